@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/transport.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace towpath::transport {
+
+bool holds(Comparison comparison, std::uint64_t left, std::uint64_t right) {
+  switch (comparison) {
+    case Comparison::equal: return left == right;
+    case Comparison::not_equal: return left != right;
+    case Comparison::greater_equal: return left >= right;
+  }
+  return false;
+}
+
+namespace {
+
+std::string_view symbol(Comparison comparison) {
+  switch (comparison) {
+    case Comparison::equal: return "==";
+    case Comparison::not_equal: return "!=";
+    case Comparison::greater_equal: return ">=";
+  }
+  return "?";
+}
+
+}  // namespace
+
+void Transport::complete(Move& move, Time timeout, const char* operation) {
+  bool is_done = false;
+  move.context = &is_done;
+  move.done = [](Move& finished) { *static_cast<bool*>(finished.context) = true; };
+  start(move);
+  if (is_done) return;
+  block_until([&] { return is_done; }, timeout, move.peer,
+              [&] { return fmt::format("{} of {} bytes to rank {}", operation, move.size_bytes,
+                                       move.peer); });
+}
+
+void Transport::put(int peer, Offset remote, const void* source, std::uint64_t size_bytes,
+                    Time timeout) {
+  Move move;
+  move.source = static_cast<const std::byte*>(source);
+  move.has_source = true;
+  move.size_bytes = size_bytes;
+  move.peer = peer;
+  move.remote = remote;
+  complete(move, timeout, "put");
+}
+
+void Transport::put_signal(int peer, Offset remote, const void* source, std::uint64_t size_bytes,
+                           Signal signal, std::uint64_t value, SignalOperation operation,
+                           Time timeout) {
+  Move move;
+  move.source = static_cast<const std::byte*>(source);
+  move.has_source = size_bytes > 0;
+  move.size_bytes = size_bytes;
+  move.peer = peer;
+  move.remote = remote;
+  move.has_signal = true;
+  move.signal = signal;
+  move.signal_value = value;
+  move.signal_operation = operation;
+  complete(move, timeout, "put_signal");
+}
+
+void Transport::signal_wait_until(Signal signal, Comparison comparison, std::uint64_t value,
+                                  Time timeout, int peer) {
+  block_until([&] { return transport::holds(comparison, signal_fetch(signal), value); }, timeout,
+              peer, [&] {
+                return fmt::format("signal {} {} {} (it is {})", signal, symbol(comparison), value,
+                                   signal_fetch(signal));
+              });
+}
+
+void Transport::quiet(Time timeout) {
+  block_until([&] { return is_quiet(); }, timeout, kNoPeer,
+              [] { return std::string("quiet: puts not yet visible at their peers"); });
+}
+
+// Dissemination: in round k every rank tells the one 2^k further on. Counters only grow, so a rank
+// that is already in the next barrier disturbs nobody.
+void Transport::barrier(Time timeout) {
+  quiet(timeout);
+  ++barriers_;
+  Signal round = 0;
+  for (int distance = 1; distance < ranks(); distance *= 2, ++round) {
+    const int to = (rank() + distance) % ranks();
+    const int from = (rank() - distance % ranks() + ranks()) % ranks();
+    put_signal(to, 0, nullptr, 0, round, 1, SignalOperation::add, timeout);
+    block_until([&] { return signal_fetch(round) >= barriers_; }, timeout, from, [&] {
+      return fmt::format("barrier {}: the arrival of rank {}", barriers_, from);
+    });
+  }
+}
+
+// Statements alternate between two slots: a rank can be one agreement ahead of a slow reader but
+// not two, because the next one needs the slow reader's statement.
+void Transport::agree(std::string_view statement, Time timeout) {
+  const std::uint64_t parity = agreements_ % 2;
+  const std::uint64_t round = agreements_ / 2 + 1;
+  ++agreements_;
+  const auto slot = [&](int of_rank) {
+    return kStatementBytes * (2 * static_cast<std::uint64_t>(of_rank) + parity);
+  };
+  std::vector<char> mine(kStatementBytes, '\0');
+  std::memcpy(mine.data(), statement.data(), std::min<std::size_t>(statement.size(), mine.size() - 1));
+  const Signal arrived = static_cast<Signal>(kBarrierSignals + parity);
+  for (int peer = 0; peer < ranks(); ++peer) {
+    put_signal(peer, slot(rank()), mine.data(), mine.size(), arrived, 1, SignalOperation::add, timeout);
+  }
+  const std::uint64_t expected = round * static_cast<std::uint64_t>(ranks());
+  block_until([&] { return signal_fetch(arrived) >= expected; }, timeout, kNoPeer, [&] {
+    return fmt::format("the other ranks' statements, to compare with its own, \"{}\"", mine.data());
+  });
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const char* theirs = reinterpret_cast<const char*>(data(slot(peer)));
+    if (std::memcmp(theirs, mine.data(), mine.size()) != 0) {
+      throw TransportError(
+          TransportError::Kind::disagreement, peer,
+          fmt::format("ranks disagree: rank {} wants {}, but rank {} wants {}", rank(), mine.data(),
+                      peer, theirs));
+    }
+  }
+}
+
+}  // namespace towpath::transport

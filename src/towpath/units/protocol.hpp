@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace towpath {
+
+// How a signal is made visible after its payload. The words are NCCL's; machines price them,
+// transports honour them, schedules name them.
+//   simple: payload, fence, then a flag
+//   ll:     4 bytes of flag beside each 4 of data, so that no fence is needed
+//   ll128:  8 bytes of flag in each 128
+enum class Protocol : std::uint8_t { simple, ll, ll128 };
+inline constexpr int kProtocols = 3;
+
+}  // namespace towpath

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian/Ubuntu packages that the build needs and that are missing, or names them.
+# Usage: tools/install_packages.sh PYTHON
+set -euo pipefail
+python=${1:-python3}
+
+packages=(g++ make cmake ninja-build pkg-config ccache
+  libboost-context-dev libfmt-dev libhwy-dev libgtest-dev libbenchmark-dev)
+command -v "$python" >/dev/null || packages+=(python3)
+if ! "$python" - <<'PY' 2>/dev/null
+import ensurepip, os, sysconfig, venv
+assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
+PY
+then packages+=(python3-venv python3-dev); fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "towpath needs these packages, and this system has no apt-get to install them: ${missing[*]}" >&2
+  exit 1
+elif [ "$(id -u)" = 0 ]; then as_root=()
+elif sudo -n true 2>/dev/null; then as_root=(sudo -n)
+else
+  echo "towpath needs these packages; install them and call again: sudo apt-get install ${missing[*]}" >&2
+  exit 1
+fi
+echo "installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" apt-get install -y -qq "${missing[@]}" >/dev/null
