@@ -30,14 +30,8 @@ const Route& Network::route(int from_rank, int to_rank) {
   if (found != nullptr) return *found;
   found = std::make_unique<Route>();
   if (from_rank != to_rank) found->links = machine_->route(from_rank, to_rank);
-  bool is_acknowledged = false;
   for (const int number : found->links) {
-    const machine::Link& link = machine_->links()[static_cast<std::size_t>(number)];
-    found->latency += link.latency;
-    if (is_acknowledged) continue;
-    found->acknowledge_latency += link.latency;
-    is_acknowledged = machine_->devices()[static_cast<std::size_t>(link.to)].kind ==
-                      machine::DeviceKind::nic;
+    found->latency += machine_->links()[static_cast<std::size_t>(number)].latency;
   }
   return *found;
 }

@@ -33,8 +33,6 @@ inline constexpr Bytes kSegment{64 * 1024};
 struct Route {
   std::vector<int> links;
   Time latency;               // one way, of an empty message
-  // One way, up to where stores are acknowledged: the other end, or the NIC that takes them over.
-  Time acknowledge_latency;
 };
 
 struct LinkLoad {

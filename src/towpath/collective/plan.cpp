@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/collective/plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace towpath::collective {
@@ -45,6 +47,16 @@ std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
                                       chunking.element_bytes());
   }
   return std::make_shared<const Plan>(std::move(plan));
+}
+
+std::string statement(const Plan& plan) {
+  const Chunking& chunking = plan.chunking;
+  return fmt::format("{} of {} bytes of {}, {}, root {}, schedule '{}' ({:016x})",
+                     name_of(plan.schedule->collective),
+                     chunking.elements() * chunking.element_bytes(),
+                     transport::name_of(plan.reduction.type),
+                     transport::name_of(plan.reduction.operation), plan.schedule->root,
+                     plan.schedule->name, fingerprint(*plan.schedule));
 }
 
 }  // namespace towpath::collective

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "towpath/collective/chunking.hpp"
 #include "towpath/collective/schedule.hpp"
@@ -35,5 +36,8 @@ struct Plan {
 // `elements` is the size of the whole array. Throws ScheduleError or std::invalid_argument.
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
                                       std::uint64_t elements, transport::Reduction reduction);
+
+// What all ranks must have in common, in words: collective, size, type, operation, schedule.
+std::string statement(const Plan& plan);
 
 }  // namespace towpath::collective

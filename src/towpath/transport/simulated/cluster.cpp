@@ -221,12 +221,9 @@ void Cluster::Endpoint::start_put(Move& move) {
   delivery.message.pace = Rate::from_bytes_per_second(static_cast<std::int64_t>(
       on_wire(static_cast<std::uint64_t>(price.block_rate.bytes_per_second()))));
   if (move.has_signal) {
-    // The flag is a message of its own, sent when the payload is acknowledged. The payload's own
-    // way there ends with the acknowledging device's way back.
-    const cluster::Route& route = *delivery.peer->route;
-    if (price.fences) {
-      delivery.message.delay += route.acknowledge_latency * 2;
-    }
+    // A fenced flag is a message of its own: it leaves when the payload is acknowledged, so three
+    // trips pass instead of one.
+    if (price.fences) delivery.message.delay += delivery.peer->route->latency * 2;
     delivery.message.delay += price.receive_overhead;
   }
   cluster_.simulation_.after(price.send_overhead, send, &delivery);
