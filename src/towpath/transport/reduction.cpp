@@ -75,7 +75,24 @@ struct BFloat16 {
   }
 };
 
-// IEEE binary16: 5 bits of exponent with bias 15, 10 of mantissa.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
+
+// IEEE binary16, converted by the processor: to nearest even.
+struct Float16 {
+  using Stored = hwy::float16_t;
+  using D = FloatTag;
+  using Halves = hn::Rebind<hwy::float16_t, D>;
+  static HWY_INLINE hn::Vec<D> load(D d, const Stored* from) {
+    return hn::PromoteTo(d, hn::LoadU(Halves(), from));
+  }
+  static HWY_INLINE void store(hn::Vec<D> v, D, Stored* to) {
+    hn::StoreU(hn::DemoteTo(Halves(), v), Halves(), to);
+  }
+};
+
+#else
+
+// IEEE binary16 in integer steps: 5 bits of exponent with bias 15, 10 of mantissa.
 struct Float16 {
   using Stored = std::uint16_t;
   using D = FloatTag;
@@ -118,6 +135,8 @@ struct Float16 {
     store_halves(hn::Or(result, sign), to);
   }
 };
+
+#endif
 
 // to[i] = function(a[i], b[i]), a whole vector at a time; the rest goes through a padded one.
 template <class Format, class Function>
