@@ -8,15 +8,6 @@
 
 namespace towpath::cluster {
 
-struct Network::Segment {
-  Message* message = nullptr;
-  Bytes size;
-  std::size_t hop = 0;
-  Time tail_in;              // when its last byte reaches the current link
-  bool is_first = false;
-  bool is_last = false;
-};
-
 Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine)
     : simulation_(simulation),
       machine_(std::move(machine)),

@@ -73,7 +73,14 @@ class Network {
   const std::vector<LinkLoad>& loads() const { return loads_; }
 
  private:
-  struct Segment;
+  struct Segment {
+    Message* message = nullptr;
+    Bytes size;
+    std::size_t hop = 0;
+    Time tail_in;              // when its last byte reaches the current link
+    bool is_first = false;
+    bool is_last = false;
+  };
   static void offer_next(void* message);
   static void enter_link(void* segment);
   static void leave_sender(void* message);

@@ -46,7 +46,7 @@ struct Executor::Block {
   bool is_waiting = false;
   bool is_moving = false;
   bool is_starting_move = false;
-  BlockedOn::Reason reason = BlockedOn::Reason::transfer;
+  WaitReason reason = WaitReason::launch;
   Time entered;
   Time moving;
 
@@ -168,7 +168,7 @@ bool Executor::dependency_met(Block& block) {
   const std::uint64_t needed = block.iteration * other.program->steps.size() +
                                static_cast<std::uint64_t>(step.depends_on_step) + 1;
   if (other.steps_finished >= needed) return true;
-  block.reason = BlockedOn::Reason::dependency;
+  block.reason = WaitReason::dependency;
   block.is_waiting = true;
   block.next_dependent = other.first_dependent;
   other.first_dependent = &block;
@@ -180,7 +180,7 @@ bool Executor::slice_arrived(Block& block) {
   const std::uint64_t needed = block.slots_received + block.slice.slots;
   const transport::Signal signal = data_signal(block.wiring->fifo);
   if (transport_.signal_fetch(signal) >= needed) return true;
-  wait_for(block, signal, needed, block.program->receive_peer, BlockedOn::Reason::data);
+  wait_for(block, signal, needed, block.program->receive_peer, WaitReason::data);
   return false;
 }
 
@@ -191,12 +191,12 @@ bool Executor::slots_free(Block& block) {
   if (after <= slots) return true;
   const transport::Signal signal = credit_signal(block.wiring->credit);
   if (transport_.signal_fetch(signal) >= after - slots) return true;
-  wait_for(block, signal, after - slots, block.program->send_peer, BlockedOn::Reason::slot);
+  wait_for(block, signal, after - slots, block.program->send_peer, WaitReason::slot);
   return false;
 }
 
 void Executor::wait_for(Block& block, transport::Signal signal, std::uint64_t value, int peer,
-                        BlockedOn::Reason reason) {
+                        WaitReason reason) {
   block.reason = reason;
   block.is_waiting = true;
   block.wait.signal = signal;
@@ -209,7 +209,6 @@ void Executor::start_slice(Block& block) {
   if (block.slice_index == 0 && block.first_chunk == 0) block.moving = transport_.now();
   if (block.current().type == StepType::nop) return;
   set_operands(block);
-  block.reason = BlockedOn::Reason::transfer;
   block.is_moving = true;
   block.is_starting_move = true;
   transport_.start(block.move);
@@ -376,41 +375,33 @@ std::byte* Executor::base(Buffer buffer) const {
   return nullptr;
 }
 
-std::vector<BlockedOn> Executor::blocked() const {
-  std::vector<BlockedOn> all;
+std::vector<Blocked> Executor::blocked() const {
+  std::vector<Blocked> all;
   for (const Block& block : blocks_) {
-    if (block.is_finished) continue;
-    BlockedOn on{transport_.rank(), block.index, block.step, block.reason, transport_.rank(), kNone};
-    if (block.reason == BlockedOn::Reason::dependency) {
-      on.waits_for_block = block.current().depends_on_block;
-    } else if (block.reason == BlockedOn::Reason::data) {
-      on.waits_for_rank = block.program->receive_peer;
-      on.waits_for_block = block.wiring->receive_block;
-    } else if (block.reason == BlockedOn::Reason::slot) {
-      on.waits_for_rank = block.program->send_peer;
-      on.waits_for_block = block.wiring->send_block;
-    }
-    all.push_back(on);
+    if (!block.is_waiting) continue;
+    all.push_back(blocked_at(*plan_->schedule, plan_->wiring, transport_.rank(),
+                             static_cast<int>(block.index), static_cast<int>(block.step),
+                             block.reason));
   }
   return all;
 }
 
 std::string Executor::describe(const Block& block) const {
   const Step& step = block.current();
-  const std::string where =
-      fmt::format("channel {}, thread block {}, step {} {}", block.program->channel, block.index,
-                  block.step, name_of(step.type));
+  const std::string where = fmt::format("channel {}, thread block {}, step {} {}",
+                                        block.program->channel, block.index, block.step,
+                                        name_of(step.type));
+  if (!block.is_waiting) return fmt::format("the end of its own transfer ({})", where);
   switch (block.reason) {
-    case BlockedOn::Reason::dependency:
+    case WaitReason::dependency:
       return fmt::format("step {} of thread block {} ({})", step.depends_on_step,
                          step.depends_on_block, where);
-    case BlockedOn::Reason::data:
+    case WaitReason::data:
       return fmt::format("slot {} from rank {} ({})", block.slots_received,
                          block.program->receive_peer, where);
-    case BlockedOn::Reason::slot:
+    case WaitReason::slot:
       return fmt::format("a free slot at rank {} ({})", block.program->send_peer, where);
-    case BlockedOn::Reason::transfer:
-      return fmt::format("the end of its own transfer ({})", where);
+    case WaitReason::launch: break;
   }
   return where;
 }
@@ -421,7 +412,7 @@ std::string Executor::waiting_for() const {
   for (const Block& block : blocks_) {
     if (block.is_finished) continue;
     // A wait for another rank says more than one for a neighbouring block.
-    const bool is_remote = block.reason != BlockedOn::Reason::dependency;
+    const bool is_remote = !block.is_waiting || block.reason != WaitReason::dependency;
     if (text.empty() && is_remote) {
       text = describe(block);
     } else {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "towpath/collective/deadlock.hpp"
 #include "towpath/collective/plan.hpp"
 #include "towpath/transport/transport.hpp"
 
@@ -44,17 +45,6 @@ struct StepRecord {
 };
 using StepObserver = std::function<void(const StepRecord&)>;
 
-// What a thread block that is not finished waits for.
-struct BlockedOn {
-  enum class Reason : std::uint8_t { dependency, data, slot, transfer };
-  int rank = 0;
-  std::uint32_t block = 0;
-  std::uint32_t step = 0;
-  Reason reason = Reason::data;
-  int waits_for_rank = 0;
-  int waits_for_block = kNone;
-};
-
 class Executor {
  public:
   // Allocates FIFOs, scratch and signals. Throws std::invalid_argument when the schedule is made
@@ -73,7 +63,7 @@ class Executor {
   Time run(const Buffers& buffers, int times, Time timeout);
 
   // Where it stands, for the sentence of an error; empty when finished.
-  std::vector<BlockedOn> blocked() const;
+  std::vector<Blocked> blocked() const;
   std::string waiting_for() const;
 
   std::function<void()> on_finished;    // called at the end of each invocation; may be empty
@@ -98,7 +88,7 @@ class Executor {
   Part part(const Block& block, Buffer buffer, std::uint32_t first_chunk) const;
   void set_operands(Block& block);
   void wait_for(Block& block, transport::Signal signal, std::uint64_t value, int peer,
-                BlockedOn::Reason reason);
+                WaitReason reason);
   std::uint64_t slot_offset(std::int32_t fifo, std::uint64_t slots) const;
   transport::Signal data_signal(std::int32_t fifo) const;
   transport::Signal credit_signal(std::int32_t credit) const;

@@ -92,9 +92,9 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
   }
   simulation_.run();
   if (ranks_->running > 0) {
-    std::vector<BlockedOn> blocked;
+    std::vector<Blocked> blocked;
     for (const Ranks::Rank& rank : ranks_->ranks) {
-      const std::vector<BlockedOn> more = rank.executor->blocked();
+      const std::vector<Blocked> more = rank.executor->blocked();
       blocked.insert(blocked.end(), more.begin(), more.end());
     }
     throw transport::TransportError(transport::TransportError::Kind::deadlock, transport::kNoPeer,

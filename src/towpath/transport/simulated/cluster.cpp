@@ -47,8 +47,7 @@ Time cost_of_payload(const machine::ProtocolCost& cost, std::uint64_t size_bytes
 }  // namespace
 
 // One Move to a peer, from start() until it is visible there. Pooled.
-struct Cluster::Delivery {
-  cluster::Message message;      // first member: a Message* is a Delivery*
+struct Cluster::Delivery : cluster::Message {
   Endpoint* from = nullptr;
   Peer* peer = nullptr;
   Move* move = nullptr;          // until done
@@ -56,7 +55,7 @@ struct Cluster::Delivery {
   std::uint64_t size_bytes = 0;
   Offset remote = 0;
   bool has_signal = false;
-  Signal signal = 0;
+  std::uint64_t signal_word = 0;
   std::uint64_t signal_value = 0;
   SignalOperation signal_operation = SignalOperation::set;
   std::uint64_t epoch = 0;
@@ -80,9 +79,8 @@ class Cluster::Endpoint final : public Transport {
   Endpoint(Cluster& cluster, int rank)
       : cluster_(cluster),
         rank_(rank),
-        allocator_(cluster.options_.heap_bytes, cluster.ranks()),
+        allocator_(cluster.ranks(), cluster.options_.heap_bytes, cluster.options_.signals),
         memory_(cluster.options_.carries_data ? cluster.options_.heap_bytes : 0) {
-    signals_.resize(kReservedSignals);
   }
 
   int rank() const override { return rank_; }
@@ -93,13 +91,13 @@ class Cluster::Endpoint final : public Transport {
   Offset allocate(std::uint64_t size_bytes) override { return allocator_.allocate(size_bytes); }
   void release(Offset offset) override { allocator_.release(offset); }
   Signal allocate_signals(std::uint32_t count) override {
-    const Signal first = allocator_.allocate_signals(count);
-    if (signals_.size() < first + count) signals_.resize(first + count);
-    return first;
+    return allocator_.allocate_signals(count);
   }
   void release_signals(Signal first) override {
+    // A peer that is ahead already raises the signals' other words; see SymmetricHeap.
+    const std::uint64_t first_word = allocator_.word_of(first);
     const std::uint32_t count = allocator_.release_signals(first);
-    for (Signal s = first; s < first + count; ++s) signals_[s].value = 0;
+    for (std::uint64_t i = 0; i < count; ++i) word(first_word + 2 * i).value = 0;
   }
   std::byte* data(Offset offset) override {
     return carries_data() ? memory_.start() + offset : nullptr;
@@ -109,7 +107,10 @@ class Cluster::Endpoint final : public Transport {
   void fence() override { ++epoch_; }
   bool is_quiet() const override { return under_way_ == 0; }
 
-  std::uint64_t signal_fetch(Signal signal) const override { return signals_[signal].value; }
+  std::uint64_t signal_fetch(Signal signal) const override {
+    const std::uint64_t at = allocator_.word_of(signal);
+    return at < words_.size() ? words_[at].value : 0;
+  }
   void wait(SignalWait& wait) override;
   void cancel(SignalWait& wait) override;
 
@@ -120,7 +121,7 @@ class Cluster::Endpoint final : public Transport {
                    const std::function<std::string()>& what) override;
 
  private:
-  struct SignalState {
+  struct SignalWord {
     std::uint64_t value = 0;
     SignalWait* waits = nullptr;
   };
@@ -144,7 +145,11 @@ class Cluster::Endpoint final : public Transport {
   static void arrived(cluster::Message& message);
   void deliver_in_order(Delivery& delivery);
   void deliver(Delivery& delivery);
-  void raise(Signal signal, std::uint64_t value, SignalOperation operation);
+  SignalWord& word(std::uint64_t at) {
+    if (at >= words_.size()) words_.resize(at + 1);
+    return words_[at];
+  }
+  void raise(std::uint64_t at, std::uint64_t value, SignalOperation operation);
   void unlink(SignalWait& wait);
   void finish(Move& move);
   void notify_blocked();
@@ -153,7 +158,7 @@ class Cluster::Endpoint final : public Transport {
   int rank_;
   SymmetricHeap allocator_;
   SparseMemory memory_;
-  std::vector<SignalState> signals_;
+  std::vector<SignalWord> words_;        // grows to what is used
   std::unordered_map<int, Peer> peers_;
   std::uint64_t epoch_ = 0;
   std::uint64_t under_way_ = 0;
@@ -217,14 +222,14 @@ void Cluster::Endpoint::start_put(Move& move) {
   const auto on_wire = [&](std::uint64_t payload) {
     return (payload * expansion.numerator + expansion.denominator - 1) / expansion.denominator;
   };
-  delivery.message.size = Bytes(on_wire(move.size_bytes));
-  delivery.message.pace = Rate::from_bytes_per_second(static_cast<std::int64_t>(
+  delivery.size = Bytes(on_wire(move.size_bytes));
+  delivery.pace = Rate::from_bytes_per_second(static_cast<std::int64_t>(
       on_wire(static_cast<std::uint64_t>(price.block_rate.bytes_per_second()))));
   if (move.has_signal) {
     // A fenced flag is a message of its own: it leaves when the payload is acknowledged, so three
     // trips pass instead of one.
-    if (price.fences) delivery.message.delay += delivery.peer->route->latency * 2;
-    delivery.message.delay += price.receive_overhead;
+    if (price.fences) delivery.delay += delivery.peer->route->latency * 2;
+    delivery.delay += price.receive_overhead;
   }
   cluster_.simulation_.after(price.send_overhead, send, &delivery);
 }
@@ -232,11 +237,11 @@ void Cluster::Endpoint::start_put(Move& move) {
 // A flag alone is a posted store: its sender goes on at once.
 void Cluster::Endpoint::start_signal(Move& move) {
   Delivery& delivery = new_delivery(move);
-  delivery.message.size = Bytes(0);
-  delivery.message.pace = cost(move.protocol).block_rate;
-  delivery.message.delay += cost(move.protocol).receive_overhead;
+  delivery.size = Bytes(0);
+  delivery.pace = cost(move.protocol).block_rate;
+  delivery.delay += cost(move.protocol).receive_overhead;
   delivery.move = nullptr;
-  cluster_.network_.send(delivery.message);
+  cluster_.network_.send(delivery);
   finish(move);
 }
 
@@ -254,15 +259,19 @@ Cluster::Delivery& Cluster::Endpoint::new_delivery(const Move& move) {
 
   delivery.peer = &peer(move.peer);
   delivery.remote = move.remote;
-  delivery.signal = move.signal;
+  if (move.has_signal) {
+    allocator_.check_signal(move.signal);
+    delivery.signal_word = allocator_.word_of(move.signal);
+  }
   delivery.signal_value = move.signal_value;
   delivery.signal_operation = move.signal_operation;
   delivery.epoch = epoch_;
-  delivery.message.route = delivery.peer->route;
-  delivery.message.delay = jitter();
-  delivery.message.left = left;
-  delivery.message.arrived = arrived;
-  if (!move.has_source) delivery.message.left = nullptr;
+  delivery.route = delivery.peer->route;
+  delivery.delay = jitter();
+  delivery.left = left;
+  delivery.arrived = arrived;
+  if (!move.has_source) delivery.left = nullptr;
+  if (move.size_bytes > 0) allocator_.check_range(move.remote, move.size_bytes);
 
   auto& epochs = delivery.peer->epochs;
   if (epochs.empty() || epochs.back().number != epoch_) epochs.push_back({epoch_, 0});
@@ -293,17 +302,17 @@ Cluster::Peer& Cluster::Endpoint::peer(int rank) {
 
 void Cluster::Endpoint::send(void* context) {
   Delivery& delivery = *static_cast<Delivery*>(context);
-  delivery.from->cluster_.network_.send(delivery.message);
+  delivery.from->cluster_.network_.send(delivery);
 }
 
 void Cluster::Endpoint::left(cluster::Message& message) {
-  Delivery& delivery = reinterpret_cast<Delivery&>(message);
+  Delivery& delivery = static_cast<Delivery&>(message);
   Move& move = *std::exchange(delivery.move, nullptr);
   delivery.from->finish(move);
 }
 
 void Cluster::Endpoint::arrived(cluster::Message& message) {
-  Delivery& delivery = reinterpret_cast<Delivery&>(message);
+  Delivery& delivery = static_cast<Delivery&>(message);
   delivery.from->deliver_in_order(delivery);
 }
 
@@ -339,11 +348,11 @@ void Cluster::Endpoint::deliver(Delivery& delivery) {
   --delivery.peer->epochs.front().under_way;
   --under_way_;
   const bool has_signal = delivery.has_signal;
-  const Signal signal = delivery.signal;
+  const std::uint64_t word = delivery.signal_word;
   const std::uint64_t value = delivery.signal_value;
   const SignalOperation operation = delivery.signal_operation;
   free_deliveries_.push_back(&delivery);
-  if (has_signal) to.raise(signal, value, operation);
+  if (has_signal) to.raise(word, value, operation);
   notify_blocked();
 }
 
@@ -354,17 +363,14 @@ void Cluster::Endpoint::finish(Move& move) {
 
 // --- signals ----------------------------------------------------------------------------------
 
-void Cluster::Endpoint::raise(Signal signal, std::uint64_t value, SignalOperation operation) {
-  if (signal >= signals_.size()) signals_.resize(signal + 1);
-  {
-    SignalState& state = signals_[signal];
-    state.value = operation == SignalOperation::add ? state.value + value : value;
-  }
-  // A ready callback may wait again or allocate signals, so look anew after each.
+void Cluster::Endpoint::raise(std::uint64_t at, std::uint64_t value, SignalOperation operation) {
+  SignalWord& raised = word(at);
+  raised.value = operation == SignalOperation::add ? raised.value + value : value;
+  // A ready callback may wait again or reach further words, so look anew after each.
   for (bool is_settled = false; !is_settled;) {
     is_settled = true;
-    for (SignalWait* wait = signals_[signal].waits; wait != nullptr; wait = wait->next) {
-      if (!holds(wait->comparison, signals_[signal].value, wait->value)) continue;
+    for (SignalWait* wait = words_[at].waits; wait != nullptr; wait = wait->next) {
+      if (!holds(wait->comparison, words_[at].value, wait->value)) continue;
       unlink(*wait);
       wait->ready(*wait);
       is_settled = false;
@@ -375,16 +381,17 @@ void Cluster::Endpoint::raise(Signal signal, std::uint64_t value, SignalOperatio
 }
 
 void Cluster::Endpoint::wait(SignalWait& wait) {
-  SignalState& state = signals_[wait.signal];
-  if (holds(wait.comparison, state.value, wait.value)) {
+  allocator_.check_signal(wait.signal);
+  SignalWord& awaited = word(allocator_.word_of(wait.signal));
+  if (holds(wait.comparison, awaited.value, wait.value)) {
     wait.ready(wait);
     return;
   }
   wait.is_waiting = true;
   wait.previous = nullptr;
-  wait.next = state.waits;
-  if (state.waits != nullptr) state.waits->previous = &wait;
-  state.waits = &wait;
+  wait.next = awaited.waits;
+  if (awaited.waits != nullptr) awaited.waits->previous = &wait;
+  awaited.waits = &wait;
 }
 
 void Cluster::Endpoint::cancel(SignalWait& wait) {
@@ -392,14 +399,15 @@ void Cluster::Endpoint::cancel(SignalWait& wait) {
 }
 
 void Cluster::Endpoint::unlink(SignalWait& wait) {
-  (wait.previous != nullptr ? wait.previous->next : signals_[wait.signal].waits) = wait.next;
+  (wait.previous != nullptr ? wait.previous->next
+                            : words_[allocator_.word_of(wait.signal)].waits) = wait.next;
   if (wait.next != nullptr) wait.next->previous = wait.previous;
   wait.is_waiting = false;
 }
 
 std::string Cluster::Endpoint::pending() const {
   std::string lines;
-  for (const SignalState& state : signals_) {
+  for (const SignalWord& state : words_) {
     for (const SignalWait* wait = state.waits; wait != nullptr; wait = wait->next) {
       lines += fmt::format("rank {} waits for {}\n", rank_,
                            wait->describe != nullptr ? wait->describe(*wait)
@@ -425,14 +433,14 @@ void Cluster::Endpoint::block_until(const std::function<bool()>& holds, Time tim
   if (process == nullptr) {
     throw std::logic_error("a blocking call outside the simulation's processes would never return");
   }
+  blocked_ = {process, &holds};
   sim::Timer timer;
   timer.arm(simulation, simulation.now() + timeout,
             [](void* context) {
-              auto& sleeper = *static_cast<sim::Process*>(context);
-              sleeper.simulation().wake(sleeper);
+              Endpoint& late = *static_cast<Endpoint*>(context);
+              late.cluster_.simulation_.wake(*late.blocked_.process);
             },
-            process);
-  blocked_ = {process, &holds};
+            this);
   while (!holds() && timer.is_armed()) simulation.suspend();
   blocked_ = {};
   if (holds()) return;

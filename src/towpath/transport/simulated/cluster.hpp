@@ -23,6 +23,7 @@ struct ClusterOptions {
   int ranks = 0;                             // 0: all GPUs of the machine
   bool carries_data = true;
   std::uint64_t heap_bytes = 64ull << 30;    // per rank; only what is touched takes memory
+  std::uint32_t signals = 1u << 16;          // most that a rank can have
   // Every arrival and every completion is late by a random time up to this, so that a run explores
   // another interleaving for each seed of the simulation. Zero for timing.
   Time jitter_max;
