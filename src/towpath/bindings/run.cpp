@@ -13,7 +13,7 @@
 #include "towpath/collective/plan.hpp"
 #include "towpath/collective/simulated_run.hpp"
 #include "towpath/sim/trace.hpp"
-#include "towpath/transport/shm/shm.hpp"
+#include "towpath/transport/shm/shm_transport.hpp"
 #include "towpath/transport/transport.hpp"
 
 namespace nb = nanobind;
