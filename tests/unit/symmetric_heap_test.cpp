@@ -93,6 +93,7 @@ TEST(SymmetricHeap, ChangesTheWordOfASignalAtEachRelease) {
   ASSERT_EQ(heap.allocate_signals(2), first);
   EXPECT_NE(heap.word_of(first), before[0]);
   EXPECT_NE(heap.word_of(first + 1), before[1]);
+  EXPECT_EQ(heap.previous_word_of(first), before[0]);
   heap.release_signals(first);
   EXPECT_EQ(heap.word_of(first), before[0]);
 }

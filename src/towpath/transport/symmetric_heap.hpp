@@ -15,9 +15,11 @@
 // peer that has not released them yet. Therefore each signal has two words, and every release
 // changes over to the other: the peer clears the old word, the new one waits untouched.
 //
-//   heap.release_signals(first);     // clear word_of(first...) before this call
+//   count = heap.release_signals(first);   // then clear previous_word_of each of them
 //   first = heap.allocate_signals(4);
 //   raise(peer, heap.word_of(first));
+//
+// Wrong: two releases of one signal with no barrier between them; there is no third word.
 
 namespace towpath::transport {
 
@@ -52,14 +54,15 @@ class SymmetricHeap {
   Offset allocate(std::uint64_t size_bytes);
   void release(Offset offset);
   Signal allocate_signals(std::uint32_t count);
-  // Returns how many signals were released.
+  // Returns how many signals were released: first, first + 1, ...
   std::uint32_t release_signals(Signal first);
 
-  // How many words all signals have together, and where one is now, less than that.
+  // How many words all signals have together, and where one is, now and before its last release.
   std::uint64_t signal_words() const { return 2 * static_cast<std::uint64_t>(signals()); }
   std::uint64_t word_of(Signal signal) const {
     return 2 * static_cast<std::uint64_t>(signal) + generation_[signal];
   }
+  std::uint64_t previous_word_of(Signal signal) const { return word_of(signal) ^ 1; }
 
   // Throw std::out_of_range in one sentence for a place outside the heap.
   void check_range(Offset offset, std::uint64_t size_bytes) const;
