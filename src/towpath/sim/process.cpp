@@ -4,7 +4,6 @@
 
 #include <cxxabi.h>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,17 +11,25 @@ namespace towpath::sim {
 
 namespace {
 
+// Ends a body whose simulation is being destroyed.
+struct Unwinding {};
+
 // Boost's stack allocator, which a fiber keeps on its own stack.
 class PooledStack {
  public:
-  PooledStack(StackPool& stacks, std::size_t stack_bytes)
-      : stacks_(&stacks), stack_bytes_(stack_bytes) {}
-  boost::context::stack_context allocate() { return stacks_->acquire(stack_bytes_); }
+  PooledStack(StackPool& stacks, std::size_t stack_bytes, StackSwitch& stack_switch)
+      : stacks_(&stacks), stack_bytes_(stack_bytes), switch_(&stack_switch) {}
+  boost::context::stack_context allocate() {
+    const boost::context::stack_context stack = stacks_->acquire(stack_bytes_);
+    switch_->set_stack(stack);
+    return stack;
+  }
   void deallocate(boost::context::stack_context& stack) { stacks_->release(stack); }
 
  private:
   StackPool* stacks_;
   std::size_t stack_bytes_;
+  StackSwitch* switch_;
 };
 
 }  // namespace
@@ -31,35 +38,47 @@ Process::Process(Simulation& simulation, std::string name, std::function<void()>
                  StackPool& stacks, std::size_t stack_bytes)
     : simulation_(&simulation), name_(std::move(name)), body_(std::move(body)) {
   here_ = boost::context::fiber(
-      std::allocator_arg, PooledStack(stacks, stack_bytes), [this](boost::context::fiber&& caller) {
+      std::allocator_arg, PooledStack(stacks, stack_bytes, switch_),
+      [this](boost::context::fiber&& caller) {
+        switch_.after_entering();
         there_ = std::move(caller);
-        try {
-          body_();
-        } catch (const boost::context::detail::forced_unwind&) {
-          throw;
-        } catch (...) {
-          error_ = std::current_exception();
-        }
-        state_ = State::finished;
+        run_body();
+        switch_.before_finishing();
         return std::move(there_);
       });
 }
 
 Process::~Process() {
   if (!here_) return;
-  exchange_exception_state();
-  here_ = boost::context::fiber();
-  exchange_exception_state();
+  is_unwinding_ = true;
+  run_until_it_waits();
+}
+
+void Process::run_body() {
+  try {
+    if (!is_unwinding_) body_();
+  } catch (const Unwinding&) {
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+  state_ = State::finished;
 }
 
 void Process::run_until_it_waits() {
   state_ = State::running;
   exchange_exception_state();
+  switch_.before_entering();
   here_ = std::move(here_).resume();
+  switch_.after_leaving();
   exchange_exception_state();
 }
 
-void Process::wait() { there_ = std::move(there_).resume(); }
+void Process::wait() {
+  switch_.before_leaving();
+  there_ = std::move(there_).resume();
+  switch_.after_entering();
+  if (is_unwinding_) [[unlikely]] throw Unwinding();
+}
 
 void Process::exchange_exception_state() {
   ExceptionState current;

@@ -13,6 +13,7 @@
 #include <boost/context/fiber.hpp>
 
 #include "towpath/sim/stack_pool.hpp"
+#include "towpath/sim/stack_switch.hpp"
 
 namespace towpath::sim {
 
@@ -50,14 +51,17 @@ class Process {
   ~Process();
 
  private:
+  void run_body();
   void run_until_it_waits();
   void wait();
   void exchange_exception_state();
 
-  boost::context::fiber here_;   // where it goes on; empty while it runs
+  boost::context::fiber here_;   // where it goes on; empty while it runs, and in the end
   boost::context::fiber there_;  // who switched to it, while it runs
   Simulation* simulation_;
   State state_ = State::scheduled;
+  bool is_unwinding_ = false;
+  [[no_unique_address]] StackSwitch switch_;
   ExceptionState exception_state_{};
   std::string_view waiting_for_;
   std::list<Process>::iterator place_;

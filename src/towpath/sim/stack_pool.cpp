@@ -3,6 +3,7 @@
 #include "towpath/sim/stack_pool.hpp"
 
 #include <fmt/format.h>
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -54,7 +55,9 @@ boost::context::stack_context StackPool::acquire(std::size_t size_bytes) {
   return stack;
 }
 
+// The frames that a finished fiber never returned from are still marked for the sanitizer.
 void StackPool::release(const boost::context::stack_context& stack) {
+  ASAN_UNPOISON_MEMORY_REGION(static_cast<char*>(stack.sp) - stack.size, stack.size);
   shelf_for(round_up(stack.size, page_bytes())).free.push_back(stack);
 }
 
