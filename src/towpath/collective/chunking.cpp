@@ -52,12 +52,17 @@ Chunking::Chunking(const Schedule& schedule, std::uint64_t elements, std::uint64
         fmt::format("schedule '{}' cannot cut {} elements; allowed are positive multiples of {}",
                     schedule.name, elements, granularity));
   }
+  const std::uint64_t transfer_elements = element_bytes == 0 ? 0 : fifo_.transfer_bytes_max / element_bytes;
+  if (transfer_elements == 0) {
+    throw std::invalid_argument(
+        fmt::format("elements of {} bytes; allowed are 1 to {}, what a transfer holds",
+                    element_bytes, fifo_.transfer_bytes_max));
+  }
   if (works_on_parts(schedule.collective)) parts_ = schedule.ranks.size();
   part_elements_ = elements / parts_;
   chunks_per_part_ = schedule.chunks / parts_;
   chunk_elements_ = divide_up(part_elements_, chunks_per_part_);
 
-  const std::uint64_t transfer_elements = fifo_.transfer_bytes_max / element_bytes;
   piece_elements_ = std::min(chunk_elements_, transfer_elements);
   iterations_ = divide_up(chunk_elements_, piece_elements_);
   chunks_per_transfer_ = static_cast<std::uint32_t>(
@@ -94,21 +99,20 @@ Slice Chunking::slice(std::uint64_t transfer_elements, std::uint32_t index) cons
   return {offset, std::min(elements, transfer_elements - offset), fifo_.slots_per_transfer / count};
 }
 
+std::uint64_t smallest_elements_with_chunk(const Schedule& schedule, std::uint64_t chunk_elements) {
+  // A single element in the last chunk of a part, unless chunks must not be ragged.
+  if (!works_on_parts(schedule.collective)) return (chunk_elements - 1) * schedule.chunks + 1;
+  const std::uint64_t parts = schedule.ranks.size();
+  if (element_granularity(schedule) > parts) return chunk_elements * schedule.chunks;
+  return (chunk_elements - 1) * schedule.chunks + parts;
+}
+
 std::uint64_t smallest_elements_for(const Schedule& schedule, std::uint64_t element_bytes,
                                     std::uint32_t chunks_per_transfer) {
-  const std::uint64_t granularity = element_granularity(schedule);
+  if (chunks_per_transfer >= kChunksPerTransferMax) return smallest_elements_with_chunk(schedule, 1);
+  // floor(transfer / chunk) <= c  <=>  chunk > transfer / (c + 1).
   const std::uint64_t transfer = fifo_limits(schedule.protocol).transfer_bytes_max / element_bytes;
-  // floor(transfer / chunk) <= c  <=>  chunk > transfer / (c + 1); the smallest array with that
-  // chunk has a single element in the last chunk of a part, or none that is ragged.
-  const std::uint64_t chunk =
-      chunks_per_transfer >= kChunksPerTransferMax ? 1 : transfer / (chunks_per_transfer + 1) + 1;
-  if (works_on_parts(schedule.collective)) {
-    const std::uint64_t parts = schedule.ranks.size();
-    const std::uint64_t chunks_per_part = schedule.chunks / parts;
-    return granularity > parts ? chunk * schedule.chunks
-                               : parts * ((chunk - 1) * chunks_per_part + 1);
-  }
-  return (chunk - 1) * schedule.chunks + 1;
+  return smallest_elements_with_chunk(schedule, transfer / (chunks_per_transfer + 1) + 1);
 }
 
 }  // namespace towpath::collective

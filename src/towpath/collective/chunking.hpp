@@ -94,6 +94,9 @@ bool works_on_parts(Collective collective);
 // on parts, of chunks if moreover several chunks travel in one step, otherwise one.
 std::uint64_t element_granularity(const Schedule& schedule);
 
+// The smallest array, in elements, whose chunks have `chunk_elements` (at least 1).
+std::uint64_t smallest_elements_with_chunk(const Schedule& schedule, std::uint64_t chunk_elements);
+
 // The smallest array, in elements, for which chunks_per_transfer() is at most what is asked for.
 std::uint64_t smallest_elements_for(const Schedule& schedule, std::uint64_t element_bytes,
                                     std::uint32_t chunks_per_transfer);
