@@ -50,6 +50,14 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A machine, and the GPU of it that each rank runs on; none given: the first ones."""
+
+    machine: _core.Machine
+    gpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Outcome:
     """One invocation on all ranks. `wrong` is None when the run kept time only."""
 
@@ -87,7 +95,7 @@ def fits(call: Call, size_bytes: int) -> bool:
 
 
 def invoke(
-    machine: _core.Machine, call: Call, size_bytes: int, *, in_place: bool, with_data: bool,
+    place: Place, call: Call, size_bytes: int, *, in_place: bool, with_data: bool,
     trace: _core.Trace | None = None, seed: int = 1, jitter_ns: float = 0.0,
 ) -> Outcome:  # fmt: skip
     """Simulates one invocation and checks what every rank received.
@@ -99,8 +107,9 @@ def invoke(
     elements = call.elements(size_bytes)
     plan = call.plan(size_bytes)
     run = _core.SimulatedRun(
-        machine, plan, carries_data=with_data, seed=seed, jitter_ns=jitter_ns, trace=trace
-    )
+        place.machine, plan, gpus=list(place.gpus), carries_data=with_data, seed=seed,
+        jitter_ns=jitter_ns, trace=trace,
+    )  # fmt: skip
     wrong = None
     if with_data:
         pairs = [buffers_of(call, rank, elements, in_place) for rank in range(call.ranks)]
@@ -117,7 +126,7 @@ def invoke(
         events=run.events,
         trace_hash=trace.hash if trace is not None else None,
         timeline=_timeline(trace, size_bytes) if trace is not None else None,
-        links=_links(machine, run),
+        links=_links(place.machine, run),
     )
 
 
@@ -130,7 +139,7 @@ def _wrong_at(call: Call, rank: int, elements: int, output: np.ndarray) -> int:
 
 
 def measure_sizes(
-    machine: _core.Machine, call: Call, sizes_bytes: list[int], *, with_data: bool = True
+    place: Place, call: Call, sizes_bytes: list[int], *, with_data: bool = True
 ) -> Iterator[Row]:
     """One row per size, out of place and in place as far as the schedule runs that way."""
     for size_bytes in sizes_bytes:
@@ -139,7 +148,7 @@ def measure_sizes(
 
         def column(in_place: bool, size_bytes: int = size_bytes, exact_bytes: int = exact_bytes):
             carries = with_data and fits(call, size_bytes)
-            outcome = invoke(machine, call, size_bytes, in_place=in_place, with_data=carries)
+            outcome = invoke(place, call, size_bytes, in_place=in_place, with_data=carries)
             return measure(outcome.time_us, exact_bytes, call.collective, call.ranks, outcome.wrong)
 
         yield Row(

@@ -157,7 +157,7 @@ TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {
 TEST(Executor, IsTheSameRunTwice) {
   const auto run_once = [](std::uint64_t seed, Time jitter) {
     sim::Trace trace(sim::Trace::Mode::hash_only);
-    SimulatedRunOptions options{false, seed, jitter, &trace};
+    SimulatedRunOptions options{{}, false, seed, jitter, &trace};
     SimulatedRun run(pair_machine(), make_plan(exchange(Protocol::simple, 8), 1 << 20, {}),
                      options);
     run.invoke({});

@@ -99,13 +99,14 @@ void bind_simulated_run(nb::module_& module) {
       .def(
           "__init__",
           [](SimulatedRun* run, std::shared_ptr<machine::Machine> machine,
-             std::shared_ptr<Plan> plan, bool carries_data, std::uint64_t seed, double jitter_ns,
-             sim::Trace* trace) {
+             std::shared_ptr<Plan> plan, std::vector<int> gpus, bool carries_data,
+             std::uint64_t seed, double jitter_ns, sim::Trace* trace) {
             new (run) SimulatedRun(std::move(machine), std::move(plan),
-                                   {carries_data, seed, Time::from_ns(jitter_ns), trace});
+                                   {std::move(gpus), carries_data, seed, Time::from_ns(jitter_ns), trace});
           },
-          "machine"_a, "plan"_a, nb::kw_only(), "carries_data"_a = true, "seed"_a = 1,
-          "jitter_ns"_a = 0.0, "trace"_a = nb::none(), nb::keep_alive<1, 7>())
+          "machine"_a, "plan"_a, nb::kw_only(), "gpus"_a = std::vector<int>(),
+          "carries_data"_a = true, "seed"_a = 1,
+          "jitter_ns"_a = 0.0, "trace"_a = nb::none(), nb::keep_alive<1, 8>())
       .def(
           "invoke",
           [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,

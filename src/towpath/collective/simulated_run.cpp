@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <stdexcept>
 
 #include "towpath/collective/deadlock.hpp"
 #include "towpath/transport/simulated/cluster.hpp"
@@ -29,6 +31,22 @@ struct SimulatedRun::Ranks {
   std::size_t running = 0;
 };
 
+namespace {
+
+std::vector<int> placed(std::vector<int> gpus, int ranks) {
+  if (gpus.empty()) {
+    gpus.resize(static_cast<std::size_t>(ranks));
+    std::iota(gpus.begin(), gpus.end(), 0);
+  }
+  if (gpus.size() != static_cast<std::size_t>(ranks)) {
+    throw std::invalid_argument(
+        fmt::format("{} ranks are placed on {} GPUs; one for each", ranks, gpus.size()));
+  }
+  return gpus;
+}
+
+}  // namespace
+
 SimulatedRun::SimulatedRun(std::shared_ptr<const machine::Machine> machine,
                            std::shared_ptr<const Plan> plan, const SimulatedRunOptions& options)
     : machine_(std::move(machine)),
@@ -36,7 +54,7 @@ SimulatedRun::SimulatedRun(std::shared_ptr<const machine::Machine> machine,
       options_(options),
       simulation_(options.seed) {
   transport::simulated::ClusterOptions cluster_options;
-  cluster_options.ranks = plan_->schedule->rank_count();
+  cluster_options.gpus = placed(options.gpus, plan_->schedule->rank_count());
   cluster_options.carries_data = options.carries_data;
   cluster_options.jitter_max = options.jitter_max;
   ranks_ = std::make_unique<Ranks>(simulation_, machine_, cluster_options);

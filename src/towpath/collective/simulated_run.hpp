@@ -18,6 +18,7 @@
 namespace towpath::collective {
 
 struct SimulatedRunOptions {
+  std::vector<int> gpus;           // rank -> GPU of the machine; empty: the first ones
   bool carries_data = true;
   std::uint64_t seed = 1;
   Time jitter_max;                 // explores interleavings; leave zero for timing

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <new>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -295,7 +296,9 @@ Cluster::Peer& Cluster::Endpoint::peer(int rank) {
           fmt::format("rank {} puts to rank {}; there are {}", rank_, rank, ranks()));
     }
     found.endpoint = cluster_.endpoints_[static_cast<std::size_t>(rank)].get();
-    found.route = &cluster_.network_.route(rank_, rank);
+    const auto& gpus = cluster_.options_.gpus;
+    found.route = &cluster_.network_.route(gpus[static_cast<std::size_t>(rank_)],
+                                           gpus[static_cast<std::size_t>(rank)]);
   }
   return found;
 }
@@ -458,19 +461,25 @@ Cluster::Cluster(sim::Simulation& simulation, std::shared_ptr<const machine::Mac
       network_(simulation, machine),
       options_(options),
       random_(simulation.random("transport jitter")) {
-  if (options_.ranks == 0) options_.ranks = machine->ranks();
-  if (options_.ranks < 1 || options_.ranks > machine->ranks()) {
-    throw std::invalid_argument(fmt::format("machine '{}' has {} GPUs, so it cannot run {} ranks",
-                                            machine->name(), machine->ranks(), options_.ranks));
+  if (options_.gpus.empty()) {
+    options_.gpus.resize(static_cast<std::size_t>(machine->ranks()));
+    std::iota(options_.gpus.begin(), options_.gpus.end(), 0);
   }
-  for (int rank = 0; rank < options_.ranks; ++rank) {
+  std::vector<bool> is_taken(static_cast<std::size_t>(machine->ranks()));
+  for (const int gpu : options_.gpus) {
+    if (gpu < 0 || gpu >= machine->ranks() || is_taken[static_cast<std::size_t>(gpu)]) {
+      throw std::invalid_argument(
+          fmt::format("a rank is placed on GPU {} of machine '{}'; allowed are {} different ones",
+                      gpu, machine->name(), machine->ranks()));
+    }
+    is_taken[static_cast<std::size_t>(gpu)] = true;
+  }
+  for (int rank = 0; rank < ranks(); ++rank) {
     endpoints_.push_back(std::make_unique<Endpoint>(*this, rank));
   }
 }
 
 Cluster::~Cluster() = default;
-
-int Cluster::ranks() const { return options_.ranks; }
 
 Transport& Cluster::transport(int rank) { return *endpoints_.at(static_cast<std::size_t>(rank)); }
 

@@ -20,7 +20,8 @@
 namespace towpath::transport::simulated {
 
 struct ClusterOptions {
-  int ranks = 0;                             // 0: all GPUs of the machine
+  // Which GPU of the machine each rank runs on; empty: rank r on GPU r, for all GPUs.
+  std::vector<int> gpus;
   bool carries_data = true;
   std::uint64_t heap_bytes = 64ull << 30;    // per rank; only what is touched takes memory
   std::uint32_t signals = 1u << 16;          // most that a rank can have
@@ -35,7 +36,7 @@ class Cluster {
           const ClusterOptions& options);
   ~Cluster();
 
-  int ranks() const;
+  int ranks() const { return static_cast<int>(options_.gpus.size()); }
   Transport& transport(int rank);
   const cluster::Network& network() const { return network_; }
 
