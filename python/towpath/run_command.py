@@ -19,7 +19,7 @@ from towpath.schedule_source import ScheduleSource
 from towpath.show import draw_svg
 from towpath.simulated import Call
 from towpath.sizes import parse_size, parse_sizes
-from towpath.table import footer, header, row_line
+from towpath import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -234,7 +234,7 @@ def _describe(kind: str, where: str, call: Call, notes: list[str]) -> Run:
 def _show(run: Run, rows: Iterator[Row], count: int, print_lines: bool) -> list[Row]:
     """Collects the rows, printing each as it comes, with a bar for those who wait."""
     if print_lines:
-        print("\n".join(header(run)))
+        print("\n".join(table.header(run)))
     shown: list[Row] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
@@ -243,8 +243,8 @@ def _show(run: Run, rows: Iterator[Row], count: int, print_lines: bool) -> list[
         for row in rows:
             shown.append(row)
             if print_lines:
-                print(row_line(run, row), flush=True)
+                print(table.row(run, row), flush=True)
             bar.advance(task)
     if print_lines:
-        print("\n".join(footer(replace(run, rows=shown))))
+        print("\n".join(table.footer(replace(run, rows=shown))))
     return shown
