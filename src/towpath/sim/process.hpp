@@ -24,7 +24,9 @@ class Simulation;
 //
 // The body is unwound by an exception when its simulation is destroyed first. A `catch (...)` in it
 // must therefore rethrow.
-class Process {
+//
+// Aligned so that a switch touches one line of it.
+class alignas(64) Process {
  public:
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -54,15 +56,17 @@ class Process {
   void run_body();
   void run_until_it_waits();
   void wait();
+  void prefetch_stack() const;
   void exchange_exception_state();
 
   boost::context::fiber here_;   // where it goes on; empty while it runs, and in the end
   boost::context::fiber there_;  // who switched to it, while it runs
+  const void* frame_ = nullptr;  // where on its stack it waits
   Simulation* simulation_;
+  ExceptionState exception_state_{};
   State state_ = State::scheduled;
   bool is_unwinding_ = false;
   [[no_unique_address]] StackSwitch switch_;
-  ExceptionState exception_state_{};
   std::string_view waiting_for_;
   std::list<Process>::iterator place_;
   std::string name_;
