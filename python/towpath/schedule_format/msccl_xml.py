@@ -193,7 +193,8 @@ class _Reader(ContentHandler):
         self._has_nop_chain = False
 
     def schedule(self) -> Schedule:
-        assert self._schedule is not None  # expat has seen a complete root element
+        if self._schedule is None:  # without a byte, expat does not even miss its root element
+            raise self._error("is empty; allowed is an <algo>")
         self._schedule.ranks = self._ranks
         return self._schedule
 
