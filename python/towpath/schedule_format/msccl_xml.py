@@ -111,7 +111,7 @@ def load_schedule(path: str | os.PathLike[str]) -> Schedule:
     except ScheduleFormatError:
         raise
     except SAXParseException as error:
-        problem = f"is not well-formed XML: {error.getMessage()}"
+        problem = f"is not valid XML: {error.getMessage()}"
         raise ScheduleFormatError(problem, file=file, line=error.getLineNumber() or 1) from None
     except DefusedXmlException:
         problem = "declares a document type or an entity; neither is read"
