@@ -111,7 +111,7 @@ def load_schedule(path: str | os.PathLike[str]) -> Schedule:
     except ScheduleFormatError:
         raise
     except SAXParseException as error:
-        problem = f"is not well-formed XML: {error.getMessage()}"
+        problem = f"is not valid XML: {error.getMessage()}"
         raise ScheduleFormatError(problem, file=file, line=error.getLineNumber() or 1) from None
     except DefusedXmlException:
         problem = "declares a document type or an entity; neither is read"
@@ -193,7 +193,8 @@ class _Reader(ContentHandler):
         self._has_nop_chain = False
 
     def schedule(self) -> Schedule:
-        assert self._schedule is not None  # expat has seen a complete root element
+        if self._schedule is None:  # without a byte, expat does not even miss its root element
+            raise self._error("is empty; allowed is an <algo>")
         self._schedule.ranks = self._ranks
         return self._schedule
 
