@@ -2,4 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 
-NB_MODULE(_core, module) { module.doc() = "The C++ core of towpath."; }
+void bind_machine(nanobind::module_& module);
+void bind_run(nanobind::module_& module);
+void bind_schedule(nanobind::module_& module);
+
+NB_MODULE(_core, module) {
+  module.doc() = "The C++ core of towpath.";
+  bind_machine(module);
+  bind_schedule(module);
+  bind_run(module);
+}

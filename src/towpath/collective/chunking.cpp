@@ -27,15 +27,6 @@ FifoLimits fifo_limits(Protocol protocol) {
   return {};
 }
 
-Expansion wire_expansion(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::simple: return {1, 1};
-    case Protocol::ll: return {2, 1};
-    case Protocol::ll128: return {16, 15};
-  }
-  return {};
-}
-
 bool works_on_parts(Collective collective) {
   return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
          collective == Collective::all_to_all;

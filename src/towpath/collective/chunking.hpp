@@ -29,13 +29,6 @@ struct FifoLimits {
 };
 FifoLimits fifo_limits(Protocol protocol);
 
-// Bytes on the wire for each byte of payload, as a fraction: LL 2/1, LL128 16/15.
-struct Expansion {
-  std::uint32_t numerator = 1;
-  std::uint32_t denominator = 1;
-};
-Expansion wire_expansion(Protocol protocol);
-
 inline constexpr std::uint32_t kChunksPerTransferMax = 71;
 
 // A contiguous piece of one buffer, in elements.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "towpath/units/protocol.hpp"
@@ -63,11 +64,18 @@ class Machine {
   int device_of_rank(int rank) const { return rank_device_[static_cast<std::size_t>(rank)]; }
   int host_of_rank(int rank) const;
 
-  // The links from one rank's device to another's, least latency first, then fewest links, then
-  // lowest link numbers. Throws std::invalid_argument naming both when no path exists.
+  // The links from one rank's device to another's: least latency, then fewest links, then, from
+  // the last link backwards, the lowest link numbers. Only devices that forward are passed through.
+  // A rank's route to itself is empty. Throws std::invalid_argument naming both when no path
+  // exists. Every call searches the machine anew; whoever asks often keeps the answer.
   std::vector<int> route(int from_rank, int to_rank) const;
 
  private:
+  int checked_device_of_rank(int rank) const;
+  // Per device the last link of the best path from `source`, -1 where there is none. Stops early
+  // once `target` is settled.
+  std::vector<int> last_links(int source, int target) const;
+
   friend class MachineBuilder;
   std::string name_;
   std::vector<Device> devices_;
@@ -88,13 +96,19 @@ class MachineBuilder {
   // itself, a rate that is not positive or a negative time.
   void add_link(const Link& link);
 
+  // Throws std::invalid_argument on a rate that is not positive or a negative time.
   void set_gpu_cost(const GpuCost& cost);
 
-  // Throws std::invalid_argument when there is no GPU or one that no other GPU can reach.
+  // Throws std::invalid_argument when there is no GPU, when among several there is one that no
+  // other can reach, or when no GPU cost was set. The builder is used up afterwards.
   std::shared_ptr<const Machine> build() &&;
 
  private:
+  void check_every_gpu_is_reached() const;
+
   Machine machine_;
+  std::unordered_map<std::string, int> number_of_name_;
+  bool has_gpu_cost_ = false;
 };
 
 }  // namespace towpath::machine

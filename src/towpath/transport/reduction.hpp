@@ -29,12 +29,13 @@ std::optional<DataType> data_type_from(std::string_view name);
 std::optional<ReductionOperation> reduction_operation_from(std::string_view name);
 
 // result[i] = a[i] op b[i]. `result` may be `a` or `b`; other overlaps are not allowed. size_bytes
-// is a multiple of the element size. 16-bit floats are combined in float32 and rounded to nearest
-// even; integers wrap around. avg combines as sum.
+// is a multiple of the element size; the pointers need no alignment. 16-bit floats are combined in
+// float32 and rounded to nearest even; integers wrap around; the min or max of a NaN is a NaN. avg
+// combines as sum. Throws std::invalid_argument when size_bytes is not whole elements.
 void reduce(std::byte* result, const std::byte* a, const std::byte* b, std::uint64_t size_bytes,
             Reduction reduction);
 
-// data[i] = data[i] / divisor; integers truncate toward zero.
+// data[i] = data[i] / divisor, for a positive divisor; integers truncate toward zero.
 void divide(std::byte* data, std::uint64_t size_bytes, DataType type, std::int64_t divisor);
 
 }  // namespace towpath::transport

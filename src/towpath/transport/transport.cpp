@@ -3,8 +3,9 @@
 #include "towpath/transport/transport.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -100,32 +101,44 @@ void Transport::barrier(Time timeout) {
   }
 }
 
-// Statements alternate between two slots: a rank can be one agreement ahead of a slow reader but
-// not two, because the next one needs the slow reader's statement.
+// A statement is the number of the agreement and then text. Statements alternate between two slots:
+// a rank can be one agreement ahead of a slow reader but not two, because the next one needs the
+// slow reader's statement. Only after a timeout may another number be found there; it is not taken
+// for an answer.
 void Transport::agree(std::string_view statement, Time timeout) {
-  const std::uint64_t parity = agreements_ % 2;
-  const std::uint64_t round = agreements_ / 2 + 1;
-  ++agreements_;
+  const std::uint64_t number = ++agreements_;
+  const std::uint64_t parity = number % 2;
   const auto slot = [&](int of_rank) {
     return kStatementBytes * (2 * static_cast<std::uint64_t>(of_rank) + parity);
   };
-  std::vector<char> mine(kStatementBytes, '\0');
-  std::memcpy(mine.data(), statement.data(), std::min<std::size_t>(statement.size(), mine.size() - 1));
+  std::array<char, kStatementBytes> mine{};
+  char* const text = mine.data() + sizeof(number);
+  std::memcpy(mine.data(), &number, sizeof(number));
+  statement.copy(text, mine.size() - sizeof(number) - 1);
   const Signal arrived = static_cast<Signal>(kBarrierSignals + parity);
   for (int peer = 0; peer < ranks(); ++peer) {
     put_signal(peer, slot(rank()), mine.data(), mine.size(), arrived, 1, SignalOperation::add, timeout);
   }
-  const std::uint64_t expected = round * static_cast<std::uint64_t>(ranks());
-  block_until([&] { return signal_fetch(arrived) >= expected; }, timeout, kNoPeer, [&] {
-    return fmt::format("the other ranks' statements, to compare with its own, \"{}\"", mine.data());
-  });
+  const auto missing = [&] {
+    std::vector<int> ranks_missing;
+    for (int peer = 0; peer < ranks(); ++peer) {
+      if (std::memcmp(data(slot(peer)), &number, sizeof(number)) != 0) ranks_missing.push_back(peer);
+    }
+    return ranks_missing;
+  };
+  const std::uint64_t expected = (number + 1) / 2 * static_cast<std::uint64_t>(ranks());
+  block_until([&] { return signal_fetch(arrived) >= expected && missing().empty(); }, timeout, kNoPeer,
+              [&] {
+                return fmt::format("the statements of rank {}, to compare with its own, \"{}\"",
+                                   fmt::join(missing(), " and rank "), text);
+              });
   for (int peer = 0; peer < ranks(); ++peer) {
-    const char* theirs = reinterpret_cast<const char*>(data(slot(peer)));
-    if (std::memcmp(theirs, mine.data(), mine.size()) != 0) {
+    const char* theirs = reinterpret_cast<const char*>(data(slot(peer))) + sizeof(number);
+    if (std::strcmp(theirs, text) != 0) {
       throw TransportError(
           TransportError::Kind::disagreement, peer,
-          fmt::format("ranks disagree: rank {} wants {}, but rank {} wants {}", rank(), mine.data(),
-                      peer, theirs));
+          fmt::format("ranks disagree: rank {} wants {}, but rank {} wants {}", rank(), text, peer,
+                      theirs));
     }
   }
 }

@@ -56,8 +56,8 @@ bool holds(Comparison comparison, std::uint64_t left, std::uint64_t right);
 // there. put, put_signal, copy and reduce are special cases.
 //
 // The caller owns the Move and keeps it, and its operands, unchanged until done is called, which
-// may be before start() returns. In a time-only run the pointers are null and the flags alone say
-// what is read and written.
+// may be before start() returns, and is for a Move without operands: a flag alone is a posted store.
+// In a time-only run the pointers are null and the has_ flags alone say what is read and written.
 struct Move {
   const std::byte* source = nullptr;
   const std::byte* addend = nullptr;     // combined with source by `reduction`

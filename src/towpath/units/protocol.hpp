@@ -14,4 +14,18 @@ namespace towpath {
 enum class Protocol : std::uint8_t { simple, ll, ll128 };
 inline constexpr int kProtocols = 3;
 
+// Bytes on the wire for each byte of payload, as a fraction.
+struct Expansion {
+  std::uint32_t numerator = 1;
+  std::uint32_t denominator = 1;
+};
+constexpr Expansion wire_expansion(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::simple: return {1, 1};
+    case Protocol::ll: return {2, 1};
+    case Protocol::ll128: return {16, 15};
+  }
+  return {};
+}
+
 }  // namespace towpath

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What every rank brings to a collective, and what must come out: numpy's own sums, not ours.
+
+Values are small whole numbers, so that every order of reduction gives the same bits in every type.
+Each element is the work of a few ranks only, a different few from element to element; a missing or
+doubled contribution shows in some element for any number of ranks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+TYPES = {
+    "int8": np.int8, "uint8": np.uint8, "int32": np.int32, "uint32": np.uint32,
+    "int64": np.int64, "uint64": np.uint64, "float16": np.float16, "bfloat16": np.uint16,
+    "float32": np.float32, "float64": np.float64,
+}  # fmt: skip
+OPERATIONS = ("sum", "prod", "min", "max", "avg")
+
+_CONTRIBUTORS = 8  # ranks whose value is not neutral, per element
+
+
+def type_bytes(type_name: str) -> int:
+    """The size of one element in bytes."""
+    return np.dtype(TYPES[type_name]).itemsize
+
+
+def _to_type(values: np.ndarray, type_name: str) -> np.ndarray:
+    if type_name != "bfloat16":
+        return values.astype(TYPES[type_name])
+    # Exact: whole numbers below 256 have no bits beyond the upper half of a float32.
+    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def _from_type(stored: np.ndarray, type_name: str) -> np.ndarray:
+    if type_name != "bfloat16":
+        return stored
+    return (stored.astype(np.uint32) << 16).view(np.float32)
+
+
+def _period(ranks: int) -> int:
+    """All patterns below repeat after this many elements, so only so many are computed."""
+    return 3 * 101 * ranks
+
+
+def _values(rank: int, ranks: int, indices: np.ndarray, operation: str) -> np.ndarray:
+    """One rank's numbers at the given places of the whole array, as int64."""
+    if operation in ("min", "max"):
+        return (indices * 7 + rank * 13) % 101
+    turn = (indices + rank * 3) % ranks
+    if operation == "prod":
+        return np.where(turn < 4, 2, 1)
+    return np.where(turn < _CONTRIBUTORS, 1 + (indices * 5 + rank) % 3, 0)
+
+
+def _tagged(rank: int, indices: np.ndarray) -> np.ndarray:
+    """For collectives that only move data: numbers that name rank and place."""
+    return (indices * 11 + rank * 29 + 1) % 101
+
+
+_REDUCING = ("all_reduce", "reduce_scatter", "reduce")
+
+
+def make_input(
+    collective: str, rank: int, ranks: int, elements: int, type_name: str, operation: str
+) -> np.ndarray:
+    """What `rank` brings: the whole array of `elements`, or its part of it for all_gather."""
+    count = elements // ranks if collective == "all_gather" else elements
+    indices = np.arange(min(count, _period(ranks)), dtype=np.int64)
+    if collective in _REDUCING:
+        values = _values(rank, ranks, indices, operation)
+    else:
+        values = _tagged(rank, indices)
+    return np.resize(_to_type(values, type_name), count)
+
+
+def _reduced(ranks: int, indices: np.ndarray, operation: str) -> np.ndarray:
+    total = _values(0, ranks, indices, operation)
+    combine = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}.get(operation, np.add)
+    for rank in range(1, ranks):
+        total = combine(total, _values(rank, ranks, indices, operation))
+    return total
+
+
+def _average(total: np.ndarray, ranks: int, type_name: str) -> np.ndarray:
+    if type_name == "bfloat16" or np.issubdtype(TYPES[type_name], np.floating):
+        return total / ranks
+    return _to_type(total // ranks, type_name)
+
+
+def make_expected(
+    collective: str, rank: int, ranks: int, elements: int, type_name: str, operation: str,
+    root: int = 0,
+) -> np.ndarray | None:  # fmt: skip
+    """What `rank` must find in its output; None where the collective promises it nothing."""
+    part = elements // ranks
+
+    def places(start: int, count: int) -> np.ndarray:
+        return np.arange(start, start + min(count, _period(ranks)), dtype=np.int64)
+
+    if collective in _REDUCING:
+        if collective == "reduce" and rank != root:
+            return None
+        is_part = collective == "reduce_scatter"
+        start, count = (rank * part, part) if is_part else (0, elements)
+        total = _reduced(ranks, places(start, count), operation)
+        is_average = operation == "avg"
+        values = _average(total, ranks, type_name) if is_average else _to_type(total, type_name)
+        return np.resize(values, count)
+    if collective == "broadcast":
+        return np.resize(_to_type(_tagged(root, places(0, elements)), type_name), elements)
+    if collective in ("all_gather", "all_to_all"):
+        start = rank * part if collective == "all_to_all" else 0
+        parts = [_to_type(_tagged(r, places(start, part)), type_name) for r in range(ranks)]
+        return np.concatenate([np.resize(values, part) for values in parts])
+    raise ValueError(f"collective is '{collective}'; no reference is known for it")
+
+
+def count_wrong(output: np.ndarray, expected: np.ndarray | None, type_name: str) -> int:
+    """Elements that differ. Averages may differ by the rounding of their division."""
+    if expected is None:
+        return 0
+    if output.dtype == expected.dtype:
+        return int(np.count_nonzero(output != expected))
+    step = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-22, "float64": 2.0**-51}
+    found = _from_type(output, type_name).astype(np.float64)
+    return int(np.count_nonzero(np.abs(found - expected) > np.abs(expected) * step[type_name]))

@@ -1,0 +1,44 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The errors that users see. Each is one sentence: what is wrong, where, what is allowed."""
+
+from __future__ import annotations
+
+_QUOTE_LENGTH_MAX = 60
+
+
+class ConfigError(ValueError):
+    """A description, file or option that cannot be used.
+
+    Its text is one line. `file`, `line` and `field` say where, as far as that is known.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        where = file or ""
+        if line is not None:
+            where += f":{line}"
+        sentence = ": ".join(part for part in (where, field, problem) if part)
+        super().__init__(" ".join(sentence.split()))
+        self.problem = problem
+        self.file = file
+        self.line = line
+        self.field = field
+
+
+def quoted(value: object) -> str:
+    """The value as a short piece of one line, whatever it holds.
+
+    >>> quoted("two\\nlines")
+    "'two\\\\nlines'"
+    """
+    text = ascii(value)
+    if len(text) > _QUOTE_LENGTH_MAX:
+        return text[: _QUOTE_LENGTH_MAX - 3] + "..."
+    return text

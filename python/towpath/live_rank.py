@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of a live run: `python -m towpath.live_rank`, started by towpath.live.
+
+Reads its job as one line of JSON, writes one line of JSON per size, or one with `error`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import numpy as np
+
+from towpath import _core
+from towpath.data import count_wrong, make_expected, type_bytes
+from towpath.schedule_source import ScheduleSource
+from towpath.simulated import Call, buffers_of
+
+
+class Rank:
+    """This process's part in a job."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.job = job
+        self.rank: int = job["rank"]
+        schedule = ScheduleSource(**job["source"]).schedule()
+        self.call = Call(schedule, job["type_name"], job["operation"])
+        self.timeout_s: float = job["timeout_s"]
+        self.transport = _core.connect_shm(
+            job["rendezvous"], self.rank, job["ranks"], timeout_s=self.timeout_s
+        )
+
+    def run(self) -> None:
+        for index, size_bytes in enumerate(self.job["sizes_bytes"]):
+            elements = self.call.elements(size_bytes)
+            plan = self.call.plan(size_bytes)
+            # Before any memory is shared out, and so before anything can go astray.
+            self.transport.agree(plan.statement, self.timeout_s)
+            executor = _core.Executor(self.transport, plan)
+            schedule = self.call.schedule
+            report = {
+                "index": index,
+                "size_bytes": elements * type_bytes(self.call.type_name),
+                "count": elements,
+                "out_of_place": self._column(executor, plan, elements, in_place=False)
+                if schedule.out_of_place
+                else None,
+                "in_place": self._column(executor, plan, elements, in_place=True)
+                if schedule.in_place
+                else None,
+            }
+            # Nobody gives memory back that a peer may still write to.
+            self.transport.barrier(self.timeout_s)
+            del executor
+            print(json.dumps(report), flush=True)
+        self.transport.barrier(self.timeout_s)
+
+    def _column(
+        self, executor: _core.Executor, plan: _core.Plan, elements: int, *, in_place: bool
+    ) -> dict[str, float]:
+        """Checks one invocation on fresh data, then measures."""
+        call = self.call
+        source, output = buffers_of(call, self.rank, elements, in_place)
+        views = (source.view(np.uint8), output.view(np.uint8))
+        executor.run(plan, *views, times=1, timeout_s=self.timeout_s)
+        expected = make_expected(
+            call.collective, self.rank, call.ranks, elements, call.type_name, call.operation,
+            call.schedule.root,
+        )  # fmt: skip
+        wrong = count_wrong(output, expected, call.type_name)
+        # Repeating in place would pile sums on sums until they overflow; zeros stay zeros.
+        source[:] = 0
+        executor.run(plan, *views, times=self.job["warmup"], timeout_s=self.timeout_s)
+        self.transport.barrier(self.timeout_s)
+        time_us = executor.run(
+            plan, *views, times=self.job["iterations"], timeout_s=self.timeout_s
+        )
+        return {"time_us": time_us, "wrong": wrong}
+
+
+def main() -> int:
+    job = json.loads(sys.stdin.readline())
+    try:
+        Rank(job).run()
+    except (RuntimeError, ValueError, MemoryError) as error:
+        print(json.dumps({"error": str(error)}), flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,532 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The description of a machine: what YAML holds, checked, and how it becomes a Machine.
+
+A spec has one of two forms. A *template* says how hosts are made and how many there are; a *graph*
+names every device of a host. Both may be joined by a fabric and are then of any number of hosts.
+Every quantity is a Figure: a value in the unit its field names, and where the value is from.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from towpath.errors import ConfigError, quoted
+from towpath.input_file import YamlDocument
+from towpath.spec_model import DataRate, Duration, Frozen, Ratio, Text, validated, wrong
+
+if TYPE_CHECKING:
+    from towpath._core import Machine
+
+HOSTS_MAX = 4096
+GPUS_PER_HOST_MAX = 4096
+NICS_PER_HOST_MAX = 64
+DEVICES_MAX = 100_000
+WIRES_MAX = 1_000_000
+NETWORK = -1  # the host number of what belongs to no host
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,63}$", strict=True)]
+GpuIndex = Annotated[int, Field(strict=True, ge=0, lt=GPUS_PER_HOST_MAX)]
+DeviceKindName = Literal["gpu", "nvswitch", "nic", "network_switch", "pcie_bridge", "cpu"]
+LinkKindName = Literal["nvlink", "pcie", "network", "socket"]
+
+
+class ProtocolCost(Frozen):
+    """What moving data costs a thread block of a GPU under one protocol."""
+
+    block_rate_gb_per_s: DataRate
+    send_overhead_ns: Duration
+    receive_overhead_ns: Duration
+    fences: bool = Field(strict=True)
+
+
+class GpuCost(Frozen):
+    """What a GPU costs per run and per transfer."""
+
+    launch_ns: Duration
+    simple: ProtocolCost
+    ll: ProtocolCost
+    ll128: ProtocolCost
+
+
+class LinkType(Frozen):
+    """A kind of wire. Wires are duplex: the rate and latency hold for each direction."""
+
+    kind: LinkKindName
+    rate_gb_per_s: DataRate
+    latency_ns: Duration
+    message_overhead_ns: Duration
+
+
+class SwitchedInterconnect(Frozen):
+    """Every GPU of a host joined to one NVSwitch by one wire of `link_type`."""
+
+    shape: Literal["switch"]
+    link_type: Name
+
+
+class RingInterconnect(Frozen):
+    """Every GPU joined to its two neighbours; with `forwards`, others' traffic passes through."""
+
+    shape: Literal["ring"]
+    link_type: Name
+    forwards: bool = Field(strict=True, default=False)
+
+
+class FullInterconnect(Frozen):
+    """Every GPU joined to every other."""
+
+    shape: Literal["fully_connected"]
+    link_type: Name
+
+
+class MeshInterconnect(Frozen):
+    """The named pairs of GPUs joined; a pair named twice has two wires' rate."""
+
+    shape: Literal["mesh"]
+    link_type: Name
+    pairs: Annotated[tuple[tuple[GpuIndex, GpuIndex], ...], Field(min_length=1, max_length=10_000)]
+    forwards: bool = Field(strict=True, default=False)
+
+
+Interconnect = Annotated[
+    SwitchedInterconnect | RingInterconnect | FullInterconnect | MeshInterconnect,
+    Field(discriminator="shape"),
+]
+
+
+class Nic(Frozen):
+    """A network adapter and the GPUs of its host that it is joined to."""
+
+    gpus: Annotated[tuple[GpuIndex, ...], Field(min_length=1, max_length=64)]
+
+
+class Hosts(Frozen):
+    """How many hosts there are and what is in each."""
+
+    count: Annotated[int, Field(strict=True, ge=1, le=HOSTS_MAX)]
+    gpus: Annotated[int, Field(strict=True, ge=1, le=GPUS_PER_HOST_MAX)]
+    source: Text
+    gpu_interconnect: Interconnect | None = None
+    nic_link_type: Name | None = None
+    nics: Annotated[tuple[Nic, ...], Field(max_length=NICS_PER_HOST_MAX)] = ()
+
+
+class Spine(Frozen):
+    """A switch that joins the leaves. Each leaf has one uplink per host, over `oversubscription`."""
+
+    link_type: Name
+    oversubscription: Ratio
+
+
+class Fabric(Frozen):
+    """Between hosts: the n-th adapters of all hosts form rail n and meet at one leaf switch."""
+
+    shape: Literal["rails"]
+    link_type: Name
+    spine: Spine | None = None
+
+
+class PlacedDevice(NamedTuple):
+    """A device of a laid out machine."""
+
+    name: str
+    kind: str
+    host: int
+    forwards: bool
+
+
+class PlacedWire(NamedTuple):
+    """A wire of a laid out machine: `parallel` times the rate of its link type, both ways."""
+
+    one: int
+    other: int
+    link_type: str
+    parallel: float
+
+
+class Layout(NamedTuple):
+    """A machine of a certain size, device by device. Wires name devices by their position."""
+
+    devices: list[PlacedDevice]
+    wires: list[PlacedWire]
+
+
+class MachineSpec(Frozen):
+    """What both forms have in common. Immutable; `sized` returns another one."""
+
+    name: Name
+    description: Text
+    notes: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
+    link_types: Annotated[dict[Name, LinkType], Field(min_length=1, max_length=1000)]
+    gpu_cost: GpuCost
+    fabric: Fabric | None = None
+
+    @property
+    @abstractmethod
+    def host_count(self) -> int:
+        """The number of hosts."""
+
+    @property
+    @abstractmethod
+    def gpus_per_host(self) -> int:
+        """The number of GPUs in each host."""
+
+    @abstractmethod
+    def _with_host_count(self, hosts: int) -> MachineSpec: ...
+
+    @abstractmethod
+    def _with_gpus_per_host(self, gpus: int) -> MachineSpec: ...
+
+    @abstractmethod
+    def _count_in_host(self) -> tuple[int, int, int]:
+        """Devices, adapters among them, and wires of one host."""
+
+    @abstractmethod
+    def _place_host(self, host: int, layout: Layout) -> list[int]:
+        """Adds one host and returns the positions of its adapters."""
+
+    @property
+    def ranks(self) -> int:
+        """The number of GPUs in all hosts."""
+        return self.host_count * self.gpus_per_host
+
+    def sized(self, hosts: int | None = None, ranks: int | None = None) -> MachineSpec:
+        """This machine with another number of hosts, or of GPUs altogether.
+
+        Raises:
+            ConfigError: the machine cannot have that size.
+        """
+        if hosts is not None and ranks is not None:
+            raise self._error("hosts and ranks are both given; one of them is enough")
+        spec: MachineSpec = self
+        if ranks is not None:
+            spec = self._with_ranks(ranks)
+        elif hosts is not None:
+            spec = self._with_hosts(hosts)
+        spec._check_size()
+        return spec
+
+    def layout(self) -> Layout:
+        """Every device and wire. Ranks are the GPUs in this order, host after host.
+
+        Raises:
+            ConfigError: there would be too many.
+        """
+        self._check_size()
+        layout = Layout([], [])
+        nics_of_hosts = [self._place_host(host, layout) for host in range(self.host_count)]
+        if self.fabric is not None:
+            self._place_fabric(self.fabric, nics_of_hosts, layout)
+        return layout
+
+    def build(self, hosts: int | None = None, ranks: int | None = None) -> Machine:
+        """The Machine that simulations run on.
+
+        Raises:
+            ConfigError: the machine cannot have that size, or a GPU cannot be reached.
+        """
+        from towpath import _core
+
+        spec = self.sized(hosts, ranks)
+        layout = spec.layout()
+        builder = _core.MachineBuilder(spec.name)
+        for device in layout.devices:
+            kind = _core.DeviceKind[device.kind]
+            builder.add_device(device.name, kind, host=device.host, forwards=device.forwards)
+        for wire in layout.wires:
+            link_type = spec.link_types[wire.link_type]
+            for ends in ((wire.one, wire.other), (wire.other, wire.one)):
+                builder.add_link(
+                    *ends,
+                    _core.LinkKind[link_type.kind],
+                    rate_gb_per_s=link_type.rate_gb_per_s.value * wire.parallel,
+                    latency_ns=link_type.latency_ns.value,
+                    message_overhead_ns=link_type.message_overhead_ns.value,
+                )
+        builder.set_gpu_cost(_core_gpu_cost(spec.gpu_cost))
+        try:
+            return builder.build()
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+
+    def _error(self, problem: str) -> ConfigError:
+        return ConfigError(problem, field=f"machine '{self.name}'")
+
+    def _with_hosts(self, hosts: int) -> MachineSpec:
+        if not 1 <= hosts <= HOSTS_MAX:
+            raise self._error(f"hosts is {hosts}; it must be 1 to {HOSTS_MAX}")
+        if hosts > 1 and self.fabric is None:
+            raise self._error(f"hosts is {hosts}; without a fabric it must be 1")
+        return self._with_host_count(hosts)
+
+    def _with_ranks(self, ranks: int) -> MachineSpec:
+        if self.fabric is None:
+            return self._with_gpus_per_host(ranks)
+        hosts, rest = divmod(ranks, self.gpus_per_host)
+        if rest or hosts < 1:
+            allowed = f"a multiple of its {self.gpus_per_host} GPUs per host"
+            raise self._error(f"ranks is {ranks}; it must be {allowed}")
+        return self._with_hosts(hosts)
+
+    def _check_size(self) -> None:
+        devices, nics, wires = self._count_in_host()
+        devices *= self.host_count
+        wires *= self.host_count
+        if self.fabric is not None:
+            devices += nics + 1
+            wires += nics * (self.host_count + 1)
+        if devices > DEVICES_MAX:
+            raise self._error(f"would have {devices} devices; at most {DEVICES_MAX} are allowed")
+        if wires > WIRES_MAX:
+            raise self._error(f"would have {wires} wires; at most {WIRES_MAX} are allowed")
+
+    def _place_fabric(self, fabric: Fabric, nics_of_hosts: list[list[int]], layout: Layout) -> None:
+        leaves = []
+        for rail in range(len(nics_of_hosts[0])):
+            leaf = _place(layout, f"leaf{rail}", "network_switch", NETWORK)
+            leaves.append(leaf)
+            for nics in nics_of_hosts:
+                layout.wires.append(PlacedWire(nics[rail], leaf, fabric.link_type, 1))
+        if fabric.spine is not None and len(leaves) > 1:
+            uplinks = len(nics_of_hosts) / fabric.spine.oversubscription.value
+            spine = _place(layout, "spine", "network_switch", NETWORK)
+            for leaf in leaves:
+                layout.wires.append(PlacedWire(leaf, spine, fabric.spine.link_type, uplinks))
+
+    def _check_link_types(self, used: list[tuple[str, str | None]]) -> None:
+        if self.fabric is not None:
+            used = [*used, ("fabric.link_type", self.fabric.link_type)]
+            if self.fabric.spine is not None:
+                used.append(("fabric.spine.link_type", self.fabric.spine.link_type))
+        for field, link_type in used:
+            if link_type is not None and link_type not in self.link_types:
+                allowed = ", ".join(self.link_types)
+                raise wrong(field, f"is {quoted(link_type)}; link_types has {allowed}")
+
+
+class TemplateSpec(MachineSpec):
+    """Hosts that are all alike, made by a rule."""
+
+    form: Literal["template"]
+    hosts: Hosts
+
+    @model_validator(mode="after")
+    def _check(self) -> TemplateSpec:
+        hosts, connect = self.hosts, self.hosts.gpu_interconnect
+        used = [("hosts.nic_link_type", hosts.nic_link_type)]
+        if connect is not None:
+            used.append(("hosts.gpu_interconnect.link_type", connect.link_type))
+        self._check_link_types(used)
+        last = hosts.gpus - 1
+        for number, nic in enumerate(hosts.nics):
+            if max(nic.gpus) > last or len(set(nic.gpus)) < len(nic.gpus):
+                problem = f"is {list(nic.gpus)}; allowed are different GPUs from 0 to {last}"
+                raise wrong(f"hosts.nics[{number}].gpus", problem)
+        if isinstance(connect, MeshInterconnect):
+            for number, pair in enumerate(connect.pairs):
+                if max(pair) > last or pair[0] == pair[1]:
+                    problem = f"is {list(pair)}; allowed are two different GPUs from 0 to {last}"
+                    raise wrong(f"hosts.gpu_interconnect.pairs[{number}]", problem)
+        if hosts.nics and hosts.nic_link_type is None:
+            raise wrong("hosts", "has nics and so needs the field 'nic_link_type'")
+        if self.fabric is not None and not hosts.nics:
+            raise wrong("fabric", "joins adapters, so hosts.nics must name at least one")
+        if self.fabric is None and hosts.count > 1:
+            raise wrong("hosts.count", f"is {hosts.count}; without a fabric it must be 1")
+        return self
+
+    @property
+    def host_count(self) -> int:
+        return self.hosts.count
+
+    @property
+    def gpus_per_host(self) -> int:
+        return self.hosts.gpus
+
+    def _with_host_count(self, hosts: int) -> MachineSpec:
+        return self.model_copy(update={"hosts": self.hosts.model_copy(update={"count": hosts})})
+
+    def _with_gpus_per_host(self, gpus: int) -> MachineSpec:
+        fixed = self.hosts.nics or isinstance(self.hosts.gpu_interconnect, MeshInterconnect)
+        if fixed and gpus != self.hosts.gpus:
+            raise self._error(f"ranks is {gpus}; its hosts always have {self.hosts.gpus} GPUs")
+        if not 1 <= gpus <= GPUS_PER_HOST_MAX:
+            raise self._error(f"ranks is {gpus}; it must be 1 to {GPUS_PER_HOST_MAX}")
+        return self.model_copy(update={"hosts": self.hosts.model_copy(update={"gpus": gpus})})
+
+    def _count_in_host(self) -> tuple[int, int, int]:
+        hosts = self.hosts
+        nics = len(hosts.nics)
+        wires = sum(len(nic.gpus) for nic in hosts.nics)
+        match hosts.gpu_interconnect:
+            case SwitchedInterconnect() | RingInterconnect():
+                wires += hosts.gpus
+            case FullInterconnect():
+                wires += hosts.gpus * (hosts.gpus - 1) // 2
+            case MeshInterconnect() as mesh:
+                wires += len(mesh.pairs)
+        return hosts.gpus + nics + 1, nics, wires
+
+    def _place_host(self, host: int, layout: Layout) -> list[int]:
+        hosts, connect = self.hosts, self.hosts.gpu_interconnect
+        forwards = getattr(connect, "forwards", False)
+        gpus = [
+            _place(layout, f"host{host}/gpu{gpu}", "gpu", host, forwards)
+            for gpu in range(hosts.gpus)
+        ]
+        if isinstance(connect, SwitchedInterconnect):
+            switch = _place(layout, f"host{host}/nvswitch", "nvswitch", host)
+            ends: Iterator[tuple[int, int]] = ((gpu, switch) for gpu in gpus)
+        else:
+            ends = ((gpus[one], gpus[other]) for one, other in _pairs(connect, hosts.gpus))
+        if connect is not None:
+            layout.wires.extend(PlacedWire(*pair, connect.link_type, 1) for pair in ends)
+        nics = []
+        for number, nic in enumerate(hosts.nics):
+            nics.append(_place(layout, f"host{host}/nic{number}", "nic", host))
+            for gpu in nic.gpus:
+                layout.wires.append(PlacedWire(gpus[gpu], nics[-1], str(hosts.nic_link_type), 1))
+        return nics
+
+
+class GraphDevice(Frozen):
+    """A device by name. Everything but a GPU passes traffic on, unless `forwards` says otherwise."""
+
+    name: Name
+    kind: DeviceKindName
+    forwards: bool | None = Field(strict=True, default=None)
+
+
+class GraphWire(Frozen):
+    """A wire between two devices, as fast as `parallel` links of its type."""
+
+    between: tuple[Name, Name]
+    link_type: Name
+    parallel: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] = 1
+
+
+class GraphSpec(MachineSpec):
+    """A host device by device, as importers find it; with a fabric, any number of such hosts."""
+
+    form: Literal["graph"]
+    source: Text
+    count: Annotated[int, Field(strict=True, ge=1, le=HOSTS_MAX)] = 1
+    devices: Annotated[tuple[GraphDevice, ...], Field(min_length=1, max_length=DEVICES_MAX)]
+    wires: Annotated[tuple[GraphWire, ...], Field(max_length=WIRES_MAX)] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> GraphSpec:
+        names: set[str] = set()
+        for number, device in enumerate(self.devices):
+            if device.name in names:
+                raise wrong(f"devices[{number}].name", f"is {quoted(device.name)} a second time")
+            names.add(device.name)
+        for number, wire in enumerate(self.wires):
+            field = f"wires[{number}]"
+            for end in wire.between:
+                if end not in names:
+                    raise wrong(f"{field}.between", f"names {quoted(end)}, which is no device")
+            if wire.between[0] == wire.between[1]:
+                raise wrong(f"{field}.between", "must name two different devices")
+            if wire.link_type not in self.link_types:
+                allowed = ", ".join(self.link_types)
+                problem = f"is {quoted(wire.link_type)}; link_types has {allowed}"
+                raise wrong(f"{field}.link_type", problem)
+        self._check_link_types([])
+        if self.gpus_per_host == 0:
+            raise wrong("devices", "has no GPU; a machine needs at least one")
+        if self.fabric is not None and not any(device.kind == "nic" for device in self.devices):
+            raise wrong("fabric", "joins adapters, so devices must name at least one nic")
+        if self.fabric is None and self.count > 1:
+            raise wrong("count", f"is {self.count}; without a fabric it must be 1")
+        return self
+
+    @property
+    def host_count(self) -> int:
+        return self.count
+
+    @property
+    def gpus_per_host(self) -> int:
+        return sum(device.kind == "gpu" for device in self.devices)
+
+    def _with_host_count(self, hosts: int) -> MachineSpec:
+        return self.model_copy(update={"count": hosts})
+
+    def _with_gpus_per_host(self, gpus: int) -> MachineSpec:
+        if gpus != self.gpus_per_host:
+            raise self._error(f"ranks is {gpus}; it always has {self.gpus_per_host}")
+        return self
+
+    def _count_in_host(self) -> tuple[int, int, int]:
+        nics = sum(device.kind == "nic" for device in self.devices)
+        return len(self.devices), nics, len(self.wires)
+
+    def _place_host(self, host: int, layout: Layout) -> list[int]:
+        prefix = f"host{host}/"
+        position: dict[str, int] = {}
+        for device in self.devices:
+            forwards = device.kind != "gpu" if device.forwards is None else device.forwards
+            name = prefix + device.name
+            position[device.name] = _place(layout, name, device.kind, host, forwards)
+        for wire in self.wires:
+            one, other = (position[name] for name in wire.between)
+            layout.wires.append(PlacedWire(one, other, wire.link_type, wire.parallel))
+        return [position[device.name] for device in self.devices if device.kind == "nic"]
+
+
+def parse_machine_spec(document: YamlDocument, file: str) -> MachineSpec:
+    """The spec that a YAML document holds.
+
+    Raises:
+        ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
+    """
+    if not isinstance(document.data, dict):
+        raise ConfigError("holds no fields; a machine spec is expected", file=file, line=1)
+    form = document.data.get("form")
+    if form == "template":
+        return validated(TemplateSpec, document, file)
+    if form == "graph":
+        return validated(GraphSpec, document, file)
+    line = document.lines.get(("form",), 1)
+    problem = f"is {quoted(form)}; it must be 'template' or 'graph'"
+    raise ConfigError(problem, file=file, line=line, field="form")
+
+
+def _place(layout: Layout, name: str, kind: str, host: int, forwards: bool = True) -> int:
+    layout.devices.append(PlacedDevice(name, kind, host, forwards))
+    return len(layout.devices) - 1
+
+
+def _pairs(connect: Interconnect | None, gpus: int) -> Iterator[tuple[int, int]]:
+    match connect:
+        case RingInterconnect():
+            wires = gpus if gpus > 2 else gpus - 1
+            yield from ((gpu, (gpu + 1) % gpus) for gpu in range(wires))
+        case FullInterconnect():
+            yield from ((one, other) for one in range(gpus) for other in range(one + 1, gpus))
+        case MeshInterconnect():
+            yield from connect.pairs
+
+
+def _core_gpu_cost(cost: GpuCost) -> Any:
+    from towpath import _core
+
+    def protocol(of: ProtocolCost) -> Any:
+        return _core.ProtocolCost(
+            block_rate_gb_per_s=of.block_rate_gb_per_s.value,
+            send_overhead_ns=of.send_overhead_ns.value,
+            receive_overhead_ns=of.receive_overhead_ns.value,
+            fences=of.fences,
+        )
+
+    return _core.GpuCost(
+        launch_ns=cost.launch_ns.value,
+        simple=protocol(cost.simple),
+        ll=protocol(cost.ll),
+        ll128=protocol(cost.ll128),
+    )

@@ -1,0 +1,250 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath run`: from what the user asked to tables, a report and a trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from towpath import _core, live, machines, simulated
+from towpath.data import OPERATIONS, TYPES
+from towpath.errors import ConfigError, quoted
+from towpath.result import Report, Row, Run, Timeline
+from towpath.schedule_source import ScheduleSource
+from towpath.show import draw_svg
+from towpath.simulated import Call
+from towpath.sizes import parse_size, parse_sizes
+from towpath.table import footer, header, row_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from towpath.machine_spec import MachineSpec
+
+_TIMELINE_BYTES_MAX = 1 << 20  # a timeline of more than this by default is too long to read
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The options of `towpath run`, as typed."""
+
+    collective: str | None = None
+    schedule: Path | None = None
+    machine: str | None = None
+    live: int = 0
+    sizes: str = "8:64M"
+    type_name: str = "float32"
+    operation: str = "sum"
+    root: int = 0
+    algorithm: str | None = None
+    channels: int = 0
+    protocol: str = "Simple"
+    hosts: int | None = None
+    ranks: int | None = None
+    ranks_per_host: int | None = None
+    with_data: bool = True
+    iterations: int = 20
+    warmup: int = 5
+    timeout_s: float = 30.0
+    wants_report: bool = False
+    wants_trace: bool = False
+    trace_size: str | None = None
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What came of it. `wrong` counts wrong elements over all runs."""
+
+    report: Report
+    timeline: Timeline | None
+    wrong: int
+
+
+def run_all(request: RunRequest, *, print_lines: bool) -> RunOutcome:
+    """Runs what is asked for, simulated first.
+
+    Raises:
+        ConfigError: an option is wrong.
+        LiveError: a live rank failed.
+        TransportError: the schedule hangs in the simulation.
+    """
+    _check(request)
+    runs = []
+    if request.machine is not None:
+        runs.append(_run_simulated(request, print_lines))
+    if request.live > 0:
+        runs.append(_run_live(request, print_lines))
+    title = f"{runs[0].collective}: {', '.join(run.where for run in runs)}"
+    timeline = next((run.timeline for run in runs if run.timeline is not None), None)
+    return RunOutcome(
+        Report(title=title, command=request.command, runs=runs), timeline,
+        sum(_wrong(row) for run in runs for row in run.rows),
+    )  # fmt: skip
+
+
+def _wrong(row: Row) -> int:
+    columns = [column for column in (row.out_of_place, row.in_place) if column is not None]
+    return sum(column.wrong or 0 for column in columns)
+
+
+def _check(request: RunRequest) -> None:
+    if (request.collective is None) == (request.schedule is None):
+        raise ConfigError("name either a collective or a --schedule file")
+    if request.machine is None and request.live <= 0:
+        raise ConfigError("say where: --machine NAME simulates, --live RANKS runs here, or both")
+    if request.type_name not in TYPES:
+        raise ConfigError(f"--dtype is {quoted(request.type_name)}; allowed are {', '.join(TYPES)}")
+    if request.operation not in OPERATIONS:
+        raise ConfigError(f"--op is {quoted(request.operation)}; allowed are {', '.join(OPERATIONS)}")
+
+
+# --- simulated ----------------------------------------------------------------------------------
+
+
+def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
+    spec = machines.load(request.machine, hosts=request.hosts, ranks=request.ranks)
+    gpus = _gpus(spec, request)
+    source = _source(request, len(gpus), channels_for(spec), hosts_of(spec, gpus))
+    schedule = source.schedule()
+    gpus = gpus[: schedule.rank_count]
+    if len(gpus) < schedule.rank_count:
+        raise ConfigError(
+            f"schedule '{schedule.name}' has {schedule.rank_count} ranks, but {len(gpus)} GPUs of "
+            f"machine '{spec.name}' are used; --hosts or --ranks makes it larger"
+        )
+    machine = spec.build()
+    call = Call(schedule, request.type_name, request.operation)
+    sizes = parse_sizes(request.sizes)
+    place = simulated.Place(machine, tuple(gpus))
+    run = _describe(
+        "simulated", f"{spec.name}, {call.ranks} of {spec.ranks} GPUs on {spec.host_count} hosts", call,
+        _notes(call, sizes, request.with_data),
+    )  # fmt: skip
+    rows = simulated.measure_sizes(place, call, sizes, with_data=request.with_data)
+    run = replace(run, rows=_show(run, rows, len(sizes), print_lines))
+    if request.wants_report or request.wants_trace:
+        run = _with_timeline(run, place, call, spec, _timeline_size(request, sizes))
+    return run
+
+
+def _gpus(spec: MachineSpec, request: RunRequest) -> list[int]:
+    """The machine's GPUs that ranks run on, in the order of ranks."""
+    per_host = spec.gpus_per_host
+    used = request.ranks_per_host or per_host
+    if not 1 <= used <= per_host:
+        raise ConfigError(
+            f"--ranks-per-host is {used}; machine '{spec.name}' has {per_host} GPUs per host"
+        )
+    return [h * per_host + g for h in range(spec.host_count) for g in range(used)]
+
+
+def hosts_of(spec: MachineSpec, gpus: list[int]) -> int:
+    """How many hosts these GPUs are spread over."""
+    return len({gpu // spec.gpus_per_host for gpu in gpus})
+
+
+def channels_for(spec: MachineSpec) -> int:
+    """Channels that can fill the fastest link of a GPU: enough thread blocks, and the same number
+    for each rail."""
+    fastest = max(link_type.rate_gb_per_s.value for link_type in spec.link_types.values())
+    blocks = -(-fastest // spec.gpu_cost.simple.block_rate_gb_per_s.value)
+    rails = spec.gpus_per_host if spec.host_count > 1 else 1
+    return int(min(-(-blocks // rails) * rails, 32))
+
+
+def _timeline_size(request: RunRequest, sizes: list[int]) -> int:
+    if request.trace_size is not None:
+        return parse_size(request.trace_size)
+    return max((size for size in sizes if size <= _TIMELINE_BYTES_MAX), default=sizes[0])
+
+
+def _with_timeline(
+    run: Run, place: simulated.Place, call: Call, spec: MachineSpec, size_bytes: int
+) -> Run:
+    outcome = simulated.invoke(
+        place, call, size_bytes, in_place=not call.schedule.out_of_place, with_data=False,
+        trace=_core.Trace(),
+    )  # fmt: skip
+    load = {(link.from_name, link.to_name): link.busy_fraction for link in outcome.links}
+    return replace(
+        run, timeline=outcome.timeline, links=outcome.links, topology_svg=draw_svg(spec, load=load)
+    )
+
+
+def _notes(call: Call, sizes: list[int], with_data: bool) -> list[str]:
+    if not with_data:
+        return ["data is off (--no-data): only time is simulated, #wrong is N/A"]
+    too_large = [size for size in sizes if not simulated.fits(call, size)]
+    if not too_large:
+        return []
+    return [
+        f"from {min(too_large)} bytes on, the ranks' buffers exceed "
+        f"{simulated.DATA_BYTES_MAX >> 30} GiB: only time is simulated, #wrong is N/A"
+    ]
+
+
+# --- live ---------------------------------------------------------------------------------------
+
+
+def _run_live(request: RunRequest, print_lines: bool) -> Run:
+    source = _source(request, request.live, 1, 1)
+    schedule = source.schedule()
+    if schedule.rank_count != request.live:
+        raise ConfigError(
+            f"schedule '{schedule.name}' has {schedule.rank_count} ranks; --live is {request.live}"
+        )
+    call = Call(schedule, request.type_name, request.operation)
+    sizes = parse_sizes(request.sizes)
+    options = live.LiveOptions(request.iterations, request.warmup, request.timeout_s)
+    job = live.LiveJob(source, request.type_name, request.operation, sizes)
+    run = _describe("live", f"{request.live} processes of this host", call, [])
+    run = replace(run, iterations=request.iterations, warmup=request.warmup)
+    rows = live.measure_sizes(job, request.live, options)
+    return replace(run, rows=_show(run, rows, len(sizes), print_lines))
+
+
+# --- both ---------------------------------------------------------------------------------------
+
+
+def _source(request: RunRequest, ranks: int, channels: int, hosts: int) -> ScheduleSource:
+    if request.schedule is not None:
+        return ScheduleSource(file=str(request.schedule))
+    return ScheduleSource(
+        None, request.collective, request.algorithm, ranks, request.channels or channels,
+        request.protocol, request.root, hosts,
+    )  # fmt: skip
+
+
+def _describe(kind: str, where: str, call: Call, notes: list[str]) -> Run:
+    schedule = call.schedule
+    return Run(
+        kind=kind, where=where, collective=call.collective, schedule=schedule.name,
+        protocol=_core.name_of(schedule.protocol), channels=schedule.channels, ranks=call.ranks,
+        type=call.type_name, operation=call.operation, root=schedule.root, rows=[], iterations=1,
+        warmup=0, timeline=None, links=[], topology_svg=None, notes=notes,
+    )  # fmt: skip
+
+
+def _show(run: Run, rows: Iterator[Row], count: int, print_lines: bool) -> list[Row]:
+    """Collects the rows, printing each as it comes, with a bar for those who wait."""
+    if print_lines:
+        print("\n".join(header(run)))
+    shown: list[Row] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(f"{run.kind} {run.collective}", total=count)
+        for row in rows:
+            shown.append(row)
+            if print_lines:
+                print(row_line(run, row), flush=True)
+            bar.advance(task)
+    if print_lines:
+        print("\n".join(footer(replace(run, rows=shown))))
+    return shown

@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Where a schedule comes from: a file, or an algorithm with its options. Travels as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from towpath import _core
+from towpath.errors import ConfigError, quoted
+from towpath.schedule_format.msccl_xml import load_schedule
+
+
+@dataclass(frozen=True)
+class ScheduleSource:
+    """Either `file`, or `collective` and `algorithm` and what that needs.
+
+    `hosts` and `gpus_per_host` let rings enter and leave a host on their own rail; with one host
+    the natural order of ranks is taken.
+    """
+
+    file: str | None = None
+    collective: str = "all_reduce"
+    algorithm: str | None = None
+    ranks: int = 1
+    channels: int = 1
+    protocol: str = "Simple"
+    root: int = 0
+    hosts: int = 1
+
+    def schedule(self) -> _core.Schedule:
+        """Reads or builds it.
+
+        Raises:
+            ConfigError: the file or an option is wrong.
+        """
+        if self.file is not None:
+            return load_schedule(self.file)
+        protocol = _core.protocol_from(self.protocol)
+        if protocol is None:
+            raise ConfigError(f"protocol is {quoted(self.protocol)}; allowed are Simple, LL, LL128")
+        rings: list[list[int]] = []
+        if self.hosts > 1 and self.ranks % self.hosts == 0:
+            rings = _core.rail_rings(self.hosts, self.ranks // self.hosts, self.channels)
+        try:
+            return _core.make_schedule(
+                self.algorithm_name(), ranks=self.ranks, channels=self.channels,
+                protocol=protocol, root=self.root, rings=rings,
+            )  # fmt: skip
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+
+    def algorithm_name(self) -> str:
+        """The algorithm asked for, or the first one that is known for the collective."""
+        collective = _core.collective_from(self.collective)
+        if collective is None:
+            allowed = ", ".join(member.name for member in _core.Collective)
+            raise ConfigError(f"collective is {quoted(self.collective)}; allowed are {allowed}")
+        known = _core.algorithm_names(collective)
+        if self.algorithm is None:
+            return known[0]
+        if self.algorithm not in known:
+            raise ConfigError(
+                f"algorithm is {quoted(self.algorithm)}; {self.collective} has {', '.join(known)}"
+            )
+        return self.algorithm
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)

@@ -1,0 +1,172 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a schedule on a described machine: simulated time, and real bytes where they fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from towpath import _core
+from towpath.data import count_wrong, make_expected, make_input, type_bytes
+from towpath.result import LinkLoad, Row, Timeline, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Runs whose buffers would take more memory than this keep time only.
+DATA_BYTES_MAX = 4 << 30
+
+
+@dataclass(frozen=True)
+class Call:
+    """One collective call as the user asks for it, without its size."""
+
+    schedule: _core.Schedule
+    type_name: str = "float32"
+    operation: str = "sum"
+
+    @property
+    def collective(self) -> str:
+        return _core.name_of(self.schedule.collective)
+
+    @property
+    def ranks(self) -> int:
+        return self.schedule.rank_count
+
+    def elements(self, size_bytes: int) -> int:
+        """The elements of an array of about that size: rounded down to what the schedule can cut,
+        but never to nothing."""
+        granularity = _core.element_granularity(self.schedule)
+        elements = size_bytes // type_bytes(self.type_name)
+        return max(elements // granularity, 1) * granularity
+
+    def plan(self, size_bytes: int) -> _core.Plan:
+        return _core.Plan(
+            self.schedule, self.elements(size_bytes), self.type_name, self.operation
+        )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A machine, and the GPU of it that each rank runs on; none given: the first ones."""
+
+    machine: _core.Machine
+    gpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One invocation on all ranks. `wrong` is None when the run kept time only."""
+
+    time_us: float
+    wrong: int | None
+    events: int
+    trace_hash: int | None = None
+    timeline: Timeline | None = None
+    links: list[LinkLoad] = field(default_factory=list)
+
+
+def buffers_of(call: Call, rank: int, elements: int, in_place: bool) -> tuple[np.ndarray, np.ndarray]:
+    """A rank's input and output. In place they share memory: the smaller is a part of the larger."""
+    arguments = (call.collective, rank, call.ranks, elements, call.type_name, call.operation)
+    source = make_input(*arguments)
+    part = elements // call.ranks
+    if not in_place:
+        size = part if call.collective == "reduce_scatter" else elements
+        return source, np.zeros(size, source.dtype)
+    if call.collective == "all_gather":
+        output = np.zeros(elements, source.dtype)
+        own = output[rank * part : (rank + 1) * part]
+        own[:] = source
+        return own, output
+    if call.collective == "reduce_scatter":
+        return source, source[rank * part : (rank + 1) * part]
+    return source, source
+
+
+def fits(call: Call, size_bytes: int) -> bool:
+    """Whether a simulated run of that size may carry data."""
+    plan = call.plan(size_bytes)
+    per_rank = plan.input_bytes + plan.output_bytes + plan.heap_bytes
+    return per_rank * call.ranks <= DATA_BYTES_MAX
+
+
+def invoke(
+    place: Place, call: Call, size_bytes: int, *, in_place: bool, with_data: bool,
+    trace: _core.Trace | None = None, seed: int = 1, jitter_ns: float = 0.0,
+) -> Outcome:  # fmt: skip
+    """Simulates one invocation and checks what every rank received.
+
+    Raises:
+        TransportError: the schedule hangs; the sentence names who waits for whom.
+        ValueError: the machine has too few GPUs.
+    """
+    elements = call.elements(size_bytes)
+    plan = call.plan(size_bytes)
+    run = _core.SimulatedRun(
+        place.machine, plan, gpus=list(place.gpus), carries_data=with_data, seed=seed,
+        jitter_ns=jitter_ns, trace=trace,
+    )  # fmt: skip
+    wrong = None
+    if with_data:
+        pairs = [buffers_of(call, rank, elements, in_place) for rank in range(call.ranks)]
+        time_us = run.invoke(
+            plan, [source.view(np.uint8) for source, _ in pairs],
+            [output.view(np.uint8) for _, output in pairs],
+        )  # fmt: skip
+        wrong = sum(_wrong_at(call, rank, elements, pairs[rank][1]) for rank in range(call.ranks))
+    else:
+        time_us = run.invoke(plan)
+    return Outcome(
+        time_us=time_us,
+        wrong=wrong,
+        events=run.events,
+        trace_hash=trace.hash if trace is not None else None,
+        timeline=_timeline(trace, size_bytes) if trace is not None else None,
+        links=_links(place.machine, run),
+    )
+
+
+def _wrong_at(call: Call, rank: int, elements: int, output: np.ndarray) -> int:
+    expected = make_expected(
+        call.collective, rank, call.ranks, elements, call.type_name, call.operation,
+        call.schedule.root,
+    )  # fmt: skip
+    return count_wrong(output, expected, call.type_name)
+
+
+def measure_sizes(
+    place: Place, call: Call, sizes_bytes: list[int], *, with_data: bool = True
+) -> Iterator[Row]:
+    """One row per size, out of place and in place as far as the schedule runs that way."""
+    for size_bytes in sizes_bytes:
+        elements = call.elements(size_bytes)
+        exact_bytes = elements * type_bytes(call.type_name)
+
+        def column(in_place: bool, size_bytes: int = size_bytes, exact_bytes: int = exact_bytes):
+            carries = with_data and fits(call, size_bytes)
+            outcome = invoke(place, call, size_bytes, in_place=in_place, with_data=carries)
+            return measure(outcome.time_us, exact_bytes, call.collective, call.ranks, outcome.wrong)
+
+        yield Row(
+            size_bytes=exact_bytes,
+            count=elements,
+            out_of_place=column(False) if call.schedule.out_of_place else None,
+            in_place=column(True) if call.schedule.in_place else None,
+        )
+
+
+def _timeline(trace: _core.Trace, size_bytes: int) -> Timeline:
+    return Timeline(size_bytes, list(trace.tracks), list(trace.names), list(trace.spans))
+
+
+def _links(machine: _core.Machine, run: _core.SimulatedRun) -> list[LinkLoad]:
+    names = [device.name for device in machine.devices]
+    total_us = max(run.now_us, 1e-9)
+    return [
+        LinkLoad(names[link.from_device], names[link.to_device], link.kind.name, size_bytes, busy_us / total_us)
+        for link, (size_bytes, busy_us, _) in zip(machine.links, run.loads, strict=True)
+    ]

@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Message sizes as people write them: 64M, 8:1G, 1K:1M:4, 512,4096."""
+
+from __future__ import annotations
+
+import re
+
+from towpath.errors import ConfigError, quoted
+
+SIZE_BYTES_MAX = 1 << 44
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"(\d{1,14})([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_ALLOWED = "allowed are 64M, 8:1G, 8:1G:4 (from, to, factor) or a list 8,64,512; K, M, G, T are powers of 1,024"
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as "64M" (64 * 2**20, as nccl-tests counts).
+
+    Raises:
+        ConfigError: it is none.
+
+    >>> parse_size("64M")
+    67108864
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size_bytes = int(match[1]) * _UNITS[match[2].upper()] if match else 0
+    if not 1 <= size_bytes <= SIZE_BYTES_MAX:
+        raise ConfigError(f"{quoted(text)} is no size from 1 byte to 16T; {_ALLOWED}")
+    return size_bytes
+
+
+def parse_sizes(text: str) -> list[int]:
+    """The sizes in bytes of a range or list.
+
+    Raises:
+        ConfigError: it is neither.
+
+    >>> parse_sizes("8:64")
+    [8, 16, 32, 64]
+    """
+    if ":" not in text:
+        return [parse_size(part) for part in text.split(",")]
+    parts = text.split(":")
+    factor = int(parts[2]) if len(parts) == 3 and parts[2].isdigit() else 2
+    if len(parts) > 3 or factor < 2 or (len(parts) == 3 and not parts[2].isdigit()):
+        raise ConfigError(f"{quoted(text)} is no range of sizes; {_ALLOWED}")
+    size_bytes, last_bytes = parse_size(parts[0]), parse_size(parts[1])
+    if size_bytes > last_bytes:
+        raise ConfigError(f"{quoted(text)} ends before it begins; {_ALLOWED}")
+    sizes = []
+    while size_bytes <= last_bytes:
+        sizes.append(size_bytes)
+        size_bytes *= factor
+    return sizes

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What all specs are made of: frozen models, figures with their source, errors in one sentence."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from towpath.errors import ConfigError, quoted
+from towpath.input_file import FieldPath, YamlDocument
+
+Number = TypeVar("Number")
+Model = TypeVar("Model", bound=BaseModel)
+Text = Annotated[str, Field(min_length=1, max_length=1000, strict=True)]
+
+
+def wrong(field: str, problem: str) -> PydanticCustomError:
+    """An error about a field that pydantic did not look at by itself."""
+    return PydanticCustomError("towpath", "{problem}", {"field": field, "problem": problem})
+
+
+class Frozen(BaseModel):
+    """Immutable, without unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_unknown_fields(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            for name in data:
+                if name not in cls.model_fields:
+                    allowed = ", ".join(cls.model_fields)
+                    problem = f"has no field {quoted(name)}; allowed are {allowed}"
+                    raise PydanticCustomError("unknown_field", "{problem}", {"problem": problem})
+        return data
+
+
+class Figure(Frozen, Generic[Number]):
+    """A number and where it is from: a document, a measurement, or how it was derived."""
+
+    value: Number
+    source: Text
+
+
+Duration = Figure[Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]]
+DataRate = Figure[Annotated[float, Field(strict=True, ge=1e-3, le=1e6, allow_inf_nan=False)]]
+Ratio = Figure[Annotated[float, Field(strict=True, ge=1, le=64, allow_inf_nan=False)]]
+
+
+def validated(model: type[Model], document: YamlDocument, file: str) -> Model:
+    """The model that a document holds.
+
+    Raises:
+        ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
+    """
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        raise _first_error(error, document, file) from None
+
+
+def _first_error(error: ValidationError, document: YamlDocument, file: str) -> ConfigError:
+    first = error.errors(include_url=False)[0]
+    context = first.get("ctx", {})
+    kind = first["type"]
+    if kind == "towpath":
+        field = str(context["field"])
+        line = document.lines.get(_parsed(field), 1)
+        return ConfigError(str(context["problem"]), file=file, line=line, field=field)
+    path, rest = _resolved(first["loc"], document.data)
+    line = document.lines.get(path, 1)
+    field = _spelled(path)
+    if kind == "unknown_field":
+        problem = str(context["problem"])
+    elif kind == "missing":
+        problem = f"lacks the field '{rest[-1] if rest else '?'}'"
+    elif kind == "union_tag_not_found":
+        problem = "lacks the field 'shape'"
+    elif kind == "union_tag_invalid":
+        problem = f"has shape {quoted(context['tag'])}; allowed are {context['expected_tags']}"
+    elif kind in ("model_type", "model_attributes_type", "dict_type"):
+        problem = f"is {quoted(first['input'])}; it must be a block of fields"
+    else:
+        allowed = first["msg"].replace("Input should", "it must").replace("String should", "it must")
+        problem = f"is {quoted(first['input'])}; {allowed}"
+    return ConfigError(problem, file=file, line=line, field=field or "the spec")
+
+
+def _resolved(location: FieldPath, data: object) -> tuple[FieldPath, FieldPath]:
+    """A location split into the part that leads through the data and what is not in it.
+
+    Pydantic puts the tags of unions into its locations; those are left out.
+    """
+    path: list[str | int] = []
+    rest: list[str | int] = []
+    for step in location:
+        if isinstance(data, dict) and step in data:
+            data = data[step]
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        else:
+            rest.append(step)
+            continue
+        path.append(step)
+    return tuple(path), tuple(rest)
+
+
+def _spelled(path: FieldPath) -> str:
+    """A path as people write it.
+
+    >>> _spelled(("hosts", "nics", 0, "gpus"))
+    'hosts.nics[0].gpus'
+    """
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            word = step if step.isidentifier() or step.replace("-", "_").isidentifier() else quoted(step)
+            text += f".{word}" if text else word
+    return text
+
+
+def _parsed(field: str) -> FieldPath:
+    steps: list[str | int] = []
+    for part in field.replace("[", ".").replace("]", "").split("."):
+        steps.append(int(part) if part.isdigit() else part)
+    return tuple(steps)

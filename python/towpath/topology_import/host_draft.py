@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""A host as an importer finds it, and the figures that topology files do not hold.
+
+Everything that is not in the file is a named default here, with its source, or belongs to a shipped
+machine; what was taken from where is written into the spec's notes.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+from towpath import machines
+from towpath.errors import ConfigError
+from towpath.input_file import YamlDocument
+from towpath.machine_spec import GraphSpec, MachineSpec, TemplateSpec
+from towpath.spec_model import validated
+
+# The shipped machine whose latencies and GPU costs stand in where a file is silent.
+REFERENCE_MACHINE = "dgx-h100"
+NOTES_MAX = 100
+
+# GB/s per NVLink and direction that thread blocks can use, by compute capability.
+_NVLINK_GB_PER_S = ((100, 40.1), (90, 20.6), (86, 12.0), (70, 20.0), (60, 18.0))
+_NVLINK_SOURCE = "NCCL src/graph/topo.h, usable rate of one NVLink at sm_{sm}; {lines}"
+_NVLINK_LINES = {80: "its line carries 25 GB/s", 90: "its line carries 25 GB/s"}
+
+# Transfers per second and lane to bits per second: the encoding of each generation.
+_PCIE_ENCODING = {
+    2.5: (8 / 10, "8b/10b"),
+    5.0: (8 / 10, "8b/10b"),
+    8.0: (128 / 130, "128b/130b"),
+    16.0: (128 / 130, "128b/130b"),
+    32.0: (128 / 130, "128b/130b"),
+    64.0: (236 / 256, "236 of 256 bytes of a flit"),
+}
+PCIE_GIGATRANSFERS = tuple(_PCIE_ENCODING)
+PCIE_DEFAULT_GIGATRANSFERS = 8.0  # NCCL's reading of an empty link_speed, src/graph/topo.cc
+PCIE_DEFAULT_WIDTH = 16  # NCCL's reading of link_width 0, src/graph/topo.cc
+_PCIE_HOP_NS = 105
+_PCIE_HOP_SOURCE = (
+    "cut-through between x16 ports of a Broadcom PEX88000 switch (Linley Newsletter, 2019-09-24)"
+)
+_PCI_STEP_NS = 1000
+_GPU_PCIE_SOURCE = (
+    "derived: NCCL's PCIe step in LL, 1.0 us (src/graph/tuning.cc), less the blocks' {blocks:g} ns "
+    "({machine}), over the two GPUs"
+)
+_NIC_PCIE_SOURCE = "derived: GPU to adapter, {path:g} ns ({machine}), less the GPU's {gpu:g} ns"
+_SOCKET_HOP_SOURCE = "assumed: that of a PCIe switch, for want of a trustworthy figure"
+_NO_MESSAGE_COST = {"value": 0, "source": "no figure in the file; none is assumed"}
+
+
+class HostDraft:
+    """Collects devices and wires, then hands out a checked GraphSpec."""
+
+    def __init__(self, file: str, kind_of_file: str) -> None:
+        self.notes: list[str] = []
+        self._file = file
+        self._source = f"{PurePath(file).name}, {kind_of_file}"[:1000]
+        self._devices: list[dict[str, object]] = []
+        self._wires: list[dict[str, object]] = []
+        self._link_types: dict[str, object] = {}
+
+    def add_device(self, name: str, kind: str) -> str:
+        """Adds a device and returns its name."""
+        self._devices.append({"name": name, "kind": kind})
+        return name
+
+    def add_wire(self, one: str, other: str, link_type: str, parallel: float = 1) -> None:
+        """Joins two devices, both ways."""
+        wire = {"between": [one, other], "link_type": link_type, "parallel": parallel}
+        self._wires.append(wire)
+
+    def note(self, text: str) -> None:
+        """Remembers what was assumed or left out; repeats and the 101st note are dropped."""
+        if text not in self.notes and len(self.notes) < NOTES_MAX:
+            self.notes.append(text)
+
+    def nvlink(self, compute_capability: int) -> str:
+        """The link type of one NVLink of such a GPU."""
+        rated = (pair for pair in _NVLINK_GB_PER_S if compute_capability >= pair[0])
+        generation, rate = next(rated, _NVLINK_GB_PER_S[-1])
+        lines = _NVLINK_LINES.get(compute_capability, "its line carries more")
+        source = _NVLINK_SOURCE.format(sm=generation, lines=lines)
+        latency = _reference().link_types["nvlink"].latency_ns.model_dump()
+        return self._link_type(f"nvlink_sm{compute_capability}", "nvlink", rate, source, latency)
+
+    def pcie(self, gigatransfers: float, width: int) -> str:
+        """The link type between bridges and CPUs."""
+        return self._pcie("pcie", gigatransfers, width, _PCIE_HOP_NS, _PCIE_HOP_SOURCE)
+
+    def gpu_pcie(self, gigatransfers: float, width: int) -> str:
+        """The link type that joins a GPU; what its own PCIe side takes is on it."""
+        blocks = _blocks_ns()
+        source = _GPU_PCIE_SOURCE.format(blocks=blocks, machine=REFERENCE_MACHINE)
+        return self._pcie("gpu_pcie", gigatransfers, width, _gpu_pcie_ns(), source)
+
+    def nic_pcie(self, gigatransfers: float, width: int) -> str:
+        """The link type that joins an adapter; the adapter's and its proxy's time is on it."""
+        path = _reference().link_types["pcie"].latency_ns.value
+        gpu = _gpu_pcie_ns()
+        source = _NIC_PCIE_SOURCE.format(path=path, machine=REFERENCE_MACHINE, gpu=gpu)
+        return self._pcie("nic_pcie", gigatransfers, width, path - gpu, source)
+
+    def socket(self, rate_gb_per_s: float, source: str) -> str:
+        """The link type between two CPUs of a host."""
+        latency = {"value": _PCIE_HOP_NS, "source": _SOCKET_HOP_SOURCE}
+        name = f"socket_{rate_gb_per_s:g}"
+        return self._link_type(name, "socket", rate_gb_per_s, source, latency)
+
+    def finish(self, complete_from: str | None) -> GraphSpec:
+        """The spec, completed from a shipped machine where the caller names one.
+
+        Raises:
+            ConfigError: the file describes no usable host.
+        """
+        if not any(device["kind"] == "gpu" for device in self._devices):
+            raise ConfigError("names no GPU; a machine needs at least one", file=self._file, line=1)
+        fabric = None
+        if complete_from is None:
+            self.note(f"GPU costs are those of {REFERENCE_MACHINE}: the file has none")
+            donor = _reference()
+        else:
+            donor = machines.shipped(complete_from)
+            self.note(f"GPU costs and the fabric are those of {donor.name}: the file has none")
+            fabric = self._take_fabric(donor)
+        has_nvlink = any(device["kind"] == "nvswitch" for device in self._devices) or any(
+            str(wire["link_type"]).startswith("nvlink") for wire in self._wires
+        )
+        if complete_from is not None and not has_nvlink:
+            self._take_interconnect(donor)
+        elif not has_nvlink:
+            self.note("the file names no NVLink, so GPUs are joined through PCIe and CPUs only")
+        data = {
+            "form": "graph",
+            "name": _machine_name(self._file),
+            "description": f"Imported from {self._source}",
+            "source": self._source,
+            "notes": self.notes,
+            "link_types": self._link_types,
+            "gpu_cost": donor.gpu_cost.model_dump(),
+            "fabric": fabric,
+            "devices": self._devices,
+            "wires": self._wires,
+        }
+        return validated(GraphSpec, YamlDocument(data, {}), self._file)
+
+    def _pcie(
+        self, name: str, gigatransfers: float, width: int, latency_ns: float, latency_source: str
+    ) -> str:
+        share, encoding = _PCIE_ENCODING[gigatransfers]
+        rate = round(gigatransfers * width * share / 8, 3)
+        source = f"{gigatransfers:g} GT/s x {width} lanes x {encoding} / 8 bits, raw"
+        latency = {"value": latency_ns, "source": latency_source}
+        return self._link_type(f"{name}_{gigatransfers:g}gt_x{width}", "pcie", rate, source, latency)
+
+    def _link_type(self, name: str, kind: str, rate: float, source: str, latency: object) -> str:
+        self._link_types.setdefault(
+            name,
+            {
+                "kind": kind,
+                "rate_gb_per_s": {"value": rate, "source": source},
+                "latency_ns": latency,
+                "message_overhead_ns": _NO_MESSAGE_COST,
+            },
+        )
+        return name
+
+    def _take(self, donor: MachineSpec, link_type: str) -> None:
+        self._link_types[link_type] = donor.link_types[link_type].model_dump()
+
+    def _take_fabric(self, donor: MachineSpec) -> dict[str, object] | None:
+        if donor.fabric is None or not any(device["kind"] == "nic" for device in self._devices):
+            return None
+        self._take(donor, donor.fabric.link_type)
+        if donor.fabric.spine is not None:
+            self._take(donor, donor.fabric.spine.link_type)
+        return donor.fabric.model_dump()
+
+    def _take_interconnect(self, donor: MachineSpec) -> None:
+        gpus = sum(device["kind"] == "gpu" for device in self._devices)
+        if not isinstance(donor, TemplateSpec) or donor.hosts.gpu_interconnect is None:
+            return
+        if donor.gpus_per_host != gpus:
+            problem = f"has {gpus} GPUs, but those of {donor.name} come in {donor.gpus_per_host}"
+            raise ConfigError(problem, file=self._file, line=1)
+        connect = donor.hosts.gpu_interconnect
+        self._take(donor, connect.link_type)
+        layout = donor.sized(hosts=1).layout()
+        names = [device.name.removeprefix("host0/") for device in layout.devices]
+        if connect.shape == "switch":
+            self.add_device("nvswitch", "nvswitch")
+        for wire in layout.wires:
+            if wire.link_type == connect.link_type:
+                self.add_wire(names[wire.one], names[wire.other], wire.link_type, wire.parallel)
+        self.note(f"the GPU interconnect is that of {donor.name}: the file has none")
+
+
+def _reference() -> MachineSpec:
+    return machines.shipped(REFERENCE_MACHINE)
+
+
+def _blocks_ns() -> float:
+    """What the thread blocks at both ends of an LL transfer take."""
+    cost = _reference().gpu_cost.ll
+    return cost.send_overhead_ns.value + cost.receive_overhead_ns.value
+
+
+def _gpu_pcie_ns() -> float:
+    return (_PCI_STEP_NS - _blocks_ns()) / 2
+
+
+def _machine_name(file: str) -> str:
+    """A file's name without its ending, as far as a machine may be called so."""
+    allowed = re.compile(r"[^A-Za-z0-9_.-]", re.ASCII)
+    stem = allowed.sub("-", PurePath(file).stem)
+    return stem.lstrip("-_.")[:64] or "imported"

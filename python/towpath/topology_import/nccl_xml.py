@@ -1,0 +1,287 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Reads NCCL's two XML files: the system (NCCL_TOPO_FILE) and the graphs (NCCL_GRAPH_FILE).
+
+A system holds <cpu>s with trees of <pci>, whose leaves are <gpu> and <nic>. Files for virtual
+machines leave the leaves out; then a <pci> of class GPU or network is the device itself. GPUs and
+adapters are numbered by their `dev` where every one has it, else by bus id, as CUDA does.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from towpath.errors import quoted
+from towpath.machine_spec import GraphSpec
+from towpath.topology_import.host_draft import (
+    PCIE_DEFAULT_GIGATRANSFERS,
+    PCIE_DEFAULT_WIDTH,
+    PCIE_GIGATRANSFERS,
+    HostDraft,
+)
+from towpath.xml_file import XmlElement, parse_xml
+
+_CHILDREN = {
+    "system": ("cpu",),
+    "cpu": ("pci", "nic"),
+    "pci": ("pci", "gpu", "nic", "pcilink"),
+    "gpu": ("nvlink", "c2c"),
+    "nic": ("net",),
+}
+_GRAPH_CHILDREN = {"graphs": ("graph",), "graph": ("channel",), "channel": ("gpu", "net")}
+_GRAPH_KINDS = ("ring", "tree", "collnet_chain", "nvls", "collnet_direct", "pat")  # by id
+_LINK_SPEED = re.compile(r"([0-9]{1,2}(?:\.[0-9])?) GT/s(?: PCIe)?\Z")
+_CLASS = re.compile(r"0x[0-9a-fA-F]{6}\Z")
+_GPU_CLASSES = ("0x0302", "0x0300")
+_NIC_CLASSES = ("0x0207", "0x0200")
+_BRIDGE_CLASS = "0x0604"
+_NVSWITCH_CLASS = "0x0680"
+_CPUS_MAX = 64
+_NVLINKS_MAX = 64
+_GPU_NUMBER_MAX = 4095
+
+# GB/s between two sockets, from NCCL's src/graph/topo.h.
+_INTEL_SOCKET_GB_PER_S = {85: 10.0, 143: 22.0, 207: 40.0}  # by model: SKL, SRP, ERP
+_INTEL_OTHER_GB_PER_S = 6.0
+_AMD_SOCKET_GB_PER_S = {25: 24.0, 175: 24.0}  # by family: Zen 3 and 4
+_AMD_OTHER_GB_PER_S = 16.0
+_OTHER_SOCKET_GB_PER_S = 6.0
+
+
+class Channel(NamedTuple):
+    """One path of a graph: GPUs in path order, and the adapters it enters and leaves by."""
+
+    gpus: tuple[int, ...]
+    nets: tuple[int, ...]
+
+
+class Graph(NamedTuple):
+    """What NCCL found for one kind of algorithm."""
+
+    kind: str
+    channels: tuple[Channel, ...]
+
+
+@dataclass
+class _Leaf:
+    """A GPU or adapter: where it stands, how it is joined, and what the file says of it."""
+
+    element: XmlElement
+    order: tuple[int, str]
+    parent: str
+    pci: XmlElement | None
+    name: str = ""
+
+
+def is_xml(text: str) -> bool:
+    """Whether a text claims to be XML."""
+    return text.lstrip().startswith("<")
+
+
+def parse_system(text: str, file: str, complete_from: str | None = None) -> GraphSpec:
+    """The host that a system file describes.
+
+    Args:
+        text: the file's content.
+        file: its name, for errors and for the machine's name.
+        complete_from: the shipped machine that supplies what the file does not say: the GPU
+            interconnect, GPU costs, and the fabric between hosts.
+
+    Raises:
+        ConfigError: it is no such file, or something in it is wrong.
+    """
+    root = parse_xml(text, file)
+    if root.tag == "graphs":
+        raise root.error("lists channels; a <system> file describes a machine")
+    if root.tag != "system":
+        raise root.error("is not the beginning of an NCCL topology, which is <system>")
+    root.check_children(_CHILDREN)
+    return _System(root, file).spec(complete_from)
+
+
+def parse_graphs(text: str, file: str) -> list[Graph]:
+    """The graphs of a graph file, each with its channels as orders of GPUs.
+
+    Raises:
+        ConfigError: it is no such file, or something in it is wrong.
+    """
+    root = parse_xml(text, file)
+    if root.tag != "graphs":
+        raise root.error("is not the beginning of an NCCL graph file, which is <graphs>")
+    root.check_children(_GRAPH_CHILDREN)
+    return [_graph(element) for element in root.children]
+
+
+def _graph(element: XmlElement) -> Graph:
+    kind = _GRAPH_KINDS[element.integer("id", 0, len(_GRAPH_KINDS) - 1)]
+    count = element.integer("nchannels", 0, 1024)
+    if count != len(element.children):
+        raise element.error(f"says nchannels={count} but holds {len(element.children)} channels")
+    return Graph(kind, tuple(_channel(child, kind) for child in element.children))
+
+
+def _channel(element: XmlElement, kind: str) -> Channel:
+    gpus, nets = [], []
+    for child in element.children:
+        number = child.integer("dev", 0, _GPU_NUMBER_MAX)
+        if child.tag == "net":
+            nets.append(number)
+        elif kind == "ring" and number in gpus:
+            raise child.error(f"names GPU {number} a second time in one ring")
+        else:
+            gpus.append(number)
+    return Channel(tuple(gpus), tuple(nets))
+
+
+class _System:
+    """Walks the tree once, then adds GPUs, adapters and NVLinks in their numbered order."""
+
+    def __init__(self, root: XmlElement, file: str) -> None:
+        self._root = root
+        self._draft = HostDraft(file, "an NCCL topology file")
+        self._gpus: list[_Leaf] = []
+        self._nics: list[_Leaf] = []
+        self._bridges = 0
+        self._line_of_bus: dict[str, int] = {}
+        self._cpus: dict[str, XmlElement] = {}
+
+    def spec(self, complete_from: str | None) -> GraphSpec:
+        for cpu in self._root.children:
+            self._add_cpu(cpu)
+        self._add_sockets()
+        self._add_leaves(self._gpus, "gpu")
+        self._add_leaves(self._nics, "nic")
+        self._add_nvlinks()
+        return self._draft.finish(complete_from)
+
+    def _add_cpu(self, element: XmlElement) -> None:
+        name = f"cpu{element.integer('numaid', -1, 1023)}"
+        if name in self._cpus:
+            raise element.error(f"has the numaid of the <cpu> on line {self._cpus[name].line}")
+        if len(self._cpus) >= _CPUS_MAX:
+            raise element.error(f"is one too many; at most {_CPUS_MAX} are read")
+        self._cpus[name] = element
+        self._draft.add_device(name, "cpu")
+        for child in element.children:
+            if child.tag == "pci":
+                self._walk(child, name)
+            else:
+                self._add_nets(child, name, None, "")
+
+    def _walk(self, element: XmlElement, parent: str) -> None:
+        bus = element.text("busid").lower()
+        if bus in self._line_of_bus:
+            raise element.error(f"has the busid of the <pci> on line {self._line_of_bus[bus]}")
+        self._line_of_bus[bus] = element.line
+        pci_class = element.text("class")
+        if not _CLASS.match(pci_class):
+            raise element.error(f"has class={quoted(pci_class)}; it must be like '0x030200'")
+        gpus = [child for child in element.children if child.tag == "gpu"]
+        nics = [child for child in element.children if child.tag == "nic"]
+        inner = [child for child in element.children if child.tag == "pci"]
+        if len(gpus) > 1:
+            raise gpus[1].error("is the second GPU of one <pci>, which has one")
+        is_gpu = bool(gpus) or pci_class.startswith(_GPU_CLASSES)
+        if is_gpu and inner:
+            raise inner[0].error(f"stands in the GPU on line {element.line}, which holds none")
+        if is_gpu:
+            leaf = gpus[0] if gpus else element
+            number = leaf.integer("dev", 0, _GPU_NUMBER_MAX, default=_GPU_NUMBER_MAX + 1)
+            self._gpus.append(_Leaf(leaf, (number, bus), parent, element))
+        elif nics or pci_class.startswith(_NIC_CLASSES):
+            for nic in nics or [element]:
+                self._add_nets(nic, parent, element, bus)
+        elif inner or pci_class.startswith(_BRIDGE_CLASS):
+            bridge = self._draft.add_device(f"bridge{self._bridges}", "pcie_bridge")
+            self._bridges += 1
+            self._draft.add_wire(bridge, parent, self._draft.pcie(*self._pcie_link(element)))
+            for child in inner:
+                self._walk(child, bridge)
+        else:
+            self._draft.note(f"left out: the device of class {pci_class} on line {element.line}")
+
+    def _add_nets(self, nic: XmlElement, parent: str, pci: XmlElement | None, bus: str) -> None:
+        nets = [child for child in nic.children if child.tag == "net"]
+        for net in nets or [nic]:
+            number = net.integer("dev", 0, _GPU_NUMBER_MAX, default=_GPU_NUMBER_MAX + 1)
+            self._nics.append(_Leaf(net, (number, bus), parent, pci))
+
+    def _pcie_link(self, pci: XmlElement | None) -> tuple[float, int]:
+        speed = "" if pci is None else pci.attributes.get("link_speed", "")
+        width = 0 if pci is None else pci.integer("link_width", 0, 32, default=0)
+        if not speed or not width:
+            self._draft.note("PCIe 3.0 x16 stands for links whose speed or width the file omits")
+        if not speed:
+            return PCIE_DEFAULT_GIGATRANSFERS, width or PCIE_DEFAULT_WIDTH
+        match = _LINK_SPEED.match(speed)
+        if not match or float(match[1]) not in PCIE_GIGATRANSFERS:
+            allowed = ", ".join(f"{rate:g}" for rate in PCIE_GIGATRANSFERS)
+            assert pci is not None
+            raise pci.error(f"has link_speed={quoted(speed)}; it must be one of {allowed} GT/s")
+        return float(match[1]), width or PCIE_DEFAULT_WIDTH
+
+    def _add_leaves(self, leaves: list[_Leaf], kind: str) -> None:
+        for number, leaf in enumerate(sorted(leaves, key=lambda leaf: leaf.order)):
+            leaf.name = self._draft.add_device(f"{kind}{number}", kind)
+            link = self._pcie_link(leaf.pci)
+            link_type = self._draft.gpu_pcie(*link) if kind == "gpu" else self._draft.nic_pcie(*link)
+            self._draft.add_wire(leaf.name, leaf.parent, link_type)
+
+    def _add_sockets(self) -> None:
+        names = list(self._cpus)
+        if len(names) < 2:
+            return
+        rate = min(_socket_rate_gb_per_s(cpu) for cpu in self._cpus.values())
+        link_type = self._draft.socket(rate, "NCCL src/graph/topo.h, by CPU vendor and model")
+        for number, one in enumerate(names):
+            for other in names[number + 1 :]:
+                self._draft.add_wire(one, other, link_type)
+
+    def _add_nvlinks(self) -> None:
+        by_bus = {leaf.pci.text("busid").lower(): leaf for leaf in self._gpus if leaf.pci is not None}
+        switch = None
+        joined: dict[tuple[str, str], int] = {}
+        for leaf in sorted(self._gpus, key=lambda leaf: leaf.order):
+            capability = leaf.element.integer("sm", 10, 999, default=90)
+            for nvlink in leaf.element.children:
+                if nvlink.tag != "nvlink":
+                    self._draft.note(f"left out: <{nvlink.tag}> on line {nvlink.line}")
+                    continue
+                count = nvlink.integer("count", 1, _NVLINKS_MAX)
+                target = nvlink.text("target").lower()
+                peer = by_bus.get(target)
+                if nvlink.text("tclass").startswith(_NVSWITCH_CLASS):
+                    switch = switch or self._draft.add_device("nvswitch", "nvswitch")
+                    self._draft.add_wire(leaf.name, switch, self._draft.nvlink(capability), count)
+                elif peer is leaf:
+                    where = f"line {nvlink.line}"
+                    self._draft.note(f"left out: the NVLink on {where} ends where it begins")
+                elif peer is None:
+                    raise nvlink.error(f"has target={quoted(target)}, the busid of no GPU")
+                else:
+                    # Both ends list the wire; the second mention of it adds nothing.
+                    ends = (min(leaf.name, peer.name), max(leaf.name, peer.name))
+                    if joined.setdefault(ends, count) != count:
+                        raise nvlink.error(f"has count={count}; its other end says {joined[ends]}")
+                    if leaf.order < peer.order or not _lists(peer.element, leaf):
+                        link_type = self._draft.nvlink(capability)
+                        self._draft.add_wire(leaf.name, peer.name, link_type, count)
+
+
+def _lists(element: XmlElement, leaf: _Leaf) -> bool:
+    assert leaf.pci is not None
+    bus = leaf.pci.text("busid").lower()
+    return any(child.attributes.get("target", "").lower() == bus for child in element.children)
+
+
+def _socket_rate_gb_per_s(cpu: XmlElement) -> float:
+    vendor = cpu.attributes.get("vendor", "")
+    if vendor == "GenuineIntel":
+        model = cpu.integer("modelid", -1, 9999, default=-1)
+        return _INTEL_SOCKET_GB_PER_S.get(model, _INTEL_OTHER_GB_PER_S)
+    if vendor == "AuthenticAMD":
+        family = cpu.integer("familyid", -1, 9999, default=-1)
+        return _AMD_SOCKET_GB_PER_S.get(family, _AMD_OTHER_GB_PER_S)
+    return _OTHER_SOCKET_GB_PER_S

@@ -1,0 +1,267 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the table that `nvidia-smi topo -m` prints.
+
+The table says of each pair of devices how far apart they are. From that follow the groups that
+share a PCIe bridge (PIX), several bridges (PXB), a host bridge (PHB) and a CPU (NODE); each group of
+several devices becomes a bridge or CPU, and CPUs are joined by sockets' links (SYS).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from towpath.errors import ConfigError, quoted
+from towpath.machine_spec import GraphSpec
+from towpath.topology_import.host_draft import HostDraft
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_FIRST_ROW = re.compile(r"(?m)^[ \t]*GPU[0-9]{1,4}[ \t]")
+_DEVICE = re.compile(r"(GPU|NIC)[0-9]{1,4}\Z|mlx[0-9]_[A-Za-z0-9_]{1,32}\Z")
+_NVLINK = re.compile(r"NV([0-9]{1,2})\Z")
+_LEGEND = re.compile(r"[ \t]*(NIC[0-9]{1,4}): ([A-Za-z0-9_.:-]{1,32})[ \t]*\Z")
+_DISTANCES = ("PIX", "PXB", "PHB", "NODE", "SYS")
+_DEVICES_MAX = 256
+
+# More NVLinks than any GPU has: a row that adds up to more goes through a switch. NVIDIA H100, B200.
+_NVLINKS_OF_A_GPU_MAX = 18
+_NVLINKS_OF_AN_A100 = 12
+_PCIE_WIDTH = 16
+_SOCKET_GB_PER_S = 22.0
+_SOCKET_SOURCE = "NCCL src/graph/topo.h, Sapphire Rapids; the table names no CPU"
+
+
+class _Table(NamedTuple):
+    devices: list[str]
+    cells: dict[tuple[str, str], str]
+    numa: dict[str, int]
+    nic_names: dict[str, str]
+
+
+def is_table(text: str) -> bool:
+    """Whether a text looks like the output of `nvidia-smi topo -m`."""
+    return _FIRST_ROW.search(_ESCAPE.sub("", text)) is not None
+
+
+def parse_table(text: str, file: str, complete_from: str | None = None) -> GraphSpec:
+    """The host that a table describes; text before and after the table is skipped.
+
+    Args:
+        text: the file's content.
+        file: its name, for errors and for the machine's name.
+        complete_from: the shipped machine that supplies what the table does not say: GPU costs, the
+            fabric between hosts, and the GPU interconnect where the table names no NVLink.
+
+    Raises:
+        ConfigError: it is no such table, or something in it is wrong.
+    """
+    table = _read(text, file)
+    draft = HostDraft(file, "a table of nvidia-smi topo -m")
+    for device in table.devices:
+        draft.add_device(device.lower(), "gpu" if device.startswith("GPU") else "nic")
+    if table.nic_names:
+        names = ", ".join(f"{nic.lower()} is {name}" for nic, name in table.nic_names.items())
+        draft.note(names[:1000])
+    most = max((_nvlinks(cell) for cell in table.cells.values()), default=0)
+    is_hopper = most == 0 or most > _NVLINKS_OF_AN_A100
+    _add_nvlinks(table, draft, 90 if is_hopper else 80)
+    _PcieTree(table, draft, 32.0 if is_hopper else 16.0).add()
+    return draft.finish(complete_from)
+
+
+def _nvlinks(cell: str) -> int:
+    match = _NVLINK.match(cell)
+    return int(match[1]) if match else 0
+
+
+def _read(text: str, file: str) -> _Table:
+    lines = _ESCAPE.sub("", text).split("\n")
+    start = next((n for n, line in enumerate(lines) if _is_header(line)), None)
+    if start is None:
+        problem = "has no header row, which begins with GPU0 and names every device"
+        raise ConfigError(problem, file=file, line=1)
+    devices = _header(lines[start].split(), file, start + 1)
+    cells: dict[tuple[str, str], str] = {}
+    numa: dict[str, int] = {}
+    line_of: dict[str, int] = {}
+    for number, line in enumerate(lines[start + 1 :], start + 2):
+        words = line.split()
+        if not words or not _DEVICE.match(words[0]):
+            if len(line_of) == len(devices) or not words:
+                break
+            raise ConfigError(f"row begins with {quoted(words[0])}, no device", file=file, line=number)
+        row = words[0]
+        if row not in devices or row in line_of:
+            problem = "begins a second row" if row in line_of else "has a row but no column"
+            raise ConfigError(problem, file=file, line=number, field=row)
+        line_of[row] = number
+        _read_row(row, words[1:], devices, cells, file, number)
+        if row.startswith("GPU") and len(words) > len(devices) + 2:
+            affinity = words[len(devices) + 2]
+            if affinity.isdecimal() and len(affinity) <= 4:
+                numa[row] = int(affinity)
+    for device in devices:
+        if device not in line_of:
+            raise ConfigError("has a column but no row", file=file, line=start + 1, field=device)
+    _check_symmetry(devices, cells, line_of, file)
+    legends = (_LEGEND.match(line) for line in lines)
+    nic_names = {match[1]: match[2] for match in legends if match and match[1] in devices}
+    return _Table(devices, cells, numa, nic_names)
+
+
+def _is_header(line: str) -> bool:
+    words = line.split()
+    return bool(words) and bool(_DEVICE.match(words[0])) and "X" not in words
+
+
+def _header(words: list[str], file: str, line: int) -> list[str]:
+    devices: list[str] = []
+    for word in words:
+        if not _DEVICE.match(word):
+            break  # the columns of affinities
+        if word in devices:
+            raise ConfigError("has two columns", file=file, line=line, field=word)
+        devices.append(word)
+    if len(devices) > _DEVICES_MAX:
+        problem = f"has {len(devices)} columns; at most {_DEVICES_MAX} are read"
+        raise ConfigError(problem, file=file, line=line)
+    return devices
+
+
+def _read_row(
+    row: str,
+    words: list[str],
+    devices: list[str],
+    cells: dict[tuple[str, str], str],
+    file: str,
+    line: int,
+) -> None:
+    if len(words) < len(devices):
+        problem = f"has {len(words)} cells; there are {len(devices)} columns"
+        raise ConfigError(problem, file=file, line=line, field=row)
+    for column, word in zip(devices, words):
+        field = f"{row}, {column}"
+        if (word == "X") != (row == column):
+            raise ConfigError(f"is {quoted(word)}; X marks a device itself, and only that",
+                              file=file, line=line, field=field)
+        if word == "X":
+            continue
+        is_nvlink = _nvlinks(word) > 0
+        if is_nvlink and not (row.startswith("GPU") and column.startswith("GPU")):
+            raise ConfigError(f"is {word}; NVLinks join GPUs only", file=file, line=line, field=field)
+        if not is_nvlink and word not in _DISTANCES:
+            allowed = ", ".join(("NV1 to NV99", *_DISTANCES))
+            raise ConfigError(f"is {quoted(word)}; it must be one of {allowed}",
+                              file=file, line=line, field=field)
+        cells[row, column] = word
+
+
+def _check_symmetry(
+    devices: list[str], cells: dict[tuple[str, str], str], line_of: dict[str, int], file: str
+) -> None:
+    for row in devices:
+        for column in devices:
+            if row < column and cells[row, column] != cells[column, row]:
+                here, there = cells[row, column], cells[column, row]
+                problem = f"is {here}, but the other way round it is {there} (line {line_of[column]})"
+                field = f"{row}, {column}"
+                raise ConfigError(problem, file=file, line=line_of[row], field=field)
+
+
+def _add_nvlinks(table: _Table, draft: HostDraft, compute_capability: int) -> None:
+    links: dict[str, dict[str, int]] = {}
+    for (row, column), cell in table.cells.items():
+        if count := _nvlinks(cell):
+            links.setdefault(row, {})[column] = count
+    if not links:
+        return
+    draft.note(f"NVLinks are taken for those of sm_{compute_capability}: the table names no GPU")
+    link_type = draft.nvlink(compute_capability)
+    if any(sum(peers.values()) > _NVLINKS_OF_A_GPU_MAX for peers in links.values()):
+        draft.add_device("nvswitch", "nvswitch")
+        for gpu, peers in links.items():
+            draft.add_wire(gpu.lower(), "nvswitch", link_type, max(peers.values()))
+        return
+    for gpu, peers in links.items():
+        for peer, count in peers.items():
+            if table.devices.index(gpu) < table.devices.index(peer):
+                draft.add_wire(gpu.lower(), peer.lower(), link_type, count)
+
+
+class _PcieTree:
+    """Bridges and CPUs, one per group of devices that share it."""
+
+    def __init__(self, table: _Table, draft: HostDraft, gigatransfers: float) -> None:
+        self._table = table
+        self._draft = draft
+        self._link = (gigatransfers, _PCIE_WIDTH)
+        self._bridges = 0
+
+    def add(self) -> None:
+        placed = [device for device in self._table.devices if self._is_placed(device)]
+        if not placed:
+            return
+        generation = {16.0: "4.0", 32.0: "5.0"}[self._link[0]]
+        self._draft.note(f"PCIe {generation} x16 is assumed: the table states no PCIe rate")
+        cpus = []
+        for number, node in enumerate(self._groups(placed, "NODE")):
+            cpus.append(self._draft.add_device(f"cpu{number}", "cpu"))
+            self._add_groups(node, cpus[-1], ("PHB", "PXB", "PIX"))
+        if len(cpus) > 1:
+            socket = self._draft.socket(_SOCKET_GB_PER_S, _SOCKET_SOURCE)
+            for number, one in enumerate(cpus):
+                for other in cpus[number + 1 :]:
+                    self._draft.add_wire(one, other, socket)
+
+    def _is_placed(self, device: str) -> bool:
+        """Whether the table says anything about where on PCIe a device is."""
+        cells = self._table.cells
+        others = (other for other in self._table.devices if other != device)
+        return device in self._table.numa or any(cells[device, o] in _DISTANCES for o in others)
+
+    def _add_groups(self, devices: list[str], parent: str, distances: tuple[str, ...]) -> None:
+        """Splits devices by the farthest of the distances left, then each part by the next."""
+        groups = self._groups(devices, distances[0])
+        for group in groups:
+            if len(group) == 1:
+                self._add_leaf(group[0], parent)
+            elif distances[0] == "PIX":
+                bridge = self._add_bridge(parent)
+                for device in group:
+                    self._add_leaf(device, bridge)
+            else:
+                shares_host_bridge = distances[0] == "PHB" and len(groups) > 1
+                spans_bridges = distances[0] == "PXB" and len(self._groups(group, "PIX")) > 1
+                has_bridge = shares_host_bridge or spans_bridges
+                inner = self._add_bridge(parent) if has_bridge else parent
+                self._add_groups(group, inner, distances[1:])
+
+    def _add_bridge(self, parent: str) -> str:
+        bridge = self._draft.add_device(f"bridge{self._bridges}", "pcie_bridge")
+        self._bridges += 1
+        self._draft.add_wire(bridge, parent, self._draft.pcie(*self._link))
+        return bridge
+
+    def _add_leaf(self, device: str, parent: str) -> None:
+        is_gpu = device.startswith("GPU")
+        link = self._draft.gpu_pcie(*self._link) if is_gpu else self._draft.nic_pcie(*self._link)
+        self._draft.add_wire(device.lower(), parent, link)
+
+    def _groups(self, devices: list[str], distance: str) -> list[list[str]]:
+        """Devices at most `distance` apart, directly or through others, in the table's order."""
+        near = _DISTANCES[: _DISTANCES.index(distance) + 1]
+        group_of = {device: [device] for device in devices}
+        for row in devices:
+            for column in devices:
+                if group_of[row] is group_of[column]:
+                    continue
+                numa = self._table.numa
+                same_cpu = distance == "NODE" and row in numa and numa[row] == numa.get(column)
+                if same_cpu or self._table.cells[row, column] in near:
+                    merged = group_of[row] + group_of[column]
+                    for device in merged:
+                        group_of[device] = merged
+        position = {device: n for n, device in enumerate(devices)}
+        unique = {id(group): sorted(group, key=position.__getitem__) for group in group_of.values()}
+        return sorted(unique.values(), key=lambda group: position[group[0]])

@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "towpath/collective/executor.hpp"
+#include "towpath/collective/plan.hpp"
+#include "towpath/collective/simulated_run.hpp"
+#include "towpath/sim/trace.hpp"
+#include "towpath/transport/shm/shm_transport.hpp"
+#include "towpath/transport/transport.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace towpath;
+using collective::Buffers;
+using collective::Executor;
+using collective::Plan;
+using collective::SimulatedRun;
+using transport::Transport;
+
+// Any contiguous array of bytes; the caller sees to type and size with Plan.input_bytes.
+using ByteArray = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Buffers checked(const Plan& plan, const ByteArray& input, const ByteArray& output) {
+  const auto require = [](const char* which, std::uint64_t is, std::uint64_t needed) {
+    if (is != needed) {
+      throw std::invalid_argument(
+          fmt::format("the {} array has {} bytes; the plan needs {}", which, is, needed));
+    }
+  };
+  require("input", input.size(), plan.input_bytes());
+  require("output", output.size(), plan.output_bytes());
+  return {reinterpret_cast<const std::byte*>(input.data()),
+          reinterpret_cast<std::byte*>(output.data())};
+}
+
+transport::Reduction reduction_from(std::string_view type, std::string_view operation) {
+  const auto data_type = transport::data_type_from(type);
+  if (!data_type) throw std::invalid_argument(fmt::format("'{}' is no data type", type));
+  const auto reduction = transport::reduction_operation_from(operation);
+  if (!reduction) throw std::invalid_argument(fmt::format("'{}' is no reduction", operation));
+  return {*data_type, *reduction};
+}
+
+void bind_plan(nb::module_& module) {
+  nb::class_<Plan>(module, "Plan", "A schedule at one size.")
+      .def(nb::new_([](std::shared_ptr<collective::Schedule> schedule, std::uint64_t elements,
+                       std::string_view type, std::string_view operation) {
+             return std::const_pointer_cast<Plan>(
+                 collective::make_plan(schedule, elements, reduction_from(type, operation)));
+           }),
+           "schedule"_a, "elements"_a, "type"_a = "float32", "operation"_a = "sum",
+           "`elements` is the size of the whole array. Raises ValueError.")
+      .def_prop_ro("input_bytes", &Plan::input_bytes)
+      .def_prop_ro("output_bytes", &Plan::output_bytes)
+      .def_prop_ro("heap_bytes", &Plan::heap_bytes,
+                   "Symmetric memory that an executor of this plan allocates.")
+      .def_prop_ro("signals", &Plan::signals)
+      .def_prop_ro("statement", [](const Plan& plan) { return collective::statement(plan); },
+                   "What the ranks must agree on, in words.");
+}
+
+void bind_trace(nb::module_& module) {
+  nb::class_<sim::Trace>(module, "Trace", "What happened in a simulation, and a hash of it.")
+      .def(
+          "__init__",
+          [](sim::Trace* trace, bool keeps_records) {
+            new (trace) sim::Trace(keeps_records ? sim::Trace::Mode::keep_records
+                                                 : sim::Trace::Mode::hash_only);
+          },
+          "keeps_records"_a = true)
+      .def_prop_ro("hash", &sim::Trace::hash)
+      .def_prop_ro("tracks", &sim::Trace::tracks)
+      .def_prop_ro("names", &sim::Trace::names)
+      .def_prop_ro("spans", [](const sim::Trace& trace) {
+        nb::list spans;
+        for (const sim::Trace::Record& record : trace.records()) {
+          if (record.kind != sim::Trace::Kind::span) continue;
+          spans.append(nb::make_tuple(static_cast<std::uint32_t>(record.track),
+                                      static_cast<std::uint32_t>(record.name), record.begin.ps(),
+                                      record.end.ps(), record.value));
+        }
+        return spans;
+      }, "(track, name, begin_ps, end_ps, value) each, in the order of the run.");
+}
+
+void bind_simulated_run(nb::module_& module) {
+  nb::class_<SimulatedRun>(module, "SimulatedRun", "All ranks of one plan on one machine.")
+      .def(
+          "__init__",
+          [](SimulatedRun* run, std::shared_ptr<machine::Machine> machine,
+             std::shared_ptr<Plan> plan, std::vector<int> gpus, bool carries_data,
+             std::uint64_t seed, double jitter_ns, sim::Trace* trace) {
+            new (run) SimulatedRun(std::move(machine), std::move(plan),
+                                   {std::move(gpus), carries_data, seed, Time::from_ns(jitter_ns), trace});
+          },
+          "machine"_a, "plan"_a, nb::kw_only(), "gpus"_a = std::vector<int>(),
+          "carries_data"_a = true, "seed"_a = 1,
+          "jitter_ns"_a = 0.0, "trace"_a = nb::none(), nb::keep_alive<1, 8>())
+      .def(
+          "invoke",
+          [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
+             const std::vector<ByteArray>& outputs) {
+            std::vector<Buffers> buffers;
+            for (std::size_t r = 0; r < inputs.size(); ++r) {
+              buffers.push_back(checked(plan, inputs[r], outputs.at(r)));
+            }
+            nb::gil_scoped_release release;
+            return run.invoke(buffers).us();
+          },
+          "plan"_a, "inputs"_a = std::vector<ByteArray>(), "outputs"_a = std::vector<ByteArray>(),
+          "Runs one invocation on every rank and returns its time in microseconds. Without arrays\n"
+          "the run keeps time only. Raises TransportError for a deadlock.")
+      .def_prop_ro("events", &SimulatedRun::events)
+      .def_prop_ro("now_us", [](const SimulatedRun& run) { return run.now().us(); })
+      .def_prop_ro("loads", [](const SimulatedRun& run) {
+        nb::list loads;
+        for (const cluster::LinkLoad& load : run.loads()) {
+          loads.append(nb::make_tuple(load.bytes.count(), load.busy.us(), load.messages));
+        }
+        return loads;
+      }, "(size_bytes, busy_us, messages) per link of the machine.");
+}
+
+void bind_live(nb::module_& module) {
+  nb::exception<transport::TransportError>(module, "TransportError", PyExc_RuntimeError);
+  nb::class_<Transport>(module, "Transport", "One rank's one-sided view of the others.")
+      .def_prop_ro("rank", &Transport::rank)
+      .def_prop_ro("ranks", &Transport::ranks)
+      .def(
+          "barrier",
+          [](Transport& transport, double timeout_s) {
+            nb::gil_scoped_release release;
+            transport.barrier(Time::from_seconds(timeout_s));
+          },
+          "timeout_s"_a)
+      .def(
+          "agree",
+          [](Transport& transport, std::string_view statement, double timeout_s) {
+            nb::gil_scoped_release release;
+            transport.agree(statement, Time::from_seconds(timeout_s));
+          },
+          "statement"_a, "timeout_s"_a,
+          "Returns when every rank said the same; otherwise raises TransportError on all of them.");
+
+  module.def(
+      "connect_shm",
+      [](std::string rendezvous, int rank, int ranks, std::uint64_t heap_bytes,
+         std::uint32_t signals, double timeout_s) {
+        transport::shm::Options options;
+        options.rendezvous = std::move(rendezvous);
+        options.rank = rank;
+        options.ranks = ranks;
+        if (heap_bytes > 0) options.heap_bytes = heap_bytes;
+        if (signals > 0) options.signals = signals;
+        options.timeout = Time::from_seconds(timeout_s);
+        nb::gil_scoped_release release;
+        return transport::shm::connect(options);
+      },
+      "rendezvous"_a, "rank"_a, "ranks"_a, nb::kw_only(), "heap_bytes"_a = 0, "signals"_a = 0,
+      "timeout_s"_a = 30.0,
+      "Joins the processes of this host that gave the same rendezvous name. Raises TransportError.");
+
+  nb::class_<Executor>(module, "Executor", "One rank's run of a plan over a transport.")
+      .def(
+          "__init__",
+          [](Executor* executor, Transport& transport, std::shared_ptr<Plan> plan) {
+            new (executor) Executor(transport, std::move(plan));
+          },
+          "transport"_a, "plan"_a, nb::keep_alive<1, 2>())
+      .def(
+          "run",
+          [](Executor& executor, const Plan& plan, const ByteArray& input, const ByteArray& output,
+             int times, double timeout_s) {
+            const Buffers buffers = checked(plan, input, output);
+            nb::gil_scoped_release release;
+            return executor.run(buffers, times, Time::from_seconds(timeout_s)).us();
+          },
+          "plan"_a, "input"_a, "output"_a, nb::kw_only(), "times"_a = 1, "timeout_s"_a = 30.0,
+          "Runs `times` invocations one after another; returns their mean time in microseconds.\n"
+          "Raises TransportError when a peer dies or the time is up.");
+}
+
+}  // namespace
+
+void bind_run(nb::module_& module) {
+  bind_plan(module);
+  bind_trace(module);
+  bind_simulated_run(module);
+  bind_live(module);
+}
+

@@ -1,0 +1,298 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/schedule.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "towpath/collective/chunking.hpp"
+
+// In Python a Schedule and its parts are values: reading ranks, blocks or steps gives copies, and
+// assigning or adding stores one. schedule.rank(i) and schedule.step(...) copy only what is asked
+// for.
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace towpath::collective {
+namespace {
+
+using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
+
+template <typename Container>
+auto& at(Container& container, std::size_t index, const char* noun) {
+  if (index >= container.size()) {
+    throw nb::index_error(
+        fmt::format("{} {} does not exist; there are {}", noun, index, container.size()).c_str());
+  }
+  return container[index];
+}
+
+// What Chunking divides by. check_structure() has the sentence for each.
+void check_divisors(const Schedule& schedule) {
+  const bool is_divisible =
+      !schedule.ranks.empty() && schedule.chunks != 0 &&
+      (!works_on_parts(schedule.collective) || schedule.chunks % schedule.ranks.size() == 0);
+  if (!is_divisible) check_structure(schedule);
+}
+
+void check_element_bytes(std::uint64_t element_bytes) {
+  constexpr std::uint64_t kElementBytesMax = 16;
+  if (element_bytes == 0 || element_bytes > kElementBytesMax) {
+    throw nb::value_error(fmt::format("element_bytes is {}; allowed is 1 to {}", element_bytes,
+                                      kElementBytesMax).c_str());
+  }
+}
+
+template <typename Class>
+void bind_copies(Class& bound) {
+  using T = typename Class::Type;
+  bound.def("__copy__", [](const T& self) { return T(self); })
+      .def("__deepcopy__", [](const T& self, nb::handle) { return T(self); }, "memo"_a)
+      .def(nb::self == nb::self);
+}
+
+void bind_names(nb::module_& module) {
+  nb::enum_<Collective>(module, "Collective")
+      .value("all_reduce", Collective::all_reduce)
+      .value("all_gather", Collective::all_gather)
+      .value("reduce_scatter", Collective::reduce_scatter)
+      .value("broadcast", Collective::broadcast)
+      .value("reduce", Collective::reduce)
+      .value("all_to_all", Collective::all_to_all);
+  nb::enum_<Protocol>(module, "Protocol")
+      .value("simple", Protocol::simple)
+      .value("ll", Protocol::ll)
+      .value("ll128", Protocol::ll128);
+  nb::enum_<Buffer>(module, "Buffer")
+      .value("input", Buffer::input)
+      .value("output", Buffer::output)
+      .value("scratch", Buffer::scratch);
+  nb::enum_<StepType>(module, "StepType")
+      .value("send", StepType::send)
+      .value("receive", StepType::receive)
+      .value("receive_copy_send", StepType::receive_copy_send)
+      .value("receive_reduce_send", StepType::receive_reduce_send)
+      .value("receive_reduce_copy", StepType::receive_reduce_copy)
+      .value("receive_reduce_copy_send", StepType::receive_reduce_copy_send)
+      .value("copy", StepType::copy)
+      .value("reduce", StepType::reduce)
+      .value("nop", StepType::nop);
+  module.def("name_of", nb::overload_cast<Collective>(&name_of), "collective"_a);
+  module.def("name_of", nb::overload_cast<Protocol>(&name_of), "protocol"_a);
+  module.def("name_of", nb::overload_cast<Buffer>(&name_of), "buffer"_a);
+  module.def("name_of", nb::overload_cast<StepType>(&name_of), "type"_a);
+  module.def("collective_from", &collective_from, "name"_a);
+  module.def("protocol_from", &protocol_from, "name"_a);
+  module.def("receives", &receives, "type"_a);
+  module.def("sends", &sends, "type"_a);
+  module.def("reads_source", &reads_source, "type"_a);
+  module.def("writes_destination", &writes_destination, "type"_a);
+}
+
+void bind_step(nb::module_& module) {
+  nb::class_<Step> step(module, "Step");
+  step.def("__init__",
+           [](Step* self, StepType type, Buffer source, std::uint32_t source_chunk,
+              Buffer destination, std::uint32_t destination_chunk, std::uint32_t count,
+              bool publishes, std::int32_t depends_on_block, std::int32_t depends_on_step) {
+             new (self) Step{type,  source, destination, publishes, source_chunk,
+                             destination_chunk, count, depends_on_block, depends_on_step};
+           },
+           "type"_a, "source"_a = Buffer::input, "source_chunk"_a = 0,
+           "destination"_a = Buffer::input, "destination_chunk"_a = 0, "count"_a = 0,
+           "publishes"_a = false, "depends_on_block"_a = kNone, "depends_on_step"_a = kNone)
+      .def_rw("type", &Step::type)
+      .def_rw("source", &Step::source)
+      .def_rw("source_chunk", &Step::source_chunk)
+      .def_rw("destination", &Step::destination)
+      .def_rw("destination_chunk", &Step::destination_chunk)
+      .def_rw("count", &Step::count)
+      .def_rw("publishes", &Step::publishes)
+      .def_rw("depends_on_block", &Step::depends_on_block)
+      .def_rw("depends_on_step", &Step::depends_on_step);
+  bind_copies(step);
+}
+
+void bind_programs(nb::module_& module) {
+  nb::class_<ThreadBlock> block(module, "ThreadBlock");
+  block.def("__init__",
+            [](ThreadBlock* self, std::int32_t send_peer, std::int32_t receive_peer,
+               std::int32_t channel, std::vector<Step> steps) {
+              new (self) ThreadBlock{send_peer, receive_peer, channel, std::move(steps)};
+            },
+            "send_peer"_a = kNone, "receive_peer"_a = kNone, "channel"_a = 0,
+            "steps"_a = std::vector<Step>{})
+      .def_rw("send_peer", &ThreadBlock::send_peer)
+      .def_rw("receive_peer", &ThreadBlock::receive_peer)
+      .def_rw("channel", &ThreadBlock::channel)
+      .def_prop_rw("steps", [](const ThreadBlock& self) { return self.steps; },
+                   [](ThreadBlock& self, std::vector<Step> steps) { self.steps = std::move(steps); })
+      .def("add_step", [](ThreadBlock& self, const Step& step) { self.steps.push_back(step); },
+           "step"_a);
+  bind_copies(block);
+
+  nb::class_<RankProgram> program(module, "RankProgram");
+  program
+      .def("__init__",
+           [](RankProgram* self, std::uint32_t input_chunks, std::uint32_t output_chunks,
+              std::uint32_t scratch_chunks, std::vector<ThreadBlock> blocks) {
+             new (self) RankProgram{input_chunks, output_chunks, scratch_chunks, std::move(blocks)};
+           },
+           "input_chunks"_a = 0, "output_chunks"_a = 0, "scratch_chunks"_a = 0,
+           "blocks"_a = std::vector<ThreadBlock>{})
+      .def_rw("input_chunks", &RankProgram::input_chunks)
+      .def_rw("output_chunks", &RankProgram::output_chunks)
+      .def_rw("scratch_chunks", &RankProgram::scratch_chunks)
+      .def_prop_rw("blocks", [](const RankProgram& self) { return self.blocks; },
+                   [](RankProgram& self, std::vector<ThreadBlock> blocks) {
+                     self.blocks = std::move(blocks);
+                   })
+      .def("add_block",
+           [](RankProgram& self, const ThreadBlock& added) { self.blocks.push_back(added); },
+           "block"_a);
+  bind_copies(program);
+}
+
+template <typename AnySchedule>
+auto& step_at(AnySchedule& schedule, std::size_t rank, std::size_t block, std::size_t step) {
+  auto& blocks = at(schedule.ranks, rank, "rank").blocks;
+  return at(at(blocks, block, "thread block").steps, step, "step");
+}
+
+void bind_schedule_class(nb::module_& module) {
+  nb::class_<Schedule> schedule(module, "Schedule");
+  schedule
+      .def("__init__",
+           [](Schedule* self, std::string name, Collective collective, Protocol protocol,
+              std::uint32_t channels, std::uint32_t chunks, std::int32_t root, bool in_place,
+              bool out_of_place, std::uint64_t size_bytes_min, std::uint64_t size_bytes_max,
+              std::vector<RankProgram> ranks) {
+             new (self) Schedule{std::move(name), collective,    protocol,       channels,
+                                 chunks,          root,          in_place,       out_of_place,
+                                 size_bytes_min,  size_bytes_max, std::move(ranks)};
+           },
+           "name"_a, "collective"_a, "protocol"_a = Protocol::simple, "channels"_a = 1,
+           "chunks"_a = 1, "root"_a = 0, "in_place"_a = false, "out_of_place"_a = true,
+           "size_bytes_min"_a = 0, "size_bytes_max"_a = 0, "ranks"_a = std::vector<RankProgram>{})
+      .def_rw("name", &Schedule::name)
+      .def_rw("collective", &Schedule::collective)
+      .def_rw("protocol", &Schedule::protocol)
+      .def_rw("channels", &Schedule::channels)
+      .def_rw("chunks", &Schedule::chunks)
+      .def_rw("root", &Schedule::root)
+      .def_rw("in_place", &Schedule::in_place)
+      .def_rw("out_of_place", &Schedule::out_of_place)
+      .def_rw("size_bytes_min", &Schedule::size_bytes_min)
+      .def_rw("size_bytes_max", &Schedule::size_bytes_max)
+      .def_prop_rw("ranks", [](const Schedule& self) { return self.ranks; },
+                   [](Schedule& self, std::vector<RankProgram> ranks) {
+                     self.ranks = std::move(ranks);
+                   })
+      .def_prop_ro("rank_count", &Schedule::rank_count)
+      .def("add_rank",
+           [](Schedule& self, const RankProgram& program) { self.ranks.push_back(program); },
+           "program"_a)
+      .def("rank",
+           [](const Schedule& self, std::size_t rank) { return at(self.ranks, rank, "rank"); },
+           "rank"_a)
+      .def("step",
+           [](const Schedule& self, std::size_t rank, std::size_t block, std::size_t index) {
+             return step_at(self, rank, block, index);
+           },
+           "rank"_a, "block"_a, "index"_a)
+      .def("set_step",
+           [](Schedule& self, std::size_t rank, std::size_t block, std::size_t index,
+              const Step& step) { step_at(self, rank, block, index) = step; },
+           "rank"_a, "block"_a, "index"_a, "step"_a);
+  bind_copies(schedule);
+}
+
+void bind_schedule_functions(nb::module_& module) {
+  nb::exception<ScheduleError>(module, "ScheduleError", PyExc_ValueError);
+  module.attr("NONE") = kNone;
+  module.def("check_structure", &check_structure, "schedule"_a, ReleaseGil(),
+             "Raises ScheduleError, one sentence, unless the schedule makes sense as a text.");
+  module.def("fingerprint", &fingerprint, "schedule"_a, ReleaseGil());
+  module.def("step_count", &step_count, "schedule"_a);
+  module.def("chunks_in",
+             [](const Schedule& schedule, int rank, Buffer buffer) {
+               at(schedule.ranks, static_cast<std::size_t>(rank), "rank");
+               return chunks_in(schedule, rank, buffer);
+             },
+             "schedule"_a, "rank"_a, "buffer"_a);
+  module.def("shared_chunk",
+             [](const Schedule& schedule, int rank, Buffer buffer, std::uint32_t chunk) {
+               at(schedule.ranks, static_cast<std::size_t>(rank), "rank");
+               return shared_chunk(schedule, rank, buffer, chunk);
+             },
+             "schedule"_a, "rank"_a, "buffer"_a, "chunk"_a);
+}
+
+void bind_chunking(nb::module_& module) {
+  nb::class_<FifoLimits>(module, "FifoLimits")
+      .def_ro("slots", &FifoLimits::slots)
+      .def_ro("slots_per_transfer", &FifoLimits::slots_per_transfer)
+      .def_ro("slices_per_transfer", &FifoLimits::slices_per_transfer)
+      .def_ro("transfer_bytes_max", &FifoLimits::transfer_bytes_max)
+      .def_ro("slice_bytes_min", &FifoLimits::slice_bytes_min);
+  nb::class_<Range>(module, "Range")
+      .def_ro("offset", &Range::offset)
+      .def_ro("count", &Range::count);
+  nb::class_<Chunking>(module, "Chunking")
+      .def("__init__",
+           [](Chunking* self, const Schedule& schedule, std::uint64_t elements,
+              std::uint64_t element_bytes) {
+             check_divisors(schedule);
+             check_element_bytes(element_bytes);
+             new (self) Chunking(schedule, elements, element_bytes);
+           },
+           "schedule"_a, "elements"_a, "element_bytes"_a)
+      .def_prop_ro("elements", &Chunking::elements)
+      .def_prop_ro("part_elements", &Chunking::part_elements)
+      .def_prop_ro("element_bytes", &Chunking::element_bytes)
+      .def_prop_ro("chunk_elements", &Chunking::chunk_elements)
+      .def_prop_ro("iterations", &Chunking::iterations)
+      .def_prop_ro("chunks_per_transfer", &Chunking::chunks_per_transfer)
+      .def_prop_ro("fifo", &Chunking::fifo)
+      .def("transfers", &Chunking::transfers, "count"_a)
+      .def("nominal", &Chunking::nominal, "count"_a, "iteration"_a)
+      .def("range", &Chunking::range, "buffer"_a, "chunk"_a, "count"_a, "iteration"_a = 0)
+      .def("slices", &Chunking::slices, "transfer_elements"_a)
+      .def("scratch_elements", &Chunking::scratch_elements, "scratch_chunks"_a);
+  module.def("fifo_limits", &fifo_limits, "protocol"_a);
+  module.def("wire_expansion",
+             [](Protocol protocol) {
+               const Expansion expansion = wire_expansion(protocol);
+               return nb::make_tuple(expansion.numerator, expansion.denominator);
+             },
+             "protocol"_a, "Bytes on the wire per byte of payload, as (numerator, denominator).");
+  module.def("works_on_parts", &works_on_parts, "collective"_a);
+  module.def("element_granularity", &element_granularity, "schedule"_a);
+  module.def("smallest_elements_for",
+             [](const Schedule& schedule, std::uint64_t element_bytes,
+                std::uint32_t chunks_per_transfer) {
+               check_divisors(schedule);
+               check_element_bytes(element_bytes);
+               return smallest_elements_for(schedule, element_bytes, chunks_per_transfer);
+             },
+             "schedule"_a, "element_bytes"_a, "chunks_per_transfer"_a);
+}
+
+}  // namespace
+}  // namespace towpath::collective
+
+void bind_schedule(nb::module_& module) {
+  using namespace towpath::collective;
+  bind_names(module);
+  bind_step(module);
+  bind_programs(module);
+  bind_schedule_class(module);
+  bind_schedule_functions(module);
+  bind_chunking(module);
+}

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "towpath/collective/schedule.hpp"
+
+// The schedules that this project writes itself: one function and one file per algorithm, each with
+// its cost in the first comment. S is the size of the whole array, R the number of ranks, C of
+// channels; wire bytes are what one rank sends, before the protocol's own expansion.
+//
+// Every schedule runs in place as well as out of place, where it leaves the input as it was. On a
+// single rank it is a local copy.
+//
+//   AlgorithmOptions options;
+//   options.ranks = 16;
+//   options.channels = 8;
+//   options.rings = rail_rings(2, 8, 8);
+//   const Schedule schedule = ring_all_reduce(options);
+//
+// Wrong: several hosts with the natural ring order. All channels then leave a host by the same GPU,
+// and so by one NIC of many.
+
+namespace towpath::collective {
+
+struct AlgorithmOptions {
+  int ranks = 1;
+  int channels = 1;
+  Protocol protocol = Protocol::simple;
+  int root = 0;                         // broadcast and reduce
+  int gpus_per_host = 1;                // trees: ranks that follow each other form a host's chain
+  int chunks_per_channel = 4;           // chains and trees: what goes through them as a pipeline
+  std::vector<std::vector<int>> rings;  // rings and chains: ranks in order, one ring per channel;
+                                        // empty: 0, 1, 2, ... on each
+};
+
+inline constexpr int kRanksMax = 65'536;
+inline constexpr int kChannelsMax = 64;
+inline constexpr int kChunksPerChannelMax = 64;
+
+// All of them throw std::invalid_argument, one sentence, for options that are not possible.
+Schedule ring_all_reduce(const AlgorithmOptions& options);
+Schedule one_shot_all_reduce(const AlgorithmOptions& options);
+Schedule two_shot_all_reduce(const AlgorithmOptions& options);
+Schedule tree_all_reduce(const AlgorithmOptions& options);
+Schedule ring_all_gather(const AlgorithmOptions& options);
+Schedule all_pairs_all_gather(const AlgorithmOptions& options);
+Schedule ring_reduce_scatter(const AlgorithmOptions& options);
+Schedule all_pairs_reduce_scatter(const AlgorithmOptions& options);
+Schedule ring_broadcast(const AlgorithmOptions& options);
+Schedule ring_reduce(const AlgorithmOptions& options);
+Schedule all_pairs_all_to_all(const AlgorithmOptions& options);
+
+struct Algorithm {
+  std::string_view name;
+  Collective collective;
+  Schedule (*make)(const AlgorithmOptions& options);
+  std::string_view description;   // one line
+  std::string_view cost;          // steps one after the other, and wire bytes per rank
+};
+
+std::span<const Algorithm> algorithms();
+
+// Throws std::invalid_argument naming those that exist.
+Schedule make_schedule(std::string_view algorithm, const AlgorithmOptions& options);
+
+// Rings over hosts * gpus_per_host ranks, numbered host by host, for machines whose NIC i sits at
+// GPU i of each host and reaches NIC i of the others over its own switch (a rail). Ring c leaves a
+// host and enters the next one on the same rail; over gpus_per_host rings, every GPU sends to the
+// network in exactly one.
+//
+// A host is entered and left by different GPUs, so neighbouring hosts' rails must differ. That
+// leaves one crossing between rails per ring where an odd number of hosts has two GPUs each.
+std::vector<std::vector<int>> rail_rings(int hosts, int gpus_per_host, int channels);
+
+}  // namespace towpath::collective

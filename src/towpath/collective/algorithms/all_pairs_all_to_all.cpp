@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+
+// All-pairs all-to-all: 1 step over the wire, S (R-1)/R bytes on the wire per rank.
+#include "towpath/collective/algorithms/building.hpp"
+
+namespace towpath::collective {
+
+Schedule all_pairs_all_to_all(const AlgorithmOptions& options) {
+  check_quadratic(options);
+  const auto channels = static_cast<std::uint32_t>(options.channels);
+  Schedule schedule =
+      schedule_without_blocks("all_pairs_all_to_all", Collective::all_to_all, options,
+                              static_cast<std::uint32_t>(options.ranks) * channels);
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    const PairBlocks blocks{rank, options.ranks, options.channels};
+    add_pair_blocks(schedule, blocks);
+    auto& program_blocks = schedule.ranks[static_cast<std::size_t>(rank)].blocks;
+    for (int channel = 0; channel < options.channels; ++channel) {
+      const auto part_of = [&](int peer) {
+        return static_cast<std::uint32_t>(peer) * channels + static_cast<std::uint32_t>(channel);
+      };
+      for (int peer = 0; peer < options.ranks; ++peer) {
+        const std::uint32_t part = part_of(peer);
+        if (peer == rank) {
+          program_blocks[blocks.local_block(channel)].steps = {
+              step(StepType::copy, input(part), output(part))};
+        } else {
+          // In place both are the same memory, which is sent before it is overwritten.
+          program_blocks[blocks.block_of(peer, channel)].steps = {
+              step(StepType::send, input(part)), step(StepType::receive, output(part))};
+        }
+      }
+    }
+  }
+  return schedule;
+}
+
+}  // namespace towpath::collective

@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/algorithms/building.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace towpath::collective {
+namespace {
+
+void check_between(const char* option, int value, int low, int high) {
+  if (value < low || value > high) {
+    throw std::invalid_argument(
+        fmt::format("{} is {}; allowed is {} to {}", option, value, low, high));
+  }
+}
+
+void check_ring(const std::vector<int>& ring, int ranks, std::size_t channel) {
+  std::vector<bool> seen(static_cast<std::size_t>(ranks));
+  for (const int rank : ring) {
+    if (rank < 0 || rank >= ranks || seen[static_cast<std::size_t>(rank)]) {
+      throw std::invalid_argument(fmt::format(
+          "the ring of channel {} has rank {} {}; allowed is each of 0 to {} once", channel, rank,
+          rank < 0 || rank >= ranks ? "which does not exist" : "twice", ranks - 1));
+    }
+    seen[static_cast<std::size_t>(rank)] = true;
+  }
+  if (ring.size() != static_cast<std::size_t>(ranks)) {
+    throw std::invalid_argument(fmt::format("the ring of channel {} has {} of {} ranks", channel,
+                                            ring.size(), ranks));
+  }
+}
+
+void check_options(const AlgorithmOptions& options) {
+  check_between("ranks", options.ranks, 1, kRanksMax);
+  check_between("channels", options.channels, 1, kChannelsMax);
+  check_between("root", options.root, 0, options.ranks - 1);
+  check_between("gpus_per_host", options.gpus_per_host, 1, options.ranks);
+  check_between("chunks_per_channel", options.chunks_per_channel, 1, kChunksPerChannelMax);
+  if (options.ranks % options.gpus_per_host != 0) {
+    throw std::invalid_argument(fmt::format("gpus_per_host is {}; {} ranks are no multiple of it",
+                                            options.gpus_per_host, options.ranks));
+  }
+  if (options.rings.empty()) return;
+  if (options.rings.size() != static_cast<std::size_t>(options.channels)) {
+    throw std::invalid_argument(fmt::format("there are {} rings for {} channels; one for each",
+                                            options.rings.size(), options.channels));
+  }
+  for (std::size_t i = 0; i < options.rings.size(); ++i) {
+    check_ring(options.rings[i], options.ranks, i);
+  }
+}
+
+}  // namespace
+
+Schedule schedule_without_blocks(std::string_view name, Collective collective,
+                                 const AlgorithmOptions& options, std::uint32_t chunks) {
+  check_options(options);
+  Schedule schedule;
+  schedule.name = name;
+  schedule.collective = collective;
+  schedule.protocol = options.protocol;
+  schedule.channels = static_cast<std::uint32_t>(options.channels);
+  schedule.chunks = chunks;
+  schedule.root = options.root;
+  schedule.in_place = true;
+  schedule.ranks.resize(static_cast<std::size_t>(options.ranks));
+  for (RankProgram& program : schedule.ranks) {
+    program.input_chunks = chunks_in(schedule, 0, Buffer::input);
+    program.output_chunks = chunks_in(schedule, 0, Buffer::output);
+  }
+  return schedule;
+}
+
+void check_quadratic(const AlgorithmOptions& options) {
+  constexpr std::int64_t kSizeMax = std::int64_t{1} << 26;
+  const std::int64_t ranks = options.ranks;
+  const std::int64_t size = std::clamp<std::int64_t>(ranks, 1, kRanksMax) *
+                            std::clamp<std::int64_t>(ranks, 1, kRanksMax) *
+                            std::clamp(options.channels, 1, kChannelsMax);
+  if (size > kSizeMax) {
+    throw std::invalid_argument(
+        fmt::format("{} ranks with {} channels are too large a schedule; ranks * ranks * channels "
+                    "may be at most {}",
+                    options.ranks, options.channels, kSizeMax));
+  }
+}
+
+Schedule local_copy(Schedule schedule) {
+  const std::uint32_t chunks = schedule.chunks / schedule.channels;
+  for (std::uint32_t channel = 0; channel < schedule.channels; ++channel) {
+    ThreadBlock& block = schedule.ranks[0].blocks.emplace_back();
+    block.channel = static_cast<std::int32_t>(channel);
+    for (std::uint32_t i = 0; i < chunks; ++i) {
+      const std::uint32_t chunk = channel * chunks + i;
+      block.steps.push_back(step(StepType::copy, input(chunk), output(chunk)));
+    }
+  }
+  return schedule;
+}
+
+std::vector<int> ring_of(const AlgorithmOptions& options, int channel) {
+  if (!options.rings.empty()) return options.rings[static_cast<std::size_t>(channel)];
+  std::vector<int> ring(static_cast<std::size_t>(options.ranks));
+  std::iota(ring.begin(), ring.end(), 0);
+  return ring;
+}
+
+ThreadBlock& add_ring_block(Schedule& schedule, const std::vector<int>& ring, std::size_t position,
+                            int channel, std::size_t steps) {
+  const std::size_t ranks = ring.size();
+  auto& blocks = schedule.ranks[static_cast<std::size_t>(ring[position])].blocks;
+  ThreadBlock& block = blocks.emplace_back();
+  block.receive_peer = ring[(position + ranks - 1) % ranks];
+  block.send_peer = ring[(position + 1) % ranks];
+  block.channel = channel;
+  block.steps.reserve(steps);
+  return block;
+}
+
+void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks) {
+  auto& program = schedule.ranks[static_cast<std::size_t>(blocks.rank)];
+  for (int channel = 0; channel < blocks.channels; ++channel) {
+    for (int peer = 0; peer < blocks.ranks; ++peer) {
+      if (peer == blocks.rank) continue;
+      ThreadBlock& block = program.blocks.emplace_back();
+      block.send_peer = peer;
+      block.receive_peer = peer;
+      block.channel = channel;
+    }
+  }
+  for (int channel = 0; channel < blocks.channels; ++channel) {
+    program.blocks.emplace_back().channel = channel;
+  }
+}
+
+void add_ordered_reduction(std::vector<Step>& steps, const PairBlocks& blocks, int channel,
+                           Chunk own, Chunk result) {
+  // The first peer's slot gathers the sum; on rank 0 that peer comes second in the order of ranks,
+  // which is the same, as the operations commute.
+  const int first = blocks.rank == 0 ? 1 : 0;
+  const Chunk sum = scratch(blocks.scratch_of(first, channel));
+  const auto received = [&](int peer, Step next) {
+    return after(blocks.block_of(peer, channel), 1, next);
+  };
+  const Step add_own = step(StepType::reduce, own, sum);
+  bool is_first_awaited = false;
+  for (int rank = 0; rank < blocks.ranks; ++rank) {
+    if (rank == first) continue;
+    if (rank == blocks.rank) {
+      steps.push_back(is_first_awaited ? add_own : received(first, add_own));
+    } else {
+      if (!is_first_awaited) steps.push_back(received(first, Step{}));
+      const Chunk slot = scratch(blocks.scratch_of(rank, channel));
+      steps.push_back(received(rank, step(StepType::reduce, slot, sum)));
+    }
+    is_first_awaited = true;
+  }
+  steps.push_back(step(StepType::copy, sum, result));
+}
+
+}  // namespace towpath::collective

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "towpath/collective/algorithms/algorithms.hpp"
+
+// What the generators share.
+
+namespace towpath::collective {
+
+// One chunk of one buffer.
+struct Chunk {
+  Buffer buffer = Buffer::input;
+  std::uint32_t index = 0;
+};
+
+constexpr Chunk input(std::uint32_t index) { return {Buffer::input, index}; }
+constexpr Chunk output(std::uint32_t index) { return {Buffer::output, index}; }
+constexpr Chunk scratch(std::uint32_t index) { return {Buffer::scratch, index}; }
+
+// A step over one chunk. Sides that its type does not look at repeat the other one.
+constexpr Step step(StepType type, Chunk source, Chunk destination) {
+  return {.type = type,
+          .source = source.buffer,
+          .destination = destination.buffer,
+          .source_chunk = source.index,
+          .destination_chunk = destination.index,
+          .count = 1};
+}
+constexpr Step step(StepType type, Chunk only) { return step(type, only, only); }
+
+constexpr Step publishing(Step step) {
+  step.publishes = true;
+  return step;
+}
+
+constexpr Step after(std::uint32_t block, std::uint32_t index, Step step) {
+  step.depends_on_block = static_cast<std::int32_t>(block);
+  step.depends_on_step = static_cast<std::int32_t>(index);
+  return step;
+}
+
+// Checks the options and returns the schedule with all of it but thread blocks.
+Schedule schedule_without_blocks(std::string_view name, Collective collective,
+                                 const AlgorithmOptions& options, std::uint32_t chunks);
+
+// Throws std::invalid_argument when ranks * ranks * channels steps are more than memory is for.
+void check_quadratic(const AlgorithmOptions& options);
+
+// What a collective is on a single rank: one thread block per channel copies its chunks.
+Schedule local_copy(Schedule schedule);
+
+// The ranks in the order of a channel's ring.
+std::vector<int> ring_of(const AlgorithmOptions& options, int channel);
+
+// A thread block for the rank at `position` of a ring, receiving from its predecessor and sending
+// to its successor, with room for `steps`.
+ThreadBlock& add_ring_block(Schedule& schedule, const std::vector<int>& ring, std::size_t position,
+                            int channel, std::size_t steps);
+
+// The order in which the all-pairs algorithms number a rank's thread blocks: one per channel and
+// peer, then one per channel for local work.
+struct PairBlocks {
+  int rank = 0;
+  int ranks = 1;
+  int channels = 1;
+
+  std::uint32_t slot_of(int peer) const {
+    return static_cast<std::uint32_t>(peer < rank ? peer : peer - 1);
+  }
+  std::uint32_t block_of(int peer, int channel) const {
+    return static_cast<std::uint32_t>(channel * (ranks - 1)) + slot_of(peer);
+  }
+  std::uint32_t local_block(int channel) const {
+    return static_cast<std::uint32_t>(channels * (ranks - 1) + channel);
+  }
+  // The scratch chunk that keeps a peer's contribution.
+  std::uint32_t scratch_of(int peer, int channel) const {
+    return slot_of(peer) * static_cast<std::uint32_t>(channels) +
+           static_cast<std::uint32_t>(channel);
+  }
+};
+
+// All thread blocks in that order, still without steps.
+void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks);
+
+// Appends to `steps`: wait until every peer's contribution has been received by step 1 of its thread
+// block, combine them and `own` in the order of ranks, so that every rank gets the same bits, and
+// store the result. It is gathered in scratch, because `result` and `own` may be the same memory.
+void add_ordered_reduction(std::vector<Step>& steps, const PairBlocks& blocks, int channel,
+                           Chunk own, Chunk result);
+
+}  // namespace towpath::collective

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "towpath/collective/algorithms/algorithms.hpp"
+
+namespace towpath::collective {
+namespace {
+
+// How far the rail by which a host is left is shifted against the ring's own: neighbours differ,
+// also the last host and the first, which takes a third value when their number is odd.
+int exit_shift(int host, int hosts) {
+  const bool is_odd_one = hosts % 2 == 1 && host == hosts - 1;
+  return is_odd_one && hosts > 1 ? 2 : host % 2;
+}
+
+// From GPU `entry` of a host over all others to `exit`, always to a neighbour where that is
+// possible.
+void walk(int first_rank, int gpus, int entry, int exit, std::vector<int>& ring) {
+  if (gpus == 1) {
+    ring.push_back(first_rank);
+    return;
+  }
+  const int stride = exit == (entry + 1) % gpus ? gpus - 1 : 1;
+  for (int i = 0, gpu = entry; i < gpus; ++i, gpu = (gpu + stride) % gpus) {
+    if (gpu != exit) ring.push_back(first_rank + gpu);
+  }
+  ring.push_back(first_rank + exit);
+}
+
+void check_positive(const char* what, int value, int max) {
+  if (value < 1 || value > max) {
+    throw std::invalid_argument(fmt::format("{} is {}; allowed is 1 to {}", what, value, max));
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> rail_rings(int hosts, int gpus_per_host, int channels) {
+  check_positive("hosts", hosts, kRanksMax);
+  check_positive("gpus_per_host", gpus_per_host, kRanksMax / hosts);
+  check_positive("channels", channels, kChannelsMax);
+  std::vector<std::vector<int>> rings(static_cast<std::size_t>(channels));
+  for (int channel = 0; channel < channels; ++channel) {
+    const auto exit_of = [&](int host) {
+      return (channel + exit_shift(host, hosts)) % gpus_per_host;
+    };
+    for (int host = 0; host < hosts; ++host) {
+      const int exit = exit_of(host);
+      int entry = exit_of((host + hosts - 1) % hosts);
+      if (entry == exit) entry = (exit + 1) % gpus_per_host;
+      walk(host * gpus_per_host, gpus_per_host, entry, exit,
+           rings[static_cast<std::size_t>(channel)]);
+    }
+  }
+  return rings;
+}
+
+}  // namespace towpath::collective

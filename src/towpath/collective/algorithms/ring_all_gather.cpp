@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Ring all-gather: R-1 steps one after the other, S (R-1)/R bytes on the wire per rank. S is the
+// gathered array. Every part travels round once, one chunk of it on each channel.
+#include "towpath/collective/algorithms/building.hpp"
+
+namespace towpath::collective {
+
+Schedule ring_all_gather(const AlgorithmOptions& options) {
+  check_quadratic(options);
+  const auto ranks = static_cast<std::uint32_t>(options.ranks);
+  const auto channels = static_cast<std::uint32_t>(options.channels);
+  Schedule schedule = schedule_without_blocks("ring_all_gather", Collective::all_gather, options,
+                                              ranks * channels);
+  if (ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    const std::vector<int> ring = ring_of(options, channel);
+    const auto own = static_cast<std::uint32_t>(channel);
+    for (std::uint32_t position = 0; position < ranks; ++position) {
+      std::vector<Step>& steps =
+          add_ring_block(schedule, ring, position, channel, ranks + 1).steps;
+      const auto gathered = [&](std::uint32_t back) {
+        const int source = ring[(position + ranks - back) % ranks];
+        return output(static_cast<std::uint32_t>(source) * channels + own);
+      };
+      steps.push_back(step(StepType::send, input(own)));
+      steps.push_back(step(StepType::copy, input(own), gathered(0)));
+      for (std::uint32_t back = 1; back < ranks - 1; ++back) {
+        steps.push_back(step(StepType::receive_copy_send, gathered(back)));
+      }
+      steps.push_back(step(StepType::receive, gathered(ranks - 1)));
+    }
+  }
+  return schedule;
+}
+
+}  // namespace towpath::collective

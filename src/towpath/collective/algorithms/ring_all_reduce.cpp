@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Ring all-reduce: 2(R-1) steps one after the other, 2 S (R-1)/R bytes on the wire per rank.
+// Each of the R chunks of a channel travels round once to be summed and once to be handed out.
+#include "towpath/collective/algorithms/building.hpp"
+
+namespace towpath::collective {
+
+Schedule ring_all_reduce(const AlgorithmOptions& options) {
+  check_quadratic(options);
+  const auto ranks = static_cast<std::uint32_t>(options.ranks);
+  Schedule schedule =
+      schedule_without_blocks("ring_all_reduce", Collective::all_reduce, options,
+                              ranks * static_cast<std::uint32_t>(options.channels));
+  if (ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    const std::vector<int> ring = ring_of(options, channel);
+    const std::uint32_t first = static_cast<std::uint32_t>(channel) * ranks;
+    for (std::uint32_t position = 0; position < ranks; ++position) {
+      std::vector<Step>& steps =
+          add_ring_block(schedule, ring, position, channel, 2 * ranks - 1).steps;
+      const auto chunk = [&](std::uint32_t back) {
+        return first + (position + 2 * ranks - back) % ranks;
+      };
+      steps.push_back(step(StepType::send, input(chunk(1))));
+      for (std::uint32_t back = 2; back < ranks; ++back) {
+        steps.push_back(step(StepType::receive_reduce_send, input(chunk(back))));
+      }
+      steps.push_back(step(StepType::receive_reduce_copy_send, input(chunk(ranks)),
+                           output(chunk(ranks))));
+      for (std::uint32_t back = ranks + 1; back < 2 * ranks - 1; ++back) {
+        steps.push_back(step(StepType::receive_copy_send, output(chunk(back))));
+      }
+      steps.push_back(step(StepType::receive, output(chunk(2 * ranks - 1))));
+    }
+  }
+  return schedule;
+}
+
+}  // namespace towpath::collective

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Ring broadcast: R-2+K steps one after the other for K chunks per channel, S bytes on the wire per
+// rank but the last. A chain along the ring from the root, through which the chunks go as a pipeline.
+#include "towpath/collective/algorithms/building.hpp"
+
+#include <algorithm>
+
+namespace towpath::collective {
+
+Schedule ring_broadcast(const AlgorithmOptions& options) {
+  const auto per_channel = static_cast<std::uint32_t>(options.chunks_per_channel);
+  Schedule schedule =
+      schedule_without_blocks("ring_broadcast", Collective::broadcast, options,
+                              per_channel * static_cast<std::uint32_t>(options.channels));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    std::vector<int> chain = ring_of(options, channel);
+    std::rotate(chain.begin(), std::find(chain.begin(), chain.end(), options.root), chain.end());
+    const std::uint32_t first = static_cast<std::uint32_t>(channel) * per_channel;
+    for (std::size_t position = 0; position < chain.size(); ++position) {
+      const bool is_root = position == 0;
+      const bool is_last = position + 1 == chain.size();
+      ThreadBlock& block = add_ring_block(schedule, chain, position, channel, 2 * per_channel);
+      if (is_root) block.receive_peer = kNone;
+      if (is_last) block.send_peer = kNone;
+      const StepType type = is_root   ? StepType::send
+                            : is_last ? StepType::receive
+                                      : StepType::receive_copy_send;
+      for (std::uint32_t chunk = first; chunk < first + per_channel; ++chunk) {
+        block.steps.push_back(step(type, is_root ? input(chunk) : output(chunk)));
+      }
+      for (std::uint32_t chunk = first; is_root && chunk < first + per_channel; ++chunk) {
+        block.steps.push_back(step(StepType::copy, input(chunk), output(chunk)));
+      }
+    }
+  }
+  return schedule;
+}
+
+}  // namespace towpath::collective

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Ring reduce: R-2+K steps one after the other for K chunks per channel, S bytes on the wire per
+// rank but the root. A chain along the ring to the root, through which the chunks go as a pipeline.
+#include "towpath/collective/algorithms/building.hpp"
+
+#include <algorithm>
+
+namespace towpath::collective {
+
+Schedule ring_reduce(const AlgorithmOptions& options) {
+  const auto per_channel = static_cast<std::uint32_t>(options.chunks_per_channel);
+  Schedule schedule =
+      schedule_without_blocks("ring_reduce", Collective::reduce, options,
+                              per_channel * static_cast<std::uint32_t>(options.channels));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    std::vector<int> chain = ring_of(options, channel);
+    const auto root = std::find(chain.begin(), chain.end(), options.root);
+    std::rotate(chain.begin(), root + 1, chain.end());
+    const std::uint32_t first = static_cast<std::uint32_t>(channel) * per_channel;
+    for (std::size_t position = 0; position < chain.size(); ++position) {
+      const bool is_first = position == 0;
+      const bool is_root = position + 1 == chain.size();
+      ThreadBlock& block = add_ring_block(schedule, chain, position, channel, per_channel);
+      if (is_first) block.receive_peer = kNone;
+      if (is_root) block.send_peer = kNone;
+      const StepType type = is_first  ? StepType::send
+                            : is_root ? StepType::receive_reduce_copy
+                                      : StepType::receive_reduce_send;
+      for (std::uint32_t chunk = first; chunk < first + per_channel; ++chunk) {
+        block.steps.push_back(step(type, input(chunk), is_root ? output(chunk) : input(chunk)));
+      }
+    }
+  }
+  return schedule;
+}
+
+}  // namespace towpath::collective

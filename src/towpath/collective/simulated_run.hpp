@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "towpath/cluster/network.hpp"
+#include "towpath/collective/executor.hpp"
+#include "towpath/collective/plan.hpp"
+#include "towpath/machine/machine.hpp"
+#include "towpath/sim/simulation.hpp"
+#include "towpath/sim/trace.hpp"
+
+// All ranks of one plan on one described machine.
+
+namespace towpath::collective {
+
+struct SimulatedRunOptions {
+  std::vector<int> gpus;           // rank -> GPU of the machine; empty: the first ones
+  bool carries_data = true;
+  std::uint64_t seed = 1;
+  Time jitter_max;                 // explores interleavings; leave zero for timing
+  sim::Trace* trace = nullptr;     // steps per thread block and segments per link
+};
+
+class SimulatedRun {
+ public:
+  SimulatedRun(std::shared_ptr<const machine::Machine> machine, std::shared_ptr<const Plan> plan,
+               const SimulatedRunOptions& options);
+  ~SimulatedRun();
+
+  // One invocation: every rank's host calls at the same moment. Returns the time from there until
+  // the last rank has finished. `buffers` has one entry per rank, or none in a time-only run.
+  // Throws transport::TransportError::Kind::deadlock naming who waits for whom.
+  Time invoke(const std::vector<Buffers>& buffers);
+
+  const std::vector<cluster::LinkLoad>& loads() const;
+  std::uint64_t events() const;
+  Time now() const;
+
+ private:
+  struct Ranks;
+  void observe_steps();
+
+  std::shared_ptr<const machine::Machine> machine_;
+  std::shared_ptr<const Plan> plan_;
+  SimulatedRunOptions options_;
+  sim::Simulation simulation_;
+  std::unique_ptr<Ranks> ranks_;
+};
+
+}  // namespace towpath::collective

@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/machine/machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace towpath::machine {
+
+namespace {
+
+constexpr int kNone = -1;
+
+std::size_t index(int number) { return static_cast<std::size_t>(number); }
+
+void check_time(Time time, const std::string& where, const char* field) {
+  if (time < Time()) {
+    throw std::invalid_argument(
+        fmt::format("{}: {} is {} ns; it must not be negative", where, field, time.ns()));
+  }
+}
+
+void check_rate(Rate rate, const std::string& where, const char* field) {
+  if (rate <= Rate()) {
+    throw std::invalid_argument(
+        fmt::format("{}: {} is {} GB/s; it must be positive", where, field, rate.gb_per_s()));
+  }
+}
+
+}  // namespace
+
+int Machine::host_of_rank(int rank) const { return devices_[index(device_of_rank(rank))].host; }
+
+int Machine::checked_device_of_rank(int rank) const {
+  if (rank < 0 || rank >= ranks()) {
+    throw std::invalid_argument(
+        fmt::format("machine '{}' has no rank {}; it has 0 to {}", name_, rank, ranks() - 1));
+  }
+  return device_of_rank(rank);
+}
+
+// Dijkstra over (latency, links). Each link makes the second part grow, so every predecessor is
+// settled before its successor even where latencies are zero, and ties resolve the same way always.
+std::vector<int> Machine::last_links(int source, int target) const {
+  using Distance = std::pair<Time, int>;
+  using Entry = std::tuple<Time, int, int>;  // latency, links, device
+  std::vector<Distance> distance(devices_.size(), {Time::max(), 0});
+  std::vector<int> last_link(devices_.size(), kNone);
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+  distance[index(source)] = {Time(), 0};
+  open.emplace(Time(), 0, source);
+  while (!open.empty()) {
+    const auto [latency, links, device] = open.top();
+    open.pop();
+    if (device == target) break;
+    if (distance[index(device)] != Distance(latency, links)) continue;  // was improved since
+    if (device != source && !devices_[index(device)].forwards) continue;
+    for (const int number : links_from_[index(device)]) {
+      const Link& link = links_[index(number)];
+      const Distance candidate(latency + link.latency, links + 1);
+      Distance& known = distance[index(link.to)];
+      int& last = last_link[index(link.to)];
+      if (candidate < known) {
+        known = candidate;
+        last = number;
+        open.emplace(candidate.first, candidate.second, link.to);
+      } else if (candidate == known && number < last) {
+        last = number;
+      }
+    }
+  }
+  return last_link;
+}
+
+std::vector<int> Machine::route(int from_rank, int to_rank) const {
+  const int source = checked_device_of_rank(from_rank);
+  const int target = checked_device_of_rank(to_rank);
+  const std::vector<int> last_link = last_links(source, target);
+  std::vector<int> route;
+  for (int device = target; device != source;) {
+    const int number = last_link[index(device)];
+    if (number == kNone) {
+      throw std::invalid_argument(fmt::format(
+          "machine '{}' has no path from rank {} ({}) to rank {} ({})", name_, from_rank,
+          devices_[index(source)].name, to_rank, devices_[index(target)].name));
+    }
+    route.push_back(number);
+    device = links_[index(number)].from;
+  }
+  std::reverse(route.begin(), route.end());
+  return route;
+}
+
+MachineBuilder::MachineBuilder(std::string name) { machine_.name_ = std::move(name); }
+
+int MachineBuilder::add_device(Device device) {
+  const int number = static_cast<int>(machine_.devices_.size());
+  const auto [at, is_new] = number_of_name_.emplace(device.name, number);
+  if (!is_new) {
+    throw std::invalid_argument(fmt::format("machine '{}' has two devices named '{}'",
+                                            machine_.name_, device.name));
+  }
+  if (device.kind == DeviceKind::gpu) machine_.rank_device_.push_back(number);
+  machine_.devices_.push_back(std::move(device));
+  machine_.links_from_.emplace_back();
+  return number;
+}
+
+void MachineBuilder::add_link(const Link& link) {
+  const int devices = static_cast<int>(machine_.devices_.size());
+  for (const int end : {link.from, link.to}) {
+    if (end < 0 || end >= devices) {
+      throw std::invalid_argument(fmt::format("machine '{}': a link ends at device {}; there are {}",
+                                              machine_.name_, end, devices));
+    }
+  }
+  const std::string where =
+      fmt::format("machine '{}', link {} -> {}", machine_.name_,
+                  machine_.devices_[index(link.from)].name, machine_.devices_[index(link.to)].name);
+  if (link.from == link.to) {
+    throw std::invalid_argument(fmt::format("{}: a link joins two different devices", where));
+  }
+  check_rate(link.rate, where, "rate");
+  check_time(link.latency, where, "latency");
+  check_time(link.message_overhead, where, "message overhead");
+  machine_.links_from_[index(link.from)].push_back(static_cast<int>(machine_.links_.size()));
+  machine_.links_.push_back(link);
+}
+
+void MachineBuilder::set_gpu_cost(const GpuCost& cost) {
+  const std::string where = fmt::format("machine '{}', GPU cost", machine_.name_);
+  check_time(cost.launch, where, "launch");
+  for (const ProtocolCost& protocol : cost.protocol) {
+    check_rate(protocol.block_rate, where, "block rate");
+    check_time(protocol.send_overhead, where, "send overhead");
+    check_time(protocol.receive_overhead, where, "receive overhead");
+  }
+  machine_.gpu_ = cost;
+  has_gpu_cost_ = true;
+}
+
+// Two different GPUs are remembered per device: of those that reach a GPU, one is then another than
+// itself. Every link is followed at most twice, however many GPUs there are.
+void MachineBuilder::check_every_gpu_is_reached() const {
+  std::vector<std::array<int, 2>> reached_by(machine_.devices_.size(), {kNone, kNone});
+  std::queue<std::pair<int, int>> open;  // device, the GPU that reaches it
+  for (const int gpu : machine_.rank_device_) open.emplace(gpu, gpu);
+  while (!open.empty()) {
+    const auto [device, gpu] = open.front();
+    open.pop();
+    if (device != gpu && !machine_.devices_[index(device)].forwards) continue;
+    for (const int number : machine_.links_from_[index(device)]) {
+      const int next = machine_.links_[index(number)].to;
+      if (next == gpu) continue;
+      std::array<int, 2>& known = reached_by[index(next)];
+      if (known[0] == gpu || known[1] == gpu || known[1] != kNone) continue;
+      known[known[0] == kNone ? 0 : 1] = gpu;
+      open.emplace(next, gpu);
+    }
+  }
+  for (const int gpu : machine_.rank_device_) {
+    if (reached_by[index(gpu)][0] == kNone) {
+      throw std::invalid_argument(fmt::format("machine '{}': no other GPU can reach {}",
+                                              machine_.name_, machine_.devices_[index(gpu)].name));
+    }
+  }
+}
+
+std::shared_ptr<const Machine> MachineBuilder::build() && {
+  if (machine_.rank_device_.empty()) {
+    throw std::invalid_argument(
+        fmt::format("machine '{}' has no GPU; it needs at least one", machine_.name_));
+  }
+  if (!has_gpu_cost_) {
+    throw std::invalid_argument(
+        fmt::format("machine '{}' does not say what its GPUs cost", machine_.name_));
+  }
+  if (machine_.rank_device_.size() > 1) check_every_gpu_is_reached();
+  return std::make_shared<const Machine>(std::move(machine_));
+}
+
+}  // namespace towpath::machine

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/sim/event_queue.hpp"
+
+#include <algorithm>
+
+namespace towpath::sim {
+
+namespace {
+
+// The order of a heap whose first element is the earliest event.
+bool is_later(const Event& left, const Event& right) { return right < left; }
+
+}  // namespace
+
+EventQueue::EventQueue() {
+  run_.reserve(kSlabChunks);
+  heap_.reserve(2 * kHeapLimit);
+}
+
+void EventQueue::allocate_slab() {
+  slabs_.push_back(std::make_unique_for_overwrite<Chunk[]>(kSlabChunks));
+  for (std::size_t i = kSlabChunks; i-- > 0;) {
+    Chunk& chunk = slabs_.back()[i];
+    chunk.next = free_chunks_;
+    free_chunks_ = &chunk;
+  }
+}
+
+void EventQueue::extend(Bucket& bucket) {
+  if (free_chunks_ == nullptr) allocate_slab();
+  Chunk* const chunk = free_chunks_;
+  free_chunks_ = chunk->next;
+  chunk->next = nullptr;
+  (bucket.first == nullptr ? bucket.first : bucket.last->next) = chunk;
+  bucket.last = chunk;
+  bucket.used = 0;
+}
+
+EventQueue::Bucket EventQueue::take(int level, std::uint64_t digit) {
+  const auto row = static_cast<std::size_t>(level);
+  Bucket& bucket = buckets_[row * kDigits + digit];
+  const Bucket taken = bucket;
+  bucket = Bucket{};
+  occupied_digits_[row] &= ~(std::uint64_t{1} << digit);
+  if (occupied_digits_[row] == 0) occupied_levels_ &= ~(1u << level);
+  return taken;
+}
+
+// Brings the first occupied bucket to the front. A bucket that starts after the limit stays where
+// it is, so that base_ never passes a time at which something may still be pushed.
+bool EventQueue::refill(std::uint64_t limit_key) {
+  for (;;) {
+    if (occupied_levels_ == 0) {
+      base_ = 0;
+      front_end_ = 0;
+      return false;
+    }
+    const int level = __builtin_ctz(occupied_levels_);
+    const auto digit = static_cast<std::uint64_t>(
+        __builtin_ctzll(occupied_digits_[static_cast<std::size_t>(level)]));
+    const int shift = level * kDigitBits;
+    const std::uint64_t above = shift + kDigitBits < 64 ? ~std::uint64_t{0} << (shift + kDigitBits) : 0;
+    const std::uint64_t start = (base_ & above) | digit << shift;
+    if (start > limit_key) return false;
+    base_ = start;
+    const Bucket bucket = take(level, digit);
+    if (level == 0 || bucket.first == bucket.last) {
+      load_run(bucket);
+      return true;
+    }
+    spread(bucket);
+  }
+}
+
+void EventQueue::spread(Bucket bucket) {
+  drain(bucket, [this](const Event& event) { append(event); });
+}
+
+// Events of one time arrive in order, unless their priorities differ.
+void EventQueue::load_run(Bucket bucket) {
+  run_.clear();
+  run_head_ = 0;
+  heap_limit_ = kHeapLimit;
+  drain(bucket, [this](const Event& event) { run_.push_back(event); });
+  if (!std::is_sorted(run_.begin(), run_.end())) std::sort(run_.begin(), run_.end());
+  front_end_ = run_.back().time_key;
+}
+
+// An event within the front's span: usually one for now, which comes after all others.
+void EventQueue::push_front(const Event& event) {
+  if (run_head_ == run_.size() || run_.back() < event) {
+    reserve_run();
+    run_.push_back(event);
+    return;
+  }
+  heap_.push_back(event);
+  std::push_heap(heap_.begin(), heap_.end(), is_later);
+  if (heap_.size() > heap_limit_) spill_front();
+}
+
+// Reuses the room of popped events before the run grows.
+void EventQueue::reserve_run() {
+  if (run_.size() < run_.capacity() || run_head_ < run_.size() / 2) return;
+  run_.erase(run_.begin(), run_.begin() + static_cast<std::ptrdiff_t>(run_head_));
+  run_head_ = 0;
+}
+
+// The front's span turned out to be crowded: only the events of its first time stay.
+void EventQueue::spill_front() {
+  std::uint64_t first_time = heap_.front().time_key;
+  if (run_head_ < run_.size()) first_time = std::min(first_time, run_[run_head_].time_key);
+  front_end_ = first_time;
+  const auto spill = [this](std::vector<Event>& events) {
+    std::erase_if(events, [this](const Event& event) {
+      if (event.time_key == front_end_) return false;
+      append(event);
+      return true;
+    });
+  };
+  run_.erase(run_.begin(), run_.begin() + static_cast<std::ptrdiff_t>(run_head_));
+  run_head_ = 0;
+  spill(run_);
+  spill(heap_);
+  rebuild_heap();
+  heap_limit_ = std::max(kHeapLimit, 2 * heap_.size());
+}
+
+void EventQueue::rebuild_heap() { std::make_heap(heap_.begin(), heap_.end(), is_later); }
+
+bool EventQueue::pop_run_or_heap(std::uint64_t limit_key, Event& event) {
+  const bool from_run = run_head_ < run_.size() && run_[run_head_] < heap_.front();
+  event = from_run ? run_[run_head_] : heap_.front();
+  if (event.time_key > limit_key) return false;
+  if (from_run) {
+    ++run_head_;
+  } else {
+    std::pop_heap(heap_.begin(), heap_.end(), is_later);
+    heap_.pop_back();
+  }
+  --size_;
+  return true;
+}
+
+}  // namespace towpath::sim

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/sim/simulation.hpp"
+
+#include <exception>
+#include <utility>
+
+namespace towpath::sim {
+
+namespace {
+
+constexpr std::size_t kCancelledTimersMin = 64;  // fewer are not worth a sweep
+
+// Marks the simulation as running, also while an exception leaves it.
+class RunningScope {
+ public:
+  explicit RunningScope(bool& is_running) : is_running_(is_running) {
+    TOWPATH_CHECK(!is_running, "the simulation was told to run by one of its own events");
+    is_running_ = true;
+  }
+  RunningScope(const RunningScope&) = delete;
+  RunningScope& operator=(const RunningScope&) = delete;
+  ~RunningScope() { is_running_ = false; }
+
+ private:
+  bool& is_running_;
+};
+
+}  // namespace
+
+Simulation::~Simulation() {
+  while (!processes_.empty()) processes_.pop_front();
+  for (Timer::Slot& slot : timer_slots_) {
+    if (slot.timer != nullptr) slot.timer->slot_ = nullptr;
+  }
+}
+
+// A cancelled timer's event neither runs nor moves the time, so time may not be read from the
+// queue's first event: it may be dead.
+inline bool Simulation::step_until(Time limit) {
+  Event event;
+  while (queue_.pop(limit, event)) {
+    if (event.action == &Timer::fire) {
+      Timer::Slot* const slot = static_cast<Timer::Slot*>(event.context);
+      if (slot->timer == nullptr) {
+        --cancelled_timers_;
+        release_timer_slot(slot);
+        continue;
+      }
+    }
+    now_ = event.time();
+    ++events_;
+    event.action(event.context);
+    return true;
+  }
+  return false;
+}
+
+bool Simulation::step() {
+  const RunningScope scope(is_running_);
+  return step_until(Time::max());
+}
+
+void Simulation::run() {
+  const RunningScope scope(is_running_);
+  while (step_until(Time::max())) {
+  }
+}
+
+void Simulation::run_until(Time limit) {
+  TOWPATH_CHECK(limit >= now_, "the simulation was told to run until {} ps, but it is already {} ps",
+                limit.ps(), now_.ps());
+  const RunningScope scope(is_running_);
+  while (step_until(limit)) {
+  }
+  now_ = limit;
+}
+
+Process& Simulation::spawn(std::string name, std::function<void()> body, std::size_t stack_bytes) {
+  processes_.emplace_back(*this, std::move(name), std::move(body), stacks_, stack_bytes);
+  Process& process = processes_.back();
+  process.place_ = std::prev(processes_.end());
+  at(now_, &resume, &process);
+  return process;
+}
+
+void Simulation::resume(void* context) {
+  Process& process = *static_cast<Process*>(context);
+  Simulation& simulation = *process.simulation_;
+  simulation.current_ = &process;
+  process.run_until_it_waits();
+  simulation.current_ = nullptr;
+  if (process.state_ == Process::State::finished) simulation.finish(process);
+}
+
+void Simulation::finish(Process& process) {
+  const std::exception_ptr error = std::move(process.error_);
+  processes_.erase(process.place_);
+  if (error) std::rethrow_exception(error);
+}
+
+void Simulation::sleep_until(Time when) {
+  TOWPATH_CHECK(current_ != nullptr, "sleep was called at {} ps outside of a process", now_.ps());
+  at(when, &resume, current_);
+  current_->state_ = Process::State::scheduled;
+  current_->wait();
+}
+
+void Simulation::suspend(std::string_view waiting_for) {
+  TOWPATH_CHECK(current_ != nullptr, "suspend was called at {} ps outside of a process", now_.ps());
+  Process& process = *current_;
+  process.state_ = Process::State::suspended;
+  process.waiting_for_ = waiting_for;
+  process.wait();
+  process.waiting_for_ = {};
+}
+
+void Simulation::wake(Process& process) {
+  if (!process.is_suspended()) return;
+  process.state_ = Process::State::scheduled;
+  at(now_, &resume, &process);
+}
+
+std::vector<BlockedProcess> Simulation::blocked() const {
+  std::vector<BlockedProcess> result;
+  for (const Process& process : processes_) {
+    if (!process.is_suspended()) continue;
+    result.push_back({process.name(), std::string(process.waiting_for())});
+  }
+  return result;
+}
+
+Timer::Slot* Simulation::acquire_timer_slot() {
+  if (free_timer_slots_ == nullptr) return &timer_slots_.emplace_back();
+  Timer::Slot* const slot = free_timer_slots_;
+  free_timer_slots_ = slot->next_free;
+  return slot;
+}
+
+void Simulation::release_timer_slot(Timer::Slot* slot) {
+  slot->timer = nullptr;
+  slot->next_free = free_timer_slots_;
+  free_timer_slots_ = slot;
+}
+
+void Simulation::note_cancelled_timer() {
+  ++cancelled_timers_;
+  if (cancelled_timers_ < kCancelledTimersMin || cancelled_timers_ * 2 <= queue_.size()) return;
+  queue_.erase_if([this](const Event& event) {
+    if (event.action != &Timer::fire) return false;
+    Timer::Slot* const slot = static_cast<Timer::Slot*>(event.context);
+    if (slot->timer != nullptr) return false;
+    release_timer_slot(slot);
+    return true;
+  });
+  cancelled_timers_ = 0;
+}
+
+}  // namespace towpath::sim

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <boost/context/stack_context.hpp>
+
+namespace towpath::sim {
+
+// Stacks for processes, mapped many at a time and used again. Below each lies a guard page: a
+// process that needs more than its stack ends the program with SIGSEGV instead of writing into its
+// neighbour.
+class StackPool {
+ public:
+  StackPool() = default;
+  StackPool(const StackPool&) = delete;
+  StackPool& operator=(const StackPool&) = delete;
+  ~StackPool();
+
+  // At least `size_bytes`. Throws std::runtime_error when the system maps no more memory.
+  boost::context::stack_context acquire(std::size_t size_bytes);
+  void release(const boost::context::stack_context& stack);
+
+  // Of the address space, free stacks included; memory is only used where a stack was touched.
+  std::size_t mapped_bytes() const;
+
+ private:
+  // The stacks of one size.
+  struct Shelf {
+    std::size_t stack_bytes;  // in whole pages
+    std::size_t stacks = 0;   // mapped so far
+    std::vector<boost::context::stack_context> free;
+  };
+  struct Slab {
+    void* address;
+    std::size_t size_bytes;
+  };
+
+  Shelf& shelf_for(std::size_t stack_bytes);
+  void map_slab(Shelf& shelf);
+
+  std::vector<Shelf> shelves_;
+  std::vector<Slab> slabs_;
+};
+
+}  // namespace towpath::sim

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include <boost/context/stack_context.hpp>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace towpath::sim {
+
+// Tells the address sanitizer which stack a process is on: it cannot see a switch by itself. Each
+// call stands next to a switch; without the sanitizer they are nothing.
+class StackSwitch {
+ public:
+#if defined(__SANITIZE_ADDRESS__)
+  void set_stack(const boost::context::stack_context& stack) {
+    own_ = {static_cast<const char*>(stack.sp) - stack.size, stack.size};
+  }
+  void before_entering() {
+    __sanitizer_start_switch_fiber(&caller_frames_, own_.bottom, own_.size_bytes);
+  }
+  void after_entering() {
+    __sanitizer_finish_switch_fiber(own_frames_, &caller_.bottom, &caller_.size_bytes);
+  }
+  void before_leaving() {
+    __sanitizer_start_switch_fiber(&own_frames_, caller_.bottom, caller_.size_bytes);
+  }
+  void before_finishing() {
+    __sanitizer_start_switch_fiber(nullptr, caller_.bottom, caller_.size_bytes);
+  }
+  void after_leaving() { __sanitizer_finish_switch_fiber(caller_frames_, nullptr, nullptr); }
+
+ private:
+  struct Stack {
+    const void* bottom = nullptr;
+    std::size_t size_bytes = 0;
+  };
+  Stack own_;
+  Stack caller_;
+  void* own_frames_ = nullptr;
+  void* caller_frames_ = nullptr;
+#else
+  void set_stack(const boost::context::stack_context&) {}
+  void before_entering() {}
+  void after_entering() {}
+  void before_leaving() {}
+  void before_finishing() {}
+  void after_leaving() {}
+#endif
+};
+
+}  // namespace towpath::sim

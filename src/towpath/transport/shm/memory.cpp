@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/shm/memory.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace towpath::transport::shm {
+namespace {
+
+constexpr std::uint64_t kControlBytes = 4096;
+constexpr std::uint64_t kCacheLineBytes = 64;
+// The heap begins where a huge page may.
+constexpr std::uint64_t kHeapAlignment = 2 << 20;
+
+}  // namespace
+
+std::uint64_t MemoryLayout::heap_begin() const {
+  const std::uint64_t end_of_words = kControlBytes + words * kCacheLineBytes;
+  return (end_of_words + kHeapAlignment - 1) / kHeapAlignment * kHeapAlignment;
+}
+
+FileDescriptor create_memory(const MemoryLayout& layout) {
+  FileDescriptor file(::memfd_create("towpath", MFD_CLOEXEC));
+  if (!file.is_open() || ::ftruncate(file.number(), static_cast<off_t>(layout.size_bytes())) != 0) {
+    throw std::system_error(
+        errno, std::generic_category(),
+        fmt::format("cannot create {} bytes of shared memory", layout.size_bytes()));
+  }
+  return file;
+}
+
+Memory::Memory(const FileDescriptor& file, const MemoryLayout& layout)
+    : size_bytes_(layout.size_bytes()) {
+  void* address = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                         file.number(), 0);
+  if (address == MAP_FAILED) {
+    throw std::system_error(errno, std::generic_category(),
+                            fmt::format("cannot map {} bytes of shared memory", size_bytes_));
+  }
+  base_ = static_cast<std::byte*>(address);
+  heap_ = base_ + layout.heap_begin();
+  // Fewer page faults where the system allows it; where it does not, nothing is lost.
+  ::madvise(heap_, layout.heap_bytes, MADV_HUGEPAGE);
+}
+
+Memory::Memory(Memory&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)),
+      heap_(other.heap_),
+      size_bytes_(other.size_bytes_) {}
+
+Memory::~Memory() {
+  if (base_ != nullptr) ::munmap(base_, size_bytes_);
+}
+
+std::atomic_ref<std::uint64_t> Memory::word(std::uint64_t index) const {
+  std::byte* place = base_ + kControlBytes + index * kCacheLineBytes;
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(place));
+}
+
+}  // namespace towpath::transport::shm

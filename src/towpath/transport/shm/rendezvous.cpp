@@ -1,0 +1,315 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/shm/rendezvous.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "towpath/transport/shm/socket.hpp"
+#include "towpath/transport/transport.hpp"
+
+namespace towpath::transport::shm {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using Kind = TransportError::Kind;
+
+constexpr std::uint64_t kProtocolVersion = 0x746f'7770'6174'6801;   // the last byte counts up
+// How much longer the others wait for rank 0's verdict than rank 0 waits for them.
+constexpr milliseconds kGrace{500};
+
+// What a rank says when it comes.
+struct Hello {
+  std::uint64_t version = kProtocolVersion;
+  std::int32_t rank = 0;
+  std::int32_t ranks = 0;
+  std::uint64_t heap_bytes = 0;
+  std::uint32_t signals = 0;
+  std::int32_t pid = 0;
+  std::int64_t patience_ns = 0;   // until its own deadline
+};
+
+// What rank 0 answers: one member each, or the sentence that ends the rendezvous for everybody.
+struct Answer {
+  bool is_refusal = false;
+  Kind kind = Kind::timeout;
+  std::int32_t rank = kNoPeer;    // of the member, or of the culprit
+  std::int32_t pid = 0;
+  std::array<char, 480> sentence{};
+};
+
+struct Refusal {
+  Kind kind;
+  int culprit;
+  std::string sentence;
+};
+
+std::string address_of(const Options& options) {
+  return fmt::format("towpath/{}/{}", ::geteuid(), options.rendezvous);
+}
+
+Deadline deadline_after(Time timeout) {
+  // A year is as good as for ever, and cannot overflow.
+  const auto bound = std::min(timeout, Time::from_seconds(365.0 * 24 * 3600 / 4));
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(nanoseconds(bound.ps() / 1000));
+}
+
+Hello hello_of(const Options& options, const Member& self, Deadline deadline) {
+  Hello hello;
+  hello.rank = options.rank;
+  hello.ranks = options.ranks;
+  hello.heap_bytes = options.heap_bytes;
+  hello.signals = options.signals;
+  hello.pid = self.pid;
+  hello.patience_ns = nanoseconds(deadline - Clock::now()).count();
+  return hello;
+}
+
+// Rank 0's side.
+class Gathering {
+ public:
+  Gathering(const Options& options, Member self)
+      : options_(options), deadline_(deadline_after(options.timeout)) {
+    listener_ = listen_at(address_of(options));
+    if (!listener_.is_open()) {
+      throw TransportError(
+          Kind::disagreement, 0,
+          fmt::format("another rank 0 is gathering a group \"{}\" now; each group needs a name of "
+                      "its own", options.rendezvous));
+    }
+    const auto ranks = static_cast<std::size_t>(options.ranks);
+    members_.resize(ranks);
+    connections_.resize(ranks);
+    members_[0] = std::move(self);
+  }
+
+  std::vector<Member> run() {
+    std::optional<Refusal> refusal;
+    while (!refusal && !missing().empty()) refusal = step();
+    if (!refusal) refusal = tell_members();
+    if (refusal) refuse(*refusal);
+    return std::move(members_);
+  }
+
+ private:
+  std::vector<int> missing() const {
+    std::vector<int> ranks;
+    for (int rank = 1; rank < options_.ranks; ++rank) {
+      if (!connections_[static_cast<std::size_t>(rank)].is_open()) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
+  // Waits for one thing to happen: somebody comes, says hello, or goes.
+  std::optional<Refusal> step() {
+    std::vector<const FileDescriptor*> sockets{&listener_};
+    std::vector<int> ranks;
+    for (int rank = 1; rank < options_.ranks; ++rank) {
+      const FileDescriptor& connection = connections_[static_cast<std::size_t>(rank)];
+      if (!connection.is_open()) continue;
+      sockets.push_back(&connection);
+      ranks.push_back(rank);
+    }
+    for (const FileDescriptor& newcomer : newcomers_) sockets.push_back(&newcomer);
+    const std::vector<std::size_t> readable = wait_readable(sockets, deadline_);
+    if (readable.empty()) {
+      const std::vector<int> ranks_missing = missing();
+      return Refusal{Kind::timeout, ranks_missing.front(),
+                     fmt::format("group \"{}\" did not come together within {} s: of {} ranks, {} "
+                                 "missing", options_.rendezvous, options_.timeout.seconds(),
+                                 options_.ranks, named(ranks_missing))};
+    }
+    const std::size_t index = readable.front();
+    if (index == 0) return accept_newcomer();
+    if (index <= ranks.size()) return member_gone(ranks[index - 1]);
+    return hear(index - 1 - ranks.size());
+  }
+
+  static std::string named(const std::vector<int>& ranks) {
+    return fmt::format("{} {} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "),
+                       ranks.size() == 1 ? "is" : "are");
+  }
+
+  std::optional<Refusal> accept_newcomer() {
+    FileDescriptor newcomer = accept_from(listener_);
+    if (newcomer.is_open()) newcomers_.push_back(std::move(newcomer));
+    return std::nullopt;
+  }
+
+  Refusal member_gone(int rank) const {
+    const Member& member = members_[static_cast<std::size_t>(rank)];
+    return {Kind::peer_died, rank,
+            fmt::format("rank {} (pid {}) went away while group \"{}\" came together", rank,
+                        member.pid, options_.rendezvous)};
+  }
+
+  std::optional<Refusal> hear(std::size_t index) {
+    Hello hello;
+    Member member;
+    std::vector<FileDescriptor> descriptors;
+    const Outcome outcome =
+        receive_message(newcomers_[index], &hello, sizeof(hello), descriptors, deadline_);
+    const bool is_rank = hello.rank > 0 && hello.rank < hello.ranks;
+    if (outcome != Outcome::done || hello.version != kProtocolVersion || !is_rank ||
+        descriptors.size() != 2) {
+      newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(index));   // no rank
+      return std::nullopt;
+    }
+    if (auto refusal = objection_to(hello)) return refusal;
+    const auto rank = static_cast<std::size_t>(hello.rank);
+    members_[rank] = {std::move(descriptors[0]), std::move(descriptors[1]), hello.pid};
+    connections_[rank] = std::move(newcomers_[index]);
+    newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(index));
+    // The least patient rank is answered in time, too.
+    deadline_ = std::min(deadline_, Clock::now() + nanoseconds(hello.patience_ns));
+    return std::nullopt;
+  }
+
+  std::optional<Refusal> objection_to(const Hello& hello) const {
+    const auto refusal = [&](const std::string& sentence) {
+      return Refusal{Kind::disagreement, hello.rank,
+                     fmt::format("group \"{}\": {}", options_.rendezvous, sentence)};
+    };
+    const auto differs = [&](const char* what, auto theirs, auto ours) {
+      return refusal(fmt::format("rank {} (pid {}) wants {} {}, but rank 0 (pid {}) wants {}",
+                                 hello.rank, hello.pid, theirs, what, members_[0].pid, ours));
+    };
+    if (hello.ranks != options_.ranks) return differs("ranks", hello.ranks, options_.ranks);
+    if (hello.heap_bytes != options_.heap_bytes) {
+      return differs("bytes of heap", hello.heap_bytes, options_.heap_bytes);
+    }
+    if (hello.signals != options_.signals) {
+      return differs("signals", hello.signals, options_.signals);
+    }
+    const Member& same = members_[static_cast<std::size_t>(hello.rank)];
+    if (same.pid != 0) {
+      return refusal(fmt::format("rank {} is there twice, as pid {} and pid {}", hello.rank,
+                                 same.pid, hello.pid));
+    }
+    return std::nullopt;
+  }
+
+  // Everybody gets every other's descriptors, in the order of the ranks.
+  std::optional<Refusal> tell_members() {
+    for (int to = 1; to < options_.ranks; ++to) {
+      for (int rank = 0; rank < options_.ranks; ++rank) {
+        if (rank == to) continue;
+        const Member& member = members_[static_cast<std::size_t>(rank)];
+        Answer answer;
+        answer.rank = rank;
+        answer.pid = member.pid;
+        const Outcome outcome =
+            send_message(connections_[static_cast<std::size_t>(to)], &answer, sizeof(answer),
+                         {member.memory.number(), member.process.number()}, deadline_ + kGrace);
+        if (outcome != Outcome::done) return member_gone(to);
+      }
+    }
+    return std::nullopt;
+  }
+
+  [[noreturn]] void refuse(const Refusal& refusal) {
+    Answer answer;
+    answer.is_refusal = true;
+    answer.kind = refusal.kind;
+    answer.rank = refusal.culprit;
+    refusal.sentence.copy(answer.sentence.data(), answer.sentence.size() - 1);
+    for (const auto* group : {&connections_, &newcomers_}) {
+      for (const FileDescriptor& connection : *group) {
+        if (!connection.is_open()) continue;
+        send_message(connection, &answer, sizeof(answer), {}, Clock::now() + kGrace);
+      }
+    }
+    throw TransportError(refusal.kind, refusal.culprit, refusal.sentence);
+  }
+
+  const Options& options_;
+  Deadline deadline_;
+  FileDescriptor listener_;
+  std::vector<Member> members_;                // by rank; pid 0 while it is missing
+  std::vector<FileDescriptor> connections_;    // by rank
+  std::vector<FileDescriptor> newcomers_;      // connected, but not yet heard
+};
+
+FileDescriptor find_rank_0(const Options& options, Deadline deadline) {
+  milliseconds pause{1};
+  while (true) {
+    FileDescriptor connection = connect_to(address_of(options));
+    if (connection.is_open()) return connection;
+    if (Clock::now() >= deadline) {
+      throw TransportError(
+          Kind::timeout, 0,
+          fmt::format("rank {} (pid {}) found no rank 0 of group \"{}\" within {} s", options.rank,
+                      ::getpid(), options.rendezvous, options.timeout.seconds()));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, milliseconds{10});
+  }
+}
+
+// The side of all other ranks.
+std::vector<Member> join(const Options& options, Member self) {
+  const Deadline deadline = deadline_after(options.timeout);
+  const FileDescriptor connection = find_rank_0(options, deadline);
+  const Hello hello = hello_of(options, self, deadline);
+  const auto silent = [&](Kind kind, const char* what) {
+    return TransportError(kind, 0,
+                          fmt::format("rank {} (pid {}) came to group \"{}\", but rank 0 {}",
+                                      options.rank, ::getpid(), options.rendezvous, what));
+  };
+  send_message(connection, &hello, sizeof(hello), {self.memory.number(), self.process.number()},
+               deadline);
+  std::vector<Member> members(static_cast<std::size_t>(options.ranks));
+  members[static_cast<std::size_t>(options.rank)] = std::move(self);
+  for (int answers = 1; answers < options.ranks; ++answers) {
+    Answer answer;
+    std::vector<FileDescriptor> descriptors;
+    switch (receive_message(connection, &answer, sizeof(answer), descriptors, deadline + kGrace)) {
+      case Outcome::done: break;
+      case Outcome::late: throw silent(Kind::timeout, "gave no answer in time");
+      case Outcome::closed: throw silent(Kind::peer_died, "went away before all had come");
+    }
+    if (answer.is_refusal) {
+      throw TransportError(answer.kind, answer.rank, answer.sentence.data());
+    }
+    if (descriptors.size() != 2) {
+      throw std::system_error(EMFILE, std::generic_category(), "cannot take over file descriptors");
+    }
+    members[static_cast<std::size_t>(answer.rank)] = {std::move(descriptors[0]),
+                                                      std::move(descriptors[1]), answer.pid};
+  }
+  return members;
+}
+
+}  // namespace
+
+Member this_member(FileDescriptor memory) {
+  Member member;
+  member.memory = std::move(memory);
+  member.pid = ::getpid();
+  member.process = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, member.pid, 0)));
+  if (!member.process.is_open()) {
+    throw std::system_error(errno, std::generic_category(),
+                            "shm needs pidfd_open (Linux 5.3 or newer) to notice that a rank died");
+  }
+  return member;
+}
+
+std::vector<Member> rendezvous(const Options& options, Member self) {
+  if (options.rank == 0) return Gathering(options, std::move(self)).run();
+  return join(options, std::move(self));
+}
+
+}  // namespace towpath::transport::shm

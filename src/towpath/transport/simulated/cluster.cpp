@@ -1,0 +1,486 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/simulated/cluster.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <new>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+
+#include "towpath/sim/timer.hpp"
+#include "towpath/transport/symmetric_heap.hpp"
+
+namespace towpath::transport::simulated {
+namespace {
+
+// Address space that takes memory only where it is touched.
+class SparseMemory {
+ public:
+  explicit SparseMemory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
+    if (size_bytes == 0) return;
+    void* start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) throw std::bad_alloc();
+    start_ = static_cast<std::byte*>(start);
+  }
+  ~SparseMemory() {
+    if (start_ != nullptr) munmap(start_, size_bytes_);
+  }
+  SparseMemory(const SparseMemory&) = delete;
+  SparseMemory& operator=(const SparseMemory&) = delete;
+  std::byte* start() const { return start_; }
+
+ private:
+  std::uint64_t size_bytes_;
+  std::byte* start_ = nullptr;
+};
+
+Time cost_of_payload(const machine::ProtocolCost& cost, std::uint64_t size_bytes) {
+  return transfer_time(Bytes(size_bytes), cost.block_rate);
+}
+
+}  // namespace
+
+// One Move to a peer, from start() until it is visible there. Pooled.
+struct Cluster::Delivery : cluster::Message {
+  Endpoint* from = nullptr;
+  Peer* peer = nullptr;
+  Move* move = nullptr;          // until done
+  std::vector<std::byte> payload;
+  std::uint64_t size_bytes = 0;
+  Offset remote = 0;
+  bool has_signal = false;
+  std::uint64_t signal_word = 0;
+  std::uint64_t signal_value = 0;
+  SignalOperation signal_operation = SignalOperation::set;
+  std::uint64_t epoch = 0;
+};
+
+// What one rank knows about another.
+struct Cluster::Peer {
+  Endpoint* endpoint = nullptr;
+  const cluster::Route* route = nullptr;
+  // Deliveries under way by fence epoch, oldest first, and those that arrived before their turn.
+  struct Epoch {
+    std::uint64_t number = 0;
+    std::uint64_t under_way = 0;
+  };
+  std::deque<Epoch> epochs;
+  std::vector<Delivery*> held;
+};
+
+class Cluster::Endpoint final : public Transport {
+ public:
+  Endpoint(Cluster& cluster, int rank)
+      : cluster_(cluster),
+        rank_(rank),
+        allocator_(cluster.ranks(), cluster.options_.heap_bytes, cluster.options_.signals),
+        memory_(cluster.options_.carries_data ? cluster.options_.heap_bytes : 0) {
+  }
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return cluster_.ranks(); }
+  Time now() const override { return cluster_.simulation_.now(); }
+  bool carries_data() const override { return cluster_.options_.carries_data; }
+
+  Offset allocate(std::uint64_t size_bytes) override { return allocator_.allocate(size_bytes); }
+  void release(Offset offset) override { allocator_.release(offset); }
+  Signal allocate_signals(std::uint32_t count) override {
+    return allocator_.allocate_signals(count);
+  }
+  void release_signals(Signal first) override {
+    // A peer that is ahead already raises the signals' other words; see SymmetricHeap.
+    const std::uint64_t first_word = allocator_.word_of(first);
+    const std::uint32_t count = allocator_.release_signals(first);
+    for (std::uint64_t i = 0; i < count; ++i) word(first_word + 2 * i).value = 0;
+  }
+  std::byte* data(Offset offset) override {
+    return carries_data() ? memory_.start() + offset : nullptr;
+  }
+
+  void start(Move& move) override;
+  void fence() override { ++epoch_; }
+  bool is_quiet() const override { return under_way_ == 0; }
+
+  std::uint64_t signal_fetch(Signal signal) const override {
+    const std::uint64_t at = allocator_.word_of(signal);
+    return at < words_.size() ? words_[at].value : 0;
+  }
+  void wait(SignalWait& wait) override;
+  void cancel(SignalWait& wait) override;
+
+  // Time passes in the simulation, not here.
+  bool progress() override { return false; }
+  std::string pending() const override;
+  void block_until(const std::function<bool()>& holds, Time timeout, int peer,
+                   const std::function<std::string()>& what) override;
+
+ private:
+  struct SignalWord {
+    std::uint64_t value = 0;
+    SignalWait* waits = nullptr;
+  };
+  // The process that is inside block_until.
+  struct Blocked {
+    sim::Process* process = nullptr;
+    const std::function<bool()>* holds = nullptr;
+  };
+
+  const machine::ProtocolCost& cost(Protocol protocol) const {
+    return cluster_.network_.machine().gpu().protocol[static_cast<std::size_t>(protocol)];
+  }
+  void start_local(Move& move);
+  void start_put(Move& move);
+  void start_signal(Move& move);
+  Delivery& new_delivery(const Move& move);
+  Time jitter();
+  Peer& peer(int rank);
+  static void send(void* delivery);
+  static void left(cluster::Message& message);
+  static void arrived(cluster::Message& message);
+  void deliver_in_order(Delivery& delivery);
+  void deliver(Delivery& delivery);
+  SignalWord& word(std::uint64_t at) {
+    if (at >= words_.size()) words_.resize(at + 1);
+    return words_[at];
+  }
+  void raise(std::uint64_t at, std::uint64_t value, SignalOperation operation);
+  void unlink(SignalWait& wait);
+  void finish(Move& move);
+  void notify_blocked();
+
+  Cluster& cluster_;
+  int rank_;
+  SymmetricHeap allocator_;
+  SparseMemory memory_;
+  std::vector<SignalWord> words_;        // grows to what is used
+  std::unordered_map<int, Peer> peers_;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t under_way_ = 0;
+  std::deque<Delivery> deliveries_;      // storage
+  std::vector<Delivery*> free_deliveries_;
+  Blocked blocked_;
+};
+
+// --- the data path ----------------------------------------------------------------------------
+
+void Cluster::Endpoint::start(Move& move) {
+  if (move.peer == kNoPeer) {
+    start_local(move);
+  } else if (move.has_source) {
+    start_put(move);
+  } else {
+    start_signal(move);
+  }
+}
+
+void Cluster::Endpoint::start_local(Move& move) {
+  if (carries_data() && move.size_bytes > 0) {
+    if (move.has_addend) {
+      reduce(move.destination, move.source, move.addend, move.size_bytes, move.reduction);
+    } else {
+      std::memmove(move.destination, move.source, move.size_bytes);
+    }
+  }
+  const Time duration = cost_of_payload(cost(move.protocol), move.size_bytes) + jitter();
+  if (duration == Time()) return finish(move);
+  // A Move knows no transport, so the event carries a delivery that goes nowhere.
+  Delivery& local = new_delivery(move);
+  cluster_.simulation_.after(
+      duration,
+      [](void* context) {
+        Delivery& finished = *static_cast<Delivery*>(context);
+        Endpoint& from = *finished.from;
+        Move& done = *finished.move;
+        from.free_deliveries_.push_back(&finished);
+        from.finish(done);
+      },
+      &local);
+}
+
+void Cluster::Endpoint::start_put(Move& move) {
+  Delivery& delivery = new_delivery(move);
+  if (carries_data() && move.size_bytes > 0) {
+    delivery.payload.resize(move.size_bytes);
+    std::byte* result = move.has_destination ? move.destination : delivery.payload.data();
+    if (move.has_addend) {
+      reduce(result, move.source, move.addend, move.size_bytes, move.reduction);
+    } else {
+      std::memmove(result, move.source, move.size_bytes);
+    }
+    if (move.has_destination) {
+      std::memcpy(delivery.payload.data(), move.destination, move.size_bytes);
+    }
+  }
+  const machine::ProtocolCost& price = cost(move.protocol);
+  const Expansion expansion = wire_expansion(move.protocol);
+  const auto on_wire = [&](std::uint64_t payload) {
+    return (payload * expansion.numerator + expansion.denominator - 1) / expansion.denominator;
+  };
+  delivery.size = Bytes(on_wire(move.size_bytes));
+  delivery.pace = Rate::from_bytes_per_second(static_cast<std::int64_t>(
+      on_wire(static_cast<std::uint64_t>(price.block_rate.bytes_per_second()))));
+  if (move.has_signal) {
+    // A fenced flag is a message of its own: it leaves when the payload is acknowledged, so three
+    // trips pass instead of one.
+    if (price.fences) delivery.delay += delivery.peer->route->latency * 2;
+    delivery.delay += price.receive_overhead;
+  }
+  cluster_.simulation_.after(price.send_overhead, send, &delivery);
+}
+
+// A flag alone is a posted store: its sender goes on at once.
+void Cluster::Endpoint::start_signal(Move& move) {
+  Delivery& delivery = new_delivery(move);
+  delivery.size = Bytes(0);
+  delivery.pace = cost(move.protocol).block_rate;
+  delivery.delay += cost(move.protocol).receive_overhead;
+  delivery.move = nullptr;
+  cluster_.network_.send(delivery);
+  finish(move);
+}
+
+Cluster::Delivery& Cluster::Endpoint::new_delivery(const Move& move) {
+  if (free_deliveries_.empty()) {
+    free_deliveries_.push_back(&deliveries_.emplace_back());
+  }
+  Delivery& delivery = *free_deliveries_.back();
+  free_deliveries_.pop_back();
+  delivery.from = this;
+  delivery.move = const_cast<Move*>(&move);
+  delivery.size_bytes = move.size_bytes;
+  delivery.has_signal = move.has_signal;
+  if (move.peer == kNoPeer) return delivery;
+
+  delivery.peer = &peer(move.peer);
+  delivery.remote = move.remote;
+  if (move.has_signal) {
+    allocator_.check_signal(move.signal);
+    delivery.signal_word = allocator_.word_of(move.signal);
+  }
+  delivery.signal_value = move.signal_value;
+  delivery.signal_operation = move.signal_operation;
+  delivery.epoch = epoch_;
+  delivery.route = delivery.peer->route;
+  delivery.delay = jitter();
+  delivery.left = left;
+  delivery.arrived = arrived;
+  if (!move.has_source) delivery.left = nullptr;
+  if (move.size_bytes > 0) allocator_.check_range(move.remote, move.size_bytes);
+
+  auto& epochs = delivery.peer->epochs;
+  if (epochs.empty() || epochs.back().number != epoch_) epochs.push_back({epoch_, 0});
+  ++epochs.back().under_way;
+  ++under_way_;
+  return delivery;
+}
+
+Time Cluster::Endpoint::jitter() {
+  const std::int64_t most = cluster_.options_.jitter_max.ps();
+  if (most == 0) return Time();
+  return Time::from_ps(static_cast<std::int64_t>(
+      cluster_.random_.below(static_cast<std::uint64_t>(most) + 1)));
+}
+
+Cluster::Peer& Cluster::Endpoint::peer(int rank) {
+  Peer& found = peers_[rank];
+  if (found.endpoint == nullptr) {
+    if (rank < 0 || rank >= ranks()) {
+      throw std::out_of_range(
+          fmt::format("rank {} puts to rank {}; there are {}", rank_, rank, ranks()));
+    }
+    found.endpoint = cluster_.endpoints_[static_cast<std::size_t>(rank)].get();
+    const auto& gpus = cluster_.options_.gpus;
+    found.route = &cluster_.network_.route(gpus[static_cast<std::size_t>(rank_)],
+                                           gpus[static_cast<std::size_t>(rank)]);
+  }
+  return found;
+}
+
+void Cluster::Endpoint::send(void* context) {
+  Delivery& delivery = *static_cast<Delivery*>(context);
+  delivery.from->cluster_.network_.send(delivery);
+}
+
+void Cluster::Endpoint::left(cluster::Message& message) {
+  Delivery& delivery = static_cast<Delivery&>(message);
+  Move& move = *std::exchange(delivery.move, nullptr);
+  delivery.from->finish(move);
+}
+
+void Cluster::Endpoint::arrived(cluster::Message& message) {
+  Delivery& delivery = static_cast<Delivery&>(message);
+  delivery.from->deliver_in_order(delivery);
+}
+
+// Holds back what a fence puts behind something that is still under way to the same peer.
+void Cluster::Endpoint::deliver_in_order(Delivery& delivery) {
+  Peer& to = *delivery.peer;
+  if (delivery.epoch != to.epochs.front().number) {
+    to.held.push_back(&delivery);
+    return;
+  }
+  deliver(delivery);
+  while (!to.epochs.empty() && to.epochs.front().under_way == 0) {
+    // The last epoch stays while it may still get more.
+    if (to.epochs.size() == 1) return;
+    to.epochs.pop_front();
+    std::vector<Delivery*> ready;
+    std::erase_if(to.held, [&](Delivery* held) {
+      const bool is_next = held->epoch == to.epochs.front().number;
+      if (is_next) ready.push_back(held);
+      return is_next;
+    });
+    for (Delivery* next : ready) deliver(*next);
+  }
+}
+
+void Cluster::Endpoint::deliver(Delivery& delivery) {
+  Endpoint& to = *delivery.peer->endpoint;
+  if (!delivery.payload.empty()) {
+    std::memcpy(to.memory_.start() + delivery.remote, delivery.payload.data(),
+                delivery.payload.size());
+    delivery.payload.clear();
+  }
+  --delivery.peer->epochs.front().under_way;
+  --under_way_;
+  const bool has_signal = delivery.has_signal;
+  const std::uint64_t word = delivery.signal_word;
+  const std::uint64_t value = delivery.signal_value;
+  const SignalOperation operation = delivery.signal_operation;
+  free_deliveries_.push_back(&delivery);
+  if (has_signal) to.raise(word, value, operation);
+  notify_blocked();
+}
+
+void Cluster::Endpoint::finish(Move& move) {
+  if (move.done != nullptr) move.done(move);
+  notify_blocked();
+}
+
+// --- signals ----------------------------------------------------------------------------------
+
+void Cluster::Endpoint::raise(std::uint64_t at, std::uint64_t value, SignalOperation operation) {
+  SignalWord& raised = word(at);
+  raised.value = operation == SignalOperation::add ? raised.value + value : value;
+  // A ready callback may wait again or reach further words, so look anew after each.
+  for (bool is_settled = false; !is_settled;) {
+    is_settled = true;
+    for (SignalWait* wait = words_[at].waits; wait != nullptr; wait = wait->next) {
+      if (!holds(wait->comparison, words_[at].value, wait->value)) continue;
+      unlink(*wait);
+      wait->ready(*wait);
+      is_settled = false;
+      break;
+    }
+  }
+  notify_blocked();
+}
+
+void Cluster::Endpoint::wait(SignalWait& wait) {
+  allocator_.check_signal(wait.signal);
+  SignalWord& awaited = word(allocator_.word_of(wait.signal));
+  if (holds(wait.comparison, awaited.value, wait.value)) {
+    wait.ready(wait);
+    return;
+  }
+  wait.is_waiting = true;
+  wait.previous = nullptr;
+  wait.next = awaited.waits;
+  if (awaited.waits != nullptr) awaited.waits->previous = &wait;
+  awaited.waits = &wait;
+}
+
+void Cluster::Endpoint::cancel(SignalWait& wait) {
+  if (wait.is_waiting) unlink(wait);
+}
+
+void Cluster::Endpoint::unlink(SignalWait& wait) {
+  (wait.previous != nullptr ? wait.previous->next
+                            : words_[allocator_.word_of(wait.signal)].waits) = wait.next;
+  if (wait.next != nullptr) wait.next->previous = wait.previous;
+  wait.is_waiting = false;
+}
+
+std::string Cluster::Endpoint::pending() const {
+  std::string lines;
+  for (const SignalWord& state : words_) {
+    for (const SignalWait* wait = state.waits; wait != nullptr; wait = wait->next) {
+      lines += fmt::format("rank {} waits for {}\n", rank_,
+                           wait->describe != nullptr ? wait->describe(*wait)
+                                                     : fmt::format("signal {}", wait->signal));
+    }
+  }
+  return lines;
+}
+
+// --- blocking -----------------------------------------------------------------------------------
+
+void Cluster::Endpoint::notify_blocked() {
+  if (blocked_.process != nullptr && (*blocked_.holds)()) {
+    cluster_.simulation_.wake(*blocked_.process);
+  }
+}
+
+void Cluster::Endpoint::block_until(const std::function<bool()>& holds, Time timeout, int peer,
+                                    const std::function<std::string()>& what) {
+  if (holds()) return;
+  sim::Simulation& simulation = cluster_.simulation_;
+  sim::Process* process = simulation.current();
+  if (process == nullptr) {
+    throw std::logic_error("a blocking call outside the simulation's processes would never return");
+  }
+  blocked_ = {process, &holds};
+  sim::Timer timer;
+  timer.arm(simulation, simulation.now() + timeout,
+            [](void* context) {
+              Endpoint& late = *static_cast<Endpoint*>(context);
+              late.cluster_.simulation_.wake(*late.blocked_.process);
+            },
+            this);
+  while (!holds() && timer.is_armed()) simulation.suspend();
+  blocked_ = {};
+  if (holds()) return;
+  const std::string whom = peer == kNoPeer ? "" : fmt::format(" from rank {}", peer);
+  throw TransportError(TransportError::Kind::timeout, peer,
+                       fmt::format("rank {} waited {} us (simulated){} for {}", rank_, timeout.us(),
+                                   whom, what()));
+}
+
+// --- the cluster --------------------------------------------------------------------------------
+
+Cluster::Cluster(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
+                 const ClusterOptions& options)
+    : simulation_(simulation),
+      network_(simulation, machine),
+      options_(options),
+      random_(simulation.random("transport jitter")) {
+  if (options_.gpus.empty()) {
+    options_.gpus.resize(static_cast<std::size_t>(machine->ranks()));
+    std::iota(options_.gpus.begin(), options_.gpus.end(), 0);
+  }
+  std::vector<bool> is_taken(static_cast<std::size_t>(machine->ranks()));
+  for (const int gpu : options_.gpus) {
+    if (gpu < 0 || gpu >= machine->ranks() || is_taken[static_cast<std::size_t>(gpu)]) {
+      throw std::invalid_argument(
+          fmt::format("a rank is placed on GPU {} of machine '{}'; allowed are {} different ones",
+                      gpu, machine->name(), machine->ranks()));
+    }
+    is_taken[static_cast<std::size_t>(gpu)] = true;
+  }
+  for (int rank = 0; rank < ranks(); ++rank) {
+    endpoints_.push_back(std::make_unique<Endpoint>(*this, rank));
+  }
+}
+
+Cluster::~Cluster() = default;
+
+Transport& Cluster::transport(int rank) { return *endpoints_.at(static_cast<std::size_t>(rank)); }
+
+}  // namespace towpath::transport::simulated

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "towpath/transport/transport.hpp"
+
+// Who has which part of a symmetric heap: offsets and signal numbers, without the memory itself.
+// Equal sequences of calls give equal answers, so that ranks need not speak to each other.
+//
+// A rank that runs ahead may release signals, allocate the same numbers anew and raise them at a
+// peer that has not released them yet. Therefore each signal has two words, and every release
+// changes over to the other: the peer clears the old word, the new one waits untouched.
+//
+//   count = heap.release_signals(first);   // then clear previous_word_of each of them
+//   first = heap.allocate_signals(4);
+//   raise(peer, heap.word_of(first));
+//
+// Wrong: two releases of one signal with no barrier between them; there is no third word.
+
+namespace towpath::transport {
+
+// Takes the lowest place that fits from [begin, end), and joins what is given back. Positions and
+// sizes are whole multiples of `unit`.
+class RangeAllocator {
+ public:
+  RangeAllocator(std::uint64_t begin, std::uint64_t end, std::uint64_t unit);
+
+  // Throws std::bad_alloc when no gap is large enough. A size of 0 takes one unit.
+  std::uint64_t allocate(std::uint64_t size);
+  // Returns the size that was taken; 0 when nothing was allocated at `begin`.
+  std::uint64_t release(std::uint64_t begin);
+
+ private:
+  std::uint64_t unit_;
+  std::map<std::uint64_t, std::uint64_t> gaps_;    // begin -> size; no two touch
+  std::map<std::uint64_t, std::uint64_t> taken_;   // begin -> size
+};
+
+class SymmetricHeap {
+ public:
+  static constexpr std::uint64_t kAlignment = 256;
+
+  // Throws std::invalid_argument when the contract's own bytes and signals alone do not fit.
+  SymmetricHeap(int ranks, std::uint64_t heap_bytes, std::uint32_t signals);
+
+  std::uint64_t size_bytes() const { return size_bytes_; }
+  std::uint32_t signals() const { return static_cast<std::uint32_t>(generation_.size()); }
+
+  // As in Transport. The releases throw std::invalid_argument for what was never allocated.
+  Offset allocate(std::uint64_t size_bytes);
+  void release(Offset offset);
+  Signal allocate_signals(std::uint32_t count);
+  // Returns how many signals were released: first, first + 1, ...
+  std::uint32_t release_signals(Signal first);
+
+  // How many words all signals have together, and where one is, now and before its last release.
+  std::uint64_t signal_words() const { return 2 * static_cast<std::uint64_t>(signals()); }
+  std::uint64_t word_of(Signal signal) const {
+    return 2 * static_cast<std::uint64_t>(signal) + generation_[signal];
+  }
+  std::uint64_t previous_word_of(Signal signal) const { return word_of(signal) ^ 1; }
+
+  // Throw std::out_of_range in one sentence for a place outside the heap.
+  void check_range(Offset offset, std::uint64_t size_bytes) const;
+  void check_signal(Signal signal) const;
+
+ private:
+  std::uint64_t size_bytes_;
+  RangeAllocator bytes_;
+  RangeAllocator numbers_;
+  std::vector<std::uint8_t> generation_;   // per signal, 0 or 1
+};
+
+}  // namespace towpath::transport

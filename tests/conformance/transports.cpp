@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/transports.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "conformance/processes.hpp"
+#include "towpath/transport/shm/shm_transport.hpp"
+
+namespace towpath::conformance {
+namespace {
+
+std::vector<std::string> run_shm(int ranks, const Body& body) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const std::string name = fmt::format("conformance-{}-{}", ::getpid(), now);
+  Processes processes(ranks, [&](int rank) {
+    const auto transport = transport::shm::connect(
+        {.rendezvous = name, .rank = rank, .ranks = ranks, .timeout = Time::from_seconds(30)});
+    body(*transport);
+  });
+  return processes.wait(std::chrono::seconds(60));
+}
+
+}  // namespace
+
+std::vector<TransportUnderTest> transports() { return {{"shm", true, run_shm}}; }
+
+}  // namespace towpath::conformance
