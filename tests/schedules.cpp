@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace towpath::collective {
+namespace towpath::collective::samples {
 namespace {
 
 constexpr Buffer kInput = Buffer::input;
@@ -276,4 +276,4 @@ Schedule one_slot_reduce(int ranks, std::uint32_t chunks) {
   return schedule;
 }
 
-}  // namespace towpath::collective
+}  // namespace towpath::collective::samples

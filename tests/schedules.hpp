@@ -10,7 +10,7 @@
 // every step type, dependencies, nop chains, scratch and several channels. All are right, in place
 // and out of place, unless they say otherwise.
 
-namespace towpath::collective {
+namespace towpath::collective::samples {
 
 // A step with its ranges; the dependency is set by after().
 Step make_step(StepType type, Buffer source, std::uint32_t source_chunk, Buffer destination,
@@ -49,4 +49,4 @@ Schedule relayed_all_gather(int ranks);
 // the next may only come when the one before has been added.
 Schedule one_slot_reduce(int ranks, std::uint32_t chunks);
 
-}  // namespace towpath::collective
+}  // namespace towpath::collective::samples

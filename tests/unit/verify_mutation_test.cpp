@@ -17,6 +17,7 @@
 
 namespace towpath::collective {
 namespace {
+using namespace samples;
 
 constexpr int kInterleavings = 50;
 
