@@ -5,10 +5,12 @@
 void bind_machine(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
 void bind_schedule(nanobind::module_& module);
+void bind_verify(nanobind::module_& module);
 
 NB_MODULE(_core, module) {
   module.doc() = "The C++ core of towpath.";
   bind_machine(module);
   bind_schedule(module);
+  bind_verify(module);
   bind_run(module);
 }
