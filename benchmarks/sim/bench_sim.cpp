@@ -25,7 +25,7 @@ std::vector<Time> increments(Random random, Time mean) {
   return result;
 }
 
-constexpr Time kMean = Time::from_ps(1'000'000);
+constexpr Time kMean = Time::from_ps(1'000'000'000);
 
 void event_queue_hold(benchmark::State& state) {
   const std::vector<Time> distances = increments(Random(1, "hold"), kMean);
@@ -65,7 +65,9 @@ enum Skew : std::int64_t { all_at_once, powers_of_two, far_timers, bursts };
 constexpr const char* kSkewNames[] = {"all at once", "powers of two", "far timers", "bursts"};
 
 Time skewed(Skew skew, Random& random) {
-  const auto ps = [](std::uint64_t count) { return Time::from_ps(static_cast<std::int64_t>(count)); };
+  const auto ps = [](std::uint64_t count) {
+    return Time::from_ps(static_cast<std::int64_t>(count));
+  };
   switch (skew) {
     case all_at_once: return Time();
     case powers_of_two: return ps(std::uint64_t{1} << random.below(40));
@@ -83,7 +85,9 @@ void event_queue_skewed(benchmark::State& state) {
   for (Time& distance : distances) distance = skewed(skew, random);
   EventQueue queue;
   std::size_t next = 0;
-  for (int i = 0; i < 100'000; ++i) queue.push(distances[next++ % kIncrements], 0, nullptr, nullptr);
+  for (int i = 0; i < 100'000; ++i) {
+    queue.push(distances[next++ % kIncrements], 0, nullptr, nullptr);
+  }
   Event event{};
   for (auto _ : state) {
     queue.pop(Time::max(), event);

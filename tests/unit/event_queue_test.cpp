@@ -242,6 +242,25 @@ TEST(EventQueue, TakesManyFallingTimesBelowTheFirstEvent) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
+TEST(EventQueue, TakesACrowdWithinTheSpanOfItsFront) {
+  EventQueue queue;
+  Event event{};
+  for (const Time time : {1_us, 2_us, 20_us}) queue.push(time, 0, nullptr, nullptr);
+  ASSERT_TRUE(queue.pop(Time::max(), event));
+  constexpr int kEvents = 300'000;
+  Random random(1, "crowd");
+  for (int i = 0; i < kEvents; ++i) {
+    queue.push(event.time() + Time::from_ps(random.between(0, 18'000'000)), 0, nullptr, nullptr);
+  }
+  Event previous = event;
+  for (int i = 0; i < kEvents + 2; ++i) {
+    ASSERT_TRUE(queue.pop(Time::max(), event));
+    ASSERT_LT(previous, event);
+    previous = event;
+  }
+  EXPECT_EQ(event.time(), 20_us);
+}
+
 TEST(EventQueue, StaysOrderedWhileEachEventMakesTheNextAtTheSameTime) {
   EventQueue queue;
   Event event{};

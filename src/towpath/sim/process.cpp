@@ -74,7 +74,7 @@ void Process::run_until_it_waits() {
 }
 
 void Process::wait() {
-  frame_ = __builtin_frame_address(0);
+  frame_ = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   switch_.before_leaving();
   there_ = std::move(there_).resume();
   switch_.after_entering();
@@ -84,9 +84,10 @@ void Process::wait() {
 // A switch uses the lines around the frame of wait(): below it the saved registers, above it the
 // frames of those who called.
 void Process::prefetch_stack() const {
-  constexpr int kLineBytes = 64;
-  for (int line = -3; line < 3; ++line) {
-    __builtin_prefetch(static_cast<const char*>(frame_) + line * kLineBytes, 1);
+  constexpr std::uintptr_t kLineBytes = 64;
+  const std::uintptr_t first = frame_ - 3 * kLineBytes;
+  for (std::uintptr_t line = 0; line < 6; ++line) {
+    __builtin_prefetch(reinterpret_cast<const void*>(first + line * kLineBytes), 1);
   }
 }
 

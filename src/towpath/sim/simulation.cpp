@@ -68,8 +68,9 @@ void Simulation::run() {
 }
 
 void Simulation::run_until(Time limit) {
-  TOWPATH_CHECK(limit >= now_, "the simulation was told to run until {} ps, but it is already {} ps",
-                limit.ps(), now_.ps());
+  TOWPATH_CHECK(limit >= now_,
+                "the simulation was told to run until {} ps, but it is already {} ps", limit.ps(),
+                now_.ps());
   const RunningScope scope(is_running_);
   while (step_until(limit)) {
   }
