@@ -64,7 +64,7 @@ NIC Legend:
 
 SYSTEM = """\
 <system version="1">
-  <cpu numaid="0" affinity="00ffffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" modelid="143">
     <pci busid="ffff:ff:01.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
       <pci busid="0001:00:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
         <gpu dev="0" sm="90"><nvlink target="0002:00:00.0" count="18" tclass="0x030200"/></gpu>
@@ -72,7 +72,7 @@ SYSTEM = """\
       <pci busid="0101:00:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"/>
     </pci>
   </cpu>
-  <cpu numaid="1" affinity="ff000000" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+  <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" modelid="143">
     <pci busid="0002:00:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
       <gpu dev="1" sm="90"><nvlink target="0001:00:00.0" count="18" tclass="0x030200"/></gpu>
     </pci>
