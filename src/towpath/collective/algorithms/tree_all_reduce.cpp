@@ -3,8 +3,8 @@
 
 // Tree all-reduce: 2(log2(H) + G-1) + K steps one after the other for H hosts of G GPUs and K
 // chunks per channel. A rank sends S bytes to its parent and S to each child: 2 S (R-1)/R on
-// average, 4 S at most. Inside a host the tree is a chain, between hosts a binary tree. Odd channels
-// use a second tree, in which hosts that have children in the first one are leaves.
+// average, 4 S at most. Inside a host the tree is a chain, between hosts a binary tree. Odd
+// channels use a second tree, in which hosts that have children in the first one are leaves.
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
