@@ -42,8 +42,8 @@ NUMBERS = [
 WORDS = ["r", "s", "rrs", "rrc", "rrcs", "rcs", "cpy", "re", "nop", "i", "o", "LL", "allgather"]
 FRAGMENTS = [
     "text", "<step/>", "<op step='0' type='s'/>", "<gpu>", "</gpu>", "</tb>", "<!-- a comment -->",
-    "<!-- -- -->", "<![CDATA[data]]>", "<?instruction?>", "<algo/>", "&lt;", "&bomb;", "\x00", "]]>",
-    "<x:step xmlns:x='y'/>", "\u2028", "<", ">", "&", '"',
+    "<!-- -- -->", "<![CDATA[data]]>", "<?instruction?>", "<algo/>", "&lt;", "&bomb;", "\x00",
+    "]]>", "<x:step xmlns:x='y'/>", "\u2028", "<", ">", "&", '"',
 ]  # fmt: skip
 DOCUMENT_TYPES = [
     '<!DOCTYPE algo [<!ENTITY a "aaaaaaaaaa">'

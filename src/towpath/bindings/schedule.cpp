@@ -133,7 +133,9 @@ void bind_programs(nb::module_& module) {
       .def_rw("receive_peer", &ThreadBlock::receive_peer)
       .def_rw("channel", &ThreadBlock::channel)
       .def_prop_rw("steps", [](const ThreadBlock& self) { return self.steps; },
-                   [](ThreadBlock& self, std::vector<Step> steps) { self.steps = std::move(steps); })
+                   [](ThreadBlock& self, std::vector<Step> steps) {
+                     self.steps = std::move(steps);
+                   })
       .def("add_step", [](ThreadBlock& self, const Step& step) { self.steps.push_back(step); },
            "step"_a);
   bind_copies(block);
