@@ -128,7 +128,7 @@ class Gathering {
     if (readable.empty()) {
       const std::vector<int> ranks_missing = missing();
       return Refusal{Kind::timeout, ranks_missing.front(),
-                     fmt::format("group \"{}\" did not come together within {} s: of {} ranks, {} "
+                     fmt::format("group \"{}\" did not come together within {:g} s: of {} ranks, {} "
                                  "missing", options_.rendezvous, options_.timeout.seconds(),
                                  options_.ranks, named(ranks_missing))};
     }
@@ -251,7 +251,7 @@ FileDescriptor find_rank_0(const Options& options, Deadline deadline) {
     if (Clock::now() >= deadline) {
       throw TransportError(
           Kind::timeout, 0,
-          fmt::format("rank {} (pid {}) found no rank 0 of group \"{}\" within {} s", options.rank,
+          fmt::format("rank {} (pid {}) found no rank 0 of group \"{}\" within {:g} s", options.rank,
                       ::getpid(), options.rendezvous, options.timeout.seconds()));
     }
     std::this_thread::sleep_for(pause);
