@@ -79,6 +79,7 @@ def _section(run: Run, drawn_spans_max: int) -> dict:
 
 def _facts(run: Run) -> list[tuple[str, str]]:
     facts = [
+        ("Where", run.where),
         ("Collective", run.collective),
         ("Schedule", run.schedule),
         ("Protocol", run.protocol),

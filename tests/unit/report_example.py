@@ -12,7 +12,9 @@ NAMES = ["wait", "send", "receive_reduce_send", "receive_reduce_copy_send", "rec
          "receive", "segment"]  # fmt: skip
 
 
-def example_report(ranks: int = 16, blocks: int = 8, loops: int = 10, sizes: int = 28) -> Report:
+def example_report(
+    ranks: int = 16, blocks: int = 8, loops: int = 10, sizes: int = 28
+) -> Report:  # fmt: skip
     ring = example_run("ring", "Simple", 40.0, 330.0, ranks, blocks, loops, sizes)
     tree = example_run("tree", "LL128", 21.0, 190.0, ranks, blocks, 0, sizes)
     live = example_run("ring", "Simple", 90.0, 12.0, 4, 2, 0, sizes, kind="live")
