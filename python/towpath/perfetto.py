@@ -31,7 +31,8 @@ _OTHER = (3, 0)
 
 
 def write_perfetto(timeline: Timeline, path: Path | str) -> None:
-    """Writes the trace, event by event; compressed when the path ends in ".gz", which Perfetto reads.
+    """Writes the trace, event by event; compressed, as Perfetto reads it too, when the path ends in
+    ".gz".
 
     A process is a rank, its threads are thread blocks; the process "links" has a thread per link,
     "link utilisation" a counter per link. Times are microseconds with every picosecond kept;

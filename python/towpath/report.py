@@ -13,7 +13,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from towpath import report_figures as figures
-from towpath.result import LinkLoad, Measurement, Report, Run
+from towpath.result import LinkLoad, Report, Run
 from towpath.table import format_time
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -79,6 +79,7 @@ def _section(run: Run, drawn_spans_max: int) -> dict:
 
 def _facts(run: Run) -> list[tuple[str, str]]:
     facts = [
+        ("Where", run.where),
         ("Collective", run.collective),
         ("Schedule", run.schedule),
         ("Protocol", run.protocol),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from html import escape
@@ -29,8 +30,10 @@ RANKS_SHOWN_MAX = 16         # in the menu of the thread blocks' figure
 _OVERVIEW_RANKS_MAX = 128
 _OVERVIEW_BINS = 300
 
-# Calm on light and dark ground, and told apart by readers who see few colours (after Okabe and Ito).
-_RUN_COLORS = ("#3b74b8", "#d98324", "#2b9c80", "#b8506c", "#7c66b8", "#58a6c9", "#96793d", "#808890")
+# Calm on light and dark ground, and told apart by readers who see few colours (Okabe and Ito).
+_RUN_COLORS = (
+    "#3b74b8", "#d98324", "#2b9c80", "#b8506c", "#7c66b8", "#58a6c9", "#96793d", "#808890",
+)  # fmt: skip
 _WAIT_COLOR = "rgba(128,138,150,0.22)"
 _STEP_COLORS = {
     "wait": _WAIT_COLOR,
@@ -73,11 +76,12 @@ def format_size(size_bytes: int) -> str:
 
 
 def run_names(runs: list[Run]) -> list[str]:
-    """A short name per run: its schedule, and what else differs between the runs; never two alike."""
+    """A short name per run: its schedule and what else differs between runs; never two alike."""
     described = [
         (
-            run.schedule, run.collective, run.protocol, f"{run.channels} channels", run.type,
-            run.operation, run.where,
+            run.schedule, run.collective, run.protocol,
+            f"{run.channels} channel{'' if run.channels == 1 else 's'}", run.type, run.operation,
+            run.where,
         )
         for run in runs
     ]  # fmt: skip
@@ -95,6 +99,10 @@ def time_over_size(runs: list[Run], names: list[str]) -> go.Figure:
     """Both axes logarithmic, every run."""
     figure = _curves(runs, names, lambda measurement: measurement.time_us, "%{y:,.4~g} us")
     figure.update_yaxes(title="time (us)", type="log", dtick=1, tickformat=",~g")
+    times_us = [measurement.time_us for run in runs for measurement in run.measurements]
+    if times_us:  # whole decades, so that there is a label at either end
+        low, high = math.log10(min(times_us)), math.log10(max(times_us))
+        figure.update_yaxes(range=[math.floor(low), math.floor(high) + 1])
     return figure
 
 
@@ -113,7 +121,7 @@ def busiest_links(links: list[LinkLoad]) -> go.Figure:
         places = [place for place, link in enumerate(shown) if link.kind == kind]
         figure.add_bar(
             orientation="h",
-            name=kind_name(kind),
+            name=escape(kind_name(kind)),
             x=[shown[place].busy_fraction for place in places],
             y=places,
             marker_color=kind_color(kind),
@@ -121,7 +129,8 @@ def busiest_links(links: list[LinkLoad]) -> go.Figure:
                 (escape(_link_name(shown[place])), format_size(shown[place].size_bytes))
                 for place in places
             ],
-            hovertemplate="%{customdata[0]}<br>busy %{x:.1%}, carried %{customdata[1]}",
+            hovertemplate="%{customdata[0]}<br>busy %{x:.1%}, carried %{customdata[1]}"
+            "<extra></extra>",
         )
     figure.update_layout(_layout(height=90 + 17 * len(shown)), bargap=0.25)
     figure.update_xaxes(tickformat=".0%", rangemode="tozero", side="top")
@@ -245,13 +254,14 @@ def _overview(
             zmax=100,
             ygap=1 if len(ranks) <= 40 else 0,
             colorscale=[[0, "rgba(59,116,184,0.04)"], [1, "rgba(59,116,184,1)"]],
-            colorbar={"title": {"text": "moving"}, "ticksuffix": " %", "thickness": 10},
-            hovertemplate="%{y} at %{x:,.2f} us<br>%{z} % of its thread blocks move data<extra></extra>",
+            colorbar={"ticksuffix": " %", "thickness": 10, "len": 1.05, "outlinewidth": 0},
+            hovertemplate="%{y} at %{x:,.2f} us<br>%{z} % of its thread blocks move data"
+            "<extra></extra>",
         )
     )
     figure.update_layout(_layout(height=90 + max(4 * len(ranks), min(18 * len(ranks), 320))))
     figure.update_xaxes(title="time (us)", showgrid=False, range=[0, end_ps / 1e6])
-    figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
+    figure.update_yaxes(autorange="reversed", showgrid=False, type="category", ticks="")
     return figure
 
 
@@ -269,9 +279,10 @@ def _blocks(
         for name in np.unique(own[:, NAME]):
             same = own[own[:, NAME] == name]
             text = timeline.names[name]
+            words = escape(text.replace("_", " "))
             figure.add_bar(
                 orientation="h",
-                name=escape(text.replace("_", " ")),
+                name=words,
                 base=same[:, BEGIN_PS] / 1e6,
                 x=(same[:, END_PS] - same[:, BEGIN_PS]) / 1e6,
                 y=block_of_track[same[:, TRACK]],
@@ -279,8 +290,8 @@ def _blocks(
                 width=0.84,
                 marker={"color": _STEP_COLORS.get(text, _OTHER_STEP_COLOR), "line_width": 0},
                 visible=place == 0,
-                hovertemplate="thread block %{y}, step %{customdata}<br>"
-                "from %{base:,.3f} us to %{x:,.3f} us",
+                hovertemplate=f"{words}<br>thread block %{{y}}, step %{{customdata}}<br>"
+                "from %{base:,.3f} us to %{x:,.3f} us<extra></extra>",
             )
             owners.append(place)
     blocks = np.unique(np.concatenate([block_of_track[own[:, TRACK]] for own in drawn]))
@@ -340,8 +351,9 @@ def _curves(runs: list[Run], names: list[str], value_of, hover: str) -> go.Figur
     sizes_bytes = {row.size_bytes for run in runs for row in run.rows if row.size_bytes > 0}
     ticks_bytes = _size_ticks(sizes_bytes)
     figure.update_xaxes(
-        title="size", type="log", tickvals=ticks_bytes, ticktext=[format_size(t) for t in ticks_bytes]
-    )
+        title="size", type="log",
+        tickvals=ticks_bytes, ticktext=[format_size(tick) for tick in ticks_bytes],
+    )  # fmt: skip
     return figure
 
 

@@ -12,12 +12,14 @@ NAMES = ["wait", "send", "receive_reduce_send", "receive_reduce_copy_send", "rec
          "receive", "segment"]  # fmt: skip
 
 
-def example_report(ranks: int = 16, blocks: int = 8, loops: int = 10, sizes: int = 28) -> Report:
+def example_report(
+    ranks: int = 16, blocks: int = 8, loops: int = 10, sizes: int = 28
+) -> Report:  # fmt: skip
     ring = example_run("ring", "Simple", 40.0, 330.0, ranks, blocks, loops, sizes)
     tree = example_run("tree", "LL128", 21.0, 190.0, ranks, blocks, 0, sizes)
     live = example_run("ring", "Simple", 90.0, 12.0, 4, 2, 0, sizes, kind="live")
-    return Report("All-reduce on two DGX H100", "towpath run all_reduce --machine dgx-h100 "
-                  "--sizes 8:1G --schedule ring,tree --timeline 64M", [ring, tree, live])  # fmt: skip
+    command = "towpath run all_reduce --machine dgx-h100 --sizes 8:1G --schedule ring,tree"
+    return Report("All-reduce on two DGX H100", command, [ring, tree, live])
 
 
 def example_run(
@@ -102,7 +104,8 @@ def example_links(ranks: int) -> list[LinkLoad]:
             links.append(LinkLoad(*ends, "nvlink", 110_000_000, busy))
         for ends in ((device, f"node{host}/nic{gpu}"), (f"node{host}/nic{gpu}", device)):
             links.append(LinkLoad(*ends, "pcie", 126_000_000 if edge else 0, 0.71 if edge else 0.0))
-        for ends in ((f"node{host}/nic{gpu}", f"leaf{gpu}"), (f"leaf{gpu}", f"node{host}/nic{gpu}")):
+        adapter, leaf = f"node{host}/nic{gpu}", f"leaf{gpu}"
+        for ends in ((adapter, leaf), (leaf, adapter)):
             busy = chance.uniform(0.9, 0.96)
             links.append(LinkLoad(*ends, "network", 126_000_000 if edge else 0, busy * edge))
     return links
@@ -116,7 +119,7 @@ def example_topology(ranks: int) -> str:
         x, y = 50 + gpu * 76, 120 if host == 0 else 300
         switch_y = 40 if host == 0 else 380
         parts.append(f'<line x1="{x}" y1="{y}" x2="320" y2="{switch_y}" stroke="#2b9c80"/>')
-        parts.append(f'<rect x="{x - 26}" y="{y - 12}" width="52" height="24" rx="4" fill="#dfe8f3"/>'
+        parts.append(f'<rect x="{x - 26}" y="{y - 12}" width="52" height="24" fill="#dfe8f3"/>'
                      f'<text x="{x}" y="{y + 4}">gpu{gpu}</text>')  # fmt: skip
         if host == 1:
             width = 4 if gpu == 7 else 1

@@ -8,6 +8,15 @@
     JSON.parse(element.querySelector("script").textContent),
   ]);
 
+  // Only buttons that stay on this machine: plotly would also offer to upload the chart.
+  const options = {
+    responsive: true,
+    displaylogo: false,
+    showSendToCloud: false,
+    plotlyServerURL: "",
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+  };
+
   const draw = () => {
     const style = getComputedStyle(document.documentElement);
     const color = (name) => style.getPropertyValue(name).trim();
@@ -23,7 +32,6 @@
         menu.bgcolor = color("--sheet");
         menu.bordercolor = color("--rule");
       }
-      const options = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
       Plotly.react(element, data, layout, options);
     }
   };
