@@ -276,4 +276,28 @@ Schedule one_slot_reduce(int ranks, std::uint32_t chunks) {
   return schedule;
 }
 
+Schedule there_and_back_all_reduce(int ranks, std::uint32_t chunks) {
+  Schedule schedule = empty_schedule(Collective::all_reduce, ranks, chunks);
+  const int last = ranks - 1;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int next = rank == last ? kNone : rank + 1;
+    add_block(schedule, rank, next, rank - 1, 0);
+    add_block(schedule, rank, rank - 1, next, 1);
+    auto& blocks = schedule.ranks[static_cast<std::size_t>(rank)].blocks;
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      const StepType there = rank == 0      ? StepType::send
+                             : rank == last ? StepType::receive_reduce_copy
+                                            : StepType::receive_reduce_send;
+      const StepType back = rank == 0      ? StepType::receive
+                            : rank == last ? StepType::send
+                                           : StepType::receive_copy_send;
+      blocks[0].steps.push_back(make_step(there, kInput, chunk, kOutput, chunk));
+      blocks[1].steps.push_back(make_step(back, kOutput, chunk, kOutput, chunk));
+      if (rank == last) blocks[1].steps.back() = after(blocks[1].steps.back(), 0,
+                                                       static_cast<int>(chunk));
+    }
+  }
+  return schedule;
+}
+
 }  // namespace towpath::collective::samples

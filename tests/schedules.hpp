@@ -49,4 +49,8 @@ Schedule relayed_all_gather(int ranks);
 // the next may only come when the one before has been added.
 Schedule one_slot_reduce(int ranks, std::uint32_t chunks);
 
+// Sums along the ranks and back, in a thread block each: in place, only the way there and back keeps
+// the second from storing what the first has yet to read.
+Schedule there_and_back_all_reduce(int ranks, std::uint32_t chunks);
+
 }  // namespace towpath::collective::samples

@@ -46,7 +46,7 @@ std::vector<Schedule> right_schedules() {
           ring_all_gather(3, 2),     ring_reduce_scatter(3),    two_shot_all_reduce(2, 2),
           two_shot_all_reduce(4, 1), two_shot_all_reduce(3, 2), pairwise_all_to_all(3, 2),
           stepwise_all_to_all(3, 2), chain_broadcast(4, 3),     relayed_all_gather(4),
-          one_slot_reduce(3, 3)};
+          one_slot_reduce(3, 3),     there_and_back_all_reduce(3, 2)};
 }
 
 struct Case {

@@ -38,8 +38,10 @@ void check_range(const Place& at, const char* role, Buffer buffer, std::uint32_t
                  std::uint32_t count) {
   const std::uint32_t size = chunks_in(at.schedule, at.rank, buffer);
   if (chunk > size || count > size - chunk) {
-    at.fail("its {} is chunks {} to {} of the {} buffer, which has {}", role, chunk,
-            std::uint64_t{chunk} + count, name_of(buffer), size);
+    const std::string chunks =
+        count == 1 ? fmt::format("chunk {}", chunk)
+                   : fmt::format("chunks {} to {}", chunk, std::uint64_t{chunk} + count - 1);
+    at.fail("its {} is {} of the {} buffer, which has {}", role, chunks, name_of(buffer), size);
   }
 }
 
@@ -194,7 +196,10 @@ std::uint64_t fingerprint(const Schedule& schedule) {
   pair(static_cast<std::uint64_t>(schedule.collective), static_cast<std::uint64_t>(schedule.protocol));
   pair(schedule.channels, schedule.chunks);
   pair(static_cast<std::uint32_t>(schedule.root), schedule.in_place * 2u + schedule.out_of_place);
+  mix(schedule.size_bytes_min);
+  mix(schedule.size_bytes_max);
   for (const RankProgram& program : schedule.ranks) {
+    pair(program.input_chunks, program.output_chunks);
     pair(program.scratch_chunks, program.blocks.size());
     for (const ThreadBlock& block : program.blocks) {
       pair(static_cast<std::uint32_t>(block.send_peer), static_cast<std::uint32_t>(block.receive_peer));

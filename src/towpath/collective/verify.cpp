@@ -13,7 +13,7 @@
 namespace towpath::collective {
 namespace {
 
-constexpr std::array<std::string_view, 6> kFindingNames = {
+constexpr std::array<std::string_view, kFindingKinds> kFindingNames = {
     "structure", "mismatch", "deadlock", "race", "wrong_data", "input_overwritten"};
 
 // The iterations that can differ in the slots they take: the first, and the last if it is shorter.
@@ -129,9 +129,9 @@ bool agrees(const Network& network, const Chunking& chunking) {
 
 void check_placement(const Network& network, const Chunking& chunking, Placement placement,
                      FindingList& findings, Verdict& verdict) {
-  const std::size_t races_before = findings.count(FindingKind::race);
+  const std::size_t races_before = findings.added(FindingKind::race);
   check_races(network, chunking, placement, findings, verdict);
-  if (findings.count(FindingKind::race) > races_before) {
+  if (findings.added(FindingKind::race) > races_before) {
     verdict.not_checked.push_back(
         fmt::format("data{}: they depend on who wins the race", placement.words()));
     return;
@@ -189,12 +189,14 @@ std::vector<std::uint64_t> slot_pattern(const Chunking& chunking,
 std::string_view name_of(FindingKind kind) { return kFindingNames[static_cast<std::size_t>(kind)]; }
 
 void FindingList::add(Finding finding, const std::string& place) {
+  ++added_[static_cast<std::size_t>(finding.kind)];
   if (seen_.contains({finding.kind, finding.sentence})) return;
-  std::size_t& count = counts_[static_cast<std::size_t>(finding.kind)];
-  if (++count > kFindingsShown) {
+  std::size_t& shown = shown_[static_cast<std::size_t>(finding.kind)];
+  if (shown == kFindingsShown) {
     ++verdict_.omitted;
     return;
   }
+  ++shown;
   seen_.emplace(finding.kind, finding.sentence);
   finding.sentence += place;
   verdict_.findings.push_back(std::move(finding));

@@ -38,6 +38,7 @@ namespace towpath::collective {
 enum class FindingKind : std::uint8_t {
   structure, mismatch, deadlock, race, wrong_data, input_overwritten
 };
+inline constexpr int kFindingKinds = 6;
 std::string_view name_of(FindingKind kind);   // "wrong_data"
 
 // What is wrong, in words and in fields. Fields that do not apply are kNone.

@@ -24,12 +24,14 @@ class FindingList {
 
   // `place` is appended to the sentence and does not make it another finding: " (in place)".
   void add(Finding finding, const std::string& place = "");
-  std::size_t count(FindingKind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
+  // How often add() was called, repetitions included.
+  std::size_t added(FindingKind kind) const { return added_[static_cast<std::size_t>(kind)]; }
 
  private:
   Verdict& verdict_;
   std::set<std::pair<FindingKind, std::string>> seen_;
-  std::array<std::size_t, 6> counts_{};
+  std::array<std::size_t, kFindingKinds> added_{};
+  std::array<std::size_t, kFindingKinds> shown_{};
 };
 
 // One way to run: where the data lie.

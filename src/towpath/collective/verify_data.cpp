@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <deque>
 #include <map>
 #include <memory>
 
@@ -102,7 +101,7 @@ class DataRun : public Visitor {
       const bool is_whole = exists_at(step, i / memory_.cells_per_chunk());
       Value value = operand(event, source + i, destination + i);
       if (!is_whole) value = Kind::of({Buffer::scratch, rank, kPastTheEnd});
-      if (event.outgoing != kNone) queue(event.outgoing).push_back(value);
+      if (event.outgoing != kNone) queue(event.outgoing).push(value);
       if (is_whole && writes_destination(step.type)) values_[destination + i] = std::move(value);
     }
   }
@@ -127,12 +126,11 @@ class DataRun : public Visitor {
     const Step& step = *event.step;
     if (step.type == StepType::reduce) return Kind::add(values_[destination], values_[source]);
     if (event.incoming == kNone) return values_[source];
-    Value value = std::move(queue(event.incoming).front());
-    queue(event.incoming).pop_front();
+    Value value = queue(event.incoming).pop();
     return reads_source(step.type) ? Kind::add(value, values_[source]) : value;
   }
 
-  std::deque<Value>& queue(std::int32_t connection) {
+  Queue<Value>& queue(std::int32_t connection) {
     return in_flight_[static_cast<std::size_t>(connection)];
   }
 
@@ -141,7 +139,7 @@ class DataRun : public Visitor {
   std::uint32_t chunks_per_part_;
   std::uint32_t begun_;
   std::vector<Value> values_;                    // per cell
-  std::vector<std::deque<Value>> in_flight_;     // per connection
+  std::vector<Queue<Value>> in_flight_;          // per connection
 };
 
 // --- what is asked for -----------------------------------------------------------------------

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <deque>
+#include <algorithm>
 #include <unordered_map>
 
 #include "towpath/collective/verify_checks.hpp"
@@ -111,18 +111,26 @@ class ClockPool {
   std::vector<std::uint32_t> free_;
 };
 
+enum class Reach : std::uint8_t { rank, everywhere };   // how far clocks travel
+
 class RaceCheck : public Visitor {
  public:
-  RaceCheck(const Network& network, const Chunking& chunking, Placement placement,
-            const Memory& chunks, const SharedChunks& shared, FindingList& findings)
-      : network_(network), placement_(placement), chunks_(chunks), shared_(shared),
-        findings_(findings), extent_(network.schedule, chunking),
+  // Looks at the ranks in `suspects` only.
+  RaceCheck(const Network& network, const Chunking& chunking, const Memory& chunks,
+            const SharedChunks& shared, const std::vector<bool>& suspects, Reach reach)
+      : network_(network), chunking_(chunking), chunks_(chunks), shared_(shared), reach_(reach),
+        extent_(network.schedule, chunking),
         cells_per_chunk_(chunking.fifo().slices_per_transfer),
         cell_elements_((chunking.nominal(1, 0) + cells_per_chunk_ - 1) / cells_per_chunk_),
-        own_(network.blocks.size(), kNone), in_flight_(network.connections.size()),
-        histories_(static_cast<std::size_t>(shared.count) * cells_per_chunk_) {
+        own_(network.blocks.size(), kNone), races_(suspects.size(), false) {
+    std::uint32_t place = 0;
+    int rank = kNone;
     for (std::size_t b = 0; b < own_.size(); ++b) {
-      if (shared.is_sharing[b]) own_[b] = static_cast<std::int32_t>(clock_length_++);
+      if (reach == Reach::rank && network.blocks[b].rank != rank) place = 0;
+      rank = network.blocks[b].rank;
+      if (!shared.is_sharing[b] || !suspects[static_cast<std::size_t>(rank)]) continue;
+      own_[b] = static_cast<std::int32_t>(place++);
+      clock_length_ = std::max<std::size_t>(clock_length_, place);
     }
     note_dependencies();
   }
@@ -130,29 +138,37 @@ class RaceCheck : public Visitor {
   // Whether the clocks it takes are within the limits.
   bool is_feasible() const {
     const std::uint64_t slices = step_count(network_.schedule) * cells_per_chunk_;
-    const std::uint64_t held = network_.blocks.size() + depended_.size() +
-                               network_.connections.size() * fifo_limits(network_.schedule.protocol).slots;
-    return slices * clock_length_ <= kClockWordsCopiedMax && held * clock_length_ <= kClockWordsHeldMax;
+    const std::uint64_t in_flight =
+        reach_ == Reach::everywhere ? network_.connections.size() * chunking_.fifo().slots : 0;
+    const std::uint64_t held = network_.blocks.size() + depended_.size() + in_flight;
+    return slices * clock_length_ <= kClockWordsCopiedMax &&
+           held * clock_length_ <= kClockWordsHeldMax;
   }
 
-  void run(const Chunking& chunking) {
+  // Returns the ranks in which there are races; tells them to `findings`, if given.
+  std::vector<bool> run(FindingList* findings, Placement placement) {
+    findings_ = findings;
+    placement_ = placement;
     clocks_.resize(own_.size() * clock_length_, 0);
     pool_ = ClockPool(clock_length_);
+    histories_.resize(static_cast<std::size_t>(shared_.count) * cells_per_chunk_);
+    if (reach_ == Reach::everywhere) in_flight_.resize(network_.connections.size());
     for (std::size_t b = 0; b < own_.size(); ++b) tick(b);
-    walk(network_, chunking, 0, *this);
+    walk(network_, chunking_, 0, *this);
+    return races_;
   }
 
   void on_slice(const SliceEvent& event) {
     std::uint32_t* clock = clock_of(event.block);
-    if (event.incoming != kNone) {
-      auto& queue = in_flight_[static_cast<std::size_t>(event.incoming)];
-      pool_.join_into(clock, queue.front());
-      pool_.release(queue.front());
-      queue.pop_front();
+    const bool travels = reach_ == Reach::everywhere;
+    if (travels && event.incoming != kNone) {
+      const std::uint32_t number = in_flight_[static_cast<std::size_t>(event.incoming)].pop();
+      pool_.join_into(clock, number);
+      pool_.release(number);
     }
     if (own_[event.block] != kNone) record(event);
-    if (event.outgoing != kNone) {
-      in_flight_[static_cast<std::size_t>(event.outgoing)].push_back(pool_.copy_of(clock));
+    if (travels && event.outgoing != kNone) {
+      in_flight_[static_cast<std::size_t>(event.outgoing)].push(pool_.copy_of(clock));
       tick(event.block);
     }
   }
@@ -270,11 +286,13 @@ class RaceCheck : public Visitor {
 
   void report(const SliceEvent& event, const char* what, const Access& other,
               const char* other_what, Buffer buffer, std::uint32_t chunk) {
+    races_[static_cast<std::size_t>(network_.blocks[event.block].rank)] = true;
+    if (findings_ == nullptr) return;
     const Network::Block& block = network_.blocks[event.block];
     const Network::Block& other_block = network_.blocks[static_cast<std::size_t>(other.block)];
     const int step = static_cast<int>(event.step_number);
     const int other_step = static_cast<int>(other.step);
-    findings_.add({FindingKind::race,
+    findings_->add({FindingKind::race,
                    fmt::format("race: {} {} {} chunk {}, and nothing orders it with {}, which {} the "
                                "same memory",
                                describe_step(network_.schedule, block.rank, block.number, step), what,
@@ -288,20 +306,23 @@ class RaceCheck : public Visitor {
   }
 
   const Network& network_;
-  Placement placement_;
+  const Chunking& chunking_;
   const Memory& chunks_;
   const SharedChunks& shared_;
-  FindingList& findings_;
+  Reach reach_;
   Extent extent_;
   std::uint32_t cells_per_chunk_;
-  std::uint64_t cell_elements_;                      // in a chunk's first cell
+  std::uint64_t cell_elements_;                     // in a chunk's first cell
   std::size_t clock_length_ = 0;
-  std::vector<std::int32_t> own_;                    // per block: its place in a clock, or kNone
-  std::vector<std::uint32_t> clocks_;                // per block
+  std::vector<std::int32_t> own_;                   // per block: its place in a clock, or kNone
+  std::vector<bool> races_;                         // per rank
+  FindingList* findings_ = nullptr;
+  Placement placement_;
+  std::vector<std::uint32_t> clocks_;               // per block
   ClockPool pool_{0};
-  std::vector<std::deque<std::uint32_t>> in_flight_;  // per connection: a clock with each slice
+  std::vector<Queue<std::uint32_t>> in_flight_;     // per connection: a clock with each slice
   std::unordered_map<std::uint64_t, std::uint32_t> depended_;   // step depended on -> its clock
-  std::vector<History> histories_;                   // per cell of the shared chunks
+  std::vector<History> histories_;                  // per cell of the shared chunks
 };
 
 std::string chunk_words(std::uint32_t first, std::uint32_t count) {
@@ -347,9 +368,14 @@ void check_races(const Network& network, const Chunking& chunking, Placement pla
   check_overlaps(network, chunks, placement, findings);
   const SharedChunks shared(network, chunks);
   if (shared.count == 0) return;
-  RaceCheck check(network, chunking, placement, chunks, shared, findings);
+  const std::vector<bool> all_ranks(network.schedule.ranks.size(), true);
+  RaceCheck within_ranks(network, chunking, chunks, shared, all_ranks, Reach::rank);
+  const std::vector<bool> suspects =
+      within_ranks.is_feasible() ? within_ranks.run(nullptr, placement) : all_ranks;
+  if (std::find(suspects.begin(), suspects.end(), true) == suspects.end()) return;
+  RaceCheck check(network, chunking, chunks, shared, suspects, Reach::everywhere);
   if (check.is_feasible()) {
-    check.run(chunking);
+    check.run(&findings, placement);
   } else {
     verdict.not_checked.push_back(
         fmt::format("races{}: too many thread blocks share memory in too many steps",

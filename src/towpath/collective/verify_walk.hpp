@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "towpath/collective/chunking.hpp"
@@ -249,6 +251,28 @@ std::vector<Blocked> walk(const Network& network, const Chunking& chunking,
                           std::uint64_t iteration, VisitorType& visitor) {
   return Walk<VisitorType>(network, chunking, iteration, visitor).run();
 }
+
+// What travels on one connection; most are empty most of the time, and there may be a million.
+template <typename T>
+class Queue {
+ public:
+  void push(T item) { items_.push_back(std::move(item)); }
+  T pop() {
+    T item = std::move(items_[first_++]);
+    if (first_ == items_.size()) {
+      items_.clear();
+      first_ = 0;
+    } else if (first_ >= 64 && first_ * 2 >= items_.size()) {
+      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
+      first_ = 0;
+    }
+    return item;
+  }
+
+ private:
+  std::vector<T> items_;
+  std::size_t first_ = 0;
+};
 
 // Where a rank's buffers lie in one numbering of all memory, in or out of place.
 class Memory {
