@@ -21,6 +21,7 @@ test: build
 
 # The checks that take minutes: 1,000 mutations, 100 kills, 20,000 bad inputs, 1,024 GPUs.
 check-long: build
+	@TOWPATH_LONG_TESTS=1 $(BUILD)/towpath_tests --gtest_brief=1
 	@$(BIN)/python -m pytest -m long
 
 bench: build

@@ -164,7 +164,8 @@ class Transport {
   virtual std::string pending() const = 0;
 
   // --- blocking ---------------------------------------------------------------------------
-  // In a simulation these may only be called from one of its processes. `timeout` is a duration.
+  // In a simulation these may only be called from one of its processes. `timeout` is how long
+  // nothing at all may become ready; a long operation that goes on is not cut short.
   //
   // Blocks until holds() is true; `what` and `peer` say what is awaited, and from whom, in the
   // sentence of the TransportError that ends the wait otherwise.

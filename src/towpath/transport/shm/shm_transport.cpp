@@ -270,14 +270,18 @@ void ShmTransport::block_until(const std::function<bool()>& holds, Time timeout,
                                const std::function<std::string()>& what) {
   throw_if_failed();
   if (holds()) return;
-  const Time begin = now();
-  const Time deadline = timeout < Time::max() - begin ? begin + timeout : Time::max();
+  Time progressed = now();
+  bool has_progressed = false;
   Patience patience(is_crowded_);
   while (true) {
-    if (poll_waits()) patience.renew();
+    if (poll_waits()) {
+      patience.renew();
+      has_progressed = true;
+    }
     if (holds()) return;
     if (patience.spin()) continue;
     const Time time = now();
+    if (std::exchange(has_progressed, false)) progressed = time;
     if (is_time_to_look(time)) {
       std::optional<Loss> loss = find_loss(awaited);
       if (!loss) loss = find_loss_among_waits();
@@ -287,7 +291,7 @@ void ShmTransport::block_until(const std::function<bool()>& holds, Time timeout,
       }
       continue;
     }
-    if (time >= deadline) time_out(timeout, awaited, what());
+    if (time - progressed >= timeout) time_out(timeout, awaited, what());
     patience.rest(time);
   }
 }

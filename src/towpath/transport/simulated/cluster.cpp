@@ -154,6 +154,7 @@ class Cluster::Endpoint final : public Transport {
   void unlink(SignalWait& wait);
   void finish(Move& move);
   void notify_blocked();
+  static void wake_blocked(void* endpoint);
 
   Cluster& cluster_;
   int rank_;
@@ -166,6 +167,7 @@ class Cluster::Endpoint final : public Transport {
   std::deque<Delivery> deliveries_;      // storage
   std::vector<Delivery*> free_deliveries_;
   Blocked blocked_;
+  Time last_activity_;                   // when something last became ready
 };
 
 // --- the data path ----------------------------------------------------------------------------
@@ -422,7 +424,13 @@ std::string Cluster::Endpoint::pending() const {
 
 // --- blocking -----------------------------------------------------------------------------------
 
+void Cluster::Endpoint::wake_blocked(void* endpoint) {
+  Endpoint& late = *static_cast<Endpoint*>(endpoint);
+  late.cluster_.simulation_.wake(*late.blocked_.process);
+}
+
 void Cluster::Endpoint::notify_blocked() {
+  last_activity_ = now();
   if (blocked_.process != nullptr && (*blocked_.holds)()) {
     cluster_.simulation_.wake(*blocked_.process);
   }
@@ -437,14 +445,15 @@ void Cluster::Endpoint::block_until(const std::function<bool()>& holds, Time tim
     throw std::logic_error("a blocking call outside the simulation's processes would never return");
   }
   blocked_ = {process, &holds};
+  last_activity_ = simulation.now();
   sim::Timer timer;
-  timer.arm(simulation, simulation.now() + timeout,
-            [](void* context) {
-              Endpoint& late = *static_cast<Endpoint*>(context);
-              late.cluster_.simulation_.wake(*late.blocked_.process);
-            },
-            this);
-  while (!holds() && timer.is_armed()) simulation.suspend();
+  while (!holds()) {
+    const Time deadline =
+        timeout < Time::max() - last_activity_ ? last_activity_ + timeout : Time::max();
+    if (!timer.is_armed() && deadline <= simulation.now()) break;
+    if (!timer.is_armed()) timer.arm(simulation, deadline, wake_blocked, this);
+    simulation.suspend();
+  }
   blocked_ = {};
   if (holds()) return;
   const std::string whom = peer == kNoPeer ? "" : fmt::format(" from rank {}", peer);
