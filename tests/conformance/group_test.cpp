@@ -18,7 +18,9 @@ TEST_P(GroupConformance, ABarrierLetsNobodyThroughBeforeAllHaveEntered) {
       const Signal entered = t.allocate_signals(1);
       const auto ranks_u = static_cast<std::uint64_t>(t.ranks());
       for (std::uint64_t round = 1; round <= 100; ++round) {
-        for (int to = 0; to < t.ranks(); ++to) raise_signal(t, to, entered, 1, SignalOperation::add);
+        for (int to = 0; to < t.ranks(); ++to) {
+          raise_signal(t, to, entered, 1, SignalOperation::add);
+        }
         t.barrier(kTimeout);
         // All have entered this one, and nobody can have left the next.
         CHECK(t.signal_fetch(entered) >= round * ranks_u);
@@ -116,7 +118,8 @@ TEST_P(GroupConformance, AllPutToAllOnOneToNineRanks) {
                      arrived + static_cast<Signal>(t.rank()), 1, SignalOperation::set, kTimeout);
       }
       for (int from = 0; from < t.ranks(); ++from) {
-        t.signal_wait_until(arrived + static_cast<Signal>(from), Comparison::equal, 1, kTimeout, from);
+        t.signal_wait_until(arrived + static_cast<Signal>(from), Comparison::equal, 1, kTimeout,
+                            from);
         CHECK(is_patterned(t.data(inbox + size * static_cast<std::uint64_t>(from)),
                            static_cast<std::uint64_t>(16 * from + t.rank()), size));
       }

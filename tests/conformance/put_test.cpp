@@ -139,7 +139,8 @@ TEST_P(PutConformance, AFenceKeepsASignalBehindTheDataBeforeIt) {
       t.fence();
       raise_signal(t, next_rank(t), arrived, round);
       t.signal_wait_until(arrived, Comparison::equal, round, kTimeout, previous_rank(t));
-      CHECK(is_patterned(t.data(inbox), round + static_cast<std::uint64_t>(previous_rank(t)), size));
+      CHECK(is_patterned(t.data(inbox), round + static_cast<std::uint64_t>(previous_rank(t)),
+                         size));
       t.barrier(kTimeout);
     }
   });
@@ -311,8 +312,8 @@ TEST_P(PutConformance, ManyMovesInFlightAllArriveAndAreDoneOnce) {
     for (Move& move : moves) t.start(move);
     t.signal_wait_until(arrived, Comparison::equal, kMoves, kTimeout, previous_rank(t));
     for (std::uint64_t i = 0; i < kMoves; ++i) {
-      CHECK(is_patterned(t.data(inbox + i * kSize), i + static_cast<std::uint64_t>(previous_rank(t)),
-                         kSize));
+      CHECK(is_patterned(t.data(inbox + i * kSize),
+                         i + static_cast<std::uint64_t>(previous_rank(t)), kSize));
     }
     t.barrier(kTimeout);
     CHECK_EQUAL(calls, kMoves);

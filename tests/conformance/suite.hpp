@@ -15,9 +15,9 @@
 #include "conformance/transports.hpp"
 #include "towpath/transport/transport.hpp"
 
-// What the cases of the suite share. A body runs once per rank, in a process of its own or as one of
-// many in a simulation: it uses the contract and nothing else, shares nothing with other ranks, and
-// reports by throwing.
+// What the cases of the suite share. A body runs once per rank, in a process of its own or as one
+// of many in a simulation: it uses the contract and nothing else, shares nothing with other ranks,
+// and reports by throwing.
 
 namespace towpath::conformance {
 
@@ -45,7 +45,8 @@ void check_equal(const A& actual, const B& expected, const char* expression, std
 
 #define CHECK_EQUAL(actual, expected) \
   ::towpath::conformance::check_equal(actual, expected, #actual, __FILE__, __LINE__)
-#define CHECK(condition) ::towpath::conformance::check_equal(condition, true, #condition, __FILE__, __LINE__)
+#define CHECK(condition) \
+  ::towpath::conformance::check_equal(condition, true, #condition, __FILE__, __LINE__)
 
 class TransportConformance : public testing::TestWithParam<TransportUnderTest> {
  protected:

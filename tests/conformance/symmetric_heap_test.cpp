@@ -29,8 +29,9 @@ TEST_P(SymmetricHeapConformance, EqualCallsGiveEqualOffsetsAndSignalsOnAllRanks)
       if (i % 20 == 0) answers.push_back(t.allocate_signals(1 + random() % 5));
     }
     std::string statement;
-    for (const std::uint64_t answer : answers) statement = std::to_string(
-        std::hash<std::string>()(statement + std::to_string(answer)));
+    for (const std::uint64_t answer : answers) {
+      statement = std::to_string(std::hash<std::string>()(statement + std::to_string(answer)));
+    }
     t.agree(statement, kTimeout);
   });
 }
@@ -80,7 +81,9 @@ TEST_P(SymmetricHeapConformance, SignalsAreZeroAtFirstAndAfterEachReuse) {
   expect_success(2, [](Transport& t) {
     for (int round = 0; round < 5; ++round) {
       const Signal first = t.allocate_signals(8);
-      for (Signal signal = first; signal < first + 8; ++signal) CHECK_EQUAL(t.signal_fetch(signal), 0u);
+      for (Signal signal = first; signal < first + 8; ++signal) {
+        CHECK_EQUAL(t.signal_fetch(signal), 0u);
+      }
       t.barrier(kTimeout);
       for (Signal signal = first; signal < first + 8; ++signal) {
         raise_signal(t, next_rank(t), signal, 1000 + signal);

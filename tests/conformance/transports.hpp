@@ -24,6 +24,8 @@ struct TransportUnderTest {
 
 std::vector<TransportUnderTest> transports();
 
-inline void PrintTo(const TransportUnderTest& transport, std::ostream* out) { *out << transport.name; }
+inline void PrintTo(const TransportUnderTest& transport, std::ostream* out) {
+  *out << transport.name;
+}
 
 }  // namespace towpath::conformance

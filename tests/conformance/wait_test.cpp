@@ -110,8 +110,10 @@ TEST_P(WaitConformance, ManyWaitsOnManySignalsAllBecomeReady) {
 TEST_P(WaitConformance, SeveralWaitsOnOneSignalAreReadyAtTheirOwnValues) {
   expect_success(2, [](Transport& t) {
     const Signal signal = t.allocate_signals(1);
-    CountingWait one(signal, Comparison::greater_equal, 1), two(signal, Comparison::greater_equal, 2),
-        also_two(signal, Comparison::equal, 2), changed(signal, Comparison::not_equal, 0);
+    CountingWait one(signal, Comparison::greater_equal, 1);
+    CountingWait two(signal, Comparison::greater_equal, 2);
+    CountingWait also_two(signal, Comparison::equal, 2);
+    CountingWait changed(signal, Comparison::not_equal, 0);
     for (CountingWait* wait : {&one, &two, &also_two, &changed}) t.wait(*wait);
     t.barrier(kTimeout);
     raise_signal(t, next_rank(t), signal, 1);

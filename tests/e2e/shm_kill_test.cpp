@@ -13,6 +13,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "conformance/processes.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
@@ -44,7 +45,8 @@ class SharedProgress {
 };
 
 void exchange_for_ever(Transport& transport, std::atomic<int>& rounds) {
-  const int next = (transport.rank() + 1) % kRanks, previous = (transport.rank() + kRanks - 1) % kRanks;
+  const int next = (transport.rank() + 1) % kRanks;
+  const int previous = (transport.rank() + kRanks - 1) % kRanks;
   const std::vector<std::byte> payload(20'000);
   const Offset inbox = transport.allocate(payload.size());
   const Signal arrived = transport.allocate_signals(1);
@@ -92,12 +94,14 @@ TEST(ShmKill, AllOthersEndWithinASecondAndNameTheRankThatWasKilled) {
       const std::string& outcome = ended[static_cast<std::size_t>(rank)];
       const std::string sentence =
           rank == victim ? "killed by signal 9"
-                         : fmt::format("rank {} (pid {}) died while rank {} waited for ", victim, pid, rank);
+                         : fmt::format("rank {} (pid {}) died while rank {} waited for ", victim,
+                                       pid, rank);
       EXPECT_EQ(outcome.substr(0, sentence.size()), sentence);
     }
     EXPECT_EQ(text_of("/proc/net/unix").find(name), std::string::npos);
   }
-  RecordProperty("slowest_ms", std::to_string(std::chrono::duration<double, std::milli>(slowest).count()));
+  const std::chrono::duration<double, std::milli> slowest_ms = slowest;
+  RecordProperty("slowest_ms", std::to_string(slowest_ms.count()));
 }
 
 }  // namespace

@@ -80,7 +80,9 @@ bool is_right(const std::byte* result, const std::byte* a, const std::byte* b,
   if constexpr (std::is_integral_v<T>) {
     using U = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
     const bool wraps = operation != ReductionOperation::min && operation != ReductionOperation::max;
-    if (wraps) return z == static_cast<T>(combined<U>(static_cast<U>(x), static_cast<U>(y), operation));
+    if (wraps) {
+      return z == static_cast<T>(combined<U>(static_cast<U>(x), static_cast<U>(y), operation));
+    }
   }
   const T expected = combined<T>(x, y, operation);
   return z == expected || (z != z && expected != expected);
@@ -170,8 +172,8 @@ TEST_P(ReductionOnEachVectorUnit, EqualsTheScalarDefinitionAtEveryLengthUpTo200)
       const std::size_t size_bytes = count * size_of(reduction.type);
       reduce(result.data(), a.data(), b.data(), size_bytes, reduction);
       expect_all_right(result.data(), a.data(), b.data(), count, reduction);
-      ASSERT_TRUE(std::all_of(result.begin() + static_cast<std::ptrdiff_t>(size_bytes), result.end(),
-                              [](std::byte byte) { return byte == std::byte{0x5a}; }))
+      const auto end = result.begin() + static_cast<std::ptrdiff_t>(size_bytes);
+      ASSERT_TRUE(std::all_of(end, result.end(), [](std::byte b) { return b == std::byte{0x5a}; }))
           << "wrote behind the end";
     }
   });
@@ -213,8 +215,9 @@ TEST_P(ReductionOnEachVectorUnit, StoresOverEitherOperand) {
 TEST_P(ReductionOnEachVectorUnit, IsRightForEveryHalfBesideSpecialValues) {
   std::vector<std::uint16_t> every(65536), other(65536);
   for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<std::uint16_t>(i);
-  for (const std::uint16_t special : {0x0000, 0x8000, 0x7c00, 0xfc00, 0x7f80, 0xff80, 0x7e01, 0x7fff,
-                                      0x7bff, 0x7f7f, 0x0001, 0x8001, 0x1001, 0x3c01, 0x3f81}) {
+  for (const std::uint16_t special :
+       {0x0000, 0x8000, 0x7c00, 0xfc00, 0x7f80, 0xff80, 0x7e01, 0x7fff, 0x7bff, 0x7f7f, 0x0001,
+        0x8001, 0x1001, 0x3c01, 0x3f81}) {
     std::fill(other.begin(), other.end(), special);
     for (const DataType type : {DataType::float16, DataType::bfloat16}) {
       for (const ReductionOperation operation : kOperations) {

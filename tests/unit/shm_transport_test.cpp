@@ -39,7 +39,7 @@ Options options(const std::string& name, int rank, int ranks, Time timeout = 20_
 
 void expect_contains(const std::string& text, const std::vector<std::string>& parts) {
   for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << '"' << part << "\" is not in \"" << text << '"';
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
   }
 }
 
@@ -192,7 +192,8 @@ TEST(ShmTransport, RejectsPlacesOutsideTheGroupAndTheHeap) {
     }
     return std::string();
   };
-  EXPECT_EQ(sentence(0, 1 << 20, 1, 35), "1 bytes at offset 1048576 are outside the heap of 1048576 bytes");
+  EXPECT_EQ(sentence(0, 1 << 20, 1, 35),
+            "1 bytes at offset 1048576 are outside the heap of 1048576 bytes");
   EXPECT_EQ(sentence(0, UINT64_MAX, 1, 35),
             "1 bytes at offset 18446744073709551615 are outside the heap of 1048576 bytes");
   EXPECT_EQ(sentence(0, 5000, 1, 40), "signal 40 is outside the range 0 to 39");

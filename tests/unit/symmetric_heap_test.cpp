@@ -71,7 +71,8 @@ TEST(SymmetricHeap, NamesWhatCannotBeReleased) {
 
 TEST(SymmetricHeap, RejectsAHeapThatCannotHoldTheContractsOwn) {
   EXPECT_THROW(SymmetricHeap(4, Transport::reserved_bytes(4) - 1, kSignals), std::invalid_argument);
-  EXPECT_THROW(SymmetricHeap(4, kHeapBytes, Transport::kReservedSignals - 1), std::invalid_argument);
+  const std::uint32_t too_few = Transport::kReservedSignals - 1;
+  EXPECT_THROW(SymmetricHeap(4, kHeapBytes, too_few), std::invalid_argument);
   EXPECT_THROW(SymmetricHeap(0, kHeapBytes, kSignals), std::invalid_argument);
 }
 

@@ -125,8 +125,9 @@ struct Float16 {
         hn::Add(hn::Sub(magnitude, all(kRebias)), hn::Add(all(0xfff), odd)));
     // 0.5 has the unit 2^-24 in its last place, as a subnormal has: the addition rounds.
     const auto half = hn::Set(d, 0.5f);
-    const Bits subnormal = hn::Sub(
-        hn::BitCast(BitsTag(), hn::Add(hn::BitCast(d, magnitude), half)), hn::BitCast(BitsTag(), half));
+    const Bits subnormal =
+        hn::Sub(hn::BitCast(BitsTag(), hn::Add(hn::BitCast(d, magnitude), half)),
+                hn::BitCast(BitsTag(), half));
     const Bits quiet_nan = hn::Or(
         all(0x7e00), hn::And(hn::ShiftRight<13>(magnitude), all(0x3ff)));
     Bits result = where_greater(magnitude, all(kOverflow - 1), all(0x7c00), normal);
@@ -321,8 +322,9 @@ constexpr std::array<std::string_view, 5> kOperations{"sum", "prod", "min", "max
 
 void check_size(std::uint64_t size_bytes, DataType type) {
   if (size_bytes % size_of(type) == 0) return;
-  throw std::invalid_argument(fmt::format("{} bytes are not a whole number of {} elements of {} bytes",
-                                          size_bytes, name_of(type), size_of(type)));
+  throw std::invalid_argument(
+      fmt::format("{} bytes are not a whole number of {} elements of {} bytes", size_bytes,
+                  name_of(type), size_of(type)));
 }
 
 }  // namespace

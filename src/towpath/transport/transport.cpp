@@ -117,18 +117,20 @@ void Transport::agree(std::string_view statement, Time timeout) {
   statement.copy(text, mine.size() - sizeof(number) - 1);
   const Signal arrived = static_cast<Signal>(kBarrierSignals + parity);
   for (int peer = 0; peer < ranks(); ++peer) {
-    put_signal(peer, slot(rank()), mine.data(), mine.size(), arrived, 1, SignalOperation::add, timeout);
+    put_signal(peer, slot(rank()), mine.data(), mine.size(), arrived, 1, SignalOperation::add,
+               timeout);
   }
   const auto missing = [&] {
     std::vector<int> ranks_missing;
     for (int peer = 0; peer < ranks(); ++peer) {
-      if (std::memcmp(data(slot(peer)), &number, sizeof(number)) != 0) ranks_missing.push_back(peer);
+      const bool is_there = std::memcmp(data(slot(peer)), &number, sizeof(number)) == 0;
+      if (!is_there) ranks_missing.push_back(peer);
     }
     return ranks_missing;
   };
   const std::uint64_t expected = (number + 1) / 2 * static_cast<std::uint64_t>(ranks());
-  block_until([&] { return signal_fetch(arrived) >= expected && missing().empty(); }, timeout, kNoPeer,
-              [&] {
+  block_until([&] { return signal_fetch(arrived) >= expected && missing().empty(); }, timeout,
+              kNoPeer, [&] {
                 return fmt::format("the statements of rank {}, to compare with its own, \"{}\"",
                                    fmt::join(missing(), " and rank "), text);
               });

@@ -131,9 +131,10 @@ class Gathering {
     if (readable.empty()) {
       const std::vector<int> ranks_missing = missing();
       return Refusal{Kind::timeout, ranks_missing.front(),
-                     fmt::format("group \"{}\" did not come together within {:g} s: of {} ranks, {} "
-                                 "missing", options_.rendezvous, options_.timeout.seconds(),
-                                 options_.ranks, named(ranks_missing))};
+                     fmt::format("group \"{}\" did not come together within {:g} s: "
+                                 "of {} ranks, {} missing", options_.rendezvous,
+                                 options_.timeout.seconds(), options_.ranks,
+                                 named(ranks_missing))};
     }
     const std::size_t index = readable.front();
     if (index == 0) return accept_newcomer();
@@ -264,8 +265,8 @@ FileDescriptor find_rank_0(const Options& options, Deadline deadline) {
     if (Clock::now() >= deadline) {
       throw TransportError(
           Kind::timeout, 0,
-          fmt::format("rank {} (pid {}) found no rank 0 of group \"{}\" within {:g} s", options.rank,
-                      ::getpid(), options.rendezvous, options.timeout.seconds()));
+          fmt::format("rank {} (pid {}) found no rank 0 of group \"{}\" within {:g} s",
+                      options.rank, ::getpid(), options.rendezvous, options.timeout.seconds()));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, milliseconds{10});

@@ -127,7 +127,9 @@ class ShmTransport final : public Transport {
   [[noreturn]] void give_up(const Loss& loss, const std::string& awaited);
   [[noreturn]] void time_out(Time timeout, int awaited, const std::string& what) const;
 
-  std::string named(int rank) const { return fmt::format("rank {} (pid {})", rank, peer(rank).pid); }
+  std::string named(int rank) const {
+    return fmt::format("rank {} (pid {})", rank, peer(rank).pid);
+  }
   std::string describe(const SignalWait& wait) const;
   std::string describe_all(int culprit, const std::string& what) const;
 
