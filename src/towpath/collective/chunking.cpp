@@ -52,7 +52,8 @@ Chunking::Chunking(const Schedule& schedule, std::uint64_t elements, std::uint64
         fmt::format("schedule '{}' cannot cut {} elements; allowed are positive multiples of {}",
                     schedule.name, elements, granularity));
   }
-  const std::uint64_t transfer_elements = element_bytes == 0 ? 0 : fifo_.transfer_bytes_max / element_bytes;
+  const std::uint64_t transfer_elements =
+      element_bytes == 0 ? 0 : fifo_.transfer_bytes_max / element_bytes;
   if (transfer_elements == 0) {
     throw std::invalid_argument(
         fmt::format("elements of {} bytes; allowed are 1 to {}, what a transfer holds",
@@ -109,7 +110,9 @@ std::uint64_t smallest_elements_with_chunk(const Schedule& schedule, std::uint64
 
 std::uint64_t smallest_elements_for(const Schedule& schedule, std::uint64_t element_bytes,
                                     std::uint32_t chunks_per_transfer) {
-  if (chunks_per_transfer >= kChunksPerTransferMax) return smallest_elements_with_chunk(schedule, 1);
+  if (chunks_per_transfer >= kChunksPerTransferMax) {
+    return smallest_elements_with_chunk(schedule, 1);
+  }
   // floor(transfer / chunk) <= c  <=>  chunk > transfer / (c + 1).
   const std::uint64_t transfer = fifo_limits(schedule.protocol).transfer_bytes_max / element_bytes;
   return smallest_elements_with_chunk(schedule, transfer / (chunks_per_transfer + 1) + 1);
