@@ -15,8 +15,26 @@ _ALIAS_BOMB = "a: &a [x, x, x, x, x, x, x, x]\n" + "".join(
     f"{here}: &{here} [*{there}, *{there}, *{there}, *{there}, *{there}, *{there}]\n"
     for there, here in zip("abcdefgh", "bcdefghi")
 )
-_HOSTILE = ("-1", "0", "1e999", "-1e308", "9" * 30, "9" * 5000, "nan", ".inf", "null", "true", "''", "[]",
-            "{}", "'text'", "2024-01-01", "0x10", "!!python/object/apply:os.system [ls]", "é\u2028\x85")
+_HOSTILE = (
+    "-1",
+    "0",
+    "1e999",
+    "-1e308",
+    "9" * 30,
+    "9" * 5000,
+    "nan",
+    ".inf",
+    "null",
+    "true",
+    "''",
+    "[]",
+    "{}",
+    "'text'",
+    "2024-01-01",
+    "0x10",
+    "!!python/object/apply:os.system [ls]",
+    "é\u2028\x85",
+)
 
 
 def mutant(text: str, seed: int) -> bytes:
@@ -80,13 +98,22 @@ def _swap_words(content: bytes, chance: random.Random) -> bytes:
     if len(found) < 2:
         return content
     first, second = sorted(chance.sample(found, 2), key=re.Match.start)
-    return b"".join((content[: first.start()], second[0], content[first.end() : second.start()],
-                     first[0], content[second.end() :]))
+    return b"".join(
+        (
+            content[: first.start()],
+            second[0],
+            content[first.end() : second.start()],
+            first[0],
+            content[second.end() :],
+        )
+    )
 
 
 def _nest_deeply(content: bytes, chance: random.Random) -> bytes:
     depth = chance.choice((10, 40, 1000, 100_000))
-    opening = chance.choice((b"[", b"{", b"{a: ", b"- ", b"<pci>", b'<pci busid="1" class="0x060400">', b"? "))
+    opening = chance.choice(
+        (b"[", b"{", b"{a: ", b"- ", b"<pci>", b'<pci busid="1" class="0x060400">', b"? ")
+    )
     at = content.find(b"\n", chance.randint(0, len(content))) + 1
     return content[:at] + opening * depth + content[at:]
 
@@ -105,11 +132,31 @@ def _add_bomb(content: bytes, chance: random.Random) -> bytes:
 
 
 def _grow(content: bytes, chance: random.Random) -> bytes:
-    filler = chance.choice((b"a", b" ", b"\n", b"9", b"\x00", b"- a\n", b"<a/>", b"GPU0 ", b"x: 1\n"))
+    filler = chance.choice(
+        (b"a", b" ", b"\n", b"9", b"\x00", b"- a\n", b"<a/>", b"GPU0 ", b"x: 1\n")
+    )
     at = chance.randint(0, len(content))
-    return content[:at] + filler * (chance.choice((10_000, 1_000_000, 5_000_000)) // len(filler)) + content[at:]
+    return (
+        content[:at]
+        + filler * (chance.choice((10_000, 1_000_000, 5_000_000)) // len(filler))
+        + content[at:]
+    )
 
 
-_MUTATIONS = (_flip_bytes, _flip_bytes, _insert_bytes, _truncate, _change_lines, _change_lines,
-              _replace_number, _replace_number, _replace_word, _swap_words, _swap_words, _nest_deeply,
-              _indent_stairs, _add_bomb, _grow)
+_MUTATIONS = (
+    _flip_bytes,
+    _flip_bytes,
+    _insert_bytes,
+    _truncate,
+    _change_lines,
+    _change_lines,
+    _replace_number,
+    _replace_number,
+    _replace_word,
+    _swap_words,
+    _swap_words,
+    _nest_deeply,
+    _indent_stairs,
+    _add_bomb,
+    _grow,
+)

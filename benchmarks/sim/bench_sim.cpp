@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
-#include <functional>
 #include <queue>
 #include <vector>
 
+#include "towpath/sim/clock.hpp"
 #include "towpath/sim/event_queue.hpp"
 #include "towpath/sim/random.hpp"
 #include "towpath/sim/simulation.hpp"
+#include "towpath/sim/timer.hpp"
 
 // The hold model: n events are pending; take the first, schedule another at a random distance.
 
@@ -25,8 +25,7 @@ std::vector<Time> increments(Random random, Time mean) {
   return result;
 }
 
-// A millisecond for a million events, as for a thousand: what matters is the number pending.
-constexpr Time kMean = Time::from_ps(1'000'000);
+constexpr Time kMean = Time::from_ps(1'000'000'000);
 
 void event_queue_hold(benchmark::State& state) {
   const std::vector<Time> distances = increments(Random(1, "hold"), kMean);
@@ -61,6 +60,42 @@ void priority_queue_hold(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
+// Distances that are hard on one queue or another, with 100,000 events pending.
+enum Skew : std::int64_t { all_at_once, powers_of_two, far_timers, bursts };
+constexpr const char* kSkewNames[] = {"all at once", "powers of two", "far timers", "bursts"};
+
+Time skewed(Skew skew, Random& random) {
+  const auto ps = [](std::uint64_t count) {
+    return Time::from_ps(static_cast<std::int64_t>(count));
+  };
+  switch (skew) {
+    case all_at_once: return Time();
+    case powers_of_two: return ps(std::uint64_t{1} << random.below(40));
+    case far_timers: return ps(random.below(10) == 0 ? 1'000'000'000'000 : random.below(3'000));
+    case bursts: return ps(random.below(4) * 1'000'000);
+  }
+  return Time();
+}
+
+void event_queue_skewed(benchmark::State& state) {
+  const Skew skew{state.range(0)};
+  state.SetLabel(kSkewNames[skew]);
+  Random random(1, "skew");
+  std::vector<Time> distances(kIncrements);
+  for (Time& distance : distances) distance = skewed(skew, random);
+  EventQueue queue;
+  std::size_t next = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    queue.push(distances[next++ % kIncrements], 0, nullptr, nullptr);
+  }
+  Event event{};
+  for (auto _ : state) {
+    queue.pop(Time::max(), event);
+    queue.push(event.time() + distances[next++ % kIncrements], 0, nullptr, nullptr);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
 struct Holder {
   Simulation simulation;
   std::vector<Time> distances;
@@ -86,6 +121,7 @@ void counts(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK(event_queue_hold)->Apply(counts);
 BENCHMARK(priority_queue_hold)->Apply(counts);
 BENCHMARK(simulation_hold)->Apply(counts);
+BENCHMARK(event_queue_skewed)->DenseRange(all_at_once, bursts);
 
 // Processes that sleep random times in a loop, over a background of events in the far future.
 void process_sleep(benchmark::State& state) {
@@ -111,6 +147,40 @@ BENCHMARK(process_sleep)
     ->Args({10'000, 0})
     ->Args({100'000, 0})
     ->Args({1'000, 1'000'000});
+
+// A timeout that is armed for each of many messages and hardly ever fires.
+void timer_arm_and_cancel(benchmark::State& state) {
+  Simulation simulation;
+  std::vector<Timer> timers(static_cast<std::size_t>(state.range(0)));
+  std::size_t next = 0;
+  std::int64_t time_ps = 0;
+  for (auto _ : state) {
+    timers[next].arm(simulation, Time::from_ps(1'000'000 + time_ps++), [](void*) {}, nullptr);
+    if (++next == timers.size()) next = 0;
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(timer_arm_and_cancel)->Arg(1)->Arg(1'000);
+
+void process_spawn_and_finish(benchmark::State& state) {
+  Simulation simulation;
+  for (auto _ : state) {
+    simulation.spawn("short", [] {});
+    simulation.run();
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(process_spawn_and_finish);
+
+void clock_next_edge(benchmark::State& state) {
+  const Clock clock(Frequency::from_hz(state.range(0)));
+  Time time;
+  for (auto _ : state) {
+    time = clock.next_edge(time + Time::from_ps(1));
+    benchmark::DoNotOptimize(time);
+  }
+}
+BENCHMARK(clock_next_edge)->Arg(1'000'000'000)->Arg(1'350'000'000);
 
 }  // namespace
 }  // namespace towpath::sim

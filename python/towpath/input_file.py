@@ -50,7 +50,9 @@ def read_text(path: str | FilePath, size_max_bytes: int = SIZE_MAX_BYTES) -> str
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"cannot be read: {reason}", file=file) from None
     if len(content) > size_max_bytes:
-        raise ConfigError(f"is too large; at most {size_max_bytes} bytes are read", file=file)
+        line = content.count(b"\n") + 1
+        problem = f"lies beyond the {size_max_bytes} bytes that are read"
+        raise ConfigError(problem, file=file, line=line)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -147,7 +149,7 @@ class _YamlReader:
             name = event.value
             if name in values:
                 raise self._error(event, f"gives the field {quoted(name)} a second time")
-            self._lines[*path, name] = event.start_mark.line + 1
+            self._lines[(*path, name)] = event.start_mark.line + 1
             values[name] = self._value(self._next(), (*path, name), depth + 1)
         return values
 

@@ -15,7 +15,7 @@ import secrets
 import selectors
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from towpath.result import Measurement, Row, measure
@@ -47,30 +47,28 @@ class LiveOptions:
 
 
 @dataclass(frozen=True)
-class LiveJob:
-    """What one rank is asked to do. All ranks get the same, unless a test wants to see them
-    disagree."""
+class LiveCall:
+    """One schedule, measured at some sizes (bytes of the whole array)."""
 
     source: ScheduleSource
-    type_name: str
-    operation: str
-    sizes_bytes: list[int]
+    sizes_bytes: tuple[int, ...]
+    type_name: str = "float32"
+    operation: str = "sum"
 
 
 class LiveGroup:
     """The processes of one live run. A context manager: nobody outlives it."""
 
-    def __init__(self, jobs: list[LiveJob], options: LiveOptions) -> None:
-        self._partial = [b""] * len(jobs)
+    def __init__(self, calls_of_rank: list[list[LiveCall]], options: LiveOptions) -> None:
+        """Starts a process per entry. All entries are the same, unless ranks are to disagree."""
+        ranks = len(calls_of_rank)
+        self._partial = [b""] * ranks
         rendezvous = f"{os.getpid()}-{secrets.token_hex(6)}"
-        self.processes = [_start_rank() for _ in jobs]
-        for rank, (process, job) in enumerate(zip(self.processes, jobs, strict=True)):
+        self.processes = [_start_rank() for _ in range(ranks)]
+        for rank, (process, calls) in enumerate(zip(self.processes, calls_of_rank, strict=True)):
             _send(process, {
-                "rendezvous": rendezvous, "rank": rank, "ranks": len(jobs),
-                "source": job.source.to_json(), "type_name": job.type_name,
-                "operation": job.operation, "sizes_bytes": job.sizes_bytes,
-                "iterations": options.iterations, "warmup": options.warmup,
-                "timeout_s": options.timeout_s,
+                "rendezvous": rendezvous, "rank": rank, "ranks": ranks,
+                "calls": [asdict(call) for call in calls], **asdict(options),
             })  # fmt: skip
 
     def __enter__(self) -> LiveGroup:
@@ -125,16 +123,18 @@ def _send(process: subprocess.Popen[bytes], job: dict[str, Any]) -> None:
         pass  # it has ended already; messages() will tell
 
 
-def measure_sizes(job: LiveJob, ranks: int, options: LiveOptions) -> Iterator[Row]:
-    """One row per size, the mean over ranks as nccl-tests prints it.
+def measure_calls(
+    calls: list[LiveCall], ranks: int, options: LiveOptions
+) -> Iterator[tuple[LiveCall, Row]]:
+    """One row per call and size, in order; the mean over ranks, as nccl-tests prints it.
 
     Raises:
         LiveError: a rank died, was silent past its deadline, or the ranks disagreed.
     """
-    collective = job.source.schedule().collective.name
-    collected: dict[int, list[dict[str, Any]]] = {}
+    expected = [call for call in calls for _ in call.sizes_bytes]
+    collected: list[list[dict[str, Any]]] = [[] for _ in expected]
     rows = 0
-    with LiveGroup([job] * ranks, options) as group:
+    with LiveGroup([calls] * ranks, options) as group:
         # A rank without news for this long is past every deadline of its own.
         for rank, message in group.messages(4 * options.timeout_s + 60):
             failure = _failure(group, rank, message)
@@ -142,13 +142,13 @@ def measure_sizes(job: LiveJob, ranks: int, options: LiveOptions) -> Iterator[Ro
                 raise LiveError({rank: failure} | last_words(group))
             if message is None:
                 continue
-            of_size = collected.setdefault(message["index"], [])
-            of_size.append(message)
-            if len(of_size) == ranks:
+            reports = collected[message["index"]]
+            reports.append(message)
+            if len(reports) == ranks:
                 rows += 1
-                yield _row(of_size, collective, ranks)
-    if rows < len(job.sizes_bytes):
-        raise LiveError({0: f"the ranks fell silent after {rows} of {len(job.sizes_bytes)} sizes"})
+                yield expected[message["index"]], _row(reports, ranks)
+    if rows < len(expected):
+        raise LiveError({0: f"the ranks fell silent after {rows} of {len(expected)} measurements"})
 
 
 def _failure(group: LiveGroup, rank: int, message: dict[str, Any] | None) -> str | None:
@@ -169,7 +169,9 @@ def last_words(group: LiveGroup) -> dict[int, str]:
     }
 
 
-def _row(messages: list[dict[str, Any]], collective: str, ranks: int) -> Row:
+def _row(messages: list[dict[str, Any]], ranks: int) -> Row:
+    collective = messages[0]["collective"]
+
     def column(name: str) -> Measurement | None:
         parts = [message[name] for message in messages]
         if parts[0] is None:

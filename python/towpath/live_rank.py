@@ -25,43 +25,46 @@ class Rank:
     def __init__(self, job: dict[str, Any]) -> None:
         self.job = job
         self.rank: int = job["rank"]
-        schedule = ScheduleSource(**job["source"]).schedule()
-        self.call = Call(schedule, job["type_name"], job["operation"])
         self.timeout_s: float = job["timeout_s"]
         self.transport = _core.connect_shm(
             job["rendezvous"], self.rank, job["ranks"], timeout_s=self.timeout_s
         )
 
     def run(self) -> None:
-        for index, size_bytes in enumerate(self.job["sizes_bytes"]):
-            elements = self.call.elements(size_bytes)
-            plan = self.call.plan(size_bytes)
-            # Before any memory is shared out, and so before anything can go astray.
-            self.transport.agree(plan.statement, self.timeout_s)
-            executor = _core.Executor(self.transport, plan)
-            schedule = self.call.schedule
-            report = {
-                "index": index,
-                "size_bytes": elements * type_bytes(self.call.type_name),
-                "count": elements,
-                "out_of_place": self._column(executor, plan, elements, in_place=False)
-                if schedule.out_of_place
-                else None,
-                "in_place": self._column(executor, plan, elements, in_place=True)
-                if schedule.in_place
-                else None,
-            }
-            # Nobody gives memory back that a peer may still write to.
-            self.transport.barrier(self.timeout_s)
-            del executor
-            print(json.dumps(report), flush=True)
+        index = 0
+        for asked in self.job["calls"]:
+            schedule = ScheduleSource(**asked["source"]).schedule()
+            call = Call(schedule, asked["type_name"], asked["operation"])
+            for size_bytes in asked["sizes_bytes"]:
+                report = {"index": index, **self._measure(call, size_bytes)}
+                print(json.dumps(report), flush=True)
+                index += 1
         self.transport.barrier(self.timeout_s)
 
+    def _measure(self, call: Call, size_bytes: int) -> dict[str, Any]:
+        elements = call.elements(size_bytes)
+        plan = call.plan(size_bytes)
+        # Before any memory is shared out, and so before anything can go astray.
+        self.transport.agree(plan.statement, self.timeout_s)
+        executor = _core.Executor(self.transport, plan)
+        ways = {"out_of_place": call.schedule.out_of_place, "in_place": call.schedule.in_place}
+        columns = {
+            name: self._column(call, executor, plan, elements, name == "in_place") if runs else None
+            for name, runs in ways.items()
+        }
+        # Nobody gives memory back that a peer may still write to.
+        self.transport.barrier(self.timeout_s)
+        return {
+            "collective": call.collective,
+            "size_bytes": elements * type_bytes(call.type_name),
+            "count": elements,
+            **columns,
+        }
+
     def _column(
-        self, executor: _core.Executor, plan: _core.Plan, elements: int, *, in_place: bool
+        self, call: Call, executor: _core.Executor, plan: _core.Plan, elements: int, in_place: bool
     ) -> dict[str, float]:
         """Checks one invocation on fresh data, then measures."""
-        call = self.call
         source, output = buffers_of(call, self.rank, elements, in_place)
         views = (source.view(np.uint8), output.view(np.uint8))
         executor.run(plan, *views, times=1, timeout_s=self.timeout_s)

@@ -117,7 +117,7 @@ class Hosts(Frozen):
 
 
 class Spine(Frozen):
-    """A switch that joins the leaves. Each leaf has one uplink per host, over `oversubscription`."""
+    """A switch that joins the leaves, each by one uplink per host over `oversubscription`."""
 
     link_type: Name
     oversubscription: Ratio
@@ -395,7 +395,7 @@ class TemplateSpec(MachineSpec):
 
 
 class GraphDevice(Frozen):
-    """A device by name. Everything but a GPU passes traffic on, unless `forwards` says otherwise."""
+    """A device by name. All but GPUs pass traffic on, unless `forwards` says otherwise."""
 
     name: Name
     kind: DeviceKindName

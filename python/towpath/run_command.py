@@ -19,7 +19,7 @@ from towpath.schedule_source import ScheduleSource
 from towpath.show import draw_svg
 from towpath.simulated import Call
 from towpath.sizes import parse_size, parse_sizes
-from towpath.table import footer, header, row_line
+from towpath import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,7 +171,7 @@ def _with_timeline(
         place, call, size_bytes, in_place=not call.schedule.out_of_place, with_data=False,
         trace=_core.Trace(),
     )  # fmt: skip
-    load = {(link.from_name, link.to_name): link.busy_fraction for link in outcome.links}
+    load = {number: link.busy_fraction for number, link in enumerate(outcome.links)}
     return replace(
         run, timeline=outcome.timeline, links=outcome.links, topology_svg=draw_svg(spec, load=load)
     )
@@ -202,10 +202,10 @@ def _run_live(request: RunRequest, print_lines: bool) -> Run:
     call = Call(schedule, request.type_name, request.operation)
     sizes = parse_sizes(request.sizes)
     options = live.LiveOptions(request.iterations, request.warmup, request.timeout_s)
-    job = live.LiveJob(source, request.type_name, request.operation, sizes)
+    asked = live.LiveCall(source, tuple(sizes), request.type_name, request.operation)
     run = _describe("live", f"{request.live} processes of this host", call, [])
     run = replace(run, iterations=request.iterations, warmup=request.warmup)
-    rows = live.measure_sizes(job, request.live, options)
+    rows = (row for _, row in live.measure_calls([asked], request.live, options))
     return replace(run, rows=_show(run, rows, len(sizes), print_lines))
 
 
@@ -234,7 +234,7 @@ def _describe(kind: str, where: str, call: Call, notes: list[str]) -> Run:
 def _show(run: Run, rows: Iterator[Row], count: int, print_lines: bool) -> list[Row]:
     """Collects the rows, printing each as it comes, with a bar for those who wait."""
     if print_lines:
-        print("\n".join(header(run)))
+        print("\n".join(table.header(run)))
     shown: list[Row] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
@@ -243,8 +243,8 @@ def _show(run: Run, rows: Iterator[Row], count: int, print_lines: bool) -> list[
         for row in rows:
             shown.append(row)
             if print_lines:
-                print(row_line(run, row), flush=True)
+                print(table.row(run, row), flush=True)
             bar.advance(task)
     if print_lines:
-        print("\n".join(footer(replace(run, rows=shown))))
+        print("\n".join(table.footer(replace(run, rows=shown))))
     return shown

@@ -85,7 +85,9 @@ def _first_error(error: ValidationError, document: YamlDocument, file: str) -> C
     elif kind in ("model_type", "model_attributes_type", "dict_type"):
         problem = f"is {quoted(first['input'])}; it must be a block of fields"
     else:
-        allowed = first["msg"].replace("Input should", "it must").replace("String should", "it must")
+        allowed = (
+            first["msg"].replace("Input should", "it must").replace("String should", "it must")
+        )
         problem = f"is {quoted(first['input'])}; {allowed}"
     return ConfigError(problem, file=file, line=line, field=field or "the spec")
 
@@ -120,7 +122,11 @@ def _spelled(path: FieldPath) -> str:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            word = step if step.isidentifier() or step.replace("-", "_").isidentifier() else quoted(step)
+            word = (
+                step
+                if step.isidentifier() or step.replace("-", "_").isidentifier()
+                else quoted(step)
+            )
             text += f".{word}" if text else word
     return text
 

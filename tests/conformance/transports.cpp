@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "conformance/processes.hpp"
+#include "conformance/simulated_cluster.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 
 namespace towpath::conformance {
@@ -26,6 +27,15 @@ std::vector<std::string> run_shm(int ranks, const Body& body) {
 
 }  // namespace
 
-std::vector<TransportUnderTest> transports() { return {{"shm", true, run_shm}}; }
+std::vector<TransportUnderTest> transports() {
+  const auto simulated = [](Time jitter_max) {
+    return [jitter_max](int ranks, const Body& body) {
+      return run_simulated_cluster(ranks, body, jitter_max);
+    };
+  };
+  return {{"shm", true, run_shm},
+          {"simulated_cluster", false, simulated(Time())},
+          {"simulated_cluster_with_jitter", false, simulated(Time::from_us(20))}};
+}
 
 }  // namespace towpath::conformance

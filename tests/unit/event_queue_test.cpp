@@ -59,6 +59,27 @@ TEST(EventQueue, TakesAnEarlierEventAfterAFruitlessPop) {
   EXPECT_EQ(drained(queue), (std::vector<std::uintptr_t>{1, 2}));
 }
 
+// The fruitless pop finds the event at 1 s alone in its bucket; what comes then must still be filed
+// by a time that is not after it.
+TEST(EventQueue, TakesManyEarlierEventsAfterAFruitlessPop) {
+  EventQueue queue;
+  queue.push(1_s, 0, nullptr, nullptr);
+  for (int i = 0; i < 100; ++i) queue.push(Time::from_ps(i), 0, nullptr, nullptr);
+  Event event{};
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(queue.pop(5_ns, event));
+  EXPECT_FALSE(queue.pop(5_ns, event));
+  Random random(1, "earlier");
+  for (int i = 0; i < 1'000; ++i) {
+    queue.push(Time::from_ps(random.between(5'000, 1'000'000'000'000)), 0, nullptr, nullptr);
+  }
+  Event previous{};
+  for (int i = 0; i <= 1'000; ++i) {
+    ASSERT_TRUE(queue.pop(Time::max(), event));
+    ASSERT_LT(previous, event);
+    previous = event;
+  }
+}
+
 TEST(EventQueue, HoldsTheExtremesOfTime) {
   EventQueue queue;
   queue.push(Time::max(), 0, nullptr, context_of(4));
@@ -240,6 +261,25 @@ TEST(EventQueue, TakesManyFallingTimesBelowTheFirstEvent) {
     ASSERT_EQ(event.time(), Time::from_ps(2 + i));
   }
   EXPECT_EQ(queue.size(), 1u);
+}
+
+TEST(EventQueue, TakesACrowdWithinTheSpanOfItsFront) {
+  EventQueue queue;
+  Event event{};
+  for (const Time time : {1_us, 2_us, 20_us}) queue.push(time, 0, nullptr, nullptr);
+  ASSERT_TRUE(queue.pop(Time::max(), event));
+  constexpr int kEvents = 300'000;
+  Random random(1, "crowd");
+  for (int i = 0; i < kEvents; ++i) {
+    queue.push(event.time() + Time::from_ps(random.between(0, 18'000'000)), 0, nullptr, nullptr);
+  }
+  Event previous = event;
+  for (int i = 0; i < kEvents + 2; ++i) {
+    ASSERT_TRUE(queue.pop(Time::max(), event));
+    ASSERT_LT(previous, event);
+    previous = event;
+  }
+  EXPECT_EQ(event.time(), 20_us);
 }
 
 TEST(EventQueue, StaysOrderedWhileEachEventMakesTheNextAtTheSameTime) {

@@ -6,11 +6,13 @@
 
 #include <vector>
 
-#include "towpath/collective/simulated_run.hpp"
+#include "towpath/run/simulated_run.hpp"
 
 namespace towpath::collective {
 namespace {
 using namespace literals;
+using run::SimulatedRun;
+using run::SimulatedRunOptions;
 
 // Two GPUs joined by one wire of 100 GB/s and 500 ns; a block moves 50 GB/s.
 std::shared_ptr<const machine::Machine> pair_machine() {

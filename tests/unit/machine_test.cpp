@@ -104,7 +104,8 @@ TEST(Route, ToItselfIsEmpty) {
 
 TEST(Route, FollowsFreeLinksWithoutGoingAstray) {
   Draft draft;
-  const int a = draft.gpu("a"), b = draft.gpu("b"), x = draft.crossing("x"), y = draft.crossing("y");
+  const int a = draft.gpu("a"), b = draft.gpu("b");
+  const int x = draft.crossing("x"), y = draft.crossing("y");
   draft.wire(a, x, 0_ns);
   draft.wire(x, y, 0_ns);
   draft.wire(y, b, 0_ns);

@@ -235,6 +235,20 @@ TEST(Process, IsUnwoundWhileAnExceptionDestroysItsSimulation) {
   EXPECT_EQ(destroyed, 1);
 }
 
+TEST(Process, MayHoldATimerWhenItIsUnwound) {
+  int fired = 0;
+  {
+    Simulation simulation;
+    simulation.spawn("with timeout", [&] {
+      Timer timeout;
+      timeout.arm(simulation, 1_s, [](void* count) { ++*static_cast<int*>(count); }, &fired);
+      simulation.suspend();
+    });
+    simulation.run_until(1_ns);
+  }
+  EXPECT_EQ(fired, 0);
+}
+
 TEST(Process, RefusesToWaitOutsideOfAProcess) {
   Simulation simulation;
   EXPECT_THROW(simulation.sleep(1_ns), InvariantError);

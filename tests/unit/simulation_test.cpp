@@ -75,6 +75,19 @@ TEST(Simulation, RunUntilRunsEventsAtTheLimitAndStopsThere) {
   EXPECT_EQ(simulation.now(), 1_us);
 }
 
+TEST(Simulation, DoesNotOverflowAtTheEndOfTime) {
+  Simulation simulation;
+  simulation.run_until(5_ns);
+  EXPECT_EQ(simulation.from_now(2_ns), 7_ns);
+  EXPECT_EQ(simulation.from_now(Time::max()), Time::max());
+  int count = 0;
+  simulation.after(Time::max(), &increment, &count);
+  EXPECT_THROW(simulation.after(Time::from_ps(-1), &increment, &count), InvariantError);
+  simulation.run();
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(simulation.now(), Time::max());
+}
+
 TEST(Simulation, StepRunsOneEvent) {
   Simulation simulation;
   int count = 0;

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <iterator>
 #include <set>
+#include <stdexcept>
 #include <vector>
 
 #include "towpath/sim/simulation.hpp"
@@ -46,6 +48,11 @@ TEST(StackPool, KeepsSizesApart) {
   StackPool pool;
   pool.release(pool.acquire(8 << 10));
   EXPECT_GE(pool.acquire(64 << 10).size, std::size_t{64 << 10});
+}
+
+TEST(StackPool, SaysWhenTheSystemHasNoMoreMemory) {
+  StackPool pool;
+  EXPECT_THROW(pool.acquire(std::size_t{1} << 46), std::runtime_error);
 }
 
 TEST(StackPool, DoesNotGrowOver100000ProcessesOneAfterTheOther) {

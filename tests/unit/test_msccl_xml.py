@@ -153,7 +153,7 @@ BROKEN = [
     ("<step s=", "<op step=", 4, "the form of newer MSCCL tools"),
     ("<gpu", "<cpu", 2, "allowed is <gpu>"),
     ("<algo", "<!DOCTYPE algo []><algo", 1, "document type or an entity"),
-    ("</algo>", "", 23, "is not well-formed XML"),
+    ("</algo>", "", 23, "is not valid XML"),
     ("</tb>", "</tb>text", 6, "holds the text 'text'"),
 ]
 

@@ -111,7 +111,7 @@ def load_schedule(path: str | os.PathLike[str]) -> Schedule:
     except ScheduleFormatError:
         raise
     except SAXParseException as error:
-        problem = f"is not well-formed XML: {error.getMessage()}"
+        problem = f"is not valid XML: {error.getMessage()}"
         raise ScheduleFormatError(problem, file=file, line=error.getLineNumber() or 1) from None
     except DefusedXmlException:
         problem = "declares a document type or an entity; neither is read"
@@ -193,7 +193,8 @@ class _Reader(ContentHandler):
         self._has_nop_chain = False
 
     def schedule(self) -> Schedule:
-        assert self._schedule is not None  # expat has seen a complete root element
+        if self._schedule is None:  # without a byte, expat does not even miss its root element
+            raise self._error("is empty; allowed is an <algo>")
         self._schedule.ranks = self._ranks
         return self._schedule
 
@@ -332,8 +333,8 @@ class _Reader(ContentHandler):
             raise self._error(f"has more than {count_max} <{self._open[-1]}> in a row")
         number = self._integer(attribute, 0, count_max - 1)
         if number != expected:
-            raise self._error(f"has {attribute}='{number}' on <{self._open[-1]}>; the next in order "
-                              f"is {expected}")
+            raise self._error(f"has {attribute}='{number}' on <{self._open[-1]}>; the next in "
+                              f"order is {expected}")
 
     def _integer(self, attribute: str, low: int, high: int, default: str | None = None) -> int:
         text = self._attributes.get(attribute, default)
@@ -396,8 +397,8 @@ def _check_block(place: str, steps: list[Step]) -> None:
                        DEPENDENCY_BLOCK_MAX)
         if step.type != StepType.nop:
             if has_nop_chain and step.depends_on_block == _core.NONE:
-                raise ScheduleFormatError(f"{at}: it follows a nop and has no dependency itself, as "
-                                          "MSCCL needs")
+                raise ScheduleFormatError(f"{at}: it follows a nop and has no dependency itself, "
+                                          "as MSCCL needs")
             has_nop_chain = False
         elif step.publishes:
             raise ScheduleFormatError(f"{at}: it is a nop that publishes; MSCCL raises no flag for "

@@ -154,7 +154,9 @@ class HostDraft:
         rate = round(gigatransfers * width * share / 8, 3)
         source = f"{gigatransfers:g} GT/s x {width} lanes x {encoding} / 8 bits, raw"
         latency = {"value": latency_ns, "source": latency_source}
-        return self._link_type(f"{name}_{gigatransfers:g}gt_x{width}", "pcie", rate, source, latency)
+        return self._link_type(
+            f"{name}_{gigatransfers:g}gt_x{width}", "pcie", rate, source, latency
+        )
 
     def _link_type(self, name: str, kind: str, rate: float, source: str, latency: object) -> str:
         self._link_types.setdefault(

@@ -226,7 +226,9 @@ class _System:
         for number, leaf in enumerate(sorted(leaves, key=lambda leaf: leaf.order)):
             leaf.name = self._draft.add_device(f"{kind}{number}", kind)
             link = self._pcie_link(leaf.pci)
-            link_type = self._draft.gpu_pcie(*link) if kind == "gpu" else self._draft.nic_pcie(*link)
+            link_type = (
+                self._draft.gpu_pcie(*link) if kind == "gpu" else self._draft.nic_pcie(*link)
+            )
             self._draft.add_wire(leaf.name, leaf.parent, link_type)
 
     def _add_sockets(self) -> None:
@@ -240,7 +242,9 @@ class _System:
                 self._draft.add_wire(one, other, link_type)
 
     def _add_nvlinks(self) -> None:
-        by_bus = {leaf.pci.text("busid").lower(): leaf for leaf in self._gpus if leaf.pci is not None}
+        by_bus = {
+            leaf.pci.text("busid").lower(): leaf for leaf in self._gpus if leaf.pci is not None
+        }
         switch = None
         joined: dict[tuple[str, str], int] = {}
         for leaf in sorted(self._gpus, key=lambda leaf: leaf.order):

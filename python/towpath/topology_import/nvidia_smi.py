@@ -3,8 +3,8 @@
 """Reads the table that `nvidia-smi topo -m` prints.
 
 The table says of each pair of devices how far apart they are. From that follow the groups that
-share a PCIe bridge (PIX), several bridges (PXB), a host bridge (PHB) and a CPU (NODE); each group of
-several devices becomes a bridge or CPU, and CPUs are joined by sockets' links (SYS).
+share a PCIe bridge (PIX), several bridges (PXB), a host bridge (PHB) and a CPU (NODE); each group
+of several devices becomes a bridge or CPU, and CPUs are joined by sockets' links (SYS).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LEGEND = re.compile(r"[ \t]*(NIC[0-9]{1,4}): ([A-Za-z0-9_.:-]{1,32})[ \t]*\Z")
 _DISTANCES = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _DEVICES_MAX = 256
 
-# More NVLinks than any GPU has: a row that adds up to more goes through a switch. NVIDIA H100, B200.
+# No GPU has more NVLinks (H100, B200): a row that adds up to more goes through a switch.
 _NVLINKS_OF_A_GPU_MAX = 18
 _NVLINKS_OF_AN_A100 = 12
 _PCIE_WIDTH = 16
@@ -90,7 +90,9 @@ def _read(text: str, file: str) -> _Table:
         if not words or not _DEVICE.match(words[0]):
             if len(line_of) == len(devices) or not words:
                 break
-            raise ConfigError(f"row begins with {quoted(words[0])}, no device", file=file, line=number)
+            raise ConfigError(
+                f"row begins with {quoted(words[0])}, no device", file=file, line=number
+            )
         row = words[0]
         if row not in devices or row in line_of:
             problem = "begins a second row" if row in line_of else "has a row but no column"
@@ -143,17 +145,24 @@ def _read_row(
     for column, word in zip(devices, words):
         field = f"{row}, {column}"
         if (word == "X") != (row == column):
-            raise ConfigError(f"is {quoted(word)}; X marks a device itself, and only that",
-                              file=file, line=line, field=field)
+            raise ConfigError(
+                f"is {quoted(word)}; X marks a device itself, and only that",
+                file=file,
+                line=line,
+                field=field,
+            )
         if word == "X":
             continue
         is_nvlink = _nvlinks(word) > 0
         if is_nvlink and not (row.startswith("GPU") and column.startswith("GPU")):
-            raise ConfigError(f"is {word}; NVLinks join GPUs only", file=file, line=line, field=field)
+            raise ConfigError(
+                f"is {word}; NVLinks join GPUs only", file=file, line=line, field=field
+            )
         if not is_nvlink and word not in _DISTANCES:
             allowed = ", ".join(("NV1 to NV99", *_DISTANCES))
-            raise ConfigError(f"is {quoted(word)}; it must be one of {allowed}",
-                              file=file, line=line, field=field)
+            raise ConfigError(
+                f"is {quoted(word)}; it must be one of {allowed}", file=file, line=line, field=field
+            )
         cells[row, column] = word
 
 
@@ -164,7 +173,9 @@ def _check_symmetry(
         for column in devices:
             if row < column and cells[row, column] != cells[column, row]:
                 here, there = cells[row, column], cells[column, row]
-                problem = f"is {here}, but the other way round it is {there} (line {line_of[column]})"
+                problem = (
+                    f"is {here}, but the other way round it is {there} (line {line_of[column]})"
+                )
                 field = f"{row}, {column}"
                 raise ConfigError(problem, file=file, line=line_of[row], field=field)
 

@@ -30,7 +30,7 @@ Time time_from_ns(double ns, const char* field) {
 Rate rate_from_gb_per_s(double rate, const char* field) {
   if (!(rate > 0 && rate <= kRateMaxGbPerS)) {
     throw std::invalid_argument(
-        fmt::format("{} is {}; it must be more than 0 and at most {}", field, rate, kRateMaxGbPerS));
+        fmt::format("{} is {}; it must be positive, {} at most", field, rate, kRateMaxGbPerS));
   }
   return Rate::from_gb_per_s(rate);
 }

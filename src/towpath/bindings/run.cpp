@@ -11,7 +11,7 @@
 
 #include "towpath/collective/executor.hpp"
 #include "towpath/collective/plan.hpp"
-#include "towpath/collective/simulated_run.hpp"
+#include "towpath/run/simulated_run.hpp"
 #include "towpath/sim/trace.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 #include "towpath/transport/transport.hpp"
@@ -25,7 +25,7 @@ using namespace towpath;
 using collective::Buffers;
 using collective::Executor;
 using collective::Plan;
-using collective::SimulatedRun;
+using run::SimulatedRun;
 using transport::Transport;
 
 // Any contiguous array of bytes; the caller sees to type and size with Plan.input_bytes.

@@ -10,6 +10,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/chunking.hpp"
 
 // In Python a Schedule and its parts are values: reading ranks, blocks or steps gives copies, and
@@ -132,7 +133,9 @@ void bind_programs(nb::module_& module) {
       .def_rw("receive_peer", &ThreadBlock::receive_peer)
       .def_rw("channel", &ThreadBlock::channel)
       .def_prop_rw("steps", [](const ThreadBlock& self) { return self.steps; },
-                   [](ThreadBlock& self, std::vector<Step> steps) { self.steps = std::move(steps); })
+                   [](ThreadBlock& self, std::vector<Step> steps) {
+                     self.steps = std::move(steps);
+                   })
       .def("add_step", [](ThreadBlock& self, const Step& step) { self.steps.push_back(step); },
            "step"_a);
   bind_copies(block);
@@ -284,6 +287,42 @@ void bind_chunking(nb::module_& module) {
              "schedule"_a, "element_bytes"_a, "chunks_per_transfer"_a);
 }
 
+void bind_algorithms(nb::module_& module) {
+  nb::class_<Algorithm>(module, "Algorithm")
+      .def_ro("name", &Algorithm::name)
+      .def_ro("collective", &Algorithm::collective)
+      .def_ro("description", &Algorithm::description)
+      .def_ro("cost", &Algorithm::cost);
+  module.def("algorithms",
+             [] { return std::vector<Algorithm>(algorithms().begin(), algorithms().end()); });
+  module.def("algorithm_names",
+             [](std::optional<Collective> collective) {
+               std::vector<std::string_view> names;
+               for (const Algorithm& algorithm : algorithms()) {
+                 if (!collective || algorithm.collective == *collective) {
+                   names.push_back(algorithm.name);
+                 }
+               }
+               return names;
+             },
+             "collective"_a = nb::none(), "The algorithms for a collective, or all of them.");
+  const AlgorithmOptions defaults;
+  module.def("make_schedule",
+             [](const std::string& algorithm, int ranks, int channels, Protocol protocol, int root,
+                int gpus_per_host, int chunks_per_channel, std::vector<std::vector<int>> rings) {
+               return make_schedule(algorithm, {ranks, channels, protocol, root, gpus_per_host,
+                                                chunks_per_channel, std::move(rings)});
+             },
+             "algorithm"_a, nb::kw_only(), "ranks"_a, "channels"_a = defaults.channels,
+             "protocol"_a = defaults.protocol, "root"_a = defaults.root,
+             "gpus_per_host"_a = defaults.gpus_per_host,
+             "chunks_per_channel"_a = defaults.chunks_per_channel,
+             "rings"_a = std::vector<std::vector<int>>{}, ReleaseGil(),
+             "Raises ValueError, one sentence, for options that are not possible.");
+  module.def("rail_rings", &rail_rings, "hosts"_a, "gpus_per_host"_a, "channels"_a,
+             "Ranks in ring order, one ring per channel, that leave and enter hosts on one rail.");
+}
+
 }  // namespace
 }  // namespace towpath::collective
 
@@ -295,4 +334,5 @@ void bind_schedule(nb::module_& module) {
   bind_schedule_class(module);
   bind_schedule_functions(module);
   bind_chunking(module);
+  bind_algorithms(module);
 }

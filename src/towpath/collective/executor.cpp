@@ -178,7 +178,7 @@ bool Executor::dependency_met(Block& block) {
 bool Executor::slice_arrived(Block& block) {
   if (!receives(block.current().type)) return true;
   const std::uint64_t needed = block.slots_received + block.slice.slots;
-  const transport::Signal signal = data_signal(block.wiring->fifo);
+  const transport::Signal signal = data_signal(block.wiring->fifo, block.slots_received);
   if (transport_.signal_fetch(signal) >= needed) return true;
   wait_for(block, signal, needed, block.program->receive_peer, WaitReason::data);
   return false;
@@ -261,7 +261,7 @@ void Executor::set_operands(Block& block) {
     move.peer = block.program->send_peer;
     move.remote = slot_offset(block.wiring->peer_fifo, block.slots_sent);
     move.has_signal = true;
-    move.signal = data_signal(block.wiring->peer_fifo);
+    move.signal = data_signal(block.wiring->peer_fifo, block.slots_sent);
     move.signal_value = block.slots_sent + block.slice.slots;
   }
 }
@@ -276,7 +276,8 @@ void Executor::finish_slice(Block& block) {
     credit.peer = block.program->receive_peer;
     credit.has_signal = true;
     credit.signal = credit_signal(block.wiring->peer_credit);
-    credit.signal_value = block.slots_received;
+    credit.signal_value = block.slice.slots;
+    credit.signal_operation = transport::SignalOperation::add;
     transport_.start(credit);
   }
   if (++block.slice_index < block.slices) {
@@ -356,12 +357,17 @@ std::uint64_t Executor::slot_offset(std::int32_t fifo, std::uint64_t slots) cons
          slots % plan_->chunking.fifo().slots * plan_->slot_bytes;
 }
 
-transport::Signal Executor::data_signal(std::int32_t fifo) const {
-  return signals_ + static_cast<transport::Signal>(fifo);
+// Raised to the count of slots after the slice that begins there. A slot carries one slice at a
+// time, so its signal only grows, in whatever order slices arrive.
+transport::Signal Executor::data_signal(std::int32_t fifo, std::uint64_t slots) const {
+  const std::uint64_t per_fifo = plan_->chunking.fifo().slots;
+  return signals_ + static_cast<transport::Signal>(static_cast<std::uint64_t>(fifo) * per_fifo +
+                                                   slots % per_fifo);
 }
 
 transport::Signal Executor::credit_signal(std::int32_t credit) const {
-  return signals_ + plan_->wiring.fifos + static_cast<transport::Signal>(credit);
+  return signals_ + plan_->wiring.fifos * plan_->chunking.fifo().slots +
+         static_cast<transport::Signal>(credit);
 }
 
 std::byte* Executor::base(Buffer buffer) const {

@@ -90,7 +90,7 @@ class Executor {
   void wait_for(Block& block, transport::Signal signal, std::uint64_t value, int peer,
                 WaitReason reason);
   std::uint64_t slot_offset(std::int32_t fifo, std::uint64_t slots) const;
-  transport::Signal data_signal(std::int32_t fifo) const;
+  transport::Signal data_signal(std::int32_t fifo, std::uint64_t slots) const;
   transport::Signal credit_signal(std::int32_t credit) const;
   std::byte* base(Buffer buffer) const;
   std::string describe(const Block& block) const;

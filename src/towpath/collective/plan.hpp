@@ -26,7 +26,10 @@ struct Plan {
 
   // Symmetric memory and signals that an executor allocates.
   std::uint64_t heap_bytes() const { return wiring.fifos * fifo_bytes + scratch_bytes; }
-  std::uint32_t signals() const { return wiring.fifos + wiring.credits; }
+  // One per slot, so that slices may arrive in any order, and a credit count per outgoing one.
+  std::uint32_t signals() const {
+    return wiring.fifos * chunking.fifo().slots + wiring.credits;
+  }
 
   // Bytes of the buffers that a rank brings.
   std::uint64_t input_bytes() const;

@@ -116,8 +116,8 @@ void MachineBuilder::add_link(const Link& link) {
   const int devices = static_cast<int>(machine_.devices_.size());
   for (const int end : {link.from, link.to}) {
     if (end < 0 || end >= devices) {
-      throw std::invalid_argument(fmt::format("machine '{}': a link ends at device {}; there are {}",
-                                              machine_.name_, end, devices));
+      throw std::invalid_argument(fmt::format(
+          "machine '{}': a link ends at device {}; there are {}", machine_.name_, end, devices));
     }
   }
   const std::string where =

@@ -37,7 +37,7 @@ struct Link {
   LinkKind kind = LinkKind::nvlink;
   Rate rate;
   Time latency;             // head of a message in to head out
-  Time message_overhead;    // time the link is held per message besides its bytes (NIC message rate)
+  Time message_overhead;    // time the link is held per message, besides its bytes (NIC rate)
 };
 
 // What moving data costs a thread block of a GPU under one protocol.

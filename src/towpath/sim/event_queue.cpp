@@ -60,13 +60,13 @@ bool EventQueue::refill(std::uint64_t limit_key) {
     const auto digit = static_cast<std::uint64_t>(
         __builtin_ctzll(occupied_digits_[static_cast<std::size_t>(level)]));
     const int shift = level * kDigitBits;
-    const std::uint64_t above = shift + kDigitBits < 64 ? ~std::uint64_t{0} << (shift + kDigitBits) : 0;
-    const std::uint64_t start = (base_ & above) | digit << shift;
+    const std::uint64_t below_next_level = (std::uint64_t{2} << std::min(shift + kDigitBits - 1, 63)) - 1;
+    const std::uint64_t start = (base_ & ~below_next_level) | digit << shift;
     if (start > limit_key) return false;
     base_ = start;
     const Bucket bucket = take(level, digit);
     if (level == 0 || bucket.first == bucket.last) {
-      load_run(bucket);
+      load_front(bucket, level);
       return true;
     }
     spread(bucket);
@@ -77,26 +77,48 @@ void EventQueue::spread(Bucket bucket) {
   drain(bucket, [this](const Event& event) { append(event); });
 }
 
-// Events of one time arrive in order, unless their priorities differ.
-void EventQueue::load_run(Bucket bucket) {
+// Takes small buckets that follow along: a run of some length spares refills.
+void EventQueue::load_front(Bucket bucket, int level) {
+  const auto row = static_cast<std::size_t>(level);
   run_.clear();
   run_head_ = 0;
   heap_limit_ = kHeapLimit;
-  drain(bucket, [this](const Event& event) { run_.push_back(event); });
-  if (!std::is_sorted(run_.begin(), run_.end())) std::sort(run_.begin(), run_.end());
+  append_to_run(bucket);
+  while (occupied_digits_[row] != 0) {
+    const auto digit = static_cast<std::uint64_t>(__builtin_ctzll(occupied_digits_[row]));
+    const Bucket& next = buckets_[row * kDigits + digit];
+    if (next.first != next.last || run_.size() + next.used > kChunkEvents) break;
+    append_to_run(take(level, digit));
+  }
   front_end_ = run_.back().time_key;
 }
 
-// An event within the front's span: usually one for now, which comes after all others.
-void EventQueue::push_front(const Event& event) {
-  if (run_head_ == run_.size() || run_.back() < event) {
-    reserve_run();
+// Events of one time were filed in order; most often there is nothing to sort.
+void EventQueue::append_to_run(Bucket bucket) {
+  const auto begin = static_cast<std::ptrdiff_t>(run_.size());
+  drain(bucket, [this](const Event& event) {
+    __builtin_prefetch(event.context);
     run_.push_back(event);
+  });
+  if (!std::is_sorted(run_.begin() + begin, run_.end())) {
+    std::sort(run_.begin() + begin, run_.end());
+  }
+}
+
+// An event within the front's span. It usually comes last; a short run takes it at any place.
+void EventQueue::push_front(const Event& event) {
+  const std::size_t length = run_.size() - run_head_;
+  if (length >= kChunkEvents && event < run_.back()) {
+    heap_.push_back(event);
+    std::push_heap(heap_.begin(), heap_.end(), is_later);
+    if (heap_.size() > heap_limit_) spill_front();
     return;
   }
-  heap_.push_back(event);
-  std::push_heap(heap_.begin(), heap_.end(), is_later);
-  if (heap_.size() > heap_limit_) spill_front();
+  reserve_run();
+  run_.push_back(event);
+  std::size_t place = run_.size() - 1;
+  for (; place > run_head_ && event < run_[place - 1]; --place) run_[place] = run_[place - 1];
+  run_[place] = event;
 }
 
 // Reuses the room of popped events before the run grows.

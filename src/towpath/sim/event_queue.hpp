@@ -43,11 +43,13 @@ static_assert(sizeof(Event) == 32 && std::is_trivially_copyable_v<Event>);
 // Time only goes forward, so an event is filed by the highest 6-bit digit in which its time differs
 // from base_, a time not after any pending one: 11 levels of 64 buckets. When the front runs out,
 // base_ moves to the start of the first occupied bucket. A bucket of at most one chunk is sorted
-// and becomes the front; a larger one is spread over the levels below. An event therefore moves at
+// and becomes the front, with small ones that follow it; a larger one is spread over the levels
+// below. An event therefore moves at
 // most 11 times, two or three times usually, whatever the distribution of times, and always by
 // appending to, and reading through, chunks of consecutive memory.
 //
-// The front is a sorted run, and a heap for what arrives between the run's events.
+// The front is a sorted run, and a heap for what arrives within its span when it is no more short.
+// A front that becomes crowded goes back into the buckets, but for the events of its first time.
 //
 // Wrong: pushing an event earlier than the last one popped, or than a limit at which pop() has
 // already found nothing. Its place in the order is gone. Simulation::at() checks this.
@@ -85,6 +87,13 @@ class EventQueue {
     ++run_head_;
     --size_;
     return true;
+  }
+
+  // An event that comes soon, `distance` after the next one; null when it is not sorted yet. Only
+  // good for a guess, such as what to prefetch.
+  const Event* upcoming(std::size_t distance) const {
+    const std::size_t index = run_head_ + distance;
+    return index < run_.size() ? &run_[index] : nullptr;
   }
 
   // Removes all events for which `is_dead(event)` holds.
@@ -127,7 +136,8 @@ class EventQueue {
   void push_front(const Event& event);
   bool pop_run_or_heap(std::uint64_t limit_key, Event& event);
   bool refill(std::uint64_t limit_key);
-  void load_run(Bucket bucket);
+  void load_front(Bucket bucket, int level);
+  void append_to_run(Bucket bucket);
   void spread(Bucket bucket);
   void spill_front();
   void reserve_run();

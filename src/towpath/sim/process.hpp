@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -24,10 +25,16 @@ class Simulation;
 //
 // The body is unwound by an exception when its simulation is destroyed first. A `catch (...)` in it
 // must therefore rethrow.
-class Process {
+//
+// Aligned so that a switch touches one line of it.
+class alignas(64) Process {
  public:
+  // Simulation::spawn() makes them.
+  Process(Simulation& simulation, std::string name, std::function<void()> body, StackPool& stacks,
+          std::size_t stack_bytes);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
+  ~Process();
 
   const std::string& name() const { return name_; }
   // What it told suspend(), while it is suspended.
@@ -36,7 +43,6 @@ class Process {
 
  private:
   friend class Simulation;
-  friend class std::list<Process>;
 
   enum class State : std::uint8_t { scheduled, running, suspended, finished };
 
@@ -44,25 +50,20 @@ class Process {
   // two words that say so are exchanged at every switch, so that a body may wait in a handler.
   using ExceptionState = std::array<std::uint64_t, 2>;
 
- public:
-  // For Simulation::spawn() only.
-  Process(Simulation& simulation, std::string name, std::function<void()> body, StackPool& stacks,
-          std::size_t stack_bytes);
-  ~Process();
-
- private:
   void run_body();
   void run_until_it_waits();
   void wait();
+  void prefetch_stack() const;
   void exchange_exception_state();
 
   boost::context::fiber here_;   // where it goes on; empty while it runs, and in the end
   boost::context::fiber there_;  // who switched to it, while it runs
+  std::uintptr_t frame_ = 0;     // where on its stack it waits
   Simulation* simulation_;
+  ExceptionState exception_state_{};
   State state_ = State::scheduled;
   bool is_unwinding_ = false;
   [[no_unique_address]] StackSwitch switch_;
-  ExceptionState exception_state_{};
   std::string_view waiting_for_;
   std::list<Process>::iterator place_;
   std::string name_;

@@ -53,6 +53,10 @@ class Simulation {
   ~Simulation();
 
   Time now() const { return now_; }
+  // now + delay, but not beyond the end of time: a timeout of Time::max() is no timeout.
+  Time from_now(Time delay) const {
+    return delay > Time::max() - now_ ? Time::max() : now_ + delay;
+  }
 
   // Events so far, wake-ups of processes included, cancelled timers not.
   std::uint64_t events() const { return events_; }
@@ -69,7 +73,7 @@ class Simulation {
     queue_.push(when, priority, action, context);
   }
   void after(Time delay, Action action, void* context, int priority = 0) {
-    at(now_ + delay, action, context, priority);
+    at(from_now(delay), action, context, priority);
   }
 
   // Runs the next event; false when there is none.
@@ -86,7 +90,7 @@ class Simulation {
   Process* current() const { return current_; }
 
   // The current process waits for a time.
-  void sleep(Time delay) { sleep_until(now_ + delay); }
+  void sleep(Time delay) { sleep_until(from_now(delay)); }
   void sleep_until(Time when);
   // The current process waits for wake(). `waiting_for` says for what; the text must stay where it
   // is until then. A suspended process may be woken for any reason: look again, in a loop.
@@ -109,6 +113,7 @@ class Simulation {
 
   bool step_until(Time limit);
   static void resume(void* process);
+  void prefetch_process() const;
   void finish(Process& process);
 
   Timer::Slot* acquire_timer_slot();

@@ -61,12 +61,6 @@ void StackPool::release(const boost::context::stack_context& stack) {
   shelf_for(round_up(stack.size, page_bytes())).free.push_back(stack);
 }
 
-std::size_t StackPool::mapped_bytes() const {
-  std::size_t sum = 0;
-  for (const Slab& slab : slabs_) sum += slab.size_bytes;
-  return sum;
-}
-
 // A simulation has one or two sizes of stack.
 StackPool::Shelf& StackPool::shelf_for(std::size_t stack_bytes) {
   for (Shelf& shelf : shelves_) {

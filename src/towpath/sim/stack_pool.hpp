@@ -23,9 +23,6 @@ class StackPool {
   boost::context::stack_context acquire(std::size_t size_bytes);
   void release(const boost::context::stack_context& stack);
 
-  // Of the address space, free stacks included; memory is only used where a stack was touched.
-  std::size_t mapped_bytes() const;
-
  private:
   // The stacks of one size.
   struct Shelf {

@@ -27,9 +27,9 @@ class Time {
   static constexpr Time max() { return Time(INT64_MAX); }
 
   constexpr std::int64_t ps() const { return ps_; }
-  constexpr double ns() const { return static_cast<double>(ps_) * 1e-3; }
-  constexpr double us() const { return static_cast<double>(ps_) * 1e-6; }
-  constexpr double seconds() const { return static_cast<double>(ps_) * 1e-12; }
+  constexpr double ns() const { return static_cast<double>(ps_) / 1e3; }
+  constexpr double us() const { return static_cast<double>(ps_) / 1e6; }
+  constexpr double seconds() const { return static_cast<double>(ps_) / 1e12; }
 
   constexpr auto operator<=>(const Time&) const = default;
   constexpr Time operator+(Time other) const { return Time(ps_ + other.ps_); }
@@ -74,7 +74,7 @@ class Rate {
   }
 
   constexpr std::int64_t bytes_per_second() const { return bytes_per_second_; }
-  constexpr double gb_per_s() const { return static_cast<double>(bytes_per_second_) * 1e-9; }
+  constexpr double gb_per_s() const { return static_cast<double>(bytes_per_second_) / 1e9; }
 
   constexpr auto operator<=>(const Rate&) const = default;
 

@@ -23,8 +23,8 @@ void check_ring(const std::vector<int>& ring, int ranks, std::size_t channel) {
   for (const int rank : ring) {
     if (rank < 0 || rank >= ranks || seen[static_cast<std::size_t>(rank)]) {
       throw std::invalid_argument(fmt::format(
-          "the ring of channel {} has rank {} {}; allowed is each of 0 to {} once", channel, rank,
-          rank < 0 || rank >= ranks ? "which does not exist" : "twice", ranks - 1));
+          "the ring of channel {} has rank {}{}; allowed is each of 0 to {} once", channel, rank,
+          rank < 0 || rank >= ranks ? ", which does not exist" : " twice", ranks - 1));
     }
     seen[static_cast<std::size_t>(rank)] = true;
   }

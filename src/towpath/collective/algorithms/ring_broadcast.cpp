@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Ring broadcast: R-2+K steps one after the other for K chunks per channel, S bytes on the wire per
-// rank but the last. A chain along the ring from the root, through which the chunks go as a pipeline.
+// rank but the last. A chain along the ring from the root; the chunks go through it as a pipeline.
 #include "towpath/collective/algorithms/building.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Ring reduce-scatter: R-1 steps one after the other, S (R-1)/R bytes on the wire per rank. S is the
-// array before it is scattered. Each part ends its way round at the rank that keeps it.
+// Ring reduce-scatter: R-1 steps one after the other, S (R-1)/R bytes on the wire per rank. S is
+// the array before it is scattered. Each part ends its way round at the rank that keeps it.
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Tree all-reduce: 2(log2(H) + G-1) + K steps one after the other for H hosts of G GPUs and K chunks
-// per channel. A rank sends S bytes to its parent and S to each child: 2 S (R-1)/R on average, 4 S at
-// most. Inside a host the tree is a chain, between hosts a binary tree. Odd channels use a second
-// tree, in which hosts that have children in the first one are leaves.
+// Tree all-reduce: 2(log2(H) + G-1) + K steps one after the other for H hosts of G GPUs and K
+// chunks per channel. A rank sends S bytes to its parent and S to each child: 2 S (R-1)/R on
+// average, 4 S at most. Inside a host the tree is a chain, between hosts a binary tree. Odd
+// channels use a second tree, in which hosts that have children in the first one are leaves.
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
@@ -18,8 +18,8 @@ int parent_of_node(int node, int nodes) {
   return parent < nodes ? parent : node ^ bit;
 }
 
-// The second tree is the first one mirrored, or shifted by one where mirroring would keep the middle
-// node in its place.
+// The second tree is the first one mirrored, or shifted by one where mirroring would keep the
+// middle node in its place.
 int parent_of_host(int host, int hosts, bool is_second) {
   if (!is_second) return parent_of_node(host, hosts);
   const bool is_shifted = hosts % 2 == 1;

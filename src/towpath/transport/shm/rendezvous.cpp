@@ -31,6 +31,9 @@ constexpr std::uint64_t kProtocolVersion = 0x746f'7770'6174'6801;   // the last 
 // How much longer the others wait for rank 0's verdict than rank 0 waits for them.
 constexpr milliseconds kGrace{500};
 
+// How long rank 0 stays after a refusal, for ranks that come a little later than the others.
+constexpr milliseconds kLinger{1000};
+
 // What a rank says when it comes.
 struct Hello {
   std::uint64_t version = kProtocolVersion;
@@ -128,7 +131,7 @@ class Gathering {
     if (readable.empty()) {
       const std::vector<int> ranks_missing = missing();
       return Refusal{Kind::timeout, ranks_missing.front(),
-                     fmt::format("group \"{}\" did not come together within {} s: of {} ranks, {} "
+                     fmt::format("group \"{}\" did not come together within {:g} s: of {} ranks, {} "
                                  "missing", options_.rendezvous, options_.timeout.seconds(),
                                  options_.ranks, named(ranks_missing))};
     }
@@ -145,7 +148,10 @@ class Gathering {
 
   std::optional<Refusal> accept_newcomer() {
     FileDescriptor newcomer = accept_from(listener_);
-    if (newcomer.is_open()) newcomers_.push_back(std::move(newcomer));
+    if (newcomer.is_open()) {
+      newcomers_.push_back(std::move(newcomer));
+      ++came_;
+    }
     return std::nullopt;
   }
 
@@ -226,11 +232,17 @@ class Gathering {
     answer.kind = refusal.kind;
     answer.rank = refusal.culprit;
     refusal.sentence.copy(answer.sentence.data(), answer.sentence.size() - 1);
-    for (const auto* group : {&connections_, &newcomers_}) {
-      for (const FileDescriptor& connection : *group) {
-        if (!connection.is_open()) continue;
-        send_message(connection, &answer, sizeof(answer), {}, Clock::now() + kGrace);
-      }
+    const auto tell = [&](const FileDescriptor& connection) {
+      if (!connection.is_open()) return;
+      send_message(connection, &answer, sizeof(answer), {}, Clock::now() + kGrace);
+    };
+    for (const FileDescriptor& connection : connections_) tell(connection);
+    for (const FileDescriptor& connection : newcomers_) tell(connection);
+    const Deadline end = std::min(deadline_, Clock::now() + kLinger);
+    while (came_ < options_.ranks - 1 && !wait_readable({&listener_}, end).empty()) {
+      newcomers_.clear();
+      accept_newcomer();
+      for (const FileDescriptor& connection : newcomers_) tell(connection);
     }
     throw TransportError(refusal.kind, refusal.culprit, refusal.sentence);
   }
@@ -241,6 +253,7 @@ class Gathering {
   std::vector<Member> members_;                // by rank; pid 0 while it is missing
   std::vector<FileDescriptor> connections_;    // by rank
   std::vector<FileDescriptor> newcomers_;      // connected, but not yet heard
+  int came_ = 0;                               // all that ever connected
 };
 
 FileDescriptor find_rank_0(const Options& options, Deadline deadline) {
@@ -251,7 +264,7 @@ FileDescriptor find_rank_0(const Options& options, Deadline deadline) {
     if (Clock::now() >= deadline) {
       throw TransportError(
           Kind::timeout, 0,
-          fmt::format("rank {} (pid {}) found no rank 0 of group \"{}\" within {} s", options.rank,
+          fmt::format("rank {} (pid {}) found no rank 0 of group \"{}\" within {:g} s", options.rank,
                       ::getpid(), options.rendezvous, options.timeout.seconds()));
     }
     std::this_thread::sleep_for(pause);

@@ -351,7 +351,7 @@ void ShmTransport::time_out(Time timeout, int awaited, const std::string& what) 
           ? std::string()
           : fmt::format("; {} is alive, but slow, stopped or elsewhere", named(awaited));
   throw TransportError(Kind::timeout, awaited,
-                       fmt::format("{} waited {} s in vain for {}{}", named(rank_),
+                       fmt::format("{} waited {:g} s in vain for {}{}", named(rank_),
                                    timeout.seconds(), describe_all(awaited, what), silent));
 }
 

@@ -143,7 +143,8 @@ Outcome receive_message(const FileDescriptor& socket, void* message, std::size_t
       }
       return static_cast<std::size_t>(received) == size_bytes ? Outcome::done : Outcome::closed;
     }
-    if (errno == ECONNRESET) return Outcome::closed;
+    // The other side closed with something of ours unread: said once, before what it sent itself.
+    if (errno == ECONNRESET) continue;
     if (errno != EAGAIN && errno != EINTR) throw_system_error("cannot receive from a rank");
     if (wait_for(socket, POLLIN, deadline) == Outcome::late) return Outcome::late;
   }

@@ -275,6 +275,7 @@ Cluster::Delivery& Cluster::Endpoint::new_delivery(const Move& move) {
   if (move.size_bytes > 0) allocator_.check_range(move.remote, move.size_bytes);
 
   auto& epochs = delivery.peer->epochs;
+  if (!epochs.empty() && epochs.back().under_way == 0) epochs.pop_back();   // then it was alone
   if (epochs.empty() || epochs.back().number != epoch_) epochs.push_back({epoch_, 0});
   ++epochs.back().under_way;
   ++under_way_;
@@ -328,9 +329,8 @@ void Cluster::Endpoint::deliver_in_order(Delivery& delivery) {
   }
   deliver(delivery);
   while (!to.epochs.empty() && to.epochs.front().under_way == 0) {
-    // The last epoch stays while it may still get more.
-    if (to.epochs.size() == 1) return;
     to.epochs.pop_front();
+    if (to.epochs.empty()) return;
     std::vector<Delivery*> ready;
     std::erase_if(to.held, [&](Delivery* held) {
       const bool is_next = held->epoch == to.epochs.front().number;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/simulated_run.hpp"
+#include "towpath/run/simulated_run.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,9 @@
 #include "towpath/collective/deadlock.hpp"
 #include "towpath/transport/simulated/cluster.hpp"
 
-namespace towpath::collective {
+namespace towpath::run {
+
+using namespace collective;
 
 struct SimulatedRun::Ranks {
   // One rank's part in an invocation.
@@ -129,4 +131,4 @@ std::uint64_t SimulatedRun::events() const { return simulation_.events(); }
 
 Time SimulatedRun::now() const { return simulation_.now(); }
 
-}  // namespace towpath::collective
+}  // namespace towpath::run

@@ -13,9 +13,12 @@
 #include "towpath/sim/simulation.hpp"
 #include "towpath/sim/trace.hpp"
 
-// All ranks of one plan on one described machine.
+// All ranks of one plan on one described machine: the top of the simulator.
+//
+//   SimulatedRun run(machine, plan, {});
+//   const Time time = run.invoke(buffers);
 
-namespace towpath::collective {
+namespace towpath::run {
 
 struct SimulatedRunOptions {
   std::vector<int> gpus;           // rank -> GPU of the machine; empty: the first ones
@@ -27,14 +30,14 @@ struct SimulatedRunOptions {
 
 class SimulatedRun {
  public:
-  SimulatedRun(std::shared_ptr<const machine::Machine> machine, std::shared_ptr<const Plan> plan,
+  SimulatedRun(std::shared_ptr<const machine::Machine> machine, std::shared_ptr<const collective::Plan> plan,
                const SimulatedRunOptions& options);
   ~SimulatedRun();
 
   // One invocation: every rank's host calls at the same moment. Returns the time from there until
   // the last rank has finished. `buffers` has one entry per rank, or none in a time-only run.
   // Throws transport::TransportError::Kind::deadlock naming who waits for whom.
-  Time invoke(const std::vector<Buffers>& buffers);
+  Time invoke(const std::vector<collective::Buffers>& buffers);
 
   const std::vector<cluster::LinkLoad>& loads() const;
   std::uint64_t events() const;
@@ -45,10 +48,10 @@ class SimulatedRun {
   void observe_steps();
 
   std::shared_ptr<const machine::Machine> machine_;
-  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<const collective::Plan> plan_;
   SimulatedRunOptions options_;
   sim::Simulation simulation_;
   std::unique_ptr<Ranks> ranks_;
 };
 
-}  // namespace towpath::collective
+}  // namespace towpath::run

@@ -1,0 +1,243 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a run found out: plain, frozen data that the table, the report and --json are made of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+
+# Bus bandwidth over algorithm bandwidth, as nccl-tests defines it (its PERFORMANCE.md): what every
+# rank must at least send through its own link, over the size of the array.
+_BUS_FACTORS = {
+    "all_reduce": lambda ranks: 2 * (ranks - 1) / ranks,
+    "all_gather": lambda ranks: (ranks - 1) / ranks,
+    "reduce_scatter": lambda ranks: (ranks - 1) / ranks,
+    "all_to_all": lambda ranks: (ranks - 1) / ranks,
+    "broadcast": lambda ranks: 1.0,
+    "reduce": lambda ranks: 1.0,
+}
+
+
+def bus_factor(collective: str, ranks: int) -> float:
+    """Bus bandwidth divided by algorithm bandwidth.
+
+    It makes figures comparable across numbers of ranks: a perfect ring shows the speed of its
+    links. In-switch reduction sends less than the factor assumes and may exceed the wire.
+
+    Args:
+        collective: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or reduce.
+        ranks: how many take part, at least 1.
+
+    Returns:
+        The factor, without a unit.
+
+    Raises:
+        ValueError: the collective is none of these, or there are no ranks.
+
+    >>> bus_factor("all_reduce", 8)
+    1.75
+    """
+    if collective not in _BUS_FACTORS:
+        raise ValueError(f"collective is '{collective}'; allowed are {', '.join(_BUS_FACTORS)}")
+    if ranks < 1:
+        raise ValueError(f"ranks is {ranks}; it must be at least 1")
+    return _BUS_FACTORS[collective](ranks)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One size, run one way.
+
+    Attributes:
+        time_us: mean time of one call in microseconds.
+        algbw_gb_per_s: array size over time, in 1e9 bytes per second.
+        busbw_gb_per_s: algbw_gb_per_s times bus_factor().
+        wrong: elements that came out wrong on all ranks together; None when the run kept time
+            only and data was not checked.
+    """
+
+    time_us: float
+    algbw_gb_per_s: float
+    busbw_gb_per_s: float
+    wrong: int | None
+
+
+def measure(
+    time_us: float, size_bytes: int, collective: str, ranks: int, wrong: int | None
+) -> Measurement:
+    """The bandwidths that follow from a time.
+
+    Args:
+        time_us: time of one call in microseconds, above zero.
+        size_bytes: the whole array, also for all_gather and reduce_scatter.
+        collective: as for bus_factor().
+        ranks: as for bus_factor().
+        wrong: as in Measurement.
+
+    Raises:
+        ValueError: the time is not above zero, or bus_factor() does not know the collective.
+
+    >>> measure(100.0, 1_000_000, "all_reduce", 2, 0).busbw_gb_per_s
+    10.0
+    """
+    if not time_us > 0:
+        raise ValueError(f"time_us is {time_us}; it must be above 0")
+    algbw_gb_per_s = size_bytes / time_us / 1e3
+    busbw_gb_per_s = algbw_gb_per_s * bus_factor(collective, ranks)
+    return Measurement(time_us, algbw_gb_per_s, busbw_gb_per_s, wrong)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size.
+
+    Attributes:
+        size_bytes: the whole array.
+        count: its elements.
+        out_of_place: input and output apart; None when the schedule does not run that way.
+        in_place: input and output in the same memory; None likewise.
+    """
+
+    size_bytes: int
+    count: int
+    out_of_place: Measurement | None
+    in_place: Measurement | None
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What happened when, in one simulated call. timeline.py reads it.
+
+    Attributes:
+        size_bytes: the array's size in that call.
+        tracks: one text per line: "rank 3 thread block 5" or "link node0/gpu3 > node0/nvswitch".
+        names: what a span may be called: "wait", a step's type, "segment".
+        spans: (track, name, begin_ps, end_ps, value); track and name index the lists above, times
+            are picoseconds, value is a thread block's step or a link's bytes.
+    """
+
+    size_bytes: int
+    tracks: list[str]
+    names: list[str]
+    spans: list[tuple[int, int, int, int, int]]
+
+
+@dataclass(frozen=True)
+class LinkLoad:
+    """One direction of a wire during one call.
+
+    Attributes:
+        from_name: device at its beginning.
+        to_name: device at its end.
+        kind: nvlink, pcie, network or socket.
+        size_bytes: bytes it carried.
+        busy_fraction: part of the call's time in which it carried something, 0 to 1.
+    """
+
+    from_name: str
+    to_name: str
+    kind: str
+    size_bytes: int
+    busy_fraction: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One schedule, over all sizes, in one place.
+
+    Attributes:
+        kind: "simulated" or "live".
+        where: the machine and its ranks, or this host.
+        collective: as for bus_factor().
+        schedule: its name.
+        protocol: Simple, LL or LL128.
+        channels: parallel copies of the pattern.
+        ranks: how many take part.
+        type: element type, "float32".
+        operation: "sum"; ignored where the collective does not reduce.
+        root: ignored where the collective has none.
+        rows: one per size, smallest first.
+        iterations: timed calls per size.
+        warmup: calls before them that are not timed.
+        timeline: of one size; None when none was asked for or the run was live.
+        links: loads of the same call; empty when live.
+        topology_svg: the machine as an SVG drawing with these loads, or None.
+        notes: sentences the reader should know.
+    """
+
+    kind: str
+    where: str
+    collective: str
+    schedule: str
+    protocol: str
+    channels: int
+    ranks: int
+    type: str
+    operation: str
+    root: int
+    rows: list[Row]
+    iterations: int
+    warmup: int
+    timeline: Timeline | None = None
+    links: list[LinkLoad] = field(default_factory=list)
+    topology_svg: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        """All that were taken, out of place before in place, size by size."""
+        both = (way for row in self.rows for way in (row.out_of_place, row.in_place))
+        return [measurement for measurement in both if measurement is not None]
+
+    @property
+    def reduces(self) -> bool:
+        """Whether `operation` means anything."""
+        return self.collective in ("all_reduce", "reduce_scatter", "reduce")
+
+    @property
+    def has_root(self) -> bool:
+        """Whether `root` means anything."""
+        return self.collective in ("broadcast", "reduce")
+
+    @property
+    def busbw_mean_gb_per_s(self) -> float | None:
+        """Mean over all measurements in 1e9 bytes per second, as nccl-tests does; None for none."""
+        rates = [measurement.busbw_gb_per_s for measurement in self.measurements]
+        return sum(rates) / len(rates) if rates else None
+
+    @property
+    def wrong(self) -> int | None:
+        """Wrong elements of all checked measurements together; None when none was checked."""
+        checked = [m.wrong for m in self.measurements if m.wrong is not None]
+        return sum(checked) if checked else None
+
+    def to_dict(self) -> dict:
+        """Plain data without `timeline` and `topology_svg`: the trace and the report hold those."""
+        plain = asdict(replace(self, timeline=None, topology_svg=None))
+        del plain["timeline"], plain["topology_svg"]
+        return plain
+
+    def to_json(self) -> str:
+        """to_dict() as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one command found out.
+
+    Attributes:
+        title: one line.
+        command: what was typed.
+        runs: one per schedule and place.
+    """
+
+    title: str
+    command: str
+    runs: list[Run]
+
+    def to_json(self) -> str:
+        """Title, command and every run's to_dict() as JSON text."""
+        runs = [run.to_dict() for run in self.runs]
+        return json.dumps({"title": self.title, "command": self.command, "runs": runs}, indent=2)

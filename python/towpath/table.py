@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""A run as plain text in the columns of nccl-tests, so that scripts which read those read these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from towpath.result import Measurement, Row, Run
+
+_HEADINGS = (
+    "#                                                              out-of-place"
+    "                       in-place",
+    "#       size         count      type   redop    root"
+    "     time   algbw   busbw #wrong     time   algbw   busbw #wrong",
+    "#        (B)    (elements)                          "
+    "     (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)",
+)
+
+
+def header(run: Run) -> Iterator[str]:
+    """The comment lines above the first row."""
+    yield (
+        f"# {run.collective}, schedule {run.schedule}, protocol {run.protocol}, "
+        f"channels {run.channels}, ranks {run.ranks}"
+    )
+    yield f"# {run.kind} on {run.where}"
+    yield f"# warmup iters: {run.warmup} iters: {run.iterations}"
+    for note in run.notes:
+        yield f"# {note}"
+    yield "#"
+    yield from _HEADINGS
+
+
+def row(run: Run, row: Row) -> str:
+    """One size. A way the schedule does not run, and data not checked, read N/A."""
+    operation = run.operation if run.reduces else "none"
+    root = run.root if run.has_root else -1
+    return (
+        f"{row.size_bytes:>12}  {row.count:>12}  {run.type:>8}  {operation:>6}  {root:>6}"
+        f"{_columns(row.out_of_place)}{_columns(row.in_place)}"
+    )
+
+
+def footer(run: Run) -> Iterator[str]:
+    """The comment lines below the last row; run.rows must be complete."""
+    measurements = run.measurements
+    unchecked = sum(measurement.wrong is None for measurement in measurements)
+    if run.wrong is None:
+        yield "# Out of bounds values : N/A (data not checked)"
+    else:
+        yield f"# Out of bounds values : {run.wrong} {'FAILED' if run.wrong else 'OK'}"
+        if unchecked:
+            yield f"# Data not checked     : {unchecked} of {len(measurements)} measurements"
+    mean_gb_per_s = run.busbw_mean_gb_per_s
+    yield f"# Avg bus bandwidth    : {'N/A' if mean_gb_per_s is None else f'{mean_gb_per_s:g}'}"
+    yield "#"
+
+
+def lines(run: Run) -> Iterator[str]:
+    """The whole table."""
+    yield from header(run)
+    for each in run.rows:
+        yield row(run, each)
+    yield from footer(run)
+
+
+def format_time(time_us: float) -> str:
+    """Microseconds in at most seven characters up to ten seconds, as nccl-tests rounds.
+
+    >>> format_time(12.345), format_time(125.84), format_time(11363.4)
+    ('12.35', '125.8', '11363')
+    """
+    decimals = 0 if time_us >= 10_000 else 1 if time_us >= 100 else 2
+    return f"{time_us:.{decimals}f}"
+
+
+def _columns(measurement: Measurement | None) -> str:
+    if measurement is None:
+        texts = ("N/A",) * 4
+    else:
+        texts = (
+            format_time(measurement.time_us),
+            f"{measurement.algbw_gb_per_s:.2f}",
+            f"{measurement.busbw_gb_per_s:.2f}",
+            "N/A" if measurement.wrong is None else str(measurement.wrong),
+        )
+    return "".join(f"  {text:>{width}}" for text, width in zip(texts, (7, 6, 6, 5), strict=True))

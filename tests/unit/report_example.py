@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Made-up results in the shape of real ones: two hosts of eight GPUs, ring all-reduce."""
+
+from __future__ import annotations
+
+import random
+
+from towpath.result import LinkLoad, Report, Row, Run, Timeline, measure
+
+NAMES = ["wait", "send", "receive_reduce_send", "receive_reduce_copy_send", "receive_copy_send",
+         "receive", "segment"]  # fmt: skip
+
+
+def example_report(
+    ranks: int = 16, blocks: int = 8, loops: int = 10, sizes: int = 28
+) -> Report:  # fmt: skip
+    ring = example_run("ring", "Simple", 40.0, 330.0, ranks, blocks, loops, sizes)
+    tree = example_run("tree", "LL128", 21.0, 190.0, ranks, blocks, 0, sizes)
+    live = example_run("ring", "Simple", 90.0, 12.0, 4, 2, 0, sizes, kind="live")
+    command = "towpath run all_reduce --machine dgx-h100 --sizes 8:1G --schedule ring,tree"
+    return Report("All-reduce on two DGX H100", command, [ring, tree, live])
+
+
+def example_run(
+    schedule: str, protocol: str, latency_us: float, rate_gb_per_s: float, ranks: int, blocks: int,
+    loops: int, sizes: int, kind: str = "simulated",
+) -> Run:  # fmt: skip
+    chance = random.Random(1)
+    rows = []
+    for power in range(3, 3 + sizes):
+        size_bytes = 1 << power
+        time_us = latency_us * chance.uniform(0.98, 1.02) + size_bytes / rate_gb_per_s / 1e3
+        wrong = 0 if power < 28 else None
+        rows.append(
+            Row(
+                size_bytes,
+                size_bytes // 4,
+                measure(time_us, size_bytes, "all_reduce", ranks, wrong),
+                measure(time_us * 0.97, size_bytes, "all_reduce", ranks, wrong)
+                if schedule == "ring" else None,
+            )
+        )  # fmt: skip
+    simulated = kind == "simulated"
+    return Run(
+        kind=kind, where=f"dgx-h100, {ranks} ranks" if simulated else f"this host, {ranks} ranks",
+        collective="all_reduce", schedule=schedule, protocol=protocol, channels=blocks,
+        ranks=ranks, type="float32", operation="sum", root=0, rows=rows,
+        iterations=1 if simulated else 20, warmup=0 if simulated else 5,
+        timeline=example_timeline(ranks, blocks, loops) if loops else None,
+        links=example_links(ranks) if loops else [],
+        topology_svg=example_topology(ranks) if loops else None,
+        notes=["Sizes above 128 MiB keep time only: their data would not fit in memory."],
+    )  # fmt: skip
+
+
+def example_timeline(ranks: int, blocks: int, loops: int) -> Timeline:
+    """A ring: each step waits for its left neighbour's step before."""
+    chance = random.Random(2)
+    tracks = [f"rank {r} thread block {b}" for r in range(ranks) for b in range(blocks)]
+    spans = []
+    links = {}
+    for block in range(blocks):
+        free_ps = [3_000_000 + chance.randrange(400_000) for _ in range(ranks)]
+        arrived_ps = [0] * ranks
+        for step in range(loops * (2 * ranks - 1)):
+            phase = step % (2 * ranks - 1)
+            ended_ps = []
+            for rank in range(ranks):
+                track = rank * blocks + block
+                begin_ps = max(free_ps[rank], arrived_ps[rank] if phase else 0)
+                if begin_ps > free_ps[rank]:
+                    spans.append((track, 0, free_ps[rank], begin_ps, phase))
+                name = (1 if phase == 0 else 2 if phase < ranks - 1 else 3 if phase == ranks - 1
+                        else 4 if phase < 2 * ranks - 2 else 5)  # fmt: skip
+                end_ps = begin_ps + chance.randrange(2_100_000, 2_600_000)
+                spans.append((track, name, begin_ps, end_ps, phase))
+                host, gpu = divmod(rank, 8)
+                link = links.setdefault(f"link node{host}/gpu{gpu} > node{host}/nvswitch", {})
+                link.setdefault(block, []).append((begin_ps, end_ps))
+                free_ps[rank] = end_ps
+                crosses = rank % 8 == 7
+                ended_ps.append(end_ps + (4_000_000 if crosses else 800_000))
+            arrived_ps = [ended_ps[rank - 1] for rank in range(ranks)]
+    for name, per_block in links.items():
+        tracks.append(name)
+        cursor_ps = 0
+        for begin_ps, end_ps in sorted(span for own in per_block.values() for span in own):
+            begin_ps = max(begin_ps, cursor_ps)
+            cursor_ps = begin_ps + (end_ps - begin_ps if end_ps > begin_ps else 1) // 9
+            spans.append((len(tracks) - 1, 6, begin_ps, cursor_ps, 65536))
+    return Timeline(64 << 20, tracks, NAMES, spans)
+
+
+def example_links(ranks: int) -> list[LinkLoad]:
+    chance = random.Random(3)
+    links = []
+    for rank in range(ranks):
+        host, gpu = divmod(rank, 8)
+        device = f"node{host}/gpu{gpu}"
+        edge = gpu == 7
+        for ends in ((device, f"node{host}/nvswitch"), (f"node{host}/nvswitch", device)):
+            busy = chance.uniform(0.08, 0.13)
+            links.append(LinkLoad(*ends, "nvlink", 110_000_000, busy))
+        for ends in ((device, f"node{host}/nic{gpu}"), (f"node{host}/nic{gpu}", device)):
+            links.append(LinkLoad(*ends, "pcie", 126_000_000 if edge else 0, 0.71 if edge else 0.0))
+        adapter, leaf = f"node{host}/nic{gpu}", f"leaf{gpu}"
+        for ends in ((adapter, leaf), (leaf, adapter)):
+            busy = chance.uniform(0.9, 0.96)
+            links.append(LinkLoad(*ends, "network", 126_000_000 if edge else 0, busy * edge))
+    return links
+
+
+def example_topology(ranks: int) -> str:
+    parts = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 420" font-size="10" '
+             'font-family="sans-serif" text-anchor="middle">']  # fmt: skip
+    for rank in range(ranks):
+        host, gpu = divmod(rank, 8)
+        x, y = 50 + gpu * 76, 120 if host == 0 else 300
+        switch_y = 40 if host == 0 else 380
+        parts.append(f'<line x1="{x}" y1="{y}" x2="320" y2="{switch_y}" stroke="#2b9c80"/>')
+        parts.append(f'<rect x="{x - 26}" y="{y - 12}" width="52" height="24" fill="#dfe8f3"/>'
+                     f'<text x="{x}" y="{y + 4}">gpu{gpu}</text>')  # fmt: skip
+        if host == 1:
+            width = 4 if gpu == 7 else 1
+            parts.append(f'<line x1="{x}" y1="132" x2="{x}" y2="288" stroke="#3b74b8" '
+                         f'stroke-width="{width}"/>')  # fmt: skip
+    for host, y in ((0, 40), (1, 380)):
+        parts.append(f'<rect x="270" y="{y - 14}" width="100" height="28" rx="4" fill="#d8eee8"/>'
+                     f'<text x="320" y="{y + 4}">node{host}/nvswitch</text>')  # fmt: skip
+    return "".join(parts) + "</svg>"

@@ -1,0 +1,291 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/shm/shm_transport.hpp"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "conformance/processes.hpp"
+
+namespace towpath::transport::shm {
+namespace {
+
+using conformance::Processes;
+using namespace literals;
+
+std::string unique_name() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  return fmt::format("unit-{}-{}", ::getpid(), now);
+}
+
+Options options(const std::string& name, int rank, int ranks, Time timeout = 20_s) {
+  return {.rendezvous = name, .rank = rank, .ranks = ranks, .timeout = timeout};
+}
+
+void expect_contains(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    EXPECT_NE(text.find(part), std::string::npos) << '"' << part << "\" is not in \"" << text << '"';
+  }
+}
+
+void expect_each_contains(const std::vector<std::string>& texts,
+                          const std::vector<std::string>& parts) {
+  for (const std::string& text : texts) expect_contains(text, parts);
+}
+
+void expect_each_succeeded(const std::vector<std::string>& outcomes) {
+  for (const std::string& outcome : outcomes) EXPECT_EQ(outcome, "");
+}
+
+// How each process ended whose only deed is to connect with its options.
+std::vector<std::string> outcomes_of_connecting(const std::vector<Options>& all) {
+  Processes processes(static_cast<int>(all.size()), [&](int index) {
+    const auto transport = connect(all[static_cast<std::size_t>(index)]);
+    transport->barrier(20_s);
+  });
+  return processes.wait(std::chrono::seconds(30));
+}
+
+std::string sentence_of_connecting(const Options& wrong) {
+  try {
+    connect(wrong);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "connected";
+}
+
+TEST(ShmRendezvous, RejectsOptionsThatAreWrongInThemselves) {
+  EXPECT_EQ(sentence_of_connecting(options("x", 3, 3)), "rank 3 is outside the range 0 to 2");
+  EXPECT_EQ(sentence_of_connecting(options("x", 0, 0)), "0 ranks; at least 1 is needed");
+  expect_contains(sentence_of_connecting(options("", 0, 1)), {"has 0 bytes; 1 to 64"});
+  expect_contains(sentence_of_connecting(options(std::string(65, 'x'), 0, 1)), {"65 bytes"});
+  Options small = options("x", 0, 1);
+  small.heap_bytes = 10;
+  EXPECT_EQ(sentence_of_connecting(small), "a heap of 10 bytes is too small; 1 ranks need 1024");
+}
+
+TEST(ShmRendezvous, TellsEverybodyThatARankIsThereTwice) {
+  const std::string name = unique_name();
+  expect_each_contains(
+      outcomes_of_connecting({options(name, 0, 3), options(name, 1, 3), options(name, 1, 3)}),
+      {"rank 1 is there twice, as pid "});
+}
+
+TEST(ShmRendezvous, TellsEverybodyThatRanksWantDifferentNumbersOfRanks) {
+  const std::string name = unique_name();
+  expect_each_contains(
+      outcomes_of_connecting({options(name, 0, 3), options(name, 1, 3), options(name, 2, 4)}),
+      {"rank 2 (pid ", "wants 4 ranks, but rank 0 (pid ", "wants 3"});
+}
+
+TEST(ShmRendezvous, TellsEverybodyThatRanksWantDifferentHeapsOrSignals) {
+  std::vector<Options> all{options(unique_name(), 0, 2)};
+  all.push_back(all[0]);
+  all[1].rank = 1;
+  all[1].heap_bytes = 1 << 20;
+  expect_each_contains(outcomes_of_connecting(all), {"wants 1048576 bytes of heap, but"});
+  all[1].heap_bytes = all[0].heap_bytes;
+  all[1].signals = 100;
+  expect_each_contains(outcomes_of_connecting(all), {"wants 100 signals, but"});
+}
+
+TEST(ShmRendezvous, TellsEverybodyWhichRanksAreMissing) {
+  const std::string name = unique_name();
+  expect_each_contains(
+      outcomes_of_connecting({options(name, 0, 5, 100_ms), options(name, 2, 5, 20_s)}),
+      {"did not come together within 0.1 s: of 5 ranks, ranks 1, 3, 4 are missing"});
+}
+
+// The one that came first gives up first, and still hears who is missing.
+TEST(ShmRendezvous, AnswersTheLeastPatientRankInTime) {
+  const std::string name = unique_name();
+  expect_each_contains(
+      outcomes_of_connecting({options(name, 0, 3, 20_s), options(name, 1, 3, 100_ms)}),
+      {"rank 2 is missing"});
+}
+
+TEST(ShmRendezvous, NamesRank0WhenItIsMissing) {
+  const std::string name = unique_name();
+  expect_each_contains(outcomes_of_connecting({options(name, 1, 2, 50_ms)}),
+                       {"rank 1 (pid ", "found no rank 0 of group \"" + name});
+}
+
+TEST(ShmRendezvous, TellsEverybodyThatARankDied) {
+  const std::string name = unique_name();
+  Processes processes(3, [&](int rank) {
+    if (rank == 1) {
+      const itimerval soon{{0, 0}, {0, 50'000}};
+      ::setitimer(ITIMER_REAL, &soon, nullptr);   // SIGALRM ends it while it waits for rank 3
+    }
+    connect(options(name, rank, 4));
+  });
+  const auto ended = processes.wait(std::chrono::seconds(30));
+  EXPECT_EQ(ended[1], fmt::format("killed by signal {}", SIGALRM));
+  for (const int rank : {0, 2}) {
+    expect_contains(ended[static_cast<std::size_t>(rank)],
+                    {"rank 1 (pid ", "went away while group"});
+  }
+}
+
+TEST(ShmRendezvous, TellsASecondRank0ThatTheNameIsTaken) {
+  const std::string name = unique_name();
+  Processes processes(2, [&](int) { connect(options(name, 0, 2, 300_ms)); });
+  const auto ended = processes.wait(std::chrono::seconds(30));
+  const std::size_t second = ended[0].find("another rank 0") != std::string::npos ? 0 : 1;
+  EXPECT_EQ(ended[second], fmt::format("another rank 0 is gathering a group \"{}\" now; each group "
+                                       "needs a name of its own", name));
+  expect_contains(ended[1 - second], {"rank 1 is missing"});
+}
+
+TEST(ShmRendezvous, LeavesNoNameBehindSoThatItCanBeUsedAgain) {
+  const std::string name = unique_name();
+  for (int i = 0; i < 10; ++i) {
+    expect_each_succeeded(outcomes_of_connecting({options(name, 0, 2), options(name, 1, 2)}));
+  }
+  std::ifstream sockets("/proc/net/unix");
+  const std::string all{std::istreambuf_iterator<char>(sockets), {}};
+  EXPECT_EQ(all.find(name), std::string::npos);
+}
+
+int open_descriptors() {
+  DIR* directory = ::opendir("/proc/self/fd");
+  int count = 0;
+  while (::readdir(directory) != nullptr) ++count;
+  ::closedir(directory);
+  return count;
+}
+
+TEST(ShmTransport, ClosesAndUnmapsAllWhenItIsDestroyed) {
+  const int before = open_descriptors();
+  // 64 GiB each: without unmapping, 4,000 would exhaust the address space.
+  for (int i = 0; i < 4'000; ++i) connect(options("unit", 0, 1));
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(ShmTransport, RejectsPlacesOutsideTheGroupAndTheHeap) {
+  Options small = options(unique_name(), 0, 1);
+  small.heap_bytes = 1 << 20;
+  small.signals = 40;
+  const auto transport = connect(small);
+  const char byte = 1;
+  const auto sentence = [&](int peer, Offset at, std::uint64_t size, Signal signal) {
+    try {
+      transport->put_signal(peer, at, &byte, size, signal, 1, SignalOperation::set, 1_s);
+    } catch (const std::out_of_range& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(sentence(0, 1 << 20, 1, 35), "1 bytes at offset 1048576 are outside the heap of 1048576 bytes");
+  EXPECT_EQ(sentence(0, UINT64_MAX, 1, 35),
+            "1 bytes at offset 18446744073709551615 are outside the heap of 1048576 bytes");
+  EXPECT_EQ(sentence(0, 5000, 1, 40), "signal 40 is outside the range 0 to 39");
+  EXPECT_EQ(sentence(1, 5000, 1, 35), "rank 1 is outside the range 0 to 0");
+  EXPECT_EQ(sentence(0, (1 << 20) - 1, 1, 39), "");
+  EXPECT_THROW(transport->data((1 << 20) + 1), std::out_of_range);
+  EXPECT_THROW(transport->signal_fetch(40), std::out_of_range);
+}
+
+TEST(ShmTransport, RejectsAMoveThatContradictsItself) {
+  const auto transport = connect(options(unique_name(), 0, 1));
+  Move no_peer;
+  no_peer.has_signal = true;
+  EXPECT_THROW(transport->start(no_peer), std::invalid_argument);
+  Move no_pointer;
+  no_pointer.has_source = true;
+  no_pointer.size_bytes = 8;
+  EXPECT_THROW(transport->start(no_pointer), std::invalid_argument);
+  Move no_source;
+  no_source.has_addend = true;
+  EXPECT_THROW(transport->start(no_source), std::invalid_argument);
+}
+
+TEST(ShmTransport, PutsBeyondTheFirst4GiBOfAHeap) {
+  const auto transport = connect(options(unique_name(), 0, 1));
+  const Offset inbox = transport->allocate(std::uint64_t{6} << 30);
+  const Offset far = inbox + (std::uint64_t{5} << 30) + 3;
+  transport->put(0, far, "far away", 8, 20_s);
+  EXPECT_EQ(std::memcmp(transport->data(far), "far away", 8), 0);
+}
+
+TEST(ShmTransport, PutsMoreThan2GiBAtOnce) {
+  if (std::getenv("TOWPATH_LONG_TESTS") == nullptr) {
+    GTEST_SKIP() << "takes up to 10 s and 2 GiB of memory; set TOWPATH_LONG_TESTS to run it";
+  }
+  constexpr std::uint64_t kSize = (std::uint64_t{1} << 31) + 4099;
+  // Only its last page is ever written; the others are the system's one page of zeros.
+  auto* source = static_cast<char*>(::mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  ASSERT_NE(source, MAP_FAILED);
+  std::memcpy(source + kSize - 4, "last", 4);
+  const auto transport = connect(options(unique_name(), 0, 1));
+  const Offset inbox = transport->allocate(kSize);
+  transport->put(0, inbox, source, kSize, 60_s);
+  EXPECT_EQ(std::memcmp(transport->data(inbox + kSize - 4), "last", 4), 0);
+  ::munmap(source, kSize);
+}
+
+// A forked child holds a copy of the transport; its end is not the rank's.
+TEST(ShmTransport, AForkedChildDoesNotSpeakForTheRank) {
+  const std::string name = unique_name();
+  Processes processes(2, [&](int rank) {
+    auto transport = connect(options(name, rank, 2));
+    if (rank == 0) {
+      Processes child(1, [&](int) { transport.reset(); });
+      child.wait(std::chrono::seconds(10));
+    }
+    transport->barrier(20_s);
+    const Signal done = transport->allocate_signals(1);
+    transport->put_signal(1 - rank, 0, nullptr, 0, done, 1, SignalOperation::set, 20_s);
+    transport->signal_wait_until(done, Comparison::equal, 1, 20_s, 1 - rank);
+  });
+  expect_each_succeeded(processes.wait(std::chrono::seconds(30)));
+}
+
+// Rank 2 dies; rank 1 gives up and ends without a farewell. Rank 0 looks only then.
+TEST(ShmTransport, BlamesTheRankThatDiedFirstNotTheOneThatGaveUp) {
+  const std::string name = unique_name();
+  using Flag = std::atomic<bool>;
+  auto* may_look = static_cast<Flag*>(::mmap(nullptr, sizeof(Flag), PROT_READ | PROT_WRITE,
+                                             MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(may_look, MAP_FAILED);
+  Processes processes(3, [&](int rank) {
+    const auto transport = connect(options(name, rank, 3));
+    transport->barrier(20_s);
+    if (rank == 2) std::raise(SIGKILL);
+    while (rank == 0 && !may_look->load()) ::sched_yield();
+    try {
+      transport->signal_wait_until(Transport::kReservedSignals, Comparison::equal, 1, 20_s, 1);
+    } catch (const TransportError& error) {
+      if (rank == 0) throw;
+      ::_exit(error.peer() == 2 ? 0 : 1);
+    }
+  });
+  siginfo_t end;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(processes.pid(1)), &end, WEXITED | WNOWAIT), 0);
+  may_look->store(true);
+  const auto ended = processes.wait(std::chrono::seconds(30));
+  expect_contains(ended[0], {"rank 2 (pid ", "died while rank 0 waited for signal"});
+  EXPECT_EQ(ended[1], "");
+  EXPECT_EQ(ended[2], "killed by signal 9");
+  ::munmap(may_look, sizeof(Flag));
+}
+
+}  // namespace
+}  // namespace towpath::transport::shm

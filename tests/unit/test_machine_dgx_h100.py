@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""One step of dgx-h100, summed up by hand, against the figures that others published.
+
+A step is send overhead, the links' latencies, receive overhead; with a fence the way is gone three
+times: payload, acknowledgement, flag. The spec's figures come from ib_write_lat, NCCL's NVLink step
+in LL and in LL128, and NPKit; so the rows below that were not put in are predictions.
+"""
+
+import pytest
+from towpath.machines import shipped
+
+TOLERANCE = 0.05  # of the nearer end of the published range
+
+
+def path_ns(spec, *link_types):
+    return sum(spec.link_types[name].latency_ns.value for name in link_types)
+
+
+NVLINK = ("nvlink", "nvlink")
+NETWORK = ("pcie", "infiniband", "infiniband", "pcie")
+
+
+def step_ns(spec, protocol, path):
+    cost = getattr(spec.gpu_cost, protocol)
+    trips = 3 if cost.fences else 1
+    ends = cost.send_overhead_ns.value + cost.receive_overhead_ns.value
+    return ends + trips * path_ns(spec, *path)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "path", "published_ns"),
+    [
+        # NCCL src/graph/tuning.cc, the steps of tree and ring.
+        ("ll", NVLINK, (600, 600)),
+        ("ll128", NVLINK, (1250, 1900)),
+        ("simple", NVLINK, (3400, 4000)),
+        ("ll", NETWORK, (2700, 5000)),
+        ("ll128", NETWORK, (4000, 8500)),
+        ("simple", NETWORK, (14000, 14000)),
+    ],
+)
+def test_a_step_takes_what_nccl_takes_it_to(protocol, path, published_ns):
+    step = step_ns(shipped("dgx-h100"), protocol, path)
+    least, most = published_ns
+    assert least * (1 - TOLERANCE) <= step <= most * (1 + TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("path", "published_ns"),
+    [
+        # ib_write_lat between two nodes with NDR: loopback, one rail, across rails.
+        (("pcie", "pcie"), (1100, 1340)),
+        (NETWORK, (1660, 2000)),
+        (("pcie", "infiniband", *["infiniband_spine"] * 2, "infiniband", "pcie"), (2250, 2700)),
+    ],
+)
+def test_paths_without_their_proxies_take_what_ib_write_lat_shows(path, published_ns):
+    proxies_ns = 2 * 1000
+    least, most = published_ns
+    assert least <= path_ns(shipped("dgx-h100"), *path) - proxies_ns <= most
+
+
+def test_a_small_all_reduce_of_two_hosts_takes_what_was_measured():
+    """A tree in LL: down and up a chain of 8 GPUs and once across, 24.7 to 25.3 us measured."""
+    spec = shipped("dgx-h100")
+    chain = 7 * step_ns(spec, "ll", NVLINK)
+    across = step_ns(spec, "ll", NETWORK)
+    total_ns = spec.gpu_cost.launch_ns.value + 2 * (chain + across)
+    assert total_ns == pytest.approx(25_000, rel=0.10)
+
+
+def test_rings_reach_the_measured_bandwidths():
+    """392 GB/s over 8 adapters and 370 GB/s over NVLink (nccl-tests#309, nccl#1455)."""
+    links = shipped("dgx-h100").link_types
+    assert 8 * links["infiniband"].rate_gb_per_s.value == pytest.approx(392, rel=0.01)
+    assert links["nvlink"].rate_gb_per_s.value == pytest.approx(368, rel=0.02)
+    assert links["pcie"].rate_gb_per_s.value > links["infiniband"].rate_gb_per_s.value

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+
+from report_example import example_run
+
+from towpath import table
+from towpath.result import Measurement, Row
+
+
+def _run(**changes):
+    rows = [
+        Row(8, 2, Measurement(12.345, 0.0006, 0.0011, 0), Measurement(9.5, 0.0008, 0.0015, 0)),
+        Row(1048576, 262144, Measurement(125.84, 8.333, 14.582, 0), None),
+        Row(1073741824, 268435456, Measurement(11363.4, 94.491, 165.36, None),
+            Measurement(3193.24, 336.25, 588.45, None)),
+    ]  # fmt: skip
+    run = example_run("ring", "Simple", 1.0, 1.0, 8, 4, 0, 0)
+    return replace(run, rows=rows, notes=["Large sizes keep time only."], **changes)
+
+
+# Written by hand after a log of nccl-tests: columns of 12, 12, 8, 6, 6 and twice 7, 6, 6, 5.
+EXPECTED = """\
+# all_reduce, schedule ring, protocol Simple, channels 4, ranks 8
+# simulated on dgx-h100, 8 ranks
+# warmup iters: 0 iters: 1
+# Large sizes keep time only.
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+           8             2   float32     sum      -1    12.35    0.00    0.00      0     9.50    0.00    0.00      0
+     1048576        262144   float32     sum      -1    125.8    8.33   14.58      0      N/A     N/A     N/A    N/A
+  1073741824     268435456   float32     sum      -1    11363   94.49  165.36    N/A   3193.2  336.25  588.45    N/A
+# Out of bounds values : 0 OK
+# Data not checked     : 2 of 5 measurements
+# Avg bus bandwidth    : 153.679
+#
+"""  # noqa: E501
+
+
+def test_table_looks_like_that_of_nccl_tests():
+    assert "".join(line + "\n" for line in table.lines(_run())) == EXPECTED
+
+
+def test_rows_can_be_printed_before_the_run_is_complete():
+    run = _run()
+    streamed = [*table.header(replace(run, rows=[]))]
+    streamed += [table.row(replace(run, rows=[]), row) for row in run.rows]
+    assert [*streamed, *table.footer(run)] == EXPECTED.splitlines()
+
+
+def test_wrong_elements_fail_the_table():
+    run = _run()
+    wrong = replace(run.rows[0].out_of_place, wrong=7)
+    failed = replace(run, rows=[replace(run.rows[0], out_of_place=wrong)])
+    assert next(table.footer(failed)) == "# Out of bounds values : 7 FAILED"
+
+
+def test_unchecked_data_is_not_called_ok():
+    run = _run()
+    assert [*table.footer(replace(run, rows=run.rows[2:]))] == [
+        "# Out of bounds values : N/A (data not checked)",
+        "# Avg bus bandwidth    : 376.905",
+        "#",
+    ]
+    assert "# Avg bus bandwidth    : N/A" in table.footer(replace(run, rows=[]))
+
+
+def test_operation_and_root_show_only_where_they_mean_something():
+    fields = {
+        collective: table.row(run, run.rows[0]).split()[3:5]
+        for collective in ("all_reduce", "reduce_scatter", "reduce", "broadcast", "all_to_all")
+        for run in [_run(collective=collective, operation="max", root=3)]
+    }
+    assert fields == {
+        "all_reduce": ["max", "-1"],
+        "reduce_scatter": ["max", "-1"],
+        "reduce": ["max", "3"],
+        "broadcast": ["none", "3"],
+        "all_to_all": ["none", "-1"],
+    }

@@ -1,0 +1,42 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The house rules hold, and the program that checks them sees a breach."""
+
+import importlib.util
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_spec = importlib.util.spec_from_file_location("tidy", ROOT / "tools" / "tidy.py")
+tidy = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(tidy)
+
+
+def test_the_tree_keeps_the_rules():
+    assert tidy.check(ROOT) == []
+
+
+def test_a_layer_that_looks_upwards_is_named():
+    text = '#include "towpath/units/units.hpp"\n#include "towpath/collective/plan.hpp"\n'
+    (problem,) = tidy.check_includes("sim/clock.hpp", text)
+    assert "sim/clock.hpp:2" in problem
+    assert "sim includes collective; it may include units" in problem
+
+
+def test_a_live_transport_may_not_know_the_simulator():
+    text = '#include "towpath/sim/simulation.hpp"\n'
+    assert tidy.check_includes("transport/shm/shm_transport.cpp", text)
+    assert not tidy.check_includes("transport/simulated/cluster.cpp", text)
+
+
+def test_python_bindings_stay_out_of_the_core():
+    assert tidy.check_includes("collective/plan.cpp", "#include <nanobind/nanobind.h>\n")
+    assert not tidy.check_includes("bindings/run.cpp", "#include <nanobind/nanobind.h>\n")
+
+
+def test_a_folder_outside_the_map_is_named():
+    assert "no layer" in tidy.check_includes("utils/strings.hpp", "")[0]
+
+
+def test_long_lines_missing_licences_and_unfinished_work_are_named():
+    problems = tidy.check_text("python/towpath/x.py", "x = 1  # TO" + "DO later\n" + "y" * 101 + "\n")
+    assert len(problems) == 3
