@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-constexpr std::uint64_t minus_or_zero(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
+constexpr std::uint64_t minus_or_zero(std::uint64_t a, std::uint64_t b) {
+  return a > b ? a - b : 0;
+}
 
 }  // namespace
 
@@ -82,8 +84,8 @@ Range Chunking::range(Buffer buffer, std::uint32_t chunk, std::uint32_t count,
   // Several chunks travel together only where nothing is ragged or the array is one part, so what
   // exists of them is contiguous and ends with the array.
   const std::uint64_t part = chunk / chunks_per_part_;
-  const std::uint64_t start =
-      part * part_elements_ + std::min((chunk % chunks_per_part_) * chunk_elements_ + from, part_elements_);
+  const std::uint64_t in_part = (chunk % chunks_per_part_) * chunk_elements_ + from;
+  const std::uint64_t start = part * part_elements_ + std::min(in_part, part_elements_);
   const std::uint64_t end = count > 1 ? elements_ : (part + 1) * part_elements_;
   return {start, std::min(asked, minus_or_zero(end, start))};
 }
