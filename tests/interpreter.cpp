@@ -177,7 +177,7 @@ class Interpreter {
 
   bool move_one() {
     if (blocks_.empty()) return false;
-    if (by_priority_ ? random_() % 32 == 0 : true) {
+    if (!by_priority_ || random_() % 32 == 0) {
       std::swap(order_[random_() % order_.size()], order_[random_() % order_.size()]);
     }
     const std::size_t first = by_priority_ ? 0 : random_() % order_.size();
@@ -210,7 +210,8 @@ class Interpreter {
     const Step& step = block.program->steps[block.step];
     if (step.depends_on_block != kNone) {
       const RankState& rank = ranks_[static_cast<std::size_t>(block.rank)];
-      const BlockState& other = blocks_[rank.blocks[static_cast<std::size_t>(step.depends_on_block)]];
+      const auto on = static_cast<std::size_t>(step.depends_on_block);
+      const BlockState& other = blocks_[rank.blocks[on]];
       const std::uint64_t needed = block.iteration * other.program->steps.size() +
                                    static_cast<std::uint64_t>(step.depends_on_step) + 1;
       if (other.finished_steps < needed) return false;
@@ -315,7 +316,8 @@ class Interpreter {
   // --- what must come out ---------------------------------------------------------------------
 
   // Element i of rank r's output, told element by element.
-  std::uint64_t expected(const std::vector<Elements>& inputs, std::size_t r, std::uint64_t i) const {
+  std::uint64_t expected(const std::vector<Elements>& inputs, std::size_t r,
+                         std::uint64_t i) const {
     const auto sum = [&](std::uint64_t place) {
       std::uint64_t total = 0;
       for (const Elements& input : inputs) total += input[place];

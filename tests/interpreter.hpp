@@ -11,10 +11,10 @@
 // with the verifier only the Schedule and the Chunking, and is written to be obviously right, not
 // fast: a second opinion.
 //
-// What a thread block does with a slice is three moments, at each of which others may come first: it
-// reads its operands, stores the result, and tells its peers. Memory that nothing has written holds
-// random bits. Two invocations run back to back with fresh inputs; a rank begins its second when its
-// own thread blocks have finished the first.
+// What a thread block does with a slice is three moments, at each of which others may come first:
+// it reads its operands, stores the result, and tells its peers. Memory that nothing has written
+// holds random bits. Two invocations run back to back with fresh inputs; a rank begins its second
+// when its own thread blocks have finished the first.
 
 namespace towpath::collective {
 

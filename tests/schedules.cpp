@@ -228,7 +228,8 @@ Schedule chain_broadcast(int ranks, std::uint32_t chunks) {
 }
 
 Schedule relayed_all_gather(int ranks) {
-  Schedule schedule = empty_schedule(Collective::all_gather, ranks, static_cast<std::uint32_t>(ranks));
+  Schedule schedule = empty_schedule(Collective::all_gather, ranks,
+                                     static_cast<std::uint32_t>(ranks));
   const Ring ring{ranks, 0, 1};
   for (int rank = 0; rank < ranks; ++rank) {
     add_block(schedule, rank, kNone, static_cast<int>(ring.part(rank, 1)));

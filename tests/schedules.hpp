@@ -29,8 +29,8 @@ Schedule ring_all_gather(int ranks, int channels);
 Schedule ring_reduce_scatter(int ranks);
 
 // Every rank sends part p to rank p, which reduces what it collected in scratch, in a thread block
-// of its own behind a chain of nops, and sends the sum back. Each part is `count` chunks that travel
-// in one step.
+// of its own behind a chain of nops, and sends the sum back. Each part is `count` chunks that go in
+// one step.
 Schedule two_shot_all_reduce(int ranks, std::uint32_t count);
 
 // Each pair exchanges `count` chunks: both ends send all of them, then receive.
@@ -45,12 +45,12 @@ Schedule chain_broadcast(int ranks, std::uint32_t chunks);
 // A ring in which one thread block receives and another sends on what the first one says has come.
 Schedule relayed_all_gather(int ranks);
 
-// All send to rank 0, which collects one chunk of each at a time in a single scratch chunk per peer:
-// the next may only come when the one before has been added.
+// All send to rank 0, which collects one chunk of each at a time in a single scratch chunk per
+// peer: the next may only come when the one before has been added.
 Schedule one_slot_reduce(int ranks, std::uint32_t chunks);
 
-// Sums along the ranks and back, in a thread block each: in place, only the way there and back keeps
-// the second from storing what the first has yet to read.
+// Sums along the ranks and back, in a thread block each: in place, only the way there and back
+// keeps the second from storing what the first has yet to read.
 Schedule there_and_back_all_reduce(int ranks, std::uint32_t chunks);
 
 }  // namespace towpath::collective::samples

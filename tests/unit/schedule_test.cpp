@@ -66,7 +66,9 @@ ThreadBlock& only_nops(ThreadBlock& block) {
 // Each on a two-shot all-reduce of three ranks: on rank 1, thread blocks 0 and 1 serve the peers 0
 // and 2, thread block 2 reduces.
 std::vector<Mistake> mistakes() {
-  const auto block = [](Schedule& s, std::size_t b) -> ThreadBlock& { return s.ranks[1].blocks[b]; };
+  const auto block = [](Schedule& s, std::size_t b) -> ThreadBlock& {
+    return s.ranks[1].blocks[b];
+  };
   const auto step = [=](Schedule& s, std::size_t b, std::size_t i) -> Step& {
     return block(s, b).steps[i];
   };
@@ -76,7 +78,8 @@ std::vector<Mistake> mistakes() {
       {"needs a multiple of 3 chunks, not 4",
        [](Schedule& s) { s.collective = Collective::all_to_all; s.chunks = 4; }},
       {"its root is rank 3 of 3", [](Schedule& s) { s.root = 3; }},
-      {"neither in place nor out of place", [](Schedule& s) { s.in_place = s.out_of_place = false; }},
+      {"neither in place nor out of place",
+       [](Schedule& s) { s.in_place = s.out_of_place = false; }},
       {"its send peer is rank 1", [=](Schedule& s) { block(s, 0).send_peer = 1; }},
       {"its receive peer is rank 3", [=](Schedule& s) { block(s, 0).receive_peer = 3; }},
       {"its channel is 1", [=](Schedule& s) { block(s, 0).channel = 1; }},

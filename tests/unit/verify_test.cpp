@@ -47,8 +47,8 @@ TEST(Verify, NamesTheContributionThatAnOutputLacksAndTheOneThatDoesNotBelong) {
   const Finding finding = only_finding(schedule, 300, 4, FindingKind::wrong_data);
   EXPECT_EQ(finding.sentence,
             "wrong data: rank 0 output chunk 0 lacks input chunk 0 of rank 1; has input chunk 1 of "
-            "rank 1, which do not belong there; last stored to by rank 0 thread block 0 (channel 0) "
-            "step 3 receive_copy_send (out of place)");
+            "rank 1, which do not belong there; last stored to by rank 0 thread block 0 (channel "
+            "0) step 3 receive_copy_send (out of place)");
   EXPECT_EQ(finding.rank, 0);
   EXPECT_EQ(finding.block, 0);
   EXPECT_EQ(finding.step, 3);
@@ -128,8 +128,8 @@ TEST(Verify, ElementsThatTheRaggedChunkLacksAreLostThere) {
   EXPECT_EQ(interpret(schedule, 6, 4, false, 1).outcome, Outcome::correct);
   // Chunks of 3 elements, but the second has 2.
   const Finding finding = only_finding(schedule, 5, 4, FindingKind::wrong_data);
-  EXPECT_NE(finding.sentence.find("in elements that the ragged last chunk lacks"), std::string::npos)
-      << finding.sentence;
+  EXPECT_NE(finding.sentence.find("in elements that the ragged last chunk lacks"),
+            std::string::npos) << finding.sentence;
   EXPECT_EQ(interpret(schedule, 5, 4, false, 1).outcome, Outcome::wrong_data);
 }
 
@@ -189,21 +189,26 @@ TEST(Verify, BackPressureDoesNotOrderAccesses) {
   only_finding(schedule, 3, 4, FindingKind::race);
 }
 
-// Rank 0's send goes round the ring and comes back one chunk further on. In two slices, the first
-// comes back while the second is still being read from where it is stored.
-TEST(Verify, SlicesOfOneTransferRaceByThemselves) {
+// Rank 0's send goes round the ring and comes back, some chunks further on.
+Schedule round_the_ring(std::uint32_t further) {
   Schedule schedule = empty_schedule(Collective::broadcast, 3, 3);
   add_block(schedule, 0, 1, kNone).steps = {
       make_step(StepType::send, Buffer::output, 0, Buffer::input, 0, 2)};
   add_block(schedule, 0, kNone, 2).steps = {
-      make_step(StepType::receive, Buffer::input, 0, Buffer::output, 1, 2)};
+      make_step(StepType::receive, Buffer::input, 0, Buffer::output, further, 2)};
   for (int rank = 1; rank < 3; ++rank) {
     add_block(schedule, rank, (rank + 1) % 3, rank - 1).steps = {
         make_step(StepType::receive_copy_send, Buffer::input, 0, Buffer::output, 0, 2)};
   }
+  return schedule;
+}
+
+// In two slices, the first comes back while the second is still being read from where it is stored.
+TEST(Verify, SlicesOfOneTransferRaceByThemselves) {
   // Two chunks of 16 KiB are one slice; with an element more, two.
-  EXPECT_FALSE(has_kind(verify(schedule, 3 * 4096, 4), FindingKind::race));
-  EXPECT_TRUE(has_kind(verify(schedule, 3 * 4097, 4), FindingKind::race));
+  EXPECT_FALSE(has_kind(verify(round_the_ring(1), 3 * 4096, 4), FindingKind::race));
+  EXPECT_TRUE(has_kind(verify(round_the_ring(1), 3 * 4097, 4), FindingKind::race));
+  EXPECT_FALSE(has_kind(verify(round_the_ring(0), 3 * 4097, 4), FindingKind::race));
 }
 
 TEST(Verify, AStepWhoseRangesOverlapRacesWithItself) {
@@ -235,8 +240,8 @@ TEST(Verify, EndsOfAConnectionMayDisagreeAtOneSizeAndAgreeAtAnother) {
   const Schedule schedule = two_meet_one_and_one();
   const Finding finding = only_finding(schedule, 2, 4, FindingKind::mismatch);
   EXPECT_EQ(finding.sentence,
-            "rank 0 thread block 0 (channel 0) step 0 send sends 2 chunks in transfer 0, but rank 1 "
-            "thread block 0 (channel 0) step 0 receive receives 1");
+            "rank 0 thread block 0 (channel 0) step 0 send sends 2 chunks in transfer 0, but rank "
+            "1 thread block 0 (channel 0) step 0 receive receives 1");
   EXPECT_EQ(interpret(schedule, 2, 4, false, 1).outcome, Outcome::mismatch);
   // Chunks of more than 1 MiB travel one by one.
   EXPECT_TRUE(verify(schedule, 2 * 262145, 4).is_correct());
@@ -315,8 +320,8 @@ TEST(Verify, DependenciesThatWaitForEachOtherAreADeadlock) {
 }
 
 // Every pair sends 8 chunks, then receives 8. Simple has 8 slots, 4 of them for each transfer: the
-// 8 chunks fit in two transfers of 4 chunks, and no longer in three of 3. A transfer is at most 2 MiB,
-// so 4 chunks fit while a chunk is at most 512 KiB: 131,072 floats. There are 64 chunks.
+// 8 chunks fit in two transfers of 4 chunks, and no longer in three of 3. A transfer is at most
+// 2 MiB, so 4 chunks fit while a chunk is at most 512 KiB: 131,072 floats. There are 64 chunks.
 TEST(SmallestHangingSize, OfAllPairsWithEightChunksInSimpleIsOneElementOver32Mebibytes) {
   const Schedule schedule = two_shot_all_reduce(8, 8);
   constexpr std::uint64_t k32Mebibytes = 64 * 131'072;

@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-constexpr std::uint64_t minus_or_zero(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
+constexpr std::uint64_t minus_or_zero(std::uint64_t a, std::uint64_t b) {
+  return a > b ? a - b : 0;
+}
 
 }  // namespace
 
@@ -52,7 +54,8 @@ Chunking::Chunking(const Schedule& schedule, std::uint64_t elements, std::uint64
         fmt::format("schedule '{}' cannot cut {} elements; allowed are positive multiples of {}",
                     schedule.name, elements, granularity));
   }
-  const std::uint64_t transfer_elements = element_bytes == 0 ? 0 : fifo_.transfer_bytes_max / element_bytes;
+  const std::uint64_t transfer_elements =
+      element_bytes == 0 ? 0 : fifo_.transfer_bytes_max / element_bytes;
   if (transfer_elements == 0) {
     throw std::invalid_argument(
         fmt::format("elements of {} bytes; allowed are 1 to {}, what a transfer holds",
@@ -81,8 +84,8 @@ Range Chunking::range(Buffer buffer, std::uint32_t chunk, std::uint32_t count,
   // Several chunks travel together only where nothing is ragged or the array is one part, so what
   // exists of them is contiguous and ends with the array.
   const std::uint64_t part = chunk / chunks_per_part_;
-  const std::uint64_t start =
-      part * part_elements_ + std::min((chunk % chunks_per_part_) * chunk_elements_ + from, part_elements_);
+  const std::uint64_t in_part = (chunk % chunks_per_part_) * chunk_elements_ + from;
+  const std::uint64_t start = part * part_elements_ + std::min(in_part, part_elements_);
   const std::uint64_t end = count > 1 ? elements_ : (part + 1) * part_elements_;
   return {start, std::min(asked, minus_or_zero(end, start))};
 }
@@ -109,7 +112,9 @@ std::uint64_t smallest_elements_with_chunk(const Schedule& schedule, std::uint64
 
 std::uint64_t smallest_elements_for(const Schedule& schedule, std::uint64_t element_bytes,
                                     std::uint32_t chunks_per_transfer) {
-  if (chunks_per_transfer >= kChunksPerTransferMax) return smallest_elements_with_chunk(schedule, 1);
+  if (chunks_per_transfer >= kChunksPerTransferMax) {
+    return smallest_elements_with_chunk(schedule, 1);
+  }
   // floor(transfer / chunk) <= c  <=>  chunk > transfer / (c + 1).
   const std::uint64_t transfer = fifo_limits(schedule.protocol).transfer_bytes_max / element_bytes;
   return smallest_elements_with_chunk(schedule, transfer / (chunks_per_transfer + 1) + 1);

@@ -44,8 +44,8 @@ struct WaitChain {
   bool is_cycle = false;
 };
 
-// A cycle if there is one, beginning at its lowest rank and thread block; otherwise the way from the
-// first of `blocked` to a thread block that is not in the list. Empty when `blocked` is.
+// A cycle if there is one, beginning at its lowest rank and thread block; otherwise the way from
+// the first of `blocked` to a thread block that is not in the list. Empty when `blocked` is.
 WaitChain find_wait_chain(std::span<const Blocked> blocked);
 
 // "rank 0 thread block 1 (channel 0) step 3 send waits for a free slot from rank 1 thread block 0,

@@ -129,9 +129,9 @@ bool agrees(const Network& network, const Chunking& chunking) {
 
 void check_placement(const Network& network, const Chunking& chunking, Placement placement,
                      FindingList& findings, Verdict& verdict) {
-  const std::size_t races_before = findings.added(FindingKind::race);
+  const std::size_t races_before = findings.total(FindingKind::race);
   check_races(network, chunking, placement, findings, verdict);
-  if (findings.added(FindingKind::race) > races_before) {
+  if (findings.total(FindingKind::race) > races_before) {
     verdict.not_checked.push_back(
         fmt::format("data{}: they depend on who wins the race", placement.words()));
     return;
@@ -189,17 +189,17 @@ std::vector<std::uint64_t> slot_pattern(const Chunking& chunking,
 std::string_view name_of(FindingKind kind) { return kFindingNames[static_cast<std::size_t>(kind)]; }
 
 void FindingList::add(Finding finding, const std::string& place) {
-  ++added_[static_cast<std::size_t>(finding.kind)];
-  if (seen_.contains({finding.kind, finding.sentence})) return;
-  std::size_t& shown = shown_[static_cast<std::size_t>(finding.kind)];
-  if (shown == kFindingsShown) {
-    ++verdict_.omitted;
-    return;
-  }
-  ++shown;
-  seen_.emplace(finding.kind, finding.sentence);
+  if (is_full(finding.kind)) return omit(finding.kind, 1);
+  ++total_[static_cast<std::size_t>(finding.kind)];
+  if (!seen_.emplace(finding.kind, finding.sentence).second) return;
+  ++shown_[static_cast<std::size_t>(finding.kind)];
   finding.sentence += place;
   verdict_.findings.push_back(std::move(finding));
+}
+
+void FindingList::omit(FindingKind kind, std::size_t count) {
+  total_[static_cast<std::size_t>(kind)] += count;
+  verdict_.omitted += count;
 }
 
 bool check_matching(const Network& network, const Chunking& chunking, FindingList& findings) {
@@ -217,7 +217,8 @@ void check_input_is_kept(const Network& network, FindingList& findings) {
       if (!writes_destination(steps[s].type) || steps[s].destination != Buffer::input) continue;
       const int step = static_cast<int>(s);
       findings.add({FindingKind::input_overwritten,
-                    fmt::format("{} stores to input chunk {}, which must stay as it is out of place",
+                    fmt::format("{} stores to input chunk {}, which must stay as it is out of "
+                                "place",
                                 describe_step(network.schedule, block.rank, block.number, step),
                                 steps[s].destination_chunk),
                     block.rank, block.number, block.program->channel, step, kNone, kNone, kNone});

@@ -29,9 +29,9 @@
 //              for, whatever its memory held before.
 //   input      Out of place, nothing stores to the input.
 //
-// An element that one of a step's ranges lacks, because its chunk is a ragged one (chunking.hpp), is
-// left out of the step: nothing is stored, and what is sent of it is undefined. A slice's local store
-// counts as done before its signal reaches the peer.
+// An element that one of a step's ranges lacks, because its chunk is a ragged one (chunking.hpp),
+// is left out of the step: nothing is stored, and what is sent of it is undefined. A slice's local
+// store counts as done before its signal reaches the peer.
 
 namespace towpath::collective {
 

@@ -24,13 +24,18 @@ class FindingList {
 
   // `place` is appended to the sentence and does not make it another finding: " (in place)".
   void add(Finding finding, const std::string& place = "");
-  // How often add() was called, repetitions included.
-  std::size_t added(FindingKind kind) const { return added_[static_cast<std::size_t>(kind)]; }
+  // Counts findings that are not worth a sentence any more.
+  void omit(FindingKind kind, std::size_t count);
+  bool is_full(FindingKind kind) const {
+    return shown_[static_cast<std::size_t>(kind)] == kFindingsShown;
+  }
+  // How many were added or omitted, repetitions included.
+  std::size_t total(FindingKind kind) const { return total_[static_cast<std::size_t>(kind)]; }
 
  private:
   Verdict& verdict_;
   std::set<std::pair<FindingKind, std::string>> seen_;
-  std::array<std::size_t, kFindingKinds> added_{};
+  std::array<std::size_t, kFindingKinds> total_{};
   std::array<std::size_t, kFindingKinds> shown_{};
 };
 

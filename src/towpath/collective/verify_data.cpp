@@ -2,15 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "towpath/collective/verify_checks.hpp"
 
 // What the outputs hold in the end. Every chunk of memory begins as an *atom* of its own: an input
 // chunk, or the unknown contents of another. Copies copy, reductions add. The first run adds 128
-// random bits per atom, so that equal sums are the same atoms equally often (a wrong one passes once
-// in 2^128); where a sum is wrong, a second run keeps the atoms themselves and tells what is amiss.
+// random bits per atom, so that equal sums are the same atoms equally often (a wrong one passes
+// once in 2^128); where a sum is wrong, a second run keeps the atoms and tells what is amiss.
 
 namespace towpath::collective {
 namespace {
@@ -53,15 +57,32 @@ struct Sums {
 };
 
 struct Contributions {
-  using Counts = std::map<Atom, std::uint64_t>;
+  // How often each atom is in a sum, sorted by atom.
+  using Counts = std::vector<std::pair<Atom, std::uint64_t>>;
   using Value = std::shared_ptr<const Counts>;
   static Value of(const Atom& atom) { return std::make_shared<const Counts>(Counts{{atom, 1}}); }
   static Value add(const Value& a, const Value& b) {
-    Counts sum = *a;
-    for (const auto& [atom, count] : *b) sum[atom] += count;
+    Counts sum;
+    sum.reserve(a->size() + b->size());
+    for (auto left = a->begin(), right = b->begin(); left != a->end() || right != b->end();) {
+      const bool takes_left =
+          right == b->end() || (left != a->end() && left->first <= right->first);
+      const bool takes_right =
+          left == a->end() || (right != b->end() && right->first <= left->first);
+      sum.emplace_back((takes_left ? left : right)->first, 0);
+      if (takes_left) sum.back().second += (left++)->second;
+      if (takes_right) sum.back().second += (right++)->second;
+    }
     return std::make_shared<const Counts>(std::move(sum));
   }
 };
+
+bool contains(const Contributions::Counts& counts, const Atom& atom) {
+  const auto found = std::lower_bound(
+      counts.begin(), counts.end(), atom,
+      [](const auto& count, const Atom& sought) { return count.first < sought; });
+  return found != counts.end() && found->first == atom;
+}
 
 // --- the run ---------------------------------------------------------------------------------
 
@@ -151,7 +172,8 @@ struct Expected {
 };
 
 Expected expected_at(const Schedule& schedule, int rank, std::uint32_t chunk) {
-  const std::uint32_t per_part = schedule.chunks / static_cast<std::uint32_t>(schedule.rank_count());
+  const std::uint32_t per_part =
+      schedule.chunks / static_cast<std::uint32_t>(schedule.rank_count());
   const std::uint32_t own_part = static_cast<std::uint32_t>(rank) * per_part;
   switch (schedule.collective) {
     case Collective::all_reduce: return {false, kNone, chunk};
@@ -170,7 +192,7 @@ Contributions::Counts expected_counts(const Schedule& schedule, const Expected& 
   Contributions::Counts counts;
   for (int rank = 0; rank < schedule.rank_count(); ++rank) {
     if (expected.rank == kNone || expected.rank == rank) {
-      counts[{Buffer::input, rank, expected.chunk}] = 1;
+      counts.push_back({{Buffer::input, rank, expected.chunk}, 1});
     }
   }
   return counts;
@@ -198,12 +220,12 @@ std::string describe_difference(const Contributions::Counts& expected,
                                 const Contributions::Counts& found) {
   std::vector<std::string> missing, repeated, foreign, uninitialised;
   for (const auto& [atom, count] : expected) {
-    if (!found.contains(atom)) missing.push_back(describe_atom(atom));
+    if (!contains(found, atom)) missing.push_back(describe_atom(atom));
   }
   for (const auto& [atom, count] : found) {
     if (atom.buffer != Buffer::input) {
       uninitialised.push_back(describe_atom(atom));
-    } else if (!expected.contains(atom)) {
+    } else if (!contains(expected, atom)) {
       foreign.push_back(describe_atom(atom));
     } else if (count > 1) {
       repeated.push_back(fmt::format("{} {} times", describe_atom(atom), count));
@@ -294,7 +316,11 @@ class DataCheck {
       walk(network_, chunking_, 0, sums);
       wrong = wrong_outputs(sums);
     }
-    if (!wrong.empty()) explain(wrong, elements);
+    if (findings_.is_full(FindingKind::wrong_data)) {
+      findings_.omit(FindingKind::wrong_data, wrong.size());
+    } else if (!wrong.empty()) {
+      explain(wrong, elements);
+    }
   }
 
   std::vector<WrongOutput> wrong_outputs(const DataRun<Sums>& sums) const {
@@ -323,11 +349,14 @@ class DataCheck {
     walk(network_, chunking_, 0, contributions);
     LastStores last_stores(network_, memory_, wrong);
     walk(network_, chunking_, 0, last_stores);
-    for (const WrongOutput& output : wrong) {
+    const std::size_t shown = std::min(wrong.size(), kFindingsShown);
+    findings_.omit(FindingKind::wrong_data, wrong.size() - shown);
+    for (const WrongOutput& output : std::span(wrong).first(shown)) {
       const auto [block, step] = last_stores.at(output.cell);
       const Expected expected = expected_at(network_.schedule, output.rank, output.chunk);
       Finding finding{FindingKind::wrong_data,
-                      fmt::format("wrong data: rank {} output chunk {} {}", output.rank, output.chunk,
+                      fmt::format("wrong data: rank {} output chunk {} {}", output.rank,
+                                  output.chunk,
                                   describe_difference(expected_counts(network_.schedule, expected),
                                                       *contributions.value(output.cell))),
                       output.rank, block, kNone, step, kNone, kNone, kNone};

@@ -9,9 +9,11 @@
 
 // Races by vector clocks, as FastTrack does it: an access carries the time of its thread block; a
 // later one is ordered after it if its own clock has reached that time. Clocks travel with slices
-// and along dependencies, not with freed slots. Memory belongs to a rank, so only thread blocks that
-// share a chunk with another of their rank, and not only to read it, need a time of their own; the
-// rings that ranks run by the thousand have none.
+// and along dependencies, not with freed slots. Memory belongs to a rank, so only thread blocks
+// that share a chunk with another of their rank, and not only to read it, need a time of their
+// own; the rings that ranks run by the thousand have none. And what the dependencies within a rank
+// order by themselves needs no clocks from other ranks: a first pass does without them, and only
+// ranks in which it finds something unordered are gone through again with all.
 
 namespace towpath::collective {
 namespace {
@@ -96,7 +98,7 @@ class ClockPool {
       number = free_.back();
       free_.pop_back();
     }
-    std::copy(clock, clock + length_, words_.begin() + static_cast<std::ptrdiff_t>(number * length_));
+    std::copy(clock, clock + length_, words_.data() + number * length_);
     return number;
   }
   void join_into(std::uint32_t* clock, std::uint32_t number) const {
@@ -288,21 +290,22 @@ class RaceCheck : public Visitor {
               const char* other_what, Buffer buffer, std::uint32_t chunk) {
     races_[static_cast<std::size_t>(network_.blocks[event.block].rank)] = true;
     if (findings_ == nullptr) return;
+    if (findings_->is_full(FindingKind::race)) return findings_->omit(FindingKind::race, 1);
     const Network::Block& block = network_.blocks[event.block];
     const Network::Block& other_block = network_.blocks[static_cast<std::size_t>(other.block)];
     const int step = static_cast<int>(event.step_number);
     const int other_step = static_cast<int>(other.step);
+    const auto place = [&](const Network::Block& at, int at_step) {
+      return describe_step(network_.schedule, at.rank, at.number, at_step);
+    };
     findings_->add({FindingKind::race,
-                   fmt::format("race: {} {} {} chunk {}, and nothing orders it with {}, which {} the "
-                               "same memory",
-                               describe_step(network_.schedule, block.rank, block.number, step), what,
-                               name_of(buffer), chunk,
-                               describe_step(network_.schedule, block.rank, other_block.number,
-                                             other_step),
-                               other_what),
-                   block.rank, block.number, block.program->channel, step, other_block.rank,
-                   other_block.number, other_step},
-                  placement_.words());
+                    fmt::format("race: {} {} {} chunk {}, and nothing orders it with {}, which {} "
+                                "the same memory",
+                                place(block, step), what, name_of(buffer), chunk,
+                                place(other_block, other_step), other_what),
+                    block.rank, block.number, block.program->channel, step, other_block.rank,
+                    other_block.number, other_step},
+                   placement_.words());
   }
 
   const Network& network_;

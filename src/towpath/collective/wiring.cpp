@@ -61,10 +61,13 @@ Wiring wire(const Schedule& schedule) {
       };
       if (block.send_peer != kNone) {
         own.send_block = find(receivers, block.send_peer, static_cast<int>(rank), block.channel);
-        if (own.send_block != kNone) own.peer_fifo = peer_wiring(block.send_peer, own.send_block).fifo;
+        if (own.send_block != kNone) {
+          own.peer_fifo = peer_wiring(block.send_peer, own.send_block).fifo;
+        }
       }
       if (block.receive_peer != kNone) {
-        own.receive_block = find(senders, block.receive_peer, static_cast<int>(rank), block.channel);
+        own.receive_block =
+            find(senders, block.receive_peer, static_cast<int>(rank), block.channel);
         if (own.receive_block != kNone) {
           own.peer_credit = peer_wiring(block.receive_peer, own.receive_block).credit;
         }
