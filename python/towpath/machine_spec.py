@@ -36,12 +36,17 @@ LinkKindName = Literal["nvlink", "pcie", "network", "socket"]
 
 
 class ProtocolCost(Frozen):
-    """What moving data costs a thread block of a GPU under one protocol."""
+    """What moving data costs a thread block of a GPU under one protocol.
+
+    `adapter_rate_gb_per_s` is the payload that a network adapter sends where a CPU proxy handles it
+    piecemeal; without it, an adapter sends at the rate of its link.
+    """
 
     block_rate_gb_per_s: DataRate
     send_overhead_ns: Duration
     receive_overhead_ns: Duration
     fences: bool = Field(strict=True)
+    adapter_rate_gb_per_s: DataRate | None = None
 
 
 class GpuCost(Frozen):
@@ -522,6 +527,7 @@ def _core_gpu_cost(cost: GpuCost) -> Any:
             send_overhead_ns=of.send_overhead_ns.value,
             receive_overhead_ns=of.receive_overhead_ns.value,
             fences=of.fences,
+            adapter_rate_gb_per_s=of.adapter_rate_gb_per_s.value if of.adapter_rate_gb_per_s else 0.0,
         )
 
     return _core.GpuCost(

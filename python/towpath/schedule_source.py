@@ -15,8 +15,8 @@ from towpath.schedule_format.msccl_xml import load_schedule
 class ScheduleSource:
     """Either `file`, or `collective` and `algorithm` and what that needs.
 
-    `hosts` and `gpus_per_host` let rings enter and leave a host on their own rail; with one host
-    the natural order of ranks is taken.
+    With several `hosts`, rings enter and leave each on their own rail and trees join the hosts'
+    chains; with one host the natural order of ranks is taken.
     """
 
     file: str | None = None
@@ -40,12 +40,14 @@ class ScheduleSource:
         if protocol is None:
             raise ConfigError(f"protocol is {quoted(self.protocol)}; allowed are Simple, LL, LL128")
         rings: list[list[int]] = []
+        gpus_per_host = 1
         if self.hosts > 1 and self.ranks % self.hosts == 0:
-            rings = _core.rail_rings(self.hosts, self.ranks // self.hosts, self.channels)
+            gpus_per_host = self.ranks // self.hosts
+            rings = _core.rail_rings(self.hosts, gpus_per_host, self.channels)
         try:
             return _core.make_schedule(
                 self.algorithm_name(), ranks=self.ranks, channels=self.channels,
-                protocol=protocol, root=self.root, rings=rings,
+                protocol=protocol, root=self.root, rings=rings, gpus_per_host=gpus_per_host,
             )  # fmt: skip
         except ValueError as error:
             raise ConfigError(str(error)) from None

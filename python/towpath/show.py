@@ -73,6 +73,8 @@ def _cost_rows(spec: MachineSpec) -> Rows:
             ("send_overhead_ns", protocol.send_overhead_ns),
             ("receive_overhead_ns", protocol.receive_overhead_ns),
         ]
+        if protocol.adapter_rate_gb_per_s is not None:
+            figures.append(("adapter_rate_gb_per_s", protocol.adapter_rate_gb_per_s))
         rows.append((heading, figures))
     return rows
 

@@ -34,7 +34,7 @@ std::shared_ptr<const machine::Machine> small_cluster(int ranks) {
     join(gpu, host_switch, machine::LinkKind::nvlink, 100_GBps, 300_ns);
   }
   machine::GpuCost cost;
-  for (machine::ProtocolCost& protocol : cost.protocol) protocol = {40_GBps, 100_ns, 50_ns, false};
+  for (machine::ProtocolCost& protocol : cost.protocol) protocol = {40_GBps, 100_ns, 50_ns, false, {}};
   cost.protocol[static_cast<std::size_t>(Protocol::simple)].fences = true;
   builder.set_gpu_cost(cost);
   return std::move(builder).build();

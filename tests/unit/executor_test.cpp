@@ -23,9 +23,9 @@ std::shared_ptr<const machine::Machine> pair_machine() {
   builder.add_link({b, a, machine::LinkKind::nvlink, 100_GBps, 500_ns, 0_ns});
   machine::GpuCost cost;
   cost.launch = 2_us;
-  cost.protocol[static_cast<std::size_t>(Protocol::simple)] = {50_GBps, 100_ns, 30_ns, true};
-  cost.protocol[static_cast<std::size_t>(Protocol::ll)] = {50_GBps, 100_ns, 30_ns, false};
-  cost.protocol[static_cast<std::size_t>(Protocol::ll128)] = {50_GBps, 100_ns, 30_ns, false};
+  cost.protocol[static_cast<std::size_t>(Protocol::simple)] = {50_GBps, 100_ns, 30_ns, true, {}};
+  cost.protocol[static_cast<std::size_t>(Protocol::ll)] = {50_GBps, 100_ns, 30_ns, false, {}};
+  cost.protocol[static_cast<std::size_t>(Protocol::ll128)] = {50_GBps, 100_ns, 30_ns, false, {}};
   builder.set_gpu_cost(cost);
   return std::move(builder).build();
 }
@@ -123,6 +123,83 @@ TEST(Executor, TakesTheSumOfItsPartsInLL128) {
 TEST(Executor, PaysForTheFenceInSimple) {
   SimulatedRun run(pair_machine(), make_plan(exchange(Protocol::simple, 1), 1125, {}), time_only());
   EXPECT_EQ(run.invoke({}), 2_us + 100_ns + 90_ns + 1500_ns + 30_ns + 90_ns);
+}
+
+// Two GPUs on two hosts, each with an adapter; every link 100 GB/s and 1 us.
+std::shared_ptr<const machine::Machine> far_pair(Rate adapter_rate) {
+  machine::MachineBuilder builder("far pair");
+  int previous = -1;
+  const machine::DeviceKind kinds[] = {machine::DeviceKind::gpu, machine::DeviceKind::nic,
+                                       machine::DeviceKind::nic, machine::DeviceKind::gpu};
+  for (int i = 0; i < 4; ++i) {
+    const bool is_nic = kinds[i] == machine::DeviceKind::nic;
+    const int next = builder.add_device({"device" + std::to_string(i), kinds[i], i / 2, is_nic});
+    const auto kind = i == 2 ? machine::LinkKind::network : machine::LinkKind::pcie;
+    if (i > 0) {
+      builder.add_link({previous, next, kind, 100_GBps, 1_us, 0_ns});
+      builder.add_link({next, previous, kind, 100_GBps, 1_us, 0_ns});
+    }
+    previous = next;
+  }
+  machine::GpuCost cost;
+  for (machine::ProtocolCost& protocol : cost.protocol) {
+    protocol = {50_GBps, 100_ns, 30_ns, false, adapter_rate};
+  }
+  builder.set_gpu_cost(cost);
+  return std::move(builder).build();
+}
+
+// Rank 0 sends `count` transfers and is done with the last one when it has left; rank 1 receives
+// none before rank 0 has had every slot.
+std::shared_ptr<Schedule> send_then_receive(std::uint32_t count) {
+  auto schedule = std::make_shared<Schedule>();
+  schedule->name = "send then receive";
+  schedule->protocol = Protocol::ll;
+  schedule->chunks = count;
+  for (int rank = 0; rank < 2; ++rank) {
+    ThreadBlock block;
+    block.send_peer = block.receive_peer = 1 - rank;
+    for (std::uint32_t c = 0; c < count; ++c) {
+      block.steps.push_back(step(StepType::send, Buffer::input, c, Buffer::input, c));
+    }
+    for (std::uint32_t c = 0; c < count; ++c) {
+      block.steps.push_back(
+          step(StepType::receive_reduce_copy, Buffer::input, c, Buffer::output, c));
+    }
+    RankProgram program;
+    program.blocks = {block};
+    schedule->ranks.push_back(program);
+  }
+  return schedule;
+}
+
+TEST(Executor, HasAFifoAtEitherEndOfAConnectionBetweenHosts) {
+  const auto runs = [](const std::shared_ptr<const machine::Machine>& machine, std::uint32_t count) {
+    SimulatedRun run(machine, make_plan(send_then_receive(count), count * 100, {}), time_only());
+    try {
+      run.invoke({});
+      return true;
+    } catch (const transport::TransportError&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(runs(pair_machine(), 8));
+  EXPECT_FALSE(runs(pair_machine(), 9));
+  EXPECT_TRUE(runs(far_pair({}), 16));
+  EXPECT_FALSE(runs(far_pair({}), 17));
+}
+
+// 100 ns to start; 4,500 payload bytes are 4,800 on the wire. At the block's own 50 GB/s they take
+// 90 ns; an adapter that sends 5 GB/s of payload takes 900 ns. Three links; 30 ns at the reader;
+// 90 ns to reduce. The head reaches the adapter 1 us after the start either way.
+TEST(Executor, WaitsForAnAdapterThatAProxySlowsDown) {
+  const auto time_with = [](Rate adapter_rate) {
+    SimulatedRun run(far_pair(adapter_rate), make_plan(exchange(Protocol::ll128, 1), 1125, {}),
+                     time_only());
+    return run.invoke({});
+  };
+  EXPECT_EQ(time_with({}), 100_ns + 90_ns + 3_us + 30_ns + 90_ns);
+  EXPECT_EQ(time_with(5_GBps), 100_ns + 900_ns + 3_us + 30_ns + 90_ns);
 }
 
 TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {

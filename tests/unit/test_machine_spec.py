@@ -97,7 +97,10 @@ def figures_in(model):
 def test_every_quantity_of_a_shipped_machine_has_a_source(name):
     spec = shipped(name)
     figures = list(figures_in(spec))
-    assert len(figures) == 3 * len(spec.link_types) + 10 + (spec.fabric is not None)
+    costs = spec.gpu_cost
+    piecemeal = [costs.simple, costs.ll, costs.ll128]
+    optional = sum(cost.adapter_rate_gb_per_s is not None for cost in piecemeal)
+    assert len(figures) == 3 * len(spec.link_types) + 10 + optional + (spec.fabric is not None)
     assert all(len(figure.source) > 5 for figure in figures)
 
 

@@ -67,21 +67,26 @@ void bind_costs(nb::module_& module) {
   nb::class_<ProtocolCost>(module, "ProtocolCost")
       .def("__init__",
            [](ProtocolCost* self, double block_rate_gb_per_s, double send_overhead_ns,
-              double receive_overhead_ns, bool fences) {
+              double receive_overhead_ns, bool fences, double adapter_rate_gb_per_s) {
              new (self) ProtocolCost{
                  rate_from_gb_per_s(block_rate_gb_per_s, "block_rate_gb_per_s"),
                  time_from_ns(send_overhead_ns, "send_overhead_ns"),
-                 time_from_ns(receive_overhead_ns, "receive_overhead_ns"), fences};
+                 time_from_ns(receive_overhead_ns, "receive_overhead_ns"), fences,
+                 adapter_rate_gb_per_s == 0
+                     ? Rate()
+                     : rate_from_gb_per_s(adapter_rate_gb_per_s, "adapter_rate_gb_per_s")};
            },
            nb::kw_only(), "block_rate_gb_per_s"_a, "send_overhead_ns"_a, "receive_overhead_ns"_a,
-           "fences"_a)
+           "fences"_a, "adapter_rate_gb_per_s"_a = 0.0)
       .def_prop_ro("block_rate_gb_per_s",
                    [](const ProtocolCost& cost) { return cost.block_rate.gb_per_s(); })
       .def_prop_ro("send_overhead_ns",
                    [](const ProtocolCost& cost) { return cost.send_overhead.ns(); })
       .def_prop_ro("receive_overhead_ns",
                    [](const ProtocolCost& cost) { return cost.receive_overhead.ns(); })
-      .def_ro("fences", &ProtocolCost::fences);
+      .def_ro("fences", &ProtocolCost::fences)
+      .def_prop_ro("adapter_rate_gb_per_s",
+                   [](const ProtocolCost& cost) { return cost.adapter_rate.gb_per_s(); });
   const auto of = [](Protocol protocol) {
     return [protocol](const GpuCost& cost) {
       return cost.protocol[static_cast<std::size_t>(protocol)];

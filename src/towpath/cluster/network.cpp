@@ -12,7 +12,13 @@ Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Mac
     : simulation_(simulation),
       machine_(std::move(machine)),
       free_at_(machine_->links().size()),
-      loads_(machine_->links().size()) {}
+      loads_(machine_->links().size()) {
+  for (const machine::Link& link : machine_->links()) {
+    const machine::Device& from = machine_->devices()[static_cast<std::size_t>(link.from)];
+    leaves_adapter_.push_back(from.kind == machine::DeviceKind::nic &&
+                              link.kind == machine::LinkKind::network);
+  }
+}
 
 const Route& Network::route(int from_rank, int to_rank) {
   const std::uint64_t key = static_cast<std::uint64_t>(from_rank) << 32 |
@@ -22,7 +28,9 @@ const Route& Network::route(int from_rank, int to_rank) {
   found = std::make_unique<Route>();
   if (from_rank != to_rank) found->links = machine_->route(from_rank, to_rank);
   for (const int number : found->links) {
-    found->latency += machine_->links()[static_cast<std::size_t>(number)].latency;
+    const machine::Link& link = machine_->links()[static_cast<std::size_t>(number)];
+    found->latency += link.latency;
+    found->leaves_host |= link.kind == machine::LinkKind::network;
   }
   return *found;
 }
@@ -84,7 +92,7 @@ Time Network::pass_link(Segment& segment) {
   const auto number = static_cast<std::size_t>(segment.message->route->links[segment.hop]);
   const machine::Link& link = machine_->links()[number];
   const Time start = std::max(simulation_.now(), free_at_[number]);
-  Time occupied = transfer_time(segment.size, link.rate);
+  Time occupied = transfer_time(segment.size, rate_on(number, segment.message->protocol));
   if (segment.is_first) occupied += link.message_overhead;
   free_at_[number] = start + occupied;
   const Time tail_left = std::max(start + occupied, segment.tail_in);
@@ -97,6 +105,13 @@ Time Network::pass_link(Segment& segment) {
   }
   forward(segment, start + link.latency, tail_left + link.latency);
   return tail_left;
+}
+
+Rate Network::rate_on(std::size_t link, Protocol protocol) const {
+  const Rate own = machine_->links()[link].rate;
+  const Rate adapter = machine_->gpu().protocol[static_cast<std::size_t>(protocol)].adapter_rate;
+  if (!leaves_adapter_[link] || adapter == Rate()) return own;
+  return std::min(own, on_wire(adapter, protocol));
 }
 
 void Network::forward(Segment& segment, Time head_out, Time tail_out) {

@@ -32,7 +32,8 @@ inline constexpr Bytes kSegment{64 * 1024};
 
 struct Route {
   std::vector<int> links;
-  Time latency;               // one way, of an empty message
+  Time latency;                // one way, of an empty message
+  bool leaves_host = false;    // some link of it is the network
 };
 
 struct LinkLoad {
@@ -46,6 +47,7 @@ struct Message {
   const Route* route = nullptr;
   Bytes size;                          // on the wire
   Rate pace;                           // at which the sender produces it
+  Protocol protocol = Protocol::simple;
   Time delay;                          // added at the far end, before `arrived`
   void (*left)(Message&) = nullptr;    // the last byte is on its way; may be null
   void (*arrived)(Message&) = nullptr;
@@ -93,7 +95,11 @@ class Network {
 
   sim::Simulation& simulation_;
   std::shared_ptr<const machine::Machine> machine_;
+  // A proxy may slow an adapter down for a protocol; see machine::ProtocolCost.
+  Rate rate_on(std::size_t link, Protocol protocol) const;
+
   std::vector<Time> free_at_;                          // per link
+  std::vector<bool> leaves_adapter_;                   // per link
   std::vector<LinkLoad> loads_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Route>> routes_;
   std::deque<Segment> segments_;                       // storage

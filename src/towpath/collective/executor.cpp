@@ -34,6 +34,9 @@ struct Executor::Block {
   std::uint32_t slices = 0;
   Slice slice;
 
+  std::uint64_t send_slots = 0;           // of its outgoing connection's FIFO
+  std::uint64_t receive_slots = 0;        // of its incoming one's
+
   // Slots since the executor was made; they only grow, so nothing is ever reset.
   std::uint64_t slots_sent = 0;
   std::uint64_t slots_received = 0;
@@ -67,7 +70,7 @@ Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> 
   const auto rank = static_cast<std::size_t>(transport.rank());
   program_ = &schedule.ranks[rank];
   if (plan_->wiring.fifos > 0) {
-    fifos_ = transport_.allocate(plan_->wiring.fifos * plan_->fifo_bytes);
+    fifos_ = transport_.allocate(plan_->wiring.fifos * plan_->fifo_bytes());
   }
   if (plan_->scratch_bytes > 0) scratch_ = transport_.allocate(plan_->scratch_bytes);
   if (plan_->signals() > 0) signals_ = transport_.allocate_signals(plan_->signals());
@@ -79,6 +82,8 @@ Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> 
     block.program = &program_->blocks[b];
     block.wiring = &plan_->wiring.ranks[rank][b];
     block.index = static_cast<std::uint32_t>(b);
+    block.send_slots = connection_slots(block.program->send_peer);
+    block.receive_slots = connection_slots(block.program->receive_peer);
     block.move.context = &block;
     block.move.protocol = schedule.protocol;
     block.move.reduction = plan_->reduction;
@@ -178,7 +183,7 @@ bool Executor::dependency_met(Block& block) {
 bool Executor::slice_arrived(Block& block) {
   if (!receives(block.current().type)) return true;
   const std::uint64_t needed = block.slots_received + block.slice.slots;
-  const transport::Signal signal = data_signal(block.wiring->fifo, block.slots_received);
+  const transport::Signal signal = data_signal(block.wiring->fifo, block.slots_received % block.receive_slots);
   if (transport_.signal_fetch(signal) >= needed) return true;
   wait_for(block, signal, needed, block.program->receive_peer, WaitReason::data);
   return false;
@@ -186,7 +191,7 @@ bool Executor::slice_arrived(Block& block) {
 
 bool Executor::slots_free(Block& block) {
   if (!sends(block.current().type)) return true;
-  const std::uint64_t slots = plan_->chunking.fifo().slots;
+  const std::uint64_t slots = block.send_slots;
   const std::uint64_t after = block.slots_sent + block.slice.slots;
   if (after <= slots) return true;
   const transport::Signal signal = credit_signal(block.wiring->credit);
@@ -243,7 +248,7 @@ void Executor::set_operands(Block& block) {
     (move.has_source ? move.has_addend : move.has_source) = true;
   };
   if (receives(step.type)) {
-    add_operand(transport_.data(slot_offset(block.wiring->fifo, block.slots_received)));
+    add_operand(transport_.data(slot_offset(block.wiring->fifo, block.slots_received % block.receive_slots)));
   }
   if (writes_destination(step.type)) {
     const Part to = part(block, step.destination, step.destination_chunk);
@@ -259,9 +264,9 @@ void Executor::set_operands(Block& block) {
   }
   if (sends(step.type)) {
     move.peer = block.program->send_peer;
-    move.remote = slot_offset(block.wiring->peer_fifo, block.slots_sent);
+    move.remote = slot_offset(block.wiring->peer_fifo, block.slots_sent % block.send_slots);
     move.has_signal = true;
-    move.signal = data_signal(block.wiring->peer_fifo, block.slots_sent);
+    move.signal = data_signal(block.wiring->peer_fifo, block.slots_sent % block.send_slots);
     move.signal_value = block.slots_sent + block.slice.slots;
   }
 }
@@ -352,21 +357,24 @@ void Executor::finish_invocation() {
   if (on_finished) on_finished();
 }
 
-std::uint64_t Executor::slot_offset(std::int32_t fifo, std::uint64_t slots) const {
-  return fifos_ + static_cast<std::uint64_t>(fifo) * plan_->fifo_bytes +
-         slots % plan_->chunking.fifo().slots * plan_->slot_bytes;
+std::uint64_t Executor::connection_slots(std::int32_t peer) const {
+  return peer == kNone ? 0 : plan_->slots(transport_.is_addressable(peer));
+}
+
+std::uint64_t Executor::slot_offset(std::int32_t fifo, std::uint64_t slot) const {
+  return fifos_ + static_cast<std::uint64_t>(fifo) * plan_->fifo_bytes() +
+         slot * plan_->slot_bytes;
 }
 
 // Raised to the count of slots after the slice that begins there. A slot carries one slice at a
 // time, so its signal only grows, in whatever order slices arrive.
-transport::Signal Executor::data_signal(std::int32_t fifo, std::uint64_t slots) const {
-  const std::uint64_t per_fifo = plan_->chunking.fifo().slots;
-  return signals_ + static_cast<transport::Signal>(static_cast<std::uint64_t>(fifo) * per_fifo +
-                                                   slots % per_fifo);
+transport::Signal Executor::data_signal(std::int32_t fifo, std::uint64_t slot) const {
+  return signals_ + static_cast<transport::Signal>(static_cast<std::uint64_t>(fifo) *
+                                                       plan_->slots_max() + slot);
 }
 
 transport::Signal Executor::credit_signal(std::int32_t credit) const {
-  return signals_ + plan_->wiring.fifos * plan_->chunking.fifo().slots +
+  return signals_ + plan_->wiring.fifos * plan_->slots_max() +
          static_cast<transport::Signal>(credit);
 }
 

@@ -89,8 +89,9 @@ class Executor {
   void set_operands(Block& block);
   void wait_for(Block& block, transport::Signal signal, std::uint64_t value, int peer,
                 WaitReason reason);
-  std::uint64_t slot_offset(std::int32_t fifo, std::uint64_t slots) const;
-  transport::Signal data_signal(std::int32_t fifo, std::uint64_t slots) const;
+  std::uint64_t connection_slots(std::int32_t peer) const;
+  std::uint64_t slot_offset(std::int32_t fifo, std::uint64_t slot) const;
+  transport::Signal data_signal(std::int32_t fifo, std::uint64_t slot) const;
   transport::Signal credit_signal(std::int32_t credit) const;
   std::byte* base(Buffer buffer) const;
   std::string describe(const Block& block) const;

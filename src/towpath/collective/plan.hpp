@@ -21,15 +21,21 @@ struct Plan {
   Chunking chunking;
   Wiring wiring;
   std::uint64_t slot_bytes = 0;        // distance between the slots of a FIFO
-  std::uint64_t fifo_bytes = 0;        // one connection's slots
   std::uint64_t scratch_bytes = 0;     // the largest rank's
 
   // Symmetric memory and signals that an executor allocates.
-  std::uint64_t heap_bytes() const { return wiring.fifos * fifo_bytes + scratch_bytes; }
+  std::uint64_t fifo_bytes() const { return slots_max() * slot_bytes; }
+  std::uint64_t heap_bytes() const { return wiring.fifos * fifo_bytes() + scratch_bytes; }
   // One per slot, so that slices may arrive in any order, and a credit count per outgoing one.
-  std::uint32_t signals() const {
-    return wiring.fifos * chunking.fifo().slots + wiring.credits;
+  std::uint32_t signals() const { return wiring.fifos * slots_max() + wiring.credits; }
+
+  // Slots of one connection. Where stores do not reach the peer, the sender's adapter reads from a
+  // FIFO of its own and the receiver's fills a second one, so twice as many are under way. The
+  // verifier counts the fewer.
+  std::uint32_t slots(bool is_addressable) const {
+    return is_addressable ? chunking.fifo().slots : slots_max();
   }
+  std::uint32_t slots_max() const { return 2 * chunking.fifo().slots; }
 
   // Bytes of the buffers that a rank brings.
   std::uint64_t input_bytes() const;

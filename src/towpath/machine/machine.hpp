@@ -46,6 +46,8 @@ struct ProtocolCost {
   Time send_overhead;          // to start one transfer
   Time receive_overhead;       // from the signal's arrival to its reader going on
   bool fences = false;         // the flag follows only when all stores are acknowledged
+  Rate adapter_rate;           // payload a NIC sends per second where a proxy handles it piecemeal;
+                               // zero: its link's rate
 };
 
 struct GpuCost {

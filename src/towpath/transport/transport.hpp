@@ -130,6 +130,10 @@ class Transport {
   // False when the run keeps time but no bytes: data() is null and signals alone are real.
   virtual bool carries_data() const = 0;
 
+  // Whether the peer's memory is within reach of this rank's loads and stores (OpenSHMEM's
+  // shmem_ptr); otherwise adapters carry every put. The same seen from either side.
+  virtual bool is_addressable(int peer) const = 0;
+
   // --- symmetric memory -------------------------------------------------------------------
   // Every rank makes the same calls in the same order; none of them blocks. Offsets are aligned
   // to 256 bytes, contents are undefined. Release what no peer uses any more (after a barrier).

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "towpath/units/units.hpp"
+
 namespace towpath {
 
 // How a signal is made visible after its payload. The words are NCCL's; machines price them,
@@ -26,6 +28,19 @@ constexpr Expansion wire_expansion(Protocol protocol) {
     case Protocol::ll128: return {16, 15};
   }
   return {};
+}
+
+// What `payload`, or a rate of it, is on the wire; rounded up.
+constexpr std::uint64_t on_wire(std::uint64_t payload, Protocol protocol) {
+  const Expansion expansion = wire_expansion(protocol);
+  return (payload * expansion.numerator + expansion.denominator - 1) / expansion.denominator;
+}
+constexpr Bytes on_wire(Bytes payload, Protocol protocol) {
+  return Bytes(on_wire(payload.count(), protocol));
+}
+constexpr Rate on_wire(Rate payload, Protocol protocol) {
+  const auto per_second = static_cast<std::uint64_t>(payload.bytes_per_second());
+  return Rate::from_bytes_per_second(static_cast<std::int64_t>(on_wire(per_second, protocol)));
 }
 
 }  // namespace towpath

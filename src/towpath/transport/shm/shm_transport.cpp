@@ -74,6 +74,7 @@ class ShmTransport final : public Transport {
     return Time::from_ps(std::chrono::nanoseconds(passed).count() * 1000);
   }
   bool carries_data() const override { return true; }
+  bool is_addressable(int) const override { return true; }
 
   Offset allocate(std::uint64_t size_bytes) override { return heap_.allocate(size_bytes); }
   void release(Offset offset) override { heap_.release(offset); }

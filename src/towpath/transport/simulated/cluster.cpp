@@ -89,6 +89,10 @@ class Cluster::Endpoint final : public Transport {
   Time now() const override { return cluster_.simulation_.now(); }
   bool carries_data() const override { return cluster_.options_.carries_data; }
 
+  bool is_addressable(int peer_rank) const override {
+    return !const_cast<Endpoint&>(*this).peer(peer_rank).route->leaves_host;
+  }
+
   Offset allocate(std::uint64_t size_bytes) override { return allocator_.allocate(size_bytes); }
   void release(Offset offset) override { allocator_.release(offset); }
   Signal allocate_signals(std::uint32_t count) override {
@@ -221,13 +225,8 @@ void Cluster::Endpoint::start_put(Move& move) {
     }
   }
   const machine::ProtocolCost& price = cost(move.protocol);
-  const Expansion expansion = wire_expansion(move.protocol);
-  const auto on_wire = [&](std::uint64_t payload) {
-    return (payload * expansion.numerator + expansion.denominator - 1) / expansion.denominator;
-  };
-  delivery.size = Bytes(on_wire(move.size_bytes));
-  delivery.pace = Rate::from_bytes_per_second(static_cast<std::int64_t>(
-      on_wire(static_cast<std::uint64_t>(price.block_rate.bytes_per_second()))));
+  delivery.size = on_wire(Bytes(move.size_bytes), move.protocol);
+  delivery.pace = on_wire(price.block_rate, move.protocol);
   if (move.has_signal) {
     // A fenced flag is a message of its own: it leaves when the payload is acknowledged, so three
     // trips pass instead of one.
@@ -270,6 +269,7 @@ Cluster::Delivery& Cluster::Endpoint::new_delivery(const Move& move) {
   delivery.signal_operation = move.signal_operation;
   delivery.epoch = epoch_;
   delivery.route = delivery.peer->route;
+  delivery.protocol = move.protocol;
   delivery.delay = jitter();
   delivery.left = left;
   delivery.arrived = arrived;
