@@ -38,7 +38,7 @@ const Route& Network::route(int from_rank, int to_rank) {
 void Network::send(Message& message) {
   message.network = this;
   message.remaining = message.size;
-  message.is_first = true;
+  message.first.is_first = true;
   if (message.size == Bytes(0) || message.route->links.empty()) {
     // To itself: the sender's own pace is all there is.
     const Time end = simulation_.now() + transfer_time(message.size, message.pace);
@@ -46,12 +46,13 @@ void Network::send(Message& message) {
     simulation_.at(end + message.route->latency + message.delay, arrive, &message);
     return;
   }
-  offer_segment(message);
+  offer_segment(message, message.first);
 }
 
 void Network::offer_next(void* context) {
   Message& message = *static_cast<Message*>(context);
-  message.network->offer_segment(message);
+  Network& network = *message.network;
+  network.offer_segment(message, network.new_segment());
 }
 
 void Network::leave_sender(void* context) {
@@ -64,12 +65,10 @@ void Network::arrive(void* context) {
   message.arrived(message);
 }
 
-void Network::offer_segment(Message& message) {
-  Segment& segment = new_segment();
+void Network::offer_segment(Message& message, Segment& segment) {
   segment.message = &message;
   segment.size = std::min(message.remaining, kSegment);
   segment.hop = 0;
-  segment.is_first = std::exchange(message.is_first, false);
   message.remaining = message.remaining - segment.size;
   segment.is_last = message.remaining == Bytes(0);
   segment.tail_in = simulation_.now() + transfer_time(segment.size, message.pace);
@@ -123,10 +122,10 @@ void Network::forward(Segment& segment, Time head_out, Time tail_out) {
   }
   // Segments of a message arrive in order, so the last one is the message.
   if (segment.is_last) simulation_.at(tail_out + message.delay, arrive, &message);
-  free_segments_.push_back(&segment);
+  if (!segment.is_first) free_segments_.push_back(&segment);
 }
 
-Network::Segment& Network::new_segment() {
+Segment& Network::new_segment() {
   if (free_segments_.empty()) return segments_.emplace_back();
   Segment& segment = *free_segments_.back();
   free_segments_.pop_back();

@@ -42,6 +42,18 @@ struct LinkLoad {
   std::uint64_t messages = 0;
 };
 
+struct Message;
+
+// A part of a message under way; the network's own.
+struct Segment {
+  Message* message = nullptr;
+  Bytes size;
+  std::size_t hop = 0;
+  Time tail_in;              // when its last byte reaches the current link
+  bool is_first = false;
+  bool is_last = false;
+};
+
 // A message under way. The caller owns it and keeps it until `arrived` is called.
 struct Message {
   const Route* route = nullptr;
@@ -55,7 +67,7 @@ struct Message {
   // The network's own.
   class Network* network = nullptr;
   Bytes remaining;
-  bool is_first = true;
+  Segment first;                       // most messages have no other
 };
 
 class Network {
@@ -75,19 +87,11 @@ class Network {
   const std::vector<LinkLoad>& loads() const { return loads_; }
 
  private:
-  struct Segment {
-    Message* message = nullptr;
-    Bytes size;
-    std::size_t hop = 0;
-    Time tail_in;              // when its last byte reaches the current link
-    bool is_first = false;
-    bool is_last = false;
-  };
   static void offer_next(void* message);
   static void enter_link(void* segment);
   static void leave_sender(void* message);
   static void arrive(void* message);
-  void offer_segment(Message& message);
+  void offer_segment(Message& message, Segment& segment);
   Time pass_link(Segment& segment);
   void forward(Segment& segment, Time head_out, Time tail_out);
   Segment& new_segment();

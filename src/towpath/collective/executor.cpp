@@ -54,7 +54,6 @@ struct Executor::Block {
   Time moving;
 
   Move move;
-  Move credit;
   SignalWait wait;
 
   const Step& current() const { return program->steps[step]; }
@@ -94,7 +93,6 @@ Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> 
       owner.executor->finish_slice(owner);
       owner.executor->advance(owner);
     };
-    block.credit.protocol = schedule.protocol;
     block.wait.context = &block;
     block.wait.ready = [](SignalWait& wait) {
       Block& owner = *static_cast<Block*>(wait.context);
@@ -277,7 +275,8 @@ void Executor::finish_slice(Block& block) {
   if (sends(step.type)) block.slots_sent += block.slice.slots;
   if (receives(step.type)) {
     block.slots_received += block.slice.slots;
-    Move& credit = block.credit;
+    Move credit;   // a flag alone is done when start() returns
+    credit.protocol = block.move.protocol;
     credit.peer = block.program->receive_peer;
     credit.has_signal = true;
     credit.signal = credit_signal(block.wiring->peer_credit);

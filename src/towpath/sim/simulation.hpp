@@ -114,6 +114,7 @@ class Simulation {
   bool step_until(Time limit);
   static void resume(void* process);
   void prefetch_process() const;
+  void prefetch_context() const;
   void finish(Process& process);
 
   Timer::Slot* acquire_timer_slot();

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <new>
@@ -64,15 +65,19 @@ struct Cluster::Delivery : cluster::Message {
 
 // What one rank knows about another.
 struct Cluster::Peer {
+  int rank = kNoPeer;
   Endpoint* endpoint = nullptr;
   const cluster::Route* route = nullptr;
-  // Deliveries under way by fence epoch, oldest first, and those that arrived before their turn.
+  // Deliveries under way by fence epoch: of the oldest one, and of those behind it, oldest first.
   struct Epoch {
     std::uint64_t number = 0;
     std::uint64_t under_way = 0;
   };
-  std::deque<Epoch> epochs;
-  std::vector<Delivery*> held;
+  Epoch oldest;
+  std::vector<Epoch> later;
+  std::vector<Delivery*> held;   // arrived before their turn
+
+  Epoch& youngest() { return later.empty() ? oldest : later.back(); }
 };
 
 class Cluster::Endpoint final : public Transport {
@@ -166,6 +171,7 @@ class Cluster::Endpoint final : public Transport {
   SparseMemory memory_;
   std::vector<SignalWord> words_;        // grows to what is used
   std::unordered_map<int, Peer> peers_;
+  std::array<Peer*, 16> recent_peers_{};   // by rank modulo their number; a look saves a search
   std::uint64_t epoch_ = 0;
   std::uint64_t under_way_ = 0;
   std::deque<Delivery> deliveries_;      // storage
@@ -276,10 +282,16 @@ Cluster::Delivery& Cluster::Endpoint::new_delivery(const Move& move) {
   if (!move.has_source) delivery.left = nullptr;
   if (move.size_bytes > 0) allocator_.check_range(move.remote, move.size_bytes);
 
-  auto& epochs = delivery.peer->epochs;
-  if (!epochs.empty() && epochs.back().under_way == 0) epochs.pop_back();   // then it was alone
-  if (epochs.empty() || epochs.back().number != epoch_) epochs.push_back({epoch_, 0});
-  ++epochs.back().under_way;
+  Peer& to = *delivery.peer;
+  if (to.youngest().number != epoch_) {
+    // An epoch with nothing under way is the oldest one, and over.
+    if (to.youngest().under_way == 0) {
+      to.oldest = {epoch_, 0};
+    } else {
+      to.later.push_back({epoch_, 0});
+    }
+  }
+  ++to.youngest().under_way;
   ++under_way_;
   return delivery;
 }
@@ -292,12 +304,16 @@ Time Cluster::Endpoint::jitter() {
 }
 
 Cluster::Peer& Cluster::Endpoint::peer(int rank) {
+  Peer*& recent = recent_peers_[static_cast<std::size_t>(rank) % recent_peers_.size()];
+  if (recent != nullptr && recent->rank == rank) return *recent;
+  if (rank < 0 || rank >= ranks()) {
+    throw std::out_of_range(
+        fmt::format("rank {} puts to rank {}; there are {}", rank_, rank, ranks()));
+  }
   Peer& found = peers_[rank];
+  recent = &found;
   if (found.endpoint == nullptr) {
-    if (rank < 0 || rank >= ranks()) {
-      throw std::out_of_range(
-          fmt::format("rank {} puts to rank {}; there are {}", rank_, rank, ranks()));
-    }
+    found.rank = rank;
     found.endpoint = cluster_.endpoints_[static_cast<std::size_t>(rank)].get();
     const auto& gpus = cluster_.options_.gpus;
     found.route = &cluster_.network_.route(gpus[static_cast<std::size_t>(rank_)],
@@ -325,17 +341,17 @@ void Cluster::Endpoint::arrived(cluster::Message& message) {
 // Holds back what a fence puts behind something that is still under way to the same peer.
 void Cluster::Endpoint::deliver_in_order(Delivery& delivery) {
   Peer& to = *delivery.peer;
-  if (delivery.epoch != to.epochs.front().number) {
+  if (delivery.epoch != to.oldest.number) {
     to.held.push_back(&delivery);
     return;
   }
   deliver(delivery);
-  while (!to.epochs.empty() && to.epochs.front().under_way == 0) {
-    to.epochs.pop_front();
-    if (to.epochs.empty()) return;
+  while (to.oldest.under_way == 0 && !to.later.empty()) {
+    to.oldest = to.later.front();
+    to.later.erase(to.later.begin());
     std::vector<Delivery*> ready;
     std::erase_if(to.held, [&](Delivery* held) {
-      const bool is_next = held->epoch == to.epochs.front().number;
+      const bool is_next = held->epoch == to.oldest.number;
       if (is_next) ready.push_back(held);
       return is_next;
     });
@@ -350,7 +366,7 @@ void Cluster::Endpoint::deliver(Delivery& delivery) {
                 delivery.payload.size());
     delivery.payload.clear();
   }
-  --delivery.peer->epochs.front().under_way;
+  --delivery.peer->oldest.under_way;
   --under_way_;
   const bool has_signal = delivery.has_signal;
   const std::uint64_t word = delivery.signal_word;
