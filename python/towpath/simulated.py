@@ -146,16 +146,28 @@ def measure_sizes(
         elements = call.elements(size_bytes)
         exact_bytes = elements * type_bytes(call.type_name)
 
-        def column(in_place: bool, size_bytes: int = size_bytes, exact_bytes: int = exact_bytes):
-            carries = with_data and fits(call, size_bytes)
-            outcome = invoke(place, call, size_bytes, in_place=in_place, with_data=carries)
-            return measure(outcome.time_us, exact_bytes, call.collective, call.ranks, outcome.wrong)
+        carries = with_data and fits(call, size_bytes)
 
+        def column(in_place: bool, size_bytes: int = size_bytes, carries: bool = carries) -> Outcome:
+            return invoke(place, call, size_bytes, in_place=in_place, with_data=carries)
+
+        ways = {False: call.schedule.out_of_place, True: call.schedule.in_place}
+        if carries:
+            outcomes = {in_place: column(in_place) for in_place, runs in ways.items() if runs}
+        else:
+            # Where there is no memory, there is no difference.
+            outcomes = dict.fromkeys((way for way, runs in ways.items() if runs), column(False))
+        measured = {
+            in_place: measure(
+                outcome.time_us, exact_bytes, call.collective, call.ranks, outcome.wrong
+            )
+            for in_place, outcome in outcomes.items()
+        }
         yield Row(
             size_bytes=exact_bytes,
             count=elements,
-            out_of_place=column(False) if call.schedule.out_of_place else None,
-            in_place=column(True) if call.schedule.in_place else None,
+            out_of_place=measured.get(False),
+            in_place=measured.get(True),
         )
 
 

@@ -22,7 +22,7 @@ from rich.progress import track
 from towpath import _core, machines, simulated
 from towpath.errors import ConfigError
 from towpath.input_file import read_text
-from towpath.run_command import channels_for
+from towpath.run_command import channels_to_fill
 from towpath.schedule_source import ScheduleSource
 from towpath.simulated import Call, Place
 
@@ -163,7 +163,7 @@ def _number(row: dict[str, str], column: str, kind: type) -> Any:
 @lru_cache(maxsize=8)
 def _place(machine: str, hosts: int) -> tuple[Place, int]:
     spec = machines.load(machine, hosts=hosts)
-    return Place(spec.build()), channels_for(spec)
+    return Place(spec.build()), channels_to_fill(spec)
 
 
 @lru_cache(maxsize=64)
