@@ -39,24 +39,33 @@ def _from_type(stored: np.ndarray, type_name: str) -> np.ndarray:
     return (stored.astype(np.uint32) << 16).view(np.float32)
 
 
+_NOISE_PERIOD = 8191
+
+
 def _period(ranks: int) -> int:
     """All patterns below repeat after this many elements, so only so many are computed."""
-    return 3 * 101 * ranks
+    return _NOISE_PERIOD * ranks
+
+
+def _noise(indices: np.ndarray, salt: int, below: int) -> np.ndarray:
+    """Scattered numbers from 0, so that a chunk in the wrong place does not look right."""
+    mixed = (indices % _NOISE_PERIOD + 1) * 2654435761 + salt * 40503
+    return ((mixed ^ (mixed >> 15)) >> 7) % below
 
 
 def _values(rank: int, ranks: int, indices: np.ndarray, operation: str) -> np.ndarray:
     """One rank's numbers at the given places of the whole array, as int64."""
     if operation in ("min", "max"):
-        return (indices * 7 + rank * 13) % 101
+        return _noise(indices, rank, 101)
     turn = (indices + rank * 3) % ranks
     if operation == "prod":
-        return np.where(turn < 4, 2, 1)
-    return np.where(turn < _CONTRIBUTORS, 1 + (indices * 5 + rank) % 3, 0)
+        return np.where(turn < 6, 1 + _noise(indices, rank, 2), 1)
+    return np.where(turn < _CONTRIBUTORS, 1 + _noise(indices, rank, 13), 0)
 
 
 def _tagged(rank: int, indices: np.ndarray) -> np.ndarray:
     """For collectives that only move data: numbers that name rank and place."""
-    return (indices * 11 + rank * 29 + 1) % 101
+    return _noise(indices, rank, 101)
 
 
 _REDUCING = ("all_reduce", "reduce_scatter", "reduce")
