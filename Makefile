@@ -37,7 +37,8 @@ $(VENV)/ready: pyproject.toml CMakeLists.txt tools/install_packages.sh
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.2"
 	@$(BIN)/python -m pip install --quiet --no-build-isolation \
-	  -C cmake.define.TOWPATH_BUILD_TESTS=ON -C cmake.define.TOWPATH_BUILD_BENCHMARKS=ON \
+	  --config-settings=cmake.define.TOWPATH_BUILD_TESTS=ON \
+	  --config-settings=cmake.define.TOWPATH_BUILD_BENCHMARKS=ON \
 	  --editable ".[test]"
 	@touch $@
 
