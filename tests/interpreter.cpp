@@ -21,7 +21,7 @@ constexpr int kInvocations = 2;
 using Elements = std::vector<std::uint64_t>;
 
 struct Message {
-  Elements data;                     // nominal length
+  Elements data;  // nominal length
   std::uint32_t slots = 0;
 };
 
@@ -39,7 +39,7 @@ struct BlockState {
   Fifo* outgoing = nullptr;
   std::uint64_t iteration = 0;
   std::uint32_t step = 0;
-  std::uint32_t chunk = 0;           // of the step: where the current transfer begins
+  std::uint32_t chunk = 0;  // of the step: where the current transfer begins
   std::uint32_t slice = 0;
   Moment moment = Moment::read;
   Elements result;                   // read and combined, not yet stored or sent
@@ -48,8 +48,8 @@ struct BlockState {
 };
 
 struct RankState {
-  std::vector<std::size_t> blocks;   // numbers in the interpreter's list
-  Elements input, output, scratch;   // in place, input and output are one: `output`
+  std::vector<std::size_t> blocks;  // numbers in the interpreter's list
+  Elements input, output, scratch;  // in place, input and output are one: `output`
   int invocation = 0;
 };
 
@@ -57,8 +57,11 @@ class Interpreter {
  public:
   Interpreter(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes,
               bool in_place, std::uint64_t seed)
-      : schedule_(schedule), chunking_(schedule, elements, element_bytes), in_place_(in_place),
-        random_(seed), by_priority_(seed % 2 == 1) {
+      : schedule_(schedule),
+        chunking_(schedule, elements, element_bytes),
+        in_place_(in_place),
+        random_(seed),
+        by_priority_(seed % 2 == 1) {
     make_inputs();
     make_ranks();
     for (BlockState& block : blocks_) connect(block);
@@ -69,7 +72,8 @@ class Interpreter {
 
   Interpretation run() {
     for (RankState& rank : ranks_) end_invocation_if_finished(rank);
-    while (failure_.outcome == Outcome::correct && move_one()) {}
+    while (failure_.outcome == Outcome::correct && move_one()) {
+    }
     if (failure_.outcome != Outcome::correct) return failure_;
     for (const RankState& rank : ranks_) {
       if (rank.invocation < kInvocations) return {Outcome::hang, "no thread block can move"};
@@ -345,7 +349,8 @@ class Interpreter {
     for (std::uint64_t i = 0; i < output_elements(); ++i) {
       if (output[i] == expected(inputs, r, i)) continue;
       failure_ = {Outcome::wrong_data, fmt::format("rank {}'s output element {} is wrong after "
-                                                   "invocation {}", r, i, rank.invocation)};
+                                                   "invocation {}",
+                                                   r, i, rank.invocation)};
       return;
     }
   }
@@ -354,11 +359,11 @@ class Interpreter {
   Chunking chunking_;
   bool in_place_;
   std::mt19937_64 random_;
-  bool by_priority_;                         // run who comes first in order_ while it can
-  std::vector<std::vector<Elements>> inputs_;   // [invocation][rank]
+  bool by_priority_;                           // run who comes first in order_ while it can
+  std::vector<std::vector<Elements>> inputs_;  // [invocation][rank]
   std::vector<RankState> ranks_;
   std::vector<BlockState> blocks_;
-  std::map<std::tuple<int, int, int>, Fifo> fifos_;   // (sender, receiver, channel)
+  std::map<std::tuple<int, int, int>, Fifo> fifos_;  // (sender, receiver, channel)
   std::vector<std::size_t> order_;
   Interpretation failure_;
 };

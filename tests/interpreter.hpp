@@ -22,7 +22,7 @@ enum class Outcome : std::uint8_t { correct, wrong_data, input_changed, mismatch
 
 struct Interpretation {
   Outcome outcome = Outcome::correct;
-  std::string what;              // the first thing that went wrong
+  std::string what;  // the first thing that went wrong
 };
 
 // Throws std::invalid_argument like Chunking; `schedule` has passed check_structure.

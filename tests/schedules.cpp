@@ -73,8 +73,8 @@ ThreadBlock& add_block(Schedule& schedule, int rank, int send_peer, int receive_
 }
 
 Schedule ring_all_reduce(int ranks, int channels) {
-  Schedule schedule = empty_schedule(Collective::all_reduce, ranks,
-                                     static_cast<std::uint32_t>(ranks * channels));
+  Schedule schedule =
+      empty_schedule(Collective::all_reduce, ranks, static_cast<std::uint32_t>(ranks * channels));
   for (int channel = 0; channel < channels; ++channel) {
     const Ring ring{ranks, channel, channel % 2 == 0 ? 1 : -1};
     for (int rank = 0; rank < ranks; ++rank) {
@@ -94,8 +94,8 @@ Schedule ring_all_reduce(int ranks, int channels) {
 }
 
 Schedule ring_all_gather(int ranks, int channels) {
-  Schedule schedule = empty_schedule(Collective::all_gather, ranks,
-                                     static_cast<std::uint32_t>(ranks * channels));
+  Schedule schedule =
+      empty_schedule(Collective::all_gather, ranks, static_cast<std::uint32_t>(ranks * channels));
   for (int rank = 0; rank < ranks; ++rank) {
     for (int channel = 0; channel < channels; ++channel) {
       const Ring ring{ranks, channel, channel % 2 == 0 ? 1 : -1};
@@ -116,8 +116,8 @@ Schedule ring_all_gather(int ranks, int channels) {
 }
 
 Schedule ring_reduce_scatter(int ranks) {
-  Schedule schedule = empty_schedule(Collective::reduce_scatter, ranks,
-                                     static_cast<std::uint32_t>(ranks) * 2);
+  Schedule schedule =
+      empty_schedule(Collective::reduce_scatter, ranks, static_cast<std::uint32_t>(ranks) * 2);
   const Ring ring{ranks, 0, 1};
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<Step>& steps = ring.add(schedule, rank).steps;
@@ -136,7 +136,7 @@ Schedule ring_reduce_scatter(int ranks) {
 Schedule two_shot_all_reduce(int ranks, std::uint32_t count) {
   const auto n = static_cast<std::uint32_t>(ranks);
   Schedule schedule = empty_schedule(Collective::all_reduce, ranks, n * count);
-  const int reducer = ranks - 1;   // the thread block after those for the peers
+  const int reducer = ranks - 1;  // the thread block after those for the peers
   for (int rank = 0; rank < ranks; ++rank) {
     schedule.ranks[static_cast<std::size_t>(rank)].scratch_chunks = (n - 1) * count;
     const std::uint32_t own = static_cast<std::uint32_t>(rank) * count;
@@ -180,8 +180,8 @@ Schedule pairwise_all_to_all(int ranks, std::uint32_t count) {
 }
 
 Schedule stepwise_all_to_all(int ranks, std::uint32_t count) {
-  Schedule schedule = empty_schedule(Collective::all_to_all, ranks,
-                                     static_cast<std::uint32_t>(ranks) * count);
+  Schedule schedule =
+      empty_schedule(Collective::all_to_all, ranks, static_cast<std::uint32_t>(ranks) * count);
   schedule.in_place = false;
   for (int rank = 0; rank < ranks; ++rank) {
     const std::uint32_t own = static_cast<std::uint32_t>(rank) * count;
@@ -228,8 +228,8 @@ Schedule chain_broadcast(int ranks, std::uint32_t chunks) {
 }
 
 Schedule relayed_all_gather(int ranks) {
-  Schedule schedule = empty_schedule(Collective::all_gather, ranks,
-                                     static_cast<std::uint32_t>(ranks));
+  Schedule schedule =
+      empty_schedule(Collective::all_gather, ranks, static_cast<std::uint32_t>(ranks));
   const Ring ring{ranks, 0, 1};
   for (int rank = 0; rank < ranks; ++rank) {
     add_block(schedule, rank, kNone, static_cast<int>(ring.part(rank, 1)));
@@ -257,8 +257,8 @@ Schedule one_slot_reduce(int ranks, std::uint32_t chunks) {
     std::vector<Step>& received = add_block(schedule, 0, kNone, peer).steps;
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
       sent.push_back(make_step(StepType::send, kInput, chunk, kInput, 0));
-      Step receive = make_step(StepType::receive, kInput, 0, kScratch,
-                               static_cast<std::uint32_t>(peer - 1));
+      Step receive =
+          make_step(StepType::receive, kInput, 0, kScratch, static_cast<std::uint32_t>(peer - 1));
       // In the adder, each chunk is a copy and a reduction for each peer.
       if (chunk > 0) receive = after(receive, adder, static_cast<int>(chunk - 1) * ranks + peer);
       received.push_back(receive);
@@ -294,8 +294,8 @@ Schedule there_and_back_all_reduce(int ranks, std::uint32_t chunks) {
                                            : StepType::receive_copy_send;
       blocks[0].steps.push_back(make_step(there, kInput, chunk, kOutput, chunk));
       blocks[1].steps.push_back(make_step(back, kOutput, chunk, kOutput, chunk));
-      if (rank == last) blocks[1].steps.back() = after(blocks[1].steps.back(), 0,
-                                                       static_cast<int>(chunk));
+      if (rank == last)
+        blocks[1].steps.back() = after(blocks[1].steps.back(), 0, static_cast<int>(chunk));
     }
   }
   return schedule;

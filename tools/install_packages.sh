@@ -23,12 +23,12 @@ done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if ! command -v apt-get >/dev/null; then
-  echo "towpath needs these packages, and this system has no apt-get to install them: ${missing[*]}" >&2
+  echo "towpath needs packages that only apt-get could install here: ${missing[*]}" >&2
   exit 1
 elif [ "$(id -u)" = 0 ]; then as_root=()
 elif sudo -n true 2>/dev/null; then as_root=(sudo -n)
 else
-  echo "towpath needs these packages; install them and call again: sudo apt-get install ${missing[*]}" >&2
+  echo "towpath needs packages; call again after: sudo apt-get install ${missing[*]}" >&2
   exit 1
 fi
 echo "installing ${missing[*]}"

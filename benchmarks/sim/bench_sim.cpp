@@ -129,13 +129,16 @@ void process_sleep(benchmark::State& state) {
   Simulation simulation;
   std::size_t next = 0;
   for (std::int64_t i = 0; i < state.range(1); ++i) {
-    simulation.at(Time::from_seconds(1e4) + distances[next++ % kIncrements] * 1'000,
-                  [](void*) {}, nullptr);
+    simulation.at(
+        Time::from_seconds(1e4) + distances[next++ % kIncrements] * 1'000, [](void*) {}, nullptr);
   }
   for (std::int64_t i = 0; i < state.range(0); ++i) {
-    simulation.spawn("sleeper", [&] {
-      for (;;) simulation.sleep(distances[next++ % kIncrements]);
-    }, 16 << 10);
+    simulation.spawn(
+        "sleeper",
+        [&] {
+          for (;;) simulation.sleep(distances[next++ % kIncrements]);
+        },
+        16 << 10);
   }
   simulation.run_until(Time::from_ps(1));
   for (auto _ : state) simulation.step();

@@ -48,10 +48,10 @@ const bool is_registered = [] {
                                  [size](benchmark::State& state) { copy(state, size); });
     for (const DataType type : {DataType::int8, DataType::int32, DataType::int64, DataType::float16,
                                 DataType::bfloat16, DataType::float32, DataType::float64}) {
-      for (const ReductionOperation operation : {ReductionOperation::sum, ReductionOperation::prod,
-                                                 ReductionOperation::max}) {
-        const std::string name = "reduce/" + std::string(name_of(type)) + "/" +
-                                 std::string(name_of(operation)) + suffix;
+      for (const ReductionOperation operation :
+           {ReductionOperation::sum, ReductionOperation::prod, ReductionOperation::max}) {
+        const std::string name =
+            "reduce/" + std::string(name_of(type)) + "/" + std::string(name_of(operation)) + suffix;
         benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
           combine(state, size, {type, operation});
         });

@@ -107,11 +107,16 @@ void ping_pong(benchmark::State& state) {
     pair.end().send(++number);
     pair.end().receive(number);
   }
-  state.counters["one_way_s"] = benchmark::Counter(
-      2.0 * static_cast<double>(state.iterations()),
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["one_way_s"] =
+      benchmark::Counter(2.0 * static_cast<double>(state.iterations()),
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
-BENCHMARK(ping_pong)->Name("shm/ping_pong/size_bytes")->Arg(0)->Arg(8)->Arg(1024)->Arg(8192)
+BENCHMARK(ping_pong)
+    ->Name("shm/ping_pong/size_bytes")
+    ->Arg(0)
+    ->Arg(8)
+    ->Arg(1024)
+    ->Arg(8192)
     ->UseRealTime();
 
 void stream(benchmark::State& state) {

@@ -173,9 +173,7 @@ TEST_P(GroupConformance, ADeadRankEndsTheWaitsOfAllOthersAndIsNamed) {
     if (t.rank() == 2) std::raise(SIGKILL);
     // Rank 0 waits for the dead one, the others for ranks that live.
     const int awaited = t.rank() == 0 ? 2 : 0;
-    const auto wait = [&] {
-      t.signal_wait_until(never, Comparison::equal, 1, kTimeout, awaited);
-    };
+    const auto wait = [&] { t.signal_wait_until(never, Comparison::equal, 1, kTimeout, awaited); };
     const TransportError error = error_of(wait);
     CHECK(error.kind() == Kind::peer_died);
     CHECK_EQUAL(error.peer(), 2);
@@ -227,8 +225,8 @@ TEST_P(GroupConformance, AWaitForARankThatLeftSaysSo) {
   expect_success(3, [](Transport& t) {
     const Signal never = t.allocate_signals(1);
     if (t.rank() == 1) return;
-    const TransportError error = error_of(
-        [&] { t.signal_wait_until(never, Comparison::equal, 1, kTimeout, 1); });
+    const TransportError error =
+        error_of([&] { t.signal_wait_until(never, Comparison::equal, 1, kTimeout, 1); });
     CHECK_EQUAL(error.peer(), 1);
     CHECK(mentions(error.what(), fmt::format("left while rank {} waited for signal", t.rank())));
     // It was not needed for this one, so that a departure in good order is no end.

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
     failure = "threw something that is no exception";
   }
   if (!failure.empty() && ::write(pipe, failure.data(), failure.size()) < 0) ::_exit(2);
-  ::_exit(failure.empty() ? 0 : 1);   // no destructors or buffers of the parent
+  ::_exit(failure.empty() ? 0 : 1);  // no destructors or buffers of the parent
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ class Processes {
 
  private:
   struct Child {
-    pid_t pid = -1;        // -1 once reaped
-    int pipe = -1;         // carries what it threw; closed when the child is gone
+    pid_t pid = -1;  // -1 once reaped
+    int pipe = -1;   // carries what it threw; closed when the child is gone
     std::string outcome;
   };
   void listen(Child& child) const;

@@ -100,7 +100,7 @@ TEST_P(PutConformance, SetReplacesAndAddAdds) {
     expect(15);
     raise_signal(t, next_rank(t), signal, 3, SignalOperation::set);
     expect(3);
-    raise_signal(t, next_rank(t), signal, UINT64_MAX, SignalOperation::add);   // that is, -1
+    raise_signal(t, next_rank(t), signal, UINT64_MAX, SignalOperation::add);  // that is, -1
     expect(2);
   });
 }
@@ -139,8 +139,8 @@ TEST_P(PutConformance, AFenceKeepsASignalBehindTheDataBeforeIt) {
       t.fence();
       raise_signal(t, next_rank(t), arrived, round);
       t.signal_wait_until(arrived, Comparison::equal, round, kTimeout, previous_rank(t));
-      CHECK(is_patterned(t.data(inbox), round + static_cast<std::uint64_t>(previous_rank(t)),
-                         size));
+      CHECK(
+          is_patterned(t.data(inbox), round + static_cast<std::uint64_t>(previous_rank(t)), size));
       t.barrier(kTimeout);
     }
   });

@@ -29,12 +29,13 @@ std::shared_ptr<const machine::Machine> small_cluster(int ranks) {
           {"switch" + std::to_string(host), machine::DeviceKind::nvswitch, host, true});
       join(host_switch, network, machine::LinkKind::network, 10_GBps, 2_us);
     }
-    const int gpu = builder.add_device(
-        {"gpu" + std::to_string(rank), machine::DeviceKind::gpu, host, false});
+    const int gpu =
+        builder.add_device({"gpu" + std::to_string(rank), machine::DeviceKind::gpu, host, false});
     join(gpu, host_switch, machine::LinkKind::nvlink, 100_GBps, 300_ns);
   }
   machine::GpuCost cost;
-  for (machine::ProtocolCost& protocol : cost.protocol) protocol = {40_GBps, 100_ns, 50_ns, false, {}};
+  for (machine::ProtocolCost& protocol : cost.protocol)
+    protocol = {40_GBps, 100_ns, 50_ns, false, {}};
   cost.protocol[static_cast<std::size_t>(Protocol::simple)].fences = true;
   builder.set_gpu_cost(cost);
   return std::move(builder).build();

@@ -38,9 +38,8 @@ template <class A, class B>
 void check_equal(const A& actual, const B& expected, const char* expression, std::string_view file,
                  int line) {
   if (actual == expected) return;
-  throw std::runtime_error(fmt::format("{}:{}: {} is {}, not {}",
-                                       file.substr(file.rfind('/') + 1), line, expression, actual,
-                                       expected));
+  throw std::runtime_error(fmt::format("{}:{}: {} is {}, not {}", file.substr(file.rfind('/') + 1),
+                                       line, expression, actual, expected));
 }
 
 #define CHECK_EQUAL(actual, expected) \
@@ -62,8 +61,8 @@ class TransportConformance : public testing::TestWithParam<TransportUnderTest> {
   }
 };
 
-#define INSTANTIATE_FOR_EACH_TRANSPORT(suite)                                    \
-  INSTANTIATE_TEST_SUITE_P(Each, suite, testing::ValuesIn(transports()),         \
+#define INSTANTIATE_FOR_EACH_TRANSPORT(suite)                            \
+  INSTANTIATE_TEST_SUITE_P(Each, suite, testing::ValuesIn(transports()), \
                            [](const auto& info) { return info.param.name; })
 
 inline int next_rank(const Transport& t) { return (t.rank() + 1) % t.ranks(); }

@@ -17,7 +17,7 @@ using Body = std::function<void(transport::Transport&)>;
 
 struct TransportUnderTest {
   std::string name;
-  bool has_processes;   // ranks are processes, which may die
+  bool has_processes;  // ranks are processes, which may die
   // Runs body on every rank; how each ended, by rank: empty, or one sentence.
   std::function<std::vector<std::string>(int ranks, const Body& body)> run;
 };

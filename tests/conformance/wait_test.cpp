@@ -66,7 +66,7 @@ TEST_P(WaitConformance, ACancelledWaitIsNeverReady) {
     t.wait(cancelled);
     t.wait(kept);
     t.cancel(cancelled);
-    t.cancel(cancelled);   // a second time does no harm
+    t.cancel(cancelled);  // a second time does no harm
     t.barrier(kTimeout);
     raise_signal(t, next_rank(t), signal);
     block_until_ready(t, kept);
@@ -224,14 +224,13 @@ TEST_P(WaitConformance, PendingSaysWhatIsAwaitedAndThenNothing) {
 TEST_P(WaitConformance, AWaitForASignalThatNobodyRaisesEndsWithATimeoutThatNamesIt) {
   expect_success(2, [](Transport& t) {
     const Signal signal = t.allocate_signals(1);
-    const TransportError error = error_of([&] {
-      t.signal_wait_until(signal, Comparison::greater_equal, 77, 20_ms, next_rank(t));
-    });
+    const TransportError error = error_of(
+        [&] { t.signal_wait_until(signal, Comparison::greater_equal, 77, 20_ms, next_rank(t)); });
     CHECK(error.kind() == TransportError::Kind::timeout);
     CHECK_EQUAL(error.peer(), next_rank(t));
     CHECK(mentions(error.what(), fmt::format("signal {} >= 77", signal)));
     CHECK(mentions(error.what(), fmt::format("rank {}", t.rank())));
-    t.barrier(kTimeout);   // a timeout is no end: the transport still works
+    t.barrier(kTimeout);  // a timeout is no end: the transport still works
   });
 }
 

@@ -93,9 +93,9 @@ TEST(ShmKill, AllOthersEndWithinASecondAndNameTheRankThatWasKilled) {
     for (int rank = 0; rank < kRanks; ++rank) {
       const std::string& outcome = ended[static_cast<std::size_t>(rank)];
       const std::string sentence =
-          rank == victim ? "killed by signal 9"
-                         : fmt::format("rank {} (pid {}) died while rank {} waited for ", victim,
-                                       pid, rank);
+          rank == victim
+              ? "killed by signal 9"
+              : fmt::format("rank {} (pid {}) died while rank {} waited for ", victim, pid, rank);
       EXPECT_EQ(outcome.substr(0, sentence.size()), sentence);
     }
     EXPECT_EQ(text_of("/proc/net/unix").find(name), std::string::npos);

@@ -42,7 +42,10 @@ class SequentialRun {
 
   // Whether every thread block came to its end.
   bool run() {
-    struct Place { int rank; std::size_t block; };
+    struct Place {
+      int rank;
+      std::size_t block;
+    };
     std::vector<Place> places;
     for (int rank = 0; rank < schedule_.rank_count(); ++rank) {
       const std::size_t blocks = schedule_.ranks[index(rank)].blocks.size();
@@ -89,15 +92,14 @@ class SequentialRun {
     Memory& memory = memory_.emplace_back();
     const std::uint64_t in = buffer_elements(rank, Buffer::input);
     const std::uint64_t out = buffer_elements(rank, Buffer::output);
-    memory.scratch.resize(
-        chunking_.scratch_elements(schedule_.ranks[index(rank)].scratch_chunks));
+    memory.scratch.resize(chunking_.scratch_elements(schedule_.ranks[index(rank)].scratch_chunks));
     memory.buffers[2] = memory.scratch;
     memory.first.resize(in_place ? std::max(in, out) : in);
     memory.second.resize(in_place ? 0 : out);
     const std::span<Word> whole = memory.first;
     const std::size_t part = index(rank) * chunking_.part_elements();
     memory.buffers[0] = in < whole.size() ? whole.subspan(part, in) : whole;
-    memory.buffers[1] = !in_place ? std::span<Word>(memory.second)
+    memory.buffers[1] = !in_place            ? std::span<Word>(memory.second)
                         : out < whole.size() ? whole.subspan(part, out)
                                              : whole;
   }
@@ -254,7 +256,8 @@ TEST_P(EveryAlgorithm, IsRightOnOneToNineRanksInPlaceAndOutOfPlace) {
         const std::uint64_t elements = element_granularity(schedule) * 13;
         for (const bool in_place : {false, true}) {
           EXPECT_EQ(mistake_of(schedule, elements, kElementBytes, in_place,
-                               static_cast<unsigned>(ranks * channels)), "")
+                               static_cast<unsigned>(ranks * channels)),
+                    "")
               << ranks << " ranks, " << channels << " channels, in place " << in_place;
         }
       }

@@ -146,14 +146,15 @@ TEST(Chunking, AnElementMustFitInATransfer) {
 
 TEST(SmallestElements, AreTheFirstWithSoFewChunksPerTransfer) {
   for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
-    for (Schedule schedule : {ring_all_reduce(3, 2), ring_all_gather(3, 2),
-                              pairwise_all_to_all(3, 2)}) {
+    for (Schedule schedule :
+         {ring_all_reduce(3, 2), ring_all_gather(3, 2), pairwise_all_to_all(3, 2)}) {
       schedule.protocol = protocol;
       for (std::uint32_t chunks = 1; chunks < kChunksPerTransferMax; ++chunks) {
         const std::uint64_t elements = smallest_elements_for(schedule, 4, chunks);
         EXPECT_LE(Chunking(schedule, elements, 4).chunks_per_transfer(), chunks);
-        EXPECT_GT(Chunking(schedule, elements - element_granularity(schedule), 4)
-                      .chunks_per_transfer(), chunks);
+        EXPECT_GT(
+            Chunking(schedule, elements - element_granularity(schedule), 4).chunks_per_transfer(),
+            chunks);
       }
       EXPECT_EQ(smallest_elements_for(schedule, 4, 71), element_granularity(schedule));
     }
@@ -161,8 +162,8 @@ TEST(SmallestElements, AreTheFirstWithSoFewChunksPerTransfer) {
 }
 
 TEST(SmallestElements, AreTheFirstWithChunksOfASize) {
-  for (const Schedule& schedule : {ring_all_reduce(3, 2), ring_all_gather(3, 2),
-                                   pairwise_all_to_all(3, 2)}) {
+  for (const Schedule& schedule :
+       {ring_all_reduce(3, 2), ring_all_gather(3, 2), pairwise_all_to_all(3, 2)}) {
     for (std::uint64_t chunk = 1; chunk < 20; ++chunk) {
       const std::uint64_t elements = smallest_elements_with_chunk(schedule, chunk);
       EXPECT_EQ(Chunking(schedule, elements, 4).chunk_elements(), chunk);

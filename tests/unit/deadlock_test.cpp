@@ -75,7 +75,9 @@ TEST(DescribeDeadlock, CutsLongChainsShort) {
   const Schedule schedule = ring_all_reduce(100, 1);
   const std::string sentence = describe_deadlock(schedule, ring_of_waits(100, 0));
   EXPECT_NE(sentence.find("and so on through 92 more thread blocks to rank 0 thread block 0, where "
-                          "the circle closes"), std::string::npos) << sentence;
+                          "the circle closes"),
+            std::string::npos)
+      << sentence;
   EXPECT_LT(sentence.size(), 800u);
 }
 

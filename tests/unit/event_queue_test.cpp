@@ -176,9 +176,12 @@ class Driver {
     for (int i = 0; i < operations; ++i) {
       if (random_.below(500) == 0) growth = random_.below(2) == 0 ? 30 : 70;
       const std::uint64_t draw = random_.below(100);
-      if (draw < growth) push();
-      else if (draw < 98) pop(Time::max());
-      else pop_until_just_ahead();
+      if (draw < growth)
+        push();
+      else if (draw < 98)
+        pop(Time::max());
+      else
+        pop_until_just_ahead();
       if (random_.below(5000) == 0) {
         queue_.erase_if([](const Event& event) { return number_of(event) % 3 == 0; });
         reference_.erase_multiples_of_three();
@@ -220,10 +223,9 @@ INSTANTIATE_TEST_SUITE_P(
                        return static_cast<std::int64_t>(
                            r.below(3) == 0 ? 1'000'000'000'000 + r.below(5) : r.below(3000));
                      }},
-        Distribution{"OneFarOthersNow",
-                     [](Random& r) {
-                       return r.below(1000) == 0 ? INT64_MAX / 2 : std::int64_t{0};
-                     }},
+        Distribution{
+            "OneFarOthersNow",
+            [](Random& r) { return r.below(1000) == 0 ? INT64_MAX / 2 : std::int64_t{0}; }},
         Distribution{"EndOfTime", [](Random& r) { return INT64_MAX - power_of_two_ps(r); }},
         Distribution{"Bursts",
                      [](Random& r) {

@@ -174,7 +174,8 @@ std::shared_ptr<Schedule> send_then_receive(std::uint32_t count) {
 }
 
 TEST(Executor, HasAFifoAtEitherEndOfAConnectionBetweenHosts) {
-  const auto runs = [](const std::shared_ptr<const machine::Machine>& machine, std::uint32_t count) {
+  const auto runs = [](const std::shared_ptr<const machine::Machine>& machine,
+                       std::uint32_t count) {
     SimulatedRun run(machine, make_plan(send_then_receive(count), count * 100, {}), time_only());
     try {
       run.invoke({});

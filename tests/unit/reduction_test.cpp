@@ -15,10 +15,9 @@
 namespace towpath::transport {
 namespace {
 
-constexpr DataType kTypes[] = {DataType::int8,    DataType::uint8,    DataType::int32,
-                               DataType::uint32,  DataType::int64,    DataType::uint64,
-                               DataType::float16, DataType::bfloat16, DataType::float32,
-                               DataType::float64};
+constexpr DataType kTypes[] = {
+    DataType::int8,   DataType::uint8,   DataType::int32,    DataType::uint32,  DataType::int64,
+    DataType::uint64, DataType::float16, DataType::bfloat16, DataType::float32, DataType::float64};
 constexpr ReductionOperation kOperations[] = {ReductionOperation::sum, ReductionOperation::prod,
                                               ReductionOperation::min, ReductionOperation::max,
                                               ReductionOperation::avg};
@@ -26,7 +25,7 @@ constexpr ReductionOperation kOperations[] = {ReductionOperation::sum, Reduction
 // A binary floating-point format of 16 bits, written down by its definition and with doubles.
 struct HalfFormat {
   int mantissa_bits;
-  int exponent_min;   // of the smallest normal number
+  int exponent_min;  // of the smallest normal number
   int exponent_max;
 
   double decode(std::uint16_t bits) const {
@@ -97,7 +96,7 @@ bool is_right_half(const std::byte* result, const std::byte* a, const std::byte*
   const float expected = combined<float>(static_cast<float>(format.decode(x)),
                                          static_cast<float>(format.decode(y)), operation);
   if (std::isnan(expected)) return std::isnan(format.decode(z));
-  if (expected == 0) return format.decode(z) == 0;   // the sign of a least zero is open
+  if (expected == 0) return format.decode(z) == 0;  // the sign of a least zero is open
   return z == format.encode(expected);
 }
 
@@ -194,8 +193,8 @@ TEST_P(ReductionOnEachVectorUnit, TakesPointersOfAnyAlignment) {
   std::vector<std::byte> result(1200);
   for_each_reduction([&](Reduction reduction) {
     reduce(result.data() + 1, a.data() + 3, b.data() + 7, 1000, reduction);
-    expect_all_right(result.data() + 1, a.data() + 3, b.data() + 7,
-                     1000 / size_of(reduction.type), reduction);
+    expect_all_right(result.data() + 1, a.data() + 3, b.data() + 7, 1000 / size_of(reduction.type),
+                     reduction);
   });
 }
 
@@ -272,8 +271,8 @@ TEST_P(ReductionOnEachVectorUnit, DividesFloatsToTheNearest) {
 }
 
 TEST_P(ReductionOnEachVectorUnit, DividesHalvesInFloat32) {
-  for (const auto& [type, format] : {std::pair{DataType::float16, kFloat16},
-                                     std::pair{DataType::bfloat16, kBFloat16}}) {
+  for (const auto& [type, format] :
+       {std::pair{DataType::float16, kFloat16}, std::pair{DataType::bfloat16, kBFloat16}}) {
     std::vector<std::uint16_t> values(0x7c00);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint16_t>(i);
     divide(reinterpret_cast<std::byte*>(values.data()), 2 * values.size(), type, 3);

@@ -76,7 +76,10 @@ std::vector<Mistake> mistakes() {
       {"it has no ranks", [](Schedule& s) { s.ranks.clear(); }},
       {"0 chunks", [](Schedule& s) { s.chunks = 0; }},
       {"needs a multiple of 3 chunks, not 4",
-       [](Schedule& s) { s.collective = Collective::all_to_all; s.chunks = 4; }},
+       [](Schedule& s) {
+         s.collective = Collective::all_to_all;
+         s.chunks = 4;
+       }},
       {"its root is rank 3 of 3", [](Schedule& s) { s.root = 3; }},
       {"neither in place nor out of place",
        [](Schedule& s) { s.in_place = s.out_of_place = false; }},
@@ -99,9 +102,11 @@ std::vector<Mistake> mistakes() {
       {"its destination is chunk 2 of the scratch buffer, which has 2",
        [=](Schedule& s) { step(s, 0, 1).destination_chunk = 2; }},
       {"its source is chunks 1 to 3 of the input buffer, which has 3",
-       [=](Schedule& s) { step(s, 0, 0).source_chunk = 1; step(s, 0, 0).count = 3; }},
-      {"it depends on thread block 7",
-       [=](Schedule& s) { step(s, 0, 2).depends_on_block = 7; }},
+       [=](Schedule& s) {
+         step(s, 0, 0).source_chunk = 1;
+         step(s, 0, 0).count = 3;
+       }},
+      {"it depends on thread block 7", [=](Schedule& s) { step(s, 0, 2).depends_on_block = 7; }},
       {"it depends on step 9 of thread block 2, which has 4 steps",
        [=](Schedule& s) { step(s, 0, 2).depends_on_step = 9; }},
       {"it depends on its own thread block",

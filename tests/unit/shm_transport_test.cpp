@@ -131,7 +131,7 @@ TEST(ShmRendezvous, TellsEverybodyThatARankDied) {
   Processes processes(3, [&](int rank) {
     if (rank == 1) {
       const itimerval soon{{0, 0}, {0, 50'000}};
-      ::setitimer(ITIMER_REAL, &soon, nullptr);   // SIGALRM ends it while it waits for rank 3
+      ::setitimer(ITIMER_REAL, &soon, nullptr);  // SIGALRM ends it while it waits for rank 3
     }
     connect(options(name, rank, 4));
   });
@@ -149,7 +149,8 @@ TEST(ShmRendezvous, TellsASecondRank0ThatTheNameIsTaken) {
   const auto ended = processes.wait(std::chrono::seconds(30));
   const std::size_t second = ended[0].find("another rank 0") != std::string::npos ? 0 : 1;
   EXPECT_EQ(ended[second], fmt::format("another rank 0 is gathering a group \"{}\" now; each group "
-                                       "needs a name of its own", name));
+                                       "needs a name of its own",
+                                       name));
   expect_contains(ended[1 - second], {"rank 1 is missing"});
 }
 
@@ -263,8 +264,8 @@ TEST(ShmTransport, AForkedChildDoesNotSpeakForTheRank) {
 TEST(ShmTransport, BlamesTheRankThatDiedFirstNotTheOneThatGaveUp) {
   const std::string name = unique_name();
   using Flag = std::atomic<bool>;
-  auto* may_look = static_cast<Flag*>(::mmap(nullptr, sizeof(Flag), PROT_READ | PROT_WRITE,
-                                             MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* may_look = static_cast<Flag*>(
+      ::mmap(nullptr, sizeof(Flag), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(may_look, MAP_FAILED);
   Processes processes(3, [&](int rank) {
     const auto transport = connect(options(name, rank, 3));

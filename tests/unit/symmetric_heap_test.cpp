@@ -31,13 +31,13 @@ TEST(SymmetricHeap, GivesTheLowestPlaceThatFits) {
   const Offset b = heap.allocate(1000);
   EXPECT_EQ(b, a + 1024);
   heap.release(a);
-  EXPECT_EQ(heap.allocate(2000), b + 1024);   // the gap at a is too small
+  EXPECT_EQ(heap.allocate(2000), b + 1024);  // the gap at a is too small
   EXPECT_EQ(heap.allocate(500), a);
 }
 
 TEST(SymmetricHeap, JoinsNeighboursThatAreReleasedInAnyOrder) {
-  for (const std::vector<int>& order : {std::vector{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0},
-                                        {2, 0, 1}, {2, 1, 0}}) {
+  for (const std::vector<int>& order :
+       {std::vector{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}) {
     SymmetricHeap heap = make_heap();
     std::vector<Offset> offsets;
     for (int i = 0; i < 3; ++i) offsets.push_back(heap.allocate(256));

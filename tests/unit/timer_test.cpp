@@ -121,9 +121,9 @@ TEST(Timer, MayBeArmedAgainByItsOwnAction) {
 TEST(Timer, MayBeDestroyedByItsOwnAction) {
   Simulation simulation;
   auto timer = std::make_unique<Timer>();
-  timer->arm(simulation, 1_ns, [](void* self) {
-    static_cast<std::unique_ptr<Timer>*>(self)->reset();
-  }, &timer);
+  timer->arm(
+      simulation, 1_ns, [](void* self) { static_cast<std::unique_ptr<Timer>*>(self)->reset(); },
+      &timer);
   simulation.run();
   EXPECT_EQ(timer, nullptr);
 }

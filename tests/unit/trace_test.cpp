@@ -62,8 +62,10 @@ TEST(Trace, HashDependsOnKindNameAndTrack) {
     Trace trace(Trace::Mode::hash_only);
     const TrackId on = trace.track(track);
     const NameId what = trace.name(name);
-    if (is_counter) trace.counter(on, what, 1_ns, 1);
-    else trace.instant(on, what, 1_ns, 1);
+    if (is_counter)
+      trace.counter(on, what, 1_ns, 1);
+    else
+      trace.instant(on, what, 1_ns, 1);
     return trace.hash();
   };
   const std::uint64_t reference = hash("core", "work", false);

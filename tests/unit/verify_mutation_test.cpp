@@ -42,10 +42,10 @@ constexpr Size kSizes[] = {
 };
 
 std::vector<Schedule> right_schedules() {
-  return {ring_all_reduce(3, 1),     ring_all_reduce(4, 2),     ring_all_gather(4, 1),
-          ring_all_gather(3, 2),     ring_reduce_scatter(3),    two_shot_all_reduce(2, 2),
-          two_shot_all_reduce(4, 1), two_shot_all_reduce(3, 2), pairwise_all_to_all(3, 2),
-          stepwise_all_to_all(3, 2), chain_broadcast(4, 3),     relayed_all_gather(4),
+  return {ring_all_reduce(3, 1),     ring_all_reduce(4, 2),          ring_all_gather(4, 1),
+          ring_all_gather(3, 2),     ring_reduce_scatter(3),         two_shot_all_reduce(2, 2),
+          two_shot_all_reduce(4, 1), two_shot_all_reduce(3, 2),      pairwise_all_to_all(3, 2),
+          stepwise_all_to_all(3, 2), chain_broadcast(4, 3),          relayed_all_gather(4),
           one_slot_reduce(3, 3),     there_and_back_all_reduce(3, 2)};
 }
 
@@ -93,7 +93,9 @@ class Mutator {
 
  private:
   template <typename T>
-  T& pick(std::vector<T>& items) { return items[below(items.size())]; }
+  T& pick(std::vector<T>& items) {
+    return items[below(items.size())];
+  }
 
   // Others' dependencies go on naming the steps they named; on the dropped one, the one before it.
   static void drop(RankProgram& program, std::size_t b, std::size_t s) {
@@ -245,9 +247,9 @@ TEST(VerifyMutation, WhatGoesWrongInAnyOrderIsRejected) {
     ASSERT_FALSE(has_kind(verdict, FindingKind::wrong_data));
     ASSERT_FALSE(has_kind(verdict, FindingKind::deadlock));
     ASSERT_FALSE(has_kind(verdict, FindingKind::mismatch));
-    ++tally[verdict.is_correct()                            ? "harmless"
-            : has_kind(verdict, FindingKind::race)          ? "rejected for a race not exposed"
-                                                            : "rejected for storing to the input"];
+    ++tally[verdict.is_correct()                   ? "harmless"
+            : has_kind(verdict, FindingKind::race) ? "rejected for a race not exposed"
+                                                   : "rejected for storing to the input"];
   }
   for (const auto& [what, count] : tally) std::printf("  %4d %s\n", count, what.c_str());
 }

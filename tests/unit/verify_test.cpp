@@ -78,7 +78,7 @@ TEST(Verify, SeesUninitialisedScratchInAnOutput) {
 TEST(Verify, SaysWhenNothingIsStoredToAnOutput) {
   Schedule schedule = chain_broadcast(2, 1);
   schedule.in_place = false;
-  schedule.ranks[1].blocks[0].steps.pop_back();   // the root's own copy
+  schedule.ranks[1].blocks[0].steps.pop_back();  // the root's own copy
   const Finding finding = only_finding(schedule, 10, 4, FindingKind::wrong_data);
   EXPECT_EQ(finding.rank, 1);
   EXPECT_EQ(finding.step, kNone);
@@ -129,7 +129,8 @@ TEST(Verify, ElementsThatTheRaggedChunkLacksAreLostThere) {
   // Chunks of 3 elements, but the second has 2.
   const Finding finding = only_finding(schedule, 5, 4, FindingKind::wrong_data);
   EXPECT_NE(finding.sentence.find("in elements that the ragged last chunk lacks"),
-            std::string::npos) << finding.sentence;
+            std::string::npos)
+      << finding.sentence;
   EXPECT_EQ(interpret(schedule, 5, 4, false, 1).outcome, Outcome::wrong_data);
 }
 
@@ -141,15 +142,17 @@ TEST(Verify, NamesBothAccessesOfARace) {
   ASSERT_EQ(relay.depends_on_block, 0);
   relay.depends_on_block = relay.depends_on_step = kNone;
   const Verdict verdict = verify(schedule, 30, 4);
-  ASSERT_EQ(verdict.findings.size(), 1u);   // the same in place
+  ASSERT_EQ(verdict.findings.size(), 1u);  // the same in place
   const Finding& finding = verdict.findings.front();
   EXPECT_EQ(finding.kind, FindingKind::race);
   EXPECT_NE(finding.sentence.find("rank 1 thread block 0 (channel 0) step 0 receive"),
-            std::string::npos) << finding.sentence;
+            std::string::npos)
+      << finding.sentence;
   EXPECT_NE(finding.sentence.find("rank 1 thread block 1 (channel 0) step 1 send"),
-            std::string::npos) << finding.sentence;
+            std::string::npos)
+      << finding.sentence;
   EXPECT_NE(finding.sentence.find("output chunk 0"), std::string::npos) << finding.sentence;
-  EXPECT_EQ(verdict.not_checked.size(), 2u);   // the data, in either placement
+  EXPECT_EQ(verdict.not_checked.size(), 2u);  // the data, in either placement
 }
 
 TEST(Verify, DataThatComeBackOrderWhatTheyLeftBehind) {

@@ -66,8 +66,9 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro("heap_bytes", &Plan::heap_bytes,
                    "Symmetric memory that an executor of this plan allocates.")
       .def_prop_ro("signals", &Plan::signals)
-      .def_prop_ro("statement", [](const Plan& plan) { return collective::statement(plan); },
-                   "What the ranks must agree on, in words.");
+      .def_prop_ro(
+          "statement", [](const Plan& plan) { return collective::statement(plan); },
+          "What the ranks must agree on, in words.");
 }
 
 void bind_trace(nb::module_& module) {
@@ -82,16 +83,19 @@ void bind_trace(nb::module_& module) {
       .def_prop_ro("hash", &sim::Trace::hash)
       .def_prop_ro("tracks", &sim::Trace::tracks)
       .def_prop_ro("names", &sim::Trace::names)
-      .def_prop_ro("spans", [](const sim::Trace& trace) {
-        nb::list spans;
-        for (const sim::Trace::Record& record : trace.records()) {
-          if (record.kind != sim::Trace::Kind::span) continue;
-          spans.append(nb::make_tuple(static_cast<std::uint32_t>(record.track),
-                                      static_cast<std::uint32_t>(record.name), record.begin.ps(),
-                                      record.end.ps(), record.value));
-        }
-        return spans;
-      }, "(track, name, begin_ps, end_ps, value) each, in the order of the run.");
+      .def_prop_ro(
+          "spans",
+          [](const sim::Trace& trace) {
+            nb::list spans;
+            for (const sim::Trace::Record& record : trace.records()) {
+              if (record.kind != sim::Trace::Kind::span) continue;
+              spans.append(nb::make_tuple(static_cast<std::uint32_t>(record.track),
+                                          static_cast<std::uint32_t>(record.name),
+                                          record.begin.ps(), record.end.ps(), record.value));
+            }
+            return spans;
+          },
+          "(track, name, begin_ps, end_ps, value) each, in the order of the run.");
 }
 
 void bind_simulated_run(nb::module_& module) {
@@ -101,12 +105,13 @@ void bind_simulated_run(nb::module_& module) {
           [](SimulatedRun* run, std::shared_ptr<machine::Machine> machine,
              std::shared_ptr<Plan> plan, std::vector<int> gpus, bool carries_data,
              std::uint64_t seed, double jitter_ns, sim::Trace* trace) {
-            new (run) SimulatedRun(std::move(machine), std::move(plan),
-                                   {std::move(gpus), carries_data, seed, Time::from_ns(jitter_ns), trace});
+            new (run) SimulatedRun(
+                std::move(machine), std::move(plan),
+                {std::move(gpus), carries_data, seed, Time::from_ns(jitter_ns), trace});
           },
           "machine"_a, "plan"_a, nb::kw_only(), "gpus"_a = std::vector<int>(),
-          "carries_data"_a = true, "seed"_a = 1,
-          "jitter_ns"_a = 0.0, "trace"_a = nb::none(), nb::keep_alive<1, 8>())
+          "carries_data"_a = true, "seed"_a = 1, "jitter_ns"_a = 0.0, "trace"_a = nb::none(),
+          nb::keep_alive<1, 8>())
       .def(
           "invoke",
           [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
@@ -123,13 +128,16 @@ void bind_simulated_run(nb::module_& module) {
           "the run keeps time only. Raises TransportError for a deadlock.")
       .def_prop_ro("events", &SimulatedRun::events)
       .def_prop_ro("now_us", [](const SimulatedRun& run) { return run.now().us(); })
-      .def_prop_ro("loads", [](const SimulatedRun& run) {
-        nb::list loads;
-        for (const cluster::LinkLoad& load : run.loads()) {
-          loads.append(nb::make_tuple(load.bytes.count(), load.busy.us(), load.messages));
-        }
-        return loads;
-      }, "(size_bytes, busy_us, messages) per link of the machine.");
+      .def_prop_ro(
+          "loads",
+          [](const SimulatedRun& run) {
+            nb::list loads;
+            for (const cluster::LinkLoad& load : run.loads()) {
+              loads.append(nb::make_tuple(load.bytes.count(), load.busy.us(), load.messages));
+            }
+            return loads;
+          },
+          "(size_bytes, busy_us, messages) per link of the machine.");
 }
 
 void bind_live(nb::module_& module) {
@@ -169,7 +177,8 @@ void bind_live(nb::module_& module) {
       },
       "rendezvous"_a, "rank"_a, "ranks"_a, nb::kw_only(), "heap_bytes"_a = 0, "signals"_a = 0,
       "timeout_s"_a = 30.0,
-      "Joins the processes of this host that gave the same rendezvous name. Raises TransportError.");
+      "Joins the processes of this host that gave the same rendezvous name. Raises "
+      "TransportError.");
 
   nb::class_<Executor>(module, "Executor", "One rank's run of a plan over a transport.")
       .def(
@@ -199,4 +208,3 @@ void bind_run(nb::module_& module) {
   bind_simulated_run(module);
   bind_live(module);
 }
-

@@ -45,8 +45,9 @@ void check_divisors(const Schedule& schedule) {
 void check_element_bytes(std::uint64_t element_bytes) {
   constexpr std::uint64_t kElementBytesMax = 16;
   if (element_bytes == 0 || element_bytes > kElementBytesMax) {
-    throw nb::value_error(fmt::format("element_bytes is {}; allowed is 1 to {}", element_bytes,
-                                      kElementBytesMax).c_str());
+    throw nb::value_error(
+        fmt::format("element_bytes is {}; allowed is 1 to {}", element_bytes, kElementBytesMax)
+            .c_str());
   }
 }
 
@@ -54,7 +55,8 @@ template <typename Class>
 void bind_copies(Class& bound) {
   using T = typename Class::Type;
   bound.def("__copy__", [](const T& self) { return T(self); })
-      .def("__deepcopy__", [](const T& self, nb::handle) { return T(self); }, "memo"_a)
+      .def(
+          "__deepcopy__", [](const T& self, nb::handle) { return T(self); }, "memo"_a)
       .def(nb::self == nb::self);
 }
 
@@ -98,16 +100,18 @@ void bind_names(nb::module_& module) {
 
 void bind_step(nb::module_& module) {
   nb::class_<Step> step(module, "Step");
-  step.def("__init__",
-           [](Step* self, StepType type, Buffer source, std::uint32_t source_chunk,
-              Buffer destination, std::uint32_t destination_chunk, std::uint32_t count,
-              bool publishes, std::int32_t depends_on_block, std::int32_t depends_on_step) {
-             new (self) Step{type,  source, destination, publishes, source_chunk,
-                             destination_chunk, count, depends_on_block, depends_on_step};
-           },
-           "type"_a, "source"_a = Buffer::input, "source_chunk"_a = 0,
-           "destination"_a = Buffer::input, "destination_chunk"_a = 0, "count"_a = 0,
-           "publishes"_a = false, "depends_on_block"_a = kNone, "depends_on_step"_a = kNone)
+  step.def(
+          "__init__",
+          [](Step* self, StepType type, Buffer source, std::uint32_t source_chunk,
+             Buffer destination, std::uint32_t destination_chunk, std::uint32_t count,
+             bool publishes, std::int32_t depends_on_block, std::int32_t depends_on_step) {
+            new (self) Step{type,      source,           destination,
+                            publishes, source_chunk,     destination_chunk,
+                            count,     depends_on_block, depends_on_step};
+          },
+          "type"_a, "source"_a = Buffer::input, "source_chunk"_a = 0,
+          "destination"_a = Buffer::input, "destination_chunk"_a = 0, "count"_a = 0,
+          "publishes"_a = false, "depends_on_block"_a = kNone, "depends_on_step"_a = kNone)
       .def_rw("type", &Step::type)
       .def_rw("source", &Step::source)
       .def_rw("source_chunk", &Step::source_chunk)
@@ -122,43 +126,48 @@ void bind_step(nb::module_& module) {
 
 void bind_programs(nb::module_& module) {
   nb::class_<ThreadBlock> block(module, "ThreadBlock");
-  block.def("__init__",
-            [](ThreadBlock* self, std::int32_t send_peer, std::int32_t receive_peer,
-               std::int32_t channel, std::vector<Step> steps) {
-              new (self) ThreadBlock{send_peer, receive_peer, channel, std::move(steps)};
-            },
-            "send_peer"_a = kNone, "receive_peer"_a = kNone, "channel"_a = 0,
-            "steps"_a = std::vector<Step>{})
+  block
+      .def(
+          "__init__",
+          [](ThreadBlock* self, std::int32_t send_peer, std::int32_t receive_peer,
+             std::int32_t channel, std::vector<Step> steps) {
+            new (self) ThreadBlock{send_peer, receive_peer, channel, std::move(steps)};
+          },
+          "send_peer"_a = kNone, "receive_peer"_a = kNone, "channel"_a = 0,
+          "steps"_a = std::vector<Step>{})
       .def_rw("send_peer", &ThreadBlock::send_peer)
       .def_rw("receive_peer", &ThreadBlock::receive_peer)
       .def_rw("channel", &ThreadBlock::channel)
-      .def_prop_rw("steps", [](const ThreadBlock& self) { return self.steps; },
-                   [](ThreadBlock& self, std::vector<Step> steps) {
-                     self.steps = std::move(steps);
-                   })
-      .def("add_step", [](ThreadBlock& self, const Step& step) { self.steps.push_back(step); },
-           "step"_a);
+      .def_prop_rw(
+          "steps", [](const ThreadBlock& self) { return self.steps; },
+          [](ThreadBlock& self, std::vector<Step> steps) { self.steps = std::move(steps); })
+      .def(
+          "add_step", [](ThreadBlock& self, const Step& step) { self.steps.push_back(step); },
+          "step"_a);
   bind_copies(block);
 
   nb::class_<RankProgram> program(module, "RankProgram");
   program
-      .def("__init__",
-           [](RankProgram* self, std::uint32_t input_chunks, std::uint32_t output_chunks,
-              std::uint32_t scratch_chunks, std::vector<ThreadBlock> blocks) {
-             new (self) RankProgram{input_chunks, output_chunks, scratch_chunks, std::move(blocks)};
-           },
-           "input_chunks"_a = 0, "output_chunks"_a = 0, "scratch_chunks"_a = 0,
-           "blocks"_a = std::vector<ThreadBlock>{})
+      .def(
+          "__init__",
+          [](RankProgram* self, std::uint32_t input_chunks, std::uint32_t output_chunks,
+             std::uint32_t scratch_chunks, std::vector<ThreadBlock> blocks) {
+            new (self) RankProgram{input_chunks, output_chunks, scratch_chunks, std::move(blocks)};
+          },
+          "input_chunks"_a = 0, "output_chunks"_a = 0, "scratch_chunks"_a = 0,
+          "blocks"_a = std::vector<ThreadBlock>{})
       .def_rw("input_chunks", &RankProgram::input_chunks)
       .def_rw("output_chunks", &RankProgram::output_chunks)
       .def_rw("scratch_chunks", &RankProgram::scratch_chunks)
-      .def_prop_rw("blocks", [](const RankProgram& self) { return self.blocks; },
-                   [](RankProgram& self, std::vector<ThreadBlock> blocks) {
-                     self.blocks = std::move(blocks);
-                   })
-      .def("add_block",
-           [](RankProgram& self, const ThreadBlock& added) { self.blocks.push_back(added); },
-           "block"_a);
+      .def_prop_rw(
+          "blocks", [](const RankProgram& self) { return self.blocks; },
+          [](RankProgram& self, std::vector<ThreadBlock> blocks) {
+            self.blocks = std::move(blocks);
+          })
+      .def(
+          "add_block",
+          [](RankProgram& self, const ThreadBlock& added) { self.blocks.push_back(added); },
+          "block"_a);
   bind_copies(program);
 }
 
@@ -171,18 +180,19 @@ auto& step_at(AnySchedule& schedule, std::size_t rank, std::size_t block, std::s
 void bind_schedule_class(nb::module_& module) {
   nb::class_<Schedule> schedule(module, "Schedule");
   schedule
-      .def("__init__",
-           [](Schedule* self, std::string name, Collective collective, Protocol protocol,
-              std::uint32_t channels, std::uint32_t chunks, std::int32_t root, bool in_place,
-              bool out_of_place, std::uint64_t size_bytes_min, std::uint64_t size_bytes_max,
-              std::vector<RankProgram> ranks) {
-             new (self) Schedule{std::move(name), collective,    protocol,       channels,
-                                 chunks,          root,          in_place,       out_of_place,
-                                 size_bytes_min,  size_bytes_max, std::move(ranks)};
-           },
-           "name"_a, "collective"_a, "protocol"_a = Protocol::simple, "channels"_a = 1,
-           "chunks"_a = 1, "root"_a = 0, "in_place"_a = false, "out_of_place"_a = true,
-           "size_bytes_min"_a = 0, "size_bytes_max"_a = 0, "ranks"_a = std::vector<RankProgram>{})
+      .def(
+          "__init__",
+          [](Schedule* self, std::string name, Collective collective, Protocol protocol,
+             std::uint32_t channels, std::uint32_t chunks, std::int32_t root, bool in_place,
+             bool out_of_place, std::uint64_t size_bytes_min, std::uint64_t size_bytes_max,
+             std::vector<RankProgram> ranks) {
+            new (self) Schedule{std::move(name), collective,     protocol,        channels,
+                                chunks,          root,           in_place,        out_of_place,
+                                size_bytes_min,  size_bytes_max, std::move(ranks)};
+          },
+          "name"_a, "collective"_a, "protocol"_a = Protocol::simple, "channels"_a = 1,
+          "chunks"_a = 1, "root"_a = 0, "in_place"_a = false, "out_of_place"_a = true,
+          "size_bytes_min"_a = 0, "size_bytes_max"_a = 0, "ranks"_a = std::vector<RankProgram>{})
       .def_rw("name", &Schedule::name)
       .def_rw("collective", &Schedule::collective)
       .def_rw("protocol", &Schedule::protocol)
@@ -193,26 +203,29 @@ void bind_schedule_class(nb::module_& module) {
       .def_rw("out_of_place", &Schedule::out_of_place)
       .def_rw("size_bytes_min", &Schedule::size_bytes_min)
       .def_rw("size_bytes_max", &Schedule::size_bytes_max)
-      .def_prop_rw("ranks", [](const Schedule& self) { return self.ranks; },
-                   [](Schedule& self, std::vector<RankProgram> ranks) {
-                     self.ranks = std::move(ranks);
-                   })
+      .def_prop_rw(
+          "ranks", [](const Schedule& self) { return self.ranks; },
+          [](Schedule& self, std::vector<RankProgram> ranks) { self.ranks = std::move(ranks); })
       .def_prop_ro("rank_count", &Schedule::rank_count)
-      .def("add_rank",
-           [](Schedule& self, const RankProgram& program) { self.ranks.push_back(program); },
-           "program"_a)
-      .def("rank",
-           [](const Schedule& self, std::size_t rank) { return at(self.ranks, rank, "rank"); },
-           "rank"_a)
-      .def("step",
-           [](const Schedule& self, std::size_t rank, std::size_t block, std::size_t index) {
-             return step_at(self, rank, block, index);
-           },
-           "rank"_a, "block"_a, "index"_a)
-      .def("set_step",
-           [](Schedule& self, std::size_t rank, std::size_t block, std::size_t index,
-              const Step& step) { step_at(self, rank, block, index) = step; },
-           "rank"_a, "block"_a, "index"_a, "step"_a);
+      .def(
+          "add_rank",
+          [](Schedule& self, const RankProgram& program) { self.ranks.push_back(program); },
+          "program"_a)
+      .def(
+          "rank",
+          [](const Schedule& self, std::size_t rank) { return at(self.ranks, rank, "rank"); },
+          "rank"_a)
+      .def(
+          "step",
+          [](const Schedule& self, std::size_t rank, std::size_t block, std::size_t index) {
+            return step_at(self, rank, block, index);
+          },
+          "rank"_a, "block"_a, "index"_a)
+      .def(
+          "set_step",
+          [](Schedule& self, std::size_t rank, std::size_t block, std::size_t index,
+             const Step& step) { step_at(self, rank, block, index) = step; },
+          "rank"_a, "block"_a, "index"_a, "step"_a);
   bind_copies(schedule);
 }
 
@@ -223,18 +236,20 @@ void bind_schedule_functions(nb::module_& module) {
              "Raises ScheduleError, one sentence, unless the schedule makes sense as a text.");
   module.def("fingerprint", &fingerprint, "schedule"_a, ReleaseGil());
   module.def("step_count", &step_count, "schedule"_a);
-  module.def("chunks_in",
-             [](const Schedule& schedule, int rank, Buffer buffer) {
-               at(schedule.ranks, static_cast<std::size_t>(rank), "rank");
-               return chunks_in(schedule, rank, buffer);
-             },
-             "schedule"_a, "rank"_a, "buffer"_a);
-  module.def("shared_chunk",
-             [](const Schedule& schedule, int rank, Buffer buffer, std::uint32_t chunk) {
-               at(schedule.ranks, static_cast<std::size_t>(rank), "rank");
-               return shared_chunk(schedule, rank, buffer, chunk);
-             },
-             "schedule"_a, "rank"_a, "buffer"_a, "chunk"_a);
+  module.def(
+      "chunks_in",
+      [](const Schedule& schedule, int rank, Buffer buffer) {
+        at(schedule.ranks, static_cast<std::size_t>(rank), "rank");
+        return chunks_in(schedule, rank, buffer);
+      },
+      "schedule"_a, "rank"_a, "buffer"_a);
+  module.def(
+      "shared_chunk",
+      [](const Schedule& schedule, int rank, Buffer buffer, std::uint32_t chunk) {
+        at(schedule.ranks, static_cast<std::size_t>(rank), "rank");
+        return shared_chunk(schedule, rank, buffer, chunk);
+      },
+      "schedule"_a, "rank"_a, "buffer"_a, "chunk"_a);
 }
 
 void bind_chunking(nb::module_& module) {
@@ -248,14 +263,15 @@ void bind_chunking(nb::module_& module) {
       .def_ro("offset", &Range::offset)
       .def_ro("count", &Range::count);
   nb::class_<Chunking>(module, "Chunking")
-      .def("__init__",
-           [](Chunking* self, const Schedule& schedule, std::uint64_t elements,
-              std::uint64_t element_bytes) {
-             check_divisors(schedule);
-             check_element_bytes(element_bytes);
-             new (self) Chunking(schedule, elements, element_bytes);
-           },
-           "schedule"_a, "elements"_a, "element_bytes"_a)
+      .def(
+          "__init__",
+          [](Chunking* self, const Schedule& schedule, std::uint64_t elements,
+             std::uint64_t element_bytes) {
+            check_divisors(schedule);
+            check_element_bytes(element_bytes);
+            new (self) Chunking(schedule, elements, element_bytes);
+          },
+          "schedule"_a, "elements"_a, "element_bytes"_a)
       .def_prop_ro("elements", &Chunking::elements)
       .def_prop_ro("part_elements", &Chunking::part_elements)
       .def_prop_ro("element_bytes", &Chunking::element_bytes)
@@ -269,22 +285,23 @@ void bind_chunking(nb::module_& module) {
       .def("slices", &Chunking::slices, "transfer_elements"_a)
       .def("scratch_elements", &Chunking::scratch_elements, "scratch_chunks"_a);
   module.def("fifo_limits", &fifo_limits, "protocol"_a);
-  module.def("wire_expansion",
-             [](Protocol protocol) {
-               const Expansion expansion = wire_expansion(protocol);
-               return nb::make_tuple(expansion.numerator, expansion.denominator);
-             },
-             "protocol"_a, "Bytes on the wire per byte of payload, as (numerator, denominator).");
+  module.def(
+      "wire_expansion",
+      [](Protocol protocol) {
+        const Expansion expansion = wire_expansion(protocol);
+        return nb::make_tuple(expansion.numerator, expansion.denominator);
+      },
+      "protocol"_a, "Bytes on the wire per byte of payload, as (numerator, denominator).");
   module.def("works_on_parts", &works_on_parts, "collective"_a);
   module.def("element_granularity", &element_granularity, "schedule"_a);
-  module.def("smallest_elements_for",
-             [](const Schedule& schedule, std::uint64_t element_bytes,
-                std::uint32_t chunks_per_transfer) {
-               check_divisors(schedule);
-               check_element_bytes(element_bytes);
-               return smallest_elements_for(schedule, element_bytes, chunks_per_transfer);
-             },
-             "schedule"_a, "element_bytes"_a, "chunks_per_transfer"_a);
+  module.def(
+      "smallest_elements_for",
+      [](const Schedule& schedule, std::uint64_t element_bytes, std::uint32_t chunks_per_transfer) {
+        check_divisors(schedule);
+        check_element_bytes(element_bytes);
+        return smallest_elements_for(schedule, element_bytes, chunks_per_transfer);
+      },
+      "schedule"_a, "element_bytes"_a, "chunks_per_transfer"_a);
 }
 
 void bind_algorithms(nb::module_& module) {
@@ -295,30 +312,32 @@ void bind_algorithms(nb::module_& module) {
       .def_ro("cost", &Algorithm::cost);
   module.def("algorithms",
              [] { return std::vector<Algorithm>(algorithms().begin(), algorithms().end()); });
-  module.def("algorithm_names",
-             [](std::optional<Collective> collective) {
-               std::vector<std::string_view> names;
-               for (const Algorithm& algorithm : algorithms()) {
-                 if (!collective || algorithm.collective == *collective) {
-                   names.push_back(algorithm.name);
-                 }
-               }
-               return names;
-             },
-             "collective"_a = nb::none(), "The algorithms for a collective, or all of them.");
+  module.def(
+      "algorithm_names",
+      [](std::optional<Collective> collective) {
+        std::vector<std::string_view> names;
+        for (const Algorithm& algorithm : algorithms()) {
+          if (!collective || algorithm.collective == *collective) {
+            names.push_back(algorithm.name);
+          }
+        }
+        return names;
+      },
+      "collective"_a = nb::none(), "The algorithms for a collective, or all of them.");
   const AlgorithmOptions defaults;
-  module.def("make_schedule",
-             [](const std::string& algorithm, int ranks, int channels, Protocol protocol, int root,
-                int gpus_per_host, int chunks_per_channel, std::vector<std::vector<int>> rings) {
-               return make_schedule(algorithm, {ranks, channels, protocol, root, gpus_per_host,
-                                                chunks_per_channel, std::move(rings)});
-             },
-             "algorithm"_a, nb::kw_only(), "ranks"_a, "channels"_a = defaults.channels,
-             "protocol"_a = defaults.protocol, "root"_a = defaults.root,
-             "gpus_per_host"_a = defaults.gpus_per_host,
-             "chunks_per_channel"_a = defaults.chunks_per_channel,
-             "rings"_a = std::vector<std::vector<int>>{}, ReleaseGil(),
-             "Raises ValueError, one sentence, for options that are not possible.");
+  module.def(
+      "make_schedule",
+      [](const std::string& algorithm, int ranks, int channels, Protocol protocol, int root,
+         int gpus_per_host, int chunks_per_channel, std::vector<std::vector<int>> rings) {
+        return make_schedule(algorithm, {ranks, channels, protocol, root, gpus_per_host,
+                                         chunks_per_channel, std::move(rings)});
+      },
+      "algorithm"_a, nb::kw_only(), "ranks"_a, "channels"_a = defaults.channels,
+      "protocol"_a = defaults.protocol, "root"_a = defaults.root,
+      "gpus_per_host"_a = defaults.gpus_per_host,
+      "chunks_per_channel"_a = defaults.chunks_per_channel,
+      "rings"_a = std::vector<std::vector<int>>{}, ReleaseGil(),
+      "Raises ValueError, one sentence, for options that are not possible.");
   module.def("rail_rings", &rail_rings, "hosts"_a, "gpus_per_host"_a, "channels"_a,
              "Ranks in ring order, one ring per channel, that leave and enter hosts on one rail.");
 }

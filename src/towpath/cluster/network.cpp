@@ -21,8 +21,8 @@ Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Mac
 }
 
 const Route& Network::route(int from_rank, int to_rank) {
-  const std::uint64_t key = static_cast<std::uint64_t>(from_rank) << 32 |
-                            static_cast<std::uint32_t>(to_rank);
+  const std::uint64_t key =
+      static_cast<std::uint64_t>(from_rank) << 32 | static_cast<std::uint32_t>(to_rank);
   std::unique_ptr<Route>& found = routes_[key];
   if (found != nullptr) return *found;
   found = std::make_unique<Route>();

@@ -32,8 +32,8 @@ inline constexpr Bytes kSegment{64 * 1024};
 
 struct Route {
   std::vector<int> links;
-  Time latency;                // one way, of an empty message
-  bool leaves_host = false;    // some link of it is the network
+  Time latency;              // one way, of an empty message
+  bool leaves_host = false;  // some link of it is the network
 };
 
 struct LinkLoad {
@@ -49,7 +49,7 @@ struct Segment {
   Message* message = nullptr;
   Bytes size;
   std::size_t hop = 0;
-  Time tail_in;              // when its last byte reaches the current link
+  Time tail_in;  // when its last byte reaches the current link
   bool is_first = false;
   bool is_last = false;
 };
@@ -57,17 +57,17 @@ struct Segment {
 // A message under way. The caller owns it and keeps it until `arrived` is called.
 struct Message {
   const Route* route = nullptr;
-  Bytes size;                          // on the wire
-  Rate pace;                           // at which the sender produces it
+  Bytes size;  // on the wire
+  Rate pace;   // at which the sender produces it
   Protocol protocol = Protocol::simple;
-  Time delay;                          // added at the far end, before `arrived`
-  void (*left)(Message&) = nullptr;    // the last byte is on its way; may be null
+  Time delay;                        // added at the far end, before `arrived`
+  void (*left)(Message&) = nullptr;  // the last byte is on its way; may be null
   void (*arrived)(Message&) = nullptr;
 
   // The network's own.
   class Network* network = nullptr;
   Bytes remaining;
-  Segment first;                       // most messages have no other
+  Segment first;  // most messages have no other
 };
 
 class Network {
@@ -102,11 +102,11 @@ class Network {
   // A proxy may slow an adapter down for a protocol; see machine::ProtocolCost.
   Rate rate_on(std::size_t link, Protocol protocol) const;
 
-  std::vector<Time> free_at_;                          // per link
-  std::vector<bool> leaves_adapter_;                   // per link
+  std::vector<Time> free_at_;         // per link
+  std::vector<bool> leaves_adapter_;  // per link
   std::vector<LinkLoad> loads_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Route>> routes_;
-  std::deque<Segment> segments_;                       // storage
+  std::deque<Segment> segments_;  // storage
   std::vector<Segment*> free_segments_;
 };
 

@@ -24,8 +24,8 @@ struct FifoLimits {
   std::uint32_t slots = 8;
   std::uint32_t slots_per_transfer = 1;
   std::uint32_t slices_per_transfer = 1;
-  std::uint64_t transfer_bytes_max = 0;    // payload
-  std::uint64_t slice_bytes_min = 0;       // a smaller transfer is one slice
+  std::uint64_t transfer_bytes_max = 0;  // payload
+  std::uint64_t slice_bytes_min = 0;     // a smaller transfer is one slice
 };
 FifoLimits fifo_limits(Protocol protocol);
 
@@ -34,12 +34,12 @@ inline constexpr std::uint32_t kChunksPerTransferMax = 71;
 // A contiguous piece of one buffer, in elements.
 struct Range {
   std::uint64_t offset = 0;
-  std::uint64_t count = 0;     // what exists of it: less than asked for at the ragged end
+  std::uint64_t count = 0;  // what exists of it: less than asked for at the ragged end
 };
 
 struct Slice {
-  std::uint64_t offset = 0;    // elements from the start of the transfer
-  std::uint64_t count = 0;     // nominal; the ragged end may hold fewer
+  std::uint64_t offset = 0;  // elements from the start of the transfer
+  std::uint64_t count = 0;   // nominal; the ragged end may hold fewer
   std::uint32_t slots = 0;
 };
 
@@ -81,7 +81,7 @@ class Chunking {
   std::uint64_t part_elements_ = 0;
   std::uint64_t chunks_per_part_ = 1;
   std::uint64_t chunk_elements_ = 0;
-  std::uint64_t piece_elements_ = 0;       // of a chunk, per iteration
+  std::uint64_t piece_elements_ = 0;  // of a chunk, per iteration
   std::uint64_t iterations_ = 1;
   std::uint32_t chunks_per_transfer_ = 1;
   FifoLimits fifo_;

@@ -46,8 +46,8 @@ std::vector<Blocked> links_at(std::span<const Blocked> blocked,
 std::vector<Blocked> lowest_first(std::span<const Blocked> blocked,
                                   const std::vector<std::size_t>& cycle) {
   std::vector<Blocked> links = links_at(blocked, cycle);
-  const auto lowest = std::min_element(
-      links.begin(), links.end(), [](const Blocked& a, const Blocked& b) {
+  const auto lowest =
+      std::min_element(links.begin(), links.end(), [](const Blocked& a, const Blocked& b) {
         return std::pair(a.rank, a.block) < std::pair(b.rank, b.block);
       });
   std::rotate(links.begin(), lowest, links.end());
@@ -124,9 +124,9 @@ std::string describe(const Schedule& schedule, const WaitChain& chain) {
                         describe_wait(schedule, at));
   }
   if (const std::size_t more = chain.links.size() - shown; more > 0) {
-    text += fmt::format(", and so on through {} more thread blocks to rank {} thread block {}",
-                        more, chain.links.back().waits_for_rank,
-                        chain.links.back().waits_for_block);
+    text +=
+        fmt::format(", and so on through {} more thread blocks to rank {} thread block {}", more,
+                    chain.links.back().waits_for_rank, chain.links.back().waits_for_block);
   }
   return text + (chain.is_cycle ? ", where the circle closes" : ", which itself waits for nobody");
 }

@@ -16,10 +16,10 @@
 namespace towpath::collective {
 
 enum class WaitReason : std::uint8_t {
-  data,         // the next slice of its receive peer has not arrived
-  slot,         // its send peer has not freed the slots that the next slice takes
-  dependency,   // a step of another thread block of its rank is not complete
-  launch,       // the rank it waits for has not begun
+  data,        // the next slice of its receive peer has not arrived
+  slot,        // its send peer has not freed the slots that the next slice takes
+  dependency,  // a step of another thread block of its rank is not complete
+  launch,      // the rank it waits for has not begun
 };
 
 // One thread block that cannot go on, and the one that could let it.
@@ -29,7 +29,7 @@ struct Blocked {
   int step = kNone;
   WaitReason reason = WaitReason::data;
   int waits_for_rank = kNone;
-  int waits_for_block = kNone;   // kNone: the rank as a whole
+  int waits_for_block = kNone;  // kNone: the rank as a whole
 
   bool operator==(const Blocked&) const = default;
 };

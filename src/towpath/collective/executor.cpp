@@ -27,22 +27,22 @@ struct Executor::Block {
   // Where it is: iteration > step > transfer > slice.
   std::uint64_t iteration = 0;
   std::uint32_t step = 0;
-  std::uint32_t first_chunk = 0;          // of the current transfer, within the step
+  std::uint32_t first_chunk = 0;  // of the current transfer, within the step
   std::uint32_t chunk_count = 0;
   std::uint64_t transfer_elements = 0;
   std::uint32_t slice_index = 0;
   std::uint32_t slices = 0;
   Slice slice;
 
-  std::uint64_t send_slots = 0;           // of its outgoing connection's FIFO
-  std::uint64_t receive_slots = 0;        // of its incoming one's
+  std::uint64_t send_slots = 0;     // of its outgoing connection's FIFO
+  std::uint64_t receive_slots = 0;  // of its incoming one's
 
   // Slots since the executor was made; they only grow, so nothing is ever reset.
   std::uint64_t slots_sent = 0;
   std::uint64_t slots_received = 0;
 
-  std::uint64_t steps_finished = 0;       // of this invocation, over all iterations
-  Block* first_dependent = nullptr;       // blocks of this rank that wait for a step of this one
+  std::uint64_t steps_finished = 0;  // of this invocation, over all iterations
+  Block* first_dependent = nullptr;  // blocks of this rank that wait for a step of this one
   Block* next_dependent = nullptr;
 
   bool is_finished = true;
@@ -181,7 +181,8 @@ bool Executor::dependency_met(Block& block) {
 bool Executor::slice_arrived(Block& block) {
   if (!receives(block.current().type)) return true;
   const std::uint64_t needed = block.slots_received + block.slice.slots;
-  const transport::Signal signal = data_signal(block.wiring->fifo, block.slots_received % block.receive_slots);
+  const transport::Signal signal =
+      data_signal(block.wiring->fifo, block.slots_received % block.receive_slots);
   if (transport_.signal_fetch(signal) >= needed) return true;
   wait_for(block, signal, needed, block.program->receive_peer, WaitReason::data);
   return false;
@@ -220,8 +221,8 @@ void Executor::start_slice(Block& block) {
 
 Executor::Part Executor::part(const Block& block, Buffer buffer, std::uint32_t first_chunk) const {
   const Chunking& chunking = plan_->chunking;
-  const Range range = chunking.range(buffer, first_chunk + block.first_chunk, block.chunk_count,
-                                     block.iteration);
+  const Range range =
+      chunking.range(buffer, first_chunk + block.first_chunk, block.chunk_count, block.iteration);
   const std::uint64_t skipped = std::min(block.slice.offset, range.count);
   const std::uint64_t count = std::min(block.slice.count, range.count - skipped);
   std::byte* start = base(buffer);
@@ -246,7 +247,8 @@ void Executor::set_operands(Block& block) {
     (move.has_source ? move.has_addend : move.has_source) = true;
   };
   if (receives(step.type)) {
-    add_operand(transport_.data(slot_offset(block.wiring->fifo, block.slots_received % block.receive_slots)));
+    add_operand(transport_.data(
+        slot_offset(block.wiring->fifo, block.slots_received % block.receive_slots)));
   }
   if (writes_destination(step.type)) {
     const Part to = part(block, step.destination, step.destination_chunk);
@@ -275,7 +277,7 @@ void Executor::finish_slice(Block& block) {
   if (sends(step.type)) block.slots_sent += block.slice.slots;
   if (receives(step.type)) {
     block.slots_received += block.slice.slots;
-    Move credit;   // a flag alone is done when start() returns
+    Move credit;  // a flag alone is done when start() returns
     credit.protocol = block.move.protocol;
     credit.peer = block.program->receive_peer;
     credit.has_signal = true;
@@ -304,8 +306,8 @@ void Executor::begin_transfer(Block& block) {
   block.slice_index = 0;
   const bool is_local = !sends(step.type) && !receives(step.type);
   block.slices = is_local ? 1 : chunking.slices(block.transfer_elements);
-  block.slice = is_local ? Slice{0, block.transfer_elements, 0}
-                         : chunking.slice(block.transfer_elements, 0);
+  block.slice =
+      is_local ? Slice{0, block.transfer_elements, 0} : chunking.slice(block.transfer_elements, 0);
 }
 
 void Executor::finish_step(Block& block) {
@@ -361,15 +363,14 @@ std::uint64_t Executor::connection_slots(std::int32_t peer) const {
 }
 
 std::uint64_t Executor::slot_offset(std::int32_t fifo, std::uint64_t slot) const {
-  return fifos_ + static_cast<std::uint64_t>(fifo) * plan_->fifo_bytes() +
-         slot * plan_->slot_bytes;
+  return fifos_ + static_cast<std::uint64_t>(fifo) * plan_->fifo_bytes() + slot * plan_->slot_bytes;
 }
 
 // Raised to the count of slots after the slice that begins there. A slot carries one slice at a
 // time, so its signal only grows, in whatever order slices arrive.
 transport::Signal Executor::data_signal(std::int32_t fifo, std::uint64_t slot) const {
-  return signals_ + static_cast<transport::Signal>(static_cast<std::uint64_t>(fifo) *
-                                                       plan_->slots_max() + slot);
+  return signals_ + static_cast<transport::Signal>(
+                        static_cast<std::uint64_t>(fifo) * plan_->slots_max() + slot);
 }
 
 transport::Signal Executor::credit_signal(std::int32_t credit) const {
@@ -401,9 +402,9 @@ std::vector<Blocked> Executor::blocked() const {
 
 std::string Executor::describe(const Block& block) const {
   const Step& step = block.current();
-  const std::string where = fmt::format("channel {}, thread block {}, step {} {}",
-                                        block.program->channel, block.index, block.step,
-                                        name_of(step.type));
+  const std::string where =
+      fmt::format("channel {}, thread block {}, step {} {}", block.program->channel, block.index,
+                  block.step, name_of(step.type));
   if (!block.is_waiting) return fmt::format("the end of its own transfer ({})", where);
   switch (block.reason) {
     case WaitReason::dependency:

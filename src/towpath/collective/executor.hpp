@@ -16,8 +16,8 @@
 // One rank's run of one plan over one transport, simulated or live: the same object, the same code.
 //
 // Every thread block is a small state machine that goes on as far as it can and then waits for one
-// thing: a step of a neighbouring block, a slice from its receive peer, free slots at its send peer,
-// or the end of a Move. The transport calls it back; nothing here knows what time is.
+// thing: a step of a neighbouring block, a slice from its receive peer, free slots at its send
+// peer, or the end of a Move. The transport calls it back; nothing here knows what time is.
 //
 //   Executor executor(transport, plan);      // the same on every rank, in the same order
 //   executor.start({input, output});         // as often as wanted, one after another
@@ -39,8 +39,8 @@ struct StepRecord {
   int rank = 0;
   std::uint32_t block = 0;
   std::uint32_t step = 0;
-  Time entered;            // the step before was finished
-  Time moving;             // all it waited for was there (for the first slice)
+  Time entered;  // the step before was finished
+  Time moving;   // all it waited for was there (for the first slice)
   Time finished;
 };
 using StepObserver = std::function<void(const StepRecord&)>;
@@ -66,8 +66,8 @@ class Executor {
   std::vector<Blocked> blocked() const;
   std::string waiting_for() const;
 
-  std::function<void()> on_finished;    // called at the end of each invocation; may be empty
-  StepObserver on_step;                 // called at the end of each step; may be empty
+  std::function<void()> on_finished;  // called at the end of each invocation; may be empty
+  StepObserver on_step;               // called at the end of each step; may be empty
 
  private:
   struct Block;

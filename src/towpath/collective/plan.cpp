@@ -41,21 +41,20 @@ std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
   Plan plan{schedule, reduction, chunking, wire(*schedule), 0, 0};
   plan.slot_bytes = slot_bytes_for(chunking, plan.wiring.count_max);
   for (const RankProgram& program : schedule->ranks) {
-    plan.scratch_bytes = std::max(plan.scratch_bytes,
-                                  chunking.scratch_elements(program.scratch_chunks) *
-                                      chunking.element_bytes());
+    plan.scratch_bytes =
+        std::max(plan.scratch_bytes,
+                 chunking.scratch_elements(program.scratch_chunks) * chunking.element_bytes());
   }
   return std::make_shared<const Plan>(std::move(plan));
 }
 
 std::string statement(const Plan& plan) {
   const Chunking& chunking = plan.chunking;
-  return fmt::format("{} of {} bytes of {}, {}, root {}, schedule '{}' ({:016x})",
-                     name_of(plan.schedule->collective),
-                     chunking.elements() * chunking.element_bytes(),
-                     transport::name_of(plan.reduction.type),
-                     transport::name_of(plan.reduction.operation), plan.schedule->root,
-                     plan.schedule->name, fingerprint(*plan.schedule));
+  return fmt::format(
+      "{} of {} bytes of {}, {}, root {}, schedule '{}' ({:016x})",
+      name_of(plan.schedule->collective), chunking.elements() * chunking.element_bytes(),
+      transport::name_of(plan.reduction.type), transport::name_of(plan.reduction.operation),
+      plan.schedule->root, plan.schedule->name, fingerprint(*plan.schedule));
 }
 
 }  // namespace towpath::collective

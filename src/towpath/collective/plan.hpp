@@ -20,8 +20,8 @@ struct Plan {
   transport::Reduction reduction;
   Chunking chunking;
   Wiring wiring;
-  std::uint64_t slot_bytes = 0;        // distance between the slots of a FIFO
-  std::uint64_t scratch_bytes = 0;     // the largest rank's
+  std::uint64_t slot_bytes = 0;     // distance between the slots of a FIFO
+  std::uint64_t scratch_bytes = 0;  // the largest rank's
 
   // Symmetric memory and signals that an executor allocates.
   std::uint64_t fifo_bytes() const { return slots_max() * slot_bytes; }

@@ -14,9 +14,15 @@ namespace {
 constexpr std::array<std::string_view, 6> kCollectiveNames = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all"};
 constexpr std::array<std::string_view, kBuffers> kBufferNames = {"input", "output", "scratch"};
-constexpr std::array<std::string_view, 9> kStepNames = {
-    "send", "receive", "receive_copy_send", "receive_reduce_send", "receive_reduce_copy",
-    "receive_reduce_copy_send", "copy", "reduce", "nop"};
+constexpr std::array<std::string_view, 9> kStepNames = {"send",
+                                                        "receive",
+                                                        "receive_copy_send",
+                                                        "receive_reduce_send",
+                                                        "receive_reduce_copy",
+                                                        "receive_reduce_copy_send",
+                                                        "copy",
+                                                        "reduce",
+                                                        "nop"};
 constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"Simple", "LL", "LL128"};
 
 // Says where in the schedule a check failed.
@@ -116,8 +122,7 @@ void check_peer(const Place& at, const char* role, std::int32_t peer) {
 using Connections = std::map<std::tuple<int, int, int>, std::array<int, 2>>;
 
 void add_connections(const Place& at, const ThreadBlock& block, Connections& connections) {
-  if (block.send_peer != kNone &&
-      ++connections[{at.rank, block.send_peer, block.channel}][0] > 1) {
+  if (block.send_peer != kNone && ++connections[{at.rank, block.send_peer, block.channel}][0] > 1) {
     at.fail("another thread block of the rank sends to rank {} on channel {} too", block.send_peer,
             block.channel);
   }
@@ -167,10 +172,9 @@ std::uint32_t chunks_in(const Schedule& schedule, int rank, Buffer buffer) {
   return is_one_part ? schedule.chunks / ranks : schedule.chunks;
 }
 
-std::uint32_t shared_chunk(const Schedule& schedule, int rank, Buffer buffer,
-                           std::uint32_t chunk) {
-  const bool is_one_part = buffer != Buffer::scratch &&
-                           chunks_in(schedule, rank, buffer) < schedule.chunks;
+std::uint32_t shared_chunk(const Schedule& schedule, int rank, Buffer buffer, std::uint32_t chunk) {
+  const bool is_one_part =
+      buffer != Buffer::scratch && chunks_in(schedule, rank, buffer) < schedule.chunks;
   if (!is_one_part) return chunk;
   return static_cast<std::uint32_t>(rank) * chunks_in(schedule, rank, buffer) + chunk;
 }
@@ -193,7 +197,8 @@ std::uint64_t fingerprint(const Schedule& schedule) {
   const auto pair = [&mix](std::uint64_t high, std::uint64_t low) {
     mix((high << 32) ^ (low & 0xFFFFFFFFu));
   };
-  pair(static_cast<std::uint64_t>(schedule.collective), static_cast<std::uint64_t>(schedule.protocol));
+  pair(static_cast<std::uint64_t>(schedule.collective),
+       static_cast<std::uint64_t>(schedule.protocol));
   pair(schedule.channels, schedule.chunks);
   pair(static_cast<std::uint32_t>(schedule.root), schedule.in_place * 2u + schedule.out_of_place);
   mix(schedule.size_bytes_min);
@@ -202,10 +207,12 @@ std::uint64_t fingerprint(const Schedule& schedule) {
     pair(program.input_chunks, program.output_chunks);
     pair(program.scratch_chunks, program.blocks.size());
     for (const ThreadBlock& block : program.blocks) {
-      pair(static_cast<std::uint32_t>(block.send_peer), static_cast<std::uint32_t>(block.receive_peer));
+      pair(static_cast<std::uint32_t>(block.send_peer),
+           static_cast<std::uint32_t>(block.receive_peer));
       pair(static_cast<std::uint32_t>(block.channel), block.steps.size());
       for (const Step& step : block.steps) {
-        pair(static_cast<std::uint64_t>(step.type) * 64 + static_cast<std::uint64_t>(step.source) * 8 +
+        pair(static_cast<std::uint64_t>(step.type) * 64 +
+                 static_cast<std::uint64_t>(step.source) * 8 +
                  static_cast<std::uint64_t>(step.destination) * 2 + step.publishes,
              step.count);
         pair(step.source_chunk, step.destination_chunk);
@@ -241,8 +248,7 @@ void check_structure(const Schedule& schedule) {
     for (std::size_t b = 0; b < program.blocks.size(); ++b) {
       const ThreadBlock& block = program.blocks[b];
       const Place at{schedule, rank, b, 0};
-      if (has_step(block, sends) &&
-          connections[{rank, block.send_peer, block.channel}][1] == 0) {
+      if (has_step(block, sends) && connections[{rank, block.send_peer, block.channel}][1] == 0) {
         at.fail("it sends to rank {} on channel {}, where no thread block receives from rank {}",
                 block.send_peer, block.channel, rank);
       }

@@ -29,7 +29,12 @@
 namespace towpath::collective {
 
 enum class Collective : std::uint8_t {
-  all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all
 };
 
 enum class Buffer : std::uint8_t { input, output, scratch };
@@ -64,10 +69,10 @@ constexpr bool writes_destination(StepType type) {
   return type != StepType::send && type != StepType::receive_reduce_send && type != StepType::nop;
 }
 
-std::string_view name_of(Collective collective);   // "all_reduce"
-std::string_view name_of(Buffer buffer);           // "input"
-std::string_view name_of(StepType type);           // "receive_reduce_send"
-std::string_view name_of(Protocol protocol);       // "Simple", "LL", "LL128"
+std::string_view name_of(Collective collective);  // "all_reduce"
+std::string_view name_of(Buffer buffer);          // "input"
+std::string_view name_of(StepType type);          // "receive_reduce_send"
+std::string_view name_of(Protocol protocol);      // "Simple", "LL", "LL128"
 std::optional<Collective> collective_from(std::string_view name);
 std::optional<Protocol> protocol_from(std::string_view name);
 
@@ -78,11 +83,11 @@ struct Step {
   StepType type = StepType::nop;
   Buffer source = Buffer::input;
   Buffer destination = Buffer::input;
-  bool publishes = false;                  // others may depend on its completion
+  bool publishes = false;  // others may depend on its completion
   std::uint32_t source_chunk = 0;
   std::uint32_t destination_chunk = 0;
-  std::uint32_t count = 0;                 // chunks
-  std::int32_t depends_on_block = kNone;   // thread block of this rank, or kNone
+  std::uint32_t count = 0;                // chunks
+  std::int32_t depends_on_block = kNone;  // thread block of this rank, or kNone
   std::int32_t depends_on_step = kNone;
 
   bool operator==(const Step&) const = default;
@@ -98,7 +103,7 @@ struct ThreadBlock {
 };
 
 struct RankProgram {
-  std::uint32_t input_chunks = 0;          // as declared; 0 when the buffer is not named
+  std::uint32_t input_chunks = 0;  // as declared; 0 when the buffer is not named
   std::uint32_t output_chunks = 0;
   std::uint32_t scratch_chunks = 0;
   std::vector<ThreadBlock> blocks;
@@ -111,12 +116,12 @@ struct Schedule {
   Collective collective = Collective::all_reduce;
   Protocol protocol = Protocol::simple;
   std::uint32_t channels = 1;
-  std::uint32_t chunks = 1;                // the whole array is this many chunks (nchunksperloop)
-  std::int32_t root = 0;                   // broadcast and reduce only
-  bool in_place = false;                   // may run with input and output in the same memory
+  std::uint32_t chunks = 1;  // the whole array is this many chunks (nchunksperloop)
+  std::int32_t root = 0;     // broadcast and reduce only
+  bool in_place = false;     // may run with input and output in the same memory
   bool out_of_place = true;
-  std::uint64_t size_bytes_min = 0;        // the sizes it is meant for; a hint
-  std::uint64_t size_bytes_max = 0;        // 0: no limit
+  std::uint64_t size_bytes_min = 0;  // the sizes it is meant for; a hint
+  std::uint64_t size_bytes_max = 0;  // 0: no limit
   std::vector<RankProgram> ranks;
 
   int rank_count() const { return static_cast<int>(ranks.size()); }

@@ -72,7 +72,7 @@ class Transfers {
   bool (*takes_part_)(StepType);
   std::uint32_t at_most_;
   std::size_t step_ = 0;
-  std::uint32_t done_ = 0;   // chunks of the step
+  std::uint32_t done_ = 0;  // chunks of the step
 };
 
 std::string describe_mismatch(const Network& network, const Network::Block& from,
@@ -105,8 +105,13 @@ bool ends_agree(const Network& network, const Network::Connection& connection,
       if (findings == nullptr) return false;
       Finding finding{FindingKind::mismatch,
                       describe_mismatch(network, from, to, sent, received, transfer),
-                      from.rank, from.number, from.program->channel, sent.step(),
-                      to.rank, to.number, received.step()};
+                      from.rank,
+                      from.number,
+                      from.program->channel,
+                      sent.step(),
+                      to.rank,
+                      to.number,
+                      received.step()};
       if (sent.is_at_end()) {
         std::swap(finding.rank, finding.other_rank);
         std::swap(finding.block, finding.other_block);
@@ -122,9 +127,8 @@ bool ends_agree(const Network& network, const Network::Connection& connection,
 }
 
 bool agrees(const Network& network, const Chunking& chunking) {
-  return std::all_of(network.connections.begin(), network.connections.end(), [&](const auto& c) {
-    return ends_agree(network, c, chunking, nullptr);
-  });
+  return std::all_of(network.connections.begin(), network.connections.end(),
+                     [&](const auto& c) { return ends_agree(network, c, chunking, nullptr); });
 }
 
 void check_placement(const Network& network, const Chunking& chunking, Placement placement,
@@ -175,10 +179,10 @@ std::vector<std::uint64_t> slot_pattern(const Chunking& chunking,
     for (const std::uint32_t count : counts) {
       const std::uint32_t whole = std::min(count, chunking.chunks_per_transfer());
       const std::uint32_t rest = count % whole;
-      pattern.insert(pattern.end(),
-                     {chunking.transfers(count),
-                      chunking.slices(chunking.nominal(whole, iteration)),
-                      rest == 0 ? 0 : chunking.slices(chunking.nominal(rest, iteration))});
+      pattern.insert(
+          pattern.end(),
+          {chunking.transfers(count), chunking.slices(chunking.nominal(whole, iteration)),
+           rest == 0 ? 0 : chunking.slices(chunking.nominal(rest, iteration))});
     }
   }
   return pattern;

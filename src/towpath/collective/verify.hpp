@@ -36,10 +36,15 @@
 namespace towpath::collective {
 
 enum class FindingKind : std::uint8_t {
-  structure, mismatch, deadlock, race, wrong_data, input_overwritten
+  structure,
+  mismatch,
+  deadlock,
+  race,
+  wrong_data,
+  input_overwritten
 };
 inline constexpr int kFindingKinds = 6;
-std::string_view name_of(FindingKind kind);   // "wrong_data"
+std::string_view name_of(FindingKind kind);  // "wrong_data"
 
 // What is wrong, in words and in fields. Fields that do not apply are kNone.
 struct Finding {
@@ -49,15 +54,15 @@ struct Finding {
   int block = kNone;
   int channel = kNone;
   int step = kNone;
-  int other_rank = kNone;    // the other end, the other access, or who is waited for
+  int other_rank = kNone;  // the other end, the other access, or who is waited for
   int other_block = kNone;
   int other_step = kNone;
 };
 
 struct Verdict {
-  std::vector<Finding> findings;          // the first few of each kind
-  std::uint64_t omitted = 0;              // how many more there are
-  std::vector<std::string> not_checked;   // one sentence each: what, and why
+  std::vector<Finding> findings;         // the first few of each kind
+  std::uint64_t omitted = 0;             // how many more there are
+  std::vector<std::string> not_checked;  // one sentence each: what, and why
 
   // Nothing wrong was found in what was checked.
   bool is_correct() const { return findings.empty(); }

@@ -15,7 +15,7 @@
 
 namespace towpath::collective {
 
-inline constexpr std::size_t kFindingsShown = 16;   // of each kind
+inline constexpr std::size_t kFindingsShown = 16;  // of each kind
 
 // Adds findings to a verdict, each once, and not too many of a kind.
 class FindingList {

@@ -48,8 +48,8 @@ std::uint64_t mixed(std::uint64_t word) {
 struct Sums {
   using Value = Sum;
   static Value of(const Atom& atom) {
-    const std::uint64_t place = (std::uint64_t{static_cast<std::uint32_t>(atom.rank)} << 32) |
-                                atom.chunk;
+    const std::uint64_t place =
+        (std::uint64_t{static_cast<std::uint32_t>(atom.rank)} << 32) | atom.chunk;
     const std::uint64_t high = mixed(mixed(place) + static_cast<std::uint64_t>(atom.buffer));
     return (Sum{high} << 64) | mixed(high ^ mixed(~place));
   }
@@ -78,9 +78,9 @@ struct Contributions {
 };
 
 bool contains(const Contributions::Counts& counts, const Atom& atom) {
-  const auto found = std::lower_bound(
-      counts.begin(), counts.end(), atom,
-      [](const auto& count, const Atom& sought) { return count.first < sought; });
+  const auto found =
+      std::lower_bound(counts.begin(), counts.end(), atom,
+                       [](const auto& count, const Atom& sought) { return count.first < sought; });
   return found != counts.end() && found->first == atom;
 }
 
@@ -93,8 +93,12 @@ class DataRun : public Visitor {
 
   // `begun` chunks of each part hold elements.
   DataRun(const Network& network, const Memory& memory, const Extent& extent, std::uint32_t begun)
-      : network_(network), memory_(memory), chunks_per_part_(extent.chunks_per_part), begun_(begun),
-        values_(memory.cells()), in_flight_(network.connections.size()) {
+      : network_(network),
+        memory_(memory),
+        chunks_per_part_(extent.chunks_per_part),
+        begun_(begun),
+        values_(memory.cells()),
+        in_flight_(network.connections.size()) {
     // The input last: in place it shares its memory with the output.
     for (int rank = 0; rank < network.schedule.rank_count(); ++rank) {
       for (const Buffer buffer : {Buffer::output, Buffer::scratch, Buffer::input}) {
@@ -116,8 +120,8 @@ class DataRun : public Visitor {
     const std::size_t source =
         reads_source(step.type) ? memory_.cell(rank, step.source, step.source_chunk) : 0;
     const std::size_t destination =
-        writes_destination(step.type)
-            ? memory_.cell(rank, step.destination, step.destination_chunk) : 0;
+        writes_destination(step.type) ? memory_.cell(rank, step.destination, step.destination_chunk)
+                                      : 0;
     for (std::uint32_t i = event.first_cell; i < event.first_cell + event.cells; ++i) {
       const bool is_whole = exists_at(step, i / memory_.cells_per_chunk());
       Value value = operand(event, source + i, destination + i);
@@ -159,15 +163,15 @@ class DataRun : public Visitor {
   const Memory& memory_;
   std::uint32_t chunks_per_part_;
   std::uint32_t begun_;
-  std::vector<Value> values_;                    // per cell
-  std::vector<Queue<Value>> in_flight_;          // per connection
+  std::vector<Value> values_;            // per cell
+  std::vector<Queue<Value>> in_flight_;  // per connection
 };
 
 // --- what is asked for -----------------------------------------------------------------------
 
 struct Expected {
-  bool is_any = false;           // the collective does not say
-  int rank = kNone;              // whose input chunk; kNone: the sum over all ranks
+  bool is_any = false;  // the collective does not say
+  int rank = kNone;     // whose input chunk; kNone: the sum over all ranks
   std::uint32_t chunk = 0;
 };
 
@@ -280,7 +284,7 @@ class LastStores : public Visitor {
 
 // Which elements of its chunks a run stands for.
 struct Elements {
-  std::uint32_t begun = 0;       // this many chunks of a part hold them
+  std::uint32_t begun = 0;  // this many chunks of a part hold them
   const char* words = "";
 };
 
@@ -288,7 +292,10 @@ class DataCheck {
  public:
   DataCheck(const Network& network, const Chunking& chunking, Placement placement,
             FindingList& findings)
-      : network_(network), chunking_(chunking), placement_(placement), findings_(findings),
+      : network_(network),
+        chunking_(chunking),
+        placement_(placement),
+        findings_(findings),
         extent_(network.schedule, chunking),
         memory_(network.schedule, placement.in_place, chunking.fifo().slices_per_transfer) {
     totals_.resize(network.schedule.chunks, 0);
@@ -354,19 +361,24 @@ class DataCheck {
     for (const WrongOutput& output : std::span(wrong).first(shown)) {
       const auto [block, step] = last_stores.at(output.cell);
       const Expected expected = expected_at(network_.schedule, output.rank, output.chunk);
-      Finding finding{FindingKind::wrong_data,
-                      fmt::format("wrong data: rank {} output chunk {} {}", output.rank,
-                                  output.chunk,
-                                  describe_difference(expected_counts(network_.schedule, expected),
-                                                      *contributions.value(output.cell))),
-                      output.rank, block, kNone, step, kNone, kNone, kNone};
+      Finding finding{
+          FindingKind::wrong_data,
+          fmt::format("wrong data: rank {} output chunk {} {}", output.rank, output.chunk,
+                      describe_difference(expected_counts(network_.schedule, expected),
+                                          *contributions.value(output.cell))),
+          output.rank,
+          block,
+          kNone,
+          step,
+          kNone,
+          kNone,
+          kNone};
       if (block == kNone) {
         finding.sentence += "; no step stores to it";
       } else {
-        finding.channel =
-            network_.blocks[network_.block_of(output.rank, block)].program->channel;
-        finding.sentence += "; last stored to by " +
-                            describe_step(network_.schedule, output.rank, block, step);
+        finding.channel = network_.blocks[network_.block_of(output.rank, block)].program->channel;
+        finding.sentence +=
+            "; last stored to by " + describe_step(network_.schedule, output.rank, block, step);
       }
       findings_.add(std::move(finding), elements.words + std::string(placement_.words()));
     }
@@ -378,7 +390,7 @@ class DataCheck {
   FindingList& findings_;
   Extent extent_;
   Memory memory_;
-  std::vector<Sum> totals_;   // per input chunk, over all ranks
+  std::vector<Sum> totals_;  // per input chunk, over all ranks
 };
 
 }  // namespace

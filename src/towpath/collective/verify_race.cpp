@@ -78,11 +78,11 @@ class SharedChunks {
     }
   }
 
-  std::vector<std::int32_t> shared_;   // per chunk
+  std::vector<std::int32_t> shared_;  // per chunk
 
  public:
   std::int32_t count = 0;
-  std::vector<bool> is_sharing;        // per block
+  std::vector<bool> is_sharing;  // per block
 };
 
 // Clocks of equal length in one array, handed out and taken back.
@@ -113,18 +113,23 @@ class ClockPool {
   std::vector<std::uint32_t> free_;
 };
 
-enum class Reach : std::uint8_t { rank, everywhere };   // how far clocks travel
+enum class Reach : std::uint8_t { rank, everywhere };  // how far clocks travel
 
 class RaceCheck : public Visitor {
  public:
   // Looks at the ranks in `suspects` only.
   RaceCheck(const Network& network, const Chunking& chunking, const Memory& chunks,
             const SharedChunks& shared, const std::vector<bool>& suspects, Reach reach)
-      : network_(network), chunking_(chunking), chunks_(chunks), shared_(shared), reach_(reach),
+      : network_(network),
+        chunking_(chunking),
+        chunks_(chunks),
+        shared_(shared),
+        reach_(reach),
         extent_(network.schedule, chunking),
         cells_per_chunk_(chunking.fifo().slices_per_transfer),
         cell_elements_((chunking.nominal(1, 0) + cells_per_chunk_ - 1) / cells_per_chunk_),
-        own_(network.blocks.size(), kNone), races_(suspects.size(), false) {
+        own_(network.blocks.size(), kNone),
+        races_(suspects.size(), false) {
     std::uint32_t place = 0;
     int rank = kNone;
     for (std::size_t b = 0; b < own_.size(); ++b) {
@@ -195,7 +200,7 @@ class RaceCheck : public Visitor {
   };
   struct History {
     Access write;
-    std::vector<Access> reads;   // since the write, at most one of each block
+    std::vector<Access> reads;  // since the write, at most one of each block
   };
 
   static std::uint64_t key(std::uint32_t block, std::uint32_t step) {
@@ -315,17 +320,17 @@ class RaceCheck : public Visitor {
   Reach reach_;
   Extent extent_;
   std::uint32_t cells_per_chunk_;
-  std::uint64_t cell_elements_;                     // in a chunk's first cell
+  std::uint64_t cell_elements_;  // in a chunk's first cell
   std::size_t clock_length_ = 0;
-  std::vector<std::int32_t> own_;                   // per block: its place in a clock, or kNone
-  std::vector<bool> races_;                         // per rank
+  std::vector<std::int32_t> own_;  // per block: its place in a clock, or kNone
+  std::vector<bool> races_;        // per rank
   FindingList* findings_ = nullptr;
   Placement placement_;
-  std::vector<std::uint32_t> clocks_;               // per block
+  std::vector<std::uint32_t> clocks_;  // per block
   ClockPool pool_{0};
-  std::vector<Queue<std::uint32_t>> in_flight_;     // per connection: a clock with each slice
-  std::unordered_map<std::uint64_t, std::uint32_t> depended_;   // step depended on -> its clock
-  std::vector<History> histories_;                  // per cell of the shared chunks
+  std::vector<Queue<std::uint32_t>> in_flight_;  // per connection: a clock with each slice
+  std::unordered_map<std::uint64_t, std::uint32_t> depended_;  // step depended on -> its clock
+  std::vector<History> histories_;                             // per cell of the shared chunks
 };
 
 std::string chunk_words(std::uint32_t first, std::uint32_t count) {
@@ -350,15 +355,15 @@ void check_overlaps(const Network& network, const Memory& chunks, Placement plac
         continue;
       }
       const int number = static_cast<int>(s);
-      findings.add({FindingKind::race,
-                    fmt::format("race: {} reads {} {} and stores to {} {}, which overlap",
-                                describe_step(network.schedule, block.rank, block.number, number),
-                                name_of(step.source), chunk_words(step.source_chunk, step.count),
-                                name_of(step.destination),
-                                chunk_words(step.destination_chunk, step.count)),
-                    block.rank, block.number, block.program->channel, number, block.rank,
-                    block.number, number},
-                   placement.words());
+      findings.add(
+          {FindingKind::race,
+           fmt::format("race: {} reads {} {} and stores to {} {}, which overlap",
+                       describe_step(network.schedule, block.rank, block.number, number),
+                       name_of(step.source), chunk_words(step.source_chunk, step.count),
+                       name_of(step.destination), chunk_words(step.destination_chunk, step.count)),
+           block.rank, block.number, block.program->channel, number, block.rank, block.number,
+           number},
+          placement.words());
     }
   }
 }
@@ -380,9 +385,8 @@ void check_races(const Network& network, const Chunking& chunking, Placement pla
   if (check.is_feasible()) {
     check.run(&findings, placement);
   } else {
-    verdict.not_checked.push_back(
-        fmt::format("races{}: too many thread blocks share memory in too many steps",
-                    placement.words()));
+    verdict.not_checked.push_back(fmt::format(
+        "races{}: too many thread blocks share memory in too many steps", placement.words()));
   }
 }
 

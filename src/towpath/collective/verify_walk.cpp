@@ -15,8 +15,8 @@ Network::Network(const Schedule& schedule_of_network)
   }
   for (std::uint32_t sender = 0; sender < blocks.size(); ++sender) {
     Block& from = blocks[sender];
-    const BlockWiring& ends = wiring.ranks[static_cast<std::size_t>(from.rank)]
-                                          [static_cast<std::size_t>(from.number)];
+    const BlockWiring& ends =
+        wiring.ranks[static_cast<std::size_t>(from.rank)][static_cast<std::size_t>(from.number)];
     if (ends.send_block == kNone) continue;
     const std::uint32_t receiver = block_of(from.program->send_peer, ends.send_block);
     from.outgoing = blocks[receiver].incoming = static_cast<std::int32_t>(connections.size());
@@ -37,8 +37,8 @@ Memory::Memory(const Schedule& schedule, bool in_place, std::uint32_t cells_per_
     if (in_place) {
       const std::size_t shared = add(schedule.chunks);
       for (const Buffer buffer : {Buffer::input, Buffer::output}) {
-        base_.push_back(shared + std::size_t{shared_chunk(schedule, rank, buffer, 0)} *
-                                     cells_per_chunk);
+        base_.push_back(shared +
+                        std::size_t{shared_chunk(schedule, rank, buffer, 0)} * cells_per_chunk);
       }
     } else {
       base_.push_back(add(chunks_in(schedule, rank, Buffer::input)));

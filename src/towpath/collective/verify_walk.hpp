@@ -45,12 +45,12 @@ struct Network {
   struct Block {
     const ThreadBlock* program = nullptr;
     int rank = kNone;
-    int number = kNone;              // in its rank
-    std::int32_t incoming = kNone;   // connections
+    int number = kNone;             // in its rank
+    std::int32_t incoming = kNone;  // connections
     std::int32_t outgoing = kNone;
   };
   struct Connection {
-    std::uint32_t sender = 0;        // blocks
+    std::uint32_t sender = 0;  // blocks
     std::uint32_t receiver = 0;
   };
 
@@ -60,7 +60,7 @@ struct Network {
 
   const Schedule& schedule;
   Wiring wiring;
-  std::vector<std::uint32_t> first_block;   // per rank
+  std::vector<std::uint32_t> first_block;  // per rank
   std::vector<Block> blocks;
   std::vector<Connection> connections;
 };
@@ -70,9 +70,9 @@ struct SliceEvent {
   std::uint32_t block = 0;
   std::uint32_t step_number = 0;
   const Step* step = nullptr;
-  std::uint32_t first_cell = 0;        // from the start of the step's ranges
+  std::uint32_t first_cell = 0;  // from the start of the step's ranges
   std::uint32_t cells = 0;
-  std::int32_t incoming = kNone;       // connections it takes a slice from or adds one to
+  std::int32_t incoming = kNone;  // connections it takes a slice from or adds one to
   std::int32_t outgoing = kNone;
 };
 
@@ -92,7 +92,10 @@ class Walk {
  public:
   Walk(const Network& network, const Chunking& chunking, std::uint64_t iteration,
        VisitorType& visitor)
-      : network_(network), chunking_(chunking), iteration_(iteration), visitor_(visitor),
+      : network_(network),
+        chunking_(chunking),
+        iteration_(iteration),
+        visitor_(visitor),
         cells_per_chunk_(chunking.fifo().slices_per_transfer),
         progress_(network.blocks.size()),
         dependents_(network.blocks.size()),
@@ -113,9 +116,9 @@ class Walk {
  private:
   struct Progress {
     std::uint32_t step = 0;
-    std::uint32_t chunk = 0;           // of the step, done by earlier transfers
-    std::uint32_t slice = 0;           // of the transfer
-    bool is_started = false;           // the step's dependency was met
+    std::uint32_t chunk = 0;  // of the step, done by earlier transfers
+    std::uint32_t slice = 0;  // of the transfer
+    bool is_started = false;  // the step's dependency was met
     bool is_parked = true;
     WaitReason reason = WaitReason::data;
   };
@@ -173,8 +176,8 @@ class Walk {
     if (step.type == StepType::nop) return true;
     Progress& progress = progress_[block];
     if (!receives(step.type) && !sends(step.type)) {
-      visitor_.on_slice({block, progress.step, &step, 0, step.count * cells_per_chunk_, kNone,
-                         kNone});
+      visitor_.on_slice(
+          {block, progress.step, &step, 0, step.count * cells_per_chunk_, kNone, kNone});
       return true;
     }
     while (progress.chunk < step.count) {
@@ -239,16 +242,16 @@ class Walk {
   std::uint64_t iteration_;
   VisitorType& visitor_;
   std::uint32_t cells_per_chunk_;
-  std::vector<Progress> progress_;                       // per block
-  std::vector<std::vector<std::uint32_t>> dependents_;   // per block, who is parked for its steps
-  std::vector<std::uint32_t> arrived_;                   // per connection, slices
-  std::vector<std::uint32_t> free_slots_;                // per connection
+  std::vector<Progress> progress_;                      // per block
+  std::vector<std::vector<std::uint32_t>> dependents_;  // per block, who is parked for its steps
+  std::vector<std::uint32_t> arrived_;                  // per connection, slices
+  std::vector<std::uint32_t> free_slots_;               // per connection
   std::vector<std::uint32_t> ready_;
 };
 
 template <typename VisitorType>
-std::vector<Blocked> walk(const Network& network, const Chunking& chunking,
-                          std::uint64_t iteration, VisitorType& visitor) {
+std::vector<Blocked> walk(const Network& network, const Chunking& chunking, std::uint64_t iteration,
+                          VisitorType& visitor) {
   return Walk<VisitorType>(network, chunking, iteration, visitor).run();
 }
 
@@ -290,8 +293,8 @@ class Memory {
 
  private:
   std::uint32_t cells_per_chunk_;
-  std::vector<std::size_t> base_;    // [rank][buffer]
-  std::vector<std::size_t> first_;   // [rank], and the end
+  std::vector<std::size_t> base_;   // [rank][buffer]
+  std::vector<std::size_t> first_;  // [rank], and the end
 };
 
 // Which chunks hold elements at all: the array may end inside a part's chunk.
@@ -299,8 +302,8 @@ struct Extent {
   Extent(const Schedule& schedule, const Chunking& chunking);
 
   std::uint32_t chunks_per_part = 1;
-  std::uint32_t whole = 0;                // chunks of a part that are complete
-  std::uint64_t ragged_elements = 0;      // in the one after them
+  std::uint32_t whole = 0;            // chunks of a part that are complete
+  std::uint64_t ragged_elements = 0;  // in the one after them
 
   // Chunks of a part that hold any element.
   std::uint32_t begun() const { return whole + (ragged_elements > 0 ? 1 : 0); }

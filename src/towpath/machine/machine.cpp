@@ -103,8 +103,8 @@ int MachineBuilder::add_device(Device device) {
   const int number = static_cast<int>(machine_.devices_.size());
   const auto [at, is_new] = number_of_name_.emplace(device.name, number);
   if (!is_new) {
-    throw std::invalid_argument(fmt::format("machine '{}' has two devices named '{}'",
-                                            machine_.name_, device.name));
+    throw std::invalid_argument(
+        fmt::format("machine '{}' has two devices named '{}'", machine_.name_, device.name));
   }
   if (device.kind == DeviceKind::gpu) machine_.rank_device_.push_back(number);
   machine_.devices_.push_back(std::move(device));

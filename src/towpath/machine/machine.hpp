@@ -26,8 +26,8 @@ enum class LinkKind : std::uint8_t { nvlink, pcie, network, socket };
 struct Device {
   std::string name;
   DeviceKind kind = DeviceKind::gpu;
-  int host = 0;            // which server it sits in; -1 for the network between servers
-  bool forwards = false;   // whether traffic between two others may pass through
+  int host = 0;           // which server it sits in; -1 for the network between servers
+  bool forwards = false;  // whether traffic between two others may pass through
 };
 
 // One direction of a wire. A duplex wire is two links.
@@ -36,23 +36,23 @@ struct Link {
   int to = 0;
   LinkKind kind = LinkKind::nvlink;
   Rate rate;
-  Time latency;             // head of a message in to head out
-  Time message_overhead;    // time the link is held per message, besides its bytes (NIC rate)
+  Time latency;           // head of a message in to head out
+  Time message_overhead;  // time the link is held per message, besides its bytes (NIC rate)
 };
 
 // What moving data costs a thread block of a GPU under one protocol.
 struct ProtocolCost {
-  Rate block_rate;             // payload that one thread block reads, reduces and stores per second
-  Time send_overhead;          // to start one transfer
-  Time receive_overhead;       // from the signal's arrival to its reader going on
-  bool fences = false;         // the flag follows only when all stores are acknowledged
-  Rate adapter_rate;           // payload a NIC sends per second where a proxy handles it piecemeal;
-                               // zero: its link's rate
+  Rate block_rate;        // payload that one thread block reads, reduces and stores per second
+  Time send_overhead;     // to start one transfer
+  Time receive_overhead;  // from the signal's arrival to its reader going on
+  bool fences = false;    // the flag follows only when all stores are acknowledged
+  Rate adapter_rate;      // payload a NIC sends per second where a proxy handles it piecemeal;
+                          // zero: its link's rate
 };
 
 struct GpuCost {
-  Time launch;                                     // from the host's call to the first step
-  std::array<ProtocolCost, kProtocols> protocol;   // indexed by Protocol
+  Time launch;                                    // from the host's call to the first step
+  std::array<ProtocolCost, kProtocols> protocol;  // indexed by Protocol
 };
 
 // Immutable once built; shared by every simulation on it.
@@ -82,7 +82,7 @@ class Machine {
   std::string name_;
   std::vector<Device> devices_;
   std::vector<Link> links_;
-  std::vector<std::vector<int>> links_from_;   // per device, outgoing link numbers
+  std::vector<std::vector<int>> links_from_;  // per device, outgoing link numbers
   std::vector<int> rank_device_;
   GpuCost gpu_;
 };

@@ -83,15 +83,16 @@ void SimulatedRun::observe_steps() {
   for (Ranks::Rank& rank : ranks_->ranks) {
     rank.executor->on_step = [this](const StepRecord& record) {
       sim::Trace& trace = *options_.trace;
-      const auto track = trace.track(
-          fmt::format("rank {} thread block {}", record.rank, record.block));
+      const auto track =
+          trace.track(fmt::format("rank {} thread block {}", record.rank, record.block));
       const Step& step = plan_->schedule->ranks[static_cast<std::size_t>(record.rank)]
-                             .blocks[record.block].steps[record.step];
+                             .blocks[record.block]
+                             .steps[record.step];
       if (record.moving > record.entered) {
         trace.span(track, trace.name("wait"), record.entered, record.moving, record.step);
       }
-      trace.span(track, trace.name(std::string(name_of(step.type))), record.moving,
-                 record.finished, record.step);
+      trace.span(track, trace.name(std::string(name_of(step.type))), record.moving, record.finished,
+                 record.step);
     };
   }
 }
@@ -103,12 +104,13 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
   for (std::size_t r = 0; r < ranks_->ranks.size(); ++r) {
     Ranks::Rank& rank = ranks_->ranks[r];
     rank.buffers = buffers.empty() ? Buffers{} : buffers.at(r);
-    simulation_.at(called + machine_->gpu().launch,
-                   [](void* context) {
-                     auto& starting = *static_cast<Ranks::Rank*>(context);
-                     starting.executor->start(starting.buffers);
-                   },
-                   &rank);
+    simulation_.at(
+        called + machine_->gpu().launch,
+        [](void* context) {
+          auto& starting = *static_cast<Ranks::Rank*>(context);
+          starting.executor->start(starting.buffers);
+        },
+        &rank);
   }
   simulation_.run();
   if (ranks_->running > 0) {

@@ -21,17 +21,17 @@
 namespace towpath::run {
 
 struct SimulatedRunOptions {
-  std::vector<int> gpus;           // rank -> GPU of the machine; empty: the first ones
+  std::vector<int> gpus;  // rank -> GPU of the machine; empty: the first ones
   bool carries_data = true;
   std::uint64_t seed = 1;
-  Time jitter_max;                 // explores interleavings; leave zero for timing
-  sim::Trace* trace = nullptr;     // steps per thread block and segments per link
+  Time jitter_max;              // explores interleavings; leave zero for timing
+  sim::Trace* trace = nullptr;  // steps per thread block and segments per link
 };
 
 class SimulatedRun {
  public:
-  SimulatedRun(std::shared_ptr<const machine::Machine> machine, std::shared_ptr<const collective::Plan> plan,
-               const SimulatedRunOptions& options);
+  SimulatedRun(std::shared_ptr<const machine::Machine> machine,
+               std::shared_ptr<const collective::Plan> plan, const SimulatedRunOptions& options);
   ~SimulatedRun();
 
   // One invocation: every rank's host calls at the same moment. Returns the time from there until

@@ -60,7 +60,8 @@ bool EventQueue::refill(std::uint64_t limit_key) {
     const auto digit = static_cast<std::uint64_t>(
         __builtin_ctzll(occupied_digits_[static_cast<std::size_t>(level)]));
     const int shift = level * kDigitBits;
-    const std::uint64_t below_next_level = (std::uint64_t{2} << std::min(shift + kDigitBits - 1, 63)) - 1;
+    const std::uint64_t below_next_level =
+        (std::uint64_t{2} << std::min(shift + kDigitBits - 1, 63)) - 1;
     const std::uint64_t start = (base_ & ~below_next_level) | digit << shift;
     if (start > limit_key) return false;
     base_ = start;

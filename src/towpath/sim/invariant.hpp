@@ -25,9 +25,9 @@ class InvariantError : public std::logic_error {
 
 }  // namespace towpath::sim
 
-#define TOWPATH_CHECK(condition, ...)                                      \
-  do {                                                                     \
-    if (!(condition)) [[unlikely]] {                                       \
-      ::towpath::sim::throw_invariant_error(::fmt::format(__VA_ARGS__));   \
-    }                                                                      \
+#define TOWPATH_CHECK(condition, ...)                                    \
+  do {                                                                   \
+    if (!(condition)) [[unlikely]] {                                     \
+      ::towpath::sim::throw_invariant_error(::fmt::format(__VA_ARGS__)); \
+    }                                                                    \
   } while (false)

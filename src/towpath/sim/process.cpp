@@ -37,15 +37,14 @@ class PooledStack {
 Process::Process(Simulation& simulation, std::string name, std::function<void()> body,
                  StackPool& stacks, std::size_t stack_bytes)
     : simulation_(&simulation), name_(std::move(name)), body_(std::move(body)) {
-  here_ = boost::context::fiber(
-      std::allocator_arg, PooledStack(stacks, stack_bytes, switch_),
-      [this](boost::context::fiber&& caller) {
-        switch_.after_entering();
-        there_ = std::move(caller);
-        run_body();
-        switch_.before_finishing();
-        return std::move(there_);
-      });
+  here_ = boost::context::fiber(std::allocator_arg, PooledStack(stacks, stack_bytes, switch_),
+                                [this](boost::context::fiber&& caller) {
+                                  switch_.after_entering();
+                                  there_ = std::move(caller);
+                                  run_body();
+                                  switch_.before_finishing();
+                                  return std::move(there_);
+                                });
 }
 
 Process::~Process() {
@@ -78,7 +77,8 @@ void Process::wait() {
   switch_.before_leaving();
   there_ = std::move(there_).resume();
   switch_.after_entering();
-  if (is_unwinding_) [[unlikely]] throw Unwinding();
+  if (is_unwinding_) [[unlikely]]
+    throw Unwinding();
 }
 
 // A switch uses the lines around the frame of wait(): below it the saved registers, above it the

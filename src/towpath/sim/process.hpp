@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <boost/context/fiber.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -10,8 +11,6 @@
 #include <list>
 #include <string>
 #include <string_view>
-
-#include <boost/context/fiber.hpp>
 
 #include "towpath/sim/stack_pool.hpp"
 #include "towpath/sim/stack_switch.hpp"

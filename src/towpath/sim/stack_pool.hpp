@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boost/context/stack_context.hpp>
 #include <cstddef>
 #include <vector>
-
-#include <boost/context/stack_context.hpp>
 
 namespace towpath::sim {
 

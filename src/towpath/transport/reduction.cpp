@@ -48,9 +48,8 @@ HWY_INLINE void store_halves(Bits bits, std::uint16_t* to) {
 // `yes` where left > right, else `no`; all below 2^31.
 HWY_INLINE Bits where_greater(Bits left, Bits right, Bits yes, Bits no) {
   const IntTag i;
-  return hn::BitCast(BitsTag(),
-                     hn::IfThenElse(hn::Gt(hn::BitCast(i, left), hn::BitCast(i, right)),
-                                    hn::BitCast(i, yes), hn::BitCast(i, no)));
+  return hn::BitCast(BitsTag(), hn::IfThenElse(hn::Gt(hn::BitCast(i, left), hn::BitCast(i, right)),
+                                               hn::BitCast(i, yes), hn::BitCast(i, no)));
 }
 
 HWY_INLINE Bits all(std::uint32_t value) { return hn::Set(BitsTag(), value); }
@@ -97,8 +96,8 @@ struct Float16 {
   using Stored = std::uint16_t;
   using D = FloatTag;
   static constexpr std::uint32_t kRebias = (127 - 15) << 23;
-  static constexpr std::uint32_t kSmallestNormal = (127 - 14) << 23;   // 2^-14 as a float32
-  static constexpr std::uint32_t kOverflow = (127 + 16) << 23;         // 2^16 as a float32
+  static constexpr std::uint32_t kSmallestNormal = (127 - 14) << 23;  // 2^-14 as a float32
+  static constexpr std::uint32_t kOverflow = (127 + 16) << 23;        // 2^16 as a float32
 
   static HWY_INLINE hn::Vec<D> load(D d, const Stored* from) {
     const Bits half = load_halves(from);
@@ -121,15 +120,13 @@ struct Float16 {
     const Bits sign = hn::ShiftRight<16>(hn::Xor(bits, magnitude));
     const Bits odd = hn::And(hn::ShiftRight<13>(magnitude), all(1));
     // A carry out of the mantissa raises the exponent, up to infinity: that is the right result.
-    const Bits normal = hn::ShiftRight<13>(
-        hn::Add(hn::Sub(magnitude, all(kRebias)), hn::Add(all(0xfff), odd)));
+    const Bits normal =
+        hn::ShiftRight<13>(hn::Add(hn::Sub(magnitude, all(kRebias)), hn::Add(all(0xfff), odd)));
     // 0.5 has the unit 2^-24 in its last place, as a subnormal has: the addition rounds.
     const auto half = hn::Set(d, 0.5f);
-    const Bits subnormal =
-        hn::Sub(hn::BitCast(BitsTag(), hn::Add(hn::BitCast(d, magnitude), half)),
-                hn::BitCast(BitsTag(), half));
-    const Bits quiet_nan = hn::Or(
-        all(0x7e00), hn::And(hn::ShiftRight<13>(magnitude), all(0x3ff)));
+    const Bits subnormal = hn::Sub(hn::BitCast(BitsTag(), hn::Add(hn::BitCast(d, magnitude), half)),
+                                   hn::BitCast(BitsTag(), half));
+    const Bits quiet_nan = hn::Or(all(0x7e00), hn::And(hn::ShiftRight<13>(magnitude), all(0x3ff)));
     Bits result = where_greater(magnitude, all(kOverflow - 1), all(0x7c00), normal);
     result = where_greater(magnitude, all(kFloatInfinity), quiet_nan, result);
     result = where_greater(all(kSmallestNormal), magnitude, subnormal, result);
@@ -164,19 +161,25 @@ void transform(std::byte* to, const std::byte* a, const std::byte* b, std::uint6
 
 struct Add {
   template <class V>
-  HWY_INLINE V operator()(V a, V b) const { return hn::Add(a, b); }
+  HWY_INLINE V operator()(V a, V b) const {
+    return hn::Add(a, b);
+  }
 };
 
 struct Multiply {
   template <class V>
-  HWY_INLINE V operator()(V a, V b) const { return hn::Mul(a, b); }
+  HWY_INLINE V operator()(V a, V b) const {
+    return hn::Mul(a, b);
+  }
 };
 
 template <class T>
 struct DivideBy {
   T divisor;
   template <class V>
-  HWY_INLINE V operator()(V a, V) const { return hn::Div(a, hn::Set(hn::DFromV<V>(), divisor)); }
+  HWY_INLINE V operator()(V a, V) const {
+    return hn::Div(a, hn::Set(hn::DFromV<V>(), divisor));
+  }
 };
 
 // Vector units differ in what they make of a NaN, so it is chosen here.
@@ -192,13 +195,17 @@ HWY_INLINE V keep_nan(V a, V b, V result) {
 template <bool kIsFloat>
 struct Least {
   template <class V>
-  HWY_INLINE V operator()(V a, V b) const { return keep_nan<kIsFloat>(a, b, hn::Min(a, b)); }
+  HWY_INLINE V operator()(V a, V b) const {
+    return keep_nan<kIsFloat>(a, b, hn::Min(a, b));
+  }
 };
 
 template <bool kIsFloat>
 struct Greatest {
   template <class V>
-  HWY_INLINE V operator()(V a, V b) const { return keep_nan<kIsFloat>(a, b, hn::Max(a, b)); }
+  HWY_INLINE V operator()(V a, V b) const {
+    return keep_nan<kIsFloat>(a, b, hn::Max(a, b));
+  }
 };
 
 // For what not every vector unit can do in one step: the compiler's own vectorisation.
@@ -222,7 +229,7 @@ void multiply(std::byte* to, const std::byte* a, const std::byte* b, std::uint64
   using T = typename Format::Stored;
   using Lane = hn::TFromD<typename Format::D>;
   if constexpr (std::is_integral_v<Lane> && sizeof(Lane) != 4) {
-    using U = std::make_unsigned_t<T>;   // wraps around where the signed product would overflow
+    using U = std::make_unsigned_t<T>;  // wraps around where the signed product would overflow
     transform_by_element<U>(to, a, b, size_bytes,
                             [](U x, U y) HWY_ATTR { return static_cast<U>(x * y); });
   } else {
@@ -283,9 +290,8 @@ void reduce_here(std::byte* to, const std::byte* a, const std::byte* b, std::uin
 }
 
 void divide_here(std::byte* data, std::uint64_t size_bytes, DataType type, std::int64_t divisor) {
-  with_format(type, [&](auto format) HWY_ATTR {
-    divide_as<decltype(format)>(data, size_bytes, divisor);
-  });
+  with_format(
+      type, [&](auto format) HWY_ATTR { divide_as<decltype(format)>(data, size_bytes, divisor); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -12,7 +12,16 @@
 namespace towpath::transport {
 
 enum class DataType : std::uint8_t {
-  int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, float64
+  int8,
+  uint8,
+  int32,
+  uint32,
+  int64,
+  uint64,
+  float16,
+  bfloat16,
+  float32,
+  float64
 };
 // avg is a sum that the executor divides by the number of ranks at the end.
 enum class ReductionOperation : std::uint8_t { sum, prod, min, max, avg };
@@ -23,8 +32,8 @@ struct Reduction {
 };
 
 std::size_t size_of(DataType type);
-std::string_view name_of(DataType type);                     // "float32"
-std::string_view name_of(ReductionOperation operation);      // "sum"
+std::string_view name_of(DataType type);                 // "float32"
+std::string_view name_of(ReductionOperation operation);  // "sum"
 std::optional<DataType> data_type_from(std::string_view name);
 std::optional<ReductionOperation> reduction_operation_from(std::string_view name);
 

@@ -36,8 +36,8 @@ class RangeAllocator {
 
  private:
   std::uint64_t unit_;
-  std::map<std::uint64_t, std::uint64_t> gaps_;    // begin -> size; no two touch
-  std::map<std::uint64_t, std::uint64_t> taken_;   // begin -> size
+  std::map<std::uint64_t, std::uint64_t> gaps_;   // begin -> size; no two touch
+  std::map<std::uint64_t, std::uint64_t> taken_;  // begin -> size
 };
 
 class SymmetricHeap {
@@ -72,7 +72,7 @@ class SymmetricHeap {
   std::uint64_t size_bytes_;
   RangeAllocator bytes_;
   RangeAllocator numbers_;
-  std::vector<std::uint8_t> generation_;   // per signal, 0 or 1
+  std::vector<std::uint8_t> generation_;  // per signal, 0 or 1
 };
 
 }  // namespace towpath::transport

@@ -40,8 +40,10 @@ void Transport::complete(Move& move, Time timeout, const char* operation) {
   start(move);
   if (is_done) return;
   block_until([&] { return is_done; }, timeout, move.peer,
-              [&] { return fmt::format("{} of {} bytes to rank {}", operation, move.size_bytes,
-                                       move.peer); });
+              [&] {
+                return fmt::format("{} of {} bytes to rank {}", operation, move.size_bytes,
+                                   move.peer);
+              });
 }
 
 void Transport::put(int peer, Offset remote, const void* source, std::uint64_t size_bytes,
@@ -74,7 +76,8 @@ void Transport::put_signal(int peer, Offset remote, const void* source, std::uin
 void Transport::signal_wait_until(Signal signal, Comparison comparison, std::uint64_t value,
                                   Time timeout, int peer) {
   block_until([&] { return transport::holds(comparison, signal_fetch(signal), value); }, timeout,
-              peer, [&] {
+              peer,
+              [&] {
                 return fmt::format("signal {} {} {} (it is {})", signal, symbol(comparison), value,
                                    signal_fetch(signal));
               });
@@ -95,9 +98,8 @@ void Transport::barrier(Time timeout) {
     const int to = (rank() + distance) % ranks();
     const int from = (rank() - distance % ranks() + ranks()) % ranks();
     put_signal(to, 0, nullptr, 0, round, 1, SignalOperation::add, timeout);
-    block_until([&] { return signal_fetch(round) >= barriers_; }, timeout, from, [&] {
-      return fmt::format("barrier {}: the arrival of rank {}", barriers_, from);
-    });
+    block_until([&] { return signal_fetch(round) >= barriers_; }, timeout, from,
+                [&] { return fmt::format("barrier {}: the arrival of rank {}", barriers_, from); });
   }
 }
 
@@ -130,17 +132,17 @@ void Transport::agree(std::string_view statement, Time timeout) {
   };
   const std::uint64_t expected = (number + 1) / 2 * static_cast<std::uint64_t>(ranks());
   block_until([&] { return signal_fetch(arrived) >= expected && missing().empty(); }, timeout,
-              kNoPeer, [&] {
+              kNoPeer,
+              [&] {
                 return fmt::format("the statements of rank {}, to compare with its own, \"{}\"",
                                    fmt::join(missing(), " and rank "), text);
               });
   for (int peer = 0; peer < ranks(); ++peer) {
     const char* theirs = reinterpret_cast<const char*>(data(slot(peer))) + sizeof(number);
     if (std::strcmp(theirs, text) != 0) {
-      throw TransportError(
-          TransportError::Kind::disagreement, peer,
-          fmt::format("ranks disagree: rank {} wants {}, but rank {} wants {}", rank(), text, peer,
-                      theirs));
+      throw TransportError(TransportError::Kind::disagreement, peer,
+                           fmt::format("ranks disagree: rank {} wants {}, but rank {} wants {}",
+                                       rank(), text, peer, theirs));
     }
   }
 }

@@ -56,21 +56,22 @@ bool holds(Comparison comparison, std::uint64_t left, std::uint64_t right);
 // there. put, put_signal, copy and reduce are special cases.
 //
 // The caller owns the Move and keeps it, and its operands, unchanged until done is called, which
-// may be before start() returns, and is for a Move without operands: a flag alone is a posted store.
-// In a time-only run the pointers are null and the has_ flags alone say what is read and written.
+// may be before start() returns, and is for a Move without operands: a flag alone is a posted
+// store. In a time-only run the pointers are null and the has_ flags alone say what is read and
+// written.
 struct Move {
   const std::byte* source = nullptr;
-  const std::byte* addend = nullptr;     // combined with source by `reduction`
-  std::byte* destination = nullptr;      // local store
+  const std::byte* addend = nullptr;  // combined with source by `reduction`
+  std::byte* destination = nullptr;   // local store
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
   std::uint64_t size_bytes = 0;
   Reduction reduction;
 
-  int peer = kNoPeer;                    // put there, unless kNoPeer; a rank may put to itself
-  Offset remote = 0;                     // where the payload goes; ignored when size_bytes is 0
-  bool has_signal = false;               // raise `signal` at the peer, after the payload
+  int peer = kNoPeer;       // put there, unless kNoPeer; a rank may put to itself
+  Offset remote = 0;        // where the payload goes; ignored when size_bytes is 0
+  bool has_signal = false;  // raise `signal` at the peer, after the payload
   Signal signal = 0;
   std::uint64_t signal_value = 0;
   SignalOperation signal_operation = SignalOperation::set;
@@ -87,7 +88,7 @@ struct SignalWait {
   Signal signal = 0;
   Comparison comparison = Comparison::greater_equal;
   std::uint64_t value = 0;
-  int peer = kNoPeer;                    // who is expected to raise it; for the error's sentence
+  int peer = kNoPeer;  // who is expected to raise it; for the error's sentence
 
   void (*ready)(SignalWait& wait) = nullptr;
   // What is waited for, in words: "slot 3 from rank 2 on channel 1, step 5". May be null.
@@ -104,15 +105,15 @@ struct SignalWait {
 class TransportError : public std::runtime_error {
  public:
   enum class Kind : std::uint8_t {
-    peer_died,      // fatal: the process is gone; every later call throws the same
-    timeout,        // the deadline passed; the peer is slow, stopped, or in another program
-    disagreement,   // ranks asked for different things; nothing was started
-    deadlock,       // simulated only: no event is left that could end the wait
+    peer_died,     // fatal: the process is gone; every later call throws the same
+    timeout,       // the deadline passed; the peer is slow, stopped, or in another program
+    disagreement,  // ranks asked for different things; nothing was started
+    deadlock,      // simulated only: no event is left that could end the wait
   };
   TransportError(Kind kind, int peer, const std::string& sentence)
       : std::runtime_error(sentence), kind_(kind), peer_(peer) {}
   Kind kind() const { return kind_; }
-  int peer() const { return peer_; }     // the culprit, or kNoPeer
+  int peer() const { return peer_; }  // the culprit, or kNoPeer
 
  private:
   Kind kind_;
@@ -125,7 +126,7 @@ class Transport {
 
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  virtual Time now() const = 0;          // simulated time, or a steady clock
+  virtual Time now() const = 0;  // simulated time, or a steady clock
 
   // False when the run keeps time but no bytes: data() is null and signals alone are real.
   virtual bool carries_data() const = 0;
@@ -191,8 +192,9 @@ class Transport {
   void agree(std::string_view statement, Time timeout);
 
   // The first signals and bytes of every heap belong to the contract itself.
-  static constexpr int kBarrierSignals = 32;     // one per round of a dissemination barrier
-  static constexpr std::uint32_t kReservedSignals = kBarrierSignals + 2;  // and agree()'s, by parity
+  static constexpr int kBarrierSignals = 32;  // one per round of a dissemination barrier
+  static constexpr std::uint32_t kReservedSignals =
+      kBarrierSignals + 2;  // and agree()'s, by parity
   static constexpr std::uint64_t kStatementBytes = 512;
   static std::uint64_t reserved_bytes(int ranks) {
     return 2 * kStatementBytes * static_cast<std::uint64_t>(ranks);

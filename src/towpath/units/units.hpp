@@ -35,8 +35,14 @@ class Time {
   constexpr Time operator+(Time other) const { return Time(ps_ + other.ps_); }
   constexpr Time operator-(Time other) const { return Time(ps_ - other.ps_); }
   constexpr Time operator*(std::int64_t factor) const { return Time(ps_ * factor); }
-  constexpr Time& operator+=(Time other) { ps_ += other.ps_; return *this; }
-  constexpr Time& operator-=(Time other) { ps_ -= other.ps_; return *this; }
+  constexpr Time& operator+=(Time other) {
+    ps_ += other.ps_;
+    return *this;
+  }
+  constexpr Time& operator-=(Time other) {
+    ps_ -= other.ps_;
+    return *this;
+  }
 
  private:
   explicit constexpr Time(std::int64_t ps) : ps_(ps) {}
@@ -58,7 +64,10 @@ class Bytes {
   constexpr Bytes operator+(Bytes other) const { return Bytes(count_ + other.count_); }
   constexpr Bytes operator-(Bytes other) const { return Bytes(count_ - other.count_); }
   constexpr Bytes operator*(std::uint64_t factor) const { return Bytes(count_ * factor); }
-  constexpr Bytes& operator+=(Bytes other) { count_ += other.count_; return *this; }
+  constexpr Bytes& operator+=(Bytes other) {
+    count_ += other.count_;
+    return *this;
+  }
 
  private:
   std::uint64_t count_ = 0;

@@ -16,35 +16,26 @@ constexpr std::array<Algorithm, 11> kAlgorithms = {{
      "every chunk once round a ring to be summed, once more to be handed out",
      "2(R-1) steps, 2S(R-1)/R bytes"},
     {"one_shot_all_reduce", Collective::all_reduce, one_shot_all_reduce,
-     "everybody sends the whole input to everybody and adds up by itself",
-     "1 step, S(R-1) bytes"},
+     "everybody sends the whole input to everybody and adds up by itself", "1 step, S(R-1) bytes"},
     {"two_shot_all_reduce", Collective::all_reduce, two_shot_all_reduce,
-     "everybody sums one part for all and hands it to all",
-     "2 steps, 2S(R-1)/R bytes"},
+     "everybody sums one part for all and hands it to all", "2 steps, 2S(R-1)/R bytes"},
     {"tree_all_reduce", Collective::all_reduce, tree_all_reduce,
      "sums up and results down a double binary tree of hosts, a chain inside each",
      "2(log2(H)+G-1)+K steps, 2S(R-1)/R bytes on average"},
-    {"ring_all_gather", Collective::all_gather, ring_all_gather,
-     "every part once round a ring",
+    {"ring_all_gather", Collective::all_gather, ring_all_gather, "every part once round a ring",
      "R-1 steps, S(R-1)/R bytes"},
     {"all_pairs_all_gather", Collective::all_gather, all_pairs_all_gather,
-     "everybody sends its part to everybody",
-     "1 step, S(R-1)/R bytes"},
+     "everybody sends its part to everybody", "1 step, S(R-1)/R bytes"},
     {"ring_reduce_scatter", Collective::reduce_scatter, ring_reduce_scatter,
-     "every part once round a ring, ending where it is kept",
-     "R-1 steps, S(R-1)/R bytes"},
+     "every part once round a ring, ending where it is kept", "R-1 steps, S(R-1)/R bytes"},
     {"all_pairs_reduce_scatter", Collective::reduce_scatter, all_pairs_reduce_scatter,
-     "everybody gets its part of every input and adds up by itself",
-     "1 step, S(R-1)/R bytes"},
+     "everybody gets its part of every input and adds up by itself", "1 step, S(R-1)/R bytes"},
     {"ring_broadcast", Collective::broadcast, ring_broadcast,
-     "a pipelined chain along a ring from the root",
-     "R-2+K steps, S bytes"},
-    {"ring_reduce", Collective::reduce, ring_reduce,
-     "a pipelined chain along a ring to the root",
+     "a pipelined chain along a ring from the root", "R-2+K steps, S bytes"},
+    {"ring_reduce", Collective::reduce, ring_reduce, "a pipelined chain along a ring to the root",
      "R-2+K steps, S bytes"},
     {"all_pairs_all_to_all", Collective::all_to_all, all_pairs_all_to_all,
-     "everybody sends every other one its part",
-     "1 step, S(R-1)/R bytes"},
+     "everybody sends every other one its part", "1 step, S(R-1)/R bytes"},
 }};
 
 }  // namespace
@@ -57,8 +48,8 @@ Schedule make_schedule(std::string_view algorithm, const AlgorithmOptions& optio
     if (candidate.name == algorithm) return candidate.make(options);
     names.push_back(candidate.name);
   }
-  throw std::invalid_argument(fmt::format("there is no algorithm '{}'; allowed are {}", algorithm,
-                                          fmt::join(names, ", ")));
+  throw std::invalid_argument(
+      fmt::format("there is no algorithm '{}'; allowed are {}", algorithm, fmt::join(names, ", ")));
 }
 
 }  // namespace towpath::collective

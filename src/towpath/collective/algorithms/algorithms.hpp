@@ -58,8 +58,8 @@ struct Algorithm {
   std::string_view name;
   Collective collective;
   Schedule (*make)(const AlgorithmOptions& options);
-  std::string_view description;   // one line
-  std::string_view cost;          // steps one after the other, and wire bytes per rank
+  std::string_view description;  // one line
+  std::string_view cost;         // steps one after the other, and wire bytes per rank
 };
 
 std::span<const Algorithm> algorithms();

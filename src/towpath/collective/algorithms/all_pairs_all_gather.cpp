@@ -25,9 +25,8 @@ void add_rank(Schedule& schedule, const PairBlocks& blocks) {
       program_blocks[block].steps = {publishing(step(StepType::send, input(own))),
                                      step(StepType::receive, part_of(peer))};
       const bool is_last = copy.size() + 2 == static_cast<std::size_t>(blocks.ranks);
-      copy.push_back(after(block, 0,
-                           is_last ? step(StepType::copy, input(own), part_of(blocks.rank))
-                                   : Step{}));
+      copy.push_back(after(
+          block, 0, is_last ? step(StepType::copy, input(own), part_of(blocks.rank)) : Step{}));
     }
   }
 }
@@ -36,10 +35,9 @@ void add_rank(Schedule& schedule, const PairBlocks& blocks) {
 
 Schedule all_pairs_all_gather(const AlgorithmOptions& options) {
   check_quadratic(options);
-  Schedule schedule =
-      schedule_without_blocks("all_pairs_all_gather", Collective::all_gather, options,
-                              static_cast<std::uint32_t>(options.ranks) *
-                                  static_cast<std::uint32_t>(options.channels));
+  Schedule schedule = schedule_without_blocks(
+      "all_pairs_all_gather", Collective::all_gather, options,
+      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
   if (options.ranks == 1) return local_copy(std::move(schedule));
   for (int rank = 0; rank < options.ranks; ++rank) {
     add_rank(schedule, {rank, options.ranks, options.channels});

@@ -29,8 +29,8 @@ void check_ring(const std::vector<int>& ring, int ranks, std::size_t channel) {
     seen[static_cast<std::size_t>(rank)] = true;
   }
   if (ring.size() != static_cast<std::size_t>(ranks)) {
-    throw std::invalid_argument(fmt::format("the ring of channel {} has {} of {} ranks", channel,
-                                            ring.size(), ranks));
+    throw std::invalid_argument(
+        fmt::format("the ring of channel {} has {} of {} ranks", channel, ring.size(), ranks));
   }
 }
 

@@ -10,8 +10,8 @@ namespace towpath::collective {
 Schedule one_shot_all_reduce(const AlgorithmOptions& options) {
   check_quadratic(options);
   const auto channels = static_cast<std::uint32_t>(options.channels);
-  Schedule schedule = schedule_without_blocks("one_shot_all_reduce", Collective::all_reduce,
-                                              options, channels);
+  Schedule schedule =
+      schedule_without_blocks("one_shot_all_reduce", Collective::all_reduce, options, channels);
   if (options.ranks == 1) return local_copy(std::move(schedule));
   for (int rank = 0; rank < options.ranks; ++rank) {
     const PairBlocks blocks{rank, options.ranks, options.channels};

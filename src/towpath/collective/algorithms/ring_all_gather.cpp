@@ -11,15 +11,14 @@ Schedule ring_all_gather(const AlgorithmOptions& options) {
   check_quadratic(options);
   const auto ranks = static_cast<std::uint32_t>(options.ranks);
   const auto channels = static_cast<std::uint32_t>(options.channels);
-  Schedule schedule = schedule_without_blocks("ring_all_gather", Collective::all_gather, options,
-                                              ranks * channels);
+  Schedule schedule =
+      schedule_without_blocks("ring_all_gather", Collective::all_gather, options, ranks * channels);
   if (ranks == 1) return local_copy(std::move(schedule));
   for (int channel = 0; channel < options.channels; ++channel) {
     const std::vector<int> ring = ring_of(options, channel);
     const auto own = static_cast<std::uint32_t>(channel);
     for (std::uint32_t position = 0; position < ranks; ++position) {
-      std::vector<Step>& steps =
-          add_ring_block(schedule, ring, position, channel, ranks + 1).steps;
+      std::vector<Step>& steps = add_ring_block(schedule, ring, position, channel, ranks + 1).steps;
       const auto gathered = [&](std::uint32_t back) {
         const int source = ring[(position + ranks - back) % ranks];
         return output(static_cast<std::uint32_t>(source) * channels + own);

@@ -10,9 +10,8 @@ namespace towpath::collective {
 Schedule ring_all_reduce(const AlgorithmOptions& options) {
   check_quadratic(options);
   const auto ranks = static_cast<std::uint32_t>(options.ranks);
-  Schedule schedule =
-      schedule_without_blocks("ring_all_reduce", Collective::all_reduce, options,
-                              ranks * static_cast<std::uint32_t>(options.channels));
+  Schedule schedule = schedule_without_blocks("ring_all_reduce", Collective::all_reduce, options,
+                                              ranks * static_cast<std::uint32_t>(options.channels));
   if (ranks == 1) return local_copy(std::move(schedule));
   for (int channel = 0; channel < options.channels; ++channel) {
     const std::vector<int> ring = ring_of(options, channel);
@@ -27,8 +26,8 @@ Schedule ring_all_reduce(const AlgorithmOptions& options) {
       for (std::uint32_t back = 2; back < ranks; ++back) {
         steps.push_back(step(StepType::receive_reduce_send, input(chunk(back))));
       }
-      steps.push_back(step(StepType::receive_reduce_copy_send, input(chunk(ranks)),
-                           output(chunk(ranks))));
+      steps.push_back(
+          step(StepType::receive_reduce_copy_send, input(chunk(ranks)), output(chunk(ranks))));
       for (std::uint32_t back = ranks + 1; back < 2 * ranks - 1; ++back) {
         steps.push_back(step(StepType::receive_copy_send, output(chunk(back))));
       }

@@ -3,9 +3,9 @@
 
 // Ring reduce: R-2+K steps one after the other for K chunks per channel, S bytes on the wire per
 // rank but the root. A chain along the ring to the root; the chunks go through it as a pipeline.
-#include "towpath/collective/algorithms/building.hpp"
-
 #include <algorithm>
+
+#include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
 

@@ -103,8 +103,7 @@ void add_way_down(const Node& node) {
   for (std::size_t c = 1; c < node.children.size(); ++c) {
     ThreadBlock& block = node.add_block(kNone, node.children[c]);
     for (std::uint32_t i = 0; i < node.chunks; ++i) {
-      block.steps.push_back(
-          after(source, i, step(StepType::send, output(node.first_chunk + i))));
+      block.steps.push_back(after(source, i, step(StepType::send, output(node.first_chunk + i))));
     }
   }
 }
@@ -125,9 +124,12 @@ Schedule tree_all_reduce(const AlgorithmOptions& options) {
     }
     for (int rank = 0; rank < options.ranks; ++rank) {
       const auto index = static_cast<std::size_t>(rank);
-      const Node node{schedule.ranks[index], parent_of_rank(rank, channel, options),
-                      std::move(children[index]), channel,
-                      static_cast<std::uint32_t>(channel) * per_channel, per_channel};
+      const Node node{schedule.ranks[index],
+                      parent_of_rank(rank, channel, options),
+                      std::move(children[index]),
+                      channel,
+                      static_cast<std::uint32_t>(channel) * per_channel,
+                      per_channel};
       add_way_up(node);
       add_way_down(node);
     }

@@ -18,11 +18,11 @@ enum class Presence : std::uint32_t { here, left };
 // What a rank says about itself to whoever finds it gone.
 struct Control {
   std::atomic<Presence> presence;
-  std::atomic<std::int32_t> culprit;   // the dead rank because of which it gave up, or kNoPeer
+  std::atomic<std::int32_t> culprit;  // the dead rank because of which it gave up, or kNoPeer
 };
 
 struct MemoryLayout {
-  std::uint64_t words = 0;        // of signals, each on a cache line of its own
+  std::uint64_t words = 0;  // of signals, each on a cache line of its own
   std::uint64_t heap_bytes = 0;
 
   std::uint64_t heap_begin() const;

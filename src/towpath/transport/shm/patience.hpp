@@ -46,7 +46,7 @@ class Patience {
   }
 
  private:
-  static constexpr Time kYieldFor = Time::from_ps(20'000'000'000);   // 20 ms
+  static constexpr Time kYieldFor = Time::from_ps(20'000'000'000);  // 20 ms
   static constexpr std::chrono::microseconds kNap{50};
 
   int spins_max_;

@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using Kind = TransportError::Kind;
 
-constexpr std::uint64_t kProtocolVersion = 0x746f'7770'6174'6801;   // the last byte counts up
+constexpr std::uint64_t kProtocolVersion = 0x746f'7770'6174'6801;  // the last byte counts up
 // How much longer the others wait for rank 0's verdict than rank 0 waits for them.
 constexpr milliseconds kGrace{500};
 
@@ -42,14 +42,14 @@ struct Hello {
   std::uint64_t heap_bytes = 0;
   std::uint32_t signals = 0;
   std::int32_t pid = 0;
-  std::int64_t patience_ns = 0;   // until its own deadline
+  std::int64_t patience_ns = 0;  // until its own deadline
 };
 
 // What rank 0 answers: one member each, or the sentence that ends the rendezvous for everybody.
 struct Answer {
   bool is_refusal = false;
   Kind kind = Kind::timeout;
-  std::int32_t rank = kNoPeer;    // of the member, or of the culprit
+  std::int32_t rank = kNoPeer;  // of the member, or of the culprit
   std::int32_t pid = 0;
   std::array<char, 480> sentence{};
 };
@@ -91,7 +91,8 @@ class Gathering {
       throw TransportError(
           Kind::disagreement, 0,
           fmt::format("another rank 0 is gathering a group \"{}\" now; each group needs a name of "
-                      "its own", options.rendezvous));
+                      "its own",
+                      options.rendezvous));
     }
     const auto ranks = static_cast<std::size_t>(options.ranks);
     members_.resize(ranks);
@@ -132,8 +133,8 @@ class Gathering {
       const std::vector<int> ranks_missing = missing();
       return Refusal{Kind::timeout, ranks_missing.front(),
                      fmt::format("group \"{}\" did not come together within {:g} s: "
-                                 "of {} ranks, {} missing", options_.rendezvous,
-                                 options_.timeout.seconds(), options_.ranks,
+                                 "of {} ranks, {} missing",
+                                 options_.rendezvous, options_.timeout.seconds(), options_.ranks,
                                  named(ranks_missing))};
     }
     const std::size_t index = readable.front();
@@ -172,7 +173,7 @@ class Gathering {
     const bool is_rank = hello.rank > 0 && hello.rank < hello.ranks;
     if (outcome != Outcome::done || hello.version != kProtocolVersion || !is_rank ||
         descriptors.size() != 2) {
-      newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(index));   // no rank
+      newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(index));  // no rank
       return std::nullopt;
     }
     if (auto refusal = objection_to(hello)) return refusal;
@@ -251,10 +252,10 @@ class Gathering {
   const Options& options_;
   Deadline deadline_;
   FileDescriptor listener_;
-  std::vector<Member> members_;                // by rank; pid 0 while it is missing
-  std::vector<FileDescriptor> connections_;    // by rank
-  std::vector<FileDescriptor> newcomers_;      // connected, but not yet heard
-  int came_ = 0;                               // all that ever connected
+  std::vector<Member> members_;              // by rank; pid 0 while it is missing
+  std::vector<FileDescriptor> connections_;  // by rank
+  std::vector<FileDescriptor> newcomers_;    // connected, but not yet heard
+  int came_ = 0;                             // all that ever connected
 };
 
 FileDescriptor find_rank_0(const Options& options, Deadline deadline) {

@@ -17,7 +17,7 @@ namespace towpath::transport::shm {
 
 struct Member {
   FileDescriptor memory;
-  FileDescriptor process;   // a pidfd: readable once the process is dead, reaped or not
+  FileDescriptor process;  // a pidfd: readable once the process is dead, reaped or not
   pid_t pid = 0;
 };
 

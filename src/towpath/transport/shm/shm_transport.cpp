@@ -138,13 +138,13 @@ class ShmTransport final : public Transport {
   std::chrono::steady_clock::time_point origin_ = std::chrono::steady_clock::now();
   SymmetricHeap heap_;
   std::vector<Peer> peers_;
-  std::vector<pollfd> processes_;         // by rank
+  std::vector<pollfd> processes_;  // by rank
   bool is_crowded_;
   SignalWait* first_wait_ = nullptr;
   SignalWait* last_wait_ = nullptr;
-  SignalWait* next_to_poll_ = nullptr;    // survives what `ready` does to the list
+  SignalWait* next_to_poll_ = nullptr;  // survives what `ready` does to the list
   Time next_look_;
-  std::optional<TransportError> failure_;   // a rank died
+  std::optional<TransportError> failure_;  // a rank died
 };
 
 void ShmTransport::release_signals(Signal first) {
@@ -256,7 +256,7 @@ bool ShmTransport::progress() {
   if (!is_time_to_look(now())) return false;
   const std::optional<Loss> loss = find_loss_among_waits();
   if (!loss) return false;
-  if (poll_waits()) return true;   // what it did before it ended still counts
+  if (poll_waits()) return true;  // what it did before it ended still counts
   give_up(*loss, describe_all(loss->culprit, ""));
 }
 
@@ -340,10 +340,9 @@ std::optional<Loss> ShmTransport::find_loss_among_waits() {
 }
 
 void ShmTransport::give_up(const Loss& loss, const std::string& awaited) {
-  const TransportError error(
-      Kind::peer_died, loss.culprit,
-      fmt::format("{} {} while rank {} waited for {}", named(loss.culprit),
-                  loss.is_death ? "died" : "left", rank_, awaited));
+  const TransportError error(Kind::peer_died, loss.culprit,
+                             fmt::format("{} {} while rank {} waited for {}", named(loss.culprit),
+                                         loss.is_death ? "died" : "left", rank_, awaited));
   if (loss.is_death) {
     // Slower ranks may find this one gone as well; they shall not blame it.
     self().memory.control().culprit.store(loss.culprit, std::memory_order_release);

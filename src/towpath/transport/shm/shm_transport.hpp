@@ -26,9 +26,9 @@ struct Options {
   std::string rendezvous;
   int rank = 0;
   int ranks = 1;
-  std::uint64_t heap_bytes = std::uint64_t{64} << 30;   // pages take space once they are touched
+  std::uint64_t heap_bytes = std::uint64_t{64} << 30;  // pages take space once they are touched
   std::uint32_t signals = 1 << 16;
-  Time timeout = Time::from_seconds(60);                // until all ranks are there
+  Time timeout = Time::from_seconds(60);  // until all ranks are there
 };
 
 // Blocks until all ranks are there. Throws std::invalid_argument for options that are wrong in

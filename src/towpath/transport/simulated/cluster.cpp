@@ -52,7 +52,7 @@ Time cost_of_payload(const machine::ProtocolCost& cost, std::uint64_t size_bytes
 struct Cluster::Delivery : cluster::Message {
   Endpoint* from = nullptr;
   Peer* peer = nullptr;
-  Move* move = nullptr;          // until done
+  Move* move = nullptr;  // until done
   std::vector<std::byte> payload;
   std::uint64_t size_bytes = 0;
   Offset remote = 0;
@@ -75,7 +75,7 @@ struct Cluster::Peer {
   };
   Epoch oldest;
   std::vector<Epoch> later;
-  std::vector<Delivery*> held;   // arrived before their turn
+  std::vector<Delivery*> held;  // arrived before their turn
 
   Epoch& youngest() { return later.empty() ? oldest : later.back(); }
 };
@@ -86,8 +86,7 @@ class Cluster::Endpoint final : public Transport {
       : cluster_(cluster),
         rank_(rank),
         allocator_(cluster.ranks(), cluster.options_.heap_bytes, cluster.options_.signals),
-        memory_(cluster.options_.carries_data ? cluster.options_.heap_bytes : 0) {
-  }
+        memory_(cluster.options_.carries_data ? cluster.options_.heap_bytes : 0) {}
 
   int rank() const override { return rank_; }
   int ranks() const override { return cluster_.ranks(); }
@@ -169,15 +168,15 @@ class Cluster::Endpoint final : public Transport {
   int rank_;
   SymmetricHeap allocator_;
   SparseMemory memory_;
-  std::vector<SignalWord> words_;        // grows to what is used
+  std::vector<SignalWord> words_;  // grows to what is used
   std::unordered_map<int, Peer> peers_;
-  std::array<Peer*, 16> recent_peers_{};   // by rank modulo their number; a look saves a search
+  std::array<Peer*, 16> recent_peers_{};  // by rank modulo their number; a look saves a search
   std::uint64_t epoch_ = 0;
   std::uint64_t under_way_ = 0;
-  std::deque<Delivery> deliveries_;      // storage
+  std::deque<Delivery> deliveries_;  // storage
   std::vector<Delivery*> free_deliveries_;
   Blocked blocked_;
-  Time last_activity_;                   // when something last became ready
+  Time last_activity_;  // when something last became ready
 };
 
 // --- the data path ----------------------------------------------------------------------------
@@ -299,8 +298,8 @@ Cluster::Delivery& Cluster::Endpoint::new_delivery(const Move& move) {
 Time Cluster::Endpoint::jitter() {
   const std::int64_t most = cluster_.options_.jitter_max.ps();
   if (most == 0) return Time();
-  return Time::from_ps(static_cast<std::int64_t>(
-      cluster_.random_.below(static_cast<std::uint64_t>(most) + 1)));
+  return Time::from_ps(
+      static_cast<std::int64_t>(cluster_.random_.below(static_cast<std::uint64_t>(most) + 1)));
 }
 
 Cluster::Peer& Cluster::Endpoint::peer(int rank) {
@@ -420,8 +419,8 @@ void Cluster::Endpoint::cancel(SignalWait& wait) {
 }
 
 void Cluster::Endpoint::unlink(SignalWait& wait) {
-  (wait.previous != nullptr ? wait.previous->next
-                            : words_[allocator_.word_of(wait.signal)].waits) = wait.next;
+  (wait.previous != nullptr ? wait.previous->next : words_[allocator_.word_of(wait.signal)].waits) =
+      wait.next;
   if (wait.next != nullptr) wait.next->previous = wait.previous;
   wait.is_waiting = false;
 }
@@ -473,9 +472,9 @@ void Cluster::Endpoint::block_until(const std::function<bool()>& holds, Time tim
   blocked_ = {};
   if (holds()) return;
   const std::string whom = peer == kNoPeer ? "" : fmt::format(" from rank {}", peer);
-  throw TransportError(TransportError::Kind::timeout, peer,
-                       fmt::format("rank {} waited {} us (simulated){} for {}", rank_, timeout.us(),
-                                   whom, what()));
+  throw TransportError(
+      TransportError::Kind::timeout, peer,
+      fmt::format("rank {} waited {} us (simulated){} for {}", rank_, timeout.us(), whom, what()));
 }
 
 // --- the cluster --------------------------------------------------------------------------------

@@ -13,9 +13,10 @@
 
 // The transports of all ranks of a simulated GPU cluster: real bytes, simulated time.
 //
-// A put by a thread block costs its protocol's send overhead, then moves at the block's rate through
-// the network; with a fencing protocol the signal leaves only when the payload is acknowledged, and
-// travels by itself. Payloads are read when the Move starts and become visible when they arrive.
+// A put by a thread block costs its protocol's send overhead, then moves at the block's rate
+// through the network; with a fencing protocol the signal leaves only when the payload is
+// acknowledged, and travels by itself. Payloads are read when the Move starts and become visible
+// when they arrive.
 
 namespace towpath::transport::simulated {
 
@@ -23,8 +24,8 @@ struct ClusterOptions {
   // Which GPU of the machine each rank runs on; empty: rank r on GPU r, for all GPUs.
   std::vector<int> gpus;
   bool carries_data = true;
-  std::uint64_t heap_bytes = 64ull << 30;    // per rank; only what is touched takes memory
-  std::uint32_t signals = 1u << 16;          // most that a rank can have
+  std::uint64_t heap_bytes = 64ull << 30;  // per rank; only what is touched takes memory
+  std::uint32_t signals = 1u << 16;        // most that a rank can have
   // Every arrival and every completion is late by a random time up to this, so that a run explores
   // another interleaving for each seed of the simulation. Zero for timing.
   Time jitter_max;
