@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""How far the size of a link's segment (cluster::kSegment) moves simulated all-reduce times.
+
+The constant is edited in a copy of the sources, which is built once per size. Times are simulated,
+so a second run gives the same figures on any computer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CONSTANT = re.compile(r"(inline constexpr Bytes kSegment\{)[^}]*(\};)")
+SEGMENTS_BYTES = (64 << 10, 32 << 10, 16 << 10, 8 << 10)
+SIZES_BYTES = tuple(64 << 10 << shift for shift in range(15))  # 64 KiB to 1 GiB
+ALGORITHMS = ("ring_all_reduce", "tree_all_reduce")
+PROTOCOLS = ("Simple", "LL128")
+RANKS = (8, 16)
+CHANNELS = 8
+Times = dict[str, float]
+
+
+def build(segment_bytes: int, folder: Path) -> Path:
+    """The compiled module with that segment; only what depends on it is compiled again."""
+    header = folder / "src/towpath/cluster/network.hpp"
+    if not header.exists():
+        for name in ("CMakeLists.txt", "src"):
+            source = ROOT / name
+            copy = shutil.copytree if source.is_dir() else shutil.copy2
+            copy(source, folder / name)
+        configure = ["cmake", "-S", ".", "-B", "build", f"-DPython_EXECUTABLE={sys.executable}"]
+        subprocess.run(configure, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    text, found = CONSTANT.subn(rf"\g<1>{segment_bytes}\g<2>", header.read_text())
+    if found != 1:
+        raise RuntimeError(f"{header.name} has no single kSegment to change")
+    header.write_text(text)
+    make = ["cmake", "--build", "build", "--target", "_core", "--parallel", "2"]
+    subprocess.run(make, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    (built,) = (folder / "build").glob("_core*.so")
+    return Path(shutil.copy2(built, folder / f"segment-{segment_bytes}-{built.name}"))
+
+
+def measure_here(module: Path) -> Times:
+    """Simulated times in microseconds with a compiled module that takes towpath's own's place."""
+    import towpath
+
+    spec = importlib.util.spec_from_file_location("towpath._core", module)
+    core = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(core)
+    sys.modules["towpath._core"] = towpath._core = core
+    from towpath import machines, simulated
+    from towpath.schedule_source import ScheduleSource
+
+    times: Times = {}
+    for ranks in RANKS:
+        machine = machines.load("dgx-h100", ranks=ranks)
+        place = simulated.Place(machine.build())
+        for algorithm in ALGORITHMS:
+            for protocol in PROTOCOLS:
+                source = ScheduleSource(
+                    algorithm=algorithm, ranks=ranks, channels=CHANNELS, protocol=protocol,
+                    hosts=machine.host_count,
+                )  # fmt: skip
+                call = simulated.Call(source.schedule())
+                for size_bytes in SIZES_BYTES:
+                    outcome = simulated.invoke(
+                        place, call, size_bytes, in_place=False, with_data=False
+                    )
+                    times[f"{ranks} {algorithm} {protocol} {size_bytes}"] = outcome.time_us
+    return times
+
+
+def measure(segment_bytes: int, folder: Path) -> Times:
+    module = build(segment_bytes, folder)
+    command = [sys.executable, __file__, "--module", str(module)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def print_table(of_segment: dict[int, Times]) -> None:
+    """Largest and mean change against the first segment, and where the largest is."""
+    first, *others = of_segment
+    series = sorted({key.rsplit(" ", 1)[0] for key in of_segment[first]})
+    print("| GPUs, algorithm, protocol | segment | mean | largest | at |")
+    print("|---|---:|---:|---:|---:|")
+    for name in series:
+        for segment_bytes in others:
+            changes = {
+                size: of_segment[segment_bytes][f"{name} {size}"]
+                / of_segment[first][f"{name} {size}"]
+                - 1
+                for size in SIZES_BYTES
+            }
+            where = max(changes, key=lambda size: abs(changes[size]))
+            mean = sum(map(abs, changes.values())) / len(changes)
+            size = f"{where >> 20} MiB" if where >= 1 << 20 else f"{where >> 10} KiB"
+            print(
+                f"| {name} | {segment_bytes >> 10} KiB | {mean:.2%} | {changes[where]:+.2%} "
+                f"| {size} |"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--module", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--json", type=Path, help="also keep every time, by segment")
+    options = parser.parse_args()
+    if options.module:
+        print(json.dumps(measure_here(options.module)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        of_segment = {size: measure(size, Path(folder)) for size in SEGMENTS_BYTES}
+    print_table(of_segment)
+    if options.json:
+        options.json.write_text(json.dumps(of_segment, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""docs/machines.md: its examples are machines, and its sum is what the simulator says."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from towpath import machines
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "machines.md"
+TEMPLATE, GRAPH = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def spec_of(text):
+    return machines.parse(text, "machines.md")
+
+
+def graph_spec():
+    fields = yaml.safe_load(TEMPLATE)
+    del fields["form"], fields["hosts"]
+    return spec_of(yaml.safe_dump(fields | yaml.safe_load(GRAPH)))
+
+
+def rows_of_sum():
+    rows = re.findall(r"^\| ([^|]+) \| (\d+) \|$", PAGE.read_text(), re.MULTILINE)
+    return {name: int(value) for name, value in rows}
+
+
+def test_the_example_builds_at_its_size_and_at_another():
+    assert spec_of(TEMPLATE).build().ranks == 4
+    assert spec_of(TEMPLATE).build(hosts=8).ranks == 16
+
+
+def test_template_and_graph_describe_the_same_machine():
+    template, graph = spec_of(TEMPLATE).layout(), graph_spec().layout()
+    assert {device[:3] for device in template.devices} == {device[:3] for device in graph.devices}
+    assert named_wires(template) == named_wires(graph)
+    assert graph_spec().build().ranks == 4
+
+
+def named_wires(layout):
+    names = [device.name for device in layout.devices]
+    return sorted((names[w.one], names[w.other], w.link_type, w.parallel) for w in layout.wires)
+
+
+@pytest.mark.parametrize("spec", [spec_of(TEMPLATE), graph_spec()], ids=["template", "graph"])
+def test_the_sum_on_the_page_is_what_the_simulator_says(spec):
+    from towpath import simulated
+    from towpath.schedule_source import ScheduleSource
+
+    *parts, total = rows_of_sum().values()
+    assert len(parts) == 7
+    assert sum(parts) == total
+    source = ScheduleSource(collective="all_gather", algorithm="all_pairs_all_gather", ranks=2)
+    outcome = simulated.invoke(
+        simulated.Place(spec.build()), simulated.Call(source.schedule()), 32 << 10, in_place=True,
+        with_data=True,
+    )  # fmt: skip
+    assert outcome.wrong == 0
+    assert outcome.time_us * 1000 == pytest.approx(total, abs=0.01)
+
+
+def test_the_page_names_every_field():
+    page = PAGE.read_text()
+    for name in field_names(spec_of(TEMPLATE).model_dump()) | field_names(
+        graph_spec().model_dump()
+    ):
+        assert name in page, name
+
+
+def field_names(data):
+    """Names of fields, without those that a user chooses: link types and protocols."""
+    if isinstance(data, (list, tuple)):
+        return set().union(*(field_names(value) for value in data))
+    if not isinstance(data, dict):
+        return set()
+    inner = set().union(*(field_names(value) for value in data.values()))
+    return set(data) | inner
