@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from towpath import _core
 from towpath.errors import ConfigError, quoted
@@ -40,7 +40,9 @@ class ScheduleSource:
         if protocol is None:
             raise ConfigError(f"protocol is {quoted(self.protocol)}; allowed are Simple, LL, LL128")
         rings: list[list[int]] = []
-        if self.hosts > 1 and self.ranks % self.hosts == 0:
+        if self.hosts < 1 or self.ranks % self.hosts != 0:
+            raise ConfigError(f"{self.ranks} ranks cannot be spread evenly over {self.hosts} hosts")
+        if self.hosts > 1:
             rings = _core.rail_rings(self.hosts, self.ranks // self.hosts, self.channels)
         try:
             return _core.make_schedule(
@@ -64,6 +66,3 @@ class ScheduleSource:
                 f"algorithm is {quoted(self.algorithm)}; {self.collective} has {', '.join(known)}"
             )
         return self.algorithm
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)

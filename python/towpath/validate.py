@@ -57,7 +57,7 @@ class Validation:
     rows: list[dict[str, Any]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "unit": self.unit, "rows": self.rows, "groups": self.groups}
 
     def text(self) -> str:
