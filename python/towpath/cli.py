@@ -33,10 +33,19 @@ _UsageError = typer.BadParameter.__base__  # typer does not export it, and has m
 
 @app.command()
 def run(
-    collective: Annotated[str | None, typer.Argument(help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all")] = None,
+    collective: Annotated[
+        str | None,
+        typer.Argument(
+            help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all"
+        ),
+    ] = None,
     schedule: Annotated[FileOption, typer.Option(help="an MSCCL XML file instead")] = None,
-    machine: Annotated[str | None, typer.Option(help="simulate on this machine: a name or a file")] = None,
-    live: Annotated[int | None, typer.Option(metavar="RANKS", help="run between so many processes here")] = None,
+    machine: Annotated[
+        str | None, typer.Option(help="simulate on this machine: a name or a file")
+    ] = None,
+    live: Annotated[
+        int | None, typer.Option(metavar="RANKS", help="run between so many processes here")
+    ] = None,
     sizes: Annotated[str, typer.Option(help="8:1G, 64M, 8:1G:4 or 8,64,512")] = "8:64M",
     dtype: Annotated[str, typer.Option(help="int8 ... float64, float16, bfloat16")] = "float32",
     op: Annotated[str, typer.Option(help="sum, prod, min, max, avg")] = "sum",
@@ -46,16 +55,32 @@ def run(
     protocol: Annotated[str, typer.Option(help="Simple, LL or LL128")] = "Simple",
     hosts: Annotated[int | None, typer.Option(help="hosts of the machine")] = None,
     ranks: Annotated[int | None, typer.Option(help="GPUs of the machine altogether")] = None,
-    ranks_per_host: Annotated[int | None, typer.Option(help="use only so many GPUs of each host")] = None,
+    ranks_per_host: Annotated[
+        int | None, typer.Option(help="use only so many GPUs of each host")
+    ] = None,
     data: Annotated[bool, typer.Option(help="carry and check data in the simulation")] = True,
-    iterations: Annotated[int, typer.Option(min=1, max=_TIMES_MAX, help="live: measured invocations")] = 20,
-    warmup: Annotated[int, typer.Option(min=0, max=_TIMES_MAX, help="live: invocations before")] = 5,
-    timeout: Annotated[float, typer.Option(min=0.1, max=_TIMEOUT_S_MAX, help="live: seconds to wait for a silent peer")] = 30.0,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")] = False,
+    iterations: Annotated[
+        int, typer.Option(min=1, max=_TIMES_MAX, help="live: measured invocations")
+    ] = 20,
+    warmup: Annotated[
+        int, typer.Option(min=0, max=_TIMES_MAX, help="live: invocations before")
+    ] = 5,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.1, max=_TIMEOUT_S_MAX, help="live: seconds to wait for a silent peer"),
+    ] = 30.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object instead of a table")
+    ] = False,
     report: Annotated[FileOption, typer.Option(help="write an HTML report there")] = None,
-    trace: Annotated[FileOption, typer.Option(help="write a Perfetto trace of --trace-size there")] = None,
-    trace_size: Annotated[str | None, typer.Option(help="the size of timeline and trace; default: the last of --sizes up to 1M")] = None,
-) -> None:  # fmt: skip
+    trace: Annotated[
+        FileOption, typer.Option(help="write a Perfetto trace of --trace-size there")
+    ] = None,
+    trace_size: Annotated[
+        str | None,
+        typer.Option(help="the size of timeline and trace; default: the last of --sizes up to 1M"),
+    ] = None,
+) -> None:
     """Runs a collective or a schedule file: simulated (--machine), for real (--live), or both."""
     _check_output(report)
     _check_output(trace)
@@ -119,9 +144,13 @@ def verify(
 @app.command()
 def validate(
     table: Annotated[Path, typer.Argument(help="a CSV table of measurements")],
-    machine: Annotated[str | None, typer.Option(help="hold it against this machine instead of the table's own")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object: rows and groups")] = False,
-) -> None:  # fmt: skip
+    machine: Annotated[
+        str | None, typer.Option(help="hold it against this machine instead of the table's own")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object: rows and groups")
+    ] = False,
+) -> None:
     """Holds a table of measurements against the model: predicted, measured, error."""
     from towpath.validate import validate_table
 
@@ -153,9 +182,12 @@ def show(
     name: Annotated[str, typer.Argument(help="a machine's name, or a file of any known kind")],
     hosts: Annotated[int | None, typer.Option(help="so many hosts")] = None,
     ranks: Annotated[int | None, typer.Option(help="so many GPUs altogether")] = None,
-    complete_from: Annotated[str | None, typer.Option(help="a shipped machine that supplies what a topology file does not say")] = None,
+    complete_from: Annotated[
+        str | None,
+        typer.Option(help="a shipped machine that supplies what a topology file does not say"),
+    ] = None,
     svg: Annotated[FileOption, typer.Option(help="draw it there")] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Describes a machine as text, and draws it with --svg."""
     from towpath.machines import load
     from towpath.show import describe, draw_svg
@@ -177,7 +209,9 @@ def export(
     channels: Annotated[int, typer.Option(min=1)] = 1,
     protocol: Annotated[str, typer.Option()] = "Simple",
     root: Annotated[int, typer.Option()] = 0,
-    hosts: Annotated[int, typer.Option(min=1, help="rings enter and leave hosts on their rail")] = 1,
+    hosts: Annotated[
+        int, typer.Option(min=1, help="rings enter and leave hosts on their rail")
+    ] = 1,
 ) -> None:
     """Writes one of towpath's own schedules as MSCCL XML."""
     from towpath.schedule_format.msccl_xml import dump_schedule

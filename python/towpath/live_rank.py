@@ -79,9 +79,7 @@ class Rank:
         source[:] = 0
         executor.run(plan, *views, times=self.job["warmup"], timeout_s=self.timeout_s)
         self.transport.barrier(self.timeout_s)
-        time_us = executor.run(
-            plan, *views, times=self.job["iterations"], timeout_s=self.timeout_s
-        )
+        time_us = executor.run(plan, *views, times=self.job["iterations"], timeout_s=self.timeout_s)
         return {"time_us": time_us, "wrong": wrong}
 
 

@@ -105,12 +105,13 @@ def _check(request: RunRequest) -> None:
     if request.type_name not in TYPES:
         raise ConfigError(f"--dtype is {quoted(request.type_name)}; allowed are {', '.join(TYPES)}")
     if request.operation not in OPERATIONS:
-        raise ConfigError(f"--op is {quoted(request.operation)}; allowed are {', '.join(OPERATIONS)}")
-    if request.trace_size is not None:
-        if parse_size(request.trace_size) > _TRACE_BYTES_MAX:
-            raise ConfigError(
-                f"--trace-size is {quoted(request.trace_size)}; allowed is up to 1G, a million spans"
-            )
+        raise ConfigError(
+            f"--op is {quoted(request.operation)}; allowed are {', '.join(OPERATIONS)}"
+        )
+    if request.trace_size is not None and parse_size(request.trace_size) > _TRACE_BYTES_MAX:
+        raise ConfigError(
+            f"--trace-size is {quoted(request.trace_size)}; allowed is up to 1G, a million spans"
+        )
 
 
 _OPTIONS = {"with_data": "--no-data", "wants_trace": "--trace"}
@@ -142,10 +143,8 @@ def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
     call = Call(schedule, request.type_name, request.operation)
     sizes = parse_sizes(request.sizes)
     place = simulated.Place(machine, tuple(gpus))
-    run = _describe(
-        "simulated", f"{spec.name}, {call.ranks} of {spec.ranks} GPUs on {spec.host_count} hosts", call,
-        _notes(call, sizes, request.with_data),
-    )  # fmt: skip
+    where = f"{spec.name}, {call.ranks} of {spec.ranks} GPUs on {spec.host_count} hosts"
+    run = _describe("simulated", where, call, _notes(call, sizes, request.with_data))
     rows = simulated.measure_sizes(place, call, sizes, with_data=request.with_data)
     run = replace(run, rows=_show(run, rows, len(sizes), print_lines))
     if request.wants_report or request.wants_trace:
@@ -260,9 +259,16 @@ def _show(run: Run, rows: Iterator[Row], count: int, print_lines: bool) -> list[
     if print_lines:
         print("\n".join(table.header(run)))
     shown: list[Row] = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task(f"{run.kind} {run.collective}", total=count)
         for row in rows:
             shown.append(row)

@@ -12,7 +12,10 @@ SIZE_BYTES_MAX = 1 << 44
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"([0-9]{1,14})([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
 _FACTOR = re.compile(r"[0-9]{1,14}")
-_ALLOWED = "allowed are 64M, 8:1G, 8:1G:4 (from, to, factor) or a list 8,64,512; K, M, G, T are powers of 1,024"
+_ALLOWED = (
+    "allowed are 64M, 8:1G, 8:1G:4 (from, to, factor) or a list 8,64,512; "
+    "K, M, G, T are powers of 1,024"
+)
 
 
 def parse_size(text: str) -> int:
