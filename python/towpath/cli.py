@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
-from dataclasses import replace
+import threading
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from towpath import _core
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, quoted
 from towpath.run_command import RunRequest, run_all
 from towpath.sizes import parse_size
 
@@ -23,35 +25,65 @@ app = typer.Typer(
     help="Moves data between processors: for real, or simulated on a machine only described.",
 )  # fmt: skip
 
-FileOption = Optional[Path]
+FileOption = Path | None
+_TIMES_MAX = 1_000_000_000
+_TIMEOUT_S_MAX = 86_400.0
+_UsageError = typer.BadParameter.__base__  # typer does not export it, and has moved it before
 
 
 @app.command()
 def run(
-    collective: Annotated[Optional[str], typer.Argument(help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all")] = None,
+    collective: Annotated[
+        str | None,
+        typer.Argument(
+            help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all"
+        ),
+    ] = None,
     schedule: Annotated[FileOption, typer.Option(help="an MSCCL XML file instead")] = None,
-    machine: Annotated[Optional[str], typer.Option(help="simulate on this machine: a name or a file")] = None,
-    live: Annotated[int, typer.Option(metavar="RANKS", help="run between so many processes here")] = 0,
+    machine: Annotated[
+        str | None, typer.Option(help="simulate on this machine: a name or a file")
+    ] = None,
+    live: Annotated[
+        int | None, typer.Option(metavar="RANKS", help="run between so many processes here")
+    ] = None,
     sizes: Annotated[str, typer.Option(help="8:1G, 64M, 8:1G:4 or 8,64,512")] = "8:64M",
     dtype: Annotated[str, typer.Option(help="int8 ... float64, float16, bfloat16")] = "float32",
     op: Annotated[str, typer.Option(help="sum, prod, min, max, avg")] = "sum",
     root: Annotated[int, typer.Option(help="of broadcast and reduce")] = 0,
-    algorithm: Annotated[Optional[str], typer.Option(help="see `towpath algorithms`")] = None,
+    algorithm: Annotated[str | None, typer.Option(help="see `towpath algorithms`")] = None,
     channels: Annotated[int, typer.Option(help="parallel channels; 0: what the machine needs")] = 0,
     protocol: Annotated[str, typer.Option(help="Simple, LL or LL128")] = "Simple",
-    hosts: Annotated[Optional[int], typer.Option(help="hosts of the machine")] = None,
-    ranks: Annotated[Optional[int], typer.Option(help="GPUs of the machine altogether")] = None,
-    ranks_per_host: Annotated[Optional[int], typer.Option(help="use only so many GPUs of each host")] = None,
+    hosts: Annotated[int | None, typer.Option(help="hosts of the machine")] = None,
+    ranks: Annotated[int | None, typer.Option(help="GPUs of the machine altogether")] = None,
+    ranks_per_host: Annotated[
+        int | None, typer.Option(help="use only so many GPUs of each host")
+    ] = None,
     data: Annotated[bool, typer.Option(help="carry and check data in the simulation")] = True,
-    iterations: Annotated[int, typer.Option(min=1, help="live: measured invocations")] = 20,
-    warmup: Annotated[int, typer.Option(min=0, help="live: invocations before")] = 5,
-    timeout: Annotated[float, typer.Option(min=0.1, help="live: seconds to wait for a silent peer")] = 30.0,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")] = False,
+    iterations: Annotated[
+        int, typer.Option(min=1, max=_TIMES_MAX, help="live: measured invocations")
+    ] = 20,
+    warmup: Annotated[
+        int, typer.Option(min=0, max=_TIMES_MAX, help="live: invocations before")
+    ] = 5,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.1, max=_TIMEOUT_S_MAX, help="live: seconds to wait for a silent peer"),
+    ] = 30.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object instead of a table")
+    ] = False,
     report: Annotated[FileOption, typer.Option(help="write an HTML report there")] = None,
-    trace: Annotated[FileOption, typer.Option(help="write a Perfetto trace of --trace-size there")] = None,
-    trace_size: Annotated[Optional[str], typer.Option(help="the size of timeline and trace; default: the last of --sizes up to 1M")] = None,
-) -> None:  # fmt: skip
+    trace: Annotated[
+        FileOption, typer.Option(help="write a Perfetto trace of --trace-size there")
+    ] = None,
+    trace_size: Annotated[
+        str | None,
+        typer.Option(help="the size of timeline and trace; default: the last of --sizes up to 1M"),
+    ] = None,
+) -> None:
     """Runs a collective or a schedule file: simulated (--machine), for real (--live), or both."""
+    _check_output(report)
+    _check_output(trace)
     request = RunRequest(
         collective=collective, schedule=schedule, machine=machine, live=live, sizes=sizes,
         type_name=dtype, operation=op, root=root, algorithm=algorithm, channels=channels,
@@ -62,7 +94,7 @@ def run(
     )  # fmt: skip
     outcome = run_all(request, print_lines=not as_json)
     if as_json:
-        print(json.dumps(outcome.report.to_json()))
+        print(outcome.report.to_json())
     if report is not None:
         from towpath.report import write_report
 
@@ -77,6 +109,22 @@ def run(
         raise typer.Exit(1)
 
 
+def _check_output(path: Path | None) -> None:
+    """Before minutes of work whose result could then not be written."""
+    if path is None:
+        return
+    folder = path.parent
+    if path.is_dir():
+        problem = "it is a directory"
+    elif not folder.is_dir():
+        problem = f"there is no directory {quoted(str(folder))}"
+    elif not os.access(path if path.exists() else folder, os.W_OK):
+        problem = "permission denied"
+    else:
+        return
+    raise ConfigError(f"cannot be written: {problem}", file=str(path))
+
+
 @app.command()
 def verify(
     file: Annotated[Path, typer.Argument(help="an MSCCL XML file")],
@@ -88,7 +136,7 @@ def verify(
     from towpath.verify_command import verify_file
 
     verdict = verify_file(file, parse_size(size), dtype)
-    print(json.dumps(verdict.to_json()) if as_json else verdict.text())
+    print(json.dumps(verdict.to_dict()) if as_json else verdict.text())
     if not verdict.is_correct:
         raise typer.Exit(1)
 
@@ -96,15 +144,19 @@ def verify(
 @app.command()
 def validate(
     table: Annotated[Path, typer.Argument(help="a CSV table of measurements")],
-    machine: Annotated[Optional[str], typer.Option(help="hold it against this machine instead of the table's own")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object: rows and groups")] = False,
-) -> None:  # fmt: skip
+    machine: Annotated[
+        str | None, typer.Option(help="hold it against this machine instead of the table's own")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object: rows and groups")
+    ] = False,
+) -> None:
     """Holds a table of measurements against the model: predicted, measured, error."""
     from towpath.validate import validate_table
 
     result = validate_table(table, machine)
     if as_json:
-        print(json.dumps(result.to_json()))
+        print(json.dumps(result.to_dict()))
     else:
         print(result.text())
 
@@ -128,19 +180,23 @@ def algorithms() -> None:
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help="a machine's name, or a file of any known kind")],
-    hosts: Annotated[Optional[int], typer.Option(help="so many hosts")] = None,
-    ranks: Annotated[Optional[int], typer.Option(help="so many GPUs altogether")] = None,
-    complete_from: Annotated[Optional[str], typer.Option(help="a shipped machine that supplies what a topology file does not say")] = None,
+    hosts: Annotated[int | None, typer.Option(help="so many hosts")] = None,
+    ranks: Annotated[int | None, typer.Option(help="so many GPUs altogether")] = None,
+    complete_from: Annotated[
+        str | None,
+        typer.Option(help="a shipped machine that supplies what a topology file does not say"),
+    ] = None,
     svg: Annotated[FileOption, typer.Option(help="draw it there")] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Describes a machine as text, and draws it with --svg."""
     from towpath.machines import load
     from towpath.show import describe, draw_svg
 
+    _check_output(svg)
     spec = load(name, hosts=hosts, ranks=ranks, complete_from=complete_from)
     print(describe(spec))
     if svg is not None:
-        svg.write_text(draw_svg(spec))
+        svg.write_text(draw_svg(spec), encoding="utf-8")
         print(f"drawn: {svg}", file=sys.stderr)
 
 
@@ -149,32 +205,58 @@ def export(
     collective: Annotated[str, typer.Argument(help="the collective")],
     file: Annotated[Path, typer.Argument(help="the MSCCL XML file to write")],
     ranks: Annotated[int, typer.Option(min=1)],
-    algorithm: Annotated[Optional[str], typer.Option()] = None,
+    algorithm: Annotated[str | None, typer.Option()] = None,
     channels: Annotated[int, typer.Option(min=1)] = 1,
     protocol: Annotated[str, typer.Option()] = "Simple",
     root: Annotated[int, typer.Option()] = 0,
-    hosts: Annotated[int, typer.Option(min=1, help="rings enter and leave hosts on their rail")] = 1,
+    hosts: Annotated[
+        int, typer.Option(min=1, help="rings enter and leave hosts on their rail")
+    ] = 1,
 ) -> None:
     """Writes one of towpath's own schedules as MSCCL XML."""
     from towpath.schedule_format.msccl_xml import dump_schedule
     from towpath.schedule_source import ScheduleSource
 
+    _check_output(file)
     source = ScheduleSource(None, collective, algorithm, ranks, channels, protocol, root, hosts)
     dump_schedule(source.schedule(), file)
 
 
-def main() -> None:
-    """Entry point: errors that a user can mend are one sentence on standard error."""
+def _run_command() -> int:
+    """Runs what the command line says; the exit code. A mistake is one sentence."""
     from towpath.live import LiveError
 
     try:
-        app()
+        code = app(standalone_mode=False)
+        if sys.stdout is not None:  # it is when the command was started with none
+            sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except _UsageError as error:
+        problem = error.format_message()
     except (ConfigError, LiveError, _core.TransportError, ValueError) as error:
-        print(f"towpath: {error}", file=sys.stderr)
-        sys.exit(2)
+        problem = str(error)
+    except MemoryError:
+        problem = "this needs more memory than there is"
     except OSError as error:
-        print(f"towpath: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
-        sys.exit(2)
+        problem = ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
+    print(f"towpath: {' '.join(problem.split())}", file=sys.stderr)
+    return 2
+
+
+def main() -> None:
+    """Entry point. Exit codes: 0 all well, 1 wrong data or an incorrect schedule, 2 a mistake."""
+    # Python hears of ctrl-C in its main thread only, and between two of its own lines only. So that
+    # thread does nothing but wait, and a simulation of minutes ends as promptly as one of seconds.
+    codes: list[int] = []
+    command = threading.Thread(target=lambda: codes.append(_run_command()), daemon=True)
+    command.start()
+    try:
+        command.join()
+    except KeyboardInterrupt:
+        Console(stderr=True).show_cursor()  # a progress bar hides it
+        print("towpath: interrupted", file=sys.stderr)
+        os._exit(130)
+    sys.exit(codes[0] if codes else 1)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from towpath.errors import ConfigError
 from towpath.result import Measurement, Row, measure
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 # What the other ranks get to say why they ended after one of them failed, in seconds.
 _LAST_WORDS_S = 5.0
+# Ranks per processor that still make progress, and what every host may have, to try things.
+_RANKS_PER_PROCESSOR_MAX = 2
+_RANKS_ANYWHERE = 64
 
 
 class LiveError(RuntimeError):
@@ -35,6 +39,19 @@ class LiveError(RuntimeError):
     def __init__(self, reasons: dict[int, str]) -> None:
         super().__init__("; ".join(dict.fromkeys(reasons.values())))
         self.reasons = reasons
+
+
+def check_ranks(ranks: int) -> None:
+    """Raises:
+    ConfigError: this host cannot sensibly run so many processes at once.
+    """
+    processors = len(os.sched_getaffinity(0))
+    most = max(_RANKS_ANYWHERE, _RANKS_PER_PROCESSOR_MAX * processors)
+    if not 1 <= ranks <= most:
+        raise ConfigError(
+            f"{ranks} live ranks are asked for; allowed is 1 to {most} on the {processors} "
+            "processors of this host"
+        )
 
 
 @dataclass(frozen=True)
@@ -64,7 +81,14 @@ class LiveGroup:
         ranks = len(calls_of_rank)
         self._partial = [b""] * ranks
         rendezvous = f"{os.getpid()}-{secrets.token_hex(6)}"
-        self.processes = [_start_rank() for _ in range(ranks)]
+        self.processes: list[subprocess.Popen[bytes]] = []
+        try:
+            for _ in range(ranks):
+                self.processes.append(_start_rank())
+        except OSError as error:
+            self.__exit__()
+            reason = f"rank {len(self.processes)} of {ranks} cannot be started: {error.strerror}"
+            raise LiveError({len(self.processes): reason}) from None
         for rank, (process, calls) in enumerate(zip(self.processes, calls_of_rank, strict=True)):
             _send(process, {
                 "rendezvous": rendezvous, "rank": rank, "ranks": ranks,
@@ -109,8 +133,11 @@ class LiveGroup:
 
 
 def _start_rank() -> subprocess.Popen[bytes]:
+    # A session of its own: ctrl-C in a terminal is for the launcher, whose end ends the rank.
+    # Safe path: a random.py in the user's folder is none of the rank's business.
     return subprocess.Popen(
-        [sys.executable, "-m", "towpath.live_rank"],
+        [sys.executable, "-m", "towpath.live_rank"], start_new_session=True,
+        env={**os.environ, "PYTHONSAFEPATH": "1"},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
 

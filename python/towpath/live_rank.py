@@ -8,7 +8,9 @@ Reads its job as one line of JSON, writes one line of JSON per size, or one with
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -77,14 +79,23 @@ class Rank:
         source[:] = 0
         executor.run(plan, *views, times=self.job["warmup"], timeout_s=self.timeout_s)
         self.transport.barrier(self.timeout_s)
-        time_us = executor.run(
-            plan, *views, times=self.job["iterations"], timeout_s=self.timeout_s
-        )
+        time_us = executor.run(plan, *views, times=self.job["iterations"], timeout_s=self.timeout_s)
         return {"time_us": time_us, "wrong": wrong}
 
 
+def _end_with_launcher() -> None:
+    """The launcher keeps standard input open and silent; its end is the launcher's, however it
+    came about."""
+    os.read(sys.stdin.fileno(), 1)
+    os._exit(1)
+
+
 def main() -> int:
-    job = json.loads(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line:
+        return 1  # the launcher ended before it said what to do
+    job = json.loads(line)
+    threading.Thread(target=_end_with_launcher, daemon=True).start()
     try:
         Rank(job).run()
     except (RuntimeError, ValueError, MemoryError) as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from towpath import _core, live, machines, simulated
+from towpath import _core, live, machines, simulated, table
 from towpath.data import OPERATIONS, TYPES
 from towpath.errors import ConfigError, quoted
 from towpath.result import Report, Row, Run, Timeline
@@ -19,7 +19,6 @@ from towpath.schedule_source import ScheduleSource
 from towpath.show import draw_svg
 from towpath.simulated import Call
 from towpath.sizes import parse_size, parse_sizes
-from towpath import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 # A thread block moves 16 KiB in the time of a signal over NVLink, about half a microsecond.
 _CHUNK_BYTES_LEAST = 16 << 10
 _TIMELINE_BYTES_MAX = 1 << 20  # a timeline of more than this by default is too long to read
+_TRACE_BYTES_MAX = 1 << 30  # and of more than this, to write
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RunRequest:
     collective: str | None = None
     schedule: Path | None = None
     machine: str | None = None
-    live: int = 0
+    live: int | None = None
     sizes: str = "8:64M"
     type_name: str = "float32"
     operation: str = "sum"
@@ -77,33 +77,54 @@ def run_all(request: RunRequest, *, print_lines: bool) -> RunOutcome:
         TransportError: the schedule hangs in the simulation.
     """
     _check(request)
+    live_call = None if request.live is None else _live_call(request)  # its mistakes come first
     runs = []
     if request.machine is not None:
         runs.append(_run_simulated(request, print_lines))
-    if request.live > 0:
-        runs.append(_run_live(request, print_lines))
+    if live_call is not None:
+        runs.append(_run_live(request, live_call, print_lines))
     title = f"{runs[0].collective}: {', '.join(run.where for run in runs)}"
     timeline = next((run.timeline for run in runs if run.timeline is not None), None)
     return RunOutcome(
         Report(title=title, command=request.command, runs=runs), timeline,
-        sum(_wrong(row) for run in runs for row in run.rows),
+        sum(run.wrong or 0 for run in runs),
     )  # fmt: skip
-
-
-def _wrong(row: Row) -> int:
-    columns = [column for column in (row.out_of_place, row.in_place) if column is not None]
-    return sum(column.wrong or 0 for column in columns)
 
 
 def _check(request: RunRequest) -> None:
     if (request.collective is None) == (request.schedule is None):
         raise ConfigError("name either a collective or a --schedule file")
-    if request.machine is None and request.live <= 0:
+    if request.machine is None and request.live is None:
         raise ConfigError("say where: --machine NAME simulates, --live RANKS runs here, or both")
+    if request.machine is None:
+        _refuse(request, ("hosts", "ranks", "ranks_per_host", "wants_trace", "with_data"),
+                "is about a simulated run, which --machine asks for")  # fmt: skip
+    if request.schedule is not None:
+        _refuse(request, ("algorithm", "channels", "protocol", "root"),
+                "is for towpath's own schedules; a --schedule file says it itself")  # fmt: skip
+    if request.live is not None:
+        live.check_ranks(request.live)
     if request.type_name not in TYPES:
         raise ConfigError(f"--dtype is {quoted(request.type_name)}; allowed are {', '.join(TYPES)}")
     if request.operation not in OPERATIONS:
-        raise ConfigError(f"--op is {quoted(request.operation)}; allowed are {', '.join(OPERATIONS)}")
+        raise ConfigError(
+            f"--op is {quoted(request.operation)}; allowed are {', '.join(OPERATIONS)}"
+        )
+    if request.trace_size is not None and parse_size(request.trace_size) > _TRACE_BYTES_MAX:
+        raise ConfigError(
+            f"--trace-size is {quoted(request.trace_size)}; allowed is up to 1G, a million spans"
+        )
+
+
+_OPTIONS = {"with_data": "--no-data", "wants_trace": "--trace"}
+
+
+def _refuse(request: RunRequest, names: tuple[str, ...], reason: str) -> None:
+    """Options that would have no effect."""
+    default = RunRequest()
+    for name in names:
+        if getattr(request, name) != getattr(default, name):
+            raise ConfigError(f"{_OPTIONS.get(name, '--' + name.replace('_', '-'))} {reason}")
 
 
 # --- simulated ----------------------------------------------------------------------------------
@@ -125,10 +146,8 @@ def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
     machine = spec.build()
     call = Call(schedule, request.type_name, request.operation)
     place = simulated.Place(machine, tuple(gpus))
-    run = _describe(
-        "simulated", f"{spec.name}, {call.ranks} of {spec.ranks} GPUs on {spec.host_count} hosts", call,
-        _notes(call, sizes, request.with_data),
-    )  # fmt: skip
+    where = f"{spec.name}, {call.ranks} of {spec.ranks} GPUs on {spec.host_count} hosts"
+    run = _describe("simulated", where, call, _notes(call, sizes, request.with_data))
     rows = simulated.measure_sizes(place, call, sizes, with_data=request.with_data)
     run = replace(run, rows=_show(run, rows, len(sizes), print_lines))
     if request.wants_report or request.wants_trace:
@@ -139,10 +158,11 @@ def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
 def _gpus(spec: MachineSpec, request: RunRequest) -> list[int]:
     """The machine's GPUs that ranks run on, in the order of ranks."""
     per_host = spec.gpus_per_host
-    used = request.ranks_per_host or per_host
+    used = per_host if request.ranks_per_host is None else request.ranks_per_host
     if not 1 <= used <= per_host:
         raise ConfigError(
-            f"--ranks-per-host is {used}; machine '{spec.name}' has {per_host} GPUs per host"
+            f"--ranks-per-host is {used}; allowed is 1 to {per_host}, the GPUs of each host of "
+            f"machine '{spec.name}'"
         )
     return [h * per_host + g for h in range(spec.host_count) for g in range(used)]
 
@@ -200,21 +220,24 @@ def _notes(call: Call, sizes: list[int], with_data: bool) -> list[str]:
 # --- live ---------------------------------------------------------------------------------------
 
 
-def _run_live(request: RunRequest, print_lines: bool) -> Run:
+def _live_call(request: RunRequest) -> live.LiveCall:
     source = _source(request, request.live, 1, 1)
     schedule = source.schedule()
     if schedule.rank_count != request.live:
         raise ConfigError(
             f"schedule '{schedule.name}' has {schedule.rank_count} ranks; --live is {request.live}"
         )
-    call = Call(schedule, request.type_name, request.operation)
     sizes = parse_sizes(request.sizes)
+    return live.LiveCall(source, tuple(sizes), request.type_name, request.operation)
+
+
+def _run_live(request: RunRequest, asked: live.LiveCall, print_lines: bool) -> Run:
+    call = Call(asked.source.schedule(), asked.type_name, asked.operation)
     options = live.LiveOptions(request.iterations, request.warmup, request.timeout_s)
-    asked = live.LiveCall(source, tuple(sizes), request.type_name, request.operation)
     run = _describe("live", f"{request.live} processes of this host", call, [])
     run = replace(run, iterations=request.iterations, warmup=request.warmup)
     rows = (row for _, row in live.measure_calls([asked], request.live, options))
-    return replace(run, rows=_show(run, rows, len(sizes), print_lines))
+    return replace(run, rows=_show(run, rows, len(asked.sizes_bytes), print_lines))
 
 
 # --- both ---------------------------------------------------------------------------------------
@@ -244,9 +267,16 @@ def _show(run: Run, rows: Iterator[Row], count: int, print_lines: bool) -> list[
     if print_lines:
         print("\n".join(table.header(run)))
     shown: list[Row] = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task(f"{run.kind} {run.collective}", total=count)
         for row in rows:
             shown.append(row)

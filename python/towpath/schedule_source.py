@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from towpath import _core
 from towpath.errors import ConfigError, quoted
@@ -41,7 +41,9 @@ class ScheduleSource:
             raise ConfigError(f"protocol is {quoted(self.protocol)}; allowed are Simple, LL, LL128")
         rings: list[list[int]] = []
         gpus_per_host = 1
-        if self.hosts > 1 and self.ranks % self.hosts == 0:
+        if self.hosts < 1 or self.ranks % self.hosts != 0:
+            raise ConfigError(f"{self.ranks} ranks cannot be spread evenly over {self.hosts} hosts")
+        if self.hosts > 1:
             gpus_per_host = self.ranks // self.hosts
             rings = _core.rail_rings(self.hosts, gpus_per_host, self.channels)
         try:
@@ -66,6 +68,3 @@ class ScheduleSource:
                 f"algorithm is {quoted(self.algorithm)}; {self.collective} has {', '.join(known)}"
             )
         return self.algorithm
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)

@@ -44,9 +44,7 @@ class Call:
         return max(elements // granularity, 1) * granularity
 
     def plan(self, size_bytes: int) -> _core.Plan:
-        return _core.Plan(
-            self.schedule, self.elements(size_bytes), self.type_name, self.operation
-        )
+        return _core.Plan(self.schedule, self.elements(size_bytes), self.type_name, self.operation)
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,10 @@ class Outcome:
     links: list[LinkLoad] = field(default_factory=list)
 
 
-def buffers_of(call: Call, rank: int, elements: int, in_place: bool) -> tuple[np.ndarray, np.ndarray]:
-    """A rank's input and output. In place they share memory: the smaller is a part of the larger."""
+def buffers_of(
+    call: Call, rank: int, elements: int, in_place: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """A rank's input and output. In place they share memory, one as a part of the other."""
     arguments = (call.collective, rank, call.ranks, elements, call.type_name, call.operation)
     source = make_input(*arguments)
     part = elements // call.ranks
@@ -179,6 +179,12 @@ def _links(machine: _core.Machine, run: _core.SimulatedRun) -> list[LinkLoad]:
     names = [device.name for device in machine.devices]
     total_us = max(run.now_us, 1e-9)
     return [
-        LinkLoad(names[link.from_device], names[link.to_device], link.kind.name, size_bytes, busy_us / total_us)
+        LinkLoad(
+            names[link.from_device],
+            names[link.to_device],
+            link.kind.name,
+            size_bytes,
+            busy_us / total_us,
+        )
         for link, (size_bytes, busy_us, _) in zip(machine.links, run.loads, strict=True)
     ]

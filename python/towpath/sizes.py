@@ -10,8 +10,12 @@ from towpath.errors import ConfigError, quoted
 
 SIZE_BYTES_MAX = 1 << 44
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SIZE = re.compile(r"(\d{1,14})([KMGT]?)(?:i?B)?", re.IGNORECASE)
-_ALLOWED = "allowed are 64M, 8:1G, 8:1G:4 (from, to, factor) or a list 8,64,512; K, M, G, T are powers of 1,024"
+_SIZE = re.compile(r"([0-9]{1,14})([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
+_FACTOR = re.compile(r"[0-9]{1,14}")
+_ALLOWED = (
+    "allowed are 64M, 8:1G, 8:1G:4 (from, to, factor) or a list 8,64,512; "
+    "K, M, G, T are powers of 1,024"
+)
 
 
 def parse_size(text: str) -> int:
@@ -42,8 +46,9 @@ def parse_sizes(text: str) -> list[int]:
     if ":" not in text:
         return [parse_size(part) for part in text.split(",")]
     parts = text.split(":")
-    factor = int(parts[2]) if len(parts) == 3 and parts[2].isdigit() else 2
-    if len(parts) > 3 or factor < 2 or (len(parts) == 3 and not parts[2].isdigit()):
+    has_factor = len(parts) == 3 and _FACTOR.fullmatch(parts[2].strip()) is not None
+    factor = int(parts[2]) if has_factor else 2
+    if len(parts) > 3 or factor < 2 or (len(parts) == 3 and not has_factor):
         raise ConfigError(f"{quoted(text)} is no range of sizes; {_ALLOWED}")
     size_bytes, last_bytes = parse_size(parts[0]), parse_size(parts[1])
     if size_bytes > last_bytes:

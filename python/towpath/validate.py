@@ -10,6 +10,8 @@ says why.
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,16 +22,16 @@ from rich.console import Console
 from rich.progress import track
 
 from towpath import _core, machines, simulated
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, quoted
 from towpath.input_file import read_text
+from towpath.machine_spec import GPUS_PER_HOST_MAX, HOSTS_MAX
 from towpath.run_command import channels_to_fill
 from towpath.schedule_source import ScheduleSource
 from towpath.simulated import Call, Place
+from towpath.sizes import SIZE_BYTES_MAX
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_ROWS_MAX = 1_000_000
 
 
 class CannotSimulate(ValueError):
@@ -57,7 +59,7 @@ class Validation:
     rows: list[dict[str, Any]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "unit": self.unit, "rows": self.rows, "groups": self.groups}
 
     def text(self) -> str:
@@ -93,43 +95,46 @@ def validate_table(path: Path, machine: str | None = None) -> Validation:
         machine: simulate on this one instead of what the rows say.
 
     Raises:
-        ConfigError: the file is no table of a known kind.
+        ConfigError: the file is no table of a known kind, or there is no such machine.
     """
+    if machine is not None:
+        machines.load(machine)
     rows, columns = _read(path)
     kind = next((kind for kind in KINDS if kind.columns <= columns), None)
     if kind is None:
         known = "; ".join(f"{kind.name}: {', '.join(sorted(kind.columns))}" for kind in KINDS)
-        raise ConfigError(f"its columns fit no known table; known are {known}", file=str(path), line=1)
+        problem = f"its columns fit no known table; known are {known}"
+        raise ConfigError(problem, file=str(path), line=1)
     console = Console(stderr=True)
-    shown = track(rows, "validating", console=console, transient=True, disable=not console.is_terminal)
+    shown = track(
+        rows, "validating", console=console, transient=True, disable=not console.is_terminal
+    )
     done = [_validate_row(kind, row, machine) for row in shown]
     return Validation(kind.name, kind.unit, done, _groups(done))
 
 
 def _read(path: Path) -> tuple[list[dict[str, str]], set[str]]:
-    reader = csv.DictReader(read_text(path).splitlines())
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
     rows: list[dict[str, str]] = []
     try:
         for row in reader:
             if None in row or None in row.values():
-                problem = f"a row has not as many fields as the header, {len(reader.fieldnames or [])}"
+                problem = f"a row has not the {len(reader.fieldnames or [])} fields of the header"
                 raise ConfigError(problem, file=str(path), line=reader.line_num)
             rows.append(row)
-            if len(rows) > _ROWS_MAX:
-                raise ConfigError(f"more than {_ROWS_MAX} rows", file=str(path))
     except csv.Error as error:
-        raise ConfigError(str(error), file=str(path), line=reader.line_num) from None
+        raise ConfigError(str(error), file=str(path), line=max(reader.line_num, 1)) from None
     return rows, set(reader.fieldnames or [])
 
 
 def _validate_row(kind: TableKind, row: dict[str, str], machine: str | None) -> dict[str, Any]:
-    result: dict[str, Any] = {**row, "group": kind.group(row), "predicted": None, "measured": None,
-                              "error_pct": None}  # fmt: skip
+    result: dict[str, Any] = dict(row)
+    result |= {"group": kind.group(row), "predicted": None, "measured": None, "error_pct": None}
     try:
         result["measured"] = kind.measured(row)
         result["predicted"] = kind.predict(row, machine)
         result["error_pct"] = 100 * (result["predicted"] / result["measured"] - 1)
-    except (ValueError, ZeroDivisionError, _core.TransportError) as error:
+    except (ValueError, _core.TransportError) as error:
         result["error"] = str(error)
     return result
 
@@ -153,11 +158,22 @@ def _groups(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 # --- all-reduce on clusters of H100 servers, as nccl-tests prints it -----------------------------
 
 
-def _number(row: dict[str, str], column: str, kind: type) -> Any:
-    try:
-        return kind(row[column])
-    except ValueError:
-        raise CannotSimulate(f"{column} is '{row[column]}', which is no number") from None
+_WHOLE = re.compile(r"[0-9]{1,15}")
+_REAL = re.compile(r"[0-9]{1,15}(\.[0-9]{0,15})?([eE][-+]?[0-9]{1,2})?")
+
+
+def _whole(row: dict[str, str], column: str, most: int) -> int:
+    text = row[column].strip()
+    if _WHOLE.fullmatch(text) is None or not 1 <= int(text) <= most:
+        raise CannotSimulate(f"{column} is {quoted(text)}; allowed are whole numbers 1 to {most}")
+    return int(text)
+
+
+def _time_us(row: dict[str, str], column: str) -> float:
+    text = row[column].strip()
+    if _REAL.fullmatch(text) is None or float(text) <= 0:
+        raise CannotSimulate(f"{column} is {quoted(text)}; it must be a number above 0")
+    return float(text)
 
 
 @lru_cache(maxsize=8)
@@ -172,6 +188,9 @@ def _call(algorithm: str, protocol: str, ranks: int, channels: int, hosts: int) 
     return Call(source.schedule())
 
 
+_CTAS = re.compile(r"[0-9]{1,4}")  # NCCL's word for thread blocks, one per channel
+
+
 def _settings(config: str) -> tuple[list[str], int | None]:
     """Which algorithms a configuration leaves to choose from, and a least number of channels."""
     algorithms = ["ring_all_reduce", "tree_all_reduce"]
@@ -181,26 +200,35 @@ def _settings(config: str) -> tuple[list[str], int | None]:
         if name == "ALGO" and value.lower() in ("ring", "tree"):
             algorithms = [f"{value.lower()}_all_reduce"]
         elif name == "ALGO":
-            raise CannotSimulate(f"NCCL_ALGO={value} has no schedule here; known are Ring, Tree")
-        elif name == "MIN_CTAS" and value.isdigit():
+            raise CannotSimulate(f"NCCL_ALGO is {quoted(value)}; schedules are for Ring, Tree")
+        elif name == "MIN_CTAS" and _CTAS.fullmatch(value):
             channels = int(value)
         elif name == "QPS":
             continue  # queue pairs per connection do not limit the model's adapters
         elif word != "default":
-            raise CannotSimulate(f"config has '{word}'; known are default, NCCL_ALGO, MIN_CTAS, QPS")
+            known = "default, NCCL_ALGO, MIN_CTAS, QPS"
+            raise CannotSimulate(f"config has {quoted(word)}; known are {known}")
     return algorithms, channels
+
+
+# What NCCL was seen to choose on H100 servers: LL for small messages, Simple for large ones, LL128
+# for none (nccl-tests#309, where these measurements are from too).
+_PROTOCOLS = ("Simple", "LL")
+# LL puts twice the bytes on the wire; beyond this it is never the fastest, only slow to simulate.
+_LL_BYTES_MAX = 16 << 20
 
 
 def _predict_all_reduce(row: dict[str, str], machine: str | None) -> float:
     """The fastest of what NCCL may choose from: algorithms x protocols, out of place."""
-    hosts, gpus = _number(row, "nodes", int), _number(row, "gpus", int)
-    size_bytes = _number(row, "size_bytes", int)
+    hosts = _whole(row, "nodes", HOSTS_MAX)
+    gpus = _whole(row, "gpus", HOSTS_MAX * GPUS_PER_HOST_MAX)
+    size_bytes = _whole(row, "size_bytes", SIZE_BYTES_MAX)
+    algorithms, least_channels = _settings(row["config"])
     place, channels = _place(machine or "dgx-h100", hosts)
     if gpus != place.machine.ranks:
         raise CannotSimulate(
             f"{gpus} GPUs on {hosts} nodes; the machine has {place.machine.ranks} on {hosts}"
         )
-    algorithms, least_channels = _settings(row["config"])
     times_us = []
     for algorithm in algorithms:
         for protocol in _PROTOCOLS:
@@ -212,19 +240,13 @@ def _predict_all_reduce(row: dict[str, str], machine: str | None) -> float:
     return min(times_us)
 
 
-# What NCCL was seen to choose on H100 servers: LL for small messages, Simple for large ones, LL128
-# for none (nccl-tests#309, where these measurements are from too).
-_PROTOCOLS = ("Simple", "LL")
-# LL puts twice the bytes on the wire; beyond this it is never the fastest, only slow to simulate.
-_LL_BYTES_MAX = 16 << 20
-
 KINDS = [
     TableKind(
         name="all_reduce on GPU clusters",
         columns=frozenset({"nodes", "gpus", "config", "size_bytes", "time_us_out_of_place"}),
         unit="us",
         group=lambda row: f"{row['nodes']} nodes, {row['gpus']} GPUs, {row['config']}",
-        measured=lambda row: _number(row, "time_us_out_of_place", float),
+        measured=lambda row: _time_us(row, "time_us_out_of_place"),
         predict=_predict_all_reduce,
     ),
 ]

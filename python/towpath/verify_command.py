@@ -38,7 +38,7 @@ class VerifyResult:
         """Nothing was found."""
         return not self.findings
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {**self.__dict__, "is_correct": self.is_correct}
 
     def text(self) -> str:

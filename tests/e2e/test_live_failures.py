@@ -29,10 +29,8 @@ def kill_one_rank(seed):
     size_bytes = chance.choice([64, 64 << 10, 4 << 20])
     with LiveGroup([[LiveCall(RING, (size_bytes,))] * 2_000] * RANKS, ENOUGH) as group:
         # The first rows say that everybody is in the middle of it.
-        seen = 0
-        for _, message in group.messages(30):
+        for seen, (_, message) in enumerate(group.messages(30), start=1):
             assert message is not None and "error" not in message, message
-            seen += 1
             if seen >= 2 * RANKS:
                 break
         time.sleep(chance.uniform(0, 0.05))

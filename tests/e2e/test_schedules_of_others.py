@@ -6,8 +6,8 @@ import collections
 import os
 
 import pytest
-from conftest import schedule_files
 
+from conftest import schedule_files
 from towpath import machines, simulated
 from towpath.live import LiveCall, LiveOptions, measure_calls
 from towpath.schedule_format.msccl_xml import load_schedule

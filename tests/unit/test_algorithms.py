@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import pytest
+from towpath._core import Buffer, Collective, Protocol, StepType
 
 from towpath import _core
-from towpath._core import Buffer, Collective, Protocol, StepType
 from towpath.schedule_format.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
 
 
@@ -36,7 +36,7 @@ def test_schedule_of_three_hosts_takes_their_rings():
     schedule = _core.make_schedule("ring_all_gather", ranks=12, channels=2, rings=rings)
     _core.check_structure(schedule)
     for channel, ring in enumerate(rings):
-        for rank, successor in zip(ring, ring[1:] + ring[:1]):
+        for rank, successor in zip(ring, ring[1:] + ring[:1], strict=True):
             assert schedule.rank(rank).blocks[channel].send_peer == successor
 
 

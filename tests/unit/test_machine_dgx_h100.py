@@ -8,6 +8,7 @@ in LL and in LL128, and NPKit; so the rows below that were not put in are predic
 """
 
 import pytest
+
 from towpath.machines import shipped
 
 TOLERANCE = 0.05  # of the nearer end of the published range

@@ -4,6 +4,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+
 from towpath import machines, show
 from towpath.machines import shipped
 

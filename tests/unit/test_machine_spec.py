@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import yaml
+
 from towpath import machines
 from towpath.errors import ConfigError
 from towpath.input_file import parse_yaml

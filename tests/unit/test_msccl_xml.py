@@ -9,10 +9,18 @@ import os
 from pathlib import Path as FilePath
 
 import pytest
+from towpath._core import (
+    Buffer,
+    Collective,
+    Protocol,
+    RankProgram,
+    Schedule,
+    Step,
+    StepType,
+    ThreadBlock,
+)
 
 from towpath import _core
-from towpath._core import Buffer, Collective, Protocol, RankProgram, Schedule, Step, StepType
-from towpath._core import ThreadBlock
 from towpath.schedule_format.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
 
 REPOSITORY = FilePath(__file__).resolve().parents[2]

@@ -38,5 +38,6 @@ def test_a_folder_outside_the_map_is_named():
 
 
 def test_long_lines_missing_licences_and_unfinished_work_are_named():
-    problems = tidy.check_text("python/towpath/x.py", "x = 1  # TO" + "DO later\n" + "y" * 101 + "\n")
+    text = "x = 1  # TO" + "DO later\n" + "y" * 101 + "\n"
+    problems = tidy.check_text("python/towpath/x.py", text)
     assert len(problems) == 3

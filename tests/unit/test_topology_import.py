@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from towpath import machines
 from towpath.errors import ConfigError
 from towpath.topology_import import nccl_xml

@@ -142,7 +142,7 @@ def _read_row(
     if len(words) < len(devices):
         problem = f"has {len(words)} cells; there are {len(devices)} columns"
         raise ConfigError(problem, file=file, line=line, field=row)
-    for column, word in zip(devices, words):
+    for column, word in zip(devices, words, strict=False):
         field = f"{row}, {column}"
         if (word == "X") != (row == column):
             raise ConfigError(
