@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One schedule, twice: simulated on two DGX H100 servers, and for real between 4 processes here.
 
-What `make run` does. The schedule is a ring all-reduce of 4 ranks on 4 channels as MSCCL XML; in the
-simulation two ranks sit in either server.
+What `make run` does. The schedule is a ring all-reduce of 4 ranks on 4 channels as MSCCL XML; in
+the simulation two ranks sit in either server.
 """
 
 import shlex

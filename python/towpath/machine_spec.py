@@ -527,7 +527,9 @@ def _core_gpu_cost(cost: GpuCost) -> Any:
             send_overhead_ns=of.send_overhead_ns.value,
             receive_overhead_ns=of.receive_overhead_ns.value,
             fences=of.fences,
-            adapter_rate_gb_per_s=of.adapter_rate_gb_per_s.value if of.adapter_rate_gb_per_s else 0.0,
+            adapter_rate_gb_per_s=of.adapter_rate_gb_per_s.value
+            if of.adapter_rate_gb_per_s
+            else 0.0,
         )
 
     return _core.GpuCost(

@@ -26,7 +26,7 @@ from towpath.timeline import (
 )
 
 LINKS_SHOWN_MAX = 40
-RANKS_SHOWN_MAX = 16         # in the menu of the thread blocks' figure
+RANKS_SHOWN_MAX = 16  # in the menu of the thread blocks' figure
 _OVERVIEW_RANKS_MAX = 128
 _OVERVIEW_BINS = 300
 

@@ -148,7 +148,9 @@ def measure_sizes(
 
         carries = with_data and fits(call, size_bytes)
 
-        def column(in_place: bool, size_bytes: int = size_bytes, carries: bool = carries) -> Outcome:
+        def column(
+            in_place: bool, size_bytes: int = size_bytes, carries: bool = carries
+        ) -> Outcome:
             return invoke(place, call, size_bytes, in_place=in_place, with_data=carries)
 
         ways = {False: call.schedule.out_of_place, True: call.schedule.in_place}

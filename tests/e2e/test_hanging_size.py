@@ -18,9 +18,7 @@ def send_all_then_receive_all(protocol):
     for rank in range(2):
         steps = [
             _core.Step(step.send, buffer.input, 0, count=CHUNKS),
-            _core.Step(
-                step.receive_reduce_copy, buffer.input, 0, buffer.output, 0, count=CHUNKS
-            ),
+            _core.Step(step.receive_reduce_copy, buffer.input, 0, buffer.output, 0, count=CHUNKS),
         ]
         block = _core.ThreadBlock(send_peer=1 - rank, receive_peer=1 - rank, steps=steps)
         schedule.add_rank(_core.RankProgram(CHUNKS, CHUNKS, 0, [block]))

@@ -10,8 +10,8 @@ import copy
 import random
 
 import pytest
-from conftest import schedule_files
 
+from conftest import schedule_files
 from towpath import _core, machines, simulated
 from towpath.schedule_format.msccl_xml import load_schedule
 

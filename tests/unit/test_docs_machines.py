@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from towpath import machines
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "machines.md"

@@ -120,9 +120,9 @@ def test_everything_from_outside_is_escaped(tmp_path):
     harmless = example_report()
     harmless = _page(replace(harmless, runs=harmless.runs[:1]), tmp_path / "harmless.html")
     page = _page(Report(_HOSTILE, _HOSTILE, [run]), tmp_path / "report.html")
-    assert [t for t, _ in page.elements].count("script") == [
-        t for t, _ in harmless.elements
-    ].count("script")
+    assert [t for t, _ in page.elements].count("script") == [t for t, _ in harmless.elements].count(
+        "script"
+    )
     assert not any("onerror" in attributes for _, attributes in page.elements)
     images = [a["src"] for t, a in page.elements if t == "img"]
     assert [base64.b64decode(src.split(",")[1]).decode() for src in images] == [run.topology_svg]

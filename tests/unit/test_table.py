@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
 from dataclasses import replace
+from pathlib import Path
 
 from report_example import example_run
 
@@ -20,23 +21,7 @@ def _run(**changes):
 
 
 # Written by hand after a log of nccl-tests: columns of 12, 12, 8, 6, 6 and twice 7, 6, 6, 5.
-EXPECTED = """\
-# all_reduce, schedule ring, protocol Simple, channels 4, ranks 8
-# simulated on dgx-h100, 8 ranks
-# warmup iters: 0 iters: 1
-# Large sizes keep time only.
-#
-#                                                              out-of-place                       in-place
-#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
-           8             2   float32     sum      -1    12.35    0.00    0.00      0     9.50    0.00    0.00      0
-     1048576        262144   float32     sum      -1    125.8    8.33   14.58      0      N/A     N/A     N/A    N/A
-  1073741824     268435456   float32     sum      -1    11363   94.49  165.36    N/A   3193.2  336.25  588.45    N/A
-# Out of bounds values : 0 OK
-# Data not checked     : 2 of 5 measurements
-# Avg bus bandwidth    : 153.679
-#
-"""  # noqa: E501
+EXPECTED = (Path(__file__).parent / "expected_table.txt").read_text()
 
 
 def test_table_looks_like_that_of_nccl_tests():

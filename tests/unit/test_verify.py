@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 import pytest
-
 from towpath._core import FindingKind, element_granularity, smallest_hanging_size, verify
+
 from towpath.schedule_format.msccl_xml import load_schedule
 
 REPOSITORY = Path(__file__).resolve().parents[2]

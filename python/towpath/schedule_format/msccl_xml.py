@@ -221,8 +221,9 @@ class _Reader(ContentHandler):
         names = self._attributes.keys()
         for attribute in sorted(names - element.required - element.optional):
             allowed = ", ".join(sorted(element.required | element.optional))
-            raise self._error(f"has the attribute {quoted(attribute)} on <{name}>; allowed are "
-                              f"{allowed}")
+            raise self._error(
+                f"has the attribute {quoted(attribute)} on <{name}>; allowed are {allowed}"
+            )
         for attribute in sorted(element.required - names):
             raise self._error(f"lacks the attribute {quoted(attribute)} on <{name}>")
         self._open.append(name)
@@ -236,15 +237,18 @@ class _Reader(ContentHandler):
             self._ranks[-1].blocks = self._blocks
         if name == "tb":
             if self._has_nop_chain:
-                raise self._error("ends a thread block with a nop; a step with a dependency must "
-                                  "follow it")
+                raise self._error(
+                    "ends a thread block with a nop; a step with a dependency must follow it"
+                )
             self._blocks[-1].steps = self._steps
 
     def _start_algo(self) -> None:
         name = self._attributes["name"]
         if not name.isprintable() or len(name) > NAME_LENGTH_MAX:
-            raise self._error(f"has the name {quoted(name)}; allowed are at most "
-                              f"{NAME_LENGTH_MAX} printable characters")
+            raise self._error(
+                f"has the name {quoted(name)}; allowed are at most "
+                f"{NAME_LENGTH_MAX} printable characters"
+            )
         in_place = self._word("inplace", _BOOLEANS, "0")
         self._rank_count = self._integer("ngpus", 1, RANKS_MAX)
         self._schedule = Schedule(
@@ -279,14 +283,18 @@ class _Reader(ContentHandler):
         for attribute in ("send", "recv"):
             peer = self._integer(attribute, -1, self._rank_count - 1)
             if peer == rank:
-                raise self._error(f"has {attribute}={quoted(str(peer))} on gpu {rank}; allowed is "
-                                  "any other gpu, or -1")
+                raise self._error(
+                    f"has {attribute}={quoted(str(peer))} on gpu {rank}; allowed is "
+                    "any other gpu, or -1"
+                )
             if peer == -1:
                 continue
             self._peers[attribute, channel] += 1
             if self._peers[attribute, channel] > PEERS_PER_CHANNEL_MAX:
-                raise self._error(f"has more than {PEERS_PER_CHANNEL_MAX} <tb> with a {attribute} "
-                                  f"peer on channel {channel} of gpu {rank}")
+                raise self._error(
+                    f"has more than {PEERS_PER_CHANNEL_MAX} <tb> with a {attribute} "
+                    f"peer on channel {channel} of gpu {rank}"
+                )
         self._blocks.append(
             ThreadBlock(int(self._attributes["send"]), int(self._attributes["recv"]), channel)
         )
@@ -307,8 +315,10 @@ class _Reader(ContentHandler):
                 raise self._error("has a nop with hasdep='1'; MSCCL raises no flag for a nop")
         elif self._has_nop_chain:
             if depends_on_block == -1:
-                raise self._error("has a step with depid='-1' after a nop; the step that ends a "
-                                  "chain of nops must have a dependency itself")
+                raise self._error(
+                    "has a step with depid='-1' after a nop; the step that ends a "
+                    "chain of nops must have a dependency itself"
+                )
             self._has_nop_chain = False
         self._steps.append(
             Step(
@@ -333,22 +343,25 @@ class _Reader(ContentHandler):
             raise self._error(f"has more than {count_max} <{self._open[-1]}> in a row")
         number = self._integer(attribute, 0, count_max - 1)
         if number != expected:
-            raise self._error(f"has {attribute}='{number}' on <{self._open[-1]}>; the next in "
-                              f"order is {expected}")
+            raise self._error(
+                f"has {attribute}='{number}' on <{self._open[-1]}>; the next in order is {expected}"
+            )
 
     def _integer(self, attribute: str, low: int, high: int, default: str | None = None) -> int:
         text = self._attributes.get(attribute, default)
         if _INTEGER.match(text) and low <= (number := int(text)) <= high:
             return number
-        raise self._error(f"has {attribute}={quoted(text)} on <{self._open[-1]}>; allowed is {low} "
-                          f"to {high}")
+        raise self._error(
+            f"has {attribute}={quoted(text)} on <{self._open[-1]}>; allowed is {low} to {high}"
+        )
 
     def _word(self, attribute: str, words: Mapping, default: str | None = None):
         text = self._attributes.get(attribute, default)
         if text in words:
             return words[text]
-        raise self._error(f"has {attribute}={quoted(text)} on <{self._open[-1]}>; allowed is "
-                          f"{', '.join(words)}")
+        raise self._error(
+            f"has {attribute}={quoted(text)} on <{self._open[-1]}>; allowed is {', '.join(words)}"
+        )
 
     def _error(self, problem: str) -> ScheduleFormatError:
         return ScheduleFormatError(problem, file=self._file, line=self.line())
@@ -360,8 +373,10 @@ class _Reader(ContentHandler):
 def _check_fits(schedule: Schedule, ranks: list[RankProgram]) -> None:
     place = f"schedule {quoted(schedule.name)}"
     if not schedule.name.isprintable() or len(schedule.name) > NAME_LENGTH_MAX:
-        raise ScheduleFormatError(f"{place}: its name is not {NAME_LENGTH_MAX} printable "
-                                  "characters at most, as MSCCL needs")
+        raise ScheduleFormatError(
+            f"{place}: its name is not {NAME_LENGTH_MAX} printable "
+            "characters at most, as MSCCL needs"
+        )
     _check_at_most(place, "ranks", len(ranks), RANKS_MAX)
     _check_at_most(place, "channels", schedule.channels, CHANNELS_MAX)
     _check_at_most(place, "chunks", schedule.chunks, CHUNKS_MAX)
@@ -391,18 +406,22 @@ def _check_block(place: str, steps: list[Step]) -> None:
     for number, step in enumerate(steps):
         at = f"{place}, step {number}"
         _check_at_most(at, "chunks at once", step.count, COUNT_MAX)
-        _check_at_most(at, "as a chunk", max(step.source_chunk, step.destination_chunk),
-                       CHUNKS_MAX - 1)
-        _check_at_most(at, "as the thread block it depends on", step.depends_on_block,
-                       DEPENDENCY_BLOCK_MAX)
+        _check_at_most(
+            at, "as a chunk", max(step.source_chunk, step.destination_chunk), CHUNKS_MAX - 1
+        )
+        _check_at_most(
+            at, "as the thread block it depends on", step.depends_on_block, DEPENDENCY_BLOCK_MAX
+        )
         if step.type != StepType.nop:
             if has_nop_chain and step.depends_on_block == _core.NONE:
-                raise ScheduleFormatError(f"{at}: it follows a nop and has no dependency itself, "
-                                          "as MSCCL needs")
+                raise ScheduleFormatError(
+                    f"{at}: it follows a nop and has no dependency itself, as MSCCL needs"
+                )
             has_nop_chain = False
         elif step.publishes:
-            raise ScheduleFormatError(f"{at}: it is a nop that publishes; MSCCL raises no flag for "
-                                      "a nop")
+            raise ScheduleFormatError(
+                f"{at}: it is a nop that publishes; MSCCL raises no flag for a nop"
+            )
         else:
             has_nop_chain |= step.depends_on_block != _core.NONE
     if has_nop_chain:
