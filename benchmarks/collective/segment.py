@@ -20,12 +20,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSTANT = re.compile(r"(inline constexpr Bytes kSegment\{)[^}]*(\};)")
-SEGMENTS_BYTES = (64 << 10, 32 << 10, 16 << 10, 8 << 10)
+SEGMENTS_BYTES = (64 << 10, 32 << 10, 16 << 10, 8 << 10, 4 << 10)
 SIZES_BYTES = tuple(64 << 10 << shift for shift in range(15))  # 64 KiB to 1 GiB
 ALGORITHMS = ("ring_all_reduce", "tree_all_reduce")
 PROTOCOLS = ("Simple", "LL128")
 RANKS = (8, 16)
 CHANNELS = 8
+EVENTS = "events"
 Times = dict[str, float]
 
 
@@ -50,7 +51,7 @@ def build(segment_bytes: int, folder: Path) -> Path:
 
 
 def measure_here(module: Path) -> Times:
-    """Simulated times in microseconds with a compiled module that takes towpath's own's place."""
+    """Simulated times in microseconds, and all events together, with the given compiled module."""
     import towpath
 
     spec = importlib.util.spec_from_file_location("towpath._core", module)
@@ -60,7 +61,7 @@ def measure_here(module: Path) -> Times:
     from towpath import machines, simulated
     from towpath.schedule_source import ScheduleSource
 
-    times: Times = {}
+    times: Times = {EVENTS: 0}
     for ranks in RANKS:
         machine = machines.load("dgx-h100", ranks=ranks)
         place = simulated.Place(machine.build())
@@ -76,6 +77,7 @@ def measure_here(module: Path) -> Times:
                         place, call, size_bytes, in_place=False, with_data=False
                     )
                     times[f"{ranks} {algorithm} {protocol} {size_bytes}"] = outcome.time_us
+                    times[EVENTS] += outcome.events
     return times
 
 
@@ -88,7 +90,7 @@ def measure(segment_bytes: int, folder: Path) -> Times:
 def print_table(of_segment: dict[int, Times]) -> None:
     """Largest and mean change against the first segment, and where the largest is."""
     first, *others = of_segment
-    series = sorted({key.rsplit(" ", 1)[0] for key in of_segment[first]})
+    series = sorted({key.rsplit(" ", 1)[0] for key in of_segment[first] if key != EVENTS})
     print("| GPUs, algorithm, protocol | segment | mean | largest | at |")
     print("|---|---:|---:|---:|---:|")
     for name in series:
@@ -106,6 +108,9 @@ def print_table(of_segment: dict[int, Times]) -> None:
                 f"| {name} | {segment_bytes >> 10} KiB | {mean:.2%} | {changes[where]:+.2%} "
                 f"| {size} |"
             )
+    for segment_bytes, times in of_segment.items():
+        ratio = times[EVENTS] / of_segment[first][EVENTS]
+        print(f"{segment_bytes >> 10} KiB: {times[EVENTS]:,} events, {ratio:.2f} times as many")
 
 
 def main() -> None:
