@@ -55,7 +55,7 @@ class ShmTransport final : public Transport {
       : rank_(options.rank),
         heap_(std::move(heap)),
         peers_(std::move(peers)),
-        is_crowded_(options.ranks > cores_available()) {
+        patience_(options.ranks > cores_available()) {
     for (const Peer& peer : peers_) processes_.push_back({peer.process.number(), POLLIN, 0});
   }
   ~ShmTransport() override {
@@ -139,7 +139,7 @@ class ShmTransport final : public Transport {
   SymmetricHeap heap_;
   std::vector<Peer> peers_;
   std::vector<pollfd> processes_;  // by rank
-  bool is_crowded_;
+  Patience patience_;
   SignalWait* first_wait_ = nullptr;
   SignalWait* last_wait_ = nullptr;
   SignalWait* next_to_poll_ = nullptr;  // survives what `ready` does to the list
@@ -275,14 +275,14 @@ void ShmTransport::block_until(const std::function<bool()>& holds, Time timeout,
   if (holds()) return;
   Time progressed = now();
   bool has_progressed = false;
-  Patience patience(is_crowded_);
+  patience_.renew();
   while (true) {
     if (poll_waits()) {
-      patience.renew();
+      patience_.renew();
       has_progressed = true;
     }
     if (holds()) return;
-    if (patience.spin()) continue;
+    if (patience_.spin()) continue;
     const Time time = now();
     if (std::exchange(has_progressed, false)) progressed = time;
     if (is_time_to_look(time)) {
@@ -295,7 +295,7 @@ void ShmTransport::block_until(const std::function<bool()>& holds, Time timeout,
       continue;
     }
     if (time - progressed >= timeout) time_out(timeout, awaited, what());
-    patience.rest(time);
+    patience_.rest(time);
   }
 }
 
