@@ -25,6 +25,7 @@ app = typer.Typer(
     help="Moves data between processors: for real, or simulated on a machine only described.",
 )  # fmt: skip
 
+_COMPLETE_FROM_HELP = "a shipped machine that supplies what a topology file does not say"
 FileOption = Path | None
 _TIMES_MAX = 1_000_000_000
 _TIMEOUT_S_MAX = 86_400.0
@@ -58,6 +59,7 @@ def run(
     ranks_per_host: Annotated[
         int | None, typer.Option(help="use only so many GPUs of each host")
     ] = None,
+    complete_from: Annotated[str | None, typer.Option(help=_COMPLETE_FROM_HELP)] = None,
     data: Annotated[bool, typer.Option(help="carry and check data in the simulation")] = True,
     iterations: Annotated[
         int, typer.Option(min=1, max=_TIMES_MAX, help="live: measured invocations")
@@ -88,6 +90,7 @@ def run(
         collective=collective, schedule=schedule, machine=machine, live=live, sizes=sizes,
         type_name=dtype, operation=op, root=root, algorithm=algorithm, channels=channels,
         protocol=protocol, hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host,
+        complete_from=complete_from,
         with_data=data, iterations=iterations, warmup=warmup, timeout_s=timeout,
         wants_report=report is not None, wants_trace=trace is not None, trace_size=trace_size,
         command=shlex.join(["towpath", *sys.argv[1:]]),
@@ -182,10 +185,7 @@ def show(
     name: Annotated[str, typer.Argument(help="a machine's name, or a file of any known kind")],
     hosts: Annotated[int | None, typer.Option(help="so many hosts")] = None,
     ranks: Annotated[int | None, typer.Option(help="so many GPUs altogether")] = None,
-    complete_from: Annotated[
-        str | None,
-        typer.Option(help="a shipped machine that supplies what a topology file does not say"),
-    ] = None,
+    complete_from: Annotated[str | None, typer.Option(help=_COMPLETE_FROM_HELP)] = None,
     svg: Annotated[FileOption, typer.Option(help="draw it there")] = None,
 ) -> None:
     """Describes a machine as text, and draws it with --svg."""

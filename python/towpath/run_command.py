@@ -49,6 +49,7 @@ class RunRequest:
     hosts: int | None = None
     ranks: int | None = None
     ranks_per_host: int | None = None
+    complete_from: str | None = None
     with_data: bool = True
     iterations: int = 20
     warmup: int = 5
@@ -131,7 +132,9 @@ def _refuse(request: RunRequest, names: tuple[str, ...], reason: str) -> None:
 
 
 def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
-    spec = machines.load(request.machine, hosts=request.hosts, ranks=request.ranks)
+    spec = machines.load(
+        request.machine, request.hosts, request.ranks, request.complete_from
+    )
     gpus = _gpus(spec, request)
     sizes = parse_sizes(request.sizes)
     channels = min(channels_to_fill(spec), _channels_worth_it(len(gpus), max(sizes)))

@@ -25,9 +25,9 @@
 
 namespace towpath::cluster {
 
-// What contention is resolved in. Small against the bandwidth-delay product of a thread block's
-// transfer, large against the cost of simulating it: halving it moves all-reduce times on a DGX
-// H100 by less than 1 % (benchmarks/collective/README.md).
+// What contention is resolved in, chosen for speed: halving it takes 1.8 times the events. It moves
+// rings on a DGX H100 by less than 0.1 %, trees by up to 2 % in Simple and, at 1 MiB in LL128, by
+// 10 %; from 64 MiB on everything by less than 1 % (benchmarks/collective/README.md).
 inline constexpr Bytes kSegment{64 * 1024};
 
 struct Route {
