@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The command as a user types it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SMALL = "--machine dgx-h100 --hosts 1 --ranks-per-host 3 --sizes 64,1000003"
+
+
+def towpath(arguments, folder, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "towpath.cli", *arguments.split()],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.mark.parametrize(
+    "collective",
+    ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all"],
+)
+def test_every_collective_runs_simulated_and_live_with_right_data(collective, tmp_path):
+    done = towpath(f"run {collective} {SMALL} --live 3 --iterations 2 --root 0 --json", tmp_path)
+    report = json.loads(done.stdout)
+    assert [run["kind"] for run in report["runs"]] == ["simulated", "live"]
+    for run in report["runs"]:
+        assert len(run["rows"]) == 2
+        for row in run["rows"]:
+            assert row["out_of_place"]["wrong"] == 0
+            assert row["out_of_place"]["time_us"] > 0
+
+
+def test_every_algorithm_is_right_on_two_hosts(tmp_path):
+    listed = towpath("algorithms", tmp_path).stdout.splitlines()
+    assert len(listed) >= 11
+    for line in listed:
+        collective, algorithm = line.split()[:2]
+        done = towpath(
+            f"run {collective} --algorithm {algorithm} --machine dgx-h100 --sizes 4,256K --json",
+            tmp_path,
+        )
+        for row in json.loads(done.stdout)["runs"][0]["rows"]:
+            assert row["out_of_place"]["wrong"] == row["in_place"]["wrong"] == 0, algorithm
+
+
+@pytest.mark.parametrize("options", ["--dtype bfloat16 --op avg", "--dtype int8 --op prod",
+                                     "--dtype float16 --op min", "--dtype uint64 --op max"])  # fmt: skip
+def test_types_and_operations(options, tmp_path):
+    done = towpath(f"run all_reduce {SMALL} --live 3 --iterations 1 {options} --json", tmp_path)
+    for run in json.loads(done.stdout)["runs"]:
+        assert all(row["in_place"]["wrong"] == 0 for row in run["rows"])
+
+
+def test_the_table_the_report_and_the_trace(tmp_path):
+    done = towpath(f"run all_reduce {SMALL} --report r.html --trace t.json", tmp_path)
+    assert "# Out of bounds values : 0 OK" in done.stdout
+    assert "busbw" in done.stdout
+    assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+
+
+def test_export_verify_and_run_a_schedule_file(tmp_path):
+    towpath("export all_reduce ring.xml --ranks 4 --channels 2", tmp_path)
+    verdict = json.loads(towpath("verify ring.xml --size 64M --json", tmp_path).stdout)
+    assert verdict["is_correct"] and verdict["hangs_from_bytes"] is None
+    towpath("run --schedule ring.xml --machine dgx-h100 --ranks-per-host 2 --sizes 4K", tmp_path)
+    spoilt = (tmp_path / "ring.xml").read_text().replace('type="rrs"', 'type="r"', 1)
+    (tmp_path / "spoilt.xml").write_text(spoilt)
+    done = towpath("verify spoilt.xml --size 64M", tmp_path, code=1)
+    assert "mismatch" in done.stdout and "rank 0" in done.stdout
+
+
+def test_machines_and_their_pictures(tmp_path):
+    assert "dgx-h100" in towpath("machines", tmp_path).stdout
+    assert "nvswitch" in towpath("show dgx-h100 --svg m.svg", tmp_path).stdout
+    assert (tmp_path / "m.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "run",
+        "run all_reduce",
+        "run nonsense --live 2",
+        "run all_reduce --machine nowhere",
+        "run all_reduce --schedule missing.xml --live 2",
+        "run --schedule missing.xml --live 2",
+        "run --schedule . --live 2",
+        "run all_reduce --machine dgx-h100 --sizes 8:x",
+        "run all_reduce --machine dgx-h100 --dtype float8",
+        "run all_reduce --machine dgx-h100 --op xor",
+        "run all_reduce --machine dgx-h100 --protocol LL256",
+        "run all_reduce --machine dgx-h100 --algorithm magic",
+        "run all_reduce --machine dgx-h100 --hosts 0",
+        "run all_reduce --machine dgx-h100 --ranks 9",
+        "run all_reduce --machine dgx-h100 --ranks-per-host 9",
+        "run all_reduce --machine dgx-h100 --channels 1000",
+        "run broadcast --machine dgx-h100 --root 99",
+        "run all_reduce --live -3",
+        "run all_reduce --live 2 --sizes 64 --report missing/folder/r.html",
+        "verify missing.xml",
+        "validate missing.csv",
+        "show nowhere",
+    ],
+)
+def test_a_mistake_gets_one_sentence(arguments, tmp_path):
+    done = towpath(arguments, tmp_path, code=2)
+    assert done.stderr.startswith("towpath: "), done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "Traceback" not in done.stderr
