@@ -48,8 +48,15 @@ def test_every_algorithm_is_right_on_two_hosts(tmp_path):
             assert row["out_of_place"]["wrong"] == row["in_place"]["wrong"] == 0, algorithm
 
 
-@pytest.mark.parametrize("options", ["--dtype bfloat16 --op avg", "--dtype int8 --op prod",
-                                     "--dtype float16 --op min", "--dtype uint64 --op max"])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--dtype bfloat16 --op avg",
+        "--dtype int8 --op prod",
+        "--dtype float16 --op min",
+        "--dtype uint64 --op max",
+    ],
+)
 def test_types_and_operations(options, tmp_path):
     done = towpath(f"run all_reduce {SMALL} --live 3 --iterations 1 {options} --json", tmp_path)
     for run in json.loads(done.stdout)["runs"]:
