@@ -43,6 +43,7 @@ INCLUDE = re.compile(r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|na
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 LINE_MAX = 100
 FILE_MAX = 600
+BUILT_FOLDERS = {".git", ".venv", "build", "out"}
 BANNED_FOLDERS = {"utils", "util", "common", "misc", "helpers"}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b|#if 0")
 
@@ -106,12 +107,21 @@ def check_map(root: Path) -> list[str]:
     ]
 
 
-def check(root: Path) -> list[str]:
-    """All breaches in the files that git knows or would add."""
+def source_files(root: Path) -> list[str]:
+    """The files that git knows or would add; without git, all but what is built here."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    try:
+        listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+        return sorted(set(listed.stdout.splitlines()))
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        files = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+        return sorted(str(path) for path in files if path.parts[0] not in BUILT_FOLDERS)
+
+
+def check(root: Path) -> list[str]:
+    """All breaches in the source files."""
     problems = check_map(root)
-    for path in sorted(set(listed.stdout.splitlines())):
+    for path in source_files(root):
         if Path(path).suffix not in (".cpp", ".hpp", ".py", ".sh") or not (root / path).is_file():
             continue
         text = (root / path).read_text()
