@@ -5,6 +5,7 @@
 void bind_machine(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
 void bind_schedule(nanobind::module_& module);
+void bind_traffic(nanobind::module_& module);
 void bind_verify(nanobind::module_& module);
 
 NB_MODULE(_core, module) {
@@ -13,4 +14,5 @@ NB_MODULE(_core, module) {
   bind_schedule(module);
   bind_verify(module);
   bind_run(module);
+  bind_traffic(module);
 }
