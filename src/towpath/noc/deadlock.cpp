@@ -37,7 +37,7 @@ class DeadlockSearch {
 
   const Network::InputVc& buffer(const Place& place) const {
     const auto& [node, input, vc] = place;
-    return network_.routers_[index(node)].input[index(input)].vc[index(vc)];
+    return network_.routers_[index(node)].input.vc[index(input * Network::kVcsMax + vc)];
   }
 
   // Where the buffer's packet waits: at the far end of the link for room, or here for the VC that

@@ -14,11 +14,13 @@ namespace {
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 std::uint16_t bit16(int number) { return static_cast<std::uint16_t>(1u << number); }
 
-void set_bit(std::uint16_t& set, int number) {
-  set = static_cast<std::uint16_t>(set | 1u << number);
+template <typename Set>
+void set_bit(Set& set, int number) {
+  set = static_cast<Set>(set | Set{1} << number);
 }
-void clear_bit(std::uint16_t& set, int number) {
-  set = static_cast<std::uint16_t>(set & ~(1u << number));
+template <typename Set>
+void clear_bit(Set& set, int number) {
+  set = static_cast<Set>(set & ~(Set{1} << number));
 }
 
 // The members of `set` in turn, beginning with `first`: rotated so that `first` is bit 0.
@@ -63,10 +65,19 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
       active_sinks_(torus_.nodes()),
       kept_tree_(index(torus_.nodes()) * 2, -1),
       random_(seed, noc == 0 ? "noc 0" : "noc 1") {
+  for (Slot& slot : wheel_) {
+    slot.to_routers.items.resize(index(torus_.nodes()) * kPorts);
+    slot.to_sinks.items.resize(index(torus_.nodes()));
+    slot.router_credits.items.resize(index(torus_.nodes()) * kPorts);
+    slot.source_credits.items.resize(index(torus_.nodes()));
+  }
   for (int node = 0; node < torus_.nodes(); ++node) {
     Router& router = routers_[index(node)];
-    router.x = torus_.x_of(node);
-    router.y = torus_.y_of(node);
+    router.x = static_cast<std::int16_t>(torus_.x_of(node));
+    router.y = static_cast<std::int16_t>(torus_.y_of(node));
+    routers_[index(torus_.right_of(node))].upstream[kX] = code(node, kX);
+    routers_[index(torus_.below(node))].upstream[kY] = code(node, kY);
+    router.upstream[kNiu] = code(node, kFromNiu);
     const auto join = [](OutputLink& link, std::uint32_t target, int delay) {
       link.target = target;
       link.delay = static_cast<std::uint8_t>(delay);
@@ -133,26 +144,54 @@ void Network::send(const Packet& packet) {
 // --- one cycle ----------------------------------------------------------------------------------
 
 void Network::step() {
-  Slot& slot = slot_in(0);
-  for (const Arrival& arrival : slot.arrivals) arrive(arrival);
-  for (const std::uint32_t credit : slot.credits) return_credit(credit);
-  on_the_way_ -= static_cast<std::int64_t>(slot.arrivals.size() + slot.credits.size());
-  slot.arrivals.clear();
-  slot.credits.clear();
+  receive_slot(slot_in(0));
   if (!events_.empty() && events_.top().at <= now_) run_events();
   active_sinks_.filter([this](int node) { return step_sink(node); });
   active_sources_.filter([this](int node) { return step_source(node); });
-  active_routers_.filter([this](int node) { return step_router(node); });
+  active_routers_.filter([this](int node) {
+    Router& router = routers_[index(node)];
+    if (router.may_allocate) allocate(router);
+    return move_flits(router);
+  });
   ++now_;
+}
+
+void Network::receive_slot(Slot& slot) {
+  for (std::size_t i = 0; i < slot.to_routers.size; ++i) {
+    const Arrival& arrival = slot.to_routers.items[i];
+    const int node = static_cast<int>(arrival.to >> 6);
+    Router& router = routers_[index(node)];
+    arrive(router.input, arrival);
+    router.may_allocate |= arrival.packet != kNoPacket;
+    active_routers_.insert(node);
+  }
+  for (std::size_t i = 0; i < slot.to_sinks.size; ++i) {
+    const Arrival& arrival = slot.to_sinks.items[i];
+    const int node = static_cast<int>(arrival.to >> 6);
+    arrive(sinks_[index(node)].input, arrival);
+    active_sinks_.insert(node);
+  }
+  for (std::size_t i = 0; i < slot.router_credits.size; ++i) {
+    const std::uint32_t credit = slot.router_credits.items[i];
+    const int node = static_cast<int>(credit >> 6);
+    return_credit(routers_[index(node)].output[credit >> 4 & 3], static_cast<int>(credit & 15));
+    active_routers_.insert(node);
+  }
+  for (std::size_t i = 0; i < slot.source_credits.size; ++i) {
+    const std::uint32_t credit = slot.source_credits.items[i];
+    const int node = static_cast<int>(credit >> 6);
+    return_credit(sources_[index(node)].link, static_cast<int>(credit & 15));
+    active_sources_.insert(node);
+  }
+  slot.to_routers.size = slot.to_sinks.size = 0;
+  slot.router_credits.size = slot.source_credits.size = 0;
 }
 
 Cycle Network::next_work() const {
   if (!active_routers_.empty() || !active_sources_.empty() || !active_sinks_.empty()) return now_;
-  Cycle next = events_.empty() ? kNever : events_.top().at;
-  if (on_the_way_ == 0) return next;
+  const Cycle next = events_.empty() ? kNever : events_.top().at;
   for (std::size_t ahead = 0; ahead < wheel_.size(); ++ahead) {
-    const Slot& slot = wheel_[(static_cast<std::size_t>(now_) + ahead) & wheel_mask_];
-    if (!slot.arrivals.empty() || !slot.credits.empty()) {
+    if (!wheel_[(static_cast<std::size_t>(now_) + ahead) & wheel_mask_].is_empty()) {
       return std::min(next, now_ + static_cast<Cycle>(ahead));
     }
   }
@@ -188,57 +227,54 @@ void Network::run_events() {
   }
 }
 
-void Network::begin_packet(InputPort& port, InputVc& vc, int number, PacketId id) {
+template <int ports>
+void Network::begin_packet(Inputs<ports>& inputs, int number, PacketId id) {
+  InputVc& vc = inputs.vc[index(number)];
   const Packet& packet = packets_[id];
   vc.packet = id;
   vc.flits_left = static_cast<std::uint16_t>(packet.flits);
   vc.header_in_front = true;
-  if (packet.tree >= 0) {
-    const MulticastTree& tree = trees_[index(packet.tree)];
-    const MulticastTree::Branch& branch = tree.branches[index(packet.branch)];
+  vc.is_multicast = packet.tree >= 0;
+  if (vc.is_multicast) {
+    const MulticastTree::Branch& branch = trees_[index(packet.tree)].branches[index(packet.branch)];
     vc.outputs = vc.all_outputs = branch.outputs;
     vc.output_vc = branch.output_vc;
-    set_bit(port.allocated, number);
+    set_bit(inputs.allocated, number);
   } else {
-    set_bit(port.unallocated, number);
+    set_bit(inputs.unallocated, number);
   }
 }
 
-void Network::arrive(const Arrival& arrival) {
-  const int node = static_cast<int>(arrival.to >> 6);
-  const int port = static_cast<int>(arrival.to >> 4 & 3);
-  const int number = static_cast<int>(arrival.to & 15);
-  const bool is_sink = port == kFromNiu;
-  Router& router = routers_[index(node)];
-  InputPort& input = is_sink ? sinks_[index(node)].input : router.input[index(port)];
-  InputVc& vc = input.vc[index(number)];
-  if (arrival.packet != kNoPacket) add_header(input, vc, number, arrival.packet);
+template <int ports>
+void Network::arrive(Inputs<ports>& inputs, const Arrival& arrival) {
+  const int number = static_cast<int>(arrival.to & (ports == 1 ? 15 : 63));
+  InputVc& vc = inputs.vc[index(number)];
   ++vc.flits;
-  set_bit(input.occupied, number);
-  if (is_sink) {
-    active_sinks_.insert(node);
-  } else {
-    router.may_allocate |= arrival.packet != kNoPacket;
-    active_routers_.insert(node);
-  }
-}
-
-void Network::add_header(InputPort& port, InputVc& vc, int number, PacketId id) {
+  set_bit(inputs.occupied, number);
+  if (arrival.packet == kNoPacket) return;
   if (vc.packet == kNoPacket) {
-    begin_packet(port, vc, number, id);
+    begin_packet(inputs, number, arrival.packet);
     return;
   }
-  next_packet_[id] = kNoPacket;
-  (vc.waiting == kNoPacket ? vc.waiting : next_packet_[vc.last_waiting]) = id;
-  vc.last_waiting = id;
+  (vc.waiting == kNoPacket ? vc.waiting : next_packet_[vc.last_waiting]) = arrival.packet;
+  vc.last_waiting = arrival.packet;
 }
 
-void Network::return_credit(std::uint32_t credit) {
-  const int node = static_cast<int>(credit >> 6);
-  const int port = static_cast<int>(credit >> 4 & 3);
-  const int vc = static_cast<int>(credit & 15);
-  OutputLink& link =
-      port == kFromNiu ? sources_[index(node)].link : routers_[index(node)].output[index(port)];
+// The packet in front has left; the one behind it comes forward.
+template <int ports>
+void Network::end_packet(Inputs<ports>& inputs, int number) {
+  InputVc& vc = inputs.vc[index(number)];
+  clear_bit(inputs.allocated, number);
+  clear_bit(inputs.unallocated, number);
+  vc.packet = kNoPacket;
+  vc.outputs = 0;
+  if (vc.waiting == kNoPacket) return;
+  const PacketId next = vc.waiting;
+  vc.waiting = next == vc.last_waiting ? kNoPacket : next_packet_[next];
+  begin_packet(inputs, number, next);
+}
+
+void Network::return_credit(OutputLink& link, int vc) {
   const int used = --link.used[index(vc)];
   if (used == 0) {
     set_bit(link.empty, vc);
@@ -246,7 +282,6 @@ void Network::return_credit(std::uint32_t credit) {
     --link.pool_used;
   }
   set_bit(link.below_cap, vc);
-  (port == kFromNiu ? active_sources_ : active_routers_).insert(node);
 }
 
 void Network::use_slot(OutputLink& link, int vc) {
@@ -260,18 +295,6 @@ void Network::use_slot(OutputLink& link, int vc) {
   ++link.flits;
 }
 
-// The packet in front has left; the one behind it comes forward.
-void Network::end_packet(InputPort& port, InputVc& vc, int number) {
-  clear_bit(port.allocated, number);
-  clear_bit(port.unallocated, number);
-  vc.packet = kNoPacket;
-  vc.outputs = 0;
-  if (vc.waiting == kNoPacket) return;
-  const PacketId next = vc.waiting;
-  vc.waiting = next == vc.last_waiting ? kNoPacket : next_packet_[next];
-  begin_packet(port, vc, number, next);
-}
-
 // --- NIUs ---------------------------------------------------------------------------------------
 
 void Network::hold(int node, int vc, Cycle until) {
@@ -281,7 +304,7 @@ void Network::hold(int node, int vc, Cycle until) {
 
 bool Network::step_sink(int node) {
   Sink& sink = sinks_[index(node)];
-  const unsigned waiting = sink.input.occupied & ~sink.held;
+  const unsigned waiting = static_cast<unsigned>(sink.input.occupied) & ~sink.held;
   if (waiting == 0) return false;
   if (sink.by_endpoint) {
     if (sink.ready_at > now_) {
@@ -296,7 +319,7 @@ bool Network::step_sink(int node) {
   } else if (!sink.pace.is_ready(now_)) {
     return true;
   }
-  const unsigned turn = sink.input.turn;
+  const unsigned turn = sink.input.turn[0];
   const int vc = static_cast<int>(
       (static_cast<unsigned>(std::countr_zero(in_turn(waiting, turn))) + turn) & 15u);
   take_flit(node, vc);
@@ -310,9 +333,8 @@ void Network::take_flit(int node, int number) {
   const bool is_last = --vc.flits_left == 0;
   if (--vc.flits == 0) clear_bit(sink.input.occupied, number);
   slot_in(figures_.credit_return_cycles)
-      .credits.push_back(code(node, kNiu) | static_cast<std::uint32_t>(number));
-  ++on_the_way_;
-  sink.input.turn = static_cast<std::uint8_t>((number + 1) & 15);
+      .router_credits.add(code(node, kNiu) | static_cast<std::uint32_t>(number));
+  sink.input.turn[0] = static_cast<std::uint8_t>((number + 1) & 15);
   if (sink.by_endpoint) {
     sink.ready_at = endpoint_.flit_received(packets_[id], node, now_);
     sink.current_vc = is_last ? -1 : number;
@@ -320,7 +342,7 @@ void Network::take_flit(int node, int number) {
     sink.pace.take(now_, port_interval_);
   }
   if (!is_last) return;
-  end_packet(sink.input, vc, number);
+  end_packet(sink.input, number);
   const Packet packet = packets_[id];
   free_packets_.push_back(id);
   --packets_in_flight_;
@@ -359,9 +381,8 @@ bool Network::step_source(int node) {
     source.pace.take(now_, port_interval_);
     use_slot(source.link, vc);
     slot_in(source.link.delay)
-        .arrivals.push_back(
+        .to_routers.add(
             {source.link.target | static_cast<std::uint32_t>(vc), is_header ? id : kNoPacket});
-    ++on_the_way_;
     const bool is_last = ++queue.flits_sent == packet.flits;
     if (is_last) {
       queue.flits_sent = 0;
@@ -401,38 +422,29 @@ int Network::next_dateline(const Router& router, int input, int vc, int output) 
   return is_last || (input == output && dateline_of(vc) == 1) ? 1 : 0;
 }
 
-bool Network::step_router(int node) {
-  Router& router = routers_[index(node)];
-  if (router.may_allocate) allocate(router);
-  return move_flits(node, router);
-}
-
 // Gives output VCs to the packets that wait for one, in turn over all input VCs.
 void Network::allocate(Router& router) {
   router.may_allocate = false;
-  const unsigned first = router.allocation_turn;
-  for (unsigned i = 0; i < kPorts + 1; ++i) {
-    const unsigned input = (first / 16 + i) % kPorts;
-    unsigned waiting = router.input[input].unallocated;
-    if (i == 0) waiting &= 0xffffu << first % 16;
-    if (i == kPorts) waiting &= ~(0xffffu << first % 16);
-    for (; waiting != 0; waiting &= waiting - 1) {
-      const int number = std::countr_zero(waiting);
-      if (allocate_vc(router, static_cast<int>(input), number)) {
-        router.allocation_turn =
-            static_cast<std::uint8_t>((input * 16 + static_cast<unsigned>(number) + 1) % 48);
+  const std::uint64_t waiting = router.input.unallocated;
+  const std::uint64_t first_part = waiting >> router.allocation_turn << router.allocation_turn;
+  for (std::uint64_t part : {first_part, waiting ^ first_part}) {
+    for (; part != 0; part &= part - 1) {
+      const int number = std::countr_zero(part);
+      if (allocate_vc(router, number)) {
+        router.allocation_turn = static_cast<std::uint8_t>((number + 1) % (kPorts * kVcsMax));
       }
     }
   }
 }
 
-bool Network::allocate_vc(Router& router, int input, int number) {
-  InputPort& port = router.input[index(input)];
-  InputVc& vc = port.vc[index(number)];
+bool Network::allocate_vc(Router& router, int number) {
+  InputVc& vc = router.input.vc[index(number)];
   const Packet& packet = packets_[vc.packet];
   const int output = output_port(router, packet);
   OutputLink& link = router.output[index(output)];
-  int wanted = vc_of(next_dateline(router, input, number, output), packet.packet_class, number & 1);
+  const int input_vc = number % kVcsMax;
+  int wanted = vc_of(next_dateline(router, number / kVcsMax, input_vc, output), packet.packet_class,
+                     input_vc & 1);
   const bool is_free = (link.owned & bit16(wanted)) == 0;
   if (!packet.keeps_buddy) {
     const int other = wanted ^ 1;
@@ -448,80 +460,91 @@ bool Network::allocate_vc(Router& router, int input, int number) {
   set_bit(link.owned, wanted);
   vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
   vc.output_vc[index(output)] = static_cast<std::uint8_t>(wanted);
-  clear_bit(port.unallocated, number);
-  set_bit(port.allocated, number);
+  clear_bit(router.input.unallocated, number);
+  set_bit(router.input.allocated, number);
+  return true;
+}
+
+// False when no VC could have sent: then only an arrival or a credit changes that.
+bool Network::move_flits(Router& router) {
+  const std::uint64_t candidates = router.input.occupied & router.input.allocated;
+  if (candidates == 0) return false;
+  if ((candidates & (candidates - 1)) != 0) return move_one_of_many(router, candidates);
+  const int number = std::countr_zero(candidates);
+  const InputVc& vc = router.input.vc[index(number)];
+  if (vc.is_multicast) return move_one_of_many(router, candidates);
+  const int output = std::countr_zero(unsigned{vc.outputs});
+  const unsigned sendable = router.output[index(output)].sendable(pool_limit_);
+  if ((sendable >> vc.output_vc[index(output)] & 1) == 0) return false;
+  send_flit(router, number, output);
   return true;
 }
 
 // VC before port: each input port commits to one VC, then each output port picks an input port.
-// False when no VC could have sent: then only an arrival or a credit changes that.
-bool Network::move_flits(int node, Router& router) {
+bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
   std::array<unsigned, kPorts> sendable;
   for (unsigned output = 0; output < kPorts; ++output) {
     sendable[output] = router.output[output].sendable(pool_limit_);
   }
   std::array<int, kPorts> chosen;
-  std::array<unsigned, kPorts> wants{};  // per output, the input ports that want it
-  unsigned wanted = 0;
+  std::array<unsigned, kPorts> wishes{};  // per output, the input ports that want it
   for (unsigned input = 0; input < kPorts; ++input) {
-    const InputPort& port = router.input[input];
-    const unsigned candidates = port.occupied & port.allocated;
-    const unsigned turn = port.turn;
-    for (unsigned rest = in_turn(candidates, turn); rest != 0; rest &= rest - 1) {
-      const unsigned number = (static_cast<unsigned>(std::countr_zero(rest)) + turn) & 15u;
-      const InputVc& vc = port.vc[number];
-      unsigned possible = 0;
+    const unsigned turn = router.input.turn[input];
+    unsigned rest = in_turn(static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff), turn);
+    for (unsigned possible = 0; rest != 0 && possible == 0; rest &= rest - 1) {
+      const unsigned vc_number = (static_cast<unsigned>(std::countr_zero(rest)) + turn) & 15u;
+      const InputVc& vc = router.input.vc[input * kVcsMax + vc_number];
       for (unsigned outputs = vc.outputs; outputs != 0; outputs &= outputs - 1) {
         const unsigned output = static_cast<unsigned>(std::countr_zero(outputs));
-        if ((sendable[output] >> vc.output_vc[output] & 1) != 0) {
-          possible |= 1u << output;
-          wants[output] |= 1u << input;
-        }
+        possible |= (sendable[output] >> vc.output_vc[output] & 1) << output;
       }
-      if (possible != 0) {
-        wanted |= possible;
-        chosen[input] = static_cast<int>(number);
-        break;
+      for (unsigned output = 0; output < kPorts; ++output) {
+        wishes[output] |= (possible >> output & 1) << input;
       }
+      if (possible != 0) chosen[input] = static_cast<int>(input * kVcsMax + vc_number);
     }
   }
-  for (unsigned rest = wanted; rest != 0; rest &= rest - 1) {
-    const int output = std::countr_zero(rest);
-    OutputLink& link = router.output[index(output)];
-    const unsigned wishes = wants[index(output)];
-    const unsigned turned = (wishes | wishes << kPorts) >> link.turn;
-    const unsigned input = (static_cast<unsigned>(std::countr_zero(turned)) + link.turn) % kPorts;
-    link.turn = static_cast<std::uint8_t>((input + 1) % kPorts);
-    send_flit(node, router, static_cast<int>(input), chosen[input], output);
+  bool is_any = false;
+  for (int output = 0; output < kPorts; ++output) {
+    const unsigned wanting = wishes[index(output)];
+    if (wanting == 0) continue;
+    is_any = true;
+    const unsigned turn = router.output[index(output)].turn;
+    const unsigned turned = (wanting | wanting << kPorts) >> turn;
+    const unsigned input = (static_cast<unsigned>(std::countr_zero(turned)) + turn) % kPorts;
+    send_flit(router, chosen[input], output);
   }
-  return wanted != 0;
+  return is_any;
 }
 
-void Network::send_flit(int node, Router& router, int input, int number, int output) {
-  InputPort& port = router.input[index(input)];
-  InputVc& vc = port.vc[index(number)];
+// The copy of a multicast that goes on through one output has a packet of its own.
+PacketId Network::branch_off(PacketId id, int output) {
+  Packet copy = packets_[id];
+  if (output != kNiu) {
+    copy.branch = trees_[index(copy.tree)].branches[index(copy.branch)].child[index(output)];
+  }
+  return add_packet(copy);
+}
+
+void Network::send_flit(Router& router, int number, int output) {
+  InputVc& vc = router.input.vc[index(number)];
   OutputLink& link = router.output[index(output)];
-  const PacketId id = vc.packet;
+  const int input = number / kVcsMax;
+  const int input_vc = number % kVcsMax;
   const int output_vc = vc.output_vc[index(output)];
   const bool is_last = vc.flits_left == 1;
-  PacketId header = kNoPacket;
-  if (vc.header_in_front) {
-    header = id;
-    if (packets_[id].tree >= 0) {
-      Packet copy = packets_[id];
-      const MulticastTree& tree = trees_[index(copy.tree)];
-      if (output != kNiu) copy.branch = tree.branches[index(copy.branch)].child[index(output)];
-      header = add_packet(copy);
-    }
-  }
+  const PacketId header = !vc.header_in_front ? kNoPacket
+                          : vc.is_multicast   ? branch_off(vc.packet, output)
+                                              : vc.packet;
   use_slot(link, output_vc);
   ++flit_hops_;
-  slot_in(link.delay)
-      .arrivals.push_back({link.target | static_cast<std::uint32_t>(output_vc), header});
-  ++on_the_way_;
-  port.turn = static_cast<std::uint8_t>((number + 1) & 15);
+  Slot& slot = slot_in(link.delay);
+  const Arrival arrival{link.target | static_cast<std::uint32_t>(output_vc), header};
+  (output == kNiu ? slot.to_sinks : slot.to_routers).add(arrival);
+  router.input.turn[index(input)] = static_cast<std::uint8_t>((input_vc + 1) & 15);
+  link.turn = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
   if (is_last) {
-    if (!packets_[id].keeps_path) clear_bit(link.owned, output_vc);
+    if (!packets_[vc.packet].keeps_path) clear_bit(link.owned, output_vc);
     router.may_allocate = true;
   }
   vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
@@ -530,19 +553,13 @@ void Network::send_flit(int node, Router& router, int input, int number, int out
   vc.outputs = vc.all_outputs;
   vc.header_in_front = false;
   --vc.flits_left;
-  if (--vc.flits == 0) clear_bit(port.occupied, number);
-  const std::uint32_t upstream =
-      input == kX
-          ? code(torus_.node_at((router.x == 0 ? torus_.width() : router.x) - 1, router.y), kX)
-      : input == kY
-          ? code(torus_.node_at(router.x, (router.y == 0 ? torus_.height() : router.y) - 1), kY)
-          : code(node, kFromNiu);
-  slot_in(figures_.credit_return_cycles)
-      .credits.push_back(upstream | static_cast<std::uint32_t>(number));
-  ++on_the_way_;
+  if (--vc.flits == 0) clear_bit(router.input.occupied, number);
+  Slot& back = slot_in(figures_.credit_return_cycles);
+  (input == kNiu ? back.source_credits : back.router_credits)
+      .add(router.upstream[index(input)] | static_cast<std::uint32_t>(input_vc));
   if (is_last) {
-    if (packets_[id].tree >= 0) free_packets_.push_back(id);
-    end_packet(port, vc, number);
+    if (vc.is_multicast) free_packets_.push_back(vc.packet);
+    end_packet(router.input, number);
   }
 }
 

@@ -127,14 +127,18 @@ class Network {
     std::uint8_t outputs = 0;      // ports that still need the flit in front, bit per port
     std::uint8_t all_outputs = 0;  // ports that need each flit of `packet`
     bool header_in_front = false;
+    bool is_multicast = false;
     std::array<std::uint8_t, kPorts> output_vc{};
   };
-  struct InputPort {
-    std::uint16_t occupied = 0;     // VCs that hold flits
-    std::uint16_t allocated = 0;    // VCs whose packet has its output VC
-    std::uint16_t unallocated = 0;  // VCs whose packet waits for one
-    std::uint8_t turn = 0;
-    std::array<InputVc, kVcsMax> vc;
+  // The VC buffers of up to three input ports. VC v of port p is number p * 16 + v, its bit in each
+  // set as well.
+  template <int ports>
+  struct Inputs {
+    std::uint64_t occupied = 0;     // VCs that hold flits
+    std::uint64_t allocated = 0;    // VCs whose packet has its output VC
+    std::uint64_t unallocated = 0;  // VCs whose packet waits for one
+    std::array<std::uint8_t, ports> turn{};
+    std::array<InputVc, ports * kVcsMax> vc;
   };
   // The sending end of a link: what it knows of the buffers at the other end.
   struct OutputLink {
@@ -148,17 +152,18 @@ class Network {
     std::array<std::uint8_t, kVcsMax> used{};
     std::int64_t flits = 0;
 
-    std::uint16_t sendable(int pool_limit) const {
-      return static_cast<std::uint16_t>(pool_used < pool_limit ? empty | below_cap : empty);
+    unsigned sendable(int pool_limit) const {
+      return pool_used < pool_limit ? empty | below_cap : empty;
     }
   };
   struct Router {
-    std::array<InputPort, kPorts> input;
-    std::array<OutputLink, kPorts> output;
-    int x = 0;
-    int y = 0;
     std::uint8_t allocation_turn = 0;
     bool may_allocate = false;  // something changed since no output VC could be given
+    std::int16_t x = 0;
+    std::int16_t y = 0;
+    std::array<std::uint32_t, kPorts> upstream{};  // the link that feeds each input
+    std::array<OutputLink, kPorts> output;
+    Inputs<kPorts> input;
   };
   struct Source {
     OutputLink link;
@@ -175,7 +180,7 @@ class Network {
     std::array<Queue, kVcsMax> queue;
   };
   struct Sink {
-    InputPort input;
+    Inputs<1> input;
     Pace pace;
     std::uint16_t held = 0;
     int current_vc = -1;  // paced by the endpoint: the VC whose packet is being taken
@@ -186,9 +191,21 @@ class Network {
     std::uint32_t to;  // node, port, vc
     PacketId packet;   // kNoPacket: not a header
   };
+  // What arrives in one cycle. No link brings more than one of a kind, so room is made once.
+  template <typename Item>
+  struct List {
+    std::vector<Item> items;
+    std::size_t size = 0;
+    void add(const Item& item) { items[size++] = item; }
+  };
   struct Slot {
-    std::vector<Arrival> arrivals;
-    std::vector<std::uint32_t> credits;  // link: node, port, vc
+    List<Arrival> to_routers;
+    List<Arrival> to_sinks;
+    List<std::uint32_t> router_credits;  // links: node, port, vc
+    List<std::uint32_t> source_credits;
+    bool is_empty() const {
+      return (to_routers.size | to_sinks.size | router_credits.size | source_credits.size) == 0;
+    }
   };
   enum class EventKind : std::uint8_t { wake_source, wake_sink, release, probe, granted, retry };
   struct Event {
@@ -242,21 +259,25 @@ class Network {
   void schedule(Cycle at, EventKind kind, int node, int detail = 0);
   void run_events();
 
-  void arrive(const Arrival& arrival);
-  void add_header(InputPort& port, InputVc& vc, int bit, PacketId id);
-  void begin_packet(InputPort& port, InputVc& vc, int bit, PacketId id);
-  void return_credit(std::uint32_t credit);
+  void receive_slot(Slot& slot);
+  template <int ports>
+  void arrive(Inputs<ports>& inputs, const Arrival& arrival);
+  template <int ports>
+  void begin_packet(Inputs<ports>& inputs, int number, PacketId id);
+  template <int ports>
+  void end_packet(Inputs<ports>& inputs, int number);
+  static void return_credit(OutputLink& link, int vc);
   void use_slot(OutputLink& link, int vc);
-  void end_packet(InputPort& port, InputVc& vc, int number);
 
   bool step_sink(int node);
   void take_flit(int node, int vc);
   bool step_source(int node);
-  bool step_router(int node);
   void allocate(Router& router);
-  bool allocate_vc(Router& router, int input, int number);
-  bool move_flits(int node, Router& router);
-  void send_flit(int node, Router& router, int input, int number, int output);
+  bool allocate_vc(Router& router, int number);
+  bool move_flits(Router& router);
+  bool move_one_of_many(Router& router, std::uint64_t candidates);
+  void send_flit(Router& router, int number, int output);
+  PacketId branch_off(PacketId id, int output);
 
   void start_reservation(std::int32_t tree);
   void probe(std::int32_t tree, std::int32_t branch);
@@ -278,7 +299,6 @@ class Network {
   std::vector<Sink> sinks_;
   std::vector<Slot> wheel_;
   std::size_t wheel_mask_;
-  std::int64_t on_the_way_ = 0;  // entries of the wheel
   NodeSet active_routers_;
   NodeSet active_sources_;
   NodeSet active_sinks_;
