@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 
+void bind_chip(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
 void bind_schedule(nanobind::module_& module);
@@ -10,6 +11,7 @@ void bind_verify(nanobind::module_& module);
 
 NB_MODULE(_core, module) {
   module.doc() = "The C++ core of towpath.";
+  bind_chip(module);
   bind_machine(module);
   bind_schedule(module);
   bind_verify(module);
