@@ -115,16 +115,17 @@ PacketId Network::add_packet(const Packet& packet) {
 void Network::queue(PacketId id, int node, int vc) {
   Source& source = sources_[index(node)];
   Source::Queue& queue = source.queue[index(vc)];
+  active_sources_.insert(node);
+  ++queue.packets;
   next_packet_[id] = kNoPacket;
   if (queue.packet == kNoPacket) {
     queue.packet = id;
     set_bit(source.queued, vc);
+    endpoint_.packet_started(packets_[id], now_);
   } else {
     (queue.waiting == kNoPacket ? queue.waiting : next_packet_[queue.last_waiting]) = id;
     queue.last_waiting = id;
   }
-  ++queue.packets;
-  active_sources_.insert(node);
 }
 
 void Network::send(const Packet& packet) {
@@ -384,19 +385,7 @@ bool Network::step_source(int node) {
         .to_routers.add(
             {source.link.target | static_cast<std::uint32_t>(vc), is_header ? id : kNoPacket});
     const bool is_last = ++queue.flits_sent == packet.flits;
-    if (is_last) {
-      queue.flits_sent = 0;
-      --queue.packets;
-      queue.packet = queue.waiting;
-      if (queue.packet == kNoPacket) {
-        clear_bit(source.queued, vc);
-      } else {
-        queue.waiting = queue.packet == queue.last_waiting ? kNoPacket : next_packet_[queue.packet];
-      }
-    }
-    const Packet copy = packet;
-    if (is_header) endpoint_.packet_started(copy, now_);
-    if (is_last) endpoint_.packet_sent(copy, now_);
+    if (is_last) finish_sending(source, vc);
     return true;
   }
   if (soonest == kNever) return false;
@@ -405,6 +394,23 @@ bool Network::step_source(int node) {
     return false;
   }
   return true;
+}
+
+// The next packet in the queue has the VC from now on.
+void Network::finish_sending(Source& source, int vc) {
+  Source::Queue& queue = source.queue[index(vc)];
+  const Packet sent = packets_[queue.packet];
+  queue.flits_sent = 0;
+  --queue.packets;
+  queue.packet = queue.waiting;
+  if (queue.packet == kNoPacket) {
+    clear_bit(source.queued, vc);
+  } else {
+    queue.waiting = queue.packet == queue.last_waiting ? kNoPacket : next_packet_[queue.packet];
+    const Packet next = packets_[queue.packet];
+    endpoint_.packet_started(next, now_);
+  }
+  endpoint_.packet_sent(sent, now_);
 }
 
 // --- routers ------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ struct Packet {
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
-  // The packet has its VC and its header flit leaves the NIU.
+  // The packet has won its VC: those sent before it on the same one have left the NIU.
   virtual void packet_started(const Packet& packet, Cycle now) = 0;
   // The last flit leaves the NIU.
   virtual void packet_sent(const Packet& packet, Cycle now) = 0;
@@ -271,6 +271,7 @@ class Network {
 
   bool step_sink(int node);
   void take_flit(int node, int vc);
+  void finish_sending(Source& source, int vc);
   bool step_source(int node);
   void allocate(Router& router);
   bool allocate_vc(Router& router, int number);
