@@ -400,6 +400,7 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
   answer.data_at = answer.header_at * kPaceCycle + interval;
   answer.data_interval = interval;
   answer.tag = Tag{tag.transaction, tag.packet, PacketRole::read_response}.pack();
+  ++niu(noc, request.remote.tile).counters.read_responses_sent;
   networks_[index(noc)]->send(answer);
   networks_[index(noc)]->hold(node, vc, std::max(now + 1, stream / kPaceCycle));
 }

@@ -64,12 +64,14 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
       active_sources_(torus_.nodes()),
       active_sinks_(torus_.nodes()),
       kept_tree_(index(torus_.nodes()) * 2, -1),
+      path_sources_(index(torus_.nodes()) * kPorts * kVcsMax, -1),
       random_(seed, noc == 0 ? "noc 0" : "noc 1") {
   for (Slot& slot : wheel_) {
     slot.to_routers.items.resize(index(torus_.nodes()) * kPorts);
     slot.to_sinks.items.resize(index(torus_.nodes()));
     slot.router_credits.items.resize(index(torus_.nodes()) * kPorts);
     slot.source_credits.items.resize(index(torus_.nodes()));
+    slot.releases.items.resize(index(torus_.nodes()) * kPorts);
   }
   for (int node = 0; node < torus_.nodes(); ++node) {
     Router& router = routers_[index(node)];
@@ -184,7 +186,20 @@ void Network::receive_slot(Slot& slot) {
     return_credit(sources_[index(node)].link, static_cast<int>(credit & 15));
     active_sources_.insert(node);
   }
-  slot.to_routers.size = slot.to_sinks.size = 0;
+  for (std::size_t i = 0; i < slot.releases.size; ++i) {
+    const std::uint32_t release = slot.releases.items[i];
+    const int node = static_cast<int>(release >> 6);
+    const int vc = static_cast<int>(release & 15);
+    Router& router = routers_[index(node)];
+    OutputLink& link = router.output[release >> 4 & 3];
+    if ((link.draining & bit16(vc)) == 0 || link.free_at[index(vc)] != now_) continue;
+    clear_bit(link.draining, vc);
+    clear_bit(link.owned, vc);
+    if (router.input.unallocated == 0) continue;
+    router.may_allocate = true;
+    active_routers_.insert(node);
+  }
+  slot.to_routers.size = slot.to_sinks.size = slot.releases.size = 0;
   slot.router_credits.size = slot.source_credits.size = 0;
 }
 
@@ -451,11 +466,15 @@ bool Network::allocate_vc(Router& router, int number) {
   const int input_vc = number % kVcsMax;
   int wanted = vc_of(next_dateline(router, number / kVcsMax, input_vc, output), packet.packet_class,
                      input_vc & 1);
-  const bool is_free = (link.owned & bit16(wanted)) == 0;
+  const auto is_free_for_us = [&link, number](int output_vc) {
+    if ((link.owned & bit16(output_vc)) == 0) return true;
+    return (link.draining & bit16(output_vc)) != 0 && link.last_input[index(output_vc)] == number;
+  };
+  const bool is_free = is_free_for_us(wanted);
   if (!packet.keeps_buddy) {
     const int other = wanted ^ 1;
-    const bool other_is_free = (link.owned & bit16(other)) == 0;
-    if (other_is_free && (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
+    if (is_free_for_us(other) &&
+        (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
       wanted = other;
     } else if (!is_free) {
       return false;
@@ -463,6 +482,7 @@ bool Network::allocate_vc(Router& router, int number) {
   } else if (!is_free) {
     return false;
   }
+  clear_bit(link.draining, wanted);
   set_bit(link.owned, wanted);
   vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
   vc.output_vc[index(output)] = static_cast<std::uint8_t>(wanted);
@@ -549,10 +569,7 @@ void Network::send_flit(Router& router, int number, int output) {
   (output == kNiu ? slot.to_sinks : slot.to_routers).add(arrival);
   router.input.turn[index(input)] = static_cast<std::uint8_t>((input_vc + 1) & 15);
   link.turn = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
-  if (is_last) {
-    if (!packets_[vc.packet].keeps_path) clear_bit(link.owned, output_vc);
-    router.may_allocate = true;
-  }
+  if (is_last && !packets_[vc.packet].keeps_path) let_go(router, number, output, output_vc);
   vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
   if (vc.outputs != 0) return;
 
@@ -566,7 +583,18 @@ void Network::send_flit(Router& router, int number, int output) {
   if (is_last) {
     if (vc.is_multicast) free_packets_.push_back(vc.packet);
     end_packet(router.input, number);
+    router.may_allocate |= router.input.unallocated != 0;
   }
+}
+
+// A packet's last flit leaves: its output VC is free once that has traversed the link.
+void Network::let_go(Router& router, int number, int output, int output_vc) {
+  OutputLink& link = router.output[index(output)];
+  set_bit(link.draining, output_vc);
+  link.last_input[index(output_vc)] = static_cast<std::uint8_t>(number);
+  link.free_at[index(output_vc)] = now_ + link.delay;
+  const int node = torus_.node_at(router.x, router.y);
+  slot_in(link.delay).releases.add(code(node, output) | static_cast<std::uint32_t>(output_vc));
 }
 
 }  // namespace towpath::noc

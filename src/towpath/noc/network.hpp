@@ -19,7 +19,9 @@
 // put packets in and take them out. What a packet means is none of its business; see niu.hpp.
 //
 // A flit that leaves a router in cycle t may leave the next one in cycle t + hop_cycles, and the
-// buffer slot it leaves is known to be free one credit_return later. In each cycle
+// buffer slot it leaves is known to be free one credit_return later. A packet has its output VC from
+// its header until its last flit has traversed the link; only the next packet of the same input VC
+// may follow it without that gap. In each cycle
 //   1. flits and credits that were on their way arrive,
 //   2. each NIU takes at most one flit out of its receive buffers,
 //   3. each NIU puts at most one flit on the link to its router,
@@ -142,7 +144,8 @@ class Network {
   };
   // The sending end of a link: what it knows of the buffers at the other end.
   struct OutputLink {
-    std::uint16_t owned = 0;           // VCs that a packet has from its header to its last flit
+    std::uint16_t owned = 0;           // VCs that a packet has
+    std::uint16_t draining = 0;        // of those: the last flit is on the link
     std::uint16_t empty = 0xffff;      // VCs whose own flit is free
     std::uint16_t below_cap = 0xffff;  // VCs that may take more of the pool
     std::uint8_t pool_used = 0;
@@ -150,6 +153,8 @@ class Network {
     std::uint8_t delay = 1;
     std::uint32_t target = 0;  // where flits arrive, without the VC
     std::array<std::uint8_t, kVcsMax> used{};
+    std::array<std::uint8_t, kVcsMax> last_input{};  // who had a draining VC
+    std::array<Cycle, kVcsMax> free_at{};            // when it is free for others
     std::int64_t flits = 0;
 
     unsigned sendable(int pool_limit) const {
@@ -203,8 +208,10 @@ class Network {
     List<Arrival> to_sinks;
     List<std::uint32_t> router_credits;  // links: node, port, vc
     List<std::uint32_t> source_credits;
+    List<std::uint32_t> releases;        // links' VCs that are free now
     bool is_empty() const {
-      return (to_routers.size | to_sinks.size | router_credits.size | source_credits.size) == 0;
+      return (to_routers.size | to_sinks.size | router_credits.size | source_credits.size |
+              releases.size) == 0;
     }
   };
   enum class EventKind : std::uint8_t { wake_source, wake_sink, release, probe, granted, retry };
@@ -278,10 +285,14 @@ class Network {
   bool move_flits(Router& router);
   bool move_one_of_many(Router& router, std::uint64_t candidates);
   void send_flit(Router& router, int number, int output);
+  void let_go(Router& router, int number, int output, int output_vc);
   PacketId branch_off(PacketId id, int output);
 
   void start_reservation(std::int32_t tree);
   void probe(std::int32_t tree, std::int32_t branch);
+  std::int32_t& path_source(int node, int output, int vc) {
+    return path_sources_[static_cast<std::size_t>((node * kPorts + output) * kVcsMax + vc)];
+  }
   void finish_reservation(std::int32_t tree);
   void release_reservation(MulticastTree& tree);
   void end_copy(std::int32_t tree);
@@ -311,7 +322,8 @@ class Network {
   std::vector<PacketId> free_packets_;
   std::vector<MulticastTree> trees_;
   std::vector<std::int32_t> free_trees_;
-  std::vector<std::int32_t> kept_tree_;  // per source and buddy, -1: none
+  std::vector<std::int32_t> kept_tree_;     // per source and buddy, -1: none
+  std::vector<std::int32_t> path_sources_;  // per output VC, whose multicast reserved it last
   sim::Random random_;
   std::int64_t packets_in_flight_ = 0;
   std::int64_t flit_hops_ = 0;

@@ -58,8 +58,26 @@ void DataMovementCore::issue(const Request& request, int cycles) {
     network_.wake_on_change(request.noc, request.core, *simulation.current());
     simulation.suspend("an initiator of its NIU");
   }
-  work(cycles);
+  if (request.kind == RequestKind::read) {
+    work_at_niu(cycles);
+  } else {
+    work(cycles);
+  }
   network_.issue(request);
+}
+
+void DataMovementCore::work_at_niu(int cycles) {
+  const auto handled = [this] {
+    return counters().read_responses_received + counters().read_responses_sent;
+  };
+  const int held_up_cycles = network_.chip().software.read_held_up_cycles;
+  std::uint32_t before = handled();
+  work(cycles);
+  while (handled() != before) {
+    const std::uint32_t more = handled() - before;
+    before += more;
+    work(held_up_cycles * static_cast<noc::Cycle>(more));
+  }
 }
 
 void DataMovementCore::poll(std::string_view waiting_for, const std::function<bool()>& is_so) {

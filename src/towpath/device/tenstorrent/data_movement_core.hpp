@@ -122,6 +122,8 @@ class DataMovementCore {
                        std::uint64_t local_offset, std::uint64_t size_bytes) const;
   // Waits for the initiator, spends what the call costs, issues.
   void issue(const noc::Request& request, int cycles);
+  // Work at the NIU's registers, which is held up by each read response that the NIU handles.
+  void work_at_niu(int cycles);
   const noc::NiuCounters& counters() const {
     return network_.counters(config_.noc_index, config_.core);
   }
