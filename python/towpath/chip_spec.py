@@ -323,13 +323,13 @@ def check_tiles(listed: Iterable[ListedTile], width: int, height: int, field: st
             problem = f"{at} is off the grid, which ends at {width - 1}-{height - 1}"
             raise wrong(name, problem)
         if at in kind_at:
-            problem = f"lists {at} as {kind}; it already is a {kind_at[at]} tile, and must be one"
-            raise wrong(name, f"{problem} only")
+            problem = f"lists {at} as {kind}, but it already is {kind_at[at]}; it must be listed"
+            raise wrong(name, f"{problem} once")
         kind_at[at] = kind
     everything = (Coordinate(x, y) for y in range(height) for x in range(width))
     missing = next((at for at in everything if at not in kind_at), None)
     if missing is not None:
-        raise wrong(field, f"lists {missing} nowhere; every tile of the grid must be of some kind")
+        raise wrong(field, f"leaves out {missing}; every tile of the grid must be in some list")
 
 
 def check_worker_grid(workers: Sequence[Coordinate], field: str) -> None:
