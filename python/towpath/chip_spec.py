@@ -229,7 +229,7 @@ class ChipSpec(Frozen):
         """
         return sorted({self._line_of(at) for at in self.tiles.worker})
 
-    def with_harvested(self, lines: Sequence[int], source: str = "asked for") -> ChipSpec:
+    def with_harvested(self, lines: Sequence[int]) -> ChipSpec:
         """This chip with other rows, or columns, harvested; `lines` are their numbers on the grid.
 
         Raises:
@@ -237,10 +237,10 @@ class ChipSpec(Frozen):
         """
         if problem := self._harvesting_problem(lines):
             raise ConfigError(problem, field=f"chip '{self.name}'")
-        update = {"harvested": tuple(sorted(lines)), "source": source}
+        update = {"harvested": tuple(sorted(lines)), "source": "asked for"}
         return self.model_copy(update={"harvesting": self.harvesting.model_copy(update=update)})
 
-    def with_harvest_mask(self, mask: int, source: str = "asked for") -> ChipSpec:
+    def with_harvest_mask(self, mask: int) -> ChipSpec:
         """This chip with the rows, or columns, harvested whose bit in `mask` is set.
 
         Raises:
@@ -251,7 +251,7 @@ class ChipSpec(Frozen):
             axis, bits = self.harvesting.axis, len(lines)
             problem = f"harvest mask is {mask}; its {bits} {axis} with workers allow 0 to"
             raise ConfigError(f"{problem} {(1 << bits) - 1}", field=f"chip '{self.name}'")
-        return self.with_harvested([line for n, line in enumerate(lines) if mask >> n & 1], source)
+        return self.with_harvested([line for n, line in enumerate(lines) if mask >> n & 1])
 
     def tile_kinds(self) -> dict[Coordinate, TileKindName]:
         """The kind of every tile, row by row, as harvesting leaves them."""
