@@ -201,11 +201,10 @@ def harvesting_of(document: YamlDocument, file: str, chip: int) -> int:
     Raises:
         ConfigError: the document does not say, or not in a way that makes sense.
     """
-    chips = _fields(document, file, ())
-    chips = _fields(document, file, ("harvesting",)) if "harvesting" in chips else {}
-    if not chips:
+    if "harvesting" not in _fields(document, file, ()):
         problem = "has no harvesting; a cluster descriptor gives each chip's harvest_mask there"
         raise ConfigError(problem, file=file, line=1)
+    chips = _fields(document, file, ("harvesting",))
     if str(chip) not in chips:
         line = document.lines[("harvesting",)]
         problem = f"has no chip {chip}; it has {quoted(', '.join(chips))}"
