@@ -166,11 +166,13 @@ def validate(
 
 @app.command()
 def machines() -> None:
-    """Lists the machines that come with towpath."""
-    from towpath.machines import shipped, shipped_machines
+    """Lists the machines and chips that come with towpath."""
+    from towpath.machines import shipped, shipped_chip, shipped_chips, shipped_machines
 
     for name in shipped_machines():
-        print(f"{name:<20} {shipped(name).description}")
+        print(f"{name:<20} {'cluster':<8} {shipped(name).description}")
+    for name in shipped_chips():
+        print(f"{name:<20} {'chip':<8} {shipped_chip(name).description}")
 
 
 @app.command()
@@ -186,14 +188,27 @@ def show(
     hosts: Annotated[int | None, typer.Option(help="so many hosts")] = None,
     ranks: Annotated[int | None, typer.Option(help="so many GPUs altogether")] = None,
     complete_from: Annotated[str | None, typer.Option(help=_COMPLETE_FROM_HELP)] = None,
+    harvest_mask: Annotated[
+        int | None, typer.Option(help="of a chip: the rows or columns that it lacks, as bits")
+    ] = None,
     svg: Annotated[FileOption, typer.Option(help="draw it there")] = None,
 ) -> None:
-    """Describes a machine as text, and draws it with --svg."""
-    from towpath.machines import load
-    from towpath.show import describe, draw_svg
+    """Describes a machine or chip as text, and draws it with --svg."""
+    from towpath import show as show_machine
+    from towpath import show_chip
+    from towpath.machines import is_chip, load, load_chip
 
     _check_output(svg)
-    spec = load(name, hosts=hosts, ranks=ranks, complete_from=complete_from)
+    if is_chip(name):
+        if any(option is not None for option in (hosts, ranks, complete_from)):
+            raise ConfigError("is a chip, which --harvest-mask changes and nothing else", file=name)
+        spec = load_chip(name, harvest_mask)
+        describe, draw_svg = show_chip.describe_chip, show_chip.draw_chip_svg
+    else:
+        if harvest_mask is not None:
+            raise ConfigError("is no chip, so it has no --harvest-mask", file=name)
+        spec = load(name, hosts=hosts, ranks=ranks, complete_from=complete_from)
+        describe, draw_svg = show_machine.describe, show_machine.draw_svg
     print(describe(spec))
     if svg is not None:
         svg.write_text(draw_svg(spec), encoding="utf-8")
