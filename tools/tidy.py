@@ -18,16 +18,21 @@ LAYERS: dict[str, set[str]] = {
     "units": set(),
     "sim": {"units"},
     "machine": {"units"},
+    "noc": {"sim", "machine", "units"},
     "cluster": {"sim", "machine", "units"},
+    "device/tenstorrent": {"noc", "sim", "machine", "units"},
     "transport": {"units"},
     "transport/shm": {"transport", "units"},
     "transport/simulated": {"transport", "cluster", "sim", "machine", "units"},
     "collective": {"transport", "units"},
     "collective/algorithms": {"collective", "units"},
-    "run": {"collective", "transport", "transport/simulated", "cluster", "sim", "machine", "units"},
+    "run": {
+        "collective", "transport", "transport/simulated", "cluster", "device/tenstorrent", "noc",
+        "sim", "machine", "units",
+    },
     "bindings": {
         "run", "collective", "collective/algorithms", "transport", "transport/shm", "cluster",
-        "machine", "sim", "units",
+        "device/tenstorrent", "noc", "machine", "sim", "units",
     },
 }  # fmt: skip
 # Libraries of other people that a layer may use; the standard library and POSIX are free to all.

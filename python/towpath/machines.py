@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 
+from towpath.chip_spec import ChipSpec, parse_chip_spec
 from towpath.errors import ConfigError, quoted
-from towpath.input_file import parse_yaml, read_text
+from towpath.input_file import YamlDocument, parse_yaml, read_text
 from towpath.machine_spec import MachineSpec, parse_machine_spec
 
 
@@ -18,7 +20,16 @@ def shipped_machines() -> list[str]:
     >>> "dgx-h100" in shipped_machines()
     True
     """
-    return sorted(path.stem for path in _shipped_folder().glob("*.yaml"))
+    return sorted(name for name, is_chip in _shipped().items() if not is_chip)
+
+
+def shipped_chips() -> list[str]:
+    """The names of the chips that come with towpath.
+
+    >>> "wormhole" in shipped_chips()
+    True
+    """
+    return sorted(name for name, is_chip in _shipped().items() if is_chip)
 
 
 def load(
@@ -39,15 +50,32 @@ def load(
     Raises:
         ConfigError: there is no such machine, or something in it is wrong.
     """
-    name = str(name_or_path)
-    if name in shipped_machines():
-        path = _shipped_folder() / f"{name}.yaml"
-    elif Path(name).is_file():
-        path = Path(name)
-    else:
-        known = ", ".join(shipped_machines())
-        raise ConfigError(f"there is no file or machine {quoted(name)}; shipped are {known}")
+    path = _path_of(name_or_path, "machine", shipped_machines())
     return parse(read_text(path), str(path), complete_from).sized(hosts, ranks)
+
+
+def load_chip(name_or_path: str | Path, harvest_mask: int | None = None) -> ChipSpec:
+    """The spec of a shipped chip, or of a file: YAML of the form chip, or a SoC descriptor.
+
+    Args:
+        name_or_path: a name from `shipped_chips()`, or a path to a file, known by its content.
+        harvest_mask: which rows or columns are harvested, instead of those that the spec names.
+
+    Raises:
+        ConfigError: there is no such chip, or something in it is wrong.
+    """
+    path = _path_of(name_or_path, "chip", shipped_chips())
+    spec = parse_chip(read_text(path), str(path))
+    return spec if harvest_mask is None else spec.with_harvest_mask(harvest_mask)
+
+
+def is_chip(name_or_path: str | Path) -> bool:
+    """Whether that names a chip, shipped or in a file; False where there is no such file."""
+    if str(name_or_path) in shipped_chips():
+        return True
+    if str(name_or_path) in shipped_machines() or not Path(name_or_path).is_file():
+        return False
+    return _says_chip(read_text(name_or_path))
 
 
 def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec:
@@ -62,9 +90,37 @@ def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec
         return nccl_xml.parse_system(text, file, complete_from)
     if nvidia_smi.is_table(text):
         return nvidia_smi.parse_table(text, file, complete_from)
+    if _says_chip(text):
+        problem = "is a chip, not a cluster of GPUs; towpath show draws it"
+        raise ConfigError(problem, file=file, line=1)
     if complete_from is not None:
         raise ConfigError("is a machine spec, which nothing completes", file=file, line=1)
     return parse_machine_spec(parse_yaml(text, file), file)
+
+
+def parse_chip(text: str, file: str) -> ChipSpec:
+    """The chip that a text holds; `file` is its name in errors.
+
+    Raises:
+        ConfigError: something in it is wrong.
+    """
+    document = parse_yaml(text, file)
+    if _form(document) == "chip":
+        return parse_chip_spec(document, file)
+    raise ConfigError("is no chip; its form must be 'chip'", file=file, line=1)
+
+
+@lru_cache
+def shipped_chip(name: str) -> ChipSpec:
+    """A shipped chip as it is; specs are immutable, so each file is read once.
+
+    Raises:
+        ConfigError: there is no chip of that name.
+    """
+    if name not in shipped_chips():
+        known = ", ".join(shipped_chips())
+        raise ConfigError(f"there is no chip {quoted(name)}; shipped are {known}")
+    return load_chip(name)
 
 
 @lru_cache
@@ -79,6 +135,35 @@ def shipped(name: str) -> MachineSpec:
         raise ConfigError(f"there is no machine {quoted(name)}; shipped are {known}")
     path = _shipped_folder() / f"{name}.yaml"
     return parse_machine_spec(parse_yaml(read_text(path), str(path)), str(path))
+
+
+# The form of a chip's spec, or what every SoC descriptor lists.
+_CHIP = re.compile(r"""(?m)^(form:[ \t]*["']?chip\b|functional_workers[ \t]*:)""")
+
+
+def _says_chip(text: str) -> bool:
+    return _CHIP.search(text) is not None
+
+
+def _form(document: YamlDocument) -> object:
+    return document.data.get("form") if isinstance(document.data, dict) else None
+
+
+def _path_of(name_or_path: str | Path, kind: str, shipped_names: list[str]) -> Path:
+    name = str(name_or_path)
+    if name in _shipped():
+        return _shipped_folder() / f"{name}.yaml"
+    if Path(name).is_file():
+        return Path(name)
+    known = ", ".join(shipped_names)
+    raise ConfigError(f"there is no file or {kind} {quoted(name)}; shipped are {known}")
+
+
+@lru_cache
+def _shipped() -> dict[str, bool]:
+    """Every shipped spec by name, and whether it is a chip."""
+    files = _shipped_folder().glob("*.yaml")
+    return {path.stem: _says_chip(read_text(path)) for path in files}
 
 
 def _shipped_folder() -> Path:

@@ -2,15 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 
+void bind_chip(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
 void bind_schedule(nanobind::module_& module);
+void bind_traffic(nanobind::module_& module);
 void bind_verify(nanobind::module_& module);
 
 NB_MODULE(_core, module) {
   module.doc() = "The C++ core of towpath.";
+  bind_chip(module);
   bind_machine(module);
   bind_schedule(module);
   bind_verify(module);
   bind_run(module);
+  bind_traffic(module);
 }

@@ -55,51 +55,51 @@ struct RouterFigures {
   int hop_cycles = 9;               // from leaving one router to being able to leave the next
   int niu_to_router_cycles = 5;
   int router_to_niu_cycles = 5;
-  int credit_return_cycles = 7;     // from leaving a buffer to the sender knowing; also the way
-                                    // back, per hop, of a granted path reservation
-  int classes = 4;                  // a VC is dateline bit, class and buddy bit
-  int pool_flits = 48;              // shared by all VCs of a port, besides one flit of each VC
+  int credit_return_cycles = 7;  // from leaving a buffer to the sender knowing; also the way
+                                 // back, per hop, of a granted path reservation
+  int classes = 4;               // a VC is dateline bit, class and buddy bit
+  int pool_flits = 48;           // shared by all VCs of a port, besides one flit of each VC
   int pool_flits_per_vc_max = 15;
-  int pool_flits_reserved = 3;      // the pool counts as full when no more than these are free
-  bool has_dateline = true;         // false: the bit never flips, and the torus can deadlock
+  int pool_flits_reserved = 3;  // the pool counts as full when no more than these are free
+  bool has_dateline = true;     // false: the bit never flips, and the torus can deadlock
 };
 
 // Network interface of a tile.
 struct NiuFigures {
-  int initiators = 4;           // requests that software can have under way to the network
+  int initiators = 4;  // requests that software can have under way to the network
   int transaction_ids = 16;
   int outstanding_per_id_max = 255;
-  int request_cycles = 0;       // from a request's issue to its header flit
-  int read_response_cycles = 0; // from a read request's arrival to its first response flit
-  int acknowledge_cycles = 0;   // from a write's last flit to its acknowledgement
-  BytesPerCycle port_rate;      // of the memory port, either way, all packets together
+  int request_cycles = 0;              // from a request's issue to its header flit
+  int read_response_cycles = 0;        // from a read request's arrival to its first response flit
+  int acknowledge_cycles = 0;          // from a write's last flit to its acknowledgement
+  BytesPerCycle port_rate;             // of the memory port, either way, all packets together
   BytesPerCycle request_stream_rate;   // at which one request's data is read from memory
   int request_streams = 1;             // of which so many overlap
   BytesPerCycle response_stream_rate;  // at which responses' data is read, one after the other
-  int backoff_cycles_min = 16;  // a refused path reservation is tried again after a random time
-  int backoff_cycles_max = 1024;       // of at most min x 2^n cycles in the n-th try, up to this
+  int backoff_cycles_min = 16;    // a refused path reservation is tried again after a random time
+  int backoff_cycles_max = 1024;  // of at most min x 2^n cycles in the n-th try, up to this
 };
 
 struct DramFigures {
   int channels_per_group = 0;
-  BytesPerCycle channel_rate;   // sustained, of one channel
-  int read_cycles = 0;          // from the request at the channel to the first byte
-  int write_cycles = 0;         // from the last byte at the channel to the acknowledgement
+  BytesPerCycle channel_rate;  // sustained, of one channel
+  int read_cycles = 0;         // from the request at the channel to the first byte
+  int write_cycles = 0;        // from the last byte at the channel to the acknowledgement
   std::uint64_t channel_bytes = 0;
 };
 
 // What software on a worker's data-movement core pays per call.
 struct SoftwareFigures {
-  int write_cycles = 0;            // noc_async_write
-  int read_cycles = 0;             // noc_async_read
-  int write_with_state_cycles = 0; // the same with destination and size set beforehand
+  int write_cycles = 0;             // noc_async_write
+  int read_cycles = 0;              // noc_async_read
+  int write_with_state_cycles = 0;  // the same with destination and size set beforehand
   int read_with_state_cycles = 0;
   int set_state_cycles = 0;
-  int multicast_cycles = 0;        // noc_async_write_multicast
+  int multicast_cycles = 0;  // noc_async_write_multicast
   int inline_write_cycles = 0;
-  int atomic_cycles = 0;           // noc_semaphore_inc
-  int poll_cycles = 1;             // period in which a wait looks again
-  int call_cycles = 0;             // of whatever else a kernel does between transactions
+  int atomic_cycles = 0;  // noc_semaphore_inc
+  int poll_cycles = 1;    // period in which a wait looks again
+  int call_cycles = 0;    // of whatever else a kernel does between transactions
 };
 
 struct Alignment {
@@ -114,7 +114,7 @@ struct Chip {
   int width = 0;
   int height = 0;
   Frequency clock;
-  std::vector<Tile> tiles;       // row by row, tile (x, y) at y * width + x
+  std::vector<Tile> tiles;                           // row by row, tile (x, y) at y * width + x
   std::vector<std::vector<Coordinate>> dram_groups;  // tiles of each group, as the spec lists them
   std::vector<Coordinate> workers;                   // in logical order, row by row, no harvested
   int worker_columns = 0;                            // logical grid: workers per row
@@ -131,9 +131,7 @@ struct Chip {
   }
   int number_of(Coordinate at) const { return at.y * width + at.x; }
   Coordinate coordinate_of(int number) const { return {number % width, number / width}; }
-  const Tile& tile(Coordinate at) const {
-    return tiles[static_cast<std::size_t>(number_of(at))];
-  }
+  const Tile& tile(Coordinate at) const { return tiles[static_cast<std::size_t>(number_of(at))]; }
   int worker_rows() const { return static_cast<int>(workers.size()) / worker_columns; }
   // The worker at a place of the logical grid, which has no gaps. Throws std::invalid_argument
   // outside of it.

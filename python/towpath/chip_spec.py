@@ -1,0 +1,359 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The description of a chip: a grid of tiles, and what moving data on it costs.
+
+As in a machine, every quantity is a Figure: a value in the unit its field names, and where the
+value is from. Tiles are named 'x-y' in the coordinates of NoC 0: x to the right, y downwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from pydantic import Field, PlainSerializer, PlainValidator, model_validator
+from pydantic_core import PydanticCustomError
+
+from towpath.errors import ConfigError
+from towpath.input_file import YamlDocument
+from towpath.machine_spec import Name
+from towpath.spec_model import Figure, Frozen, Text, validated, wrong
+
+if TYPE_CHECKING:
+    from towpath._core import Chip
+
+SIDE_MAX = 64
+TILES_MAX = SIDE_MAX * SIDE_MAX
+
+_COORDINATE = re.compile(r"([0-9]{1,4})-([0-9]{1,4})\Z", re.ASCII)
+
+
+class Coordinate(NamedTuple):
+    """A tile's place on the grid."""
+
+    x: int
+    y: int
+
+    def __str__(self) -> str:
+        return f"{self.x}-{self.y}"
+
+
+def _coordinate(value: object) -> Coordinate:
+    match = _COORDINATE.match(value) if isinstance(value, str) else None
+    if isinstance(value, Coordinate):
+        return value
+    if match is None:
+        raise PydanticCustomError("coordinate", "it must be a tile as x-y, such as 3-7")
+    return Coordinate(int(match[1]), int(match[2]))
+
+
+TileName = Annotated[Coordinate, PlainValidator(_coordinate), PlainSerializer(str)]
+TileList = Annotated[tuple[TileName, ...], Field(max_length=TILES_MAX)]
+TileKindName = Literal["worker", "dram", "ethernet", "pcie", "arc", "router_only", "harvested"]
+Side = Annotated[int, Field(strict=True, ge=1, le=SIDE_MAX)]
+Position = Annotated[int, Field(strict=True, ge=0, lt=SIDE_MAX)]
+Mhz = Figure[Annotated[float, Field(strict=True, ge=1, le=1e6, allow_inf_nan=False)]]
+BytesPerCycle = Figure[
+    Annotated[float, Field(strict=True, ge=1 / 256, le=1e6, allow_inf_nan=False)]
+]
+Cycles = Figure[Annotated[int, Field(strict=True, ge=0, le=1_000_000)]]
+CyclesNotZero = Figure[Annotated[int, Field(strict=True, ge=1, le=1_000_000)]]
+LinkCycles = Figure[Annotated[int, Field(strict=True, ge=1, le=60)]]
+Count = Figure[Annotated[int, Field(strict=True, ge=1, le=65_536)]]
+PoolFlits = Figure[Annotated[int, Field(strict=True, ge=0, le=65_536)]]
+FlitBytes = Figure[Annotated[int, Field(strict=True, ge=1, le=4096)]]
+Classes = Figure[Annotated[int, Field(strict=True, ge=1, le=4)]]
+MemoryBytes = Figure[Annotated[int, Field(strict=True, ge=1, le=1 << 40)]]
+AlignmentBytes = Figure[Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]]
+
+
+class Grid(Frozen):
+    """How many tiles there are."""
+
+    width: Side
+    height: Side
+    source: Text
+
+
+class ListedTile(NamedTuple):
+    """A tile as a file lists it."""
+
+    field: str
+    kind: TileKindName
+    at: Coordinate
+
+
+class Tiles(Frozen):
+    """Every tile of the grid, by kind; DRAM tiles in groups that share the channels behind them."""
+
+    source: Text
+    worker: Annotated[TileList, Field(min_length=1)]
+    dram: Annotated[tuple[Annotated[TileList, Field(min_length=1)], ...], Field(max_length=64)] = ()
+    ethernet: TileList = ()
+    pcie: TileList = ()
+    arc: TileList = ()
+    router_only: TileList = ()
+
+    def listed(self) -> Iterator[ListedTile]:
+        """Every tile with its kind and the field that lists it."""
+        for group, tiles in enumerate(self.dram):
+            for number, at in enumerate(tiles):
+                yield ListedTile(f"tiles.dram[{group}][{number}]", "dram", at)
+        lists: tuple[tuple[TileKindName, TileList], ...] = (
+            ("worker", self.worker), ("ethernet", self.ethernet), ("pcie", self.pcie),
+            ("arc", self.arc), ("router_only", self.router_only),
+        )  # fmt: skip
+        for kind, tiles in lists:
+            for number, at in enumerate(tiles):
+                yield ListedTile(f"tiles.{kind}[{number}]", kind, at)
+
+
+class Harvesting(Frozen):
+    """Rows or columns whose workers are switched off; their routers go on working.
+
+    A harvest mask has a bit for each row (or column) that has workers, the lowest for the first.
+    """
+
+    axis: Literal["rows", "columns"]
+    harvested: Annotated[tuple[Position, ...], Field(max_length=SIDE_MAX)]
+    source: Text
+
+
+class RouterFigures(Frozen):
+    """Routers and the links between them. Delays are in cycles of the chip's clock."""
+
+    flit_bytes: FlitBytes
+    packet_data_flits_max: Count
+    hop_cycles: LinkCycles
+    niu_to_router_cycles: LinkCycles
+    router_to_niu_cycles: LinkCycles
+    credit_return_cycles: LinkCycles
+    classes: Classes
+    pool_flits: PoolFlits
+    pool_flits_per_vc_max: PoolFlits
+    pool_flits_reserved: PoolFlits
+    has_dateline: bool = Field(strict=True, default=True)
+
+
+class NiuFigures(Frozen):
+    """The network interface of a tile."""
+
+    initiators: Count
+    transaction_ids: Count
+    outstanding_per_id_max: Count
+    request_cycles: Cycles
+    read_response_cycles: Cycles
+    acknowledge_cycles: Cycles
+    port_rate_bytes_per_cycle: BytesPerCycle
+    request_stream_rate_bytes_per_cycle: BytesPerCycle
+    request_streams: Count
+    response_stream_rate_bytes_per_cycle: BytesPerCycle
+    backoff_cycles_min: CyclesNotZero
+    backoff_cycles_max: CyclesNotZero
+
+
+class DramFigures(Frozen):
+    """The channels behind a group of DRAM tiles."""
+
+    channels_per_group: Count
+    channel_rate_bytes_per_cycle: BytesPerCycle
+    read_cycles: Cycles
+    write_cycles: Cycles
+    channel_bytes: MemoryBytes
+
+
+class SoftwareFigures(Frozen):
+    """What software on a worker's data-movement core pays per call."""
+
+    write_cycles: Cycles
+    read_cycles: Cycles
+    write_with_state_cycles: Cycles
+    read_with_state_cycles: Cycles
+    set_state_cycles: Cycles
+    multicast_cycles: Cycles
+    inline_write_cycles: Cycles
+    atomic_cycles: Cycles
+    poll_cycles: CyclesNotZero
+    call_cycles: Cycles
+
+
+class Alignment(Frozen):
+    """What addresses of a transfer must be congruent by."""
+
+    l1_bytes: AlignmentBytes
+    dram_read_bytes: AlignmentBytes
+    dram_write_bytes: AlignmentBytes
+
+
+class ChipSpec(Frozen):
+    """A chip. Immutable; `with_harvested` and `with_harvest_mask` return another one."""
+
+    form: Literal["chip"]
+    name: Name
+    description: Text
+    notes: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
+    grid: Grid
+    clock_mhz: Mhz
+    tiles: Tiles
+    harvesting: Harvesting
+    l1_bytes: MemoryBytes
+    ethernet_l1_bytes: MemoryBytes
+    router: RouterFigures
+    niu: NiuFigures
+    dram: DramFigures
+    software: SoftwareFigures
+    alignment: Alignment
+
+    @model_validator(mode="after")
+    def _check(self) -> ChipSpec:
+        check_tiles(self.tiles.listed(), self.grid.width, self.grid.height, "tiles")
+        check_worker_grid(self.tiles.worker, "tiles.worker")
+        if problem := self._harvesting_problem(self.harvesting.harvested):
+            raise wrong("harvesting.harvested", problem)
+        for name in ("pool_flits_per_vc_max", "pool_flits_reserved"):
+            value, most = getattr(self.router, name).value, self.router.pool_flits.value
+            if value > most:
+                problem = f"is {value}; it must be 0 to {most}, the flits of the pool"
+                raise wrong(f"router.{name}.value", problem)
+        least, most = self.niu.backoff_cycles_min.value, self.niu.backoff_cycles_max.value
+        if most < least:
+            problem = f"is {most}; it must be at least {least}, backoff_cycles_min"
+            raise wrong("niu.backoff_cycles_max.value", problem)
+        return self
+
+    def harvestable(self) -> list[int]:
+        """The rows, or columns, with workers, harvested ones included; bit n of a mask is the n-th.
+
+        They are numbers on the grid.
+        """
+        return sorted({self._line_of(at) for at in self.tiles.worker})
+
+    def with_harvested(self, lines: Sequence[int], source: str = "asked for") -> ChipSpec:
+        """This chip with other rows, or columns, harvested; `lines` are their numbers on the grid.
+
+        Raises:
+            ConfigError: one of them cannot be harvested, or no worker would be left.
+        """
+        if problem := self._harvesting_problem(lines):
+            raise ConfigError(problem, field=f"chip '{self.name}'")
+        update = {"harvested": tuple(sorted(lines)), "source": source}
+        return self.model_copy(update={"harvesting": self.harvesting.model_copy(update=update)})
+
+    def with_harvest_mask(self, mask: int, source: str = "asked for") -> ChipSpec:
+        """This chip with the rows, or columns, harvested whose bit in `mask` is set.
+
+        Raises:
+            ConfigError: a bit has no row or column, or no worker would be left.
+        """
+        lines = self.harvestable()
+        if not 0 <= mask < 1 << len(lines):
+            axis, bits = self.harvesting.axis, len(lines)
+            problem = f"harvest mask is {mask}; its {bits} {axis} with workers allow 0 to"
+            raise ConfigError(f"{problem} {(1 << bits) - 1}", field=f"chip '{self.name}'")
+        return self.with_harvested([line for n, line in enumerate(lines) if mask >> n & 1], source)
+
+    def tile_kinds(self) -> dict[Coordinate, TileKindName]:
+        """The kind of every tile, row by row, as harvesting leaves them."""
+        kind_at = {listed.at: listed.kind for listed in self.tiles.listed()}
+        for at in self.tiles.worker:
+            if self._line_of(at) in self.harvesting.harvested:
+                kind_at[at] = "harvested"
+        return {at: kind_at[at] for at in sorted(kind_at, key=lambda at: (at.y, at.x))}
+
+    def workers(self) -> list[Coordinate]:
+        """The workers that are left, in logical order: row by row."""
+        return [at for at, kind in self.tile_kinds().items() if kind == "worker"]
+
+    def worker_grid(self) -> tuple[int, int]:
+        """Columns and rows of the logical grid."""
+        workers = self.workers()
+        return len({at.x for at in workers}), len({at.y for at in workers})
+
+    def core(self) -> Chip:
+        """The Chip that simulations run on."""
+        from towpath import _core
+
+        kinds = self.tile_kinds().values()
+        return _core.Chip(
+            name=self.name,
+            width=self.grid.width,
+            height=self.grid.height,
+            clock_mhz=self.clock_mhz.value,
+            tiles=[_core.TileKind[kind] for kind in kinds],
+            dram_groups=[list(group) for group in self.tiles.dram],
+            l1_bytes=self.l1_bytes.value,
+            ethernet_l1_bytes=self.ethernet_l1_bytes.value,
+            router=_values(self.router),
+            niu=_values(self.niu),
+            dram=_values(self.dram),
+            software=_values(self.software),
+            alignment=_values(self.alignment),
+        )
+
+    def _line_of(self, at: Coordinate) -> int:
+        return at.y if self.harvesting.axis == "rows" else at.x
+
+    def _harvesting_problem(self, lines: Sequence[int]) -> str | None:
+        allowed = self.harvestable()
+        line = self.harvesting.axis.removesuffix("s")
+        for number, one in enumerate(lines):
+            if one not in allowed:
+                known = ", ".join(map(str, allowed))
+                return f"names {line} {one}, which has no worker; {known} have some"
+            if one in lines[:number]:
+                return f"names {line} {one} a second time"
+        if len(lines) == len(allowed):
+            return f"names every {line} with workers; at least one must be left"
+        return None
+
+
+def check_tiles(listed: Iterable[ListedTile], width: int, height: int, field: str) -> None:
+    """Every tile of the grid must be listed, and once.
+
+    Args:
+        listed: the tiles as a file lists them.
+        width: of the grid.
+        height: of the grid.
+        field: what to name where a tile is in no list.
+    """
+    kind_at: dict[Coordinate, str] = {}
+    for name, kind, at in listed:
+        if at.x >= width or at.y >= height:
+            problem = f"{at} is off the grid, which ends at {width - 1}-{height - 1}"
+            raise wrong(name, problem)
+        if at in kind_at:
+            problem = f"lists {at} as {kind}; it already is a {kind_at[at]} tile, and must be one"
+            raise wrong(name, f"{problem} only")
+        kind_at[at] = kind
+    everything = (Coordinate(x, y) for y in range(height) for x in range(width))
+    missing = next((at for at in everything if at not in kind_at), None)
+    if missing is not None:
+        raise wrong(field, f"lists {missing} nowhere; every tile of the grid must be of some kind")
+
+
+def check_worker_grid(workers: Sequence[Coordinate], field: str) -> None:
+    """The logical grid has no gaps: every row with workers must have the same columns."""
+    columns_of: dict[int, set[int]] = {}
+    for at in workers:
+        columns_of.setdefault(at.y, set()).add(at.x)
+    first = min(columns_of)
+    for row in sorted(columns_of):
+        if columns_of[row] != columns_of[first]:
+            problem = f"has row {row} in other columns than row {first}; rows with workers must"
+            raise wrong(field, f"{problem} have the same")
+
+
+def parse_chip_spec(document: YamlDocument, file: str) -> ChipSpec:
+    """The spec that a YAML document holds.
+
+    Raises:
+        ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
+    """
+    return validated(ChipSpec, document, file)
+
+
+def _values(block: Frozen) -> dict[str, object]:
+    """A block's figures without their sources."""
+    fields = ((name, getattr(block, name)) for name in type(block).model_fields)
+    return {name: value.value if isinstance(value, Figure) else value for name, value in fields}

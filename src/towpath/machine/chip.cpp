@@ -1,0 +1,281 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/machine/chip.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace towpath::machine {
+
+namespace {
+
+// Wide enough for every chip, small enough that a sum of many cycles fits in an int.
+constexpr int kSideMax = 64;
+constexpr int kCyclesMax = 1'000'000;
+constexpr int kCountMax = 65'536;
+constexpr int kVirtualChannelClassesMax = 4;  // a VC's number has two bits for its class
+constexpr int kAlignmentMax = 4096;
+constexpr double kBytesPerCycleMax = 1e6;
+constexpr std::uint64_t kMemoryMax = std::uint64_t{1} << 40;
+// Flits and credits on their way are kept in a wheel with a slot per cycle.
+constexpr int kLinkCyclesMax = 60;
+
+// Every sentence names the chip.
+class Checks {
+ public:
+  explicit Checks(const Chip& chip) : chip_(chip) {}
+
+  void shape() const {
+    number("width", chip_.width, 1, kSideMax);
+    number("height", chip_.height, 1, kSideMax);
+    const std::size_t expected = static_cast<std::size_t>(chip_.width * chip_.height);
+    if (chip_.tiles.size() != expected) {
+      fail("has {} tiles; a grid of {} x {} has {}", chip_.tiles.size(), chip_.width, chip_.height,
+           expected);
+    }
+  }
+
+  void figures() const {
+    if (chip_.clock < Frequency::from_mhz(1)) {
+      fail("clock is {} Hz; it must be at least 1 MHz", chip_.clock.hz());
+    }
+    memory("l1_bytes", chip_.l1_bytes);
+    const bool has_ethernet = std::any_of(
+        chip_.tiles.begin(), chip_.tiles.end(),
+        [](const Tile& tile) { return tile.kind == TileKind::ethernet; });
+    if (has_ethernet) memory("ethernet_l1_bytes", chip_.ethernet_l1_bytes);
+    router(chip_.router);
+    niu(chip_.niu);
+    if (!chip_.dram_groups.empty()) dram(chip_.dram);
+    software(chip_.software);
+    alignment(chip_.alignment);
+  }
+
+  template <typename... Arguments>
+  [[noreturn]] void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
+    throw std::invalid_argument(
+        fmt::format("chip '{}': {}", chip_.name,
+                    fmt::format(format, std::forward<Arguments>(arguments)...)));
+  }
+
+ private:
+  void number(const char* field, int value, int min, int max) const {
+    if (value < min || value > max) {
+      fail("{} is {}; it must be {} to {}", field, value, min, max);
+    }
+  }
+
+  void rate(const char* field, BytesPerCycle rate) const {
+    if (rate == BytesPerCycle() || rate.value() > kBytesPerCycleMax) {
+      fail("{} is {} bytes per cycle; it must be positive, {} at most", field, rate.value(),
+           kBytesPerCycleMax);
+    }
+  }
+
+  void memory(const char* field, std::uint64_t bytes) const {
+    if (bytes == 0 || bytes > kMemoryMax) {
+      fail("{} is {}; it must be 1 to {}", field, bytes, kMemoryMax);
+    }
+  }
+
+  void power_of_two(const char* field, int value) const {
+    if (value < 1 || value > kAlignmentMax || (value & (value - 1)) != 0) {
+      fail("{} is {}; it must be a power of two, {} at most", field, value, kAlignmentMax);
+    }
+  }
+
+  void router(const RouterFigures& router) const {
+    number("router.flit_bytes", router.flit_bytes, 1, kAlignmentMax);
+    number("router.packet_data_flits_max", router.packet_data_flits_max, 1, kCountMax);
+    number("router.hop_cycles", router.hop_cycles, 1, kLinkCyclesMax);
+    number("router.niu_to_router_cycles", router.niu_to_router_cycles, 1, kLinkCyclesMax);
+    number("router.router_to_niu_cycles", router.router_to_niu_cycles, 1, kLinkCyclesMax);
+    number("router.credit_return_cycles", router.credit_return_cycles, 1, kLinkCyclesMax);
+    number("router.classes", router.classes, 1, kVirtualChannelClassesMax);
+    number("router.pool_flits", router.pool_flits, 0, kCountMax);
+    number("router.pool_flits_per_vc_max", router.pool_flits_per_vc_max, 0, router.pool_flits);
+    number("router.pool_flits_reserved", router.pool_flits_reserved, 0, router.pool_flits);
+  }
+
+  void niu(const NiuFigures& niu) const {
+    number("niu.initiators", niu.initiators, 1, kCountMax);
+    number("niu.transaction_ids", niu.transaction_ids, 1, kCountMax);
+    number("niu.outstanding_per_id_max", niu.outstanding_per_id_max, 1, kCountMax);
+    number("niu.request_cycles", niu.request_cycles, 0, kCyclesMax);
+    number("niu.read_response_cycles", niu.read_response_cycles, 0, kCyclesMax);
+    number("niu.acknowledge_cycles", niu.acknowledge_cycles, 0, kCyclesMax);
+    rate("niu.port_rate", niu.port_rate);
+    rate("niu.request_stream_rate", niu.request_stream_rate);
+    number("niu.request_streams", niu.request_streams, 1, kCountMax);
+    rate("niu.response_stream_rate", niu.response_stream_rate);
+    number("niu.backoff_cycles_min", niu.backoff_cycles_min, 1, kCyclesMax);
+    number("niu.backoff_cycles_max", niu.backoff_cycles_max, niu.backoff_cycles_min, kCyclesMax);
+  }
+
+  void dram(const DramFigures& dram) const {
+    number("dram.channels_per_group", dram.channels_per_group, 1, kCountMax);
+    rate("dram.channel_rate", dram.channel_rate);
+    number("dram.read_cycles", dram.read_cycles, 0, kCyclesMax);
+    number("dram.write_cycles", dram.write_cycles, 0, kCyclesMax);
+    memory("dram.channel_bytes", dram.channel_bytes);
+  }
+
+  void software(const SoftwareFigures& software) const {
+    const std::pair<const char*, int> calls[] = {
+        {"software.write_cycles", software.write_cycles},
+        {"software.read_cycles", software.read_cycles},
+        {"software.write_with_state_cycles", software.write_with_state_cycles},
+        {"software.read_with_state_cycles", software.read_with_state_cycles},
+        {"software.set_state_cycles", software.set_state_cycles},
+        {"software.multicast_cycles", software.multicast_cycles},
+        {"software.inline_write_cycles", software.inline_write_cycles},
+        {"software.atomic_cycles", software.atomic_cycles},
+        {"software.call_cycles", software.call_cycles},
+    };
+    for (const auto& [field, cycles] : calls) number(field, cycles, 0, kCyclesMax);
+    number("software.poll_cycles", software.poll_cycles, 1, kCyclesMax);
+  }
+
+  void alignment(const Alignment& alignment) const {
+    power_of_two("alignment.l1_bytes", alignment.l1_bytes);
+    power_of_two("alignment.dram_read_bytes", alignment.dram_read_bytes);
+    power_of_two("alignment.dram_write_bytes", alignment.dram_write_bytes);
+  }
+
+  const Chip& chip_;
+};
+
+// The tiles of each group, row by row.
+std::vector<std::vector<Coordinate>> dram_groups_of(const Chip& chip) {
+  const Checks checks(chip);
+  std::vector<std::vector<Coordinate>> groups;
+  for (std::size_t number = 0; number < chip.tiles.size(); ++number) {
+    const Tile& tile = chip.tiles[number];
+    const Coordinate at = chip.coordinate_of(static_cast<int>(number));
+    const bool is_dram = tile.kind == TileKind::dram;
+    const int group_max = chip.width * chip.height - 1;
+    if (is_dram != (tile.dram_group >= 0) || tile.dram_group > group_max) {
+      checks.fail("the {} tile {}-{} is of DRAM group {}; DRAM tiles have one, from 0 to {}, and "
+                  "no others",
+                  name_of(tile.kind), at.x, at.y, tile.dram_group, group_max);
+    }
+    if (!is_dram) continue;
+    const std::size_t group = static_cast<std::size_t>(tile.dram_group);
+    if (groups.size() <= group) groups.resize(group + 1);
+    groups[group].push_back(at);
+  }
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    if (groups[group].empty()) {
+      checks.fail("DRAM group {} has no tile; groups are numbered without gaps", group);
+    }
+  }
+  return groups;
+}
+
+// A list of groups chooses the order of tiles within them and nothing else.
+void check_dram_groups(const Chip& chip, const std::vector<std::vector<Coordinate>>& of_tiles) {
+  std::vector<std::vector<Coordinate>> listed = chip.dram_groups;
+  for (std::vector<Coordinate>& group : listed) {
+    std::sort(group.begin(), group.end(), [](Coordinate one, Coordinate other) {
+      return std::pair(one.y, one.x) < std::pair(other.y, other.x);
+    });
+  }
+  if (listed.size() != of_tiles.size()) {
+    Checks(chip).fail("lists {} DRAM groups; its tiles are of {}", listed.size(), of_tiles.size());
+  }
+  for (std::size_t group = 0; group < listed.size(); ++group) {
+    if (listed[group] != of_tiles[group]) {
+      Checks(chip).fail("DRAM group {} lists other tiles than those that are of it", group);
+    }
+  }
+}
+
+std::vector<Coordinate> workers_of(const Chip& chip) {
+  std::vector<Coordinate> workers;
+  for (std::size_t number = 0; number < chip.tiles.size(); ++number) {
+    if (chip.tiles[number].kind == TileKind::worker) {
+      workers.push_back(chip.coordinate_of(static_cast<int>(number)));
+    }
+  }
+  if (workers.empty()) Checks(chip).fail("has no worker; it needs at least one");
+  return workers;
+}
+
+// Workers per row. The logical grid has no gaps, so each row must have the columns of the first.
+int worker_columns_of(const Chip& chip, const std::vector<Coordinate>& workers) {
+  const auto second_row = std::find_if(workers.begin(), workers.end(), [&](Coordinate worker) {
+    return worker.y != workers.front().y;
+  });
+  const std::size_t columns = static_cast<std::size_t>(second_row - workers.begin());
+  for (std::size_t number = 0; number < workers.size(); ++number) {
+    const int row = workers[number - number % columns].y;
+    const bool is_last_of_row =
+        number + 1 == workers.size() || workers[number + 1].y != workers[number].y;
+    if (workers[number].y != row || workers[number].x != workers[number % columns].x ||
+        is_last_of_row != (number % columns == columns - 1)) {
+      Checks(chip).fail(
+          "row {} has workers in other columns than row {}; rows with workers must have the same",
+          row, workers.front().y);
+    }
+  }
+  return static_cast<int>(columns);
+}
+
+}  // namespace
+
+std::string_view name_of(TileKind kind) {
+  switch (kind) {
+    case TileKind::worker:
+      return "worker";
+    case TileKind::dram:
+      return "dram";
+    case TileKind::ethernet:
+      return "ethernet";
+    case TileKind::pcie:
+      return "pcie";
+    case TileKind::arc:
+      return "arc";
+    case TileKind::router_only:
+      return "router_only";
+    case TileKind::harvested:
+      return "harvested";
+  }
+  return "unknown";
+}
+
+Coordinate Chip::worker(int logical_x, int logical_y) const {
+  if (logical_x < 0 || logical_x >= worker_columns || logical_y < 0 || logical_y >= worker_rows()) {
+    Checks(*this).fail("has no worker ({}, {}); its logical grid is {} x {}, from (0, 0)",
+                       logical_x, logical_y, worker_columns, worker_rows());
+  }
+  return workers[static_cast<std::size_t>(logical_y * worker_columns + logical_x)];
+}
+
+std::shared_ptr<const Chip> build_chip(Chip chip) {
+  const Checks checks(chip);
+  checks.shape();
+  std::vector<std::vector<Coordinate>> groups = dram_groups_of(chip);
+  if (chip.dram_groups.empty()) {
+    chip.dram_groups = std::move(groups);
+  } else {
+    check_dram_groups(chip, groups);
+  }
+  const std::vector<Coordinate> workers = workers_of(chip);
+  if (!chip.workers.empty() && chip.workers != workers) {
+    checks.fail("lists {} workers in another order or place than its tiles have them",
+                chip.workers.size());
+  }
+  const int columns = worker_columns_of(chip, workers);
+  if (chip.worker_columns != 0 && chip.worker_columns != columns) {
+    checks.fail("worker_columns is {}; its tiles have {}", chip.worker_columns, columns);
+  }
+  chip.workers = workers;
+  chip.worker_columns = columns;
+  checks.figures();
+  return std::make_shared<const Chip>(std::move(chip));
+}
+
+}  // namespace towpath::machine

@@ -1,0 +1,447 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/noc/chip_network.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "towpath/sim/invariant.hpp"
+
+namespace towpath::noc {
+
+namespace {
+
+std::size_t index(int number) { return static_cast<std::size_t>(number); }
+
+// Ticks come after everything else of their cycle: what software does in a cycle is seen in it.
+constexpr int kTickPriority = sim::EventQueue::kPriorityMax;
+constexpr int kBroadcastVc = 4;
+constexpr int kAtomicCycles = 5;  // a read-modify-write holds its L1 bank that long (facts 1.5)
+
+}  // namespace
+
+std::uint64_t ChipNetwork::Tag::pack() const {
+  return std::uint64_t{transaction} << 32 | std::uint64_t{packet} << 2 |
+         static_cast<std::uint64_t>(role);
+}
+
+ChipNetwork::Tag ChipNetwork::Tag::unpack(std::uint64_t bits) {
+  return {static_cast<std::uint32_t>(bits >> 32),
+          static_cast<std::uint32_t>(bits & 0xffffffffu) >> 2, static_cast<PacketRole>(bits & 3)};
+}
+
+ChipNetwork::ChipNetwork(sim::Simulation& simulation, std::shared_ptr<const machine::Chip> chip,
+                         Options options)
+    : simulation_(simulation),
+      chip_(std::move(chip)),
+      options_(options),
+      clock_(chip_->clock),
+      group_of_tile_(chip_->tiles.size(), nullptr),
+      request_interval_(flit_interval(chip_->router.flit_bytes, chip_->niu.request_stream_rate)),
+      response_interval_(flit_interval(chip_->router.flit_bytes, chip_->niu.response_stream_rate)) {
+  const std::uint64_t seed = simulation.random("on-chip network").bits();
+  for (int noc = 0; noc < 2; ++noc) {
+    networks_[index(noc)] =
+        std::make_unique<Network>(*chip_, noc, static_cast<Endpoint&>(*this), seed);
+    nius_[index(noc)].resize(chip_->tiles.size());
+  }
+  for (std::size_t number = 0; number < chip_->tiles.size(); ++number) {
+    const machine::TileKind kind = chip_->tiles[number].kind;
+    const bool is_worker = kind == machine::TileKind::worker;
+    if (!is_worker && kind != machine::TileKind::ethernet) continue;
+    groups_.push_back(
+        std::make_unique<Group>(is_worker ? chip_->l1_bytes : chip_->ethernet_l1_bytes, 0));
+    group_of_tile_[number] = groups_.back().get();
+  }
+  const int channels = chip_->dram.channels_per_group;
+  if (channels == 0) return;
+  channel_interval_ = flit_interval(chip_->router.flit_bytes, chip_->dram.channel_rate);
+  for (const auto& tiles : chip_->dram_groups) {
+    groups_.push_back(std::make_unique<Group>(
+        chip_->dram.channel_bytes * static_cast<std::uint64_t>(channels), channels));
+    for (const machine::Coordinate tile : tiles) {
+      group_of_tile_[index(chip_->number_of(tile))] = groups_.back().get();
+      for (const auto& network : networks_) {
+        network->pace_by_endpoint(network->torus().node_of(tile));
+      }
+    }
+  }
+}
+
+ChipNetwork::Niu& ChipNetwork::niu(int noc, machine::Coordinate core) {
+  return nius_[index(noc)][index(chip_->number_of(core))];
+}
+const ChipNetwork::Niu& ChipNetwork::niu(int noc, machine::Coordinate core) const {
+  return nius_[index(noc)][index(chip_->number_of(core))];
+}
+ChipNetwork::Group* ChipNetwork::group_of(machine::Coordinate tile) const {
+  return group_of_tile_[index(chip_->number_of(tile))];
+}
+
+std::uint64_t ChipNetwork::packet_bytes_max() const {
+  return static_cast<std::uint64_t>(chip_->router.packet_data_flits_max) *
+         static_cast<std::uint64_t>(chip_->router.flit_bytes);
+}
+
+// Of one packet of a request that is split.
+std::uint64_t ChipNetwork::bytes_of(const Request& request, std::uint32_t packet) const {
+  return std::min(packet_bytes_max(), request.size_bytes - packet * packet_bytes_max());
+}
+
+std::size_t ChipNetwork::channel_of(const Request& request, std::uint32_t packet) const {
+  return static_cast<std::size_t>((request.remote.offset + packet * packet_bytes_max()) /
+                                  chip_->dram.channel_bytes);
+}
+
+bool ChipNetwork::is_ready(int noc, machine::Coordinate core, int initiator) const {
+  return niu(noc, core).packets_to_start[index(initiator)] == 0;
+}
+
+const NiuCounters& ChipNetwork::counters(int noc, machine::Coordinate core) const {
+  return niu(noc, core).counters;
+}
+
+std::int64_t ChipNetwork::unfinished() const { return unfinished_; }
+
+std::string ChipNetwork::describe_deadlock() const {
+  const std::string first = networks_[0]->describe_deadlock();
+  return first.empty() ? networks_[1]->describe_deadlock() : first;
+}
+
+void ChipNetwork::wake_on_change(int noc, machine::Coordinate core, sim::Process& process) {
+  niu(noc, core).waiting.push_back(&process);
+}
+
+void ChipNetwork::wake_on_write(machine::Coordinate core, sim::Process& process) {
+  group_of(core)->waiting.push_back(&process);
+}
+
+void ChipNetwork::wake(std::vector<sim::Process*>& waiting) {
+  if (waiting.empty()) return;
+  for (sim::Process* process : std::exchange(waiting, {})) simulation_.wake(*process);
+}
+
+// --- time ---------------------------------------------------------------------------------------
+
+void ChipNetwork::request_tick(Cycle cycle) {
+  if (is_stepping_ || cycle >= tick_at_) return;
+  tick_at_ = cycle;
+  simulation_.at(clock_.edge(Cycles(cycle)), &ChipNetwork::tick, this, kTickPriority);
+}
+
+void ChipNetwork::tick(void* self) { static_cast<ChipNetwork*>(self)->run_cycles(); }
+
+// Simulates the cycle of now, and further ones as long as nobody else could notice.
+void ChipNetwork::run_cycles() {
+  if (cycle() != tick_at_) return;  // an earlier tick was asked for after this one
+  is_stepping_ = true;
+  const Cycle now = tick_at_;
+  for (const auto& network : networks_) {
+    if (network->next_work() > now) continue;
+    if (network->now() < now) network->skip_to(now);
+    network->step();
+  }
+  is_stepping_ = false;
+  tick_at_ = kNever;
+  const Cycle next = std::min(networks_[0]->next_work(), networks_[1]->next_work());
+  if (next != kNever) request_tick(std::max(next, now + 1));
+}
+
+// --- issuing ------------------------------------------------------------------------------------
+
+std::vector<int> ChipNetwork::receivers_of(const Request& request) const {
+  const Torus& torus = networks_[index(request.noc)]->torus();
+  if (!request.is_multicast) return {torus.node_of(request.remote.tile)};
+  std::vector<int> nodes;
+  for (int y = request.remote.tile.y; y <= request.last_tile.y; ++y) {
+    for (int x = request.remote.tile.x; x <= request.last_tile.x; ++x) {
+      const machine::Coordinate at{x, y};
+      if (chip_->tile(at).kind != machine::TileKind::worker) continue;
+      if (at == request.core && !request.includes_source) continue;
+      nodes.push_back(torus.node_of(at));
+    }
+  }
+  return nodes;
+}
+
+std::uint32_t ChipNetwork::add_transaction(const Request& request, int packets, int receivers) {
+  std::uint32_t number;
+  if (free_transactions_.empty()) {
+    number = static_cast<std::uint32_t>(transactions_.size());
+    transactions_.emplace_back();
+  } else {
+    number = free_transactions_.back();
+    free_transactions_.pop_back();
+  }
+  const bool is_read = request.kind == RequestKind::read;
+  Transaction& transaction = transactions_[number];
+  transaction.request = request;
+  transaction.packets = packets;
+  transaction.to_leave = packets;
+  transaction.to_receive = packets * receivers;
+  transaction.answers_left = request.is_posted ? 0 : packets * receivers;
+  transaction.uses_left = transaction.to_receive + transaction.answers_left;
+  transaction.data.clear();
+  if (options_.carries_data && request.size_bytes > 0) transaction.data.resize(request.size_bytes);
+  transaction.record = -1;
+  if (options_.records_requests) {
+    transaction.record = static_cast<std::int32_t>(records_.size());
+    records_.push_back({request, cycle(), -1, -1, -1, -1});
+  }
+  Niu& own = niu(request.noc, request.core);
+  own.packets_to_start[index(request.initiator)] += packets;
+  NiuCounters& counters = own.counters;
+  const auto count = static_cast<std::uint32_t>(packets);
+  const auto answers = static_cast<std::uint32_t>(transaction.answers_left);
+  if (is_read) {
+    counters.reads_sent += count;
+  } else if (request.kind == RequestKind::atomic_increment) {
+    counters.atomics_sent += count;
+    counters.atomic_responses_awaited += answers;
+  } else if (request.is_posted) {
+    counters.posted_writes_sent += count;
+  } else {
+    counters.writes_sent += count;
+    counters.write_acks_awaited += answers;
+  }
+  const std::size_t id = index(request.transaction_id);
+  counters.outstanding[id] = static_cast<std::uint16_t>(counters.outstanding[id] + answers);
+  if (!is_read) {
+    counters.packets_to_leave += count;
+    counters.leaving[id] = static_cast<std::uint16_t>(counters.leaving[id] + count);
+  }
+  return number;
+}
+
+// Everything but where it goes to. Data is read from memory in streams that overlap.
+Packet ChipNetwork::request_packet(const Transaction& transaction, Niu& own,
+                                   std::uint64_t size_bytes) const {
+  const Request& request = transaction.request;
+  const auto flit = static_cast<std::uint64_t>(chip_->router.flit_bytes);
+  const int data_flits =
+      request.kind == RequestKind::write ? static_cast<int>((size_bytes + flit - 1) / flit) : 0;
+  Packet packet;
+  packet.source = networks_[index(request.noc)]->torus().node_of(request.core);
+  packet.flits = 1 + data_flits;
+  packet.packet_class = static_cast<std::uint8_t>(request.vc >> 1);
+  packet.buddy = request.vc & 1;
+  packet.keeps_buddy = request.is_static_vc;
+  packet.header_at = cycle() + chip_->niu.request_cycles;
+  if (data_flits > 0) {
+    PaceTime& stream = own.request_stream[index(own.next_stream)];
+    own.next_stream = (own.next_stream + 1) % chip_->niu.request_streams;
+    packet.data_at = std::max(stream, packet.header_at * kPaceCycle) + request_interval_;
+    packet.data_interval = request_interval_;
+    stream = packet.data_at + (data_flits - 1) * request_interval_;
+  }
+  return packet;
+}
+
+void ChipNetwork::send_packets(std::uint32_t number, const std::vector<int>& receivers) {
+  const Request request = transactions_[number].request;
+  const int packets = transactions_[number].packets;
+  Network& network = *networks_[index(request.noc)];
+  for (int i = 0; i < packets; ++i) {
+    const auto part = static_cast<std::uint32_t>(i);
+    Packet packet = request_packet(transactions_[number], niu(request.noc, request.core),
+                                   bytes_of(request, part));
+    packet.tag = Tag{number, part, PacketRole::request}.pack();
+    if (request.is_multicast) {
+      packet.keeps_path = request.is_linked;
+      network.send_multicast(packet, receivers);
+    } else {
+      packet.destination = receivers.front();
+      network.send(packet);
+    }
+  }
+}
+
+void ChipNetwork::issue(const Request& request) {
+  check(request);
+  const std::vector<int> receivers = receivers_of(request);
+  if (receivers.empty()) return;  // a rectangle that holds nobody but the source
+  const bool is_data = request.kind == RequestKind::read || request.kind == RequestKind::write;
+  const int packets =
+      is_data ? static_cast<int>((request.size_bytes + packet_bytes_max() - 1) / packet_bytes_max())
+              : 1;
+  const std::uint32_t number =
+      add_transaction(request, packets, static_cast<int>(receivers.size()));
+  ++unfinished_;
+  Network& network = *networks_[index(request.noc)];
+  if (network.now() < cycle()) network.skip_to(cycle());
+  send_packets(number, receivers);
+  request_tick(network.now());
+}
+
+// --- what becomes of packets --------------------------------------------------------------------
+
+void ChipNetwork::packet_started(const Packet& packet, Cycle now) {
+  const Tag tag = Tag::unpack(packet.tag);
+  if (tag.role != PacketRole::request) return;
+  const Transaction& transaction = transactions_[tag.transaction];
+  const Request& request = transaction.request;
+  Niu& own = niu(request.noc, request.core);
+  --own.packets_to_start[index(request.initiator)];
+  if (transaction.record >= 0 && tag.packet == 0) {
+    records_[index(transaction.record)].started = now;
+  }
+  wake(own.waiting);
+}
+
+// The last flit has left: until now the source could still change what was sent.
+void ChipNetwork::packet_sent(const Packet& packet, Cycle now) {
+  const Tag tag = Tag::unpack(packet.tag);
+  if (tag.role == PacketRole::acknowledgement) return;
+  Transaction& transaction = transactions_[tag.transaction];
+  const Request& request = transaction.request;
+  const std::uint64_t first = tag.packet * packet_bytes_max();
+  if (tag.role == PacketRole::read_response) {
+    if (!options_.carries_data) return;
+    group_of(request.remote.tile)
+        ->memory.read(request.remote.offset + first,
+                      std::span(transaction.data).subspan(first, bytes_of(request, tag.packet)));
+    return;
+  }
+  if (--transaction.to_leave == 0 && transaction.record >= 0) {
+    records_[index(transaction.record)].sent = now;
+  }
+  if (request.kind == RequestKind::read) return;
+  if (request.kind == RequestKind::write && options_.carries_data) {
+    group_of(request.core)
+        ->memory.read(request.local_offset + first,
+                      std::span(transaction.data).subspan(first, bytes_of(request, tag.packet)));
+  }
+  Niu& own = niu(request.noc, request.core);
+  --own.counters.packets_to_leave;
+  --own.counters.leaving[index(request.transaction_id)];
+  wake(own.waiting);
+}
+
+void ChipNetwork::packet_received(const Packet& packet, int node, int vc, Cycle now) {
+  const Tag tag = Tag::unpack(packet.tag);
+  Transaction& transaction = transactions_[tag.transaction];
+  if (tag.role == PacketRole::request) {
+    if (--transaction.to_receive == 0 && transaction.record >= 0) {
+      records_[index(transaction.record)].received = now;
+    }
+    request_received(tag, transaction, packet, node, vc, now);
+  } else {
+    answer_received(tag, transaction, now);
+  }
+  release(tag.transaction);
+}
+
+void ChipNetwork::request_received(const Tag& tag, Transaction& transaction, const Packet& packet,
+                                   int node, int vc, Cycle now) {
+  const Request& request = transaction.request;
+  if (request.kind == RequestKind::read) {
+    respond_with_data(tag, transaction, node, vc, now);
+    return;
+  }
+  const machine::Coordinate at = networks_[index(request.noc)]->torus().coordinate_of(node);
+  Group& group = *group_of(at);
+  Cycle ready = now + chip_->niu.acknowledge_cycles;
+  if (request.kind == RequestKind::atomic_increment) {
+    ready += kAtomicCycles;
+    const std::uint32_t before = group.memory.load_word(request.remote.offset);
+    group.memory.store_word(request.remote.offset, before + request.value);
+  } else if (request.kind == RequestKind::inline_write) {
+    group.memory.store_word(request.remote.offset, request.value);
+  } else if (options_.carries_data) {
+    const std::uint64_t first = tag.packet * packet_bytes_max();
+    group.memory.write(request.remote.offset + first,
+                       std::span(transaction.data).subspan(first, bytes_of(request, tag.packet)));
+  }
+  if (is_dram(at)) ready += chip_->dram.write_cycles;
+  wake(group.waiting);
+  if (!request.is_posted) acknowledge(tag, transaction, node, ready);
+  static_cast<void>(packet);
+}
+
+void ChipNetwork::acknowledge(const Tag& tag, const Transaction& transaction, int node,
+                              Cycle ready) {
+  Packet answer;
+  answer.source = node;
+  answer.destination =
+      networks_[index(transaction.request.noc)]->torus().node_of(transaction.request.core);
+  answer.packet_class = static_cast<std::uint8_t>(PacketClass::response);
+  answer.keeps_buddy = false;
+  answer.header_at = ready;
+  answer.tag = Tag{tag.transaction, tag.packet, PacketRole::acknowledgement}.pack();
+  networks_[index(transaction.request.noc)]->send(answer);
+}
+
+// Data is read one response after the other; until it has been, the request's VC is not free for
+// the next request, which waits in the network.
+void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transaction, int node,
+                                    int vc, Cycle now) {
+  const Request& request = transaction.request;
+  const int noc = request.noc;
+  const auto flit = static_cast<std::uint64_t>(chip_->router.flit_bytes);
+  const std::uint64_t size_bytes = bytes_of(request, tag.packet);
+  const int data_flits = static_cast<int>((size_bytes + flit - 1) / flit);
+  const bool from_dram = is_dram(request.remote.tile);
+  const PaceTime interval =
+      from_dram ? std::max(channel_interval_, response_interval_) : response_interval_;
+  PaceTime& stream =
+      from_dram ? group_of(request.remote.tile)->channel_free[channel_of(request, tag.packet)]
+                : niu(noc, request.remote.tile).response_stream;
+  const int wait = from_dram ? chip_->dram.read_cycles : chip_->niu.read_response_cycles;
+  const PaceTime start = std::max(stream, now * kPaceCycle);
+  stream = start + (1 + data_flits) * interval;
+
+  Packet answer;
+  answer.source = node;
+  answer.destination = networks_[index(noc)]->torus().node_of(request.core);
+  answer.flits = 1 + data_flits;
+  answer.packet_class = static_cast<std::uint8_t>(PacketClass::response);
+  answer.keeps_buddy = false;
+  answer.header_at = (start + kPaceCycle - 1) / kPaceCycle + wait;
+  answer.data_at = answer.header_at * kPaceCycle + interval;
+  answer.data_interval = interval;
+  answer.tag = Tag{tag.transaction, tag.packet, PacketRole::read_response}.pack();
+  networks_[index(noc)]->send(answer);
+  networks_[index(noc)]->hold(node, vc, std::max(now + 1, stream / kPaceCycle));
+}
+
+void ChipNetwork::answer_received(const Tag& tag, Transaction& transaction, Cycle now) {
+  const Request& request = transaction.request;
+  Niu& own = niu(request.noc, request.core);
+  --own.counters.outstanding[index(request.transaction_id)];
+  if (tag.role == PacketRole::read_response) {
+    ++own.counters.read_responses_received;
+    if (options_.carries_data) {
+      const std::uint64_t first = tag.packet * packet_bytes_max();
+      Group& group = *group_of(request.core);
+      group.memory.write(request.local_offset + first,
+                         std::span(transaction.data).subspan(first, bytes_of(request, tag.packet)));
+      wake(group.waiting);
+    }
+  } else if (request.kind == RequestKind::atomic_increment) {
+    ++own.counters.atomic_responses_received;
+  } else {
+    ++own.counters.write_acks_received;
+  }
+  if (--transaction.answers_left == 0 && transaction.record >= 0) {
+    records_[index(transaction.record)].completed = now;
+  }
+  wake(own.waiting);
+}
+
+void ChipNetwork::release(std::uint32_t number) {
+  if (--transactions_[number].uses_left > 0) return;
+  free_transactions_.push_back(number);
+  --unfinished_;
+}
+
+// Of DRAM tiles: a channel takes the data of writes at its own rate, whichever NIU brings it.
+Cycle ChipNetwork::flit_received(const Packet& packet, int, Cycle now) {
+  const Tag tag = Tag::unpack(packet.tag);
+  const Request& request = transactions_[tag.transaction].request;
+  if (tag.role != PacketRole::request || request.kind != RequestKind::write) return now + 1;
+  PaceTime& free = group_of(request.remote.tile)->channel_free[channel_of(request, tag.packet)];
+  free = std::max(free, (now - 1) * kPaceCycle + 1) + channel_interval_;
+  return std::max(now + 1, (free + kPaceCycle - 1) / kPaceCycle);
+}
+
+}  // namespace towpath::noc

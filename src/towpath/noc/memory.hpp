@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+
+namespace towpath::noc {
+
+// The bytes of a tile's L1 or of a DRAM group, zero until written. Pages exist once touched, so
+// that a chip with gigabytes of DRAM costs what is used of it.
+class Memory {
+ public:
+  explicit Memory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {}
+
+  std::uint64_t size_bytes() const { return size_bytes_; }
+  // The caller has checked that all bytes lie inside.
+  void read(std::uint64_t offset, std::span<std::byte> to) const;
+  void write(std::uint64_t offset, std::span<const std::byte> from);
+  std::uint32_t load_word(std::uint64_t offset) const;
+  void store_word(std::uint64_t offset, std::uint32_t value);
+
+ private:
+  static constexpr std::uint64_t kPageBytes = 4096;
+  using Page = std::array<std::byte, kPageBytes>;
+  std::uint64_t size_bytes_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+};
+
+}  // namespace towpath::noc

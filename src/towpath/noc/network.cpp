@@ -1,0 +1,572 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/noc/network.hpp"
+
+#include <bit>
+#include <utility>
+
+#include "towpath/sim/invariant.hpp"
+
+namespace towpath::noc {
+
+namespace {
+
+std::size_t index(int number) { return static_cast<std::size_t>(number); }
+std::uint16_t bit16(int number) { return static_cast<std::uint16_t>(1u << number); }
+
+template <typename Set>
+void set_bit(Set& set, int number) {
+  set = static_cast<Set>(set | Set{1} << number);
+}
+template <typename Set>
+void clear_bit(Set& set, int number) {
+  set = static_cast<Set>(set & ~(Set{1} << number));
+}
+
+// The members of `set` in turn, beginning with `first`: rotated so that `first` is bit 0.
+unsigned in_turn(unsigned set, unsigned first) { return (set | set << 16) >> first & 0xffffu; }
+
+std::size_t wheel_size(const machine::RouterFigures& figures) {
+  const int longest = std::max({figures.hop_cycles, figures.niu_to_router_cycles,
+                                figures.router_to_niu_cycles, figures.credit_return_cycles});
+  return std::bit_ceil(static_cast<std::size_t>(longest) + 1);
+}
+
+}  // namespace
+
+template <typename Visit>
+void Network::NodeSet::filter(Visit visit) {
+  for (std::size_t word = 0; word < words_.size(); ++word) {
+    for (std::uint64_t rest = words_[word]; rest != 0; rest &= rest - 1) {
+      const int lowest = std::countr_zero(rest);
+      if (!visit(static_cast<int>(word * 64) + lowest)) {
+        words_[word] &= ~(std::uint64_t{1} << lowest);
+      }
+    }
+  }
+}
+
+Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::uint64_t seed)
+    : torus_(chip.width, chip.height, noc),
+      endpoint_(endpoint),
+      figures_(chip.router),
+      backoff_min_(chip.niu.backoff_cycles_min),
+      backoff_max_(chip.niu.backoff_cycles_max),
+      classes_(chip.router.classes),
+      pool_limit_(chip.router.pool_flits - chip.router.pool_flits_reserved),
+      port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)),
+      routers_(index(torus_.nodes())),
+      sources_(index(torus_.nodes())),
+      sinks_(index(torus_.nodes())),
+      wheel_(wheel_size(chip.router)),
+      wheel_mask_(wheel_.size() - 1),
+      active_routers_(torus_.nodes()),
+      active_sources_(torus_.nodes()),
+      active_sinks_(torus_.nodes()),
+      kept_tree_(index(torus_.nodes()) * 2, -1),
+      random_(seed, noc == 0 ? "noc 0" : "noc 1") {
+  for (Slot& slot : wheel_) {
+    slot.to_routers.items.resize(index(torus_.nodes()) * kPorts);
+    slot.to_sinks.items.resize(index(torus_.nodes()));
+    slot.router_credits.items.resize(index(torus_.nodes()) * kPorts);
+    slot.source_credits.items.resize(index(torus_.nodes()));
+  }
+  for (int node = 0; node < torus_.nodes(); ++node) {
+    Router& router = routers_[index(node)];
+    router.x = static_cast<std::int16_t>(torus_.x_of(node));
+    router.y = static_cast<std::int16_t>(torus_.y_of(node));
+    routers_[index(torus_.right_of(node))].upstream[kX] = code(node, kX);
+    routers_[index(torus_.below(node))].upstream[kY] = code(node, kY);
+    router.upstream[kNiu] = code(node, kFromNiu);
+    const auto join = [](OutputLink& link, std::uint32_t target, int delay) {
+      link.target = target;
+      link.delay = static_cast<std::uint8_t>(delay);
+    };
+    join(router.output[kX], code(torus_.right_of(node), kX), figures_.hop_cycles);
+    join(router.output[kY], code(torus_.below(node), kY), figures_.hop_cycles);
+    join(router.output[kNiu], code(node, kFromNiu), figures_.router_to_niu_cycles);
+    join(sources_[index(node)].link, code(node, kNiu), figures_.niu_to_router_cycles);
+  }
+}
+
+std::int64_t Network::link_flits(int node, int port) const {
+  return port == kFromNiu ? sources_[index(node)].link.flits
+                          : routers_[index(node)].output[index(port)].flits;
+}
+
+void Network::pace_by_endpoint(int node) { sinks_[index(node)].by_endpoint = true; }
+
+// --- sending ------------------------------------------------------------------------------------
+
+PacketId Network::add_packet(const Packet& packet) {
+  PacketId id;
+  if (free_packets_.empty()) {
+    id = static_cast<PacketId>(packets_.size());
+    packets_.push_back(packet);
+    next_packet_.push_back(kNoPacket);
+  } else {
+    id = free_packets_.back();
+    free_packets_.pop_back();
+    packets_[id] = packet;
+  }
+  return id;
+}
+
+void Network::queue(PacketId id, int node, int vc) {
+  Source& source = sources_[index(node)];
+  Source::Queue& queue = source.queue[index(vc)];
+  active_sources_.insert(node);
+  ++queue.packets;
+  next_packet_[id] = kNoPacket;
+  if (queue.packet == kNoPacket) {
+    queue.packet = id;
+    set_bit(source.queued, vc);
+    endpoint_.packet_started(packets_[id], now_);
+  } else {
+    (queue.waiting == kNoPacket ? queue.waiting : next_packet_[queue.last_waiting]) = id;
+    queue.last_waiting = id;
+  }
+}
+
+void Network::send(const Packet& packet) {
+  TOWPATH_CHECK(packet.flits >= 1 && packet.flits <= figures_.packet_data_flits_max + 1,
+                "a packet has {} flits; 1 to {} are possible", packet.flits,
+                figures_.packet_data_flits_max + 1);
+  int vc = vc_of(0, packet.packet_class, packet.buddy);
+  if (!packet.keeps_buddy) {
+    const Source& source = sources_[index(packet.source)];
+    const int other = vc ^ 1;
+    if (source.queue[index(other)].packets < source.queue[index(vc)].packets) vc = other;
+  }
+  ++packets_in_flight_;
+  queue(add_packet(packet), packet.source, vc);
+}
+
+// --- one cycle ----------------------------------------------------------------------------------
+
+void Network::step() {
+  receive_slot(slot_in(0));
+  if (!events_.empty() && events_.top().at <= now_) run_events();
+  active_sinks_.filter([this](int node) { return step_sink(node); });
+  active_sources_.filter([this](int node) { return step_source(node); });
+  active_routers_.filter([this](int node) {
+    Router& router = routers_[index(node)];
+    if (router.may_allocate) allocate(router);
+    return move_flits(router);
+  });
+  ++now_;
+}
+
+void Network::receive_slot(Slot& slot) {
+  for (std::size_t i = 0; i < slot.to_routers.size; ++i) {
+    const Arrival& arrival = slot.to_routers.items[i];
+    const int node = static_cast<int>(arrival.to >> 6);
+    Router& router = routers_[index(node)];
+    arrive(router.input, arrival);
+    router.may_allocate |= arrival.packet != kNoPacket;
+    active_routers_.insert(node);
+  }
+  for (std::size_t i = 0; i < slot.to_sinks.size; ++i) {
+    const Arrival& arrival = slot.to_sinks.items[i];
+    const int node = static_cast<int>(arrival.to >> 6);
+    arrive(sinks_[index(node)].input, arrival);
+    active_sinks_.insert(node);
+  }
+  for (std::size_t i = 0; i < slot.router_credits.size; ++i) {
+    const std::uint32_t credit = slot.router_credits.items[i];
+    const int node = static_cast<int>(credit >> 6);
+    return_credit(routers_[index(node)].output[credit >> 4 & 3], static_cast<int>(credit & 15));
+    active_routers_.insert(node);
+  }
+  for (std::size_t i = 0; i < slot.source_credits.size; ++i) {
+    const std::uint32_t credit = slot.source_credits.items[i];
+    const int node = static_cast<int>(credit >> 6);
+    return_credit(sources_[index(node)].link, static_cast<int>(credit & 15));
+    active_sources_.insert(node);
+  }
+  slot.to_routers.size = slot.to_sinks.size = 0;
+  slot.router_credits.size = slot.source_credits.size = 0;
+}
+
+Cycle Network::next_work() const {
+  if (!active_routers_.empty() || !active_sources_.empty() || !active_sinks_.empty()) return now_;
+  const Cycle next = events_.empty() ? kNever : events_.top().at;
+  for (std::size_t ahead = 0; ahead < wheel_.size(); ++ahead) {
+    if (!wheel_[(static_cast<std::size_t>(now_) + ahead) & wheel_mask_].is_empty()) {
+      return std::min(next, now_ + static_cast<Cycle>(ahead));
+    }
+  }
+  return next;
+}
+
+void Network::skip_to(Cycle cycle) {
+  TOWPATH_CHECK(cycle >= now_ && cycle <= next_work(),
+                "cycles {} to {} may not be skipped; there is work in cycle {}", now_, cycle,
+                next_work());
+  now_ = cycle;
+}
+
+void Network::schedule(Cycle at, EventKind kind, int node, int detail) {
+  events_.push({at, sequence_++, kind, node, detail});
+}
+
+void Network::run_events() {
+  while (!events_.empty() && events_.top().at <= now_) {
+    const Event event = events_.top();
+    events_.pop();
+    switch (event.kind) {
+      case EventKind::wake_source: active_sources_.insert(event.node); break;
+      case EventKind::wake_sink: active_sinks_.insert(event.node); break;
+      case EventKind::release:
+        clear_bit(sinks_[index(event.node)].held, event.detail);
+        active_sinks_.insert(event.node);
+        break;
+      case EventKind::probe: probe(event.node, event.detail); break;
+      case EventKind::granted: finish_reservation(event.node); break;
+      case EventKind::retry: start_reservation(event.node); break;
+    }
+  }
+}
+
+template <int ports>
+void Network::begin_packet(Inputs<ports>& inputs, int number, PacketId id) {
+  InputVc& vc = inputs.vc[index(number)];
+  const Packet& packet = packets_[id];
+  vc.packet = id;
+  vc.flits_left = static_cast<std::uint16_t>(packet.flits);
+  vc.header_in_front = true;
+  vc.is_multicast = packet.tree >= 0;
+  if (vc.is_multicast) {
+    const MulticastTree::Branch& branch = trees_[index(packet.tree)].branches[index(packet.branch)];
+    vc.outputs = vc.all_outputs = branch.outputs;
+    vc.output_vc = branch.output_vc;
+    set_bit(inputs.allocated, number);
+  } else {
+    set_bit(inputs.unallocated, number);
+  }
+}
+
+template <int ports>
+void Network::arrive(Inputs<ports>& inputs, const Arrival& arrival) {
+  const int number = static_cast<int>(arrival.to & (ports == 1 ? 15 : 63));
+  InputVc& vc = inputs.vc[index(number)];
+  ++vc.flits;
+  set_bit(inputs.occupied, number);
+  if (arrival.packet == kNoPacket) return;
+  if (vc.packet == kNoPacket) {
+    begin_packet(inputs, number, arrival.packet);
+    return;
+  }
+  (vc.waiting == kNoPacket ? vc.waiting : next_packet_[vc.last_waiting]) = arrival.packet;
+  vc.last_waiting = arrival.packet;
+}
+
+// The packet in front has left; the one behind it comes forward.
+template <int ports>
+void Network::end_packet(Inputs<ports>& inputs, int number) {
+  InputVc& vc = inputs.vc[index(number)];
+  clear_bit(inputs.allocated, number);
+  clear_bit(inputs.unallocated, number);
+  vc.packet = kNoPacket;
+  vc.outputs = 0;
+  if (vc.waiting == kNoPacket) return;
+  const PacketId next = vc.waiting;
+  vc.waiting = next == vc.last_waiting ? kNoPacket : next_packet_[next];
+  begin_packet(inputs, number, next);
+}
+
+void Network::return_credit(OutputLink& link, int vc) {
+  const int used = --link.used[index(vc)];
+  if (used == 0) {
+    set_bit(link.empty, vc);
+  } else {
+    --link.pool_used;
+  }
+  set_bit(link.below_cap, vc);
+}
+
+void Network::use_slot(OutputLink& link, int vc) {
+  const int used = link.used[index(vc)]++;
+  if (used == 0) {
+    clear_bit(link.empty, vc);
+  } else {
+    ++link.pool_used;
+  }
+  if (used == figures_.pool_flits_per_vc_max) clear_bit(link.below_cap, vc);
+  ++link.flits;
+}
+
+// --- NIUs ---------------------------------------------------------------------------------------
+
+void Network::hold(int node, int vc, Cycle until) {
+  set_bit(sinks_[index(node)].held, vc);
+  schedule(until, EventKind::release, node, vc);
+}
+
+bool Network::step_sink(int node) {
+  Sink& sink = sinks_[index(node)];
+  const unsigned waiting = static_cast<unsigned>(sink.input.occupied) & ~sink.held;
+  if (waiting == 0) return false;
+  if (sink.by_endpoint) {
+    if (sink.ready_at > now_) {
+      schedule(sink.ready_at, EventKind::wake_sink, node);
+      return false;
+    }
+    if (sink.current_vc >= 0) {
+      if ((waiting >> sink.current_vc & 1) == 0) return false;
+      take_flit(node, sink.current_vc);
+      return true;
+    }
+  } else if (!sink.pace.is_ready(now_)) {
+    return true;
+  }
+  const unsigned turn = sink.input.turn[0];
+  const int vc = static_cast<int>(
+      (static_cast<unsigned>(std::countr_zero(in_turn(waiting, turn))) + turn) & 15u);
+  take_flit(node, vc);
+  return true;
+}
+
+void Network::take_flit(int node, int number) {
+  Sink& sink = sinks_[index(node)];
+  InputVc& vc = sink.input.vc[index(number)];
+  const PacketId id = vc.packet;
+  const bool is_last = --vc.flits_left == 0;
+  if (--vc.flits == 0) clear_bit(sink.input.occupied, number);
+  slot_in(figures_.credit_return_cycles)
+      .router_credits.add(code(node, kNiu) | static_cast<std::uint32_t>(number));
+  sink.input.turn[0] = static_cast<std::uint8_t>((number + 1) & 15);
+  if (sink.by_endpoint) {
+    sink.ready_at = endpoint_.flit_received(packets_[id], node, now_);
+    sink.current_vc = is_last ? -1 : number;
+  } else {
+    sink.pace.take(now_, port_interval_);
+  }
+  if (!is_last) return;
+  end_packet(sink.input, number);
+  const Packet packet = packets_[id];
+  free_packets_.push_back(id);
+  --packets_in_flight_;
+  if (packet.tree >= 0) end_copy(packet.tree);
+  endpoint_.packet_received(packet, node, number, now_);
+}
+
+bool Network::step_source(int node) {
+  Source& source = sources_[index(node)];
+  if (source.queued == 0) return false;
+  if (!source.pace.is_ready(now_)) return true;
+  const unsigned sendable = source.link.sendable(pool_limit_);
+  const unsigned turn = source.turn;
+  Cycle soonest = kNever;
+  for (unsigned rest = in_turn(source.queued & sendable, turn); rest != 0; rest &= rest - 1) {
+    const int vc = static_cast<int>((static_cast<unsigned>(std::countr_zero(rest)) + turn) & 15u);
+    Source::Queue& queue = source.queue[index(vc)];
+    const PacketId id = queue.packet;
+    Packet& packet = packets_[id];
+    const Cycle ready =
+        queue.flits_sent == 0
+            ? packet.header_at
+            : (packet.data_at + (queue.flits_sent - 1) * packet.data_interval + kPaceCycle - 1) /
+                  kPaceCycle;
+    if (ready > now_) {
+      soonest = std::min(soonest, ready);
+      continue;
+    }
+    const bool is_header = queue.flits_sent == 0;
+    if (is_header && packet.tree >= 0) {
+      MulticastTree& tree = trees_[index(packet.tree)];
+      if (tree.state == MulticastTree::State::idle) start_reservation(packet.tree);
+      if (tree.state != MulticastTree::State::granted) continue;
+    }
+    source.turn = static_cast<std::uint8_t>((vc + 1) & 15);
+    source.pace.take(now_, port_interval_);
+    use_slot(source.link, vc);
+    slot_in(source.link.delay)
+        .to_routers.add(
+            {source.link.target | static_cast<std::uint32_t>(vc), is_header ? id : kNoPacket});
+    const bool is_last = ++queue.flits_sent == packet.flits;
+    if (is_last) finish_sending(source, vc);
+    return true;
+  }
+  if (soonest == kNever) return false;
+  if (soonest - now_ > 8) {
+    schedule(soonest, EventKind::wake_source, node);
+    return false;
+  }
+  return true;
+}
+
+// The next packet in the queue has the VC from now on.
+void Network::finish_sending(Source& source, int vc) {
+  Source::Queue& queue = source.queue[index(vc)];
+  const Packet sent = packets_[queue.packet];
+  queue.flits_sent = 0;
+  --queue.packets;
+  queue.packet = queue.waiting;
+  if (queue.packet == kNoPacket) {
+    clear_bit(source.queued, vc);
+  } else {
+    queue.waiting = queue.packet == queue.last_waiting ? kNoPacket : next_packet_[queue.packet];
+    const Packet next = packets_[queue.packet];
+    endpoint_.packet_started(next, now_);
+  }
+  endpoint_.packet_sent(sent, now_);
+}
+
+// --- routers ------------------------------------------------------------------------------------
+
+int Network::output_port(const Router& router, const Packet& packet) const {
+  if (torus_.x_of(packet.destination) != router.x) return kX;
+  return torus_.y_of(packet.destination) != router.y ? kY : kNiu;
+}
+
+int Network::next_dateline(const Router& router, int input, int vc, int output) const {
+  if (!figures_.has_dateline) return 0;
+  if (output == kNiu) return dateline_of(vc);
+  const bool is_last =
+      output == kX ? router.x + 1 == torus_.width() : router.y + 1 == torus_.height();
+  return is_last || (input == output && dateline_of(vc) == 1) ? 1 : 0;
+}
+
+// Gives output VCs to the packets that wait for one, in turn over all input VCs.
+void Network::allocate(Router& router) {
+  router.may_allocate = false;
+  const std::uint64_t waiting = router.input.unallocated;
+  const std::uint64_t first_part = waiting >> router.allocation_turn << router.allocation_turn;
+  for (std::uint64_t part : {first_part, waiting ^ first_part}) {
+    for (; part != 0; part &= part - 1) {
+      const int number = std::countr_zero(part);
+      if (allocate_vc(router, number)) {
+        router.allocation_turn = static_cast<std::uint8_t>((number + 1) % (kPorts * kVcsMax));
+      }
+    }
+  }
+}
+
+bool Network::allocate_vc(Router& router, int number) {
+  InputVc& vc = router.input.vc[index(number)];
+  const Packet& packet = packets_[vc.packet];
+  const int output = output_port(router, packet);
+  OutputLink& link = router.output[index(output)];
+  const int input_vc = number % kVcsMax;
+  int wanted = vc_of(next_dateline(router, number / kVcsMax, input_vc, output), packet.packet_class,
+                     input_vc & 1);
+  const bool is_free = (link.owned & bit16(wanted)) == 0;
+  if (!packet.keeps_buddy) {
+    const int other = wanted ^ 1;
+    const bool other_is_free = (link.owned & bit16(other)) == 0;
+    if (other_is_free && (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
+      wanted = other;
+    } else if (!is_free) {
+      return false;
+    }
+  } else if (!is_free) {
+    return false;
+  }
+  set_bit(link.owned, wanted);
+  vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
+  vc.output_vc[index(output)] = static_cast<std::uint8_t>(wanted);
+  clear_bit(router.input.unallocated, number);
+  set_bit(router.input.allocated, number);
+  return true;
+}
+
+// False when no VC could have sent: then only an arrival or a credit changes that.
+bool Network::move_flits(Router& router) {
+  const std::uint64_t candidates = router.input.occupied & router.input.allocated;
+  if (candidates == 0) return false;
+  if ((candidates & (candidates - 1)) != 0) return move_one_of_many(router, candidates);
+  const int number = std::countr_zero(candidates);
+  const InputVc& vc = router.input.vc[index(number)];
+  if (vc.is_multicast) return move_one_of_many(router, candidates);
+  const int output = std::countr_zero(unsigned{vc.outputs});
+  const unsigned sendable = router.output[index(output)].sendable(pool_limit_);
+  if ((sendable >> vc.output_vc[index(output)] & 1) == 0) return false;
+  send_flit(router, number, output);
+  return true;
+}
+
+// VC before port: each input port commits to one VC, then each output port picks an input port.
+bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
+  std::array<unsigned, kPorts> sendable;
+  for (unsigned output = 0; output < kPorts; ++output) {
+    sendable[output] = router.output[output].sendable(pool_limit_);
+  }
+  std::array<int, kPorts> chosen;
+  std::array<unsigned, kPorts> wishes{};  // per output, the input ports that want it
+  for (unsigned input = 0; input < kPorts; ++input) {
+    const unsigned turn = router.input.turn[input];
+    unsigned rest = in_turn(static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff), turn);
+    for (unsigned possible = 0; rest != 0 && possible == 0; rest &= rest - 1) {
+      const unsigned vc_number = (static_cast<unsigned>(std::countr_zero(rest)) + turn) & 15u;
+      const InputVc& vc = router.input.vc[input * kVcsMax + vc_number];
+      for (unsigned outputs = vc.outputs; outputs != 0; outputs &= outputs - 1) {
+        const unsigned output = static_cast<unsigned>(std::countr_zero(outputs));
+        possible |= (sendable[output] >> vc.output_vc[output] & 1) << output;
+      }
+      for (unsigned output = 0; output < kPorts; ++output) {
+        wishes[output] |= (possible >> output & 1) << input;
+      }
+      if (possible != 0) chosen[input] = static_cast<int>(input * kVcsMax + vc_number);
+    }
+  }
+  bool is_any = false;
+  for (int output = 0; output < kPorts; ++output) {
+    const unsigned wanting = wishes[index(output)];
+    if (wanting == 0) continue;
+    is_any = true;
+    const unsigned turn = router.output[index(output)].turn;
+    const unsigned turned = (wanting | wanting << kPorts) >> turn;
+    const unsigned input = (static_cast<unsigned>(std::countr_zero(turned)) + turn) % kPorts;
+    send_flit(router, chosen[input], output);
+  }
+  return is_any;
+}
+
+// The copy of a multicast that goes on through one output has a packet of its own.
+PacketId Network::branch_off(PacketId id, int output) {
+  Packet copy = packets_[id];
+  if (output != kNiu) {
+    copy.branch = trees_[index(copy.tree)].branches[index(copy.branch)].child[index(output)];
+  }
+  return add_packet(copy);
+}
+
+void Network::send_flit(Router& router, int number, int output) {
+  InputVc& vc = router.input.vc[index(number)];
+  OutputLink& link = router.output[index(output)];
+  const int input = number / kVcsMax;
+  const int input_vc = number % kVcsMax;
+  const int output_vc = vc.output_vc[index(output)];
+  const bool is_last = vc.flits_left == 1;
+  const PacketId header = !vc.header_in_front ? kNoPacket
+                          : vc.is_multicast   ? branch_off(vc.packet, output)
+                                              : vc.packet;
+  use_slot(link, output_vc);
+  ++flit_hops_;
+  Slot& slot = slot_in(link.delay);
+  const Arrival arrival{link.target | static_cast<std::uint32_t>(output_vc), header};
+  (output == kNiu ? slot.to_sinks : slot.to_routers).add(arrival);
+  router.input.turn[index(input)] = static_cast<std::uint8_t>((input_vc + 1) & 15);
+  link.turn = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
+  if (is_last) {
+    if (!packets_[vc.packet].keeps_path) clear_bit(link.owned, output_vc);
+    router.may_allocate = true;
+  }
+  vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
+  if (vc.outputs != 0) return;
+
+  vc.outputs = vc.all_outputs;
+  vc.header_in_front = false;
+  --vc.flits_left;
+  if (--vc.flits == 0) clear_bit(router.input.occupied, number);
+  Slot& back = slot_in(figures_.credit_return_cycles);
+  (input == kNiu ? back.source_credits : back.router_credits)
+      .add(router.upstream[index(input)] | static_cast<std::uint32_t>(input_vc));
+  if (is_last) {
+    if (vc.is_multicast) free_packets_.push_back(vc.packet);
+    end_packet(router.input, number);
+  }
+}
+
+}  // namespace towpath::noc

@@ -1,0 +1,320 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "towpath/machine/chip.hpp"
+#include "towpath/noc/multicast_tree.hpp"
+#include "towpath/noc/pace.hpp"
+#include "towpath/noc/torus.hpp"
+#include "towpath/sim/random.hpp"
+
+// One network on chip, flit by flit: routers, links, buffers and credits, and the ends where NIUs
+// put packets in and take them out. What a packet means is none of its business; see niu.hpp.
+//
+// A flit that leaves a router in cycle t may leave the next one in cycle t + hop_cycles, and the
+// buffer slot it leaves is known to be free one credit_return later. In each cycle
+//   1. flits and credits that were on their way arrive,
+//   2. each NIU takes at most one flit out of its receive buffers,
+//   3. each NIU puts at most one flit on the link to its router,
+//   4. each router gives output VCs to waiting header flits, then moves flits: every input port
+//      picks one VC, in turn, among those that could send; every output port picks one input port,
+//      in turn, among those that want it. An input port that is not picked sends nothing in this
+//      cycle, though another of its VCs might have: VCs are chosen before ports.
+// Routers only meet through links that take several cycles, so their order within a cycle is free.
+// A cycle costs time only for routers that hold flits which can move.
+
+namespace towpath::noc {
+
+using Cycle = std::int64_t;
+inline constexpr Cycle kNever = std::numeric_limits<Cycle>::max();
+using PacketId = std::uint32_t;
+inline constexpr PacketId kNoPacket = ~PacketId{0};
+
+// Of a packet's class; a VC number is (dateline bit, class, buddy bit).
+enum class PacketClass : std::uint8_t { request_a, request_b, broadcast, response };
+
+struct Packet {
+  int source = 0;       // nodes of this network
+  int destination = 0;  // without meaning in a multicast
+  int flits = 1;        // header included
+  std::uint8_t packet_class = 0;
+  std::uint8_t buddy = 0;
+  bool keeps_buddy = true;  // static VC; otherwise the buddy bit may change at each hop
+  // The header may leave the NIU at `header_at`, data flit i (from 1) at data_at + i x interval.
+  Cycle header_at = 0;
+  PaceTime data_at = 0;
+  PaceTime data_interval = 0;
+  std::uint64_t tag = 0;  // the sender's own
+  // Of a multicast: the tree and the branch of it where this copy of the packet is.
+  std::int32_t tree = -1;
+  std::int32_t branch = 0;
+  bool keeps_path = false;  // linked: the tree stays reserved behind this packet
+};
+
+// Whoever sends and receives. Calls come while a cycle is being simulated; sending is allowed.
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+  // The packet has won its VC: those sent before it on the same one have left the NIU.
+  virtual void packet_started(const Packet& packet, Cycle now) = 0;
+  // The last flit leaves the NIU.
+  virtual void packet_sent(const Packet& packet, Cycle now) = 0;
+  // The NIU of `node` has taken the last flit, which came on `vc`; a multicast calls once per node.
+  virtual void packet_received(const Packet& packet, int node, int vc, Cycle now) = 0;
+  // Only for nodes set to be paced by the endpoint: when the next flit may be taken after this one.
+  virtual Cycle flit_received(const Packet& packet, int node, Cycle now) = 0;
+};
+
+class Network {
+ public:
+  // Ports of a router: inputs come from the left, from above and from the NIU, outputs lead to the
+  // right, downwards and to the NIU, all in the network's own coordinates (torus.hpp).
+  enum Port : std::uint8_t { kX, kY, kNiu, kPorts, kFromNiu = kPorts };
+  static constexpr int kVcsMax = 16;
+
+  // `noc` is 0 or 1. The endpoint outlives the network.
+  Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::uint64_t seed);
+
+  const Torus& torus() const { return torus_; }
+  // The cycle that the next step() simulates.
+  Cycle now() const { return now_; }
+
+  // Queues a packet at its source's NIU, behind those sent before on the same VC.
+  void send(const Packet& packet);
+
+  // Queues a multicast to `destinations`. The path is reserved first, unless the packet before it
+  // from this source kept it (`Packet::keeps_path`); the destinations must then be the same.
+  void send_multicast(const Packet& packet, const std::vector<int>& destinations);
+
+  // The NIU of `node` takes nothing more from `vc` until cycle `until`.
+  void hold(int node, int vc, Cycle until);
+  // Makes the endpoint say when the NIU of `node` may take the next flit, packet by packet.
+  void pace_by_endpoint(int node);
+
+  // Simulates cycle now(). Cycles in which next_work() says nothing happens may be skipped.
+  void step();
+  Cycle next_work() const;
+  void skip_to(Cycle cycle);
+
+  // Packets that are sent and not yet received everywhere. With some left and nothing to do for
+  // ever, the network is deadlocked.
+  std::int64_t packets_in_flight() const { return packets_in_flight_; }
+  // Flits that passed a router so far.
+  std::int64_t flit_hops() const { return flit_hops_; }
+  // Flits that left so far on a link: `port` kX, kY, kNiu, or kFromNiu for the NIU's to the router.
+  std::int64_t link_flits(int node, int port) const;
+
+  // One sentence with the cycle of packets that wait for each other; empty if there is none.
+  std::string describe_deadlock() const;
+
+ private:
+  friend class DeadlockSearch;
+
+  // A VC's buffer at the receiving end of a link.
+  struct InputVc {
+    PacketId packet = kNoPacket;   // whose flits are in front
+    PacketId waiting = kNoPacket;  // packets behind it, linked
+    PacketId last_waiting = kNoPacket;
+    std::uint16_t flits_left = 0;  // of `packet`, still to leave from here
+    std::uint8_t flits = 0;        // in the buffer
+    std::uint8_t outputs = 0;      // ports that still need the flit in front, bit per port
+    std::uint8_t all_outputs = 0;  // ports that need each flit of `packet`
+    bool header_in_front = false;
+    bool is_multicast = false;
+    std::array<std::uint8_t, kPorts> output_vc{};
+  };
+  // The VC buffers of up to three input ports. VC v of port p is number p * 16 + v, its bit in each
+  // set as well.
+  template <int ports>
+  struct Inputs {
+    std::uint64_t occupied = 0;     // VCs that hold flits
+    std::uint64_t allocated = 0;    // VCs whose packet has its output VC
+    std::uint64_t unallocated = 0;  // VCs whose packet waits for one
+    std::array<std::uint8_t, ports> turn{};
+    std::array<InputVc, ports * kVcsMax> vc;
+  };
+  // The sending end of a link: what it knows of the buffers at the other end.
+  struct OutputLink {
+    std::uint16_t owned = 0;           // VCs that a packet has from its header to its last flit
+    std::uint16_t empty = 0xffff;      // VCs whose own flit is free
+    std::uint16_t below_cap = 0xffff;  // VCs that may take more of the pool
+    std::uint8_t pool_used = 0;
+    std::uint8_t turn = 0;
+    std::uint8_t delay = 1;
+    std::uint32_t target = 0;  // where flits arrive, without the VC
+    std::array<std::uint8_t, kVcsMax> used{};
+    std::int64_t flits = 0;
+
+    unsigned sendable(int pool_limit) const {
+      return pool_used < pool_limit ? empty | below_cap : empty;
+    }
+  };
+  struct Router {
+    std::uint8_t allocation_turn = 0;
+    bool may_allocate = false;  // something changed since no output VC could be given
+    std::int16_t x = 0;
+    std::int16_t y = 0;
+    std::array<std::uint32_t, kPorts> upstream{};  // the link that feeds each input
+    std::array<OutputLink, kPorts> output;
+    Inputs<kPorts> input;
+  };
+  struct Source {
+    OutputLink link;
+    std::uint16_t queued = 0;
+    std::uint8_t turn = 0;
+    Pace pace;
+    struct Queue {
+      PacketId packet = kNoPacket;  // in front
+      PacketId waiting = kNoPacket;
+      PacketId last_waiting = kNoPacket;
+      int flits_sent = 0;  // of the packet in front
+      int packets = 0;
+    };
+    std::array<Queue, kVcsMax> queue;
+  };
+  struct Sink {
+    Inputs<1> input;
+    Pace pace;
+    std::uint16_t held = 0;
+    int current_vc = -1;  // paced by the endpoint: the VC whose packet is being taken
+    bool by_endpoint = false;
+    Cycle ready_at = 0;
+  };
+  struct Arrival {
+    std::uint32_t to;  // node, port, vc
+    PacketId packet;   // kNoPacket: not a header
+  };
+  // What arrives in one cycle. No link brings more than one of a kind, so room is made once.
+  template <typename Item>
+  struct List {
+    std::vector<Item> items;
+    std::size_t size = 0;
+    void add(const Item& item) { items[size++] = item; }
+  };
+  struct Slot {
+    List<Arrival> to_routers;
+    List<Arrival> to_sinks;
+    List<std::uint32_t> router_credits;  // links: node, port, vc
+    List<std::uint32_t> source_credits;
+    bool is_empty() const {
+      return (to_routers.size | to_sinks.size | router_credits.size | source_credits.size) == 0;
+    }
+  };
+  enum class EventKind : std::uint8_t { wake_source, wake_sink, release, probe, granted, retry };
+  struct Event {
+    Cycle at;
+    std::uint64_t sequence;
+    EventKind kind;
+    std::int32_t node;    // or tree
+    std::int32_t detail;  // VC, or branch
+    bool operator>(const Event& other) const {
+      return at != other.at ? at > other.at : sequence > other.sequence;
+    }
+  };
+  // Nodes to look at in this cycle, one bit each.
+  class NodeSet {
+   public:
+    explicit NodeSet(int nodes) : words_(static_cast<std::size_t>(nodes + 63) / 64) {}
+    void insert(int node) { words_[word(node)] |= bit(node); }
+    void erase(int node) { words_[word(node)] &= ~bit(node); }
+    bool empty() const {
+      for (const std::uint64_t word : words_) {
+        if (word != 0) return false;
+      }
+      return true;
+    }
+    // Calls visit(node) -> bool for each node, in order; the node leaves the set on false.
+    template <typename Visit>
+    void filter(Visit visit);
+
+   private:
+    static std::size_t word(int node) { return static_cast<std::size_t>(node) >> 6; }
+    static std::uint64_t bit(int node) { return std::uint64_t{1} << (node & 63); }
+    std::vector<std::uint64_t> words_;
+  };
+
+  static std::uint32_t code(int node, int port) {
+    return static_cast<std::uint32_t>(node << 6 | port << 4);
+  }
+
+  int vc_of(int dateline, int packet_class, int buddy) const {
+    return (dateline * classes_ + packet_class) << 1 | buddy;
+  }
+  int dateline_of(int vc) const { return (vc >> 1) >= classes_ ? 1 : 0; }
+  int next_dateline(const Router& router, int input, int vc, int output) const;
+  int output_port(const Router& router, const Packet& packet) const;
+
+  PacketId add_packet(const Packet& packet);
+  void queue(PacketId id, int node, int vc);
+  Slot& slot_in(int cycles) {
+    return wheel_[static_cast<std::size_t>(now_ + cycles) & wheel_mask_];
+  }
+  void schedule(Cycle at, EventKind kind, int node, int detail = 0);
+  void run_events();
+
+  void receive_slot(Slot& slot);
+  template <int ports>
+  void arrive(Inputs<ports>& inputs, const Arrival& arrival);
+  template <int ports>
+  void begin_packet(Inputs<ports>& inputs, int number, PacketId id);
+  template <int ports>
+  void end_packet(Inputs<ports>& inputs, int number);
+  static void return_credit(OutputLink& link, int vc);
+  void use_slot(OutputLink& link, int vc);
+
+  bool step_sink(int node);
+  void take_flit(int node, int vc);
+  void finish_sending(Source& source, int vc);
+  bool step_source(int node);
+  void allocate(Router& router);
+  bool allocate_vc(Router& router, int number);
+  bool move_flits(Router& router);
+  bool move_one_of_many(Router& router, std::uint64_t candidates);
+  void send_flit(Router& router, int number, int output);
+  PacketId branch_off(PacketId id, int output);
+
+  void start_reservation(std::int32_t tree);
+  void probe(std::int32_t tree, std::int32_t branch);
+  void finish_reservation(std::int32_t tree);
+  void release_reservation(MulticastTree& tree);
+  void end_copy(std::int32_t tree);
+
+  Torus torus_;
+  Endpoint& endpoint_;
+  machine::RouterFigures figures_;
+  int backoff_min_;
+  int backoff_max_;
+  int classes_;
+  int pool_limit_;
+  PaceTime port_interval_;
+  Cycle now_ = 0;
+  std::vector<Router> routers_;
+  std::vector<Source> sources_;
+  std::vector<Sink> sinks_;
+  std::vector<Slot> wheel_;
+  std::size_t wheel_mask_;
+  NodeSet active_routers_;
+  NodeSet active_sources_;
+  NodeSet active_sinks_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::uint64_t sequence_ = 0;
+
+  std::vector<Packet> packets_;
+  std::vector<PacketId> next_packet_;  // of a queue of waiting packets, by packet
+  std::vector<PacketId> free_packets_;
+  std::vector<MulticastTree> trees_;
+  std::vector<std::int32_t> free_trees_;
+  std::vector<std::int32_t> kept_tree_;  // per source and buddy, -1: none
+  sim::Random random_;
+  std::int64_t packets_in_flight_ = 0;
+  std::int64_t flit_hops_ = 0;
+};
+
+}  // namespace towpath::noc

@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "towpath/noc/network.hpp"
+#include "towpath/sim/invariant.hpp"
+
+// Multicasts: a probe goes down every branch of the tree and takes the output VCs, the answers come
+// back against the direction of the links, and only when all have been granted does data flow. One
+// refusal gives everything back, and the source tries again after a random time.
+
+namespace towpath::noc {
+
+namespace {
+constexpr int kBroadcast = static_cast<int>(PacketClass::broadcast);
+std::size_t index(int number) { return static_cast<std::size_t>(number); }
+}  // namespace
+
+void Network::send_multicast(const Packet& packet, const std::vector<int>& destinations) {
+  TOWPATH_CHECK(!destinations.empty(), "a multicast from node {} has no destination",
+                packet.source);
+  TOWPATH_CHECK(classes_ > kBroadcast, "a NoC of {} classes has none for multicasts", classes_);
+  std::int32_t& kept = kept_tree_[index(packet.source) * 2 + packet.buddy];
+  std::int32_t number = kept;
+  if (number < 0) {
+    if (free_trees_.empty()) {
+      number = static_cast<std::int32_t>(trees_.size());
+      trees_.emplace_back();
+    } else {
+      number = free_trees_.back();
+      free_trees_.pop_back();
+    }
+    trees_[index(number)] = multicast_tree(torus_, packet.source, destinations);
+    trees_[index(number)].buddy = packet.buddy;
+  }
+  kept = packet.keeps_path ? number : -1;
+  MulticastTree& tree = trees_[index(number)];
+  tree.copies_left += tree.destinations;
+  packets_in_flight_ += tree.destinations;
+
+  Packet root = packet;
+  root.packet_class = kBroadcast;
+  root.tree = number;
+  root.branch = 0;
+  queue(add_packet(root), packet.source, vc_of(0, kBroadcast, packet.buddy));
+}
+
+void Network::start_reservation(std::int32_t number) {
+  MulticastTree& tree = trees_[index(number)];
+  tree.state = MulticastTree::State::probing;
+  tree.is_refused = false;
+  tree.probes_left = 1;
+  tree.answer_at = 0;
+  tree.branches[0].input_vc = static_cast<std::uint8_t>(vc_of(0, kBroadcast, tree.buddy));
+  schedule(now_ + figures_.niu_to_router_cycles, EventKind::probe, number, 0);
+}
+
+// A probe reaches a router: it takes the output VCs there, or none of them.
+void Network::probe(std::int32_t number, std::int32_t at) {
+  MulticastTree& tree = trees_[index(number)];
+  MulticastTree::Branch& branch = tree.branches[index(at)];
+  Router& router = routers_[index(branch.node)];
+  bool is_free = true;
+  for (int output = 0; output < kPorts; ++output) {
+    if ((branch.outputs >> output & 1) == 0) continue;
+    const int vc =
+        vc_of(next_dateline(router, branch.input, branch.input_vc, output), kBroadcast, tree.buddy);
+    branch.output_vc[index(output)] = static_cast<std::uint8_t>(vc);
+    if ((router.output[index(output)].owned >> vc & 1) != 0) is_free = false;
+  }
+  const Cycle back_at =
+      now_ + branch.depth * figures_.credit_return_cycles + figures_.router_to_niu_cycles;
+  if (!is_free) {
+    tree.is_refused = true;
+    tree.answer_at = std::max(tree.answer_at, back_at);
+  } else {
+    branch.is_reserved = true;
+    bool is_end = true;
+    for (int output = 0; output < kPorts; ++output) {
+      if ((branch.outputs >> output & 1) == 0) continue;
+      const std::uint8_t vc = branch.output_vc[index(output)];
+      OutputLink& link = router.output[index(output)];
+      link.owned = static_cast<std::uint16_t>(link.owned | 1u << vc);
+      const std::int32_t child = branch.child[index(output)];
+      if (child < 0) continue;
+      is_end = false;
+      tree.branches[index(child)].input_vc = vc;
+      ++tree.probes_left;
+      schedule(now_ + figures_.hop_cycles, EventKind::probe, number, child);
+    }
+    if (is_end) tree.answer_at = std::max(tree.answer_at, back_at);
+  }
+  if (--tree.probes_left == 0) schedule(std::max(now_, tree.answer_at), EventKind::granted, number);
+}
+
+// All answers are back at the source.
+void Network::finish_reservation(std::int32_t number) {
+  MulticastTree& tree = trees_[index(number)];
+  if (!tree.is_refused) {
+    tree.state = MulticastTree::State::granted;
+    tree.tries = 0;
+    active_sources_.insert(tree.source);
+    return;
+  }
+  release_reservation(tree);
+  const int longest = std::min(backoff_max_, backoff_min_ << std::min(tree.tries, 20));
+  ++tree.tries;
+  schedule(now_ + random_.between(1, longest), EventKind::retry, number);
+}
+
+void Network::release_reservation(MulticastTree& tree) {
+  for (MulticastTree::Branch& branch : tree.branches) {
+    if (!branch.is_reserved) continue;
+    branch.is_reserved = false;
+    for (int output = 0; output < kPorts; ++output) {
+      if ((branch.outputs >> output & 1) == 0) continue;
+      OutputLink& link = routers_[index(branch.node)].output[index(output)];
+      link.owned =
+          static_cast<std::uint16_t>(link.owned & ~(1u << branch.output_vc[index(output)]));
+    }
+  }
+}
+
+// One copy of a multicast has been received.
+void Network::end_copy(std::int32_t number) {
+  MulticastTree& tree = trees_[index(number)];
+  if (--tree.copies_left > 0) return;
+  for (const std::int32_t kept : kept_tree_) {
+    if (kept == number) return;
+  }
+  free_trees_.push_back(number);
+}
+
+}  // namespace towpath::noc

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/machine/chip.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stdexcept>
+
+namespace towpath::machine {
+namespace {
+
+TileKind kind_of(char letter) {
+  switch (letter) {
+    case 'w':
+      return TileKind::worker;
+    case 'd':
+      return TileKind::dram;
+    case 'e':
+      return TileKind::ethernet;
+    case 'h':
+      return TileKind::harvested;
+    default:
+      return TileKind::router_only;
+  }
+}
+
+// A chip drawn row by row; every DRAM tile is of group 0.
+Chip drawn(const std::vector<std::string>& rows) {
+  Chip chip;
+  chip.name = "drawn";
+  chip.width = static_cast<int>(rows.front().size());
+  chip.height = static_cast<int>(rows.size());
+  chip.clock = Frequency::from_mhz(1000);
+  for (const std::string& row : rows) {
+    for (const char letter : row) {
+      chip.tiles.push_back({kind_of(letter), letter == 'd' ? 0 : -1});
+    }
+  }
+  chip.l1_bytes = 1 << 20;
+  chip.ethernet_l1_bytes = 1 << 18;
+  chip.niu.port_rate = BytesPerCycle::from(32);
+  chip.niu.request_stream_rate = BytesPerCycle::from(32);
+  chip.niu.response_stream_rate = BytesPerCycle::from(32);
+  chip.dram.channels_per_group = 2;
+  chip.dram.channel_rate = BytesPerCycle::from(24);
+  chip.dram.channel_bytes = 1 << 30;
+  return chip;
+}
+
+Chip small() { return drawn({"d.ww", "deww"}); }
+
+std::string sentence_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string refusal_of(Chip chip) {
+  return sentence_of([&] { build_chip(std::move(chip)); });
+}
+
+TEST(Chip, NumbersTilesRowByRow) {
+  const auto chip = build_chip(small());
+  EXPECT_EQ(chip->number_of({3, 1}), 7);
+  EXPECT_EQ(chip->coordinate_of(7), (Coordinate{3, 1}));
+  EXPECT_EQ(chip->tile({1, 1}).kind, TileKind::ethernet);
+  EXPECT_TRUE(chip->holds({3, 1}));
+  EXPECT_FALSE(chip->holds({4, 1}));
+  EXPECT_FALSE(chip->holds({0, -1}));
+}
+
+TEST(Chip, FindsWorkersAndDramGroupsFromTheTiles) {
+  Chip described = drawn({"dw.w", "dw.w", "...."});
+  described.tiles[4].dram_group = 1;
+  const auto chip = build_chip(std::move(described));
+  EXPECT_EQ(chip->workers, (std::vector<Coordinate>{{1, 0}, {3, 0}, {1, 1}, {3, 1}}));
+  EXPECT_EQ(chip->worker_columns, 2);
+  EXPECT_EQ(chip->worker_rows(), 2);
+  const std::vector<std::vector<Coordinate>> groups = {{{0, 0}}, {{0, 1}}};
+  EXPECT_EQ(chip->dram_groups, groups);
+}
+
+TEST(Chip, HarvestedTilesLeaveTheLogicalGridWithoutAGap) {
+  const auto chip = build_chip(drawn({"wwhw", "hhhh", "wwhw"}));
+  EXPECT_EQ(chip->worker_columns, 3);
+  EXPECT_EQ(chip->worker_rows(), 2);
+  EXPECT_EQ(chip->worker(2, 0), (Coordinate{3, 0}));
+  EXPECT_EQ(chip->worker(1, 1), (Coordinate{1, 2}));
+}
+
+TEST(Chip, NamesTheLogicalGridWhenAskedForAWorkerOutsideOfIt) {
+  const auto chip = build_chip(small());
+  for (const auto& [x, y] : {std::pair(2, 0), std::pair(0, 2), std::pair(-1, 0)}) {
+    EXPECT_EQ(sentence_of([&, x = x, y = y] { chip->worker(x, y); }),
+              "chip 'drawn': has no worker (" + std::to_string(x) + ", " + std::to_string(y) +
+                  "); its logical grid is 2 x 2, from (0, 0)");
+  }
+}
+
+TEST(Chip, KeepsTheOrderInWhichADramGroupListsItsTiles) {
+  Chip chip = small();
+  chip.dram_groups = {{{0, 1}, {0, 0}}};
+  EXPECT_EQ(build_chip(chip)->dram_groups, chip.dram_groups);
+}
+
+TEST(Chip, EveryKindOfTileHasAName) {
+  EXPECT_EQ(name_of(TileKind::worker), "worker");
+  EXPECT_EQ(name_of(TileKind::dram), "dram");
+  EXPECT_EQ(name_of(TileKind::ethernet), "ethernet");
+  EXPECT_EQ(name_of(TileKind::pcie), "pcie");
+  EXPECT_EQ(name_of(TileKind::arc), "arc");
+  EXPECT_EQ(name_of(TileKind::router_only), "router_only");
+  EXPECT_EQ(name_of(TileKind::harvested), "harvested");
+}
+
+struct Spoilt {
+  const char* expected;  // the sentence, behind the chip's name
+  void (*spoil)(Chip& chip);
+};
+
+class SpoiltChip : public testing::TestWithParam<Spoilt> {};
+
+TEST_P(SpoiltChip, IsRefusedInOneSentence) {
+  Chip chip = small();
+  GetParam().spoil(chip);
+  EXPECT_EQ(refusal_of(std::move(chip)), std::string("chip 'drawn': ") + GetParam().expected);
+}
+
+const Spoilt kSpoilt[] = {
+    {"width is 0; it must be 1 to 64", [](Chip& chip) { chip.width = 0; }},
+    {"height is 65; it must be 1 to 64", [](Chip& chip) { chip.height = 65; }},
+    {"has 7 tiles; a grid of 4 x 2 has 8", [](Chip& chip) { chip.tiles.pop_back(); }},
+    {"clock is 1 Hz; it must be at least 1 MHz", [](Chip& chip) { chip.clock = Frequency(); }},
+    {"l1_bytes is 0; it must be 1 to 1099511627776", [](Chip& chip) { chip.l1_bytes = 0; }},
+    {"ethernet_l1_bytes is 0; it must be 1 to 1099511627776",
+     [](Chip& chip) { chip.ethernet_l1_bytes = 0; }},
+    {"has no worker; it needs at least one",
+     [](Chip& chip) {
+       for (Tile& tile : chip.tiles) {
+         if (tile.kind == TileKind::worker) tile.kind = TileKind::harvested;
+       }
+     }},
+    {"row 1 has workers in other columns than row 0; rows with workers must have the same",
+     [](Chip& chip) { chip.tiles[6].kind = TileKind::harvested; }},
+    {"row 1 has workers in other columns than row 0; rows with workers must have the same",
+     [](Chip& chip) { chip.tiles[7].kind = TileKind::harvested; }},
+    {"row 1 has workers in other columns than row 0; rows with workers must have the same",
+     [](Chip& chip) { chip.tiles[5].kind = TileKind::worker; }},
+    {"the dram tile 0-1 is of DRAM group -1; DRAM tiles have one, from 0 to 7, and no others",
+     [](Chip& chip) { chip.tiles[4].dram_group = -1; }},
+    {"the router_only tile 1-0 is of DRAM group 0; DRAM tiles have one, from 0 to 7, and no others",
+     [](Chip& chip) { chip.tiles[1].dram_group = 0; }},
+    {"the dram tile 0-1 is of DRAM group 8; DRAM tiles have one, from 0 to 7, and no others",
+     [](Chip& chip) { chip.tiles[4].dram_group = 8; }},
+    {"DRAM group 1 has no tile; groups are numbered without gaps",
+     [](Chip& chip) { chip.tiles[4].dram_group = 2; }},
+    {"DRAM group 0 lists other tiles than those that are of it",
+     [](Chip& chip) { chip.dram_groups = {{{0, 0}, {9, 9}}}; }},
+    {"lists 2 DRAM groups; its tiles are of 1",
+     [](Chip& chip) { chip.dram_groups = {{{0, 0}}, {{0, 1}}}; }},
+    {"lists 1 workers in another order or place than its tiles have them",
+     [](Chip& chip) { chip.workers = {{2, 0}}; }},
+    {"worker_columns is 4; its tiles have 2", [](Chip& chip) { chip.worker_columns = 4; }},
+    {"router.hop_cycles is 0; it must be 1 to 60", [](Chip& chip) { chip.router.hop_cycles = 0; }},
+    {"router.credit_return_cycles is 61; it must be 1 to 60",
+     [](Chip& chip) { chip.router.credit_return_cycles = 61; }},
+    {"router.classes is 5; it must be 1 to 4", [](Chip& chip) { chip.router.classes = 5; }},
+    {"router.pool_flits_per_vc_max is 49; it must be 0 to 48",
+     [](Chip& chip) { chip.router.pool_flits_per_vc_max = 49; }},
+    {"router.pool_flits_reserved is 49; it must be 0 to 48",
+     [](Chip& chip) { chip.router.pool_flits_reserved = 49; }},
+    {"niu.initiators is 0; it must be 1 to 65536", [](Chip& chip) { chip.niu.initiators = 0; }},
+    {"niu.request_cycles is -1; it must be 0 to 1000000",
+     [](Chip& chip) { chip.niu.request_cycles = -1; }},
+    {"niu.port_rate is 0 bytes per cycle; it must be positive, 1000000 at most",
+     [](Chip& chip) { chip.niu.port_rate = BytesPerCycle(); }},
+    {"niu.backoff_cycles_max is 15; it must be 16 to 1000000",
+     [](Chip& chip) { chip.niu.backoff_cycles_max = 15; }},
+    {"dram.channels_per_group is 0; it must be 1 to 65536",
+     [](Chip& chip) { chip.dram.channels_per_group = 0; }},
+    {"dram.channel_rate is 0 bytes per cycle; it must be positive, 1000000 at most",
+     [](Chip& chip) { chip.dram.channel_rate = BytesPerCycle(); }},
+    {"software.poll_cycles is 0; it must be 1 to 1000000",
+     [](Chip& chip) { chip.software.poll_cycles = 0; }},
+    {"software.call_cycles is -5; it must be 0 to 1000000",
+     [](Chip& chip) { chip.software.call_cycles = -5; }},
+    {"alignment.l1_bytes is 24; it must be a power of two, 4096 at most",
+     [](Chip& chip) { chip.alignment.l1_bytes = 24; }},
+};
+
+INSTANTIATE_TEST_SUITE_P(Chip, SpoiltChip, testing::ValuesIn(kSpoilt));
+
+TEST(Chip, WithoutDramNeedsNoDramFigures) {
+  Chip chip = drawn({"ww"});
+  chip.dram = DramFigures();
+  EXPECT_TRUE(build_chip(std::move(chip))->dram_groups.empty());
+}
+
+}  // namespace
+}  // namespace towpath::machine

@@ -1,0 +1,231 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+import copy
+
+import pytest
+import yaml
+
+from towpath import _core, machines
+from towpath.chip_spec import Coordinate
+from towpath.errors import ConfigError
+from towpath.spec_model import Figure
+
+WORMHOLE = machines.shipped_chip("wormhole")
+TEXT = """\
+form: chip
+name: small
+description: four workers
+grid: {width: 4, height: 3, source: chosen}
+clock_mhz: {value: 1000, source: chosen}
+tiles:
+  source: chosen
+  worker: [1-0, 2-0, 1-1, 2-1]
+  dram: [[0-0, 0-1], [3-0]]
+  ethernet: [3-1]
+  pcie: [0-2]
+  arc: [1-2]
+  router_only: [2-2, 3-2]
+harvesting: {axis: columns, harvested: [], source: chosen}
+""" + yaml.safe_dump(
+    {
+        field: value
+        for field, value in WORMHOLE.model_dump(mode="json").items()
+        if field in ("l1_bytes", "ethernet_l1_bytes", "router", "niu", "dram", "software")
+        or field == "alignment"
+    },
+    sort_keys=False,
+    default_flow_style=None,
+    width=1000,
+)
+
+
+def spec_of(text):
+    return machines.parse_chip(text, "small.yaml")
+
+
+def changed(change):
+    data = copy.deepcopy(yaml.safe_load(TEXT))
+    change(data)
+    return yaml.safe_dump(data, sort_keys=False)
+
+
+def sentence(text):
+    with pytest.raises(ConfigError) as caught:
+        spec_of(text)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def figures_in(model):
+    if isinstance(model, Figure):
+        yield model
+    elif hasattr(type(model), "model_fields"):
+        for name in type(model).model_fields:
+            yield from figures_in(getattr(model, name))
+
+
+def test_tiles_and_figures_reach_the_core_unchanged():
+    chip = spec_of(TEXT).core()
+    assert (chip.name, chip.width, chip.height, chip.clock_mhz) == ("small", 4, 3, 1000)
+    kinds = "dram worker worker dram dram worker worker ethernet pcie arc router_only router_only"
+    assert [kind.name for kind in chip.tiles] == kinds.split()
+    assert chip.dram_groups == [[(0, 0), (0, 1)], [(3, 0)]]
+    assert chip.workers == [(1, 0), (2, 0), (1, 1), (2, 1)]
+    assert chip.worker(1, 1) == (2, 1)
+    for block in ("router", "niu", "dram", "software", "alignment"):
+        given = getattr(spec_of(TEXT), block)
+        for name, value in getattr(chip, block).items():
+            figure = getattr(given, name)
+            expected = figure.value if isinstance(figure, Figure) else figure
+            assert value == pytest.approx(expected, abs=1 / 512), name
+        assert set(getattr(chip, block)) == set(type(given).model_fields)
+
+
+@pytest.mark.parametrize("name", machines.shipped_chips())
+def test_every_quantity_of_a_shipped_chip_has_a_source(name):
+    spec = machines.shipped_chip(name)
+    figures = list(figures_in(spec))
+    assert len(figures) == 3 + 10 + 12 + 5 + 10 + 3
+    assert all(len(figure.source) > 5 for figure in figures)
+
+
+def test_the_shipped_chips_are_those_that_were_measured():
+    wormhole, blackhole = (machines.shipped_chip(name).core() for name in ("wormhole", "blackhole"))
+    assert (wormhole.worker_columns, wormhole.worker_rows, len(wormhole.workers)) == (8, 8, 64)
+    assert (blackhole.worker_columns, blackhole.worker_rows) == (12, 10)
+    assert len(blackhole.workers) == 120
+    assert wormhole.tiles.count(_core.TileKind.harvested) == 16
+    assert blackhole.tiles.count(_core.TileKind.harvested) == 20
+    assert machines.load_chip("wormhole", 528).workers() == WORMHOLE.workers()
+    assert machines.load_chip("blackhole", 192).core().workers == blackhole.workers
+
+
+def test_a_harvest_mask_counts_the_rows_with_workers():
+    spec = machines.load_chip("wormhole", 0b1000100001)
+    assert spec.harvesting.harvested == (1, 7, 11)
+    core = spec.core()
+    assert (core.worker_columns, core.worker_rows) == (8, 7)
+    assert core.worker(0, 0) == (1, 2)
+    assert core.worker(0, 4) == (1, 8)
+
+
+def test_harvested_columns_stay_tiles_but_leave_the_logical_grid():
+    spec = spec_of(TEXT).with_harvested([1])
+    assert spec.tile_kinds()[Coordinate(1, 0)] == "harvested"
+    assert spec.workers() == [Coordinate(2, 0), Coordinate(2, 1)]
+    assert spec.worker_grid() == (1, 2)
+    assert spec.core().worker(0, 1) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (-1, "chip 'small': harvest mask is -1; its 2 columns with workers allow 0 to 3"),
+        (4, "harvest mask is 4; its 2 columns with workers allow 0 to 3"),
+        (3, "names every column with workers; at least one must be left"),
+    ],
+)
+def test_an_impossible_harvest_mask_is_refused(mask, expected):
+    with pytest.raises(ConfigError, match=expected):
+        spec_of(TEXT).with_harvest_mask(mask)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("[3-1]", "[4-1]", "small.yaml:10: tiles.ethernet[0]: 4-1 is off the grid, which ends at"),
+        ("[3-1]", "[3-0]", "tiles.ethernet[0]: lists 3-0 as ethernet; it already is a dram tile"),
+        ("[3-1]", "[]", "tiles: lists 3-1 nowhere; every tile of the grid must be of some kind"),
+        ("1-1, 2-1]", "1-1, 1-1]", "small.yaml:8: tiles.worker[3]: lists 1-1 as worker; it alre"),
+        ("[3-0]]", "[]]", "small.yaml:9: tiles.dram[1]: is []"),
+        ("2-1]", "two]", "tiles.worker[3]: is 'two'; it must be a tile as x-y, such as 3-7"),
+        ("2-1]", "-1]", "tiles.worker[3]: is -1; it must be a tile as x-y"),
+        ("2-1]", "[2, 1]]", "tiles.worker[3]: is [2, 1]; it must be a tile as x-y"),
+        ("2-1]", "2-99999]", "it must be a tile as x-y"),
+        ("width: 4", "width: 65", "small.yaml:4: grid.width: is 65; it must be less than or equal"),
+        ("width: 4", "width: 4.0", "grid.width: is 4.0; it must be a valid integer"),
+        ("harvested: []", "harvested: [3]", "harvesting.harvested: names column 3, which has no"),
+        ("harvested: []", "harvested: [1, 1]", "names column 1 a second time"),
+        ("harvested: []", "harvested: [1, 2]", "names every column with workers"),
+        ("axis: columns", "axis: tiles", "harvesting.axis: is 'tiles'; it must be 'rows' or 'col"),
+        ("value: 9,", "value: 61,", "router.hop_cycles.value: is 61; it must be less than or"),
+        ("value: 4, s", "value: 5, s", "router.classes.value: is 5; it must be less than or equal"),
+        ("value: 15,", "value: 49,", "router.pool_flits_per_vc_max.value: is 49; it must be 0 to"),
+        ("value: 1024,", "value: 15,", "niu.backoff_cycles_max.value: is 15; it must be at least"),
+        ("value: 31.2,", "value: 0,", "niu.port_rate_bytes_per_cycle.value: is 0; it must be gr"),
+        ("value: 31.2,", "value: .inf,", "is '.inf'; it must be a valid number"),
+        ("value: 16,", "value: true,", "it must be a valid integer"),
+        ("form: chip", "form: chips", "small.yaml:1: is no chip; its form must be 'chip'"),
+        ("has_dateline: true", "has_dateline: 1", "router.has_dateline: is 1; it must be a valid"),
+        ("axis:", "mask: 3, axis:", "harvesting: has no field 'mask'; allowed are axis, harvested"),
+    ],
+)  # fmt: skip
+def test_a_wrong_chip_is_refused_by_name(old, new, expected):
+    assert old in TEXT
+    assert expected in sentence(TEXT.replace(old, new, 1))
+
+
+def test_rows_with_workers_have_the_same_columns():
+    text = TEXT.replace("1-1, 2-1]", "1-1]").replace("[2-2,", "[2-1, 2-2,")
+    expected = "tiles.worker: has row 1 in other columns than row 0; rows with workers must"
+    assert expected in sentence(text)
+
+
+@pytest.mark.parametrize("block", ["router", "niu", "dram", "software", "alignment"])
+def test_a_missing_or_unknown_figure_is_named(block):
+    name = next(iter(yaml.safe_load(TEXT)[block]))
+    assert f"{block}: lacks the field '{name}'" in sentence(changed(lambda d: d[block].pop(name)))
+    text = changed(lambda d: d[block].update(other={"value": 1, "source": "chosen"}))
+    assert f"{block}: has no field 'other'; allowed are {name}" in sentence(text)
+
+
+def test_a_figure_needs_a_source():
+    text = changed(lambda data: data["router"]["hop_cycles"].pop("source"))
+    assert "router.hop_cycles: lacks the field 'source'" in sentence(text)
+
+
+def core_arguments():
+    chip = spec_of(TEXT).core()
+    names = "name width height clock_mhz tiles dram_groups l1_bytes ethernet_l1_bytes"
+    blocks = "router niu dram software alignment"
+    return {name: getattr(chip, name) for name in f"{names} {blocks}".split()}
+
+
+def test_the_core_takes_what_it_hands_out():
+    again = _core.Chip(**core_arguments())
+    assert again.router == spec_of(TEXT).core().router
+    assert again.tiles == spec_of(TEXT).core().tiles
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"clock_mhz": float("nan")}, "clock_mhz is nan; it must be 1 to 1000000"),
+        ({"width": 1 << 30, "height": 1 << 30}, "width is 1073741824; it must be 1 to 64"),
+        ({"dram_groups": [[(0, 0), (0, 1), (7, 7)], [(3, 0)]]}, "DRAM group 0 lists other"),
+        ({"dram_groups": []}, "the dram tile 0-0 is of DRAM group -1"),
+        ({"router": {"hops": 3}}, "router.hops is no figure of a chip"),
+        ({"router": {"classes": "four"}}, "router.classes is 'four'; it must be a whole number"),
+        ({"niu": {"port_rate_bytes_per_cycle": 1e30}}, "it must be positive, 1000000"),
+        ({"dram": {"channel_bytes": -1}}, "it must be a whole number, not negative"),
+    ],
+)  # fmt: skip
+def test_the_core_refuses_what_it_cannot_simulate(change, expected):
+    with pytest.raises(ValueError, match="^.+$") as caught:
+        _core.Chip(**core_arguments() | change)
+    assert expected in str(caught.value)
+
+
+def test_a_chip_is_no_machine_and_a_machine_no_chip(tmp_path):
+    with pytest.raises(ConfigError, match="wormhole.yaml:1: is a chip, not a cluster of GPUs"):
+        machines.load("wormhole")
+    with pytest.raises(ConfigError, match="ring.yaml:1: is no chip"):
+        machines.load_chip("ring")
+    with pytest.raises(ConfigError, match="no file or chip 'warmhole'; shipped are blackhole, wo"):
+        machines.load_chip("warmhole")
+    assert not set(machines.shipped_machines()) & set(machines.shipped_chips())
+    file = tmp_path / "mine.yaml"
+    file.write_text(TEXT)
+    assert machines.load_chip(file).name == "small"
+    assert machines.is_chip(file) and machines.is_chip("blackhole")
+    assert not machines.is_chip("ring") and not machines.is_chip("nothing")
