@@ -12,7 +12,7 @@ told by being much longer than others of its kind, and only its software is repl
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -54,12 +54,10 @@ _STEP_OF_WAIT = {
     "WRITE_BARRIER_START": ("write_barrier",),
     "READ_BARRIER_WITH_TRID": ("read_barrier",),
     "WRITE_BARRIER_WITH_TRID": ("write_barrier",),
-    "FULL_BARRIER": ("read_barrier", "write_barrier"),
-    "ATOMIC_BARRIER": ("write_barrier",),
-    # Waits until writes have left, not until they are acknowledged; the next request that finds no
-    # free initiator waits for the same.
-    "WRITE_FLUSH": (),
-    "WRITE_FLUSH_WITH_TRID": (),
+    "FULL_BARRIER": ("read_barrier", "write_barrier", "atomic_barrier"),
+    "ATOMIC_BARRIER": ("atomic_barrier",),
+    "WRITE_FLUSH": ("writes_flushed",),
+    "WRITE_FLUSH_WITH_TRID": ("writes_flushed",),
 }
 
 
@@ -103,7 +101,15 @@ class CoreReplay:
 
 @dataclass(frozen=True)
 class RequestReplay:
-    """How far a request had come when, in simulated cycles."""
+    """How far a request had come when, in simulated cycles; -1: never.
+
+    Attributes:
+        issued_cycle: software had given it to the network interface.
+        started_cycle: its first packet had a virtual channel.
+        sent_cycle: its last flit had left.
+        received_cycle: its last packet had arrived at the other end.
+        completed_cycle: its last answer had come back.
+    """
 
     core: tuple[int, int]
     processor: str
@@ -112,14 +118,22 @@ class RequestReplay:
     to: tuple[int, int]
     size_bytes: int
     issued_cycle: int
-    injected_cycle: int
-    delivered_cycle: int
+    started_cycle: int
+    sent_cycle: int
+    received_cycle: int
     completed_cycle: int
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A replayed trace. `link_flits` is [sample, noc, link], links numbered tile * 4 + port."""
+    """A replayed trace.
+
+    Attributes:
+        link_sample_cycles: how long a sample is.
+        link_flits: the flits that left on each link in each sample, [sample, NoC, tile * 4 + port];
+            tiles row by row, ports along the first axis that the NoC travels, along the second, to
+            the network interface, from it.
+    """
 
     name: str
     chip: str
@@ -202,7 +216,7 @@ def replay(
     end_to_end = measured(trace)
     sample_cycles = max(end_to_end.first_begin_to_last_event // _LINK_SAMPLES, 16)
     result = _core.run_traffic(
-        chip, [own.program for own in programs], seed=seed,
+        chip, [own.program for own in programs], seed=seed, records_requests=True,
         link_sample_cycles=sample_cycles if samples_links else 0,
     )  # fmt: skip
     ends = {own.trace: own.event_cycles(result, n)[-1] for n, own in enumerate(programs)}
@@ -223,7 +237,7 @@ def replay(
         cores=cores,
         requests=tuple(_requests(trace, programs, result)),
         link_sample_cycles=sample_cycles,
-        link_flits=np.asarray(result.link_samples) if samples_links else np.zeros((0, 2, 0)),
+        link_flits=np.diff(np.asarray(result.link_samples), axis=0, prepend=0),
     )
 
 
@@ -238,13 +252,13 @@ class CoreProgram:
         trace: its number in the trace.
         program: for the run.
         event_steps: per event, how many steps are done when it happens.
-        request_events: the event of every step that is a request.
+        request_events: the events that are requests, in order.
     """
 
     trace: int
     program: _core.TrafficProgram
     event_steps: tuple[int, ...]
-    request_events: dict[int, NocEvent]
+    request_events: tuple[NocEvent, ...]
 
     def event_cycles(self, result: _core.TrafficResult, number: int) -> list[int]:
         """When each event happened, in a run where this is the program of that number."""
@@ -335,7 +349,6 @@ class _Writer:
         if len(nocs) > 1:
             raise ConfigError(f"{core.name} uses both NoCs; a replayed processor uses one")
         event_steps = []
-        request_events = {}
         software_cycles = core.events[0].cycle - core.begin_cycle
         for event, gap in zip(core.events, gaps, strict=True):
             if event.kind not in BARRIER_ENDS:  # those come when the simulated wait is over
@@ -343,7 +356,6 @@ class _Writer:
             event_steps.append(len(self._steps))
             if event.kind in _REQUESTS:
                 software_cycles = self._write_request(event, gap)
-                request_events[len(self._steps) - 1] = event
             elif event.kind in BARRIER_BEGINS or event.kind in WAITS:
                 software_cycles = self._write_wait(event, gap)
             else:
@@ -351,7 +363,8 @@ class _Writer:
         program = _core.TrafficProgram(
             core=core.core, noc=nocs.pop(), start_cycle=core.begin_cycle, steps=self._steps
         )
-        return CoreProgram(number, program, tuple(event_steps), request_events)
+        requests = tuple(event for event in core.events if event.kind in _REQUESTS)
+        return CoreProgram(number, program, tuple(event_steps), requests)
 
     def _pace_to(self, event: NocEvent, software_cycles: int) -> None:
         if self._pace == "times":
@@ -411,17 +424,30 @@ def _call(kind: str, has_state: bool) -> str:
 
 # --- from a run to what is shown ------------------------------------------------------------------
 
+_WAIT_COLUMNS = ("issued", "started", "sent", "received", "completed")
+
 
 def _requests(
     trace: NocTrace, programs: list[CoreProgram], result: _core.TrafficResult
 ) -> Iterable[RequestReplay]:
+    """The run's records in order of issue, each with the event that it is of.
+
+    Processors of one core may share a NoC; the other end of a request tells whose it is.
+    """
     waits = result.waits
-    columns = ("program", "step", "issued", "injected", "delivered", "completed")
-    for program, step, *cycles in zip(*(waits[name] for name in columns), strict=True):
-        own = programs[int(program)]
-        event = own.request_events[int(step)]
+    left: dict[tuple[tuple[int, int], int], list[tuple[CoreTrace, deque[NocEvent]]]] = {}
+    for own in programs:
         core = trace.cores[own.trace]
+        events = deque(own.request_events)
+        left.setdefault((core.core, core.events[0].noc), []).append((core, events))
+    columns = zip(*(waits[name].tolist() for name in _WAIT_COLUMNS), strict=True)
+    places = zip(*(waits[name].tolist() for name in ("x", "y", "noc", "to_x", "to_y")), strict=True)
+    for (x, y, noc, to_x, to_y), cycles in zip(places, columns, strict=True):
+        queues = [(core, events) for core, events in left[(x, y), noc] if events]
+        core, events = next(
+            (queue for queue in queues if queue[1][0].to == (to_x, to_y)), queues[0]
+        )
+        event = events.popleft()
         yield RequestReplay(
-            core.core, core.processor, event.kind, event.noc, event.to, event.size_bytes,
-            *map(int, cycles),
-        )  # fmt: skip
+            core.core, core.processor, event.kind, noc, event.to, event.size_bytes, *cycles
+        )
