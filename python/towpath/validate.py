@@ -60,7 +60,11 @@ class Validation:
         width = max((len(row["label"]) for row in self.rows), default=0)
         width = min(max(width, 14), 60)
         for group in self.groups:
-            lines += ["", group["group"], f"{'':>{width}} {'predicted':>12} {'measured':>12}   error"]
+            lines += [
+                "",
+                group["group"],
+                f"{'':>{width}} {'predicted':>12} {'measured':>12}   error",
+            ]
             lines += [_row_text(row, width) for row in self.rows if row["group"] == group["group"]]
         lines += ["", "absolute error         rows   median      p90    worst   not simulated"]
         for group in self.groups:

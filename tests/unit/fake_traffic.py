@@ -15,6 +15,7 @@ import numpy as np
 LATENCY = 1000
 CALL = 20
 POLL = 8
+WAITS = ("x", "y", "noc", "to_x", "to_y", "issued", "started", "sent", "received", "completed")
 
 
 class TrafficStep:
@@ -38,12 +39,12 @@ class TrafficProgram:
         self.core, self.noc, self.start_cycle, self.steps = core, noc, start_cycle, list(steps)
 
 
-def run_traffic(chip, programs, *, seed=1, link_sample_cycles=0, **_):
+def run_traffic(chip, programs, *, seed=1, records_requests=False, link_sample_cycles=0):
     step_begins, step_ends, waits, flit_hops = [], [], [], 0
-    for number, program in enumerate(programs):
+    for program in programs:
         now, done = program.start_cycle, 0
         begins, ends = [], []
-        for place, step in enumerate(program.steps):
+        for step in program.steps:
             begins.append(now)
             if step.kind == "work":
                 now += step.cycle
@@ -54,7 +55,8 @@ def run_traffic(chip, programs, *, seed=1, link_sample_cycles=0, **_):
             else:
                 now += CALL * step.count
                 done = now + LATENCY
-                waits.append((number, place, now - CALL, now, now + LATENCY // 2, done))
+                place = (*program.core, program.noc, *step.to)
+                waits.append((*place, now - CALL, now - 1, now, now + LATENCY // 2, done))
                 flit_hops += step.count * -(-step.size_bytes // 32)
             ends.append(now)
         step_begins.append(begins)
@@ -62,11 +64,12 @@ def run_traffic(chip, programs, *, seed=1, link_sample_cycles=0, **_):
     begin_cycles = [program.start_cycle for program in programs]
     end_cycles = [ends[-1] for ends in step_ends]
     cycles = max(end_cycles)
-    names = ("program", "step", "issued", "injected", "delivered", "completed")
-    columns = np.array(waits, dtype=np.int64).reshape(-1, len(names))
+    waits.sort(key=lambda wait: wait[WAITS.index("issued")])
+    columns = np.array(waits if records_requests else [], dtype=np.int64).reshape(-1, len(WAITS))
     samples = -(-cycles // link_sample_cycles) if link_sample_cycles else 0
-    link_samples = np.zeros((samples, 2, chip.width * chip.height * 4), dtype=np.uint32)
-    link_samples[:, 0, 5] = link_sample_cycles // 2  # tile 1, down
+    # Half of the time a flit a cycle on tile 1's second port of NoC 0; counts never go down.
+    link_samples = np.zeros((samples, 2, chip.width * chip.height * 4), dtype=np.int64)
+    link_samples[:, 0, 5] = np.arange(1, samples + 1) * (link_sample_cycles // 2)
     return SimpleNamespace(
         begin_cycles=begin_cycles,
         end_cycles=end_cycles,
@@ -75,7 +78,7 @@ def run_traffic(chip, programs, *, seed=1, link_sample_cycles=0, **_):
         flit_hops=flit_hops,
         cycles=cycles,
         link_samples=link_samples,
-        waits={name: columns[:, place] for place, name in enumerate(names)},
+        waits={name: columns[:, place] for place, name in enumerate(WAITS)},
     )
 
 

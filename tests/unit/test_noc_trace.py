@@ -7,9 +7,9 @@ import json
 import re
 
 import pytest
-from mutate import check_mutants
 from trace_example import event, every_kind, flush, write, zone
 
+from mutate import check_mutants
 from towpath.errors import ConfigError
 from towpath.noc_trace import EVENTS_MAX, KINDS, load_noc_trace
 from towpath.replay import measured

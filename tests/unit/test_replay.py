@@ -110,7 +110,7 @@ def test_a_core_replays_its_software_and_waits_for_the_simulated_network(tmp_pat
         work(94), work(RECORD_CYCLES), READ,
     ]  # fmt: skip
     assert own.event_steps == (1, 4, 7, 9, 10)
-    assert sorted(own.request_events) == [2, 5, 11]
+    assert [request.cycle for request in own.request_events] == [200, 340, 5094]
 
 
 def test_simulated_events_come_when_software_and_network_let_them(tmp_path):
@@ -157,6 +157,25 @@ def test_a_gap_shorter_than_recording_and_issuing_shortens_the_recording(tmp_pat
     assert own.program.steps == [work(100), work(30), READ, work(RECORD_CYCLES), READ]
 
 
+def test_requests_of_two_processors_on_one_noc_are_told_apart_by_their_other_end(tmp_path):
+    events = [
+        zone(CORE, "BRISC", 0), *reads([100, 400], to=(2, 2)),
+        zone(CORE, "NCRISC", 0), *reads([250, 550], to=(3, 3), processor="NCRISC"),
+    ]  # fmt: skip
+    requests = replay(trace_of(tmp_path, events), Spec()).requests
+    assert [(request.processor, request.to) for request in requests] == [
+        ("BRISC", (2, 2)), ("NCRISC", (3, 3)), ("BRISC", (2, 2)), ("NCRISC", (3, 3)),
+    ]  # fmt: skip
+
+
+def test_links_show_what_they_carried_in_each_sample(tmp_path):
+    trace = trace_of(tmp_path, [zone(CORE, "BRISC", 0), *reads([100]), *barrier(220, 8000)])
+    result = replay(trace, Spec(), samples_links=True)
+    assert result.link_sample_cycles == 8000 // 200
+    assert set(result.link_flits[:, 0, 5]) == {20} and result.link_flits.sum() % 20 == 0
+    assert replay(trace, Spec()).link_flits.size == 0
+
+
 def test_a_processor_without_events_takes_no_time_and_counts(tmp_path):
     events = [zone(CORE, "BRISC", 40), zone(CORE, "NCRISC", 0), *reads([100], processor="NCRISC")]
     result = replay(trace_of(tmp_path, events), Spec())
@@ -174,9 +193,10 @@ def test_every_kind_of_event_becomes_a_step(tmp_path):
         TrafficStep("write", **to, size_bytes=96, has_state=True),
         TrafficStep("inline_write", **to),
         TrafficStep("multicast", to=(1, 2), to_last=(4, 3), first_vc=4, size_bytes=1024),
+        TrafficStep("writes_flushed"),
         TrafficStep("write_barrier"),
         TrafficStep("atomic", **to),
-        TrafficStep("write_barrier"),
+        TrafficStep("atomic_barrier"),
     ]
     assert brisc.program.noc == 1
     assert [step for step in ncrisc.program.steps if step.kind != "work"] == [
@@ -187,6 +207,7 @@ def test_every_kind_of_event_becomes_a_step(tmp_path):
         READ_BARRIER,
         READ_BARRIER,
         TrafficStep("write_barrier"),
+        TrafficStep("atomic_barrier"),
     ]
     assert [step.kind for step in other.program.steps] == ["work"]
     # Nothing is lost on the way: software alone takes as long as in the trace.
