@@ -16,7 +16,9 @@ import typer
 from rich.console import Console
 
 from towpath import _core
-from towpath.errors import ConfigError, quoted
+from towpath.errors import ConfigError
+from towpath.output_file import check_output
+from towpath.replay_command import replay
 from towpath.run_command import RunRequest, run_all
 from towpath.sizes import parse_size
 
@@ -84,8 +86,8 @@ def run(
     ] = None,
 ) -> None:
     """Runs a collective or a schedule file: simulated (--machine), for real (--live), or both."""
-    _check_output(report)
-    _check_output(trace)
+    check_output(report)
+    check_output(trace)
     request = RunRequest(
         collective=collective, schedule=schedule, machine=machine, live=live, sizes=sizes,
         type_name=dtype, operation=op, root=root, algorithm=algorithm, channels=channels,
@@ -112,22 +114,6 @@ def run(
         raise typer.Exit(1)
 
 
-def _check_output(path: Path | None) -> None:
-    """Before minutes of work whose result could then not be written."""
-    if path is None:
-        return
-    folder = path.parent
-    if path.is_dir():
-        problem = "it is a directory"
-    elif not folder.is_dir():
-        problem = f"there is no directory {quoted(str(folder))}"
-    elif not os.access(path if path.exists() else folder, os.W_OK):
-        problem = "permission denied"
-    else:
-        return
-    raise ConfigError(f"cannot be written: {problem}", file=str(path))
-
-
 @app.command()
 def verify(
     file: Annotated[Path, typer.Argument(help="an MSCCL XML file")],
@@ -150,6 +136,13 @@ def validate(
     machine: Annotated[
         str | None, typer.Option(help="hold it against this machine instead of the table's own")
     ] = None,
+    half: Annotated[
+        str | None,
+        typer.Option(help="fit or check: constants are fitted on one half of a table's rows"),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="only groups of rows that match")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="one JSON object: rows and groups")
     ] = False,
@@ -157,11 +150,14 @@ def validate(
     """Holds a table of measurements against the model: predicted, measured, error."""
     from towpath.validate import validate_table
 
-    result = validate_table(table, machine)
+    result = validate_table(table, machine, half=half, group=group)
     if as_json:
         print(json.dumps(result.to_dict()))
     else:
         print(result.text())
+
+
+app.command()(replay)
 
 
 @app.command()
@@ -198,7 +194,7 @@ def show(
     from towpath import show_chip
     from towpath.machines import is_chip, load, load_chip
 
-    _check_output(svg)
+    check_output(svg)
     if is_chip(name):
         if any(option is not None for option in (hosts, ranks, complete_from)):
             raise ConfigError("is a chip, which --harvest-mask changes and nothing else", file=name)
@@ -232,7 +228,7 @@ def export(
     from towpath.schedule_format.msccl_xml import dump_schedule
     from towpath.schedule_source import ScheduleSource
 
-    _check_output(file)
+    check_output(file)
     source = ScheduleSource(None, collective, algorithm, ranks, channels, protocol, root, hosts)
     dump_schedule(source.schedule(), file)
 
