@@ -36,14 +36,14 @@ class Finding:
         name: short, for programs.
         claim: what the study found.
         shown: whether this run shows it too.
-        numbers: of this run, that the verdict comes from.
+        numbers: of this run, that the verdict comes from, a clause each.
         reason: why it is so.
     """
 
     name: str
     claim: str
     shown: bool
-    numbers: str
+    numbers: list[str]
     reason: str
 
     @property
@@ -109,7 +109,7 @@ def no_difference(rows: Iterable[Row], pattern: str, reason: str) -> Finding | N
         return None
     shown = all(abs(change) <= MATERIAL for change, _ in changes)
     claim = f"{_words(pattern)}: the number of VCs makes no difference"
-    return Finding(pattern, claim, shown, _extremes(changes), reason)
+    return Finding(pattern, claim, shown, [_extremes(changes)], reason)
 
 
 def no_gain(rows: Iterable[Row], pattern: str, shape: ChipShape) -> Finding | None:
@@ -120,7 +120,7 @@ def no_gain(rows: Iterable[Row], pattern: str, shape: ChipShape) -> Finding | No
     per_count = []
     for vcs in sorted({row["vcs"] for _, row in changes}):
         own = [change for change, row in changes if row["vcs"] == vcs]
-        per_count.append(f"{vcs} VCs {_percent(mean(own))} in the mean")
+        per_count.append(f"{vcs} VCs {_percent(mean(own))}")
     no_benefit = median(change for change, _ in changes) <= MATERIAL
     has_loss = min(change for change, _ in changes) < -MATERIAL
     reason = (
@@ -130,7 +130,7 @@ def no_gain(rows: Iterable[Row], pattern: str, shape: ChipShape) -> Finding | No
         "with the dateline VC of each, n VCs are 2 n that compete for what three fill."
     )
     claim = f"{_words(pattern)}: several VCs bring no bandwidth, and in places cost some"
-    numbers = f"Against one VC: {', '.join(per_count)}; {_extremes(changes)}"
+    numbers = [f"in the mean {', '.join(per_count)}", _extremes(changes)]
     return Finding(f"{pattern}_loss", claim, no_benefit and has_loss, numbers, reason)
 
 
@@ -156,14 +156,13 @@ def irregular(rows: Iterable[Row], pattern: str, reason: str) -> Finding | None:
     )
     if deep:
         change, row = min(deep, key=lambda dip: dip[0])
-        numbers = (
-            f"Doubling the size loses bandwidth in {len(deep)} of {len(dips)} cases, at worst "
-            f"{_percent(change)} ({_where(row)})"
+        dipping = (
+            f"in {len(deep)} of {len(dips)} cases, at worst {_percent(change)} ({_where(row)})"
         )
     else:
-        numbers = f"Doubling the size loses bandwidth in none of {len(dips)} cases"
+        dipping = f"in none of {len(dips)} cases"
     claim = f"{_words(pattern)}: bandwidth varies irregularly with size and VC count"
-    numbers = f"{numbers}; against one VC, {_extremes(changes)}"
+    numbers = [f"a larger size loses bandwidth {dipping}", _extremes(changes)]
     return Finding(f"{pattern}_irregular", claim, bool(deep) or both_ways, numbers, reason)
 
 
@@ -204,11 +203,11 @@ def drop_at_few(rows: Iterable[Row]) -> Finding | None:
     if not drops:
         return None
     shown = any(loss > MATERIAL for loss, *_ in drops)
-    numbers = "; ".join(
+    numbers = [
         f"{_words(pattern)}, NoC {low['noc']}: {_rate(peak)} at {_size(peak)}, "
         + (f"down to {_rate(low)} at {_size(low)}" if loss > MATERIAL else "no drop beyond")
         for loss, peak, low, pattern in drops
-    )
+    ]
     reason = (
         "A master sends all it has for a destination before it goes on. With few and large "
         "transactions, masters that began together stay together: they queue for one destination "
@@ -247,7 +246,7 @@ def cure_by_turning(rows: Iterable[Row]) -> Finding | None:
         "Masters that begin elsewhere in the list load all destinations at once, each with one "
         "flow at a time. A single master has nobody to get out of the way of."
     )
-    return Finding("cure_by_order", claim, dropped and cured, "; ".join(numbers), reason)
+    return Finding("cure_by_order", claim, dropped and cured, numbers, reason)
 
 
 def _order_curves(rows: Iterable[Row], *, turned: bool) -> list[list[Row]]:
@@ -289,7 +288,7 @@ def own_vc_for_messages(rows: Iterable[Row]) -> Finding | None:
         latency[(*place, "data_vc")] >= _WORTH_A_VC * latency[(*place, "own_vc")]
         for place in places
     )
-    numbers = "; ".join(
+    numbers = [
         f"{message.replace('_', ' ')}, NoC {noc}: {latency[(noc, message, 'own_vc')]:,} cycles on "
         f"its own VC, {latency[(noc, message, 'data_vc')]:,} on the data's"
         + (
@@ -298,7 +297,7 @@ def own_vc_for_messages(rows: Iterable[Row]) -> Finding | None:
             else ""
         )
         for noc, message in places
-    )
+    ]
     reason = (
         "Within a VC nothing overtakes: a message behind a packet waits until the whole packet has "
         "moved on. On its own VC it only takes turns with the data, flit by flit."
@@ -334,7 +333,7 @@ def onset(rows: Iterable[Row], shape: ChipShape) -> Finding | None:
         f"stand in the pools of {shape.pool_flits} flits, block the VCs behind them, and more "
         "offered load only lengthens the wait."
     )
-    return Finding("onset", claim, all(found), "; ".join(numbers), reason)
+    return Finding("onset", claim, all(found), numbers, reason)
 
 
 def _throttle_curves(rows: Iterable[Row]) -> Iterator[tuple[tuple[int, int], list[Row]]]:
@@ -359,9 +358,10 @@ def starved_by_stalled(rows: Iterable[Row], shape: ChipShape) -> Finding | None:
         return None
     share = {stalled: rate[stalled] / rate[0] for stalled in rate}
     shown = share[STALLED_MAX] <= _STARVED_MAX and share[STALLED_MAX - 1] >= _UNHURT_MIN
-    numbers = ", ".join(
-        f"{stalled} stalled: {share[stalled]:.1%}" for stalled in sorted(share) if stalled
-    )
+    numbers = [f"none stalled: {rate[0]:.3g} B/cycle"]
+    numbers += [
+        f"{stalled} stalled: {share[stalled]:.1%} of that" for stalled in sorted(share) if stalled
+    ]
     filled = STALLED_MAX * shape.pool_flits_per_vc_max
     reason = (
         f"Three stalled VCs take {filled} of the {shape.pool_flits} flits of each port's pool on "
@@ -369,7 +369,6 @@ def starved_by_stalled(rows: Iterable[Row], shape: ChipShape) -> Finding | None:
         "and sends the next when the credit for it is back. Two leave room for a third."
     )
     claim = "Three stalled VCs slow every other down to 1/16; with two stalled it runs on"
-    numbers = f"Of its rate with none stalled ({rate[0]:.3g} B/cycle), a flow keeps: {numbers}"
     return Finding("stalled_vcs", claim, shown, numbers, reason)
 
 
@@ -381,7 +380,7 @@ def _words(pattern: str) -> str:
 
 
 def _percent(change: float) -> str:
-    return f"{100 * change:+.1f} %"
+    return f"{round(change, 3) + 0.0:+.1%}"  # no minus before a zero
 
 
 def _rate(row: Row) -> str:
@@ -400,6 +399,6 @@ def _extremes(changes: list[tuple[float, Row]]) -> str:
     low = min(changes, key=lambda change: change[0])
     high = max(changes, key=lambda change: change[0])
     return (
-        f"from {_percent(low[0])} ({_where(low[1])}) to {_percent(high[0])} ({_where(high[1])}) "
-        "of one VC's bandwidth"
+        f"against one VC, from {_percent(low[0])} ({_where(low[1])}) to {_percent(high[0])} "
+        f"({_where(high[1])}) in {len(changes)} cases"
     )

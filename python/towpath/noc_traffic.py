@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from towpath._core import Chip, TrafficResult
     from towpath.chip_spec import ChipSpec
 
-MESSAGES = 96  # that a receiver of the flow-control experiment sends, one per period
+_MESSAGES = 96  # that a receiver of the flow-control experiment sends, one per period
 STALLED_MAX = 3
 STALL_COLUMNS, STALL_ROWS = 8, 4  # workers that stalled_vcs_programs needs
 STALL_BEGIN_CYCLE = 20_000  # when the stalled flows have filled every buffer on their way
@@ -192,7 +192,7 @@ def flow_control_programs(shape: ChipShape, point: Point) -> list[Program]:
         sender, receiver = (left, right) if column % 2 == 0 else (right, left)
         credits = [
             step
-            for k in range(MESSAGES)
+            for k in range(_MESSAGES)
             for step in (
                 Step("wait_until", {"cycle": k * _MESSAGE_PERIOD_CYCLES}),
                 Step(point["message"], {"to": sender, **message}),
