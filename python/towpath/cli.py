@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from towpath import _core
-from towpath.errors import ConfigError
+from towpath import _core, bench_command
+from towpath.errors import ConfigError, Interruption, SweepError
 from towpath.output_file import check_output
 from towpath.replay_command import replay
 from towpath.run_command import RunRequest, run_all
@@ -26,6 +26,7 @@ app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
     help="Moves data between processors: for real, or simulated on a machine only described.",
 )  # fmt: skip
+app.add_typer(bench_command.app, name="bench")
 
 _COMPLETE_FROM_HELP = "a shipped machine that supplies what a topology file does not say"
 FileOption = Path | None
@@ -233,18 +234,18 @@ def export(
     dump_schedule(source.schedule(), file)
 
 
-def _run_command() -> int:
+def _run_command(interruption: Interruption) -> int:
     """Runs what the command line says; the exit code. A mistake is one sentence."""
     from towpath.live import LiveError
 
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, obj=interruption)
         if sys.stdout is not None:  # it is when the command was started with none
             sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except _UsageError as error:
         problem = error.format_message()
-    except (ConfigError, LiveError, _core.TransportError, ValueError) as error:
+    except (ConfigError, LiveError, SweepError, _core.TransportError, ValueError) as error:
         problem = str(error)
     except MemoryError:
         problem = "this needs more memory than there is"
@@ -259,13 +260,14 @@ def main() -> None:
     # Python hears of ctrl-C in its main thread only, and between two of its own lines only. So that
     # thread does nothing but wait, and a simulation of minutes ends as promptly as one of seconds.
     codes: list[int] = []
-    command = threading.Thread(target=lambda: codes.append(_run_command()), daemon=True)
+    interruption = Interruption()
+    command = threading.Thread(target=lambda: codes.append(_run_command(interruption)), daemon=True)
     command.start()
     try:
         command.join()
     except KeyboardInterrupt:
         Console(stderr=True).show_cursor()  # a progress bar hides it
-        print("towpath: interrupted", file=sys.stderr)
+        print(f"towpath: {interruption.sentence}", file=sys.stderr)
         os._exit(130)
     sys.exit(codes[0] if codes else 1)
 
