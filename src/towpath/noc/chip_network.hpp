@@ -23,7 +23,7 @@ namespace towpath::noc {
 struct NiuCounters {
   std::uint32_t reads_sent = 0;  // read requests that software issued
   std::uint32_t read_responses_received = 0;
-  std::uint32_t read_responses_sent = 0;     // to others
+  std::uint32_t read_responses_sent = 0;  // to others
   std::uint32_t writes_sent = 0;          // issued, those to be acknowledged
   std::uint32_t write_acks_received = 0;  // a multicast is acknowledged by each receiver
   std::uint32_t write_acks_awaited = 0;   // how many there will be once all are back

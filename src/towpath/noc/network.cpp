@@ -510,8 +510,7 @@ bool Network::allocate_vc(Router& router, int number) {
   const bool is_free = is_free_for_us(wanted);
   if (!packet.keeps_buddy) {
     const int other = wanted ^ 1;
-    if (is_free_for_us(other) &&
-        (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
+    if (is_free_for_us(other) && (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
       wanted = other;
     } else if (!is_free) {
       return false;
