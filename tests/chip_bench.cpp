@@ -18,13 +18,13 @@ void Bench::issue_all(std::vector<Request> requests) {
   simulation.spawn("issuer", [this, requests = std::move(requests)] {
     for (const Request& request : requests) {
       while (!network.is_ready(request.noc, request.core, request.initiator)) {
-        network.wake_when(request.noc, request.core,
-                          {[](const NiuCounters& counters, int initiator) {
-                             return counters.packets_to_start[static_cast<std::size_t>(
-                                        initiator)] == 0;
-                           },
-                           request.initiator},
-                          *simulation.current());
+        network.wake_when(
+            request.noc, request.core,
+            {[](const NiuCounters& counters, int initiator) {
+               return counters.packets_to_start[static_cast<std::size_t>(initiator)] == 0;
+             },
+             request.initiator},
+            *simulation.current());
         simulation.suspend();
       }
       network.issue(request);

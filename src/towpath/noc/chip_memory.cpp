@@ -58,7 +58,7 @@ std::uint32_t ChipNetwork::load_word(machine::Coordinate core, std::uint64_t off
   const Group& group = checked_group(core, offset, kWordBytes);
   if (offset % kWordBytes != 0) {
     throw std::invalid_argument(fmt::format(
-        "core ({}, {}) loads a word at offset {} of its memory; it must be a multiple of {}",
+        "core ({}, {}) touches a word at offset {} of its memory; words are at multiples of {}",
         core.x, core.y, offset, kWordBytes));
   }
   return group.memory.load_word(offset);
