@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 MEMORY_MAX_BYTES = 1 << 30
+MUTANT_GROWTH_MAX_BYTES = 1 << 26  # far beyond what is read, and the spoiler has that memory, too
 HANGS_AFTER_SECONDS = 60
 SENTENCE_LENGTH_MAX = 600
 
@@ -109,7 +110,9 @@ def _change_lines(content: bytes, chance: random.Random) -> bytes:
         case 2:
             lines[here], lines[there] = lines[there], lines[here]
         case _:
-            lines[here : here + 1] = [lines[here]] * chance.choice((2, 50, 400, 2000))
+            times = chance.choice((2, 50, 400, 2000))
+            times = min(times, 2 + MUTANT_GROWTH_MAX_BYTES // (len(lines[here]) + 1))
+            lines[here : here + 1] = [lines[here]] * times
     return b"\n".join(lines)
 
 

@@ -170,6 +170,7 @@ class SoftwareFigures(Frozen):
     read_cycles: Cycles
     write_with_state_cycles: Cycles
     read_with_state_cycles: Cycles
+    read_held_up_cycles: Cycles
     set_state_cycles: Cycles
     multicast_cycles: Cycles
     inline_write_cycles: Cycles
@@ -232,6 +233,8 @@ class ChipSpec(Frozen):
     def with_harvested(self, lines: Sequence[int], source: str = "asked for") -> ChipSpec:
         """This chip with other rows, or columns, harvested; `lines` are their numbers on the grid.
 
+        `source` says why these.
+
         Raises:
             ConfigError: one of them cannot be harvested, or no worker would be left.
         """
@@ -240,7 +243,7 @@ class ChipSpec(Frozen):
         update = {"harvested": tuple(sorted(lines)), "source": source}
         return self.model_copy(update={"harvesting": self.harvesting.model_copy(update=update)})
 
-    def with_harvest_mask(self, mask: int, source: str = "asked for") -> ChipSpec:
+    def with_harvest_mask(self, mask: int) -> ChipSpec:
         """This chip with the rows, or columns, harvested whose bit in `mask` is set.
 
         Raises:
@@ -251,7 +254,7 @@ class ChipSpec(Frozen):
             axis, bits = self.harvesting.axis, len(lines)
             problem = f"harvest mask is {mask}; its {bits} {axis} with workers allow 0 to"
             raise ConfigError(f"{problem} {(1 << bits) - 1}", field=f"chip '{self.name}'")
-        return self.with_harvested([line for n, line in enumerate(lines) if mask >> n & 1], source)
+        return self.with_harvested([line for n, line in enumerate(lines) if mask >> n & 1])
 
     def tile_kinds(self) -> dict[Coordinate, TileKindName]:
         """The kind of every tile, row by row, as harvesting leaves them."""
@@ -323,13 +326,13 @@ def check_tiles(listed: Iterable[ListedTile], width: int, height: int, field: st
             problem = f"{at} is off the grid, which ends at {width - 1}-{height - 1}"
             raise wrong(name, problem)
         if at in kind_at:
-            problem = f"lists {at} as {kind}; it already is a {kind_at[at]} tile, and must be one"
-            raise wrong(name, f"{problem} only")
+            problem = f"lists {at} as {kind}, but it already is {kind_at[at]}; it must be listed"
+            raise wrong(name, f"{problem} once")
         kind_at[at] = kind
     everything = (Coordinate(x, y) for y in range(height) for x in range(width))
     missing = next((at for at in everything if at not in kind_at), None)
     if missing is not None:
-        raise wrong(field, f"lists {missing} nowhere; every tile of the grid must be of some kind")
+        raise wrong(field, f"leaves out {missing}; every tile of the grid must be in some list")
 
 
 def check_worker_grid(workers: Sequence[Coordinate], field: str) -> None:

@@ -15,8 +15,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from towpath import _core
-from towpath.errors import ConfigError, quoted
+from towpath import _core, bench_command
+from towpath.errors import ConfigError, Interruption, SweepError
+from towpath.output_file import check_output
+from towpath.replay_command import replay
 from towpath.run_command import RunRequest, run_all
 from towpath.sizes import parse_size
 
@@ -24,6 +26,7 @@ app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
     help="Moves data between processors: for real, or simulated on a machine only described.",
 )  # fmt: skip
+app.add_typer(bench_command.app, name="bench")
 
 _COMPLETE_FROM_HELP = "a shipped machine that supplies what a topology file does not say"
 FileOption = Path | None
@@ -84,8 +87,8 @@ def run(
     ] = None,
 ) -> None:
     """Runs a collective or a schedule file: simulated (--machine), for real (--live), or both."""
-    _check_output(report)
-    _check_output(trace)
+    check_output(report)
+    check_output(trace)
     request = RunRequest(
         collective=collective, schedule=schedule, machine=machine, live=live, sizes=sizes,
         type_name=dtype, operation=op, root=root, algorithm=algorithm, channels=channels,
@@ -112,22 +115,6 @@ def run(
         raise typer.Exit(1)
 
 
-def _check_output(path: Path | None) -> None:
-    """Before minutes of work whose result could then not be written."""
-    if path is None:
-        return
-    folder = path.parent
-    if path.is_dir():
-        problem = "it is a directory"
-    elif not folder.is_dir():
-        problem = f"there is no directory {quoted(str(folder))}"
-    elif not os.access(path if path.exists() else folder, os.W_OK):
-        problem = "permission denied"
-    else:
-        return
-    raise ConfigError(f"cannot be written: {problem}", file=str(path))
-
-
 @app.command()
 def verify(
     file: Annotated[Path, typer.Argument(help="an MSCCL XML file")],
@@ -150,6 +137,13 @@ def validate(
     machine: Annotated[
         str | None, typer.Option(help="hold it against this machine instead of the table's own")
     ] = None,
+    half: Annotated[
+        str | None,
+        typer.Option(help="fit or check: constants are fitted on one half of a table's rows"),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="only groups of rows that match")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="one JSON object: rows and groups")
     ] = False,
@@ -157,20 +151,25 @@ def validate(
     """Holds a table of measurements against the model: predicted, measured, error."""
     from towpath.validate import validate_table
 
-    result = validate_table(table, machine)
+    result = validate_table(table, machine, half=half, group=group)
     if as_json:
         print(json.dumps(result.to_dict()))
     else:
         print(result.text())
 
 
+app.command()(replay)
+
+
 @app.command()
 def machines() -> None:
-    """Lists the machines that come with towpath."""
-    from towpath.machines import shipped, shipped_machines
+    """Lists the machines and chips that come with towpath."""
+    from towpath.machines import shipped, shipped_chip, shipped_chips, shipped_machines
 
     for name in shipped_machines():
-        print(f"{name:<20} {shipped(name).description}")
+        print(f"{name:<20} {'cluster':<8} {shipped(name).description}")
+    for name in shipped_chips():
+        print(f"{name:<20} {'chip':<8} {shipped_chip(name).description}")
 
 
 @app.command()
@@ -186,14 +185,27 @@ def show(
     hosts: Annotated[int | None, typer.Option(help="so many hosts")] = None,
     ranks: Annotated[int | None, typer.Option(help="so many GPUs altogether")] = None,
     complete_from: Annotated[str | None, typer.Option(help=_COMPLETE_FROM_HELP)] = None,
+    harvest_mask: Annotated[
+        int | None, typer.Option(help="of a chip: the rows or columns that it lacks, as bits")
+    ] = None,
     svg: Annotated[FileOption, typer.Option(help="draw it there")] = None,
 ) -> None:
-    """Describes a machine as text, and draws it with --svg."""
-    from towpath.machines import load
-    from towpath.show import describe, draw_svg
+    """Describes a machine or chip as text, and draws it with --svg."""
+    from towpath import show as show_machine
+    from towpath import show_chip
+    from towpath.machines import is_chip, load, load_chip
 
-    _check_output(svg)
-    spec = load(name, hosts=hosts, ranks=ranks, complete_from=complete_from)
+    check_output(svg)
+    if is_chip(name):
+        if any(option is not None for option in (hosts, ranks, complete_from)):
+            raise ConfigError("is a chip, which --harvest-mask changes and nothing else", file=name)
+        spec = load_chip(name, harvest_mask)
+        describe, draw_svg = show_chip.describe_chip, show_chip.draw_chip_svg
+    else:
+        if harvest_mask is not None:
+            raise ConfigError("is no chip, so it has no --harvest-mask", file=name)
+        spec = load(name, hosts=hosts, ranks=ranks, complete_from=complete_from)
+        describe, draw_svg = show_machine.describe, show_machine.draw_svg
     print(describe(spec))
     if svg is not None:
         svg.write_text(draw_svg(spec), encoding="utf-8")
@@ -217,23 +229,23 @@ def export(
     from towpath.schedule_format.msccl_xml import dump_schedule
     from towpath.schedule_source import ScheduleSource
 
-    _check_output(file)
+    check_output(file)
     source = ScheduleSource(None, collective, algorithm, ranks, channels, protocol, root, hosts)
     dump_schedule(source.schedule(), file)
 
 
-def _run_command() -> int:
+def _run_command(interruption: Interruption) -> int:
     """Runs what the command line says; the exit code. A mistake is one sentence."""
     from towpath.live import LiveError
 
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, obj=interruption)
         if sys.stdout is not None:  # it is when the command was started with none
             sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except _UsageError as error:
         problem = error.format_message()
-    except (ConfigError, LiveError, _core.TransportError, ValueError) as error:
+    except (ConfigError, LiveError, SweepError, _core.TransportError, ValueError) as error:
         problem = str(error)
     except MemoryError:
         problem = "this needs more memory than there is"
@@ -248,13 +260,14 @@ def main() -> None:
     # Python hears of ctrl-C in its main thread only, and between two of its own lines only. So that
     # thread does nothing but wait, and a simulation of minutes ends as promptly as one of seconds.
     codes: list[int] = []
-    command = threading.Thread(target=lambda: codes.append(_run_command()), daemon=True)
+    interruption = Interruption()
+    command = threading.Thread(target=lambda: codes.append(_run_command(interruption)), daemon=True)
     command.start()
     try:
         command.join()
     except KeyboardInterrupt:
         Console(stderr=True).show_cursor()  # a progress bar hides it
-        print("towpath: interrupted", file=sys.stderr)
+        print(f"towpath: {interruption.sentence}", file=sys.stderr)
         os._exit(130)
     sys.exit(codes[0] if codes else 1)
 

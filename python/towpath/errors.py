@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 _QUOTE_LENGTH_MAX = 60
 
 
@@ -30,6 +32,17 @@ class ConfigError(ValueError):
         self.file = file
         self.line = line
         self.field = field
+
+
+class SweepError(RuntimeError):
+    """A point of a sweep that could not be measured; its text names the point."""
+
+
+@dataclass
+class Interruption:
+    """What the user is told on ctrl-C; a command that can be resumed says so here beforehand."""
+
+    sentence: str = "interrupted"
 
 
 def quoted(value: object) -> str:

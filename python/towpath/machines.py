@@ -10,7 +10,7 @@ from pathlib import Path
 
 from towpath.chip_spec import ChipSpec, parse_chip_spec
 from towpath.errors import ConfigError, quoted
-from towpath.input_file import YamlDocument, parse_yaml, read_text
+from towpath.input_file import parse_yaml, read_text
 from towpath.machine_spec import MachineSpec, parse_machine_spec
 
 
@@ -104,10 +104,15 @@ def parse_chip(text: str, file: str) -> ChipSpec:
     Raises:
         ConfigError: something in it is wrong.
     """
+    from towpath.topology_import import soc_descriptor
+
     document = parse_yaml(text, file)
-    if _form(document) == "chip":
+    if soc_descriptor.is_soc_descriptor(document):
+        return soc_descriptor.parse_soc_descriptor(document, file)
+    if isinstance(document.data, dict) and document.data.get("form") == "chip":
         return parse_chip_spec(document, file)
-    raise ConfigError("is no chip; its form must be 'chip'", file=file, line=1)
+    problem = "is no chip; it must be a spec whose form is 'chip', or a SoC descriptor"
+    raise ConfigError(problem, file=file, line=1)
 
 
 @lru_cache
@@ -143,10 +148,6 @@ _CHIP = re.compile(r"""(?m)^(form:[ \t]*["']?chip\b|functional_workers[ \t]*:)""
 
 def _says_chip(text: str) -> bool:
     return _CHIP.search(text) is not None
-
-
-def _form(document: YamlDocument) -> object:
-    return document.data.get("form") if isinstance(document.data, dict) else None
 
 
 def _path_of(name_or_path: str | Path, kind: str, shipped_names: list[str]) -> Path:

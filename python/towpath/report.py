@@ -27,6 +27,27 @@ def write_report(report: Report, path: Path | str) -> None:
     Everything that comes from outside is escaped, and drawings are shown as images, in which no
     script runs. The file is plotly's 5 MB and little more, whatever the runs' size.
     """
+    names = figures.run_names(report.runs)
+    timelines = sum(run.timeline is not None for run in report.runs)
+    write_page(
+        path,
+        "report.html.jinja",
+        report=report,
+        names=names,
+        sections=[_section(run, _DRAWN_SPANS_MAX // max(timelines, 1)) for run in report.runs],
+        time_figure=figures.time_over_size(report.runs, names),
+        bandwidth_figure=figures.bandwidth_over_size(report.runs, names),
+    )
+
+
+def write_page(path: Path | str, template: str, **values: object) -> None:
+    """Writes a page that needs nothing else.
+
+    Args:
+        path: the file.
+        template: in templates/, extending page.html.jinja.
+        values: what the template names; figures are plotly's.
+    """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -37,16 +58,7 @@ def write_report(report: Report, path: Path | str) -> None:
     environment.filters["time"] = format_time
     environment.filters["size"] = figures.format_size
     environment.filters["figure"] = _figure
-    names = figures.run_names(report.runs)
-    timelines = sum(run.timeline is not None for run in report.runs)
-    page = environment.get_template("report.html.jinja").stream(
-        report=report,
-        names=names,
-        sections=[_section(run, _DRAWN_SPANS_MAX // max(timelines, 1)) for run in report.runs],
-        time_figure=figures.time_over_size(report.runs, names),
-        bandwidth_figure=figures.bandwidth_over_size(report.runs, names),
-        plotly=Markup(get_plotlyjs()),
-    )
+    page = environment.get_template(template).stream(plotly=Markup(get_plotlyjs()), **values)
     with open(path, "w", encoding="utf-8") as file:
         page.dump(file)
 

@@ -31,7 +31,7 @@ _OVERVIEW_RANKS_MAX = 128
 _OVERVIEW_BINS = 300
 
 # Calm on light and dark ground, and told apart by readers who see few colours (Okabe and Ito).
-_RUN_COLORS = (
+CURVE_COLORS = (
     "#3b74b8", "#d98324", "#2b9c80", "#b8506c", "#7c66b8", "#58a6c9", "#96793d", "#808890",
 )  # fmt: skip
 _WAIT_COLOR = "rgba(128,138,150,0.22)"
@@ -132,7 +132,7 @@ def busiest_links(links: list[LinkLoad]) -> go.Figure:
             hovertemplate="%{customdata[0]}<br>busy %{x:.1%}, carried %{customdata[1]}"
             "<extra></extra>",
         )
-    figure.update_layout(_layout(height=90 + 17 * len(shown)), bargap=0.25)
+    figure.update_layout(layout(height=90 + 17 * len(shown)), bargap=0.25)
     figure.update_xaxes(tickformat=".0%", rangemode="tozero", side="top")
     figure.update_yaxes(
         tickvals=list(range(len(shown))),
@@ -259,7 +259,7 @@ def _overview(
             "<extra></extra>",
         )
     )
-    figure.update_layout(_layout(height=90 + max(4 * len(ranks), min(18 * len(ranks), 320))))
+    figure.update_layout(layout(height=90 + max(4 * len(ranks), min(18 * len(ranks), 320))))
     figure.update_xaxes(title="time (us)", showgrid=False, range=[0, end_ps / 1e6])
     figure.update_yaxes(autorange="reversed", showgrid=False, type="category", ticks="")
     return figure
@@ -304,7 +304,7 @@ def _blocks(
         for place, rank in enumerate(ranks)
     ]
     figure.update_layout(
-        _layout(height=150 + min(26 * len(blocks), 900)),
+        layout(height=150 + min(26 * len(blocks), 900)),
         barmode="overlay",
         updatemenus=[
             {"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
@@ -324,7 +324,7 @@ def _curves(runs: list[Run], names: list[str], value_of, hover: str) -> go.Figur
     """A line per run and way; in place is dotted with open markers. One legend entry per run."""
     figure = go.Figure()
     for index, (run, name) in enumerate(zip(runs, names, strict=True)):
-        color = _RUN_COLORS[index % len(_RUN_COLORS)]
+        color = CURVE_COLORS[index % len(CURVE_COLORS)]
         for way, words in (("out_of_place", "out of place"), ("in_place", "in place")):
             points: list[tuple[int, Measurement]] = [
                 (row.size_bytes, measurement)
@@ -347,9 +347,9 @@ def _curves(runs: list[Run], names: list[str], value_of, hover: str) -> go.Figur
                 text=[format_size(size_bytes) for size_bytes, _ in points],
                 hovertemplate=f"%{{text}}: {hover}<br>{escape(name)}, {words}<extra></extra>",
             )
-    figure.update_layout(_layout(height=420))
+    figure.update_layout(layout(height=420))
     sizes_bytes = {row.size_bytes for run in runs for row in run.rows if row.size_bytes > 0}
-    ticks_bytes = _size_ticks(sizes_bytes)
+    ticks_bytes = size_ticks(sizes_bytes)
     figure.update_xaxes(
         title="size", type="log",
         tickvals=ticks_bytes, ticktext=[format_size(tick) for tick in ticks_bytes],
@@ -357,7 +357,7 @@ def _curves(runs: list[Run], names: list[str], value_of, hover: str) -> go.Figur
     return figure
 
 
-def _size_ticks(sizes_bytes: set[int]) -> list[int]:
+def size_ticks(sizes_bytes: set[int]) -> list[int]:
     """Powers of two around the sizes, at most about ten."""
     if not sizes_bytes:
         return []
@@ -371,7 +371,7 @@ def _link_name(link: LinkLoad) -> str:
     return f"{link.from_name} > {link.to_name}"
 
 
-def _layout(height: int) -> dict:
+def layout(height: int) -> dict:
     """Without ground colours: the page's script fills in those of its light or dark style."""
     return {
         "template": "none",

@@ -4,7 +4,7 @@
 
 A kind of table is known by its columns. It says how to name a row's group, what was measured, and
 which simulation answers the same question. A row that cannot be simulated stays in the result and
-says why.
+says why. Kinds of tables about chips are in validate_noc.
 """
 
 from __future__ import annotations
@@ -12,42 +12,34 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from towpath import _core, machines, simulated
 from towpath.errors import ConfigError, quoted
 from towpath.input_file import read_text
 from towpath.machine_spec import GPUS_PER_HOST_MAX, HOSTS_MAX
+from towpath.parallel import map_in_order, processors
 from towpath.run_command import channels_to_fill
 from towpath.schedule_source import ScheduleSource
 from towpath.simulated import Call, Place
 from towpath.sizes import SIZE_BYTES_MAX
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
-class CannotSimulate(ValueError):
-    """Why a row has no prediction, in one sentence."""
-
-
-@dataclass(frozen=True)
-class TableKind:
-    """One kind of table: how it is recognised and what answers its rows."""
-
-    name: str
-    columns: frozenset[str]
-    unit: str
-    group: Callable[[dict[str, str]], str]
-    measured: Callable[[dict[str, str]], float]
-    predict: Callable[[dict[str, str], str | None], float]
+from towpath.table_kind import (
+    CannotSimulate,
+    Context,
+    Half,
+    Prediction,
+    Row,
+    TableKind,
+    half_of,
+    real,
+    whole,
+)
+from towpath.validate_noc import NOC_KINDS
 
 
 @dataclass(frozen=True)
@@ -65,9 +57,15 @@ class Validation:
     def text(self) -> str:
         """A table per group, and the summary below."""
         lines = []
+        width = max((len(row["label"]) for row in self.rows), default=0)
+        width = min(max(width, 14), 60)
         for group in self.groups:
-            lines += ["", group["group"], f"{'':>14} predicted   measured   error"]
-            lines += [_row_text(row) for row in self.rows if row["group"] == group["group"]]
+            lines += [
+                "",
+                group["group"],
+                f"{'':>{width}} {'predicted':>12} {'measured':>12}   error",
+            ]
+            lines += [_row_text(row, width) for row in self.rows if row["group"] == group["group"]]
         lines += ["", "absolute error         rows   median      p90    worst   not simulated"]
         for group in self.groups:
             numbers = [group[name] for name in ("median_pct", "p90_pct", "worst_pct")]
@@ -78,44 +76,75 @@ class Validation:
         return "\n".join(lines)
 
 
-def _row_text(row: dict[str, Any]) -> str:
-    label = row.get("size_bytes", "")
-    measured = f"{row['measured']:>10.2f}" if row["measured"] is not None else f"{'-':>10}"
+def _row_text(row: dict[str, Any], width: int) -> str:
+    label = f"{row['label'][:width]:>{width}}"
+    measured = f"{'-' if row['measured'] is None else format(row['measured'], '.2f'):>12}"
     if row["predicted"] is None:
-        return f"{label:>14} {'-':>9} {measured}   {row['error']}"
+        return f"{label} {'-':>12} {measured}   {row['error']}"
     error = f"{row['error_pct']:+7.1f}%" if row["error_pct"] is not None else "      -"
-    return f"{label:>14} {row['predicted']:>9.2f} {measured} {error}"
+    return f"{label} {row['predicted']:>12.2f} {measured} {error}"
 
 
-def validate_table(path: Path, machine: str | None = None) -> Validation:
+def validate_table(
+    path: Path,
+    machine: str | None = None,
+    *,
+    half: Half | None = None,
+    group: str | None = None,
+    processes: int | None = None,
+) -> Validation:
     """Simulates every row of a table and compares.
 
     Args:
         path: a CSV file with a header line.
         machine: simulate on this one instead of what the rows say.
+        half: only the rows of this half of the table, see `half_of`.
+        group: only the rows in whose group this regular expression is found.
+        processes: how many to use for tables that take long; None: one per processor.
 
     Raises:
-        ConfigError: the file is no table of a known kind, or there is no such machine.
+        ConfigError: the file is no table of a known kind, there is no such machine, or no row is
+            left.
     """
-    if machine is not None:
-        machines.load(machine)
     rows, columns = _read(path)
     kind = next((kind for kind in KINDS if kind.columns <= columns), None)
     if kind is None:
         known = "; ".join(f"{kind.name}: {', '.join(sorted(kind.columns))}" for kind in KINDS)
         problem = f"its columns fit no known table; known are {known}"
         raise ConfigError(problem, file=str(path), line=1)
-    console = Console(stderr=True)
-    shown = track(
-        rows, "validating", console=console, transient=True, disable=not console.is_terminal
-    )
-    done = [_validate_row(kind, row, machine) for row in shown]
+    if machine is not None:
+        kind.check_machine(machine)
+    rows = _chosen(kind, rows, half, group, path)
+    jobs = [_Job(kind.name, row, Context(machine, path.parent)) for row in rows]
+    if not kind.is_slow:
+        processes = 1
+    done = map_in_order(_validate_row, jobs, "validating", processes or processors())
     return Validation(kind.name, kind.unit, done, _groups(done))
 
 
-def _read(path: Path) -> tuple[list[dict[str, str]], set[str]]:
+def _chosen(
+    kind: TableKind, rows: list[Row], half: Half | None, group: str | None, path: Path
+) -> list[Row]:
+    if half not in (None, "fit", "check"):
+        raise ConfigError(f"--half is {quoted(half)}; allowed are fit and check")
+    try:
+        pattern = re.compile(group or "")
+    except (re.error, RecursionError, OverflowError) as error:
+        problem = f"--group is {quoted(group)}, which is no regular expression: {error}"
+        raise ConfigError(problem) from None
+    chosen = [
+        row
+        for row in rows
+        if (half is None or half_of(kind, row) == half) and pattern.search(kind.group(row))
+    ]
+    if rows and not chosen:
+        raise ConfigError("none of its rows is chosen by --half and --group", file=str(path))
+    return chosen
+
+
+def _read(path: Path) -> tuple[list[Row], set[str]]:
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
-    rows: list[dict[str, str]] = []
+    rows: list[Row] = []
     try:
         for row in reader:
             if None in row or None in row.values():
@@ -127,13 +156,27 @@ def _read(path: Path) -> tuple[list[dict[str, str]], set[str]]:
     return rows, set(reader.fieldnames or [])
 
 
-def _validate_row(kind: TableKind, row: dict[str, str], machine: str | None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Job:
+    """A row for whichever process takes it; kinds hold functions, which do not travel."""
+
+    kind: str
+    row: Row
+    context: Context
+
+
+def _validate_row(job: _Job) -> dict[str, Any]:
+    kind = next(kind for kind in KINDS if kind.name == job.kind)
+    row = job.row
     result: dict[str, Any] = dict(row)
-    result |= {"group": kind.group(row), "predicted": None, "measured": None, "error_pct": None}
+    result |= {"group": kind.group(row), "label": kind.label(row)}
+    result |= {"predicted": None, "measured": None, "error_pct": None}
     try:
         result["measured"] = kind.measured(row)
-        result["predicted"] = kind.predict(row, machine)
-        result["error_pct"] = 100 * (result["predicted"] / result["measured"] - 1)
+        prediction = kind.predict(row, job.context)
+        result["predicted"] = prediction.value
+        result["error_pct"] = 100 * (prediction.value / result["measured"] - 1)
+        result |= prediction.details
     except (ValueError, _core.TransportError) as error:
         result["error"] = str(error)
     return result
@@ -156,24 +199,6 @@ def _groups(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 # --- all-reduce on clusters of H100 servers, as nccl-tests prints it -----------------------------
-
-
-_WHOLE = re.compile(r"[0-9]{1,15}")
-_REAL = re.compile(r"[0-9]{1,15}(\.[0-9]{0,15})?([eE][-+]?[0-9]{1,2})?")
-
-
-def _whole(row: dict[str, str], column: str, most: int) -> int:
-    text = row[column].strip()
-    if _WHOLE.fullmatch(text) is None or not 1 <= int(text) <= most:
-        raise CannotSimulate(f"{column} is {quoted(text)}; allowed are whole numbers 1 to {most}")
-    return int(text)
-
-
-def _time_us(row: dict[str, str], column: str) -> float:
-    text = row[column].strip()
-    if _REAL.fullmatch(text) is None or float(text) <= 0:
-        raise CannotSimulate(f"{column} is {quoted(text)}; it must be a number above 0")
-    return float(text)
 
 
 @lru_cache(maxsize=8)
@@ -218,13 +243,13 @@ _PROTOCOLS = ("Simple", "LL")
 _LL_BYTES_MAX = 16 << 20
 
 
-def _predict_all_reduce(row: dict[str, str], machine: str | None) -> float:
+def _predict_all_reduce(row: Row, context: Context) -> Prediction:
     """The fastest of what NCCL may choose from: algorithms x protocols, out of place."""
-    hosts = _whole(row, "nodes", HOSTS_MAX)
-    gpus = _whole(row, "gpus", HOSTS_MAX * GPUS_PER_HOST_MAX)
-    size_bytes = _whole(row, "size_bytes", SIZE_BYTES_MAX)
+    hosts = whole(row, "nodes", HOSTS_MAX)
+    gpus = whole(row, "gpus", HOSTS_MAX * GPUS_PER_HOST_MAX)
+    size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
     algorithms, least_channels = _settings(row["config"])
-    place, channels = _place(machine or "dgx-h100", hosts)
+    place, channels = _place(context.machine or "dgx-h100", hosts)
     if gpus != place.machine.ranks:
         raise CannotSimulate(
             f"{gpus} GPUs on {hosts} nodes; the machine has {place.machine.ranks} on {hosts}"
@@ -237,7 +262,7 @@ def _predict_all_reduce(row: dict[str, str], machine: str | None) -> float:
             call = _call(algorithm, protocol, gpus, max(channels, least_channels or 0), hosts)
             outcome = simulated.invoke(place, call, size_bytes, in_place=False, with_data=False)
             times_us.append(outcome.time_us)
-    return min(times_us)
+    return Prediction(min(times_us))
 
 
 KINDS = [
@@ -245,8 +270,12 @@ KINDS = [
         name="all_reduce on GPU clusters",
         columns=frozenset({"nodes", "gpus", "config", "size_bytes", "time_us_out_of_place"}),
         unit="us",
+        identity=("nodes", "gpus", "config", "size_bytes"),
         group=lambda row: f"{row['nodes']} nodes, {row['gpus']} GPUs, {row['config']}",
-        measured=lambda row: _time_us(row, "time_us_out_of_place"),
+        measured=lambda row: real(row, "time_us_out_of_place"),
         predict=_predict_all_reduce,
+        label=lambda row: row["size_bytes"],
+        check_machine=machines.load,
     ),
+    *NOC_KINDS,
 ]

@@ -88,6 +88,28 @@ def test_machines_and_their_pictures(tmp_path):
     assert (tmp_path / "m.svg").read_text().startswith("<svg")
 
 
+def test_chips_and_their_pictures(tmp_path):
+    assert "wormhole             chip" in towpath("machines", tmp_path).stdout
+    shown = towpath("show wormhole --harvest-mask 1 --svg chip.svg", tmp_path).stdout
+    assert "a logical grid of 8 x 9" in shown
+    assert "rows 1 harvested" in (tmp_path / "chip.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("run all_reduce --machine wormhole", "is a chip, not a cluster of GPUs"),
+        ("show wormhole --harvest-mask 1024", "its 10 rows with workers allow 0 to 1023"),
+        ("show wormhole --hosts 2", "wormhole: is a chip, which --harvest-mask changes"),
+        ("show ring --harvest-mask 1", "ring: is no chip"),
+    ],
+)
+def test_what_does_not_go_with_chips_is_said_in_one_sentence(arguments, expected, tmp_path):
+    error = towpath(arguments, tmp_path, code=2).stderr
+    assert expected in error
+    assert error.startswith("towpath: ") and error.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -134,9 +134,9 @@ def test_an_impossible_harvest_mask_is_refused(mask, expected):
     ("old", "new", "expected"),
     [
         ("[3-1]", "[4-1]", "small.yaml:10: tiles.ethernet[0]: 4-1 is off the grid, which ends at"),
-        ("[3-1]", "[3-0]", "tiles.ethernet[0]: lists 3-0 as ethernet; it already is a dram tile"),
-        ("[3-1]", "[]", "tiles: lists 3-1 nowhere; every tile of the grid must be of some kind"),
-        ("1-1, 2-1]", "1-1, 1-1]", "small.yaml:8: tiles.worker[3]: lists 1-1 as worker; it alre"),
+        ("[3-1]", "[3-0]", "tiles.ethernet[0]: lists 3-0 as ethernet, but it already is dram; it"),
+        ("[3-1]", "[]", "tiles: leaves out 3-1; every tile of the grid must be in some list"),
+        ("1-1, 2-1]", "1-1, 1-1]", "small.yaml:8: tiles.worker[3]: lists 1-1 as worker, but it"),
         ("[3-0]]", "[]]", "small.yaml:9: tiles.dram[1]: is []"),
         ("2-1]", "two]", "tiles.worker[3]: is 'two'; it must be a tile as x-y, such as 3-7"),
         ("2-1]", "-1]", "tiles.worker[3]: is -1; it must be a tile as x-y"),
@@ -148,21 +148,42 @@ def test_an_impossible_harvest_mask_is_refused(mask, expected):
         ("harvested: []", "harvested: [1, 1]", "names column 1 a second time"),
         ("harvested: []", "harvested: [1, 2]", "names every column with workers"),
         ("axis: columns", "axis: tiles", "harvesting.axis: is 'tiles'; it must be 'rows' or 'col"),
-        ("value: 9,", "value: 61,", "router.hop_cycles.value: is 61; it must be less than or"),
-        ("value: 4, s", "value: 5, s", "router.classes.value: is 5; it must be less than or equal"),
-        ("value: 15,", "value: 49,", "router.pool_flits_per_vc_max.value: is 49; it must be 0 to"),
-        ("value: 1024,", "value: 15,", "niu.backoff_cycles_max.value: is 15; it must be at least"),
-        ("value: 31.2,", "value: 0,", "niu.port_rate_bytes_per_cycle.value: is 0; it must be gr"),
-        ("value: 31.2,", "value: .inf,", "is '.inf'; it must be a valid number"),
-        ("value: 16,", "value: true,", "it must be a valid integer"),
-        ("form: chip", "form: chips", "small.yaml:1: is no chip; its form must be 'chip'"),
-        ("has_dateline: true", "has_dateline: 1", "router.has_dateline: is 1; it must be a valid"),
+        ("form: chip", "form: chips", "small.yaml:1: is no chip; it must be a spec whose form"),
         ("axis:", "mask: 3, axis:", "harvesting: has no field 'mask'; allowed are axis, harvested"),
     ],
 )  # fmt: skip
 def test_a_wrong_chip_is_refused_by_name(old, new, expected):
     assert old in TEXT
     assert expected in sentence(TEXT.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("block", "figure", "value", "expected"),
+    [
+        ("router", "hop_cycles", 61, "is 61; it must be less than or equal to 60"),
+        ("router", "classes", 5, "is 5; it must be less than or equal to 4"),
+        ("router", "pool_flits_per_vc_max", 60_000, "is 60000; it must be 0 to"),
+        ("router", "pool_flits_reserved", 60_000, "is 60000; it must be 0 to"),
+        ("niu", "backoff_cycles_max", 1, "is 1; it must be at least"),
+        ("niu", "initiators", True, "is True; it must be a valid integer"),
+        ("niu", "port_rate_bytes_per_cycle", 0, "is 0; it must be greater than or equal to"),
+        ("niu", "port_rate_bytes_per_cycle", 1e9, "is 1000000000.0; it must be less than"),
+        ("dram", "channel_bytes", 1.5, "is 1.5; it must be a valid integer"),
+        ("software", "poll_cycles", 0, "is 0; it must be greater than or equal to 1"),
+        ("alignment", "l1_bytes", 24, "is 24; it must be 1, 2, 4"),
+    ],
+)  # fmt: skip
+def test_a_figure_out_of_bounds_is_refused_by_name(block, figure, value, expected):
+    text = changed(lambda data: data[block][figure].update(value=value))
+    assert f"{block}.{figure}.value: " in sentence(text)
+    assert expected in sentence(text)
+
+
+def test_a_dateline_is_there_or_not():
+    text = changed(lambda data: data["router"].update(has_dateline=1))
+    assert "router.has_dateline: is 1; it must be a valid boolean" in sentence(text)
+    text = changed(lambda data: data["router"].update(has_dateline=False))
+    assert spec_of(text).core().router["has_dateline"] is False
 
 
 def test_rows_with_workers_have_the_same_columns():

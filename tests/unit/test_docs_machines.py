@@ -11,7 +11,7 @@ import yaml
 from towpath import machines
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "machines.md"
-TEMPLATE, GRAPH = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+TEMPLATE, GRAPH, CHIP = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 def spec_of(text):
@@ -69,6 +69,25 @@ def test_the_page_names_every_field():
         graph_spec().model_dump()
     ):
         assert name in page, name
+
+
+FIGURES = {"router", "niu", "dram", "software", "alignment"}
+
+
+def chip_spec():
+    wormhole = machines.shipped_chip("wormhole").model_dump(include=FIGURES)
+    return machines.parse_chip(yaml.safe_dump(yaml.safe_load(CHIP) | wormhole), "machines.md")
+
+
+def test_the_chip_on_the_page_builds_without_its_harvested_row():
+    assert chip_spec().core().workers == [(1, 0), (2, 0), (1, 2), (2, 2)]
+
+
+def test_the_page_names_every_field_of_a_chip():
+    names = field_names(chip_spec().model_dump())
+    assert len(names) > 60
+    for name in names:
+        assert name in PAGE.read_text(), name
 
 
 def field_names(data):

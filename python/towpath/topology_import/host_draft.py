@@ -135,7 +135,7 @@ class HostDraft:
             self.note("the file names no NVLink, so GPUs are joined through PCIe and CPUs only")
         data = {
             "form": "graph",
-            "name": _machine_name(self._file),
+            "name": machine_name(self._file),
             "description": f"Imported from {self._source}",
             "source": self._source,
             "notes": self.notes,
@@ -214,7 +214,7 @@ def _gpu_pcie_ns() -> float:
     return (_PCI_STEP_NS - _blocks_ns()) / 2
 
 
-def _machine_name(file: str) -> str:
+def machine_name(file: str) -> str:
     """A file's name without its ending, as far as a machine may be called so."""
     allowed = re.compile(r"[^A-Za-z0-9_.-]", re.ASCII)
     stem = allowed.sub("-", PurePath(file).stem)

@@ -74,6 +74,7 @@ constexpr Field<SoftwareFigures> kSoftwareFields[] = {
     {"read_cycles", &SoftwareFigures::read_cycles},
     {"write_with_state_cycles", &SoftwareFigures::write_with_state_cycles},
     {"read_with_state_cycles", &SoftwareFigures::read_with_state_cycles},
+    {"read_held_up_cycles", &SoftwareFigures::read_held_up_cycles},
     {"set_state_cycles", &SoftwareFigures::set_state_cycles},
     {"multicast_cycles", &SoftwareFigures::multicast_cycles},
     {"inline_write_cycles", &SoftwareFigures::inline_write_cycles},

@@ -164,7 +164,7 @@ void bind_traffic(nb::module_& module) {
                    [](const TrafficResult& result) {
                      return per_program(result, [](const auto& p) { return p.step_end; });
                    })
-      .def_prop_ro("link_samples", &link_samples,
+      .def_prop_ro("link_samples", &link_samples, nb::rv_policy::move,
                    "Flits that had left on each link: [sample, NoC, tile * 4 + port].")
       .def_prop_ro("waits", &waits, "Cycles of each request by name, -1 where it never happened.");
   module.def(

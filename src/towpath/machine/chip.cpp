@@ -129,6 +129,7 @@ class Checks {
         {"software.read_cycles", software.read_cycles},
         {"software.write_with_state_cycles", software.write_with_state_cycles},
         {"software.read_with_state_cycles", software.read_with_state_cycles},
+        {"software.read_held_up_cycles", software.read_held_up_cycles},
         {"software.set_state_cycles", software.set_state_cycles},
         {"software.multicast_cycles", software.multicast_cycles},
         {"software.inline_write_cycles", software.inline_write_cycles},

@@ -21,13 +21,14 @@
 namespace towpath::noc {
 
 inline constexpr std::uint64_t kWordBytes = 4;
-inline constexpr int kInitiatorsMax = 8;
+inline constexpr int kInitiatorsMax = 5;  // the rest of a NIU's lanes serves answers
 inline constexpr int kTransactionIdsMax = 16;
 
 // Of one NIU. Packets are counted, not requests, as in the hardware.
 struct NiuCounters {
   std::uint32_t reads_issued = 0;
   std::uint32_t read_responses_received = 0;
+  std::uint32_t read_responses_sent = 0;  // to others
   std::uint32_t writes_issued = 0;       // those to be acknowledged, inline ones among them
   std::uint32_t writes_sent = 0;         // whose last flit has left the NIU
   std::uint32_t write_acks_awaited = 0;  // a multicast is acknowledged by each receiver
@@ -138,6 +139,7 @@ class ChipNetwork final : private Endpoint {
     NiuCounters counters;
     std::vector<PaceTime> request_stream;  // when each of the overlapping reads is done
     std::size_t next_stream = 0;
+    int next_response_lane = 0;
     PaceTime response_stream = 0;
     std::array<std::optional<Rectangle>, 2> linked;  // per buddy bit
     std::vector<Waiting> waiting;

@@ -64,12 +64,14 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
       active_sources_(torus_.nodes()),
       active_sinks_(torus_.nodes()),
       kept_tree_(index(torus_.nodes()) * 2, -1),
+      path_sources_(index(torus_.nodes()) * kPorts * kVcsMax, -1),
       random_(seed, noc == 0 ? "noc 0" : "noc 1") {
   for (Slot& slot : wheel_) {
     slot.to_routers.items.resize(index(torus_.nodes()) * kPorts);
     slot.to_sinks.items.resize(index(torus_.nodes()));
     slot.router_credits.items.resize(index(torus_.nodes()) * kPorts);
     slot.source_credits.items.resize(index(torus_.nodes()));
+    slot.releases.items.resize(index(torus_.nodes()) * kPorts);
   }
   for (int node = 0; node < torus_.nodes(); ++node) {
     Router& router = routers_[index(node)];
@@ -112,34 +114,57 @@ PacketId Network::add_packet(const Packet& packet) {
   return id;
 }
 
-void Network::queue(PacketId id, int node, int vc) {
+void Network::queue(PacketId id) {
+  const int number = packets_[id].lane;
+  const int node = packets_[id].source;
   Source& source = sources_[index(node)];
-  Source::Queue& queue = source.queue[index(vc)];
+  Source::Lane& lane = source.lane[index(number)];
   active_sources_.insert(node);
-  ++queue.packets;
   next_packet_[id] = kNoPacket;
-  if (queue.packet == kNoPacket) {
-    queue.packet = id;
-    set_bit(source.queued, vc);
-    endpoint_.packet_started(packets_[id], now_);
-  } else {
-    (queue.waiting == kNoPacket ? queue.waiting : next_packet_[queue.last_waiting]) = id;
-    queue.last_waiting = id;
+  if (lane.packet != kNoPacket) {
+    (lane.next == kNoPacket ? lane.next : next_packet_[lane.last]) = id;
+    lane.last = id;
+    return;
   }
+  lane.packet = id;
+  if (!take_source_vc(source, number)) set_bit(source.waiting, number);
 }
 
 void Network::send(const Packet& packet) {
   TOWPATH_CHECK(packet.flits >= 1 && packet.flits <= figures_.packet_data_flits_max + 1,
                 "a packet has {} flits; 1 to {} are possible", packet.flits,
                 figures_.packet_data_flits_max + 1);
-  int vc = vc_of(0, packet.packet_class, packet.buddy);
-  if (!packet.keeps_buddy) {
-    const Source& source = sources_[index(packet.source)];
-    const int other = vc ^ 1;
-    if (source.queue[index(other)].packets < source.queue[index(vc)].packets) vc = other;
-  }
+  TOWPATH_CHECK(packet.lane < kLanes, "a packet has lane {}; 0 to {} are possible", packet.lane,
+                kLanes - 1);
   ++packets_in_flight_;
-  queue(add_packet(packet), packet.source, vc);
+  queue(add_packet(packet));
+}
+
+// Gives the packet in front of a lane its VC on the link to the router: of those it may use and
+// nobody has, the one with the most room, the one it names if there are several.
+bool Network::take_source_vc(Source& source, int number) {
+  Source::Lane& lane = source.lane[index(number)];
+  Packet& packet = packets_[lane.packet];
+  const int named = vc_of(0, packet.packet_class, packet.buddy);
+  int best = -1;
+  for (const int other_buddy : {0, 1}) {
+    if (other_buddy == 1 && packet.keeps_buddy) continue;
+    for (const int other_class : {0, 2}) {
+      if (other_class != 0 && (packet.keeps_class || packet.packet_class > 1)) continue;
+      const int vc = named ^ other_buddy ^ other_class;
+      if ((source.link.owned & bit16(vc)) != 0) continue;
+      if (best < 0 || source.link.used[index(vc)] < source.link.used[index(best)]) best = vc;
+    }
+  }
+  if (best < 0) return false;
+  lane.vc = best;
+  packet.packet_class = static_cast<std::uint8_t>(best >> 1);
+  set_bit(source.link.owned, best);
+  clear_bit(source.waiting, number);
+  set_bit(source.sending, number);
+  const Packet copy = packet;
+  endpoint_.packet_started(copy, now_);
+  return true;
 }
 
 // --- one cycle ----------------------------------------------------------------------------------
@@ -184,7 +209,20 @@ void Network::receive_slot(Slot& slot) {
     return_credit(sources_[index(node)].link, static_cast<int>(credit & 15));
     active_sources_.insert(node);
   }
-  slot.to_routers.size = slot.to_sinks.size = 0;
+  for (std::size_t i = 0; i < slot.releases.size; ++i) {
+    const std::uint32_t release = slot.releases.items[i];
+    const int node = static_cast<int>(release >> 6);
+    const int vc = static_cast<int>(release & 15);
+    Router& router = routers_[index(node)];
+    OutputLink& link = router.output[release >> 4 & 3];
+    if ((link.draining & bit16(vc)) == 0 || link.free_at[index(vc)] != now_) continue;
+    clear_bit(link.draining, vc);
+    clear_bit(link.owned, vc);
+    if (router.input.unallocated == 0) continue;
+    router.may_allocate = true;
+    active_routers_.insert(node);
+  }
+  slot.to_routers.size = slot.to_sinks.size = slot.releases.size = 0;
   slot.router_credits.size = slot.source_credits.size = 0;
 }
 
@@ -351,41 +389,42 @@ void Network::take_flit(int node, int number) {
   endpoint_.packet_received(packet, node, number, now_);
 }
 
+// When the next flit of the packet in front is there.
+Cycle Network::next_flit_at(const Source::Lane& lane) const {
+  const Packet& packet = packets_[lane.packet];
+  if (lane.flits_sent == 0) return packet.header_at;
+  const PaceTime at = packet.data_at + (lane.flits_sent - 1) * packet.data_interval;
+  return (at + kPaceCycle - 1) / kPaceCycle;
+}
+
+// Whether a multicast's path is reserved; if not, sees to it.
+bool Network::is_granted(const Packet& packet) {
+  MulticastTree& tree = trees_[index(packet.tree)];
+  if (tree.state == MulticastTree::State::idle) start_reservation(packet.tree);
+  return tree.state == MulticastTree::State::granted;
+}
+
 bool Network::step_source(int node) {
   Source& source = sources_[index(node)];
-  if (source.queued == 0) return false;
+  if (source.sending == 0) return false;
   if (!source.pace.is_ready(now_)) return true;
   const unsigned sendable = source.link.sendable(pool_limit_);
   const unsigned turn = source.turn;
+  const unsigned turned = (source.sending | unsigned{source.sending} << kLanes) >> turn & 0xffu;
   Cycle soonest = kNever;
-  for (unsigned rest = in_turn(source.queued & sendable, turn); rest != 0; rest &= rest - 1) {
-    const int vc = static_cast<int>((static_cast<unsigned>(std::countr_zero(rest)) + turn) & 15u);
-    Source::Queue& queue = source.queue[index(vc)];
-    const PacketId id = queue.packet;
-    Packet& packet = packets_[id];
-    const Cycle ready =
-        queue.flits_sent == 0
-            ? packet.header_at
-            : (packet.data_at + (queue.flits_sent - 1) * packet.data_interval + kPaceCycle - 1) /
-                  kPaceCycle;
+  for (unsigned rest = turned; rest != 0; rest &= rest - 1) {
+    const int number =
+        static_cast<int>((static_cast<unsigned>(std::countr_zero(rest)) + turn) % kLanes);
+    const Source::Lane& lane = source.lane[index(number)];
+    if ((sendable >> lane.vc & 1) == 0) continue;
+    const Cycle ready = next_flit_at(lane);
     if (ready > now_) {
       soonest = std::min(soonest, ready);
       continue;
     }
-    const bool is_header = queue.flits_sent == 0;
-    if (is_header && packet.tree >= 0) {
-      MulticastTree& tree = trees_[index(packet.tree)];
-      if (tree.state == MulticastTree::State::idle) start_reservation(packet.tree);
-      if (tree.state != MulticastTree::State::granted) continue;
-    }
-    source.turn = static_cast<std::uint8_t>((vc + 1) & 15);
-    source.pace.take(now_, port_interval_);
-    use_slot(source.link, vc);
-    slot_in(source.link.delay)
-        .to_routers.add(
-            {source.link.target | static_cast<std::uint32_t>(vc), is_header ? id : kNoPacket});
-    const bool is_last = ++queue.flits_sent == packet.flits;
-    if (is_last) finish_sending(source, vc);
+    const Packet& packet = packets_[lane.packet];
+    if (lane.flits_sent == 0 && packet.tree >= 0 && !is_granted(packet)) continue;
+    send_from_source(source, number);
     return true;
   }
   if (soonest == kNever) return false;
@@ -396,19 +435,32 @@ bool Network::step_source(int node) {
   return true;
 }
 
-// The next packet in the queue has the VC from now on.
-void Network::finish_sending(Source& source, int vc) {
-  Source::Queue& queue = source.queue[index(vc)];
-  const Packet sent = packets_[queue.packet];
-  queue.flits_sent = 0;
-  --queue.packets;
-  queue.packet = queue.waiting;
-  if (queue.packet == kNoPacket) {
-    clear_bit(source.queued, vc);
-  } else {
-    queue.waiting = queue.packet == queue.last_waiting ? kNoPacket : next_packet_[queue.packet];
-    const Packet next = packets_[queue.packet];
-    endpoint_.packet_started(next, now_);
+void Network::send_from_source(Source& source, int number) {
+  Source::Lane& lane = source.lane[index(number)];
+  source.turn = static_cast<std::uint8_t>((number + 1) % kLanes);
+  source.pace.take(now_, port_interval_);
+  use_slot(source.link, lane.vc);
+  slot_in(source.link.delay)
+      .to_routers.add({source.link.target | static_cast<std::uint32_t>(lane.vc),
+                       lane.flits_sent == 0 ? lane.packet : kNoPacket});
+  if (++lane.flits_sent == packets_[lane.packet].flits) finish_sending(source, number);
+}
+
+// The packet's VC is free, and the next packet of its lane comes forward.
+void Network::finish_sending(Source& source, int number) {
+  Source::Lane& lane = source.lane[index(number)];
+  const Packet sent = packets_[lane.packet];
+  clear_bit(source.link.owned, lane.vc);
+  clear_bit(source.sending, number);
+  lane.flits_sent = 0;
+  lane.packet = lane.next;
+  if (lane.packet != kNoPacket) {
+    lane.next = lane.packet == lane.last ? kNoPacket : next_packet_[lane.packet];
+    set_bit(source.waiting, number);
+  }
+  for (int i = 1; i <= kLanes && source.waiting != 0; ++i) {
+    const int other = (number + i) % kLanes;
+    if ((source.waiting >> other & 1) != 0) take_source_vc(source, other);
   }
   endpoint_.packet_sent(sent, now_);
 }
@@ -451,11 +503,15 @@ bool Network::allocate_vc(Router& router, int number) {
   const int input_vc = number % kVcsMax;
   int wanted = vc_of(next_dateline(router, number / kVcsMax, input_vc, output), packet.packet_class,
                      input_vc & 1);
-  const bool is_free = (link.owned & bit16(wanted)) == 0;
+  const auto is_free_for_us = [&link, number](int output_vc) {
+    if ((link.owned & bit16(output_vc)) == 0) return true;
+    return (link.draining & bit16(output_vc)) != 0 && link.last_input[index(output_vc)] == number;
+  };
+  const bool is_free = is_free_for_us(wanted);
   if (!packet.keeps_buddy) {
     const int other = wanted ^ 1;
-    const bool other_is_free = (link.owned & bit16(other)) == 0;
-    if (other_is_free && (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
+    if (is_free_for_us(other) &&
+        (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
       wanted = other;
     } else if (!is_free) {
       return false;
@@ -463,6 +519,7 @@ bool Network::allocate_vc(Router& router, int number) {
   } else if (!is_free) {
     return false;
   }
+  clear_bit(link.draining, wanted);
   set_bit(link.owned, wanted);
   vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
   vc.output_vc[index(output)] = static_cast<std::uint8_t>(wanted);
@@ -549,10 +606,7 @@ void Network::send_flit(Router& router, int number, int output) {
   (output == kNiu ? slot.to_sinks : slot.to_routers).add(arrival);
   router.input.turn[index(input)] = static_cast<std::uint8_t>((input_vc + 1) & 15);
   link.turn = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
-  if (is_last) {
-    if (!packets_[vc.packet].keeps_path) clear_bit(link.owned, output_vc);
-    router.may_allocate = true;
-  }
+  if (is_last && !packets_[vc.packet].keeps_path) let_go(router, number, output, output_vc);
   vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
   if (vc.outputs != 0) return;
 
@@ -566,7 +620,18 @@ void Network::send_flit(Router& router, int number, int output) {
   if (is_last) {
     if (vc.is_multicast) free_packets_.push_back(vc.packet);
     end_packet(router.input, number);
+    router.may_allocate |= router.input.unallocated != 0;
   }
+}
+
+// A packet's last flit leaves: its output VC is free once that has traversed the link.
+void Network::let_go(Router& router, int number, int output, int output_vc) {
+  OutputLink& link = router.output[index(output)];
+  set_bit(link.draining, output_vc);
+  link.last_input[index(output_vc)] = static_cast<std::uint8_t>(number);
+  link.free_at[index(output_vc)] = now_ + link.delay;
+  const int node = torus_.node_at(router.x, router.y);
+  slot_in(link.delay).releases.add(code(node, output) | static_cast<std::uint32_t>(output_vc));
 }
 
 }  // namespace towpath::noc

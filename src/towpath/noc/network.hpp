@@ -19,7 +19,9 @@
 // put packets in and take them out. What a packet means is none of its business; see niu.hpp.
 //
 // A flit that leaves a router in cycle t may leave the next one in cycle t + hop_cycles, and the
-// buffer slot it leaves is known to be free one credit_return later. In each cycle
+// buffer slot it leaves is known to be free one credit_return later. A packet has its output VC from
+// its header until its last flit has traversed the link; only the next packet of the same input VC
+// may follow it without that gap. In each cycle
 //   1. flits and credits that were on their way arrive,
 //   2. each NIU takes at most one flit out of its receive buffers,
 //   3. each NIU puts at most one flit on the link to its router,
@@ -47,6 +49,8 @@ struct Packet {
   std::uint8_t packet_class = 0;
   std::uint8_t buddy = 0;
   bool keeps_buddy = true;  // static VC; otherwise the buddy bit may change at each hop
+  bool keeps_class = true;  // otherwise the NIU may choose the other class of requests
+  std::uint8_t lane = 0;    // packets of one lane of a NIU leave one after the other
   // The header may leave the NIU at `header_at`, data flit i (from 1) at data_at + i x interval.
   Cycle header_at = 0;
   PaceTime data_at = 0;
@@ -62,7 +66,8 @@ struct Packet {
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
-  // The packet has won its VC: those sent before it on the same one have left the NIU.
+  // The packet has won its VC: those sent before it on its lane have left the NIU, and so has
+  // whatever had the VC.
   virtual void packet_started(const Packet& packet, Cycle now) = 0;
   // The last flit leaves the NIU.
   virtual void packet_sent(const Packet& packet, Cycle now) = 0;
@@ -78,6 +83,7 @@ class Network {
   // right, downwards and to the NIU, all in the network's own coordinates (torus.hpp).
   enum Port : std::uint8_t { kX, kY, kNiu, kPorts, kFromNiu = kPorts };
   static constexpr int kVcsMax = 16;
+  static constexpr int kLanes = 8;  // of a NIU
 
   // `noc` is 0 or 1. The endpoint outlives the network.
   Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::uint64_t seed);
@@ -86,7 +92,7 @@ class Network {
   // The cycle that the next step() simulates.
   Cycle now() const { return now_; }
 
-  // Queues a packet at its source's NIU, behind those sent before on the same VC.
+  // Queues a packet at its source's NIU, behind those sent before on the same lane.
   void send(const Packet& packet);
 
   // Queues a multicast to `destinations`. The path is reserved first, unless the packet before it
@@ -142,7 +148,8 @@ class Network {
   };
   // The sending end of a link: what it knows of the buffers at the other end.
   struct OutputLink {
-    std::uint16_t owned = 0;           // VCs that a packet has from its header to its last flit
+    std::uint16_t owned = 0;           // VCs that a packet has
+    std::uint16_t draining = 0;        // of those: the last flit is on the link
     std::uint16_t empty = 0xffff;      // VCs whose own flit is free
     std::uint16_t below_cap = 0xffff;  // VCs that may take more of the pool
     std::uint8_t pool_used = 0;
@@ -150,6 +157,8 @@ class Network {
     std::uint8_t delay = 1;
     std::uint32_t target = 0;  // where flits arrive, without the VC
     std::array<std::uint8_t, kVcsMax> used{};
+    std::array<std::uint8_t, kVcsMax> last_input{};  // who had a draining VC
+    std::array<Cycle, kVcsMax> free_at{};            // when it is free for others
     std::int64_t flits = 0;
 
     unsigned sendable(int pool_limit) const {
@@ -167,17 +176,18 @@ class Network {
   };
   struct Source {
     OutputLink link;
-    std::uint16_t queued = 0;
+    std::uint8_t sending = 0;     // lanes whose packet in front has its VC
+    std::uint8_t waiting = 0;     // lanes whose packet in front waits for one
     std::uint8_t turn = 0;
     Pace pace;
-    struct Queue {
+    struct Lane {
       PacketId packet = kNoPacket;  // in front
-      PacketId waiting = kNoPacket;
-      PacketId last_waiting = kNoPacket;
+      PacketId next = kNoPacket;    // packets behind it, linked
+      PacketId last = kNoPacket;
       int flits_sent = 0;  // of the packet in front
-      int packets = 0;
+      int vc = 0;
     };
-    std::array<Queue, kVcsMax> queue;
+    std::array<Lane, kLanes> lane;
   };
   struct Sink {
     Inputs<1> input;
@@ -203,8 +213,10 @@ class Network {
     List<Arrival> to_sinks;
     List<std::uint32_t> router_credits;  // links: node, port, vc
     List<std::uint32_t> source_credits;
+    List<std::uint32_t> releases;        // links' VCs that are free now
     bool is_empty() const {
-      return (to_routers.size | to_sinks.size | router_credits.size | source_credits.size) == 0;
+      return (to_routers.size | to_sinks.size | router_credits.size | source_credits.size |
+              releases.size) == 0;
     }
   };
   enum class EventKind : std::uint8_t { wake_source, wake_sink, release, probe, granted, retry };
@@ -252,7 +264,8 @@ class Network {
   int output_port(const Router& router, const Packet& packet) const;
 
   PacketId add_packet(const Packet& packet);
-  void queue(PacketId id, int node, int vc);
+  void queue(PacketId id);
+  bool take_source_vc(Source& source, int lane);
   Slot& slot_in(int cycles) {
     return wheel_[static_cast<std::size_t>(now_ + cycles) & wheel_mask_];
   }
@@ -271,17 +284,24 @@ class Network {
 
   bool step_sink(int node);
   void take_flit(int node, int vc);
-  void finish_sending(Source& source, int vc);
+  Cycle next_flit_at(const Source::Lane& lane) const;
+  bool is_granted(const Packet& packet);
+  void send_from_source(Source& source, int lane);
+  void finish_sending(Source& source, int lane);
   bool step_source(int node);
   void allocate(Router& router);
   bool allocate_vc(Router& router, int number);
   bool move_flits(Router& router);
   bool move_one_of_many(Router& router, std::uint64_t candidates);
   void send_flit(Router& router, int number, int output);
+  void let_go(Router& router, int number, int output, int output_vc);
   PacketId branch_off(PacketId id, int output);
 
   void start_reservation(std::int32_t tree);
   void probe(std::int32_t tree, std::int32_t branch);
+  std::int32_t& path_source(int node, int output, int vc) {
+    return path_sources_[static_cast<std::size_t>((node * kPorts + output) * kVcsMax + vc)];
+  }
   void finish_reservation(std::int32_t tree);
   void release_reservation(MulticastTree& tree);
   void end_copy(std::int32_t tree);
@@ -311,7 +331,8 @@ class Network {
   std::vector<PacketId> free_packets_;
   std::vector<MulticastTree> trees_;
   std::vector<std::int32_t> free_trees_;
-  std::vector<std::int32_t> kept_tree_;  // per source and buddy, -1: none
+  std::vector<std::int32_t> kept_tree_;     // per source and buddy, -1: none
+  std::vector<std::int32_t> path_sources_;  // per output VC, whose multicast reserved it last
   sim::Random random_;
   std::int64_t packets_in_flight_ = 0;
   std::int64_t flit_hops_ = 0;

@@ -42,7 +42,7 @@ void Network::send_multicast(const Packet& packet, const std::vector<int>& desti
   root.packet_class = kBroadcast;
   root.tree = number;
   root.branch = 0;
-  queue(add_packet(root), packet.source, vc_of(0, kBroadcast, packet.buddy));
+  queue(add_packet(root));
 }
 
 void Network::start_reservation(std::int32_t number) {
@@ -61,12 +61,19 @@ void Network::probe(std::int32_t number, std::int32_t at) {
   MulticastTree::Branch& branch = tree.branches[index(at)];
   Router& router = routers_[index(branch.node)];
   bool is_free = true;
+  bool is_own = true;  // what is taken is taken by this source's multicast before
   for (int output = 0; output < kPorts; ++output) {
     if ((branch.outputs >> output & 1) == 0) continue;
     const int vc =
         vc_of(next_dateline(router, branch.input, branch.input_vc, output), kBroadcast, tree.buddy);
     branch.output_vc[index(output)] = static_cast<std::uint8_t>(vc);
-    if ((router.output[index(output)].owned >> vc & 1) != 0) is_free = false;
+    if ((router.output[index(output)].owned >> vc & 1) == 0) continue;
+    is_free = false;
+    if (path_source(branch.node, output, vc) != tree.source) is_own = false;
+  }
+  if (!is_free && is_own) {  // that one is in front: it will have gone on
+    schedule(now_ + 1, EventKind::probe, number, at);
+    return;
   }
   const Cycle back_at =
       now_ + branch.depth * figures_.credit_return_cycles + figures_.router_to_niu_cycles;
@@ -81,6 +88,7 @@ void Network::probe(std::int32_t number, std::int32_t at) {
       const std::uint8_t vc = branch.output_vc[index(output)];
       OutputLink& link = router.output[index(output)];
       link.owned = static_cast<std::uint16_t>(link.owned | 1u << vc);
+      path_source(branch.node, output, vc) = tree.source;
       const std::int32_t child = branch.child[index(output)];
       if (child < 0) continue;
       is_end = false;

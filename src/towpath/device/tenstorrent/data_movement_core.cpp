@@ -187,10 +187,29 @@ void DataMovementCore::wait_for_initiator(int noc, int initiator) {
 
 void DataMovementCore::issue_with_state(const Request& request, int cycles) {
   wait_for_initiator(request.noc, request.initiator);
-  work(cycles);
+  if (request.kind == RequestKind::read) {
+    work_at_niu(request.noc, cycles);
+  } else {
+    work(cycles);
+  }
   wait_for_initiator(request.noc, request.initiator);  // the core's other kernel may have used it
   has_used_noc_[index(request.noc)] = true;
   named([&] { network_.issue(request); });
+}
+
+void DataMovementCore::work_at_niu(int noc, int cycles) {
+  const NiuCounters& counters = network_.counters(noc, config_.core);
+  const auto handled = [&] {
+    return counters.read_responses_received + counters.read_responses_sent;
+  };
+  const int held_up_cycles = network_.chip().software.read_held_up_cycles;
+  std::uint32_t before = handled();
+  work(cycles);
+  while (handled() != before) {
+    const std::uint32_t more = handled() - before;
+    before += more;
+    work(held_up_cycles * static_cast<noc::Cycle>(more));
+  }
 }
 
 void DataMovementCore::issue(const Request& request, int cycles) {

@@ -1,0 +1,239 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath bench`: studies of a described machine, each a sweep with tables, page and verdicts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from dataclasses import asdict
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from towpath.errors import ConfigError, Interruption, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from towpath.chip_spec import ChipSpec
+    from towpath.noc_study import StudyRequest
+    from towpath.noc_study_page import Study
+    from towpath.noc_traffic import ChipShape
+    from towpath.sweep import Point, SweepOptions
+
+app = typer.Typer(
+    no_args_is_help=True, help="Studies of a described machine, as tables and a page."
+)
+
+# What a core simulates, to say beforehand how long a study takes.
+_FLIT_HOPS_PER_S = 30e6
+
+
+class _Part(str, Enum):
+    study = "study"
+    follow_ups = "follow-ups"
+
+
+@app.callback()
+def bench() -> None:
+    """Keeps `bench` a group while there is a single study."""
+
+
+@app.command("noc-vc")
+def noc_vc(
+    context: typer.Context,
+    machine: Annotated[str, typer.Option(help="a chip: a name or a file")],
+    patterns: Annotated[
+        str | None,
+        typer.Option(help="of the study: one_to_one, one_to_all, all_to_all, one_from_one, ..."),
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="of a transaction; default: 1 to 4096 pages, 32:128K")
+    ] = None,
+    nocs: Annotated[str, typer.Option(help="0, 1 or both")] = "0,1",
+    vcs: Annotated[str, typer.Option(help="numbers of virtual channels")] = "1,2,3,4",
+    transactions: Annotated[
+        int,
+        typer.Option(
+            min=1, max=1_000_000,
+            help="per master, spread over its destinations: rounded down, at least one each",
+        ),
+    ] = 256,
+    grid: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNSxROWS", help="only so many of the workers take part"),
+    ] = None,
+    only: Annotated[_Part | None, typer.Option(help="one of the two parts")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder of the results; default: noc-vc-NAME")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
+    scheduler: Annotated[
+        str | None, typer.Option(help="address of a dask scheduler that gets the points instead")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=(1 << 63) - 1, help="of the simulations")] = 1,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object instead of tables")
+    ] = False,
+) -> None:  # fmt: skip
+    """Do several virtual channels help? Bandwidth over size, VC count, NoC and traffic pattern.
+
+    Results are kept as they come; after an interruption the same command goes on from there.
+    """
+    from towpath import machines
+    from towpath.noc_traffic import shape_of
+    from towpath.sweep import SweepOptions
+
+    spec = machines.load_chip(machine)
+    shape = _cropped(shape_of(spec), grid)
+    request = _request(shape, patterns, sizes, nocs, vcs, transactions, only, seed)
+    folder = out or Path(f"noc-vc-{spec.name.replace('/', '-')}")
+    options = SweepOptions(jobs=jobs, scheduler=scheduler)
+    study = _run(spec, shape, request, folder, options, context.ensure_object(Interruption))
+    _show(study, folder, as_json)
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def _request(
+    shape: ChipShape, patterns: str | None, sizes: str | None, nocs: str, vcs: str,
+    transactions: int, only: _Part | None, seed: int,
+) -> StudyRequest:  # fmt: skip
+    from towpath.noc_study import PATTERNS, VCS_MAX, StudyRequest
+
+    if patterns is not None and only is _Part.follow_ups:
+        raise ConfigError("--patterns is for the study, which --only follow-ups leaves out")
+    asked = PATTERNS if patterns is None else tuple(dict.fromkeys(patterns.split(",")))
+    for pattern in asked:
+        if pattern not in PATTERNS:
+            allowed = ", ".join(PATTERNS)
+            raise ConfigError(f"--patterns names {quoted(pattern)}; allowed are {allowed}")
+    return StudyRequest(
+        patterns=asked,
+        sizes_bytes=_sizes(shape, sizes),
+        nocs=_numbers(nocs, "--nocs", 0, 1),
+        vcs=_numbers(vcs, "--vcs", 1, VCS_MAX),
+        transactions=transactions,
+        has_study=only is not _Part.follow_ups,
+        has_follow_ups=only is not _Part.study,
+        seed=seed,
+    )
+
+
+def _sizes(shape: ChipShape, text: str | None) -> tuple[int, ...]:
+    from towpath.noc_study import PAGES_MAX
+    from towpath.sizes import parse_sizes
+
+    page_bytes, most_bytes = shape.flit_bytes, PAGES_MAX * shape.flit_bytes
+    sizes_bytes = parse_sizes(f"{page_bytes}:{most_bytes}" if text is None else text)
+    for size_bytes in sizes_bytes:
+        if size_bytes % page_bytes or size_bytes > most_bytes:
+            raise ConfigError(
+                f"--sizes names {size_bytes} bytes; allowed are whole pages of {page_bytes} bytes, "
+                f"up to {most_bytes}"
+            )
+    return tuple(sorted(set(sizes_bytes)))
+
+
+def _numbers(text: str, option: str, least: int, most: int) -> tuple[int, ...]:
+    parts = {part.strip() for part in text.split(",")}
+    allowed = [str(number) for number in range(least, most + 1)]
+    if not parts <= set(allowed):
+        raise ConfigError(f"{option} is {quoted(text)}; allowed are {', '.join(allowed)}")
+    return tuple(sorted(map(int, parts)))
+
+
+def _cropped(shape: ChipShape, grid: str | None) -> ChipShape:
+    if grid is None:
+        return shape
+    match = re.fullmatch(r"([0-9]{1,3})x([0-9]{1,3})", grid, re.ASCII)
+    columns, rows = (int(match[1]), int(match[2])) if match else (0, 0)
+    fits = 1 <= columns <= shape.columns and 1 <= rows <= shape.rows
+    if not fits or columns * rows < 2:
+        raise ConfigError(
+            f"--grid is {quoted(grid)}; allowed are two workers or more, up to the "
+            f"{shape.columns}x{shape.rows} of {shape.name}"
+        )
+    return shape.cropped(columns, rows)
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+def _run(
+    spec: ChipSpec, shape: ChipShape, request: StudyRequest, folder: Path, options: SweepOptions,
+    interruption: Interruption,
+) -> Study:  # fmt: skip
+    from towpath.noc_findings import findings
+    from towpath.noc_study import digest_of, flit_hops, measure_point, study_parts
+    from towpath.noc_study_page import Study
+    from towpath.sweep import how_to_resume, run_sweep
+
+    asked = study_parts(shape, request)
+    points = [point for part in asked.values() for point in part]
+    cost = partial(flit_hops, shape)
+    work, total = _work(points, cost)
+    print(f"towpath: {work}{_duration(total, options)}", file=sys.stderr)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "points.jsonl"
+    interruption.sentence = how_to_resume(file)
+    spec_json = spec.model_dump_json()
+    results = iter(
+        run_sweep(
+            partial(measure_point, spec_json), points, file,
+            digest=digest_of(spec_json), cost=cost, options=options,
+        )
+    )  # fmt: skip
+    parts = {part: [{**p, **next(results)} for p in own] for part, own in asked.items()}
+    facts = [
+        ("Chip", f"{spec.name}, {shape.columns} x {shape.rows} workers"),
+        ("Flit", f"{shape.flit_bytes} B"),
+        ("Transactions", f"{request.transactions} per master"),
+        ("Points", work),
+        ("Seed", str(request.seed)),
+    ]
+    command = shlex.join(["towpath", *sys.argv[1:]])
+    return Study(f"Virtual channels on {spec.name}", command, facts, parts, findings(parts, shape))
+
+
+def _work(points: list[Point], cost: Callable[[Point], int]) -> tuple[str, int]:
+    """What the points come to, in words and in flit-hops."""
+    unique = list({json.dumps(point): point for point in points}.values())
+    total = sum(map(cost, unique))
+    reduced = sum(
+        point.get("per_destination", 0) < point.get("asked_per_destination", 0) for point in unique
+    )
+    text = f"{len(unique)} points of {total / 1e9:.3g} G flit-hops"
+    if reduced:
+        text += f", {reduced} of them with fewer transactions to fit a point's budget"
+    return text, total
+
+
+def _duration(flit_hops: int, options: SweepOptions) -> str:
+    if options.scheduler is not None:
+        return ""
+    processes = options.jobs or len(os.sched_getaffinity(0))
+    minutes = flit_hops / _FLIT_HOPS_PER_S / processes / 60
+    return f", about {minutes:.1f} minutes with --jobs {processes}"
+
+
+def _show(study: Study, folder: Path, as_json: bool) -> None:
+    from towpath.noc_study_page import write_study
+    from towpath.noc_table import findings_text, study_text
+
+    plain = json.dumps(asdict(study), indent=1)
+    (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
+    write_study(study, folder / "study.html")
+    if as_json:
+        print(plain)
+    else:
+        print("\n".join([*study_text(study.parts), *findings_text(study.findings)]))
+    print(f"study: {folder / 'study.html'}", file=sys.stderr)

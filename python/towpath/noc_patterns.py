@@ -1,0 +1,217 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The traffic patterns of tt-metal's NoC estimator table, as programs for the cores of a chip.
+
+Cores are named by their place on the logical grid, row by row. Every master walks the same list of
+subordinates in the same order, its own core included where masters and subordinates are the same
+cores; nobody waits for the others at the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+from typing import Literal
+
+from towpath import _core
+from towpath.table_kind import CannotSimulate
+
+Mechanism = Literal["unicast", "multicast", "multicast_linked"]
+Place = tuple[int, int]
+
+PATTERNS = (
+    "one_to_one", "one_from_one", "one_to_all", "one_from_all", "all_to_all", "all_from_all",
+    "one_to_row", "row_to_row", "one_to_column", "column_to_column",
+)  # fmt: skip
+MECHANISMS = ("unicast", "multicast", "multicast_linked")
+
+_MULTICAST_VC = 4
+_UNICAST_WRITE_VC = 0
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Who moves what to whom; one row of the table without its size.
+
+    Attributes:
+        name: one of PATTERNS.
+        mechanism: one of MECHANISMS.
+        subordinates: as the table counts them: without the master where it is left out, 0 for a
+            single one.
+        same_axis: of a single subordinate: whether it is in the master's column.
+        has_state: whether destination and size are set beforehand.
+        includes_source: of a multicast: whether the master is one of the receivers.
+    """
+
+    name: str
+    mechanism: str
+    subordinates: int
+    same_axis: bool
+    has_state: bool
+    includes_source: bool
+
+    @property
+    def reads(self) -> bool:
+        return "_from_" in self.name
+
+    @property
+    def is_multicast(self) -> bool:
+        return self.mechanism != "unicast"
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The cores of a pattern, by logical place; of a multicast the rectangle's two corners."""
+
+    masters: tuple[Place, ...]
+    subordinates: tuple[Place, ...]
+
+
+def cast_of(pattern: Pattern, chip: _core.Chip) -> Cast:
+    """Which cores take part.
+
+    Raises:
+        CannotSimulate: the chip has no such cores.
+    """
+    cast = _multicast_cast(pattern, chip) if pattern.is_multicast else _unicast_cast(pattern, chip)
+    for x, y in (*cast.masters, *cast.subordinates):
+        if x >= chip.worker_columns or y >= chip.worker_rows:
+            raise CannotSimulate(
+                f"{pattern.name} with {pattern.subordinates} subordinates needs logical core "
+                f"({x}, {y}); the chip has {chip.worker_columns} x {chip.worker_rows}"
+            )
+    return cast
+
+
+def programs(
+    pattern: Pattern, chip: _core.Chip, transactions: int, transaction_bytes: int
+) -> list[_core.TrafficProgram]:
+    """A program per master, on NoC 0.
+
+    Args:
+        pattern: what to move.
+        chip: where.
+        transactions: of each master to each subordinate; multicasts of each master.
+        transaction_bytes: payload of each.
+
+    Raises:
+        CannotSimulate: the chip has no such cores.
+    """
+    cast = cast_of(pattern, chip)
+    ends = [chip.worker(x, y) for x, y in cast.subordinates]
+    if pattern.is_multicast:
+        steps = _multicast_steps(pattern, ends, transactions, transaction_bytes)
+    else:
+        call_cycles = chip.software["call_cycles"]
+        steps = _unicast_steps(pattern, ends, transactions, transaction_bytes, call_cycles)
+    return [
+        _core.TrafficProgram(core=chip.worker(x, y), noc=0, start_cycle=0, steps=steps)
+        for x, y in cast.masters
+    ]
+
+
+def _unicast_steps(
+    pattern: Pattern, ends: list[Place], transactions: int, transaction_bytes: int, call_cycles: int
+) -> list[_core.TrafficStep]:
+    """Per subordinate its place among the kernel's arguments is read, then all its transactions."""
+    vc = {} if pattern.reads else {"first_vc": _UNICAST_WRITE_VC}
+    steps = []
+    for end in ends:
+        if call_cycles > 0:
+            steps.append(_core.TrafficStep("work", cycle=call_cycles))
+        steps.append(
+            _core.TrafficStep(
+                "read" if pattern.reads else "write", to=end, size_bytes=transaction_bytes,
+                count=transactions, has_state=pattern.has_state, **vc,
+            )
+        )  # fmt: skip
+    steps.append(_core.TrafficStep("read_barrier" if pattern.reads else "write_barrier"))
+    return steps
+
+
+def _multicast_steps(
+    pattern: Pattern, ends: list[Place], transactions: int, transaction_bytes: int
+) -> list[_core.TrafficStep]:
+    multicast = _core.TrafficStep(
+        "multicast", to=ends[0], to_last=ends[-1], size_bytes=transaction_bytes,
+        count=transactions, first_vc=_MULTICAST_VC, linked=pattern.mechanism == "multicast_linked",
+        includes_source=pattern.includes_source,
+    )  # fmt: skip
+    return [multicast, _core.TrafficStep("write_barrier")]
+
+
+# --- which cores ----------------------------------------------------------------------------------
+
+
+def _unicast_cast(pattern: Pattern, chip: _core.Chip) -> Cast:
+    count = pattern.subordinates
+    match pattern.name:
+        case "one_to_one" | "one_from_one":
+            return Cast(((0, 0),), ((0, 1) if pattern.same_axis else (1, 1),))
+        case "one_to_all" | "one_from_all":
+            columns, rows = _grid(pattern, chip)
+            everyone = _rectangle(columns, rows)
+            if len(everyone) == count:  # a square, and its master beside it
+                return Cast(((columns, 0),), everyone)
+            return Cast(everyone[:1], everyone[1:])
+        case "all_to_all" | "all_from_all":
+            everyone = _rectangle(*_grid(pattern, chip))
+            return Cast(everyone, everyone)
+        case "one_to_row":
+            row = _rectangle(count + 1, 1)
+            return Cast(row[:1], row[1:])
+        case "one_to_column":
+            column = _rectangle(1, count + 1)
+            return Cast(column[:1], column[1:])
+        case "row_to_row":
+            row = _rectangle(count, 1)
+            return Cast(row, row)
+        case "column_to_column":
+            column = _rectangle(1, count)
+            return Cast(column, column)
+    raise CannotSimulate(f"pattern is '{pattern.name}'; allowed are {', '.join(PATTERNS)}")
+
+
+def _multicast_cast(pattern: Pattern, chip: _core.Chip) -> Cast:
+    """The source is in the rectangle, or right beside it."""
+    count, inside = pattern.subordinates, pattern.includes_source
+    match pattern.name:
+        case "one_to_all":
+            columns, rows = _grid(pattern, chip)
+            return Cast(((0 if inside else columns, 0),), ((0, 0), (columns - 1, rows - 1)))
+        case "one_to_row":
+            return Cast(((0, 0 if inside else 1),), ((0, 0), (count - 1, 0)))
+        case "row_to_row":
+            masters = tuple((x, 0 if inside else 1) for x in range(count))
+            return Cast(masters, ((0, 0), (count - 1, 0)))
+        case "one_to_column":
+            return Cast(((0 if inside else 1, 0),), ((0, 0), (0, count - 1)))
+        case "column_to_column":
+            masters = tuple((0 if inside else 1, y) for y in range(count))
+            return Cast(masters, ((0, 0), (0, count - 1)))
+    raise CannotSimulate(f"pattern is '{pattern.name}', which has no multicast")
+
+
+def _rectangle(columns: int, rows: int) -> tuple[Place, ...]:
+    return tuple((x, y) for y in range(rows) for x in range(columns))
+
+
+def _grid(pattern: Pattern, chip: _core.Chip) -> tuple[int, int]:
+    """Columns and rows: a square, or all that dispatch leaves.
+
+    Dispatch takes the last row or the last column of workers; in the table the number of
+    subordinates tells which.
+    """
+    count = pattern.subordinates
+    side = isqrt(count)
+    if side * side == count:
+        return side, side
+    columns, rows = chip.worker_columns, chip.worker_rows
+    left_out = 0 if pattern.is_multicast or pattern.name.startswith("all_") else 1
+    for full in ((columns, rows - 1), (columns - 1, rows)):
+        if full[0] * full[1] == count + left_out:
+            return full
+    raise CannotSimulate(
+        f"{pattern.name} with {count} subordinates is neither a square nor all of the chip's "
+        f"{columns} x {rows} workers but the last row or column"
+    )

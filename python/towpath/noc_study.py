@@ -1,0 +1,338 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Do several virtual channels (VCs) help? The measurements of that study, as points of a sweep.
+
+The study proper is bandwidth over NoC, size, number of VCs and traffic pattern. Its follow-ups look
+at what the study left open: the order of destinations, flow-control messages beside data, throttled
+injection, a core that sends to itself, and what stalled VCs leave to the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from towpath.noc_traffic import (
+    STALL_BEGIN_CYCLE,
+    STALL_COLUMNS,
+    STALL_ROWS,
+    STALLED_MAX,
+    ChipShape,
+    Coordinate,
+    Program,
+    Step,
+    bandwidth_programs,
+    destinations,
+    flow_control_programs,
+    is_read,
+    run,
+    shape_of,
+    stalled_vcs_programs,
+    throttle_programs,
+)
+from towpath.sweep import Point, Result
+
+if TYPE_CHECKING:
+    from towpath._core import Chip, TrafficResult
+
+WRITE_PATTERNS = ("one_to_one", "one_to_all", "all_to_all")
+READ_PATTERNS = ("one_from_one", "one_from_all", "all_from_all")
+PATTERNS = WRITE_PATTERNS + READ_PATTERNS
+FOLLOW_UP_PATTERNS = ("one_to_all", "all_to_all")  # whose order of destinations is turned
+VCS_MAX = 4  # of the classes for unicast requests
+PAGES_MAX = 4096  # a page is a flit
+
+# Beyond this a single point of several hundred would take a core longer than about ten seconds.
+POINT_FLIT_HOPS_MAX = 250_000_000
+
+_FEW_TRANSACTIONS = 4  # per destination
+_THROTTLED_PAGES = 64
+# What each core offers, in 64ths of a link's rate. All to all, links carry about a ninth of it.
+_OFFERED_64THS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32)
+
+
+# --- points ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StudyRequest:
+    """What is asked for.
+
+    Attributes:
+        patterns: of PATTERNS, for the study proper.
+        sizes_bytes: of a transaction.
+        nocs: 0, 1 or both.
+        vcs: numbers of VCs, each 1 to VCS_MAX.
+        transactions: per master, spread over its destinations: rounded down, at least one each.
+        has_study: whether to run the study proper.
+        has_follow_ups: whether to run the follow-ups.
+        seed: of the simulations.
+    """
+
+    patterns: tuple[str, ...]
+    sizes_bytes: tuple[int, ...]
+    nocs: tuple[int, ...] = (0, 1)
+    vcs: tuple[int, ...] = (1, 2, 3, 4)
+    transactions: int = 256
+    has_study: bool = True
+    has_follow_ups: bool = True
+    seed: int = 1
+
+
+def study_parts(shape: ChipShape, request: StudyRequest) -> dict[str, list[Point]]:
+    """The points that were asked for, by the part of the study that they are for.
+
+    A point may be part of several.
+    """
+    parts: dict[str, Iterator[Point]] = {}
+    if request.has_study:
+        parts["patterns"] = _bandwidths(shape, request, request.patterns, request.transactions)
+    if request.has_follow_ups:
+        parts["orders"] = _orders(shape, request)
+        parts["loopback"] = _bandwidths(shape, request, ("loopback",), request.transactions)
+        parts["flow_control"] = _flow_control(shape, request)
+        parts["throttle"] = _throttled(shape, request)
+        parts["stalled_vcs"] = _stalled(shape, request)
+    common = {"grid": f"{shape.columns}x{shape.rows}", "seed": request.seed}
+    return {part: [{**point, **common} for point in points] for part, points in parts.items()}
+
+
+def _orders(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
+    """Few transactions per destination, with and without different orders."""
+    most = replace(request, vcs=(max(request.vcs),))
+    for pattern, turned in product(FOLLOW_UP_PATTERNS, (False, True)):
+        transactions = _FEW_TRANSACTIONS * len(_any_targets(shape, pattern))
+        yield from _bandwidths(shape, most, (pattern,), transactions, turned)
+
+
+def _bandwidths(
+    shape: ChipShape,
+    request: StudyRequest,
+    patterns: Sequence[str],
+    transactions: int,
+    turned: bool = False,
+) -> Iterator[Point]:
+    choices = product(patterns, request.nocs, request.sizes_bytes, request.vcs)
+    for pattern, noc, size_bytes, vcs in choices:
+        asked = max(1, transactions // len(_any_targets(shape, pattern)))
+        point = {
+            "experiment": "bandwidth", "pattern": pattern, "noc": noc, "size_bytes": size_bytes,
+            "vcs": vcs, "turned": turned,
+        }  # fmt: skip
+        yield _fitted(shape, point, asked)
+
+
+def _fitted(shape: ChipShape, point: Point, asked: int) -> Point:
+    """The point with as many transactions per destination as one point may cost."""
+    each = flit_hops(shape, {**point, "per_destination": 1})
+    count = max(1, min(asked, POINT_FLIT_HOPS_MAX // each))
+    return {**point, "per_destination": count, "asked_per_destination": asked}
+
+
+def _any_targets(shape: ChipShape, pattern: str) -> list[Coordinate]:
+    return next(iter(destinations(shape, pattern).values()))
+
+
+def _flow_control(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
+    if shape.columns < 2:
+        return
+    placements = ("alone", "own_vc", "data_vc")
+    messages = ("inline_write", "atomic")
+    for noc, message, placement in product(request.nocs, messages, placements):
+        yield {
+            "experiment": "flow_control", "noc": noc, "message": message, "placement": placement,
+        }  # fmt: skip
+
+
+def _throttled(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
+    size_bytes = _THROTTLED_PAGES * shape.flit_bytes
+    asked = max(1, request.transactions // len(shape.workers))
+    numbers = sorted({min(request.vcs), max(request.vcs)})
+    for noc, vcs, part in product(request.nocs, numbers, _OFFERED_64THS):
+        point = {
+            "experiment": "throttle", "noc": noc, "vcs": vcs, "size_bytes": size_bytes,
+            "interval_cycles": round(64 * _THROTTLED_PAGES / part),
+        }  # fmt: skip
+        yield _fitted(shape, point, asked)
+
+
+def _stalled(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
+    if shape.columns >= STALL_COLUMNS and shape.rows >= STALL_ROWS and 0 in request.nocs:
+        for stalled in range(STALLED_MAX + 1):
+            yield {"experiment": "stalled_vcs", "noc": 0, "stalled": stalled}
+
+
+# --- cost -----------------------------------------------------------------------------------------
+
+
+def flit_hops(shape: ChipShape, point: Point) -> int:
+    """Links that flits will cross at this point, which is what its simulation costs."""
+    experiment = point["experiment"]
+    if experiment in ("bandwidth", "throttle"):
+        pattern = point.get("pattern", "all_to_all")
+        there, back = _hops_of_pattern(shape, pattern, point["noc"])
+        data, packets = _flits(shape, point["size_bytes"])
+        if is_read(pattern):
+            there, back = back, there
+        return point["per_destination"] * ((data + packets) * there + packets * back)
+    return sum(
+        _step_flit_hops(shape, point["noc"], program.core, step)
+        for program in _PROGRAMS[experiment](shape, point)
+        for step in program.steps
+        if "to" in step.fields
+    )
+
+
+@lru_cache
+def _hops_of_pattern(shape: ChipShape, pattern: str, noc: int) -> tuple[int, int]:
+    """Hops from all masters to all their destinations, and back."""
+    pairs = [(m, to) for m, targets in destinations(shape, pattern).items() for to in targets]
+    there = sum(shape.hops(noc, master, to) for master, to in pairs)
+    return there, sum(shape.hops(noc, to, master) for master, to in pairs)
+
+
+def _flits(shape: ChipShape, size_bytes: int) -> tuple[int, int]:
+    """Data flits of a transfer, and packets, each with a header flit."""
+    data = -(-size_bytes // shape.flit_bytes)
+    return data, -(-data // shape.packet_data_flits_max)
+
+
+def _step_flit_hops(shape: ChipShape, noc: int, core: Coordinate, step: Step) -> int:
+    data, packets = _flits(shape, step.fields["size_bytes"])
+    there = shape.hops(noc, core, step.fields["to"])
+    back = shape.hops(noc, step.fields["to"], core)
+    return step.fields.get("count", 1) * ((data + packets) * there + packets * back)
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def measure_point(spec_json: str, point: Point) -> Result:
+    """Simulates one point.
+
+    Args:
+        spec_json: the chip's spec as JSON, so that a process anywhere can build it.
+        point: one of study_parts().
+
+    Raises:
+        ValueError: the simulation refuses the traffic.
+    """
+    chip, whole = _chip_of(spec_json)
+    columns, rows = map(int, point["grid"].split("x"))
+    shape = whole.cropped(columns, rows)
+    experiment = point["experiment"]
+    programs = _PROGRAMS[experiment](shape, point)
+    outcome = run(chip, programs, point["noc"], point["seed"])
+    result = _SUMMARIES[experiment](programs, outcome, point)
+    return {**result, "cycles": int(outcome.cycles), "flit_hops": int(outcome.flit_hops)}
+
+
+def digest_of(spec_json: str) -> str:
+    """Stands for what results depend on besides the point: the chip, and this build of towpath."""
+    from towpath import _core
+
+    build = Path(_core.__file__).read_bytes()
+    return hashlib.sha256(spec_json.encode() + build).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def _chip_of(spec_json: str) -> tuple[Chip, ChipShape]:
+    from towpath.chip_spec import ChipSpec
+
+    spec = ChipSpec.model_validate_json(spec_json)
+    return spec.core(), shape_of(spec)
+
+
+def _bandwidths_of(programs: Sequence[Program], outcome: TrafficResult) -> list[float]:
+    """Bytes per cycle of each program, from its beginning to its end."""
+    return [
+        round(_bytes_of(program) / (end - begin), 4)
+        for program, begin, end in zip(
+            programs, outcome.begin_cycles, outcome.end_cycles, strict=True
+        )
+    ]
+
+
+def _bytes_of(program: Program) -> int:
+    fields = (step.fields for step in program.steps)
+    return sum(each.get("count", 1) * each.get("size_bytes", 0) for each in fields)
+
+
+def _bandwidth_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
+    rates = _bandwidths_of(programs, outcome)
+    return {"bandwidth_bytes_per_cycle": median(rates), "bandwidths_bytes_per_cycle": rates}
+
+
+def _throttle_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
+    latencies = sorted(_latencies(outcome))
+    return {
+        "offered_bytes_per_cycle": point["size_bytes"] / point["interval_cycles"],
+        "bandwidth_bytes_per_cycle": median(_bandwidths_of(programs, outcome)),
+        "latency_median_cycles": _percentile(latencies, 50),
+    }
+
+
+def _flow_control_summary(
+    programs: Sequence[Program], outcome: TrafficResult, point: Point
+) -> Result:
+    """Messages count as long as every stream still runs."""
+    message = point["message"]
+    streams = [number for number, p in enumerate(programs) if p.steps[0].kind == "write"]
+    until = min((outcome.end_cycles[number] for number in streams), default=outcome.cycles)
+    senders = {number for number, p in enumerate(programs) if p.steps[-1].kind == message}
+    latencies = sorted(_latencies(outcome, senders, until))
+    rates = _bandwidths_of(programs, outcome)
+    return {
+        "messages": len(latencies),
+        "latency_median_cycles": _percentile(latencies, 50),
+        "latency_p95_cycles": _percentile(latencies, 95),
+        "latency_max_cycles": latencies[-1],
+        "data_bandwidth_bytes_per_cycle": median([rates[n] for n in streams]) if streams else 0.0,
+    }
+
+
+def _stalled_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
+    size_bytes = _bytes_of(programs[0])
+    begin, end = max(STALL_BEGIN_CYCLE, outcome.begin_cycles[0]), outcome.end_cycles[0]
+    others = outcome.end_cycles[1:]
+    return {
+        "bandwidth_bytes_per_cycle": round(size_bytes / (end - begin), 4),
+        "stalled_to_the_end": bool(all(other > end for other in others)),
+    }
+
+
+def _latencies(
+    outcome: TrafficResult, programs: set[int] | None = None, until: int | None = None
+) -> list[int]:
+    """Cycles from issue to delivery of the transactions of some programs issued before a cycle."""
+    waits = outcome.waits
+    rows = zip(waits["program"], waits["issued"], waits["delivered"], strict=True)
+    return [
+        int(delivered - issued)
+        for program, issued, delivered in rows
+        if (programs is None or program in programs) and (until is None or issued < until)
+    ]
+
+
+def _percentile(ordered: Sequence[int], percent: int) -> int:
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+_PROGRAMS = {
+    "bandwidth": bandwidth_programs,
+    "flow_control": flow_control_programs,
+    "throttle": throttle_programs,
+    "stalled_vcs": stalled_vcs_programs,
+}
+_SUMMARIES = {
+    "bandwidth": _bandwidth_summary,
+    "flow_control": _flow_control_summary,
+    "throttle": _throttle_summary,
+    "stalled_vcs": _stalled_summary,
+}

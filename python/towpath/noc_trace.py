@@ -1,0 +1,427 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Reads NoC traces: what every data-movement core of a chip asked of the NoCs, and when.
+
+The format is tt-npe's (its doc/noc_trace_format.md): one JSON list of events, written by tt-metal's
+profiler. Coordinates are physical, those of NoC 0 whichever NoC an event is on. Fabric events leave
+the chip and are not read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from towpath.errors import ConfigError, quoted
+from towpath.input_file import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Core = tuple[int, int]
+
+FILE_BYTES_MAX = 64 << 20
+EVENTS_MAX = 500_000
+CYCLES_MAX = 10**10
+SIZE_BYTES_MAX = 1 << 21  # no core's memory is larger
+# Six bits each in a NoC address: as far as coordinates reach on any chip.
+GRID_MAX = (64, 64)
+VC_MAX = 5
+
+READS = frozenset({
+    "READ", "READ_WITH_STATE", "READ_WITH_STATE_AND_TRID", "READ_DRAM_SHARDED_WITH_STATE",
+})  # fmt: skip
+WRITES = frozenset({
+    "WRITE_", "WRITE_WITH_TRID", "WRITE_WITH_STATE", "WRITE_WITH_TRID_WITH_STATE", "WRITE_INLINE",
+})  # fmt: skip
+MULTICAST = "WRITE_MULTICAST"
+ATOMIC = "SEMAPHORE_INC"
+# Prepare the core's own registers; nothing goes onto the NoC.
+STATES = frozenset({
+    "READ_SET_STATE", "READ_DRAM_SHARDED_SET_STATE", "WRITE_SET_STATE", "WRITE_WITH_TRID_SET_STATE",
+    "READ_SET_TRID", "WRITE_SET_TRID",
+})  # fmt: skip
+# Two events each, before and after the wait.
+BARRIER_BEGINS = {
+    "READ_BARRIER_START": "READ_BARRIER_END",
+    "WRITE_BARRIER_START": "WRITE_BARRIER_END",
+}
+BARRIER_ENDS = frozenset(BARRIER_BEGINS.values())
+# One event, before the wait.
+WAITS = frozenset({
+    "READ_BARRIER_WITH_TRID", "WRITE_BARRIER_WITH_TRID", "FULL_BARRIER", "ATOMIC_BARRIER",
+    "WRITE_FLUSH", "WRITE_FLUSH_WITH_TRID",
+})  # fmt: skip
+# Between cores; the trace does not say which one is waited for.
+SEMAPHORES = frozenset({"SEMAPHORE_SET", "SEMAPHORE_WAIT"})
+KINDS = (
+    READS | WRITES | STATES | BARRIER_BEGINS.keys() | BARRIER_ENDS | WAITS | SEMAPHORES
+    | {MULTICAST, ATOMIC}
+)  # fmt: skip
+
+_NOCS = {"NOC_0": 0, "NOC_1": 1}
+_PROCESSORS = frozenset({"BRISC", "NCRISC", "TRISC_0", "TRISC_1", "TRISC_2", "ERISC"})
+_KNOWN_ELSEWHERE = "the types of tt-npe's noc_trace_format.md, without fabric events"
+_KERNEL_ZONE = "-KERNEL"
+# The profiler's buffer was full and was written to DRAM, at the cost of the core whose events these
+# are; it is recorded without a processor.
+_FLUSH_ZONE = "PROFILER-NOC-QUICK-SEND"
+
+
+class NocEvent(NamedTuple):
+    """One call of a core, or the end of a barrier.
+
+    Attributes:
+        kind: one of KINDS.
+        cycle: when the call began, from the trace's first event on.
+        noc: 0 or 1.
+        to: the other end; None for what has none.
+        to_last: the opposite corner of a multicast's rectangle, None otherwise.
+        size_bytes: payload; 0 for what has none.
+        vc: the virtual channel asked for, None for whatever software takes by itself.
+        number: the event's place in the file, from 0.
+    """
+
+    kind: str
+    cycle: int
+    noc: int
+    to: Core | None
+    to_last: Core | None
+    size_bytes: int
+    vc: int | None
+    number: int
+
+
+@dataclass(frozen=True)
+class CoreTrace:
+    """What one processor of one core did, in order.
+
+    Attributes:
+        core: its coordinates.
+        processor: BRISC, NCRISC, ...
+        begin_cycle: when its kernel began.
+        events: empty where the kernel used no NoC.
+        flush_cycles: when the core's profiler emptied its buffer.
+    """
+
+    core: Core
+    processor: str
+    begin_cycle: int
+    events: tuple[NocEvent, ...]
+    flush_cycles: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"core ({self.core[0]}, {self.core[1]}) {self.processor}"
+
+    @property
+    def end_cycle(self) -> int:
+        """Of its last event; a kernel without events ends where it begins."""
+        return self.events[-1].cycle if self.events else self.begin_cycle
+
+
+@dataclass(frozen=True)
+class NocTrace:
+    """A whole trace: cores in the file's order, cycles from its first event on."""
+
+    name: str
+    cores: tuple[CoreTrace, ...]
+
+    @property
+    def requests(self) -> int:
+        """The events that put something onto a NoC."""
+        kinds = READS | WRITES | {MULTICAST, ATOMIC}
+        return sum(event.kind in kinds for core in self.cores for event in core.events)
+
+
+def load_noc_trace(path: Path | str, grid: tuple[int, int] = GRID_MAX) -> NocTrace:
+    """Reads a trace, whole or not at all.
+
+    Args:
+        path: a JSON file.
+        grid: columns and rows of the chip, which all coordinates must lie on.
+
+    Raises:
+        ConfigError: the file is no such trace, or something is missing from it.
+    """
+    text = read_text(path, FILE_BYTES_MAX)
+    reader = _Reader(str(path), grid)
+    for number, (line, value) in enumerate(_list_items(text, str(path))):
+        reader.add(number, line, value)
+    return NocTrace(Path(path).stem, reader.cores())
+
+
+# --- JSON, with the line of every event ---------------------------------------------------------
+
+_BLANK = re.compile(r"[ \t\n\r]*")
+_DIGITS_MAX = 20
+
+
+def _list_items(text: str, file: str) -> Iterator[tuple[int, object]]:
+    """The items of the one list that a text holds, each with its line."""
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_constant
+    )
+    position, line = _skip_blank(text, 0), 1 + text.count("\n", 0, _skip_blank(text, 0))
+    if text[position : position + 1] != "[":
+        raise ConfigError("is no NoC trace: a JSON list is expected", file=file, line=line)
+    is_first = True
+    while True:
+        begin = _skip_blank(text, position + 1)
+        line += text.count("\n", position, begin)
+        if is_first and text[begin : begin + 1] == "]":
+            raise ConfigError("holds no events", file=file, line=line)
+        is_first = False
+        try:
+            value, end = decoder.raw_decode(text, begin)
+        except json.JSONDecodeError as error:
+            line += text.count("\n", begin, error.pos)
+            raise ConfigError(f"is not valid JSON: {error.msg}", file=file, line=line) from None
+        except ValueError as error:
+            raise ConfigError(f"holds an item that {error}", file=file, line=line) from None
+        except RecursionError:
+            raise ConfigError("is nested too deeply", file=file, line=line) from None
+        yield line, value
+        position = _skip_blank(text, end)
+        line += text.count("\n", begin, position)
+        following = text[position : position + 1]
+        if following == "]":
+            break
+        if following != ",":
+            problem = "is cut off" if not following else "is not valid JSON: ',' or ']' is expected"
+            raise ConfigError(problem, file=file, line=line)
+    rest = _skip_blank(text, position + 1)
+    if rest < len(text):
+        line += text.count("\n", position, rest)
+        raise ConfigError("goes on after the end of its list", file=file, line=line)
+
+
+def _skip_blank(text: str, position: int) -> int:
+    match = _BLANK.match(text, position)
+    return match.end() if match else position
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"gives {quoted(twice)} a second time")
+    return values
+
+
+def _integer(text: str) -> int:
+    if len(text) > _DIGITS_MAX:
+        raise ValueError(f"holds the number {quoted(text)}; at most {_DIGITS_MAX} digits are read")
+    return int(text)
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"holds {text}, which is no number")
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class _CoreInProgress:
+    """A CoreTrace while it is read; cycles are still timestamps."""
+
+    begin: int | None = None
+    events: list[NocEvent] = field(default_factory=list)
+    # The last SET_STATE, by NoC and direction: other end and size.
+    states: dict[tuple[int, str], tuple[Core, int]] = field(default_factory=dict)
+    open_barrier: NocEvent | None = None
+    open_barrier_line: int = 0
+
+
+class _Reader:
+    """Sorts events by core and processor, and refuses the first that does not fit."""
+
+    def __init__(self, file: str, grid: tuple[int, int]) -> None:
+        self._file = file
+        self._grid = grid
+        self._cores: dict[tuple[Core, str], _CoreInProgress] = {}
+        self._flushes: dict[Core, list[int]] = {}
+        self._device: object = None
+        self._number = 0
+        self._line = 0
+
+    def add(self, number: int, line: int, value: object) -> None:
+        self._number, self._line = number, line
+        if number >= EVENTS_MAX:
+            raise self._error(f"at most {EVENTS_MAX} events are read")
+        if not isinstance(value, dict):
+            raise self._error(f"is {quoted(value)}; an object is expected")
+        device = value.get("src_device_id", self._device)
+        if self._device not in (None, device):
+            raise self._error("is of another chip; a trace holds the events of one")
+        self._device = device
+        core = self._coordinates(value, "sx", "sy")
+        timestamp = self._whole(value, "timestamp", 0, (1 << 63) - 1)
+        if "zone" in value:
+            self._add_zone(value, core, timestamp)
+        else:
+            self._add_event(value, core, timestamp)
+
+    def cores(self) -> tuple[CoreTrace, ...]:
+        """Everything read, once the file is at its end."""
+        for (core, processor), own in self._cores.items():
+            if own.open_barrier is not None:
+                raise self._open_barrier(core, processor, own)
+        begins = [own.begin for own in self._cores.values() if own.begin is not None]
+        if not begins:
+            raise ConfigError("holds no events of a kernel", file=self._file, line=self._line)
+        first = min(begins)
+        ends = [own.events[-1].cycle for own in self._cores.values() if own.events]
+        if max(begins + ends) - first > CYCLES_MAX:
+            problem = f"spans more than {CYCLES_MAX} cycles; that is not one run of a program"
+            raise ConfigError(problem, file=self._file, line=self._line)
+        return tuple(
+            CoreTrace(
+                core, processor, (own.begin or 0) - first,
+                tuple(event._replace(cycle=event.cycle - first) for event in own.events),
+                tuple(flush - first for flush in self._flushes.get(core, ())),
+            )
+            for (core, processor), own in self._cores.items()
+        )  # fmt: skip
+
+    def _error(self, problem: str) -> ConfigError:
+        place = f"event {self._number}"
+        return ConfigError(problem, file=self._file, line=self._line, field=place)
+
+    def _add_zone(self, value: dict[str, Any], core: Core, timestamp: int) -> None:
+        zone = self._word(value, "zone", None)
+        phase = self._word(value, "zone_phase", ("begin", "end"))
+        if zone == _FLUSH_ZONE:
+            if phase == "begin":
+                self._flushes.setdefault(core, []).append(timestamp)
+            return
+        processor = self._word(value, "proc", _PROCESSORS)
+        if not zone.endswith(_KERNEL_ZONE) or phase == "end":
+            return
+        own = self._cores.setdefault((core, processor), _CoreInProgress())
+        # After a flush the profiler repeats the mark, with its first timestamp.
+        if own.begin is not None and own.begin != timestamp:
+            raise self._error(
+                f"begins a second kernel on {_name(core, processor)}; a trace holds one run"
+            )
+        own.begin = timestamp
+
+    def _add_event(self, value: dict[str, Any], core: Core, timestamp: int) -> None:
+        processor = self._word(value, "proc", _PROCESSORS)
+        kind = self._word(value, "type", KINDS)
+        noc = _NOCS[self._word(value, "noc", _NOCS)]
+        own = self._cores.setdefault((core, processor), _CoreInProgress())
+        if own.begin is None:  # older traces have no marks of zones
+            own.begin = timestamp
+        before = own.events[-1].cycle if own.events else own.begin
+        if timestamp < before:
+            raise self._error(
+                f"lies {before - timestamp} cycles before the one ahead of it on "
+                f"{_name(core, processor)}; a core's events are in order of time"
+            )
+        event = self._event(value, kind, noc, timestamp, own)
+        self._check_barrier(own, event, core, processor)
+        own.events.append(event)
+
+    def _event(
+        self, value: dict[str, Any], kind: str, noc: int, timestamp: int, own: _CoreInProgress
+    ) -> NocEvent:
+        to: Core | None = None
+        to_last: Core | None = None
+        size_bytes = 0
+        vc = self._whole(value, "vc", -1, VC_MAX) if "vc" in value else -1
+        direction = kind.partition("_")[0]
+        if kind in STATES:
+            if not kind.endswith("SET_TRID"):
+                to = self._coordinates(value, "dx", "dy")
+                size_bytes = self._size(value, least=0)
+                own.states[noc, direction] = (to, size_bytes)
+        elif "WITH_STATE" in kind:
+            to, size_bytes = self._with_state(value, kind, own.states.get((noc, direction)))
+        elif kind == MULTICAST:
+            to = self._coordinates(value, "mcast_start_x", "mcast_start_y")
+            to_last = self._coordinates(value, "mcast_end_x", "mcast_end_y")
+            size_bytes = self._size(value)
+        elif kind == ATOMIC:
+            to = self._coordinates(value, "dx", "dy")
+        elif kind in READS or kind in WRITES:
+            to = self._coordinates(value, "dx", "dy")
+            size_bytes = self._size(value)
+        return NocEvent(
+            kind, timestamp, noc, to, to_last, size_bytes, None if vc < 0 else vc, self._number
+        )
+
+    def _with_state(
+        self, value: dict[str, Any], kind: str, state: tuple[Core, int] | None
+    ) -> tuple[Core, int]:
+        """The registers hold the other end, whatever the event's own fields say."""
+        if state is None:
+            raise self._error(f"is a {kind} without the event before it that sets the state")
+        to, state_bytes = state
+        own_bytes = self._size(value, least=0) if "num_bytes" in value else 0
+        size_bytes = own_bytes or state_bytes
+        if size_bytes == 0:
+            raise self._error(f"is a {kind} of a size that neither it nor its state says")
+        return to, size_bytes
+
+    def _check_barrier(
+        self, own: _CoreInProgress, event: NocEvent, core: Core, processor: str
+    ) -> None:
+        begun = own.open_barrier
+        if begun is not None:
+            if event.kind != BARRIER_BEGINS[begun.kind] or event.noc != begun.noc:
+                raise self._open_barrier(core, processor, own)
+            own.open_barrier = None
+        elif event.kind in BARRIER_ENDS:
+            raise self._error(
+                f"is a {event.kind} on {_name(core, processor)} without its start before it"
+            )
+        elif event.kind in BARRIER_BEGINS:
+            own.open_barrier, own.open_barrier_line = event, self._line
+
+    def _open_barrier(self, core: Core, processor: str, own: _CoreInProgress) -> ConfigError:
+        begun = own.open_barrier
+        assert begun is not None
+        return ConfigError(
+            f"is a {begun.kind} on {_name(core, processor)} that no {BARRIER_BEGINS[begun.kind]} "
+            "follows; the trace has a hole",
+            file=self._file, line=own.open_barrier_line, field=f"event {begun.number}",
+        )  # fmt: skip
+
+    # --- fields -----------------------------------------------------------------------------------
+
+    def _whole(self, value: dict[str, Any], name: str, least: int, most: int) -> int:
+        if name not in value:
+            raise self._error(f"has no {quoted(name)}")
+        number = value[name]
+        if type(number) is not int or not least <= number <= most:
+            allowed = f"whole numbers {least} to {most}"
+            raise self._error(f"its {name} is {quoted(number)}; allowed are {allowed}")
+        return number
+
+    def _size(self, value: dict[str, Any], least: int = 1) -> int:
+        return self._whole(value, "num_bytes", least, SIZE_BYTES_MAX)
+
+    def _coordinates(self, value: dict[str, Any], x: str, y: str) -> Core:
+        columns, rows = self._grid
+        return self._whole(value, x, 0, columns - 1), self._whole(value, y, 0, rows - 1)
+
+    def _word(self, value: dict[str, Any], name: str, allowed: Any) -> str:
+        if name not in value:
+            raise self._error(f"has no {quoted(name)}")
+        word = value[name]
+        if not isinstance(word, str):
+            raise self._error(f"its {name} is {quoted(word)}; a word is expected")
+        if allowed is not None and word not in allowed:
+            known = ", ".join(sorted(allowed)) if len(allowed) <= 8 else _KNOWN_ELSEWHERE
+            raise self._error(f"its {name} is {quoted(word)}; known are {known}")
+        return word
+
+
+def _name(core: Core, processor: str) -> str:
+    return f"core ({core[0]}, {core[1]}) {processor}"

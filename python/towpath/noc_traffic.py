@@ -1,0 +1,267 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the cores of the NoC study do, as plain data that `run` hands to the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from towpath.sweep import Point
+
+if TYPE_CHECKING:
+    from towpath._core import Chip, TrafficResult
+    from towpath.chip_spec import ChipSpec
+
+_MESSAGES = 96  # that a receiver of the flow-control experiment sends, one per period
+STALLED_MAX = 3
+STALL_COLUMNS, STALL_ROWS = 8, 4  # workers that stalled_vcs_programs needs
+STALL_BEGIN_CYCLE = 20_000  # when the stalled flows have filled every buffer on their way
+_STREAM_WRITES = 32  # of the largest packet, per sender of the flow-control experiment
+_MESSAGE_PERIOD_CYCLES = 256
+_MESSAGE_BYTES = 4
+_DATA_VC, _OWN_VC = 1, 2
+
+
+class Coordinate(NamedTuple):
+    """A tile in the coordinates of NoC 0."""
+
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
+class ChipShape:
+    """What the study has to know of a chip.
+
+    Attributes:
+        name: the chip's.
+        width: tiles from left to right.
+        height: tiles from top to bottom.
+        columns: workers in each row of the logical grid.
+        workers: the workers that take part, row by row.
+        flit_bytes: what a link carries per cycle.
+        packet_data_flits_max: besides the header flit.
+        pool_flits: buffer that the VCs of a router's port share.
+        pool_flits_per_vc_max: how much of it one of them may take.
+    """
+
+    name: str
+    width: int
+    height: int
+    columns: int
+    workers: tuple[Coordinate, ...]
+    flit_bytes: int
+    packet_data_flits_max: int
+    pool_flits: int
+    pool_flits_per_vc_max: int
+
+    @property
+    def rows(self) -> int:
+        return len(self.workers) // self.columns
+
+    def worker(self, column: int, row: int) -> Coordinate:
+        """The worker at a place of the logical grid."""
+        return self.workers[row * self.columns + column]
+
+    def cropped(self, columns: int, rows: int) -> ChipShape:
+        """The same chip, of which only the first columns and rows of workers take part."""
+        kept = tuple(self.worker(x, y) for y, x in product(range(rows), range(columns)))
+        return replace(self, columns=columns, workers=kept)
+
+    def hops(self, noc: int, begin: Coordinate, end: Coordinate) -> int:
+        """Links from one tile to another: NoC 0 goes right and down, NoC 1 up and left."""
+        sign = 1 if noc == 0 else -1
+        x, y = sign * (end.x - begin.x) % self.width, sign * (end.y - begin.y) % self.height
+        return x + y + 2  # those to and from the tiles included
+
+
+def shape_of(spec: ChipSpec) -> ChipShape:
+    """The shape that a chip's spec describes."""
+    router = spec.router
+    return ChipShape(
+        name=spec.name,
+        width=spec.grid.width,
+        height=spec.grid.height,
+        columns=spec.worker_grid()[0],
+        workers=tuple(Coordinate(*worker) for worker in spec.workers()),
+        flit_bytes=router.flit_bytes.value,
+        packet_data_flits_max=router.packet_data_flits_max.value,
+        pool_flits=router.pool_flits.value,
+        pool_flits_per_vc_max=router.pool_flits_per_vc_max.value,
+    )
+
+
+# --- traffic --------------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """One step of a core: `kind` and the fields of _core.TrafficStep."""
+
+    kind: str
+    fields: dict[str, Any]
+
+
+class Program(NamedTuple):
+    """What one core does."""
+
+    core: Coordinate
+    steps: list[Step]
+
+
+def is_read(pattern: str) -> bool:
+    """Whether the pattern reads, and does not write."""
+    return "_from_" in pattern
+
+
+def destinations(shape: ChipShape, pattern: str) -> dict[Coordinate, list[Coordinate]]:
+    """Per master, the cores it writes to or reads from, in this order.
+
+    All to all includes the master itself, one to all does not.
+    """
+    first, workers = shape.workers[0], list(shape.workers)
+    kind = pattern.replace("_from_", "_to_")
+    if kind == "loopback":
+        return {first: [first]}
+    if kind == "one_to_one":
+        return {first: [shape.worker(min(1, shape.columns - 1), min(1, shape.rows - 1))]}
+    if kind == "one_to_all":
+        return {first: workers[1:]}
+    return {master: workers for master in workers}
+
+
+def bandwidth_programs(shape: ChipShape, point: Point) -> list[Program]:
+    """Every master sends to its destinations one after the other, then waits for all of it.
+
+    The i-th transaction of a master uses VC i % vcs. With `turned`, masters begin at different
+    destinations and VCs: by 9 y + x, as the study proposes.
+    """
+    kind = "read" if is_read(point["pattern"]) else "write"
+    size_bytes, vcs, count = point["size_bytes"], point["vcs"], point["per_destination"]
+    programs = []
+    for master, targets in destinations(shape, point["pattern"]).items():
+        turn = _turn(master) if point["turned"] else 0
+        steps: list[Step] = []
+        for j in range(len(targets)):
+            to = targets[(j + turn) % len(targets)]
+            first = turn if point["turned"] else j * count  # turned: i starts anew per destination
+            steps += _transactions(kind, to, size_bytes, count, first, vcs)
+        steps.append(Step(f"{kind}_barrier", {}))
+        programs.append(Program(master, steps))
+    return programs
+
+
+def _turn(core: Coordinate) -> int:
+    return 9 * core.y + core.x
+
+
+def _transactions(
+    kind: str, to: Coordinate, size_bytes: int, count: int, first: int, vcs: int
+) -> list[Step]:
+    """`count` transactions of which the i-th uses VC (first + i) % vcs.
+
+    A step counts its VCs from its own beginning, so what is left of a round is a step of its own.
+    """
+    begin = first % vcs
+    rest = min(count, vcs - begin) if begin else 0
+    parts = [(rest, begin, vcs - begin), (count - rest, 0, vcs)]
+    return [
+        Step(kind, {"to": to, "size_bytes": size_bytes, "count": n, "first_vc": vc, "vcs": round_})
+        for n, vc, round_ in parts
+        if n
+    ]
+
+
+def flow_control_programs(shape: ChipShape, point: Point) -> list[Program]:
+    """Pairs of cores half a row apart: one streams data to the other, which sends back credits.
+
+    Directions alternate from pair to pair, so that credits share links with the data of others.
+    """
+    half = shape.columns // 2
+    stream = {
+        "size_bytes": shape.packet_data_flits_max * shape.flit_bytes,
+        "count": _STREAM_WRITES, "first_vc": _DATA_VC,
+    }  # fmt: skip
+    vc = _DATA_VC if point["placement"] == "data_vc" else _OWN_VC
+    message = {"size_bytes": _MESSAGE_BYTES, "first_vc": vc}
+    programs = []
+    for row, column in product(range(shape.rows), range(half)):
+        left, right = shape.worker(column, row), shape.worker(column + half, row)
+        sender, receiver = (left, right) if column % 2 == 0 else (right, left)
+        credits = [
+            step
+            for k in range(_MESSAGES)
+            for step in (
+                Step("wait_until", {"cycle": k * _MESSAGE_PERIOD_CYCLES}),
+                Step(point["message"], {"to": sender, **message}),
+            )
+        ]
+        programs.append(Program(receiver, credits))
+        if point["placement"] != "alone":
+            data = [Step("write", {"to": receiver, **stream}), Step("write_barrier", {})]
+            programs.append(Program(sender, data))
+    return programs
+
+
+def throttle_programs(shape: ChipShape, point: Point) -> list[Program]:
+    """All to all, turned, every core issuing one transaction per interval and no sooner."""
+    size_bytes, vcs = point["size_bytes"], point["vcs"]
+    programs = []
+    for master, targets in destinations(shape, "all_to_all").items():
+        turn = _turn(master)
+        steps: list[Step] = []
+        for k in range(point["per_destination"] * len(targets)):
+            to = targets[(k + turn) % len(targets)]
+            steps.append(Step("wait_until", {"cycle": k * point["interval_cycles"]}))
+            steps += _transactions("write", to, size_bytes, 1, k + turn, vcs)
+        steps.append(Step("write_barrier", {}))
+        programs.append(Program(master, steps))
+    return programs
+
+
+def stalled_vcs_programs(shape: ChipShape, point: Point) -> list[Program]:
+    """A flow along a row of NoC 0, whose links it shares with flows that hardly move.
+
+    Stalled flow k, on VC k, goes along the row, turns down a column of its own and is joined there,
+    on the same VC, by a core per row on the way to one destination. Where two meet each gets half,
+    so that little is left to the one which comes from farthest. The last flow, on the last VC,
+    leaves the row before the others turn. Its program is the first.
+    """
+    last_row = min(shape.rows - 1, 6)
+    packet = {"size_bytes": shape.packet_data_flits_max * shape.flit_bytes}
+    barrier = Step("write_barrier", {})
+
+    def writes(to: Coordinate, vc: int, count: int) -> Step:
+        return Step("write", {"to": to, "first_vc": vc, "count": count, **packet})
+
+    free = [
+        Step("wait_until", {"cycle": STALL_BEGIN_CYCLE}),
+        writes(shape.worker(4, 0), STALLED_MAX, 16),
+        barrier,
+    ]
+    programs = [Program(shape.worker(3, 0), free)]
+    for k in range(point["stalled"]):
+        to = shape.worker(5 + k, last_row)
+        programs.append(Program(shape.worker(k, 0), [writes(to, k, 64), barrier]))
+        programs += [
+            Program(shape.worker(5 + k, row), [writes(to, k, 256), barrier])
+            for row in range(1, last_row)
+        ]
+    return programs
+
+
+def run(chip: Chip, programs: Sequence[Program], noc: int, seed: int) -> TrafficResult:
+    """What the simulator makes of programs on one NoC."""
+    from towpath import _core
+
+    made = [
+        _core.TrafficProgram(
+            core=tuple(program.core),
+            noc=noc,
+            steps=[_core.TrafficStep(step.kind, **step.fields) for step in program.steps],
+        )
+        for program in programs
+    ]
+    return _core.run_traffic(chip, made, seed=seed)

@@ -1,0 +1,453 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the requests of a NoC trace on a described chip, and compares how long that takes.
+
+A trace shows when software called, not when the network moved. Between two calls of a core lies
+software: what the kernel computes, and what recording the call costs (75 to 150 cycles each). That
+is replayed as work. What lies inside a barrier is waiting for the network; the simulated network
+decides how long it is. A gap that also holds waiting, because a request could not leave yet, is
+told by being much longer than others of its kind, and only its software is replayed.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from towpath import _core
+from towpath.errors import ConfigError
+from towpath.noc_trace import (
+    ATOMIC,
+    BARRIER_BEGINS,
+    BARRIER_ENDS,
+    MULTICAST,
+    READS,
+    WAITS,
+    WRITES,
+    CoreTrace,
+    NocEvent,
+    NocTrace,
+)
+
+if TYPE_CHECKING:
+    from towpath.chip_spec import ChipSpec
+
+Pace = Literal["gaps", "times"]
+PACES: tuple[Pace, ...] = ("gaps", "times")
+
+# What the profiler takes to record a call, before the call does anything: with nothing outstanding
+# a barrier's two events lie 77 to 84 cycles apart (128 of them, in two of tt-npe's traces).
+RECORD_CYCLES = 75
+# Gaps of one kind differ by up to 1.55 where software alone decides, in 31 of tt-npe's traces.
+_WAITED_FACTOR = 1.6
+_MULTICAST_VC = 4
+_LINK_SAMPLES = 200
+
+_REQUESTS = READS | WRITES | {MULTICAST, ATOMIC}
+_STEP_OF_WAIT = {
+    "READ_BARRIER_START": ("read_barrier",),
+    "WRITE_BARRIER_START": ("write_barrier",),
+    "READ_BARRIER_WITH_TRID": ("read_barrier",),
+    "WRITE_BARRIER_WITH_TRID": ("write_barrier",),
+    "FULL_BARRIER": ("read_barrier", "write_barrier", "atomic_barrier"),
+    "ATOMIC_BARRIER": ("atomic_barrier",),
+    "WRITE_FLUSH": ("writes_flushed",),
+    "WRITE_FLUSH_WITH_TRID": ("writes_flushed",),
+}
+
+
+@dataclass(frozen=True)
+class EndToEnd:
+    """How long a program took, in cycles, by the three figures that are published for traces.
+
+    Attributes:
+        longest_core: the longest of any processor, from its kernel's begin to its last event.
+        median_core: the median of the same.
+        first_begin_to_last_event: of all processors together.
+    """
+
+    longest_core: int
+    median_core: int
+    first_begin_to_last_event: int
+
+    @staticmethod
+    def of(spans: Sequence[tuple[int, int]]) -> EndToEnd:
+        """From begin and end of every processor."""
+        lengths = [end - begin for begin, end in spans]
+        first = min(begin for begin, _ in spans)
+        last = max(end for _, end in spans)
+        return EndToEnd(max(lengths), int(statistics.median(lengths)), last - first)
+
+
+@dataclass(frozen=True)
+class CoreReplay:
+    """Begin and last event of one processor, traced and simulated, in cycles."""
+
+    core: tuple[int, int]
+    processor: str
+    begin_cycle: int
+    end_cycle_measured: int
+    end_cycle_predicted: int
+
+    @property
+    def name(self) -> str:
+        return f"({self.core[0]}, {self.core[1]}) {self.processor}"
+
+
+@dataclass(frozen=True)
+class RequestReplay:
+    """How far a request had come when, in simulated cycles; -1: never.
+
+    Attributes:
+        issued_cycle: software had given it to the network interface.
+        started_cycle: its first packet had a virtual channel.
+        sent_cycle: its last flit had left.
+        received_cycle: its last packet had arrived at the other end.
+        completed_cycle: its last answer had come back.
+    """
+
+    core: tuple[int, int]
+    processor: str
+    kind: str
+    noc: int
+    to: tuple[int, int]
+    size_bytes: int
+    issued_cycle: int
+    started_cycle: int
+    sent_cycle: int
+    received_cycle: int
+    completed_cycle: int
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A replayed trace.
+
+    Attributes:
+        link_sample_cycles: how long a sample is.
+        link_flits: the flits that left on each link in each sample, [sample, NoC, tile * 4 + port];
+            tiles row by row, ports along the first axis that the NoC travels, along the second, to
+            the network interface, from it.
+    """
+
+    name: str
+    chip: str
+    grid: tuple[int, int]
+    pace: Pace
+    measured: EndToEnd
+    predicted: EndToEnd
+    cores: tuple[CoreReplay, ...]
+    requests: tuple[RequestReplay, ...]
+    link_sample_cycles: int
+    link_flits: np.ndarray
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the links' load."""
+        return {
+            "trace": self.name,
+            "chip": self.chip,
+            "pace": self.pace,
+            "unit": "cycles",
+            "measured": asdict(self.measured),
+            "predicted": asdict(self.predicted),
+            "error_pct": {
+                name: 100 * (predicted / measured - 1) if measured else None
+                for (name, predicted), measured in zip(
+                    asdict(self.predicted).items(), asdict(self.measured).values(), strict=True
+                )
+            },
+            "cores": [asdict(core) for core in self.cores],
+            "requests": [asdict(request) for request in self.requests],
+        }
+
+
+def measured(trace: NocTrace) -> EndToEnd:
+    """What the trace itself says."""
+    return EndToEnd.of([(core.begin_cycle, core.end_cycle) for core in trace.cores])
+
+
+def chip_of(trace: NocTrace, spec: ChipSpec) -> _core.Chip:
+    """The chip that the trace was taken on: none of the lines that it uses is harvested.
+
+    Raises:
+        ConfigError: a core or the other end of a request lies outside of the chip's grid.
+    """
+    width, height = spec.grid.width, spec.grid.height
+    used = {core.core for core in trace.cores}
+    for core in trace.cores:
+        for event in core.events:
+            used |= {end for end in (event.to, event.to_last) if end is not None}
+    for x, y in sorted(used):
+        if x >= width or y >= height:
+            raise ConfigError(
+                f"trace '{trace.name}' uses tile ({x}, {y}), but chip '{spec.name}' has "
+                f"{width} x {height} tiles"
+            )
+    axis = 1 if spec.harvesting.axis == "rows" else 0
+    lines = {tile[axis] for tile in used}
+    harvested = [line for line in spec.harvesting.harvested if line not in lines]
+    return spec.with_harvested(harvested, f"not used by trace '{trace.name}'").core()
+
+
+def replay(
+    trace: NocTrace, spec: ChipSpec, *, pace: Pace = "gaps", seed: int = 1, samples_links=False
+) -> Replay:
+    """Runs a trace.
+
+    Args:
+        trace: what software called.
+        spec: the chip.
+        pace: what decides when the next call comes: "gaps", the software between it and the one
+            before; "times", its time in the trace, or later when the one before is not done.
+        seed: of whatever the chip does at random.
+        samples_links: whether to keep the links' load over time.
+
+    Raises:
+        ConfigError: the trace does not fit the chip.
+        ValueError: a request is none that the chip can carry out.
+    """
+    chip = chip_of(trace, spec)
+    programs = programs_of(trace, chip, pace)
+    end_to_end = measured(trace)
+    sample_cycles = max(end_to_end.first_begin_to_last_event // _LINK_SAMPLES, 16)
+    result = _core.run_traffic(
+        chip, [own.program for own in programs], seed=seed, records_requests=True,
+        link_sample_cycles=sample_cycles if samples_links else 0,
+    )  # fmt: skip
+    ends = {own.trace: own.event_cycles(result, n)[-1] for n, own in enumerate(programs)}
+    cores = tuple(
+        CoreReplay(
+            core.core, core.processor, core.begin_cycle, core.end_cycle,
+            ends.get(n, core.begin_cycle),
+        )
+        for n, core in enumerate(trace.cores)
+    )  # fmt: skip
+    return Replay(
+        name=trace.name,
+        chip=chip.name,
+        grid=(chip.width, chip.height),
+        pace=pace,
+        measured=end_to_end,
+        predicted=EndToEnd.of([(core.begin_cycle, core.end_cycle_predicted) for core in cores]),
+        cores=cores,
+        requests=tuple(_requests(trace, programs, result)),
+        link_sample_cycles=sample_cycles,
+        link_flits=np.diff(np.asarray(result.link_samples), axis=0, prepend=0),
+    )
+
+
+# --- from a trace to programs ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CoreProgram:
+    """A core's trace as a program.
+
+    Attributes:
+        trace: its number in the trace.
+        program: for the run.
+        event_steps: per event, how many steps are done when it happens.
+        request_events: the events that are requests, in order.
+    """
+
+    trace: int
+    program: _core.TrafficProgram
+    event_steps: tuple[int, ...]
+    request_events: tuple[NocEvent, ...]
+
+    def event_cycles(self, result: _core.TrafficResult, number: int) -> list[int]:
+        """When each event happened, in a run where this is the program of that number."""
+        begin, ends = result.begin_cycles[number], result.step_end_cycles[number]
+        return [int(ends[done - 1]) if done else int(begin) for done in self.event_steps]
+
+
+def programs_of(trace: NocTrace, chip: _core.Chip, pace: Pace) -> list[CoreProgram]:
+    """A program for every processor that used a NoC.
+
+    Raises:
+        ConfigError: a processor uses both NoCs, which a program cannot.
+    """
+    channels = dram_channels(trace, chip)
+    gaps = software_gaps(trace)
+    return [
+        _Writer(chip, channels, pace).program(number, core, gaps[number])
+        for number, core in enumerate(trace.cores)
+        if core.events
+    ]
+
+
+def dram_channels(trace: NocTrace, chip: _core.Chip) -> dict[tuple[int, int], int]:
+    """The channel behind each DRAM tile that a trace uses.
+
+    A tile reaches every channel of its group; the trace gives no address. Software addresses a
+    channel through one tile, so tiles of one group are taken for its channels, in their order.
+    """
+    used = {event.to for core in trace.cores for event in core.events if event.kind in _REQUESTS}
+    per_group = chip.dram["channels_per_group"]
+    channels = {}
+    for group in chip.dram_groups:
+        tiles = [tuple(tile) for tile in group if tuple(tile) in used]
+        channels |= {tile: number % per_group for number, tile in enumerate(tiles)}
+    return channels
+
+
+def software_gaps(trace: NocTrace) -> list[list[int]]:
+    """Per core and event the cycles of software from it to the next event; 0 after the last.
+
+    A gap behind a request or a wait may hold waiting for the network, too. It does where it is much
+    longer than the shortest of its kind (processor, event, next event); its software is then taken
+    to be the median of those that hold none. One in which the profiler emptied its buffer is
+    software however long it is.
+    """
+    kinds: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for core in trace.cores:
+        for event, following in _pairs(core):
+            if not _holds_flush(core, event, following):
+                key = core.processor, event.kind, following.kind
+                kinds[key].append(following.cycle - event.cycle)
+    software: dict[tuple[str, str, str], tuple[float, int]] = {}
+    for key, cycles in kinds.items():
+        limit = _WAITED_FACTOR * min(cycles)
+        software[key] = limit, int(statistics.median(gap for gap in cycles if gap <= limit))
+    gaps = []
+    for core in trace.cores:
+        own = []
+        for event, following in _pairs(core):
+            cycles = following.cycle - event.cycle
+            if event.kind in _REQUESTS | WAITS and not _holds_flush(core, event, following):
+                limit, usual = software[core.processor, event.kind, following.kind]
+                cycles = cycles if cycles <= limit else usual
+            own.append(cycles)
+        gaps.append([*own, 0])
+    return gaps
+
+
+def _pairs(core: CoreTrace) -> Iterable[tuple[NocEvent, NocEvent]]:
+    return zip(core.events, core.events[1:], strict=False)
+
+
+def _holds_flush(core: CoreTrace, event: NocEvent, following: NocEvent) -> bool:
+    return any(event.cycle <= flush <= following.cycle for flush in core.flush_cycles)
+
+
+class _Writer:
+    """Writes the program of one core."""
+
+    def __init__(self, chip: _core.Chip, channels: dict[tuple[int, int], int], pace: Pace) -> None:
+        self._software = chip.software
+        self._channels = channels
+        self._pace = pace
+        self._steps: list[_core.TrafficStep] = []
+
+    def program(self, number: int, core: CoreTrace, gaps: list[int]) -> CoreProgram:
+        nocs = {event.noc for event in core.events}
+        if len(nocs) > 1:
+            raise ConfigError(f"{core.name} uses both NoCs; a replayed processor uses one")
+        event_steps = []
+        software_cycles = core.events[0].cycle - core.begin_cycle
+        for event, gap in zip(core.events, gaps, strict=True):
+            if event.kind not in BARRIER_ENDS:  # those come when the simulated wait is over
+                self._pace_to(event, software_cycles)
+            event_steps.append(len(self._steps))
+            if event.kind in _REQUESTS:
+                software_cycles = self._write_request(event, gap)
+            elif event.kind in BARRIER_BEGINS or event.kind in WAITS:
+                software_cycles = self._write_wait(event, gap)
+            else:
+                software_cycles = gap
+        program = _core.TrafficProgram(
+            core=core.core, noc=nocs.pop(), start_cycle=core.begin_cycle, steps=self._steps
+        )
+        requests = tuple(event for event in core.events if event.kind in _REQUESTS)
+        return CoreProgram(number, program, tuple(event_steps), requests)
+
+    def _pace_to(self, event: NocEvent, software_cycles: int) -> None:
+        if self._pace == "times":
+            self._steps.append(_core.TrafficStep("wait_until", cycle=event.cycle))
+        else:
+            self._work(software_cycles)
+
+    def _work(self, cycles: int) -> None:
+        if cycles > 0:
+            self._steps.append(_core.TrafficStep("work", cycle=cycles))
+
+    def _write_request(self, event: NocEvent, gap: int) -> int:
+        """Records and issues; what is left of the gap."""
+        kind, fields = self._step(event)
+        call_cycles = self._software[_call(kind, fields.get("has_state", False))]
+        left = max(gap - call_cycles, 0)
+        record_cycles = min(RECORD_CYCLES, left) if gap else RECORD_CYCLES
+        self._work(record_cycles)
+        self._steps.append(_core.TrafficStep(kind, **fields))
+        return left - record_cycles if gap else 0
+
+    def _write_wait(self, event: NocEvent, gap: int) -> int:
+        is_end_traced = event.kind in BARRIER_BEGINS
+        record_cycles = min(RECORD_CYCLES, gap) if gap else RECORD_CYCLES
+        self._work(record_cycles)
+        self._steps.extend(_core.TrafficStep(kind) for kind in _STEP_OF_WAIT[event.kind])
+        return 0 if is_end_traced else max(gap - record_cycles, 0)
+
+    def _step(self, event: NocEvent) -> tuple[str, dict[str, Any]]:
+        fields: dict[str, Any] = {"to": event.to}
+        if event.kind == MULTICAST:
+            kind = "multicast"
+            (x, y), (last_x, last_y) = event.to, event.to_last
+            fields["to"] = min(x, last_x), min(y, last_y)
+            fields["to_last"] = max(x, last_x), max(y, last_y)
+            fields["first_vc"] = _MULTICAST_VC
+        elif event.kind == ATOMIC:
+            kind = "atomic"
+        elif event.kind == "WRITE_INLINE":
+            kind = "inline_write"
+        else:
+            kind = "read" if event.kind in READS else "write"
+            fields["has_state"] = "WITH_STATE" in event.kind
+        if kind in ("read", "write", "multicast"):
+            fields["size_bytes"] = event.size_bytes
+        if event.vc is not None:
+            fields["first_vc"] = event.vc
+        if event.to in self._channels:
+            fields["channel"] = self._channels[event.to]
+        return kind, fields
+
+
+def _call(kind: str, has_state: bool) -> str:
+    """The figure that says what software pays for a step."""
+    return f"{kind}_with_state_cycles" if has_state else f"{kind}_cycles"
+
+
+# --- from a run to what is shown ------------------------------------------------------------------
+
+_WAIT_COLUMNS = ("issued", "started", "sent", "received", "completed")
+
+
+def _requests(
+    trace: NocTrace, programs: list[CoreProgram], result: _core.TrafficResult
+) -> Iterable[RequestReplay]:
+    """The run's records in order of issue, each with the event that it is of.
+
+    Processors of one core may share a NoC; the other end of a request tells whose it is.
+    """
+    waits = result.waits
+    left: dict[tuple[tuple[int, int], int], list[tuple[CoreTrace, deque[NocEvent]]]] = {}
+    for own in programs:
+        core = trace.cores[own.trace]
+        events = deque(own.request_events)
+        left.setdefault((core.core, core.events[0].noc), []).append((core, events))
+    columns = zip(*(waits[name].tolist() for name in _WAIT_COLUMNS), strict=True)
+    places = zip(*(waits[name].tolist() for name in ("x", "y", "noc", "to_x", "to_y")), strict=True)
+    for (x, y, noc, to_x, to_y), cycles in zip(places, columns, strict=True):
+        queues = [(core, events) for core, events in left[(x, y), noc] if events]
+        core, events = next(
+            (queue for queue in queues if queue[1][0].to == (to_x, to_y)), queues[0]
+        )
+        event = events.popleft()
+        yield RequestReplay(
+            core.core, core.processor, event.kind, noc, event.to, event.size_bytes, *cycles
+        )

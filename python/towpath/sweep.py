@@ -1,0 +1,356 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Many independent measurements: on all cores or on a cluster, and resumed where they were left.
+
+A point is a dict that JSON can hold; measuring it gives another one. Results are appended to a file
+of JSON lines as they come, so that nothing measured is measured twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import math
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import IO, Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)  # fmt: skip
+
+from towpath.errors import ConfigError, SweepError
+
+Point = dict[str, Any]
+Result = dict[str, Any]
+Measure = Callable[[Point], Result]  # of the top level of a module, so that others can import it
+_Outcomes = Generator[tuple[int, Result], None, None]
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Where a sweep runs.
+
+    Attributes:
+        jobs: processes; 0 is one per core. With 1 the points are measured in this process, where
+            a debugger sees them.
+        scheduler: address of a dask scheduler that gets the points instead, "host:8786".
+        scheduler_timeout_s: what the scheduler and its first worker get to answer.
+        title: what the progress bar calls the points.
+    """
+
+    jobs: int = 0
+    scheduler: str | None = None
+    scheduler_timeout_s: float = 10.0
+    title: str = "points"
+
+
+def run_sweep(
+    measure: Measure,
+    points: Sequence[Point],
+    file: Path,
+    *,
+    digest: str = "",
+    cost: Callable[[Point], float] = lambda point: 1.0,
+    options: SweepOptions | None = None,
+) -> list[Result]:
+    """Measures all points that `file` does not hold yet, the longest first.
+
+    Args:
+        measure: a function of the point alone, whoever calls it and whenever.
+        points: what to measure; equal points are measured once.
+        file: gets a line per point; what it holds of other points or digests stays in it.
+        digest: stands for all else that results depend on; a result counts for its digest only.
+        cost: how long a point takes beside the others, in any unit.
+        options: where to run.
+
+    Returns:
+        The results in the order of the points, as JSON gives them back.
+
+    Raises:
+        SweepError: a point failed; names it. What was measured is in the file.
+        ConfigError: the file is not a sweep's or is in use, or the scheduler does not answer.
+        KeyboardInterrupt: with one sentence that says how to go on.
+    """
+    options = options or SweepOptions()
+    keys = [_key(point, digest) for point in points]
+    asked = dict(zip(keys, points, strict=True))
+    with _ResultFile.opened(file) as results:
+        waiting = [key for key in asked if key not in results.known]
+        waiting.sort(key=lambda key: -cost(asked[key]))  # so that all cores end together
+        todo = [asked[key] for key in waiting]
+        try:
+            with (
+                _progress(options.title, asked, cost) as advance,
+                closing(_measured(measure, todo, options)) as outcomes,
+            ):
+                for key in asked.keys() & results.known.keys():
+                    advance(key)
+                for index, result in outcomes:
+                    results.append(waiting[index], digest, todo[index], result)
+                    advance(waiting[index])
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(how_to_resume(file)) from None
+        return [results.known[key] for key in keys]
+
+
+def how_to_resume(file: Path) -> str:
+    """What an interrupted sweep tells its user."""
+    return f"interrupted; {file} keeps what is measured, and the same command goes on from there"
+
+
+def name_of(point: Point) -> str:
+    """A point as people read it.
+
+    >>> name_of({"pattern": "one_to_one", "size_bytes": 64})
+    'pattern one_to_one, size_bytes 64'
+    """
+    return ", ".join(f"{field} {value}" for field, value in point.items())
+
+
+def _key(point: Point, digest: str) -> str:
+    return json.dumps([digest, point], sort_keys=True, allow_nan=False)
+
+
+def _sentence(error: BaseException) -> str:
+    expected = isinstance(error, (ValueError, OSError))  # the rest is a defect: say what kind
+    return str(error) if expected else f"{type(error).__name__}: {error}"
+
+
+# --- results on disk ------------------------------------------------------------------------------
+
+
+class _ResultFile:
+    """Lines of {"digest", "point", "result"}, of which a crash may have torn the last."""
+
+    def __init__(self, stream: IO[bytes], known: dict[str, Result]) -> None:
+        self._stream = stream
+        self.known = known
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path) -> Iterator[_ResultFile]:
+        with open(path, "a+b") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError("is in use by another sweep", file=str(path)) from None
+            stream.seek(0)
+            text = stream.read()
+            whole = text.rfind(b"\n") + 1
+            stream.truncate(whole)
+            lines = enumerate(text[:whole].splitlines(), 1)
+            known = dict(_parsed(line, str(path), number) for number, line in lines)
+            yield cls(stream, known)
+
+    def append(self, key: str, digest: str, point: Point, result: Result) -> None:
+        entry = {"digest": digest, "point": point, "result": result}
+        try:
+            line = json.dumps(entry, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise SweepError(f"{name_of(point)}: the result is not JSON: {error}") from None
+        self._stream.write(line.encode() + b"\n")
+        self._stream.flush()
+        # Read back, so that a resumed sweep returns exactly what an uninterrupted one does.
+        self.known[key] = json.loads(line)["result"]
+
+
+def _parsed(line: bytes, file: str, number: int) -> tuple[str, Result]:
+    try:
+        entry = json.loads(line)
+        return _key(entry["point"], entry["digest"]), entry["result"]
+    except (ValueError, TypeError, KeyError):
+        problem = "is no line of a sweep; delete it, or name another file"
+        raise ConfigError(problem, file=file, line=number) from None
+
+
+@contextmanager
+def _progress(
+    title: str, points: dict[str, Point], cost: Callable[[Point], float]
+) -> Iterator[Callable[[str], None]]:
+    """A bar that moves with the cost of what is done, so that the time it promises is kept."""
+    done = 0
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
+        TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(title, total=math.fsum(map(cost, points.values())))
+
+        def advance(key: str) -> None:
+            nonlocal done
+            done += 1
+            description = f"{title} {done}/{len(points)}"
+            bar.update(task, advance=cost(points[key]), description=description)
+
+        yield advance
+
+
+# --- where points are measured --------------------------------------------------------------------
+
+
+def _measured(measure: Measure, points: list[Point], options: SweepOptions) -> _Outcomes:
+    """Numbers of points with their results, as they come."""
+    processes = min(options.jobs or len(os.sched_getaffinity(0)), len(points))
+    if not points:
+        return
+    if options.scheduler is not None:
+        yield from _measured_on_cluster(measure, points, options)
+    elif processes == 1:
+        yield from _measured_here(measure, points)
+    else:
+        yield from _measured_in_processes(measure, points, processes)
+
+
+def _measured_here(measure: Measure, points: list[Point]) -> _Outcomes:
+    for index, point in enumerate(points):
+        try:
+            result = measure(point)
+        except Exception as error:
+            raise SweepError(f"{name_of(point)}: {_sentence(error)}") from error
+        yield index, result
+
+
+def _measured_in_processes(measure: Measure, points: list[Point], processes: int) -> _Outcomes:
+    """A process per core, each with a pipe to it.
+
+    An executor of concurrent.futures would not do: it cannot say at which point a process died, and
+    when ctrl-C ends the command (cli.py), its processes stay behind.
+    """
+    waiting = deque(range(len(points)))
+    workers: list[_Worker] = []
+    busy: dict[Connection, tuple[_Worker, int]] = {}
+
+    def hand_out(worker: _Worker) -> None:
+        if waiting:
+            index = waiting.popleft()
+            worker.send(points[index])
+            busy[worker.connection] = (worker, index)
+
+    try:
+        for _ in range(processes):
+            workers.append(_Worker(measure))
+            hand_out(workers[-1])
+        while busy:
+            for connection in wait(list(busy)):
+                worker, index = busy.pop(connection)  # type: ignore[index]
+                try:
+                    result = worker.receive()
+                except SweepError as error:
+                    raise SweepError(f"{name_of(points[index])}: {error}") from None
+                hand_out(worker)
+                yield index, result
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+class _Worker:
+    """A process that measures one point at a time."""
+
+    def __init__(self, measure: Measure) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would copy locked locks
+        self.connection, far_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(measure, far_end), daemon=True)
+        self._process.start()
+        far_end.close()  # so that its death is seen here
+
+    def send(self, point: Point) -> None:
+        with suppress(ConnectionError):  # it died; receive() tells
+            self.connection.send(point)
+
+    def receive(self) -> Result:
+        try:
+            result, problem = self.connection.recv()
+        except (EOFError, ConnectionError):
+            self._process.join()
+            raise SweepError(f"its process {_how_it_ended(self._process.exitcode or 0)}") from None
+        if problem is not None:
+            raise SweepError(problem)
+        return result
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.join()
+        self.connection.close()
+
+
+def _how_it_ended(exit_code: int) -> str:
+    if exit_code < 0:
+        return f"was killed by {signal.Signals(-exit_code).name}"
+    return f"ended with exit code {exit_code}"
+
+
+def _serve(measure: Measure, connection: Connection) -> None:
+    """The worker's process: points in, results out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the sweep, which ends this
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            point = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer = measure(point), None
+        except Exception as error:
+            answer = None, _sentence(error)
+        connection.send(answer)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
+
+
+def _measured_on_cluster(measure: Measure, points: list[Point], options: SweepOptions) -> _Outcomes:
+    try:
+        from distributed import Client, as_completed
+    except ImportError:
+        raise ConfigError(
+            "--scheduler needs dask, which `pip install 'towpath[cluster]'` brings"
+        ) from None
+    address, timeout_s = options.scheduler, options.scheduler_timeout_s
+    if not address:
+        raise ConfigError("--scheduler is empty; it must be a dask scheduler's address, host:port")
+    try:
+        client = Client(address, timeout=timeout_s)
+    except (OSError, ValueError, asyncio.TimeoutError) as error:
+        raise ConfigError(f"no dask scheduler answers at {address!r}: {error}") from None
+    try:
+        try:
+            client.wait_for_workers(1, timeout=timeout_s)
+        except asyncio.TimeoutError:
+            raise ConfigError(f"the dask scheduler at {address!r} has no workers") from None
+        futures = {
+            client.submit(measure, point, pure=False, priority=-index): index
+            for index, point in enumerate(points)
+        }
+        for future in as_completed(list(futures)):
+            index = futures.pop(future)
+            try:
+                result = future.result()
+            except Exception as error:
+                raise SweepError(f"{name_of(points[index])}: {_sentence(error)}") from error
+            yield index, result
+    finally:
+        client.close()

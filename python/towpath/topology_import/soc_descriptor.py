@@ -1,0 +1,233 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the descriptors of Tenstorrent's drivers: of a chip, and of a cluster as to harvesting.
+
+A SoC descriptor says which tiles a chip has and how large its memories are. What moving data costs
+is not in it; that is taken from the shipped chip of the same architecture.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from towpath import machines
+from towpath.chip_spec import (
+    ChipSpec,
+    Coordinate,
+    Count,
+    DramFigures,
+    Grid,
+    Harvesting,
+    ListedTile,
+    MemoryBytes,
+    Side,
+    TileKindName,
+    TileList,
+    Tiles,
+    check_tiles,
+    check_worker_grid,
+)
+from towpath.errors import ConfigError, quoted
+from towpath.input_file import FieldPath, YamlDocument
+from towpath.spec_model import validated, wrong
+from towpath.topology_import.host_draft import machine_name
+
+# Which shipped chip has the figures of an architecture, by its name in small letters.
+_CHIP_OF_ARCHITECTURE = {"wormhole_b0": "wormhole", "blackhole": "blackhole"}
+_MASK_MAX = (1 << 32) - 1
+
+Size = Annotated[int, Field(strict=True, ge=0, le=1 << 40)]
+
+
+class _Lenient(BaseModel):
+    """Immutable; fields that nothing here needs are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Grid(_Lenient):
+    x_size: Side
+    y_size: Side
+
+
+# Lists of tiles that are only passed through: nothing here runs on them.
+_ROUTERS = ("router_only", "security", "l2cpu", "harvested_dram", "harvested_eth")
+
+
+class _SocDescriptor(_Lenient):
+    grid: _Grid
+    functional_workers: Annotated[TileList, Field(min_length=1)]
+    harvested_workers: TileList = ()
+    dram: Annotated[tuple[Annotated[TileList, Field(min_length=1)], ...], Field(max_length=64)] = ()
+    eth: TileList = ()
+    pcie: TileList = ()
+    arc: TileList = ()
+    router_only: TileList = ()
+    security: TileList = ()
+    l2cpu: TileList = ()
+    harvested_dram: TileList = ()
+    harvested_eth: TileList = ()
+    worker_l1_size: Annotated[Size, Field(ge=1)]
+    dram_bank_size: Annotated[Size, Field(ge=1 << 12)]
+    eth_l1_size: Size = 0
+    arch_name: Annotated[str, Field(strict=True, max_length=64)]
+
+    @model_validator(mode="after")
+    def _check(self) -> _SocDescriptor:
+        if self.arch_name.lower() not in _CHIP_OF_ARCHITECTURE:
+            known = ", ".join(_CHIP_OF_ARCHITECTURE)
+            raise wrong("arch_name", f"is {quoted(self.arch_name)}; figures are known of {known}")
+        check_tiles(self._listed(), self.grid.x_size, self.grid.y_size, "grid")
+        check_worker_grid(self.workers, "functional_workers")
+        self._check_harvested()
+        self._check_memories()
+        return self
+
+    @property
+    def donor(self) -> ChipSpec:
+        """The shipped chip that supplies what a descriptor does not say."""
+        return machines.shipped_chip(_CHIP_OF_ARCHITECTURE[self.arch_name.lower()])
+
+    @property
+    def workers(self) -> TileList:
+        """Harvested ones, too."""
+        return self.functional_workers + self.harvested_workers
+
+    @property
+    def harvested(self) -> tuple[int, ...]:
+        """The rows or columns of harvested workers."""
+        return tuple(sorted({self._line_of(at) for at in self.harvested_workers}))
+
+    @property
+    def groups(self) -> Counter[TileList]:
+        """DRAM groups, and how often each is listed: some descriptors do so once per channel."""
+        return Counter(self.dram)
+
+    def _line_of(self, at: Coordinate) -> int:
+        return at.y if self.donor.harvesting.axis == "rows" else at.x
+
+    def _listed(self) -> Iterator[ListedTile]:
+        for number, group in enumerate(self.groups):
+            for at in group:
+                yield ListedTile(f"dram[{number}]", "dram", at)
+        kinds: tuple[tuple[str, TileKindName], ...] = (
+            ("functional_workers", "worker"), ("harvested_workers", "harvested"),
+            ("eth", "ethernet"), ("pcie", "pcie"), ("arc", "arc"),
+            *((name, "router_only") for name in _ROUTERS),
+        )  # fmt: skip
+        for name, kind in kinds:
+            for number, at in enumerate(getattr(self, name)):
+                yield ListedTile(f"{name}[{number}]", kind, at)
+
+    def _check_harvested(self) -> None:
+        axis = self.donor.harvesting.axis
+        for number, at in enumerate(self.functional_workers):
+            if self._line_of(at) in self.harvested:
+                problem = f"is {at}, beside harvested workers; whole {axis} are harvested"
+                raise wrong(f"functional_workers[{number}]", problem)
+
+    def _check_memories(self) -> None:
+        if len(set(self.groups.values())) > 1:
+            problem = "lists some groups more often than others; it must be once, or once a channel"
+            raise wrong("dram", problem)
+        if self.eth and self.eth_l1_size == 0:
+            raise wrong("eth_l1_size", "is 0, but eth lists tiles; it must be positive")
+
+
+def is_soc_descriptor(document: YamlDocument) -> bool:
+    """Whether a document looks like one."""
+    return isinstance(document.data, dict) and "functional_workers" in document.data
+
+
+def parse_soc_descriptor(document: YamlDocument, file: str) -> ChipSpec:
+    """The chip that a SoC descriptor describes, with the figures of the shipped one.
+
+    Rows or columns are harvested where the descriptor lists harvested workers.
+
+    Raises:
+        ConfigError: it is no such descriptor, or something in it is wrong.
+    """
+    descriptor = validated(_SocDescriptor, document, file)
+    donor = descriptor.donor
+    source = f"{PurePath(file).name}, a SoC descriptor"[:1000]
+    routers = (at for name in _ROUTERS for at in getattr(descriptor, name))
+    changes: dict[str, object] = {
+        "name": machine_name(file),
+        "description": f"Imported from {source}"[:1000],
+        "notes": (f"What moving data costs is that of {donor.name}: the descriptor has none",),
+        "grid": Grid(width=descriptor.grid.x_size, height=descriptor.grid.y_size, source=source),
+        "tiles": Tiles(
+            source=source,
+            worker=descriptor.workers,
+            dram=tuple(descriptor.groups),
+            ethernet=descriptor.eth,
+            pcie=descriptor.pcie,
+            arc=descriptor.arc,
+            router_only=tuple(routers),
+        ),
+        "harvesting": Harvesting(
+            axis=donor.harvesting.axis, harvested=descriptor.harvested, source=source
+        ),
+        "l1_bytes": MemoryBytes(value=descriptor.worker_l1_size, source=source),
+        "dram": _with_sizes(donor.dram, descriptor, source),
+    }
+    if descriptor.eth:
+        changes["ethernet_l1_bytes"] = MemoryBytes(value=descriptor.eth_l1_size, source=source)
+    return donor.model_copy(update=changes)
+
+
+def _with_sizes(dram: DramFigures, descriptor: _SocDescriptor, source: str) -> DramFigures:
+    """A bank is a whole group, or one channel where groups are listed once per channel."""
+    if not descriptor.dram:
+        return dram
+    listed = descriptor.groups.most_common(1)[0][1]
+    channels = dram.channels_per_group if listed == 1 else Count(value=listed, source=source)
+    channel_bytes = descriptor.dram_bank_size * listed // channels.value
+    update = {
+        "channels_per_group": channels,
+        "channel_bytes": MemoryBytes(value=channel_bytes, source=source),
+    }
+    return dram.model_copy(update=update)
+
+
+def harvesting_of(document: YamlDocument, file: str, chip: int) -> int:
+    """The harvest mask of one chip, from a cluster descriptor.
+
+    Raises:
+        ConfigError: the document does not say, or not in a way that makes sense.
+    """
+    if "harvesting" not in _fields(document, file, ()):
+        problem = "has no harvesting; a cluster descriptor gives each chip's harvest_mask there"
+        raise ConfigError(problem, file=file, line=1)
+    chips = _fields(document, file, ("harvesting",))
+    if str(chip) not in chips:
+        line = document.lines[("harvesting",)]
+        problem = f"has no chip {chip}; it has {quoted(', '.join(chips))}"
+        raise ConfigError(problem, file=file, line=line, field="harvesting")
+    path: FieldPath = ("harvesting", str(chip))
+    mask = _fields(document, file, path).get("harvest_mask")
+    if isinstance(mask, bool) or not isinstance(mask, int) or not 0 <= mask <= _MASK_MAX:
+        line = document.lines.get((*path, "harvest_mask"), document.lines[path])
+        problem = f"is {quoted(mask)}; it must be 0 to {_MASK_MAX}"
+        field = f"harvesting.{chip}.harvest_mask"
+        raise ConfigError(problem, file=file, line=line, field=field)
+    return mask
+
+
+def _fields(document: YamlDocument, file: str, path: FieldPath) -> dict[str, object]:
+    """The block of fields at a place that is there."""
+    data = document.data
+    for step in path:
+        assert isinstance(data, dict)
+        data = data[step]
+    if not isinstance(data, dict):
+        line = document.lines.get(path, 1)
+        field = ".".join(map(str, path)) or "the cluster descriptor"
+        problem = f"is {quoted(data)}; it must be a block of fields"
+        raise ConfigError(problem, file=file, line=line, field=field)
+    return data

@@ -1,0 +1,208 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts follow from the numbers alone: made-up ones turn each of them both ways."""
+
+from itertools import product
+
+import pytest
+from traffic_example import WORMHOLE
+
+from towpath.noc_findings import findings
+
+SIZES_BYTES = (64, 1024, 4096, 8192, 16384)
+
+
+def bandwidths(pattern, rate_of, *, turned=False, per_destination=4, asked=4):
+    """Rows of one pattern; `rate_of` gives the rate for (NoC, size, VC count)."""
+    return [
+        {
+            "pattern": pattern, "noc": noc, "size_bytes": size_bytes, "vcs": vcs, "turned": turned,
+            "per_destination": per_destination, "asked_per_destination": asked,
+            "bandwidth_bytes_per_cycle": rate_of(noc, size_bytes, vcs),
+        }
+        for noc, size_bytes, vcs in product((0, 1), SIZES_BYTES, (1, 2, 4))
+    ]  # fmt: skip
+
+
+def rising(noc, size_bytes, vcs):
+    return 30 * size_bytes / (size_bytes + 500)
+
+
+def only(parts, name):
+    return next(finding for finding in findings(parts, WORMHOLE) if finding.name == name)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "part"),
+    [
+        ("one_to_one", "patterns"), ("one_to_all", "patterns"), ("one_from_one", "patterns"),
+        ("one_from_all", "patterns"), ("loopback", "loopback"),
+    ],
+)  # fmt: skip
+def test_no_difference_is_shown_unless_some_vc_count_differs(pattern, part):
+    assert only({part: bandwidths(pattern, rising)}, pattern).verdict == "shown"
+    for change, sign in ((1.06, "+6.0%"), (0.94, "-6.0%")):
+
+        def with_change(noc, size_bytes, vcs, change=change):
+            return rising(noc, size_bytes, vcs) * (change if (noc, vcs) == (1, 4) else 1)
+
+        finding = only({part: bandwidths(pattern, with_change)}, pattern)
+        assert finding.verdict == "not shown"
+        assert f"{sign} (NoC 1, 64 B, 4 VCs)" in finding.numbers[0]
+
+
+def test_small_differences_are_none():
+    def noisy(noc, size_bytes, vcs):
+        return rising(noc, size_bytes, vcs) * (1 + 0.01 * vcs)
+
+    assert only({"patterns": bandwidths("one_to_one", noisy)}, "one_to_one").shown
+
+
+@pytest.mark.parametrize(
+    ("of_more_vcs", "shown"),
+    [
+        (lambda size_bytes: 0.8 if size_bytes == 4096 else 1, True),  # a loss in one place
+        (lambda size_bytes: 1, False),  # no loss anywhere
+        (lambda size_bytes: 1.3, False),  # a gain everywhere
+        (lambda size_bytes: 0.8 if size_bytes == 64 else 1.3, False),  # a loss, yet a gain in most
+    ],
+)
+def test_all_to_all_loses_when_nothing_is_gained_and_something_lost(of_more_vcs, shown):
+    def rate(noc, size_bytes, vcs):
+        return rising(noc, size_bytes, vcs) * (of_more_vcs(size_bytes) if vcs > 1 else 1)
+
+    finding = only({"patterns": bandwidths("all_to_all", rate)}, "all_to_all_loss")
+    assert finding.shown is shown
+    assert "48 flits" in finding.reason and "may hold 15" in finding.reason
+
+
+def dipping(noc, size_bytes, vcs):
+    return rising(noc, size_bytes, vcs) * (0.6 if (size_bytes, vcs) == (8192, 2) else 1)
+
+
+def both_ways(noc, size_bytes, vcs):
+    return rising(noc, size_bytes, vcs) * {1: 1, 2: 0.9, 4: 1.1}[vcs]
+
+
+@pytest.mark.parametrize("pattern", ["all_to_all", "all_from_all"])
+@pytest.mark.parametrize(
+    ("rate_of", "shown"), [(dipping, True), (both_ways, True), (rising, False)]
+)
+def test_irregular_is_a_dip_or_vcs_that_help_here_and_hurt_there(pattern, rate_of, shown):
+    finding = only({"patterns": bandwidths(pattern, rate_of)}, f"{pattern}_irregular")
+    assert finding.shown is shown
+
+
+def test_a_dip_between_different_numbers_of_transactions_does_not_count():
+    rows = bandwidths("all_to_all", lambda noc, size_bytes, vcs: 16 if size_bytes < 16384 else 8)
+    for row in rows:
+        if row["size_bytes"] == 16384:
+            row["per_destination"] = 1
+    assert not only({"patterns": rows}, "all_to_all_irregular").shown
+
+
+def orders(plain, turned):
+    """Rows with and without randomised order, of one pattern."""
+    return [
+        *bandwidths("all_to_all", plain),
+        *bandwidths("all_to_all", turned, turned=True),
+    ]
+
+
+def falling(noc, size_bytes, vcs):
+    return rising(noc, size_bytes, vcs) if size_bytes <= 4096 or noc == 1 else 10
+
+
+def test_a_drop_at_four_transactions_is_shown_where_there_is_one():
+    rows = [row for row in orders(falling, rising) if row["vcs"] == 4]
+    finding = only({"orders": rows}, "drop_at_four")
+    assert finding.shown
+    assert finding.numbers == [
+        "All-to-all, NoC 0: 26.7 B/cycle at 4 KiB, down to 10 B/cycle at 8 KiB",
+        "All-to-all, NoC 1: 29.1 B/cycle at 16 KiB, no drop beyond",
+    ]
+    rows = [row for row in orders(rising, rising) if row["vcs"] == 4]
+    assert not only({"orders": rows}, "drop_at_four").shown
+
+
+@pytest.mark.parametrize(
+    ("plain", "turned", "shown"),
+    [(falling, rising, True), (falling, falling, False), (rising, rising, False)],
+)
+def test_the_order_cures_a_drop_that_there_was(plain, turned, shown):
+    rows = [row for row in orders(plain, turned) if row["vcs"] == 4]
+    assert only({"orders": rows}, "cure_by_order").shown is shown
+
+
+def test_a_drop_of_points_with_fewer_transactions_is_none():
+    rows = bandwidths("all_to_all", lambda noc, size_bytes, vcs: 16)
+    low = bandwidths("all_to_all", lambda noc, size_bytes, vcs: 2, per_destination=1)
+    rows += [{**row, "size_bytes": 4 * row["size_bytes"]} for row in low[-3:]]
+    assert not only({"orders": rows}, "drop_at_four").shown
+
+
+@pytest.mark.parametrize(("beside", "shown"), [(150, True), (149, False), (90, False)])
+def test_an_own_vc_is_worth_it_when_messages_wait_half_as_long_again(beside, shown):
+    rows = [
+        {"noc": 0, "message": message, "placement": placement, "latency_median_cycles": cycles}
+        for message in ("atomic", "inline_write")
+        for placement, cycles in (("alone", 80), ("own_vc", 100), ("data_vc", 400))
+    ]
+    rows[-1]["latency_median_cycles"] = beside
+    finding = only({"flow_control": rows}, "own_vc")
+    assert finding.shown is shown
+    assert finding.numbers[0] == (
+        "atomic, NoC 0: 100 cycles on its own VC, 400 on the data's, 80 without data"
+    )
+
+
+def throttled(accepted_of):
+    return [
+        {
+            "noc": noc, "vcs": 1, "offered_bytes_per_cycle": offered,
+            "bandwidth_bytes_per_cycle": accepted_of(offered), "latency_median_cycles": 100,
+        }
+        for noc, offered in product((0, 1), (1.0, 2.0, 4.0, 8.0))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("accepted_of", "shown", "words"),
+    [
+        (
+            lambda offered: min(offered, 3),
+            True,
+            "behind from 4 B/cycle per core on (12% of a link)",
+        ),
+        (lambda offered: offered, False, "behind never"),
+        (lambda offered: offered / 2, False, "behind from 1 B/cycle"),
+    ],
+)
+def test_an_onset_lies_between_keeping_up_and_falling_behind(accepted_of, shown, words):
+    finding = only({"throttle": throttled(accepted_of)}, "onset")
+    assert finding.shown is shown
+    assert words in finding.numbers[0]
+
+
+@pytest.mark.parametrize(
+    ("rates", "shown"),
+    [
+        ([30, 30, 28, 1.9], True),
+        ([30, 30, 28, 10], False),  # three leave too much
+        ([30, 30, 15, 1.9], False),  # two already hurt
+    ],
+)
+def test_three_stalled_vcs_starve_and_two_do_not(rates, shown):
+    rows = [{"stalled": k, "bandwidth_bytes_per_cycle": rate} for k, rate in enumerate(rates)]
+    finding = only({"stalled_vcs": rows}, "stalled_vcs")
+    assert finding.shown is shown
+    assert f"3 stalled: {rates[3] / 30:.1%} of that" in finding.numbers
+    assert "45 of the 48 flits" in finding.reason
+
+
+def test_what_was_not_measured_is_not_judged():
+    assert findings({}, WORMHOLE) == []
+    one_vc = [row for row in bandwidths("one_to_one", rising) if row["vcs"] == 1]
+    assert findings({"patterns": one_vc, "stalled_vcs": []}, WORMHOLE) == []
+    names = [f.name for f in findings({"patterns": bandwidths("all_to_all", rising)}, WORMHOLE)]
+    assert names == ["all_to_all_loss", "all_to_all_irregular"]

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the NoC study: every part is on it, and nothing from outside gets into its code."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from traffic_example import WORMHOLE, install
+
+from towpath.noc_findings import findings
+from towpath.noc_study import PATTERNS, StudyRequest, measure_point, study_parts
+from towpath.noc_study_page import Study, bandwidth_figure, write_study
+
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+@pytest.fixture
+def study(monkeypatch):
+    install(monkeypatch)
+    request = StudyRequest(PATTERNS, sizes_bytes=(32, 4096), vcs=(1, 2), transactions=64)
+    asked = study_parts(WORMHOLE, request)
+    parts = {part: [{**p, **measure_point("", p)} for p in own] for part, own in asked.items()}
+    facts = [("Chip", WORMHOLE.name)]
+    return Study("a title", "a command", facts, parts, findings(parts, WORMHOLE))
+
+
+def page_of(study, folder):
+    write_study(study, folder / "study.html")
+    return (folder / "study.html").read_text(encoding="utf-8")
+
+
+def figures_of(page):
+    texts = re.findall(r'<script type="application/json">(.*?)</script>', page)
+    return [json.loads(text) for text in texts]
+
+
+def test_there_is_a_figure_per_pattern_and_noc_and_per_follow_up(study, tmp_path):
+    page = page_of(study, tmp_path)
+    # Patterns, orders, accepted and latency, loopback; on two NoCs each.
+    assert len(figures_of(page)) == 2 * (6 + 2 + 2 + 1)
+    for heading in ("Findings", "Order of destinations", "Small messages beside data",
+                    "Throttled injection", "Stalled VCs", "Loopback, 64 transactions"):  # fmt: skip
+        assert f"<h2>{heading}" in page
+
+
+def test_sizes_are_on_a_logarithmic_axis_and_a_line_is_a_vc_count(study, tmp_path):
+    figure = figures_of(page_of(study, tmp_path))[0]
+    assert [line["name"] for line in figure["data"]] == ["1 VC", "2 VCs"]
+    assert figure["data"][0]["x"] == [32, 4096]
+    assert figure["layout"]["xaxis"]["type"] == "log"
+
+
+def test_every_finding_has_its_verdict(study, tmp_path):
+    page = page_of(study, tmp_path)
+    verdicts = re.findall(r'<td class="text (passed|failed)">(shown|not shown)</td>', page)
+    assert len(verdicts) == len(study.findings) == 13
+    assert set(verdicts) == {("passed", "shown"), ("failed", "not shown")}
+
+
+def test_reduced_points_are_open_circles(study):
+    rows = [row for row in study.parts["loopback"] if row["noc"] == 0]
+    rows[0]["per_destination"] -= 1
+    symbols = [line.marker.symbol for line in bandwidth_figure(rows, 1.0).data]
+    assert symbols == [("circle-open", "circle"), ("circle", "circle")]
+
+
+def test_a_part_that_was_not_run_has_no_section(study, tmp_path):
+    only = replace(study, parts={"patterns": study.parts["patterns"]}, findings=[])
+    page = page_of(only, tmp_path)
+    assert len(figures_of(page)) == 12
+    assert "Throttled injection" not in page and "Loopback" not in page
+
+
+def test_the_page_needs_nothing_else_and_escapes_what_it_is_given(study, tmp_path):
+    plain = page_of(study, tmp_path)
+    hostile = page_of(replace(study, title=HOSTILE, command=HOSTILE), tmp_path)
+    assert hostile.count("<script") == plain.count("<script")
+    assert "default-src &#39;none&#39;" in plain or "default-src 'none'" in plain
+    assert not re.search(r'(src|href)="(?!#)', plain.split("<script>")[0])

@@ -1,0 +1,187 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from towpath import machines
+from towpath.errors import ConfigError
+from towpath.input_file import parse_yaml
+from towpath.topology_import.soc_descriptor import harvesting_of
+
+DESCRIPTOR = """\
+grid:
+  x_size: 4
+  y_size: 3
+arc:
+  [ 0-2 ]
+pcie:
+  []
+dram:
+  [[0-0, 0-1], [3-0]]
+eth: [1-0]
+functional_workers: [1-1, 2-1]
+harvested_workers: [1-2, 2-2]
+router_only: [2-0]
+security: [3-1]
+l2cpu: [3-2]
+worker_l1_size: 1000000
+dram_bank_size: 2147483648
+eth_l1_size: 200000
+arch_name: WORMHOLE_B0
+features: {overlay: {version: 2}}
+"""
+
+CLUSTER = """\
+arch: {0: wormhole_b0, 1: wormhole_b0}
+chips_with_mmio: [0: 0]
+harvesting:
+  0: {noc_translation: true, harvest_mask: 65}
+  1: {noc_translation: true, harvest_mask: 5}
+"""
+
+
+def spec_of(text):
+    return machines.parse_chip(text, "soc.yaml")
+
+
+def sentence(text):
+    with pytest.raises(ConfigError) as caught:
+        spec_of(text)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_descriptor_is_completed_with_the_figures_of_its_architecture():
+    wormhole = machines.shipped_chip("wormhole")
+    spec = spec_of(DESCRIPTOR)
+    assert (spec.name, spec.router, spec.software) == ("soc", wormhole.router, wormhole.software)
+    assert "that of wormhole" in spec.notes[0]
+    assert spec.l1_bytes.value == 1_000_000
+    assert spec.ethernet_l1_bytes.value == 200_000
+    assert "soc.yaml" in spec.l1_bytes.source
+    chip = spec.core()
+    kinds = "dram ethernet router_only dram dram worker worker router_only arc harvested harvested"
+    assert [kind.name for kind in chip.tiles] == [*kinds.split(), "router_only"]
+    assert chip.dram_groups == [[(0, 0), (0, 1)], [(3, 0)]]
+    assert chip.workers == [(1, 1), (2, 1)]
+
+
+def test_a_mask_replaces_the_harvested_workers():
+    assert spec_of(DESCRIPTOR).harvesting.harvested == (2,)
+    assert spec_of(DESCRIPTOR).with_harvest_mask(1).harvesting.harvested == (1,)
+    assert len(spec_of(DESCRIPTOR).with_harvest_mask(0).core().workers) == 4
+
+
+def test_a_bank_is_a_group_or_a_channel_when_groups_are_listed_twice():
+    once = spec_of(DESCRIPTOR).dram
+    assert (once.channels_per_group.value, once.channel_bytes.value) == (2, 1 << 30)
+    text = DESCRIPTOR.replace("[[0-0, 0-1], [3-0]]", "[[0-0, 0-1], [3-0], [0-0, 0-1], [3-0]]")
+    twice = spec_of(text)
+    assert twice.dram.channels_per_group.value == 2
+    assert twice.dram.channel_bytes.value == 2 << 30
+    assert twice.core().dram_groups == [[(0, 0), (0, 1)], [(3, 0)]]
+
+
+def test_a_descriptor_may_lack_what_a_simulated_chip_does_not_have():
+    text = DESCRIPTOR.replace("[[0-0, 0-1], [3-0]]", "[]").replace("[2-0]", "[2-0,0-0,0-1,3-0,1-0]")
+    text = text.replace("eth: [1-0]\n", "").replace("eth_l1_size: 200000\n", "")
+    chip = spec_of(text).core()
+    assert chip.dram_groups == []
+    assert chip.ethernet_l1_bytes > 0
+
+
+def test_names_of_architectures_may_be_in_small_letters():
+    assert spec_of(DESCRIPTOR.replace("WORMHOLE_B0", "wormhole_b0")).grid.width == 4
+    text = DESCRIPTOR.replace("WORMHOLE_B0", "BLACKHOLE").replace("[1-1, 2-1]", "[1-1, 1-2]")
+    text = text.replace("[1-2, 2-2]", "[2-1, 2-2]")
+    spec = spec_of(text)
+    assert (spec.harvesting.axis, spec.harvesting.harvested) == ("columns", (2,))
+    assert spec.core().router["flit_bytes"] == 64
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("[2-0]", "[2-9]", "soc.yaml:13: router_only[0]: 2-9 is off the grid, which ends at 3-2"),
+        ("[2-0]", "[1-0]", "router_only[0]: lists 1-0 as router_only, but it already is ethe"),
+        ("[2-0]", "[]", "soc.yaml:1: grid: leaves out 2-0; every tile of the grid must be in some"),
+        ("[1-1,", "[3-0,", "functional_workers[0]: lists 3-0 as worker, but it already is dram"),
+        ("[1-1, 2-1]", "[]", "soc.yaml:11: functional_workers: is []"),
+        ("[1-1, 2-1]", "{a: b}", "functional_workers: is {'a': 'b'}; it must be a valid tuple"),
+        ("[1-1, 2-1]", "[1-1, 7]", "functional_workers[1]: is 7; it must be a tile as x-y"),
+        ("[1-2, 2-2]", "[1-2]", "soc.yaml:1: grid: leaves out 2-2"),
+        (
+            "[1-1, 2-1]\nharvested_workers: [1-2, 2-2]",
+            "[1-1, 2-1, 1-2]\nharvested_workers: [2-2]",
+            "functional_workers[2]: is 1-2, beside harvested workers; whole rows are harvested",
+        ),
+        ("[2-0]", "[2-0, 2-2]", "router_only[1]: lists 2-2 as router_only, but it already is h"),
+        ("[3-0]]", "[3-0], [3-0]]", "soc.yaml:8: dram: lists some groups more often than others"),
+        ("[3-0]]", "[0-0]]", "soc.yaml:9: dram[1]: lists 0-0 as dram, but it already is dram"),
+        ("x_size: 4", "x_size: four", "soc.yaml:2: grid.x_size: is 'four'; it must be a valid int"),
+        ("x_size: 4", "x_size: 1000000", "grid.x_size: is 1000000; it must be less than or equal"),
+        ("WORMHOLE_B0", "QUASAR", "soc.yaml:19: arch_name: is 'QUASAR'; figures are known of"),
+        ("eth_l1_size: 200000", "eth_l1_size: 0", "eth_l1_size: is 0, but eth lists tiles"),
+        ("dram_bank_size: 2147483648", "dram_bank_size: -1", "dram_bank_size: is -1; it must be"),
+        ("worker_l1_size: 1000000\n", "", "the spec: lacks the field 'worker_l1_size'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_descriptor_is_refused_by_name(old, new, expected):
+    assert old in DESCRIPTOR
+    assert expected in sentence(DESCRIPTOR.replace(old, new, 1))
+
+
+def test_the_descriptors_of_the_driver_describe_the_shipped_chips(data_folder):
+    folder = data_folder / "topologies" / "tenstorrent"
+    for file, name in (
+        ("wormhole_b0_8x10.yaml", "wormhole"),
+        ("blackhole_140_arch.yaml", "blackhole"),
+    ):
+        shipped = machines.shipped_chip(name)
+        spec = machines.load_chip(folder / file)
+        assert spec.harvesting.harvested == ()
+        assert spec.l1_bytes.value == shipped.l1_bytes.value
+        assert spec.dram.channel_bytes.value == shipped.dram.channel_bytes.value
+        harvested = spec.with_harvested(shipped.harvesting.harvested)
+        assert harvested.tile_kinds() == shipped.tile_kinds()
+        assert harvested.core().dram_groups == shipped.core().dram_groups
+
+
+def mask_of(text, chip):
+    return harvesting_of(parse_yaml(text, "cluster.yaml"), "cluster.yaml", chip)
+
+
+def test_harvesting_of_a_chip_is_read_from_a_cluster_descriptor():
+    assert (mask_of(CLUSTER, 0), mask_of(CLUSTER, 1)) == (65, 5)
+    spec = machines.load_chip("wormhole", mask_of(CLUSTER, 0))
+    assert spec.harvesting.harvested == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("harvesting:", "harvested:", "cluster.yaml:1: has no harvesting; a cluster descriptor"),
+        ("  1: {", "  2: {", "cluster.yaml:3: harvesting: has no chip 1; it has '0, 2'"),
+        ("mask: 5", "mask: -5", "cluster.yaml:5: harvesting.1.harvest_mask: is -5; it must be 0"),
+        ("mask: 5", "mask: true", "harvest_mask: is True; it must be 0 to 4294967295"),
+        ("harvest_mask: 5", "mask: 5", "cluster.yaml:5: harvesting.1.harvest_mask: is None"),
+        ("{noc_translation: true, harvest_mask: 5}", "5", "harvesting.1: is 5; it must be a block"),
+    ],
+)
+def test_a_cluster_descriptor_without_a_sensible_mask_is_refused(old, new, expected):
+    assert old in CLUSTER
+    with pytest.raises(ConfigError) as caught:
+        mask_of(CLUSTER.replace(old, new, 1), 1)
+    assert expected in str(caught.value)
+
+
+def test_published_cluster_descriptors_fit_the_shipped_chips(data_folder):
+    folder = data_folder / "topologies" / "tenstorrent"
+    for file, chips, name in (
+        ("t3k_cluster_desc.yaml", 8, "wormhole"),
+        ("wormhole_N300.yaml", 2, "wormhole"),
+        ("blackhole_P150.yaml", 1, "blackhole"),
+    ):
+        document = parse_yaml((folder / file).read_text(), file)
+        for chip in range(chips):
+            mask = harvesting_of(document, file, chip)
+            assert machines.load_chip(name, mask).core().name == name
