@@ -16,8 +16,8 @@ std::size_t index(int number) { return static_cast<std::size_t>(number); }
 // Ticks come after everything else of their cycle: what software does in a cycle is seen in it.
 constexpr int kTickPriority = sim::EventQueue::kPriorityMax;
 // Lanes of a NIU beyond those of the initiators: answers overtake requests that cannot leave.
-constexpr int kAcknowledgementLane = 5;
-constexpr int kResponseLane = 6;
+constexpr int kAcknowledgementLane = kInitiatorsMax;
+constexpr int kResponseLane = kAcknowledgementLane + 1;
 constexpr int kAtomicCycles = 5;  // a read-modify-write holds its L1 bank that long (facts 1.5)
 
 }  // namespace
@@ -41,11 +41,16 @@ ChipNetwork::ChipNetwork(sim::Simulation& simulation, std::shared_ptr<const mach
       group_of_tile_(chip_->tiles.size(), nullptr),
       request_interval_(flit_interval(chip_->router.flit_bytes, chip_->niu.request_stream_rate)),
       response_interval_(flit_interval(chip_->router.flit_bytes, chip_->niu.response_stream_rate)) {
+  TOWPATH_CHECK(
+      chip_->niu.initiators <= kInitiatorsMax && chip_->niu.transaction_ids <= kTransactionIdsMax,
+      "a NIU has {} initiators and {} transaction ids; {} and {} are possible",
+      chip_->niu.initiators, chip_->niu.transaction_ids, kInitiatorsMax, kTransactionIdsMax);
   const std::uint64_t seed = simulation.random("on-chip network").bits();
   for (int noc = 0; noc < 2; ++noc) {
     networks_[index(noc)] =
         std::make_unique<Network>(*chip_, noc, static_cast<Endpoint&>(*this), seed);
     nius_[index(noc)].resize(chip_->tiles.size());
+    for (Niu& niu : nius_[index(noc)]) niu.request_stream.resize(index(chip_->niu.request_streams));
   }
   for (std::size_t number = 0; number < chip_->tiles.size(); ++number) {
     const machine::TileKind kind = chip_->tiles[number].kind;
@@ -96,7 +101,7 @@ std::size_t ChipNetwork::channel_of(const Request& request, std::uint32_t packet
 }
 
 bool ChipNetwork::is_ready(int noc, machine::Coordinate core, int initiator) const {
-  return niu(noc, core).packets_to_start[index(initiator)] == 0;
+  return niu(noc, core).counters.packets_to_start[index(initiator)] == 0;
 }
 
 const NiuCounters& ChipNetwork::counters(int noc, machine::Coordinate core) const {
@@ -105,22 +110,26 @@ const NiuCounters& ChipNetwork::counters(int noc, machine::Coordinate core) cons
 
 std::int64_t ChipNetwork::unfinished() const { return unfinished_; }
 
-std::string ChipNetwork::describe_deadlock() const {
-  const std::string first = networks_[0]->describe_deadlock();
-  return first.empty() ? networks_[1]->describe_deadlock() : first;
+void ChipNetwork::clear_outstanding(int noc, machine::Coordinate core, std::uint32_t ids) {
+  NiuCounters& counters = niu(noc, core).counters;
+  for (int id = 0; id < kTransactionIdsMax; ++id) {
+    if ((ids >> id & 1) != 0) counters.outstanding[index(id)] = 0;
+  }
+  counters.multicast_ids &= ~ids;
 }
 
-void ChipNetwork::wake_on_change(int noc, machine::Coordinate core, sim::Process& process) {
-  niu(noc, core).waiting.push_back(&process);
+void ChipNetwork::wake_when(int noc, machine::Coordinate core, Condition condition,
+                            sim::Process& process) {
+  niu(noc, core).waiting.push_back({condition, &process});
 }
 
-void ChipNetwork::wake_on_write(machine::Coordinate core, sim::Process& process) {
-  group_of(core)->waiting.push_back(&process);
-}
-
-void ChipNetwork::wake(std::vector<sim::Process*>& waiting) {
-  if (waiting.empty()) return;
-  for (sim::Process* process : std::exchange(waiting, {})) simulation_.wake(*process);
+// Conditions are looked at here, because a process costs more to wake than a counter to read.
+void ChipNetwork::wake(Niu& niu) {
+  std::erase_if(niu.waiting, [&](const Waiting& waiting) {
+    if (!waiting.condition.holds(niu.counters, waiting.condition.argument)) return false;
+    simulation_.wake(*waiting.process);
+    return true;
+  });
 }
 
 // --- time ---------------------------------------------------------------------------------------
@@ -151,9 +160,9 @@ void ChipNetwork::run_cycles() {
 
 // --- issuing ------------------------------------------------------------------------------------
 
+// The workers that a multicast goes to.
 std::vector<int> ChipNetwork::receivers_of(const Request& request) const {
   const Torus& torus = networks_[index(request.noc)]->torus();
-  if (!request.is_multicast) return {torus.node_of(request.remote.tile)};
   std::vector<int> nodes;
   for (int y = request.remote.tile.y; y <= request.last_tile.y; ++y) {
     for (int x = request.remote.tile.x; x <= request.last_tile.x; ++x) {
@@ -175,44 +184,54 @@ std::uint32_t ChipNetwork::add_transaction(const Request& request, int packets, 
     number = free_transactions_.back();
     free_transactions_.pop_back();
   }
-  const bool is_read = request.kind == RequestKind::read;
   Transaction& transaction = transactions_[number];
   transaction.request = request;
+  transaction.issued = cycle();
   transaction.packets = packets;
   transaction.to_leave = packets;
   transaction.to_receive = packets * receivers;
   transaction.answers_left = request.is_posted ? 0 : packets * receivers;
   transaction.uses_left = transaction.to_receive + transaction.answers_left;
-  transaction.data.clear();
-  if (options_.carries_data && request.size_bytes > 0) transaction.data.resize(request.size_bytes);
+  if (moves_data(request.kind) && carries(request)) transaction.data.resize(request.size_bytes);
   transaction.record = -1;
   if (options_.records_requests) {
     transaction.record = static_cast<std::int32_t>(records_.size());
-    records_.push_back({request, cycle(), -1, -1, -1, -1});
+    records_.push_back({request, transaction.issued, -1, -1, -1, -1});
   }
-  Niu& own = niu(request.noc, request.core);
-  own.packets_to_start[index(request.initiator)] += packets;
-  NiuCounters& counters = own.counters;
-  const auto count = static_cast<std::uint32_t>(packets);
+  if (options_.checks_sources && request.kind == RequestKind::write && carries(request)) {
+    std::vector<Source>& sources = group_of(request.core)->sources;
+    for (std::uint32_t packet = 0; packet < static_cast<std::uint32_t>(packets); ++packet) {
+      sources.push_back({number, packet, request.local_offset + packet * packet_bytes_max(),
+                         bytes_of(request, packet)});
+    }
+  }
+  count_issued(transaction);
+  return number;
+}
+
+void ChipNetwork::count_issued(const Transaction& transaction) {
+  const Request& request = transaction.request;
+  NiuCounters& counters = niu(request.noc, request.core).counters;
+  const auto packets = static_cast<std::uint32_t>(transaction.packets);
   const auto answers = static_cast<std::uint32_t>(transaction.answers_left);
-  if (is_read) {
-    counters.reads_sent += count;
+  counters.packets_to_start[index(request.initiator)] += packets;
+  if (request.kind == RequestKind::read) {
+    counters.reads_issued += packets;
   } else if (request.kind == RequestKind::atomic_increment) {
-    counters.atomics_sent += count;
+    counters.atomics_issued += packets;
     counters.atomic_responses_awaited += answers;
   } else if (request.is_posted) {
-    counters.posted_writes_sent += count;
+    counters.posted_writes_issued += packets;
   } else {
-    counters.writes_sent += count;
+    counters.writes_issued += packets;
     counters.write_acks_awaited += answers;
   }
   const std::size_t id = index(request.transaction_id);
-  counters.outstanding[id] = static_cast<std::uint16_t>(counters.outstanding[id] + answers);
-  if (!is_read) {
-    counters.packets_to_leave += count;
-    counters.leaving[id] = static_cast<std::uint16_t>(counters.leaving[id] + count);
+  if (!request.is_posted) {
+    counters.outstanding[id] += transaction.packets;
+    if (request.is_multicast) counters.multicast_ids |= 1u << id;
   }
-  return number;
+  if (request.kind == RequestKind::write) counters.outgoing[id] += transaction.packets;
 }
 
 // Everything but where it goes to. Data is read from memory in streams that overlap.
@@ -232,8 +251,8 @@ Packet ChipNetwork::request_packet(const Transaction& transaction, Niu& own,
   packet.lane = static_cast<std::uint8_t>(request.initiator);
   packet.header_at = cycle() + chip_->niu.request_cycles;
   if (data_flits > 0) {
-    PaceTime& stream = own.request_stream[index(own.next_stream)];
-    own.next_stream = (own.next_stream + 1) % chip_->niu.request_streams;
+    PaceTime& stream = own.request_stream[own.next_stream];
+    own.next_stream = (own.next_stream + 1) % own.request_stream.size();
     packet.data_at = std::max(stream, packet.header_at * kPaceCycle) + request_interval_;
     packet.data_interval = request_interval_;
     stream = packet.data_at + (data_flits - 1) * request_interval_;
@@ -241,8 +260,9 @@ Packet ChipNetwork::request_packet(const Transaction& transaction, Niu& own,
   return packet;
 }
 
+// `receivers` are those of a multicast.
 void ChipNetwork::send_packets(std::uint32_t number, const std::vector<int>& receivers) {
-  const Request request = transactions_[number].request;
+  const Request& request = transactions_[number].request;
   const int packets = transactions_[number].packets;
   Network& network = *networks_[index(request.noc)];
   for (int i = 0; i < packets; ++i) {
@@ -254,7 +274,7 @@ void ChipNetwork::send_packets(std::uint32_t number, const std::vector<int>& rec
       packet.keeps_path = request.is_linked;
       network.send_multicast(packet, receivers);
     } else {
-      packet.destination = receivers.front();
+      packet.destination = network.torus().node_of(request.remote.tile);
       network.send(packet);
     }
   }
@@ -262,14 +282,19 @@ void ChipNetwork::send_packets(std::uint32_t number, const std::vector<int>& rec
 
 void ChipNetwork::issue(const Request& request) {
   check(request);
-  const std::vector<int> receivers = receivers_of(request);
-  if (receivers.empty()) return;  // a rectangle that holds nobody but the source
-  const bool is_data = request.kind == RequestKind::read || request.kind == RequestKind::write;
+  std::vector<int> receivers;
+  if (request.is_multicast) {
+    receivers = receivers_of(request);
+    auto& linked = niu(request.noc, request.core).linked[index(request.vc & 1)];
+    linked.reset();
+    if (request.is_linked) linked = rectangle_of(request);
+  }
   const int packets =
-      is_data ? static_cast<int>((request.size_bytes + packet_bytes_max() - 1) / packet_bytes_max())
-              : 1;
-  const std::uint32_t number =
-      add_transaction(request, packets, static_cast<int>(receivers.size()));
+      moves_data(request.kind)
+          ? static_cast<int>((request.size_bytes + packet_bytes_max() - 1) / packet_bytes_max())
+          : 1;
+  const std::uint32_t number = add_transaction(
+      request, packets, request.is_multicast ? static_cast<int>(receivers.size()) : 1);
   ++unfinished_;
   Network& network = *networks_[index(request.noc)];
   if (network.now() < cycle()) network.skip_to(cycle());
@@ -285,11 +310,16 @@ void ChipNetwork::packet_started(const Packet& packet, Cycle now) {
   const Transaction& transaction = transactions_[tag.transaction];
   const Request& request = transaction.request;
   Niu& own = niu(request.noc, request.core);
-  --own.packets_to_start[index(request.initiator)];
+  --own.counters.packets_to_start[index(request.initiator)];
   if (transaction.record >= 0 && tag.packet == 0) {
     records_[index(transaction.record)].started = now;
   }
-  wake(own.waiting);
+  wake(own);
+}
+
+std::span<std::byte> ChipNetwork::data_of(Transaction& transaction, std::uint32_t packet) {
+  return std::span(transaction.data)
+      .subspan(packet * packet_bytes_max(), bytes_of(transaction.request, packet));
 }
 
 // The last flit has left: until now the source could still change what was sent.
@@ -300,25 +330,29 @@ void ChipNetwork::packet_sent(const Packet& packet, Cycle now) {
   const Request& request = transaction.request;
   const std::uint64_t first = tag.packet * packet_bytes_max();
   if (tag.role == PacketRole::read_response) {
-    if (!options_.carries_data) return;
+    if (!carries(request)) return;
     group_of(request.remote.tile)
-        ->memory.read(request.remote.offset + first,
-                      std::span(transaction.data).subspan(first, bytes_of(request, tag.packet)));
+        ->memory.read(request.remote.offset + first, data_of(transaction, tag.packet));
     return;
   }
   if (--transaction.to_leave == 0 && transaction.record >= 0) {
     records_[index(transaction.record)].sent = now;
   }
-  if (request.kind == RequestKind::read) return;
-  if (request.kind == RequestKind::write && options_.carries_data) {
-    group_of(request.core)
-        ->memory.read(request.local_offset + first,
-                      std::span(transaction.data).subspan(first, bytes_of(request, tag.packet)));
-  }
   Niu& own = niu(request.noc, request.core);
-  --own.counters.packets_to_leave;
-  --own.counters.leaving[index(request.transaction_id)];
-  wake(own.waiting);
+  if (request.kind == RequestKind::write) {
+    Group& group = *group_of(request.core);
+    if (carries(request)) {
+      group.memory.read(request.local_offset + first, data_of(transaction, tag.packet));
+    }
+    std::erase_if(group.sources, [&](const Source& source) {
+      return source.transaction == tag.transaction && source.packet == tag.packet;
+    });
+    --own.counters.outgoing[index(request.transaction_id)];
+  }
+  if (request.kind == RequestKind::write || request.kind == RequestKind::inline_write) {
+    ++(request.is_posted ? own.counters.posted_writes_sent : own.counters.writes_sent);
+  }
+  wake(own);
 }
 
 void ChipNetwork::packet_received(const Packet& packet, int node, int vc, Cycle now) {
@@ -328,38 +362,39 @@ void ChipNetwork::packet_received(const Packet& packet, int node, int vc, Cycle 
     if (--transaction.to_receive == 0 && transaction.record >= 0) {
       records_[index(transaction.record)].received = now;
     }
-    request_received(tag, transaction, packet, node, vc, now);
+    request_received(tag, transaction, node, vc, now);
   } else {
     answer_received(tag, transaction, now);
   }
   release(tag.transaction);
 }
 
-void ChipNetwork::request_received(const Tag& tag, Transaction& transaction, const Packet& packet,
-                                   int node, int vc, Cycle now) {
+void ChipNetwork::request_received(const Tag& tag, Transaction& transaction, int node, int vc,
+                                   Cycle now) {
   const Request& request = transaction.request;
   if (request.kind == RequestKind::read) {
     respond_with_data(tag, transaction, node, vc, now);
     return;
   }
   const machine::Coordinate at = networks_[index(request.noc)]->torus().coordinate_of(node);
-  Group& group = *group_of(at);
+  const std::uint64_t offset = request.remote.offset + tag.packet * packet_bytes_max();
   Cycle ready = now + chip_->niu.acknowledge_cycles;
-  if (request.kind == RequestKind::atomic_increment) {
-    ready += kAtomicCycles;
-    const std::uint32_t before = group.memory.load_word(request.remote.offset);
-    group.memory.store_word(request.remote.offset, before + request.value);
-  } else if (request.kind == RequestKind::inline_write) {
-    group.memory.store_word(request.remote.offset, request.value);
-  } else if (options_.carries_data) {
-    const std::uint64_t first = tag.packet * packet_bytes_max();
-    group.memory.write(request.remote.offset + first,
-                       std::span(transaction.data).subspan(first, bytes_of(request, tag.packet)));
+  if (request.kind == RequestKind::write) {
+    if (carries(request)) {
+      change(at, offset, data_of(transaction, tag.packet), &request);
+    } else {
+      changed(*group_of(at), offset, bytes_of(request, tag.packet));
+    }
+  } else {
+    std::uint32_t word = request.value;
+    if (request.kind == RequestKind::atomic_increment) {
+      ready += kAtomicCycles;
+      word += group_of(at)->memory.load_word(offset);
+    }
+    change(at, offset, std::as_bytes(std::span(&word, 1)), &request);
   }
   if (is_dram(at)) ready += chip_->dram.write_cycles;
-  wake(group.waiting);
   if (!request.is_posted) acknowledge(tag, transaction, node, ready);
-  static_cast<void>(packet);
 }
 
 void ChipNetwork::acknowledge(const Tag& tag, const Transaction& transaction, int node,
@@ -424,12 +459,11 @@ void ChipNetwork::answer_received(const Tag& tag, Transaction& transaction, Cycl
   --own.counters.outstanding[index(request.transaction_id)];
   if (tag.role == PacketRole::read_response) {
     ++own.counters.read_responses_received;
-    if (options_.carries_data) {
-      const std::uint64_t first = tag.packet * packet_bytes_max();
-      Group& group = *group_of(request.core);
-      group.memory.write(request.local_offset + first,
-                         std::span(transaction.data).subspan(first, bytes_of(request, tag.packet)));
-      wake(group.waiting);
+    const std::uint64_t offset = request.local_offset + tag.packet * packet_bytes_max();
+    if (carries(request)) {
+      change(request.core, offset, data_of(transaction, tag.packet), &request);
+    } else {
+      changed(*group_of(request.core), offset, bytes_of(request, tag.packet));
     }
   } else if (request.kind == RequestKind::atomic_increment) {
     ++own.counters.atomic_responses_received;
@@ -439,7 +473,7 @@ void ChipNetwork::answer_received(const Tag& tag, Transaction& transaction, Cycl
   if (--transaction.answers_left == 0 && transaction.record >= 0) {
     records_[index(transaction.record)].completed = now;
   }
-  wake(own.waiting);
+  wake(own);
 }
 
 void ChipNetwork::release(std::uint32_t number) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,22 +20,31 @@
 
 namespace towpath::noc {
 
-// Of one NIU. Each counts packets, not requests, as the hardware does; they never go down.
+inline constexpr std::uint64_t kWordBytes = 4;
+inline constexpr int kInitiatorsMax = 5;  // the rest of a NIU's lanes serves answers
+inline constexpr int kTransactionIdsMax = 16;
+
+// Of one NIU. Packets are counted, not requests, as in the hardware.
 struct NiuCounters {
-  std::uint32_t reads_sent = 0;  // read requests that software issued
+  std::uint32_t reads_issued = 0;
   std::uint32_t read_responses_received = 0;
   std::uint32_t read_responses_sent = 0;  // to others
-  std::uint32_t writes_sent = 0;          // issued, those to be acknowledged
-  std::uint32_t write_acks_received = 0;  // a multicast is acknowledged by each receiver
-  std::uint32_t write_acks_awaited = 0;   // how many there will be once all are back
+  std::uint32_t writes_issued = 0;       // those to be acknowledged, inline ones among them
+  std::uint32_t writes_sent = 0;         // whose last flit has left the NIU
+  std::uint32_t write_acks_awaited = 0;  // a multicast is acknowledged by each receiver
+  std::uint32_t write_acks_received = 0;
+  std::uint32_t posted_writes_issued = 0;
   std::uint32_t posted_writes_sent = 0;
-  std::uint32_t atomics_sent = 0;
-  std::uint32_t atomic_responses_received = 0;
+  std::uint32_t atomics_issued = 0;
   std::uint32_t atomic_responses_awaited = 0;
-  std::uint32_t packets_to_leave = 0;  // written packets whose last flit is still in the NIU
-  // Per transaction id: packets whose answer is awaited, and writes still leaving.
-  std::array<std::uint16_t, 16> outstanding{};
-  std::array<std::uint16_t, 16> leaving{};
+  std::uint32_t atomic_responses_received = 0;
+  // Per initiator, of its last request: packets that have won no VC.
+  std::array<std::uint32_t, kInitiatorsMax> packets_to_start{};
+  // Per transaction id. A packet adds one to those outstanding, each answer to it takes one away:
+  // once a multicast was counted, the number means nothing. The hardware's has 8 bits.
+  std::array<std::int32_t, kTransactionIdsMax> outstanding{};
+  std::array<std::int32_t, kTransactionIdsMax> outgoing{};  // writes with data that have not left
+  std::uint32_t multicast_ids = 0;  // whose count means nothing, one bit each
 };
 
 // When a request got how far, in cycles; -1: not yet, or never.
@@ -50,8 +60,11 @@ struct RequestTimes {
 class ChipNetwork final : private Endpoint {
  public:
   struct Options {
-    bool carries_data = true;  // otherwise memories stay empty and only time is kept
+    // Otherwise only words (4 bytes) are kept, because kernels wait for them; all else is time.
+    bool carries_data = true;
     bool records_requests = false;
+    // Throws std::runtime_error when bytes change that a write has yet to read.
+    bool checks_sources = false;
   };
   ChipNetwork(sim::Simulation& simulation, std::shared_ptr<const machine::Chip> chip,
               Options options);
@@ -71,42 +84,89 @@ class ChipNetwork final : private Endpoint {
   // aligned, a wrong VC or transaction id, nothing to move. The initiator must be ready.
   void issue(const Request& request);
   const NiuCounters& counters(int noc, machine::Coordinate core) const;
+  // Counts transaction ids from zero again, one bit each.
+  void clear_outstanding(int noc, machine::Coordinate core, std::uint32_t ids);
 
-  // Whoever is woken when a counter of this NIU or one of its initiators changes, once.
-  void wake_on_change(int noc, machine::Coordinate core, sim::Process& process);
-  // Woken when a packet has written to this core's memory, once.
-  void wake_on_write(machine::Coordinate core, sim::Process& process);
+  // What a process may wait for.
+  struct Condition {
+    bool (*holds)(const NiuCounters& counters, int argument);
+    int argument = 0;
+  };
+  // Woken once it holds.
+  void wake_when(int noc, machine::Coordinate core, Condition condition, sim::Process& process);
+  // Woken when the word at `offset` of this core's memory has been written, once.
+  void wake_on_write(machine::Coordinate core, std::uint64_t offset, sim::Process& process);
 
-  // The memory behind a tile. Throws std::invalid_argument when there is none.
+  // A core's own access to its memory. Throws std::invalid_argument beyond it, and for words at
+  // offsets that are no multiple of 4.
+  void load(machine::Coordinate core, std::uint64_t offset, std::span<std::byte> to) const;
+  void store(machine::Coordinate core, std::uint64_t offset, std::span<const std::byte> from);
+  std::uint32_t load_word(machine::Coordinate core, std::uint64_t offset) const;
+  void store_word(machine::Coordinate core, std::uint64_t offset, std::uint32_t value);
+
+  // The memory behind a tile, for whoever fills it beforehand and looks at it afterwards. Throws
+  // std::invalid_argument when there is none.
   Memory& memory(machine::Coordinate tile);
 
   const Network& network(int noc) const { return *networks_[static_cast<std::size_t>(noc)]; }
   // In the order of issue; empty unless recorded.
   const std::vector<RequestTimes>& requests() const { return records_; }
-  // Packets under way or unanswered.
+  // Requests with packets under way or unanswered.
   std::int64_t unfinished() const;
+  // The core's first request that has not left or is not answered, or else the path that it keeps
+  // reserved; empty if there is neither.
+  std::string describe_unanswered(int noc, machine::Coordinate core) const;
+  // Why nothing moves: packets that wait for each other, or paths that cores keep reserved; empty
+  // if there is neither.
   std::string describe_deadlock() const;
 
  private:
+  struct Waiting {
+    Condition condition;
+    sim::Process* process;
+  };
+  // Where linked multicasts go.
+  struct Rectangle {
+    machine::Coordinate first;
+    machine::Coordinate last;
+    bool includes_source = false;
+    bool operator==(const Rectangle&) const = default;
+  };
+  static Rectangle rectangle_of(const Request& request) {
+    return {request.remote.tile, request.last_tile, request.includes_source};
+  }
   struct Niu {
     NiuCounters counters;
-    std::array<int, 8> packets_to_start{};     // per initiator, of its last request
-    std::array<PaceTime, 8> request_stream{};  // when each of the overlapping reads is done
-    int next_stream = 0;
+    std::vector<PaceTime> request_stream;  // when each of the overlapping reads is done
+    std::size_t next_stream = 0;
     int next_response_lane = 0;
     PaceTime response_stream = 0;
-    std::vector<sim::Process*> waiting;
+    std::array<std::optional<Rectangle>, 2> linked;  // per buddy bit
+    std::vector<Waiting> waiting;
+  };
+  // Bytes that a packet has yet to read.
+  struct Source {
+    std::uint32_t transaction;
+    std::uint32_t packet;
+    std::uint64_t offset;
+    std::uint64_t size_bytes;
+  };
+  struct WordWaiting {
+    std::uint64_t offset;
+    sim::Process* process;
   };
   struct Group {  // memory that several NIUs may share
     explicit Group(std::uint64_t size_bytes, int channels)
         : memory(size_bytes), channel_free(static_cast<std::size_t>(channels)) {}
     Memory memory;
     std::vector<PaceTime> channel_free;  // of DRAM: when each channel is done with what it has
-    std::vector<sim::Process*> waiting;
+    std::vector<WordWaiting> waiting;
+    std::vector<Source> sources;
   };
   struct Transaction {
     Request request;
     std::vector<std::byte> data;  // on its way, of writes and read responses
+    Cycle issued = 0;
     int packets = 0;
     int answers_left = 0;  // acknowledgements or responses
     int to_leave = 0;
@@ -130,13 +190,16 @@ class ChipNetwork final : private Endpoint {
   Cycle flit_received(const Packet& packet, int node, Cycle now) override;
 
   void check(const Request& request) const;
+  void check_own_memory(const Request& request) const;
   void check_remote(const Request& request) const;
+  void check_multicast(const Request& request) const;
+  void check_alignment(const Request& request) const;
   std::uint32_t add_transaction(const Request& request, int packets, int receivers);
+  void count_issued(const Transaction& transaction);
   void send_packets(std::uint32_t transaction, const std::vector<int>& receivers);
   Packet request_packet(const Transaction& transaction, Niu& niu, std::uint64_t size_bytes) const;
   std::vector<int> receivers_of(const Request& request) const;
-  void request_received(const Tag& tag, Transaction& transaction, const Packet& packet, int node,
-                        int vc, Cycle now);
+  void request_received(const Tag& tag, Transaction& transaction, int node, int vc, Cycle now);
   void respond_with_data(const Tag& tag, const Transaction& transaction, int node, int vc,
                          Cycle now);
   void acknowledge(const Tag& tag, const Transaction& transaction, int node, Cycle ready);
@@ -145,6 +208,7 @@ class ChipNetwork final : private Endpoint {
 
   Niu& niu(int noc, machine::Coordinate core);
   const Niu& niu(int noc, machine::Coordinate core) const;
+  static std::string describe_linked(const Niu& niu);
   Group* group_of(machine::Coordinate tile) const;
   std::uint64_t packet_bytes_max() const;
   std::uint64_t bytes_of(const Request& request, std::uint32_t packet) const;
@@ -152,7 +216,23 @@ class ChipNetwork final : private Endpoint {
   bool is_dram(machine::Coordinate tile) const {
     return chip_->tile(tile).kind == machine::TileKind::dram;
   }
-  void wake(std::vector<sim::Process*>& waiting);
+  // Whether a request's bytes are moved, or only their time is kept.
+  bool carries(const Request& request) const {
+    return options_.carries_data || request.size_bytes == kWordBytes;
+  }
+  void wake(Niu& niu);
+
+  const Group& checked_group(machine::Coordinate tile) const;
+  Group& checked_group(machine::Coordinate tile);
+  const Group& checked_group(machine::Coordinate core, std::uint64_t offset,
+                             std::uint64_t size_bytes) const;
+  // Changes a tile's memory on behalf of a request, or of the core itself if that is null.
+  void change(machine::Coordinate tile, std::uint64_t offset, std::span<const std::byte> bytes,
+              const Request* request);
+  void changed(Group& group, std::uint64_t offset, std::uint64_t size_bytes);
+  void check_sources(const Group& group, machine::Coordinate tile, std::uint64_t offset,
+                     std::span<const std::byte> bytes, const Request* request) const;
+  std::span<std::byte> data_of(Transaction& transaction, std::uint32_t packet);
 
   static void tick(void* self);
   void run_cycles();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "towpath/machine/chip.hpp"
@@ -11,6 +12,10 @@ namespace towpath::noc {
 
 enum class RequestKind : std::uint8_t { read, write, inline_write, atomic_increment };
 std::string_view name_of(RequestKind kind);
+// Others carry a word in their header.
+inline bool moves_data(RequestKind kind) {
+  return kind == RequestKind::read || kind == RequestKind::write;
+}
 
 // A memory address on the chip: a tile and a byte of its memory. Of a DRAM tile, the memory is that
 // of its group, one channel behind the other.
@@ -28,7 +33,7 @@ struct Request {
   std::uint64_t local_offset = 0;  // in the core's own memory: a write's source, a read's target
   Address remote;
   std::uint64_t size_bytes = 0;  // 4 of an inline write or an atomic
-  std::uint8_t vc = 1;           // 0 to 3 unicast, 4 and 5 multicast: class and buddy bit
+  int vc = 1;                    // 0 to 3 unicast, 4 and 5 multicast: class and buddy bit
   bool is_static_vc = true;
   bool is_posted = false;  // nobody acknowledges
   int transaction_id = 0;
@@ -39,7 +44,10 @@ struct Request {
   bool is_multicast = false;
   machine::Coordinate last_tile;
   bool includes_source = false;
-  bool is_linked = false;  // the path stays reserved for the next multicast
+  bool is_linked = false;  // the path stays reserved for the next multicast, to the same workers
 };
+
+// "write of 64 bytes to (2, 1)"
+std::string describe(const Request& request);
 
 }  // namespace towpath::noc

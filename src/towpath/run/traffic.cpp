@@ -123,10 +123,10 @@ class Traffic {
   static void set_state(DataMovementCore& core, const TrafficStep& step,
                         const device::tenstorrent::NocAddress& to) {
     if (step.kind == TrafficKind::read) {
-      core.noc_async_read_set_state(to, step.size_bytes, {.vc = step.first_vc});
+      core.noc_async_read_set_state(to, {.vc = step.first_vc});
     } else if (step.kind == TrafficKind::write) {
-      core.noc_async_write_one_packet_set_state(
-          to, step.size_bytes,
+      core.noc_async_write_set_state(
+          to,
           {.vc = step.first_vc, .is_static_vc = !step.is_dynamic_vc, .is_posted = step.is_posted});
     }
   }
@@ -134,32 +134,42 @@ class Traffic {
   static void transact(DataMovementCore& core, const TrafficStep& step,
                        const device::tenstorrent::NocAddress& to, int number) {
     const int vc = step.first_vc + number % step.vcs;
-    const DataMovementCore::WriteOptions write{
+    const device::tenstorrent::WriteOptions write{
         .vc = vc, .is_static_vc = !step.is_dynamic_vc, .is_posted = step.is_posted};
     switch (step.kind) {
       case TrafficKind::write:
         if (step.has_state) {
-          core.noc_async_write_one_packet_with_state(0, to.offset);
+          core.noc_async_write_with_state(0, to.offset, step.size_bytes);
         } else {
           core.noc_async_write(0, to, step.size_bytes, write);
         }
         break;
       case TrafficKind::read:
         if (step.has_state) {
-          core.noc_async_read_with_state(to.offset, 0);
+          core.noc_async_read_with_state(to.offset, 0, step.size_bytes);
         } else {
           core.noc_async_read(to, 0, step.size_bytes, {.vc = vc});
         }
         break;
-      case TrafficKind::multicast:
-        core.noc_async_write_multicast(0, {step.to, step.to_last, to.offset}, step.size_bytes,
-                                       {.vc = vc,
-                                        .is_linked = step.is_linked && number + 1 < step.count,
-                                        .includes_source = step.includes_source});
-        break;
+      case TrafficKind::multicast: multicast(core, step, to.offset, number); break;
       case TrafficKind::inline_write: core.noc_inline_dw_write(to, 1, write); break;
       case TrafficKind::atomic: core.noc_semaphore_inc(to, 1, write); break;
       default: break;
+    }
+  }
+
+  static void multicast(DataMovementCore& core, const TrafficStep& step, std::uint64_t offset,
+                        int number) {
+    const device::tenstorrent::NocMulticastAddress to{step.to, step.to_last, offset};
+    const int destinations = device::tenstorrent::multicast_destinations(
+        core.network().chip(), core.config().core, to, step.includes_source);
+    const device::tenstorrent::MulticastOptions options{
+        .vc = step.first_vc + number % step.vcs,
+        .is_linked = step.is_linked && number + 1 < step.count};
+    if (step.includes_source) {
+      core.noc_async_write_multicast_loopback_src(0, to, step.size_bytes, destinations, options);
+    } else {
+      core.noc_async_write_multicast(0, to, step.size_bytes, destinations, options);
     }
   }
 
