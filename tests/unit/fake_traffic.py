@@ -127,7 +127,7 @@ class Spec:
     def __init__(self, harvested=(5, 11)):
         self.harvesting = SimpleNamespace(axis="rows", harvested=tuple(harvested))
 
-    def with_harvested(self, lines, source):
+    def with_harvested(self, lines):
         return Spec(lines)
 
     def core(self):
