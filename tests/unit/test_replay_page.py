@@ -10,7 +10,6 @@ import fake_traffic
 import numpy as np
 import pytest
 from fake_traffic import CALL, LATENCY, Spec
-from trace_example import event, write, zone
 
 from towpath import replay as replay_module
 from towpath.noc_trace import load_noc_trace
@@ -23,6 +22,7 @@ from towpath.replay_page import (
     phases_figure,
     write_replay,
 )
+from trace_example import event, write, zone
 
 
 @pytest.fixture(autouse=True)
