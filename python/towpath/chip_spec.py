@@ -230,15 +230,17 @@ class ChipSpec(Frozen):
         """
         return sorted({self._line_of(at) for at in self.tiles.worker})
 
-    def with_harvested(self, lines: Sequence[int]) -> ChipSpec:
+    def with_harvested(self, lines: Sequence[int], source: str = "asked for") -> ChipSpec:
         """This chip with other rows, or columns, harvested; `lines` are their numbers on the grid.
+
+        `source` says why these.
 
         Raises:
             ConfigError: one of them cannot be harvested, or no worker would be left.
         """
         if problem := self._harvesting_problem(lines):
             raise ConfigError(problem, field=f"chip '{self.name}'")
-        update = {"harvested": tuple(sorted(lines)), "source": "asked for"}
+        update = {"harvested": tuple(sorted(lines)), "source": source}
         return self.model_copy(update={"harvesting": self.harvesting.model_copy(update=update)})
 
     def with_harvest_mask(self, mask: int) -> ChipSpec:

@@ -15,7 +15,9 @@ std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 // Ticks come after everything else of their cycle: what software does in a cycle is seen in it.
 constexpr int kTickPriority = sim::EventQueue::kPriorityMax;
-constexpr int kBroadcastVc = 4;
+// Lanes of a NIU beyond those of the initiators: answers overtake requests that cannot leave.
+constexpr int kAcknowledgementLane = 5;
+constexpr int kResponseLane = 6;
 constexpr int kAtomicCycles = 5;  // a read-modify-write holds its L1 bank that long (facts 1.5)
 
 }  // namespace
@@ -226,6 +228,8 @@ Packet ChipNetwork::request_packet(const Transaction& transaction, Niu& own,
   packet.packet_class = static_cast<std::uint8_t>(request.vc >> 1);
   packet.buddy = request.vc & 1;
   packet.keeps_buddy = request.is_static_vc;
+  packet.keeps_class = request.is_static_vc;
+  packet.lane = static_cast<std::uint8_t>(request.initiator);
   packet.header_at = cycle() + chip_->niu.request_cycles;
   if (data_flits > 0) {
     PaceTime& stream = own.request_stream[index(own.next_stream)];
@@ -366,6 +370,7 @@ void ChipNetwork::acknowledge(const Tag& tag, const Transaction& transaction, in
       networks_[index(transaction.request.noc)]->torus().node_of(transaction.request.core);
   answer.packet_class = static_cast<std::uint8_t>(PacketClass::response);
   answer.keeps_buddy = false;
+  answer.lane = kAcknowledgementLane;
   answer.header_at = ready;
   answer.tag = Tag{tag.transaction, tag.packet, PacketRole::acknowledgement}.pack();
   networks_[index(transaction.request.noc)]->send(answer);
@@ -383,9 +388,10 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
   const bool from_dram = is_dram(request.remote.tile);
   const PaceTime interval =
       from_dram ? std::max(channel_interval_, response_interval_) : response_interval_;
+  Niu& own = niu(noc, networks_[index(noc)]->torus().coordinate_of(node));
   PaceTime& stream =
       from_dram ? group_of(request.remote.tile)->channel_free[channel_of(request, tag.packet)]
-                : niu(noc, request.remote.tile).response_stream;
+                : own.response_stream;
   const int wait = from_dram ? chip_->dram.read_cycles : chip_->niu.read_response_cycles;
   const PaceTime start = std::max(stream, now * kPaceCycle);
   stream = start + (1 + data_flits) * interval;
@@ -394,15 +400,18 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
   answer.source = node;
   answer.destination = networks_[index(noc)]->torus().node_of(request.core);
   answer.flits = 1 + data_flits;
+  answer.lane = static_cast<std::uint8_t>(kResponseLane + own.next_response_lane);
+  own.next_response_lane ^= 1;
   answer.packet_class = static_cast<std::uint8_t>(PacketClass::response);
   answer.keeps_buddy = false;
   answer.header_at = (start + kPaceCycle - 1) / kPaceCycle + wait;
   answer.data_at = answer.header_at * kPaceCycle + interval;
   answer.data_interval = interval;
   answer.tag = Tag{tag.transaction, tag.packet, PacketRole::read_response}.pack();
-  ++niu(noc, request.remote.tile).counters.read_responses_sent;
+  ++own.counters.read_responses_sent;
   networks_[index(noc)]->send(answer);
-  networks_[index(noc)]->hold(node, vc, std::max(now + 1, stream / kPaceCycle));
+  // DRAM has many reads under way at once.
+  if (!from_dram) networks_[index(noc)]->hold(node, vc, std::max(now + 1, stream / kPaceCycle));
 }
 
 void ChipNetwork::answer_received(const Tag& tag, Transaction& transaction, Cycle now) {

@@ -93,6 +93,7 @@ class ChipNetwork final : private Endpoint {
     std::array<int, 8> packets_to_start{};     // per initiator, of its last request
     std::array<PaceTime, 8> request_stream{};  // when each of the overlapping reads is done
     int next_stream = 0;
+    int next_response_lane = 0;
     PaceTime response_stream = 0;
     std::vector<sim::Process*> waiting;
   };

@@ -49,6 +49,8 @@ struct Packet {
   std::uint8_t packet_class = 0;
   std::uint8_t buddy = 0;
   bool keeps_buddy = true;  // static VC; otherwise the buddy bit may change at each hop
+  bool keeps_class = true;  // otherwise the NIU may choose the other class of requests
+  std::uint8_t lane = 0;    // packets of one lane of a NIU leave one after the other
   // The header may leave the NIU at `header_at`, data flit i (from 1) at data_at + i x interval.
   Cycle header_at = 0;
   PaceTime data_at = 0;
@@ -64,7 +66,8 @@ struct Packet {
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
-  // The packet has won its VC: those sent before it on the same one have left the NIU.
+  // The packet has won its VC: those sent before it on its lane have left the NIU, and so has
+  // whatever had the VC.
   virtual void packet_started(const Packet& packet, Cycle now) = 0;
   // The last flit leaves the NIU.
   virtual void packet_sent(const Packet& packet, Cycle now) = 0;
@@ -80,6 +83,7 @@ class Network {
   // right, downwards and to the NIU, all in the network's own coordinates (torus.hpp).
   enum Port : std::uint8_t { kX, kY, kNiu, kPorts, kFromNiu = kPorts };
   static constexpr int kVcsMax = 16;
+  static constexpr int kLanes = 8;  // of a NIU
 
   // `noc` is 0 or 1. The endpoint outlives the network.
   Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::uint64_t seed);
@@ -88,7 +92,7 @@ class Network {
   // The cycle that the next step() simulates.
   Cycle now() const { return now_; }
 
-  // Queues a packet at its source's NIU, behind those sent before on the same VC.
+  // Queues a packet at its source's NIU, behind those sent before on the same lane.
   void send(const Packet& packet);
 
   // Queues a multicast to `destinations`. The path is reserved first, unless the packet before it
@@ -172,17 +176,18 @@ class Network {
   };
   struct Source {
     OutputLink link;
-    std::uint16_t queued = 0;
+    std::uint8_t sending = 0;     // lanes whose packet in front has its VC
+    std::uint8_t waiting = 0;     // lanes whose packet in front waits for one
     std::uint8_t turn = 0;
     Pace pace;
-    struct Queue {
+    struct Lane {
       PacketId packet = kNoPacket;  // in front
-      PacketId waiting = kNoPacket;
-      PacketId last_waiting = kNoPacket;
+      PacketId next = kNoPacket;    // packets behind it, linked
+      PacketId last = kNoPacket;
       int flits_sent = 0;  // of the packet in front
-      int packets = 0;
+      int vc = 0;
     };
-    std::array<Queue, kVcsMax> queue;
+    std::array<Lane, kLanes> lane;
   };
   struct Sink {
     Inputs<1> input;
@@ -259,7 +264,8 @@ class Network {
   int output_port(const Router& router, const Packet& packet) const;
 
   PacketId add_packet(const Packet& packet);
-  void queue(PacketId id, int node, int vc);
+  void queue(PacketId id);
+  bool take_source_vc(Source& source, int lane);
   Slot& slot_in(int cycles) {
     return wheel_[static_cast<std::size_t>(now_ + cycles) & wheel_mask_];
   }
@@ -278,7 +284,10 @@ class Network {
 
   bool step_sink(int node);
   void take_flit(int node, int vc);
-  void finish_sending(Source& source, int vc);
+  Cycle next_flit_at(const Source::Lane& lane) const;
+  bool is_granted(const Packet& packet);
+  void send_from_source(Source& source, int lane);
+  void finish_sending(Source& source, int lane);
   bool step_source(int node);
   void allocate(Router& router);
   bool allocate_vc(Router& router, int number);

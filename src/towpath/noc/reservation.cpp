@@ -42,7 +42,7 @@ void Network::send_multicast(const Packet& packet, const std::vector<int>& desti
   root.packet_class = kBroadcast;
   root.tree = number;
   root.branch = 0;
-  queue(add_packet(root), packet.source, vc_of(0, kBroadcast, packet.buddy));
+  queue(add_packet(root));
 }
 
 void Network::start_reservation(std::int32_t number) {
