@@ -103,6 +103,7 @@ def chip(**changes):
         "workers": [(x, y) for y in rows for x in columns],
         "worker_columns": len(columns), "worker_rows": len(rows),
         "worker": lambda x, y: (columns[x], rows[y]),
+        "tiles": [SimpleNamespace(name="worker")] * 120,
         "dram_groups": [
             [(0, 0), (0, 1), (0, 11)], [(0, 5), (0, 6), (0, 7)], [(5, 0), (5, 1), (5, 11)],
             [(5, 2), (5, 9), (5, 10)], [(5, 3), (5, 4), (5, 8)], [(5, 5), (5, 6), (5, 7)],
@@ -127,7 +128,7 @@ class Spec:
     def __init__(self, harvested=(5, 11)):
         self.harvesting = SimpleNamespace(axis="rows", harvested=tuple(harvested))
 
-    def with_harvested(self, lines, source):
+    def with_harvested(self, lines):
         return Spec(lines)
 
     def core(self):

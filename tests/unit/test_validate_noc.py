@@ -8,7 +8,6 @@ import random
 import fake_traffic
 import pytest
 from fake_traffic import CALL, LATENCY, Spec, TrafficStep, chip
-from trace_example import event, write, zone
 
 from towpath import noc_patterns, replay, validate, validate_noc
 from towpath.errors import ConfigError
@@ -25,6 +24,7 @@ from towpath.validate_noc import (
     place_randomly,
     run_scaled,
 )
+from trace_example import event, write, zone
 
 COLUMNS = (
     "arch,pattern,memory,mechanism,num_transactions,num_subordinates,same_axis,stateful,loopback,"
