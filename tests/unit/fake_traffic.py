@@ -114,7 +114,7 @@ def chip(**changes):
             f"{call}_cycles": CALL
             for call in ("write", "read", "write_with_state", "read_with_state", "set_state",
                          "multicast", "inline_write", "atomic")
-        } | {"call_cycles": 0},
+        } | {"call_cycles": 0, "write_destination_cycles": 0, "read_destination_cycles": 0},
     }  # fmt: skip
     return SimpleNamespace(**(figures | changes))
 

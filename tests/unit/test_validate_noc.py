@@ -160,7 +160,7 @@ def test_a_stateful_read_ends_in_a_read_barrier():
 
 
 def test_reading_an_argument_per_subordinate_costs_what_the_chip_says():
-    slow = chip(software=chip().software | {"call_cycles": 13})
+    slow = chip(software=chip().software | {"write_destination_cycles": 13})
     (program,) = programs(pattern("one_to_row", subordinates=2), slow, 4, 64)
     assert [step.kind for step in program.steps] == [
         "work", "write", "work", "write", "write_barrier",

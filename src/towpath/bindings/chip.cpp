@@ -81,6 +81,8 @@ constexpr Field<SoftwareFigures> kSoftwareFields[] = {
     {"atomic_cycles", &SoftwareFigures::atomic_cycles},
     {"poll_cycles", &SoftwareFigures::poll_cycles},
     {"call_cycles", &SoftwareFigures::call_cycles},
+    {"write_destination_cycles", &SoftwareFigures::write_destination_cycles},
+    {"read_destination_cycles", &SoftwareFigures::read_destination_cycles},
 };
 
 constexpr Field<Alignment> kAlignmentFields[] = {

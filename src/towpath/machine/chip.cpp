@@ -134,6 +134,8 @@ class Checks {
         {"software.inline_write_cycles", software.inline_write_cycles},
         {"software.atomic_cycles", software.atomic_cycles},
         {"software.call_cycles", software.call_cycles},
+        {"software.write_destination_cycles", software.write_destination_cycles},
+        {"software.read_destination_cycles", software.read_destination_cycles},
     };
     for (const auto& [field, cycles] : calls) number(field, cycles, 0, kCyclesMax);
     number("software.poll_cycles", software.poll_cycles, 1, kCyclesMax);

@@ -101,7 +101,9 @@ struct SoftwareFigures {
   int inline_write_cycles = 0;
   int atomic_cycles = 0;  // noc_semaphore_inc
   int poll_cycles = 1;    // period in which a wait looks again
-  int call_cycles = 0;    // of whatever else a kernel does between transactions
+  int call_cycles = 0;    // of whatever else a kernel calls
+  int write_destination_cycles = 0;  // a loop over destinations, per further one
+  int read_destination_cycles = 0;
 };
 
 struct Alignment {
