@@ -32,8 +32,8 @@ app = typer.Typer(
     no_args_is_help=True, help="Studies of a described machine, as tables and a page."
 )
 
-# What a core simulates, to say beforehand how long a study takes.
-_FLIT_HOPS_PER_S = 30e6
+# What a core simulates of large points, to say beforehand how long a study takes.
+_FLIT_HOPS_PER_S = 20e6
 
 
 class _Part(str, Enum):

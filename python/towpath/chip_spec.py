@@ -177,6 +177,8 @@ class SoftwareFigures(Frozen):
     atomic_cycles: Cycles
     poll_cycles: CyclesNotZero
     call_cycles: Cycles
+    write_destination_cycles: Cycles
+    read_destination_cycles: Cycles
 
 
 class Alignment(Frozen):

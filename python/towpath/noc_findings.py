@@ -218,26 +218,31 @@ def drop_at_few(rows: Iterable[Row]) -> Finding | None:
 
 
 def cure_by_turning(rows: Iterable[Row]) -> Finding | None:
-    """Beginning at different destinations and VCs takes away the drop."""
+    """Beginning at different destinations and VCs gives back what the drop took."""
     rows = list(rows)
-    turned = {(c[0]["pattern"], c[0]["noc"]): c for c in _order_curves(rows, turned=True)}
-    numbers, dropped, cured = [], False, True
+    turned = {
+        (*_place(row), row["pattern"]): row["bandwidth_bytes_per_cycle"]
+        for curve in _order_curves(rows, turned=True)
+        for row in curve
+    }
+    numbers, regained = [], []
     for plain in _order_curves(rows, turned=False):
-        key = plain[0]["pattern"], plain[0]["noc"]
-        if key not in turned:
-            continue
-        by_size = {row["size_bytes"]: row["bandwidth_bytes_per_cycle"] for row in turned[key]}
-        gains = [
-            by_size[row["size_bytes"]] / row["bandwidth_bytes_per_cycle"] - 1
+        changes = [
+            turned[(*_place(row), row["pattern"])] / row["bandwidth_bytes_per_cycle"] - 1
             for row in plain
-            if row["size_bytes"] in by_size
+            if (*_place(row), row["pattern"]) in turned
         ]
-        before, after = _drop(plain)[0], _drop(turned[key])[0]
-        if before > MATERIAL:
-            dropped, cured = True, cured and after < before / 2
+        if len(changes) < len(plain):
+            continue
+        loss, peak, low = _drop(plain)
+        after = turned[(*_place(low), low["pattern"])]
+        if loss > MATERIAL:
+            regained.append(after >= (1 - MATERIAL) * peak["bandwidth_bytes_per_cycle"])
         numbers.append(
-            f"{_words(key[0])}, NoC {key[1]}: drop of {before:.0%} becomes {after:.0%}, bandwidth "
-            f"{_percent(min(gains))} to {_percent(max(gains))}, {_percent(median(gains))} median"
+            f"{_words(low['pattern'])}, NoC {low['noc']}: "
+            + (f"{_rate(low)} at {_size(low)} become {after:.3g}; " if loss > MATERIAL else "")
+            + f"over all sizes {_percent(min(changes))} to {_percent(max(changes))}, "
+            f"{_percent(median(changes))} median"
         )
     if not numbers:
         return None
@@ -246,7 +251,7 @@ def cure_by_turning(rows: Iterable[Row]) -> Finding | None:
         "Masters that begin elsewhere in the list load all destinations at once, each with one "
         "flow at a time. A single master has nobody to get out of the way of."
     )
-    return Finding("cure_by_order", claim, dropped and cured, numbers, reason)
+    return Finding("cure_by_order", claim, bool(regained) and all(regained), numbers, reason)
 
 
 def _order_curves(rows: Iterable[Row], *, turned: bool) -> list[list[Row]]:

@@ -86,7 +86,7 @@ def cast_of(pattern: Pattern, chip: _core.Chip) -> Cast:
 def programs(
     pattern: Pattern, chip: _core.Chip, transactions: int, transaction_bytes: int
 ) -> list[_core.TrafficProgram]:
-    """A program per master, on NoC 0.
+    """A program per master: writers on NoC 0, readers on NoC 1, as the measuring kernels had it.
 
     Args:
         pattern: what to move.
@@ -98,27 +98,29 @@ def programs(
         CannotSimulate: the chip has no such cores.
     """
     cast = cast_of(pattern, chip)
+    noc = 1 if pattern.reads else 0
     ends = [chip.worker(x, y) for x, y in cast.subordinates]
     if pattern.is_multicast:
         steps = _multicast_steps(pattern, ends, transactions, transaction_bytes)
     else:
-        call_cycles = chip.software["call_cycles"]
-        steps = _unicast_steps(pattern, ends, transactions, transaction_bytes, call_cycles)
+        kind = "read" if pattern.reads else "write"
+        loop_cycles = chip.software[f"{kind}_destination_cycles"]
+        steps = _unicast_steps(pattern, ends, transactions, transaction_bytes, loop_cycles)
     return [
-        _core.TrafficProgram(core=chip.worker(x, y), noc=0, start_cycle=0, steps=steps)
+        _core.TrafficProgram(core=chip.worker(x, y), noc=noc, start_cycle=0, steps=steps)
         for x, y in cast.masters
     ]
 
 
 def _unicast_steps(
-    pattern: Pattern, ends: list[Place], transactions: int, transaction_bytes: int, call_cycles: int
+    pattern: Pattern, ends: list[Place], transactions: int, transaction_bytes: int, loop_cycles: int
 ) -> list[_core.TrafficStep]:
     """Per subordinate its place among the kernel's arguments is read, then all its transactions."""
     vc = {} if pattern.reads else {"first_vc": _UNICAST_WRITE_VC}
     steps = []
     for end in ends:
-        if call_cycles > 0:
-            steps.append(_core.TrafficStep("work", cycle=call_cycles))
+        if loop_cycles > 0:
+            steps.append(_core.TrafficStep("work", cycle=loop_cycles))
         steps.append(
             _core.TrafficStep(
                 "read" if pattern.reads else "write", to=end, size_bytes=transaction_bytes,

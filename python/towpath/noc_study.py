@@ -172,7 +172,7 @@ def _stalled(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
 
 
 def flit_hops(shape: ChipShape, point: Point) -> int:
-    """Links that flits will cross at this point, which is what its simulation costs."""
+    """Routers that flits will pass at this point, which is what its simulation costs."""
     experiment = point["experiment"]
     if experiment in ("bandwidth", "throttle"):
         pattern = point.get("pattern", "all_to_all")
@@ -228,7 +228,8 @@ def measure_point(spec_json: str, point: Point) -> Result:
     shape = whole.cropped(columns, rows)
     experiment = point["experiment"]
     programs = _PROGRAMS[experiment](shape, point)
-    outcome = run(chip, programs, point["noc"], point["seed"])
+    with_requests = experiment in ("flow_control", "throttle")
+    outcome = run(chip, programs, point["noc"], point["seed"], with_requests=with_requests)
     result = _SUMMARIES[experiment](programs, outcome, point)
     return {**result, "cycles": int(outcome.cycles), "flit_hops": int(outcome.flit_hops)}
 
@@ -266,14 +267,14 @@ def _bytes_of(program: Program) -> int:
 
 def _bandwidth_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
     rates = _bandwidths_of(programs, outcome)
-    return {"bandwidth_bytes_per_cycle": median(rates), "bandwidths_bytes_per_cycle": rates}
+    return {"bandwidth_bytes_per_cycle": _median(rates), "bandwidths_bytes_per_cycle": rates}
 
 
 def _throttle_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
     latencies = sorted(_latencies(outcome))
     return {
         "offered_bytes_per_cycle": point["size_bytes"] / point["interval_cycles"],
-        "bandwidth_bytes_per_cycle": median(_bandwidths_of(programs, outcome)),
+        "bandwidth_bytes_per_cycle": _median(_bandwidths_of(programs, outcome)),
         "latency_median_cycles": _percentile(latencies, 50),
     }
 
@@ -285,7 +286,7 @@ def _flow_control_summary(
     message = point["message"]
     streams = [number for number, p in enumerate(programs) if p.steps[0].kind == "write"]
     until = min((outcome.end_cycles[number] for number in streams), default=outcome.cycles)
-    senders = {number for number, p in enumerate(programs) if p.steps[-1].kind == message}
+    senders = {tuple(p.core) for p in programs if p.steps[-1].kind == message}
     latencies = sorted(_latencies(outcome, senders, until))
     rates = _bandwidths_of(programs, outcome)
     return {
@@ -293,7 +294,7 @@ def _flow_control_summary(
         "latency_median_cycles": _percentile(latencies, 50),
         "latency_p95_cycles": _percentile(latencies, 95),
         "latency_max_cycles": latencies[-1],
-        "data_bandwidth_bytes_per_cycle": median([rates[n] for n in streams]) if streams else 0.0,
+        "data_bandwidth_bytes_per_cycle": _median([rates[n] for n in streams]),
     }
 
 
@@ -308,16 +309,20 @@ def _stalled_summary(programs: Sequence[Program], outcome: TrafficResult, point:
 
 
 def _latencies(
-    outcome: TrafficResult, programs: set[int] | None = None, until: int | None = None
+    outcome: TrafficResult, cores: set[tuple[int, int]] | None = None, until: int | None = None
 ) -> list[int]:
-    """Cycles from issue to delivery of the transactions of some programs issued before a cycle."""
+    """Cycles from issue to delivery of the requests of some cores issued before a cycle."""
     waits = outcome.waits
-    rows = zip(waits["program"], waits["issued"], waits["delivered"], strict=True)
+    columns = (waits[name].tolist() for name in ("x", "y", "issued", "received"))
     return [
-        int(delivered - issued)
-        for program, issued, delivered in rows
-        if (programs is None or program in programs) and (until is None or issued < until)
+        received - issued
+        for x, y, issued, received in zip(*columns, strict=True)
+        if (cores is None or (x, y) in cores) and (until is None or issued < until)
     ]
+
+
+def _median(rates: Sequence[float]) -> float:
+    return round(median(rates), 4) if rates else 0.0
 
 
 def _percentile(ordered: Sequence[int], percent: int) -> int:

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from towpath._core import Chip, TrafficResult
     from towpath.chip_spec import ChipSpec
 
-_MESSAGES = 96  # that a receiver of the flow-control experiment sends, one per period
+_MESSAGES = 16  # that a receiver sends back, one per period
 STALLED_MAX = 3
-STALL_COLUMNS, STALL_ROWS = 8, 4  # workers that stalled_vcs_programs needs
+STALL_COLUMNS, STALL_ROWS = 8, 6  # workers that stalled_vcs_programs needs
+STALL_ROWS_MAX = 8  # and uses: six halvings leave a stalled flow a 64th
 STALL_BEGIN_CYCLE = 20_000  # when the stalled flows have filled every buffer on their way
-_STREAM_WRITES = 32  # of the largest packet, per sender of the flow-control experiment
-_MESSAGE_PERIOD_CYCLES = 256
+_STREAM_WRITES = 64  # of the largest packet, per sender of the flow-control experiment
+_MESSAGE_PERIOD_CYCLES = 4096  # rare enough that messages do not queue behind each other
 _MESSAGE_BYTES = 4
 _DATA_VC, _OWN_VC = 1, 2
 
@@ -72,10 +73,10 @@ class ChipShape:
         return replace(self, columns=columns, workers=kept)
 
     def hops(self, noc: int, begin: Coordinate, end: Coordinate) -> int:
-        """Links from one tile to another: NoC 0 goes right and down, NoC 1 up and left."""
+        """Routers on the way, both ends' included: NoC 0 goes right and down, NoC 1 up and left."""
         sign = 1 if noc == 0 else -1
         x, y = sign * (end.x - begin.x) % self.width, sign * (end.y - begin.y) % self.height
-        return x + y + 2  # those to and from the tiles included
+        return x + y + 1
 
 
 def shape_of(spec: ChipSpec) -> ChipShape:
@@ -229,7 +230,7 @@ def stalled_vcs_programs(shape: ChipShape, point: Point) -> list[Program]:
     so that little is left to the one which comes from farthest. The last flow, on the last VC,
     leaves the row before the others turn. Its program is the first.
     """
-    last_row = min(shape.rows - 1, 6)
+    last_row = min(shape.rows, STALL_ROWS_MAX) - 1
     packet = {"size_bytes": shape.packet_data_flits_max * shape.flit_bytes}
     barrier = Step("write_barrier", {})
 
@@ -252,8 +253,10 @@ def stalled_vcs_programs(shape: ChipShape, point: Point) -> list[Program]:
     return programs
 
 
-def run(chip: Chip, programs: Sequence[Program], noc: int, seed: int) -> TrafficResult:
-    """What the simulator makes of programs on one NoC."""
+def run(
+    chip: Chip, programs: Sequence[Program], noc: int, seed: int, *, with_requests: bool
+) -> TrafficResult:
+    """What the simulator makes of programs on one NoC; with the times of all requests if asked."""
     from towpath import _core
 
     made = [
@@ -264,4 +267,4 @@ def run(chip: Chip, programs: Sequence[Program], noc: int, seed: int) -> Traffic
         )
         for program in programs
     ]
-    return _core.run_traffic(chip, made, seed=seed)
+    return _core.run_traffic(chip, made, seed=seed, records_requests=with_requests)

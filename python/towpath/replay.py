@@ -40,6 +40,14 @@ if TYPE_CHECKING:
 Pace = Literal["gaps", "times"]
 PACES: tuple[Pace, ...] = ("gaps", "times")
 
+FIGURE_NAMES = {
+    "longest_core": "longest core",
+    "median_core": "median core",
+    "first_begin_to_last_event": "first begin to last event",
+}
+# Of a request, one after the other.
+PHASES = ("waits to start", "leaves", "travels", "is answered")
+
 # What the profiler takes to record a call, before the call does anything: with nothing outstanding
 # a barrier's two events lie 77 to 84 cycles apart (128 of them, in two of tt-npe's traces).
 RECORD_CYCLES = 75
@@ -123,12 +131,25 @@ class RequestReplay:
     received_cycle: int
     completed_cycle: int
 
+    @property
+    def phase_cycles(self) -> tuple[int, int, int, int]:
+        """How long each of PHASES took; 0 for what never happened."""
+        moments = [self.issued_cycle]
+        for cycle in (
+            self.started_cycle, self.sent_cycle, self.received_cycle, self.completed_cycle,
+        ):  # fmt: skip
+            moments.append(max(cycle, moments[-1]))
+        waits, leaves, travels, answered = np.diff(moments).tolist()
+        return waits, leaves, travels, answered
+
 
 @dataclass(frozen=True)
 class Replay:
     """A replayed trace.
 
     Attributes:
+        grid: columns and rows of tiles.
+        tile_kinds: of all tiles, row by row.
         link_sample_cycles: how long a sample is.
         link_flits: the flits that left on each link in each sample, [sample, NoC, tile * 4 + port];
             tiles row by row, ports along the first axis that the NoC travels, along the second, to
@@ -138,6 +159,7 @@ class Replay:
     name: str
     chip: str
     grid: tuple[int, int]
+    tile_kinds: tuple[str, ...]
     pace: Pace
     measured: EndToEnd
     predicted: EndToEnd
@@ -191,7 +213,7 @@ def chip_of(trace: NocTrace, spec: ChipSpec) -> _core.Chip:
     axis = 1 if spec.harvesting.axis == "rows" else 0
     lines = {tile[axis] for tile in used}
     harvested = [line for line in spec.harvesting.harvested if line not in lines]
-    return spec.with_harvested(harvested, f"not used by trace '{trace.name}'").core()
+    return spec.with_harvested(harvested).core()
 
 
 def replay(
@@ -231,6 +253,7 @@ def replay(
         name=trace.name,
         chip=chip.name,
         grid=(chip.width, chip.height),
+        tile_kinds=tuple(kind.name for kind in chip.tiles),
         pace=pace,
         measured=end_to_end,
         predicted=EndToEnd.of([(core.begin_cycle, core.end_cycle_predicted) for core in cores]),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import statistics
 import sys
 from pathlib import Path
@@ -17,17 +18,6 @@ from towpath.output_file import check_output
 
 if TYPE_CHECKING:
     from towpath.replay import Replay
-
-_FIGURE_NAMES = {
-    "longest_core": "longest core",
-    "median_core": "median core",
-    "first_begin_to_last_event": "first begin to last event",
-}
-_PHASES = (
-    ("issued to injected", "issued_cycle", "injected_cycle"),
-    ("injected to delivered", "injected_cycle", "delivered_cycle"),
-    ("delivered to completed", "delivered_cycle", "completed_cycle"),
-)
 
 
 def replay(
@@ -60,14 +50,16 @@ def replay(
     replayed = run(loaded, spec, pace=pace, seed=seed, samples_links=out is not None)
     print(json.dumps(replayed.to_dict()) if as_json else text(replayed))
     if out is not None:
-        from towpath.replay_report import write_replay_report
+        from towpath.replay_page import write_replay
 
-        write_replay_report(replayed, out)
+        write_replay(replayed, shlex.join(["towpath", *sys.argv[1:]]), out)
         print(f"report: {out}", file=sys.stderr)
 
 
 def text(replayed: Replay) -> str:
     """The figures, the waits and the cores as a table."""
+    from towpath.replay import FIGURE_NAMES, PHASES
+
     shown = replayed.to_dict()
     lines = [
         f"{replayed.name} on {replayed.chip}: {len(replayed.requests)} requests of "
@@ -75,12 +67,12 @@ def text(replayed: Replay) -> str:
         "",
         f"{'cycles':<28} {'predicted':>10} {'measured':>10}   error",
     ]
-    for name, words in _FIGURE_NAMES.items():
+    for name, words in FIGURE_NAMES.items():
         predicted, measured = shown["predicted"][name], shown["measured"][name]
         lines.append(f"{words:<28} {predicted:>10} {measured:>10} {_error(predicted, measured)}")
     lines += ["", f"{'cycles per request':<28} {'median':>10} {'longest':>10}"]
-    for words, begin, end in _PHASES:
-        cycles = [getattr(request, end) - getattr(request, begin) for request in replayed.requests]
+    for number, words in enumerate(PHASES):
+        cycles = [request.phase_cycles[number] for request in replayed.requests]
         median = statistics.median_low(cycles) if cycles else 0
         lines.append(f"{words:<28} {median:>10} {max(cycles, default=0):>10}")
     lines += ["", f"{'core':<20} {'begin':>7} {'last event':>10} {'measured':>10}   error"]

@@ -128,7 +128,8 @@ def _key(point: Point, digest: str) -> str:
 
 
 def _sentence(error: BaseException) -> str:
-    expected = isinstance(error, (ValueError, OSError))  # the rest is a defect: say what kind
+    expected = isinstance(error, (ValueError, OSError)) or type(error) is RuntimeError
+    # Anything else is a defect: say what kind.
     return str(error) if expected else f"{type(error).__name__}: {error}"
 
 

@@ -52,8 +52,8 @@ def _chip(name: str) -> _core.Chip:
 
 @lru_cache(maxsize=8)
 def _whole_chip(name: str) -> _core.Chip:
-    """With nothing harvested."""
-    return _spec(name).with_harvested((), "placements as published need every row").core()
+    """With nothing harvested: placements as published need every row."""
+    return _spec(name).with_harvested(()).core()
 
 
 # --- runs that would take too long ----------------------------------------------------------------

@@ -103,6 +103,7 @@ def chip(**changes):
         "workers": [(x, y) for y in rows for x in columns],
         "worker_columns": len(columns), "worker_rows": len(rows),
         "worker": lambda x, y: (columns[x], rows[y]),
+        "tiles": [SimpleNamespace(name="worker")] * 120,
         "dram_groups": [
             [(0, 0), (0, 1), (0, 11)], [(0, 5), (0, 6), (0, 7)], [(5, 0), (5, 1), (5, 11)],
             [(5, 2), (5, 9), (5, 10)], [(5, 3), (5, 4), (5, 8)], [(5, 5), (5, 6), (5, 7)],
@@ -113,7 +114,7 @@ def chip(**changes):
             f"{call}_cycles": CALL
             for call in ("write", "read", "write_with_state", "read_with_state", "set_state",
                          "multicast", "inline_write", "atomic")
-        } | {"call_cycles": 0},
+        } | {"call_cycles": 0, "write_destination_cycles": 0, "read_destination_cycles": 0},
     }  # fmt: skip
     return SimpleNamespace(**(figures | changes))
 
@@ -127,7 +128,7 @@ class Spec:
     def __init__(self, harvested=(5, 11)):
         self.harvesting = SimpleNamespace(axis="rows", harvested=tuple(harvested))
 
-    def with_harvested(self, lines, source):
+    def with_harvested(self, lines):
         return Spec(lines)
 
     def core(self):

@@ -7,12 +7,12 @@ import json
 import re
 
 import pytest
-from trace_example import event, every_kind, flush, write, zone
 
 from mutate import check_mutants
 from towpath.errors import ConfigError
 from towpath.noc_trace import EVENTS_MAX, KINDS, load_noc_trace
 from towpath.replay import measured
+from trace_example import event, every_kind, flush, write, zone
 
 CORE = (1, 1)
 READ = event(CORE, "BRISC", 100, "READ", (2, 2), 64)

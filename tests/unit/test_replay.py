@@ -7,7 +7,6 @@ import json
 import fake_traffic
 import pytest
 from fake_traffic import CALL, LATENCY, POLL, Spec, TrafficStep, chip
-from trace_example import event, every_kind, flush, write, zone
 
 from towpath import replay as replay_module
 from towpath.errors import ConfigError
@@ -21,6 +20,7 @@ from towpath.replay import (
     replay,
     software_gaps,
 )
+from trace_example import event, every_kind, flush, write, zone
 
 CORE = (1, 1)
 

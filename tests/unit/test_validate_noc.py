@@ -8,7 +8,6 @@ import random
 import fake_traffic
 import pytest
 from fake_traffic import CALL, LATENCY, Spec, TrafficStep, chip
-from trace_example import event, write, zone
 
 from towpath import noc_patterns, replay, validate, validate_noc
 from towpath.errors import ConfigError
@@ -25,6 +24,7 @@ from towpath.validate_noc import (
     place_randomly,
     run_scaled,
 )
+from trace_example import event, write, zone
 
 COLUMNS = (
     "arch,pattern,memory,mechanism,num_transactions,num_subordinates,same_axis,stateful,loopback,"
@@ -160,7 +160,7 @@ def test_a_stateful_read_ends_in_a_read_barrier():
 
 
 def test_reading_an_argument_per_subordinate_costs_what_the_chip_says():
-    slow = chip(software=chip().software | {"call_cycles": 13})
+    slow = chip(software=chip().software | {"write_destination_cycles": 13})
     (program,) = programs(pattern("one_to_row", subordinates=2), slow, 4, 64)
     assert [step.kind for step in program.steps] == [
         "work", "write", "work", "write", "write_barrier",

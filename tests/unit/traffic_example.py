@@ -38,24 +38,24 @@ def transactions(steps):
     ]  # fmt: skip
 
 
-def run_traffic(chip, programs, *, seed=1):
+def run_traffic(chip, programs, *, seed=1, records_requests=False):
     """Every program by itself: a cycle per flit after the issue, then a fixed latency."""
     ends, waits = [], []
-    for number, program in enumerate(programs):
+    for program in programs:
         now = 0
         for step in program.steps:
             if step.kind == "wait_until":
                 now = max(now, step.fields["cycle"])
             for _, _, _, size_bytes in transactions([step]):
-                waits.append((number, now, now + LATENCY_CYCLES))
+                waits.append((*program.core, now, now + LATENCY_CYCLES))
                 now += ISSUE_CYCLES + -(-size_bytes // chip.flit_bytes)
             if step.kind.endswith("_barrier"):
                 now += LATENCY_CYCLES
         ends.append(now)
-    names = ("program", "issued", "delivered")
+    columns = np.array(waits if records_requests else [], dtype=np.int64).reshape(-1, 4).T
     return SimpleNamespace(
         begin_cycles=[0] * len(programs), end_cycles=ends, cycles=max(ends), flit_hops=seed,
-        waits=np.array(waits, dtype=[(name, "i8") for name in names]),
+        waits=dict(zip(("x", "y", "issued", "received"), columns, strict=True)),
     )  # fmt: skip
 
 

@@ -81,6 +81,8 @@ constexpr Field<SoftwareFigures> kSoftwareFields[] = {
     {"atomic_cycles", &SoftwareFigures::atomic_cycles},
     {"poll_cycles", &SoftwareFigures::poll_cycles},
     {"call_cycles", &SoftwareFigures::call_cycles},
+    {"write_destination_cycles", &SoftwareFigures::write_destination_cycles},
+    {"read_destination_cycles", &SoftwareFigures::read_destination_cycles},
 };
 
 constexpr Field<Alignment> kAlignmentFields[] = {
@@ -124,8 +126,8 @@ void set(std::uint64_t& member, nb::handle given, const std::string& field) {
 void set(BytesPerCycle& member, nb::handle given, const std::string& field) {
   const double rate = value_from<double>(given, field, "a number");
   if (!(rate > 0 && rate <= kBytesPerCycleMax)) {
-    throw std::invalid_argument(fmt::format("{} is {}; it must be positive, {} at most", field,
-                                            rate, kBytesPerCycleMax));
+    throw std::invalid_argument(
+        fmt::format("{} is {}; it must be positive, {} at most", field, rate, kBytesPerCycleMax));
   }
   member = BytesPerCycle::from(rate);
 }
@@ -137,9 +139,8 @@ void set_block(Block& block, const nb::dict& values, const char* block_name) {
   for (const auto& [key, value] : values) {
     const std::string name = nb::str(key).c_str();
     const std::string field = fmt::format("{}.{}", block_name, name);
-    const auto known = std::find_if(fields.begin(), fields.end(), [&](const Field<Block>& one) {
-      return name == one.name;
-    });
+    const auto known = std::find_if(fields.begin(), fields.end(),
+                                    [&](const Field<Block>& one) { return name == one.name; });
     if (known == fields.end()) {
       throw std::invalid_argument(fmt::format("{} is no figure of a chip", field));
     }
@@ -198,11 +199,13 @@ void set_dram_groups(Chip& chip, const std::vector<std::vector<Place>>& groups) 
   }
 }
 
-std::shared_ptr<const Chip> chip_from(
-    std::string name, int width, int height, double clock_mhz, const std::vector<TileKind>& tiles,
-    const std::vector<std::vector<Place>>& dram_groups, std::uint64_t l1_bytes,
-    std::uint64_t ethernet_l1_bytes, const nb::dict& router, const nb::dict& niu,
-    const nb::dict& dram, const nb::dict& software, const nb::dict& alignment) {
+std::shared_ptr<const Chip> chip_from(std::string name, int width, int height, double clock_mhz,
+                                      const std::vector<TileKind>& tiles,
+                                      const std::vector<std::vector<Place>>& dram_groups,
+                                      std::uint64_t l1_bytes, std::uint64_t ethernet_l1_bytes,
+                                      const nb::dict& router, const nb::dict& niu,
+                                      const nb::dict& dram, const nb::dict& software,
+                                      const nb::dict& alignment) {
   if (!(clock_mhz >= 1 && clock_mhz <= kClockMaxMhz)) {
     throw std::invalid_argument(
         fmt::format("clock_mhz is {}; it must be 1 to {}", clock_mhz, kClockMaxMhz));

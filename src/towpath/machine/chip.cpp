@@ -43,9 +43,9 @@ class Checks {
       fail("clock is {} Hz; it must be at least 1 MHz", chip_.clock.hz());
     }
     memory("l1_bytes", chip_.l1_bytes);
-    const bool has_ethernet = std::any_of(
-        chip_.tiles.begin(), chip_.tiles.end(),
-        [](const Tile& tile) { return tile.kind == TileKind::ethernet; });
+    const bool has_ethernet =
+        std::any_of(chip_.tiles.begin(), chip_.tiles.end(),
+                    [](const Tile& tile) { return tile.kind == TileKind::ethernet; });
     if (has_ethernet) memory("ethernet_l1_bytes", chip_.ethernet_l1_bytes);
     router(chip_.router);
     niu(chip_.niu);
@@ -56,9 +56,8 @@ class Checks {
 
   template <typename... Arguments>
   [[noreturn]] void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
-    throw std::invalid_argument(
-        fmt::format("chip '{}': {}", chip_.name,
-                    fmt::format(format, std::forward<Arguments>(arguments)...)));
+    throw std::invalid_argument(fmt::format(
+        "chip '{}': {}", chip_.name, fmt::format(format, std::forward<Arguments>(arguments)...)));
   }
 
  private:
@@ -135,6 +134,8 @@ class Checks {
         {"software.inline_write_cycles", software.inline_write_cycles},
         {"software.atomic_cycles", software.atomic_cycles},
         {"software.call_cycles", software.call_cycles},
+        {"software.write_destination_cycles", software.write_destination_cycles},
+        {"software.read_destination_cycles", software.read_destination_cycles},
     };
     for (const auto& [field, cycles] : calls) number(field, cycles, 0, kCyclesMax);
     number("software.poll_cycles", software.poll_cycles, 1, kCyclesMax);
@@ -159,9 +160,10 @@ std::vector<std::vector<Coordinate>> dram_groups_of(const Chip& chip) {
     const bool is_dram = tile.kind == TileKind::dram;
     const int group_max = chip.width * chip.height - 1;
     if (is_dram != (tile.dram_group >= 0) || tile.dram_group > group_max) {
-      checks.fail("the {} tile {}-{} is of DRAM group {}; DRAM tiles have one, from 0 to {}, and "
-                  "no others",
-                  name_of(tile.kind), at.x, at.y, tile.dram_group, group_max);
+      checks.fail(
+          "the {} tile {}-{} is of DRAM group {}; DRAM tiles have one, from 0 to {}, and "
+          "no others",
+          name_of(tile.kind), at.x, at.y, tile.dram_group, group_max);
     }
     if (!is_dram) continue;
     const std::size_t group = static_cast<std::size_t>(tile.dram_group);
@@ -229,20 +231,13 @@ int worker_columns_of(const Chip& chip, const std::vector<Coordinate>& workers) 
 
 std::string_view name_of(TileKind kind) {
   switch (kind) {
-    case TileKind::worker:
-      return "worker";
-    case TileKind::dram:
-      return "dram";
-    case TileKind::ethernet:
-      return "ethernet";
-    case TileKind::pcie:
-      return "pcie";
-    case TileKind::arc:
-      return "arc";
-    case TileKind::router_only:
-      return "router_only";
-    case TileKind::harvested:
-      return "harvested";
+    case TileKind::worker: return "worker";
+    case TileKind::dram: return "dram";
+    case TileKind::ethernet: return "ethernet";
+    case TileKind::pcie: return "pcie";
+    case TileKind::arc: return "arc";
+    case TileKind::router_only: return "router_only";
+    case TileKind::harvested: return "harvested";
   }
   return "unknown";
 }

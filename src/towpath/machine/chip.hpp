@@ -94,14 +94,16 @@ struct SoftwareFigures {
   int read_cycles = 0;              // noc_async_read
   int write_with_state_cycles = 0;  // the same with destination and size set beforehand
   int read_with_state_cycles = 0;
-  int read_held_up_cycles = 0;     // added to a read call by each read response that its NIU
-                                   // takes or gives meanwhile
+  int read_held_up_cycles = 0;  // added to a read call by each read response that its NIU
+                                // takes or gives meanwhile
   int set_state_cycles = 0;
   int multicast_cycles = 0;  // noc_async_write_multicast
   int inline_write_cycles = 0;
   int atomic_cycles = 0;  // noc_semaphore_inc
   int poll_cycles = 1;    // period in which a wait looks again
-  int call_cycles = 0;    // of whatever else a kernel does between transactions
+  int call_cycles = 0;    // of whatever else a kernel calls
+  int write_destination_cycles = 0;  // a loop over destinations, per further one
+  int read_destination_cycles = 0;
 };
 
 struct Alignment {

@@ -442,6 +442,10 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
   answer.header_at = (start + kPaceCycle - 1) / kPaceCycle + wait;
   answer.data_at = answer.header_at * kPaceCycle + interval;
   answer.data_interval = interval;
+  if (from_dram) {  // the NIU collects what comes slower than it can send, and sends without a gap
+    answer.header_at += data_flits * (interval - kPaceCycle) / kPaceCycle;
+    answer.data_at = answer.data_interval = 0;
+  }
   answer.tag = Tag{tag.transaction, tag.packet, PacketRole::read_response}.pack();
   ++own.counters.read_responses_sent;
   networks_[index(noc)]->send(answer);

@@ -29,9 +29,9 @@ struct NiuCounters {
   std::uint32_t reads_issued = 0;
   std::uint32_t read_responses_received = 0;
   std::uint32_t read_responses_sent = 0;  // to others
-  std::uint32_t writes_issued = 0;       // those to be acknowledged, inline ones among them
-  std::uint32_t writes_sent = 0;         // whose last flit has left the NIU
-  std::uint32_t write_acks_awaited = 0;  // a multicast is acknowledged by each receiver
+  std::uint32_t writes_issued = 0;        // those to be acknowledged, inline ones among them
+  std::uint32_t writes_sent = 0;          // whose last flit has left the NIU
+  std::uint32_t write_acks_awaited = 0;   // a multicast is acknowledged by each receiver
   std::uint32_t write_acks_received = 0;
   std::uint32_t posted_writes_issued = 0;
   std::uint32_t posted_writes_sent = 0;

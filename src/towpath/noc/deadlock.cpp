@@ -5,13 +5,10 @@
 #include <map>
 #include <tuple>
 
+#include "towpath/noc/bits.hpp"
 #include "towpath/noc/network.hpp"
 
 namespace towpath::noc {
-
-namespace {
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
-}  // namespace
 
 // Follows who waits for whom among the VC buffers, from each that cannot move, until a buffer comes
 // up again.

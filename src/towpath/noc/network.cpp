@@ -5,26 +5,12 @@
 #include <bit>
 #include <utility>
 
+#include "towpath/noc/bits.hpp"
 #include "towpath/sim/invariant.hpp"
 
 namespace towpath::noc {
 
 namespace {
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
-std::uint16_t bit16(int number) { return static_cast<std::uint16_t>(1u << number); }
-
-template <typename Set>
-void set_bit(Set& set, int number) {
-  set = static_cast<Set>(set | Set{1} << number);
-}
-template <typename Set>
-void clear_bit(Set& set, int number) {
-  set = static_cast<Set>(set & ~(Set{1} << number));
-}
-
-// The members of `set` in turn, beginning with `first`: rotated so that `first` is bit 0.
-unsigned in_turn(unsigned set, unsigned first) { return (set | set << 16) >> first & 0xffffu; }
 
 std::size_t wheel_size(const machine::RouterFigures& figures) {
   const int longest = std::max({figures.hop_cycles, figures.niu_to_router_cycles,
@@ -112,59 +98,6 @@ PacketId Network::add_packet(const Packet& packet) {
     packets_[id] = packet;
   }
   return id;
-}
-
-void Network::queue(PacketId id) {
-  const int number = packets_[id].lane;
-  const int node = packets_[id].source;
-  Source& source = sources_[index(node)];
-  Source::Lane& lane = source.lane[index(number)];
-  active_sources_.insert(node);
-  next_packet_[id] = kNoPacket;
-  if (lane.packet != kNoPacket) {
-    (lane.next == kNoPacket ? lane.next : next_packet_[lane.last]) = id;
-    lane.last = id;
-    return;
-  }
-  lane.packet = id;
-  if (!take_source_vc(source, number)) set_bit(source.waiting, number);
-}
-
-void Network::send(const Packet& packet) {
-  TOWPATH_CHECK(packet.flits >= 1 && packet.flits <= figures_.packet_data_flits_max + 1,
-                "a packet has {} flits; 1 to {} are possible", packet.flits,
-                figures_.packet_data_flits_max + 1);
-  TOWPATH_CHECK(packet.lane < kLanes, "a packet has lane {}; 0 to {} are possible", packet.lane,
-                kLanes - 1);
-  ++packets_in_flight_;
-  queue(add_packet(packet));
-}
-
-// Gives the packet in front of a lane its VC on the link to the router: of those it may use and
-// nobody has, the one with the most room, the one it names if there are several.
-bool Network::take_source_vc(Source& source, int number) {
-  Source::Lane& lane = source.lane[index(number)];
-  Packet& packet = packets_[lane.packet];
-  const int named = vc_of(0, packet.packet_class, packet.buddy);
-  int best = -1;
-  for (const int other_buddy : {0, 1}) {
-    if (other_buddy == 1 && packet.keeps_buddy) continue;
-    for (const int other_class : {0, 2}) {
-      if (other_class != 0 && (packet.keeps_class || packet.packet_class > 1)) continue;
-      const int vc = named ^ other_buddy ^ other_class;
-      if ((source.link.owned & bit16(vc)) != 0) continue;
-      if (best < 0 || source.link.used[index(vc)] < source.link.used[index(best)]) best = vc;
-    }
-  }
-  if (best < 0) return false;
-  lane.vc = best;
-  packet.packet_class = static_cast<std::uint8_t>(best >> 1);
-  set_bit(source.link.owned, best);
-  clear_bit(source.waiting, number);
-  set_bit(source.sending, number);
-  const Packet copy = packet;
-  endpoint_.packet_started(copy, now_);
-  return true;
 }
 
 // --- one cycle ----------------------------------------------------------------------------------
@@ -389,82 +322,6 @@ void Network::take_flit(int node, int number) {
   endpoint_.packet_received(packet, node, number, now_);
 }
 
-// When the next flit of the packet in front is there.
-Cycle Network::next_flit_at(const Source::Lane& lane) const {
-  const Packet& packet = packets_[lane.packet];
-  if (lane.flits_sent == 0) return packet.header_at;
-  const PaceTime at = packet.data_at + (lane.flits_sent - 1) * packet.data_interval;
-  return (at + kPaceCycle - 1) / kPaceCycle;
-}
-
-// Whether a multicast's path is reserved; if not, sees to it.
-bool Network::is_granted(const Packet& packet) {
-  MulticastTree& tree = trees_[index(packet.tree)];
-  if (tree.state == MulticastTree::State::idle) start_reservation(packet.tree);
-  return tree.state == MulticastTree::State::granted;
-}
-
-bool Network::step_source(int node) {
-  Source& source = sources_[index(node)];
-  if (source.sending == 0) return false;
-  if (!source.pace.is_ready(now_)) return true;
-  const unsigned sendable = source.link.sendable(pool_limit_);
-  const unsigned turn = source.turn;
-  const unsigned turned = (source.sending | unsigned{source.sending} << kLanes) >> turn & 0xffu;
-  Cycle soonest = kNever;
-  for (unsigned rest = turned; rest != 0; rest &= rest - 1) {
-    const int number =
-        static_cast<int>((static_cast<unsigned>(std::countr_zero(rest)) + turn) % kLanes);
-    const Source::Lane& lane = source.lane[index(number)];
-    if ((sendable >> lane.vc & 1) == 0) continue;
-    const Cycle ready = next_flit_at(lane);
-    if (ready > now_) {
-      soonest = std::min(soonest, ready);
-      continue;
-    }
-    const Packet& packet = packets_[lane.packet];
-    if (lane.flits_sent == 0 && packet.tree >= 0 && !is_granted(packet)) continue;
-    send_from_source(source, number);
-    return true;
-  }
-  if (soonest == kNever) return false;
-  if (soonest - now_ > 8) {
-    schedule(soonest, EventKind::wake_source, node);
-    return false;
-  }
-  return true;
-}
-
-void Network::send_from_source(Source& source, int number) {
-  Source::Lane& lane = source.lane[index(number)];
-  source.turn = static_cast<std::uint8_t>((number + 1) % kLanes);
-  source.pace.take(now_, port_interval_);
-  use_slot(source.link, lane.vc);
-  slot_in(source.link.delay)
-      .to_routers.add({source.link.target | static_cast<std::uint32_t>(lane.vc),
-                       lane.flits_sent == 0 ? lane.packet : kNoPacket});
-  if (++lane.flits_sent == packets_[lane.packet].flits) finish_sending(source, number);
-}
-
-// The packet's VC is free, and the next packet of its lane comes forward.
-void Network::finish_sending(Source& source, int number) {
-  Source::Lane& lane = source.lane[index(number)];
-  const Packet sent = packets_[lane.packet];
-  clear_bit(source.link.owned, lane.vc);
-  clear_bit(source.sending, number);
-  lane.flits_sent = 0;
-  lane.packet = lane.next;
-  if (lane.packet != kNoPacket) {
-    lane.next = lane.packet == lane.last ? kNoPacket : next_packet_[lane.packet];
-    set_bit(source.waiting, number);
-  }
-  for (int i = 1; i <= kLanes && source.waiting != 0; ++i) {
-    const int other = (number + i) % kLanes;
-    if ((source.waiting >> other & 1) != 0) take_source_vc(source, other);
-  }
-  endpoint_.packet_sent(sent, now_);
-}
-
 // --- routers ------------------------------------------------------------------------------------
 
 int Network::output_port(const Router& router, const Packet& packet) const {
@@ -510,8 +367,7 @@ bool Network::allocate_vc(Router& router, int number) {
   const bool is_free = is_free_for_us(wanted);
   if (!packet.keeps_buddy) {
     const int other = wanted ^ 1;
-    if (is_free_for_us(other) &&
-        (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
+    if (is_free_for_us(other) && (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
       wanted = other;
     } else if (!is_free) {
       return false;

@@ -19,9 +19,9 @@
 // put packets in and take them out. What a packet means is none of its business; see niu.hpp.
 //
 // A flit that leaves a router in cycle t may leave the next one in cycle t + hop_cycles, and the
-// buffer slot it leaves is known to be free one credit_return later. A packet has its output VC from
-// its header until its last flit has traversed the link; only the next packet of the same input VC
-// may follow it without that gap. In each cycle
+// buffer slot it leaves is known to be free one credit_return later. A packet has its output VC
+// from its header until its last flit has traversed the link; only the next packet of the same
+// input VC may follow it without that gap. In each cycle
 //   1. flits and credits that were on their way arrive,
 //   2. each NIU takes at most one flit out of its receive buffers,
 //   3. each NIU puts at most one flit on the link to its router,
@@ -176,8 +176,8 @@ class Network {
   };
   struct Source {
     OutputLink link;
-    std::uint8_t sending = 0;     // lanes whose packet in front has its VC
-    std::uint8_t waiting = 0;     // lanes whose packet in front waits for one
+    std::uint8_t sending = 0;  // lanes whose packet in front has its VC
+    std::uint8_t waiting = 0;  // lanes whose packet in front waits for one
     std::uint8_t turn = 0;
     Pace pace;
     struct Lane {
@@ -213,7 +213,7 @@ class Network {
     List<Arrival> to_sinks;
     List<std::uint32_t> router_credits;  // links: node, port, vc
     List<std::uint32_t> source_credits;
-    List<std::uint32_t> releases;        // links' VCs that are free now
+    List<std::uint32_t> releases;  // links' VCs that are free now
     bool is_empty() const {
       return (to_routers.size | to_sinks.size | router_credits.size | source_credits.size |
               releases.size) == 0;

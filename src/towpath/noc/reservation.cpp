@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "towpath/noc/bits.hpp"
 #include "towpath/noc/network.hpp"
 #include "towpath/sim/invariant.hpp"
 
@@ -13,7 +14,6 @@ namespace towpath::noc {
 
 namespace {
 constexpr int kBroadcast = static_cast<int>(PacketClass::broadcast);
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 }  // namespace
 
 void Network::send_multicast(const Packet& packet, const std::vector<int>& destinations) {

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Small sets of numbers as the bits of a word.
+
+namespace towpath::noc {
+
+inline std::size_t index(int number) { return static_cast<std::size_t>(number); }
+inline std::uint16_t bit16(int number) { return static_cast<std::uint16_t>(1u << number); }
+
+template <typename Set>
+void set_bit(Set& set, int number) {
+  set = static_cast<Set>(set | Set{1} << number);
+}
+template <typename Set>
+void clear_bit(Set& set, int number) {
+  set = static_cast<Set>(set & ~(Set{1} << number));
+}
+
+// The members of `set` in turn, beginning with `first`: rotated so that `first` is bit 0.
+inline unsigned in_turn(unsigned set, unsigned first) {
+  return (set | set << 16) >> first & 0xffffu;
+}
+
+}  // namespace towpath::noc

@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Traces through the command and the simulator; accuracy is in test_validation.py."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from towpath import machines
+from towpath.noc_trace import load_noc_trace
+from towpath.replay import replay
+from trace_example import event, write, zone
+
+NEAR, FAR, DRAM = (1, 1), (9, 8), (0, 11)
+
+
+def command(folder, *arguments, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "towpath.cli", *arguments],
+        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def reading(core, cycles, to, size_bytes, end, processor="NCRISC", noc=0):
+    """A kernel that reads at these cycles and then waits."""
+    calls = [event(core, processor, at, "READ", to, size_bytes, noc=noc) for at in cycles]
+    barrier = [
+        event(core, processor, cycles[-1] + 120, "READ_BARRIER_START", noc=noc),
+        event(core, processor, end, "READ_BARRIER_END", noc=noc),
+    ]
+    return [zone(core, processor, 0), *calls, *barrier]
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Two cores, both NoCs, L1 and DRAM."""
+    events = [
+        *reading(NEAR, [200, 340, 480], FAR, 4096, 1200),
+        *reading(NEAR, [190, 330], DRAM, 2048, 900, "BRISC", 1),
+        *reading(FAR, [230, 370], NEAR, 8192, 1300),
+    ]
+    return write(tmp_path / "small.json", events)
+
+
+def test_the_command_prints_predicted_beside_measured(trace, tmp_path):
+    lines = command(tmp_path, "replay", "small.json").stdout.splitlines()
+    assert lines[0] == "small on wormhole: 7 requests of 3 processors"
+    assert [line.split()[:2] for line in lines[3:5]] == [["longest", "core"], ["median", "core"]]
+    assert lines[3].split()[3] == "1300"
+    assert sum(line.startswith("(") for line in lines) == 3
+
+
+def test_json_and_page_are_written(trace, tmp_path):
+    done = command(tmp_path, "replay", "small.json", "--json", "--out", "page.html")
+    shown = json.loads(done.stdout)
+    assert shown["measured"] == {
+        "longest_core": 1300, "median_core": 1200, "first_begin_to_last_event": 1300,
+    }  # fmt: skip
+    assert len(shown["requests"]) == 7 and len(shown["cores"]) == 3
+    for request in shown["requests"]:
+        names = ("issued", "started", "sent", "received", "completed")
+        cycles = [request[f"{name}_cycle"] for name in names]
+        assert cycles == sorted(cycles) and cycles[0] >= 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h2>NoC 0</h2>" in page and "<h2>NoC 1</h2>" in page
+
+
+def test_a_replay_is_the_same_every_time(trace):
+    spec = machines.load_chip("wormhole")
+    loaded = load_noc_trace(trace, (10, 12))
+    assert replay(loaded, spec).to_dict() == replay(loaded, spec).to_dict()
+
+
+def test_more_readers_of_one_core_take_longer(tmp_path):
+    """Waiting is the simulated network's: the traced ends are the same."""
+    spec = machines.load_chip("wormhole")
+    longest = []
+    for readers in (1, 8):
+        events = []
+        for x in (1, 2, 3, 4, 6, 7, 8, 9)[:readers]:
+            events += reading((x, 2), [200, 340, 480, 620], (1, 1), 8192, 9000)
+        loaded = load_noc_trace(write(tmp_path / f"{readers}.json", events), (10, 12))
+        longest.append(replay(loaded, spec).predicted.longest_core)
+    # 8 cores x 4 reads x 257 flits through one interface.
+    assert longest[1] > 8 * 4 * 257 > longest[0]
+
+
+def test_at_traced_times_a_late_request_is_late(tmp_path):
+    spec = machines.load_chip("wormhole")
+    events = reading(NEAR, [200, 5000], FAR, 4096, 6000)
+    loaded = load_noc_trace(write(tmp_path / "t.json", events), (10, 12))
+    for pace in ("gaps", "times"):
+        first, second = replay(loaded, spec, pace=pace).requests
+        assert 4700 < second.issued_cycle - first.issued_cycle < 4900
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("none.json",), "none.json: cannot be read"),
+        (("small.json", "--pace", "fast"), "--pace is 'fast'; allowed are gaps, times"),
+        (("small.json", "--machine", "dgx-h100"), "dgx-h100"),
+        (("small.json", "--machine", "none"), "there is no file or chip 'none'; shipped are"),
+        (("small.json", "--out", "none/page.html"), "there is no directory 'none'"),
+    ],
+)
+def test_a_mistake_is_one_sentence(trace, tmp_path, arguments, reason):
+    done = command(tmp_path, "replay", *arguments, code=2)
+    assert reason in done.stderr and done.stderr.count("\n") == 1 and done.stdout == ""
+
+
+def test_a_request_that_the_chip_cannot_carry_out_is_one_sentence(tmp_path):
+    to_arc = (0, 10)
+    write(tmp_path / "t.json", reading(NEAR, [200], to_arc, 64, 900))
+    done = command(tmp_path, "replay", "t.json", code=2)
+    assert done.stderr.count("\n") == 1 and "0-10" in done.stderr or "(0, 10)" in done.stderr
