@@ -150,7 +150,9 @@ def latency_figure(rows: Iterable[Row]) -> go.Figure:
     """Median latency over offered bandwidth, a line per VC count."""
     figure = go.Figure()
     _add_load_curves(figure, rows, "latency_median_cycles", "%{y:,} cycles")
-    figure.update_yaxes(title="median latency (cycles)", type="log", dtick=1, tickformat=",~g")
+    figure.update_yaxes(
+        title="median latency since due (cycles)", type="log", dtick=1, tickformat=",~g"
+    )
     return figure
 
 
