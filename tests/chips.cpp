@@ -17,7 +17,7 @@ Tile tile_of(char letter) {
   }
 }
 
-// Those of machines/wormhole.yaml that are not the defaults.
+// Near those of Wormhole; tests reckon with them.
 void set_figures(Chip& chip) {
   chip.clock = Frequency::from_mhz(1000);
   chip.l1_bytes = 1'499'136;

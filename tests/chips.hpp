@@ -19,7 +19,7 @@ Chip drawn_chip(const std::vector<std::string>& rows);
 // 4 x 4 tiles: two DRAM groups, an Ethernet tile, a harvested one and 3 x 3 workers from (1, 1) on.
 std::shared_ptr<const Chip> tiny_chip();
 
-// 10 x 12 tiles with 8 x 8 workers in the places and with the figures of machines/wormhole.yaml.
+// 10 x 12 tiles with 8 x 8 workers where Wormhole has them, and figures near its own.
 std::shared_ptr<const Chip> wormhole_like_chip();
 
 }  // namespace towpath::machine

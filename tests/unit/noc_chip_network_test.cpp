@@ -535,7 +535,6 @@ TEST(ChipNetwork, RequestsToOneDramChannelShareItsRate) {
     Request request = read(kDram, 32768);
     bench.network.issue(request);
     request.core = {2, 3};
-    request.vc = 2;  // a VC of a NIU serves one read at a time
     request.remote.offset = second_offset;
     bench.network.issue(request);
     bench.simulation.run();

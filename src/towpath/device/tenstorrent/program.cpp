@@ -57,7 +57,7 @@ std::size_t Program::create_semaphore(std::uint32_t initial_value) {
 
 std::size_t Program::create_kernel(KernelConfig config, Kernel kernel) {
   for (const Entry& entry : kernels_) {
-    const KernelConfig& other = entry.core->config();
+    const KernelConfig& other = entry.config;
     if (other.core == config.core && other.noc_index == config.noc_index) {
       throw std::invalid_argument(
           fmt::format("{} and kernel '{}' both use NoC {}; a NoC of a core serves one kernel",

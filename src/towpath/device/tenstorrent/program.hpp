@@ -84,11 +84,11 @@ class Program {
   std::string describe_waits() const;
 
   Options options_;
+  std::vector<Entry> kernels_;  // outlives the simulation, whose end unwinds them
   sim::Simulation simulation_;
   noc::ChipNetwork network_;
   std::uint64_t allocated_bytes_ = 0;
   std::vector<std::uint64_t> semaphores_;
-  std::vector<Entry> kernels_;
   std::size_t running_ = 0;
   bool has_run_ = false;
   ProgramResult result_;
