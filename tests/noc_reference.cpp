@@ -207,7 +207,7 @@ void ReferenceNetwork::step_sink(int node) {
   Sink& sink = sinks_[node];
   if (sink.is_paced_by_endpoint ? now_ < sink.ready_at : !sink.pacing.is_ready(now_)) return;
   for (int i = 0, vc = link.receiver_turn; i < vcs_; ++i, vc = next(vc, vcs_)) {
-    if (sink.packet_vc >= 0 && vc != sink.packet_vc) continue;
+    if (!is_response(vc) && sink.request_vc >= 0 && vc != sink.request_vc) continue;
     if (!has_flit(link.vcs[vc]) || now_ < sink.held_until[vc]) continue;
     take_flit(node, vc);
     return;
@@ -221,11 +221,11 @@ void ReferenceNetwork::take_flit(int node, int vc) {
   pop(link, vc);
   link.receiver_turn = next(vc, vcs_);
   if (sink.is_paced_by_endpoint) {
-    sink.packet_vc = flit.is_last() ? -1 : vc;
     sink.ready_at = endpoint_.flit_received(flit.of->packet, node, now_);
   } else {
     sink.pacing.take(now_, port_interval_);
   }
+  if (!is_response(vc)) sink.request_vc = flit.is_last() ? -1 : vc;
   if (!flit.is_last()) return;
   --packets_in_flight_;
   endpoint_.packet_received(flit.of->packet, node, vc, now_);
@@ -313,17 +313,34 @@ bool ReferenceNetwork::wants(const Router& router, const VirtualChannel& vc, int
          has_room(*router.output[output], vc.output_vc[output]);
 }
 
-void ReferenceNetwork::move_flits(Router& router) {
-  PerOutput chosen{-1, -1, -1};  // by input: the VC that the port commits to
-  for (int input = 0; input < kPorts; ++input) {
-    const Link& link = *router.input[input];
-    int vc = link.receiver_turn;
-    for (int i = 0; i < vcs_ && chosen[input] < 0; ++i, vc = next(vc, vcs_)) {
-      for (int output = 0; output < kPorts; ++output) {
-        if (wants(router, link.vcs[vc], output)) chosen[input] = vc;
-      }
+bool ReferenceNetwork::could_send(const Router& router, const VirtualChannel& vc) const {
+  return wants(router, vc, kX) || wants(router, vc, kY) || wants(router, vc, kNiu);
+}
+
+// Whether its packet waits for an output VC and would take no other.
+bool ReferenceNetwork::insists(const VirtualChannel& vc) const {
+  return has_flit(vc) && !vc.is_routed && vc.flits.front().of->packet.keeps_buddy;
+}
+
+// The VC that the port commits to; -1: to none, or to one whose packet has no output VC.
+int ReferenceNetwork::choose_vc(Router& router, int input) {
+  Link& link = *router.input[input];
+  int insistent = -1;
+  for (int i = 0, vc = link.receiver_turn; i < vcs_; ++i, vc = next(vc, vcs_)) {
+    if (could_send(router, link.vcs[vc])) {
+      if (insistent < 0 || now_ < router.retry_at[input]) return vc;
+      link.receiver_turn = next(insistent, vcs_);
+      router.retry_at[input] = now_ + figures_.vc_retry_cycles;
+      return -1;
     }
+    if (insistent < 0 && insists(link.vcs[vc])) insistent = vc;
   }
+  return -1;
+}
+
+void ReferenceNetwork::move_flits(Router& router) {
+  PerOutput chosen;  // by input
+  for (int input = 0; input < kPorts; ++input) chosen[input] = choose_vc(router, input);
   PerOutput winner{-1, -1, -1};  // by output: the input port
   for (int output = 0; output < kPorts; ++output) {
     int input = router.output[output]->sender_turn;

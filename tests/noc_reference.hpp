@@ -75,6 +75,7 @@ class ReferenceNetwork {
     std::array<Link*, kPorts> input{};
     std::array<Link*, kPorts> output{};
     int turn = 0;  // the input VC, port by port, that is first to get an output VC
+    std::array<Cycle, kPorts> retry_at{};  // by input: when a waiting VC may take its turn again
   };
   // At most one flit per interval; a fraction of a cycle that is waited is not lost.
   struct Pacing {
@@ -98,7 +99,7 @@ class ReferenceNetwork {
     std::vector<Cycle> held_until;  // by VC
     Pacing pacing;
     bool is_paced_by_endpoint = false;
-    int packet_vc = -1;  // paced by the endpoint: whose packet is being taken
+    int request_vc = -1;  // of the request that is being taken
     Cycle ready_at = 0;
   };
   // A multicast's path: where its copies pass, and what was reserved there.
@@ -126,6 +127,7 @@ class ReferenceNetwork {
     return 2 * (classes_ * dateline + packet_class) + buddy;
   }
   int class_of(int vc) const { return vc / 2 % classes_; }
+  bool is_response(int vc) const { return class_of(vc) == static_cast<int>(PacketClass::response); }
   int neighbour(int node, int port) const;
   int next_port(const Router& router, int destination) const;
   int next_dateline(const Router& router, int input, int input_vc, int output) const;
@@ -149,6 +151,9 @@ class ReferenceNetwork {
   void give_output_vcs(Router& router);
   bool give_output_vc(Router& router, int input, int vc);
   bool wants(const Router& router, const VirtualChannel& vc, int output) const;
+  bool could_send(const Router& router, const VirtualChannel& vc) const;
+  bool insists(const VirtualChannel& vc) const;
+  int choose_vc(Router& router, int input);
   void move_flits(Router& router);
   void move_flit(Router& router, int input, int vc, int output);
 

@@ -212,18 +212,67 @@ TEST(NocTiming, AHeldVcIsTakenFromAgainInTheCycleNamed) {
 // loses two cycles of three; the other VC, whose way is free all the time, comes up only after it
 // has won. If ports were chosen first, it would have had two cycles of three.
 TEST(NocTiming, AVcWithAFreeWayWaitsForTheOneThatItsPortCommittedTo) {
-  Traffic traffic{plain_chip(2, 4)};
+  Traffic traffic{plain_chip(2, 6)};
   const int node = 3;
-  const int below = 5;
-  add_stream(traffic, 2, below, 0, 20);  // from the left
-  add_stream(traffic, 1, below, 2, 20);  // from above
-  add_stream(traffic, node, below, 1, 20);
+  add_stream(traffic, 2, 5, 0, 20);  // from the left
+  add_stream(traffic, 1, 7, 2, 20);  // from above
+  add_stream(traffic, node, 9, 1, 20);
   add_stream(traffic, node, node, 3, 20);
   Player<Network> player(traffic);
   run_until(player, 200);
   const std::int64_t down_before = player.network().link_flits(node, kY);
   EXPECT_EQ(flits_in(player, node, kNiu, 3000), 1000);
   EXPECT_EQ(player.network().link_flits(node, kY) - down_before, 3000);
+}
+
+// Node 1's NIU has a stream to node 1 itself on VC 1, and behind it in turn a header on VC 0 that
+// waits for the link, whose VC 0 node 0's stream has. Of `retry_cycles` one is the header's.
+TEST(NocTiming, AStaticVcThatWaitsTakesATurnOfItsPortEachFewCycles) {
+  const auto flits_per_thousand = [](int retry_cycles) {
+    Traffic traffic{plain_chip(4, 1)};
+    traffic.chip.router.vc_retry_cycles = retry_cycles;
+    add_stream(traffic, 0, 2, 0, 20);
+    add_stream(traffic, 1, 1, 1, 20);
+    traffic.injections.push_back({100, packet(1, 2, 1, 0)});
+    Player<Network> player(traffic);
+    run_until(player, 300);
+    return flits_in(player, 1, kNiu, 1000);
+  };
+  EXPECT_EQ(flits_per_thousand(10), 900);
+  EXPECT_EQ(flits_per_thousand(4), 750);
+  EXPECT_EQ(flits_per_thousand(1), 500);  // the other VC is in turn after it
+}
+
+// With a dynamic VC it has the buddy's and need not wait.
+TEST(NocTiming, ADynamicVcTakesNobodysTurn) {
+  Traffic traffic{plain_chip(4, 1)};
+  add_stream(traffic, 0, 2, 0, 20);
+  add_stream(traffic, 0, 2, 1, 20);
+  add_stream(traffic, 1, 1, 2, 20);
+  traffic.injections.push_back({100, packet(1, 2, 1, 0)});
+  traffic.injections.back().packet.keeps_buddy = false;
+  Player<Network> player(traffic);
+  run_until(player, 300);
+  EXPECT_EQ(flits_in(player, 1, kNiu, 1000), 1000);
+}
+
+// Packets of two VCs for one NIU: requests are taken whole, one after the other, responses in turn.
+TEST(NocTiming, ANiuTakesOneRequestAfterTheOtherAndResponsesInTurn) {
+  const auto received = [](int vc) {
+    Traffic traffic{plain_chip(4, 1)};
+    traffic.injections = {{0, packet(0, 1, 10, vc)}, {0, packet(0, 1, 10, vc + 1)}};
+    traffic.injections[1].packet.tag = 1;
+    traffic.holds = {{0, 1, vc, 200}, {0, 1, vc + 1, 200}};
+    Player<Network> player(traffic);
+    run_until(player, 300);
+    std::vector<Cycle> times;
+    for (const Event& event : player.events()) {
+      if (event.kind == Event::received) times.push_back(event.at);
+    }
+    return times;
+  };
+  EXPECT_EQ(received(0), (std::vector<Cycle>{209, 219}));
+  EXPECT_EQ(received(6), (std::vector<Cycle>{218, 219}));
 }
 
 // Two packets of one flit for the same VC of the link from node 1: one from the left, one from the
