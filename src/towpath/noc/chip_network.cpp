@@ -15,8 +15,11 @@ std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 // Ticks come after everything else of their cycle: what software does in a cycle is seen in it.
 constexpr int kTickPriority = sim::EventQueue::kPriorityMax;
-// Lanes of a NIU beyond those of the initiators: answers overtake requests that cannot leave.
-constexpr int kAcknowledgementLane = kInitiatorsMax;
+// Lanes of a NIU beyond those of the initiators. Multicasts leave in the order of their issue,
+// whoever issues them: the last of a linked path gives it back. Answers overtake requests that
+// cannot leave.
+constexpr int kMulticastLane = kInitiatorsMax;
+constexpr int kAcknowledgementLane = kMulticastLane + 1;
 constexpr int kResponseLane = kAcknowledgementLane + 1;
 constexpr int kAtomicCycles = 5;  // a read-modify-write holds its L1 bank that long (facts 1.5)
 
@@ -248,7 +251,8 @@ Packet ChipNetwork::request_packet(const Transaction& transaction, Niu& own,
   packet.buddy = request.vc & 1;
   packet.keeps_buddy = request.is_static_vc;
   packet.keeps_class = request.is_static_vc;
-  packet.lane = static_cast<std::uint8_t>(request.initiator);
+  packet.lane =
+      static_cast<std::uint8_t>(request.is_multicast ? kMulticastLane : request.initiator);
   packet.header_at = cycle() + chip_->niu.request_cycles;
   if (data_flits > 0) {
     PaceTime& stream = own.request_stream[own.next_stream];

@@ -21,7 +21,7 @@
 namespace towpath::noc {
 
 inline constexpr std::uint64_t kWordBytes = 4;
-inline constexpr int kInitiatorsMax = 5;  // the rest of a NIU's lanes serves answers
+inline constexpr int kInitiatorsMax = 4;
 inline constexpr int kTransactionIdsMax = 16;
 
 // Of one NIU. Packets are counted, not requests, as in the hardware.
