@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from towpath import noc_traffic
 from towpath.noc_traffic import (
     STALL_BEGIN_CYCLE,
     STALL_COLUMNS,
@@ -235,11 +236,12 @@ def measure_point(spec_json: str, point: Point) -> Result:
 
 
 def digest_of(spec_json: str) -> str:
-    """Stands for what results depend on besides the point: the chip, and this build of towpath."""
+    """Stands for what results depend on besides the point: the chip, simulator and traffic."""
     from towpath import _core
 
-    build = Path(_core.__file__).read_bytes()
-    return hashlib.sha256(spec_json.encode() + build).hexdigest()[:16]
+    files = (_core.__file__, noc_traffic.__file__, __file__)
+    code = b"".join(Path(file).read_bytes() for file in files)
+    return hashlib.sha256(spec_json.encode() + code).hexdigest()[:16]
 
 
 @lru_cache(maxsize=1)
@@ -271,7 +273,15 @@ def _bandwidth_summary(programs: Sequence[Program], outcome: TrafficResult, poin
 
 
 def _throttle_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
-    latencies = sorted(_latencies(outcome))
+    """Latency counts from when a transaction was due, so that the wait for its issue is in it."""
+    requests_of: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for core, issued, received in _requests(outcome):
+        requests_of.setdefault(core, []).append((issued, received))
+    latencies = sorted(
+        received - number * point["interval_cycles"]
+        for requests in requests_of.values()
+        for number, (_, received) in enumerate(sorted(requests))
+    )
     return {
         "offered_bytes_per_cycle": point["size_bytes"] / point["interval_cycles"],
         "bandwidth_bytes_per_cycle": _median(_bandwidths_of(programs, outcome)),
@@ -287,7 +297,11 @@ def _flow_control_summary(
     streams = [number for number, p in enumerate(programs) if p.steps[0].kind == "write"]
     until = min((outcome.end_cycles[number] for number in streams), default=outcome.cycles)
     senders = {tuple(p.core) for p in programs if p.steps[-1].kind == message}
-    latencies = sorted(_latencies(outcome, senders, until))
+    latencies = sorted(
+        received - issued
+        for core, issued, received in _requests(outcome)
+        if core in senders and issued < until
+    )
     rates = _bandwidths_of(programs, outcome)
     return {
         "messages": len(latencies),
@@ -308,17 +322,11 @@ def _stalled_summary(programs: Sequence[Program], outcome: TrafficResult, point:
     }
 
 
-def _latencies(
-    outcome: TrafficResult, cores: set[tuple[int, int]] | None = None, until: int | None = None
-) -> list[int]:
-    """Cycles from issue to delivery of the requests of some cores issued before a cycle."""
-    waits = outcome.waits
-    columns = (waits[name].tolist() for name in ("x", "y", "issued", "received"))
-    return [
-        received - issued
-        for x, y, issued, received in zip(*columns, strict=True)
-        if (cores is None or (x, y) in cores) and (until is None or issued < until)
-    ]
+def _requests(outcome: TrafficResult) -> Iterator[tuple[tuple[int, int], int, int]]:
+    """Core, cycle of issue and cycle of delivery of every request."""
+    columns = (outcome.waits[name].tolist() for name in ("x", "y", "issued", "received"))
+    for x, y, issued, received in zip(*columns, strict=True):
+        yield (x, y), issued, received
 
 
 def _median(rates: Sequence[float]) -> float:

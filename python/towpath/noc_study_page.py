@@ -150,7 +150,9 @@ def latency_figure(rows: Iterable[Row]) -> go.Figure:
     """Median latency over offered bandwidth, a line per VC count."""
     figure = go.Figure()
     _add_load_curves(figure, rows, "latency_median_cycles", "%{y:,} cycles")
-    figure.update_yaxes(title="median latency (cycles)", type="log", dtick=1, tickformat=",~g")
+    figure.update_yaxes(
+        title="median latency since due (cycles)", type="log", dtick=1, tickformat=",~g"
+    )
     return figure
 
 
@@ -180,7 +182,7 @@ def _add_curve(figure: go.Figure, name: str, place: int, rows: list[Row]) -> Non
         y=[row["bandwidth_bytes_per_cycle"] for row in rows],
         name=name,
         mode="lines+markers",
-        line={"color": _color(place), "width": 5.6 - 1.4 * place},
+        line={"color": _color(place), "width": 4.8 - 1.1 * place},
         marker={"size": 10 - 1.4 * place, "symbol": symbols},
         text=[format_size(row["size_bytes"]) for row in rows],
         hovertemplate=f"%{{text}}: %{{y:.2f}} B/cycle<br>{name}<extra></extra>",

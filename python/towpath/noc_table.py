@@ -90,7 +90,7 @@ def flow_control_table(rows: Iterable[Row]) -> PlainTable:
 
 def throttle_table(rows: Iterable[Row]) -> PlainTable:
     """Accepted against offered bandwidth."""
-    headings = ["NoC", "VCs", "offered (B/cycle)", "accepted (B/cycle)", "latency (cycles)"]
+    headings = ["NoC", "VCs", "offered (B/cycle)", "accepted (B/cycle)", "latency since due"]
     lines = [
         [
             str(row["noc"]), str(row["vcs"]), f"{row['offered_bytes_per_cycle']:.2f}",

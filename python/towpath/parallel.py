@@ -8,10 +8,11 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from typing import TypeVar
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import track
@@ -19,7 +20,18 @@ from rich.progress import track
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_LOOKS_FOR_PARENT_EVERY_S = 1.0
+
+class ProcessEnded(RuntimeError):
+    """A process ended in the middle of an item, whose number is `item`."""
+
+    def __init__(self, item: int, exit_code: int) -> None:
+        how = (
+            f"was killed by {signal.Signals(-exit_code).name}"
+            if exit_code < 0
+            else f"ended with exit code {exit_code}"
+        )
+        super().__init__(f"the process at work on item {item} {how}")
+        self.item = item
 
 
 def map_in_order(
@@ -35,21 +47,15 @@ def map_in_order(
         items: each goes to one call.
         label: what to show beside the bar.
         processes: how many to use; 1 stays in this one.
+
+    Raises:
+        ProcessEnded: a process was killed or crashed.
     """
     processes = min(processes, len(items))
     if processes <= 1:
         return [function(item) for item in _shown(items, label, len(items))]
-    # Started afresh: a copy of this process would have only one of its threads, and all its locks.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _worker_begins, (os.getpid(),)) as executor:
-        futures = [executor.submit(function, item) for item in items]
-        try:
-            for future in _shown(as_completed(futures), label, len(items)):
-                future.result()
-        except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
-            raise
-    return [future.result() for future in futures]
+    results = dict(_shown(_in_processes(function, items, processes), label, len(items)))
+    return [results[number] for number in range(len(items))]
 
 
 def processors() -> int:
@@ -64,13 +70,87 @@ def _shown(items: Iterable[_Item], label: str, total: int) -> Iterable[_Item]:
     )
 
 
-def _worker_begins(parent: int) -> None:
-    """Ctrl-C ends a worker without a word, and so does its parent's end, whatever caused that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+def _in_processes(
+    function: Callable[[_Item], _Result], items: Sequence[_Item], processes: int
+) -> Iterator[tuple[int, _Result]]:
+    """Numbers of items with their results, as they come.
+
+    Each process has a pipe: an executor of concurrent.futures cannot say at which item one died,
+    and leaves its processes and a warning behind when ctrl-C ends the command.
+    """
+    waiting = deque(enumerate(items))
+    workers = [_Worker(function) for _ in range(processes)]
+    busy: dict[Any, tuple[_Worker, int]] = {}
+
+    def hand_out(worker: _Worker) -> None:
+        if waiting:
+            number, item = waiting.popleft()
+            worker.send(item)
+            busy[worker.connection] = (worker, number)
+
+    try:
+        for worker in workers:
+            hand_out(worker)
+        while busy:
+            for connection in wait(list(busy)):
+                worker, number = busy.pop(connection)
+                result = worker.receive(number)
+                hand_out(worker)
+                yield number, result
+    finally:
+        for worker in workers:
+            worker.end()
 
 
-def _end_after(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_LOOKS_FOR_PARENT_EVERY_S)
+class _Worker:
+    """A process that takes one item at a time."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        # Started afresh: a copy of this process would have one of its threads, and all its locks.
+        context = multiprocessing.get_context("spawn")
+        self.connection, far_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(function, far_end), daemon=True)
+        self._process.start()
+        far_end.close()  # so that its death is seen here
+
+    def send(self, item: object) -> None:
+        with suppress(ConnectionError):  # it died; receive() tells
+            self.connection.send(item)
+
+    def receive(self, number: int) -> Any:
+        try:
+            result, error = self.connection.recv()
+        except (EOFError, ConnectionError):
+            self._process.join()
+            raise ProcessEnded(number, self._process.exitcode or 0) from None
+        if error is not None:
+            raise error
+        return result
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.join()
+        self.connection.close()
+
+
+def _serve(function: Callable[[Any], Any], connection: Connection) -> None:
+    """The worker's process: items in, results out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the command, which ends this
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            item = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer = function(item), None
+        except Exception as error:
+            answer = None, error
+        connection.send(answer)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
     os._exit(1)

@@ -47,7 +47,10 @@ def replay(
         raise ConfigError(f"--pace is {quoted(pace)}; allowed are {', '.join(PACES)}")
     spec = machines.load_chip(machine)
     loaded = load_noc_trace(trace, (spec.grid.width, spec.grid.height))
-    replayed = run(loaded, spec, pace=pace, seed=seed, samples_links=out is not None)
+    try:
+        replayed = run(loaded, spec, pace=pace, seed=seed, samples_links=out is not None)
+    except RuntimeError as error:  # its traffic hangs on this chip
+        raise ConfigError(str(error), file=str(trace)) from None
     print(json.dumps(replayed.to_dict()) if as_json else text(replayed))
     if out is not None:
         from towpath.replay_page import write_replay

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from towpath import _core, machines, simulated
+from towpath import machines, simulated
 from towpath.errors import ConfigError, quoted
 from towpath.input_file import read_text
 from towpath.machine_spec import GPUS_PER_HOST_MAX, HOSTS_MAX
@@ -177,7 +177,7 @@ def _validate_row(job: _Job) -> dict[str, Any]:
         result["predicted"] = prediction.value
         result["error_pct"] = 100 * (prediction.value / result["measured"] - 1)
         result |= prediction.details
-    except (ValueError, _core.TransportError) as error:
+    except (ValueError, RuntimeError) as error:  # it cannot be run, or it hangs
         result["error"] = str(error)
     return result
 

@@ -240,9 +240,12 @@ def test_offered_and_accepted_are_told_apart(monkeypatch):
     slow = measure_point("", point(experiment="throttle", size_bytes=2048, interval_cycles=1024))
     assert slow["offered_bytes_per_cycle"] == 2
     assert slow["bandwidth_bytes_per_cycle"] == pytest.approx(2, rel=0.01)
+    assert slow["latency_median_cycles"] == LATENCY_CYCLES
     fast = measure_point("", point(experiment="throttle", size_bytes=2048, interval_cycles=32))
     assert fast["offered_bytes_per_cycle"] == 64
     assert fast["bandwidth_bytes_per_cycle"] == pytest.approx(2048 / (ISSUE_CYCLES + 64), rel=0.01)
+    # Of 256 the 128th falls 52 cycles behind for each before it.
+    assert fast["latency_median_cycles"] == 128 * (ISSUE_CYCLES + 64 - 32) + LATENCY_CYCLES
 
 
 def test_the_free_flow_is_measured_from_when_the_others_stand(monkeypatch):

@@ -43,12 +43,8 @@ class DeadlockSearch {
     const auto& [node, input, vc] = place;
     const Network::Router& router = network_.routers_[index(node)];
     const Network::InputVc& waiting = buffer(place);
-    const Packet& packet = network_.packets_[waiting.packet];
     if (waiting.outputs == 0) {
-      const int output = network_.output_port(router, packet);
-      const int wanted = network_.vc_of(network_.next_dateline(router, input, vc, output),
-                                        packet.packet_class, vc & 1);
-      return owner(node, output, wanted);
+      return owner(node, waiting.wanted_output, waiting.wanted_vc);
     }
     for (int output = 0; output < Network::kPorts; ++output) {
       if ((waiting.outputs >> output & 1) == 0) continue;

@@ -90,13 +90,16 @@ PacketId Network::add_packet(const Packet& packet) {
   PacketId id;
   if (free_packets_.empty()) {
     id = static_cast<PacketId>(packets_.size());
-    packets_.push_back(packet);
+    packets_.emplace_back();
     next_packet_.push_back(kNoPacket);
   } else {
     id = free_packets_.back();
     free_packets_.pop_back();
-    packets_[id] = packet;
   }
+  QueuedPacket& added = packets_[id];
+  static_cast<Packet&>(added) = packet;
+  added.destination_x = static_cast<std::int16_t>(torus_.x_of(packet.destination));
+  added.destination_y = static_cast<std::int16_t>(torus_.y_of(packet.destination));
   return id;
 }
 
@@ -120,20 +123,22 @@ void Network::receive_slot(Slot& slot) {
     const Arrival& arrival = slot.to_routers.items[i];
     const int node = static_cast<int>(arrival.to >> 6);
     Router& router = routers_[index(node)];
-    arrive(router.input, arrival);
-    router.may_allocate |= arrival.packet != kNoPacket;
+    arrive(router, arrival);
     active_routers_.insert(node);
   }
   for (std::size_t i = 0; i < slot.to_sinks.size; ++i) {
     const Arrival& arrival = slot.to_sinks.items[i];
     const int node = static_cast<int>(arrival.to >> 6);
-    arrive(sinks_[index(node)].input, arrival);
+    arrive(sinks_[index(node)], arrival);
     active_sinks_.insert(node);
   }
   for (std::size_t i = 0; i < slot.router_credits.size; ++i) {
     const std::uint32_t credit = slot.router_credits.items[i];
     const int node = static_cast<int>(credit >> 6);
-    return_credit(routers_[index(node)].output[credit >> 4 & 3], static_cast<int>(credit & 15));
+    Router& router = routers_[index(node)];
+    OutputLink& link = router.output[credit >> 4 & 3];
+    return_credit(link, static_cast<int>(credit & 15));
+    if (router.input.blocked != 0) unblock(router, link, static_cast<int>(credit & 15));
     active_routers_.insert(node);
   }
   for (std::size_t i = 0; i < slot.source_credits.size; ++i) {
@@ -148,7 +153,7 @@ void Network::receive_slot(Slot& slot) {
     const int vc = static_cast<int>(release & 15);
     Router& router = routers_[index(node)];
     OutputLink& link = router.output[release >> 4 & 3];
-    if ((link.draining & bit16(vc)) == 0 || link.free_at[index(vc)] != now_) continue;
+    if ((link.draining & bit16(vc)) == 0 || link.free_at[index(vc)] != (now_ & 0xff)) continue;
     clear_bit(link.draining, vc);
     clear_bit(link.owned, vc);
     if (router.input.unallocated == 0) continue;
@@ -199,10 +204,10 @@ void Network::run_events() {
   }
 }
 
-template <int ports>
-void Network::begin_packet(Inputs<ports>& inputs, int number, PacketId id) {
-  InputVc& vc = inputs.vc[index(number)];
-  const Packet& packet = packets_[id];
+// A packet comes to the front of a router's buffer: where does it go on, and on which VC?
+void Network::begin_packet(Router& router, int number, PacketId id) {
+  InputVc& vc = router.input.vc[index(number)];
+  const QueuedPacket& packet = packets_[id];
   vc.packet = id;
   vc.flits_left = static_cast<std::uint16_t>(packet.flits);
   vc.header_in_front = true;
@@ -211,21 +216,37 @@ void Network::begin_packet(Inputs<ports>& inputs, int number, PacketId id) {
     const MulticastTree::Branch& branch = trees_[index(packet.tree)].branches[index(packet.branch)];
     vc.outputs = vc.all_outputs = branch.outputs;
     vc.output_vc = branch.output_vc;
-    set_bit(inputs.allocated, number);
-  } else {
-    set_bit(inputs.unallocated, number);
+    set_bit(router.input.allocated, number);
+    return;
   }
+  const int output = packet.destination_x != router.x   ? kX
+                     : packet.destination_y != router.y ? kY
+                                                        : kNiu;
+  const int input_vc = number % kVcsMax;
+  vc.wanted_output = static_cast<std::uint8_t>(output);
+  vc.wanted_vc =
+      static_cast<std::uint8_t>(vc_of(next_dateline(router, number / kVcsMax, input_vc, output),
+                                      packet.packet_class, input_vc & 1));
+  vc.keeps_buddy = packet.keeps_buddy;
+  set_bit(router.input.unallocated, number);
+  router.may_allocate = true;
 }
 
-template <int ports>
-void Network::arrive(Inputs<ports>& inputs, const Arrival& arrival) {
-  const int number = static_cast<int>(arrival.to & (ports == 1 ? 15 : 63));
-  InputVc& vc = inputs.vc[index(number)];
+void Network::begin_packet(Sink& sink, int number, PacketId id) {
+  InputVc& vc = sink.input.vc[index(number)];
+  vc.packet = id;
+  vc.flits_left = static_cast<std::uint16_t>(packets_[id].flits);
+}
+
+template <typename End>
+void Network::arrive(End& end, const Arrival& arrival) {
+  const int number = static_cast<int>(arrival.to & (end.input.turn.size() == 1 ? 15 : 63));
+  InputVc& vc = end.input.vc[index(number)];
   ++vc.flits;
-  set_bit(inputs.occupied, number);
+  set_bit(end.input.occupied, number);
   if (arrival.packet == kNoPacket) return;
   if (vc.packet == kNoPacket) {
-    begin_packet(inputs, number, arrival.packet);
+    begin_packet(end, number, arrival.packet);
     return;
   }
   (vc.waiting == kNoPacket ? vc.waiting : next_packet_[vc.last_waiting]) = arrival.packet;
@@ -233,38 +254,16 @@ void Network::arrive(Inputs<ports>& inputs, const Arrival& arrival) {
 }
 
 // The packet in front has left; the one behind it comes forward.
-template <int ports>
-void Network::end_packet(Inputs<ports>& inputs, int number) {
-  InputVc& vc = inputs.vc[index(number)];
-  clear_bit(inputs.allocated, number);
-  clear_bit(inputs.unallocated, number);
+template <typename End>
+void Network::end_packet(End& end, int number) {
+  InputVc& vc = end.input.vc[index(number)];
+  clear_bit(end.input.allocated, number);
   vc.packet = kNoPacket;
   vc.outputs = 0;
   if (vc.waiting == kNoPacket) return;
   const PacketId next = vc.waiting;
   vc.waiting = next == vc.last_waiting ? kNoPacket : next_packet_[next];
-  begin_packet(inputs, number, next);
-}
-
-void Network::return_credit(OutputLink& link, int vc) {
-  const int used = --link.used[index(vc)];
-  if (used == 0) {
-    set_bit(link.empty, vc);
-  } else {
-    --link.pool_used;
-  }
-  set_bit(link.below_cap, vc);
-}
-
-void Network::use_slot(OutputLink& link, int vc) {
-  const int used = link.used[index(vc)]++;
-  if (used == 0) {
-    clear_bit(link.empty, vc);
-  } else {
-    ++link.pool_used;
-  }
-  if (used == figures_.pool_flits_per_vc_max) clear_bit(link.below_cap, vc);
-  ++link.flits;
+  begin_packet(end, number, next);
 }
 
 // --- NIUs ---------------------------------------------------------------------------------------
@@ -314,7 +313,7 @@ void Network::take_flit(int node, int number) {
     sink.pace.take(now_, port_interval_);
   }
   if (!is_last) return;
-  end_packet(sink.input, number);
+  end_packet(sink, number);
   const Packet packet = packets_[id];
   free_packets_.push_back(id);
   --packets_in_flight_;
@@ -324,17 +323,21 @@ void Network::take_flit(int node, int number) {
 
 // --- routers ------------------------------------------------------------------------------------
 
-int Network::output_port(const Router& router, const Packet& packet) const {
-  if (torus_.x_of(packet.destination) != router.x) return kX;
-  return torus_.y_of(packet.destination) != router.y ? kY : kNiu;
-}
-
 int Network::next_dateline(const Router& router, int input, int vc, int output) const {
   if (!figures_.has_dateline) return 0;
   if (output == kNiu) return dateline_of(vc);
   const bool is_last =
       output == kX ? router.x + 1 == torus_.width() : router.y + 1 == torus_.height();
   return is_last || (input == output && dateline_of(vc) == 1) ? 1 : 0;
+}
+
+// A credit has come: the VC's owner may have room now, and so may all if the pool was full.
+void Network::unblock(Router& router, const OutputLink& link, int vc) const {
+  unsigned owned = bit16(vc);
+  if (link.pool_used + 1 == pool_limit_) owned = link.owned;
+  for (; owned != 0; owned &= owned - 1) {
+    clear_bit(router.input.blocked, int{link.owner[index(std::countr_zero(owned))]});
+  }
 }
 
 // Gives output VCs to the packets that wait for one, in turn over all input VCs.
@@ -354,18 +357,15 @@ void Network::allocate(Router& router) {
 
 bool Network::allocate_vc(Router& router, int number) {
   InputVc& vc = router.input.vc[index(number)];
-  const Packet& packet = packets_[vc.packet];
-  const int output = output_port(router, packet);
+  const int output = vc.wanted_output;
   OutputLink& link = router.output[index(output)];
-  const int input_vc = number % kVcsMax;
-  int wanted = vc_of(next_dateline(router, number / kVcsMax, input_vc, output), packet.packet_class,
-                     input_vc & 1);
+  int wanted = vc.wanted_vc;
   const auto is_free_for_us = [&link, number](int output_vc) {
     if ((link.owned & bit16(output_vc)) == 0) return true;
-    return (link.draining & bit16(output_vc)) != 0 && link.last_input[index(output_vc)] == number;
+    return (link.draining & bit16(output_vc)) != 0 && link.owner[index(output_vc)] == number;
   };
   const bool is_free = is_free_for_us(wanted);
-  if (!packet.keeps_buddy) {
+  if (!vc.keeps_buddy) {
     const int other = wanted ^ 1;
     if (is_free_for_us(other) && (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
       wanted = other;
@@ -377,6 +377,7 @@ bool Network::allocate_vc(Router& router, int number) {
   }
   clear_bit(link.draining, wanted);
   set_bit(link.owned, wanted);
+  link.owner[index(wanted)] = static_cast<std::uint8_t>(number);
   vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
   vc.output_vc[index(output)] = static_cast<std::uint8_t>(wanted);
   clear_bit(router.input.unallocated, number);
@@ -386,7 +387,8 @@ bool Network::allocate_vc(Router& router, int number) {
 
 // False when no VC could have sent: then only an arrival or a credit changes that.
 bool Network::move_flits(Router& router) {
-  const std::uint64_t candidates = router.input.occupied & router.input.allocated;
+  const std::uint64_t candidates =
+      router.input.occupied & router.input.allocated & ~router.input.blocked;
   if (candidates == 0) return false;
   if ((candidates & (candidates - 1)) != 0) return move_one_of_many(router, candidates);
   const int number = std::countr_zero(candidates);
@@ -394,7 +396,10 @@ bool Network::move_flits(Router& router) {
   if (vc.is_multicast) return move_one_of_many(router, candidates);
   const int output = std::countr_zero(unsigned{vc.outputs});
   const unsigned sendable = router.output[index(output)].sendable(pool_limit_);
-  if ((sendable >> vc.output_vc[index(output)] & 1) == 0) return false;
+  if ((sendable >> vc.output_vc[index(output)] & 1) == 0) {
+    set_bit(router.input.blocked, number);
+    return false;
+  }
   send_flit(router, number, output);
   return true;
 }
@@ -420,7 +425,11 @@ bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
       for (unsigned output = 0; output < kPorts; ++output) {
         wishes[output] |= (possible >> output & 1) << input;
       }
-      if (possible != 0) chosen[input] = static_cast<int>(input * kVcsMax + vc_number);
+      if (possible != 0) {
+        chosen[input] = static_cast<int>(input * kVcsMax + vc_number);
+      } else if (!vc.is_multicast) {
+        set_bit(router.input.blocked, static_cast<int>(input * kVcsMax + vc_number));
+      }
     }
   }
   bool is_any = false;
@@ -462,7 +471,7 @@ void Network::send_flit(Router& router, int number, int output) {
   (output == kNiu ? slot.to_sinks : slot.to_routers).add(arrival);
   router.input.turn[index(input)] = static_cast<std::uint8_t>((input_vc + 1) & 15);
   link.turn = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
-  if (is_last && !packets_[vc.packet].keeps_path) let_go(router, number, output, output_vc);
+  if (is_last && !packets_[vc.packet].keeps_path) let_go(router, output, output_vc);
   vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
   if (vc.outputs != 0) return;
 
@@ -475,17 +484,15 @@ void Network::send_flit(Router& router, int number, int output) {
       .add(router.upstream[index(input)] | static_cast<std::uint32_t>(input_vc));
   if (is_last) {
     if (vc.is_multicast) free_packets_.push_back(vc.packet);
-    end_packet(router.input, number);
-    router.may_allocate |= router.input.unallocated != 0;
+    end_packet(router, number);
   }
 }
 
 // A packet's last flit leaves: its output VC is free once that has traversed the link.
-void Network::let_go(Router& router, int number, int output, int output_vc) {
+void Network::let_go(Router& router, int output, int output_vc) {
   OutputLink& link = router.output[index(output)];
   set_bit(link.draining, output_vc);
-  link.last_input[index(output_vc)] = static_cast<std::uint8_t>(number);
-  link.free_at[index(output_vc)] = now_ + link.delay;
+  link.free_at[index(output_vc)] = static_cast<std::uint8_t>((now_ + link.delay) & 0xff);
   const int node = torus_.node_at(router.x, router.y);
   slot_in(link.delay).releases.add(code(node, output) | static_cast<std::uint32_t>(output_vc));
 }

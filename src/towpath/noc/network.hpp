@@ -128,12 +128,15 @@ class Network {
     PacketId packet = kNoPacket;   // whose flits are in front
     PacketId waiting = kNoPacket;  // packets behind it, linked
     PacketId last_waiting = kNoPacket;
-    std::uint16_t flits_left = 0;  // of `packet`, still to leave from here
-    std::uint8_t flits = 0;        // in the buffer
-    std::uint8_t outputs = 0;      // ports that still need the flit in front, bit per port
-    std::uint8_t all_outputs = 0;  // ports that need each flit of `packet`
+    std::uint16_t flits_left = 0;    // of `packet`, still to leave from here
+    std::uint8_t flits = 0;          // in the buffer
+    std::uint8_t outputs = 0;        // ports that still need the flit in front, bit per port
+    std::uint8_t all_outputs = 0;    // ports that need each flit of `packet`
+    std::uint8_t wanted_output = 0;  // of a unicast: where it goes on, and the VC it asks for
+    std::uint8_t wanted_vc = 0;
     bool header_in_front = false;
     bool is_multicast = false;
+    bool keeps_buddy = true;
     std::array<std::uint8_t, kPorts> output_vc{};
   };
   // The VC buffers of up to three input ports. VC v of port p is number p * 16 + v, its bit in each
@@ -143,6 +146,7 @@ class Network {
     std::uint64_t occupied = 0;     // VCs that hold flits
     std::uint64_t allocated = 0;    // VCs whose packet has its output VC
     std::uint64_t unallocated = 0;  // VCs whose packet waits for one
+    std::uint64_t blocked = 0;  // allocated VCs that had no room at the other end when looked at
     std::array<std::uint8_t, ports> turn{};
     std::array<InputVc, ports * kVcsMax> vc;
   };
@@ -157,8 +161,8 @@ class Network {
     std::uint8_t delay = 1;
     std::uint32_t target = 0;  // where flits arrive, without the VC
     std::array<std::uint8_t, kVcsMax> used{};
-    std::array<std::uint8_t, kVcsMax> last_input{};  // who had a draining VC
-    std::array<Cycle, kVcsMax> free_at{};            // when it is free for others
+    std::array<std::uint8_t, kVcsMax> owner{};    // the input VC whose packet has or had it last
+    std::array<std::uint8_t, kVcsMax> free_at{};  // when it is free for others, modulo 256
     std::int64_t flits = 0;
 
     unsigned sendable(int pool_limit) const {
@@ -196,6 +200,11 @@ class Network {
     int current_vc = -1;  // paced by the endpoint: the VC whose packet is being taken
     bool by_endpoint = false;
     Cycle ready_at = 0;
+  };
+  // A packet, and its destination as routers compare it.
+  struct QueuedPacket : Packet {
+    std::int16_t destination_x = 0;
+    std::int16_t destination_y = 0;
   };
   struct Arrival {
     std::uint32_t to;  // node, port, vc
@@ -261,7 +270,6 @@ class Network {
   }
   int dateline_of(int vc) const { return (vc >> 1) >= classes_ ? 1 : 0; }
   int next_dateline(const Router& router, int input, int vc, int output) const;
-  int output_port(const Router& router, const Packet& packet) const;
 
   PacketId add_packet(const Packet& packet);
   void queue(PacketId id);
@@ -273,14 +281,34 @@ class Network {
   void run_events();
 
   void receive_slot(Slot& slot);
-  template <int ports>
-  void arrive(Inputs<ports>& inputs, const Arrival& arrival);
-  template <int ports>
-  void begin_packet(Inputs<ports>& inputs, int number, PacketId id);
-  template <int ports>
-  void end_packet(Inputs<ports>& inputs, int number);
-  static void return_credit(OutputLink& link, int vc);
-  void use_slot(OutputLink& link, int vc);
+  template <typename End>  // Router or Sink
+  void arrive(End& end, const Arrival& arrival);
+  void begin_packet(Router& router, int number, PacketId id);
+  void begin_packet(Sink& sink, int number, PacketId id);
+  template <typename End>
+  void end_packet(End& end, int number);
+  static void return_credit(OutputLink& link, int vc) {
+    const int used = --link.used[static_cast<std::size_t>(vc)];
+    const auto bit = static_cast<std::uint16_t>(1u << vc);
+    if (used == 0) {
+      link.empty |= bit;
+    } else {
+      --link.pool_used;
+    }
+    link.below_cap |= bit;
+  }
+  void unblock(Router& router, const OutputLink& link, int vc) const;
+  void use_slot(OutputLink& link, int vc) const {
+    const int used = link.used[static_cast<std::size_t>(vc)]++;
+    const auto others = static_cast<std::uint16_t>(~(1u << vc));
+    if (used == 0) {
+      link.empty &= others;
+    } else {
+      ++link.pool_used;
+    }
+    if (used == figures_.pool_flits_per_vc_max) link.below_cap &= others;
+    ++link.flits;
+  }
 
   bool step_sink(int node);
   void take_flit(int node, int vc);
@@ -294,7 +322,7 @@ class Network {
   bool move_flits(Router& router);
   bool move_one_of_many(Router& router, std::uint64_t candidates);
   void send_flit(Router& router, int number, int output);
-  void let_go(Router& router, int number, int output, int output_vc);
+  void let_go(Router& router, int output, int output_vc);
   PacketId branch_off(PacketId id, int output);
 
   void start_reservation(std::int32_t tree);
@@ -326,7 +354,7 @@ class Network {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t sequence_ = 0;
 
-  std::vector<Packet> packets_;
+  std::vector<QueuedPacket> packets_;
   std::vector<PacketId> next_packet_;  // of a queue of waiting packets, by packet
   std::vector<PacketId> free_packets_;
   std::vector<MulticastTree> trees_;

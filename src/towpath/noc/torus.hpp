@@ -7,8 +7,8 @@
 namespace towpath::noc {
 
 // Nodes of one NoC in its own coordinates, in which packets always go to the right first, then
-// downwards, and round the edges. NoC 0's are the chip's. NoC 1 goes upwards first, then to the left:
-// its coordinates are the chip's, mirrored and with the axes exchanged.
+// downwards, and round the edges. NoC 0's are the chip's. NoC 1 goes upwards first, then to the
+// left: its coordinates are the chip's, mirrored and with the axes exchanged.
 class Torus {
  public:
   Torus(int width, int height, int noc)
