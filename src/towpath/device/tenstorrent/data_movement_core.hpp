@@ -258,8 +258,10 @@ class DataMovementCore {
   // The same; what set_state has left stays.
   void issue_with_state(const noc::Request& request, int cycles);
   void wait_for_initiator(int noc, int initiator);
+  void wait_for_last_packet(int noc, int initiator);
   // Work at the NIU's registers, which is held up by each read response that the NIU handles.
   void work_at_niu(int noc, int cycles);
+  void suspend_until(noc::ChipNetwork::Condition condition, int noc);
   // Looks every poll_cycles, from now on, until it holds.
   void wait_for(noc::ChipNetwork::Condition condition, int noc);
   void wait_for_semaphore(std::uint64_t semaphore, std::uint32_t value, bool is_minimum);
