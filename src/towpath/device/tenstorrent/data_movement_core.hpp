@@ -211,7 +211,6 @@ class DataMovementCore {
 
   // --- for whoever runs the kernel --------------------------------------------------------------
   bool is_waiting() const { return wait_.kind != Wait::Kind::nothing; }
-  noc::Cycle waiting_since() const { return wait_.since; }
   // While it waits: "kernel 'a' on core (1, 1) in noc_semaphore_wait since cycle 12: ..."
   std::string describe_wait() const;
   // What it has issued and not waited for; empty if there is nothing.
