@@ -52,6 +52,9 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
       kept_tree_(index(torus_.nodes()) * 2, -1),
       path_sources_(index(torus_.nodes()) * kPorts * kVcsMax, -1),
       random_(seed, noc == 0 ? "noc 0" : "noc 1") {
+  for (int vc = 0; vc < kVcsMax; ++vc) {
+    if ((vc >> 1) % classes_ == static_cast<int>(PacketClass::response)) set_bit(response_vcs_, vc);
+  }
   for (Slot& slot : wheel_) {
     slot.to_routers.items.resize(index(torus_.nodes()) * kPorts);
     slot.to_sinks.items.resize(index(torus_.nodes()));
@@ -229,6 +232,7 @@ void Network::begin_packet(Router& router, int number, PacketId id) {
                                       packet.packet_class, input_vc & 1));
   vc.keeps_buddy = packet.keeps_buddy;
   set_bit(router.input.unallocated, number);
+  if (packet.keeps_buddy) set_bit(router.input.insistent, number);
   router.may_allocate = true;
 }
 
@@ -273,23 +277,22 @@ void Network::hold(int node, int vc, Cycle until) {
   schedule(until, EventKind::release, node, vc);
 }
 
+// The VCs whose next flit may be taken.
+unsigned Network::takeable(const Sink& sink) const {
+  const unsigned waiting = static_cast<unsigned>(sink.input.occupied) & ~sink.held;
+  if (sink.current_vc < 0) return waiting;
+  return waiting & (unsigned{response_vcs_} | 1u << sink.current_vc);
+}
+
 bool Network::step_sink(int node) {
   Sink& sink = sinks_[index(node)];
-  const unsigned waiting = static_cast<unsigned>(sink.input.occupied) & ~sink.held;
+  const unsigned waiting = takeable(sink);
   if (waiting == 0) return false;
-  if (sink.by_endpoint) {
-    if (sink.ready_at > now_) {
-      schedule(sink.ready_at, EventKind::wake_sink, node);
-      return false;
-    }
-    if (sink.current_vc >= 0) {
-      if ((waiting >> sink.current_vc & 1) == 0) return false;
-      take_flit(node, sink.current_vc);
-      return true;
-    }
-  } else if (!sink.pace.is_ready(now_)) {
-    return true;
+  if (sink.by_endpoint && sink.ready_at > now_) {
+    schedule(sink.ready_at, EventKind::wake_sink, node);
+    return false;
   }
+  if (!sink.by_endpoint && !sink.pace.is_ready(now_)) return true;
   const unsigned turn = sink.input.turn[0];
   const int vc = static_cast<int>(
       (static_cast<unsigned>(std::countr_zero(in_turn(waiting, turn))) + turn) & 15u);
@@ -308,10 +311,10 @@ void Network::take_flit(int node, int number) {
   sink.input.turn[0] = static_cast<std::uint8_t>((number + 1) & 15);
   if (sink.by_endpoint) {
     sink.ready_at = endpoint_.flit_received(packets_[id], node, now_);
-    sink.current_vc = is_last ? -1 : number;
   } else {
     sink.pace.take(now_, port_interval_);
   }
+  if ((response_vcs_ >> number & 1) == 0) sink.current_vc = is_last ? -1 : number;
   if (!is_last) return;
   end_packet(sink, number);
   const Packet packet = packets_[id];
@@ -381,6 +384,7 @@ bool Network::allocate_vc(Router& router, int number) {
   vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
   vc.output_vc[index(output)] = static_cast<std::uint8_t>(wanted);
   clear_bit(router.input.unallocated, number);
+  clear_bit(router.input.insistent, number);
   set_bit(router.input.allocated, number);
   return true;
 }
@@ -390,7 +394,9 @@ bool Network::move_flits(Router& router) {
   const std::uint64_t candidates =
       router.input.occupied & router.input.allocated & ~router.input.blocked;
   if (candidates == 0) return false;
-  if ((candidates & (candidates - 1)) != 0) return move_one_of_many(router, candidates);
+  if ((candidates & (candidates - 1)) != 0 || router.input.insistent != 0) {
+    return move_one_of_many(router, candidates);
+  }
   const int number = std::countr_zero(candidates);
   const InputVc& vc = router.input.vc[index(number)];
   if (vc.is_multicast) return move_one_of_many(router, candidates);
@@ -404,7 +410,23 @@ bool Network::move_flits(Router& router) {
   return true;
 }
 
-// VC before port: each input port commits to one VC, then each output port picks an input port.
+// Whether a static VC of the port that waits for its output VC is in turn before those in the mask
+// `before`, which counts from the port's turn; then the turn goes on behind it.
+bool Network::is_turn_of_waiting(Router& router, unsigned input, unsigned before) {
+  if (router.input.insistent == 0 || now_ < router.retry_at[input]) return false;
+  const std::uint64_t all = router.input.insistent & router.input.occupied;
+  const unsigned turn = router.input.turn[input];
+  const unsigned waiting =
+      in_turn(static_cast<unsigned>(all >> input * kVcsMax & 0xffff), turn) & before;
+  if (waiting == 0) return false;
+  const unsigned first = static_cast<unsigned>(std::countr_zero(waiting)) + turn;
+  router.input.turn[input] = static_cast<std::uint8_t>((first + 1) & 15u);
+  router.retry_at[input] = now_ + figures_.vc_retry_cycles;
+  return true;
+}
+
+// VC before port: each input port commits to one VC, then each output port picks an input port. A
+// VC whose packet waits for its output VC takes its turn like any other, and the port idles then.
 bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
   std::array<unsigned, kPorts> sendable;
   for (unsigned output = 0; output < kPorts; ++output) {
@@ -412,6 +434,7 @@ bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
   }
   std::array<int, kPorts> chosen;
   std::array<unsigned, kPorts> wishes{};  // per output, the input ports that want it
+  bool is_any = false;
   for (unsigned input = 0; input < kPorts; ++input) {
     const unsigned turn = router.input.turn[input];
     unsigned rest = in_turn(static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff), turn);
@@ -422,17 +445,20 @@ bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
         const unsigned output = static_cast<unsigned>(std::countr_zero(outputs));
         possible |= (sendable[output] >> vc.output_vc[output] & 1) << output;
       }
-      for (unsigned output = 0; output < kPorts; ++output) {
-        wishes[output] |= (possible >> output & 1) << input;
-      }
       if (possible != 0) {
+        if (is_turn_of_waiting(router, input, (rest & -rest) - 1)) {
+          is_any = true;
+          break;
+        }
         chosen[input] = static_cast<int>(input * kVcsMax + vc_number);
+        for (unsigned output = 0; output < kPorts; ++output) {
+          wishes[output] |= (possible >> output & 1) << input;
+        }
       } else if (!vc.is_multicast) {
         set_bit(router.input.blocked, static_cast<int>(input * kVcsMax + vc_number));
       }
     }
   }
-  bool is_any = false;
   for (int output = 0; output < kPorts; ++output) {
     const unsigned wanting = wishes[index(output)];
     if (wanting == 0) continue;
