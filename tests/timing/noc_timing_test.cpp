@@ -225,13 +225,14 @@ TEST(NocTiming, AVcWithAFreeWayWaitsForTheOneThatItsPortCommittedTo) {
   EXPECT_EQ(player.network().link_flits(node, kY) - down_before, 3000);
 }
 
-// Node 1's NIU has a stream to node 1 itself on VC 1, and behind it in turn a header on VC 0 that
-// waits for the link, whose VC 0 node 0's stream has. Of `retry_cycles` one is the header's.
+// Node 1's NIU has a stream to node 1 itself on VC 1, and behind its router a header on VC 0 that
+// waits for the link, whose VC 0 a stalled packet has. Of `retry_cycles` one is the header's.
 TEST(NocTiming, AStaticVcThatWaitsTakesATurnOfItsPortEachFewCycles) {
   const auto flits_per_thousand = [](int retry_cycles) {
     Traffic traffic{plain_chip(4, 1)};
     traffic.chip.router.vc_retry_cycles = retry_cycles;
-    add_stream(traffic, 0, 2, 0, 20);
+    add_stream(traffic, 0, 2, 0, 1);
+    hold_for_ever(traffic, 2, 0);
     add_stream(traffic, 1, 1, 1, 20);
     traffic.injections.push_back({100, packet(1, 2, 1, 0)});
     Player<Network> player(traffic);
@@ -243,17 +244,20 @@ TEST(NocTiming, AStaticVcThatWaitsTakesATurnOfItsPortEachFewCycles) {
   EXPECT_EQ(flits_per_thousand(1), 500);  // the other VC is in turn after it
 }
 
-// With a dynamic VC it has the buddy's and need not wait.
-TEST(NocTiming, ADynamicVcTakesNobodysTurn) {
+// One with a dynamic VC, which waits for two that are both stalled, lets the others pass.
+TEST(NocTiming, ADynamicVcThatWaitsTakesNobodysTurn) {
   Traffic traffic{plain_chip(4, 1)};
-  add_stream(traffic, 0, 2, 0, 20);
-  add_stream(traffic, 0, 2, 1, 20);
+  for (const int vc : {0, 1}) {
+    add_stream(traffic, 0, 2, vc, 1);
+    hold_for_ever(traffic, 2, vc);
+  }
   add_stream(traffic, 1, 1, 2, 20);
   traffic.injections.push_back({100, packet(1, 2, 1, 0)});
   traffic.injections.back().packet.keeps_buddy = false;
   Player<Network> player(traffic);
   run_until(player, 300);
   EXPECT_EQ(flits_in(player, 1, kNiu, 1000), 1000);
+  EXPECT_EQ(player.network().packets_in_flight(), 2 + 1 + 20 - 5);
 }
 
 // Packets of two VCs for one NIU: requests are taken whole, one after the other, responses in turn.
@@ -275,22 +279,34 @@ TEST(NocTiming, ANiuTakesOneRequestAfterTheOtherAndResponsesInTurn) {
   EXPECT_EQ(received(6), (std::vector<Cycle>{218, 219}));
 }
 
-// Two packets of one flit for the same VC of the link from node 1: one from the left, one from the
-// NIU. The first leaves in cycle 14, the second when that is over the link, in cycle 14 + 9.
-TEST(NocTiming, AnotherInputHasTheVcOnceTheLastFlitIsOverTheLink) {
+// Packets of one flit for the same VC of the link from node 1, there in cycle 14: one from node 0,
+// another right behind it, and one from node 1's NIU. That is next in turn, when the VC has been
+// released 3 cycles after the first; the second from node 0 is last, 3 cycles after that.
+TEST(NocTiming, AVcIsReleasedAndGoesToTheNextInTurn) {
   Traffic traffic{plain_chip(4, 1)};
-  traffic.injections = {{0, packet(0, 2, 1)}, {0, packet(1, 2, 1)}};
-  traffic.injections[1].packet.header_at = 9;  // at the router in cycle 14 too
+  traffic.injections = {{0, packet(0, 2, 1)}, {0, packet(0, 2, 1)}, {0, packet(1, 2, 1)}};
+  traffic.injections[2].packet.header_at = 9;
+  traffic.injections[2].packet.tag = 1;
   Player<Network> player(traffic);
-  run_until(player, 15);
-  EXPECT_EQ(player.network().link_flits(1, kX), 1);
-  run_until(player, 23);
-  EXPECT_EQ(player.network().link_flits(1, kX), 1);
-  run_until(player, 24);
-  EXPECT_EQ(player.network().link_flits(1, kX), 2);
+  const auto flits_before = [&](Cycle cycle) {
+    run_until(player, cycle);
+    return player.network().link_flits(1, kX);
+  };
+  EXPECT_EQ(flits_before(14), 0);
+  EXPECT_EQ(flits_before(15), 1);
+  EXPECT_EQ(flits_before(17), 1);
+  EXPECT_EQ(flits_before(18), 2);
+  EXPECT_EQ(flits_before(20), 2);
+  EXPECT_EQ(flits_before(21), 3);
+  run_until(player, 100);
+  std::vector<std::uint64_t> order;
+  for (const Event& event : player.events()) {
+    if (event.kind == Event::received) order.push_back(event.tag);
+  }
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 0}));
 }
 
-TEST(NocTiming, TheSameInputVcFollowsWithoutAGap) {
+TEST(NocTiming, TheSameInputVcFollowsWithoutAGapWhenNobodyElseWaits) {
   Traffic traffic{plain_chip(4, 1)};
   traffic.injections = {{0, packet(0, 2, 1)}, {0, packet(0, 2, 1)}};
   Player<Network> player(traffic);
