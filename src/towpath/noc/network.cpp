@@ -13,8 +13,9 @@ namespace towpath::noc {
 namespace {
 
 std::size_t wheel_size(const machine::RouterFigures& figures) {
-  const int longest = std::max({figures.hop_cycles, figures.niu_to_router_cycles,
-                                figures.router_to_niu_cycles, figures.credit_return_cycles});
+  const int longest =
+      std::max({figures.hop_cycles, figures.niu_to_router_cycles, figures.router_to_niu_cycles,
+                figures.credit_return_cycles, figures.vc_release_cycles});
   return std::bit_ceil(static_cast<std::size_t>(longest) + 1);
 }
 
@@ -334,6 +335,56 @@ int Network::next_dateline(const Router& router, int input, int vc, int output) 
   return is_last || (input == output && dateline_of(vc) == 1) ? 1 : 0;
 }
 
+// Gives output VCs to the packets that wait for one: first to each the VC of its own buddy bit,
+// then to those that may change it the other one.
+void Network::allocate(Router& router) {
+  router.may_allocate = false;
+  allocate_buddy(router, router.input.unallocated, 0);
+  const std::uint64_t left = router.input.unallocated & ~router.input.insistent;
+  if (left != 0) allocate_buddy(router, left, 1);
+}
+
+void Network::allocate_buddy(Router& router, std::uint64_t waiting, int other_buddy) {
+  const auto& vc = router.input.vc;
+  while (waiting != 0) {
+    const InputVc& first = vc[index(std::countr_zero(waiting))];
+    std::uint64_t contenders = 0;
+    for (std::uint64_t rest = waiting; rest != 0; rest &= rest - 1) {
+      const int number = std::countr_zero(rest);
+      const InputVc& other = vc[index(number)];
+      if (other.wanted_output == first.wanted_output && other.wanted_vc == first.wanted_vc) {
+        set_bit(contenders, number);
+      }
+    }
+    waiting &= ~contenders;
+    give_vc(router, contenders, first.wanted_output, first.wanted_vc ^ other_buddy);
+  }
+}
+
+// To one of the contenders, in turn, if the VC is free. Until it is released, a VC may only go on
+// to the next packet of the same buffer, and only when nobody else waits for it.
+void Network::give_vc(Router& router, std::uint64_t contenders, int output, int output_vc) {
+  OutputLink& link = router.output[index(output)];
+  std::uint8_t& turn = link.vc_turn[index(output_vc)];
+  const std::uint64_t from_turn = contenders >> turn << turn;
+  int number = std::countr_zero(from_turn != 0 ? from_turn : contenders);
+  if ((link.owned & bit16(output_vc)) != 0) {
+    const int owner = link.owner[index(output_vc)];
+    if ((link.draining & bit16(output_vc)) == 0 || contenders != std::uint64_t{1} << owner) return;
+    number = owner;
+    clear_bit(link.draining, output_vc);
+  }
+  turn = static_cast<std::uint8_t>((number + 1) % (kPorts * kVcsMax));
+  set_bit(link.owned, output_vc);
+  link.owner[index(output_vc)] = static_cast<std::uint8_t>(number);
+  InputVc& vc = router.input.vc[index(number)];
+  vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
+  vc.output_vc[index(output)] = static_cast<std::uint8_t>(output_vc);
+  clear_bit(router.input.unallocated, number);
+  clear_bit(router.input.insistent, number);
+  set_bit(router.input.allocated, number);
+}
+
 // A credit has come: the VC's owner may have room now, and so may all if the pool was full.
 void Network::unblock(Router& router, const OutputLink& link, int vc) const {
   unsigned owned = bit16(vc);
@@ -341,52 +392,6 @@ void Network::unblock(Router& router, const OutputLink& link, int vc) const {
   for (; owned != 0; owned &= owned - 1) {
     clear_bit(router.input.blocked, int{link.owner[index(std::countr_zero(owned))]});
   }
-}
-
-// Gives output VCs to the packets that wait for one, in turn over all input VCs.
-void Network::allocate(Router& router) {
-  router.may_allocate = false;
-  const std::uint64_t waiting = router.input.unallocated;
-  const std::uint64_t first_part = waiting >> router.allocation_turn << router.allocation_turn;
-  for (std::uint64_t part : {first_part, waiting ^ first_part}) {
-    for (; part != 0; part &= part - 1) {
-      const int number = std::countr_zero(part);
-      if (allocate_vc(router, number)) {
-        router.allocation_turn = static_cast<std::uint8_t>((number + 1) % (kPorts * kVcsMax));
-      }
-    }
-  }
-}
-
-bool Network::allocate_vc(Router& router, int number) {
-  InputVc& vc = router.input.vc[index(number)];
-  const int output = vc.wanted_output;
-  OutputLink& link = router.output[index(output)];
-  int wanted = vc.wanted_vc;
-  const auto is_free_for_us = [&link, number](int output_vc) {
-    if ((link.owned & bit16(output_vc)) == 0) return true;
-    return (link.draining & bit16(output_vc)) != 0 && link.owner[index(output_vc)] == number;
-  };
-  const bool is_free = is_free_for_us(wanted);
-  if (!vc.keeps_buddy) {
-    const int other = wanted ^ 1;
-    if (is_free_for_us(other) && (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
-      wanted = other;
-    } else if (!is_free) {
-      return false;
-    }
-  } else if (!is_free) {
-    return false;
-  }
-  clear_bit(link.draining, wanted);
-  set_bit(link.owned, wanted);
-  link.owner[index(wanted)] = static_cast<std::uint8_t>(number);
-  vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
-  vc.output_vc[index(output)] = static_cast<std::uint8_t>(wanted);
-  clear_bit(router.input.unallocated, number);
-  clear_bit(router.input.insistent, number);
-  set_bit(router.input.allocated, number);
-  return true;
 }
 
 // False when no VC could have sent: then only an arrival or a credit changes that.
@@ -514,13 +519,15 @@ void Network::send_flit(Router& router, int number, int output) {
   }
 }
 
-// A packet's last flit leaves: its output VC is free once that has traversed the link.
+// A packet's last flit leaves: its output VC is free for all vc_release_cycles later.
 void Network::let_go(Router& router, int output, int output_vc) {
   OutputLink& link = router.output[index(output)];
   set_bit(link.draining, output_vc);
-  link.free_at[index(output_vc)] = static_cast<std::uint8_t>((now_ + link.delay) & 0xff);
+  link.free_at[index(output_vc)] =
+      static_cast<std::uint8_t>((now_ + figures_.vc_release_cycles) & 0xff);
   const int node = torus_.node_at(router.x, router.y);
-  slot_in(link.delay).releases.add(code(node, output) | static_cast<std::uint32_t>(output_vc));
+  slot_in(figures_.vc_release_cycles)
+      .releases.add(code(node, output) | static_cast<std::uint32_t>(output_vc));
 }
 
 }  // namespace towpath::noc

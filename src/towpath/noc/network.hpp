@@ -16,12 +16,13 @@
 #include "towpath/sim/random.hpp"
 
 // One network on chip, flit by flit: routers, links, buffers and credits, and the ends where NIUs
-// put packets in and take them out. What a packet means is none of its business; see niu.hpp.
+// put packets in and take them out. What a packet means is none of its business; see
+// chip_network.hpp.
 //
 // A flit that leaves a router in cycle t may leave the next one in cycle t + hop_cycles, and the
 // buffer slot it leaves is known to be free one credit_return later. A packet has its output VC
-// from its header until its last flit has traversed the link; only the next packet of the same
-// input VC may follow it without that gap. In each cycle
+// from its header until vc_release_cycles after its last flit; the next packet of the same input VC
+// may follow without that gap when nobody else waits. In each cycle
 //   1. flits and credits that were on their way arrive,
 //   2. each NIU takes at most one flit out of its receive buffers: of one request after the other,
 //      of all responses in turn,
@@ -157,7 +158,7 @@ class Network {
   // The sending end of a link: what it knows of the buffers at the other end.
   struct OutputLink {
     std::uint16_t owned = 0;           // VCs that a packet has
-    std::uint16_t draining = 0;        // of those: the last flit is on the link
+    std::uint16_t draining = 0;        // of those: the last flit has left, it is not released
     std::uint16_t empty = 0xffff;      // VCs whose own flit is free
     std::uint16_t below_cap = 0xffff;  // VCs that may take more of the pool
     std::uint8_t pool_used = 0;
@@ -166,6 +167,7 @@ class Network {
     std::uint32_t target = 0;  // where flits arrive, without the VC
     std::array<std::uint8_t, kVcsMax> used{};
     std::array<std::uint8_t, kVcsMax> owner{};    // the input VC whose packet has or had it last
+    std::array<std::uint8_t, kVcsMax> vc_turn{};  // whose turn it is to get the VC
     std::array<std::uint8_t, kVcsMax> free_at{};  // when it is free for others, modulo 256
     std::int64_t flits = 0;
 
@@ -174,7 +176,6 @@ class Network {
     }
   };
   struct Router {
-    std::uint8_t allocation_turn = 0;
     bool may_allocate = false;  // something changed since no output VC could be given
     std::int16_t x = 0;
     std::int16_t y = 0;
@@ -324,7 +325,8 @@ class Network {
   void finish_sending(Source& source, int lane);
   bool step_source(int node);
   void allocate(Router& router);
-  bool allocate_vc(Router& router, int number);
+  void allocate_buddy(Router& router, std::uint64_t waiting, int other_buddy);
+  void give_vc(Router& router, std::uint64_t contenders, int output, int output_vc);
   bool move_flits(Router& router);
   bool move_one_of_many(Router& router, std::uint64_t candidates);
   bool is_turn_of_waiting(Router& router, unsigned input, unsigned before);

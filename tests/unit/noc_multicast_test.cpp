@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <map>
+#include <utility>
+
+#include "noc_traffic.hpp"
+#include "towpath/sim/invariant.hpp"
+#include "towpath/sim/random.hpp"
+
+namespace towpath::noc {
+namespace {
+
+Packet multicast(int source, int flits, std::uint64_t tag, int buddy = 0) {
+  Packet packet;
+  packet.source = source;
+  packet.flits = flits;
+  packet.packet_class = static_cast<std::uint8_t>(PacketClass::broadcast);
+  packet.buddy = static_cast<std::uint8_t>(buddy);
+  packet.tag = tag;
+  return packet;
+}
+
+Packet linked(Packet packet) {
+  packet.keeps_path = true;
+  return packet;
+}
+
+void run_until_done(Player<Network>& player) {
+  while (!player.is_done() && player.network().now() < 1'000'000) player.step();
+  ASSERT_TRUE(player.is_done());
+}
+
+// How often each packet was received, by packet and node.
+std::map<std::pair<std::uint64_t, int>, int> copies(const Player<Network>& player) {
+  std::map<std::pair<std::uint64_t, int>, int> result;
+  for (const Event& event : player.events()) {
+    if (event.kind == Event::received) ++result[{event.tag, event.node}];
+  }
+  return result;
+}
+
+Cycle last_received(const Player<Network>& player, std::uint64_t tag) {
+  Cycle last = -1;
+  for (const Event& event : player.events()) {
+    if (event.kind == Event::received && event.tag == tag) last = event.at;
+  }
+  return last;
+}
+
+Cycle first_received(const Player<Network>& player, std::uint64_t tag) {
+  for (const Event& event : player.events()) {
+    if (event.kind == Event::received && event.tag == tag) return event.at;
+  }
+  return -1;
+}
+
+// Any set of destinations, the source among them or not, from any source and on either NoC.
+TEST(NocMulticast, GivesEachDestinationOneCopyAndNobodyElse) {
+  sim::Random random(1, "destinations");
+  for (int noc = 0; noc < 2; ++noc) {
+    Traffic traffic{plain_chip(5, 6), noc};
+    std::map<std::pair<std::uint64_t, int>, int> expected;
+    for (int number = 0; number < 200; ++number) {
+      const auto tag = static_cast<std::uint64_t>(number);
+      const int source = static_cast<int>(random.below(30));
+      Injection injection{0, multicast(source, static_cast<int>(random.between(1, 40)), tag)};
+      const std::uint64_t one_in = 1 + random.below(6);
+      for (int node = 0; node < 30; ++node) {
+        if (random.below(one_in) == 0) injection.destinations.push_back(node);
+      }
+      if (injection.destinations.empty()) injection.destinations.push_back(source);
+      for (const int node : injection.destinations) expected[{tag, node}] = 1;
+      traffic.injections.push_back(injection);
+    }
+    Player<Network> player(traffic);
+    run_until_done(player);
+    EXPECT_EQ(copies(player), expected);
+  }
+}
+
+// One flit over each link of the tree: along the row of node (0, 0) to columns 1 and 2, down both.
+TEST(NocMulticast, PutsEachFlitOnEachLinkOnce) {
+  Traffic traffic{plain_chip(4, 4)};
+  traffic.injections = {{0, multicast(0, 7, 1), {5, 6, 9, 10}}};
+  Player<Network> player(traffic);
+  run_until_done(player);
+  std::map<std::pair<int, int>, std::int64_t> expected;  // by node and port
+  expected[{0, Network::kFromNiu}] = expected[{0, Network::kX}] = expected[{1, Network::kX}] = 7;
+  for (const int node : {1, 2, 5, 6}) expected[{node, Network::kY}] = 7;
+  for (const int node : {5, 6, 9, 10}) expected[{node, Network::kNiu}] = 7;
+  for (int node = 0; node < 16; ++node) {
+    for (int port = 0; port <= Network::kFromNiu; ++port) {
+      EXPECT_EQ(player.network().link_flits(node, port), (expected[{node, port}]));
+    }
+  }
+}
+
+// Between the two linked ones and the last, long after they have gone, the path is nobody else's.
+TEST(NocMulticast, LinkedKeepsThePathUntilOneThatIsNot) {
+  Traffic traffic{plain_chip(4, 4)};
+  traffic.injections = {{0, linked(multicast(0, 10, 1)), {1, 2, 3}},
+                        {0, linked(multicast(0, 10, 2)), {1, 2, 3}},
+                        {300, multicast(1, 1, 3), {2}},
+                        {5000, multicast(0, 10, 4), {1, 2, 3}}};
+  Player<Network> player(traffic);
+  run_until_done(player);
+  EXPECT_LT(last_received(player, 2), 300);
+  EXPECT_EQ(last_received(player, 4), 5000 + 5 + 3 * 9 + 5 + 9);  // no reservation any more
+  // Its last flit leaves node 1 in cycle 5000 + 9 + 5 + 9; only then is there a path for the third.
+  EXPECT_GT(first_received(player, 3), 5023 + 9);
+}
+
+// The buddy's VC is another path.
+TEST(NocMulticast, OfTheBuddyGoesBesideALinkedOne) {
+  Traffic traffic{plain_chip(4, 4)};
+  traffic.injections = {{0, linked(multicast(0, 10, 1)), {1, 2, 3}},
+                        {300, multicast(1, 1, 2, 1), {2}},
+                        {5000, multicast(0, 10, 3), {1, 2, 3}}};
+  Player<Network> player(traffic);
+  run_until_done(player);
+  EXPECT_EQ(first_received(player, 2), 300 + 10 + 16 + 5 + 9 + 5);
+}
+
+// Both need the links to nodes 2 and 3. Whoever is refused gives back what it has and tries again.
+TEST(NocMulticast, TwoInConflictFinishOneAfterTheOther) {
+  Traffic traffic{plain_chip(4, 4)};
+  traffic.injections = {{0, multicast(0, 100, 1), {2, 3}}, {0, multicast(1, 100, 2), {2, 3}}};
+  Player<Network> player(traffic);
+  run_until_done(player);
+  EXPECT_EQ(copies(player).size(), 4);
+  const bool is_one_first = last_received(player, 1) < last_received(player, 2);
+  EXPECT_GT(first_received(player, is_one_first ? 2 : 1),
+            last_received(player, is_one_first ? 1 : 2));
+}
+
+// Probes of both set out at once and meet all over the grid.
+TEST(NocMulticast, TwoThatRefuseEachOtherBothFinish) {
+  for (int distance = 1; distance < 16; ++distance) {
+    Traffic traffic{plain_chip(4, 4)};
+    std::vector<int> all;
+    for (int node = 0; node < 16; ++node) all.push_back(node);
+    traffic.injections = {{0, multicast(0, 100, 1), all}, {0, multicast(distance, 100, 2), all}};
+    Player<Network> player(traffic);
+    run_until_done(player);
+    EXPECT_EQ(copies(player).size(), 32);
+  }
+}
+
+TEST(NocMulticast, OfEveryNodeToEveryNodeAllFinish) {
+  Traffic traffic{plain_chip(6, 6)};
+  std::vector<int> all;
+  for (int node = 0; node < 36; ++node) all.push_back(node);
+  for (int node = 0; node < 36; ++node) {
+    traffic.injections.push_back({0, multicast(node, 20, static_cast<std::uint64_t>(node)), all});
+  }
+  Player<Network> player(traffic);
+  run_until_done(player);
+  EXPECT_EQ(copies(player).size(), 36 * 36);
+}
+
+TEST(NocMulticast, NeedsADestinationAndAClassOfItsOwn) {
+  Traffic traffic{plain_chip(4, 4)};
+  Player<Network> player(traffic);
+  EXPECT_THROW(player.network().send_multicast(multicast(0, 1, 1), {}), sim::InvariantError);
+  traffic.chip.router.classes = 2;
+  Player<Network> of_two_classes(traffic);
+  EXPECT_THROW(of_two_classes.network().send_multicast(multicast(0, 1, 1), {1}),
+               sim::InvariantError);
+}
+
+}  // namespace
+}  // namespace towpath::noc
