@@ -336,6 +336,31 @@ TEST(Order, IsKeptOnOneStaticVc) {
   EXPECT_GT(arrivals.atomic, arrivals.write);
 }
 
+TEST(Order, IsKeptAmongTheWritesOfOneInitiator) {
+  Bench bench({.records_requests = true});
+  std::vector<Request> requests;
+  for (const std::uint64_t size_bytes : {20000u, 16u, 8192u, 64u, 9000u, 4u}) {
+    requests.push_back(write(kFar, size_bytes));
+  }
+  bench.issue_all(requests);
+  bench.simulation.run();
+  for (std::size_t i = 1; i < requests.size(); ++i) {
+    EXPECT_GT(bench.network.requests()[i].received, bench.network.requests()[i - 1].received);
+  }
+}
+
+// The VC was taken when both came, and initiators get it in turn.
+TEST(Order, IsNotKeptBetweenInitiators) {
+  Bench bench({.records_requests = true});
+  Request first = write(kFar, 8192);
+  first.initiator = 2;
+  bench.network.issue(first);
+  bench.network.issue(write(kFar, 8192));
+  bench.network.issue(word_request(RequestKind::atomic_increment, {2, 1}, 1));
+  bench.simulation.run();
+  EXPECT_LT(bench.network.requests()[2].sent, bench.network.requests()[1].sent);
+}
+
 TEST(Order, IsNotKeptBetweenVcs) {
   for (const int vc : {0, 2, 3}) {
     const Arrivals arrivals = write_then_atomic(vc);
