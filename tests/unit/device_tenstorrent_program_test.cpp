@@ -226,14 +226,21 @@ TEST(Program, LetsPostedWritesArriveAfterTheLastKernel) {
 
 // --- order --------------------------------------------------------------------------------------
 
-// The receiver is told on `vc` that 8 KiB have been written on VC 1, and looks.
+// The receiver is told on `vc` that 8 KiB have been written on VC 1, and looks. A third core writes
+// to it on VC 1 as well, so that the data has to wait on its way.
 Data seen_by_receiver(int vc) {
   Program program(machine::tiny_chip(), {});
   const std::uint64_t buffer = program.allocate(8192);
+  const std::uint64_t other_buffer = program.allocate(8192);
   const std::size_t ready = program.create_semaphore(0);
   program.memory(kCore).write(buffer, pattern(8192, 1));
   Data seen(8192);
+  program.create_kernel({.core = {1, 2}, .name = "third"}, [=](DataMovementCore& core) {
+    core.noc_async_write(other_buffer, {kFar, other_buffer}, 8192, {.vc = 1});
+    core.noc_async_full_barrier();
+  });
   program.create_kernel({.core = kCore, .name = "sender"}, [=](DataMovementCore& core) {
+    core.work(100);
     core.noc_async_write(buffer, {kFar, buffer}, 8192, {.vc = 1});
     core.noc_semaphore_inc({kFar, core.get_semaphore(ready)}, 1, {.vc = vc});
     core.noc_async_full_barrier();
