@@ -97,10 +97,9 @@ bool ReferenceNetwork::has_flit(const VirtualChannel& vc) const {
   return !vc.flits.empty() && vc.flits.front().from <= now_;
 }
 
-// For a packet from this input VC: it may follow closely on the packet before from there, others
-// wait until that is over the link.
-bool ReferenceNetwork::is_free(const VirtualChannel& vc, int place) const {
-  return !vc.is_owned && (now_ >= vc.free_from || vc.last_place == place);
+// Whether the header in front has no output VC yet.
+bool ReferenceNetwork::waits(const VirtualChannel& vc) const {
+  return has_flit(vc) && !vc.is_routed;
 }
 
 void ReferenceNetwork::push(Link& link, int vc, const QueuedPacket* packet, int index) {
@@ -207,7 +206,7 @@ void ReferenceNetwork::step_sink(int node) {
   Sink& sink = sinks_[node];
   if (sink.is_paced_by_endpoint ? now_ < sink.ready_at : !sink.pacing.is_ready(now_)) return;
   for (int i = 0, vc = link.receiver_turn; i < vcs_; ++i, vc = next(vc, vcs_)) {
-    if (sink.packet_vc >= 0 && vc != sink.packet_vc) continue;
+    if (!is_response(vc) && sink.request_vc >= 0 && vc != sink.request_vc) continue;
     if (!has_flit(link.vcs[vc]) || now_ < sink.held_until[vc]) continue;
     take_flit(node, vc);
     return;
@@ -221,11 +220,11 @@ void ReferenceNetwork::take_flit(int node, int vc) {
   pop(link, vc);
   link.receiver_turn = next(vc, vcs_);
   if (sink.is_paced_by_endpoint) {
-    sink.packet_vc = flit.is_last() ? -1 : vc;
     sink.ready_at = endpoint_.flit_received(flit.of->packet, node, now_);
   } else {
     sink.pacing.take(now_, port_interval_);
   }
+  if (!is_response(vc)) sink.request_vc = flit.is_last() ? -1 : vc;
   if (!flit.is_last()) return;
   --packets_in_flight_;
   endpoint_.packet_received(flit.of->packet, node, vc, now_);
@@ -273,39 +272,50 @@ void ReferenceNetwork::send_flit(int node, int number_of_lane) {
 
 // --- routers ------------------------------------------------------------------------------------
 
+// Each waits for the VC of its own buddy bit first; those that may change it for the other then. A
+// multicast has had its VCs reserved.
 void ReferenceNetwork::give_output_vcs(Router& router) {
-  const int places = kPorts * vcs_;
-  for (int i = 0, place = router.turn; i < places; ++i, place = next(place, places)) {
-    const int input = place < vcs_ ? 0 : place < 2 * vcs_ ? 1 : 2;
-    if (give_output_vc(router, input, place - input * vcs_)) router.turn = next(place, places);
+  const int node = router.y * width_ + router.x;
+  for (const bool is_other_buddy : {false, true}) {
+    std::map<std::pair<int, int>, std::vector<int>> contenders;  // by output and its VC
+    for (int input = 0; input < kPorts; ++input) {
+      for (int number_in = 0; number_in < vcs_; ++number_in) {
+        VirtualChannel& vc = router.input[input]->vcs[number_in];
+        if (!waits(vc)) continue;
+        const QueuedPacket& queued = *vc.flits.front().of;
+        if (queued.tree != nullptr) {
+          vc.is_routed = true;
+          vc.output_vc = queued.tree->stops.at(node).output_vc;
+          continue;
+        }
+        if (is_other_buddy && queued.packet.keeps_buddy) continue;
+        const int output = next_port(router, queued.packet.destination);
+        const int dateline = next_dateline(router, input, number_in, output);
+        const int buddy = is_other_buddy ? 1 - number_in % 2 : number_in % 2;
+        contenders[{output, number(dateline, class_of(number_in), buddy)}].push_back(
+            input * vcs_ + number_in);
+      }
+    }
+    for (const auto& [wanted, places] : contenders) {
+      give_output_vc(router, wanted.first, wanted.second, places);
+    }
   }
 }
 
-// Whether a waiting unicast header was given its output VC; a multicast has had its VCs reserved.
-bool ReferenceNetwork::give_output_vc(Router& router, int input, int number_in) {
-  VirtualChannel& vc = router.input[input]->vcs[number_in];
-  if (!has_flit(vc) || vc.is_routed) return false;
-  const QueuedPacket& queued = *vc.flits.front().of;
-  if (queued.tree != nullptr) {
-    vc.is_routed = true;
-    vc.output_vc = queued.tree->stops.at(router.y * width_ + router.x).output_vc;
-    return false;
-  }
-  const int output = next_port(router, queued.packet.destination);
-  const int dateline = next_dateline(router, input, number_in, output);
-  const int same = number(dateline, class_of(number_in), number_in % 2);
-  const int other = number(dateline, class_of(number_in), 1 - number_in % 2);
-  Link& link = *router.output[output];
-  const int place = input * vcs_ + number_in;
-  const bool same_is_free = is_free(link.vcs[same], place);
-  const bool other_is_free = !queued.packet.keeps_buddy && is_free(link.vcs[other], place);
-  if (!same_is_free && !other_is_free) return false;
-  int given = same_is_free ? same : other;
-  if (same_is_free && other_is_free && link.vcs[other].used < link.vcs[same].used) given = other;
-  link.vcs[given].is_owned = true;
-  vc.is_routed = true;
-  vc.output_vc[output] = given;
-  return true;
+// To one of the contenders, in turn. Before it is released, a VC goes on to the next packet of the
+// same buffer if nobody else contends.
+void ReferenceNetwork::give_output_vc(Router& router, int output, int number_out,
+                                      const std::vector<int>& contenders) {
+  VirtualChannel& to = router.output[output]->vcs[number_out];
+  if (to.is_owned) return;
+  if (now_ < to.free_from && (contenders.size() > 1 || contenders[0] != to.last_place)) return;
+  const auto in_turn = std::lower_bound(contenders.begin(), contenders.end(), to.turn);
+  const int place = in_turn == contenders.end() ? contenders[0] : *in_turn;
+  to.turn = next(place, kPorts * vcs_);
+  to.is_owned = true;
+  VirtualChannel& from = router.input[place / vcs_]->vcs[place % vcs_];
+  from.is_routed = true;
+  from.output_vc[output] = number_out;
 }
 
 bool ReferenceNetwork::wants(const Router& router, const VirtualChannel& vc, int output) const {
@@ -313,17 +323,30 @@ bool ReferenceNetwork::wants(const Router& router, const VirtualChannel& vc, int
          has_room(*router.output[output], vc.output_vc[output]);
 }
 
-void ReferenceNetwork::move_flits(Router& router) {
-  PerOutput chosen{-1, -1, -1};  // by input: the VC that the port commits to
-  for (int input = 0; input < kPorts; ++input) {
-    const Link& link = *router.input[input];
-    int vc = link.receiver_turn;
-    for (int i = 0; i < vcs_ && chosen[input] < 0; ++i, vc = next(vc, vcs_)) {
-      for (int output = 0; output < kPorts; ++output) {
-        if (wants(router, link.vcs[vc], output)) chosen[input] = vc;
-      }
+bool ReferenceNetwork::could_send(const Router& router, const VirtualChannel& vc) const {
+  return wants(router, vc, kX) || wants(router, vc, kY) || wants(router, vc, kNiu);
+}
+
+// The VC that the port commits to; -1: to none, or to one whose packet has no output VC.
+int ReferenceNetwork::choose_vc(Router& router, int input) {
+  Link& link = *router.input[input];
+  int insistent = -1;
+  for (int i = 0, vc = link.receiver_turn; i < vcs_; ++i, vc = next(vc, vcs_)) {
+    if (could_send(router, link.vcs[vc])) {
+      if (insistent < 0 || now_ < router.retry_at[input]) return vc;
+      link.receiver_turn = next(insistent, vcs_);
+      router.retry_at[input] = now_ + figures_.vc_retry_cycles;
+      return -1;
     }
+    if (insistent >= 0 || !waits(link.vcs[vc])) continue;
+    if (link.vcs[vc].flits.front().of->packet.keeps_buddy) insistent = vc;
   }
+  return -1;
+}
+
+void ReferenceNetwork::move_flits(Router& router) {
+  PerOutput chosen;  // by input
+  for (int input = 0; input < kPorts; ++input) chosen[input] = choose_vc(router, input);
   PerOutput winner{-1, -1, -1};  // by output: the input port
   for (int output = 0; output < kPorts; ++output) {
     int input = router.output[output]->sender_turn;
@@ -351,7 +374,7 @@ void ReferenceNetwork::move_flit(Router& router, int input, int number_in, int o
   if (flit.is_last() && !flit.of->packet.keeps_path) {
     VirtualChannel& left = to.vcs[vc.output_vc[output]];
     left.is_owned = false;
-    left.free_from = now_ + to.delay;
+    left.free_from = now_ + figures_.vc_release_cycles;
     left.last_place = input * vcs_ + number_in;
   }
   vc.has_left[output] = true;

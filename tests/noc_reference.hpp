@@ -54,7 +54,8 @@ class ReferenceNetwork {
     std::deque<Cycle> credits;  // when the sender will know of slots that became free
     int used = 0;               // slots, as far as the sender knows
     bool is_owned = false;      // by a packet, from its header to its last flit
-    Cycle free_from = 0;        // when the last flit of the packet before is over the link
+    int turn = 0;               // the input VC, port by port, that is first to get it
+    Cycle free_from = 0;        // when it is released after the packet before
     int last_place = -1;        // the input VC that packet came from, port by port
     int last_multicaster = -1;  // whose multicast reserved it last
     // Of the packet in front; -1: that output is not needed, or not given yet.
@@ -74,7 +75,7 @@ class ReferenceNetwork {
     int y = 0;
     std::array<Link*, kPorts> input{};
     std::array<Link*, kPorts> output{};
-    int turn = 0;  // the input VC, port by port, that is first to get an output VC
+    std::array<Cycle, kPorts> retry_at{};  // by input: when a waiting VC may take its turn again
   };
   // At most one flit per interval; a fraction of a cycle that is waited is not lost.
   struct Pacing {
@@ -98,7 +99,7 @@ class ReferenceNetwork {
     std::vector<Cycle> held_until;  // by VC
     Pacing pacing;
     bool is_paced_by_endpoint = false;
-    int packet_vc = -1;  // paced by the endpoint: whose packet is being taken
+    int request_vc = -1;  // of the request that is being taken
     Cycle ready_at = 0;
   };
   // A multicast's path: where its copies pass, and what was reserved there.
@@ -126,13 +127,14 @@ class ReferenceNetwork {
     return 2 * (classes_ * dateline + packet_class) + buddy;
   }
   int class_of(int vc) const { return vc / 2 % classes_; }
+  bool is_response(int vc) const { return class_of(vc) == static_cast<int>(PacketClass::response); }
   int neighbour(int node, int port) const;
   int next_port(const Router& router, int destination) const;
   int next_dateline(const Router& router, int input, int input_vc, int output) const;
 
   bool has_room(const Link& link, int vc) const;
   bool has_flit(const VirtualChannel& vc) const;
-  bool is_free(const VirtualChannel& vc, int place) const;
+  bool waits(const VirtualChannel& vc) const;
   void push(Link& link, int vc, const QueuedPacket* packet, int index);
   void pop(Link& link, int vc);
 
@@ -147,8 +149,10 @@ class ReferenceNetwork {
   void step_source(int node);
   void send_flit(int node, int lane);
   void give_output_vcs(Router& router);
-  bool give_output_vc(Router& router, int input, int vc);
+  void give_output_vc(Router& router, int output, int vc, const std::vector<int>& contenders);
   bool wants(const Router& router, const VirtualChannel& vc, int output) const;
+  bool could_send(const Router& router, const VirtualChannel& vc) const;
+  int choose_vc(Router& router, int input);
   void move_flits(Router& router);
   void move_flit(Router& router, int input, int vc, int output);
 

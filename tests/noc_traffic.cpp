@@ -47,6 +47,8 @@ class TrafficMaker {
     router.niu_to_router_cycles = between(1, 7);
     router.router_to_niu_cycles = between(1, 7);
     router.credit_return_cycles = between(1, 9);
+    router.vc_retry_cycles = between(1, 20);
+    router.vc_release_cycles = between(1, 20);
     router.classes = between(1, 4);
     router.pool_flits = between(one_in(4) ? 1 : 16, 64);
     router.pool_flits_per_vc_max = between(1, std::min(router.pool_flits, 31));

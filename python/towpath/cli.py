@@ -262,8 +262,8 @@ def main() -> None:
     codes: list[int] = []
     interruption = Interruption()
     command = threading.Thread(target=lambda: codes.append(_run_command(interruption)), daemon=True)
-    command.start()
     try:
+        command.start()
         command.join()
     except KeyboardInterrupt:
         Console(stderr=True).show_cursor()  # a progress bar hides it

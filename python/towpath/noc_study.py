@@ -313,9 +313,15 @@ def _flow_control_summary(
 
 
 def _stalled_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
+    """Of the free flow; the stalled ones beside it in its row must outlast it."""
     size_bytes = _bytes_of(programs[0])
     begin, end = max(STALL_BEGIN_CYCLE, outcome.begin_cycles[0]), outcome.end_cycles[0]
-    others = outcome.end_cycles[1:]
+    row = programs[0].core.y
+    others = [
+        other
+        for program, other in zip(programs[1:], outcome.end_cycles[1:], strict=True)
+        if program.core.y == row
+    ]
     return {
         "bandwidth_bytes_per_cycle": round(size_bytes / (end - begin), 4),
         "stalled_to_the_end": bool(all(other > end for other in others)),

@@ -212,12 +212,11 @@ TEST(NocTiming, AHeldVcIsTakenFromAgainInTheCycleNamed) {
 // loses two cycles of three; the other VC, whose way is free all the time, comes up only after it
 // has won. If ports were chosen first, it would have had two cycles of three.
 TEST(NocTiming, AVcWithAFreeWayWaitsForTheOneThatItsPortCommittedTo) {
-  Traffic traffic{plain_chip(2, 4)};
+  Traffic traffic{plain_chip(2, 6)};
   const int node = 3;
-  const int below = 5;
-  add_stream(traffic, 2, below, 0, 20);  // from the left
-  add_stream(traffic, 1, below, 2, 20);  // from above
-  add_stream(traffic, node, below, 1, 20);
+  add_stream(traffic, 2, 5, 0, 20);  // from the left
+  add_stream(traffic, 1, 7, 2, 20);  // from above
+  add_stream(traffic, node, 9, 1, 20);
   add_stream(traffic, node, node, 3, 20);
   Player<Network> player(traffic);
   run_until(player, 200);
@@ -226,22 +225,88 @@ TEST(NocTiming, AVcWithAFreeWayWaitsForTheOneThatItsPortCommittedTo) {
   EXPECT_EQ(player.network().link_flits(node, kY) - down_before, 3000);
 }
 
-// Two packets of one flit for the same VC of the link from node 1: one from the left, one from the
-// NIU. The first leaves in cycle 14, the second when that is over the link, in cycle 14 + 9.
-TEST(NocTiming, AnotherInputHasTheVcOnceTheLastFlitIsOverTheLink) {
-  Traffic traffic{plain_chip(4, 1)};
-  traffic.injections = {{0, packet(0, 2, 1)}, {0, packet(1, 2, 1)}};
-  traffic.injections[1].packet.header_at = 9;  // at the router in cycle 14 too
-  Player<Network> player(traffic);
-  run_until(player, 15);
-  EXPECT_EQ(player.network().link_flits(1, kX), 1);
-  run_until(player, 23);
-  EXPECT_EQ(player.network().link_flits(1, kX), 1);
-  run_until(player, 24);
-  EXPECT_EQ(player.network().link_flits(1, kX), 2);
+// Node 1's NIU has a stream to node 1 itself on VC 1, and behind its router a header on VC 0 that
+// waits for the link, whose VC 0 a stalled packet has. Of `retry_cycles` one is the header's.
+TEST(NocTiming, AStaticVcThatWaitsTakesATurnOfItsPortEachFewCycles) {
+  const auto flits_per_thousand = [](int retry_cycles) {
+    Traffic traffic{plain_chip(4, 1)};
+    traffic.chip.router.vc_retry_cycles = retry_cycles;
+    add_stream(traffic, 0, 2, 0, 1);
+    hold_for_ever(traffic, 2, 0);
+    add_stream(traffic, 1, 1, 1, 20);
+    traffic.injections.push_back({100, packet(1, 2, 1, 0)});
+    Player<Network> player(traffic);
+    run_until(player, 300);
+    return flits_in(player, 1, kNiu, 1000);
+  };
+  EXPECT_EQ(flits_per_thousand(10), 900);
+  EXPECT_EQ(flits_per_thousand(4), 750);
+  EXPECT_EQ(flits_per_thousand(1), 500);  // the other VC is in turn after it
 }
 
-TEST(NocTiming, TheSameInputVcFollowsWithoutAGap) {
+// One with a dynamic VC, which waits for two that are both stalled, lets the others pass.
+TEST(NocTiming, ADynamicVcThatWaitsTakesNobodysTurn) {
+  Traffic traffic{plain_chip(4, 1)};
+  for (const int vc : {0, 1}) {
+    add_stream(traffic, 0, 2, vc, 1);
+    hold_for_ever(traffic, 2, vc);
+  }
+  add_stream(traffic, 1, 1, 2, 20);
+  traffic.injections.push_back({100, packet(1, 2, 1, 0)});
+  traffic.injections.back().packet.keeps_buddy = false;
+  Player<Network> player(traffic);
+  run_until(player, 300);
+  EXPECT_EQ(flits_in(player, 1, kNiu, 1000), 1000);
+  EXPECT_EQ(player.network().packets_in_flight(), 2 + 1 + 20 - 5);
+}
+
+// Packets of two VCs for one NIU: requests are taken whole, one after the other, responses in turn.
+TEST(NocTiming, ANiuTakesOneRequestAfterTheOtherAndResponsesInTurn) {
+  const auto received = [](int vc) {
+    Traffic traffic{plain_chip(4, 1)};
+    traffic.injections = {{0, packet(0, 1, 10, vc)}, {0, packet(0, 1, 10, vc + 1)}};
+    traffic.injections[1].packet.tag = 1;
+    traffic.holds = {{0, 1, vc, 200}, {0, 1, vc + 1, 200}};
+    Player<Network> player(traffic);
+    run_until(player, 300);
+    std::vector<Cycle> times;
+    for (const Event& event : player.events()) {
+      if (event.kind == Event::received) times.push_back(event.at);
+    }
+    return times;
+  };
+  EXPECT_EQ(received(0), (std::vector<Cycle>{209, 219}));
+  EXPECT_EQ(received(6), (std::vector<Cycle>{218, 219}));
+}
+
+// Packets of one flit for the same VC of the link from node 1, there in cycle 14: one from node 0,
+// another right behind it, and one from node 1's NIU. That is next in turn, when the VC has been
+// released 3 cycles after the first; the second from node 0 is last, 3 cycles after that.
+TEST(NocTiming, AVcIsReleasedAndGoesToTheNextInTurn) {
+  Traffic traffic{plain_chip(4, 1)};
+  traffic.injections = {{0, packet(0, 2, 1)}, {0, packet(0, 2, 1)}, {0, packet(1, 2, 1)}};
+  traffic.injections[2].packet.header_at = 9;
+  traffic.injections[2].packet.tag = 1;
+  Player<Network> player(traffic);
+  const auto flits_before = [&](Cycle cycle) {
+    run_until(player, cycle);
+    return player.network().link_flits(1, kX);
+  };
+  EXPECT_EQ(flits_before(14), 0);
+  EXPECT_EQ(flits_before(15), 1);
+  EXPECT_EQ(flits_before(17), 1);
+  EXPECT_EQ(flits_before(18), 2);
+  EXPECT_EQ(flits_before(20), 2);
+  EXPECT_EQ(flits_before(21), 3);
+  run_until(player, 100);
+  std::vector<std::uint64_t> order;
+  for (const Event& event : player.events()) {
+    if (event.kind == Event::received) order.push_back(event.tag);
+  }
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 0}));
+}
+
+TEST(NocTiming, TheSameInputVcFollowsWithoutAGapWhenNobodyElseWaits) {
   Traffic traffic{plain_chip(4, 1)};
   traffic.injections = {{0, packet(0, 2, 1)}, {0, packet(0, 2, 1)}};
   Player<Network> player(traffic);

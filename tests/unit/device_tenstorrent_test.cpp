@@ -246,6 +246,20 @@ TEST(DataMovementCore, WaitsForAnInitiatorThatHasWonNoVc) {
   EXPECT_GT(requests[2].issued, requests[1].issued + 256);
 }
 
+TEST(DataMovementCore, GoesOnOnceTheLastPacketOfARequestIsHandedOver) {
+  Bench bench({.records_requests = true});
+  run(bench, [&](DataMovementCore& core) {
+    core.noc_async_write(0, kFarTarget, 8192);
+    EXPECT_EQ(core.cycle(), 22);
+    core.noc_async_write_barrier();
+    const Cycle before = core.cycle();
+    core.noc_async_write(0, kFarTarget, 5 * 8192);
+    EXPECT_EQ(bench.counters().packets_to_start[0], 1u);
+    EXPECT_GT(core.cycle(), before + 3 * 256);
+    core.noc_async_write_barrier();
+  });
+}
+
 TEST(DataMovementCore, UsesTheOtherNocWhenTold) {
   Bench bench;
   bench.put(kCore, 0, pattern(64, 1));

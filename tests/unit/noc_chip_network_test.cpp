@@ -215,6 +215,47 @@ TEST(ChipNetwork, LinkedMulticastsKeepTheirPathUntilTheLast) {
   EXPECT_EQ(bench.network.describe_deadlock(), "");
 }
 
+// The word that ends a linked path comes from another initiator, and others wait for the path.
+TEST(ChipNetwork, MulticastsLeaveInTheOrderOfTheirIssue) {
+  Bench bench({.records_requests = true}, 2, machine::wormhole_like_chip());
+  const std::vector<Coordinate> cores{{1, 1}, {6, 4}, {9, 10}};
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    bench.put(cores[i], 0, pattern(40000, static_cast<unsigned>(i)));
+    std::vector<Request> requests;
+    for (int round = 0; round < 3; ++round) {
+      Request data = multicast({1, 1}, {9, 10}, 40000);
+      data.core = cores[i];
+      data.remote.offset = kTarget + i * 65536;
+      data.is_linked = true;
+      Request word = multicast({1, 1}, {9, 10}, 4);
+      word.core = cores[i];
+      word.initiator = 2;
+      word.local_offset = 16;
+      word.remote.offset = kTarget + i * 65536 + 40000;
+      requests.insert(requests.end(), {data, word});
+    }
+    bench.issue_all(std::move(requests));
+  }
+  bench.simulation.run();
+  EXPECT_EQ(bench.network.unfinished(), 0);
+  const std::vector<RequestTimes>& requests = bench.network.requests();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].request.size_bytes != 4) continue;
+    const auto data = std::find_if(
+        requests.rbegin() + static_cast<long>(requests.size() - i), requests.rend(),
+        [&](const RequestTimes& times) { return times.request.core == requests[i].request.core; });
+    EXPECT_GT(requests[i].sent, data->sent);
+    EXPECT_GT(requests[i].received, data->received);
+  }
+  for (const Coordinate worker : bench.network.chip().workers) {
+    for (std::size_t i = 0; i < cores.size(); ++i) {
+      if (worker == cores[i]) continue;
+      EXPECT_EQ(bench.get(worker, kTarget + i * 65536, 40000),
+                pattern(40000, static_cast<unsigned>(i)));
+    }
+  }
+}
+
 // --- counters -----------------------------------------------------------------------------------
 
 TEST(ChipNetwork, AnAcknowledgedWriteIsCountedAsItGoes) {

@@ -195,6 +195,24 @@ TEST(Request, IsRefusedWhenItLeavesALinkedPath) {
   EXPECT_EQ(bench.counters().write_acks_received, 3u + 5u + 3u + 5u);
 }
 
+TEST(Request, IsDescribedWhileItIsNotAnswered) {
+  Bench bench;
+  EXPECT_EQ(bench.network.describe_unanswered(0, kCore), "");
+  bench.network.issue(write(kFar, 20000));
+  bench.run_to(10);
+  bench.network.issue(read(kDram, 64));
+  EXPECT_EQ(bench.network.describe_unanswered(0, kCore),
+            "its write of 20000 bytes to (3, 2), issued in cycle 0, has 3 of 3 packets to send");
+  EXPECT_EQ(bench.network.describe_unanswered(1, kCore), "");
+  EXPECT_EQ(bench.network.describe_unanswered(0, kFar), "");
+  while (bench.counters().writes_sent < 3) ASSERT_TRUE(bench.simulation.step());
+  const std::string answers = bench.network.describe_unanswered(0, kCore);
+  EXPECT_EQ(answers.find("its write of 20000 bytes to (3, 2), issued in cycle 0, lacks "), 0u)
+      << answers;
+  bench.simulation.run();
+  EXPECT_EQ(bench.network.describe_unanswered(0, kCore), "");
+}
+
 // --- the core's own memory ----------------------------------------------------------------------
 
 TEST(ChipMemory, IsRefusedWhereThereIsNone) {

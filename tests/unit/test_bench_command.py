@@ -144,8 +144,11 @@ def test_every_worker_takes_part_without_a_grid(bench, tmp_path):
 
 
 _WAITS = """
+import signal
 import threading
 from towpath import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started the tests
 
 def app(standalone_mode, obj):
     obj.sentence = "interrupted; there is a way on"

@@ -171,7 +171,7 @@ def test_an_interrupted_sweep_says_how_to_go_on_and_goes_on(tmp_path):
 
 
 _SLEEPER = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from towpath.sweep import SweepOptions, run_sweep
 
@@ -182,6 +182,7 @@ def measure(point):
     return {}
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started the tests
     try:
         run_sweep(measure, [{"n": n} for n in (0, 1, 2)], Path(sys.argv[1]),
                   options=SweepOptions(jobs=2))

@@ -61,6 +61,8 @@ struct RouterFigures {
   int pool_flits = 48;           // shared by all VCs of a port, besides one flit of each VC
   int pool_flits_per_vc_max = 15;
   int pool_flits_reserved = 3;  // the pool counts as full when no more than these are free
+  int vc_release_cycles = 3;    // from a packet's last flit until its output VC is free for others
+  int vc_retry_cycles = 4;      // until a static VC that got no output VC takes its turn again
   bool has_dateline = true;     // false: the bit never flips, and the torus can deadlock
 };
 
@@ -99,9 +101,9 @@ struct SoftwareFigures {
   int set_state_cycles = 0;
   int multicast_cycles = 0;  // noc_async_write_multicast
   int inline_write_cycles = 0;
-  int atomic_cycles = 0;  // noc_semaphore_inc
-  int poll_cycles = 1;    // period in which a wait looks again
-  int call_cycles = 0;    // of whatever else a kernel calls
+  int atomic_cycles = 0;             // noc_semaphore_inc
+  int poll_cycles = 1;               // period in which a wait looks again
+  int call_cycles = 0;               // of whatever else a kernel calls
   int write_destination_cycles = 0;  // a loop over destinations, per further one
   int read_destination_cycles = 0;
 };

@@ -15,8 +15,11 @@ std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 // Ticks come after everything else of their cycle: what software does in a cycle is seen in it.
 constexpr int kTickPriority = sim::EventQueue::kPriorityMax;
-// Lanes of a NIU beyond those of the initiators: answers overtake requests that cannot leave.
-constexpr int kAcknowledgementLane = kInitiatorsMax;
+// Lanes of a NIU beyond those of the initiators. Multicasts leave in the order of their issue,
+// whoever issues them: the last of a linked path gives it back. Answers overtake requests that
+// cannot leave.
+constexpr int kMulticastLane = kInitiatorsMax;
+constexpr int kAcknowledgementLane = kMulticastLane + 1;
 constexpr int kResponseLane = kAcknowledgementLane + 1;
 constexpr int kAtomicCycles = 5;  // a read-modify-write holds its L1 bank that long (facts 1.5)
 
@@ -137,24 +140,27 @@ void ChipNetwork::wake(Niu& niu) {
 void ChipNetwork::request_tick(Cycle cycle) {
   if (is_stepping_ || cycle >= tick_at_) return;
   tick_at_ = cycle;
-  simulation_.at(clock_.edge(Cycles(cycle)), &ChipNetwork::tick, this, kTickPriority);
+  tick_time_ = clock_.edge(Cycles(cycle));
+  simulation_.at(tick_time_, &ChipNetwork::tick, this, kTickPriority);
 }
 
-void ChipNetwork::tick(void* self) { static_cast<ChipNetwork*>(self)->run_cycles(); }
+void ChipNetwork::tick(void* self) { static_cast<ChipNetwork*>(self)->run_cycle(); }
 
-// Simulates the cycle of now, and further ones as long as nobody else could notice.
-void ChipNetwork::run_cycles() {
-  if (cycle() != tick_at_) return;  // an earlier tick was asked for after this one
-  is_stepping_ = true;
+void ChipNetwork::run_cycle() {
+  if (simulation_.now() != tick_time_) return;  // an earlier tick was asked for after this one
   const Cycle now = tick_at_;
-  for (const auto& network : networks_) {
-    if (network->next_work() > now) continue;
-    if (network->now() < now) network->skip_to(now);
-    network->step();
+  is_stepping_ = true;
+  for (std::size_t noc = 0; noc < networks_.size(); ++noc) {
+    if (work_at_[noc] > now) continue;
+    Network& network = *networks_[noc];
+    if (network.now() < now) network.skip_to(now);
+    network.step();
+    work_at_[noc] = network.next_work();
   }
   is_stepping_ = false;
   tick_at_ = kNever;
-  const Cycle next = std::min(networks_[0]->next_work(), networks_[1]->next_work());
+  tick_time_ = Time::max();
+  const Cycle next = std::min(work_at_[0], work_at_[1]);
   if (next != kNever) request_tick(std::max(next, now + 1));
 }
 
@@ -248,7 +254,8 @@ Packet ChipNetwork::request_packet(const Transaction& transaction, Niu& own,
   packet.buddy = request.vc & 1;
   packet.keeps_buddy = request.is_static_vc;
   packet.keeps_class = request.is_static_vc;
-  packet.lane = static_cast<std::uint8_t>(request.initiator);
+  packet.lane =
+      static_cast<std::uint8_t>(request.is_multicast ? kMulticastLane : request.initiator);
   packet.header_at = cycle() + chip_->niu.request_cycles;
   if (data_flits > 0) {
     PaceTime& stream = own.request_stream[own.next_stream];
@@ -299,6 +306,7 @@ void ChipNetwork::issue(const Request& request) {
   Network& network = *networks_[index(request.noc)];
   if (network.now() < cycle()) network.skip_to(cycle());
   send_packets(number, receivers);
+  work_at_[index(request.noc)] = network.now();
   request_tick(network.now());
 }
 

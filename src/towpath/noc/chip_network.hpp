@@ -21,7 +21,7 @@
 namespace towpath::noc {
 
 inline constexpr std::uint64_t kWordBytes = 4;
-inline constexpr int kInitiatorsMax = 5;  // the rest of a NIU's lanes serves answers
+inline constexpr int kInitiatorsMax = 4;
 inline constexpr int kTransactionIdsMax = 16;
 
 // Of one NIU. Packets are counted, not requests, as in the hardware.
@@ -235,7 +235,7 @@ class ChipNetwork final : private Endpoint {
   std::span<std::byte> data_of(Transaction& transaction, std::uint32_t packet);
 
   static void tick(void* self);
-  void run_cycles();
+  void run_cycle();
   void request_tick(Cycle cycle);
 
   sim::Simulation& simulation_;
@@ -253,6 +253,8 @@ class ChipNetwork final : private Endpoint {
   std::vector<std::uint32_t> free_transactions_;
   std::int64_t unfinished_ = 0;
   Cycle tick_at_ = kNever;  // the cycle that is to be simulated next
+  Time tick_time_ = Time::max();
+  std::array<Cycle, 2> work_at_{kNever, kNever};  // when each network has something to do
   bool is_stepping_ = false;
   std::vector<RequestTimes> records_;
 };

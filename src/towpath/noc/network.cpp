@@ -13,8 +13,9 @@ namespace towpath::noc {
 namespace {
 
 std::size_t wheel_size(const machine::RouterFigures& figures) {
-  const int longest = std::max({figures.hop_cycles, figures.niu_to_router_cycles,
-                                figures.router_to_niu_cycles, figures.credit_return_cycles});
+  const int longest =
+      std::max({figures.hop_cycles, figures.niu_to_router_cycles, figures.router_to_niu_cycles,
+                figures.credit_return_cycles, figures.vc_release_cycles});
   return std::bit_ceil(static_cast<std::size_t>(longest) + 1);
 }
 
@@ -52,6 +53,9 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
       kept_tree_(index(torus_.nodes()) * 2, -1),
       path_sources_(index(torus_.nodes()) * kPorts * kVcsMax, -1),
       random_(seed, noc == 0 ? "noc 0" : "noc 1") {
+  for (int vc = 0; vc < kVcsMax; ++vc) {
+    if ((vc >> 1) % classes_ == static_cast<int>(PacketClass::response)) set_bit(response_vcs_, vc);
+  }
   for (Slot& slot : wheel_) {
     slot.to_routers.items.resize(index(torus_.nodes()) * kPorts);
     slot.to_sinks.items.resize(index(torus_.nodes()));
@@ -229,6 +233,7 @@ void Network::begin_packet(Router& router, int number, PacketId id) {
                                       packet.packet_class, input_vc & 1));
   vc.keeps_buddy = packet.keeps_buddy;
   set_bit(router.input.unallocated, number);
+  if (packet.keeps_buddy) set_bit(router.input.insistent, number);
   router.may_allocate = true;
 }
 
@@ -273,23 +278,22 @@ void Network::hold(int node, int vc, Cycle until) {
   schedule(until, EventKind::release, node, vc);
 }
 
+// The VCs whose next flit may be taken.
+unsigned Network::takeable(const Sink& sink) const {
+  const unsigned waiting = static_cast<unsigned>(sink.input.occupied) & ~sink.held;
+  if (sink.current_vc < 0) return waiting;
+  return waiting & (unsigned{response_vcs_} | 1u << sink.current_vc);
+}
+
 bool Network::step_sink(int node) {
   Sink& sink = sinks_[index(node)];
-  const unsigned waiting = static_cast<unsigned>(sink.input.occupied) & ~sink.held;
+  const unsigned waiting = takeable(sink);
   if (waiting == 0) return false;
-  if (sink.by_endpoint) {
-    if (sink.ready_at > now_) {
-      schedule(sink.ready_at, EventKind::wake_sink, node);
-      return false;
-    }
-    if (sink.current_vc >= 0) {
-      if ((waiting >> sink.current_vc & 1) == 0) return false;
-      take_flit(node, sink.current_vc);
-      return true;
-    }
-  } else if (!sink.pace.is_ready(now_)) {
-    return true;
+  if (sink.by_endpoint && sink.ready_at > now_) {
+    schedule(sink.ready_at, EventKind::wake_sink, node);
+    return false;
   }
+  if (!sink.by_endpoint && !sink.pace.is_ready(now_)) return true;
   const unsigned turn = sink.input.turn[0];
   const int vc = static_cast<int>(
       (static_cast<unsigned>(std::countr_zero(in_turn(waiting, turn))) + turn) & 15u);
@@ -308,10 +312,10 @@ void Network::take_flit(int node, int number) {
   sink.input.turn[0] = static_cast<std::uint8_t>((number + 1) & 15);
   if (sink.by_endpoint) {
     sink.ready_at = endpoint_.flit_received(packets_[id], node, now_);
-    sink.current_vc = is_last ? -1 : number;
   } else {
     sink.pace.take(now_, port_interval_);
   }
+  if ((response_vcs_ >> number & 1) == 0) sink.current_vc = is_last ? -1 : number;
   if (!is_last) return;
   end_packet(sink, number);
   const Packet packet = packets_[id];
@@ -331,6 +335,56 @@ int Network::next_dateline(const Router& router, int input, int vc, int output) 
   return is_last || (input == output && dateline_of(vc) == 1) ? 1 : 0;
 }
 
+// Gives output VCs to the packets that wait for one: first to each the VC of its own buddy bit,
+// then to those that may change it the other one.
+void Network::allocate(Router& router) {
+  router.may_allocate = false;
+  allocate_buddy(router, router.input.unallocated, 0);
+  const std::uint64_t left = router.input.unallocated & ~router.input.insistent;
+  if (left != 0) allocate_buddy(router, left, 1);
+}
+
+void Network::allocate_buddy(Router& router, std::uint64_t waiting, int other_buddy) {
+  const auto& vc = router.input.vc;
+  while (waiting != 0) {
+    const InputVc& first = vc[index(std::countr_zero(waiting))];
+    std::uint64_t contenders = 0;
+    for (std::uint64_t rest = waiting; rest != 0; rest &= rest - 1) {
+      const int number = std::countr_zero(rest);
+      const InputVc& other = vc[index(number)];
+      if (other.wanted_output == first.wanted_output && other.wanted_vc == first.wanted_vc) {
+        set_bit(contenders, number);
+      }
+    }
+    waiting &= ~contenders;
+    give_vc(router, contenders, first.wanted_output, first.wanted_vc ^ other_buddy);
+  }
+}
+
+// To one of the contenders, in turn, if the VC is free. Until it is released, a VC may only go on
+// to the next packet of the same buffer, and only when nobody else waits for it.
+void Network::give_vc(Router& router, std::uint64_t contenders, int output, int output_vc) {
+  OutputLink& link = router.output[index(output)];
+  std::uint8_t& turn = link.vc_turn[index(output_vc)];
+  const std::uint64_t from_turn = contenders >> turn << turn;
+  int number = std::countr_zero(from_turn != 0 ? from_turn : contenders);
+  if ((link.owned & bit16(output_vc)) != 0) {
+    const int owner = link.owner[index(output_vc)];
+    if ((link.draining & bit16(output_vc)) == 0 || contenders != std::uint64_t{1} << owner) return;
+    number = owner;
+    clear_bit(link.draining, output_vc);
+  }
+  turn = static_cast<std::uint8_t>((number + 1) % (kPorts * kVcsMax));
+  set_bit(link.owned, output_vc);
+  link.owner[index(output_vc)] = static_cast<std::uint8_t>(number);
+  InputVc& vc = router.input.vc[index(number)];
+  vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
+  vc.output_vc[index(output)] = static_cast<std::uint8_t>(output_vc);
+  clear_bit(router.input.unallocated, number);
+  clear_bit(router.input.insistent, number);
+  set_bit(router.input.allocated, number);
+}
+
 // A credit has come: the VC's owner may have room now, and so may all if the pool was full.
 void Network::unblock(Router& router, const OutputLink& link, int vc) const {
   unsigned owned = bit16(vc);
@@ -340,57 +394,14 @@ void Network::unblock(Router& router, const OutputLink& link, int vc) const {
   }
 }
 
-// Gives output VCs to the packets that wait for one, in turn over all input VCs.
-void Network::allocate(Router& router) {
-  router.may_allocate = false;
-  const std::uint64_t waiting = router.input.unallocated;
-  const std::uint64_t first_part = waiting >> router.allocation_turn << router.allocation_turn;
-  for (std::uint64_t part : {first_part, waiting ^ first_part}) {
-    for (; part != 0; part &= part - 1) {
-      const int number = std::countr_zero(part);
-      if (allocate_vc(router, number)) {
-        router.allocation_turn = static_cast<std::uint8_t>((number + 1) % (kPorts * kVcsMax));
-      }
-    }
-  }
-}
-
-bool Network::allocate_vc(Router& router, int number) {
-  InputVc& vc = router.input.vc[index(number)];
-  const int output = vc.wanted_output;
-  OutputLink& link = router.output[index(output)];
-  int wanted = vc.wanted_vc;
-  const auto is_free_for_us = [&link, number](int output_vc) {
-    if ((link.owned & bit16(output_vc)) == 0) return true;
-    return (link.draining & bit16(output_vc)) != 0 && link.owner[index(output_vc)] == number;
-  };
-  const bool is_free = is_free_for_us(wanted);
-  if (!vc.keeps_buddy) {
-    const int other = wanted ^ 1;
-    if (is_free_for_us(other) && (!is_free || link.used[index(other)] < link.used[index(wanted)])) {
-      wanted = other;
-    } else if (!is_free) {
-      return false;
-    }
-  } else if (!is_free) {
-    return false;
-  }
-  clear_bit(link.draining, wanted);
-  set_bit(link.owned, wanted);
-  link.owner[index(wanted)] = static_cast<std::uint8_t>(number);
-  vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
-  vc.output_vc[index(output)] = static_cast<std::uint8_t>(wanted);
-  clear_bit(router.input.unallocated, number);
-  set_bit(router.input.allocated, number);
-  return true;
-}
-
 // False when no VC could have sent: then only an arrival or a credit changes that.
 bool Network::move_flits(Router& router) {
   const std::uint64_t candidates =
       router.input.occupied & router.input.allocated & ~router.input.blocked;
   if (candidates == 0) return false;
-  if ((candidates & (candidates - 1)) != 0) return move_one_of_many(router, candidates);
+  if ((candidates & (candidates - 1)) != 0 || router.input.insistent != 0) {
+    return move_one_of_many(router, candidates);
+  }
   const int number = std::countr_zero(candidates);
   const InputVc& vc = router.input.vc[index(number)];
   if (vc.is_multicast) return move_one_of_many(router, candidates);
@@ -404,7 +415,23 @@ bool Network::move_flits(Router& router) {
   return true;
 }
 
-// VC before port: each input port commits to one VC, then each output port picks an input port.
+// Whether a static VC of the port that waits for its output VC is in turn before those in the mask
+// `before`, which counts from the port's turn; then the turn goes on behind it.
+bool Network::is_turn_of_waiting(Router& router, unsigned input, unsigned before) {
+  if (router.input.insistent == 0 || now_ < router.retry_at[input]) return false;
+  const std::uint64_t all = router.input.insistent & router.input.occupied;
+  const unsigned turn = router.input.turn[input];
+  const unsigned waiting =
+      in_turn(static_cast<unsigned>(all >> input * kVcsMax & 0xffff), turn) & before;
+  if (waiting == 0) return false;
+  const unsigned first = static_cast<unsigned>(std::countr_zero(waiting)) + turn;
+  router.input.turn[input] = static_cast<std::uint8_t>((first + 1) & 15u);
+  router.retry_at[input] = now_ + figures_.vc_retry_cycles;
+  return true;
+}
+
+// VC before port: each input port commits to one VC, then each output port picks an input port. A
+// VC whose packet waits for its output VC takes its turn like any other, and the port idles then.
 bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
   std::array<unsigned, kPorts> sendable;
   for (unsigned output = 0; output < kPorts; ++output) {
@@ -412,6 +439,7 @@ bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
   }
   std::array<int, kPorts> chosen;
   std::array<unsigned, kPorts> wishes{};  // per output, the input ports that want it
+  bool is_any = false;
   for (unsigned input = 0; input < kPorts; ++input) {
     const unsigned turn = router.input.turn[input];
     unsigned rest = in_turn(static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff), turn);
@@ -422,17 +450,20 @@ bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
         const unsigned output = static_cast<unsigned>(std::countr_zero(outputs));
         possible |= (sendable[output] >> vc.output_vc[output] & 1) << output;
       }
-      for (unsigned output = 0; output < kPorts; ++output) {
-        wishes[output] |= (possible >> output & 1) << input;
-      }
       if (possible != 0) {
+        if (is_turn_of_waiting(router, input, (rest & -rest) - 1)) {
+          is_any = true;
+          break;
+        }
         chosen[input] = static_cast<int>(input * kVcsMax + vc_number);
+        for (unsigned output = 0; output < kPorts; ++output) {
+          wishes[output] |= (possible >> output & 1) << input;
+        }
       } else if (!vc.is_multicast) {
         set_bit(router.input.blocked, static_cast<int>(input * kVcsMax + vc_number));
       }
     }
   }
-  bool is_any = false;
   for (int output = 0; output < kPorts; ++output) {
     const unsigned wanting = wishes[index(output)];
     if (wanting == 0) continue;
@@ -488,13 +519,15 @@ void Network::send_flit(Router& router, int number, int output) {
   }
 }
 
-// A packet's last flit leaves: its output VC is free once that has traversed the link.
+// A packet's last flit leaves: its output VC is free for all vc_release_cycles later.
 void Network::let_go(Router& router, int output, int output_vc) {
   OutputLink& link = router.output[index(output)];
   set_bit(link.draining, output_vc);
-  link.free_at[index(output_vc)] = static_cast<std::uint8_t>((now_ + link.delay) & 0xff);
+  link.free_at[index(output_vc)] =
+      static_cast<std::uint8_t>((now_ + figures_.vc_release_cycles) & 0xff);
   const int node = torus_.node_at(router.x, router.y);
-  slot_in(link.delay).releases.add(code(node, output) | static_cast<std::uint32_t>(output_vc));
+  slot_in(figures_.vc_release_cycles)
+      .releases.add(code(node, output) | static_cast<std::uint32_t>(output_vc));
 }
 
 }  // namespace towpath::noc

@@ -16,19 +16,23 @@
 #include "towpath/sim/random.hpp"
 
 // One network on chip, flit by flit: routers, links, buffers and credits, and the ends where NIUs
-// put packets in and take them out. What a packet means is none of its business; see niu.hpp.
+// put packets in and take them out. What a packet means is none of its business; see
+// chip_network.hpp.
 //
 // A flit that leaves a router in cycle t may leave the next one in cycle t + hop_cycles, and the
 // buffer slot it leaves is known to be free one credit_return later. A packet has its output VC
-// from its header until its last flit has traversed the link; only the next packet of the same
-// input VC may follow it without that gap. In each cycle
+// from its header until vc_release_cycles after its last flit; the next packet of the same input VC
+// may follow without that gap when nobody else waits. In each cycle
 //   1. flits and credits that were on their way arrive,
-//   2. each NIU takes at most one flit out of its receive buffers,
+//   2. each NIU takes at most one flit out of its receive buffers: of one request after the other,
+//      of all responses in turn,
 //   3. each NIU puts at most one flit on the link to its router,
 //   4. each router gives output VCs to waiting header flits, then moves flits: every input port
 //      picks one VC, in turn, among those that could send; every output port picks one input port,
 //      in turn, among those that want it. An input port that is not picked sends nothing in this
-//      cycle, though another of its VCs might have: VCs are chosen before ports.
+//      cycle, though another of its VCs might have: VCs are chosen before ports. A static VC whose
+//      packet waits for its output VC takes its turn too, once in vc_retry_cycles per port, and the
+//      port then sends nothing.
 // Routers only meet through links that take several cycles, so their order within a cycle is free.
 // A cycle costs time only for routers that hold flits which can move.
 
@@ -101,7 +105,7 @@ class Network {
 
   // The NIU of `node` takes nothing more from `vc` until cycle `until`.
   void hold(int node, int vc, Cycle until);
-  // Makes the endpoint say when the NIU of `node` may take the next flit, packet by packet.
+  // Makes the endpoint say when the NIU of `node` may take the next flit.
   void pace_by_endpoint(int node);
 
   // Simulates cycle now(). Cycles in which next_work() says nothing happens may be skipped.
@@ -146,6 +150,7 @@ class Network {
     std::uint64_t occupied = 0;     // VCs that hold flits
     std::uint64_t allocated = 0;    // VCs whose packet has its output VC
     std::uint64_t unallocated = 0;  // VCs whose packet waits for one
+    std::uint64_t insistent = 0;    // of those, the ones that cannot do with another VC
     std::uint64_t blocked = 0;  // allocated VCs that had no room at the other end when looked at
     std::array<std::uint8_t, ports> turn{};
     std::array<InputVc, ports * kVcsMax> vc;
@@ -153,7 +158,7 @@ class Network {
   // The sending end of a link: what it knows of the buffers at the other end.
   struct OutputLink {
     std::uint16_t owned = 0;           // VCs that a packet has
-    std::uint16_t draining = 0;        // of those: the last flit is on the link
+    std::uint16_t draining = 0;        // of those: the last flit has left, it is not released
     std::uint16_t empty = 0xffff;      // VCs whose own flit is free
     std::uint16_t below_cap = 0xffff;  // VCs that may take more of the pool
     std::uint8_t pool_used = 0;
@@ -162,6 +167,7 @@ class Network {
     std::uint32_t target = 0;  // where flits arrive, without the VC
     std::array<std::uint8_t, kVcsMax> used{};
     std::array<std::uint8_t, kVcsMax> owner{};    // the input VC whose packet has or had it last
+    std::array<std::uint8_t, kVcsMax> vc_turn{};  // whose turn it is to get the VC
     std::array<std::uint8_t, kVcsMax> free_at{};  // when it is free for others, modulo 256
     std::int64_t flits = 0;
 
@@ -170,11 +176,11 @@ class Network {
     }
   };
   struct Router {
-    std::uint8_t allocation_turn = 0;
     bool may_allocate = false;  // something changed since no output VC could be given
     std::int16_t x = 0;
     std::int16_t y = 0;
     std::array<std::uint32_t, kPorts> upstream{};  // the link that feeds each input
+    std::array<Cycle, kPorts> retry_at{};          // when a waiting VC may take its turn again
     std::array<OutputLink, kPorts> output;
     Inputs<kPorts> input;
   };
@@ -197,7 +203,7 @@ class Network {
     Inputs<1> input;
     Pace pace;
     std::uint16_t held = 0;
-    int current_vc = -1;  // paced by the endpoint: the VC whose packet is being taken
+    int current_vc = -1;  // of the request that is being taken
     bool by_endpoint = false;
     Cycle ready_at = 0;
   };
@@ -312,15 +318,18 @@ class Network {
 
   bool step_sink(int node);
   void take_flit(int node, int vc);
+  unsigned takeable(const Sink& sink) const;
   Cycle next_flit_at(const Source::Lane& lane) const;
   bool is_granted(const Packet& packet);
   void send_from_source(Source& source, int lane);
   void finish_sending(Source& source, int lane);
   bool step_source(int node);
   void allocate(Router& router);
-  bool allocate_vc(Router& router, int number);
+  void allocate_buddy(Router& router, std::uint64_t waiting, int other_buddy);
+  void give_vc(Router& router, std::uint64_t contenders, int output, int output_vc);
   bool move_flits(Router& router);
   bool move_one_of_many(Router& router, std::uint64_t candidates);
+  bool is_turn_of_waiting(Router& router, unsigned input, unsigned before);
   void send_flit(Router& router, int number, int output);
   void let_go(Router& router, int output, int output_vc);
   PacketId branch_off(PacketId id, int output);
@@ -342,6 +351,7 @@ class Network {
   int classes_;
   int pool_limit_;
   PaceTime port_interval_;
+  std::uint16_t response_vcs_ = 0;
   Cycle now_ = 0;
   std::vector<Router> routers_;
   std::vector<Source> sources_;

@@ -171,18 +171,20 @@ void DataMovementCore::check_one_packet(std::uint64_t size_bytes) const {
 }
 
 void DataMovementCore::wait_for_initiator(int noc, int initiator) {
-  while (!network_.is_ready(noc, config_.core, initiator)) {
-    wait_ = {.kind = Wait::Kind::network, .since = cycle(), .noc = noc};
-    sim::Simulation& simulation = network_.simulation();
-    network_.wake_when(noc, config_.core,
-                       {[](const NiuCounters& counters, int number) {
-                          return counters.packets_to_start[index(number)] == 0;
-                        },
-                        initiator},
-                       *simulation.current());
-    simulation.suspend("an initiator of its NIU");
-    wait_.kind = Wait::Kind::nothing;
-  }
+  suspend_until({[](const NiuCounters& counters, int number) {
+                   return counters.packets_to_start[index(number)] == 0;
+                 },
+                 initiator},
+                noc);
+}
+
+// Software hands over a request packet by packet: it goes on once it has handed over the last.
+void DataMovementCore::wait_for_last_packet(int noc, int initiator) {
+  suspend_until({[](const NiuCounters& counters, int number) {
+                   return counters.packets_to_start[index(number)] <= 1;
+                 },
+                 initiator},
+                noc);
 }
 
 void DataMovementCore::issue_with_state(const Request& request, int cycles) {
@@ -195,6 +197,7 @@ void DataMovementCore::issue_with_state(const Request& request, int cycles) {
   wait_for_initiator(request.noc, request.initiator);  // the core's other kernel may have used it
   has_used_noc_[index(request.noc)] = true;
   named([&] { network_.issue(request); });
+  wait_for_last_packet(request.noc, request.initiator);
 }
 
 void DataMovementCore::work_at_niu(int noc, int cycles) {

@@ -211,7 +211,6 @@ class DataMovementCore {
 
   // --- for whoever runs the kernel --------------------------------------------------------------
   bool is_waiting() const { return wait_.kind != Wait::Kind::nothing; }
-  noc::Cycle waiting_since() const { return wait_.since; }
   // While it waits: "kernel 'a' on core (1, 1) in noc_semaphore_wait since cycle 12: ..."
   std::string describe_wait() const;
   // What it has issued and not waited for; empty if there is nothing.
@@ -258,8 +257,10 @@ class DataMovementCore {
   // The same; what set_state has left stays.
   void issue_with_state(const noc::Request& request, int cycles);
   void wait_for_initiator(int noc, int initiator);
+  void wait_for_last_packet(int noc, int initiator);
   // Work at the NIU's registers, which is held up by each read response that the NIU handles.
   void work_at_niu(int noc, int cycles);
+  void suspend_until(noc::ChipNetwork::Condition condition, int noc);
   // Looks every poll_cycles, from now on, until it holds.
   void wait_for(noc::ChipNetwork::Condition condition, int noc);
   void wait_for_semaphore(std::uint64_t semaphore, std::uint32_t value, bool is_minimum);

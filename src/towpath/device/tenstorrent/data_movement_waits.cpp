@@ -20,16 +20,21 @@ std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 // --- waiting ------------------------------------------------------------------------------------
 
-void DataMovementCore::wait_for(noc::ChipNetwork::Condition condition, int noc) {
-  sim::Simulation& simulation = network_.simulation();
+void DataMovementCore::suspend_until(noc::ChipNetwork::Condition condition, int noc) {
   const NiuCounters& counters = network_.counters(noc, config_.core);
-  const noc::Cycle first = cycle();
+  const noc::Cycle since = cycle();
   while (!condition.holds(counters, condition.argument)) {
-    wait_ = {.kind = Wait::Kind::network, .since = first, .noc = noc};
+    wait_ = {.kind = Wait::Kind::network, .since = since, .noc = noc};
+    sim::Simulation& simulation = network_.simulation();
     network_.wake_when(noc, config_.core, condition, *simulation.current());
-    simulation.suspend("answers to its requests");
+    simulation.suspend("its NIU");
     wait_.kind = Wait::Kind::nothing;
   }
+}
+
+void DataMovementCore::wait_for(noc::ChipNetwork::Condition condition, int noc) {
+  const noc::Cycle first = cycle();
+  suspend_until(condition, noc);
   finish_polling(first);
 }
 

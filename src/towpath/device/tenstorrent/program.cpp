@@ -17,6 +17,17 @@ namespace {
 // Of those who wait for ever, so many are named.
 constexpr std::size_t kNamedMax = 8;
 
+// Longer than nothing moves in a network that will go on: many tries to reserve a path, or a
+// memory that takes its time.
+noc::Cycle longest_pause(const machine::Chip& chip) {
+  constexpr noc::Cycle kTries = 64;
+  const machine::NiuFigures& niu = chip.niu;
+  const noc::Cycle memory_cycles = niu.request_cycles + niu.read_response_cycles +
+                                   niu.acknowledge_cycles + chip.dram.read_cycles +
+                                   chip.dram.write_cycles;
+  return kTries * (niu.backoff_cycles_max + memory_cycles);
+}
+
 std::string name_of(const KernelConfig& config) {
   return fmt::format("kernel '{}' on core ({}, {})", config.name, config.core.x, config.core.y);
 }
@@ -86,7 +97,7 @@ ProgramResult Program::run() {
   for (const ProgramResult::KernelTimes& times : result_.kernels) {
     result_.cycles = std::max(result_.cycles, times.end);
   }
-  result_.flit_hops = network_.network(0).flit_hops() + network_.network(1).flit_hops();
+  result_.flit_hops = flit_hops();
   return result_;
 }
 
@@ -105,13 +116,14 @@ void Program::run_kernel(std::size_t number, noc::Cycle start) {
   --running_;
 }
 
-// In slices, because cores that try in vain to reserve a path do so for ever.
+// In slices, because cores that try in vain to reserve a path do so for ever: nothing is under way
+// when all wait from the beginning of a slice to its end and no flit moves.
 void Program::run_until_over() {
-  constexpr int kTries = 64;
-  const noc::Cycle slice = noc::Cycle{kTries} * network_.chip().niu.backoff_cycles_max;
+  const noc::Cycle slice = longest_pause(network_.chip());
   const noc::Cycle limit = options_.cycles_max;
-  Progress before;
   while (running_ > 0) {
+    const bool did_everybody_wait = does_everybody_wait();
+    const std::int64_t hops_before = flit_hops();
     noc::Cycle until = network_.cycle() + slice;
     if (limit > 0) until = std::min(until, limit);
     simulation_.run_until(network_.clock().edge(Cycles(until)));
@@ -120,24 +132,21 @@ void Program::run_until_over() {
       throw std::runtime_error(fmt::format("after {} cycles, the limit, {} of {} kernels go on: {}",
                                            limit, running_, kernels_.size(), describe_waits()));
     }
-    const Progress now = progress();
-    if (now.does_everybody_wait && now == before) {
+    if (did_everybody_wait && does_everybody_wait() && flit_hops() == hops_before) {
       throw std::runtime_error(fmt::format("{} of {} kernels wait for ever: {}", running_,
                                            kernels_.size(), describe_waits()));
     }
-    before = now;
   }
   simulation_.run();  // posted writes still have to arrive
 }
 
-Program::Progress Program::progress() const {
-  Progress result{true, network_.network(0).flit_hops() + network_.network(1).flit_hops(), 0};
-  for (const Entry& entry : kernels_) {
-    if (entry.is_over) continue;
-    result.does_everybody_wait &= entry.core->is_waiting();
-    result.waits_begun += entry.core->waiting_since();
-  }
-  return result;
+bool Program::does_everybody_wait() const {
+  return std::ranges::all_of(
+      kernels_, [](const Entry& entry) { return entry.is_over || entry.core->is_waiting(); });
+}
+
+std::int64_t Program::flit_hops() const {
+  return network_.network(0).flit_hops() + network_.network(1).flit_hops();
 }
 
 std::string Program::describe_waits() const {

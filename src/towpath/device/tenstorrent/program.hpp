@@ -70,17 +70,10 @@ class Program {
     std::unique_ptr<DataMovementCore> core;  // from run() on
     bool is_over = false;
   };
-  // As long as it stays the same, nobody gets on.
-  struct Progress {
-    bool does_everybody_wait = false;
-    std::int64_t flit_hops = 0;
-    noc::Cycle waits_begun = 0;  // sum over all kernels
-    bool operator==(const Progress&) const = default;
-  };
-
   void run_kernel(std::size_t number, noc::Cycle start);
   void run_until_over();
-  Progress progress() const;
+  bool does_everybody_wait() const;
+  std::int64_t flit_hops() const;
   std::string describe_waits() const;
 
   Options options_;
