@@ -111,6 +111,30 @@ TEST(NocOpen, AUnicastGetsAVcThatARefusedReservationGaveBack) {
   EXPECT_EQ(received(player, 3), 26 + 9 + 5);
 }
 
+// The link from node 1, whose VCs are released 30 cycles after a packet. Node 0's first packet
+// leaves on VC 0 in cycles 14 and 34, its second is there in cycle 35; a packet of one flit leaves
+// on VC 1 in cycle 24. A dynamic one waits for either from cycle 25 on and gets VC 1 when that is
+// released, in cycle 54. From then on the second from node 0 is alone with VC 0, where it may
+// follow the first: in cycle 55. It leaves when VC 0 is released for all, in cycle 64.
+TEST(NocOpen, AVcGoesToItsOnlyContenderAlsoWhenTheOtherHasLeft) {
+  Traffic traffic{plain_chip(4, 1)};
+  traffic.chip.router.vc_release_cycles = 30;
+  Packet first{.source = 0, .destination = 2, .flits = 2};
+  first.data_at = 20 * kPaceCycle;
+  const Packet second{.source = 0, .destination = 2};
+  const Packet on_vc_1{.source = 1, .destination = 2, .buddy = 1, .lane = 1, .header_at = 19};
+  const Packet dynamic{
+      .source = 1, .destination = 2, .keeps_buddy = false, .lane = 2, .header_at = 20};
+  traffic.injections = {{0, first}, {0, second}, {0, on_vc_1}, {0, dynamic}};
+  Player<Network> player(traffic);
+  run(player, 54);
+  EXPECT_EQ(player.network().link_flits(1, Network::kX), 3);
+  run(player, 55);
+  EXPECT_EQ(player.network().link_flits(1, Network::kX), 4);
+  run(player, 56);
+  EXPECT_EQ(player.network().link_flits(1, Network::kX), 5);
+}
+
 std::size_t count(std::string_view text, std::string_view part) {
   std::size_t times = 0;
   for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++times;
@@ -122,7 +146,8 @@ TEST(NocOpen, ADeadlockNamesEachPacketOnce) {
   Traffic traffic{plain_chip(4, 1)};
   traffic.chip.router.has_dateline = false;
   for (int node = 0; node < 4; ++node) {
-    traffic.injections.push_back({0, {.source = node, .destination = (node + 2) % 4, .flits = 257}});
+    const int destination = (node + 2) % 4;
+    traffic.injections.push_back({0, {.source = node, .destination = destination, .flits = 257}});
   }
   Player<Network> player(traffic);
   run(player, 2000);
