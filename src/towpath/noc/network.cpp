@@ -117,7 +117,8 @@ void Network::step() {
   active_routers_.filter([this](int node) {
     Router& router = routers_[index(node)];
     if (router.may_allocate) allocate(router);
-    return move_flits(router);
+    const bool may_move = move_flits(router);
+    return may_move || router.may_allocate;
   });
   ++now_;
 }
@@ -198,6 +199,7 @@ void Network::run_events() {
       case EventKind::wake_source: active_sources_.insert(event.node); break;
       case EventKind::wake_sink: active_sinks_.insert(event.node); break;
       case EventKind::release:
+        if (sinks_[index(event.node)].held_until[index(event.detail)] > now_) break;
         clear_bit(sinks_[index(event.node)].held, event.detail);
         active_sinks_.insert(event.node);
         break;
@@ -274,7 +276,9 @@ void Network::end_packet(End& end, int number) {
 // --- NIUs ---------------------------------------------------------------------------------------
 
 void Network::hold(int node, int vc, Cycle until) {
-  set_bit(sinks_[index(node)].held, vc);
+  Sink& sink = sinks_[index(node)];
+  set_bit(sink.held, vc);
+  sink.held_until[index(vc)] = std::max(sink.held_until[index(vc)], until);
   schedule(until, EventKind::release, node, vc);
 }
 
@@ -341,7 +345,10 @@ void Network::allocate(Router& router) {
   router.may_allocate = false;
   allocate_buddy(router, router.input.unallocated, 0);
   const std::uint64_t left = router.input.unallocated & ~router.input.insistent;
-  if (left != 0) allocate_buddy(router, left, 1);
+  if (left == 0) return;
+  allocate_buddy(router, left, 1);
+  // Who contended with them for a VC that is not released may be alone with it now.
+  router.may_allocate = router.input.unallocated != 0 && (router.input.unallocated & left) != left;
 }
 
 void Network::allocate_buddy(Router& router, std::uint64_t waiting, int other_buddy) {

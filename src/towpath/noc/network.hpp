@@ -203,6 +203,7 @@ class Network {
     Inputs<1> input;
     Pace pace;
     std::uint16_t held = 0;
+    std::array<Cycle, kVcsMax> held_until{};
     int current_vc = -1;  // of the request that is being taken
     bool by_endpoint = false;
     Cycle ready_at = 0;

@@ -31,6 +31,8 @@ void Network::send(const Packet& packet) {
   TOWPATH_CHECK(packet.flits >= 1 && packet.flits <= figures_.packet_data_flits_max + 1,
                 "a packet has {} flits; 1 to {} are possible", packet.flits,
                 figures_.packet_data_flits_max + 1);
+  TOWPATH_CHECK(packet.packet_class < classes_, "a packet has class {}; 0 to {} are possible",
+                packet.packet_class, classes_ - 1);
   TOWPATH_CHECK(packet.lane < kLanes, "a packet has lane {}; 0 to {} are possible", packet.lane,
                 kLanes - 1);
   ++packets_in_flight_;
@@ -47,7 +49,7 @@ bool Network::take_source_vc(Source& source, int number) {
   for (const int other_buddy : {0, 1}) {
     if (other_buddy == 1 && packet.keeps_buddy) continue;
     for (const int other_class : {0, 2}) {
-      if (other_class != 0 && (packet.keeps_class || packet.packet_class > 1)) continue;
+      if (other_class != 0 && (packet.keeps_class || packet.packet_class > 1 || classes_ < 2)) continue;
       const int vc = named ^ other_buddy ^ other_class;
       if ((source.link.owned & bit16(vc)) != 0) continue;
       if (best < 0 || source.link.used[index(vc)] < source.link.used[index(best)]) best = vc;
