@@ -509,7 +509,7 @@ void Network::send_flit(Router& router, int number, int output) {
   (output == kNiu ? slot.to_sinks : slot.to_routers).add(arrival);
   router.input.turn[index(input)] = static_cast<std::uint8_t>((input_vc + 1) & 15);
   link.turn = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
-  if (is_last && !packets_[vc.packet].keeps_path) let_go(router, output, output_vc);
+  if (is_last && !packets_[vc.packet].keeps_path) let_go(router, number, output, output_vc);
   vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
   if (vc.outputs != 0) return;
 
@@ -527,9 +527,10 @@ void Network::send_flit(Router& router, int number, int output) {
 }
 
 // A packet's last flit leaves: its output VC is free for all vc_release_cycles later.
-void Network::let_go(Router& router, int output, int output_vc) {
+void Network::let_go(Router& router, int number, int output, int output_vc) {
   OutputLink& link = router.output[index(output)];
   set_bit(link.draining, output_vc);
+  link.owner[index(output_vc)] = static_cast<std::uint8_t>(number);  // of a multicast not yet so
   link.free_at[index(output_vc)] =
       static_cast<std::uint8_t>((now_ + figures_.vc_release_cycles) & 0xff);
   const int node = torus_.node_at(router.x, router.y);

@@ -43,7 +43,9 @@ void Network::send_multicast(const Packet& packet, const std::vector<int>& desti
   root.keeps_buddy = true;  // as the path was reserved
   root.tree = number;
   root.branch = 0;
-  queue(add_packet(root));
+  const PacketId id = add_packet(root);
+  packets_[id].order = tree.packets_sent++;
+  queue(id);
 }
 
 void Network::start_reservation(std::int32_t number) {
