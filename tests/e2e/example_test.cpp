@@ -29,10 +29,11 @@ std::string content_of(const std::string& path) {
   return content.str();
 }
 
-// Simulated times included. A change of the model changes the file as well.
 TEST(Example, OnChipPrintsWhatStandsBesideIt) {
   EXPECT_EQ(output_of(TOWPATH_EXAMPLE_ON_CHIP),
-            content_of(TOWPATH_EXAMPLES "/02_on_chip/expected_output.txt"));
+            content_of(TOWPATH_EXAMPLES "/02_on_chip/expected_output.txt"))
+      << "A change of the model changes simulated times, and so the file: build/example_on_chip > "
+         "examples/02_on_chip/expected_output.txt";
 }
 
 }  // namespace

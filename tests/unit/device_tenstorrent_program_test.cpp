@@ -226,15 +226,15 @@ TEST(Program, LetsPostedWritesArriveAfterTheLastKernel) {
 
 // --- order --------------------------------------------------------------------------------------
 
-// The receiver is told on `vc` that 8 KiB have been written on VC 1, and looks.
-Data seen_by_receiver(int vc) {
+// The receiver is told on `vc` that so much has been written on VC 1, and looks.
+Data seen_by_receiver(std::uint64_t size_bytes, int vc) {
   Program program(machine::tiny_chip(), {});
-  const std::uint64_t buffer = program.allocate(8192);
+  const std::uint64_t buffer = program.allocate(size_bytes);
   const std::size_t ready = program.create_semaphore(0);
-  program.memory(kCore).write(buffer, pattern(8192, 1));
-  Data seen(8192);
+  program.memory(kCore).write(buffer, pattern(size_bytes, 1));
+  Data seen(size_bytes);
   program.create_kernel({.core = kCore, .name = "sender"}, [=](DataMovementCore& core) {
-    core.noc_async_write(buffer, {kFar, buffer}, 8192, {.vc = 1});
+    core.noc_async_write(buffer, {kFar, buffer}, size_bytes, {.vc = 1});
     core.noc_semaphore_inc({kFar, core.get_semaphore(ready)}, 1, {.vc = vc});
     core.noc_async_full_barrier();
   });
@@ -247,8 +247,9 @@ Data seen_by_receiver(int vc) {
 }
 
 TEST(Program, ShowsThatASemaphoreMayOvertakeTheDataItAnnounces) {
-  EXPECT_EQ(seen_by_receiver(1), pattern(8192, 1));
-  EXPECT_EQ(seen_by_receiver(2), Data(8192));
+  EXPECT_EQ(seen_by_receiver(8192, 1), pattern(8192, 1));
+  const Data seen = seen_by_receiver(3 * 8192, 2);
+  EXPECT_TRUE(std::equal(seen.end() - 8192, seen.end(), Data(8192).begin()));  // is on its way
 }
 
 // --- what is said when it goes wrong ------------------------------------------------------------

@@ -319,28 +319,54 @@ struct Arrivals {
   Cycle atomic;
 };
 
-// A write of 8 KiB and an atomic right behind it, to the same core.
-Arrivals write_then_atomic(int atomic_vc) {
+// A write and an atomic 22 cycles behind it, to the same core.
+Arrivals write_then_atomic(std::uint64_t size_bytes, int atomic_vc) {
   Bench bench({.records_requests = true});
-  bench.network.issue(write(kFar, 8192));
+  bench.network.issue(write(kFar, size_bytes));
+  bench.run_to(22);
   Request atomic = word_request(RequestKind::atomic_increment, kFar, 1);
   atomic.vc = atomic_vc;
-  atomic.remote.offset += 8192;
+  atomic.remote.offset += 65536;
   bench.network.issue(atomic);
   bench.simulation.run();
   return {bench.network.requests()[0].received, bench.network.requests()[1].received};
 }
 
 TEST(Order, IsKeptOnOneStaticVc) {
-  const Arrivals arrivals = write_then_atomic(1);
+  const Arrivals arrivals = write_then_atomic(8192, 1);
   EXPECT_GT(arrivals.atomic, arrivals.write);
 }
 
 TEST(Order, IsNotKeptBetweenVcs) {
   for (const int vc : {0, 2, 3}) {
-    const Arrivals arrivals = write_then_atomic(vc);
+    const Arrivals arrivals = write_then_atomic(16384, vc);
     EXPECT_LT(arrivals.atomic, arrivals.write - 200) << "VC " << vc;
   }
+}
+
+TEST(Order, IsKeptAmongTheWritesOfOneInitiator) {
+  Bench bench({.records_requests = true});
+  std::vector<Request> requests;
+  for (const std::uint64_t size_bytes : {20000u, 16u, 8192u, 64u, 9000u, 4u}) {
+    requests.push_back(write(kFar, size_bytes));
+  }
+  bench.issue_all(requests);
+  bench.simulation.run();
+  for (std::size_t i = 1; i < requests.size(); ++i) {
+    EXPECT_GT(bench.network.requests()[i].received, bench.network.requests()[i - 1].received);
+  }
+}
+
+// The VC was taken when both came, and initiators get it in turn.
+TEST(Order, IsNotKeptBetweenInitiators) {
+  Bench bench({.records_requests = true});
+  Request first = write(kFar, 8192);
+  first.initiator = 2;
+  bench.network.issue(first);
+  bench.network.issue(write(kFar, 8192));
+  bench.network.issue(word_request(RequestKind::atomic_increment, {2, 1}, 1));
+  bench.simulation.run();
+  EXPECT_LT(bench.network.requests()[2].sent, bench.network.requests()[1].sent);
 }
 
 TEST(Order, IsNotKeptBetweenNetworks) {
