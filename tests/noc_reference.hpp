@@ -131,7 +131,9 @@ class ReferenceNetwork {
     return 2 * (classes_ * dateline + packet_class) + buddy;
   }
   int class_of(int vc) const { return vc / 2 % classes_; }
-  bool is_response(int vc) const { return class_of(vc) == static_cast<int>(PacketClass::response); }
+  bool is_interleaved(int vc) const {
+    return class_of(vc) >= static_cast<int>(PacketClass::broadcast);
+  }
   int neighbour(int node, int port) const;
   int next_port(const Router& router, int destination) const;
   int next_dateline(const Router& router, int input, int input_vc, int output) const;

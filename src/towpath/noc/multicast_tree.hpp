@@ -37,7 +37,7 @@ struct MulticastTree {
   int tries = 0;
   int packets_sent = 0;     // linked ones, in the order of sending
   int packets_started = 0;  // of those, how many have had their VC at the NIU
-  int copies_left = 0;  // still to be received, of all packets that were sent
+  int copies_left = 0;      // still to be received, of all packets that were sent
 };
 
 // The tree from `source` to `destinations`, which may hold the source. VCs are not yet known.

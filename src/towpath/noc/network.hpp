@@ -24,8 +24,8 @@
 // from its header until vc_release_cycles after its last flit; the next packet of the same input VC
 // may follow without that gap when nobody else waits. In each cycle
 //   1. flits and credits that were on their way arrive,
-//   2. each NIU takes at most one flit out of its receive buffers: of one request after the other,
-//      of all responses in turn,
+//   2. each NIU takes at most one flit out of its receive buffers: of one unicast request after
+//      the other, of multicasts and responses in turn,
 //   3. each NIU puts at most one flit on the link to its router,
 //   4. each router gives output VCs to waiting header flits, then moves flits: every input port
 //      picks one VC, in turn, among those that could send; every output port picks one input port,
@@ -355,7 +355,8 @@ class Network {
   int classes_;
   int pool_limit_;
   PaceTime port_interval_;
-  std::uint16_t response_vcs_ = 0;
+  std::uint16_t interleaved_vcs_ = 0;  // a NIU takes their packets side by side: it must, of
+                                       // multicasts, since each waits for all of its receivers
   Cycle now_ = 0;
   std::vector<Router> routers_;
   std::vector<Source> sources_;

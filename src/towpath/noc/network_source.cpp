@@ -45,24 +45,26 @@ bool Network::take_source_vc(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   QueuedPacket& packet = packets_[lane.packet];
   const int named = vc_of(0, packet.packet_class, packet.buddy);
+  const bool may_change_class = !packet.keeps_class && packet.packet_class < 2 && classes_ > 1;
   int best = -1;
   if (packet.tree >= 0) {  // linked ones in the order of sending, and nobody in between
     if (packet.order != trees_[index(packet.tree)].packets_started) return false;
-    std::int32_t& linked = source.linked_tree[packet.buddy];
-    if (linked == packet.tree) clear_bit(source.link.owned, named);
-    if ((source.link.owned & bit16(named)) == 0) ++trees_[index(packet.tree)].packets_started;
-    if (linked == packet.tree) linked = -1;
+    if (source.linked_tree[packet.buddy] == packet.tree) clear_bit(source.link.owned, named);
   }
   for (const int other_buddy : {0, 1}) {
     if (other_buddy == 1 && packet.keeps_buddy) continue;
     for (const int other_class : {0, 2}) {
-      if (other_class != 0 && (packet.keeps_class || packet.packet_class > 1 || classes_ < 2)) continue;
+      if (other_class != 0 && !may_change_class) continue;
       const int vc = named ^ other_buddy ^ other_class;
       if ((source.link.owned & bit16(vc)) != 0) continue;
       if (best < 0 || source.link.used[index(vc)] < source.link.used[index(best)]) best = vc;
     }
   }
   if (best < 0) return false;
+  if (packet.tree >= 0) {
+    ++trees_[index(packet.tree)].packets_started;
+    source.linked_tree[packet.buddy] = -1;
+  }
   lane.vc = best;
   packet.packet_class = static_cast<std::uint8_t>(best >> 1);
   set_bit(source.link.owned, best);
