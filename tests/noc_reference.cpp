@@ -206,7 +206,7 @@ void ReferenceNetwork::step_sink(int node) {
   Sink& sink = sinks_[node];
   if (sink.is_paced_by_endpoint ? now_ < sink.ready_at : !sink.pacing.is_ready(now_)) return;
   for (int i = 0, vc = link.receiver_turn; i < vcs_; ++i, vc = next(vc, vcs_)) {
-    if (!is_response(vc) && sink.request_vc >= 0 && vc != sink.request_vc) continue;
+    if (!is_interleaved(vc) && sink.request_vc >= 0 && vc != sink.request_vc) continue;
     if (!has_flit(link.vcs[vc]) || now_ < sink.held_until[vc]) continue;
     take_flit(node, vc);
     return;
@@ -224,7 +224,7 @@ void ReferenceNetwork::take_flit(int node, int vc) {
   } else {
     sink.pacing.take(now_, port_interval_);
   }
-  if (!is_response(vc)) sink.request_vc = flit.is_last() ? -1 : vc;
+  if (!is_interleaved(vc)) sink.request_vc = flit.is_last() ? -1 : vc;
   if (!flit.is_last()) return;
   --packets_in_flight_;
   endpoint_.packet_received(flit.of->packet, node, vc, now_);
@@ -292,8 +292,8 @@ void ReferenceNetwork::give_output_vcs(Router& router) {
         const int output = next_port(router, queued.packet.destination);
         const int dateline = next_dateline(router, input, number_in, output);
         const int buddy = is_other_buddy ? 1 - number_in % 2 : number_in % 2;
-        contenders[{output, number(dateline, class_of(number_in), buddy)}].push_back(
-            input * vcs_ + number_in);
+        contenders[{output, number(dateline, class_of(number_in), buddy)}].push_back(input * vcs_ +
+                                                                                     number_in);
       }
     }
     for (const auto& [wanted, places] : contenders) {

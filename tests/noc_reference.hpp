@@ -127,7 +127,10 @@ class ReferenceNetwork {
     return 2 * (classes_ * dateline + packet_class) + buddy;
   }
   int class_of(int vc) const { return vc / 2 % classes_; }
-  bool is_response(int vc) const { return class_of(vc) == static_cast<int>(PacketClass::response); }
+  // A NIU takes unicast requests one by one, all others flit by flit in turn.
+  bool is_interleaved(int vc) const {
+    return class_of(vc) >= static_cast<int>(PacketClass::broadcast);
+  }
   int neighbour(int node, int port) const;
   int next_port(const Router& router, int destination) const;
   int next_dateline(const Router& router, int input, int input_vc, int output) const;

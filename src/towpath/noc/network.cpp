@@ -54,7 +54,8 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
       path_sources_(index(torus_.nodes()) * kPorts * kVcsMax, -1),
       random_(seed, noc == 0 ? "noc 0" : "noc 1") {
   for (int vc = 0; vc < kVcsMax; ++vc) {
-    if ((vc >> 1) % classes_ == static_cast<int>(PacketClass::response)) set_bit(response_vcs_, vc);
+    const int packet_class = (vc >> 1) % classes_;
+    if (packet_class >= static_cast<int>(PacketClass::broadcast)) set_bit(interleaved_vcs_, vc);
   }
   for (Slot& slot : wheel_) {
     slot.to_routers.items.resize(index(torus_.nodes()) * kPorts);
@@ -282,7 +283,7 @@ void Network::hold(int node, int vc, Cycle until) {
 unsigned Network::takeable(const Sink& sink) const {
   const unsigned waiting = static_cast<unsigned>(sink.input.occupied) & ~sink.held;
   if (sink.current_vc < 0) return waiting;
-  return waiting & (unsigned{response_vcs_} | 1u << sink.current_vc);
+  return waiting & (unsigned{interleaved_vcs_} | 1u << sink.current_vc);
 }
 
 bool Network::step_sink(int node) {
@@ -315,7 +316,7 @@ void Network::take_flit(int node, int number) {
   } else {
     sink.pace.take(now_, port_interval_);
   }
-  if ((response_vcs_ >> number & 1) == 0) sink.current_vc = is_last ? -1 : number;
+  if ((interleaved_vcs_ >> number & 1) == 0) sink.current_vc = is_last ? -1 : number;
   if (!is_last) return;
   end_packet(sink, number);
   const Packet packet = packets_[id];

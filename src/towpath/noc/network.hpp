@@ -25,7 +25,8 @@
 // may follow without that gap when nobody else waits. In each cycle
 //   1. flits and credits that were on their way arrive,
 //   2. each NIU takes at most one flit out of its receive buffers: of one request after the other,
-//      of all responses in turn,
+//      of all responses in turn, and of multicasts, two of which would otherwise wait for each
+//      other at two NIUs,
 //   3. each NIU puts at most one flit on the link to its router,
 //   4. each router gives output VCs to waiting header flits, then moves flits: every input port
 //      picks one VC, in turn, among those that could send; every output port picks one input port,
@@ -203,7 +204,7 @@ class Network {
     Inputs<1> input;
     Pace pace;
     std::uint16_t held = 0;
-    int current_vc = -1;  // of the request that is being taken
+    int current_vc = -1;  // of the unicast request that is being taken
     bool by_endpoint = false;
     Cycle ready_at = 0;
   };
@@ -351,7 +352,7 @@ class Network {
   int classes_;
   int pool_limit_;
   PaceTime port_interval_;
-  std::uint16_t response_vcs_ = 0;
+  std::uint16_t interleaved_vcs_ = 0;  // whose packets a NIU takes flit by flit in turn
   Cycle now_ = 0;
   std::vector<Router> routers_;
   std::vector<Source> sources_;
