@@ -156,7 +156,7 @@ void ReferenceNetwork::step() {
 
 void ReferenceNetwork::send(const Packet& packet) {
   ++packets_in_flight_;
-  queue({packet, nullptr});
+  queue({packet});
 }
 
 void ReferenceNetwork::queue(const QueuedPacket& queued) {
@@ -172,20 +172,34 @@ void ReferenceNetwork::give_source_vcs(int node, int first_lane) {
   for (int i = 0; i < Network::kLanes; ++i) {
     Lane& lane = source.lanes[(first_lane + i) % Network::kLanes];
     if (lane.packets.empty() || lane.vc >= 0) continue;
-    lane.vc = free_source_vc(node, lane.packets.front()->packet);
+    const QueuedPacket& queued = *lane.packets.front();
+    lane.vc = free_source_vc(node, queued);
     if (lane.vc < 0) continue;
     source.is_vc_taken[lane.vc] = true;
+    if (queued.tree != nullptr) {
+      ++queued.tree->packets_started;
+      source.chain[queued.packet.buddy] = nullptr;
+    }
     endpoint_.packet_started(lane.packets.front()->packet, now_);
   }
 }
 
 // Of the VCs that the packet may use and no other has, the one with most room; -1: there is none.
-int ReferenceNetwork::free_source_vc(int node, const Packet& packet) const {
+// Linked multicasts go in the order of sending, whatever their lanes, and nobody in between.
+int ReferenceNetwork::free_source_vc(int node, const QueuedPacket& queued) const {
+  const Packet& packet = queued.packet;
+  if (queued.tree != nullptr) {
+    if (queued.order != queued.tree->packets_started) return -1;
+    if (sources_[node].chain[packet.buddy] == queued.tree) {
+      return number(0, kBroadcast, packet.buddy);
+    }
+  }
   int best = -1;
   for (const bool is_same_buddy : {true, false}) {
     for (const bool is_same_class : {true, false}) {
       if (!is_same_buddy && packet.keeps_buddy) continue;
       if (!is_same_class && (packet.keeps_class || packet.packet_class >= kBroadcast)) continue;
+      if (!is_same_class && classes_ == 1) continue;
       const int vc = number(0, is_same_class ? packet.packet_class : 1 - packet.packet_class,
                             is_same_buddy ? packet.buddy : 1 - packet.buddy);
       if (sources_[node].is_vc_taken[vc]) continue;
@@ -262,7 +276,11 @@ void ReferenceNetwork::send_flit(int node, int number_of_lane) {
   source.turn = next(number_of_lane, Network::kLanes);
   source.pacing.take(now_, port_interval_);
   if (lane.flits_sent < queued->packet.flits) return;
-  source.is_vc_taken[lane.vc] = false;
+  if (queued->packet.keeps_path) {
+    source.chain[queued->packet.buddy] = queued->tree;
+  } else {
+    source.is_vc_taken[lane.vc] = false;
+  }
   lane.vc = -1;
   lane.flits_sent = 0;
   lane.packets.pop_front();
@@ -400,8 +418,9 @@ void ReferenceNetwork::send_multicast(const Packet& packet, const std::vector<in
   }
   kept = packet.keeps_path ? tree : nullptr;
   packets_in_flight_ += tree->destinations;
-  QueuedPacket queued{packet, tree};
+  QueuedPacket queued{packet, tree, tree->packets_sent++};
   queued.packet.packet_class = kBroadcast;
+  queued.packet.keeps_buddy = true;
   queue(queued);
 }
 

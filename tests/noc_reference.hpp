@@ -40,6 +40,7 @@ class ReferenceNetwork {
   struct QueuedPacket {
     Packet packet;
     Tree* tree = nullptr;  // of a multicast
+    int order = 0;         // among those of its tree
   };
   struct Flit {
     const QueuedPacket* of = nullptr;
@@ -93,7 +94,8 @@ class ReferenceNetwork {
     std::vector<bool> is_vc_taken;
     int turn = 0;  // the lane that is first
     Pacing pacing;
-    std::array<Tree*, 2> kept{};  // by buddy: the path that the last linked multicast left
+    std::array<Tree*, 2> kept{};  // by buddy: the path of the last multicast sent, if linked
+    std::array<Tree*, 2> chain{};  // by buddy: for whose next packet the VC is kept
   };
   struct Sink {
     std::vector<Cycle> held_until;  // by VC
@@ -121,6 +123,8 @@ class ReferenceNetwork {
     int probes = 0;  // under way
     Cycle answered_at = 0;
     int tries = 0;
+    int packets_sent = 0;
+    int packets_started = 0;
   };
 
   int number(int dateline, int packet_class, int buddy) const {
@@ -147,7 +151,7 @@ class ReferenceNetwork {
   void take_flit(int node, int vc);
   void queue(const QueuedPacket& packet);
   void give_source_vcs(int node, int first_lane);
-  int free_source_vc(int node, const Packet& packet) const;
+  int free_source_vc(int node, const QueuedPacket& packet) const;
   bool may_send(int node, const Lane& lane);
   void step_source(int node);
   void send_flit(int node, int lane);

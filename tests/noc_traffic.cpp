@@ -30,7 +30,7 @@ class TrafficMaker {
     // From a load that leaves the network nearly empty to one that fills every buffer.
     const int cycles = options_.packets * between(1, 500) / nodes_ + 1;
     for (int i = 0; i < options_.packets; ++i) add_packet(i, between(0, cycles));
-    for (int i = traffic_.answers ? 0 : between(0, 40); i > 0; --i) add_hold(between(0, cycles));
+    for (int i = between(0, 40); i > 0; --i) add_hold(between(0, cycles));
     const auto is_earlier = [](const auto& left, const auto& right) { return left.at < right.at; };
     std::stable_sort(traffic_.injections.begin(), traffic_.injections.end(), is_earlier);
     std::stable_sort(traffic_.holds.begin(), traffic_.holds.end(), is_earlier);
@@ -64,14 +64,6 @@ class TrafficMaker {
     return one_in(3) ? between(1, 257) : between(2, 20);
   }
 
-  // The class of multicasts is theirs alone.
-  std::uint8_t packet_class() {
-    const int number = between(0, traffic_.chip.router.classes - 1);
-    const bool is_theirs =
-        options_.has_multicasts && number == static_cast<int>(PacketClass::broadcast);
-    return static_cast<std::uint8_t>(is_theirs ? 0 : number);
-  }
-
   void add_packet(int number, Cycle at) {
     Injection injection;
     injection.at = at;
@@ -79,10 +71,10 @@ class TrafficMaker {
     packet.source = between(0, nodes_ - 1);
     packet.destination = hot_node_ >= 0 && one_in(2) ? hot_node_ : between(0, nodes_ - 1);
     packet.flits = flits();
-    packet.packet_class = packet_class();
+    packet.packet_class = static_cast<std::uint8_t>(between(0, traffic_.chip.router.classes - 1));
     packet.buddy = static_cast<std::uint8_t>(between(0, 1));
     packet.keeps_buddy = one_in(2);
-    packet.keeps_class = traffic_.chip.router.classes == 1 || one_in(2);
+    packet.keeps_class = one_in(2);
     packet.lane = static_cast<std::uint8_t>(between(0, lane_max_));
     packet.header_at = one_in(4) ? at + between(0, 300) : at - between(0, 10);
     packet.data_at = packet.header_at * kPaceCycle + between(0, one_in(8) ? 100'000 : 3000);
@@ -93,13 +85,12 @@ class TrafficMaker {
         if (one_in(3)) injection.destinations.push_back(node);
       }
       if (injection.destinations.empty()) injection.destinations.push_back(packet.source);
-      packet.keeps_buddy = true;
-      packet.lane = packet.buddy;
       packet.keeps_path = one_in(3);
     }
     traffic_.injections.push_back(injection);
     if (!packet.keeps_path) return;
     injection.packet.keeps_path = false;
+    injection.packet.lane = static_cast<std::uint8_t>(between(0, lane_max_));
     injection.packet.tag += kLast;
     traffic_.injections.push_back(injection);
   }
@@ -107,11 +98,8 @@ class TrafficMaker {
   void add_hold(Cycle at) {
     const machine::RouterFigures& router = traffic_.chip.router;
     const int vcs = 2 * router.classes * (router.has_dateline ? 2 : 1);
-    const Hold hold{at, between(0, nodes_ - 1), between(0, vcs - 1), at + between(1, 2000)};
-    const bool is_first = std::none_of(
-        traffic_.holds.begin(), traffic_.holds.end(),
-        [&](const Hold& other) { return other.node == hold.node && other.vc == hold.vc; });
-    if (is_first) traffic_.holds.push_back(hold);
+    traffic_.holds.push_back(
+        {at, between(0, nodes_ - 1), between(0, vcs - 1), at + between(1, 2000)});
   }
 
   static constexpr std::uint64_t kLast = 1 << 20;  // of the tags of linked packets

@@ -93,10 +93,21 @@ class DeadlockSearch {
                        to.x, to.y, vc, here.x, here.y);
   }
 
+  // A packet may stand in several buffers of the cycle, one behind the other; it is named once.
   std::string sentence(const std::vector<Place>& cycle) const {
-    std::string text = fmt::format("deadlock of {} packets: ", cycle.size());
-    for (const Place& place : cycle) text += name(place) + " waits for ";
+    std::vector<Place> packets;
+    for (const Place& place : cycle) {
+      const bool is_known = !packets.empty() && is_same_packet(packets.back(), place);
+      if (!is_known) packets.push_back(place);
+    }
+    if (packets.size() > 1 && is_same_packet(packets.front(), packets.back())) packets.pop_back();
+    std::string text = fmt::format("deadlock of {} packets: ", packets.size());
+    for (const Place& place : packets) text += name(place) + " waits for ";
     return text + "the first";
+  }
+
+  bool is_same_packet(const Place& left, const Place& right) const {
+    return buffer(left).packet == buffer(right).packet;
   }
 
   const Network& network_;

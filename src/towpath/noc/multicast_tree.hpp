@@ -35,6 +35,8 @@ struct MulticastTree {
   int probes_left = 0;
   std::int64_t answer_at = 0;  // when the last answer to a probe is back at the source
   int tries = 0;
+  int packets_sent = 0;     // linked ones, in the order of sending
+  int packets_started = 0;  // of those, how many have had their VC at the NIU
   int copies_left = 0;  // still to be received, of all packets that were sent
 };
 

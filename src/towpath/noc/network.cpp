@@ -118,7 +118,8 @@ void Network::step() {
   active_routers_.filter([this](int node) {
     Router& router = routers_[index(node)];
     if (router.may_allocate) allocate(router);
-    return move_flits(router);
+    const bool may_move = move_flits(router);
+    return may_move || router.may_allocate;
   });
   ++now_;
 }
@@ -199,6 +200,7 @@ void Network::run_events() {
       case EventKind::wake_source: active_sources_.insert(event.node); break;
       case EventKind::wake_sink: active_sinks_.insert(event.node); break;
       case EventKind::release:
+        if (sinks_[index(event.node)].held_until[index(event.detail)] > now_) break;
         clear_bit(sinks_[index(event.node)].held, event.detail);
         active_sinks_.insert(event.node);
         break;
@@ -275,7 +277,9 @@ void Network::end_packet(End& end, int number) {
 // --- NIUs ---------------------------------------------------------------------------------------
 
 void Network::hold(int node, int vc, Cycle until) {
-  set_bit(sinks_[index(node)].held, vc);
+  Sink& sink = sinks_[index(node)];
+  set_bit(sink.held, vc);
+  sink.held_until[index(vc)] = std::max(sink.held_until[index(vc)], until);
   schedule(until, EventKind::release, node, vc);
 }
 
@@ -342,7 +346,10 @@ void Network::allocate(Router& router) {
   router.may_allocate = false;
   allocate_buddy(router, router.input.unallocated, 0);
   const std::uint64_t left = router.input.unallocated & ~router.input.insistent;
-  if (left != 0) allocate_buddy(router, left, 1);
+  if (left == 0) return;
+  allocate_buddy(router, left, 1);
+  // Who contended with them for a VC that is not released may be alone with it now.
+  router.may_allocate = router.input.unallocated != 0 && (router.input.unallocated & left) != left;
 }
 
 void Network::allocate_buddy(Router& router, std::uint64_t waiting, int other_buddy) {
@@ -503,7 +510,7 @@ void Network::send_flit(Router& router, int number, int output) {
   (output == kNiu ? slot.to_sinks : slot.to_routers).add(arrival);
   router.input.turn[index(input)] = static_cast<std::uint8_t>((input_vc + 1) & 15);
   link.turn = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
-  if (is_last && !packets_[vc.packet].keeps_path) let_go(router, output, output_vc);
+  if (is_last && !packets_[vc.packet].keeps_path) let_go(router, number, output, output_vc);
   vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
   if (vc.outputs != 0) return;
 
@@ -521,9 +528,10 @@ void Network::send_flit(Router& router, int number, int output) {
 }
 
 // A packet's last flit leaves: its output VC is free for all vc_release_cycles later.
-void Network::let_go(Router& router, int output, int output_vc) {
+void Network::let_go(Router& router, int number, int output, int output_vc) {
   OutputLink& link = router.output[index(output)];
   set_bit(link.draining, output_vc);
+  link.owner[index(output_vc)] = static_cast<std::uint8_t>(number);  // of a multicast not yet so
   link.free_at[index(output_vc)] =
       static_cast<std::uint8_t>((now_ + figures_.vc_release_cycles) & 0xff);
   const int node = torus_.node_at(router.x, router.y);

@@ -199,11 +199,14 @@ class Network {
       int vc = 0;
     };
     std::array<Lane, kLanes> lane;
+    // By buddy: the tree whose linked multicast has left and keeps the VC for the next; -1: none.
+    std::array<std::int32_t, 2> linked_tree{-1, -1};
   };
   struct Sink {
     Inputs<1> input;
     Pace pace;
     std::uint16_t held = 0;
+    std::array<Cycle, kVcsMax> held_until{};
     int current_vc = -1;  // of the unicast request that is being taken
     bool by_endpoint = false;
     Cycle ready_at = 0;
@@ -212,6 +215,7 @@ class Network {
   struct QueuedPacket : Packet {
     std::int16_t destination_x = 0;
     std::int16_t destination_y = 0;
+    int order = 0;  // of a multicast, among those of its tree
   };
   struct Arrival {
     std::uint32_t to;  // node, port, vc
@@ -332,7 +336,7 @@ class Network {
   bool move_one_of_many(Router& router, std::uint64_t candidates);
   bool is_turn_of_waiting(Router& router, unsigned input, unsigned before);
   void send_flit(Router& router, int number, int output);
-  void let_go(Router& router, int output, int output_vc);
+  void let_go(Router& router, int number, int output, int output_vc);
   PacketId branch_off(PacketId id, int output);
 
   void start_reservation(std::int32_t tree);

@@ -31,6 +31,8 @@ void Network::send(const Packet& packet) {
   TOWPATH_CHECK(packet.flits >= 1 && packet.flits <= figures_.packet_data_flits_max + 1,
                 "a packet has {} flits; 1 to {} are possible", packet.flits,
                 figures_.packet_data_flits_max + 1);
+  TOWPATH_CHECK(packet.packet_class < classes_, "a packet has class {}; 0 to {} are possible",
+                packet.packet_class, classes_ - 1);
   TOWPATH_CHECK(packet.lane < kLanes, "a packet has lane {}; 0 to {} are possible", packet.lane,
                 kLanes - 1);
   ++packets_in_flight_;
@@ -41,13 +43,20 @@ void Network::send(const Packet& packet) {
 // nobody has, the one with the most room, the one it names if there are several.
 bool Network::take_source_vc(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
-  Packet& packet = packets_[lane.packet];
+  QueuedPacket& packet = packets_[lane.packet];
   const int named = vc_of(0, packet.packet_class, packet.buddy);
   int best = -1;
+  if (packet.tree >= 0) {  // linked ones in the order of sending, and nobody in between
+    if (packet.order != trees_[index(packet.tree)].packets_started) return false;
+    std::int32_t& linked = source.linked_tree[packet.buddy];
+    if (linked == packet.tree) clear_bit(source.link.owned, named);
+    if ((source.link.owned & bit16(named)) == 0) ++trees_[index(packet.tree)].packets_started;
+    if (linked == packet.tree) linked = -1;
+  }
   for (const int other_buddy : {0, 1}) {
     if (other_buddy == 1 && packet.keeps_buddy) continue;
     for (const int other_class : {0, 2}) {
-      if (other_class != 0 && (packet.keeps_class || packet.packet_class > 1)) continue;
+      if (other_class != 0 && (packet.keeps_class || packet.packet_class > 1 || classes_ < 2)) continue;
       const int vc = named ^ other_buddy ^ other_class;
       if ((source.link.owned & bit16(vc)) != 0) continue;
       if (best < 0 || source.link.used[index(vc)] < source.link.used[index(best)]) best = vc;
@@ -125,7 +134,11 @@ void Network::send_from_source(Source& source, int number) {
 void Network::finish_sending(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   const Packet sent = packets_[lane.packet];
-  clear_bit(source.link.owned, lane.vc);
+  if (sent.keeps_path) {
+    source.linked_tree[sent.buddy] = sent.tree;
+  } else {
+    clear_bit(source.link.owned, lane.vc);
+  }
   clear_bit(source.sending, number);
   lane.flits_sent = 0;
   lane.packet = lane.next;

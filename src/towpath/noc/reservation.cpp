@@ -40,9 +40,12 @@ void Network::send_multicast(const Packet& packet, const std::vector<int>& desti
 
   Packet root = packet;
   root.packet_class = kBroadcast;
+  root.keeps_buddy = true;  // as the path was reserved
   root.tree = number;
   root.branch = 0;
-  queue(add_packet(root));
+  const PacketId id = add_packet(root);
+  packets_[id].order = tree.packets_sent++;
+  queue(id);
 }
 
 void Network::start_reservation(std::int32_t number) {
@@ -111,7 +114,8 @@ void Network::finish_reservation(std::int32_t number) {
     return;
   }
   release_reservation(tree);
-  const int longest = std::min(backoff_max_, backoff_min_ << std::min(tree.tries, 20));
+  const std::int64_t longest =
+      std::min<std::int64_t>(backoff_max_, std::int64_t{backoff_min_} << std::min(tree.tries, 20));
   ++tree.tries;
   schedule(now_ + random_.between(1, longest), EventKind::retry, number);
 }
@@ -120,6 +124,8 @@ void Network::release_reservation(MulticastTree& tree) {
   for (MulticastTree::Branch& branch : tree.branches) {
     if (!branch.is_reserved) continue;
     branch.is_reserved = false;
+    routers_[index(branch.node)].may_allocate = true;
+    active_routers_.insert(branch.node);
     for (int output = 0; output < kPorts; ++output) {
       if ((branch.outputs >> output & 1) == 0) continue;
       OutputLink& link = routers_[index(branch.node)].output[index(output)];
