@@ -56,7 +56,8 @@ bool Network::take_source_vc(Source& source, int number) {
   for (const int other_buddy : {0, 1}) {
     if (other_buddy == 1 && packet.keeps_buddy) continue;
     for (const int other_class : {0, 2}) {
-      if (other_class != 0 && (packet.keeps_class || packet.packet_class > 1 || classes_ < 2)) continue;
+      if (other_class != 0 && (packet.keeps_class || packet.packet_class > 1 || classes_ < 2))
+        continue;
       const int vc = named ^ other_buddy ^ other_class;
       if ((source.link.owned & bit16(vc)) != 0) continue;
       if (best < 0 || source.link.used[index(vc)] < source.link.used[index(best)]) best = vc;
