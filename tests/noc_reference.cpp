@@ -310,8 +310,8 @@ void ReferenceNetwork::give_output_vcs(Router& router) {
         const int output = next_port(router, queued.packet.destination);
         const int dateline = next_dateline(router, input, number_in, output);
         const int buddy = is_other_buddy ? 1 - number_in % 2 : number_in % 2;
-        contenders[{output, number(dateline, class_of(number_in), buddy)}].push_back(
-            input * vcs_ + number_in);
+        contenders[{output, number(dateline, class_of(number_in), buddy)}].push_back(input * vcs_ +
+                                                                                     number_in);
       }
     }
     for (const auto& [wanted, places] : contenders) {
