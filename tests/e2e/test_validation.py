@@ -62,3 +62,57 @@ def test_gap_fewer_channels_for_small_messages(all_reduce):
 
 def test_gap_reduction_inside_the_switch(all_reduce):
     assert min(errors(all_reduce, "default", 512 * MIB, 1 << 40)) > 9
+
+
+# --- chips ----------------------------------------------------------------------------------------
+
+
+def chip_table(name, **options):
+    from conftest import shared_data
+
+    table = shared_data() / name
+    if not table.is_file():
+        pytest.skip(f"needs measurements made by others in {table}")
+    return validate_table(table, **options)
+
+
+def absolute(validation):
+    return sorted(abs(row["error_pct"]) for row in validation.rows)
+
+
+def test_traced_kernels_of_the_check_half():
+    found = absolute(chip_table("noc_trace_cycles.csv", half="check"))
+    assert len(found) == 14
+    assert found[len(found) // 2] < 3
+    assert found[-1] < 12
+
+
+def test_gap_a_column_that_takes_all_data_from_dram():
+    rows = chip_table("noc_trace_cycles.csv").rows
+    (row,) = [row for row in rows if row["trace"] == "DRAM_TO_8x1_HEIGHT.json"]
+    assert row["error_pct"] > 12
+
+
+@pytest.mark.parametrize("group", ["one_to_one", "one_from_one", "one_to_row", "one_to_column"])
+def test_single_masters_are_within_three_percent_in_the_median(group):
+    found = absolute(chip_table("noc_silicon_cycles.csv", group=group, half="check"))
+    assert found[len(found) // 2] < 3
+
+
+def test_a_single_small_transaction_goes_round_in_the_measured_time():
+    found = [
+        abs(row["error_pct"])
+        for row in chip_table("noc_silicon_cycles.csv", group="one_(to|from)_one").rows
+        if row["num_transactions"] == "1" and int(row["transaction_bytes"]) <= 512
+    ]
+    assert len(found) > 15
+    assert sorted(found)[len(found) // 2] < 3
+
+
+def test_dynamic_vcs_make_dram_writes_collapse():
+    careful = chip_table("dram_silicon.csv", group="write carefully").rows
+    dynamic = [r for r in careful if r["vc"] == "Dynamic" and r["n_tiles"] == "48"]
+    static = [r for r in careful if r["vc"] == "Static" and r["n_tiles"] == "48"]
+    assert len(dynamic) == len(static) == 2
+    assert max(r["predicted"] for r in dynamic) < min(r["predicted"] for r in static) / 2.5
+    assert max(abs(r["error_pct"]) for r in dynamic + static) < 8
