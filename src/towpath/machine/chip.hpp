@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "towpath/machine/ethernet_figures.hpp"
 #include "towpath/units/units.hpp"
 
 // A described chip: a grid of tiles that two opposite one-way tori join, and what moving data on it
@@ -124,12 +125,15 @@ struct Chip {
   std::vector<std::vector<Coordinate>> dram_groups;  // tiles of each group, as the spec lists them
   std::vector<Coordinate> workers;                   // in logical order, row by row, no harvested
   int worker_columns = 0;                            // logical grid: workers per row
+  std::vector<Coordinate> ethernet_cores;            // by channel, as the spec lists them
   std::uint64_t l1_bytes = 0;
   std::uint64_t ethernet_l1_bytes = 0;
   RouterFigures router;
   NiuFigures niu;
   DramFigures dram;
   SoftwareFigures software;
+  EthernetFigures ethernet;  // of a chip with Ethernet cores
+  EthernetSoftwareFigures ethernet_software;
   Alignment alignment;
 
   bool holds(Coordinate at) const {

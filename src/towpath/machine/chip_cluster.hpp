@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "towpath/machine/chip.hpp"
+
+// A described cluster of chips: which Ethernet core of which chip is joined to which of another.
+// The YAML side, and Tenstorrent's cluster descriptors, are python/towpath/chip_cluster_spec.py.
+
+namespace towpath::machine {
+
+// One end of a link. A channel is a place in Chip::ethernet_cores.
+struct EthernetEnd {
+  int chip = 0;
+  int channel = 0;
+  auto operator<=>(const EthernetEnd&) const = default;
+};
+
+struct EthernetLink {
+  std::array<EthernetEnd, 2> ends;
+  // Taken by the dispatcher, which sends programs over it to chips that the host does not reach;
+  // kernels must leave it alone.
+  bool is_reserved = false;
+};
+
+struct ClusterChip {
+  std::shared_ptr<const Chip> chip;
+  // Where it sits.
+  int x = 0;
+  int y = 0;
+  int rack = 0;
+  int shelf = 0;
+  bool has_host_link = false;  // the host reaches it over PCIe
+};
+
+// Immutable; made by build_chip_cluster.
+struct ChipCluster {
+  std::string name;
+  std::vector<ClusterChip> chips;
+  std::vector<EthernetLink> links;
+
+  // The number of the link at an end; none if nothing is connected. Throws std::invalid_argument
+  // when there is no such chip or channel.
+  std::optional<std::size_t> link_at(EthernetEnd end) const;
+  // The other end of the link at `end`, if there is a link.
+  std::optional<EthernetEnd> connected(EthernetEnd end) const;
+  // Channels of a chip with a link, in order, those that the dispatcher has taken only if asked.
+  std::vector<int> active_channels(int chip, bool with_reserved) const;
+  Coordinate core_of(EthernetEnd end) const;
+
+  std::vector<std::vector<int>> link_of_channel;  // by chip and channel; -1: none
+};
+
+// Checks a description and completes it (`link_of_channel`). Throws std::invalid_argument with one
+// sentence: no chips, a link whose end does not exist, an end with two links, a link from a channel
+// to itself, chips whose kinds of Ethernet differ across a link.
+std::shared_ptr<const ChipCluster> build_chip_cluster(ChipCluster cluster);
+
+}  // namespace towpath::machine
