@@ -19,20 +19,22 @@ LAYERS: dict[str, set[str]] = {
     "sim": {"units"},
     "machine": {"units"},
     "noc": {"sim", "machine", "units"},
+    "ethernet": {"sim", "machine", "units"},
     "cluster": {"sim", "machine", "units"},
-    "device/tenstorrent": {"noc", "sim", "machine", "units"},
+    "device/tenstorrent": {"noc", "ethernet", "sim", "machine", "units"},
+    "kernels": {"device/tenstorrent", "noc", "ethernet", "sim", "machine", "units"},
     "transport": {"units"},
     "transport/shm": {"transport", "units"},
     "transport/simulated": {"transport", "cluster", "sim", "machine", "units"},
     "collective": {"transport", "units"},
     "collective/algorithms": {"collective", "units"},
     "run": {
-        "collective", "transport", "transport/simulated", "cluster", "device/tenstorrent", "noc",
-        "sim", "machine", "units",
+        "collective", "transport", "transport/simulated", "cluster", "kernels",
+        "device/tenstorrent", "noc", "ethernet", "sim", "machine", "units",
     },
     "bindings": {
         "run", "collective", "collective/algorithms", "transport", "transport/shm", "cluster",
-        "device/tenstorrent", "noc", "machine", "sim", "units",
+        "kernels", "device/tenstorrent", "noc", "ethernet", "machine", "sim", "units",
     },
 }  # fmt: skip
 # Libraries of other people that a layer may use; the standard library and POSIX are free to all.
