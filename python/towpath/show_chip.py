@@ -13,7 +13,7 @@ from towpath.spec_model import Figure, Frozen
 
 _TEXT_WIDTH = 100
 _VALUE_COLUMN = 40
-_BLOCKS = ("router", "niu", "dram", "software", "alignment")
+_BLOCKS = ("router", "niu", "dram", "software", "ethernet", "ethernet_software", "alignment")
 
 
 def describe_chip(spec: ChipSpec) -> str:
@@ -35,7 +35,8 @@ def describe_chip(spec: ChipSpec) -> str:
     for name in ("clock_mhz", "l1_bytes", "ethernet_l1_bytes"):
         lines += _row(name, getattr(spec, name))
     for block in _BLOCKS:
-        lines += ["", block, *_figures(getattr(spec, block))]
+        if getattr(spec, block) is not None:
+            lines += ["", block, *_figures(getattr(spec, block))]
     if spec.notes:
         lines += ["", "notes"]
         for note in spec.notes:
@@ -56,9 +57,7 @@ def _dram_in_words(spec: ChipSpec) -> str:
         return "none"
     channels = groups * dram.channels_per_group.value
     size = channels * dram.channel_bytes.value / 2**30
-    rate_gb_per_s = (
-        channels * dram.channel_rate_bytes_per_cycle.value * spec.clock_mhz.value / 1000
-    )
+    rate_gb_per_s = channels * dram.channel_rate_bytes_per_cycle.value * spec.clock_mhz.value / 1000
     return f"{groups} groups, {channels} channels, {size:g} GiB, {rate_gb_per_s:.4g} GB/s"
 
 

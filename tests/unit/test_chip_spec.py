@@ -248,5 +248,5 @@ def test_a_chip_is_no_machine_and_a_machine_no_chip(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(TEXT)
     assert machines.load_chip(file).name == "small"
-    assert machines.is_chip(file) and machines.is_chip("blackhole")
-    assert not machines.is_chip("ring") and not machines.is_chip("nothing")
+    assert machines.kind_of(file) == machines.kind_of("blackhole") == "chip"
+    assert machines.kind_of("ring") == machines.kind_of("nothing") == "machine"

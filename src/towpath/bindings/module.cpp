@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 void bind_chip(nanobind::module_& module);
+void bind_chip_cluster(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
 void bind_schedule(nanobind::module_& module);
@@ -12,6 +13,7 @@ void bind_verify(nanobind::module_& module);
 NB_MODULE(_core, module) {
   module.doc() = "The C++ core of towpath.";
   bind_chip(module);
+  bind_chip_cluster(module);
   bind_machine(module);
   bind_schedule(module);
   bind_verify(module);
