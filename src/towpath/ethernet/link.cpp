@@ -46,11 +46,23 @@ void Link::check_faults() const {
         fmt::format("the {} has a frame loss of {}; it is a probability from 0 up to, and not, 1",
                     name_, faults_.frame_loss));
   }
-  if (faults_.drop_period <= Time() || faults_.dead_time < Time()) {
+  if (faults_.drop_at < simulation_.now()) {
+    throw std::invalid_argument(fmt::format("the {} first drops at {} ns, but it is {} ns already",
+                                            name_, faults_.drop_at.ns(), simulation_.now().ns()));
+  }
+  if (faults_.dead_time < Time()) {
     throw std::invalid_argument(
-        fmt::format("the {} drops every {} ns and is dead for {} ns; the first must be above 0, "
-                    "the second not below",
-                    name_, faults_.drop_period.ns(), faults_.dead_time.ns()));
+        fmt::format("the {} is dead for {} ns after a drop; at least 0 are "
+                    "possible",
+                    name_, faults_.dead_time.ns()));
+  }
+  const Time training_time = ports_[0]->figures_.training_time;
+  if (faults_.drop_period < Time::max() &&
+      faults_.dead_time >= faults_.drop_period - training_time) {
+    throw std::invalid_argument(
+        fmt::format("the {} drops every {} ns, before it is up again: it is dead for {} ns and "
+                    "trained for {} ns",
+                    name_, faults_.drop_period.ns(), faults_.dead_time.ns(), training_time.ns()));
   }
 }
 

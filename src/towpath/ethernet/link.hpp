@@ -38,8 +38,8 @@ struct LinkFaults {
 class Link {
  public:
   // Joins two ports that nothing is connected to yet; all of them live as long as the simulation
-  // runs. Throws std::invalid_argument when a port is connected already, or joined to itself, or
-  // when the loss is not a probability below 1.
+  // runs. Throws std::invalid_argument when a port is connected already, or joined to itself, when
+  // the loss is not a probability below 1, or when the link would drop before it is up again.
   Link(sim::Simulation& simulation, Port& one, Port& other, const LinkFaults& faults = {});
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
