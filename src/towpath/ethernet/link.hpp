@@ -20,8 +20,8 @@ class Port;
 struct LinkFaults {
   double frame_loss = 0;           // probability that a frame, or an acknowledgement, is lost
   Time drop_at = Time::max();      // when the line drops for the first time: never
-  Time drop_period = Time::max();  // from one drop to the next: it drops once
-  Time dead_time;                  // from a drop until it can be trained; Time::max(): for ever
+  Time drop_period = Time::max();  // from one drop to the next: it drops once only
+  Time dead_time = Time();         // from a drop until it can be trained; Time::max(): for ever
 };
 
 // The line between two ports: up or down.
@@ -38,14 +38,13 @@ struct LinkFaults {
 class Link {
  public:
   // Joins two ports that nothing is connected to yet; all of them live as long as the simulation
-  // runs. Throws std::invalid_argument when a port is connected already, or joined to itself, or
-  // when the loss is not a probability below 1.
+  // runs. Throws std::invalid_argument when a port is connected already, or joined to itself, when
+  // the loss is not a probability below 1, or when the link would drop before it is up again.
   Link(sim::Simulation& simulation, Port& one, Port& other, const LinkFaults& faults = {});
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
-  ~Link();
 
-  // "Ethernet core (9, 0) of chip 0 - Ethernet core (1, 0) of chip 1", with the ports' names.
+  // "link between Ethernet core (9, 0) of chip 0 and ...", with the ports' names.
   const std::string& name() const { return name_; }
   Port& far_end(const Port& port) const { return *ports_[1 - index_of(port)]; }
   bool is_up() const { return !down_since_.has_value(); }
@@ -57,7 +56,7 @@ class Link {
   std::uint64_t drops() const { return drops_; }
   // For how long it has been down so far, all drops together.
   Time down_time() const;
-  // One sentence on a link that is down: since when, and what it waits for. Empty when it is up.
+  // Of a link that is down: since when, and what it waits for. Empty when it is up.
   std::string outage() const;
 
  private:
@@ -68,9 +67,12 @@ class Link {
   bool may_lose_frames() const { return faults_.frame_loss > 0; }
   void on_frame_sent();
   void say_ready(const Port& port);
-  void arm_drop(Time when);
+  void check_faults() const;
+  void arm_drop();
   void drop();
   void come_up();
+  static void dropped(void* link);
+  static void trained(void* link);
 
   sim::Simulation& simulation_;
   std::array<Port*, 2> ports_;
@@ -82,7 +84,6 @@ class Link {
   Time dead_until_;
   std::array<bool, 2> is_ready_{};
   bool is_used_ = false;  // since the last drop
-  Time next_drop_ = Time::max();
   sim::Timer drop_;
   sim::Timer training_;
 

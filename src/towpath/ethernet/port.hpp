@@ -28,6 +28,10 @@ namespace towpath::ethernet {
 
 class Link;
 
+// Of what happens here, before processes: software that looks at a time sees what the hardware has
+// done by then.
+inline constexpr int kHardwarePriority = -1;
+
 // Commands that a port has taken, counted from 1.
 using CommandNumber = std::uint64_t;
 
@@ -57,9 +61,9 @@ struct Command {
 };
 
 struct PortCounters {
-  std::uint64_t commands = 0;                // taken
-  std::uint64_t frames_sent = 0;             // with those sent again
-  std::uint64_t frames_resent = 0;           //
+  std::uint64_t commands = 0;     // taken
+  std::uint64_t frames_sent = 0;  // with those sent again
+  std::uint64_t frames_resent = 0;
   std::uint64_t frames_lost = 0;             // of those sent: on the wire
   std::uint64_t frames_received = 0;         // and written
   std::uint64_t frames_dropped = 0;          // received, but not the next in order
@@ -76,8 +80,6 @@ struct PortCounters {
 //     simulation.suspend("a free queue");
 //   }
 //   port.send(0, {.source = 0x1000, .destination = 0x2000, .size_bytes = 64});
-//
-// What the hardware has done by some time is what software sees that looks at this time.
 //
 // Wrong: writing a payload over queue 0 and its flag over queue 1. Nothing is promised between
 // queues, and the flag does arrive first.
@@ -101,8 +103,8 @@ class Port {
   // busy, in a loop, and does not end before.
   void wake_when_free(int queue, sim::Process& process);
 
-  // Called whenever a queue has become free, a source has been released, or the link has come up or
-  // gone down. One listener; it must not send from within the call.
+  // Called whenever a queue has become free, and when the link has come up or gone down. There is
+  // one listener; it must not send from within the call.
   void set_listener(sim::Action action, void* context);
 
   const std::string& name() const { return name_; }
@@ -142,15 +144,15 @@ class Port {
   // What is kept of a frame until it is acknowledged.
   struct Frame {
     CommandNumber command = 0;
-    int queue = 0;
+    std::size_t queue = 0;
     bool is_last = false;        // of its command
     bool has_been_sent = false;  // to the last byte
-    Time sent_at;                // the last byte, the last time
+    Time sent_at = Time();       // the last byte, the last time
     Command part;
   };
   // A frame on its way.
   struct Flight {
-    Port* to = nullptr;
+    Port* from = nullptr;
     std::uint64_t sequence = 0;
     bool is_lost = false;
     Command part;
@@ -161,32 +163,37 @@ class Port {
     std::uint64_t end = 0;  // all frames before it have arrived
   };
 
-  Queue& queue_at(int queue);
+  std::size_t checked(int queue) const;
   void check(const Command& command) const;
-  void check_range(std::uint64_t offset, std::uint64_t size_bytes, const Port& owner,
-                   const char* which) const;
-  bool is_full(const Queue& queue) const;
-  void on_queue_change(Queue& queue);
+  void check_multiple(const char* what, std::uint64_t value) const;
+  void check_inside(const char* what, std::uint64_t offset, std::uint64_t size_bytes,
+                    const Port& owner) const;
+  bool is_busy(const Queue& queue) const;
+  void on_queue_free(Queue& queue);
   void notify();
 
   void fill_wire();
   bool take_frame();
-  void frame_next_part(Queue& queue, int number);
+  void frame_next_part(std::size_t queue);
   void transmit(std::uint64_t sequence);
-  void fly(const Frame& frame, std::uint64_t sequence);
+  Flight& new_flight();
   void on_wire_end();
   Frame& frame_at(std::uint64_t sequence) { return frames_[sequence % frames_.size()]; }
   Time wire_time(const Command& part) const;
-  void receive(Flight& flight);
+  void receive(const Flight& flight);
+  void write(const Flight& flight);
 
   void acknowledge(std::uint64_t end);
   void take_acknowledgements();
+  bool is_window_full() const { return end_ - first_ == frames_.size(); }
+  void wait_for_acknowledgement();
   void arm_resend();
   void on_resend_timeout();
 
   void on_link_down();
   void on_link_up();
-  void trace_frame(const Frame& frame, Time end);
+  void trace_command(int queue, const Command& command, Time end) const;
+  void trace_frame(const Frame& frame) const;
 
   static void fetched(void* queue);
   static void wire_ended(void* port);
@@ -203,7 +210,7 @@ class Port {
   void* listener_context_ = nullptr;
 
   std::vector<Queue> queues_;
-  int next_queue_ = 0;  // whose turn it is at the wire
+  std::size_t next_queue_ = 0;  // whose turn it is at the wire
   CommandNumber commands_ = 0;
 
   // Go-Back-N, sending: frames [first_, end_) are not acknowledged, of which [next_, end_) are to
