@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <queue>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -117,7 +118,7 @@ class Network {
   // ever, the network is deadlocked.
   std::int64_t packets_in_flight() const { return packets_in_flight_; }
   // Flits that passed a router so far.
-  std::int64_t flit_hops() const { return flit_hops_; }
+  std::int64_t flit_hops() const;
   // Flits that left so far on a link: `port` kX, kY, kNiu, or kFromNiu for the NIU's to the router.
   std::int64_t link_flits(int node, int port) const;
 
@@ -130,14 +131,14 @@ class Network {
   // A VC's buffer at the receiving end of a link.
   struct InputVc {
     PacketId packet = kNoPacket;   // whose flits are in front
+    PacketId header = kNoPacket;   // the same while the flit in front is its header
     std::uint16_t flits_left = 0;  // of `packet`, still to leave from here
     std::uint8_t flits = 0;        // in the buffer
-    std::uint8_t outputs = 0;      // ports that still need the flit in front, bit per port
-    std::uint8_t all_outputs = 0;  // ports that need each flit of `packet`
-    std::uint8_t wanted = 0;       // of a unicast: the output VC that it asks for
+    std::uint8_t way = 0;          // of a unicast: the output VC that it asks for, then has
+    // Of a multicast: ports that still need the flit in front, ports that need each, their VCs.
+    std::uint8_t outputs = 0;
+    std::uint8_t all_outputs = 0;
     std::array<std::uint8_t, kPorts> output_vc{};
-    bool header_in_front = false;
-    bool is_multicast = false;
   };
   // Packets behind the one in front, linked.
   struct PacketQueue {
@@ -156,24 +157,17 @@ class Network {
   };
   // The sending end of a link: what it knows of the buffers at the other end.
   struct OutputLink {
-    std::uint16_t empty = 0xffff;      // VCs whose own flit is free
-    std::uint16_t below_cap = 0xffff;  // VCs that may take more of the pool
+    std::array<std::uint8_t, kVcsMax> used{};   // flits of each VC, the first in a slot of its own
+    std::array<std::uint8_t, kVcsMax> owner{};  // of a router: whose packet has or had the VC last
     std::uint8_t pool_used = 0;
     std::uint8_t turn = 0;
-    std::uint8_t delay = 1;
     std::uint32_t target = 0;  // where flits arrive, without the VC
-    std::array<std::uint8_t, kVcsMax> used{};
     std::int64_t flits = 0;
-
-    unsigned sendable(int pool_limit) const {
-      return pool_used < pool_limit ? empty | below_cap : empty;
-    }
   };
   // Who has a router's output VC, and who waits for it.
   struct OutputVc {
     std::uint64_t contenders = 0;  // input VCs whose packets ask for it
     Cycle free_at = 0;             // once draining
-    std::uint8_t owner = 0;        // the input VC whose packet has or had it last
     std::uint8_t turn = 0;         // whose turn it is to get it
   };
   // VC v of output port p is number p * 16 + v, its bit in the sets of output VCs as well.
@@ -188,6 +182,7 @@ class Network {
     std::uint64_t undecided = 0;  // output VCs that may have become free for one of them
     std::array<OutputLink, kPorts> output;
     std::array<std::uint32_t, kPorts> upstream{};  // the link that feeds each input
+    std::uint32_t node = 0;
     std::int16_t x = 0;
     std::int16_t y = 0;
     std::array<Cycle, kPorts> retry_at{};  // when a waiting VC may take its turn again
@@ -234,24 +229,34 @@ class Network {
     bool is_multicast : 1 = false;
   };
   struct Arrival {
-    std::uint32_t to;  // node, port, vc
-    PacketId packet;   // kNoPacket: not a header
+    std::uint32_t to;  // node, port, VC
+    PacketId header;   // kNoPacket: another flit
   };
-  // What arrives in one cycle. No link brings more than one of a kind, so room is made once.
+  // What arrives in one cycle. No link brings more than one of a kind, so room is made once. Each
+  // kind has a list of its own: nothing predicts a branch on what comes next.
   template <typename Item>
   struct List {
     std::vector<Item> items;
     std::size_t size = 0;
     void add(const Item& item) { items[size++] = item; }
+    std::span<const Item> all() const { return {items.data(), size}; }
+  };
+  struct Arrivals {
+    std::array<List<Arrival>, 2> lists;
+    List<Arrival>& headers() { return lists[0]; }
+    List<Arrival>& others() { return lists[1]; }
+    void add(const Arrival& arrival) { lists[arrival.header == kNoPacket ? 1 : 0].add(arrival); }
+    std::size_t size() const { return lists[0].size + lists[1].size; }
+    void clear() { lists[0].size = lists[1].size = 0; }
   };
   struct Slot {
-    List<Arrival> to_routers;
-    List<Arrival> to_sinks;
-    List<std::uint32_t> router_credits;  // links: node, port, vc
+    Arrivals to_routers;
+    Arrivals to_sinks;
+    List<std::uint32_t> router_credits;  // links: node, port, VC
     List<std::uint32_t> source_credits;
     std::vector<std::uint32_t> releases;  // routers' output VCs that are free now and awaited
     bool is_empty() const {
-      return (to_routers.size | to_sinks.size | router_credits.size | source_credits.size |
+      return (to_routers.size() | to_sinks.size() | router_credits.size | source_credits.size |
               releases.size()) == 0;
     }
   };
@@ -296,6 +301,11 @@ class Network {
     return (dateline * classes_ + packet_class) << 1 | buddy;
   }
   int dateline_of(int vc) const { return (vc >> 1) >= classes_ ? 1 : 0; }
+  // The VC of the same class and buddy bit with a given dateline bit.
+  int with_dateline(int vc, int dateline) const {
+    const int without = vc >= 2 * classes_ ? vc - 2 * classes_ : vc;
+    return without + 2 * classes_ * dateline;
+  }
   int next_dateline(const Router& router, int input, int vc, int output) const;
 
   PacketId add_packet(const Packet& packet);
@@ -309,32 +319,30 @@ class Network {
 
   void receive_slot(Slot& slot);
   template <typename End>  // Router or Sink
-  void arrive(End& end, const Arrival& arrival);
+  static int flit_arrives(End& end, std::uint32_t to);
+  template <typename End>
+  void header_arrives(End& end, const Arrival& arrival);
   void begin_packet(Router& router, int number, PacketId id);
   void begin_packet(Sink& sink, int number, PacketId id);
   template <typename End>
   void end_packet(End& end, int number);
-  static void return_credit(OutputLink& link, int vc) {
-    const int used = --link.used[static_cast<std::size_t>(vc)];
-    const auto bit = static_cast<std::uint16_t>(1u << vc);
-    if (used == 0) {
-      link.empty |= bit;
-    } else {
-      --link.pool_used;
-    }
-    link.below_cap |= bit;
+  static void return_credit(OutputLink& link, unsigned vc) {
+    const unsigned used = --link.used[vc];
+    link.pool_used = static_cast<std::uint8_t>(link.pool_used - (used != 0 ? 1 : 0));
   }
-  bool unblock(Router& router, int output, int vc) const;
-  void use_slot(OutputLink& link, int vc) const {
-    const int used = link.used[static_cast<std::size_t>(vc)]++;
-    const auto others = static_cast<std::uint16_t>(~(1u << vc));
-    if (used == 0) {
-      link.empty &= others;
-    } else {
-      ++link.pool_used;
-    }
-    if (used == figures_.pool_flits_per_vc_max) link.below_cap &= others;
+  void unblock(Router& router, unsigned output, unsigned vc) const;
+  static void set_owner(Router& router, int output_vc, int number) {
+    const unsigned place = static_cast<unsigned>(output_vc);
+    router.output[place / kVcsMax].owner[place % kVcsMax] = static_cast<std::uint8_t>(number);
+  }
+  static void use_slot(OutputLink& link, unsigned vc) {
+    const unsigned used = link.used[vc]++;
+    link.pool_used = static_cast<std::uint8_t>(link.pool_used + (used != 0 ? 1 : 0));
     ++link.flits;
+  }
+  bool has_room(const OutputLink& link, unsigned vc) const {
+    const int used = link.used[vc];
+    return used == 0 || (link.pool_used < pool_limit_ && used <= figures_.pool_flits_per_vc_max);
   }
 
   bool step_sink(int node);
@@ -347,12 +355,19 @@ class Network {
   bool step_source(int node);
   void release_when_free(Router& router, int output_vc);
   bool is_free(Router& router, int output_vc) const;
+  void decide(Router& router, std::uint64_t output_vcs);
+  void allocate();
   void allocate(Router& router);
   bool give_vc(Router& router, std::uint64_t contenders, int output_vc);
   bool move_flits(Router& router);
-  bool move_one_of_many(Router& router, std::uint64_t candidates);
+  bool move_one_per_port(Router& router, std::uint64_t candidates);
   bool is_turn_of_waiting(Router& router, unsigned input, unsigned before);
+  unsigned possible_outputs(Router& router, int number) const;
   void send_flit(Router& router, int number, int output);
+  void send_copy(Router& router, int number, int output);
+  void take_turns(Router& router, int number, int output) const;
+  void free_slot(Router& router, int number);
+  void end_packets();
   void let_go(Router& router, int number, int output_vc);
   PacketId branch_off(PacketId id, int output);
 
@@ -381,7 +396,13 @@ class Network {
   std::vector<Sink> sinks_;
   std::vector<Slot> wheel_;
   std::size_t wheel_mask_;
-  NodeSet active_routers_;
+  // Where what leaves in this cycle comes to: by output port, and by input port.
+  std::array<Arrivals*, kPorts> arrivals_{};
+  std::array<List<std::uint32_t>*, kPorts> credits_{};
+  List<std::uint32_t> undecided_;  // routers with output VCs to decide on
+  List<std::uint32_t> deciding_;   // those of this cycle
+  List<std::uint32_t> ended_;      // VCs that a unicast's last flit has left in this cycle
+  NodeSet active_routers_;         // those that may have a flit to move
   NodeSet active_sources_;
   NodeSet active_sinks_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
@@ -397,7 +418,6 @@ class Network {
   std::vector<std::int32_t> path_sources_;  // per output VC, whose multicast reserved it last
   sim::Random random_;
   std::int64_t packets_in_flight_ = 0;
-  std::int64_t flit_hops_ = 0;
 };
 
 }  // namespace towpath::noc

@@ -94,7 +94,6 @@ bool Network::step_source(int node) {
   Source& source = sources_[index(node)];
   if (source.sending == 0) return false;
   if (!source.pace.is_ready(now_)) return true;
-  const unsigned sendable = source.link.sendable(pool_limit_);
   const unsigned turn = source.turn;
   const unsigned turned = (source.sending | unsigned{source.sending} << kLanes) >> turn & 0xffu;
   Cycle soonest = kNever;
@@ -102,7 +101,7 @@ bool Network::step_source(int node) {
     const int number =
         static_cast<int>((static_cast<unsigned>(std::countr_zero(rest)) + turn) % kLanes);
     const Source::Lane& lane = source.lane[index(number)];
-    if ((sendable >> lane.vc & 1) == 0) continue;
+    if (!has_room(source.link, static_cast<unsigned>(lane.vc))) continue;
     const Cycle ready = next_flit_at(lane);
     if (ready > now_) {
       soonest = std::min(soonest, ready);
@@ -125,8 +124,8 @@ void Network::send_from_source(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   source.turn = static_cast<std::uint8_t>((number + 1) % kLanes);
   source.pace.take(now_, port_interval_);
-  use_slot(source.link, lane.vc);
-  slot_in(source.link.delay)
+  use_slot(source.link, static_cast<unsigned>(lane.vc));
+  slot_in(figures_.niu_to_router_cycles)
       .to_routers.add({source.link.target | static_cast<std::uint32_t>(lane.vc),
                        lane.flits_sent == 0 ? lane.packet : kNoPacket});
   if (++lane.flits_sent == packets_[lane.packet].flits) finish_sending(source, number);

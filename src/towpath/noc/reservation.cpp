@@ -124,12 +124,11 @@ void Network::release_reservation(MulticastTree& tree) {
     if (!branch.is_reserved) continue;
     branch.is_reserved = false;
     Router& router = routers_[index(branch.node)];
-    active_routers_.insert(branch.node);
     for (int output = 0; output < kPorts; ++output) {
       if ((branch.outputs >> output & 1) == 0) continue;
       const int output_vc = output * kVcsMax + branch.output_vc[index(output)];
       clear_bit(router.owned, output_vc);
-      set_bit(router.undecided, output_vc);
+      decide(router, std::uint64_t{1} << output_vc);
     }
   }
 }
