@@ -44,7 +44,7 @@ class DeadlockSearch {
     const Network::Router& router = network_.routers_[index(node)];
     const Network::InputVc& waiting = buffer(place);
     if (waiting.outputs == 0) {
-      return owner(node, waiting.wanted_output, waiting.wanted_vc);
+      return owner(node, waiting.wanted / Network::kVcsMax, waiting.wanted % Network::kVcsMax);
     }
     for (int output = 0; output < Network::kPorts; ++output) {
       if ((waiting.outputs >> output & 1) == 0) continue;

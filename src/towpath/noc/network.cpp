@@ -62,7 +62,6 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
     slot.to_sinks.items.resize(index(torus_.nodes()));
     slot.router_credits.items.resize(index(torus_.nodes()) * kPorts);
     slot.source_credits.items.resize(index(torus_.nodes()));
-    slot.releases.items.resize(index(torus_.nodes()) * kPorts);
   }
   for (int node = 0; node < torus_.nodes(); ++node) {
     Router& router = routers_[index(node)];
@@ -96,15 +95,19 @@ PacketId Network::add_packet(const Packet& packet) {
   if (free_packets_.empty()) {
     id = static_cast<PacketId>(packets_.size());
     packets_.emplace_back();
+    headers_.emplace_back();
     next_packet_.push_back(kNoPacket);
   } else {
     id = free_packets_.back();
     free_packets_.pop_back();
   }
-  QueuedPacket& added = packets_[id];
-  static_cast<Packet&>(added) = packet;
-  added.destination_x = static_cast<std::int16_t>(torus_.x_of(packet.destination));
-  added.destination_y = static_cast<std::int16_t>(torus_.y_of(packet.destination));
+  static_cast<Packet&>(packets_[id]) = packet;
+  headers_[id] = {static_cast<std::int16_t>(torus_.x_of(packet.destination)),
+                  static_cast<std::int16_t>(torus_.y_of(packet.destination)),
+                  static_cast<std::uint16_t>(packet.flits),
+                  packet.keeps_buddy,
+                  packet.keeps_path,
+                  packet.tree >= 0};
   return id;
 }
 
@@ -117,9 +120,9 @@ void Network::step() {
   active_sources_.filter([this](int node) { return step_source(node); });
   active_routers_.filter([this](int node) {
     Router& router = routers_[index(node)];
-    if (router.may_allocate) allocate(router);
+    if (router.undecided != 0) allocate(router);
     const bool may_move = move_flits(router);
-    return may_move || router.may_allocate;
+    return may_move || router.undecided != 0;
   });
   ++now_;
 }
@@ -142,10 +145,10 @@ void Network::receive_slot(Slot& slot) {
     const std::uint32_t credit = slot.router_credits.items[i];
     const int node = static_cast<int>(credit >> 6);
     Router& router = routers_[index(node)];
-    OutputLink& link = router.output[credit >> 4 & 3];
-    return_credit(link, static_cast<int>(credit & 15));
-    if (router.input.blocked != 0) unblock(router, link, static_cast<int>(credit & 15));
-    active_routers_.insert(node);
+    const int output = static_cast<int>(credit >> 4 & 3);
+    return_credit(router.output[index(output)], static_cast<int>(credit & 15));
+    if (router.blocked == 0 && router.multicast == 0) continue;
+    if (unblock(router, output, static_cast<int>(credit & 15))) active_routers_.insert(node);
   }
   for (std::size_t i = 0; i < slot.source_credits.size; ++i) {
     const std::uint32_t credit = slot.source_credits.items[i];
@@ -153,20 +156,13 @@ void Network::receive_slot(Slot& slot) {
     return_credit(sources_[index(node)].link, static_cast<int>(credit & 15));
     active_sources_.insert(node);
   }
-  for (std::size_t i = 0; i < slot.releases.size; ++i) {
-    const std::uint32_t release = slot.releases.items[i];
+  for (const std::uint32_t release : slot.releases) {
     const int node = static_cast<int>(release >> 6);
-    const int vc = static_cast<int>(release & 15);
-    Router& router = routers_[index(node)];
-    OutputLink& link = router.output[release >> 4 & 3];
-    if ((link.draining & bit16(vc)) == 0 || link.free_at[index(vc)] != (now_ & 0xff)) continue;
-    clear_bit(link.draining, vc);
-    clear_bit(link.owned, vc);
-    if (router.input.unallocated == 0) continue;
-    router.may_allocate = true;
+    set_bit(routers_[index(node)].undecided, static_cast<int>(release & 63));
     active_routers_.insert(node);
   }
-  slot.to_routers.size = slot.to_sinks.size = slot.releases.size = 0;
+  slot.releases.clear();
+  slot.to_routers.size = slot.to_sinks.size = 0;
   slot.router_credits.size = slot.source_credits.size = 0;
 }
 
@@ -214,36 +210,38 @@ void Network::run_events() {
 // A packet comes to the front of a router's buffer: where does it go on, and on which VC?
 void Network::begin_packet(Router& router, int number, PacketId id) {
   InputVc& vc = router.input.vc[index(number)];
-  const QueuedPacket& packet = packets_[id];
+  const Header& header = headers_[id];
   vc.packet = id;
-  vc.flits_left = static_cast<std::uint16_t>(packet.flits);
+  vc.flits_left = header.flits;
   vc.header_in_front = true;
-  vc.is_multicast = packet.tree >= 0;
-  if (vc.is_multicast) {
+  vc.is_multicast = header.is_multicast;
+  if (header.is_multicast) {
+    const Packet& packet = packets_[id];
     const MulticastTree::Branch& branch = trees_[index(packet.tree)].branches[index(packet.branch)];
     vc.outputs = vc.all_outputs = branch.outputs;
     vc.output_vc = branch.output_vc;
     set_bit(router.input.allocated, number);
+    set_bit(router.multicast, number);
     return;
   }
-  const int output = packet.destination_x != router.x   ? kX
-                     : packet.destination_y != router.y ? kY
+  const int output = header.destination_x != router.x   ? kX
+                     : header.destination_y != router.y ? kY
                                                         : kNiu;
   const int input_vc = number % kVcsMax;
-  vc.wanted_output = static_cast<std::uint8_t>(output);
-  vc.wanted_vc =
-      static_cast<std::uint8_t>(vc_of(next_dateline(router, number / kVcsMax, input_vc, output),
-                                      packet.packet_class, input_vc & 1));
-  vc.keeps_buddy = packet.keeps_buddy;
-  set_bit(router.input.unallocated, number);
-  if (packet.keeps_buddy) set_bit(router.input.insistent, number);
-  router.may_allocate = true;
+  const int dateline = next_dateline(router, number / kVcsMax, input_vc, output);
+  const int wanted =
+      output * kVcsMax + vc_of(dateline, (input_vc >> 1) % classes_, input_vc & 1);
+  vc.wanted = static_cast<std::uint8_t>(wanted);
+  set_bit(header.keeps_buddy ? router.insistent : router.flexible, number);
+  set_bit(router.output_vc[index(wanted)].contenders, number);
+  set_bit(router.wanted, wanted);
+  set_bit(router.undecided, wanted);
 }
 
 void Network::begin_packet(Sink& sink, int number, PacketId id) {
   InputVc& vc = sink.input.vc[index(number)];
   vc.packet = id;
-  vc.flits_left = static_cast<std::uint16_t>(packets_[id].flits);
+  vc.flits_left = headers_[id].flits;
 }
 
 template <typename End>
@@ -257,8 +255,9 @@ void Network::arrive(End& end, const Arrival& arrival) {
     begin_packet(end, number, arrival.packet);
     return;
   }
-  (vc.waiting == kNoPacket ? vc.waiting : next_packet_[vc.last_waiting]) = arrival.packet;
-  vc.last_waiting = arrival.packet;
+  PacketQueue& behind = end.input.behind[index(number)];
+  (behind.first == kNoPacket ? behind.first : next_packet_[behind.last]) = arrival.packet;
+  behind.last = arrival.packet;
 }
 
 // The packet in front has left; the one behind it comes forward.
@@ -268,9 +267,10 @@ void Network::end_packet(End& end, int number) {
   clear_bit(end.input.allocated, number);
   vc.packet = kNoPacket;
   vc.outputs = 0;
-  if (vc.waiting == kNoPacket) return;
-  const PacketId next = vc.waiting;
-  vc.waiting = next == vc.last_waiting ? kNoPacket : next_packet_[next];
+  PacketQueue& behind = end.input.behind[index(number)];
+  if (behind.first == kNoPacket) return;
+  const PacketId next = behind.first;
+  behind.first = next == behind.last ? kNoPacket : next_packet_[next];
   begin_packet(end, number, next);
 }
 
@@ -340,94 +340,114 @@ int Network::next_dateline(const Router& router, int input, int vc, int output) 
   return is_last || (input == output && dateline_of(vc) == 1) ? 1 : 0;
 }
 
+// Whether nobody has the output VC; nobody does once it is drained.
+bool Network::is_free(Router& router, int output_vc) const {
+  if ((router.owned >> output_vc & 1) == 0) return true;
+  if ((router.draining >> output_vc & 1) == 0) return false;
+  if (router.output_vc[index(output_vc)].free_at > now_) return false;
+  clear_bit(router.owned, output_vc);
+  clear_bit(router.draining, output_vc);
+  return true;
+}
+
 // Gives output VCs to the packets that wait for one: first to each the VC of its own buddy bit,
 // then to those that may change it the other one.
 void Network::allocate(Router& router) {
-  router.may_allocate = false;
-  allocate_buddy(router, router.input.unallocated, 0);
-  const std::uint64_t left = router.input.unallocated & ~router.input.insistent;
-  if (left == 0) return;
-  allocate_buddy(router, left, 1);
-  // Who contended with them for a VC that is not released may be alone with it now.
-  router.may_allocate = router.input.unallocated != 0 && (router.input.unallocated & left) != left;
-}
-
-void Network::allocate_buddy(Router& router, std::uint64_t waiting, int other_buddy) {
-  const auto& vc = router.input.vc;
-  while (waiting != 0) {
-    const InputVc& first = vc[index(std::countr_zero(waiting))];
-    std::uint64_t contenders = 0;
-    for (std::uint64_t rest = waiting; rest != 0; rest &= rest - 1) {
-      const int number = std::countr_zero(rest);
-      const InputVc& other = vc[index(number)];
-      if (other.wanted_output == first.wanted_output && other.wanted_vc == first.wanted_vc) {
-        set_bit(contenders, number);
-      }
-    }
-    waiting &= ~contenders;
-    give_vc(router, contenders, first.wanted_output, first.wanted_vc ^ other_buddy);
+  std::uint64_t rest = router.undecided & router.wanted;
+  router.undecided = 0;
+  for (; rest != 0; rest &= rest - 1) {
+    const int output_vc = std::countr_zero(rest);
+    give_vc(router, router.output_vc[index(output_vc)].contenders, output_vc);
+  }
+  if (router.flexible == 0) return;
+  for (rest = router.wanted; rest != 0; rest &= rest - 1) {
+    const int wanted = std::countr_zero(rest);
+    const std::uint64_t left = router.output_vc[index(wanted)].contenders & router.flexible;
+    // Who contended with the one that got a VC may be alone with the one it wants now.
+    if (left != 0 && give_vc(router, left, wanted ^ 1)) set_bit(router.undecided, wanted);
   }
 }
 
 // To one of the contenders, in turn, if the VC is free. Until it is released, a VC may only go on
 // to the next packet of the same buffer, and only when nobody else waits for it.
-void Network::give_vc(Router& router, std::uint64_t contenders, int output, int output_vc) {
-  OutputLink& link = router.output[index(output)];
-  std::uint8_t& turn = link.vc_turn[index(output_vc)];
-  const std::uint64_t from_turn = contenders >> turn << turn;
+bool Network::give_vc(Router& router, std::uint64_t contenders, int output_vc) {
+  OutputVc& given = router.output_vc[index(output_vc)];
+  const std::uint64_t from_turn = contenders >> given.turn << given.turn;
   int number = std::countr_zero(from_turn != 0 ? from_turn : contenders);
-  if ((link.owned & bit16(output_vc)) != 0) {
-    const int owner = link.owner[index(output_vc)];
-    if ((link.draining & bit16(output_vc)) == 0 || contenders != std::uint64_t{1} << owner) return;
-    number = owner;
-    clear_bit(link.draining, output_vc);
+  if (!is_free(router, output_vc)) {
+    if ((router.draining >> output_vc & 1) == 0) return false;
+    if (contenders != std::uint64_t{1} << given.owner) {
+      release_when_free(router, output_vc);
+      return false;
+    }
+    number = given.owner;
+    clear_bit(router.draining, output_vc);
   }
-  turn = static_cast<std::uint8_t>((number + 1) % (kPorts * kVcsMax));
-  set_bit(link.owned, output_vc);
-  link.owner[index(output_vc)] = static_cast<std::uint8_t>(number);
+  given.turn = static_cast<std::uint8_t>((number + 1) % (kPorts * kVcsMax));
+  given.owner = static_cast<std::uint8_t>(number);
+  set_bit(router.owned, output_vc);
+  const int output = output_vc / kVcsMax;
   InputVc& vc = router.input.vc[index(number)];
   vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
-  vc.output_vc[index(output)] = static_cast<std::uint8_t>(output_vc);
-  clear_bit(router.input.unallocated, number);
-  clear_bit(router.input.insistent, number);
+  vc.output_vc[index(output)] = static_cast<std::uint8_t>(output_vc % kVcsMax);
+  OutputVc& wanted = router.output_vc[vc.wanted];
+  clear_bit(wanted.contenders, number);
+  if (wanted.contenders == 0) clear_bit(router.wanted, int{vc.wanted});
+  clear_bit(router.insistent, number);
+  clear_bit(router.flexible, number);
   set_bit(router.input.allocated, number);
+  return true;
+}
+
+// The packets that wait for a VC which is not released are looked at again when it is.
+void Network::release_when_free(Router& router, int output_vc) {
+  const Cycle ahead = router.output_vc[index(output_vc)].free_at - now_;
+  slot_in(static_cast<int>(ahead))
+      .releases.push_back(code(torus_.node_at(router.x, router.y), 0) |
+                          static_cast<std::uint32_t>(output_vc));
 }
 
 // A credit has come: the VC's owner may have room now, and so may all if the pool was full.
-void Network::unblock(Router& router, const OutputLink& link, int vc) const {
+bool Network::unblock(Router& router, int output, int vc) const {
+  const std::uint64_t before = router.blocked;
   unsigned owned = bit16(vc);
-  if (link.pool_used + 1 == pool_limit_) owned = link.owned;
-  for (; owned != 0; owned &= owned - 1) {
-    clear_bit(router.input.blocked, int{link.owner[index(std::countr_zero(owned))]});
+  if (router.output[index(output)].pool_used + 1 == pool_limit_) {
+    owned = static_cast<unsigned>(router.owned >> output * kVcsMax & 0xffff);
   }
+  for (; owned != 0; owned &= owned - 1) {
+    const int number = output * kVcsMax + std::countr_zero(owned);
+    clear_bit(router.blocked, int{router.output_vc[index(number)].owner});
+  }
+  return router.blocked != before || router.multicast != 0;
 }
 
-// False when no VC could have sent: then only an arrival or a credit changes that.
+// False when no VC can send in the next cycle, unless a flit or a credit arrives.
 bool Network::move_flits(Router& router) {
   const std::uint64_t candidates =
-      router.input.occupied & router.input.allocated & ~router.input.blocked;
+      router.input.occupied & router.input.allocated & ~router.blocked;
   if (candidates == 0) return false;
-  if ((candidates & (candidates - 1)) != 0 || router.input.insistent != 0) {
-    return move_one_of_many(router, candidates);
-  }
+  if ((candidates & (candidates - 1)) != 0) return move_one_of_many(router, candidates);
   const int number = std::countr_zero(candidates);
   const InputVc& vc = router.input.vc[index(number)];
-  if (vc.is_multicast) return move_one_of_many(router, candidates);
+  const std::uint64_t port = std::uint64_t{0xffff} << (number & ~(kVcsMax - 1));
+  if (vc.is_multicast || (router.insistent & port) != 0) {
+    return move_one_of_many(router, candidates);
+  }
   const int output = std::countr_zero(unsigned{vc.outputs});
   const unsigned sendable = router.output[index(output)].sendable(pool_limit_);
   if ((sendable >> vc.output_vc[index(output)] & 1) == 0) {
-    set_bit(router.input.blocked, number);
+    set_bit(router.blocked, number);
     return false;
   }
   send_flit(router, number, output);
-  return true;
+  return (router.input.occupied & router.input.allocated) != 0;
 }
 
 // Whether a static VC of the port that waits for its output VC is in turn before those in the mask
 // `before`, which counts from the port's turn; then the turn goes on behind it.
 bool Network::is_turn_of_waiting(Router& router, unsigned input, unsigned before) {
-  if (router.input.insistent == 0 || now_ < router.retry_at[input]) return false;
-  const std::uint64_t all = router.input.insistent & router.input.occupied;
+  if (router.insistent == 0 || now_ < router.retry_at[input]) return false;
+  const std::uint64_t all = router.insistent & router.input.occupied;
   const unsigned turn = router.input.turn[input];
   const unsigned waiting =
       in_turn(static_cast<unsigned>(all >> input * kVcsMax & 0xffff), turn) & before;
@@ -468,7 +488,7 @@ bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
           wishes[output] |= (possible >> output & 1) << input;
         }
       } else if (!vc.is_multicast) {
-        set_bit(router.input.blocked, static_cast<int>(input * kVcsMax + vc_number));
+        set_bit(router.blocked, static_cast<int>(input * kVcsMax + vc_number));
       }
     }
   }
@@ -510,7 +530,9 @@ void Network::send_flit(Router& router, int number, int output) {
   (output == kNiu ? slot.to_sinks : slot.to_routers).add(arrival);
   router.input.turn[index(input)] = static_cast<std::uint8_t>((input_vc + 1) & 15);
   link.turn = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
-  if (is_last && !packets_[vc.packet].keeps_path) let_go(router, number, output, output_vc);
+  if (is_last && !headers_[vc.packet].keeps_path) {
+    let_go(router, number, output * kVcsMax + output_vc);
+  }
   vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
   if (vc.outputs != 0) return;
 
@@ -522,21 +544,24 @@ void Network::send_flit(Router& router, int number, int output) {
   (input == kNiu ? back.source_credits : back.router_credits)
       .add(router.upstream[index(input)] | static_cast<std::uint32_t>(input_vc));
   if (is_last) {
-    if (vc.is_multicast) free_packets_.push_back(vc.packet);
+    if (vc.is_multicast) {
+      free_packets_.push_back(vc.packet);
+      clear_bit(router.multicast, number);
+    }
     end_packet(router, number);
   }
 }
 
 // A packet's last flit leaves: its output VC is free for all vc_release_cycles later.
-void Network::let_go(Router& router, int number, int output, int output_vc) {
-  OutputLink& link = router.output[index(output)];
-  set_bit(link.draining, output_vc);
-  link.owner[index(output_vc)] = static_cast<std::uint8_t>(number);  // of a multicast not yet so
-  link.free_at[index(output_vc)] =
-      static_cast<std::uint8_t>((now_ + figures_.vc_release_cycles) & 0xff);
-  const int node = torus_.node_at(router.x, router.y);
-  slot_in(figures_.vc_release_cycles)
-      .releases.add(code(node, output) | static_cast<std::uint32_t>(output_vc));
+void Network::let_go(Router& router, int number, int output_vc) {
+  OutputVc& left = router.output_vc[index(output_vc)];
+  left.owner = static_cast<std::uint8_t>(number);  // of a multicast not yet so
+  left.free_at = now_ + figures_.vc_release_cycles;
+  set_bit(router.draining, output_vc);
+  // Those that wait for it, or, if they can do with it, for the one of the other buddy bit.
+  const bool is_awaited = (router.wanted >> output_vc & 1) != 0 ||
+                          ((router.wanted >> (output_vc ^ 1) & 1) != 0 && router.flexible != 0);
+  if (is_awaited) release_when_free(router, output_vc);
 }
 
 }  // namespace towpath::noc

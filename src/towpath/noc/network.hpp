@@ -130,35 +130,32 @@ class Network {
   // A VC's buffer at the receiving end of a link.
   struct InputVc {
     PacketId packet = kNoPacket;   // whose flits are in front
-    PacketId waiting = kNoPacket;  // packets behind it, linked
-    PacketId last_waiting = kNoPacket;
-    std::uint16_t flits_left = 0;    // of `packet`, still to leave from here
-    std::uint8_t flits = 0;          // in the buffer
-    std::uint8_t outputs = 0;        // ports that still need the flit in front, bit per port
-    std::uint8_t all_outputs = 0;    // ports that need each flit of `packet`
-    std::uint8_t wanted_output = 0;  // of a unicast: where it goes on, and the VC it asks for
-    std::uint8_t wanted_vc = 0;
+    std::uint16_t flits_left = 0;  // of `packet`, still to leave from here
+    std::uint8_t flits = 0;        // in the buffer
+    std::uint8_t outputs = 0;      // ports that still need the flit in front, bit per port
+    std::uint8_t all_outputs = 0;  // ports that need each flit of `packet`
+    std::uint8_t wanted = 0;       // of a unicast: the output VC that it asks for
+    std::array<std::uint8_t, kPorts> output_vc{};
     bool header_in_front = false;
     bool is_multicast = false;
-    bool keeps_buddy = true;
-    std::array<std::uint8_t, kPorts> output_vc{};
+  };
+  // Packets behind the one in front, linked.
+  struct PacketQueue {
+    PacketId first = kNoPacket;
+    PacketId last = kNoPacket;
   };
   // The VC buffers of up to three input ports. VC v of port p is number p * 16 + v, its bit in each
   // set as well.
   template <int ports>
   struct Inputs {
-    std::uint64_t occupied = 0;     // VCs that hold flits
-    std::uint64_t allocated = 0;    // VCs whose packet has its output VC
-    std::uint64_t unallocated = 0;  // VCs whose packet waits for one
-    std::uint64_t insistent = 0;    // of those, the ones that cannot do with another VC
-    std::uint64_t blocked = 0;  // allocated VCs that had no room at the other end when looked at
+    std::uint64_t occupied = 0;   // VCs that hold flits
+    std::uint64_t allocated = 0;  // VCs whose packet has its output VC
     std::array<std::uint8_t, ports> turn{};
     std::array<InputVc, ports * kVcsMax> vc;
+    std::array<PacketQueue, ports * kVcsMax> behind;
   };
   // The sending end of a link: what it knows of the buffers at the other end.
   struct OutputLink {
-    std::uint16_t owned = 0;           // VCs that a packet has
-    std::uint16_t draining = 0;        // of those: the last flit has left, it is not released
     std::uint16_t empty = 0xffff;      // VCs whose own flit is free
     std::uint16_t below_cap = 0xffff;  // VCs that may take more of the pool
     std::uint8_t pool_used = 0;
@@ -166,26 +163,40 @@ class Network {
     std::uint8_t delay = 1;
     std::uint32_t target = 0;  // where flits arrive, without the VC
     std::array<std::uint8_t, kVcsMax> used{};
-    std::array<std::uint8_t, kVcsMax> owner{};    // the input VC whose packet has or had it last
-    std::array<std::uint8_t, kVcsMax> vc_turn{};  // whose turn it is to get the VC
-    std::array<std::uint8_t, kVcsMax> free_at{};  // when it is free for others, modulo 256
     std::int64_t flits = 0;
 
     unsigned sendable(int pool_limit) const {
       return pool_used < pool_limit ? empty | below_cap : empty;
     }
   };
-  struct Router {
-    bool may_allocate = false;  // something changed since no output VC could be given
+  // Who has a router's output VC, and who waits for it.
+  struct OutputVc {
+    std::uint64_t contenders = 0;  // input VCs whose packets ask for it
+    Cycle free_at = 0;             // once draining
+    std::uint8_t owner = 0;        // the input VC whose packet has or had it last
+    std::uint8_t turn = 0;         // whose turn it is to get it
+  };
+  // VC v of output port p is number p * 16 + v, its bit in the sets of output VCs as well.
+  struct alignas(64) Router {
+    std::uint64_t blocked = 0;    // allocated VCs that had no room at the other end when looked at
+    std::uint64_t insistent = 0;  // VCs that wait for an output VC and cannot do with another
+    std::uint64_t flexible = 0;   // VCs that wait for one and can
+    std::uint64_t multicast = 0;  // VCs with a multicast in front
+    std::uint64_t owned = 0;      // output VCs that a packet has, or had until not long ago
+    std::uint64_t draining = 0;   // of those: the last flit has left
+    std::uint64_t wanted = 0;     // output VCs with contenders
+    std::uint64_t undecided = 0;  // output VCs that may have become free for one of them
+    std::array<OutputLink, kPorts> output;
+    std::array<std::uint32_t, kPorts> upstream{};  // the link that feeds each input
     std::int16_t x = 0;
     std::int16_t y = 0;
-    std::array<std::uint32_t, kPorts> upstream{};  // the link that feeds each input
-    std::array<Cycle, kPorts> retry_at{};          // when a waiting VC may take its turn again
-    std::array<OutputLink, kPorts> output;
+    std::array<Cycle, kPorts> retry_at{};  // when a waiting VC may take its turn again
     Inputs<kPorts> input;
+    std::array<OutputVc, kPorts * kVcsMax> output_vc;
   };
   struct Source {
     OutputLink link;
+    std::uint16_t owned = 0;   // VCs that a packet has
     std::uint8_t sending = 0;  // lanes whose packet in front has its VC
     std::uint8_t waiting = 0;  // lanes whose packet in front waits for one
     std::uint8_t turn = 0;
@@ -210,11 +221,17 @@ class Network {
     bool by_endpoint = false;
     Cycle ready_at = 0;
   };
-  // A packet, and its destination as routers compare it.
   struct QueuedPacket : Packet {
+    int order = 0;  // of a multicast, among those of its tree
+  };
+  // What a router looks at when a header comes to the front.
+  struct Header {
     std::int16_t destination_x = 0;
     std::int16_t destination_y = 0;
-    int order = 0;  // of a multicast, among those of its tree
+    std::uint16_t flits = 0;
+    bool keeps_buddy : 1 = true;
+    bool keeps_path : 1 = false;
+    bool is_multicast : 1 = false;
   };
   struct Arrival {
     std::uint32_t to;  // node, port, vc
@@ -232,10 +249,10 @@ class Network {
     List<Arrival> to_sinks;
     List<std::uint32_t> router_credits;  // links: node, port, vc
     List<std::uint32_t> source_credits;
-    List<std::uint32_t> releases;  // links' VCs that are free now
+    std::vector<std::uint32_t> releases;  // routers' output VCs that are free now and awaited
     bool is_empty() const {
       return (to_routers.size | to_sinks.size | router_credits.size | source_credits.size |
-              releases.size) == 0;
+              releases.size()) == 0;
     }
   };
   enum class EventKind : std::uint8_t { wake_source, wake_sink, release, probe, granted, retry };
@@ -307,7 +324,7 @@ class Network {
     }
     link.below_cap |= bit;
   }
-  void unblock(Router& router, const OutputLink& link, int vc) const;
+  bool unblock(Router& router, int output, int vc) const;
   void use_slot(OutputLink& link, int vc) const {
     const int used = link.used[static_cast<std::size_t>(vc)]++;
     const auto others = static_cast<std::uint16_t>(~(1u << vc));
@@ -328,14 +345,15 @@ class Network {
   void send_from_source(Source& source, int lane);
   void finish_sending(Source& source, int lane);
   bool step_source(int node);
+  void release_when_free(Router& router, int output_vc);
+  bool is_free(Router& router, int output_vc) const;
   void allocate(Router& router);
-  void allocate_buddy(Router& router, std::uint64_t waiting, int other_buddy);
-  void give_vc(Router& router, std::uint64_t contenders, int output, int output_vc);
+  bool give_vc(Router& router, std::uint64_t contenders, int output_vc);
   bool move_flits(Router& router);
   bool move_one_of_many(Router& router, std::uint64_t candidates);
   bool is_turn_of_waiting(Router& router, unsigned input, unsigned before);
   void send_flit(Router& router, int number, int output);
-  void let_go(Router& router, int number, int output, int output_vc);
+  void let_go(Router& router, int number, int output_vc);
   PacketId branch_off(PacketId id, int output);
 
   void start_reservation(std::int32_t tree);
@@ -370,6 +388,7 @@ class Network {
   std::uint64_t sequence_ = 0;
 
   std::vector<QueuedPacket> packets_;
+  std::vector<Header> headers_;        // of the packets
   std::vector<PacketId> next_packet_;  // of a queue of waiting packets, by packet
   std::vector<PacketId> free_packets_;
   std::vector<MulticastTree> trees_;

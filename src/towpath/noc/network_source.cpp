@@ -49,14 +49,14 @@ bool Network::take_source_vc(Source& source, int number) {
   int best = -1;
   if (packet.tree >= 0) {  // linked ones in the order of sending, and nobody in between
     if (packet.order != trees_[index(packet.tree)].packets_started) return false;
-    if (source.linked_tree[packet.buddy] == packet.tree) clear_bit(source.link.owned, named);
+    if (source.linked_tree[packet.buddy] == packet.tree) clear_bit(source.owned, named);
   }
   for (const int other_buddy : {0, 1}) {
     if (other_buddy == 1 && packet.keeps_buddy) continue;
     for (const int other_class : {0, 2}) {
       if (other_class != 0 && !may_change_class) continue;
       const int vc = named ^ other_buddy ^ other_class;
-      if ((source.link.owned & bit16(vc)) != 0) continue;
+      if ((source.owned & bit16(vc)) != 0) continue;
       if (best < 0 || source.link.used[index(vc)] < source.link.used[index(best)]) best = vc;
     }
   }
@@ -67,7 +67,7 @@ bool Network::take_source_vc(Source& source, int number) {
   }
   lane.vc = best;
   packet.packet_class = static_cast<std::uint8_t>(best >> 1);
-  set_bit(source.link.owned, best);
+  set_bit(source.owned, best);
   clear_bit(source.waiting, number);
   set_bit(source.sending, number);
   const Packet copy = packet;
@@ -139,7 +139,7 @@ void Network::finish_sending(Source& source, int number) {
   if (sent.keeps_path) {
     source.linked_tree[sent.buddy] = sent.tree;
   } else {
-    clear_bit(source.link.owned, lane.vc);
+    clear_bit(source.owned, lane.vc);
   }
   clear_bit(source.sending, number);
   lane.flits_sent = 0;
