@@ -203,6 +203,44 @@ TEST(EthernetCore, ShakesHandsEitherWayRound) {
   }
 }
 
+// The other handshake: a magic word is sent again and again until the peer sends it back.
+TEST(EthernetCore, ShakesHandsWithAMagicWord) {
+  constexpr std::uint32_t kMagic = 0xaa;
+  const auto shake_hands = [](EthernetCore& core, bool is_master) {
+    const std::uint64_t own = EthernetCore::handshake_scratch();
+    const std::uint64_t to_send = own + 16;
+    core.store_word(own, 0);
+    core.store_word(to_send, kMagic);
+    while (core.load_word(own) != kMagic) {
+      if (is_master) core.eth_send_packet(0, to_send / 16, own / 16, 1);
+      if (is_master) {
+        core.work(500);
+      } else {
+        core.idle(8);
+      }
+    }
+    if (!is_master) core.eth_send_packet(0, to_send / 16, own / 16, 1);
+  };
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Pair pair({.seed = seed, .program_skew_cycles = 20'000});
+    for (int program = 0; program < 3; ++program) {
+      pair.create(
+          [&](EthernetCore& core) {
+            shake_hands(core, true);
+            core.store(kBuffer, pattern(64, 1));
+            core.eth_send_bytes_over_channel(kBuffer, kBuffer, 64, 1, 64, 4);
+            core.eth_wait_for_receiver_channel_done(1);
+          },
+          [&](EthernetCore& core) {
+            shake_hands(core, false);
+            core.eth_wait_for_bytes_on_channel(64, 1);
+            core.eth_receiver_channel_done(1);
+          });
+    }
+    EXPECT_EQ(run_to_failure(pair.cluster).sentence, "");
+  }
+}
+
 TEST(EthernetCore, SendsBytesInPacketsOfSixteenUnlessTold) {
   Pair pair;
   std::uint64_t by_default = 0;

@@ -96,8 +96,8 @@ class HazardMonitor {
   // A frame is going to be written into the L1 of a channel's core.
   void arriving(machine::EthernetEnd at, std::uint64_t offset, std::span<const std::byte> bytes);
 
-  // Who could write one of these bytes of a kernel's core: the kernels that have, and the one at the
-  // other end of the link if that has; if there are none, all others of the chip.
+  // Who could write one of these bytes of a kernel's core: the kernels that have, and the one at
+  // the other end of the link if that has; if there are none, all others of the chip.
   std::vector<const KernelWatch*> writers_of(const KernelWatch& owner, std::uint64_t offset,
                                              std::uint64_t size_bytes) const;
   // The kernel that runs at the other end of the link; null if there is none.

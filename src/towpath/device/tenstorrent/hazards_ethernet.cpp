@@ -114,8 +114,9 @@ Place HazardMonitor::place_of(int chip, machine::Coordinate core, int noc_index)
 }
 
 KernelWatch* HazardMonitor::kernel_at(EthernetEnd end, int generation) const {
-  for (KernelWatch* kernel : ethernet_kernels_[index(end.chip)][index(end.channel)]) {
-    if (kernel->config_.generation == generation) return kernel;
+  const auto& kernels = ethernet_kernels_[index(end.chip)][index(end.channel)];
+  for (auto kernel = kernels.rbegin(); kernel != kernels.rend(); ++kernel) {
+    if ((*kernel)->config_.generation == generation) return *kernel;
   }
   return nullptr;
 }
@@ -239,9 +240,9 @@ void HazardMonitor::check_sources(const KernelWatch& kernel, int chip, machine::
       [&](std::uint64_t first, std::uint64_t end, const Source& source) {
         if (kernel.learner_.knows_arrived(source.stream, source.end)) return;
         if (is_handshake_area(first, end - first)) return;
-        // The last answer of a handshake, of an earlier program: nobody tells that it has arrived.
-        if (is_handshake_word(first, end - first) &&
-            source.sender->config_.generation != kernel.config_.generation) {
+        // Of an earlier program: its last answers, which nobody answers.
+        if (source.sender->is_over() &&
+            source.sender->config_.generation < kernel.config_.generation) {
           return;
         }
         if (!bytes.empty()) {  // bytes that stay the same do no harm
