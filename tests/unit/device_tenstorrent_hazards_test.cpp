@@ -173,9 +173,9 @@ TEST(Hazard, MissingTeardownIsFoundWhenNothingIsUnderWay) {
   };
   expect_in_every_run(kernels(late, receiver(1)), "missing_teardown", 0, "sender");
   EXPECT_EQ(sentence(kernels(late, receiver(1))),
-            "kernel 'sender' on core (0, 0) of chip 0 ends, and cannot know that the 16 bytes have "
-            "arrived that kernel 'receiver' on core (0, 0) of chip 1 has sent to its offset 98416; "
-            "a kernel waits for all that is sent to it");
+            "kernel 'sender' on core (0, 0) of chip 0 ends without having waited for the 16 bytes "
+            "that kernel 'receiver' on core (0, 0) of chip 1 has sent to its offset 98416; a "
+            "kernel waits for all that is sent to it");
 }
 
 TEST(Hazard, MissingTeardownIsTheReceiversWhenItLeavesPayloadBehind) {
