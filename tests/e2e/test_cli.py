@@ -100,7 +100,10 @@ def test_chips_and_their_pictures(tmp_path):
     [
         ("run all_reduce --machine wormhole", "is a chip, not a cluster of GPUs"),
         ("show wormhole --harvest-mask 1024", "its 10 rows with workers allow 0 to 1023"),
-        ("show wormhole --hosts 2", "wormhole: is a chip, which --harvest-mask changes"),
+        ("show wormhole --hosts 2", "wormhole: is a chip; --hosts, --ranks and --complete-from"),
+        ("show t3000 --ranks 2", "t3000: is a chip cluster; --hosts, --ranks and --complete-from"),
+        ("show t3000 --harvest-mask 2", "t3000: is no chip, so it has no --harvest-mask"),
+        ("run all_reduce --machine n300", "n300.yaml:1: is a chip cluster, not a cluster of GPUs"),
         ("show ring --harvest-mask 1", "ring: is no chip"),
     ],
 )
