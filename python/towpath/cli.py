@@ -220,6 +220,30 @@ def show(
         print(f"drawn: {svg}", file=sys.stderr)
 
 
+@app.command()
+def routes(
+    machine: Annotated[str, typer.Argument(help="a cluster of chips: a name or a file")],
+    route: Annotated[list[str], typer.Argument(help="the chips of each route: 0-1-2 1-2-3")],
+    buffers: Annotated[
+        int, typer.Option(min=1, max=1024, help="packets that an Ethernet core can keep")
+    ] = 1,
+    candidates: Annotated[
+        int, typer.Option(min=0, max=_TIMES_MAX, help="orders to try where not all can be")
+    ] = 20_000,
+    seed: Annotated[int, typer.Option(min=0, max=_TIMES_MAX, help="of that search")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """Static routes between chips as commands of Ethernet cores, and their best order."""
+    from towpath.machines import load_chip_cluster
+    from towpath.static_routes import parse_routes, plan_routes
+
+    planned = plan_routes(
+        load_chip_cluster(machine), parse_routes(route), buffers_per_core=buffers,
+        candidates_max=candidates, seed=seed,
+    )  # fmt: skip
+    print(json.dumps(planned.to_dict()) if as_json else planned.text())
+
+
 @app.command("export")
 def export(
     collective: Annotated[str, typer.Argument(help="the collective")],

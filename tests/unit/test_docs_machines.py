@@ -115,6 +115,18 @@ def test_the_page_names_every_field_of_a_cluster_of_chips():
         assert f"`{name}`" in PAGE.read_text() or f"{name}:" in PAGE.read_text(), name
 
 
+def test_the_static_routes_on_the_page_are_what_the_command_says():
+    from test_static_routes import ring
+
+    from towpath.static_routes import parse_routes, plan_routes
+
+    command = re.search(r"^\$ towpath routes ring4.yaml (.*)$", PAGE.read_text(), re.MULTILINE)
+    text = plan_routes(ring(), parse_routes(command[1].split())).text()
+    shown = PAGE.read_text()[command.end() :].split("```")[0]
+    for line in shown.strip().splitlines():
+        assert line == "..." or line in text.splitlines()
+
+
 def field_names(data):
     """Names of fields, without those that a user chooses: link types and protocols."""
     if isinstance(data, (list, tuple)):

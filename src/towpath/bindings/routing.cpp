@@ -86,6 +86,9 @@ void bind_routing(nb::module_& module) {
       "routes"_a, "lists"_a, "buffers_per_core"_a = 1,
       "What becomes of any lists, and a sentence about their deadlock, empty without one.");
   module.def(
+      "timesteps_min", [](const Routes& routes) { return timesteps_min(routes); }, "routes"_a,
+      "Timesteps that no order goes below.");
+  module.def(
       "find_route_order",
       [](const Routes& routes, int buffers_per_core, int exact_routes_max, int candidates_max,
          std::uint64_t seed) {
