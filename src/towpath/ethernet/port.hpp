@@ -4,11 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "towpath/machine/ethernet_figures.hpp"
 #include "towpath/sim/simulation.hpp"
+#include "towpath/sim/timer.hpp"
+#include "towpath/sim/trace.hpp"
 
 // The Ethernet subsystem of one tile: transmit queues that take commands from the core, frames on
 // the wire, and at the far end bytes that appear in L1 in the order of their arrival.
@@ -20,6 +25,12 @@
 // acknowledged its last frame. A frame is written at the far end as a whole.
 
 namespace towpath::ethernet {
+
+class Link;
+
+// Of what happens here, before processes: software that looks at a time sees what the hardware has
+// done by then.
+inline constexpr int kHardwarePriority = -1;
 
 // Commands that a port has taken, counted from 1.
 using CommandNumber = std::uint64_t;
@@ -47,6 +58,181 @@ struct Command {
   std::uint64_t destination = 0;  // offset in the L1 at the far end, or the register's address
   std::uint64_t size_bytes = 0;   // of a write
   std::uint32_t value = 0;        // of a register write
+};
+
+struct PortCounters {
+  std::uint64_t commands = 0;     // taken
+  std::uint64_t frames_sent = 0;  // with those sent again
+  std::uint64_t frames_resent = 0;
+  std::uint64_t frames_lost = 0;             // of those sent: on the wire
+  std::uint64_t frames_received = 0;         // and written
+  std::uint64_t frames_dropped = 0;          // received, but not the next in order
+  std::uint64_t payload_bytes_sent = 0;      // each byte once, however often it is sent
+  std::uint64_t payload_bytes_received = 0;  // and written
+};
+
+// One per Ethernet tile. It lives as long as its simulation runs, and so does its TileMemory.
+//
+//   Port port(simulation, figures, memory, "Ethernet core (9, 0) of chip 0");
+//   Link link(simulation, port, other_port);
+//   while (port.is_busy(0)) {
+//     port.wake_when_free(0, *simulation.current());
+//     simulation.suspend("a free queue");
+//   }
+//   port.send(0, {.source = 0x1000, .destination = 0x2000, .size_bytes = 64});
+//
+// Wrong: writing a payload over queue 0 and its flag over queue 1. Nothing is promised between
+// queues, and the flag does arrive first.
+class Port {
+ public:
+  // `name` is the subject of the sentences in which errors are told.
+  Port(sim::Simulation& simulation, const machine::EthernetFigures& figures, TileMemory& memory,
+       std::string name);
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  // The queue is free. Throws std::invalid_argument when there is no such queue, nothing is
+  // connected, there is nothing to send, a size or address is not a multiple of the word, or bytes
+  // lie beyond the L1 of either end.
+  CommandNumber send(int queue, const Command& command);
+
+  // Whether a queue cannot take a command now: the last one is being fetched, or too many are not
+  // on the wire yet. Throws std::invalid_argument when there is no such queue.
+  bool is_busy(int queue) const;
+  // The process is woken once, when the queue is free the next time: it suspends until it is not
+  // busy, in a loop, and does not end before.
+  void wake_when_free(int queue, sim::Process& process);
+
+  // Called whenever a queue has become free, and when the link has come up or gone down. There is
+  // one listener; it must not send from within the call.
+  void set_listener(sim::Action action, void* context);
+
+  const std::string& name() const { return name_; }
+  TileMemory& memory() const { return *memory_; }
+  bool is_connected() const { return link_ != nullptr; }
+  // Null when nothing is connected.
+  Link* link() const { return link_; }
+  Port* far_end() const;
+  bool is_link_up() const;
+
+  // What the base firmware does when the core yields to it: over a link that is down it says that
+  // this end is ready to train. Nothing happens when the link is up, or there is none.
+  void run_routing();
+  // Since the link went down. False when it is up.
+  bool has_run_routing() const;
+
+  // Whether all commands are on the wire and acknowledged.
+  bool is_idle() const;
+  const PortCounters& counters() const { return counters_; }
+
+ private:
+  friend class Link;
+
+  // A command of which not everything has been made into frames.
+  struct Waiting {
+    CommandNumber number;
+    Command command;
+    std::uint64_t framed_bytes = 0;
+  };
+  struct Queue {
+    Port* port = nullptr;
+    bool is_fetching = false;
+    int not_on_wire = 0;  // commands taken of which some byte is not on the wire
+    std::vector<Waiting> waiting;
+    std::vector<sim::Process*> processes;  // that wait for it to be free
+  };
+  // What is kept of a frame until it is acknowledged.
+  struct Frame {
+    CommandNumber command = 0;
+    std::size_t queue = 0;
+    bool is_last = false;        // of its command
+    bool has_been_sent = false;  // to the last byte
+    Time sent_at = Time();       // the last byte, the last time
+    Command part;
+  };
+  // A frame on its way.
+  struct Flight {
+    Port* from = nullptr;
+    std::uint64_t sequence = 0;
+    bool is_lost = false;
+    Command part;
+    std::vector<std::byte> bytes;
+  };
+  struct Acknowledgement {
+    Time at;
+    std::uint64_t end = 0;  // all frames before it have arrived
+  };
+
+  std::size_t checked(int queue) const;
+  void check(const Command& command) const;
+  void check_multiple(const char* what, std::uint64_t value) const;
+  void check_inside(const char* what, std::uint64_t offset, std::uint64_t size_bytes,
+                    const Port& owner) const;
+  bool is_busy(const Queue& queue) const;
+  void on_queue_free(Queue& queue);
+  void notify();
+
+  void fill_wire();
+  bool take_frame();
+  void frame_next_part(std::size_t queue);
+  void transmit(std::uint64_t sequence);
+  Flight& new_flight();
+  void on_wire_end();
+  Frame& frame_at(std::uint64_t sequence) { return frames_[sequence % frames_.size()]; }
+  Time wire_time(const Command& part) const;
+  void receive(const Flight& flight);
+  void write(const Flight& flight);
+
+  void acknowledge(std::uint64_t end);
+  void take_acknowledgements();
+  bool is_window_full() const { return end_ - first_ == frames_.size(); }
+  void wait_for_acknowledgement();
+  void arm_resend();
+  void on_resend_timeout();
+
+  void on_link_down();
+  void on_link_up();
+  void trace_command(int queue, const Command& command, Time end) const;
+  void trace_frame(const Frame& frame) const;
+
+  static void fetched(void* queue);
+  static void wire_ended(void* port);
+  static void arrived(void* flight);
+  static void acknowledged(void* port);
+  static void timed_out(void* port);
+
+  sim::Simulation& simulation_;
+  machine::EthernetFigures figures_;
+  TileMemory* memory_;
+  std::string name_;
+  Link* link_ = nullptr;
+  sim::Action listener_ = nullptr;
+  void* listener_context_ = nullptr;
+
+  std::vector<Queue> queues_;
+  std::size_t next_queue_ = 0;  // whose turn it is at the wire
+  CommandNumber commands_ = 0;
+
+  // Go-Back-N, sending: frames [first_, end_) are not acknowledged, of which [next_, end_) are to
+  // be sent, or sent again.
+  std::vector<Frame> frames_;
+  std::uint64_t first_ = 0;
+  std::uint64_t next_ = 0;
+  std::uint64_t end_ = 0;
+  std::deque<Acknowledgement> acknowledgements_;  // on their way here
+  std::uint64_t announced_ = 0;                   // the end that the last of them will bring
+  sim::Timer resend_;
+
+  // Receiving.
+  std::uint64_t expected_ = 0;
+
+  std::optional<std::uint64_t> on_wire_;
+  Flight* wire_flight_ = nullptr;  // null when lost already
+  Time far_end_free_at_;           // when the far end has handed on all that was sent
+  std::deque<Flight> flights_;
+  std::vector<Flight*> free_flights_;
+
+  PortCounters counters_;
 };
 
 }  // namespace towpath::ethernet

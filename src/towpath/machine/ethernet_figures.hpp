@@ -16,16 +16,17 @@ struct EthernetFigures {
   Time command_time;              // from a command's submission until its queue may take the next
   Rate read_rate;                 // plus its bytes at this rate
   // --- frames
-  int word_bytes = 16;              // sizes and addresses are multiples of it
+  int word_bytes = 16;  // sizes and addresses are multiples of it
   int frame_payload_bytes_max = 1500;
   int frame_overhead_bytes = 50;
   Rate line_rate;
   // --- the way of a frame: it is on the wire at line rate, is checked as a whole at the far end,
-  // is handed on there at line rate once more, and all else takes this long
+  // is handed on there at line rate once more, and all else takes this long, from the submission
+  // of its command on
   Time path_time;
-  // --- Go-Back-N
+  // --- Go-Back-N; an acknowledgement takes path_time and the time of the shortest frame
   int frames_unacknowledged_max = 64;
-  Time resend_timeout;
+  Time resend_timeout;  // from a frame being on the wire until all from it on are sent again
   // --- training
   Time training_time;  // from the later end's routing firmware to the link being up
 
@@ -35,8 +36,8 @@ struct EthernetFigures {
 // What software on an Ethernet core pays per call, in cycles of the chip's clock. What is not here
 // costs what it costs on a worker (SoftwareFigures).
 struct EthernetSoftwareFigures {
-  int send_cycles = 0;             // submitting a command to a queue that is free
-  int poll_cycles = 1;             // period in which a wait looks again
+  int send_cycles = 0;              // submitting a command to a queue that is free
+  int poll_cycles = 1;              // period in which a wait looks again
   int routing_firmware_cycles = 0;  // run_routing(), when the base firmware has nothing to do
   bool operator==(const EthernetSoftwareFigures&) const = default;
 };

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "towpath/sim/random.hpp"
+#include "towpath/sim/simulation.hpp"
+#include "towpath/sim/timer.hpp"
+
+namespace towpath::ethernet {
+
+class Port;
+
+// What is wrong with a link. As it is by default: nothing.
+struct LinkFaults {
+  double frame_loss = 0;           // probability that a frame, or an acknowledgement, is lost
+  Time drop_at = Time::max();      // when the line drops for the first time: never
+  Time drop_period = Time::max();  // from one drop to the next: it drops once only
+  Time dead_time = Time();         // from a drop until it can be trained; Time::max(): for ever
+};
+
+// The line between two ports: up or down.
+//
+// It is up at first. When it drops, the frame that is on the wire is lost, and nothing goes over it
+// until it has been trained: the software of both ends must call run_routing(), and the line must
+// not be dead any more; training_time later it is up, and the ports go on with the first frame that
+// was not acknowledged.
+//
+// Wrong: a port whose core never calls run_routing(). Its link stays down; outage() says so.
+//
+// A line over which no frame has gone since its last drop does not drop again, so that a simulation
+// in which nothing else happens comes to an end.
+class Link {
+ public:
+  // Joins two ports that nothing is connected to yet; all of them live as long as the simulation
+  // runs. Throws std::invalid_argument when a port is connected already, or joined to itself, when
+  // the loss is not a probability below 1, or when the link would drop before it is up again.
+  Link(sim::Simulation& simulation, Port& one, Port& other, const LinkFaults& faults = {});
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // "link between Ethernet core (9, 0) of chip 0 and ...", with the ports' names.
+  const std::string& name() const { return name_; }
+  Port& far_end(const Port& port) const { return *ports_[1 - index_of(port)]; }
+  bool is_up() const { return !down_since_.has_value(); }
+  std::optional<Time> down_since() const { return down_since_; }
+  // Whether an end's software has called run_routing() since the link went down.
+  bool is_ready_to_train(const Port& port) const { return is_ready_[index_of(port)]; }
+  // Down, and no training under way: without a call of run_routing() it stays so.
+  bool is_stuck() const { return !is_up() && !training_.is_armed(); }
+  std::uint64_t drops() const { return drops_; }
+  // For how long it has been down so far, all drops together.
+  Time down_time() const;
+  // Of a link that is down: since when, and what it waits for. Empty when it is up.
+  std::string outage() const;
+
+ private:
+  friend class Port;
+
+  std::size_t index_of(const Port& port) const { return ports_[0] == &port ? 0 : 1; }
+  bool loses_frame() { return faults_.frame_loss > 0 && random_.uniform() < faults_.frame_loss; }
+  bool may_lose_frames() const { return faults_.frame_loss > 0; }
+  void on_frame_sent();
+  void say_ready(const Port& port);
+  void check_faults() const;
+  void arm_drop();
+  void drop();
+  void come_up();
+  static void dropped(void* link);
+  static void trained(void* link);
+
+  sim::Simulation& simulation_;
+  std::array<Port*, 2> ports_;
+  LinkFaults faults_;
+  std::string name_;
+  sim::Random random_;
+
+  std::optional<Time> down_since_;
+  Time dead_until_;
+  std::array<bool, 2> is_ready_{};
+  bool is_used_ = false;  // since the last drop
+  sim::Timer drop_;
+  sim::Timer training_;
+
+  std::uint64_t drops_ = 0;
+  Time earlier_down_time_;
+};
+
+}  // namespace towpath::ethernet
