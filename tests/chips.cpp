@@ -4,6 +4,8 @@
 
 namespace towpath::machine {
 
+using namespace literals;
+
 namespace {
 
 Tile tile_of(char letter) {
@@ -39,6 +41,20 @@ void set_figures(Chip& chip) {
   chip.software.inline_write_cycles = 22;
   chip.software.atomic_cycles = 22;
   chip.software.poll_cycles = 8;
+  chip.ethernet = {.tx_queues = 2,
+                   .tx_queues_for_kernels = 1,
+                   .queue_commands_max = 2,
+                   .command_time = 56_ns,
+                   .read_rate = 128_GBps,
+                   .word_bytes = 16,
+                   .frame_payload_bytes_max = 1500,
+                   .frame_overhead_bytes = 50,
+                   .line_rate = 12.5_GBps,
+                   .path_time = 400_ns,
+                   .frames_unacknowledged_max = 64,
+                   .resend_timeout = 100_us,
+                   .training_time = 1_ms};
+  chip.ethernet_software = {.send_cycles = 22, .poll_cycles = 8, .routing_firmware_cycles = 100};
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from towpath.errors import ConfigError
 from towpath.input_file import YamlDocument
 from towpath.machine_spec import Name
-from towpath.spec_model import Figure, Frozen, Text, validated, wrong
+from towpath.spec_model import DataRate, Duration, Figure, Frozen, Text, validated, wrong
 
 if TYPE_CHECKING:
     from towpath._core import Chip
@@ -61,6 +61,11 @@ Cycles = Figure[Annotated[int, Field(strict=True, ge=0, le=1_000_000)]]
 CyclesNotZero = Figure[Annotated[int, Field(strict=True, ge=1, le=1_000_000)]]
 LinkCycles = Figure[Annotated[int, Field(strict=True, ge=1, le=60)]]
 Count = Figure[Annotated[int, Field(strict=True, ge=1, le=65_536)]]
+Initiators = Figure[Annotated[int, Field(strict=True, ge=1, le=4)]]
+TransactionIds = Figure[Annotated[int, Field(strict=True, ge=1, le=16)]]
+TxQueues = Figure[Annotated[int, Field(strict=True, ge=1, le=16)]]
+ResendTimeout = Figure[Annotated[float, Field(strict=True, ge=1, le=1e9, allow_inf_nan=False)]]
+FrameBytes = Figure[Annotated[int, Field(strict=True, ge=0, le=65_536)]]
 PoolFlits = Figure[Annotated[int, Field(strict=True, ge=0, le=65_536)]]
 FlitBytes = Figure[Annotated[int, Field(strict=True, ge=1, le=4096)]]
 Classes = Figure[Annotated[int, Field(strict=True, ge=1, le=4)]]
@@ -141,8 +146,8 @@ class RouterFigures(Frozen):
 class NiuFigures(Frozen):
     """The network interface of a tile."""
 
-    initiators: Count
-    transaction_ids: Count
+    initiators: Initiators
+    transaction_ids: TransactionIds
     outstanding_per_id_max: Count
     request_cycles: Cycles
     read_response_cycles: Cycles
@@ -183,6 +188,32 @@ class SoftwareFigures(Frozen):
     read_destination_cycles: Cycles
 
 
+class EthernetFigures(Frozen):
+    """The Ethernet subsystem of a tile, and the link behind it."""
+
+    tx_queues: TxQueues
+    tx_queues_for_kernels: TxQueues
+    queue_commands_max: Count
+    command_time_ns: Duration
+    read_rate_gb_per_s: DataRate
+    word_bytes: AlignmentBytes
+    frame_payload_bytes_max: Count
+    frame_overhead_bytes: FrameBytes
+    line_rate_gb_per_s: DataRate
+    path_time_ns: Duration
+    frames_unacknowledged_max: Count
+    resend_timeout_ns: ResendTimeout
+    training_time_ns: Duration
+
+
+class EthernetSoftwareFigures(Frozen):
+    """What software on an Ethernet core pays per call, besides what it costs on a worker."""
+
+    send_cycles: Cycles
+    poll_cycles: CyclesNotZero
+    routing_firmware_cycles: Cycles
+
+
 class Alignment(Frozen):
     """What addresses of a transfer must be congruent by."""
 
@@ -192,7 +223,10 @@ class Alignment(Frozen):
 
 
 class ChipSpec(Frozen):
-    """A chip. Immutable; `with_harvested` and `with_harvest_mask` return another one."""
+    """A chip. Immutable; what starts with `with_` returns another one.
+
+    `ethernet` and `ethernet_software` may be left out of a chip without Ethernet tiles.
+    """
 
     form: Literal["chip"]
     name: Name
@@ -208,6 +242,8 @@ class ChipSpec(Frozen):
     niu: NiuFigures
     dram: DramFigures
     software: SoftwareFigures
+    ethernet: EthernetFigures | None = None
+    ethernet_software: EthernetSoftwareFigures | None = None
     alignment: Alignment
 
     @model_validator(mode="after")
@@ -225,7 +261,23 @@ class ChipSpec(Frozen):
         if most < least:
             problem = f"is {most}; it must be at least {least}, backoff_cycles_min"
             raise wrong("niu.backoff_cycles_max.value", problem)
+        self._check_ethernet()
         return self
+
+    def _check_ethernet(self) -> None:
+        for name in ("ethernet", "ethernet_software"):
+            if self.tiles.ethernet and getattr(self, name) is None:
+                problem = f"lists Ethernet tiles, so the chip needs the block {name}"
+                raise wrong("tiles.ethernet", problem)
+        if self.ethernet is None:
+            return
+        queues, word = self.ethernet.tx_queues.value, self.ethernet.word_bytes.value
+        if (given := self.ethernet.tx_queues_for_kernels.value) > queues:
+            problem = f"is {given}; it must be 1 to {queues}, the tx_queues"
+            raise wrong("ethernet.tx_queues_for_kernels.value", problem)
+        if (given := self.ethernet.frame_payload_bytes_max.value) < word:
+            problem = f"is {given}; it must be at least {word}, the word_bytes"
+            raise wrong("ethernet.frame_payload_bytes_max.value", problem)
 
     def harvestable(self) -> list[int]:
         """The rows, or columns, with workers, harvested ones included; bit n of a mask is the n-th.
@@ -247,8 +299,10 @@ class ChipSpec(Frozen):
         update = {"harvested": tuple(sorted(lines)), "source": source}
         return self.model_copy(update={"harvesting": self.harvesting.model_copy(update=update)})
 
-    def with_harvest_mask(self, mask: int) -> ChipSpec:
+    def with_harvest_mask(self, mask: int, source: str = "asked for") -> ChipSpec:
         """This chip with the rows, or columns, harvested whose bit in `mask` is set.
+
+        `source` says why these.
 
         Raises:
             ConfigError: a bit has no row or column, or no worker would be left.
@@ -258,7 +312,32 @@ class ChipSpec(Frozen):
             axis, bits = self.harvesting.axis, len(lines)
             problem = f"harvest mask is {mask}; its {bits} {axis} with workers allow 0 to"
             raise ConfigError(f"{problem} {(1 << bits) - 1}", field=f"chip '{self.name}'")
-        return self.with_harvested([line for n, line in enumerate(lines) if mask >> n & 1])
+        harvested = [line for n, line in enumerate(lines) if mask >> n & 1]
+        return self.with_harvested(harvested, source)
+
+    def with_harvested_ethernet(self, channels: Sequence[int]) -> ChipSpec:
+        """This chip without some Ethernet tiles; `channels` are their places in `tiles.ethernet`.
+
+        Their routers go on working. The channels that are left are numbered without gaps.
+
+        Raises:
+            ConfigError: there is no such channel, or one is named twice.
+        """
+        tiles = self.tiles.ethernet
+        for number, channel in enumerate(channels):
+            if not 0 <= channel < len(tiles):
+                known = f"0 to {len(tiles) - 1}" if tiles else "none"
+                problem = f"has no Ethernet channel {channel}; it has {known}"
+                raise ConfigError(problem, field=f"chip '{self.name}'")
+            if channel in channels[:number]:
+                problem = f"Ethernet channel {channel} is harvested a second time"
+                raise ConfigError(problem, field=f"chip '{self.name}'")
+        gone = tuple(tiles[channel] for channel in channels)
+        update = {
+            "ethernet": tuple(at for at in tiles if at not in gone),
+            "router_only": self.tiles.router_only + gone,
+        }
+        return self.model_copy(update={"tiles": self.tiles.model_copy(update=update)})
 
     def tile_kinds(self) -> dict[Coordinate, TileKindName]:
         """The kind of every tile, row by row, as harvesting leaves them."""
@@ -289,12 +368,15 @@ class ChipSpec(Frozen):
             clock_mhz=self.clock_mhz.value,
             tiles=[_core.TileKind[kind] for kind in kinds],
             dram_groups=[list(group) for group in self.tiles.dram],
+            ethernet_cores=list(self.tiles.ethernet),
             l1_bytes=self.l1_bytes.value,
             ethernet_l1_bytes=self.ethernet_l1_bytes.value,
             router=_values(self.router),
             niu=_values(self.niu),
             dram=_values(self.dram),
             software=_values(self.software),
+            ethernet=_values(self.ethernet),
+            ethernet_software=_values(self.ethernet_software),
             alignment=_values(self.alignment),
         )
 
@@ -360,7 +442,9 @@ def parse_chip_spec(document: YamlDocument, file: str) -> ChipSpec:
     return validated(ChipSpec, document, file)
 
 
-def _values(block: Frozen) -> dict[str, object]:
-    """A block's figures without their sources."""
+def _values(block: Frozen | None) -> dict[str, object]:
+    """A block's figures without their sources; none of a block that was left out."""
+    if block is None:
+        return {}
     fields = ((name, getattr(block, name)) for name in type(block).model_fields)
     return {name: value.value if isinstance(value, Figure) else value for name, value in fields}

@@ -7,20 +7,34 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
+from towpath.chip_cluster_spec import ChipClusterSpec, parse_chip_cluster_spec
 from towpath.chip_spec import ChipSpec, parse_chip_spec
 from towpath.errors import ConfigError, quoted
 from towpath.input_file import parse_yaml, read_text
 from towpath.machine_spec import MachineSpec, parse_machine_spec
 
+# What a name or a file can describe.
+Kind = Literal["machine", "chip", "chip_cluster"]
+
 
 def shipped_machines() -> list[str]:
-    """The names of the machines that come with towpath.
+    """The names of the clusters of GPUs that come with towpath.
 
     >>> "dgx-h100" in shipped_machines()
     True
     """
-    return sorted(name for name, is_chip in _shipped().items() if not is_chip)
+    return _shipped_of("machine")
+
+
+def shipped_chip_clusters() -> list[str]:
+    """The names of the clusters of chips that come with towpath.
+
+    >>> "n300" in shipped_chip_clusters()
+    True
+    """
+    return _shipped_of("chip_cluster")
 
 
 def shipped_chips() -> list[str]:
@@ -29,7 +43,7 @@ def shipped_chips() -> list[str]:
     >>> "wormhole" in shipped_chips()
     True
     """
-    return sorted(name for name, is_chip in _shipped().items() if is_chip)
+    return _shipped_of("chip")
 
 
 def load(
@@ -69,13 +83,26 @@ def load_chip(name_or_path: str | Path, harvest_mask: int | None = None) -> Chip
     return spec if harvest_mask is None else spec.with_harvest_mask(harvest_mask)
 
 
-def is_chip(name_or_path: str | Path) -> bool:
-    """Whether that names a chip, shipped or in a file; False where there is no such file."""
-    if str(name_or_path) in shipped_chips():
-        return True
-    if str(name_or_path) in shipped_machines() or not Path(name_or_path).is_file():
-        return False
-    return _says_chip(read_text(name_or_path))
+def load_chip_cluster(name_or_path: str | Path) -> ChipClusterSpec:
+    """The spec of a shipped cluster of chips, or of a file.
+
+    Args:
+        name_or_path: a name from `shipped_chip_clusters()`, or a path to a file, known by its
+            content: YAML of the form chip_cluster, or one of Tenstorrent's cluster descriptors.
+
+    Raises:
+        ConfigError: there is no such cluster, or something in it is wrong.
+    """
+    path = _path_of(name_or_path, "cluster of chips", shipped_chip_clusters())
+    return parse_chip_cluster(read_text(path), str(path))
+
+
+def kind_of(name_or_path: str | Path) -> Kind:
+    """What that names, shipped or in a file; a machine where there is no such file."""
+    name = str(name_or_path)
+    if name in _shipped():
+        return _shipped()[name]
+    return _kind_said_by(read_text(name)) if Path(name).is_file() else "machine"
 
 
 def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec:
@@ -90,8 +117,8 @@ def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec
         return nccl_xml.parse_system(text, file, complete_from)
     if nvidia_smi.is_table(text):
         return nvidia_smi.parse_table(text, file, complete_from)
-    if _says_chip(text):
-        problem = "is a chip, not a cluster of GPUs; towpath show draws it"
+    if (kind := _kind_said_by(text)) != "machine":
+        problem = f"is a {kind.replace('_', ' ')}, not a cluster of GPUs; towpath show draws it"
         raise ConfigError(problem, file=file, line=1)
     if complete_from is not None:
         raise ConfigError("is a machine spec, which nothing completes", file=file, line=1)
@@ -113,6 +140,47 @@ def parse_chip(text: str, file: str) -> ChipSpec:
         return parse_chip_spec(document, file)
     problem = "is no chip; it must be a spec whose form is 'chip', or a SoC descriptor"
     raise ConfigError(problem, file=file, line=1)
+
+
+def parse_chip_cluster(text: str, file: str) -> ChipClusterSpec:
+    """The cluster of chips that a text holds; `file` is its name in errors.
+
+    Chips that are no shipped ones are files, relative to the folder of `file`.
+
+    Raises:
+        ConfigError: something in it is wrong.
+    """
+    from towpath.topology_import import cluster_descriptor
+
+    def chip_named(name: str) -> ChipSpec:
+        if name in shipped_chips():
+            return shipped_chip(name)
+        path = Path(file).parent / name
+        if not path.is_file():
+            known = ", ".join(shipped_chips())
+            raise ConfigError(f"there is no file or chip {quoted(name)}; shipped are {known}")
+        return load_chip(path)
+
+    document = parse_yaml(text, file)
+    if cluster_descriptor.is_cluster_descriptor(document):
+        return cluster_descriptor.parse_cluster_descriptor(document, file)
+    if isinstance(document.data, dict) and document.data.get("form") == "chip_cluster":
+        return parse_chip_cluster_spec(document, file, chip_named)
+    problem = "is no cluster of chips; it must be a spec whose form is 'chip_cluster', or a"
+    raise ConfigError(f"{problem} cluster descriptor", file=file, line=1)
+
+
+@lru_cache
+def shipped_chip_cluster(name: str) -> ChipClusterSpec:
+    """A shipped cluster of chips as it is; specs are immutable, so each file is read once.
+
+    Raises:
+        ConfigError: there is no cluster of chips of that name.
+    """
+    if name not in shipped_chip_clusters():
+        known = ", ".join(shipped_chip_clusters())
+        raise ConfigError(f"there is no cluster of chips {quoted(name)}; shipped are {known}")
+    return load_chip_cluster(name)
 
 
 @lru_cache
@@ -142,12 +210,22 @@ def shipped(name: str) -> MachineSpec:
     return parse_machine_spec(parse_yaml(read_text(path), str(path)), str(path))
 
 
-# The form of a chip's spec, or what every SoC descriptor lists.
-_CHIP = re.compile(r"""(?m)^(form:[ \t]*["']?chip\b|functional_workers[ \t]*:)""")
+# The form of a spec, or what every descriptor of Tenstorrent's drivers has.
+_KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("chip", re.compile(r"""(?m)^(form:[ \t]*["']?chip\b|functional_workers[ \t]*:)""")),
+    (
+        "chip_cluster",
+        re.compile(r"""(?m)^(form:[ \t]*["']?chip_cluster\b|ethernet_connections[ \t]*:)"""),
+    ),
+)
 
 
-def _says_chip(text: str) -> bool:
-    return _CHIP.search(text) is not None
+def _kind_said_by(text: str) -> Kind:
+    return next((kind for kind, pattern in _KINDS if pattern.search(text)), "machine")
+
+
+def _shipped_of(kind: Kind) -> list[str]:
+    return sorted(name for name, one in _shipped().items() if one == kind)
 
 
 def _path_of(name_or_path: str | Path, kind: str, shipped_names: list[str]) -> Path:
@@ -161,10 +239,10 @@ def _path_of(name_or_path: str | Path, kind: str, shipped_names: list[str]) -> P
 
 
 @lru_cache
-def _shipped() -> dict[str, bool]:
-    """Every shipped spec by name, and whether it is a chip."""
+def _shipped() -> dict[str, Kind]:
+    """What every shipped spec is, by name."""
     files = _shipped_folder().glob("*.yaml")
-    return {path.stem: _says_chip(read_text(path)) for path in files}
+    return {path.stem: _kind_said_by(read_text(path)) for path in files}
 
 
 def _shipped_folder() -> Path:

@@ -63,14 +63,20 @@ def validated(model: type[Model], document: YamlDocument, file: str) -> Model:
         raise _first_error(error, document, file) from None
 
 
+def error_at(field: str, problem: str, document: YamlDocument, file: str) -> ConfigError:
+    """An error about a field of a document that is a model already."""
+    path = _parsed(field)
+    while path and path not in document.lines:
+        path = path[:-1]
+    return ConfigError(problem, file=file, line=document.lines.get(path, 1), field=field)
+
+
 def _first_error(error: ValidationError, document: YamlDocument, file: str) -> ConfigError:
     first = error.errors(include_url=False)[0]
     context = first.get("ctx", {})
     kind = first["type"]
     if kind == "towpath":
-        field = str(context["field"])
-        line = document.lines.get(_parsed(field), 1)
-        return ConfigError(str(context["problem"]), file=file, line=line, field=field)
+        return error_at(str(context["field"]), str(context["problem"]), document, file)
     path, rest = _resolved(first["loc"], document.data)
     line = document.lines.get(path, 1)
     field = _spelled(path)

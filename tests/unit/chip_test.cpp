@@ -10,18 +10,15 @@
 namespace towpath::machine {
 namespace {
 
+using namespace literals;
+
 TileKind kind_of(char letter) {
   switch (letter) {
-    case 'w':
-      return TileKind::worker;
-    case 'd':
-      return TileKind::dram;
-    case 'e':
-      return TileKind::ethernet;
-    case 'h':
-      return TileKind::harvested;
-    default:
-      return TileKind::router_only;
+    case 'w': return TileKind::worker;
+    case 'd': return TileKind::dram;
+    case 'e': return TileKind::ethernet;
+    case 'h': return TileKind::harvested;
+    default: return TileKind::router_only;
   }
 }
 
@@ -45,6 +42,9 @@ Chip drawn(const std::vector<std::string>& rows) {
   chip.dram.channels_per_group = 2;
   chip.dram.channel_rate = BytesPerCycle::from(24);
   chip.dram.channel_bytes = 1 << 30;
+  chip.ethernet.read_rate = 128_GBps;
+  chip.ethernet.line_rate = 12.5_GBps;
+  chip.ethernet.resend_timeout = 100_us;
   return chip;
 }
 
@@ -173,7 +173,10 @@ const Spoilt kSpoilt[] = {
      [](Chip& chip) { chip.router.pool_flits_per_vc_max = 49; }},
     {"router.pool_flits_reserved is 49; it must be 0 to 48",
      [](Chip& chip) { chip.router.pool_flits_reserved = 49; }},
-    {"niu.initiators is 0; it must be 1 to 65536", [](Chip& chip) { chip.niu.initiators = 0; }},
+    {"niu.initiators is 0; it must be 1 to 4", [](Chip& chip) { chip.niu.initiators = 0; }},
+    {"niu.initiators is 5; it must be 1 to 4", [](Chip& chip) { chip.niu.initiators = 5; }},
+    {"niu.transaction_ids is 17; it must be 1 to 16",
+     [](Chip& chip) { chip.niu.transaction_ids = 17; }},
     {"niu.request_cycles is -1; it must be 0 to 1000000",
      [](Chip& chip) { chip.niu.request_cycles = -1; }},
     {"niu.port_rate is 0 bytes per cycle; it must be positive, 1000000 at most",
@@ -188,11 +191,68 @@ const Spoilt kSpoilt[] = {
      [](Chip& chip) { chip.software.poll_cycles = 0; }},
     {"software.call_cycles is -5; it must be 0 to 1000000",
      [](Chip& chip) { chip.software.call_cycles = -5; }},
+    {"Ethernet channel 0 is at 2-1, which is no Ethernet tile",
+     [](Chip& chip) { chip.ethernet_cores = {{2, 1}}; }},
+    {"Ethernet channel 1 is at 4-0, which is no Ethernet tile",
+     [](Chip& chip) { chip.ethernet_cores = {{1, 1}, {4, 0}}; }},
+    {"Ethernet channels 0 and 1 are both at 1-1; each tile has one",
+     [](Chip& chip) { chip.ethernet_cores = {{1, 1}, {1, 1}}; }},
+    {"lists 1 Ethernet channels; it has 2 Ethernet tiles",
+     [](Chip& chip) {
+       chip.tiles[1].kind = TileKind::ethernet;
+       chip.ethernet_cores = {{1, 1}};
+     }},
+    {"ethernet.tx_queues is 0; it must be 1 to 16",
+     [](Chip& chip) { chip.ethernet.tx_queues = 0; }},
+    {"ethernet.tx_queues_for_kernels is 3; it must be 1 to 2",
+     [](Chip& chip) { chip.ethernet.tx_queues_for_kernels = 3; }},
+    {"ethernet.queue_commands_max is 0; it must be 1 to 65536",
+     [](Chip& chip) { chip.ethernet.queue_commands_max = 0; }},
+    {"ethernet.command_time is 2000000000 ns; it must be 0 to 1000000000",
+     [](Chip& chip) { chip.ethernet.command_time = 2_s; }},
+    {"ethernet.read_rate is 0 GB/s; it must be positive, 1000000 at most",
+     [](Chip& chip) { chip.ethernet.read_rate = Rate(); }},
+    {"ethernet.line_rate is 0 GB/s; it must be positive, 1000000 at most",
+     [](Chip& chip) { chip.ethernet.line_rate = Rate(); }},
+    {"ethernet.word_bytes is 24; it must be a power of two, 4096 at most",
+     [](Chip& chip) { chip.ethernet.word_bytes = 24; }},
+    {"ethernet.frame_payload_bytes_max is 15; it must be 16 to 65536",
+     [](Chip& chip) { chip.ethernet.frame_payload_bytes_max = 15; }},
+    {"ethernet.frame_overhead_bytes is -1; it must be 0 to 65536",
+     [](Chip& chip) { chip.ethernet.frame_overhead_bytes = -1; }},
+    {"ethernet.path_time is -1 ns; it must be 0 to 1000000000",
+     [](Chip& chip) { chip.ethernet.path_time = Time() - 1_ns; }},
+    {"ethernet.frames_unacknowledged_max is 0; it must be 1 to 65536",
+     [](Chip& chip) { chip.ethernet.frames_unacknowledged_max = 0; }},
+    {"ethernet.resend_timeout is 0 ns; it must be 1 to 1000000000",
+     [](Chip& chip) { chip.ethernet.resend_timeout = Time(); }},
+    {"ethernet.training_time is -1 ns; it must be 0 to 1000000000",
+     [](Chip& chip) { chip.ethernet.training_time = Time() - 1_ns; }},
+    {"ethernet_software.send_cycles is -1; it must be 0 to 1000000",
+     [](Chip& chip) { chip.ethernet_software.send_cycles = -1; }},
+    {"ethernet_software.poll_cycles is 0; it must be 1 to 1000000",
+     [](Chip& chip) { chip.ethernet_software.poll_cycles = 0; }},
+    {"ethernet_software.routing_firmware_cycles is 2000000; it must be 0 to 1000000",
+     [](Chip& chip) { chip.ethernet_software.routing_firmware_cycles = 2'000'000; }},
     {"alignment.l1_bytes is 24; it must be a power of two, 4096 at most",
      [](Chip& chip) { chip.alignment.l1_bytes = 24; }},
 };
 
 INSTANTIATE_TEST_SUITE_P(Chip, SpoiltChip, testing::ValuesIn(kSpoilt));
+
+TEST(Chip, ChannelsOfEthernetCoresAreInTheListedOrderOrRowByRow) {
+  Chip chip = drawn({"e.ww", "eeww"});
+  EXPECT_EQ(build_chip(chip)->ethernet_cores, (std::vector<Coordinate>{{0, 0}, {0, 1}, {1, 1}}));
+  chip.ethernet_cores = {{1, 1}, {0, 0}, {0, 1}};
+  EXPECT_EQ(build_chip(chip)->ethernet_cores, chip.ethernet_cores);
+}
+
+TEST(Chip, WithoutEthernetNeedsNoFiguresOfIt) {
+  Chip chip = drawn({"ww"});
+  chip.ethernet = EthernetFigures();
+  chip.ethernet_l1_bytes = 0;
+  EXPECT_TRUE(build_chip(std::move(chip))->ethernet_cores.empty());
+}
 
 TEST(Chip, WithoutDramNeedsNoDramFigures) {
   Chip chip = drawn({"ww"});

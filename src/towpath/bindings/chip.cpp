@@ -24,12 +24,16 @@ namespace {
 using Place = std::pair<int, int>;  // a Coordinate as Python sees it
 constexpr double kBytesPerCycleMax = 1e6;
 constexpr double kClockMaxMhz = 1e6;
+constexpr double kTimeMaxNs = 1e9;
+constexpr double kRateMaxGbPerS = 1e6;
 
 // A block of figures is a dict in Python. Its fields are named once, here, for both directions.
 template <typename Block>
 struct Field {
   const char* name;
-  std::variant<int Block::*, bool Block::*, std::uint64_t Block::*, BytesPerCycle Block::*> member;
+  std::variant<int Block::*, bool Block::*, std::uint64_t Block::*, BytesPerCycle Block::*,
+               Time Block::*, Rate Block::*>
+      member;
 };
 
 constexpr Field<RouterFigures> kRouterFields[] = {
@@ -87,6 +91,28 @@ constexpr Field<SoftwareFigures> kSoftwareFields[] = {
     {"read_destination_cycles", &SoftwareFigures::read_destination_cycles},
 };
 
+constexpr Field<EthernetFigures> kEthernetFields[] = {
+    {"tx_queues", &EthernetFigures::tx_queues},
+    {"tx_queues_for_kernels", &EthernetFigures::tx_queues_for_kernels},
+    {"queue_commands_max", &EthernetFigures::queue_commands_max},
+    {"command_time_ns", &EthernetFigures::command_time},
+    {"read_rate_gb_per_s", &EthernetFigures::read_rate},
+    {"word_bytes", &EthernetFigures::word_bytes},
+    {"frame_payload_bytes_max", &EthernetFigures::frame_payload_bytes_max},
+    {"frame_overhead_bytes", &EthernetFigures::frame_overhead_bytes},
+    {"line_rate_gb_per_s", &EthernetFigures::line_rate},
+    {"path_time_ns", &EthernetFigures::path_time},
+    {"frames_unacknowledged_max", &EthernetFigures::frames_unacknowledged_max},
+    {"resend_timeout_ns", &EthernetFigures::resend_timeout},
+    {"training_time_ns", &EthernetFigures::training_time},
+};
+
+constexpr Field<EthernetSoftwareFigures> kEthernetSoftwareFields[] = {
+    {"send_cycles", &EthernetSoftwareFigures::send_cycles},
+    {"poll_cycles", &EthernetSoftwareFigures::poll_cycles},
+    {"routing_firmware_cycles", &EthernetSoftwareFigures::routing_firmware_cycles},
+};
+
 constexpr Field<Alignment> kAlignmentFields[] = {
     {"l1_bytes", &Alignment::l1_bytes},
     {"dram_read_bytes", &Alignment::dram_read_bytes},
@@ -100,6 +126,13 @@ constexpr std::span<const Field<NiuFigures>> fields_of(const NiuFigures&) { retu
 constexpr std::span<const Field<DramFigures>> fields_of(const DramFigures&) { return kDramFields; }
 constexpr std::span<const Field<SoftwareFigures>> fields_of(const SoftwareFigures&) {
   return kSoftwareFields;
+}
+constexpr std::span<const Field<EthernetFigures>> fields_of(const EthernetFigures&) {
+  return kEthernetFields;
+}
+constexpr std::span<const Field<EthernetSoftwareFigures>> fields_of(
+    const EthernetSoftwareFigures&) {
+  return kEthernetSoftwareFields;
 }
 constexpr std::span<const Field<Alignment>> fields_of(const Alignment&) { return kAlignmentFields; }
 
@@ -134,6 +167,24 @@ void set(BytesPerCycle& member, nb::handle given, const std::string& field) {
   member = BytesPerCycle::from(rate);
 }
 
+void set(Time& member, nb::handle given, const std::string& field) {
+  const double time_ns = value_from<double>(given, field, "a number");
+  if (!(time_ns >= 0 && time_ns <= kTimeMaxNs)) {
+    throw std::invalid_argument(
+        fmt::format("{} is {}; it must be 0 to {}", field, time_ns, kTimeMaxNs));
+  }
+  member = Time::from_ns(time_ns);
+}
+
+void set(Rate& member, nb::handle given, const std::string& field) {
+  const double rate_gb_per_s = value_from<double>(given, field, "a number");
+  if (!(rate_gb_per_s > 0 && rate_gb_per_s <= kRateMaxGbPerS)) {
+    throw std::invalid_argument(fmt::format("{} is {}; it must be positive, {} at most", field,
+                                            rate_gb_per_s, kRateMaxGbPerS));
+  }
+  member = Rate::from_gb_per_s(rate_gb_per_s);
+}
+
 // Figures that are not given stay as they are.
 template <typename Block>
 void set_block(Block& block, const nb::dict& values, const char* block_name) {
@@ -151,6 +202,8 @@ void set_block(Block& block, const nb::dict& values, const char* block_name) {
 }
 
 nb::object shown(BytesPerCycle rate) { return nb::cast(rate.value()); }
+nb::object shown(Time time) { return nb::cast(time.ns()); }
+nb::object shown(Rate rate) { return nb::cast(rate.gb_per_s()); }
 template <typename Value>
 nb::object shown(Value value) {
   return nb::cast(value);
@@ -201,13 +254,12 @@ void set_dram_groups(Chip& chip, const std::vector<std::vector<Place>>& groups) 
   }
 }
 
-std::shared_ptr<const Chip> chip_from(std::string name, int width, int height, double clock_mhz,
-                                      const std::vector<TileKind>& tiles,
-                                      const std::vector<std::vector<Place>>& dram_groups,
-                                      std::uint64_t l1_bytes, std::uint64_t ethernet_l1_bytes,
-                                      const nb::dict& router, const nb::dict& niu,
-                                      const nb::dict& dram, const nb::dict& software,
-                                      const nb::dict& alignment) {
+std::shared_ptr<const Chip> chip_from(
+    std::string name, int width, int height, double clock_mhz, const std::vector<TileKind>& tiles,
+    const std::vector<std::vector<Place>>& dram_groups, const std::vector<Place>& ethernet_cores,
+    std::uint64_t l1_bytes, std::uint64_t ethernet_l1_bytes, const nb::dict& router,
+    const nb::dict& niu, const nb::dict& dram, const nb::dict& software, const nb::dict& ethernet,
+    const nb::dict& ethernet_software, const nb::dict& alignment) {
   if (!(clock_mhz >= 1 && clock_mhz <= kClockMaxMhz)) {
     throw std::invalid_argument(
         fmt::format("clock_mhz is {}; it must be 1 to {}", clock_mhz, kClockMaxMhz));
@@ -219,12 +271,15 @@ std::shared_ptr<const Chip> chip_from(std::string name, int width, int height, d
   chip.clock = Frequency::from_mhz(clock_mhz);
   for (const TileKind kind : tiles) chip.tiles.push_back({kind, -1});
   set_dram_groups(chip, dram_groups);
+  for (const auto& [x, y] : ethernet_cores) chip.ethernet_cores.push_back({x, y});
   chip.l1_bytes = l1_bytes;
   chip.ethernet_l1_bytes = ethernet_l1_bytes;
   set_block(chip.router, router, "router");
   set_block(chip.niu, niu, "niu");
   set_block(chip.dram, dram, "dram");
   set_block(chip.software, software, "software");
+  set_block(chip.ethernet, ethernet, "ethernet");
+  set_block(chip.ethernet_software, ethernet_software, "ethernet_software");
   set_block(chip.alignment, alignment, "alignment");
   return build_chip(std::move(chip));
 }
@@ -244,8 +299,9 @@ void bind_chip(nb::module_& module) {
       .value("harvested", TileKind::harvested);
   nb::class_<Chip>(module, "Chip")
       .def(nb::new_(&chip_from), nb::kw_only(), "name"_a, "width"_a, "height"_a, "clock_mhz"_a,
-           "tiles"_a, "dram_groups"_a, "l1_bytes"_a, "ethernet_l1_bytes"_a, "router"_a, "niu"_a,
-           "dram"_a, "software"_a, "alignment"_a)
+           "tiles"_a, "dram_groups"_a, "ethernet_cores"_a, "l1_bytes"_a, "ethernet_l1_bytes"_a,
+           "router"_a, "niu"_a, "dram"_a, "software"_a, "ethernet"_a, "ethernet_software"_a,
+           "alignment"_a)
       .def_ro("name", &Chip::name)
       .def_ro("width", &Chip::width)
       .def_ro("height", &Chip::height)
@@ -264,11 +320,16 @@ void bind_chip(nb::module_& module) {
       .def(
           "worker", [](const Chip& chip, int x, int y) { return place_of(chip.worker(x, y)); },
           "logical_x"_a, "logical_y"_a, "The place (x, y) of a worker of the logical grid.")
+      .def_prop_ro("ethernet_cores",
+                   [](const Chip& chip) { return places_of(chip.ethernet_cores); })
       .def_ro("l1_bytes", &Chip::l1_bytes)
       .def_ro("ethernet_l1_bytes", &Chip::ethernet_l1_bytes)
       .def_prop_ro("router", [](const Chip& chip) { return dict_of(chip.router); })
       .def_prop_ro("niu", [](const Chip& chip) { return dict_of(chip.niu); })
       .def_prop_ro("dram", [](const Chip& chip) { return dict_of(chip.dram); })
       .def_prop_ro("software", [](const Chip& chip) { return dict_of(chip.software); })
+      .def_prop_ro("ethernet", [](const Chip& chip) { return dict_of(chip.ethernet); })
+      .def_prop_ro("ethernet_software",
+                   [](const Chip& chip) { return dict_of(chip.ethernet_software); })
       .def_prop_ro("alignment", [](const Chip& chip) { return dict_of(chip.alignment); });
 }

@@ -3,7 +3,9 @@
 #include <nanobind/nanobind.h>
 
 void bind_chip(nanobind::module_& module);
+void bind_chip_cluster(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
+void bind_routing(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
 void bind_schedule(nanobind::module_& module);
 void bind_traffic(nanobind::module_& module);
@@ -12,9 +14,11 @@ void bind_verify(nanobind::module_& module);
 NB_MODULE(_core, module) {
   module.doc() = "The C++ core of towpath.";
   bind_chip(module);
+  bind_chip_cluster(module);
   bind_machine(module);
   bind_schedule(module);
   bind_verify(module);
+  bind_routing(module);
   bind_run(module);
   bind_traffic(module);
 }

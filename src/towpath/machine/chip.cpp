@@ -17,9 +17,14 @@ constexpr int kSideMax = 64;
 constexpr int kCyclesMax = 1'000'000;
 constexpr int kCountMax = 65'536;
 constexpr int kVirtualChannelClassesMax = 4;  // a VC's number has two bits for its class
+constexpr int kInitiatorsMax = 4;             // as many as noc::kInitiatorsMax
+constexpr int kTransactionIdsMax = 16;        // an id has four bits
+constexpr int kTxQueuesMax = 16;
 constexpr int kAlignmentMax = 4096;
 constexpr double kBytesPerCycleMax = 1e6;
 constexpr std::uint64_t kMemoryMax = std::uint64_t{1} << 40;
+constexpr Time kTimeMax = Time::from_seconds(1);
+constexpr Rate kRateMax = Rate::from_gb_per_s(1e6);
 // Flits and credits on their way are kept in a wheel with a slot per cycle.
 constexpr int kLinkCyclesMax = 60;
 
@@ -43,10 +48,11 @@ class Checks {
       fail("clock is {} Hz; it must be at least 1 MHz", chip_.clock.hz());
     }
     memory("l1_bytes", chip_.l1_bytes);
-    const bool has_ethernet =
-        std::any_of(chip_.tiles.begin(), chip_.tiles.end(),
-                    [](const Tile& tile) { return tile.kind == TileKind::ethernet; });
-    if (has_ethernet) memory("ethernet_l1_bytes", chip_.ethernet_l1_bytes);
+    if (!chip_.ethernet_cores.empty()) {
+      memory("ethernet_l1_bytes", chip_.ethernet_l1_bytes);
+      ethernet(chip_.ethernet);
+      ethernet_software(chip_.ethernet_software);
+    }
     router(chip_.router);
     niu(chip_.niu);
     if (!chip_.dram_groups.empty()) dram(chip_.dram);
@@ -80,6 +86,19 @@ class Checks {
     }
   }
 
+  void rate(const char* field, Rate rate) const {
+    if (rate <= Rate() || rate > kRateMax) {
+      fail("{} is {} GB/s; it must be positive, {} at most", field, rate.gb_per_s(),
+           kRateMax.gb_per_s());
+    }
+  }
+
+  void time(const char* field, Time time, Time min) const {
+    if (time < min || time > kTimeMax) {
+      fail("{} is {} ns; it must be {} to {}", field, time.ns(), min.ns(), kTimeMax.ns());
+    }
+  }
+
   void power_of_two(const char* field, int value) const {
     if (value < 1 || value > kAlignmentMax || (value & (value - 1)) != 0) {
       fail("{} is {}; it must be a power of two, {} at most", field, value, kAlignmentMax);
@@ -102,8 +121,8 @@ class Checks {
   }
 
   void niu(const NiuFigures& niu) const {
-    number("niu.initiators", niu.initiators, 1, kCountMax);
-    number("niu.transaction_ids", niu.transaction_ids, 1, kCountMax);
+    number("niu.initiators", niu.initiators, 1, kInitiatorsMax);
+    number("niu.transaction_ids", niu.transaction_ids, 1, kTransactionIdsMax);
     number("niu.outstanding_per_id_max", niu.outstanding_per_id_max, 1, kCountMax);
     number("niu.request_cycles", niu.request_cycles, 0, kCyclesMax);
     number("niu.read_response_cycles", niu.read_response_cycles, 0, kCyclesMax);
@@ -141,6 +160,31 @@ class Checks {
     };
     for (const auto& [field, cycles] : calls) number(field, cycles, 0, kCyclesMax);
     number("software.poll_cycles", software.poll_cycles, 1, kCyclesMax);
+  }
+
+  void ethernet(const EthernetFigures& ethernet) const {
+    number("ethernet.tx_queues", ethernet.tx_queues, 1, kTxQueuesMax);
+    number("ethernet.tx_queues_for_kernels", ethernet.tx_queues_for_kernels, 1, ethernet.tx_queues);
+    number("ethernet.queue_commands_max", ethernet.queue_commands_max, 1, kCountMax);
+    time("ethernet.command_time", ethernet.command_time, Time());
+    rate("ethernet.read_rate", ethernet.read_rate);
+    power_of_two("ethernet.word_bytes", ethernet.word_bytes);
+    number("ethernet.frame_payload_bytes_max", ethernet.frame_payload_bytes_max,
+           ethernet.word_bytes, kCountMax);
+    number("ethernet.frame_overhead_bytes", ethernet.frame_overhead_bytes, 0, kCountMax);
+    rate("ethernet.line_rate", ethernet.line_rate);
+    time("ethernet.path_time", ethernet.path_time, Time());
+    number("ethernet.frames_unacknowledged_max", ethernet.frames_unacknowledged_max, 1, kCountMax);
+    // At zero, frames would be sent again and again at one point in time.
+    time("ethernet.resend_timeout", ethernet.resend_timeout, Time::from_ns(1));
+    time("ethernet.training_time", ethernet.training_time, Time());
+  }
+
+  void ethernet_software(const EthernetSoftwareFigures& software) const {
+    number("ethernet_software.send_cycles", software.send_cycles, 0, kCyclesMax);
+    number("ethernet_software.poll_cycles", software.poll_cycles, 1, kCyclesMax);
+    number("ethernet_software.routing_firmware_cycles", software.routing_firmware_cycles, 0,
+           kCyclesMax);
   }
 
   void alignment(const Alignment& alignment) const {
@@ -198,13 +242,41 @@ void check_dram_groups(const Chip& chip, const std::vector<std::vector<Coordinat
   }
 }
 
-std::vector<Coordinate> workers_of(const Chip& chip) {
-  std::vector<Coordinate> workers;
+// Row by row.
+std::vector<Coordinate> tiles_of_kind(const Chip& chip, TileKind kind) {
+  std::vector<Coordinate> tiles;
   for (std::size_t number = 0; number < chip.tiles.size(); ++number) {
-    if (chip.tiles[number].kind == TileKind::worker) {
-      workers.push_back(chip.coordinate_of(static_cast<int>(number)));
+    if (chip.tiles[number].kind == kind) {
+      tiles.push_back(chip.coordinate_of(static_cast<int>(number)));
     }
   }
+  return tiles;
+}
+
+// A list of Ethernet cores chooses their channels and nothing else.
+void check_ethernet_cores(const Chip& chip, const std::vector<Coordinate>& of_tiles) {
+  const Checks checks(chip);
+  for (std::size_t channel = 0; channel < chip.ethernet_cores.size(); ++channel) {
+    const Coordinate at = chip.ethernet_cores[channel];
+    if (!chip.holds(at) || chip.tile(at).kind != TileKind::ethernet) {
+      checks.fail("Ethernet channel {} is at {}-{}, which is no Ethernet tile", channel, at.x,
+                  at.y);
+    }
+    const auto same = std::find(chip.ethernet_cores.begin(), chip.ethernet_cores.end(), at);
+    const auto first = static_cast<std::size_t>(same - chip.ethernet_cores.begin());
+    if (first != channel) {
+      checks.fail("Ethernet channels {} and {} are both at {}-{}; each tile has one", first,
+                  channel, at.x, at.y);
+    }
+  }
+  if (chip.ethernet_cores.size() != of_tiles.size()) {
+    checks.fail("lists {} Ethernet channels; it has {} Ethernet tiles", chip.ethernet_cores.size(),
+                of_tiles.size());
+  }
+}
+
+std::vector<Coordinate> workers_of(const Chip& chip) {
+  std::vector<Coordinate> workers = tiles_of_kind(chip, TileKind::worker);
   if (workers.empty()) Checks(chip).fail("has no worker; it needs at least one");
   return workers;
 }
@@ -272,6 +344,12 @@ std::shared_ptr<const Chip> build_chip(Chip chip) {
   }
   chip.workers = workers;
   chip.worker_columns = columns;
+  std::vector<Coordinate> ethernet_cores = tiles_of_kind(chip, TileKind::ethernet);
+  if (chip.ethernet_cores.empty()) {
+    chip.ethernet_cores = std::move(ethernet_cores);
+  } else {
+    check_ethernet_cores(chip, ethernet_cores);
+  }
   checks.figures();
   return std::make_shared<const Chip>(std::move(chip));
 }

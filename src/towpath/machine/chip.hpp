@@ -125,7 +125,7 @@ struct Chip {
   std::vector<std::vector<Coordinate>> dram_groups;  // tiles of each group, as the spec lists them
   std::vector<Coordinate> workers;                   // in logical order, row by row, no harvested
   int worker_columns = 0;                            // logical grid: workers per row
-  std::vector<Coordinate> ethernet_cores;            // by channel, as the spec lists them
+  std::vector<Coordinate> ethernet_cores;            // by channel; every Ethernet tile has one
   std::uint64_t l1_bytes = 0;
   std::uint64_t ethernet_l1_bytes = 0;
   RouterFigures router;
@@ -149,8 +149,8 @@ struct Chip {
 };
 
 // Checks a description and completes it: `tiles` must hold width * height tiles, and `workers`,
-// `dram_groups` and `worker_columns` may be left empty, they follow from the tiles. Throws
-// std::invalid_argument with one sentence on whatever does not fit.
+// `dram_groups`, `worker_columns` and `ethernet_cores` may be left empty, they follow from the
+// tiles, row by row. Throws std::invalid_argument with one sentence on whatever does not fit.
 std::shared_ptr<const Chip> build_chip(Chip chip);
 
 }  // namespace towpath::machine

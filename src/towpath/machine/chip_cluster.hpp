@@ -25,6 +25,7 @@ struct EthernetEnd {
 };
 
 struct EthernetLink {
+  // In the order in which they were described; a link has no direction.
   std::array<EthernetEnd, 2> ends;
   // Taken by the dispatcher, which sends programs over it to chips that the host does not reach;
   // kernels must leave it alone.
@@ -54,6 +55,9 @@ struct ChipCluster {
   std::optional<EthernetEnd> connected(EthernetEnd end) const;
   // Channels of a chip with a link, in order, those that the dispatcher has taken only if asked.
   std::vector<int> active_channels(int chip, bool with_reserved) const;
+  // Those of them whose link ends at `other`.
+  std::vector<int> channels_to(int chip, int other, bool with_reserved) const;
+  // The tile of an end. Throws std::invalid_argument when there is no such chip or channel.
   Coordinate core_of(EthernetEnd end) const;
 
   std::vector<std::vector<int>> link_of_channel;  // by chip and channel; -1: none
@@ -61,7 +65,7 @@ struct ChipCluster {
 
 // Checks a description and completes it (`link_of_channel`). Throws std::invalid_argument with one
 // sentence: no chips, a link whose end does not exist, an end with two links, a link from a channel
-// to itself, chips whose kinds of Ethernet differ across a link.
+// to itself, chips whose Ethernet differs across a link (line rate, framing, word).
 std::shared_ptr<const ChipCluster> build_chip_cluster(ChipCluster cluster);
 
 }  // namespace towpath::machine

@@ -1,0 +1,274 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the cluster descriptors of Tenstorrent's drivers: chips, where they sit, what joins them.
+
+What is not in a descriptor is said by rules: the costs are those of the shipped chip of the same
+architecture, and the links that the dispatcher takes follow from which chips are on PCIe.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from towpath import machines
+from towpath.chip_cluster_spec import (
+    CHANNELS_MAX,
+    CHIPS_MAX,
+    ChipClusterSpec,
+    EthernetEnd,
+    EthernetLink,
+    ListedLink,
+    PlacedChip,
+    check_links,
+    check_places,
+)
+from towpath.chip_spec import ChipSpec
+from towpath.errors import ConfigError, quoted
+from towpath.input_file import YamlDocument
+from towpath.spec_model import error_at, validated, wrong
+from towpath.topology_import.host_draft import machine_name
+from towpath.topology_import.mesh_places import mesh_places
+
+# Which shipped chip has the figures of an architecture, by its name in small letters.
+_CHIP_OF_ARCHITECTURE = {
+    "wormhole_b0": "wormhole", "wormhole": "wormhole", "blackhole": "blackhole",
+}  # fmt: skip
+_IDS_MAX = 99_999
+
+ChipId = Annotated[str, Field(strict=True, pattern="^(0|[1-9][0-9]{0,4})$")]
+Number = Annotated[int, Field(strict=True, ge=0, le=_IDS_MAX)]
+Place = Annotated[int, Field(strict=True, ge=0, lt=CHIPS_MAX)]
+Mask = Annotated[int, Field(strict=True, ge=0, lt=1 << 32)]
+
+
+class _Lenient(BaseModel):
+    """Immutable; fields that nothing here needs are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _ConnectionPart(_Lenient):
+    """An end of a connection, or a remark on it."""
+
+    chip: Number | None = None
+    chan: Annotated[int, Field(strict=True, ge=0, lt=CHANNELS_MAX)] | None = None
+
+
+class _Harvesting(_Lenient):
+    harvest_mask: Mask = 0
+    eth_harvesting_mask: Mask = 0
+    dram_harvesting_mask: Mask = 0
+
+
+_Connection = Annotated[tuple[_ConnectionPart, ...], Field(min_length=2, max_length=8)]
+
+
+class _ClusterDescriptor(_Lenient):
+    arch: Annotated[dict[ChipId, str], Field(min_length=1, max_length=CHIPS_MAX)]
+    chips: dict[ChipId, tuple[Place, Place, Place, Place]] = {}
+    ethernet_connections: Annotated[tuple[_Connection, ...], Field(max_length=CHIPS_MAX * 16)]
+    ethernet_connections_to_remote_devices: tuple[object, ...] = ()
+    chips_with_mmio: tuple[dict[ChipId, object] | Number, ...]
+    harvesting: dict[ChipId, _Harvesting] = {}
+    boards: tuple[tuple[dict[str, object], ...], ...] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> _ClusterDescriptor:
+        for chip, architecture in self.arch.items():
+            if architecture.lower() not in _CHIP_OF_ARCHITECTURE:
+                known = ", ".join(_CHIP_OF_ARCHITECTURE)
+                problem = f"has chip {chip} as {quoted(architecture)}; figures are known of {known}"
+                raise wrong("arch", problem)
+        if self.chips and (missing := set(self.arch) - set(self.chips)):
+            problem = f"has no place of chip {min(missing, key=int)}; arch has that chip"
+            raise wrong("chips", f"{problem}, and all or none must have one")
+        for field, chips in (("chips_with_mmio", self.on_pcie), ("harvesting", self.harvesting)):
+            if unknown := [chip for chip in chips if chip not in self.arch]:
+                raise wrong(field, f"names chip {unknown[0]}, which arch does not")
+        for number, connection in enumerate(self.ethernet_connections):
+            for part in connection[:2]:
+                if part.chip is None or part.chan is None:
+                    problem = "has an end without chip or chan; both ends need both"
+                    raise wrong(f"ethernet_connections[{number}]", problem)
+                if str(part.chip) not in self.arch:
+                    problem = f"names chip {part.chip}, which arch does not"
+                    raise wrong(f"ethernet_connections[{number}]", problem)
+        return self
+
+    @property
+    def ids(self) -> list[str]:
+        """The chips in the order of their numbers."""
+        return sorted(self.arch, key=int)
+
+    @property
+    def on_pcie(self) -> list[str]:
+        """The chips that the host reaches."""
+        listed = self.chips_with_mmio
+        return [
+            chip for one in listed for chip in ([str(one)] if isinstance(one, int) else list(one))
+        ]
+
+    def listed_links(self) -> Iterator[ListedLink]:
+        """The connections, with chips by their place among `ids`."""
+        number_of = {int(chip): number for number, chip in enumerate(self.ids)}
+        for number, connection in enumerate(self.ethernet_connections):
+            ends = [
+                EthernetEnd(number_of[part.chip or 0], part.chan or 0) for part in connection[:2]
+            ]
+            yield ListedLink(f"ethernet_connections[{number}]", *ends)
+
+    def board_types(self) -> Counter[str]:
+        """How many boards there are of each type."""
+        types = (part.get("board_type") for board in self.boards for part in board)
+        return Counter(one[:64] for one in types if isinstance(one, str))
+
+
+def is_cluster_descriptor(document: YamlDocument) -> bool:
+    """Whether a document looks like one."""
+    return isinstance(document.data, dict) and "ethernet_connections" in document.data
+
+
+def parse_cluster_descriptor(document: YamlDocument, file: str) -> ChipClusterSpec:
+    """The cluster that a descriptor describes, with the figures of the shipped chips.
+
+    Raises:
+        ConfigError: it is no such descriptor, or something in it is wrong.
+    """
+    descriptor = validated(_ClusterDescriptor, document, file)
+    source = f"{PurePath(file).name}, a cluster descriptor"[:1000]
+    specs = _chip_specs(descriptor, source, document, file)
+    listed = list(descriptor.listed_links())
+    chips = _placed(descriptor, specs, listed)
+    try:
+        if descriptor.chips:
+            check_places(chips, "chips")
+        check_links(chips, listed)
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise error_at(context["field"], context["problem"], document, file) from None
+    on_pcie = [chip.has_host_link for chip in chips]
+    reserved = reserved_links(on_pcie, [(link.one, link.other) for link in listed])
+    boards = ", ".join(f"{count} {name}" for name, count in descriptor.board_types().items())
+    return ChipClusterSpec(
+        name=machine_name(file),
+        description=f"Imported from {source}{f': {boards}' if boards else ''}"[:1000],
+        source=source,
+        chips=tuple(chips),
+        links=tuple(
+            EthernetLink(link.one, link.other, number in reserved)
+            for number, link in enumerate(listed)
+        ),
+        dispatcher_source=_DISPATCHER_SOURCE if reserved else "",
+        notes=tuple(_notes(descriptor)),
+    )
+
+
+_DISPATCHER_SOURCE = (
+    "derived, a descriptor does not say: between each two chips on the way from PCIe to the chips "
+    "without it, the link of the lowest channel"
+)
+
+
+def _notes(descriptor: _ClusterDescriptor) -> Iterator[str]:
+    ids = descriptor.ids
+    names = sorted({_CHIP_OF_ARCHITECTURE[name.lower()] for name in descriptor.arch.values()})
+    yield f"What moving data costs is that of {' and '.join(names)}: the descriptor has none"
+    if not descriptor.chips:
+        yield "The descriptor has no places; those here follow from which chips are joined"
+    if ids != [str(number) for number in range(len(ids))]:
+        yield f"Chips are numbered without gaps here; the descriptor has {', '.join(ids)[:500]}"
+    outside = len(descriptor.ethernet_connections_to_remote_devices)
+    if outside:
+        yield f"{outside} connections to chips outside of the descriptor are left out"
+    if any(one.dram_harvesting_mask for one in descriptor.harvesting.values()):
+        yield "Some DRAM is harvested according to the descriptor; here all of it works"
+
+
+class _Kind(NamedTuple):
+    name: str
+    harvesting: _Harvesting | None
+
+    def key(self) -> tuple[object, ...]:
+        masks = self.harvesting
+        return (self.name, masks and (masks.harvest_mask, masks.eth_harvesting_mask))
+
+
+def _chip_specs(
+    descriptor: _ClusterDescriptor, source: str, document: YamlDocument, file: str
+) -> list[ChipSpec]:
+    """The spec of every chip; those that are alike share one."""
+    specs: dict[tuple[object, ...], ChipSpec] = {}
+    of_chip = []
+    for chip in descriptor.ids:
+        name = _CHIP_OF_ARCHITECTURE[descriptor.arch[chip].lower()]
+        kind = _Kind(name, descriptor.harvesting.get(chip))
+        if kind.key() not in specs:
+            try:
+                specs[kind.key()] = _harvested(kind, source)
+            except ConfigError as error:
+                problem = f"of chip {chip}: {error.problem}"
+                raise error_at("harvesting", problem, document, file) from None
+        of_chip.append(specs[kind.key()])
+    return of_chip
+
+
+def _harvested(kind: _Kind, source: str) -> ChipSpec:
+    chip = machines.shipped_chip(kind.name)
+    if kind.harvesting is None:
+        return chip
+    mask = kind.harvesting.eth_harvesting_mask
+    channels = [channel for channel in range(mask.bit_length()) if mask >> channel & 1]
+    chip = chip.with_harvest_mask(kind.harvesting.harvest_mask, source)
+    return chip.with_harvested_ethernet(channels)
+
+
+def _placed(
+    descriptor: _ClusterDescriptor, specs: list[ChipSpec], links: Iterable[ListedLink]
+) -> list[PlacedChip]:
+    ids, on_pcie = descriptor.ids, set(descriptor.on_pcie)
+    if descriptor.chips:
+        places = [descriptor.chips[chip] for chip in ids]
+    else:
+        pairs = [(link.one.chip, link.other.chip) for link in links]
+        places = [(x, y, 0, 0) for x, y in mesh_places(len(ids), pairs)]
+    return [
+        PlacedChip(spec, *place, chip in on_pcie)
+        for chip, spec, place in zip(ids, specs, places, strict=True)
+    ]
+
+
+def reserved_links(
+    on_pcie: list[bool], links: list[tuple[EthernetEnd, EthernetEnd]]
+) -> frozenset[int]:
+    """Which links the dispatcher takes, by number.
+
+    The host reaches a chip that is not on PCIe through the nearest one that is. On that way each
+    two neighbours have one link for it: that of the lowest channel of the lower chip.
+    """
+    near: list[set[int]] = [set() for _ in on_pcie]
+    for one, other in links:
+        near[one.chip].add(other.chip)
+        near[other.chip].add(one.chip)
+    distance = {chip: 0 for chip, is_there in enumerate(on_pcie) if is_there}
+    gateway = {chip: chip for chip in distance}
+    queue = deque(distance)
+    while queue:
+        chip = queue.popleft()
+        for other in sorted(near[chip]):
+            if other not in distance:
+                distance[other] = distance[chip] + 1
+                gateway[other] = gateway[chip]
+                queue.append(other)
+    taken: dict[tuple[int, int], int] = {}
+    for number in sorted(range(len(links)), key=lambda number: sorted(links[number])):
+        chip, other = sorted(end.chip for end in links[number])
+        same_way = chip in gateway and gateway[chip] == gateway.get(other)
+        if same_way and distance[chip] != distance[other]:
+            taken.setdefault((chip, other), number)
+    return frozenset(taken.values())
