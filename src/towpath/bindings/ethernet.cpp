@@ -59,6 +59,7 @@ void bind_times(nb::module_& module) {
   using Times = kernels::LinkPingTimes;
   nb::class_<Times>(module, "LinkPingTimes", "One ping, as the profilers of both cores see it.")
       .def_prop_ro("send_and_receive_ns", [](const Times& t) { return t.send_and_receive.ns(); })
+      .def_prop_ro("send_ns", [](const Times& t) { return t.send.ns(); })
       .def_prop_ro("wait_ns", [](const Times& t) { return t.wait.ns(); })
       .def_prop_ro("wait_and_answer_ns", [](const Times& t) { return t.wait_and_answer.ns(); });
 }
@@ -91,14 +92,15 @@ void bind_link_tests(nb::module_& module) {
       "finds_hazards"_a = false, "The sender's time for all messages and their answers.");
   module.def(
       "bidirectional_gb_per_s",
-      [](const MutableCluster& cluster, Place link, std::uint64_t packet_bytes, int channels,
-         int packets, std::uint64_t seed, bool finds_hazards) {
+      [](const MutableCluster& cluster, Place link, std::uint64_t packet_bytes, bool merged,
+         int channels, int packets, std::uint64_t seed, bool finds_hazards) {
         nb::gil_scoped_release released;
-        return bidirectional_test(cluster, place_from(link), {packet_bytes, channels, packets},
+        return bidirectional_test(cluster, place_from(link),
+                                  {packet_bytes, merged, channels, packets},
                                   {.seed = seed, .finds_hazards = finds_hazards});
       },
-      "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "packet_bytes"_a, "channels"_a,
-      "packets"_a = 64, "seed"_a = 1, "finds_hazards"_a = false,
+      "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "packet_bytes"_a, "merged"_a = true,
+      "channels"_a, "packets"_a = 64, "seed"_a = 1, "finds_hazards"_a = false,
       "Both directions of a link together, each with so many channels.");
 }
 

@@ -13,7 +13,9 @@ namespace towpath::kernels {
 
 struct BidirectionalTest {
   std::uint64_t packet_bytes = 4096;
-  int channels = 4;  // in each direction, 1 to 30
+  // Packet and sync word are one command; otherwise two, with the sync words of erisc_info.
+  bool is_merged = true;
+  int channels = 4;  // in each direction, 1 to 30, or to 4 if not merged
   int packets = 64;  // over each channel
 };
 

@@ -28,9 +28,9 @@ void ping(EthernetCore& core, const MergedChannel& channel, std::vector<LinkPing
   for (LinkPingTimes& sample : times) {
     core.work(kLoopCycles);
     const Time begin = timestamp(core);
-    timestamp(core);
+    const Time before = timestamp(core);
     send(core, channel);
-    timestamp(core);
+    sample.send = timestamp(core) - before;
     const Time sent = timestamp(core);
     wait_until_free(core, channel);
     sample.wait = timestamp(core) - sent;

@@ -21,6 +21,7 @@ struct LinkPing {
 // take their time.
 struct LinkPingTimes {
   Time send_and_receive;  // the sender's, in full
+  Time send;              // the sender's, to hand over the command
   Time wait;              // the sender's, from having sent until the sync word is there
   Time wait_and_answer;   // the receiver's, in full
 };

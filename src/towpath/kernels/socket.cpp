@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -27,8 +28,9 @@ std::vector<Socket> ring_sockets(Cluster& cluster, const std::vector<int>& chips
   std::vector<Socket> sockets;
   std::map<std::pair<int, int>, int> visits;
   for (std::size_t i = 0; i < chips.size(); ++i) {
-    const std::pair edge(chips[i], chips[(i + 1) % chips.size()]);
-    sockets.push_back(socket_between(cluster, edge.first, edge.second, visits[edge]++));
+    const int next = chips[(i + 1) % chips.size()];
+    int& visited = visits[std::minmax(chips[i], next)];
+    sockets.push_back(socket_between(cluster, chips[i], next, visited++));
   }
   return sockets;
 }

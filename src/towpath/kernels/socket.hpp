@@ -23,8 +23,9 @@ struct Socket {
 // count. Throws std::invalid_argument when there are not so many.
 Socket socket_between(Cluster& cluster, int sender_chip, int receiver_chip, int number = 0);
 
-// From each chip to the next, and from the last to the first: the walkthrough's, where a revisited
-// edge uses another link (tt-metal, Basic Ethernet Multichip, "Identifying Ethernet Links").
+// From each chip to the next, and from the last to the first, each time over another link
+// (tt-metal, Basic Ethernet Multichip, "Identifying Ethernet Links"; there a way back counts as
+// another edge, which would put both kernels of a ring of two chips on the same cores).
 std::vector<Socket> ring_sockets(Cluster& cluster, const std::vector<int>& chips);
 
 // The walkthrough's rings of 2, 4, 8 and 12 hops through a T3000. Throws std::invalid_argument for
