@@ -110,7 +110,8 @@ class EthernetCore : public DataMovementCore {
   // It has one turn; for 100,000 cycles.
   void run_routing();
   void check_and_context_switch();
-  // Adds one to the dispatcher's count of kernels that are done.
+  // Adds one to the dispatcher's count of kernels that are done; noc_async_atomic_barrier() waits
+  // for its answer.
   void notify_dispatch_core_done(const NocAddress& dispatcher);
 
   // --- polling many things ----------------------------------------------------------------------
@@ -133,6 +134,7 @@ class EthernetCore : public DataMovementCore {
   template <typename Condition>
   void poll_until(const Polling& polling, const Wait& wait, Cause cause, Condition holds);
   static noc::Cycle poll_end(const Polling& polling, noc::Cycle waited);
+  static noc::Cycle next_turn(const Polling& polling, noc::Cycle waited);
   void suspend_until_turn(noc::Cycle turn);
   noc::Cycle routing_cycles() const;
   Polling polling(std::int64_t polls_per_context_switch) const;

@@ -48,6 +48,13 @@ noc::Cycle EthernetCore::poll_end(const Polling& polling, noc::Cycle waited) {
   return round * period + (phase / poll + 1) * poll;
 }
 
+// When the firmware has its next turn, which may be under way.
+noc::Cycle EthernetCore::next_turn(const Polling& polling, noc::Cycle waited) {
+  const noc::Cycle looking = polling.polls_per_context_switch * polling.poll_cycles;
+  const noc::Cycle period = looking + polling.routing_cycles;
+  return std::max(waited, waited / period * period + looking);
+}
+
 // Until woken, or until this cycle.
 void EthernetCore::suspend_until_turn(noc::Cycle turn) {
   sim::Simulation& simulation = network_.simulation();
@@ -64,20 +71,21 @@ void EthernetCore::poll_until(const Polling& polling, const Wait& wait, Cause ca
                               Condition holds) {
   sim::Process& process = *network_.simulation().current();
   const noc::Cycle first = cycle();
-  const noc::Cycle looking = polling.polls_per_context_switch * polling.poll_cycles;
-  const noc::Cycle period = looking + polling.routing_cycles;
+  noc::Cycle turn = kNoTurn;
   while (!holds()) {
-    noc::Cycle turn = kNoTurn;
-    if (polling.polls_per_context_switch != kNever && tile_.needs_firmware()) {
-      const noc::Cycle waited = cycle() - first;
-      turn = first + waited / period * period + looking;
-      if (waited % period >= looking) {  // it is the firmware's turn now
-        tile_.port().run_routing();
-        turn = kNoTurn;
-      }
+    const bool may_yield = polling.polls_per_context_switch != kNever;
+    if (!may_yield || !tile_.needs_firmware()) {
+      turn = kNoTurn;
+    } else if (turn == kNoTurn) {
+      turn = first + next_turn(polling, cycle() - first);
+    }
+    if (turn != kNoTurn && cycle() >= turn) {
+      tile_.port().run_routing();
+      continue;
     }
     wait_ = wait;
     wait_.since = first;
+    wait_.has_turn = turn != kNoTurn;
     if (cause == Cause::anything) {
       tile_.wake_on_change(process);
     } else {
@@ -108,7 +116,11 @@ void EthernetCore::submit(int queue, const ethernet::Command& command) {
   const Wait wait{.kind = Wait::Kind::change, .change = "its transmit queue is busy"};
   const Polling polling{network_.chip().ethernet_software.poll_cycles, 1};
   ethernet::Port& port = tile_.port();
-  if (named([&] { return port.is_busy(queue); })) {
+  const int queues = network_.chip().ethernet.tx_queues_for_kernels;
+  if (queue < 0 || queue >= queues) {
+    refuse("there is no queue {} for kernels; 0 to {} are possible", queue, queues - 1);
+  }
+  if (port.is_busy(queue)) {
     poll_until(polling, wait, Cause::port, [&] { return !port.is_busy(queue); });
   }
   work(network_.chip().ethernet_software.send_cycles);
@@ -169,9 +181,7 @@ void EthernetCore::check_and_context_switch() {
 void EthernetCore::notify_dispatch_core_done(const NocAddress& dispatcher) {
   call_ = "notify_dispatch_core_done";
   for (int noc = 0; noc < 2; ++noc) wait_for_initiator(noc, kAtomic);
-  issue(request(noc::RequestKind::atomic_increment, kAtomic, dispatcher, 0, noc::kWordBytes,
-                {.is_posted = true}),
-        network_.chip().software.atomic_cycles);
+  noc_semaphore_inc(dispatcher, 1);
 }
 
 // --- polling many things ------------------------------------------------------------------------

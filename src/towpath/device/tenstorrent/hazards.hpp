@@ -87,15 +87,17 @@ class HazardMonitor {
 
   // The chips, in order.
   void add_chip(noc::ChipNetwork& network);
-  // A kernel of a program that begins; it lives as long as the monitor.
+  // A program begins on a chip: all kernels of the one before are over.
+  void begin_program(int chip);
+  // A kernel of that program; it lives as long as the monitor.
   KernelWatch& add_kernel(KernelWatch::Config config);
   // A word has its initial value, and nobody has written it before.
   void initialise_word(int chip, machine::Coordinate core, std::uint64_t offset);
   // A frame is going to be written into the L1 of a channel's core.
   void arriving(machine::EthernetEnd at, std::uint64_t offset, std::span<const std::byte> bytes);
 
-  // Who could write one of these bytes: the kernels that have, and the one at the other end of the
-  // link.
+  // Who could write one of these bytes of a kernel's core: the kernels that have, and the one at
+  // the other end of the link if that has; if there are none, all others of the chip.
   std::vector<const KernelWatch*> writers_of(const KernelWatch& owner, std::uint64_t offset,
                                              std::uint64_t size_bytes) const;
   // The kernel that runs at the other end of the link; null if there is none.
@@ -111,7 +113,7 @@ class HazardMonitor {
     const KernelWatch* sender = nullptr;
   };
   struct Arrived {
-    Stamp sender;
+    Stamp stamp;  // of its sender
     Stream stream = 0;
     std::uint64_t shift = 0;
   };
@@ -141,8 +143,16 @@ class HazardMonitor {
     std::uint32_t inline_value = 0;
     std::vector<const KernelWatch*> writers;
   };
+  // A command for which its receiver must wait, and where it ends.
+  struct Awaited {
+    std::uint64_t end = 0;
+    const KernelWatch* sender = nullptr;
+    ethernet::Command command;
+  };
   // Of one tile's memory.
   struct Ledger {
+    // What has last arrived in a channel's sync word, as long as nobody has looked at it.
+    std::array<std::optional<Awaited>, ethernet_memory_map::kChannels> unseen_syncs;
     RangeMap<Incoming> incoming;  // over Ethernet, submitted
     RangeMap<Arrived> arrived;
     RangeMap<Source> sources;
@@ -154,23 +164,20 @@ class HazardMonitor {
     std::uint64_t size_bytes = 0;
     std::uint64_t position = 0;
     std::uint64_t arrived_bytes = 0;
-    Stamp sender;
-  };
-  // The last command of a kernel, for which its receiver must wait, and where it ends.
-  struct Awaited {
-    std::uint64_t end = 0;
     const KernelWatch* sender = nullptr;
-    ethernet::Command command;
+    Stamp stamp;
   };
   struct StreamState {
     std::uint64_t position = 0;
     std::deque<InFlight> in_flight;
-    std::map<int, Awaited> awaited;  // by generation
+    std::map<int, Awaited> awaited;  // the last one, by generation
   };
   struct ChipState {
     noc::ChipNetwork* network = nullptr;
     std::vector<std::unique_ptr<Ledger>> ledgers;  // by tile
-    Knowledge known;                               // of all kernels that are over
+    // Of all kernels that are over: those of earlier programs, and all.
+    Knowledge known;
+    Knowledge ended;
   };
 
   Ledger& ledger(int chip, machine::Coordinate tile);
@@ -181,6 +188,7 @@ class HazardMonitor {
   Place place_of(int chip, machine::Coordinate core, int noc_index) const;
   machine::Coordinate core_of(machine::EthernetEnd end) const { return cluster_.core_of(end); }
 
+  void check_arrivals(const KernelWatch& kernel);
   void check_peer(KernelWatch& kernel, const ethernet::Command& command, machine::EthernetEnd to);
   void check_bytes_are_there(const KernelWatch& kernel, int chip, machine::Coordinate tile,
                              std::uint64_t offset, std::uint64_t size_bytes);
@@ -197,6 +205,7 @@ class HazardMonitor {
                     const Stamp& stamp);
   void word_issued(KernelWatch& kernel, const noc::Request& request, machine::Coordinate tile,
                    const Stamp& stamp);
+  [[noreturn]] static void fail_unawaited(const KernelWatch& kernel, const Awaited& command);
   Word& word_at(int chip, machine::Coordinate tile, std::uint64_t offset);
 
   const machine::ChipCluster& cluster_;

@@ -71,6 +71,10 @@ void HazardMonitor::add_chip(noc::ChipNetwork& network) {
   chip.ledgers.resize(network.chip().tiles.size());
 }
 
+void HazardMonitor::begin_program(int chip) {
+  chips_[index(chip)].known = chips_[index(chip)].ended;
+}
+
 KernelWatch& HazardMonitor::add_kernel(KernelWatch::Config config) {
   const Place place = place_of(config.chip, config.core, config.noc_index);
   kernels_.push_back(std::make_unique<KernelWatch>(*this, std::move(config), place));
@@ -110,8 +114,9 @@ Place HazardMonitor::place_of(int chip, machine::Coordinate core, int noc_index)
 }
 
 KernelWatch* HazardMonitor::kernel_at(EthernetEnd end, int generation) const {
-  for (KernelWatch* kernel : ethernet_kernels_[index(end.chip)][index(end.channel)]) {
-    if (kernel->config_.generation == generation) return kernel;
+  const auto& kernels = ethernet_kernels_[index(end.chip)][index(end.channel)];
+  for (auto kernel = kernels.rbegin(); kernel != kernels.rend(); ++kernel) {
+    if ((*kernel)->config_.generation == generation) return *kernel;
   }
   return nullptr;
 }
@@ -127,26 +132,42 @@ void KernelWatch::start(const DataMovementCore& core) {
 
 void KernelWatch::end() {
   state_ = State::over;
-  Knowledge& known = monitor_.chips_[index(config_.chip)].known;
-  known.join(learner_.known());
-  known.learn_clock(learner_.place(), learner_.step().clock);
+  Knowledge& ended = monitor_.chips_[index(config_.chip)].ended;
+  ended.join(learner_.known());
+  ended.learn_clock(learner_.place(), learner_.step().clock);
   monitor_.clocks_[learner_.place()] = learner_.clock();
-  if (channel_ < 0) return;
-  const auto from = monitor_.cluster_.connected({config_.chip, channel_});
+  if (channel_ >= 0) monitor_.check_arrivals(*this);
+}
+
+// Whether a kernel that ends has waited for all that its peer has sent to it: it knows that it has
+// arrived, and it has looked at every credit.
+void HazardMonitor::check_arrivals(const KernelWatch& kernel) {
+  const KernelWatch::Config& config = kernel.config();
+  const auto from = cluster_.connected({config.chip, kernel.channel_});
   if (!from) return;
-  const int queues = monitor_.cluster_.chips[index(from->chip)].chip->ethernet.tx_queues;
+  const int queues = cluster_.chips[index(from->chip)].chip->ethernet.tx_queues;
   for (int queue = 0; queue < queues; ++queue) {
-    const Stream stream = monitor_.stream_of(*from, queue);
-    const auto& awaited = monitor_.streams_[stream].awaited;
-    const auto last = awaited.find(config_.generation);
-    if (last == awaited.end() || learner_.knows_arrived(stream, last->second.end)) continue;
-    throw HazardError(
-        Hazard::missing_teardown, name(),
-        fmt::format("{} ends, and cannot know that the {} bytes have arrived that {} has sent to "
-                    "its offset {}; a kernel waits for all that is sent to it",
-                    name_of(*this), last->second.command.size_bytes, name_of(*last->second.sender),
-                    last->second.command.destination));
+    const Stream stream = stream_of(*from, queue);
+    const auto& awaited = streams_[stream].awaited;
+    const auto last = awaited.find(config.generation);
+    if (last != awaited.end() && !kernel.learner_.knows_arrived(stream, last->second.end)) {
+      fail_unawaited(kernel, last->second);
+    }
   }
+  for (const auto& sync : ledger(config.chip, config.core).unseen_syncs) {
+    if (sync && sync->sender->config_.generation == config.generation) {
+      fail_unawaited(kernel, *sync);
+    }
+  }
+}
+
+void HazardMonitor::fail_unawaited(const KernelWatch& kernel, const Awaited& command) {
+  throw HazardError(
+      Hazard::missing_teardown, kernel.name(),
+      fmt::format("{} ends without having waited for the {} bytes that {} has sent to its offset "
+                  "{}; a kernel waits for all that is sent to it",
+                  name_of(kernel), command.command.size_bytes, name_of(*command.sender),
+                  command.command.destination));
 }
 
 // --- sending ------------------------------------------------------------------------------------
@@ -171,7 +192,7 @@ void KernelWatch::sending(int queue, const ethernet::Command& command) {
   HazardMonitor::StreamState& state = monitor_.streams_[stream];
   const std::uint64_t position = state.position;
   state.position += command.size_bytes;
-  state.in_flight.push_back({first, command.size_bytes, position, 0, learner_.step()});
+  state.in_flight.push_back({first, command.size_bytes, position, 0, this, learner_.step()});
   if (!is_for_handshakes) {
     state.awaited[config_.generation] = {state.position, this, command};
   }
@@ -235,9 +256,9 @@ void HazardMonitor::check_sources(const KernelWatch& kernel, int chip, machine::
       [&](std::uint64_t first, std::uint64_t end, const Source& source) {
         if (kernel.learner_.knows_arrived(source.stream, source.end)) return;
         if (is_handshake_area(first, end - first)) return;
-        // The last answer of a handshake, of an earlier program: nobody tells that it has arrived.
-        if (is_handshake_word(first, end - first) &&
-            source.sender->config_.generation != kernel.config_.generation) {
+        // Of an earlier program: its last answers, which nobody answers.
+        if (source.sender->is_over() &&
+            source.sender->config_.generation < kernel.config_.generation) {
           return;
         }
         if (!bytes.empty()) {  // bytes that stay the same do no harm
@@ -294,12 +315,13 @@ void HazardMonitor::arriving(EthernetEnd at, std::uint64_t offset,
     InFlight& command = in_flight.front();
     if (command.destination + command.arrived_bytes != offset) continue;
     const std::uint64_t shift = command.position - command.destination;
-    const Stamp sender = command.sender;
+    const Stamp stamp = command.stamp;
+    const KernelWatch* const sender = command.sender;
     command.arrived_bytes += bytes.size();
     if (command.arrived_bytes == command.size_bytes) in_flight.pop_front();
-    RangeMap<Arrived>& arrived = ledger(at.chip, core_of(at)).arrived;
+    Ledger& here = ledger(at.chip, core_of(at));
     if (bytes.size() > kSmallFrameBytes) {
-      arrived.assign(offset, offset + bytes.size(), {sender, stream, shift});
+      here.arrived.assign(offset, offset + bytes.size(), {stamp, stream, shift});
       return;
     }
     // A word that stays what it was tells nobody that something has arrived.
@@ -310,7 +332,11 @@ void HazardMonitor::arriving(EthernetEnd at, std::uint64_t offset,
                              std::span(before).subspan(word, noc::kWordBytes))) {
         continue;
       }
-      arrived.assign(offset + word, offset + word + noc::kWordBytes, {sender, stream, shift});
+      here.arrived.assign(offset + word, offset + word + noc::kWordBytes, {stamp, stream, shift});
+      const int channel = map::channel_of(offset + word);
+      if (channel < 0) continue;
+      here.unseen_syncs[index(channel)] = {
+          0, sender, {.destination = map::bytes_sent_at(channel), .size_bytes = bytes.size()}};
     }
     return;
   }
@@ -334,7 +360,8 @@ std::vector<const KernelWatch*> HazardMonitor::writers_of(const KernelWatch& own
   std::vector<const KernelWatch*> writers;
   const auto add = [&](const KernelWatch* writer) {
     const bool is_new = std::ranges::find(writers, writer) == writers.end();
-    if (writer != nullptr && writer != &owner && !writer->is_over() && is_new) {
+    if (writer == nullptr || writer == &owner) return;
+    if (writer->state_ == KernelWatch::State::running && is_new) {
       writers.push_back(writer);
     }
   };
@@ -354,6 +381,10 @@ std::vector<const KernelWatch*> HazardMonitor::writers_of(const KernelWatch& own
     });
   }
   if (is_from_far_end) add(peer_of(owner));
+  if (!writers.empty()) return writers;
+  for (const auto& kernel : kernels_) {  // nobody has so far, so that it may be any of its chip
+    if (kernel->config_.chip == owner.config_.chip) add(kernel.get());
+  }
   return writers;
 }
 
