@@ -74,7 +74,7 @@ void bind_link_tests(nb::module_& module) {
                          {.seed = seed, .finds_hazards = finds_hazards});
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "payload_bytes"_a, "samples"_a = 100,
-      "seed"_a = 1, "finds_hazards"_a = false,
+      "seed"_a = 1, "finds_hazards"_a = true,
       "There and back over the first free link between two chips.");
   module.def(
       "link_test_ns",
@@ -89,7 +89,7 @@ void bind_link_tests(nb::module_& module) {
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "kind"_a = "erisc", "message_bytes"_a,
       "slots"_a = 16, "messages"_a = 4096, "returns_payload"_a = false, "seed"_a = 1,
-      "finds_hazards"_a = false, "The sender's time for all messages and their answers.");
+      "finds_hazards"_a = true, "The sender's time for all messages and their answers.");
   module.def(
       "bidirectional_gb_per_s",
       [](const MutableCluster& cluster, Place link, std::uint64_t packet_bytes, bool merged,
@@ -100,7 +100,7 @@ void bind_link_tests(nb::module_& module) {
                                   {.seed = seed, .finds_hazards = finds_hazards});
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "packet_bytes"_a, "merged"_a = true,
-      "channels"_a, "packets"_a = 64, "seed"_a = 1, "finds_hazards"_a = false,
+      "channels"_a, "packets"_a = 64, "seed"_a = 1, "finds_hazards"_a = true,
       "Both directions of a link together, each with so many channels.");
 }
 
@@ -113,7 +113,7 @@ void bind_ethernet(nb::module_& module) {
   bind_link_tests(module);
   module.def("ring_ping_ns", &ring_ping_ns, "cluster"_a, nb::kw_only(), "chips"_a,
              "packet_bytes"_a = 16, "channels"_a = 1, "merged"_a = true, "samples"_a = 100,
-             "seed"_a = 1, "finds_hazards"_a = false,
+             "seed"_a = 1, "finds_hazards"_a = true,
              "The time of each trip around a ring of chips.");
   module.def("t3000_ring", &towpath::kernels::t3000_ring, "hops"_a,
              "The chips of the rings of 2, 4, 8 and 12 hops through a T3000.");

@@ -19,7 +19,7 @@ namespace towpath::run {
 struct EthernetBenchOptions {
   std::uint64_t seed = 1;
   noc::Cycle program_skew_cycles = 1000;  // programs of different chips start apart by up to this
-  bool finds_hazards = false;
+  bool finds_hazards = true;
 };
 
 // Which link, and in which direction: the first from one chip to another that kernels may use.
