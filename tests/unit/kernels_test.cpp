@@ -139,6 +139,16 @@ TEST(MergedChannel, HasItsWordBehindItsBuffer) {
   EXPECT_EQ(channels[2].end(), 1024u + 3 * 80);
 }
 
+TEST(MergedChannel, IsMadeOfWords) {
+  const std::string end = "; both must be multiples of 16, and some bytes";
+  EXPECT_EQ(refusal([] { merged_channels(0, 24, 1); }),
+            "channels of 24 bytes at offset 0 are asked for" + end);
+  EXPECT_EQ(refusal([] { merged_channels(8, 16, 1); }),
+            "channels of 16 bytes at offset 8 are asked for" + end);
+  EXPECT_EQ(refusal([] { merged_channels(0, 0, 1); }),
+            "channels of 0 bytes at offset 0 are asked for" + end);
+}
+
 // Three frames; each sees a word that comes with the last.
 TEST(MergedChannel, ShowsItsWordOnlyWithTheWholePayload) {
   const MergedChannel channel{kBuffer, 4096};

@@ -65,8 +65,9 @@ std::vector<LinkPingTimes> run_link_ping(Cluster& cluster, const Socket& socket,
   Program& sender = cluster.create_program(socket.sender_chip);
   Program& receiver = cluster.create_program(socket.receiver_chip);
   const std::uint64_t size_bytes = config.payload_bytes + MergedChannel::kSyncBytes;
-  const MergedChannel channel{sender.allocate(size_bytes, TileKind::ethernet),
-                              config.payload_bytes};
+  const MergedChannel channel =
+      merged_channels(sender.allocate(size_bytes, TileKind::ethernet), config.payload_bytes, 1)
+          .front();
   receiver.allocate(size_bytes, TileKind::ethernet);  // the same place
   sender.create_kernel(socket.sender, {.name = "sender"},
                        [&](EthernetCore& core) { ping(core, channel, times); });

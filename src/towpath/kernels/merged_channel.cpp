@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/kernels/merged_channel.hpp"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+
 namespace towpath::kernels {
 
 namespace {
@@ -55,6 +59,12 @@ void return_payload(EthernetCore& core, const MergedChannel& channel) {
 
 std::vector<MergedChannel> merged_channels(std::uint64_t offset, std::uint64_t size_bytes,
                                            int channels) {
+  if (offset % kWord != 0 || size_bytes % kWord != 0 || size_bytes == 0) {
+    throw std::invalid_argument(fmt::format(
+        "channels of {} bytes at offset {} are asked for; both must be multiples of {}, "
+        "and some bytes",
+        size_bytes, offset, kWord));
+  }
   std::vector<MergedChannel> result;
   for (int i = 0; i < channels; ++i) {
     result.push_back({offset, size_bytes});

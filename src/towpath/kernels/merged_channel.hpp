@@ -46,7 +46,8 @@ void wait_for_payload(EthernetCore& core, const MergedChannel& channel);
 void say_done(EthernetCore& core, const MergedChannel& channel);
 void return_payload(EthernetCore& core, const MergedChannel& channel);
 
-// So many channels, one behind the other from `offset` on.
+// So many channels, one behind the other from `offset` on. Throws std::invalid_argument when they
+// would not be made of words.
 std::vector<MergedChannel> merged_channels(std::uint64_t offset, std::uint64_t size_bytes,
                                            int channels);
 

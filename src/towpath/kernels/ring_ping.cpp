@@ -176,10 +176,6 @@ void check(const RingPing& ping) {
     throw std::invalid_argument(fmt::format("{} packets are to go round together; 1 to {} can",
                                             ping.channels, kChannelsMax));
   }
-  if (ping.packet_bytes == 0 || ping.packet_bytes % 16 != 0) {
-    throw std::invalid_argument(fmt::format(
-        "packets have {} bytes; they must have a multiple of 16, and some", ping.packet_bytes));
-  }
   if (ping.samples < 1) {
     throw std::invalid_argument(
         fmt::format("{} round trips are to be measured; at least 1 is", ping.samples));
