@@ -54,7 +54,7 @@ def test_a_full_line_carries_what_framing_leaves(size_bytes):
     message_bytes = size_bytes + 16  # with its sync word
     on_line = message_bytes + 50 * -(-message_bytes // 1500)
     of_line = link(packet_bytes=str(size_bytes)) / 12.5
-    assert of_line == pytest.approx(size_bytes / on_line, rel=0.01)
+    assert of_line == pytest.approx(size_bytes / on_line, rel=0.015)
 
 
 def test_a_latency_is_one_message_there_and_back_in_full():
