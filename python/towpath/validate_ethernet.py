@@ -24,7 +24,10 @@ _PACKET_BYTES_MAX = 1 << 16
 _MESSAGES = 1024  # of a bandwidth: enough for the first and last to count for little
 _SAMPLES = 30
 _SEEDS = (1, 2, 3)
-_PACKETS = 40  # over each channel of a bidirectional test
+# In each direction of a bidirectional test, and at least so many over each channel: both ends need
+# a while to settle, and the figures are plateaus.
+_PACKETS = 600
+_CHANNEL_PACKETS_MIN = 40
 _CHANNELS_MAX = 30  # in each direction, as ubench1 was limited
 _L1_BYTES = 150 * 1024  # for the channels of both directions
 _SYNC_BYTES = 16
@@ -85,17 +88,23 @@ def _parsed(row: Row, pattern: str) -> re.Match[str]:
 
 def bidirectional_gb_per_s(cluster: _core.ChipCluster, packet_bytes: int, channels: int) -> float:
     """Both directions together; the median of a few seeds."""
+    packets = max(_PACKETS // channels, _CHANNEL_PACKETS_MIN)
     return statistics.median(
         _core.bidirectional_gb_per_s(
-            cluster, packet_bytes=packet_bytes, channels=channels, packets=_PACKETS, seed=seed
+            cluster, packet_bytes=packet_bytes, channels=channels, packets=packets, seed=seed
         )
         for seed in _SEEDS
     )
 
 
+def channels_that_fit(packet_bytes: int) -> int:
+    """In each direction, into the L1 that the guide's kernels have."""
+    return min(_CHANNELS_MAX, _L1_BYTES // (2 * (packet_bytes + _SYNC_BYTES)))
+
+
 def _ubench1(row: Row, cluster: _core.ChipCluster) -> Prediction:
     size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
-    most = min(_CHANNELS_MAX, _L1_BYTES // (2 * (size_bytes + _SYNC_BYTES)))
+    most = channels_that_fit(size_bytes)
     if most < 1:
         raise CannotSimulate(f"two packets of {size_bytes} bytes do not fit into L1")
     best, channels = max(
