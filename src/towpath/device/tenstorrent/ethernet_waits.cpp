@@ -70,8 +70,10 @@ void EthernetCore::poll_until(const Polling& polling, const Wait& wait, Cause ca
     noc::Cycle turn = kNoTurn;
     if (polling.polls_per_context_switch != kNever && tile_.needs_firmware()) {
       const noc::Cycle waited = cycle() - first;
-      turn = first + waited / period * period + looking;
-      if (waited % period >= looking) {  // it is the firmware's turn now
+      const noc::Cycle phase = waited % period;
+      turn = first + waited - phase + looking;
+      // It is the firmware's turn now; one that takes no time is over when it begins.
+      if (phase >= looking || (period == looking && waited > 0 && phase == 0)) {
         tile_.port().run_routing();
         turn = kNoTurn;
       }
