@@ -54,9 +54,10 @@ std::vector<std::uint32_t> sizes_of(const Traffic& traffic, int channel) {
   sim::Random random(traffic.run.seed, "sizes of channel " + std::to_string(channel));
   std::vector<std::uint32_t> sizes;
   for (int message = 0; message < traffic.messages; ++message) {
-    sizes.push_back(traffic.size_bytes > 0 ? traffic.size_bytes
-                                         : static_cast<std::uint32_t>(
-                                               16 * random.between(1, traffic.size_bytes_max / 16)));
+    sizes.push_back(
+        traffic.size_bytes > 0
+            ? traffic.size_bytes
+            : static_cast<std::uint32_t>(16 * random.between(1, traffic.size_bytes_max / 16)));
   }
   return sizes;
 }
@@ -87,16 +88,15 @@ Outcome run(const Traffic& traffic) {
     sources.push_back(sends.allocate(content.size()));
     targets.push_back(receives.allocate(content.size()));
     cluster.device(from).memory(worker(channel)).write(sources.back(), content);
-    const auto ends = mover.add_channel({.from_chip = from,
-                                         .sender = worker(channel),
-                                         .receiver = worker((channel + 3) % kWorkers),
-                                         .message_bytes_max = traffic.size_bytes_max,
-                                         .slots = traffic.slots,
-                                         .messages = traffic.is_count_fixed
-                                                         ? std::optional<std::uint64_t>(
-                                                               static_cast<std::uint64_t>(
-                                                                   traffic.messages))
-                                                         : std::nullopt});
+    const auto ends = mover.add_channel(
+        {.from_chip = from,
+         .sender = worker(channel),
+         .receiver = worker((channel + 3) % kWorkers),
+         .message_bytes_max = traffic.size_bytes_max,
+         .slots = traffic.slots,
+         .messages = traffic.is_count_fixed ? std::optional<std::uint64_t>(
+                                                  static_cast<std::uint64_t>(traffic.messages))
+                                            : std::nullopt});
     std::vector<DataMoverMessage> messages;
     std::uint64_t offset = sources.back();
     for (const std::uint32_t size_bytes : sizes_of(traffic, channel)) {
@@ -174,16 +174,17 @@ TEST(DataMover, BringsTheSameUnderAnySkewSizesAndOptions) {
     sim::Random random(seed, "data mover");
     const auto is = [&] { return random.below(2) == 1; };
     Traffic traffic{.channels = static_cast<int>(random.between(1, 8)),
-                .is_one_way = random.below(4) == 0,
-                .messages = static_cast<int>(random.between(1, 10)),
-                .size_bytes_max = static_cast<std::uint32_t>(16 * random.between(1, 200)),
-                .is_count_fixed = is(),
-                .mover = {.sync = is() ? ChannelSync::merged : ChannelSync::separate,
-                          .acknowledges = is(),
-                          .noc_index = static_cast<int>(random.below(2))},
-                .run = kSkewed};
-    traffic.slots = traffic.mover.sync == ChannelSync::merged ? static_cast<int>(random.between(1, 3))
-                                                          : 8 / traffic.channels;
+                    .is_one_way = random.below(4) == 0,
+                    .messages = static_cast<int>(random.between(1, 10)),
+                    .size_bytes_max = static_cast<std::uint32_t>(16 * random.between(1, 200)),
+                    .is_count_fixed = is(),
+                    .mover = {.sync = is() ? ChannelSync::merged : ChannelSync::separate,
+                              .acknowledges = is(),
+                              .noc_index = static_cast<int>(random.below(2))},
+                    .run = kSkewed};
+    traffic.slots = traffic.mover.sync == ChannelSync::merged
+                        ? static_cast<int>(random.between(1, 3))
+                        : 8 / traffic.channels;
     traffic.run.seed = seed;
     EXPECT_EQ(run(traffic).error, "") << "seed " << seed;
   }
@@ -194,13 +195,13 @@ TEST(DataMover, BringsTheSameUnderAnySkewSizesAndOptions) {
 // Training takes 5 us. Each drop loses what is on the line, which is then sent again.
 TEST(DataMover, BringsItsDataOverALinkThatDropsEvery100us) {
   for (const ChannelSync sync : {ChannelSync::merged, ChannelSync::separate}) {
-    Traffic traffic{.channels = 4, .messages = 150, .size_bytes = 4096, .mover = {.sync = sync}};
+    Traffic traffic{.channels = 4, .messages = 1200, .size_bytes = 256, .mover = {.sync = sync}};
     const Outcome healthy = run(traffic);
     ASSERT_EQ(healthy.error, "");
     traffic.run.link_faults = {{.drop_at = 50_us, .drop_period = 100_us, .dead_time = 1_us}};
     const Outcome dropped = run(traffic);
     EXPECT_EQ(dropped.error, "");
-    EXPECT_GE(dropped.drops, 1u);
+    EXPECT_GE(dropped.drops, 5u);
     const auto drops = static_cast<std::int64_t>(dropped.drops);
     EXPECT_GT(dropped.end, healthy.end + 6_us * drops);
     EXPECT_LT(dropped.end, healthy.end + 40_us * drops);
@@ -244,7 +245,7 @@ TEST(DataMover, FillsItsLinkWithEnoughChannels) {
     return gb_per_s({.channels = channels,
                      .is_one_way = true,
                      .slots = slots,
-                     .messages = 60,
+                     .messages = 40,
                      .size_bytes = 4096});
   };
   constexpr double kWire = 12.5 * 4096 / (4096 + 16 + 3 * 50);
@@ -253,20 +254,28 @@ TEST(DataMover, FillsItsLinkWithEnoughChannels) {
   EXPECT_LT(one, 0.35 * kWire);
   EXPECT_GT(rate(2, 1), 1.7 * one);
   EXPECT_GT(rate(1, 2), 1.7 * one);  // a second slot does as much as a second channel
-  EXPECT_GT(rate(4, 2), 0.9 * kWire);
-  EXPECT_LT(rate(8, 2), kWire);
+  EXPECT_GT(rate(4, 2), 0.85 * kWire);
+  EXPECT_LT(rate(6, 2), kWire);
 }
 
+// The second command is taken once the first has been fetched, and is submitted and fetched itself;
+// a longer message hides that, because it is still on the wire then.
 TEST(DataMover, IsFasterWithMergedSyncWordsThanWithSeparateOnes) {
-  const auto rate = [](ChannelSync sync) {
-    return gb_per_s({.channels = 4,
-                     .is_one_way = true,
-                     .slots = 2,
-                     .messages = 60,
-                     .size_bytes = 512,
-                     .mover = {.sync = sync}});
+  const auto round_ns = [](ChannelSync sync, std::uint32_t size_bytes) {
+    constexpr int kMessages = 60;
+    return run({.is_one_way = true,
+                .messages = kMessages,
+                .size_bytes = size_bytes,
+                .mover = {.sync = sync}})
+               .end.ns() /
+           kMessages;
   };
-  EXPECT_GT(rate(ChannelSync::merged), 1.1 * rate(ChannelSync::separate));
+  const auto gain_ns = [&](std::uint32_t size_bytes) {
+    return round_ns(ChannelSync::separate, size_bytes) - round_ns(ChannelSync::merged, size_bytes);
+  };
+  EXPECT_NEAR(gain_ns(16), 56 + 22, 16);  // looks are 8 ns apart
+  EXPECT_GT(gain_ns(256), 20);
+  EXPECT_NEAR(gain_ns(4096), 0, 16);
 }
 
 // The buffer of the sender is free a NoC round trip earlier.
@@ -331,7 +340,7 @@ TEST(DataMover, RefusesMessagesThatDoNotFit) {
             "kernel 'sender' on core (1, 1) of chip 0 in noc_semaphore_set: message 0 has 8192 "
             "bytes; its channel takes multiples of 16 up to 4096");
   EXPECT_EQ(send({{0, 16}, {16, 16}}),
-            "kernel 'sender' on core (1, 1) of chip 0 has 2 messages for a channel of 1");
+            "kernel 'sender' on core (1, 1) of chip 0: has 2 messages for a channel of 1");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace towpath::kernels {
 
 namespace {
 
-constexpr std::uint64_t kWordBytes = 16;  // of Ethernet
+constexpr std::uint64_t kWordBytes = 16;       // of Ethernet
 constexpr std::uint64_t kAcknowledgement = 4;  // receiver_ack, in a sync word
 
 // What both directions of a channel have in common. Messages are counted from 0.
@@ -131,9 +131,9 @@ bool Channel::free_buffer() {
   const bool is_acknowledged =
       config_.acknowledges && core_.load_word(sync + kAcknowledgement) != 0;
   if (!is_done && !is_acknowledged) return false;
-  const bool is_needed = !total_ || (channel_.messages
-                                         ? freed_ + channel_.slots.size() < *total_
-                                         : freed_ + 1 < *total_);  // the stop leaves nothing
+  const bool is_needed =
+      !total_ || (channel_.messages ? freed_ + channel_.slots.size() < *total_
+                                    : freed_ + 1 < *total_);  // the stop leaves nothing
   ++freed_;
   if (is_needed) notify_worker(at, 1);
   return true;

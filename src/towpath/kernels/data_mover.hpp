@@ -54,7 +54,7 @@ struct DataMoverSlot {
 
 struct DataMoverChannel {
   bool is_sender = false;
-  machine::Coordinate worker;
+  machine::Coordinate worker{};
   std::uint64_t message_bytes_max = 0;
   std::optional<std::uint64_t> messages{};  // none: until the worker says stop
   std::vector<DataMoverSlot> slots{};

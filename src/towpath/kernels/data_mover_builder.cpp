@@ -44,8 +44,9 @@ std::size_t DataMoverBuilder::side_of(int chip) const {
   for (std::size_t side = 0; side < ends_.size(); ++side) {
     if (ends_[side].chip == chip) return side;
   }
-  throw std::invalid_argument(fmt::format("the data mover joins chips {} and {}; it is asked for {}",
-                                          ends_[0].chip, ends_[1].chip, chip));
+  throw std::invalid_argument(
+      fmt::format("the data mover joins chips {} and {}; it is asked for {}", ends_[0].chip,
+                  ends_[1].chip, chip));
 }
 
 void DataMoverBuilder::check(const ChannelConfig& config) const {

@@ -42,8 +42,8 @@ class DataMoverBuilder {
   };
   struct ChannelConfig {
     int from_chip = 0;
-    machine::Coordinate sender;  // workers, of that chip and of the other
-    machine::Coordinate receiver;
+    machine::Coordinate sender{};  // workers, of that chip and of the other
+    machine::Coordinate receiver{};
     std::uint64_t message_bytes_max = 4096;
     int slots = 1;
     std::optional<std::uint64_t> messages{};  // none: until the sender says stop

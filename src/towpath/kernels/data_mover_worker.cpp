@@ -64,10 +64,8 @@ void push_stop(DataMovementCore& core, const DataMoverWorker& channel, std::uint
 void data_mover_sender(DataMovementCore& core, const DataMoverWorker& channel,
                        std::span<const DataMoverMessage> messages) {
   if (channel.messages && *channel.messages != messages.size()) {
-    throw std::invalid_argument(
-        fmt::format("kernel '{}' on core ({}, {}) has {} messages for a channel of {}",
-                    core.config().name, core.config().core.x, core.config().core.y,
-                    messages.size(), *channel.messages));
+    throw std::invalid_argument(fmt::format("{}: has {} messages for a channel of {}", core.where(),
+                                            messages.size(), *channel.messages));
   }
   std::uint64_t number = 0;
   for (const DataMoverMessage& message : messages) {
