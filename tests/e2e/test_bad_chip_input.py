@@ -5,9 +5,9 @@
 from pathlib import Path
 
 import pytest
+
 from conftest import shared_data
 from mutate import check_mutants
-
 from towpath import machines
 from towpath.input_file import parse_yaml, read_text
 from towpath.topology_import.soc_descriptor import harvesting_of
