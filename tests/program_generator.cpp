@@ -241,9 +241,9 @@ Plan make_plan(std::uint64_t seed, bool has_exchange) {
 Plan random_plan(std::uint64_t seed) { return make_plan(seed, false); }
 
 std::string Plan::describe() const {
-  std::string text = fmt::format("seed {}: {} chips, {} links{}, skew {} and {}", seed, shape.chips,
-                                 shape.links, shape.is_ring ? " in a ring" : "", start_skew_cycles,
-                                 program_skew_cycles);
+  std::string text =
+      fmt::format("seed {}: {} chips, {} links{}, skew {} and {}", seed, shape.chips, shape.links,
+                  shape.is_ring ? " in a ring" : "", start_skew_cycles, program_skew_cycles);
   for (const Generation& generation : generations) {
     text += "; program:";
     for (const LinkPlan& link : generation.links) {
@@ -350,6 +350,8 @@ Expected inject_into_bare(Plan& plan, Mistake mistake, Random& random, std::size
       return {std::string(name_of(mistake)), {sender}};
     case Mistake::sync_before_payload:
       link.mistaken_message = random.below(channel.sizes.size());
+      // An acknowledgement would free a source that has not arrived either.
+      if (link.sync == ChannelSync::merged) link.acknowledges = false;
       return {std::string(name_of(mistake)),
               {link.sync == ChannelSync::separate ? sender : receiver}};
     case Mistake::acknowledgement_from_channel_word:
@@ -465,8 +467,7 @@ Expected inject(Plan& plan, Mistake mistake, std::uint64_t seed) {
       return inject_into_bare(plan, mistake, random, generation);
     case Mistake::semaphore_cleared_after_notification:
       return inject_into_worker(plan, mistake, random, generation);
-    case Mistake::two_workers_on_one_channel:
-      return inject_into_worker(plan, mistake, random, 0);
+    case Mistake::two_workers_on_one_channel: return inject_into_worker(plan, mistake, random, 0);
     case Mistake::buffer_chain_too_small: return inject_deadlock(plan, seed, random);
     case Mistake::link_down_without_routing: return inject_outage(plan, random, generation);
   }

@@ -99,9 +99,8 @@ void receive_messages(DataMovementCore& core, const WorkerTask& task, RunLog& lo
 
 void send_uncalled(DataMovementCore& core, const WorkerTask& task) {
   core.store(task.staging, noc::pattern(kWordBytes, 1));
-  core.noc_async_write(task.staging,
-                       {task.channel.mover, task.channel.slots.front().end - kWordBytes},
-                       kWordBytes);
+  core.noc_async_write(
+      task.staging, {task.channel.mover, task.channel.slots.front().end - kWordBytes}, kWordBytes);
   core.noc_async_write_barrier();
 }
 

@@ -85,13 +85,14 @@ class GenerationBuilder {
           link.is_first_ends_mistake == is_first) {
         config.polls_per_context_switch = EthernetCore::kNever;
       }
-      program(end.chip).create_kernel(
-          LogicalCore{0, end.channel}, {.name = "data mover", .noc_index = link.noc_index},
-          [config, shakes_hands](EthernetCore& core) {
-            data_mover_prepare(core, config);
-            if (shakes_hands) data_mover_handshake(core, config.is_handshake_master);
-            data_mover_run(core, config);
-          });
+      program(end.chip).create_kernel(LogicalCore{0, end.channel},
+                                      {.name = "data mover", .noc_index = link.noc_index},
+                                      [config, shakes_hands](EthernetCore& core) {
+                                        data_mover_prepare(core, config);
+                                        if (shakes_hands)
+                                          data_mover_handshake(core, config.is_handshake_master);
+                                        data_mover_run(core, config);
+                                      });
     }
   }
 
@@ -110,8 +111,8 @@ class GenerationBuilder {
     const bool is_counted = link.mistake != Mistake::none;
     const WorkerTask sends{channel, views.sender, program(from).allocate(channel.size_bytes_max),
                            is_counted};
-    const WorkerTask receives{channel, views.receiver,
-                              program(to).allocate(channel.size_bytes_max), is_counted};
+    const WorkerTask receives{channel, views.receiver, program(to).allocate(channel.size_bytes_max),
+                              is_counted};
     if (channel.is_exchanged) {
       exchanges_[place_of(from, channel.sender)].sends = sends;
       exchanges_[place_of(to, channel.receiver)].receives = receives;
@@ -119,10 +120,9 @@ class GenerationBuilder {
     }
     program(from).create_kernel(at(channel.sender, "sender"),
                                 [=](DataMovementCore& core) { send_messages(core, sends); });
-    program(to).create_kernel(at(channel.receiver, "receiver"),
-                              [=, &log = log_](DataMovementCore& core) {
-                                receive_messages(core, receives, log);
-                              });
+    program(to).create_kernel(
+        at(channel.receiver, "receiver"),
+        [=, &log = log_](DataMovementCore& core) { receive_messages(core, receives, log); });
     if (channel.mistake != Mistake::two_workers_on_one_channel) return;
     KernelConfig second = at(channel.second_sender, "second sender");
     second.start_cycle = channel.second_sender_start;
@@ -160,13 +160,12 @@ class GenerationBuilder {
     sender.far_ends = receiver.ends;
     receiver.far_ends = sender.ends;
     const auto create = [&](EthernetEnd end, const BareLink& view, bool is_sender) {
-      program(end.chip).create_kernel(LogicalCore{0, end.channel},
-                                      {.name = is_sender ? "bare sender" : "bare receiver",
-                                       .noc_index = link.noc_index},
-                                      [=, &log = log_](EthernetCore& core) {
-                                        is_sender ? send_bare(core, view)
-                                                  : receive_bare(core, view, log);
-                                      });
+      program(end.chip).create_kernel(
+          LogicalCore{0, end.channel},
+          {.name = is_sender ? "bare sender" : "bare receiver", .noc_index = link.noc_index},
+          [=, &log = log_](EthernetCore& core) {
+            is_sender ? send_bare(core, view) : receive_bare(core, view, log);
+          });
     };
     create(sender.is_first_end ? one : other, sender, true);
     create(sender.is_first_end ? other : one, receiver, false);

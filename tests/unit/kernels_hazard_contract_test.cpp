@@ -37,13 +37,29 @@ TEST(HazardContract, OneMistakeIsReportedByItsNameAndCore) {
     ++tried[mistake];
     if (is_right(outcome, expected)) continue;
     ++missed[mistake];
-    examples += fmt::format("{}: {} {}\n  {}\n", name_of(mistake), outcome.hazard,
-                            outcome.sentence, plan.describe());
+    examples += fmt::format("{}: {} {}\n  {}\n", name_of(mistake), outcome.hazard, outcome.sentence,
+                            plan.describe());
   }
   for (const auto& [mistake, count] : tried) {
     EXPECT_LE(100 * missed[mistake], count) << name_of(mistake);
   }
   EXPECT_EQ(examples, "");
+}
+
+// Of each chip the worker, the mover that sends and the one of the next chip that receives.
+TEST(HazardContract, CycleOfADeadlockAroundTheRingIsTold) {
+  int rings = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Plan plan = random_plan(seed);
+    if (!plan.shape.is_ring) continue;
+    ++rings;
+    const Expected expected = inject(plan, Mistake::buffer_chain_too_small, seed);
+    const Outcome outcome = run(plan);
+    EXPECT_TRUE(is_right(outcome, expected)) << outcome.sentence;
+    EXPECT_EQ(outcome.cores.size(), static_cast<std::size_t>(3 * plan.shape.chips))
+        << outcome.sentence;
+  }
+  EXPECT_GT(rings, 10);
 }
 
 }  // namespace
