@@ -134,6 +134,7 @@ class EthernetCore : public DataMovementCore {
   template <typename Condition>
   void poll_until(const Polling& polling, const Wait& wait, Cause cause, Condition holds);
   static noc::Cycle poll_end(const Polling& polling, noc::Cycle waited);
+  static noc::Cycle next_turn(const Polling& polling, noc::Cycle waited);
   void suspend_until_turn(noc::Cycle turn);
   noc::Cycle routing_cycles() const;
   Polling polling(std::int64_t polls_per_context_switch) const;

@@ -27,6 +27,11 @@ constexpr std::uint64_t bytes_sent_at(int channel) {
   return kEriscInfoBase + 16 + static_cast<std::uint64_t>(channel) * kChannelSyncBytes;
 }
 constexpr std::uint64_t receiver_ack_at(int channel) { return bytes_sent_at(channel) + 4; }
+// In whose sync word an offset lies; -1: in none.
+constexpr int channel_of(std::uint64_t offset) {
+  if (offset < bytes_sent_at(0) || offset >= bytes_sent_at(kChannels)) return -1;
+  return static_cast<int>((offset - bytes_sent_at(0)) / kChannelSyncBytes);
+}
 
 // The kernel's, to the end: about 150 KB (multichip guide, "Ethernet core"; the exact place differs
 // from one release to the next). Its first 16 bytes are for handshakes, which anybody may overwrite

@@ -48,6 +48,13 @@ noc::Cycle EthernetCore::poll_end(const Polling& polling, noc::Cycle waited) {
   return round * period + (phase / poll + 1) * poll;
 }
 
+// When the firmware has its next turn, which may be under way.
+noc::Cycle EthernetCore::next_turn(const Polling& polling, noc::Cycle waited) {
+  const noc::Cycle looking = polling.polls_per_context_switch * polling.poll_cycles;
+  const noc::Cycle period = looking + polling.routing_cycles;
+  return std::max(waited, waited / period * period + looking);
+}
+
 // Until woken, or until this cycle.
 void EthernetCore::suspend_until_turn(noc::Cycle turn) {
   sim::Simulation& simulation = network_.simulation();
@@ -64,19 +71,17 @@ void EthernetCore::poll_until(const Polling& polling, const Wait& wait, Cause ca
                               Condition holds) {
   sim::Process& process = *network_.simulation().current();
   const noc::Cycle first = cycle();
-  const noc::Cycle looking = polling.polls_per_context_switch * polling.poll_cycles;
-  const noc::Cycle period = looking + polling.routing_cycles;
+  noc::Cycle turn = kNoTurn;
   while (!holds()) {
-    noc::Cycle turn = kNoTurn;
-    if (polling.polls_per_context_switch != kNever && tile_.needs_firmware()) {
-      const noc::Cycle waited = cycle() - first;
-      const noc::Cycle phase = waited % period;
-      turn = first + waited - phase + looking;
-      // It is the firmware's turn now; one that takes no time is over when it begins.
-      if (phase >= looking || (period == looking && waited > 0 && phase == 0)) {
-        tile_.port().run_routing();
-        turn = kNoTurn;
-      }
+    const bool may_yield = polling.polls_per_context_switch != kNever;
+    if (!may_yield || !tile_.needs_firmware()) {
+      turn = kNoTurn;
+    } else if (turn == kNoTurn) {
+      turn = first + next_turn(polling, cycle() - first);
+    }
+    if (turn != kNoTurn && cycle() >= turn) {
+      tile_.port().run_routing();
+      continue;
     }
     wait_ = wait;
     wait_.since = first;

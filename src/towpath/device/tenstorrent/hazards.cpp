@@ -53,14 +53,22 @@ void KernelWatch::looked(std::uint64_t offset, std::uint32_t value) {
   }
   HazardMonitor::Ledger& ledger = monitor_.ledger(config_.chip, config_.core);
   monitor_.learn_from(*this, ledger, offset, offset + noc::kWordBytes);
+  if (const int channel = ethernet_memory_map::channel_of(offset); channel >= 0) {
+    ledger.unseen_syncs[index(channel)].reset();
+  }
   const auto word = ledger.words.find(offset);
   if (word != ledger.words.end()) monitor_.learn_from(*this, word->second, value);
 }
 
 void KernelWatch::using_bytes(std::uint64_t offset, std::uint64_t size_bytes) {
+  const std::uint64_t end = offset + size_bytes;
   monitor_.check_bytes_are_there(*this, config_.chip, config_.core, offset, size_bytes);
-  const HazardMonitor::Ledger& ledger = monitor_.ledger(config_.chip, config_.core);
-  monitor_.learn_from(*this, ledger, offset, offset + size_bytes);
+  HazardMonitor::Ledger& ledger = monitor_.ledger(config_.chip, config_.core);
+  monitor_.learn_from(*this, ledger, offset, end);
+  for (int channel = 0; channel < ethernet_memory_map::kChannels; ++channel) {
+    const std::uint64_t sync = ethernet_memory_map::bytes_sent_at(channel);
+    if (offset <= sync && sync < end) ledger.unseen_syncs[index(channel)].reset();
+  }
 }
 
 void KernelWatch::storing(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -132,7 +140,7 @@ void HazardMonitor::learn_from(KernelWatch& kernel, Word& word, std::uint32_t va
 void HazardMonitor::learn_from(KernelWatch& kernel, const Ledger& ledger, std::uint64_t offset,
                                std::uint64_t end) {
   ledger.arrived.each(offset, end, [&](std::uint64_t, std::uint64_t last, const Arrived& arrived) {
-    kernel.learner_.learn(arrived.sender);
+    kernel.learner_.learn(arrived.stamp);
     // A line of L1 is written at once.
     constexpr std::uint64_t kLine = ethernet_memory_map::kChannelSyncBytes;
     kernel.learner_.learn_arrival(arrived.stream,

@@ -119,7 +119,7 @@ class HazardMonitor {
     const KernelWatch* sender = nullptr;
   };
   struct Arrived {
-    Stamp sender;
+    Stamp stamp;  // of its sender
     Stream stream = 0;
     std::uint64_t shift = 0;
   };
@@ -149,8 +149,16 @@ class HazardMonitor {
     std::uint32_t inline_value = 0;
     std::vector<const KernelWatch*> writers;
   };
+  // A command for which its receiver must wait, and where it ends.
+  struct Awaited {
+    std::uint64_t end = 0;
+    const KernelWatch* sender = nullptr;
+    ethernet::Command command;
+  };
   // Of one tile's memory.
   struct Ledger {
+    // What has last arrived in a channel's sync word, as long as nobody has looked at it.
+    std::array<std::optional<Awaited>, ethernet_memory_map::kChannels> unseen_syncs;
     RangeMap<Incoming> incoming;  // over Ethernet, submitted
     RangeMap<Arrived> arrived;
     RangeMap<Source> sources;
@@ -162,18 +170,13 @@ class HazardMonitor {
     std::uint64_t size_bytes = 0;
     std::uint64_t position = 0;
     std::uint64_t arrived_bytes = 0;
-    Stamp sender;
-  };
-  // The last command of a kernel, for which its receiver must wait, and where it ends.
-  struct Awaited {
-    std::uint64_t end = 0;
     const KernelWatch* sender = nullptr;
-    ethernet::Command command;
+    Stamp stamp;
   };
   struct StreamState {
     std::uint64_t position = 0;
     std::deque<InFlight> in_flight;
-    std::map<int, Awaited> awaited;  // by generation
+    std::map<int, Awaited> awaited;  // the last one, by generation
   };
   struct ChipState {
     noc::ChipNetwork* network = nullptr;
@@ -191,6 +194,7 @@ class HazardMonitor {
   Place place_of(int chip, machine::Coordinate core, int noc_index) const;
   machine::Coordinate core_of(machine::EthernetEnd end) const { return cluster_.core_of(end); }
 
+  void check_arrivals(const KernelWatch& kernel);
   void check_peer(KernelWatch& kernel, const ethernet::Command& command, machine::EthernetEnd to);
   void check_bytes_are_there(const KernelWatch& kernel, int chip, machine::Coordinate tile,
                              std::uint64_t offset, std::uint64_t size_bytes);
@@ -211,6 +215,7 @@ class HazardMonitor {
                     const Stamp& stamp);
   void word_issued(KernelWatch& kernel, const noc::Request& request, machine::Coordinate tile,
                    const Stamp& stamp);
+  [[noreturn]] static void fail_unawaited(const KernelWatch& kernel, const Awaited& command);
   Word& word_at(int chip, machine::Coordinate tile, std::uint64_t offset);
 
   const machine::ChipCluster& cluster_;

@@ -136,22 +136,38 @@ void KernelWatch::end() {
   ended.join(learner_.known());
   ended.learn_clock(learner_.place(), learner_.step().clock);
   monitor_.clocks_[learner_.place()] = learner_.clock();
-  if (channel_ < 0) return;
-  const auto from = monitor_.cluster_.connected({config_.chip, channel_});
+  if (channel_ >= 0) monitor_.check_arrivals(*this);
+}
+
+// Whether a kernel that ends has waited for all that its peer has sent to it: it knows that it has
+// arrived, and it has looked at every credit.
+void HazardMonitor::check_arrivals(const KernelWatch& kernel) {
+  const KernelWatch::Config& config = kernel.config();
+  const auto from = cluster_.connected({config.chip, kernel.channel_});
   if (!from) return;
-  const int queues = monitor_.cluster_.chips[index(from->chip)].chip->ethernet.tx_queues;
+  const int queues = cluster_.chips[index(from->chip)].chip->ethernet.tx_queues;
   for (int queue = 0; queue < queues; ++queue) {
-    const Stream stream = monitor_.stream_of(*from, queue);
-    const auto& awaited = monitor_.streams_[stream].awaited;
-    const auto last = awaited.find(config_.generation);
-    if (last == awaited.end() || learner_.knows_arrived(stream, last->second.end)) continue;
-    throw HazardError(
-        Hazard::missing_teardown, name(),
-        fmt::format("{} ends, and cannot know that the {} bytes have arrived that {} has sent to "
-                    "its offset {}; a kernel waits for all that is sent to it",
-                    name_of(*this), last->second.command.size_bytes, name_of(*last->second.sender),
-                    last->second.command.destination));
+    const Stream stream = stream_of(*from, queue);
+    const auto& awaited = streams_[stream].awaited;
+    const auto last = awaited.find(config.generation);
+    if (last != awaited.end() && !kernel.learner_.knows_arrived(stream, last->second.end)) {
+      fail_unawaited(kernel, last->second);
+    }
   }
+  for (const auto& sync : ledger(config.chip, config.core).unseen_syncs) {
+    if (sync && sync->sender->config_.generation == config.generation) {
+      fail_unawaited(kernel, *sync);
+    }
+  }
+}
+
+void HazardMonitor::fail_unawaited(const KernelWatch& kernel, const Awaited& command) {
+  throw HazardError(
+      Hazard::missing_teardown, kernel.name(),
+      fmt::format("{} ends without having waited for the {} bytes that {} has sent to its offset "
+                  "{}; a kernel waits for all that is sent to it",
+                  name_of(kernel), command.command.size_bytes, name_of(*command.sender),
+                  command.command.destination));
 }
 
 // --- sending ------------------------------------------------------------------------------------
@@ -177,7 +193,7 @@ void KernelWatch::sending(int queue, const ethernet::Command& command) {
   HazardMonitor::StreamState& state = monitor_.streams_[stream];
   const std::uint64_t position = state.position;
   state.position += command.size_bytes;
-  state.in_flight.push_back({first, command.size_bytes, position, 0, learner_.step()});
+  state.in_flight.push_back({first, command.size_bytes, position, 0, this, learner_.step()});
   if (!is_for_handshakes) {
     state.awaited[config_.generation] = {state.position, this, command};
   }
@@ -323,12 +339,13 @@ void HazardMonitor::arriving(EthernetEnd at, std::uint64_t offset,
     InFlight& command = in_flight.front();
     if (command.destination + command.arrived_bytes != offset) continue;
     const std::uint64_t shift = command.position - command.destination;
-    const Stamp sender = command.sender;
+    const Stamp stamp = command.stamp;
+    const KernelWatch* const sender = command.sender;
     command.arrived_bytes += bytes.size();
     if (command.arrived_bytes == command.size_bytes) in_flight.pop_front();
-    RangeMap<Arrived>& arrived = ledger(at.chip, core_of(at)).arrived;
+    Ledger& here = ledger(at.chip, core_of(at));
     if (bytes.size() > kSmallFrameBytes) {
-      arrived.assign(offset, offset + bytes.size(), {sender, stream, shift});
+      here.arrived.assign(offset, offset + bytes.size(), {stamp, stream, shift});
       return;
     }
     // A word that stays what it was tells nobody that something has arrived.
@@ -339,7 +356,11 @@ void HazardMonitor::arriving(EthernetEnd at, std::uint64_t offset,
                              std::span(before).subspan(word, noc::kWordBytes))) {
         continue;
       }
-      arrived.assign(offset + word, offset + word + noc::kWordBytes, {sender, stream, shift});
+      here.arrived.assign(offset + word, offset + word + noc::kWordBytes, {stamp, stream, shift});
+      const int channel = map::channel_of(offset + word);
+      if (channel < 0) continue;
+      here.unseen_syncs[index(channel)] = {
+          0, sender, {.destination = map::bytes_sent_at(channel), .size_bytes = bytes.size()}};
     }
     return;
   }
