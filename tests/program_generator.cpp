@@ -113,7 +113,7 @@ ChannelPlan random_channel(Random& random) {
 
 // Those for which there are workers, and separate sync words.
 void add_mover_channels(const Plan& plan, LinkPlan& link, Random& random, FreeWorkers& workers) {
-  int slots_left = link.sync == ChannelSync::separate ? 8 : 24;
+  int slots_left = link.sync == ChannelSync::separate ? 7 : 24;
   for (const ChannelPlan& channel : link.channels) slots_left -= channel.slots;
   for (int i = pick(random, 1, 4); i > 0; --i) {
     ChannelPlan channel = random_channel(random);

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <deque>
 #include <functional>
-#include <set>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -36,6 +36,7 @@ struct Traffic {
   bool is_one_way = false;
   int slots = 1;
   int messages = 6;
+  int programs = 1;              // one after the other, each with all of the messages
   std::uint32_t size_bytes = 0;  // 0: random
   std::uint32_t size_bytes_max = 4096;
   bool is_count_fixed = true;
@@ -69,36 +70,44 @@ Data content_of(const Traffic& traffic, int channel) {
   return pattern(bytes, static_cast<unsigned>(channel + 10));
 }
 
-// Sends and receives in both directions; the same worker serves as sender of one channel on one
-// NoC and as receiver of the next on the other one.
-Outcome run(const Traffic& traffic) {
-  Cluster cluster(machine::joined_chips({}), traffic.run);
+int sending_chip(const Traffic& traffic, int channel) {
+  return traffic.is_one_way ? 0 : channel % 2;
+}
+Coordinate receiving_worker(int channel) { return worker((channel + 3) % kWorkers); }
+
+// What the receiver of a channel got.
+struct Received {
+  int channel = 0;
+  std::uint64_t offset = 0;  // in its L1
+  std::vector<DataMoverMessage> messages;
+};
+
+// A program for each chip. The same worker serves as sender of one channel on one NoC and as
+// receiver of another on the other one. Programs have what they send at the same place, and take
+// turns in which chip begins the handshake.
+void create_programs(Cluster& cluster, const Traffic& traffic, int number,
+                     std::deque<Received>& received) {
   std::vector<Program*> programs{&cluster.create_program(0), &cluster.create_program(1)};
-  DataMoverBuilder mover(cluster, {0, {0, 0}, programs[0]}, *programs[1], traffic.mover);
-  Outcome outcome;
-  std::vector<std::uint64_t> sources;
-  std::vector<std::uint64_t> targets;
-  std::vector<std::vector<DataMoverMessage>> seen(static_cast<std::size_t>(traffic.channels));
+  const int near = number % 2;
+  const auto program = [&](int chip) { return programs[static_cast<std::size_t>(chip)]; };
+  DataMoverBuilder mover(cluster, {near, {0, 2 * near}, program(near)}, *program(1 - near),
+                         traffic.mover);
+  const auto count = static_cast<std::uint64_t>(traffic.messages);
   for (int channel = 0; channel < traffic.channels; ++channel) {
-    const int from = traffic.is_one_way ? 0 : channel % 2;
-    Program& sends = *programs[static_cast<std::size_t>(from)];
-    Program& receives = *programs[static_cast<std::size_t>(1 - from)];
+    const int from = sending_chip(traffic, channel);
+    Program& sends = *program(from);
+    Program& receives = *program(1 - from);
     const Data content = content_of(traffic, channel);
-    outcome.bytes += content.size();
-    sources.push_back(sends.allocate(content.size()));
-    targets.push_back(receives.allocate(content.size()));
-    cluster.device(from).memory(worker(channel)).write(sources.back(), content);
+    std::uint64_t offset = sends.allocate(content.size());
+    cluster.device(from).memory(worker(channel)).write(offset, content);
     const auto ends = mover.add_channel(
         {.from_chip = from,
          .sender = worker(channel),
-         .receiver = worker((channel + 3) % kWorkers),
+         .receiver = receiving_worker(channel),
          .message_bytes_max = traffic.size_bytes_max,
          .slots = traffic.slots,
-         .messages = traffic.is_count_fixed ? std::optional<std::uint64_t>(
-                                                  static_cast<std::uint64_t>(traffic.messages))
-                                            : std::nullopt});
+         .messages = traffic.is_count_fixed ? std::optional(count) : std::nullopt});
     std::vector<DataMoverMessage> messages;
-    std::uint64_t offset = sources.back();
     for (const std::uint32_t size_bytes : sizes_of(traffic, channel)) {
       messages.push_back({offset, size_bytes});
       offset += size_bytes;
@@ -106,31 +115,42 @@ Outcome run(const Traffic& traffic) {
     sends.create_kernel({.core = worker(channel), .name = "sender"}, [=](DataMovementCore& core) {
       data_mover_sender(core, ends.sender, messages);
     });
-    receives.create_kernel(
-        {.core = worker((channel + 3) % kWorkers), .name = "receiver", .noc_index = 1},
-        [=, &seen, to = targets.back()](DataMovementCore& core) {
-          seen[static_cast<std::size_t>(channel)] = data_mover_receiver(core, ends.receiver, to);
-        });
+    Received& to = received.emplace_back(Received{channel, receives.allocate(content.size()), {}});
+    receives.create_kernel({.core = receiving_worker(channel), .name = "receiver", .noc_index = 1},
+                           [ends, &to](DataMovementCore& core) {
+                             to.messages = data_mover_receiver(core, ends.receiver, to.offset);
+                           });
   }
   mover.create_kernels();
+}
+
+void expect_right(Cluster& cluster, const Traffic& traffic, const Received& received) {
+  const int chip = 1 - sending_chip(traffic, received.channel);
+  const Data content = content_of(traffic, received.channel);
+  Data got(content.size());
+  cluster.device(chip).memory(receiving_worker(received.channel)).read(received.offset, got);
+  EXPECT_EQ(got, content) << "channel " << received.channel;
+  std::vector<std::uint32_t> sizes;
+  for (const DataMoverMessage& message : received.messages) sizes.push_back(message.size_bytes);
+  EXPECT_EQ(sizes, sizes_of(traffic, received.channel));
+}
+
+Outcome run(const Traffic& traffic) {
+  Cluster cluster(machine::joined_chips({}), traffic.run);
+  std::deque<Received> received;
+  for (int i = 0; i < traffic.programs; ++i) create_programs(cluster, traffic, i, received);
+  Outcome outcome;
   try {
     outcome.end = cluster.run();
   } catch (const std::runtime_error& error) {
     outcome.error = error.what();
     return outcome;
   }
-  outcome.drops = cluster.link(0).drops();
-  for (int channel = 0; channel < traffic.channels; ++channel) {
-    const auto number = static_cast<std::size_t>(channel);
-    const int to = traffic.is_one_way ? 1 : 1 - channel % 2;
-    const Data content = content_of(traffic, channel);
-    Data got(content.size());
-    cluster.device(to).memory(worker((channel + 3) % kWorkers)).read(targets[number], got);
-    EXPECT_EQ(got, content) << "channel " << channel;
-    std::vector<std::uint32_t> sizes;
-    for (const DataMoverMessage& message : seen[number]) sizes.push_back(message.size_bytes);
-    EXPECT_EQ(sizes, sizes_of(traffic, channel));
+  for (const Received& channel : received) {
+    expect_right(cluster, traffic, channel);
+    for (const DataMoverMessage& message : channel.messages) outcome.bytes += message.size_bytes;
   }
+  outcome.drops = cluster.link(0).drops();
   return outcome;
 }
 
@@ -141,6 +161,7 @@ const RunOptions kSkewed{.start_skew_cycles = 500, .program_skew_cycles = 20'000
 TEST(DataMover, BringsMessagesInOrderOverOneToEightChannelsBothWays) {
   for (int channels = 1; channels <= 8; ++channels) {
     for (const ChannelSync sync : {ChannelSync::merged, ChannelSync::separate}) {
+      if (sync == ChannelSync::separate && channels == 8) continue;  // there are 7
       Traffic traffic{.channels = channels, .mover = {.sync = sync}, .run = kSkewed};
       traffic.run.seed = static_cast<std::uint64_t>(channels);
       EXPECT_EQ(run(traffic).error, "");
@@ -165,6 +186,19 @@ TEST(DataMover, EndsByCountAndByTheWorkersWord) {
   }
 }
 
+// The last credits may be lost and come late, just ahead of the next program's handshake.
+TEST(DataMover, GivesWayToTheNextProgramOverALinkThatLosesFrames) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Traffic traffic{.channels = 1,
+                    .messages = 2,
+                    .programs = 8,
+                    .size_bytes = 16,
+                    .mover = {.sync = seed % 2 == 0 ? ChannelSync::merged : ChannelSync::separate}};
+    traffic.run = {.seed = seed, .program_skew_cycles = 500, .link_faults = {{.frame_loss = 0.2}}};
+    EXPECT_EQ(run(traffic).error, "") << "seed " << seed;
+  }
+}
+
 TEST(DataMover, StopsWithoutAnyMessage) {
   EXPECT_EQ(run({.channels = 3, .slots = 2, .messages = 0, .is_count_fixed = false}).error, "");
 }
@@ -173,7 +207,7 @@ TEST(DataMover, BringsTheSameUnderAnySkewSizesAndOptions) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     sim::Random random(seed, "data mover");
     const auto is = [&] { return random.below(2) == 1; };
-    Traffic traffic{.channels = static_cast<int>(random.between(1, 8)),
+    Traffic traffic{.channels = static_cast<int>(random.between(1, 7)),
                     .is_one_way = random.below(4) == 0,
                     .messages = static_cast<int>(random.between(1, 10)),
                     .size_bytes_max = static_cast<std::uint32_t>(16 * random.between(1, 200)),
@@ -184,7 +218,7 @@ TEST(DataMover, BringsTheSameUnderAnySkewSizesAndOptions) {
                     .run = kSkewed};
     traffic.slots = traffic.mover.sync == ChannelSync::merged
                         ? static_cast<int>(random.between(1, 3))
-                        : 8 / traffic.channels;
+                        : 7 / traffic.channels;
     traffic.run.seed = seed;
     EXPECT_EQ(run(traffic).error, "") << "seed " << seed;
   }
@@ -313,9 +347,9 @@ TEST(DataMover, RefusesChannelsThatCannotBe) {
             "the data mover joins chips 0 and 1; it is asked for 2");
   EXPECT_EQ(refusal([](auto& mover) { mover.create_kernels(); }),
             "a data mover has no channels; add one");
-  EXPECT_EQ(refusal([](auto& mover) { mover.add_channel({.slots = 9}); },
+  EXPECT_EQ(refusal([](auto& mover) { mover.add_channel({.slots = 8}); },
                     {.sync = ChannelSync::separate}),
-            "9 more slots with separate sync words are asked for; a link has 8, of which 0 are "
+            "8 more slots with separate sync words are asked for; a link has 7, of which 0 are "
             "taken");
 }
 

@@ -36,7 +36,7 @@ namespace towpath::kernels {
 using device::tenstorrent::EthernetCore;
 
 enum class ChannelSync : std::uint8_t {
-  separate,  // a second command, to a channel of erisc_info
+  separate,  // a second command, to a channel of erisc_info from 1 on
   merged     // behind the message, in the same command
 };
 

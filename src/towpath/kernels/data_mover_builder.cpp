@@ -18,6 +18,9 @@ using machine::TileKind;
 namespace {
 
 constexpr std::uint64_t kWordBytes = map::kChannelSyncBytes;
+// Channel 0 is for handshakes: the next program of the far end may write it while this one still
+// waits for its last credits.
+constexpr int kSyncChannels = map::kChannels - 1;
 
 }  // namespace
 
@@ -38,6 +41,7 @@ DataMoverBuilder::DataMoverBuilder(Cluster& cluster, const End& end, Program& fa
     config.acknowledgement_word = map::kAcknowledgementWord;
     config.polls_per_context_switch = options.polls_per_context_switch;
   }
+  configs_.front().is_handshake_master = true;
 }
 
 std::size_t DataMoverBuilder::side_of(int chip) const {
@@ -61,11 +65,11 @@ void DataMoverBuilder::check(const ChannelConfig& config) const {
                     "possible",
                     config.message_bytes_max, kWordBytes));
   }
-  if (options_.sync == ChannelSync::separate && sync_channels_ + config.slots > map::kChannels) {
+  if (options_.sync == ChannelSync::separate && slots_ + config.slots > kSyncChannels) {
     throw std::invalid_argument(
         fmt::format("{} more slots with separate sync words are asked for; a link has {}, of which "
                     "{} are taken",
-                    config.slots, map::kChannels, sync_channels_));
+                    config.slots, kSyncChannels, slots_));
   }
 }
 
@@ -89,7 +93,7 @@ DataMoverBuilder::WorkerEnds DataMoverBuilder::add_channel(const ChannelConfig& 
       const std::uint64_t begin =
           program.allocate(config.message_bytes_max + kWordBytes, TileKind::ethernet);
       const DataMoverSlot slot{.end = begin + config.message_bytes_max,
-                               .sync_channel = sync_channels_ + number,
+                               .sync_channel = 1 + slots_ + number,
                                .semaphore = program.create_semaphore(0, TileKind::ethernet),
                                .worker_semaphore = program.create_semaphore(0)};
       channels[i].slots.push_back(slot);
@@ -100,10 +104,7 @@ DataMoverBuilder::WorkerEnds DataMoverBuilder::add_channel(const ChannelConfig& 
     channels[0].slots[number].far_end = channels[1].slots[number].end;
     channels[1].slots[number].far_end = channels[0].slots[number].end;
   }
-  // Channel 0 of erisc_info, over which the handshake's answer goes, must not be sent over by
-  // whoever gives that answer.
-  if (sync_channels_ == 0) configs_[from].is_handshake_master = true;
-  sync_channels_ += config.slots;
+  slots_ += config.slots;
   for (std::size_t i = 0; i < 2; ++i) {
     configs_[sides[i]].channels.push_back(std::move(channels[i]));
   }
@@ -111,7 +112,7 @@ DataMoverBuilder::WorkerEnds DataMoverBuilder::add_channel(const ChannelConfig& 
 }
 
 void DataMoverBuilder::create_kernels() {
-  if (sync_channels_ == 0) throw std::invalid_argument("a data mover has no channels; add one");
+  if (slots_ == 0) throw std::invalid_argument("a data mover has no channels; add one");
   for (std::size_t side = 0; side < ends_.size(); ++side) {
     ends_[side].program->create_kernel(
         ends_[side].core, {.name = "data mover", .noc_index = options_.noc_index},

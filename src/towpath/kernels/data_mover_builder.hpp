@@ -59,7 +59,7 @@ class DataMoverBuilder {
                    device::tenstorrent::Program& far_program, const Options& options);
 
   // Throws std::invalid_argument when it is of another chip, has no slot, its messages are no
-  // multiple of 16 bytes, L1 is full, or separate sync words have run out: a link has 8.
+  // multiple of 16 bytes, L1 is full, or separate sync words have run out: a link has 7.
   WorkerEnds add_channel(const ChannelConfig& config);
   // On both cores.
   void create_kernels();
@@ -75,7 +75,7 @@ class DataMoverBuilder {
   std::array<End, 2> ends_;
   Options options_;
   std::array<DataMoverConfig, 2> configs_;
-  int sync_channels_ = 0;
+  int slots_ = 0;
 };
 
 }  // namespace towpath::kernels
