@@ -36,4 +36,10 @@ TEST(Example, OnChipPrintsWhatStandsBesideIt) {
          "examples/02_on_chip/expected_output.txt";
 }
 
+TEST(Example, HazardsPrintsWhatStandsBesideIt) {
+  EXPECT_EQ(output_of(TOWPATH_EXAMPLE_HAZARDS),
+            content_of(TOWPATH_EXAMPLES "/04_hazards/expected_output.txt"))
+      << "build/example_hazards > examples/04_hazards/expected_output.txt";
+}
+
 }  // namespace

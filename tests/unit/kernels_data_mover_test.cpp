@@ -199,6 +199,15 @@ TEST(DataMover, GivesWayToTheNextProgramOverALinkThatLosesFrames) {
   }
 }
 
+// Of several packets on the NoC, of which no semaphore may overtake the last.
+TEST(DataMover, BringsMessagesOfSeveralPackets) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Traffic traffic{.channels = 4, .messages = 4, .size_bytes_max = 20'480, .run = kSkewed};
+    traffic.run.seed = seed;
+    EXPECT_EQ(run(traffic).error, "");
+  }
+}
+
 TEST(DataMover, StopsWithoutAnyMessage) {
   EXPECT_EQ(run({.channels = 3, .slots = 2, .messages = 0, .is_count_fixed = false}).error, "");
 }
