@@ -35,7 +35,7 @@ constexpr std::uint64_t kBuffer = 0x20000;  // at both ends
 constexpr int kChannel = 1;                 // channel 0 is for handshakes
 constexpr int kMessages = 3;
 
-// Two Ethernet cores and two workers, with the Ethernet of Wormhole.
+// Two Ethernet cores and two workers, with figures near those of Wormhole.
 std::shared_ptr<const Chip> small_chip() {
   Chip chip;
   chip.name = "small";
