@@ -3,8 +3,10 @@
 #include "program_kernels.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "chip_bench.hpp"
+#include "towpath/sim/random.hpp"
 
 namespace towpath::kernels {
 
@@ -14,8 +16,16 @@ constexpr std::int64_t kPollsPerContextSwitch = 1000;
 constexpr noc::Cycle kPollCycles = 8;
 constexpr std::uint64_t kWordBytes = 16;
 
+// Of no two messages the same at any place: bytes that do not change do no harm.
 noc::Data content_of(const ChannelPlan& plan, std::uint64_t message) {
-  return noc::pattern(plan.sizes[message], static_cast<unsigned>(plan.content + message));
+  sim::Random random(plan.content + message, "content");
+  noc::Data content(plan.sizes[message]);
+  for (std::size_t begin = 0; begin < content.size(); begin += sizeof(std::uint64_t)) {
+    const std::uint64_t bits = random.bits();
+    std::ranges::copy(std::as_bytes(std::span(&bits, 1)),
+                      content.begin() + static_cast<std::ptrdiff_t>(begin));
+  }
+  return content;
 }
 
 void note(RunLog& log, bool is_counted, Time now) {

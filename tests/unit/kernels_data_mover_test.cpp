@@ -208,8 +208,12 @@ TEST(DataMover, BringsMessagesOfSeveralPackets) {
   }
 }
 
-TEST(DataMover, StopsWithoutAnyMessage) {
-  EXPECT_EQ(run({.channels = 3, .slots = 2, .messages = 0, .is_count_fixed = false}).error, "");
+TEST(DataMover, EndsWithoutAnyMessage) {
+  for (const bool is_count_fixed : {true, false}) {
+    const Traffic traffic{
+        .channels = 3, .slots = 2, .messages = 0, .is_count_fixed = is_count_fixed};
+    EXPECT_EQ(run(traffic).error, "");
+  }
 }
 
 TEST(DataMover, BringsTheSameUnderAnySkewSizesAndOptions) {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kWordBytes = 16;       // of Ethernet
 constexpr std::uint64_t kAcknowledgement = 4;  // receiver_ack, in a sync word
 
-// What both directions of a channel have in common. Messages are counted from 0.
+// One end of a channel. Messages are counted from 0.
 class Channel {
  public:
   Channel(EthernetCore& core, const DataMoverConfig& config, const DataMoverChannel& channel)
