@@ -21,6 +21,7 @@ LAYERS: dict[str, set[str]] = {
     "noc": {"sim", "machine", "units"},
     "ethernet": {"sim", "machine", "units"},
     "cluster": {"sim", "machine", "units"},
+    "routing": {"sim", "machine", "units"},
     "device/tenstorrent": {"noc", "ethernet", "sim", "machine", "units"},
     "kernels": {"device/tenstorrent", "noc", "ethernet", "sim", "machine", "units"},
     "transport": {"units"},
@@ -34,7 +35,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "bindings": {
         "run", "collective", "collective/algorithms", "transport", "transport/shm", "cluster",
-        "kernels", "device/tenstorrent", "noc", "ethernet", "machine", "sim", "units",
+        "routing", "kernels", "device/tenstorrent", "noc", "ethernet", "machine", "sim", "units",
     },
 }  # fmt: skip
 # Libraries of other people that a layer may use; the standard library and POSIX are free to all.

@@ -164,12 +164,14 @@ app.command()(replay)
 @app.command()
 def machines() -> None:
     """Lists the machines and chips that come with towpath."""
-    from towpath.machines import shipped, shipped_chip, shipped_chips, shipped_machines
+    from towpath import machines as all_machines
 
-    for name in shipped_machines():
-        print(f"{name:<20} {'cluster':<8} {shipped(name).description}")
-    for name in shipped_chips():
-        print(f"{name:<20} {'chip':<8} {shipped_chip(name).description}")
+    for name in all_machines.shipped_machines():
+        print(f"{name:<20} {'cluster':<8} {all_machines.shipped(name).description}")
+    for name in all_machines.shipped_chip_clusters():
+        print(f"{name:<20} {'chips':<8} {all_machines.shipped_chip_cluster(name).description}")
+    for name in all_machines.shipped_chips():
+        print(f"{name:<20} {'chip':<8} {all_machines.shipped_chip(name).description}")
 
 
 @app.command()
@@ -192,24 +194,54 @@ def show(
 ) -> None:
     """Describes a machine or chip as text, and draws it with --svg."""
     from towpath import show as show_machine
-    from towpath import show_chip
-    from towpath.machines import is_chip, load, load_chip
+    from towpath import show_chip, show_chip_cluster
+    from towpath.machines import kind_of, load, load_chip, load_chip_cluster
 
     check_output(svg)
-    if is_chip(name):
-        if any(option is not None for option in (hosts, ranks, complete_from)):
-            raise ConfigError("is a chip, which --harvest-mask changes and nothing else", file=name)
-        spec = load_chip(name, harvest_mask)
-        describe, draw_svg = show_chip.describe_chip, show_chip.draw_chip_svg
+    kind = kind_of(name)
+    if kind != "machine" and any(option is not None for option in (hosts, ranks, complete_from)):
+        options = "--hosts, --ranks and --complete-from are for clusters of GPUs"
+        raise ConfigError(f"is a {kind.replace('_', ' ')}; {options}", file=name)
+    if kind != "chip" and harvest_mask is not None:
+        raise ConfigError("is no chip, so it has no --harvest-mask", file=name)
+    if kind == "chip":
+        chip = load_chip(name, harvest_mask)
+        text, drawing = show_chip.describe_chip(chip), show_chip.draw_chip_svg(chip)
+    elif kind == "chip_cluster":
+        chips = load_chip_cluster(name)
+        text = show_chip_cluster.describe_chip_cluster(chips)
+        drawing = show_chip_cluster.draw_chip_cluster_svg(chips)
     else:
-        if harvest_mask is not None:
-            raise ConfigError("is no chip, so it has no --harvest-mask", file=name)
-        spec = load(name, hosts=hosts, ranks=ranks, complete_from=complete_from)
-        describe, draw_svg = show_machine.describe, show_machine.draw_svg
-    print(describe(spec))
+        machine = load(name, hosts=hosts, ranks=ranks, complete_from=complete_from)
+        text, drawing = show_machine.describe(machine), show_machine.draw_svg(machine)
+    print(text)
     if svg is not None:
-        svg.write_text(draw_svg(spec), encoding="utf-8")
+        svg.write_text(drawing, encoding="utf-8")
         print(f"drawn: {svg}", file=sys.stderr)
+
+
+@app.command()
+def routes(
+    machine: Annotated[str, typer.Argument(help="a cluster of chips: a name or a file")],
+    route: Annotated[list[str], typer.Argument(help="the chips of each route: 0-1-2 1-2-3")],
+    buffers: Annotated[
+        int, typer.Option(min=1, max=1024, help="packets that an Ethernet core can keep")
+    ] = 1,
+    candidates: Annotated[
+        int, typer.Option(min=0, max=_TIMES_MAX, help="orders to try where not all can be")
+    ] = 20_000,
+    seed: Annotated[int, typer.Option(min=0, max=_TIMES_MAX, help="of that search")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """Static routes between chips as commands of Ethernet cores, and their best order."""
+    from towpath.machines import load_chip_cluster
+    from towpath.static_routes import parse_routes, plan_routes
+
+    planned = plan_routes(
+        load_chip_cluster(machine), parse_routes(route), buffers_per_core=buffers,
+        candidates_max=candidates, seed=seed,
+    )  # fmt: skip
+    print(json.dumps(planned.to_dict()) if as_json else planned.text())
 
 
 @app.command("export")

@@ -15,7 +15,6 @@ from towpath.errors import ConfigError, quoted
 from towpath.input_file import parse_yaml, read_text
 from towpath.machine_spec import MachineSpec, parse_machine_spec
 
-
 # What a name or a file can describe.
 Kind = Literal["machine", "chip", "chip_cluster"]
 

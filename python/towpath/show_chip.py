@@ -101,7 +101,7 @@ _WIDTH_MIN = 700
 _LETTER = 7  # of small text, rather too wide
 
 _NOC_COLOURS = ("#2f6fc4", "#c4572f")
-_FILLS: dict[TileKindName, tuple[str, str]] = {
+FILLS: dict[TileKindName, tuple[str, str]] = {
     "worker": ("#e3f1d5", "#4d9a1f"),
     "dram": ("#dde9f8", "#2f6fc4"),
     "ethernet": ("#fbecd2", "#d08a1d"),
@@ -111,13 +111,16 @@ _FILLS: dict[TileKindName, tuple[str, str]] = {
     "harvested": ("url(#harvested)", "#8d97a2"),
 }
 _SHORT = {"ethernet": "ETH", "pcie": "PCIe", "arc": "ARC", "router_only": "", "harvested": ""}
-_STYLE = (
+TEXT_STYLE = (
     "text{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;fill:#222b36}"
     ".title{font-size:20px;font-weight:600}.small{font-size:12px;fill:#5c6773}"
-    ".tile{font-size:11px;text-anchor:middle}.place{font-size:8.5px;text-anchor:middle;"
+)
+_STYLE = (
+    TEXT_STYLE
+    + ".tile{font-size:11px;text-anchor:middle}.place{font-size:8.5px;text-anchor:middle;"
     "fill:#5c6773}.axis{font-size:10.5px;text-anchor:middle;fill:#5c6773}"
 )
-_HATCHING = (
+HATCHING = (
     '<pattern id="harvested" width="6" height="6" patternUnits="userSpaceOnUse" '
     'patternTransform="rotate(45)"><rect width="6" height="6" fill="#eceff2"/>'
     '<rect width="2" height="6" fill="#c3cad2"/></pattern>'
@@ -138,7 +141,7 @@ def draw_chip_svg(spec: ChipSpec) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
             f'width="{width}" height="{height}" role="img" aria-label="{escape(spec.name)}">',
-            f"<style>{_STYLE}</style><defs>{_HATCHING}{_ARROWS}</defs>",
+            f"<style>{_STYLE}</style><defs>{HATCHING}{_ARROWS}</defs>",
             f'<rect width="{width}" height="{height}" rx="10" fill="#ffffff"/>',
             *_title(spec, width),
             *_rings(spec),
@@ -241,7 +244,7 @@ def _tiles(spec: ChipSpec) -> list[str]:
 
 def _box(spec: ChipSpec, at: Coordinate, kind: TileKindName, label: str, title: str) -> str:
     x, y = _corner(spec, at)
-    fill, stroke = _FILLS[kind]
+    fill, stroke = FILLS[kind]
     middle = x + _BOX_WIDTH // 2
     text = f'<text class="tile" x="{middle}" y="{y + 15}">{label}</text>' if label else ""
     place_y = y + (26 if label else 20)
@@ -256,7 +259,7 @@ def _legend(spec: ChipSpec, top: int) -> list[str]:
     parts = []
     x = _MARGIN
     kinds = Counter(spec.tile_kinds().values())
-    for kind, (fill, stroke) in _FILLS.items():
+    for kind, (fill, stroke) in FILLS.items():
         if not kinds[kind]:
             continue
         label = f"{kinds[kind]} {kind}"

@@ -9,8 +9,7 @@ from conftest import shared_data
 from mutate import check_mutants
 
 from towpath import machines
-from towpath.input_file import parse_yaml, read_text
-from towpath.topology_import.soc_descriptor import harvesting_of
+from towpath.show_chip_cluster import describe_chip_cluster, draw_chip_cluster_svg
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -33,6 +32,12 @@ features: {overlay: {version: 2}}
 """
 CLUSTER = """\
 arch: {0: wormhole_b0, 1: wormhole_b0}
+chips: {0: [0, 0, 0, 0], 1: [1, 0, 0, 0]}
+ethernet_connections:
+  - [{chip: 0, chan: 8}, {chip: 1, chan: 0}]
+  - [{chip: 0, chan: 9}, {chip: 1, chan: 1}]
+chips_with_mmio: [0: 0]
+boards: [[{board_id: 1}, {board_type: n300}, {chips: [0, 1]}]]
 harvesting:
   0: {noc_translation: true, harvest_mask: 65}
   1: {noc_translation: true, harvest_mask: 5}
@@ -44,8 +49,12 @@ def read_chip(path):
     machines.load_chip(path).core()
 
 
-def read_harvesting(path):
-    harvesting_of(parse_yaml(read_text(path), str(path)), str(path), 1)
+def read_chip_cluster(path):
+    """Whatever loads must build, too, and must have a description and a drawing."""
+    spec = machines.load_chip_cluster(path)
+    spec.core()
+    describe_chip_cluster(spec)
+    draw_chip_cluster_svg(spec)
 
 
 def shared(pattern):
@@ -63,22 +72,29 @@ def check_chips(seeds, folder):
     check_mutants("test_bad_chip_input:read_chip", originals, seeds, folder, seconds_max=2)
 
 
-def check_clusters(seeds, folder):
+def check_chip_clusters(seeds, folder):
     (folder / "cluster.yaml").write_text(CLUSTER)
-    originals = [folder / "cluster.yaml", *shared("t3k_*.yaml"), *shared("wormhole_N300.yaml")]
-    check_mutants("test_bad_chip_input:read_harvesting", originals, seeds, folder, seconds_max=2)
+    originals = [
+        *(REPOSITORY / "machines" / f"{name}.yaml" for name in machines.shipped_chip_clusters()),
+        folder / "cluster.yaml",
+        *shared("t3k_*.yaml"),
+        *shared("6u_*.yaml"),
+        *shared("wormhole_N300.yaml"),
+        *shared("blackhole_P150.yaml"),
+    ]
+    check_mutants("test_bad_chip_input:read_chip_cluster", originals, seeds, folder, seconds_max=4)
+
+
+def test_500_spoilt_clusters_of_chips(tmp_path):
+    check_chip_clusters(range(500), tmp_path)
 
 
 def test_500_spoilt_chips(tmp_path):
     check_chips(range(500), tmp_path)
 
 
-def test_200_spoilt_cluster_descriptors(tmp_path):
-    check_clusters(range(200), tmp_path)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(1, 6))
-def test_10_000_spoilt_chips_and_cluster_descriptors(tmp_path, part):
+def test_10_000_spoilt_chips_and_clusters(tmp_path, part):
     check_chips(range(1000 * part, 1000 * (part + 1)), tmp_path)
-    check_clusters(range(1000 * part, 1000 * (part + 1)), tmp_path)
+    check_chip_clusters(range(1000 * part, 1000 * (part + 1)), tmp_path)

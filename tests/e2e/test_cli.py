@@ -95,12 +95,34 @@ def test_chips_and_their_pictures(tmp_path):
     assert "rows 1 harvested" in (tmp_path / "chip.svg").read_text()
 
 
+def test_clusters_of_chips_and_their_pictures(tmp_path):
+    listed = towpath("machines", tmp_path).stdout
+    for name in ("n300", "t3000", "galaxy", "galaxy-torus", "p150"):
+        assert f"\n{name:<20} chips" in "\n" + listed
+    shown = towpath("show t3000 --svg t3000.svg", tmp_path).stdout
+    assert "0 - 4      E8 (9-6) - E0 (9-0) for the dispatcher" in shown
+    assert (tmp_path / "t3000.svg").read_text().startswith("<svg")
+
+
+def test_static_routes_as_a_table_and_as_json(tmp_path):
+    table = towpath("routes t3000 0-1-2-3-0 4-0-3-7", tmp_path).stdout
+    assert "2 routes of 7 hops on t3000" in table
+    done = towpath("routes t3000 0-1-2-3-0 4-0-3-7 --buffers 2 --json", tmp_path)
+    assert json.loads(done.stdout)["given"]["timesteps"] == 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
+        ("routes n300 0-0", "route 0 goes from chip 0 to chip 0, which no link"),
+        ("routes n300 0", "route '0' must be two chips or more, such as 0-1-2"),
+        ("routes ring 0-1", "ring.yaml:1: is no cluster of chips"),
         ("run all_reduce --machine wormhole", "is a chip, not a cluster of GPUs"),
         ("show wormhole --harvest-mask 1024", "its 10 rows with workers allow 0 to 1023"),
-        ("show wormhole --hosts 2", "wormhole: is a chip, which --harvest-mask changes"),
+        ("show wormhole --hosts 2", "wormhole: is a chip; --hosts, --ranks and --complete-from"),
+        ("show t3000 --ranks 2", "t3000: is a chip cluster; --hosts, --ranks and --complete-from"),
+        ("show t3000 --harvest-mask 2", "t3000: is no chip, so it has no --harvest-mask"),
+        ("run all_reduce --machine n300", "n300.yaml:1: is a chip cluster, not a cluster of GPUs"),
         ("show ring --harvest-mask 1", "ring: is no chip"),
     ],
 )

@@ -95,7 +95,8 @@ def test_a_description_holds_every_figure_and_source(name):
     lines = show_chip.describe_chip(spec).splitlines()
     assert max(map(len, lines)) <= 100
     text = " ".join(" ".join(lines).split())
-    for block in (spec.router, spec.niu, spec.dram, spec.software, spec.alignment):
+    blocks = (spec.router, spec.niu, spec.dram, spec.software, spec.ethernet, spec.alignment)
+    for block in (*blocks, spec.ethernet_software):
         for field in type(block).model_fields:
             figure = getattr(block, field)
             if isinstance(figure, Figure):

@@ -31,12 +31,15 @@ harvesting: {axis: columns, harvested: [], source: chosen}
         field: value
         for field, value in WORMHOLE.model_dump(mode="json").items()
         if field in ("l1_bytes", "ethernet_l1_bytes", "router", "niu", "dram", "software")
-        or field == "alignment"
+        or field in ("ethernet", "ethernet_software", "alignment")
     },
     sort_keys=False,
     default_flow_style=None,
     width=1000,
 )
+
+
+BLOCKS = ("router", "niu", "dram", "software", "ethernet", "ethernet_software", "alignment")
 
 
 def spec_of(text):
@@ -72,7 +75,8 @@ def test_tiles_and_figures_reach_the_core_unchanged():
     assert chip.dram_groups == [[(0, 0), (0, 1)], [(3, 0)]]
     assert chip.workers == [(1, 0), (2, 0), (1, 1), (2, 1)]
     assert chip.worker(1, 1) == (2, 1)
-    for block in ("router", "niu", "dram", "software", "alignment"):
+    assert chip.ethernet_cores == [(3, 1)]
+    for block in BLOCKS:
         given = getattr(spec_of(TEXT), block)
         for name, value in getattr(chip, block).items():
             figure = getattr(given, name)
@@ -85,7 +89,7 @@ def test_tiles_and_figures_reach_the_core_unchanged():
 def test_every_quantity_of_a_shipped_chip_has_a_source(name):
     spec = machines.shipped_chip(name)
     figures = list(figures_in(spec))
-    assert len(figures) == 3 + 12 + 12 + 5 + 13 + 3
+    assert len(figures) == 3 + 12 + 12 + 5 + 13 + 13 + 3 + 3
     assert all(len(figure.source) > 5 for figure in figures)
 
 
@@ -165,6 +169,14 @@ def test_a_wrong_chip_is_refused_by_name(old, new, expected):
         ("router", "pool_flits_per_vc_max", 60_000, "is 60000; it must be 0 to"),
         ("router", "pool_flits_reserved", 60_000, "is 60000; it must be 0 to"),
         ("niu", "backoff_cycles_max", 1, "is 1; it must be at least"),
+        ("niu", "initiators", 5, "is 5; it must be less than or equal to 4"),
+        ("niu", "transaction_ids", 17, "is 17; it must be less than or equal to 16"),
+        ("ethernet", "tx_queues_for_kernels", 3, "is 3; it must be 1 to 2, the tx_queues"),
+        ("ethernet", "frame_payload_bytes_max", 15, "is 15; it must be at least 16, the word_byt"),
+        ("ethernet", "line_rate_gb_per_s", 0, "is 0; it must be greater than or equal to 0.001"),
+        ("ethernet", "resend_timeout_ns", 0, "is 0; it must be greater than or equal to 1"),
+        ("ethernet", "path_time_ns", -1, "is -1; it must be greater than or equal to 0"),
+        ("ethernet_software", "poll_cycles", 0, "is 0; it must be greater than or equal to 1"),
         ("niu", "initiators", True, "is True; it must be a valid integer"),
         ("niu", "port_rate_bytes_per_cycle", 0, "is 0; it must be greater than or equal to"),
         ("niu", "port_rate_bytes_per_cycle", 1e9, "is 1000000000.0; it must be less than"),
@@ -192,12 +204,43 @@ def test_rows_with_workers_have_the_same_columns():
     assert expected in sentence(text)
 
 
-@pytest.mark.parametrize("block", ["router", "niu", "dram", "software", "alignment"])
+@pytest.mark.parametrize("block", BLOCKS)
 def test_a_missing_or_unknown_figure_is_named(block):
     name = next(iter(yaml.safe_load(TEXT)[block]))
     assert f"{block}: lacks the field '{name}'" in sentence(changed(lambda d: d[block].pop(name)))
     text = changed(lambda d: d[block].update(other={"value": 1, "source": "chosen"}))
     assert f"{block}: has no field 'other'; allowed are {name}" in sentence(text)
+
+
+@pytest.mark.parametrize("block", ["ethernet", "ethernet_software"])
+def test_a_chip_needs_figures_of_ethernet_when_it_has_such_tiles(block):
+    expected = f"tiles.ethernet: lists Ethernet tiles, so the chip needs the block {block}"
+    assert expected in sentence(changed(lambda data: data.pop(block)))
+
+    def without_tiles(data):
+        data.pop(block)
+        data["tiles"]["router_only"] += data["tiles"].pop("ethernet")
+
+    chip = spec_of(changed(without_tiles)).core()
+    assert chip.ethernet_cores == []
+
+
+def test_harvested_ethernet_tiles_only_route_and_leave_no_gap():
+    chip = WORMHOLE.with_harvested_ethernet([0, 2])
+    tiles = WORMHOLE.tiles.ethernet
+    assert chip.tiles.ethernet == (tiles[1], *tiles[3:])
+    assert chip.tile_kinds()[tiles[0]] == chip.tile_kinds()[tiles[2]] == "router_only"
+    assert chip.core().ethernet_cores[0] == tiles[1]
+
+
+@pytest.mark.parametrize(
+    ("channels", "expected"),
+    [([16], "has no Ethernet channel 16; it has 0 to 15"), ([-1], "has no Ethernet channel -1"),
+     ([1, 1], "Ethernet channel 1 is harvested a second time")],
+)  # fmt: skip
+def test_impossible_harvested_ethernet_is_refused(channels, expected):
+    with pytest.raises(ConfigError, match=f"chip 'wormhole': {expected}"):
+        WORMHOLE.with_harvested_ethernet(channels)
 
 
 def test_a_figure_needs_a_source():
@@ -207,14 +250,14 @@ def test_a_figure_needs_a_source():
 
 def core_arguments():
     chip = spec_of(TEXT).core()
-    names = "name width height clock_mhz tiles dram_groups l1_bytes ethernet_l1_bytes"
-    blocks = "router niu dram software alignment"
-    return {name: getattr(chip, name) for name in f"{names} {blocks}".split()}
+    names = "name width height clock_mhz tiles dram_groups ethernet_cores l1_bytes"
+    return {name: getattr(chip, name) for name in (*names.split(), "ethernet_l1_bytes", *BLOCKS)}
 
 
 def test_the_core_takes_what_it_hands_out():
     again = _core.Chip(**core_arguments())
     assert again.router == spec_of(TEXT).core().router
+    assert again.ethernet == spec_of(TEXT).core().ethernet
     assert again.tiles == spec_of(TEXT).core().tiles
 
 
@@ -228,6 +271,9 @@ def test_the_core_takes_what_it_hands_out():
         ({"router": {"hops": 3}}, "router.hops is no figure of a chip"),
         ({"router": {"classes": "four"}}, "router.classes is 'four'; it must be a whole number"),
         ({"niu": {"port_rate_bytes_per_cycle": 1e30}}, "it must be positive, 1000000"),
+        ({"ethernet": {"path_time_ns": 2e9}}, "ethernet.path_time_ns is 2000000000; it must be 0"),
+        ({"ethernet": {"line_rate_gb_per_s": 0}}, "ethernet.line_rate_gb_per_s is 0; it must be"),
+        ({"ethernet_cores": [(3, 1), (3, 1)]}, "Ethernet channels 0 and 1 are both at 3-1"),
         ({"dram": {"channel_bytes": -1}}, "it must be a whole number, not negative"),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ import yaml
 from towpath import machines
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "machines.md"
-TEMPLATE, GRAPH, CHIP = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+TEMPLATE, GRAPH, CHIP, CHIPS, GRID = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 def spec_of(text):
@@ -71,7 +71,7 @@ def test_the_page_names_every_field():
         assert name in page, name
 
 
-FIGURES = {"router", "niu", "dram", "software", "alignment"}
+FIGURES = {"router", "niu", "dram", "software", "ethernet", "ethernet_software", "alignment"}
 
 
 def chip_spec():
@@ -88,6 +88,43 @@ def test_the_page_names_every_field_of_a_chip():
     assert len(names) > 60
     for name in names:
         assert name in PAGE.read_text(), name
+
+
+def test_the_clusters_on_the_page_build():
+    core = machines.parse_chip_cluster(CHIPS, "machines.md").core()
+    assert core.connected((2, 14)) == (1, 14)
+    assert core.active_channels(0) == [9]
+    assert [len(chip.chip.ethernet_cores) for chip in core.chips] == [16, 16, 15]
+    grid = machines.parse_chip_cluster(GRID, "machines.md").core()
+    assert len(grid.chips) == 6
+    assert grid.connected((1, 2)) == (2, 2)  # column 2 is mirrored
+    assert grid.connected((2, 0)) == (0, 0)  # and closes the ring with its other side
+    assert grid.connected((2, 5)) == (5, 4)
+
+
+def test_the_page_names_every_field_of_a_cluster_of_chips():
+    from towpath import chip_cluster_spec
+
+    names = field_names(yaml.safe_load(CHIPS)) | field_names(yaml.safe_load(GRID))
+    for model in (
+        chip_cluster_spec.ListedChip, chip_cluster_spec.GridRule, chip_cluster_spec.SideChannels,
+        chip_cluster_spec.Dispatcher,
+    ):  # fmt: skip
+        names |= set(model.model_fields)
+    for name in names:
+        assert f"`{name}`" in PAGE.read_text() or f"{name}:" in PAGE.read_text(), name
+
+
+def test_the_static_routes_on_the_page_are_what_the_command_says():
+    from test_static_routes import ring
+
+    from towpath.static_routes import parse_routes, plan_routes
+
+    command = re.search(r"^\$ towpath routes ring4.yaml (.*)$", PAGE.read_text(), re.MULTILINE)
+    text = plan_routes(ring(), parse_routes(command[1].split())).text()
+    shown = PAGE.read_text()[command.end() :].split("```")[0]
+    for line in shown.strip().splitlines():
+        assert line == "..." or line in text.splitlines()
 
 
 def field_names(data):

@@ -4,8 +4,6 @@ import pytest
 
 from towpath import machines
 from towpath.errors import ConfigError
-from towpath.input_file import parse_yaml
-from towpath.topology_import.soc_descriptor import harvesting_of
 
 DESCRIPTOR = """\
 grid:
@@ -28,14 +26,6 @@ dram_bank_size: 2147483648
 eth_l1_size: 200000
 arch_name: WORMHOLE_B0
 features: {overlay: {version: 2}}
-"""
-
-CLUSTER = """\
-arch: {0: wormhole_b0, 1: wormhole_b0}
-chips_with_mmio: [0: 0]
-harvesting:
-  0: {noc_translation: true, harvest_mask: 65}
-  1: {noc_translation: true, harvest_mask: 5}
 """
 
 
@@ -144,44 +134,3 @@ def test_the_descriptors_of_the_driver_describe_the_shipped_chips(data_folder):
         harvested = spec.with_harvested(shipped.harvesting.harvested)
         assert harvested.tile_kinds() == shipped.tile_kinds()
         assert harvested.core().dram_groups == shipped.core().dram_groups
-
-
-def mask_of(text, chip):
-    return harvesting_of(parse_yaml(text, "cluster.yaml"), "cluster.yaml", chip)
-
-
-def test_harvesting_of_a_chip_is_read_from_a_cluster_descriptor():
-    assert (mask_of(CLUSTER, 0), mask_of(CLUSTER, 1)) == (65, 5)
-    spec = machines.load_chip("wormhole", mask_of(CLUSTER, 0))
-    assert spec.harvesting.harvested == (1, 8)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("harvesting:", "harvested:", "cluster.yaml:1: has no harvesting; a cluster descriptor"),
-        ("  1: {", "  2: {", "cluster.yaml:3: harvesting: has no chip 1; it has '0, 2'"),
-        ("mask: 5", "mask: -5", "cluster.yaml:5: harvesting.1.harvest_mask: is -5; it must be 0"),
-        ("mask: 5", "mask: true", "harvest_mask: is True; it must be 0 to 4294967295"),
-        ("harvest_mask: 5", "mask: 5", "cluster.yaml:5: harvesting.1.harvest_mask: is None"),
-        ("{noc_translation: true, harvest_mask: 5}", "5", "harvesting.1: is 5; it must be a block"),
-    ],
-)
-def test_a_cluster_descriptor_without_a_sensible_mask_is_refused(old, new, expected):
-    assert old in CLUSTER
-    with pytest.raises(ConfigError) as caught:
-        mask_of(CLUSTER.replace(old, new, 1), 1)
-    assert expected in str(caught.value)
-
-
-def test_published_cluster_descriptors_fit_the_shipped_chips(data_folder):
-    folder = data_folder / "topologies" / "tenstorrent"
-    for file, chips, name in (
-        ("t3k_cluster_desc.yaml", 8, "wormhole"),
-        ("wormhole_N300.yaml", 2, "wormhole"),
-        ("blackhole_P150.yaml", 1, "blackhole"),
-    ):
-        document = parse_yaml((folder / file).read_text(), file)
-        for chip in range(chips):
-            mask = harvesting_of(document, file, chip)
-            assert machines.load_chip(name, mask).core().name == name

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the descriptors of Tenstorrent's drivers: of a chip, and of a cluster as to harvesting.
+"""Reads the SoC descriptors of Tenstorrent's drivers.
 
 A SoC descriptor says which tiles a chip has and how large its memories are. What moving data costs
 is not in it; that is taken from the shipped chip of the same architecture.
@@ -32,14 +32,13 @@ from towpath.chip_spec import (
     check_tiles,
     check_worker_grid,
 )
-from towpath.errors import ConfigError, quoted
-from towpath.input_file import FieldPath, YamlDocument
+from towpath.errors import quoted
+from towpath.input_file import YamlDocument
 from towpath.spec_model import validated, wrong
 from towpath.topology_import.host_draft import machine_name
 
 # Which shipped chip has the figures of an architecture, by its name in small letters.
 _CHIP_OF_ARCHITECTURE = {"wormhole_b0": "wormhole", "blackhole": "blackhole"}
-_MASK_MAX = (1 << 32) - 1
 
 Size = Annotated[int, Field(strict=True, ge=0, le=1 << 40)]
 
@@ -193,41 +192,3 @@ def _with_sizes(dram: DramFigures, descriptor: _SocDescriptor, source: str) -> D
         "channel_bytes": MemoryBytes(value=channel_bytes, source=source),
     }
     return dram.model_copy(update=update)
-
-
-def harvesting_of(document: YamlDocument, file: str, chip: int) -> int:
-    """The harvest mask of one chip, from a cluster descriptor.
-
-    Raises:
-        ConfigError: the document does not say, or not in a way that makes sense.
-    """
-    if "harvesting" not in _fields(document, file, ()):
-        problem = "has no harvesting; a cluster descriptor gives each chip's harvest_mask there"
-        raise ConfigError(problem, file=file, line=1)
-    chips = _fields(document, file, ("harvesting",))
-    if str(chip) not in chips:
-        line = document.lines[("harvesting",)]
-        problem = f"has no chip {chip}; it has {quoted(', '.join(chips))}"
-        raise ConfigError(problem, file=file, line=line, field="harvesting")
-    path: FieldPath = ("harvesting", str(chip))
-    mask = _fields(document, file, path).get("harvest_mask")
-    if isinstance(mask, bool) or not isinstance(mask, int) or not 0 <= mask <= _MASK_MAX:
-        line = document.lines.get((*path, "harvest_mask"), document.lines[path])
-        problem = f"is {quoted(mask)}; it must be 0 to {_MASK_MAX}"
-        field = f"harvesting.{chip}.harvest_mask"
-        raise ConfigError(problem, file=file, line=line, field=field)
-    return mask
-
-
-def _fields(document: YamlDocument, file: str, path: FieldPath) -> dict[str, object]:
-    """The block of fields at a place that is there."""
-    data = document.data
-    for step in path:
-        assert isinstance(data, dict)
-        data = data[step]
-    if not isinstance(data, dict):
-        line = document.lines.get(path, 1)
-        field = ".".join(map(str, path)) or "the cluster descriptor"
-        problem = f"is {quoted(data)}; it must be a block of fields"
-        raise ConfigError(problem, file=file, line=line, field=field)
-    return data

@@ -5,6 +5,7 @@
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
+void bind_routing(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
 void bind_schedule(nanobind::module_& module);
 void bind_traffic(nanobind::module_& module);
@@ -17,6 +18,7 @@ NB_MODULE(_core, module) {
   bind_machine(module);
   bind_schedule(module);
   bind_verify(module);
+  bind_routing(module);
   bind_run(module);
   bind_traffic(module);
 }

@@ -1,0 +1,178 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath routes`: static routes over a cluster of chips, as the commands of its Ethernet cores.
+
+A core does one command per timestep, in the order of its list; routes are added to the lists one
+by one. In which order they are added decides how many timesteps they take together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from towpath import _core
+from towpath.chip_cluster_spec import EthernetEnd
+from towpath.errors import ConfigError, quoted
+
+if TYPE_CHECKING:
+    from towpath.chip_cluster_spec import ChipClusterSpec
+
+ROUTES_MAX = 1000
+_CHIPS_MAX = 1000
+_ROUTE = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})+\Z", re.ASCII)
+_COLUMNS = 100
+
+
+@dataclass(frozen=True)
+class RouteSchedule:
+    """Routes added in one order: what every Ethernet core does, and in which timestep."""
+
+    order: list[int]
+    timesteps: int
+    # By core: (timestep, "send" or "receive", route, hop), in the order of its list.
+    commands: dict[EthernetEnd, list[tuple[int, str, int, int]]]
+
+    def table(self) -> str:
+        """A row per core, a column per timestep: `2>` sends for route 2, `>2` receives for it.
+
+        What does not fit is on further rows.
+        """
+        width = max(len(str(self.timesteps)), len(str(max(self.order, default=0))) + 1) + 1
+        first_columns = 12
+        fitting = max((_COLUMNS - first_columns) // width, 1)
+        blocks = []
+        for start in range(0, self.timesteps, fitting):
+            steps = range(start + 1, min(start + fitting, self.timesteps) + 1)
+            lines = [f"{'core':<{first_columns}}" + "".join(f"{step:>{width}}" for step in steps)]
+            for core, commands in self.commands.items():
+                at = {step: _cell(kind, route) for step, kind, route, _ in commands}
+                cells = "".join(f"{at.get(step, '.'):>{width}}" for step in steps)
+                lines.append(f"{f'{core.chip} E{core.channel}':<{first_columns}}{cells}")
+            blocks.append("\n".join(lines))
+        return "\n\n".join(blocks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        commands = [
+            {"core": str(core), "timestep": step, "command": kind, "route": route, "hop": hop}
+            for core, listed in self.commands.items()
+            for step, kind, route, hop in listed
+        ]
+        return {"order": self.order, "timesteps": self.timesteps, "commands": commands}
+
+
+@dataclass(frozen=True)
+class StaticRoutes:
+    """Routes on a cluster: as given, and in the best order that was found."""
+
+    cluster: str
+    chip_lists: list[list[int]]
+    given: RouteSchedule
+    best: RouteSchedule
+    is_best: bool  # no order takes fewer timesteps
+    timesteps_min: int
+
+    def text(self) -> str:
+        """What a person wants to know."""
+        hops = sum(len(chips) - 1 for chips in self.chip_lists)
+        known = "no order takes fewer" if self.is_best else f"at least {self.timesteps_min}"
+        order = " ".join(map(str, self.best.order))
+        lines = [f"{len(self.chip_lists)} routes of {hops} hops on {self.cluster}"]
+        lines += [
+            f"  route {number}: {'-'.join(map(str, chips))}"
+            for number, chips in enumerate(self.chip_lists)
+        ]
+        lines += ["", f"in the given order: {self.given.timesteps} timesteps", self.given.table()]
+        if self.best.timesteps < self.given.timesteps:
+            lines += [
+                "",
+                f"in the order {order}: {self.best.timesteps} timesteps ({known})",
+                self.best.table(),
+            ]
+        else:
+            lines += ["", f"no better order was found ({known})"]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "cluster": self.cluster,
+            "routes": self.chip_lists,
+            "given": self.given.to_dict(),
+            "best": self.best.to_dict(),
+            "is_best": self.is_best,
+            "timesteps_min": self.timesteps_min,
+        }
+
+
+def _cell(kind: str, route: int) -> str:
+    return f"{route}>" if kind == "send" else f">{route}"
+
+
+def parse_routes(texts: Sequence[str]) -> list[list[int]]:
+    """Lists of chips, each written as 0-1-2.
+
+    Raises:
+        ConfigError: one is written otherwise, or there are too many.
+    """
+    if not 1 <= len(texts) <= ROUTES_MAX:
+        raise ConfigError(f"there are {len(texts)} routes; it must be 1 to {ROUTES_MAX}")
+    routes = []
+    for text in texts:
+        chips = text.split("-")
+        if not _ROUTE.match(text) or len(chips) > _CHIPS_MAX:
+            problem = f"route {quoted(text)} must be two chips or more, such as 0-1-2"
+            raise ConfigError(problem)
+        routes.append([int(chip) for chip in chips])
+    return routes
+
+
+def plan_routes(
+    spec: ChipClusterSpec,
+    chip_lists: list[list[int]],
+    *,
+    buffers_per_core: int = 1,
+    candidates_max: int = 20_000,
+    seed: int = 1,
+) -> StaticRoutes:
+    """Static routes over the links of a cluster that the dispatcher leaves free.
+
+    Args:
+        spec: the cluster.
+        chip_lists: the chips of each route, from producer to consumer.
+        buffers_per_core: packets that an Ethernet core can keep.
+        candidates_max: orders that are tried when there are too many to try them all.
+        seed: of that search.
+
+    Raises:
+        ConfigError: two chips that follow each other are not joined.
+    """
+    try:
+        routes = _core.route_over_links(spec.core(), chip_lists)
+        found = _core.find_route_order(
+            routes, buffers_per_core=buffers_per_core, candidates_max=candidates_max, seed=seed
+        )
+        given = _schedule(routes, list(range(len(routes))), buffers_per_core)
+        best = _schedule(routes, found.order, buffers_per_core)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    least = _core.timesteps_min(routes)
+    return StaticRoutes(spec.name, chip_lists, given, best, found.is_best, least)
+
+
+def _schedule(routes: Any, order: list[int], buffers_per_core: int) -> RouteSchedule:
+    lists = _core.commands_in_order(routes, order)
+    outcome, deadlock = _core.execute_routes(routes, lists, buffers_per_core)
+    assert not deadlock  # routes that are added whole never do
+    commands = {
+        EthernetEnd(*one.core): [
+            (outcome.timestep_of[command.route][command.hop], command.kind.name, command.route,
+             command.hop)
+            for command in one.commands
+        ]
+        for one in lists
+    }  # fmt: skip
+    return RouteSchedule(order, outcome.timesteps, commands)
