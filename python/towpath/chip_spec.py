@@ -212,6 +212,10 @@ class EthernetSoftwareFigures(Frozen):
     send_cycles: Cycles
     poll_cycles: CyclesNotZero
     routing_firmware_cycles: Cycles
+    fabric_loop_cycles: CyclesNotZero
+    fabric_send_cycles: Cycles
+    fabric_receive_cycles: Cycles
+    fabric_credit_cycles: Cycles
 
 
 class Alignment(Frozen):

@@ -111,6 +111,10 @@ constexpr Field<EthernetSoftwareFigures> kEthernetSoftwareFields[] = {
     {"send_cycles", &EthernetSoftwareFigures::send_cycles},
     {"poll_cycles", &EthernetSoftwareFigures::poll_cycles},
     {"routing_firmware_cycles", &EthernetSoftwareFigures::routing_firmware_cycles},
+    {"fabric_loop_cycles", &EthernetSoftwareFigures::fabric_loop_cycles},
+    {"fabric_send_cycles", &EthernetSoftwareFigures::fabric_send_cycles},
+    {"fabric_receive_cycles", &EthernetSoftwareFigures::fabric_receive_cycles},
+    {"fabric_credit_cycles", &EthernetSoftwareFigures::fabric_credit_cycles},
 };
 
 constexpr Field<Alignment> kAlignmentFields[] = {

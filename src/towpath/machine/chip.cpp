@@ -185,6 +185,11 @@ class Checks {
     number("ethernet_software.poll_cycles", software.poll_cycles, 1, kCyclesMax);
     number("ethernet_software.routing_firmware_cycles", software.routing_firmware_cycles, 0,
            kCyclesMax);
+    number("ethernet_software.fabric_loop_cycles", software.fabric_loop_cycles, 1, kCyclesMax);
+    number("ethernet_software.fabric_send_cycles", software.fabric_send_cycles, 0, kCyclesMax);
+    number("ethernet_software.fabric_receive_cycles", software.fabric_receive_cycles, 0,
+           kCyclesMax);
+    number("ethernet_software.fabric_credit_cycles", software.fabric_credit_cycles, 0, kCyclesMax);
   }
 
   void alignment(const Alignment& alignment) const {

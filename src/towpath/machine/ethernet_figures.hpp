@@ -39,6 +39,11 @@ struct EthernetSoftwareFigures {
   int send_cycles = 0;              // submitting a command to a queue that is free
   int poll_cycles = 1;              // period in which a wait looks again
   int routing_firmware_cycles = 0;  // run_routing(), when the base firmware has nothing to do
+  // --- of a fabric router, besides the calls that it makes
+  int fabric_loop_cycles = 1;     // period in which it looks for work
+  int fabric_send_cycles = 0;     // choosing a packet to send
+  int fabric_receive_cycles = 0;  // deciding where a packet goes that has come
+  int fabric_credit_cycles = 0;   // telling others of free slots
   bool operator==(const EthernetSoftwareFigures&) const = default;
 };
 
