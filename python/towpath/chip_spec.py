@@ -215,7 +215,6 @@ class EthernetSoftwareFigures(Frozen):
     fabric_loop_cycles: CyclesNotZero
     fabric_send_cycles: Cycles
     fabric_receive_cycles: Cycles
-    fabric_credit_cycles: Cycles
 
 
 class Alignment(Frozen):

@@ -114,7 +114,6 @@ constexpr Field<EthernetSoftwareFigures> kEthernetSoftwareFields[] = {
     {"fabric_loop_cycles", &EthernetSoftwareFigures::fabric_loop_cycles},
     {"fabric_send_cycles", &EthernetSoftwareFigures::fabric_send_cycles},
     {"fabric_receive_cycles", &EthernetSoftwareFigures::fabric_receive_cycles},
-    {"fabric_credit_cycles", &EthernetSoftwareFigures::fabric_credit_cycles},
 };
 
 constexpr Field<Alignment> kAlignmentFields[] = {

@@ -120,8 +120,9 @@ Header Fabric::header(int from, int to) const {
                                             route.size(), kHopsMax));
   }
   Header header;
-  std::copy(route.begin() + 1, route.end(), header.commands.begin());
-  header.commands[route.size() - 1] = kDeliver;
+  const int hops = static_cast<int>(route.size());
+  for (int hop = 1; hop < hops; ++hop) header.set_command(hop - 1, route[index(hop)]);
+  header.set_command(hops - 1, kDeliver);
   return header;
 }
 

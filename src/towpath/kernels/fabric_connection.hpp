@@ -17,7 +17,7 @@ struct RouterPort {
 
 // A worker's side of a router's worker channel.
 //
-//   Connection connection(core, port, words);      // words: 64 bytes of the worker's L1
+//   Connection connection(core, port, words);      // words: kWordsBytes of its L1
 //   connection.open();
 //   connection.send(header, header_at, payload_at);
 //   connection.close();
@@ -25,7 +25,7 @@ struct RouterPort {
 // Wrong: two workers with the same channel open. Each counts the slots as its own.
 class Connection {
  public:
-  static constexpr std::uint64_t kWordsBytes = 64;
+  static constexpr std::uint64_t kWordsBytes = 64 + 16 * Layout::kCellBytes;
 
   Connection(device::tenstorrent::DataMovementCore& core, const RouterPort& port,
              std::uint64_t words);
@@ -37,17 +37,20 @@ class Connection {
   void wait_for_free_slot();
   // Waits for a free slot, and writes the payload and the header there. The payload's bytes and
   // those at header_at, where the header is stored first, must stay until they have left the core
-  // (noc_async_writes_flushed).
+  // (wait_until_sent).
   void send(const Header& header, std::uint64_t header_at, std::uint64_t payload_at);
+  void wait_until_sent() { core_.noc_async_posted_writes_flushed(noc_); }
 
  private:
   std::uint32_t slots() const { return static_cast<std::uint32_t>(port_.layout.channel_slots); }
 
   device::tenstorrent::DataMovementCore& core_;
   RouterPort port_;
+  int noc_;
   std::uint64_t credit_;    // packets released, counted; written by the router
   std::uint64_t closed_;    // written by the router
   std::uint64_t snapshot_;  // of the channel's words, read when it is opened
+  std::uint64_t sources_;   // of what is written to produced_at()
   std::uint32_t produced_ = 0;
 };
 

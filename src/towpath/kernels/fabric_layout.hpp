@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "towpath/kernels/fabric_packet.hpp"
+#include "towpath/machine/chip.hpp"
 
 // Where a router keeps what, from `base` on in the L1 of its Ethernet core: the same on all cores
 // of a fabric, so that everybody knows where to write at anybody's. What one writer owns has cells
@@ -30,16 +31,16 @@ struct Layout {
   static constexpr std::uint64_t kCells = 16;  // of which one writer uses one after the other
   static constexpr std::uint64_t kChannelBytes = 32;
 
-  // --- from the far end of the link
-  std::uint64_t sent_at() const { return base; }  // packets, counted
-  // Packets that have arrived there, and those whose slots are free there, counted.
-  std::uint64_t answer_at() const { return base + kCellBytes; }
+  // --- from the far end of the link: packets that have arrived there, and those whose slots are
+  // free there, counted
+  std::uint64_t answer_at() const { return base; }
   // --- what is sent there
-  std::uint64_t sent_source(std::uint32_t number) const { return cell(2, number); }
-  std::uint64_t answer_source(std::uint32_t number) const { return cell(2 + kCells, number); }
+  std::uint64_t answer_source(std::uint32_t number) const { return cell(1, number); }
+  // --- what is written to the next router: how many packets it has been given
+  std::uint64_t produced_source(std::uint32_t number) const { return cell(1 + kCells, number); }
   // --- per channel: what its client and its router tell each other
   std::uint64_t channel_at(int channel) const {
-    return base + (2 + 2 * kCells) * kCellBytes + index(channel) * kChannelBytes;
+    return base + (1 + 2 * kCells) * kCellBytes + index(channel) * kChannelBytes;
   }
   std::uint64_t produced_at(int channel) const { return channel_at(channel); }
   std::uint64_t state_at(int channel) const { return channel_at(channel) + 4; }
@@ -50,8 +51,11 @@ struct Layout {
   std::uint64_t credit_at(Direction direction) const {
     return channel_at(channels) + direction * kCellBytes;
   }
-  // --- slots
-  std::uint64_t slot_bytes() const { return header_bytes + payload_bytes_max; }
+  // --- slots: header, payload, and the sequence number again
+  std::uint64_t slot_bytes() const { return header_bytes + payload_bytes_max + kCellBytes; }
+  std::uint64_t trailer_in_slot(const Header& header) const {
+    return header_bytes + (header.payload_bytes + kCellBytes - 1) / kCellBytes * kCellBytes;
+  }
   std::uint64_t channel_slot(int channel, std::uint32_t number) const {
     return slots() + (index(channel) * index(channel_slots) + number % index(channel_slots)) *
                          slot_bytes();
@@ -72,6 +76,15 @@ struct Layout {
   }
   std::uint64_t slots() const { return credit_at(kDirections); }
 };
+
+// The NoC on which the way is shorter.
+inline int nearer_noc(const machine::Chip& chip, machine::Coordinate from, machine::Coordinate to) {
+  const int right = (to.x - from.x + chip.width) % chip.width;
+  const int down = (to.y - from.y + chip.height) % chip.height;
+  const int left = (chip.width - right) % chip.width;
+  const int up = (chip.height - down) % chip.height;
+  return right + down <= left + up ? 0 : 1;
+}
 
 // What a client writes to state_at().
 enum class ChannelState : std::uint32_t { free, open, closing };

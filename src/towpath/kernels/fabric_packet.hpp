@@ -36,8 +36,8 @@ constexpr Direction direction_of(int dimension, bool is_downwards) {
 constexpr int dimension_of(Direction direction) { return direction / 2; }
 constexpr Direction opposite(Direction direction) { return direction ^ 1; }
 
-inline constexpr std::uint8_t kDeliver = 0xff;
-inline constexpr int kHopsMax = 23;
+inline constexpr std::uint8_t kDeliver = 0xf;
+inline constexpr int kHopsMax = 40;
 
 struct Header {
   std::uint64_t payload_to = 0;  // packed addresses
@@ -46,8 +46,21 @@ struct Header {
   std::uint16_t payload_bytes = 0;
   Operation operation = Operation::write;
   std::uint8_t hop = 0;  // routers that have received it
-  // By router that receives it: the direction to go on in, or kDeliver.
-  std::array<std::uint8_t, kHopsMax + 1> commands{};
+  // Of the packets over one link; again behind the payload, whose arrival it announces.
+  std::uint32_t sequence = 0;
+  std::array<std::uint8_t, kHopsMax / 2> commands{};  // of four bits
+
+  // What the router does that receives it after so many others: the direction to go on in, or
+  // kDeliver.
+  std::uint8_t command(int number) const {
+    const std::uint8_t both = commands[static_cast<std::size_t>(number) / 2];
+    return number % 2 == 0 ? both & 0xf : both >> 4;
+  }
+  void set_command(int number, std::uint8_t command) {
+    std::uint8_t& both = commands[static_cast<std::size_t>(number) / 2];
+    both = static_cast<std::uint8_t>(number % 2 == 0 ? (both & 0xf0) | command
+                                                     : (both & 0x0f) | command << 4);
+  }
 };
 static_assert(sizeof(Header) == 48);
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/kernels/fabric_router.hpp"
 
+#include <cstddef>
+
 #include "towpath/kernels/fabric_packet.hpp"
 
 namespace towpath::kernels::fabric {
@@ -11,17 +13,10 @@ namespace {
 using device::tenstorrent::EthernetCore;
 using device::tenstorrent::WriteOptions;
 
-constexpr WriteOptions kPosted{.is_posted = true};
-
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 const machine::EthernetSoftwareFigures& figures_of(const EthernetCore& core) {
   return core.network().chip().ethernet_software;
-}
-
-std::uint64_t bytes_on_link(const Layout& layout, const Header& header) {
-  const std::uint64_t word = Layout::kCellBytes;
-  return layout.header_bytes + (header.payload_bytes + word - 1) / word * word;
 }
 
 Header load_header(EthernetCore& core, std::uint64_t slot) {
@@ -34,6 +29,16 @@ void send(EthernetCore& core, int queue, std::uint64_t from, std::uint64_t to,
           std::uint64_t size_bytes) {
   core.eth_send_packet(queue, from / Layout::kCellBytes, to / Layout::kCellBytes,
                        size_bytes / Layout::kCellBytes);
+}
+
+WriteOptions on_noc(const EthernetCore& core, machine::Coordinate to, bool is_posted) {
+  return {.is_posted = is_posted,
+          .noc = nearer_noc(core.network().chip(), core.config().core, to)};
+}
+
+// Tells a client of released slots.
+void write_word(EthernetCore& core, const noc::Address& to, std::uint32_t value) {
+  core.noc_inline_dw_write(to, value, on_noc(core, to.tile, true));
 }
 
 // From the channels to the far end.
@@ -58,6 +63,7 @@ class Sender {
   bool needs_bubble(int channel) const { return config_.is_ring && channel != kStraightChannel; }
   bool may_send(int channel);
   void tell_client(int channel);
+  noc::Address worker_word(int channel);
   void close(int channel);
 
   EthernetCore& core_;
@@ -91,20 +97,21 @@ bool Sender::take_answers() {
 }
 
 void Sender::tell_client(int channel) {
-  core_.work(figures_of(core_).fabric_credit_cycles);
   Channel& state = channels_[index(channel)];
   state.told = state.released;
   core_.store_word(layout_.released_at(channel), state.told);
   if (const auto& client = config_.clients[index(channel)]; client) {
-    core_.noc_inline_dw_write({client->tile, layout_.credit_at(client->direction)}, state.told,
-                              kPosted);
+    write_word(core_, {client->tile, layout_.credit_at(client->direction)}, state.told);
   } else if (core_.load_word(layout_.state_at(channel)) !=
              static_cast<std::uint32_t>(ChannelState::free)) {
-    const std::uint32_t tile = core_.load_word(layout_.client_tile_at(channel));
-    core_.noc_inline_dw_write({{static_cast<int>(tile & 0xff), static_cast<int>(tile >> 8)},
-                               core_.load_word(layout_.client_word_at(channel))},
-                              state.told, kPosted);
+    write_word(core_, worker_word(channel), state.told);
   }
+}
+
+noc::Address Sender::worker_word(int channel) {
+  const std::uint32_t tile = core_.load_word(layout_.client_tile_at(channel));
+  return {{static_cast<int>(tile & 0xff), static_cast<int>(tile >> 8)},
+          core_.load_word(layout_.client_word_at(channel))};
 }
 
 // A worker that closes its channel waits for a word behind its credits.
@@ -115,11 +122,8 @@ void Sender::close(int channel) {
     return;
   }
   core_.store_word(layout_.state_at(channel), static_cast<std::uint32_t>(ChannelState::free));
-  core_.work(figures_of(core_).fabric_credit_cycles);
-  const std::uint32_t tile = core_.load_word(layout_.client_tile_at(channel));
-  core_.noc_inline_dw_write({{static_cast<int>(tile & 0xff), static_cast<int>(tile >> 8)},
-                             core_.load_word(layout_.client_word_at(channel)) + 4},
-                            1, kPosted);
+  const noc::Address word = worker_word(channel);
+  write_word(core_, {word.tile, word.offset + Layout::kCellBytes}, 1);
 }
 
 bool Sender::may_send(int channel) {
@@ -136,10 +140,10 @@ bool Sender::send_packet() {
     if (core_.eth_txq_is_busy()) return false;
     core_.work(figures_of(core_).fabric_send_cycles);
     const std::uint64_t slot = layout_.channel_slot(channel, channels_[index(channel)].sent++);
-    const std::uint64_t size_bytes = bytes_on_link(layout_, load_header(core_, slot));
-    send(core_, 0, slot, layout_.receiver_slot(sent_++), size_bytes);
-    core_.store_word(layout_.sent_source(sent_), sent_);
-    send(core_, 0, layout_.sent_source(sent_), layout_.sent_at(), Layout::kCellBytes);
+    const std::uint64_t trailer = layout_.trailer_in_slot(load_header(core_, slot));
+    core_.store_word(slot + offsetof(Header, sequence), sent_ + 1);
+    core_.store_word(slot + trailer, sent_ + 1);
+    send(core_, 0, slot, layout_.receiver_slot(sent_++), trailer + Layout::kCellBytes);
     under_way_.push_back(channel);
     next_channel_ = (channel + 1) % layout_.channels;
     return true;
@@ -160,68 +164,92 @@ class Receiver {
   static int transaction_id(std::uint32_t packet) { return static_cast<int>(packet % 16); }
   void deliver(const Header& header, std::uint64_t slot);
   bool forward(Header header, std::uint64_t slot);
+  void increment(const Header& header);
   bool are_writes_acknowledged() const;
   bool has_left(std::uint32_t packet) const;
+  bool has_arrived(std::uint32_t packet);
 
   EthernetCore& core_;
   const RouterConfig& config_;
   const Layout& layout_;
   int queue_;
+  std::uint32_t arrived_ = 0;
   std::uint32_t handled_ = 0;
   std::uint32_t completed_ = 0;
   std::uint32_t told_arrived_ = 0;
   std::uint32_t told_completed_ = 0;
   std::uint32_t answers_ = 0;
-  bool awaits_acknowledgements_ = false;  // of all writes, before the last packet's increment
+  bool is_increment_due_ = false;  // of the packet that is being handled, once it is written
   std::array<std::uint32_t, kDirections> produced_{};
+  std::uint32_t notifications_ = 0;
 };
 
 bool Receiver::are_writes_acknowledged() const {
-  const noc::NiuCounters& counters =
-      core_.network().counters(core_.config().noc_index, core_.config().core);
-  return counters.write_acks_received == counters.write_acks_awaited;
+  for (int noc = 0; noc < 2; ++noc) {
+    const noc::NiuCounters& counters = core_.network().counters(noc, core_.config().core);
+    if (counters.write_acks_received != counters.write_acks_awaited) return false;
+  }
+  return true;
 }
 
 bool Receiver::has_left(std::uint32_t packet) const {
-  const noc::NiuCounters& counters =
-      core_.network().counters(core_.config().noc_index, core_.config().core);
-  return counters.outgoing[index(transaction_id(packet))] == 0;
+  for (int noc = 0; noc < 2; ++noc) {
+    const noc::NiuCounters& counters = core_.network().counters(noc, core_.config().core);
+    if (counters.outgoing[index(transaction_id(packet))] != 0) return false;
+  }
+  return true;
+}
+
+bool Receiver::has_arrived(std::uint32_t packet) {
+  if (packet - completed_ == static_cast<std::uint32_t>(layout_.receiver_slots)) return false;
+  const std::uint64_t slot = layout_.receiver_slot(packet);
+  if (core_.load_word(slot + offsetof(Header, sequence)) != packet + 1) return false;
+  const Header header = load_header(core_, slot);
+  return core_.load_word(slot + layout_.trailer_in_slot(header)) == packet + 1;
 }
 
 bool Receiver::handle_packet() {
-  const std::uint32_t arrived = core_.load_word(layout_.sent_at());
-  if (arrived == handled_) return false;
+  while (has_arrived(arrived_)) ++arrived_;
+  if (handled_ == arrived_) return false;
   const std::uint64_t slot = layout_.receiver_slot(handled_);
   const Header header = load_header(core_, slot);
-  if (awaits_acknowledgements_) {
+  if (is_increment_due_) {
     if (!are_writes_acknowledged()) return false;
-    awaits_acknowledgements_ = false;
-    core_.noc_semaphore_inc(unpack(header.word_at), header.increment, kPosted);
-  } else if (header.commands[header.hop] != kDeliver) {
+    increment(header);
+  } else if (header.command(header.hop) != kDeliver) {
     if (!forward(header, slot)) return false;
   } else {
     deliver(header, slot);
   }
-  if (!awaits_acknowledgements_) ++handled_;
+  if (!is_increment_due_) ++handled_;
   return true;
 }
 
 void Receiver::deliver(const Header& header, std::uint64_t slot) {
   core_.work(figures_of(core_).fabric_receive_cycles);
-  if (writes(header.operation) && header.payload_bytes > 0) {
-    core_.noc_async_write_one_packet_with_trid(slot + layout_.header_bytes,
-                                               unpack(header.payload_to), header.payload_bytes,
-                                               transaction_id(handled_));
+  if (header.operation == Operation::increment) return increment(header);
+  is_increment_due_ = header.operation == Operation::write_flush_increment;
+  if (header.payload_bytes > 0) {
+    const noc::Address to = unpack(header.payload_to);
+    const WriteOptions options = on_noc(core_, to.tile, false);
+    core_.noc_async_write_one_packet_with_trid(slot + layout_.header_bytes, to,
+                                               header.payload_bytes, transaction_id(handled_),
+                                               options);
+    if (header.operation == Operation::write_increment) {
+      core_.noc_async_write_flushed_with_trid(transaction_id(handled_), options.noc);
+    }
   }
-  if (header.operation == Operation::write_flush_increment) {
-    awaits_acknowledgements_ = true;
-  } else if (increments(header.operation)) {
-    core_.noc_semaphore_inc(unpack(header.word_at), header.increment, kPosted);
-  }
+  if (header.operation == Operation::write_increment) increment(header);
+}
+
+void Receiver::increment(const Header& header) {
+  const noc::Address word = unpack(header.word_at);
+  core_.noc_semaphore_inc(word, header.increment, on_noc(core_, word.tile, true));
+  is_increment_due_ = false;
 }
 
 bool Receiver::forward(Header header, std::uint64_t slot) {
-  const auto direction = static_cast<Direction>(header.commands[header.hop]);
+  const auto direction = static_cast<Direction>(header.command(header.hop));
   const RouterConfig::Next& next = *config_.next[direction];
   std::uint32_t& produced = produced_[direction];
   const std::uint32_t used = produced - core_.load_word(layout_.credit_at(direction));
@@ -231,19 +259,22 @@ bool Receiver::forward(Header header, std::uint64_t slot) {
   core_.store(slot, bytes_of(header));
   core_.noc_async_write_one_packet_with_trid(
       slot, {next.tile, layout_.channel_slot(next.channel, produced)},
-      layout_.header_bytes + header.payload_bytes, transaction_id(handled_));
-  core_.noc_inline_dw_write({next.tile, layout_.produced_at(next.channel)}, ++produced, kPosted);
+      layout_.header_bytes + header.payload_bytes, transaction_id(handled_),
+      on_noc(core_, next.tile, false));
+  // By the same initiator as the packet, which it must not overtake.
+  const std::uint64_t source = layout_.produced_source(++notifications_);
+  core_.store_word(source, ++produced);
+  core_.noc_async_write_one_packet(source, {next.tile, layout_.produced_at(next.channel)},
+                                   noc::kWordBytes, on_noc(core_, next.tile, false));
   return true;
 }
 
 bool Receiver::answer() {
   while (completed_ != handled_ && has_left(completed_)) ++completed_;
-  const std::uint32_t arrived = core_.load_word(layout_.sent_at());
-  const bool tells_arrived = config_.is_ring && told_arrived_ != arrived;
+  const bool tells_arrived = config_.is_ring && told_arrived_ != arrived_;
   if (!tells_arrived && told_completed_ == completed_) return false;
   if (core_.eth_txq_is_busy(queue_)) return false;
-  core_.work(figures_of(core_).fabric_credit_cycles);
-  told_arrived_ = arrived;
+  told_arrived_ = arrived_;
   told_completed_ = completed_;
   const std::uint64_t source = layout_.answer_source(++answers_);
   core_.store_word(source, told_arrived_);
@@ -258,10 +289,11 @@ void route(EthernetCore& core, const RouterConfig& config) {
   Sender sender(core, config);
   Receiver receiver(core, config, 0);
   while (true) {
-    bool did_anything = sender.take_answers();
-    did_anything |= sender.send_packet();
-    did_anything |= receiver.handle_packet();
+    // Answers first: a queue that is always busy with packets would never take them.
+    bool did_anything = receiver.handle_packet();
     did_anything |= receiver.answer();
+    did_anything |= sender.take_answers();
+    did_anything |= sender.send_packet();
     if (!did_anything) core.idle(figures_of(core).fabric_loop_cycles);
   }
 }

@@ -189,7 +189,6 @@ class Checks {
     number("ethernet_software.fabric_send_cycles", software.fabric_send_cycles, 0, kCyclesMax);
     number("ethernet_software.fabric_receive_cycles", software.fabric_receive_cycles, 0,
            kCyclesMax);
-    number("ethernet_software.fabric_credit_cycles", software.fabric_credit_cycles, 0, kCyclesMax);
   }
 
   void alignment(const Alignment& alignment) const {

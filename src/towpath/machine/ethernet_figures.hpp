@@ -43,7 +43,6 @@ struct EthernetSoftwareFigures {
   int fabric_loop_cycles = 1;     // period in which it looks for work
   int fabric_send_cycles = 0;     // choosing a packet to send
   int fabric_receive_cycles = 0;  // deciding where a packet goes that has come
-  int fabric_credit_cycles = 0;   // telling others of free slots
   bool operator==(const EthernetSoftwareFigures&) const = default;
 };
 

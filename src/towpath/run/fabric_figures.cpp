@@ -86,8 +86,8 @@ Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& descri
           const Time begin = simulation.now();
           side.send(round);
           side.receive(round);
-          total = total + (simulation.now() - begin);
-          core.noc_async_posted_writes_flushed();
+          total += simulation.now() - begin;
+          side.connection.wait_until_sent();
         }
         side.connection.close();
       });
@@ -97,7 +97,7 @@ Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& descri
         for (int round = 1; round <= ping.rounds; ++round) {
           side.receive(round);
           side.send(round);
-          core.noc_async_posted_writes_flushed();
+          side.connection.wait_until_sent();
         }
         side.connection.close();
       });
@@ -131,7 +131,7 @@ Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& descr
               const Time begin = core.network().simulation().now();
               for (int packet = 0; packet < packets; ++packet) {
                 connection.send(header, kHeader, kPayload);
-                core.noc_async_posted_writes_flushed();
+                connection.wait_until_sent();
               }
               connection.close();
               slowest = std::max(slowest, core.network().simulation().now() - begin);
