@@ -34,6 +34,11 @@ machine::EthernetFigures blackhole_figures() {
 
 void PlainMemory::read(std::uint64_t offset, std::span<std::byte> to) const {
   std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), to.size(), to.begin());
+  const bool is_source = std::ranges::any_of(held, [&](const auto& entry) {
+    const Write& source = entry.second;
+    return source.offset <= offset && offset + to.size() <= source.offset + source.size_bytes;
+  });
+  if (!is_source) bytes_read_unheld += to.size();
 }
 
 void PlainMemory::write(std::uint64_t offset, std::span<const std::byte> from) {

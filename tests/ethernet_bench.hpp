@@ -45,6 +45,7 @@ class PlainMemory : public TileMemory {
   std::vector<Write> writes;
   std::map<std::uint64_t, std::uint32_t> registers;
   std::map<CommandNumber, Write> held;
+  mutable std::uint64_t bytes_read_unheld = 0;
   std::function<void()> on_write = [] {};
   std::function<void(CommandNumber)> on_release = [](CommandNumber) {};
 

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ _Result = TypeVar("_Result")
 
 
 class ProcessEnded(RuntimeError):
-    """A process ended in the middle of an item, whose number is `item`."""
+    """A process ended in the middle of an item, whose number is `item`; `how` says how."""
 
     def __init__(self, item: int, exit_code: int) -> None:
         how = (
@@ -32,6 +32,7 @@ class ProcessEnded(RuntimeError):
         )
         super().__init__(f"the process at work on item {item} {how}")
         self.item = item
+        self.how = how
 
 
 def map_in_order(
@@ -54,7 +55,7 @@ def map_in_order(
     processes = min(processes, len(items))
     if processes <= 1:
         return [function(item) for item in _shown(items, label, len(items))]
-    results = dict(_shown(_in_processes(function, items, processes), label, len(items)))
+    results = dict(_shown(in_processes(function, items, processes), label, len(items)))
     return [results[number] for number in range(len(items))]
 
 
@@ -70,13 +71,16 @@ def _shown(items: Iterable[_Item], label: str, total: int) -> Iterable[_Item]:
     )
 
 
-def _in_processes(
+def in_processes(
     function: Callable[[_Item], _Result], items: Sequence[_Item], processes: int
-) -> Iterator[tuple[int, _Result]]:
-    """Numbers of items with their results, as they come.
+) -> Generator[tuple[int, _Result], None, None]:
+    """Numbers of items with their results, as they come; closed early, it ends its processes.
 
     Each process has a pipe: an executor of concurrent.futures cannot say at which item one died,
     and leaves its processes and a warning behind when ctrl-C ends the command.
+
+    Raises:
+        ProcessEnded: a process was killed or crashed.
     """
     waiting = deque(enumerate(items))
     workers = [_Worker(function) for _ in range(processes)]

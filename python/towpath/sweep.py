@@ -12,15 +12,10 @@ import asyncio
 import fcntl
 import json
 import math
-import multiprocessing
-import os
-import signal
-import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,6 +30,7 @@ from rich.progress import (
 )  # fmt: skip
 
 from towpath.errors import ConfigError, SweepError
+from towpath.parallel import ProcessEnded, in_processes, processors
 
 Point = dict[str, Any]
 Result = dict[str, Any]
@@ -210,7 +206,7 @@ def _progress(
 
 def _measured(measure: Measure, points: list[Point], options: SweepOptions) -> _Outcomes:
     """Numbers of points with their results, as they come."""
-    processes = min(options.jobs or len(os.sched_getaffinity(0)), len(points))
+    processes = min(options.jobs or processors(), len(points))
     if not points:
         return
     if options.scheduler is not None:
@@ -231,96 +227,23 @@ def _measured_here(measure: Measure, points: list[Point]) -> _Outcomes:
 
 
 def _measured_in_processes(measure: Measure, points: list[Point], processes: int) -> _Outcomes:
-    """A process per core, each with a pipe to it.
-
-    An executor of concurrent.futures would not do: it cannot say at which point a process died, and
-    when ctrl-C ends the command (cli.py), its processes stay behind.
-    """
-    waiting = deque(range(len(points)))
-    workers: list[_Worker] = []
-    busy: dict[Connection, tuple[_Worker, int]] = {}
-
-    def hand_out(worker: _Worker) -> None:
-        if waiting:
-            index = waiting.popleft()
-            worker.send(points[index])
-            busy[worker.connection] = (worker, index)
-
+    """A process per core."""
     try:
-        for _ in range(processes):
-            workers.append(_Worker(measure))
-            hand_out(workers[-1])
-        while busy:
-            for connection in wait(list(busy)):
-                worker, index = busy.pop(connection)  # type: ignore[index]
-                try:
-                    result = worker.receive()
-                except SweepError as error:
-                    raise SweepError(f"{name_of(points[index])}: {error}") from None
-                hand_out(worker)
+        with closing(in_processes(partial(_attempted, measure), points, processes)) as outcomes:
+            for index, (result, problem) in outcomes:
+                if problem is not None:
+                    raise SweepError(f"{name_of(points[index])}: {problem}")
                 yield index, result
-    finally:
-        for worker in workers:
-            worker.end()
+    except ProcessEnded as ended:
+        raise SweepError(f"{name_of(points[ended.item])}: its process {ended.how}") from None
 
 
-class _Worker:
-    """A process that measures one point at a time."""
-
-    def __init__(self, measure: Measure) -> None:
-        context = multiprocessing.get_context("spawn")  # a fork would copy locked locks
-        self.connection, far_end = context.Pipe()
-        self._process = context.Process(target=_serve, args=(measure, far_end), daemon=True)
-        self._process.start()
-        far_end.close()  # so that its death is seen here
-
-    def send(self, point: Point) -> None:
-        with suppress(ConnectionError):  # it died; receive() tells
-            self.connection.send(point)
-
-    def receive(self) -> Result:
-        try:
-            result, problem = self.connection.recv()
-        except (EOFError, ConnectionError):
-            self._process.join()
-            raise SweepError(f"its process {_how_it_ended(self._process.exitcode or 0)}") from None
-        if problem is not None:
-            raise SweepError(problem)
-        return result
-
-    def end(self) -> None:
-        self._process.terminate()
-        self._process.join()
-        self.connection.close()
-
-
-def _how_it_ended(exit_code: int) -> str:
-    if exit_code < 0:
-        return f"was killed by {signal.Signals(-exit_code).name}"
-    return f"ended with exit code {exit_code}"
-
-
-def _serve(measure: Measure, connection: Connection) -> None:
-    """The worker's process: points in, results out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the sweep, which ends this
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    while True:
-        try:
-            point = connection.recv()
-        except EOFError:
-            return
-        try:
-            answer = measure(point), None
-        except Exception as error:
-            answer = None, _sentence(error)
-        connection.send(answer)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)
+def _attempted(measure: Measure, point: Point) -> tuple[Result, str | None]:
+    """The result, or what went wrong in one sentence."""
+    try:
+        return measure(point), None
+    except Exception as error:
+        return {}, _sentence(error)
 
 
 def _measured_on_cluster(measure: Measure, points: list[Point], options: SweepOptions) -> _Outcomes:

@@ -5,9 +5,9 @@
 from pathlib import Path
 
 import pytest
+
 from conftest import shared_data
 from mutate import check_mutants
-
 from towpath import machines
 from towpath.show_chip_cluster import describe_chip_cluster, draw_chip_cluster_svg
 

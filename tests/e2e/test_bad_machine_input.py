@@ -5,6 +5,7 @@
 from pathlib import Path
 
 import pytest
+
 from conftest import shared_data
 from mutate import check_mutants
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from mutate import check_mutants, mutant
 
+from mutate import check_mutants, mutant
 from towpath import _core
 from towpath.schedule_format.msccl_xml import (
     SIZE_MAX_BYTES,

@@ -5,9 +5,15 @@
 A gap that closes fails here, so that validation/DEVIATIONS.md is changed with it.
 """
 
+import random
+import statistics
+
 import pytest
 
+from towpath import _core
+from towpath.machines import load_chip
 from towpath.validate import validate_table
+from towpath.validate_noc import Amount, DramPair, dram_programs, place_carefully, place_randomly
 
 MIB = 1 << 20
 
@@ -116,3 +122,21 @@ def test_dynamic_vcs_make_dram_writes_collapse():
     assert len(dynamic) == len(static) == 2
     assert max(r["predicted"] for r in dynamic) < min(r["predicted"] for r in static) / 2.5
     assert max(abs(r["error_pct"]) for r in dynamic + static) < 8
+
+
+def test_readers_beside_their_banks_of_blackhole_get_what_elsewhere_the_network_takes():
+    chip = load_chip("blackhole").with_harvested(()).core()
+    row = {"direction": "read", "noc": "0", "vc": "Static"}
+    amount = Amount(transactions=256, transaction_bytes=4096)
+
+    def gb_per_s(pairs: list[DramPair]) -> float:
+        result = _core.run_traffic(chip, dram_programs(row, pairs, amount))
+        cycles = max(result.end_cycles) - min(result.begin_cycles)
+        size_bytes = len(pairs) * amount.transactions * amount.transaction_bytes
+        return size_bytes / cycles * chip.clock_mhz / 1000
+
+    beside = place_carefully(chip, row, channels=8, tiles=8)
+    elsewhere = [place_randomly(chip, 8, 8, random.Random(seed)) for seed in range(1, 10)]
+    # tt-metal, Saturating_DRAM_bandwidth: 500.5 beside the banks, 344 from arbitrary cores.
+    assert gb_per_s(beside) == pytest.approx(500.5, rel=0.05)
+    assert statistics.median(map(gb_per_s, elsewhere)) == pytest.approx(344, rel=0.05)

@@ -123,6 +123,29 @@ TEST(EthernetLink, GoesOnAfterTrainingWithWhatWasNotAcknowledged) {
   EXPECT_TRUE(pair.memory_a.held.empty());
 }
 
+// The frame is at the far end, 200 ns behind the wire, when the link drops. It is written, but no
+// acknowledgement goes back, so it is sent again, and dropped there. All this is the queue's one
+// command: afterwards it has room for two, and no more.
+TEST(EthernetLink, AcknowledgesNothingWhileItIsDown) {
+  PortPair pair(wormhole_figures(), {.drop_at = 200_ns});
+  pair.answer_routing();
+  const CommandNumber command = pair.a.send(0, write_of(0, 0, 16));
+  pair.simulation.run_until(9_us);
+  EXPECT_EQ(pair.memory_b.writes.size(), 1u);
+  EXPECT_TRUE(pair.memory_a.is_held(command));
+  pair.simulation.run();
+  EXPECT_EQ(pair.a.counters().frames_resent, 1u);
+  EXPECT_EQ(pair.b.counters().frames_dropped, 1u);
+  EXPECT_FALSE(pair.memory_a.is_held(command));
+
+  const Time now = pair.simulation.now();
+  pair.a.send(0, write_of(0, 0, 8192));
+  pair.simulation.run_until(now + 120_ns);
+  pair.a.send(0, write_of(0, 0, 8192));
+  pair.simulation.run_until(now + 600_ns);
+  EXPECT_TRUE(pair.a.is_busy(0));
+}
+
 TEST(EthernetLink, StaysDownWhenOneCoreNeverRunsRouting) {
   PortPair pair(wormhole_figures(), {.drop_at = 700_ns});
   send_some(pair);

@@ -29,7 +29,7 @@ LinkFaults random_faults(sim::Random& random) {
   if (random.below(2) == 0) {
     faults.drop_at = Time::from_ps(random.between(0, 20'000'000));
     faults.drop_period = Time::from_ps(random.between(20'000'000, 50'000'000));
-    faults.dead_time = Time::from_ps(random.between(0, 10'000'000));
+    if (random.below(2) == 0) faults.dead_time = Time::from_ps(random.between(0, 10'000'000));
   }
   return faults;
 }
@@ -41,7 +41,7 @@ machine::EthernetFigures random_figures(sim::Random& random) {
   figures.queue_commands_max = static_cast<int>(random.between(1, 3));
   figures.frames_unacknowledged_max = static_cast<int>(random.between(1, 64));
   figures.resend_timeout = Time::from_ps(random.between(2'000'000, 20'000'000));
-  figures.training_time = Time::from_ps(random.between(0, 5'000'000));
+  figures.training_time = Time::from_ps(random.below(2) == 0 ? 0 : random.between(0, 5'000'000));
   return figures;
 }
 
@@ -71,6 +71,7 @@ class Scenario {
     for (const Port* port : {&pair_.a, &pair_.b}) expect_counted(*port);
     EXPECT_TRUE(pair_.memory_a.held.empty());
     EXPECT_TRUE(pair_.memory_b.held.empty());
+    EXPECT_EQ(pair_.memory_a.bytes_read_unheld + pair_.memory_b.bytes_read_unheld, 0u);
   }
 
   std::uint64_t hash() const { return trace_.hash(); }

@@ -226,5 +226,20 @@ TEST(NocDeadlock, DoesNotHappenUnderHeavyRandomTraffic) {
   }
 }
 
+// Buffers are counted, not packets, and a packet stands in two of them.
+TEST(NocDeadlock, NamesEachPacketOnce) {
+  Traffic traffic{plain_chip(4, 1)};
+  traffic.chip.router.has_dateline = false;
+  for (int node = 0; node < 4; ++node) {
+    const int destination = (node + 2) % 4;
+    traffic.injections.push_back({0, {.source = node, .destination = destination, .flits = 257}});
+  }
+  Player<Network> player(traffic);
+  run_until_idle(player);
+  const std::string sentence = player.network().describe_deadlock();
+  EXPECT_TRUE(sentence.starts_with("deadlock of 4 packets: ")) << sentence;
+  EXPECT_EQ(count(sentence, "the packet from"), 4) << sentence;
+}
+
 }  // namespace
 }  // namespace towpath::noc

@@ -170,5 +170,77 @@ TEST(NocMulticast, NeedsADestinationAndAClassOfItsOwn) {
                sim::InvariantError);
 }
 
+void run(Player<Network>& player, Cycle cycles) {
+  while (!player.is_done() && player.network().now() < cycles) player.step();
+}
+
+Cycle sent(const Player<Network>& player, std::uint64_t tag) {
+  for (const Event& event : player.events()) {
+    if (event.kind == Event::sent && event.tag == tag) return event.at;
+  }
+  return -1;
+}
+
+// Software sends a block as linked packets of one initiator and a flag, not linked, of another.
+// The flag must not come in between: it would be there before the data, and give back the path
+// that the second packet of data then takes all the same.
+TEST(NocMulticast, LinkedPacketsStayTogetherWhateverTheirLanes) {
+  Traffic traffic{plain_chip(4, 1)};
+  Packet data = multicast(0, 257, 1);
+  data.keeps_path = true;
+  Packet more = data;
+  more.tag = 2;
+  Packet flag = multicast(0, 1, 3);
+  flag.lane = 1;
+  traffic.injections = {{0, data, {1, 2}}, {0, more, {1, 2}}, {0, flag, {1, 2}}};
+  Player<Network> player(traffic);
+  run(player, 10'000);
+  EXPECT_LT(last_received(player, 1), last_received(player, 2));
+  EXPECT_LT(last_received(player, 2), last_received(player, 3));
+}
+
+// Between the two linked packets another initiator's multicast takes the VC to the router and waits
+// for the path that only the second linked packet gives back.
+TEST(NocMulticast, OfAnotherLaneWaitsForTheEndOfLinkedOnes) {
+  Traffic traffic{plain_chip(4, 1)};
+  Packet data = multicast(0, 257, 1);
+  data.keeps_path = true;
+  const Packet last = multicast(0, 257, 2);
+  Packet other = multicast(0, 1, 3);
+  other.lane = 1;
+  traffic.injections = {{0, data, {1, 2}}, {0, last, {1, 2}}, {0, other, {1, 2}}};
+  Player<Network> player(traffic);
+  run(player, 10'000);
+  EXPECT_TRUE(player.is_done());
+}
+
+// The second takes the buddy's VC at the NIU and then the first one's at every router, where their
+// flits mix: node 3 is said to have received the first before it has it all.
+TEST(NocMulticast, KeepsTheVcThatWasReserved) {
+  Traffic traffic{plain_chip(4, 1)};
+  Packet first = multicast(0, 257, 1);
+  first.keeps_path = true;
+  first.keeps_buddy = false;
+  Packet second = multicast(0, 257, 2);
+  second.keeps_buddy = false;
+  second.lane = 1;
+  traffic.injections = {{0, first, {3}}, {0, second, {3}}};
+  Player<Network> player(traffic);
+  run(player, 10'000);
+  EXPECT_LT(sent(player, 1), last_received(player, 1));
+}
+
+// Node 1's multicast has the link from node 1 when node 2's refuses it, and gives it back when it
+// knows, in cycle 5 + 9 + 7 + 5. Since cycle 14 the unicast has waited for that VC.
+TEST(NocMulticast, AUnicastGetsAVcThatARefusedReservationGaveBack) {
+  Traffic traffic{plain_chip(6, 1)};
+  traffic.injections = {{0, multicast(2, 257, 1), {4}},
+                        {0, multicast(1, 1, 2), {4}},
+                        {0, {.source = 0, .destination = 2, .packet_class = 2, .tag = 3}}};
+  Player<Network> player(traffic);
+  run(player, 10'000);
+  EXPECT_EQ(last_received(player, 3), 26 + 9 + 5);
+}
+
 }  // namespace
 }  // namespace towpath::noc

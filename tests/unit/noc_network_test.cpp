@@ -243,5 +243,74 @@ TEST(NocNetwork, RefusesPacketsOfImpossibleSize) {
   EXPECT_THROW(player.network().send({.flits = 1, .lane = 8}), sim::InvariantError);
 }
 
+void run(Player<Network>& player, Cycle cycles) {
+  while (!player.is_done() && player.network().now() < cycles) player.step();
+}
+
+Cycle received(const Player<Network>& player) {
+  for (const Event& event : player.events()) {
+    if (event.kind == Event::received) return event.at;
+  }
+  return -1;
+}
+
+// The end of the first hold ends the second as well.
+TEST(NocNetwork, TheLongerOfTwoHoldsCounts) {
+  Traffic traffic{plain_chip(2, 1)};
+  traffic.injections = {{0, {.source = 0, .destination = 1, .tag = 1}}};
+  traffic.holds = {{0, 1, 0, 100}, {0, 1, 0, 300}};
+  Player<Network> player(traffic);
+  run(player, 1000);
+  EXPECT_EQ(received(player), 300);
+}
+
+// The link from node 1, whose VCs are released 30 cycles after a packet. Node 0's first packet
+// leaves on VC 0 in cycles 14 and 34, its second is there in cycle 35; a packet of one flit leaves
+// on VC 1 in cycle 24. A dynamic one waits for either from cycle 25 on and gets VC 1 when that is
+// released, in cycle 54. From then on the second from node 0 is alone with VC 0, where it may
+// follow the first: in cycle 55. It leaves when VC 0 is released for all, in cycle 64.
+TEST(NocNetwork, AVcGoesToItsOnlyContenderAlsoWhenTheOtherHasLeft) {
+  Traffic traffic{plain_chip(4, 1)};
+  traffic.chip.router.vc_release_cycles = 30;
+  Packet first{.source = 0, .destination = 2, .flits = 2};
+  first.data_at = 20 * kPaceCycle;
+  const Packet second{.source = 0, .destination = 2};
+  const Packet on_vc_1{.source = 1, .destination = 2, .buddy = 1, .lane = 1, .header_at = 19};
+  const Packet dynamic{
+      .source = 1, .destination = 2, .keeps_buddy = false, .lane = 2, .header_at = 20};
+  traffic.injections = {{0, first}, {0, second}, {0, on_vc_1}, {0, dynamic}};
+  Player<Network> player(traffic);
+  run(player, 54);
+  EXPECT_EQ(player.network().link_flits(1, Network::kX), 3);
+  run(player, 55);
+  EXPECT_EQ(player.network().link_flits(1, Network::kX), 4);
+  run(player, 56);
+  EXPECT_EQ(player.network().link_flits(1, Network::kX), 5);
+}
+
+// With one class the other class is the dateline's VC of the first.
+TEST(NocNetwork, APacketOfANetworkWithOneClassStaysInIt) {
+  Traffic traffic{plain_chip(4, 1)};
+  traffic.chip.router.classes = 1;
+  for (int i = 0; i < 2; ++i) {
+    Packet packet{.source = 0, .destination = 1, .flits = 257, .keeps_class = false};
+    packet.lane = static_cast<std::uint8_t>(i);
+    packet.tag = static_cast<std::uint64_t>(i);
+    traffic.injections.push_back({0, packet});
+  }
+  Player<Network> player(traffic);
+  run(player, 2000);
+  for (const Event& event : player.events()) {
+    EXPECT_LT(event.vc, 2) << to_string(event);
+  }
+}
+
+TEST(NocNetwork, RefusesAClassThatItHasNot) {
+  Traffic traffic{plain_chip(2, 1)};
+  traffic.chip.router.classes = 2;
+  Player<Network> player(traffic);
+  EXPECT_THROW(player.network().send({.packet_class = 2}), sim::InvariantError);
+}
+
 }  // namespace
 }  // namespace towpath::noc

@@ -341,10 +341,8 @@ bool Port::is_idle() const {
 
 // What is not on the wire to the last byte is lost.
 void Port::on_link_down() {
-  resend_.cancel();
   if (wire_flight_ != nullptr && frame_at(*on_wire_).sent_at > simulation_.now()) {
     wire_flight_->is_lost = true;
-    far_end_free_at_ -= wire_time(wire_flight_->part);
     ++counters_.frames_lost;
     wire_flight_ = nullptr;
   }

@@ -139,7 +139,7 @@ class Port {
     bool is_fetching = false;
     int not_on_wire = 0;  // commands taken of which some byte is not on the wire
     std::vector<Waiting> waiting;
-    std::vector<sim::Process*> processes;
+    std::vector<sim::Process*> processes;  // that wait for it to be free
   };
   // What is kept of a frame until it is acknowledged.
   struct Frame {
@@ -227,7 +227,6 @@ class Port {
   std::uint64_t expected_ = 0;
 
   std::optional<std::uint64_t> on_wire_;
-  Time wire_end_;
   Flight* wire_flight_ = nullptr;  // null when lost already
   Time far_end_free_at_;           // when the far end has handed on all that was sent
   std::deque<Flight> flights_;

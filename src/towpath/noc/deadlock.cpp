@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <bit>
 #include <map>
 #include <tuple>
 
@@ -42,29 +43,41 @@ class DeadlockSearch {
   Place waits_for(const Place& place) const {
     const auto& [node, input, vc] = place;
     const Network::Router& router = network_.routers_[index(node)];
-    const Network::InputVc& waiting = buffer(place);
-    if (waiting.outputs == 0) {
-      return owner(node, waiting.wanted_output, waiting.wanted_vc);
-    }
-    for (int output = 0; output < Network::kPorts; ++output) {
-      if ((waiting.outputs >> output & 1) == 0) continue;
-      const int wanted = waiting.output_vc[index(output)];
+    const int number = input * Network::kVcsMax + vc;
+    if ((router.input.allocated >> number & 1) == 0) return owner(node, buffer(place).way);
+    std::uint64_t ways = output_vcs(router, number, buffer(place).outputs);
+    for (; ways != 0; ways &= ways - 1) {
+      const int way = std::countr_zero(ways);
+      const int output = way / Network::kVcsMax;
+      const int output_vc = way % Network::kVcsMax;
       const Network::OutputLink& link = router.output[index(output)];
-      if ((link.sendable(network_.pool_limit_) >> wanted & 1) == 0 && output != Network::kNiu) {
-        return {static_cast<int>(link.target >> 6), output, wanted};
+      if (output != Network::kNiu && !network_.has_room(link, static_cast<unsigned>(output_vc))) {
+        return {static_cast<int>(link.target >> 6), output, output_vc};
       }
     }
     return {-1, 0, 0};
   }
 
-  Place owner(int node, int output, int wanted) const {
-    for (int input = 0; input < Network::kPorts; ++input) {
-      for (int vc = 0; vc < Network::kVcsMax; ++vc) {
-        const Network::InputVc& holder = buffer({node, input, vc});
-        if ((holder.all_outputs >> output & 1) != 0 && holder.packet != kNoPacket &&
-            holder.outputs != 0 && holder.output_vc[index(output)] == wanted) {
-          return {node, input, vc};
-        }
+  // The output VCs of an allocated VC's packet; of a multicast only those of the outputs named.
+  static std::uint64_t output_vcs(const Network::Router& router, int number, unsigned outputs) {
+    const Network::InputVc& vc = router.input.vc[index(number)];
+    if ((router.multicast >> number & 1) == 0) return std::uint64_t{1} << vc.way;
+    std::uint64_t output_vcs = 0;
+    for (; outputs != 0; outputs &= outputs - 1) {
+      const int output = std::countr_zero(outputs);
+      set_bit(output_vcs, output * Network::kVcsMax + vc.output_vc[index(output)]);
+    }
+    return output_vcs;
+  }
+
+  // The buffer whose packet has an output VC.
+  Place owner(int node, int way) const {
+    const Network::Router& router = network_.routers_[index(node)];
+    for (std::uint64_t rest = router.input.allocated; rest != 0; rest &= rest - 1) {
+      const int number = std::countr_zero(rest);
+      const unsigned outputs = router.input.vc[index(number)].all_outputs;
+      if ((output_vcs(router, number, outputs) >> way & 1) != 0) {
+        return {node, number / Network::kVcsMax, number % Network::kVcsMax};
       }
     }
     return {-1, 0, 0};

@@ -10,17 +10,6 @@
 
 namespace towpath::noc {
 
-namespace {
-
-std::size_t wheel_size(const machine::RouterFigures& figures) {
-  const int longest =
-      std::max({figures.hop_cycles, figures.niu_to_router_cycles, figures.router_to_niu_cycles,
-                figures.credit_return_cycles, figures.vc_release_cycles});
-  return std::bit_ceil(static_cast<std::size_t>(longest) + 1);
-}
-
-}  // namespace
-
 template <typename Visit>
 void Network::NodeSet::filter(Visit visit) {
   for (std::size_t word = 0; word < words_.size(); ++word) {
@@ -33,60 +22,6 @@ void Network::NodeSet::filter(Visit visit) {
   }
 }
 
-Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::uint64_t seed)
-    : torus_(chip.width, chip.height, noc),
-      endpoint_(endpoint),
-      figures_(chip.router),
-      backoff_min_(chip.niu.backoff_cycles_min),
-      backoff_max_(chip.niu.backoff_cycles_max),
-      classes_(chip.router.classes),
-      pool_limit_(chip.router.pool_flits - chip.router.pool_flits_reserved),
-      port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)),
-      routers_(index(torus_.nodes())),
-      sources_(index(torus_.nodes())),
-      sinks_(index(torus_.nodes())),
-      wheel_(wheel_size(chip.router)),
-      wheel_mask_(wheel_.size() - 1),
-      active_routers_(torus_.nodes()),
-      active_sources_(torus_.nodes()),
-      active_sinks_(torus_.nodes()),
-      kept_tree_(index(torus_.nodes()) * 2, -1),
-      path_sources_(index(torus_.nodes()) * kPorts * kVcsMax, -1),
-      random_(seed, noc == 0 ? "noc 0" : "noc 1") {
-  for (int vc = 0; vc < kVcsMax; ++vc) {
-    if ((vc >> 1) % classes_ >= static_cast<int>(PacketClass::broadcast))
-      set_bit(interleaved_vcs_, vc);
-  }
-  for (Slot& slot : wheel_) {
-    slot.to_routers.items.resize(index(torus_.nodes()) * kPorts);
-    slot.to_sinks.items.resize(index(torus_.nodes()));
-    slot.router_credits.items.resize(index(torus_.nodes()) * kPorts);
-    slot.source_credits.items.resize(index(torus_.nodes()));
-    slot.releases.items.resize(index(torus_.nodes()) * kPorts);
-  }
-  for (int node = 0; node < torus_.nodes(); ++node) {
-    Router& router = routers_[index(node)];
-    router.x = static_cast<std::int16_t>(torus_.x_of(node));
-    router.y = static_cast<std::int16_t>(torus_.y_of(node));
-    routers_[index(torus_.right_of(node))].upstream[kX] = code(node, kX);
-    routers_[index(torus_.below(node))].upstream[kY] = code(node, kY);
-    router.upstream[kNiu] = code(node, kFromNiu);
-    const auto join = [](OutputLink& link, std::uint32_t target, int delay) {
-      link.target = target;
-      link.delay = static_cast<std::uint8_t>(delay);
-    };
-    join(router.output[kX], code(torus_.right_of(node), kX), figures_.hop_cycles);
-    join(router.output[kY], code(torus_.below(node), kY), figures_.hop_cycles);
-    join(router.output[kNiu], code(node, kFromNiu), figures_.router_to_niu_cycles);
-    join(sources_[index(node)].link, code(node, kNiu), figures_.niu_to_router_cycles);
-  }
-}
-
-std::int64_t Network::link_flits(int node, int port) const {
-  return port == kFromNiu ? sources_[index(node)].link.flits
-                          : routers_[index(node)].output[index(port)].flits;
-}
-
 void Network::pace_by_endpoint(int node) { sinks_[index(node)].by_endpoint = true; }
 
 // --- sending ------------------------------------------------------------------------------------
@@ -96,82 +31,85 @@ PacketId Network::add_packet(const Packet& packet) {
   if (free_packets_.empty()) {
     id = static_cast<PacketId>(packets_.size());
     packets_.emplace_back();
+    headers_.emplace_back();
     next_packet_.push_back(kNoPacket);
   } else {
     id = free_packets_.back();
     free_packets_.pop_back();
   }
-  QueuedPacket& added = packets_[id];
-  static_cast<Packet&>(added) = packet;
-  added.destination_x = static_cast<std::int16_t>(torus_.x_of(packet.destination));
-  added.destination_y = static_cast<std::int16_t>(torus_.y_of(packet.destination));
+  static_cast<Packet&>(packets_[id]) = packet;
+  headers_[id] = {static_cast<std::int16_t>(torus_.x_of(packet.destination)),
+                  static_cast<std::int16_t>(torus_.y_of(packet.destination)),
+                  static_cast<std::uint16_t>(packet.flits),
+                  packet.keeps_buddy,
+                  packet.keeps_path,
+                  packet.tree >= 0};
   return id;
 }
 
 // --- one cycle ----------------------------------------------------------------------------------
 
 void Network::step() {
+  Arrivals& next_hop = slot_in(figures_.hop_cycles).to_routers;
+  arrivals_ = {&next_hop, &next_hop, &slot_in(figures_.router_to_niu_cycles).to_sinks};
+  Slot& back = slot_in(figures_.credit_return_cycles);
+  credits_ = {&back.router_credits, &back.router_credits, &back.source_credits};
   receive_slot(slot_in(0));
   if (!events_.empty() && events_.top().at <= now_) run_events();
   active_sinks_.filter([this](int node) { return step_sink(node); });
   active_sources_.filter([this](int node) { return step_source(node); });
-  active_routers_.filter([this](int node) {
-    Router& router = routers_[index(node)];
-    if (router.may_allocate) allocate(router);
-    const bool may_move = move_flits(router);
-    return may_move || router.may_allocate;
-  });
+  allocate();
+  active_routers_.filter([this](int node) { return move_flits(routers_[index(node)]); });
+  end_packets();
   ++now_;
 }
 
 void Network::receive_slot(Slot& slot) {
-  for (std::size_t i = 0; i < slot.to_routers.size; ++i) {
-    const Arrival& arrival = slot.to_routers.items[i];
-    const int node = static_cast<int>(arrival.to >> 6);
-    Router& router = routers_[index(node)];
-    arrive(router, arrival);
-    active_routers_.insert(node);
+  for (const Arrival& arrival : slot.to_routers.headers().all()) {
+    header_arrives(routers_[arrival.to >> 6], arrival);
   }
-  for (std::size_t i = 0; i < slot.to_sinks.size; ++i) {
-    const Arrival& arrival = slot.to_sinks.items[i];
-    const int node = static_cast<int>(arrival.to >> 6);
-    arrive(sinks_[index(node)], arrival);
-    active_sinks_.insert(node);
+  for (const Arrival& arrival : slot.to_routers.others().all()) {
+    flit_arrives(routers_[arrival.to >> 6], arrival.to);
+    active_routers_.insert(static_cast<int>(arrival.to >> 6));
   }
-  for (std::size_t i = 0; i < slot.router_credits.size; ++i) {
-    const std::uint32_t credit = slot.router_credits.items[i];
-    const int node = static_cast<int>(credit >> 6);
-    Router& router = routers_[index(node)];
+  for (const Arrival& arrival : slot.to_sinks.headers().all()) {
+    header_arrives(sinks_[arrival.to >> 6], arrival);
+    active_sinks_.insert(static_cast<int>(arrival.to >> 6));
+  }
+  for (const Arrival& arrival : slot.to_sinks.others().all()) {
+    flit_arrives(sinks_[arrival.to >> 6], arrival.to);
+    active_sinks_.insert(static_cast<int>(arrival.to >> 6));
+  }
+  for (const std::uint32_t credit : slot.router_credits.all()) {
+    Router& router = routers_[credit >> 6];
     OutputLink& link = router.output[credit >> 4 & 3];
-    return_credit(link, static_cast<int>(credit & 15));
-    if (router.input.blocked != 0) unblock(router, link, static_cast<int>(credit & 15));
-    active_routers_.insert(node);
+    const unsigned vc = credit & 15;
+    return_credit(link, vc);
+    const bool was_full = link.pool_used + 1 == pool_limit_;
+    const std::uint64_t is_blocked = router.blocked >> link.owner[vc] & 1;
+    if (was_full || (is_blocked | router.multicast) != 0) {
+      unblock(router, credit >> 4 & 3, vc);
+      active_routers_.insert(static_cast<int>(credit >> 6));
+    }
   }
-  for (std::size_t i = 0; i < slot.source_credits.size; ++i) {
-    const std::uint32_t credit = slot.source_credits.items[i];
-    const int node = static_cast<int>(credit >> 6);
-    return_credit(sources_[index(node)].link, static_cast<int>(credit & 15));
-    active_sources_.insert(node);
+  for (const std::uint32_t credit : slot.source_credits.all()) {
+    return_credit(sources_[credit >> 6].link, credit & 15);
+    active_sources_.insert(static_cast<int>(credit >> 6));
   }
-  for (std::size_t i = 0; i < slot.releases.size; ++i) {
-    const std::uint32_t release = slot.releases.items[i];
-    const int node = static_cast<int>(release >> 6);
-    const int vc = static_cast<int>(release & 15);
-    Router& router = routers_[index(node)];
-    OutputLink& link = router.output[release >> 4 & 3];
-    if ((link.draining & bit16(vc)) == 0 || link.free_at[index(vc)] != (now_ & 0xff)) continue;
-    clear_bit(link.draining, vc);
-    clear_bit(link.owned, vc);
-    if (router.input.unallocated == 0) continue;
-    router.may_allocate = true;
-    active_routers_.insert(node);
+  for (const std::uint32_t release : slot.releases) {
+    decide(routers_[release >> 6], std::uint64_t{1} << (release & 63));
   }
-  slot.to_routers.size = slot.to_sinks.size = slot.releases.size = 0;
+  slot.releases.clear();
+  slot.to_routers.clear();
+  slot.to_sinks.clear();
   slot.router_credits.size = slot.source_credits.size = 0;
 }
 
 Cycle Network::next_work() const {
-  if (!active_routers_.empty() || !active_sources_.empty() || !active_sinks_.empty()) return now_;
+  if (!active_routers_.empty() || !active_sources_.empty() || !active_sinks_.empty() ||
+      undecided_.size != 0) {
+    return now_;
+  }
   const Cycle next = events_.empty() ? kNever : events_.top().at;
   for (std::size_t ahead = 0; ahead < wheel_.size(); ++ahead) {
     if (!wheel_[(static_cast<std::size_t>(now_) + ahead) & wheel_mask_].is_empty()) {
@@ -214,51 +152,60 @@ void Network::run_events() {
 // A packet comes to the front of a router's buffer: where does it go on, and on which VC?
 void Network::begin_packet(Router& router, int number, PacketId id) {
   InputVc& vc = router.input.vc[index(number)];
-  const QueuedPacket& packet = packets_[id];
+  const Header& header = headers_[id];
   vc.packet = id;
-  vc.flits_left = static_cast<std::uint16_t>(packet.flits);
-  vc.header_in_front = true;
-  vc.is_multicast = packet.tree >= 0;
-  if (vc.is_multicast) {
+  vc.flits_left = header.flits;
+  vc.header = id;
+  if (header.is_multicast) {
+    const Packet& packet = packets_[id];
     const MulticastTree::Branch& branch = trees_[index(packet.tree)].branches[index(packet.branch)];
     vc.outputs = vc.all_outputs = branch.outputs;
     vc.output_vc = branch.output_vc;
     set_bit(router.input.allocated, number);
+    set_bit(router.multicast, number);
+    active_routers_.insert(static_cast<int>(router.node));
     return;
   }
-  const int output = packet.destination_x != router.x   ? kX
-                     : packet.destination_y != router.y ? kY
+  const int output = header.destination_x != router.x   ? kX
+                     : header.destination_y != router.y ? kY
                                                         : kNiu;
-  const int input_vc = number % kVcsMax;
-  vc.wanted_output = static_cast<std::uint8_t>(output);
-  vc.wanted_vc =
-      static_cast<std::uint8_t>(vc_of(next_dateline(router, number / kVcsMax, input_vc, output),
-                                      packet.packet_class, input_vc & 1));
-  vc.keeps_buddy = packet.keeps_buddy;
-  set_bit(router.input.unallocated, number);
-  if (packet.keeps_buddy) set_bit(router.input.insistent, number);
-  router.may_allocate = true;
+  const int input_vc = number & (kVcsMax - 1);
+  const int dateline = next_dateline(router, number / kVcsMax, input_vc, output);
+  const int wanted = output * kVcsMax + with_dateline(input_vc, dateline);
+  vc.way = static_cast<std::uint8_t>(wanted);
+  set_bit(header.keeps_buddy ? router.insistent : router.flexible, number);
+  set_bit(router.output_vc[index(wanted)].contenders, number);
+  set_bit(router.wanted, wanted);
+  // As long as other packets have those that it could get, there is nothing to decide.
+  const std::uint64_t open = ~router.owned | router.draining;
+  const std::uint64_t is_open = open >> wanted | (header.keeps_buddy ? 0 : open >> (wanted ^ 1));
+  decide(router, (is_open & 1) << wanted);
 }
 
 void Network::begin_packet(Sink& sink, int number, PacketId id) {
   InputVc& vc = sink.input.vc[index(number)];
   vc.packet = id;
-  vc.flits_left = static_cast<std::uint16_t>(packets_[id].flits);
+  vc.flits_left = headers_[id].flits;
 }
 
 template <typename End>
-void Network::arrive(End& end, const Arrival& arrival) {
-  const int number = static_cast<int>(arrival.to & (end.input.turn.size() == 1 ? 15 : 63));
-  InputVc& vc = end.input.vc[index(number)];
-  ++vc.flits;
+int Network::flit_arrives(End& end, std::uint32_t to) {
+  const int number = static_cast<int>(to & (end.input.turn.size() == 1 ? 15 : 63));
+  ++end.input.vc[index(number)].flits;
   set_bit(end.input.occupied, number);
-  if (arrival.packet == kNoPacket) return;
-  if (vc.packet == kNoPacket) {
-    begin_packet(end, number, arrival.packet);
+  return number;
+}
+
+template <typename End>
+void Network::header_arrives(End& end, const Arrival& arrival) {
+  const int number = flit_arrives(end, arrival.to);
+  if (end.input.vc[index(number)].packet == kNoPacket) {
+    begin_packet(end, number, arrival.header);
     return;
   }
-  (vc.waiting == kNoPacket ? vc.waiting : next_packet_[vc.last_waiting]) = arrival.packet;
-  vc.last_waiting = arrival.packet;
+  PacketQueue& behind = end.input.behind[index(number)];
+  (behind.first == kNoPacket ? behind.first : next_packet_[behind.last]) = arrival.header;
+  behind.last = arrival.header;
 }
 
 // The packet in front has left; the one behind it comes forward.
@@ -267,10 +214,10 @@ void Network::end_packet(End& end, int number) {
   InputVc& vc = end.input.vc[index(number)];
   clear_bit(end.input.allocated, number);
   vc.packet = kNoPacket;
-  vc.outputs = 0;
-  if (vc.waiting == kNoPacket) return;
-  const PacketId next = vc.waiting;
-  vc.waiting = next == vc.last_waiting ? kNoPacket : next_packet_[next];
+  PacketQueue& behind = end.input.behind[index(number)];
+  if (behind.first == kNoPacket) return;
+  const PacketId next = behind.first;
+  behind.first = next == behind.last ? kNoPacket : next_packet_[next];
   begin_packet(end, number, next);
 }
 
@@ -312,8 +259,7 @@ void Network::take_flit(int node, int number) {
   const PacketId id = vc.packet;
   const bool is_last = --vc.flits_left == 0;
   if (--vc.flits == 0) clear_bit(sink.input.occupied, number);
-  slot_in(figures_.credit_return_cycles)
-      .router_credits.add(code(node, kNiu) | static_cast<std::uint32_t>(number));
+  credits_[kX]->add(code(node, kNiu) | static_cast<std::uint32_t>(number));
   sink.input.turn[0] = static_cast<std::uint8_t>((number + 1) & 15);
   if (sink.by_endpoint) {
     sink.ready_at = endpoint_.flit_received(packets_[id], node, now_);
@@ -340,94 +286,124 @@ int Network::next_dateline(const Router& router, int input, int vc, int output) 
   return is_last || (input == output && dateline_of(vc) == 1) ? 1 : 0;
 }
 
+// Whether nobody has the output VC; nobody does once it is drained.
+bool Network::is_free(Router& router, int output_vc) const {
+  if ((router.owned >> output_vc & 1) == 0) return true;
+  if ((router.draining >> output_vc & 1) == 0) return false;
+  if (router.output_vc[index(output_vc)].free_at > now_) return false;
+  clear_bit(router.owned, output_vc);
+  clear_bit(router.draining, output_vc);
+  return true;
+}
+
+// The output VCs are looked at in the next allocation: they, or who wants them, may have changed.
+void Network::decide(Router& router, std::uint64_t output_vcs) {
+  undecided_.items[undecided_.size] = router.node;
+  undecided_.size += router.undecided == 0 && output_vcs != 0 ? 1 : 0;
+  router.undecided |= output_vcs;
+}
+
+void Network::allocate() {
+  std::swap(deciding_, undecided_);
+  undecided_.size = 0;
+  for (const std::uint32_t node : deciding_.all()) allocate(routers_[node]);
+}
+
 // Gives output VCs to the packets that wait for one: first to each the VC of its own buddy bit,
 // then to those that may change it the other one.
 void Network::allocate(Router& router) {
-  router.may_allocate = false;
-  allocate_buddy(router, router.input.unallocated, 0);
-  const std::uint64_t left = router.input.unallocated & ~router.input.insistent;
-  if (left == 0) return;
-  allocate_buddy(router, left, 1);
-  // Who contended with them for a VC that is not released may be alone with it now.
-  router.may_allocate = router.input.unallocated != 0 && (router.input.unallocated & left) != left;
-}
-
-void Network::allocate_buddy(Router& router, std::uint64_t waiting, int other_buddy) {
-  const auto& vc = router.input.vc;
-  while (waiting != 0) {
-    const InputVc& first = vc[index(std::countr_zero(waiting))];
-    std::uint64_t contenders = 0;
-    for (std::uint64_t rest = waiting; rest != 0; rest &= rest - 1) {
-      const int number = std::countr_zero(rest);
-      const InputVc& other = vc[index(number)];
-      if (other.wanted_output == first.wanted_output && other.wanted_vc == first.wanted_vc) {
-        set_bit(contenders, number);
-      }
-    }
-    waiting &= ~contenders;
-    give_vc(router, contenders, first.wanted_output, first.wanted_vc ^ other_buddy);
+  std::uint64_t rest = router.undecided & router.wanted;
+  router.undecided = 0;
+  for (; rest != 0; rest &= rest - 1) {
+    const int output_vc = std::countr_zero(rest);
+    give_vc(router, router.output_vc[index(output_vc)].contenders, output_vc);
+  }
+  if (router.flexible == 0) return;
+  for (rest = router.wanted; rest != 0; rest &= rest - 1) {
+    const int wanted = std::countr_zero(rest);
+    const std::uint64_t left = router.output_vc[index(wanted)].contenders & router.flexible;
+    if (left == 0 || !give_vc(router, left, wanted ^ 1)) continue;
+    // Who contended with the one that got a VC may be alone with the one it wants now.
+    decide(router, std::uint64_t{1} << wanted);
   }
 }
 
 // To one of the contenders, in turn, if the VC is free. Until it is released, a VC may only go on
 // to the next packet of the same buffer, and only when nobody else waits for it.
-void Network::give_vc(Router& router, std::uint64_t contenders, int output, int output_vc) {
-  OutputLink& link = router.output[index(output)];
-  std::uint8_t& turn = link.vc_turn[index(output_vc)];
-  const std::uint64_t from_turn = contenders >> turn << turn;
+bool Network::give_vc(Router& router, std::uint64_t contenders, int output_vc) {
+  OutputVc& given = router.output_vc[index(output_vc)];
+  const std::uint64_t from_turn = contenders >> given.turn << given.turn;
   int number = std::countr_zero(from_turn != 0 ? from_turn : contenders);
-  if ((link.owned & bit16(output_vc)) != 0) {
-    const int owner = link.owner[index(output_vc)];
-    if ((link.draining & bit16(output_vc)) == 0 || contenders != std::uint64_t{1} << owner) return;
+  if (!is_free(router, output_vc)) {
+    if ((router.draining >> output_vc & 1) == 0) return false;
+    const int owner = router.output[index(output_vc / kVcsMax)].owner[index(output_vc % kVcsMax)];
+    if (contenders != std::uint64_t{1} << owner) {
+      release_when_free(router, output_vc);
+      return false;
+    }
     number = owner;
-    clear_bit(link.draining, output_vc);
+    clear_bit(router.draining, output_vc);
   }
-  turn = static_cast<std::uint8_t>((number + 1) % (kPorts * kVcsMax));
-  set_bit(link.owned, output_vc);
-  link.owner[index(output_vc)] = static_cast<std::uint8_t>(number);
+  given.turn = static_cast<std::uint8_t>(number + 1 == kPorts * kVcsMax ? 0 : number + 1);
+  set_owner(router, output_vc, number);
+  set_bit(router.owned, output_vc);
   InputVc& vc = router.input.vc[index(number)];
-  vc.outputs = vc.all_outputs = static_cast<std::uint8_t>(1u << output);
-  vc.output_vc[index(output)] = static_cast<std::uint8_t>(output_vc);
-  clear_bit(router.input.unallocated, number);
-  clear_bit(router.input.insistent, number);
+  OutputVc& wanted = router.output_vc[vc.way];
+  clear_bit(wanted.contenders, number);
+  if (wanted.contenders == 0) clear_bit(router.wanted, int{vc.way});
+  vc.way = static_cast<std::uint8_t>(output_vc);
+  clear_bit(router.insistent, number);
+  clear_bit(router.flexible, number);
   set_bit(router.input.allocated, number);
+  active_routers_.insert(static_cast<int>(router.node));
+  return true;
+}
+
+// The packets that wait for a VC which is not released are looked at again when it is.
+void Network::release_when_free(Router& router, int output_vc) {
+  const Cycle ahead = router.output_vc[index(output_vc)].free_at - now_;
+  slot_in(static_cast<int>(ahead))
+      .releases.push_back(router.node << 6 | static_cast<std::uint32_t>(output_vc));
 }
 
 // A credit has come: the VC's owner may have room now, and so may all if the pool was full.
-void Network::unblock(Router& router, const OutputLink& link, int vc) const {
-  unsigned owned = bit16(vc);
-  if (link.pool_used + 1 == pool_limit_) owned = link.owned;
+void Network::unblock(Router& router, unsigned output, unsigned vc) const {
+  const OutputLink& link = router.output[output];
+  unsigned owned = 1u << vc;
+  if (link.pool_used + 1 == pool_limit_) {
+    owned = static_cast<unsigned>(router.owned >> output * kVcsMax & 0xffff);
+  }
   for (; owned != 0; owned &= owned - 1) {
-    clear_bit(router.input.blocked, int{link.owner[index(std::countr_zero(owned))]});
+    clear_bit(router.blocked, int{link.owner[index(std::countr_zero(owned))]});
   }
 }
 
-// False when no VC could have sent: then only an arrival or a credit changes that.
+// False when no VC can send in the next cycle, unless a flit or a credit arrives.
 bool Network::move_flits(Router& router) {
-  const std::uint64_t candidates =
-      router.input.occupied & router.input.allocated & ~router.input.blocked;
+  const std::uint64_t candidates = router.input.occupied & router.input.allocated & ~router.blocked;
   if (candidates == 0) return false;
-  if ((candidates & (candidates - 1)) != 0 || router.input.insistent != 0) {
-    return move_one_of_many(router, candidates);
-  }
+  if ((candidates & (candidates - 1)) != 0) return move_one_per_port(router, candidates);
   const int number = std::countr_zero(candidates);
-  const InputVc& vc = router.input.vc[index(number)];
-  if (vc.is_multicast) return move_one_of_many(router, candidates);
-  const int output = std::countr_zero(unsigned{vc.outputs});
-  const unsigned sendable = router.output[index(output)].sendable(pool_limit_);
-  if ((sendable >> vc.output_vc[index(output)] & 1) == 0) {
-    set_bit(router.input.blocked, number);
+  if ((router.multicast >> number & 1) != 0) return move_one_per_port(router, candidates);
+  const unsigned way = router.input.vc[index(number)].way;
+  if (!has_room(router.output[way / kVcsMax], way % kVcsMax)) {
+    set_bit(router.blocked, number);
     return false;
   }
-  send_flit(router, number, output);
-  return true;
+  const unsigned input = static_cast<unsigned>(number) / kVcsMax;
+  if ((router.insistent >> input * kVcsMax & 0xffff) != 0) {
+    const unsigned turned = in_turn(1u << number % kVcsMax, router.input.turn[input]);
+    if (is_turn_of_waiting(router, input, turned - 1)) return true;
+  }
+  send_flit(router, number, static_cast<int>(way / kVcsMax));
+  return (router.input.occupied & router.input.allocated & ~router.blocked) != 0;
 }
 
 // Whether a static VC of the port that waits for its output VC is in turn before those in the mask
 // `before`, which counts from the port's turn; then the turn goes on behind it.
 bool Network::is_turn_of_waiting(Router& router, unsigned input, unsigned before) {
-  if (router.input.insistent == 0 || now_ < router.retry_at[input]) return false;
-  const std::uint64_t all = router.input.insistent & router.input.occupied;
+  if (router.insistent == 0 || now_ < router.retry_at[input]) return false;
+  const std::uint64_t all = router.insistent & router.input.occupied;
   const unsigned turn = router.input.turn[input];
   const unsigned waiting =
       in_turn(static_cast<unsigned>(all >> input * kVcsMax & 0xffff), turn) & before;
@@ -438,50 +414,118 @@ bool Network::is_turn_of_waiting(Router& router, unsigned input, unsigned before
   return true;
 }
 
+// Where the flit in front of an allocated VC could go in this cycle, bit per port; a unicast that
+// can go nowhere is blocked.
+unsigned Network::possible_outputs(Router& router, int number) const {
+  const InputVc& vc = router.input.vc[index(number)];
+  if ((router.multicast >> number & 1) == 0) {
+    const unsigned output = vc.way / kVcsMax;
+    if (has_room(router.output[output], vc.way % kVcsMax)) return 1u << output;
+    set_bit(router.blocked, number);
+    return 0;
+  }
+  unsigned possible = 0;
+  for (unsigned outputs = vc.outputs; outputs != 0; outputs &= outputs - 1) {
+    const unsigned output = static_cast<unsigned>(std::countr_zero(outputs));
+    if (has_room(router.output[output], vc.output_vc[output])) possible |= 1u << output;
+  }
+  return possible;
+}
+
 // VC before port: each input port commits to one VC, then each output port picks an input port. A
 // VC whose packet waits for its output VC takes its turn like any other, and the port idles then.
-bool Network::move_one_of_many(Router& router, std::uint64_t candidates) {
-  std::array<unsigned, kPorts> sendable;
-  for (unsigned output = 0; output < kPorts; ++output) {
-    sendable[output] = router.output[output].sendable(pool_limit_);
-  }
+bool Network::move_one_per_port(Router& router, std::uint64_t candidates) {
   std::array<int, kPorts> chosen;
-  std::array<unsigned, kPorts> wishes{};  // per output, the input ports that want it
+  std::array<unsigned, kPorts> wishes{};  // by input port, the outputs that it wants
   bool is_any = false;
   for (unsigned input = 0; input < kPorts; ++input) {
+    const unsigned of_port = static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff);
+    if (of_port == 0) continue;
     const unsigned turn = router.input.turn[input];
-    unsigned rest = in_turn(static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff), turn);
-    for (unsigned possible = 0; rest != 0 && possible == 0; rest &= rest - 1) {
-      const unsigned vc_number = (static_cast<unsigned>(std::countr_zero(rest)) + turn) & 15u;
-      const InputVc& vc = router.input.vc[input * kVcsMax + vc_number];
-      for (unsigned outputs = vc.outputs; outputs != 0; outputs &= outputs - 1) {
-        const unsigned output = static_cast<unsigned>(std::countr_zero(outputs));
-        possible |= (sendable[output] >> vc.output_vc[output] & 1) << output;
-      }
-      if (possible != 0) {
-        if (is_turn_of_waiting(router, input, (rest & -rest) - 1)) {
-          is_any = true;
-          break;
-        }
-        chosen[input] = static_cast<int>(input * kVcsMax + vc_number);
-        for (unsigned output = 0; output < kPorts; ++output) {
-          wishes[output] |= (possible >> output & 1) << input;
-        }
-      } else if (!vc.is_multicast) {
-        set_bit(router.input.blocked, static_cast<int>(input * kVcsMax + vc_number));
-      }
+    for (unsigned rest = in_turn(of_port, turn); rest != 0; rest &= rest - 1) {
+      const unsigned vc = (static_cast<unsigned>(std::countr_zero(rest)) + turn) & 15u;
+      const int number = static_cast<int>(input * kVcsMax + vc);
+      const unsigned possible = possible_outputs(router, number);
+      if (possible == 0) continue;
+      is_any = true;
+      if (is_turn_of_waiting(router, input, (rest & -rest) - 1)) break;
+      chosen[input] = number;
+      wishes[input] = possible;
+      break;
     }
   }
   for (int output = 0; output < kPorts; ++output) {
-    const unsigned wanting = wishes[index(output)];
+    const unsigned wanting =
+        (wishes[0] >> output & 1) | (wishes[1] >> output & 1) << 1 | (wishes[2] >> output & 1) << 2;
     if (wanting == 0) continue;
-    is_any = true;
     const unsigned turn = router.output[index(output)].turn;
     const unsigned turned = (wanting | wanting << kPorts) >> turn;
     const unsigned input = (static_cast<unsigned>(std::countr_zero(turned)) + turn) % kPorts;
-    send_flit(router, chosen[input], output);
+    const int number = chosen[input];
+    if ((router.multicast >> number & 1) != 0) {
+      send_copy(router, number, output);
+    } else {
+      send_flit(router, number, output);
+    }
   }
   return is_any;
+}
+
+void Network::take_turns(Router& router, int number, int output) const {
+  const unsigned input = static_cast<unsigned>(number) / kVcsMax;
+  router.input.turn[input] = static_cast<std::uint8_t>((number + 1) & 15);
+  router.output[index(output)].turn =
+      static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
+}
+
+// A unicast's flit leaves.
+void Network::send_flit(Router& router, int number, int output) {
+  InputVc& vc = router.input.vc[index(number)];
+  OutputLink& link = router.output[index(output)];
+  const unsigned output_vc = vc.way % kVcsMax;
+  use_slot(link, output_vc);
+  arrivals_[index(output)]->add({link.target | output_vc, vc.header});
+  vc.header = kNoPacket;
+  take_turns(router, number, output);
+  free_slot(router, number);
+  ended_.items[ended_.size] = router.node << 6 | static_cast<std::uint32_t>(number);
+  ended_.size += vc.flits_left == 0 ? 1 : 0;
+}
+
+void Network::end_packets() {
+  for (const std::uint32_t place : ended_.all()) {
+    Router& router = routers_[place >> 6];
+    const int number = static_cast<int>(place & 63);
+    let_go(router, number, router.input.vc[index(number)].way);
+    end_packet(router, number);
+  }
+  ended_.size = 0;
+}
+
+// A multicast's flit leaves through one of the outputs that need it.
+void Network::send_copy(Router& router, int number, int output) {
+  InputVc& vc = router.input.vc[index(number)];
+  OutputLink& link = router.output[index(output)];
+  const int output_vc = vc.output_vc[index(output)];
+  const bool is_last = vc.flits_left == 1;
+  use_slot(link, static_cast<unsigned>(output_vc));
+  arrivals_[index(output)]->add(
+      {link.target | static_cast<std::uint32_t>(output_vc),
+       vc.header == kNoPacket ? kNoPacket : branch_off(vc.packet, output)});
+  take_turns(router, number, output);
+  if (is_last && !headers_[vc.packet].keeps_path) {
+    let_go(router, number, output * kVcsMax + output_vc);
+  }
+  vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
+  if (vc.outputs != 0) return;
+
+  vc.outputs = vc.all_outputs;
+  vc.header = kNoPacket;
+  free_slot(router, number);
+  if (!is_last) return;
+  free_packets_.push_back(vc.packet);
+  clear_bit(router.multicast, number);
+  end_packet(router, number);
 }
 
 // The copy of a multicast that goes on through one output has a packet of its own.
@@ -493,50 +537,26 @@ PacketId Network::branch_off(PacketId id, int output) {
   return add_packet(copy);
 }
 
-void Network::send_flit(Router& router, int number, int output) {
+// The flit in front has left its buffer, which the sender will know.
+void Network::free_slot(Router& router, int number) {
   InputVc& vc = router.input.vc[index(number)];
-  OutputLink& link = router.output[index(output)];
-  const int input = number / kVcsMax;
-  const int input_vc = number % kVcsMax;
-  const int output_vc = vc.output_vc[index(output)];
-  const bool is_last = vc.flits_left == 1;
-  const PacketId header = !vc.header_in_front ? kNoPacket
-                          : vc.is_multicast   ? branch_off(vc.packet, output)
-                                              : vc.packet;
-  use_slot(link, output_vc);
-  ++flit_hops_;
-  Slot& slot = slot_in(link.delay);
-  const Arrival arrival{link.target | static_cast<std::uint32_t>(output_vc), header};
-  (output == kNiu ? slot.to_sinks : slot.to_routers).add(arrival);
-  router.input.turn[index(input)] = static_cast<std::uint8_t>((input_vc + 1) & 15);
-  link.turn = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
-  if (is_last && !packets_[vc.packet].keeps_path) let_go(router, number, output, output_vc);
-  vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
-  if (vc.outputs != 0) return;
-
-  vc.outputs = vc.all_outputs;
-  vc.header_in_front = false;
   --vc.flits_left;
-  if (--vc.flits == 0) clear_bit(router.input.occupied, number);
-  Slot& back = slot_in(figures_.credit_return_cycles);
-  (input == kNiu ? back.source_credits : back.router_credits)
-      .add(router.upstream[index(input)] | static_cast<std::uint32_t>(input_vc));
-  if (is_last) {
-    if (vc.is_multicast) free_packets_.push_back(vc.packet);
-    end_packet(router, number);
-  }
+  --vc.flits;
+  router.input.occupied &= ~(std::uint64_t{vc.flits == 0} << number);
+  const unsigned place = static_cast<unsigned>(number);
+  credits_[place / kVcsMax]->add(router.upstream[place / kVcsMax] | place % kVcsMax);
 }
 
 // A packet's last flit leaves: its output VC is free for all vc_release_cycles later.
-void Network::let_go(Router& router, int number, int output, int output_vc) {
-  OutputLink& link = router.output[index(output)];
-  set_bit(link.draining, output_vc);
-  link.owner[index(output_vc)] = static_cast<std::uint8_t>(number);  // of a multicast not yet so
-  link.free_at[index(output_vc)] =
-      static_cast<std::uint8_t>((now_ + figures_.vc_release_cycles) & 0xff);
-  const int node = torus_.node_at(router.x, router.y);
-  slot_in(figures_.vc_release_cycles)
-      .releases.add(code(node, output) | static_cast<std::uint32_t>(output_vc));
+void Network::let_go(Router& router, int number, int output_vc) {
+  OutputVc& left = router.output_vc[index(output_vc)];
+  set_owner(router, output_vc, number);  // of a multicast not yet so
+  left.free_at = now_ + figures_.vc_release_cycles;
+  set_bit(router.draining, output_vc);
+  // Those that wait for it, or, if they can do with it, for the one of the other buddy bit.
+  const bool is_awaited = (router.wanted >> output_vc & 1) != 0 ||
+                          ((router.wanted >> (output_vc ^ 1) & 1) != 0 && router.flexible != 0);
+  if (is_awaited) release_when_free(router, output_vc);
 }
 
 }  // namespace towpath::noc

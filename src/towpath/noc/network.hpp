@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <queue>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -117,7 +118,7 @@ class Network {
   // ever, the network is deadlocked.
   std::int64_t packets_in_flight() const { return packets_in_flight_; }
   // Flits that passed a router so far.
-  std::int64_t flit_hops() const { return flit_hops_; }
+  std::int64_t flit_hops() const;
   // Flits that left so far on a link: `port` kX, kY, kNiu, or kFromNiu for the NIU's to the router.
   std::int64_t link_flits(int node, int port) const;
 
@@ -130,62 +131,67 @@ class Network {
   // A VC's buffer at the receiving end of a link.
   struct InputVc {
     PacketId packet = kNoPacket;   // whose flits are in front
-    PacketId waiting = kNoPacket;  // packets behind it, linked
-    PacketId last_waiting = kNoPacket;
-    std::uint16_t flits_left = 0;    // of `packet`, still to leave from here
-    std::uint8_t flits = 0;          // in the buffer
-    std::uint8_t outputs = 0;        // ports that still need the flit in front, bit per port
-    std::uint8_t all_outputs = 0;    // ports that need each flit of `packet`
-    std::uint8_t wanted_output = 0;  // of a unicast: where it goes on, and the VC it asks for
-    std::uint8_t wanted_vc = 0;
-    bool header_in_front = false;
-    bool is_multicast = false;
-    bool keeps_buddy = true;
+    PacketId header = kNoPacket;   // the same while the flit in front is its header
+    std::uint16_t flits_left = 0;  // of `packet`, still to leave from here
+    std::uint8_t flits = 0;        // in the buffer
+    std::uint8_t way = 0;          // of a unicast: the output VC that it asks for, then has
+    // Of a multicast: ports that still need the flit in front, ports that need each, their VCs.
+    std::uint8_t outputs = 0;
+    std::uint8_t all_outputs = 0;
     std::array<std::uint8_t, kPorts> output_vc{};
+  };
+  // Packets behind the one in front, linked.
+  struct PacketQueue {
+    PacketId first = kNoPacket;
+    PacketId last = kNoPacket;
   };
   // The VC buffers of up to three input ports. VC v of port p is number p * 16 + v, its bit in each
   // set as well.
   template <int ports>
   struct Inputs {
-    std::uint64_t occupied = 0;     // VCs that hold flits
-    std::uint64_t allocated = 0;    // VCs whose packet has its output VC
-    std::uint64_t unallocated = 0;  // VCs whose packet waits for one
-    std::uint64_t insistent = 0;    // of those, the ones that cannot do with another VC
-    std::uint64_t blocked = 0;  // allocated VCs that had no room at the other end when looked at
+    std::uint64_t occupied = 0;   // VCs that hold flits
+    std::uint64_t allocated = 0;  // VCs whose packet has its output VC
     std::array<std::uint8_t, ports> turn{};
     std::array<InputVc, ports * kVcsMax> vc;
+    std::array<PacketQueue, ports * kVcsMax> behind;
   };
   // The sending end of a link: what it knows of the buffers at the other end.
   struct OutputLink {
-    std::uint16_t owned = 0;           // VCs that a packet has
-    std::uint16_t draining = 0;        // of those: the last flit has left, it is not released
-    std::uint16_t empty = 0xffff;      // VCs whose own flit is free
-    std::uint16_t below_cap = 0xffff;  // VCs that may take more of the pool
+    std::array<std::uint8_t, kVcsMax> used{};   // flits of each VC, the first in a slot of its own
+    std::array<std::uint8_t, kVcsMax> owner{};  // of a router: whose packet has or had the VC last
     std::uint8_t pool_used = 0;
     std::uint8_t turn = 0;
-    std::uint8_t delay = 1;
     std::uint32_t target = 0;  // where flits arrive, without the VC
-    std::array<std::uint8_t, kVcsMax> used{};
-    std::array<std::uint8_t, kVcsMax> owner{};    // the input VC whose packet has or had it last
-    std::array<std::uint8_t, kVcsMax> vc_turn{};  // whose turn it is to get the VC
-    std::array<std::uint8_t, kVcsMax> free_at{};  // when it is free for others, modulo 256
     std::int64_t flits = 0;
-
-    unsigned sendable(int pool_limit) const {
-      return pool_used < pool_limit ? empty | below_cap : empty;
-    }
   };
-  struct Router {
-    bool may_allocate = false;  // something changed since no output VC could be given
+  // Who has a router's output VC, and who waits for it.
+  struct OutputVc {
+    std::uint64_t contenders = 0;  // input VCs whose packets ask for it
+    Cycle free_at = 0;             // once draining
+    std::uint8_t turn = 0;         // whose turn it is to get it
+  };
+  // VC v of output port p is number p * 16 + v, its bit in the sets of output VCs as well.
+  struct alignas(64) Router {
+    std::uint64_t blocked = 0;    // allocated VCs that had no room at the other end when looked at
+    std::uint64_t insistent = 0;  // VCs that wait for an output VC and cannot do with another
+    std::uint64_t flexible = 0;   // VCs that wait for one and can
+    std::uint64_t multicast = 0;  // VCs with a multicast in front
+    std::uint64_t owned = 0;      // output VCs that a packet has, or had until not long ago
+    std::uint64_t draining = 0;   // of those: the last flit has left
+    std::uint64_t wanted = 0;     // output VCs with contenders
+    std::uint64_t undecided = 0;  // output VCs that may have become free for one of them
+    std::array<OutputLink, kPorts> output;
+    std::array<std::uint32_t, kPorts> upstream{};  // the link that feeds each input
+    std::uint32_t node = 0;
     std::int16_t x = 0;
     std::int16_t y = 0;
-    std::array<std::uint32_t, kPorts> upstream{};  // the link that feeds each input
-    std::array<Cycle, kPorts> retry_at{};          // when a waiting VC may take its turn again
-    std::array<OutputLink, kPorts> output;
+    std::array<Cycle, kPorts> retry_at{};  // when a waiting VC may take its turn again
     Inputs<kPorts> input;
+    std::array<OutputVc, kPorts * kVcsMax> output_vc;
   };
   struct Source {
     OutputLink link;
+    std::uint16_t owned = 0;   // VCs that a packet has
     std::uint8_t sending = 0;  // lanes whose packet in front has its VC
     std::uint8_t waiting = 0;  // lanes whose packet in front waits for one
     std::uint8_t turn = 0;
@@ -210,32 +216,48 @@ class Network {
     bool by_endpoint = false;
     Cycle ready_at = 0;
   };
-  // A packet, and its destination as routers compare it.
   struct QueuedPacket : Packet {
-    std::int16_t destination_x = 0;
-    std::int16_t destination_y = 0;
     int order = 0;  // of a multicast, among those of its tree
   };
-  struct Arrival {
-    std::uint32_t to;  // node, port, vc
-    PacketId packet;   // kNoPacket: not a header
+  // What a router looks at when a header comes to the front.
+  struct Header {
+    std::int16_t destination_x = 0;
+    std::int16_t destination_y = 0;
+    std::uint16_t flits = 0;
+    bool keeps_buddy : 1 = true;
+    bool keeps_path : 1 = false;
+    bool is_multicast : 1 = false;
   };
-  // What arrives in one cycle. No link brings more than one of a kind, so room is made once.
+  struct Arrival {
+    std::uint32_t to;  // node, port, VC
+    PacketId header;   // kNoPacket: another flit
+  };
+  // What arrives in one cycle. No link brings more than one of a kind, so room is made once. Each
+  // kind has a list of its own: nothing predicts a branch on what comes next.
   template <typename Item>
   struct List {
     std::vector<Item> items;
     std::size_t size = 0;
     void add(const Item& item) { items[size++] = item; }
+    std::span<const Item> all() const { return {items.data(), size}; }
+  };
+  struct Arrivals {
+    std::array<List<Arrival>, 2> lists;
+    List<Arrival>& headers() { return lists[0]; }
+    List<Arrival>& others() { return lists[1]; }
+    void add(const Arrival& arrival) { lists[arrival.header == kNoPacket ? 1 : 0].add(arrival); }
+    std::size_t size() const { return lists[0].size + lists[1].size; }
+    void clear() { lists[0].size = lists[1].size = 0; }
   };
   struct Slot {
-    List<Arrival> to_routers;
-    List<Arrival> to_sinks;
-    List<std::uint32_t> router_credits;  // links: node, port, vc
+    Arrivals to_routers;
+    Arrivals to_sinks;
+    List<std::uint32_t> router_credits;  // links: node, port, VC
     List<std::uint32_t> source_credits;
-    List<std::uint32_t> releases;  // links' VCs that are free now
+    std::vector<std::uint32_t> releases;  // routers' output VCs that are free now and awaited
     bool is_empty() const {
-      return (to_routers.size | to_sinks.size | router_credits.size | source_credits.size |
-              releases.size) == 0;
+      return (to_routers.size() | to_sinks.size() | router_credits.size | source_credits.size |
+              releases.size()) == 0;
     }
   };
   enum class EventKind : std::uint8_t { wake_source, wake_sink, release, probe, granted, retry };
@@ -279,6 +301,11 @@ class Network {
     return (dateline * classes_ + packet_class) << 1 | buddy;
   }
   int dateline_of(int vc) const { return (vc >> 1) >= classes_ ? 1 : 0; }
+  // The VC of the same class and buddy bit with a given dateline bit.
+  int with_dateline(int vc, int dateline) const {
+    const int without = vc >= 2 * classes_ ? vc - 2 * classes_ : vc;
+    return without + 2 * classes_ * dateline;
+  }
   int next_dateline(const Router& router, int input, int vc, int output) const;
 
   PacketId add_packet(const Packet& packet);
@@ -292,32 +319,30 @@ class Network {
 
   void receive_slot(Slot& slot);
   template <typename End>  // Router or Sink
-  void arrive(End& end, const Arrival& arrival);
+  static int flit_arrives(End& end, std::uint32_t to);
+  template <typename End>
+  void header_arrives(End& end, const Arrival& arrival);
   void begin_packet(Router& router, int number, PacketId id);
   void begin_packet(Sink& sink, int number, PacketId id);
   template <typename End>
   void end_packet(End& end, int number);
-  static void return_credit(OutputLink& link, int vc) {
-    const int used = --link.used[static_cast<std::size_t>(vc)];
-    const auto bit = static_cast<std::uint16_t>(1u << vc);
-    if (used == 0) {
-      link.empty |= bit;
-    } else {
-      --link.pool_used;
-    }
-    link.below_cap |= bit;
+  static void return_credit(OutputLink& link, unsigned vc) {
+    const unsigned used = --link.used[vc];
+    link.pool_used = static_cast<std::uint8_t>(link.pool_used - (used != 0 ? 1 : 0));
   }
-  void unblock(Router& router, const OutputLink& link, int vc) const;
-  void use_slot(OutputLink& link, int vc) const {
-    const int used = link.used[static_cast<std::size_t>(vc)]++;
-    const auto others = static_cast<std::uint16_t>(~(1u << vc));
-    if (used == 0) {
-      link.empty &= others;
-    } else {
-      ++link.pool_used;
-    }
-    if (used == figures_.pool_flits_per_vc_max) link.below_cap &= others;
+  void unblock(Router& router, unsigned output, unsigned vc) const;
+  static void set_owner(Router& router, int output_vc, int number) {
+    const unsigned place = static_cast<unsigned>(output_vc);
+    router.output[place / kVcsMax].owner[place % kVcsMax] = static_cast<std::uint8_t>(number);
+  }
+  static void use_slot(OutputLink& link, unsigned vc) {
+    const unsigned used = link.used[vc]++;
+    link.pool_used = static_cast<std::uint8_t>(link.pool_used + (used != 0 ? 1 : 0));
     ++link.flits;
+  }
+  bool has_room(const OutputLink& link, unsigned vc) const {
+    const int used = link.used[vc];
+    return used == 0 || (link.pool_used < pool_limit_ && used <= figures_.pool_flits_per_vc_max);
   }
 
   bool step_sink(int node);
@@ -328,14 +353,22 @@ class Network {
   void send_from_source(Source& source, int lane);
   void finish_sending(Source& source, int lane);
   bool step_source(int node);
+  void release_when_free(Router& router, int output_vc);
+  bool is_free(Router& router, int output_vc) const;
+  void decide(Router& router, std::uint64_t output_vcs);
+  void allocate();
   void allocate(Router& router);
-  void allocate_buddy(Router& router, std::uint64_t waiting, int other_buddy);
-  void give_vc(Router& router, std::uint64_t contenders, int output, int output_vc);
+  bool give_vc(Router& router, std::uint64_t contenders, int output_vc);
   bool move_flits(Router& router);
-  bool move_one_of_many(Router& router, std::uint64_t candidates);
+  bool move_one_per_port(Router& router, std::uint64_t candidates);
   bool is_turn_of_waiting(Router& router, unsigned input, unsigned before);
+  unsigned possible_outputs(Router& router, int number) const;
   void send_flit(Router& router, int number, int output);
-  void let_go(Router& router, int number, int output, int output_vc);
+  void send_copy(Router& router, int number, int output);
+  void take_turns(Router& router, int number, int output) const;
+  void free_slot(Router& router, int number);
+  void end_packets();
+  void let_go(Router& router, int number, int output_vc);
   PacketId branch_off(PacketId id, int output);
 
   void start_reservation(std::int32_t tree);
@@ -363,13 +396,20 @@ class Network {
   std::vector<Sink> sinks_;
   std::vector<Slot> wheel_;
   std::size_t wheel_mask_;
-  NodeSet active_routers_;
+  // Where what leaves in this cycle comes to: by output port, and by input port.
+  std::array<Arrivals*, kPorts> arrivals_{};
+  std::array<List<std::uint32_t>*, kPorts> credits_{};
+  List<std::uint32_t> undecided_;  // routers with output VCs to decide on
+  List<std::uint32_t> deciding_;   // those of this cycle
+  List<std::uint32_t> ended_;      // VCs that a unicast's last flit has left in this cycle
+  NodeSet active_routers_;         // those that may have a flit to move
   NodeSet active_sources_;
   NodeSet active_sinks_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t sequence_ = 0;
 
   std::vector<QueuedPacket> packets_;
+  std::vector<Header> headers_;        // of the packets
   std::vector<PacketId> next_packet_;  // of a queue of waiting packets, by packet
   std::vector<PacketId> free_packets_;
   std::vector<MulticastTree> trees_;
@@ -378,7 +418,6 @@ class Network {
   std::vector<std::int32_t> path_sources_;  // per output VC, whose multicast reserved it last
   sim::Random random_;
   std::int64_t packets_in_flight_ = 0;
-  std::int64_t flit_hops_ = 0;
 };
 
 }  // namespace towpath::noc

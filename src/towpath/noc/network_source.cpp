@@ -49,14 +49,14 @@ bool Network::take_source_vc(Source& source, int number) {
   int best = -1;
   if (packet.tree >= 0) {  // linked ones in the order of sending, and nobody in between
     if (packet.order != trees_[index(packet.tree)].packets_started) return false;
-    if (source.linked_tree[packet.buddy] == packet.tree) clear_bit(source.link.owned, named);
+    if (source.linked_tree[packet.buddy] == packet.tree) clear_bit(source.owned, named);
   }
   for (const int other_buddy : {0, 1}) {
     if (other_buddy == 1 && packet.keeps_buddy) continue;
     for (const int other_class : {0, 2}) {
       if (other_class != 0 && !may_change_class) continue;
       const int vc = named ^ other_buddy ^ other_class;
-      if ((source.link.owned & bit16(vc)) != 0) continue;
+      if ((source.owned & bit16(vc)) != 0) continue;
       if (best < 0 || source.link.used[index(vc)] < source.link.used[index(best)]) best = vc;
     }
   }
@@ -67,7 +67,7 @@ bool Network::take_source_vc(Source& source, int number) {
   }
   lane.vc = best;
   packet.packet_class = static_cast<std::uint8_t>(best >> 1);
-  set_bit(source.link.owned, best);
+  set_bit(source.owned, best);
   clear_bit(source.waiting, number);
   set_bit(source.sending, number);
   const Packet copy = packet;
@@ -94,7 +94,6 @@ bool Network::step_source(int node) {
   Source& source = sources_[index(node)];
   if (source.sending == 0) return false;
   if (!source.pace.is_ready(now_)) return true;
-  const unsigned sendable = source.link.sendable(pool_limit_);
   const unsigned turn = source.turn;
   const unsigned turned = (source.sending | unsigned{source.sending} << kLanes) >> turn & 0xffu;
   Cycle soonest = kNever;
@@ -102,7 +101,7 @@ bool Network::step_source(int node) {
     const int number =
         static_cast<int>((static_cast<unsigned>(std::countr_zero(rest)) + turn) % kLanes);
     const Source::Lane& lane = source.lane[index(number)];
-    if ((sendable >> lane.vc & 1) == 0) continue;
+    if (!has_room(source.link, static_cast<unsigned>(lane.vc))) continue;
     const Cycle ready = next_flit_at(lane);
     if (ready > now_) {
       soonest = std::min(soonest, ready);
@@ -125,8 +124,8 @@ void Network::send_from_source(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   source.turn = static_cast<std::uint8_t>((number + 1) % kLanes);
   source.pace.take(now_, port_interval_);
-  use_slot(source.link, lane.vc);
-  slot_in(source.link.delay)
+  use_slot(source.link, static_cast<unsigned>(lane.vc));
+  slot_in(figures_.niu_to_router_cycles)
       .to_routers.add({source.link.target | static_cast<std::uint32_t>(lane.vc),
                        lane.flits_sent == 0 ? lane.packet : kNoPacket});
   if (++lane.flits_sent == packets_[lane.packet].flits) finish_sending(source, number);
@@ -139,7 +138,7 @@ void Network::finish_sending(Source& source, int number) {
   if (sent.keeps_path) {
     source.linked_tree[sent.buddy] = sent.tree;
   } else {
-    clear_bit(source.link.owned, lane.vc);
+    clear_bit(source.owned, lane.vc);
   }
   clear_bit(source.sending, number);
   lane.flits_sent = 0;

@@ -63,24 +63,24 @@ void Network::probe(std::int32_t number, std::int32_t at) {
   MulticastTree& tree = trees_[index(number)];
   MulticastTree::Branch& branch = tree.branches[index(at)];
   Router& router = routers_[index(branch.node)];
-  bool is_free = true;
+  bool are_free = true;
   bool is_own = true;  // what is taken is taken by this source's multicast before
   for (int output = 0; output < kPorts; ++output) {
     if ((branch.outputs >> output & 1) == 0) continue;
     const int vc =
         vc_of(next_dateline(router, branch.input, branch.input_vc, output), kBroadcast, tree.buddy);
     branch.output_vc[index(output)] = static_cast<std::uint8_t>(vc);
-    if ((router.output[index(output)].owned >> vc & 1) == 0) continue;
-    is_free = false;
+    if (is_free(router, output * kVcsMax + vc)) continue;
+    are_free = false;
     if (path_source(branch.node, output, vc) != tree.source) is_own = false;
   }
-  if (!is_free && is_own) {  // that one is in front: it will have gone on
+  if (!are_free && is_own) {  // that one is in front: it will have gone on
     schedule(now_ + 1, EventKind::probe, number, at);
     return;
   }
   const Cycle back_at =
       now_ + branch.depth * figures_.credit_return_cycles + figures_.router_to_niu_cycles;
-  if (!is_free) {
+  if (!are_free) {
     tree.is_refused = true;
     tree.answer_at = std::max(tree.answer_at, back_at);
   } else {
@@ -89,8 +89,7 @@ void Network::probe(std::int32_t number, std::int32_t at) {
     for (int output = 0; output < kPorts; ++output) {
       if ((branch.outputs >> output & 1) == 0) continue;
       const std::uint8_t vc = branch.output_vc[index(output)];
-      OutputLink& link = router.output[index(output)];
-      link.owned = static_cast<std::uint16_t>(link.owned | 1u << vc);
+      set_bit(router.owned, output * kVcsMax + vc);
       path_source(branch.node, output, vc) = tree.source;
       const std::int32_t child = branch.child[index(output)];
       if (child < 0) continue;
@@ -124,13 +123,12 @@ void Network::release_reservation(MulticastTree& tree) {
   for (MulticastTree::Branch& branch : tree.branches) {
     if (!branch.is_reserved) continue;
     branch.is_reserved = false;
-    routers_[index(branch.node)].may_allocate = true;
-    active_routers_.insert(branch.node);
+    Router& router = routers_[index(branch.node)];
     for (int output = 0; output < kPorts; ++output) {
       if ((branch.outputs >> output & 1) == 0) continue;
-      OutputLink& link = routers_[index(branch.node)].output[index(output)];
-      link.owned =
-          static_cast<std::uint16_t>(link.owned & ~(1u << branch.output_vc[index(output)]));
+      const int output_vc = output * kVcsMax + branch.output_vc[index(output)];
+      clear_bit(router.owned, output_vc);
+      decide(router, std::uint64_t{1} << output_vc);
     }
   }
 }

@@ -220,6 +220,8 @@ class DataMovementCore {
   // "kernel 'a' on core (1, 1) in noc_async_read": what every error begins with.
   std::string where() const;
   bool is_waiting() const { return wait_.kind != Wait::Kind::nothing; }
+  // It waits, and does nothing before what it waits for comes about.
+  bool is_suspended() const { return is_waiting() && !wait_.has_turn; }
   // While it waits: "kernel 'a' on core (1, 1) in noc_semaphore_wait since cycle 12: ..."
   std::string describe_wait() const;
   // What it has issued and not waited for; empty if there is nothing.
@@ -249,6 +251,7 @@ class DataMovementCore {
     std::uint32_t value = 0;
     std::string_view relation{};  // "", "at least "
     std::string_view change{};    // what has to happen
+    bool has_turn = false;        // it goes on by itself to yield to the base firmware
   };
 
   InitiatorState& state(int noc, int initiator);

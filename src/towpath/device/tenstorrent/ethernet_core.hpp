@@ -110,7 +110,8 @@ class EthernetCore : public DataMovementCore {
   // It has one turn; for 100,000 cycles.
   void run_routing();
   void check_and_context_switch();
-  // Adds one to the dispatcher's count of kernels that are done.
+  // Adds one to the dispatcher's count of kernels that are done; noc_async_atomic_barrier() waits
+  // for its answer.
   void notify_dispatch_core_done(const NocAddress& dispatcher);
 
   // --- polling many things ----------------------------------------------------------------------

@@ -78,6 +78,7 @@ void EthernetCore::poll_until(const Polling& polling, const Wait& wait, Cause ca
     }
     wait_ = wait;
     wait_.since = first;
+    wait_.has_turn = turn != kNoTurn;
     if (cause == Cause::anything) {
       tile_.wake_on_change(process);
     } else {
@@ -108,7 +109,11 @@ void EthernetCore::submit(int queue, const ethernet::Command& command) {
   const Wait wait{.kind = Wait::Kind::change, .change = "its transmit queue is busy"};
   const Polling polling{network_.chip().ethernet_software.poll_cycles, 1};
   ethernet::Port& port = tile_.port();
-  if (named([&] { return port.is_busy(queue); })) {
+  const int queues = network_.chip().ethernet.tx_queues_for_kernels;
+  if (queue < 0 || queue >= queues) {
+    refuse("there is no queue {} for kernels; 0 to {} are possible", queue, queues - 1);
+  }
+  if (port.is_busy(queue)) {
     poll_until(polling, wait, Cause::port, [&] { return !port.is_busy(queue); });
   }
   work(network_.chip().ethernet_software.send_cycles);
@@ -169,9 +174,7 @@ void EthernetCore::check_and_context_switch() {
 void EthernetCore::notify_dispatch_core_done(const NocAddress& dispatcher) {
   call_ = "notify_dispatch_core_done";
   for (int noc = 0; noc < 2; ++noc) wait_for_initiator(noc, kAtomic);
-  issue(request(noc::RequestKind::atomic_increment, kAtomic, dispatcher, 0, noc::kWordBytes,
-                {.is_posted = true}),
-        network_.chip().software.atomic_cycles);
+  noc_semaphore_inc(dispatcher, 1);
 }
 
 // --- polling many things ------------------------------------------------------------------------

@@ -87,15 +87,17 @@ class HazardMonitor {
 
   // The chips, in order.
   void add_chip(noc::ChipNetwork& network);
-  // A kernel of a program that begins; it lives as long as the monitor.
+  // A program begins on a chip: all kernels of the one before are over.
+  void begin_program(int chip);
+  // A kernel of that program; it lives as long as the monitor.
   KernelWatch& add_kernel(KernelWatch::Config config);
   // A word has its initial value, and nobody has written it before.
   void initialise_word(int chip, machine::Coordinate core, std::uint64_t offset);
   // A frame is going to be written into the L1 of a channel's core.
   void arriving(machine::EthernetEnd at, std::uint64_t offset, std::span<const std::byte> bytes);
 
-  // Who could write one of these bytes: the kernels that have, and the one at the other end of the
-  // link.
+  // Who could write one of these bytes of a kernel's core: the kernels that have, and the one at
+  // the other end of the link if that has; if there are none, all others of the chip.
   std::vector<const KernelWatch*> writers_of(const KernelWatch& owner, std::uint64_t offset,
                                              std::uint64_t size_bytes) const;
   // The kernel that runs at the other end of the link; null if there is none.
@@ -170,7 +172,9 @@ class HazardMonitor {
   struct ChipState {
     noc::ChipNetwork* network = nullptr;
     std::vector<std::unique_ptr<Ledger>> ledgers;  // by tile
-    Knowledge known;                               // of all kernels that are over
+    // Of all kernels that are over: those of earlier programs, and all.
+    Knowledge known;
+    Knowledge ended;
   };
 
   Ledger& ledger(int chip, machine::Coordinate tile);

@@ -71,6 +71,10 @@ void HazardMonitor::add_chip(noc::ChipNetwork& network) {
   chip.ledgers.resize(network.chip().tiles.size());
 }
 
+void HazardMonitor::begin_program(int chip) {
+  chips_[index(chip)].known = chips_[index(chip)].ended;
+}
+
 KernelWatch& HazardMonitor::add_kernel(KernelWatch::Config config) {
   const Place place = place_of(config.chip, config.core, config.noc_index);
   kernels_.push_back(std::make_unique<KernelWatch>(*this, std::move(config), place));
@@ -110,8 +114,9 @@ Place HazardMonitor::place_of(int chip, machine::Coordinate core, int noc_index)
 }
 
 KernelWatch* HazardMonitor::kernel_at(EthernetEnd end, int generation) const {
-  for (KernelWatch* kernel : ethernet_kernels_[index(end.chip)][index(end.channel)]) {
-    if (kernel->config_.generation == generation) return kernel;
+  const auto& kernels = ethernet_kernels_[index(end.chip)][index(end.channel)];
+  for (auto kernel = kernels.rbegin(); kernel != kernels.rend(); ++kernel) {
+    if ((*kernel)->config_.generation == generation) return *kernel;
   }
   return nullptr;
 }
@@ -127,9 +132,9 @@ void KernelWatch::start(const DataMovementCore& core) {
 
 void KernelWatch::end() {
   state_ = State::over;
-  Knowledge& known = monitor_.chips_[index(config_.chip)].known;
-  known.join(learner_.known());
-  known.learn_clock(learner_.place(), learner_.step().clock);
+  Knowledge& ended = monitor_.chips_[index(config_.chip)].ended;
+  ended.join(learner_.known());
+  ended.learn_clock(learner_.place(), learner_.step().clock);
   monitor_.clocks_[learner_.place()] = learner_.clock();
   if (channel_ < 0) return;
   const auto from = monitor_.cluster_.connected({config_.chip, channel_});
@@ -235,9 +240,9 @@ void HazardMonitor::check_sources(const KernelWatch& kernel, int chip, machine::
       [&](std::uint64_t first, std::uint64_t end, const Source& source) {
         if (kernel.learner_.knows_arrived(source.stream, source.end)) return;
         if (is_handshake_area(first, end - first)) return;
-        // The last answer of a handshake, of an earlier program: nobody tells that it has arrived.
-        if (is_handshake_word(first, end - first) &&
-            source.sender->config_.generation != kernel.config_.generation) {
+        // Of an earlier program: its last answers, which nobody answers.
+        if (source.sender->is_over() &&
+            source.sender->config_.generation < kernel.config_.generation) {
           return;
         }
         if (!bytes.empty()) {  // bytes that stay the same do no harm
@@ -334,7 +339,8 @@ std::vector<const KernelWatch*> HazardMonitor::writers_of(const KernelWatch& own
   std::vector<const KernelWatch*> writers;
   const auto add = [&](const KernelWatch* writer) {
     const bool is_new = std::ranges::find(writers, writer) == writers.end();
-    if (writer != nullptr && writer != &owner && !writer->is_over() && is_new) {
+    if (writer == nullptr || writer == &owner) return;
+    if (writer->state_ == KernelWatch::State::running && is_new) {
       writers.push_back(writer);
     }
   };
@@ -354,6 +360,10 @@ std::vector<const KernelWatch*> HazardMonitor::writers_of(const KernelWatch& own
     });
   }
   if (is_from_far_end) add(peer_of(owner));
+  if (!writers.empty()) return writers;
+  for (const auto& kernel : kernels_) {  // nobody has so far, so that it may be any of its chip
+    if (kernel->config_.chip == owner.config_.chip) add(kernel.get());
+  }
   return writers;
 }
 

@@ -155,6 +155,8 @@ void Program::start() {
   sim::Simulation& simulation = network().simulation();
   sim::Random skew =
       simulation.random(fmt::format("start of program {} on chip {}", generation_, device_->id()));
+  HazardMonitor* const monitor = device_->monitor();
+  if (monitor != nullptr) monitor->begin_program(device_->id());
   for (const Semaphore& semaphore : semaphores_) initialise(semaphore);
   const noc::Cycle begin =
       network().cycle() + skew.between(0, device_->options().program_skew_cycles);
@@ -163,7 +165,7 @@ void Program::start() {
     for (const Semaphore& semaphore : semaphores_) {
       entry.config.semaphores.push_back(semaphore.offset);
     }
-    if (HazardMonitor* monitor = device_->monitor(); monitor != nullptr) {
+    if (monitor != nullptr) {
       entry.watch = &monitor->add_kernel({.chip = device_->id(),
                                           .core = entry.config.core,
                                           .noc_index = entry.config.noc_index,
@@ -209,7 +211,7 @@ ProgramResult Program::run() {
 
 bool Program::does_everybody_wait() const {
   return std::ranges::all_of(
-      kernels_, [](const Entry& entry) { return entry.is_over || entry.core->is_waiting(); });
+      kernels_, [](const Entry& entry) { return entry.is_over || entry.core->is_suspended(); });
 }
 
 }  // namespace towpath::device::tenstorrent

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+
+#include "towpath/noc/bits.hpp"
+#include "towpath/noc/network.hpp"
+
+// How routers, NIUs and links are joined, and what has passed the links.
+
+namespace towpath::noc {
+
+namespace {
+
+std::size_t wheel_size(const machine::RouterFigures& figures) {
+  const int longest =
+      std::max({figures.hop_cycles, figures.niu_to_router_cycles, figures.router_to_niu_cycles,
+                figures.credit_return_cycles, figures.vc_release_cycles});
+  return std::bit_ceil(static_cast<std::size_t>(longest) + 1);
+}
+
+}  // namespace
+
+Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::uint64_t seed)
+    : torus_(chip.width, chip.height, noc),
+      endpoint_(endpoint),
+      figures_(chip.router),
+      backoff_min_(chip.niu.backoff_cycles_min),
+      backoff_max_(chip.niu.backoff_cycles_max),
+      classes_(chip.router.classes),
+      pool_limit_(chip.router.pool_flits - chip.router.pool_flits_reserved),
+      port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)),
+      routers_(index(torus_.nodes())),
+      sources_(index(torus_.nodes())),
+      sinks_(index(torus_.nodes())),
+      wheel_(wheel_size(chip.router)),
+      wheel_mask_(wheel_.size() - 1),
+      active_routers_(torus_.nodes()),
+      active_sources_(torus_.nodes()),
+      active_sinks_(torus_.nodes()),
+      kept_tree_(index(torus_.nodes()) * 2, -1),
+      path_sources_(index(torus_.nodes()) * kPorts * kVcsMax, -1),
+      random_(seed, noc == 0 ? "noc 0" : "noc 1") {
+  for (int vc = 0; vc < kVcsMax; ++vc) {
+    if ((vc >> 1) % classes_ >= static_cast<int>(PacketClass::broadcast))
+      set_bit(interleaved_vcs_, vc);
+  }
+  const std::size_t nodes = index(torus_.nodes());
+  for (Slot& slot : wheel_) {
+    for (List<Arrival>& list : slot.to_routers.lists) list.items.resize(nodes * kPorts);
+    for (List<Arrival>& list : slot.to_sinks.lists) list.items.resize(nodes);
+    slot.router_credits.items.resize(nodes * kPorts);
+    slot.source_credits.items.resize(nodes);
+  }
+  undecided_.items.resize(nodes + 1);
+  deciding_.items.resize(nodes + 1);
+  ended_.items.resize(nodes * kPorts + 1);
+  for (int node = 0; node < torus_.nodes(); ++node) {
+    Router& router = routers_[index(node)];
+    router.node = static_cast<std::uint32_t>(node);
+    router.x = static_cast<std::int16_t>(torus_.x_of(node));
+    router.y = static_cast<std::int16_t>(torus_.y_of(node));
+    routers_[index(torus_.right_of(node))].upstream[kX] = code(node, kX);
+    routers_[index(torus_.below(node))].upstream[kY] = code(node, kY);
+    router.upstream[kNiu] = code(node, kFromNiu);
+    router.output[kX].target = code(torus_.right_of(node), kX);
+    router.output[kY].target = code(torus_.below(node), kY);
+    router.output[kNiu].target = code(node, kFromNiu);
+    sources_[index(node)].link.target = code(node, kNiu);
+  }
+}
+
+std::int64_t Network::link_flits(int node, int port) const {
+  return port == kFromNiu ? sources_[index(node)].link.flits
+                          : routers_[index(node)].output[index(port)].flits;
+}
+
+std::int64_t Network::flit_hops() const {
+  std::int64_t hops = 0;
+  for (const Router& router : routers_) {
+    for (const OutputLink& link : router.output) hops += link.flits;
+  }
+  return hops;
+}
+
+}  // namespace towpath::noc
