@@ -186,6 +186,7 @@ class SoftwareFigures(Frozen):
     call_cycles: Cycles
     write_destination_cycles: Cycles
     read_destination_cycles: Cycles
+    reduce_bytes_per_cycle: CyclesNotZero
 
 
 class EthernetFigures(Frozen):

@@ -89,6 +89,7 @@ constexpr Field<SoftwareFigures> kSoftwareFields[] = {
     {"call_cycles", &SoftwareFigures::call_cycles},
     {"write_destination_cycles", &SoftwareFigures::write_destination_cycles},
     {"read_destination_cycles", &SoftwareFigures::read_destination_cycles},
+    {"reduce_bytes_per_cycle", &SoftwareFigures::reduce_bytes_per_cycle},
 };
 
 constexpr Field<EthernetFigures> kEthernetFields[] = {

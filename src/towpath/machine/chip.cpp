@@ -160,6 +160,7 @@ class Checks {
     };
     for (const auto& [field, cycles] : calls) number(field, cycles, 0, kCyclesMax);
     number("software.poll_cycles", software.poll_cycles, 1, kCyclesMax);
+    number("software.reduce_bytes_per_cycle", software.reduce_bytes_per_cycle, 1, kCyclesMax);
   }
 
   void ethernet(const EthernetFigures& ethernet) const {

@@ -10,6 +10,7 @@
 
 #include "towpath/collective/deadlock.hpp"
 #include "towpath/transport/simulated/cluster.hpp"
+#include "towpath/transport/simulated/ethernet/fabric_cluster.hpp"
 
 namespace towpath::run {
 
@@ -23,11 +24,23 @@ struct SimulatedRun::Ranks {
     Buffers buffers;
   };
 
-  Ranks(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
-        const transport::simulated::ClusterOptions& options)
-      : cluster(simulation, std::move(machine), options) {}
+  // Of GPUs, with their simulation, or of chips.
+  std::unique_ptr<sim::Simulation> own_simulation;
+  std::unique_ptr<transport::simulated::Cluster> gpus;
+  std::unique_ptr<transport::simulated::ethernet::FabricCluster> chips;
+  Time launch;
 
-  transport::simulated::Cluster cluster;
+  sim::Simulation& simulation() { return chips ? chips->simulation() : *own_simulation; }
+  transport::Transport& transport(int rank) {
+    return chips ? chips->transport(rank) : gpus->transport(rank);
+  }
+  void run() {
+    if (chips) {
+      chips->run();
+    } else {
+      own_simulation->run();
+    }
+  }
   std::vector<Rank> ranks;
   Time finished;
   std::size_t running = 0;
@@ -51,28 +64,45 @@ std::vector<int> placed(std::vector<int> gpus, int ranks) {
 
 SimulatedRun::SimulatedRun(std::shared_ptr<const machine::Machine> machine,
                            std::shared_ptr<const Plan> plan, const SimulatedRunOptions& options)
-    : machine_(std::move(machine)),
-      plan_(std::move(plan)),
-      options_(options),
-      simulation_(options.seed) {
-  transport::simulated::ClusterOptions cluster_options;
-  cluster_options.gpus = placed(options.gpus, plan_->schedule->rank_count());
-  cluster_options.carries_data = options.carries_data;
-  cluster_options.jitter_max = options.jitter_max;
-  ranks_ = std::make_unique<Ranks>(simulation_, machine_, cluster_options);
+    : plan_(std::move(plan)), options_(options), ranks_(std::make_unique<Ranks>()) {
+  ranks_->own_simulation = std::make_unique<sim::Simulation>(options.seed);
+  ranks_->launch = machine->gpu().launch;
+  ranks_->gpus = std::make_unique<transport::simulated::Cluster>(
+      *ranks_->own_simulation, std::move(machine),
+      transport::simulated::ClusterOptions{
+          .gpus = placed(options.gpus, plan_->schedule->rank_count()),
+          .carries_data = options.carries_data,
+          .jitter_max = options.jitter_max});
+  make_ranks();
+}
+
+SimulatedRun::SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
+                           std::shared_ptr<const Plan> plan, const SimulatedRunOptions& options)
+    : plan_(std::move(plan)), options_(options), ranks_(std::make_unique<Ranks>()) {
+  ranks_->chips = std::make_unique<transport::simulated::ethernet::FabricCluster>(
+      std::move(cluster),
+      transport::simulated::ethernet::FabricClusterOptions{
+          .shape = {},
+          .places = placed(options.gpus, plan_->schedule->rank_count()),
+          .carries_data = options.carries_data,
+          .run = {.seed = options.seed, .finds_hazards = false}});
+  make_ranks();
+}
+
+void SimulatedRun::make_ranks() {
   ranks_->ranks.resize(plan_->schedule->ranks.size());
   for (std::size_t r = 0; r < ranks_->ranks.size(); ++r) {
     Ranks::Rank& rank = ranks_->ranks[r];
     rank.all = ranks_.get();
     rank.executor =
-        std::make_unique<Executor>(ranks_->cluster.transport(static_cast<int>(r)), plan_);
+        std::make_unique<Executor>(ranks_->transport(static_cast<int>(r)), plan_);
     rank.executor->on_finished = [this] {
-      ranks_->finished = std::max(ranks_->finished, simulation_.now());
+      ranks_->finished = std::max(ranks_->finished, ranks_->simulation().now());
       --ranks_->running;
     };
   }
-  if (options.trace != nullptr) {
-    simulation_.set_trace(options.trace);
+  if (options_.trace != nullptr) {
+    ranks_->simulation().set_trace(options_.trace);
     observe_steps();
   }
 }
@@ -98,21 +128,21 @@ void SimulatedRun::observe_steps() {
 }
 
 Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
-  const Time called = simulation_.now();
+  const Time called = ranks_->simulation().now();
   ranks_->running = ranks_->ranks.size();
   ranks_->finished = called;
   for (std::size_t r = 0; r < ranks_->ranks.size(); ++r) {
     Ranks::Rank& rank = ranks_->ranks[r];
     rank.buffers = buffers.empty() ? Buffers{} : buffers.at(r);
-    simulation_.at(
-        called + machine_->gpu().launch,
+    ranks_->simulation().at(
+        called + ranks_->launch,
         [](void* context) {
           auto& starting = *static_cast<Ranks::Rank*>(context);
           starting.executor->start(starting.buffers);
         },
         &rank);
   }
-  simulation_.run();
+  ranks_->run();
   if (ranks_->running > 0) {
     std::vector<Blocked> blocked;
     for (const Ranks::Rank& rank : ranks_->ranks) {
@@ -126,11 +156,12 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
 }
 
 const std::vector<cluster::LinkLoad>& SimulatedRun::loads() const {
-  return ranks_->cluster.network().loads();
+  static const std::vector<cluster::LinkLoad> kNone;
+  return ranks_->gpus ? ranks_->gpus->network().loads() : kNone;
 }
 
-std::uint64_t SimulatedRun::events() const { return simulation_.events(); }
+std::uint64_t SimulatedRun::events() const { return ranks_->simulation().events(); }
 
-Time SimulatedRun::now() const { return simulation_.now(); }
+Time SimulatedRun::now() const { return ranks_->simulation().now(); }
 
 }  // namespace towpath::run
