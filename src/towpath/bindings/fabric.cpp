@@ -32,6 +32,12 @@ void bind_fabric(nb::module_& module) {
         return dimensions;
       });
   module.def(
+      "fabric_planes",
+      [](const Cluster& cluster, const Shape& shape) {
+        return kernels::fabric::Topology(cluster, shape).planes();
+      },
+      "cluster"_a, "shape"_a, "Parallel links between neighbours. Raises ValueError.");
+  module.def(
       "fabric_round_trip_ns",
       [](const Cluster& cluster, const Shape& shape, int from, int to, std::uint64_t payload_bytes,
          bool is_fused) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "towpath/kernels/fabric_packet.hpp"
 #include "towpath/machine/chip.hpp"
@@ -77,13 +78,14 @@ struct Layout {
   std::uint64_t slots() const { return credit_at(kDirections); }
 };
 
-// The NoC on which the way is shorter.
+// NoC 0 goes to the right and downwards, NoC 1 the other way round.
+inline int hops(const machine::Chip& chip, machine::Coordinate from, machine::Coordinate to,
+                int noc) {
+  if (noc == 1) std::swap(from, to);
+  return (to.x - from.x + chip.width) % chip.width + (to.y - from.y + chip.height) % chip.height;
+}
 inline int nearer_noc(const machine::Chip& chip, machine::Coordinate from, machine::Coordinate to) {
-  const int right = (to.x - from.x + chip.width) % chip.width;
-  const int down = (to.y - from.y + chip.height) % chip.height;
-  const int left = (chip.width - right) % chip.width;
-  const int up = (chip.height - down) % chip.height;
-  return right + down <= left + up ? 0 : 1;
+  return hops(chip, from, to, 0) <= hops(chip, from, to, 1) ? 0 : 1;
 }
 
 // What a client writes to state_at().

@@ -47,7 +47,24 @@ Pages::Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max)
 noc::Address Pages::address(std::uint64_t page) const {
   const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
   const std::uint64_t row = page / chip_.dram_groups.size();
-  return {group[row % group.size()], row * page_bytes_};
+  return {group.front(), row * page_bytes_};
+}
+
+noc::Address Pages::to_read(std::uint64_t page, machine::Coordinate reader, int noc) const {
+  const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
+  const auto way = [&](machine::Coordinate tile) {
+    return kernels::fabric::hops(chip_, tile, reader, noc);
+  };
+  return {std::ranges::min(group, {}, way), address(page).offset};
+}
+
+noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer) const {
+  const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
+  const auto way = [&](machine::Coordinate tile) {
+    return kernels::fabric::hops(chip_, writer, tile,
+                                 kernels::fabric::nearer_noc(chip_, writer, tile));
+  };
+  return {std::ranges::min(group, {}, way), address(page).offset};
 }
 
 DataMover::DataMover(device::tenstorrent::Program& program, const Pages& pages,
@@ -110,7 +127,8 @@ void DataMover::run_reader(DataMovementCore& core) {
 
 void DataMover::read(DataMovementCore& core, const Packet& packet) {
   if (!packet.part->has_source || packet.size_bytes == 0) return;
-  const noc::Address from = pages_.address(packet.part->staging + packet.number);
+  const noc::Address from = pages_.to_read(packet.part->staging + packet.number,
+                                           config_.worker, kReaderNoc);
   core.noc_async_read_set_trid(static_cast<int>(read_ % kBuffers));
   core.noc_async_read(from, buffer(read_, false), packet.size_bytes);
   if (!packet.part->has_addend) return;
@@ -138,14 +156,18 @@ void DataMover::write(DataMovementCore& core, Connection* connection, const Pack
   }
   if (part.has_addend) core.work(reduce_cycles(core, packet.size_bytes));
   // What was sent before has left by now, or nearly so.
-  core.noc_async_writes_flushed();
+  for (const int noc : {0, 1}) core.noc_async_writes_flushed(noc);
   if (connection != nullptr) connection->wait_until_sent();
   freed_ = written_;
   wake(reader_);
   if (part.has_destination && packet.size_bytes > 0) {
-    core.noc_async_write(buffer(written_, false), pages_.address(part.staging + packet.number),
-                         packet.size_bytes);
-    if (packet.is_last) core.noc_async_write_barrier();
+    const noc::Address to = pages_.to_write(part.staging + packet.number, config_.worker);
+    const int noc =
+        kernels::fabric::nearer_noc(core.network().chip(), config_.worker, to.tile);
+    core.noc_async_write(buffer(written_, false), to, packet.size_bytes, {.noc = noc});
+    if (packet.is_last) {
+      for (const int each : {0, 1}) core.noc_async_write_barrier(each);
+    }
   }
   if (connection != nullptr) send(*connection, packet);
 }
@@ -154,7 +176,7 @@ void DataMover::send(Connection& connection, const Packet& packet) {
   const Part& part = *packet.part;
   Header header = part.header;
   header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
-  header.payload_to = pack(pages_.address(part.landing + packet.number));
+  header.payload_to = pack(part.pages->to_write(part.landing + packet.number, part.lander));
   header.operation = !packet.is_last           ? Operation::write
                      : packet.size_bytes == 0 ? Operation::increment
                                                : Operation::write_flush_increment;

@@ -13,6 +13,9 @@
 
 namespace towpath::transport::simulated::ethernet {
 
+// Pages of a packet's payload, dealt out to a chip's DRAM groups in turn.
+class Pages;
+
 // One stretch of a Move, for one worker. It lives until `left` is called.
 struct Part {
   std::uint64_t size_bytes = 0;
@@ -22,14 +25,19 @@ struct Part {
   std::uint64_t staging = 0;               // where the first packet lies in the chip's DRAM: a page
   kernels::fabric::Header header;          // of each packet, but for what follows
   std::uint64_t landing = 0;               // where the first packet goes: a page of the far chip
+  const Pages* pages = nullptr;            // of that chip
+  machine::Coordinate lander;              // the router there that writes it
   std::uint64_t arrival_word = 0;          // packed address; goes up by one behind the last packet
   void (*left)(Part& part) = nullptr;      // all has been read, and stored
 };
 
-// Pages of a packet's payload, dealt out to a chip's DRAM groups in turn.
 class Pages {
  public:
   Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max);
+  // Of the tiles that lead to a page's group, the one with the least way for what is read to, or
+  // written from, a tile over a NoC.
+  noc::Address to_read(std::uint64_t page, machine::Coordinate reader, int noc) const;
+  noc::Address to_write(std::uint64_t page, machine::Coordinate writer) const;
   noc::Address address(std::uint64_t page) const;
   // Of all groups together.
   std::uint64_t pages() const { return pages_; }

@@ -313,6 +313,9 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
   part.landing = number * ring + on.next_page;
   on.next_page += needed;
   on.under_way.push_back(&part);
+  part.pages = &pages;
+  const Direction last_hop = fabric_.topology().route(from, to).back();
+  part.lander = fabric_.port(to, kernels::fabric::opposite(last_hop), plane).tile;
   part.header = fabric_.header(from, to);
   part.arrival_word = pack(arrival_word(from, to, plane));
   mover.add(part);
@@ -422,16 +425,23 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
 
 FabricCluster::~FabricCluster() = default;
 
-// Workers in their order: one for each link, then those for what stays on the chip.
+// For each link the worker that is nearest to it, then some for what stays on the chip.
 void FabricCluster::create_movers(int place) {
   const kernels::fabric::Topology& topology = fabric_.topology();
   Place& here = *places_[index(place)];
-  const std::vector<machine::Coordinate>& workers = fabric_.device(place).chip().workers;
-  std::size_t next_worker = 0;
+  const machine::Chip& chip = fabric_.device(place).chip();
+  std::vector<machine::Coordinate> free(chip.workers.begin(), chip.workers.end() - 1);
   const auto make = [&](std::optional<kernels::fabric::RouterPort> port) {
+    const auto nearest = std::ranges::min_element(free, {}, [&](machine::Coordinate worker) {
+      if (!port) return 0;
+      return kernels::fabric::hops(chip, worker, port->tile,
+                                   kernels::fabric::nearer_noc(chip, worker, port->tile));
+    });
+    const machine::Coordinate worker = *nearest;
+    free.erase(nearest);
     return std::make_unique<DataMover>(
         fabric_.program(place), here.pages,
-        DataMover::Config{workers.at(next_worker++), std::move(port), options_.payload_bytes_max});
+        DataMover::Config{worker, std::move(port), options_.payload_bytes_max});
   };
   for (Direction direction = 0; direction < kernels::fabric::kDirections; ++direction) {
     for (int plane = 0; plane < topology.planes(); ++plane) {
