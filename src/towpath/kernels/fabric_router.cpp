@@ -165,7 +165,8 @@ class Receiver {
   void deliver(const Header& header, std::uint64_t slot);
   bool forward(Header header, std::uint64_t slot);
   void increment(const Header& header);
-  bool are_writes_acknowledged() const;
+  bool is_written(std::uint32_t packet) const;
+  bool increment_due();
   bool has_left(std::uint32_t packet) const;
   bool has_arrived(std::uint32_t packet);
 
@@ -179,15 +180,17 @@ class Receiver {
   std::uint32_t told_arrived_ = 0;
   std::uint32_t told_completed_ = 0;
   std::uint32_t answers_ = 0;
-  bool is_increment_due_ = false;  // of the packet that is being handled, once it is written
+  // Packets whose increment waits for acknowledgements of all before it, oldest first. They keep
+  // their slots.
+  std::deque<std::uint32_t> due_;
   std::array<std::uint32_t, kDirections> produced_{};
   std::uint32_t notifications_ = 0;
 };
 
-bool Receiver::are_writes_acknowledged() const {
+bool Receiver::is_written(std::uint32_t packet) const {
   for (int noc = 0; noc < 2; ++noc) {
     const noc::NiuCounters& counters = core_.network().counters(noc, core_.config().core);
-    if (counters.write_acks_received != counters.write_acks_awaited) return false;
+    if (counters.outstanding[index(transaction_id(packet))] != 0) return false;
   }
   return true;
 }
@@ -209,27 +212,27 @@ bool Receiver::has_arrived(std::uint32_t packet) {
 }
 
 bool Receiver::handle_packet() {
+  const bool did_anything = increment_due();
   while (has_arrived(arrived_)) ++arrived_;
-  if (handled_ == arrived_) return false;
+  if (handled_ == arrived_) return did_anything;
   const std::uint64_t slot = layout_.receiver_slot(handled_);
   const Header header = load_header(core_, slot);
-  if (is_increment_due_) {
-    if (!are_writes_acknowledged()) return false;
-    increment(header);
-  } else if (header.command(header.hop) != kDeliver) {
-    if (!forward(header, slot)) return false;
+  if (header.command(header.hop) != kDeliver) {
+    if (!forward(header, slot)) return did_anything;
   } else {
     deliver(header, slot);
   }
-  if (!is_increment_due_) ++handled_;
+  ++handled_;
   return true;
 }
 
 void Receiver::deliver(const Header& header, std::uint64_t slot) {
   core_.work(figures_of(core_).fabric_receive_cycles);
-  if (header.operation == Operation::increment) return increment(header);
-  is_increment_due_ = header.operation == Operation::write_flush_increment;
-  if (header.payload_bytes > 0) {
+  const bool waits_for_acknowledgements =
+      increments(header.operation) &&
+      (header.operation == Operation::write_flush_increment || !due_.empty());
+  if (waits_for_acknowledgements) due_.push_back(handled_);
+  if (writes(header.operation) && header.payload_bytes > 0) {
     const noc::Address to = unpack(header.payload_to);
     const WriteOptions options = on_noc(core_, to.tile, false);
     core_.noc_async_write_one_packet_with_trid(slot + layout_.header_bytes, to,
@@ -239,13 +242,22 @@ void Receiver::deliver(const Header& header, std::uint64_t slot) {
       core_.noc_async_write_flushed_with_trid(transaction_id(handled_), options.noc);
     }
   }
-  if (header.operation == Operation::write_increment) increment(header);
+  if (increments(header.operation) && !waits_for_acknowledgements) increment(header);
 }
 
 void Receiver::increment(const Header& header) {
   const noc::Address word = unpack(header.word_at);
   core_.noc_semaphore_inc(word, header.increment, on_noc(core_, word.tile, true));
-  is_increment_due_ = false;
+}
+
+bool Receiver::increment_due() {
+  if (due_.empty()) return false;
+  for (std::uint32_t packet = completed_; packet != due_.front() + 1; ++packet) {
+    if (!is_written(packet)) return false;
+  }
+  increment(load_header(core_, layout_.receiver_slot(due_.front())));
+  due_.pop_front();
+  return true;
 }
 
 bool Receiver::forward(Header header, std::uint64_t slot) {
@@ -270,7 +282,8 @@ bool Receiver::forward(Header header, std::uint64_t slot) {
 }
 
 bool Receiver::answer() {
-  while (completed_ != handled_ && has_left(completed_)) ++completed_;
+  const std::uint32_t completable = due_.empty() ? handled_ : due_.front();
+  while (completed_ != completable && has_left(completed_)) ++completed_;
   const bool tells_arrived = config_.is_ring && told_arrived_ != arrived_;
   if (!tells_arrived && told_completed_ == completed_) return false;
   if (core_.eth_txq_is_busy(queue_)) return false;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 
 #include "towpath/collective/deadlock.hpp"
@@ -22,7 +23,14 @@ struct SimulatedRun::Ranks {
     SimulatedRun::Ranks* all = nullptr;
     std::unique_ptr<Executor> executor;
     Buffers buffers;
+    // On chips, programs of neighbours wait for each other before they send.
+    std::vector<transport::Move> greetings;
+    transport::SignalWait greeted;
   };
+
+  // Tells the ranks of a rank's connections that it is there, and waits for all of them.
+  void greet(std::size_t number);
+  void prepare_greetings(const Plan& plan);
 
   // Of GPUs, with their simulation, or of chips.
   std::unique_ptr<sim::Simulation> own_simulation;
@@ -45,6 +53,40 @@ struct SimulatedRun::Ranks {
   Time finished;
   std::size_t running = 0;
 };
+
+void SimulatedRun::Ranks::prepare_greetings(const Plan& plan) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    std::set<int> peers;
+    for (const ThreadBlock& block : plan.schedule->ranks[r].blocks) {
+      for (const int peer : {block.send_peer, block.receive_peer}) {
+        if (peer != kNone) peers.insert(peer);
+      }
+    }
+    Rank& rank = ranks[r];
+    rank.greeted.signal = transport(static_cast<int>(r)).allocate_signals(1);
+    rank.greeted.context = &rank;
+    rank.greeted.ready = [](transport::SignalWait& wait) {
+      auto& ready = *static_cast<Rank*>(wait.context);
+      ready.executor->start(ready.buffers);
+    };
+    for (const int peer : peers) {
+      transport::Move& move = rank.greetings.emplace_back();
+      move.peer = peer;
+      move.has_signal = true;
+      move.signal = rank.greeted.signal;
+      move.signal_value = 1;
+      move.signal_operation = transport::SignalOperation::add;
+    }
+  }
+}
+
+void SimulatedRun::Ranks::greet(std::size_t number) {
+  Rank& rank = ranks[number];
+  transport::Transport& here = transport(static_cast<int>(number));
+  for (transport::Move& move : rank.greetings) here.start(move);
+  rank.greeted.value += rank.greetings.size();
+  here.wait(rank.greeted);
+}
 
 namespace {
 
@@ -87,6 +129,7 @@ SimulatedRun::SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
           .carries_data = options.carries_data,
           .run = {.seed = options.seed, .finds_hazards = false}});
   make_ranks();
+  ranks_->prepare_greetings(*plan_);
 }
 
 void SimulatedRun::make_ranks() {
@@ -134,6 +177,10 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
   for (std::size_t r = 0; r < ranks_->ranks.size(); ++r) {
     Ranks::Rank& rank = ranks_->ranks[r];
     rank.buffers = buffers.empty() ? Buffers{} : buffers.at(r);
+    if (ranks_->chips) {
+      ranks_->greet(r);
+      continue;
+    }
     ranks_->simulation().at(
         called + ranks_->launch,
         [](void* context) {
@@ -152,6 +199,7 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
     throw transport::TransportError(transport::TransportError::Kind::deadlock, transport::kNoPeer,
                                     describe_deadlock(*plan_->schedule, blocked));
   }
+  if (ranks_->chips) ranks_->finished = ranks_->chips->close_connections();
   return ranks_->finished - called;
 }
 

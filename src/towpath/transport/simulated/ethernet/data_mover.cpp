@@ -82,6 +82,11 @@ void DataMover::add(Part& part) {
   wake(reader_);
 }
 
+void DataMover::close() {
+  shall_close_ = true;
+  wake(writer_);
+}
+
 void DataMover::wake(sim::Process*& waiting) {
   if (waiting != nullptr) simulation_.wake(*std::exchange(waiting, nullptr));
 }
@@ -137,9 +142,17 @@ void DataMover::read(DataMovementCore& core, const Packet& packet) {
 
 void DataMover::run_writer(DataMovementCore& core) {
   std::optional<Connection> connection;
-  if (config_.port) connection.emplace(core, *config_.port, kWords).open();
+  if (config_.port) connection.emplace(core, *config_.port, kWords);
   while (true) {
-    wait_until(core, writer_, [&] { return !packets_.empty(); });
+    wait_until(core, writer_, [&] { return !packets_.empty() || shall_close_; });
+    if (packets_.empty()) {
+      shall_close_ = false;
+      if (is_open_) connection->close();
+      is_open_ = false;
+      closed_at_ = simulation_.now();
+      continue;
+    }
+    if (connection && !std::exchange(is_open_, true)) connection->open();
     const Packet packet = packets_.front();
     packets_.pop_front();
     write(core, connection ? &*connection : nullptr, packet);
@@ -165,7 +178,7 @@ void DataMover::write(DataMovementCore& core, Connection* connection, const Pack
     const int noc =
         kernels::fabric::nearer_noc(core.network().chip(), config_.worker, to.tile);
     core.noc_async_write(buffer(written_, false), to, packet.size_bytes, {.noc = noc});
-    if (packet.is_last) {
+    if (packet.is_last && connection == nullptr) {
       for (const int each : {0, 1}) core.noc_async_write_barrier(each);
     }
   }

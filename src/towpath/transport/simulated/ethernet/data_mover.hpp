@@ -62,6 +62,10 @@ class DataMover {
   DataMover& operator=(const DataMover&) = delete;
 
   void add(Part& part);
+  // Opens its connection again for the next part; closes it behind what it has.
+  void close();
+  // When it last closed it.
+  Time closed_at() const { return closed_at_; }
   std::uint64_t queued_bytes() const { return queued_bytes_; }
 
  private:
@@ -96,6 +100,9 @@ class DataMover {
   std::uint64_t written_ = 0;
   std::uint64_t freed_ = 0;      // whose buffers are free again
   std::uint64_t queued_bytes_ = 0;
+  bool is_open_ = false;
+  bool shall_close_ = false;
+  Time closed_at_;
   sim::Process* reader_ = nullptr;  // while it waits
   sim::Process* writer_ = nullptr;
 };

@@ -454,6 +454,19 @@ void FabricCluster::create_movers(int place) {
 
 Transport& FabricCluster::transport(int rank) { return *endpoints_.at(index(rank)); }
 
+Time FabricCluster::close_connections() {
+  const auto each = [&](auto action) {
+    for (const auto& place : places_) {
+      for (const auto& movers : place->movers) std::ranges::for_each(movers, action);
+    }
+  };
+  each([](const auto& mover) { mover->close(); });
+  run();
+  Time last;
+  each([&](const auto& mover) { last = std::max(last, mover->closed_at()); });
+  return last;
+}
+
 void FabricCluster::run() {
   if (!std::exchange(has_started_, true)) cluster_.start();
   simulation().run();

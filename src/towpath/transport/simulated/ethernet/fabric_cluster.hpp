@@ -53,6 +53,8 @@ class FabricCluster {
   Transport& transport(int rank);
   // Until nothing happens any more.
   void run();
+  // Of all workers, at the end of a program; returns when the last one has.
+  Time close_connections();
 
  private:
   class Endpoint;
