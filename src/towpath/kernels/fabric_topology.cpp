@@ -189,11 +189,10 @@ std::vector<Direction> Topology::route(int from, int to) const {
 
 namespace {
 
-// The buffers in front of a link: those that go straight on, or that turn into it.
+// Those of a link: its router's channels, and behind it the receiver's, which all of them share.
 struct Buffer {
   int place = 0;
   Direction direction = 0;
-  bool is_straight = false;
   auto operator<=>(const Buffer&) const = default;
 };
 using Graph = std::map<Buffer, std::set<Buffer>>;
@@ -215,7 +214,7 @@ void add_route(Graph& graph, const Topology& topology, RoutePair pair, bool has_
   std::optional<Buffer> before;
   std::optional<Direction> came;
   for (const Direction direction : topology.route(pair.from, pair.to)) {
-    const Buffer buffer{place, direction, came == direction};
+    const Buffer buffer{place, direction};
     graph[buffer];
     const bool is_harmless =
         has_bubbles && came == direction &&
@@ -262,7 +261,7 @@ void check_deadlock_free(const Topology& topology, bool has_bubbles,
     std::string circle;
     for (const Buffer& at : path) circle += describe(topology, at) + ", ";
     throw std::invalid_argument(
-        fmt::format("packets may wait for each other for ever: the buffers in front of {}and again "
+        fmt::format("packets may wait for each other for ever: the buffers of {}and again "
                     "{} can all be full; a bubble is needed there",
                     circle, describe(topology, path.front())));
   }

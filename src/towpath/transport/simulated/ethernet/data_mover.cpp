@@ -168,11 +168,12 @@ void DataMover::write(DataMovementCore& core, Connection* connection, const Pack
     core.noc_async_read_barrier_with_trid(static_cast<int>(written_ % kBuffers), kReaderNoc);
   }
   if (part.has_addend) core.work(reduce_cycles(core, packet.size_bytes));
-  // What was sent before has left by now, or nearly so.
-  for (const int noc : {0, 1}) core.noc_async_writes_flushed(noc);
-  if (connection != nullptr) connection->wait_until_sent();
-  freed_ = written_;
-  wake(reader_);
+  if (written_ - freed_ == kBuffers / 2) {
+    for (const int noc : {0, 1}) core.noc_async_writes_flushed(noc);
+    if (connection != nullptr) connection->wait_until_sent();
+    freed_ = written_;
+    wake(reader_);
+  }
   if (part.has_destination && packet.size_bytes > 0) {
     const noc::Address to = pages_.to_write(part.staging + packet.number, config_.worker);
     const int noc =
