@@ -216,6 +216,8 @@ class EthernetSoftwareFigures(Frozen):
     fabric_loop_cycles: CyclesNotZero
     fabric_send_cycles: Cycles
     fabric_receive_cycles: Cycles
+    fabric_cores: Figure[Annotated[int, Field(strict=True, ge=1, le=2)]]
+    fabric_payload_bytes: Figure[Annotated[int, Field(strict=True, ge=64, le=65_472)]]
 
 
 class Alignment(Frozen):

@@ -115,6 +115,8 @@ constexpr Field<EthernetSoftwareFigures> kEthernetSoftwareFields[] = {
     {"fabric_loop_cycles", &EthernetSoftwareFigures::fabric_loop_cycles},
     {"fabric_send_cycles", &EthernetSoftwareFigures::fabric_send_cycles},
     {"fabric_receive_cycles", &EthernetSoftwareFigures::fabric_receive_cycles},
+    {"fabric_cores", &EthernetSoftwareFigures::fabric_cores},
+    {"fabric_payload_bytes", &EthernetSoftwareFigures::fabric_payload_bytes},
 };
 
 constexpr Field<Alignment> kAlignmentFields[] = {

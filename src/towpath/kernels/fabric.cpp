@@ -46,6 +46,19 @@ std::uint64_t room_bytes(const machine::Chip& chip) {
   return chip.ethernet_l1_bytes - map::kUnreservedBase - map::kHandshakeBytes - 32;
 }
 
+// The second RISC-V runs beside the kernel, which is the first one's.
+device::tenstorrent::EthernetKernel router(const RouterConfig& config,
+                                           device::tenstorrent::EthernetTile& tile) {
+  return [config, &tile](EthernetCore& core) {
+    if (core.network().chip().ethernet_software.fabric_cores == 1) return route(core, config);
+    core.network().simulation().spawn(core.config().name + ", receiving", [&] {
+      EthernetCore second(core.network(), core.config(), tile);
+      route_receiving(second, config);
+    });
+    route_sending(core, config);
+  };
+}
+
 }  // namespace
 
 Fabric::Fabric(Cluster& cluster, Shape shape, const FabricOptions& options)
@@ -74,7 +87,7 @@ void Fabric::create_routers(int place) {
           {0, end->channel},
           {.name = fmt::format("router to chip {}",
                                topology_.chip_at(*topology_.neighbour(place, direction)))},
-          [config = config(place, direction, plane)](EthernetCore& core) { route(core, config); });
+          router(config(place, direction, plane), device(place).ethernet_tile({0, end->channel})));
       ++routers_.back();
     }
   }

@@ -190,6 +190,8 @@ class Checks {
     number("ethernet_software.fabric_send_cycles", software.fabric_send_cycles, 0, kCyclesMax);
     number("ethernet_software.fabric_receive_cycles", software.fabric_receive_cycles, 0,
            kCyclesMax);
+    number("ethernet_software.fabric_cores", software.fabric_cores, 1, 2);
+    number("ethernet_software.fabric_payload_bytes", software.fabric_payload_bytes, 64, 65'472);
   }
 
   void alignment(const Alignment& alignment) const {

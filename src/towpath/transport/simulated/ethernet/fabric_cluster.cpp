@@ -48,6 +48,15 @@ std::vector<int> places_for(std::vector<int> places, int count) {
   return places;
 }
 
+FabricClusterOptions completed(FabricClusterOptions options,
+                               const machine::ChipCluster& description) {
+  if (options.payload_bytes_max == 0) {
+    options.payload_bytes_max = static_cast<std::uint64_t>(
+        description.chips.front().chip->ethernet_software.fabric_payload_bytes);
+  }
+  return options;
+}
+
 }  // namespace
 
 // One Move to a peer, or to the rank's own chip, from start() until it is visible there.
@@ -402,11 +411,11 @@ void FabricCluster::watch_arrivals(int place) {
 
 FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> description,
                              const FabricClusterOptions& options)
-    : options_(options),
+    : options_(completed(options, *description)),
       description_(std::move(description)),
       cluster_(description_, options.run),
       fabric_(cluster_, options.shape ? *options.shape : kernels::fabric::usual_shape_of(*description_),
-              {.payload_bytes_max = options.payload_bytes_max}) {
+              {.payload_bytes_max = options_.payload_bytes_max}) {
   const kernels::fabric::Topology& topology = fabric_.topology();
   options_.places = places_for(options.places, topology.places());
   for (int place = 0; place < topology.places(); ++place) {
