@@ -39,6 +39,7 @@ from towpath.table_kind import (
     real,
     whole,
 )
+from towpath.validate_fabric import FABRIC_KINDS
 from towpath.validate_noc import NOC_KINDS
 
 
@@ -278,4 +279,5 @@ KINDS = [
         check_machine=machines.load,
     ),
     *NOC_KINDS,
+    *FABRIC_KINDS,
 ]
