@@ -8,8 +8,7 @@
 
 namespace towpath::machine {
 
-std::shared_ptr<const ChipCluster> chips_on_grid(int columns, int rows, bool has_rings,
-                                                 int links) {
+std::shared_ptr<const ChipCluster> chips_on_grid(int columns, int rows, bool has_rings, int links) {
   ChipCluster cluster;
   cluster.name = "grid";
   const std::shared_ptr<const Chip> chip = wormhole_like_chip();

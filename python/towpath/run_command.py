@@ -134,9 +134,7 @@ def _refuse(request: RunRequest, names: tuple[str, ...], reason: str) -> None:
 def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
     if machines.kind_of(request.machine) == "chip_cluster":
         return _run_on_chips(request, print_lines)
-    spec = machines.load(
-        request.machine, request.hosts, request.ranks, request.complete_from
-    )
+    spec = machines.load(request.machine, request.hosts, request.ranks, request.complete_from)
     gpus = _gpus(spec, request)
     sizes = parse_sizes(request.sizes)
     channels = min(channels_to_fill(spec), _channels_worth_it(len(gpus), max(sizes)))
@@ -175,8 +173,8 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
     schedule = source.schedule()
     if schedule.rank_count > len(places):
         raise ConfigError(
-            f"schedule '{schedule.name}' has {schedule.rank_count} ranks; cluster '{spec.name}' has "
-            f"{len(places)} chips"
+            f"schedule '{schedule.name}' has {schedule.rank_count} ranks; cluster '{spec.name}' "
+            f"has {len(places)} chips"
         )
     call = Call(schedule, request.type_name, request.operation)
     place = simulated.Place(cluster, tuple(places[: call.ranks]))

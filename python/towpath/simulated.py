@@ -181,9 +181,7 @@ def _timeline(trace: _core.Trace, size_bytes: int) -> Timeline:
     return Timeline(size_bytes, list(trace.tracks), list(trace.names), list(trace.spans))
 
 
-def _links(
-    machine: _core.Machine | _core.ChipCluster, run: _core.SimulatedRun
-) -> list[LinkLoad]:
+def _links(machine: _core.Machine | _core.ChipCluster, run: _core.SimulatedRun) -> list[LinkLoad]:
     if isinstance(machine, _core.ChipCluster):
         return []
     names = [device.name for device in machine.devices]

@@ -135,9 +135,7 @@ def _predict_collective(row: Row, context: Context) -> Prediction:
         return Prediction(time_us(size_bytes))
     large, small = time_us(SIMULATED_BYTES_MAX), time_us(SIMULATED_BYTES_MAX // 2)
     slope = (large - small) / (SIMULATED_BYTES_MAX // 2)
-    details: dict[str, Any] = {
-        "scaled_from": {"size_bytes": SIMULATED_BYTES_MAX, "time_us": large}
-    }
+    details: dict[str, Any] = {"scaled_from": {"size_bytes": SIMULATED_BYTES_MAX, "time_us": large}}
     return Prediction(large + slope * (size_bytes - SIMULATED_BYTES_MAX), details)
 
 

@@ -116,8 +116,8 @@ void exchange(const std::shared_ptr<const machine::ChipCluster>& chips, int pack
   for (int from = 0; from < places; ++from) {
     for (int to = 0; to < places; ++to) {
       if (from == to) continue;
-      senders[static_cast<std::size_t>(from * kDirections + fabric.first_hop(from, to))]
-          .push_back(to);
+      senders[static_cast<std::size_t>(from * kDirections + fabric.first_hop(from, to))].push_back(
+          to);
     }
   }
   const auto inbox = [](int from) { return kInbox + static_cast<std::uint64_t>(from) * 4096; };
@@ -138,8 +138,8 @@ void exchange(const std::shared_ptr<const machine::ChipCluster>& chips, int pack
                 header.payload_bytes = static_cast<std::uint16_t>(packet * 512 % 4096 + 16);
                 header.word_at = pack({target, kCounter});
                 header.increment = 1;
-                header.operation = packet % 2 == 0 ? Operation::write_flush_increment
-                                                   : Operation::write_increment;
+                header.operation =
+                    packet % 2 == 0 ? Operation::write_flush_increment : Operation::write_increment;
                 core.store_word(kPayload, static_cast<std::uint32_t>(100 * from + packet));
                 connection.send(header, kHeader, kPayload);
                 connection.wait_until_sent();
@@ -167,9 +167,7 @@ TEST(Fabric, AllToAllOnALineArrives) { exchange(chips_on_grid(3, 1, false, 1), 2
 TEST(Fabric, AllToAllRoundARingArrivesWithoutDeadlock) {
   exchange(chips_on_grid(5, 1, true, 1), 40);
 }
-TEST(Fabric, AllToAllOnATorusArrivesWithoutDeadlock) {
-  exchange(chips_on_grid(3, 3, true, 1), 20);
-}
+TEST(Fabric, AllToAllOnATorusArrivesWithoutDeadlock) { exchange(chips_on_grid(3, 3, true, 1), 20); }
 
 TEST(Fabric, AWorkerThatWaitsForEverIsNamed) {
   const auto chips = chips_on_grid(2, 1, false, 1);
@@ -203,7 +201,8 @@ TEST(Fabric, EveryHopCostsTheSame) {
   const Shape line = line_of(numbers(5));
   const auto round_trip = [&](int hops, std::uint64_t payload_bytes) {
     return run::fabric_round_trip(
-               chips, line, {.from = 0, .to = hops, .payload_bytes = payload_bytes, .is_fused = true})
+               chips, line,
+               {.from = 0, .to = hops, .payload_bytes = payload_bytes, .is_fused = true})
         .ns();
   };
   for (const std::uint64_t payload_bytes : {16, 4096}) {
@@ -213,8 +212,8 @@ TEST(Fabric, EveryHopCostsTheSame) {
   }
   // 4080 bytes more, each way: 326 ns on the wire, once more 87 ns for the last frame's difference,
   // and 128 ns over the NoC to the next router.
-  const double more = round_trip(4, 4096) - round_trip(3, 4096) -
-                      (round_trip(4, 16) - round_trip(3, 16));
+  const double more =
+      round_trip(4, 4096) - round_trip(3, 4096) - (round_trip(4, 16) - round_trip(3, 16));
   EXPECT_NEAR(more / 2, 541, 75);
 }
 

@@ -63,16 +63,15 @@ device::tenstorrent::EthernetKernel router(const RouterConfig& config,
 
 Fabric::Fabric(Cluster& cluster, Shape shape, const FabricOptions& options)
     : cluster_(cluster),
-      topology_(std::shared_ptr<const machine::ChipCluster>(&cluster.description(),
-                                                            [](const auto*) {}),
-                std::move(shape)) {
+      topology_(
+          std::shared_ptr<const machine::ChipCluster>(&cluster.description(), [](const auto*) {}),
+          std::move(shape)) {
   check_deadlock_free(topology_, options.has_bubbles);
   const machine::Chip& chip = device(0).chip();
   layout_ = layout_of(topology_, chip, room_bytes(chip), options.payload_bytes_max);
   for (int place = 0; place < topology_.places(); ++place) {
     programs_.push_back(&cluster.create_program(topology_.chip_at(place)));
-    layout_.base =
-        programs_.back()->allocate(layout_.size_bytes(), machine::TileKind::ethernet);
+    layout_.base = programs_.back()->allocate(layout_.size_bytes(), machine::TileKind::ethernet);
   }
   for (int place = 0; place < topology_.places(); ++place) create_routers(place);
 }
@@ -129,8 +128,8 @@ RouterPort Fabric::port(int place, Direction direction, int plane) const {
 Header Fabric::header(int from, int to) const {
   const std::vector<Direction> route = topology_.route(from, to);
   if (route.empty() || route.size() > index(kHopsMax)) {
-    throw std::invalid_argument(fmt::format("a route has {} hops; a header holds 1 to {}",
-                                            route.size(), kHopsMax));
+    throw std::invalid_argument(
+        fmt::format("a route has {} hops; a header holds 1 to {}", route.size(), kHopsMax));
   }
   Header header;
   const int hops = static_cast<int>(route.size());

@@ -9,7 +9,8 @@ Connection::Connection(device::tenstorrent::DataMovementCore& core, const Router
     : core_(core),
       port_(port),
       noc_(nearer_noc(core.network().chip(), core.config().core, port.tile)),
-      credit_(words), closed_(words + Layout::kCellBytes),
+      credit_(words),
+      closed_(words + Layout::kCellBytes),
       snapshot_(words + 2 * Layout::kCellBytes),
       sources_(words + 4 * Layout::kCellBytes) {}
 
@@ -40,9 +41,7 @@ void Connection::close() {
   core_.noc_semaphore_wait(closed_, 1);
 }
 
-bool Connection::has_free_slot() {
-  return produced_ - core_.load_word(credit_) < slots();
-}
+bool Connection::has_free_slot() { return produced_ - core_.load_word(credit_) < slots(); }
 
 void Connection::wait_for_free_slot() {
   if (has_free_slot()) return;

@@ -58,12 +58,12 @@ struct Layout {
     return header_bytes + (header.payload_bytes + kCellBytes - 1) / kCellBytes * kCellBytes;
   }
   std::uint64_t channel_slot(int channel, std::uint32_t number) const {
-    return slots() + (index(channel) * index(channel_slots) + number % index(channel_slots)) *
-                         slot_bytes();
+    return slots() +
+           (index(channel) * index(channel_slots) + number % index(channel_slots)) * slot_bytes();
   }
   std::uint64_t receiver_slot(std::uint32_t number) const {
-    return slots() + (index(channels) * index(channel_slots) + number % index(receiver_slots)) *
-                         slot_bytes();
+    return slots() +
+           (index(channels) * index(channel_slots) + number % index(receiver_slots)) * slot_bytes();
   }
   std::uint64_t size_bytes() const {
     return slots() - base +

@@ -32,8 +32,7 @@ void send(EthernetCore& core, int queue, std::uint64_t from, std::uint64_t to,
 }
 
 WriteOptions on_noc(const EthernetCore& core, machine::Coordinate to, bool is_posted) {
-  return {.is_posted = is_posted,
-          .noc = nearer_noc(core.network().chip(), core.config().core, to)};
+  return {.is_posted = is_posted, .noc = nearer_noc(core.network().chip(), core.config().core, to)};
 }
 
 // Tells a client of released slots.
@@ -236,9 +235,8 @@ void Receiver::deliver(const Header& header, std::uint64_t slot) {
   if (writes(header.operation) && header.payload_bytes > 0) {
     const noc::Address to = unpack(header.payload_to);
     const WriteOptions options = on_noc(core_, to.tile, false);
-    core_.noc_async_write_one_packet_with_trid(slot + layout_.header_bytes, to,
-                                               header.payload_bytes, transaction_id(handled_),
-                                               options);
+    core_.noc_async_write_one_packet_with_trid(
+        slot + layout_.header_bytes, to, header.payload_bytes, transaction_id(handled_), options);
     if (header.operation == Operation::write_increment) {
       core_.noc_async_write_flushed_with_trid(transaction_id(handled_), options.noc);
     }

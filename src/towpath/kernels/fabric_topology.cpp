@@ -162,8 +162,7 @@ std::optional<int> Topology::neighbour(int place, Direction direction) const {
   return place + (next - at) * stride;
 }
 
-std::optional<machine::EthernetEnd> Topology::end(int place, Direction direction,
-                                                  int plane) const {
+std::optional<machine::EthernetEnd> Topology::end(int place, Direction direction, int plane) const {
   const auto& ends = ends_[index(place * kDirections + direction)];
   if (index(plane) >= ends.size()) return std::nullopt;
   return ends[index(plane)];

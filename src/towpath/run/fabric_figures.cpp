@@ -91,16 +91,16 @@ Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& descri
         }
         side.connection.close();
       });
-  fabric.program(ping.to).create_kernel(
-      {.core = worker(ping.to), .name = "pong"}, [&](DataMovementCore& core) {
-        Pinger side(core, fabric, ping, ping.to, ping.from);
-        for (int round = 1; round <= ping.rounds; ++round) {
-          side.receive(round);
-          side.send(round);
-          side.connection.wait_until_sent();
-        }
-        side.connection.close();
-      });
+  fabric.program(ping.to).create_kernel({.core = worker(ping.to), .name = "pong"},
+                                        [&](DataMovementCore& core) {
+                                          Pinger side(core, fabric, ping, ping.to, ping.from);
+                                          for (int round = 1; round <= ping.rounds; ++round) {
+                                            side.receive(round);
+                                            side.send(round);
+                                            side.connection.wait_until_sent();
+                                          }
+                                          side.connection.close();
+                                        });
   fabric.run();
   return Time::from_ps(total.ps() / ping.rounds);
 }

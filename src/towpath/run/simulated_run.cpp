@@ -122,12 +122,11 @@ SimulatedRun::SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
                            std::shared_ptr<const Plan> plan, const SimulatedRunOptions& options)
     : plan_(std::move(plan)), options_(options), ranks_(std::make_unique<Ranks>()) {
   ranks_->chips = std::make_unique<transport::simulated::ethernet::FabricCluster>(
-      std::move(cluster),
-      transport::simulated::ethernet::FabricClusterOptions{
-          .shape = {},
-          .places = placed(options.gpus, plan_->schedule->rank_count()),
-          .carries_data = options.carries_data,
-          .run = {.seed = options.seed, .finds_hazards = false}});
+      std::move(cluster), transport::simulated::ethernet::FabricClusterOptions{
+                              .shape = {},
+                              .places = placed(options.gpus, plan_->schedule->rank_count()),
+                              .carries_data = options.carries_data,
+                              .run = {.seed = options.seed, .finds_hazards = false}});
   make_ranks();
   ranks_->prepare_greetings(*plan_);
 }
@@ -137,8 +136,7 @@ void SimulatedRun::make_ranks() {
   for (std::size_t r = 0; r < ranks_->ranks.size(); ++r) {
     Ranks::Rank& rank = ranks_->ranks[r];
     rank.all = ranks_.get();
-    rank.executor =
-        std::make_unique<Executor>(ranks_->transport(static_cast<int>(r)), plan_);
+    rank.executor = std::make_unique<Executor>(ranks_->transport(static_cast<int>(r)), plan_);
     rank.executor->on_finished = [this] {
       ranks_->finished = std::max(ranks_->finished, ranks_->simulation().now());
       --ranks_->running;

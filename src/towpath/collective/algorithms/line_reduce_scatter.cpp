@@ -38,8 +38,8 @@ Schedule line_reduce_scatter(const AlgorithmOptions& options) {
       ThreadBlock& from_below = add_line_block(schedule, up, position, channel);
       pass_on(from_below, up, position, channels, own);
       if (position > 0) {
-        from_below.steps.push_back(
-            publishing(step(StepType::receive_reduce_copy, kept, output(own))));
+        const Step last = step(StepType::receive_reduce_copy, kept, output(own));
+        from_below.steps.push_back(position + 1 < ranks ? publishing(last) : last);
       }
       auto& blocks = schedule.ranks[static_cast<std::size_t>(up[position])].blocks;
       const auto below = static_cast<std::uint32_t>(blocks.size() - 1);

@@ -58,9 +58,9 @@ struct Cluster::Peer {
 class Cluster::Endpoint final : public simulated::Endpoint {
  public:
   Endpoint(Cluster& cluster, int rank)
-      : simulated::Endpoint(cluster.simulation_, rank, cluster.ranks(),
-                            {cluster.options_.carries_data, cluster.options_.heap_bytes,
-                             cluster.options_.signals}),
+      : simulated::Endpoint(
+            cluster.simulation_, rank, cluster.ranks(),
+            {cluster.options_.carries_data, cluster.options_.heap_bytes, cluster.options_.signals}),
         cluster_(cluster) {}
 
   bool is_addressable(int peer_rank) const override {
@@ -269,8 +269,7 @@ void Cluster::Endpoint::deliver_in_order(Delivery& delivery) {
 void Cluster::Endpoint::deliver(Delivery& delivery) {
   Endpoint& to = *delivery.peer->endpoint;
   if (!delivery.payload.empty()) {
-    std::memcpy(to.data(delivery.remote), delivery.payload.data(),
-                delivery.payload.size());
+    std::memcpy(to.data(delivery.remote), delivery.payload.data(), delivery.payload.size());
     delivery.payload.clear();
   }
   --delivery.peer->oldest.under_way;

@@ -128,7 +128,7 @@ void Endpoint::notify_blocked() {
 }
 
 void Endpoint::block_until(const std::function<bool()>& holds, Time timeout, int peer,
-                                    const std::function<std::string()>& what) {
+                           const std::function<std::string()>& what) {
   if (holds()) return;
   sim::Simulation& simulation = simulation_;
   sim::Process* process = simulation.current();

@@ -132,8 +132,8 @@ void DataMover::run_reader(DataMovementCore& core) {
 
 void DataMover::read(DataMovementCore& core, const Packet& packet) {
   if (!packet.part->has_source || packet.size_bytes == 0) return;
-  const noc::Address from = pages_.to_read(packet.part->staging + packet.number,
-                                           config_.worker, kReaderNoc);
+  const noc::Address from =
+      pages_.to_read(packet.part->staging + packet.number, config_.worker, kReaderNoc);
   core.noc_async_read_set_trid(static_cast<int>(read_ % kBuffers));
   core.noc_async_read(from, buffer(read_, false), packet.size_bytes);
   if (!packet.part->has_addend) return;
@@ -176,8 +176,7 @@ void DataMover::write(DataMovementCore& core, Connection* connection, const Pack
   }
   if (part.has_destination && packet.size_bytes > 0) {
     const noc::Address to = pages_.to_write(part.staging + packet.number, config_.worker);
-    const int noc =
-        kernels::fabric::nearer_noc(core.network().chip(), config_.worker, to.tile);
+    const int noc = kernels::fabric::nearer_noc(core.network().chip(), config_.worker, to.tile);
     core.noc_async_write(buffer(written_, false), to, packet.size_bytes, {.noc = noc});
     if (packet.is_last && connection == nullptr) {
       for (const int each : {0, 1}) core.noc_async_write_barrier(each);
@@ -191,9 +190,9 @@ void DataMover::send(Connection& connection, const Packet& packet) {
   Header header = part.header;
   header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
   header.payload_to = pack(part.pages->to_write(part.landing + packet.number, part.lander));
-  header.operation = !packet.is_last           ? Operation::write
+  header.operation = !packet.is_last          ? Operation::write
                      : packet.size_bytes == 0 ? Operation::increment
-                                               : Operation::write_flush_increment;
+                                              : Operation::write_flush_increment;
   header.word_at = part.arrival_word;
   header.increment = 1;
   connection.send(header, kHeaders + written_ % kBuffers * kHeaderBytes, buffer(written_, false));

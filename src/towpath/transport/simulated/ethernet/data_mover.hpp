@@ -22,13 +22,13 @@ struct Part {
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
-  std::uint64_t staging = 0;               // where the first packet lies in the chip's DRAM: a page
-  kernels::fabric::Header header;          // of each packet, but for what follows
-  std::uint64_t landing = 0;               // where the first packet goes: a page of the far chip
-  const Pages* pages = nullptr;            // of that chip
-  machine::Coordinate lander;              // the router there that writes it
-  std::uint64_t arrival_word = 0;          // packed address; goes up by one behind the last packet
-  void (*left)(Part& part) = nullptr;      // all has been read, and stored
+  std::uint64_t staging = 0;           // where the first packet lies in the chip's DRAM: a page
+  kernels::fabric::Header header;      // of each packet, but for what follows
+  std::uint64_t landing = 0;           // where the first packet goes: a page of the far chip
+  const Pages* pages = nullptr;        // of that chip
+  machine::Coordinate lander;          // the router there that writes it
+  std::uint64_t arrival_word = 0;      // packed address; goes up by one behind the last packet
+  void (*left)(Part& part) = nullptr;  // all has been read, and stored
 };
 
 class Pages {
@@ -93,12 +93,12 @@ class DataMover {
   const Pages& pages_;
   Config config_;
   sim::Simulation& simulation_;
-  std::deque<Part*> parts_;      // not read yet
+  std::deque<Part*> parts_;        // not read yet
   std::uint64_t next_number_ = 0;  // of the first part, the packet to read next
-  std::deque<Packet> packets_;   // being read, not written yet
-  std::uint64_t read_ = 0;       // packets, counted
+  std::deque<Packet> packets_;     // being read, not written yet
+  std::uint64_t read_ = 0;         // packets, counted
   std::uint64_t written_ = 0;
-  std::uint64_t freed_ = 0;      // whose buffers are free again
+  std::uint64_t freed_ = 0;  // whose buffers are free again
   std::uint64_t queued_bytes_ = 0;
   bool is_open_ = false;
   bool shall_close_ = false;

@@ -110,7 +110,7 @@ struct FabricCluster::Peer {
     std::uint64_t number = 0;
     std::uint64_t under_way = 0;
   };
-  std::deque<Epoch> epochs;      // oldest first
+  std::deque<Epoch> epochs;     // oldest first
   std::vector<Delivery*> held;  // arrived before their turn
 };
 
@@ -145,7 +145,8 @@ class FabricCluster::Endpoint final : public simulated::Endpoint {
   std::vector<Delivery*> free_deliveries_;
 };
 
-// --- one rank -------------------------------------------------------------------------------------
+// --- one rank
+// -------------------------------------------------------------------------------------
 
 FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
   if (free_deliveries_.empty()) free_deliveries_.push_back(&deliveries_.emplace_back());
@@ -253,7 +254,8 @@ void FabricCluster::Endpoint::release(Delivery& delivery) {
   free_deliveries_.push_back(&delivery);
 }
 
-// --- parts ----------------------------------------------------------------------------------------
+// --- parts
+// ----------------------------------------------------------------------------------------
 
 FabricCluster::DeliveryPart& FabricCluster::new_part() {
   if (free_parts_.empty()) {
@@ -315,8 +317,8 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
   Stream& on = stream(from, to, plane);
   const Pages& pages = places_[index(to)]->pages;
   const std::uint64_t ring = pages.pages() / 2 / places_[index(to)]->streams.size();
-  const std::uint64_t needed = (size_bytes + options_.payload_bytes_max - 1) /
-                               options_.payload_bytes_max;
+  const std::uint64_t needed =
+      (size_bytes + options_.payload_bytes_max - 1) / options_.payload_bytes_max;
   if (on.next_page + needed > ring) on.next_page = 0;
   const auto number = static_cast<std::uint64_t>(&on - places_[index(to)]->streams.data());
   part.landing = number * ring + on.next_page;
@@ -351,8 +353,8 @@ void FabricCluster::stage(DeliveryPart& part, Place& place) {
 
 DataMover& FabricCluster::least_loaded(
     const std::vector<std::unique_ptr<DataMover>>& movers) const {
-  return **std::ranges::min_element(
-      movers, {}, [](const auto& mover) { return mover->queued_bytes(); });
+  return **std::ranges::min_element(movers, {},
+                                    [](const auto& mover) { return mover->queued_bytes(); });
 }
 
 FabricCluster::Stream& FabricCluster::stream(int from, int to, int plane) {
@@ -360,8 +362,7 @@ FabricCluster::Stream& FabricCluster::stream(int from, int to, int plane) {
 }
 
 noc::Address FabricCluster::arrival_word(int from, int to, int plane) const {
-  const auto number =
-      static_cast<std::uint64_t>(from * fabric_.topology().planes() + plane);
+  const auto number = static_cast<std::uint64_t>(from * fabric_.topology().planes() + plane);
   return {places_[index(to)]->arrivals, kArrivals + number * noc::kWordBytes};
 }
 
@@ -407,14 +408,16 @@ void FabricCluster::watch_arrivals(int place) {
   }
 }
 
-// --- the cluster ----------------------------------------------------------------------------------
+// --- the cluster
+// ----------------------------------------------------------------------------------
 
 FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> description,
                              const FabricClusterOptions& options)
     : options_(completed(options, *description)),
       description_(std::move(description)),
       cluster_(description_, options.run),
-      fabric_(cluster_, options.shape ? *options.shape : kernels::fabric::usual_shape_of(*description_),
+      fabric_(cluster_,
+              options.shape ? *options.shape : kernels::fabric::usual_shape_of(*description_),
               {.payload_bytes_max = options_.payload_bytes_max}) {
   const kernels::fabric::Topology& topology = fabric_.topology();
   options_.places = places_for(options.places, topology.places());

@@ -34,7 +34,7 @@ struct FabricClusterOptions {
   bool carries_data = true;
   std::uint64_t heap_bytes = 4ull << 30;  // per rank; only what is touched takes memory
   std::uint32_t signals = 1u << 16;       // most that a rank can have
-  std::uint64_t payload_bytes_max = 0;  // of a packet; 0: what the chip's figures say
+  std::uint64_t payload_bytes_max = 0;    // of a packet; 0: what the chip's figures say
   device::tenstorrent::RunOptions run{.finds_hazards = false};
 };
 
