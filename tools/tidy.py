@@ -27,10 +27,15 @@ LAYERS: dict[str, set[str]] = {
     "transport": {"units"},
     "transport/shm": {"transport", "units"},
     "transport/simulated": {"transport", "cluster", "sim", "machine", "units"},
+    "transport/simulated/ethernet": {
+        "transport", "transport/simulated", "kernels", "device/tenstorrent", "noc", "ethernet",
+        "sim", "machine", "units",
+    },
     "collective": {"transport", "units"},
     "collective/algorithms": {"collective", "units"},
     "run": {
-        "collective", "transport", "transport/simulated", "cluster", "kernels",
+        "collective", "transport", "transport/simulated", "transport/simulated/ethernet", "cluster",
+        "kernels",
         "device/tenstorrent", "noc", "ethernet", "sim", "machine", "units",
     },
     "bindings": {

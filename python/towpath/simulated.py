@@ -49,9 +49,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Place:
-    """A machine, and the GPU of it that each rank runs on; none given: the first ones."""
+    """A machine, and the GPU of it that each rank runs on; none given: the first ones.
 
-    machine: _core.Machine
+    Of chips that Ethernet joins, the place in their fabric.
+    """
+
+    machine: _core.Machine | _core.ChipCluster
     gpus: tuple[int, ...] = ()
 
 
@@ -106,9 +109,10 @@ def invoke(
     """
     elements = call.elements(size_bytes)
     plan = call.plan(size_bytes)
+    jitter = {} if isinstance(place.machine, _core.ChipCluster) else {"jitter_ns": jitter_ns}
     run = _core.SimulatedRun(
         place.machine, plan, gpus=list(place.gpus), carries_data=with_data, seed=seed,
-        jitter_ns=jitter_ns, trace=trace,
+        trace=trace, **jitter,
     )  # fmt: skip
     wrong = None
     if with_data:
@@ -177,7 +181,9 @@ def _timeline(trace: _core.Trace, size_bytes: int) -> Timeline:
     return Timeline(size_bytes, list(trace.tracks), list(trace.names), list(trace.spans))
 
 
-def _links(machine: _core.Machine, run: _core.SimulatedRun) -> list[LinkLoad]:
+def _links(machine: _core.Machine | _core.ChipCluster, run: _core.SimulatedRun) -> list[LinkLoad]:
+    if isinstance(machine, _core.ChipCluster):
+        return []
     names = [device.name for device in machine.devices]
     total_us = max(run.now_us, 1e-9)
     return [

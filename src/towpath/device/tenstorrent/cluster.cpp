@@ -75,10 +75,14 @@ Program& Cluster::create_program(int chip, int generation) {
 
 // --- running ------------------------------------------------------------------------------------
 
-Time Cluster::run() {
+void Cluster::start() {
   TOWPATH_CHECK(!has_run_, "cluster '{}' was run before; it runs once", description_->name);
   has_run_ = true;
   for (const auto& device : devices_) device->start_next();
+}
+
+Time Cluster::run() {
+  start();
   run_until_over();
   simulation_.run();  // posted writes still have to arrive
   Time end;

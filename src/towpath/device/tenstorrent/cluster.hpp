@@ -53,6 +53,11 @@ class Cluster {
   // Program::run() does, and HazardError.
   Time run();
 
+  // For whoever runs the simulation, with kernels that stay: starts the first program of each chip.
+  void start();
+  // Throws what run() does when kernels wait for ever.
+  [[noreturn]] void fail_waiting() const;
+
  private:
   void run_until_over();
   bool is_over() const;
@@ -65,7 +70,6 @@ class Cluster {
   std::string describe_waits() const;
   std::vector<const Program::Entry*> waiting() const;
   std::vector<KernelName> find_cycle() const;
-  [[noreturn]] void fail_waiting() const;
   void check_links() const;
   std::string describe_links() const;
 

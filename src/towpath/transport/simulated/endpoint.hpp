@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "towpath/sim/simulation.hpp"
+#include "towpath/transport/symmetric_heap.hpp"
+#include "towpath/transport/transport.hpp"
+
+// What the simulated transports share: a rank's heap, its signals and who waits for them, and
+// blocking in simulated time. How a Move gets to a peer is left to each of them.
+
+namespace towpath::transport::simulated {
+
+// Address space that takes memory only where it is touched.
+class SparseMemory {
+ public:
+  explicit SparseMemory(std::uint64_t size_bytes);
+  ~SparseMemory();
+  SparseMemory(const SparseMemory&) = delete;
+  SparseMemory& operator=(const SparseMemory&) = delete;
+  std::byte* start() const { return start_; }
+
+ private:
+  std::uint64_t size_bytes_;
+  std::byte* start_ = nullptr;
+};
+
+// What a Move stores or sends: its source, reduced with the addend if it has one.
+void combine(const Move& move, std::byte* result);
+
+class Endpoint : public Transport {
+ public:
+  struct Options {
+    bool carries_data = true;
+    std::uint64_t heap_bytes = 0;
+    std::uint32_t signals = 0;
+  };
+  Endpoint(sim::Simulation& simulation, int rank, int ranks, const Options& options);
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  Time now() const override { return simulation_.now(); }
+  bool carries_data() const override { return carries_data_; }
+
+  Offset allocate(std::uint64_t size_bytes) override { return heap_.allocate(size_bytes); }
+  void release(Offset offset) override { heap_.release(offset); }
+  Signal allocate_signals(std::uint32_t count) override { return heap_.allocate_signals(count); }
+  void release_signals(Signal first) override;
+  std::byte* data(Offset offset) override {
+    return carries_data_ ? memory_.start() + offset : nullptr;
+  }
+
+  std::uint64_t signal_fetch(Signal signal) const override;
+  void wait(SignalWait& wait) override;
+  void cancel(SignalWait& wait) override;
+
+  // Time passes in the simulation, not here.
+  bool progress() override { return false; }
+  std::string pending() const override;
+  void block_until(const std::function<bool()>& holds, Time timeout, int peer,
+                   const std::function<std::string()>& what) override;
+
+ protected:
+  SymmetricHeap& heap() { return heap_; }
+  const SymmetricHeap& heap() const { return heap_; }
+  sim::Simulation& simulation() const { return simulation_; }
+  void raise(std::uint64_t at, std::uint64_t value, SignalOperation operation);
+  void finish(Move& move);
+  void notify_blocked();
+
+ private:
+  struct SignalWord {
+    std::uint64_t value = 0;
+    SignalWait* waits = nullptr;
+  };
+  // The process that is inside block_until.
+  struct Blocked {
+    sim::Process* process = nullptr;
+    const std::function<bool()>* holds = nullptr;
+  };
+  SignalWord& word(std::uint64_t at) {
+    if (at >= words_.size()) words_.resize(at + 1);
+    return words_[at];
+  }
+  void unlink(SignalWait& wait);
+  static void wake_blocked(void* endpoint);
+
+  sim::Simulation& simulation_;
+  int rank_;
+  int ranks_;
+  bool carries_data_;
+  SymmetricHeap heap_;
+  SparseMemory memory_;
+  std::vector<SignalWord> words_;  // grows to what is used
+  Blocked blocked_;
+  Time last_activity_;  // when something last became ready
+};
+
+}  // namespace towpath::transport::simulated
