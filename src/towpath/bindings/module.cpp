@@ -8,6 +8,7 @@
 
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
+void bind_ethernet(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_routing(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
@@ -36,4 +37,5 @@ NB_MODULE(_core, module) {
   bind_routing(module);
   bind_run(module);
   bind_traffic(module);
+  bind_ethernet(module);
 }
