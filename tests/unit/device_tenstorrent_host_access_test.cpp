@@ -249,6 +249,20 @@ TEST(HostAccess, IsSeenByKernels) {
   EXPECT_EQ(seen, (std::vector<std::uint32_t>{42, 42}));
 }
 
+// Nothing moves for a long time, but the host will.
+TEST(HostAccess, IsNotTakenForADeadlockWhileItSleeps) {
+  Cluster cluster(board(), {});
+  cluster.create_program(1).create_kernel(
+      {.core = kWorker, .name = "waiter"},
+      [](DataMovementCore& core) { core.noc_semaphore_wait(0x100, 1); });
+  cluster.run_host("tool", [](HostAccess& host) {
+    const std::uint32_t one = 1;
+    host.sleep(Time::from_ns(5'000'000));
+    host.write(1, {kWorker, 0x100}, std::as_bytes(std::span(&one, 1)));
+  });
+  EXPECT_EQ(run_to_failure(cluster).sentence, "");
+}
+
 // The host sets a semaphore back that a kernel has counted up, before another looks at it.
 TEST(HostAccess, StartsASemaphoreAnew) {
   Cluster cluster(board(), {});
