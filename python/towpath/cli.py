@@ -172,6 +172,8 @@ def machines() -> None:
         print(f"{name:<20} {'chips':<8} {all_machines.shipped_chip_cluster(name).description}")
     for name in all_machines.shipped_chips():
         print(f"{name:<20} {'chip':<8} {all_machines.shipped_chip(name).description}")
+    for name in all_machines.shipped_hosts():
+        print(f"{name:<20} {'host':<8} {all_machines.load_host(name).description}")
 
 
 @app.command()
