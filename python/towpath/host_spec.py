@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from towpath.chip_spec import Count, Generation, Lanes, MemoryBytes, Truth, values_of
+from towpath.errors import ConfigError
 from towpath.input_file import YamlDocument
 from towpath.machine_spec import Name
-from towpath.spec_model import DataRate, Duration, Figure, Frozen, Text, validated
+from towpath.spec_model import DataRate, Duration, Figure, Frozen, Text, validated, wrong
 
 if TYPE_CHECKING:
     from towpath._core import Host
@@ -90,8 +91,23 @@ class HostSpec(Frozen):
     driver: DriverFigures
     memory: MemoryFigures
 
+    @model_validator(mode="after")
+    def _check(self) -> HostSpec:
+        page, hugepage = self.memory.page_bytes.value, self.memory.hugepage_bytes.value
+        if hugepage <= page:
+            problem = f"is {hugepage}; it must be more than {page}, page_bytes"
+            raise wrong("memory.hugepage_bytes.value", problem)
+        return self
+
     def with_hugepages(self, has_hugepages: bool) -> HostSpec:
-        """This host with, or without, hugepages for what devices reach."""
+        """This host with, or without, hugepages for what devices reach.
+
+        Raises:
+            ConfigError: without them and an IOMMU nothing large is contiguous for a device.
+        """
+        if not has_hugepages and not self.memory.has_iommu.value:
+            problem = "has no IOMMU, so it needs hugepages for what devices reach"
+            raise ConfigError(problem, field=f"host '{self.name}'")
         figure = self.memory.has_hugepages.model_copy(
             update={"value": has_hugepages, "source": "asked for"}
         )
