@@ -145,12 +145,12 @@ def pcie(
 ) -> None:  # fmt: skip
     """A host's link to a chip: windows, DMA, orderings, sizes, and why reads are slow."""
     from towpath import machines
+    from towpath.host_cluster import check_host_link
     from towpath.pcie_study import PcieBench
     from towpath.pcie_study_page import study_text, write_study
 
     chip, of_host = machines.load_chip(machine), machines.load_host(host)
-    if chip.pcie is None:
-        raise ConfigError("has no block pcie, so no host link", field=f"chip '{chip.name}'")
+    check_host_link(chip)
     if hugepages is not None:
         of_host = of_host.with_hugepages(hugepages)
     study = _pcie_study(PcieBench(of_host, chip), _pcie_sizes(sizes))

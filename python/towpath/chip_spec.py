@@ -303,8 +303,6 @@ class ChipSpec(Frozen):
     def _check_pcie(self) -> None:
         if self.pcie is None:
             return
-        if not self.tiles.pcie:
-            raise wrong("pcie", "describes a host link, but tiles.pcie lists no tile")
         sizes_bytes = [window.size_bytes.value for window in self.pcie.windows]
         if sizes_bytes != sorted(set(sizes_bytes)):
             raise wrong("pcie.windows", "must list each size once, smallest first")

@@ -72,8 +72,7 @@ class HostCluster:
             chip if isinstance(chip, ChipSpec) else machines.load_chip(chip) for chip in chips
         ]
         for chip in self.chips:
-            if chip.pcie is None:
-                raise ConfigError("has no block pcie, so no host link", field=f"chip '{chip.name}'")
+            check_host_link(chip)
         self._cluster = _core.HostCluster(
             host=self.host.build(),
             chips=[chip.core() for chip in self.chips],
@@ -155,6 +154,17 @@ class HostCluster:
         to = np.empty(size_bytes, np.uint8)
         self._cluster.memory(chip, core, address, to)
         return to.tobytes()
+
+
+def check_host_link(chip: ChipSpec) -> None:
+    """Only a chip with a PCIe tile, and figures for it, has a host link.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    if chip.pcie is None or not chip.tiles.pcie:
+        lacks = "block pcie" if chip.pcie is None else "PCIe tile"
+        raise ConfigError(f"has no {lacks}, so no host link", field=f"chip '{chip.name}'")
 
 
 class SysmemBuffer:

@@ -160,9 +160,14 @@ def test_a_host_without_memory_channels_has_no_buffers():
 
 
 def test_a_chip_without_a_host_link_is_refused():
-    chip = machines.shipped_chip("wormhole").model_copy(update={"pcie": None})
-    with pytest.raises(ConfigError, match="chip 'wormhole': has no block pcie, so no host link"):
-        HostCluster("n300-xeon-host", [chip])
+    wormhole = machines.shipped_chip("wormhole")
+    for chip, lacks in (
+        (wormhole.model_copy(update={"pcie": None}), "block pcie"),
+        (wormhole.model_copy(update={"tiles": wormhole.tiles.model_copy(update={"pcie": ()})}),
+         "PCIe tile"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=f"chip 'wormhole': has no {lacks}, so no host link"):
+            HostCluster("n300-xeon-host", [chip])
 
 
 # --- whatever is done -----------------------------------------------------------------------------
