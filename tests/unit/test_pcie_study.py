@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`towpath bench pcie`: the document's tables, what explains them, pages, and bad options."""
 
+import dataclasses
 import json
 import statistics
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from towpath import cli, machines, pcie_study
@@ -115,6 +118,39 @@ def test_measuring_twice_gives_the_same(documents):
     way = Way("", is_static=True)
     first = documents.measure(way, "dram", 8192).mb_per_s
     assert documents.measure(way, "dram", 8192).mb_per_s == first
+
+
+ways = st.builds(
+    Way, st.just(""), st.booleans(), st.sampled_from(["window", "DMA", "zero-copy", "device"]),
+    st.booleans(), st.none(),
+)  # fmt: skip
+
+
+def measured(bench, way, kind, size_bytes, **changes):
+    options = way.options | {name: changes[name] for name in ("ordering",) if name in changes}
+    setting = {name: changes[name] for name in changes if name.startswith("limits_")}
+    changed = dataclasses.replace(way, options=options, setting=setting)
+    return bench.measure(changed, kind, size_bytes, 3).mb_per_s
+
+
+@settings(max_examples=40, deadline=None)
+@given(ways, st.sampled_from(["dram", "worker"]), st.integers(1, 20_000).map(lambda n: 4 * n))
+def test_a_limit_less_is_never_slower(wormhole, way, kind, size_bytes):
+    rate = measured(wormhole, way, kind, size_bytes)
+    for limit in ("limits_posted_writes", "limits_noc"):
+        assert measured(wormhole, way, kind, size_bytes, **{limit: False}) >= rate * 0.999999
+
+
+@settings(max_examples=40, deadline=None)
+@given(ways, st.sampled_from(["dram", "worker"]), st.integers(1, 20_000).map(lambda n: 4 * n))
+def test_what_waits_less_for_acknowledgements_is_never_slower(documents, way, kind, size_bytes):
+    if way.mechanism == "device" or (way.mechanism == "zero-copy" and not way.is_write):
+        return
+    rates = [
+        measured(documents, way, kind, size_bytes, ordering=ordering)
+        for ordering in ("strict", "default", "posted")
+    ]
+    assert rates[0] <= rates[1] * 1.000001 and rates[1] <= rates[2] * 1.000001
 
 
 # --- the command ----------------------------------------------------------------------------------
