@@ -43,4 +43,10 @@ TEST(Example, EthernetPrintsWhatStandsBesideIt) {
          "examples/03_ethernet/expected_output.txt";
 }
 
+TEST(Example, HazardsPrintsWhatStandsBesideIt) {
+  EXPECT_EQ(output_of(TOWPATH_EXAMPLE_HAZARDS),
+            content_of(TOWPATH_EXAMPLES "/04_hazards/expected_output.txt"))
+      << "build/example_hazards > examples/04_hazards/expected_output.txt";
+}
+
 }  // namespace

@@ -203,7 +203,12 @@ std::vector<KernelName> Cluster::find_cycle() const {
     if (entry->watch == nullptr || range.size_bytes == 0) continue;
     awaited[entry->watch] = monitor_->writers_of(*entry->watch, range.offset, range.size_bytes);
   }
-  for (const Program::Entry* first : waiting()) {
+  // Beginning with those that wait for one word, which any cycle they are in explains.
+  std::vector<const Program::Entry*> entries = waiting();
+  std::ranges::stable_partition(entries, [](const Program::Entry* entry) {
+    return entry->core->awaited().size_bytes <= noc::kWordBytes;
+  });
+  for (const Program::Entry* first : entries) {
     std::vector<const KernelWatch*> path;
     std::set<const KernelWatch*> tried;
     const auto leads_back = [&](const auto& self, const KernelWatch* at) -> bool {

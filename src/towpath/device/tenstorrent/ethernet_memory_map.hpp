@@ -38,6 +38,11 @@ constexpr int channel_of(std::uint64_t offset) {
 // at any time.
 inline constexpr std::uint64_t kUnreservedBase = 0x1a800;
 inline constexpr std::uint64_t kHandshakeBytes = 16;
+// What first-level acknowledgements are sent from: always the same, in every program, because
+// nobody tells the sender of the last one that it has left.
+inline constexpr std::uint64_t kAcknowledgementWord = kUnreservedBase + kHandshakeBytes;
+// What programs allocate begins here.
+inline constexpr std::uint64_t kAllocatedBase = kAcknowledgementWord + kChannelSyncBytes;
 
 static_assert(bytes_sent_at(0) % 16 == 0 && kUnreservedBase % 32 == 0);
 static_assert(bytes_sent_at(kChannels) < kUnreservedBase);

@@ -198,6 +198,7 @@ void EthernetCore::idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_s
   poll_until({poll_cycles, polls_per_context_switch, routing_cycles()}, wait, Cause::anything,
              [&] { return tile_.changes() != changes_seen_; });
   changes_seen_ = tile_.changes();
+  if (watch_ != nullptr) watch_->idled();
 }
 
 }  // namespace towpath::device::tenstorrent

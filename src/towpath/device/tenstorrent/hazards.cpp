@@ -22,6 +22,9 @@ std::size_t index(int number) { return static_cast<std::size_t>(number); }
 // Increments that are kept one by one.
 constexpr std::size_t kIncrementsMax = 32;
 
+// Different words of which it is known that a loop looks at them.
+constexpr std::size_t kLooksMax = 256;
+
 std::string place_of_kernel(const KernelWatch& kernel) {
   const KernelWatch::Config& config = kernel.config();
   return fmt::format("kernel '{}' on core ({}, {}) of chip {}", config.name, config.core.x,
@@ -44,6 +47,10 @@ KernelWatch::KernelWatch(HazardMonitor& monitor, Config config, Place place)
 // --- words --------------------------------------------------------------------------------------
 
 void KernelWatch::looked(std::uint64_t offset, std::uint32_t value) {
+  if (channel_ >= 0 && looked_at_.size() < kLooksMax &&
+      std::ranges::find(looked_at_, offset) == looked_at_.end()) {
+    looked_at_.push_back(offset);
+  }
   HazardMonitor::Ledger& ledger = monitor_.ledger(config_.chip, config_.core);
   monitor_.learn_from(*this, ledger, offset, offset + noc::kWordBytes);
   if (const int channel = ethernet_memory_map::channel_of(offset); channel >= 0) {
@@ -233,6 +240,7 @@ void HazardMonitor::word_issued(KernelWatch& kernel, const noc::Request& request
                                 machine::Coordinate tile, const Stamp& stamp) {
   const KernelWatch::Config& config = kernel.config();
   const std::uint64_t offset = request.remote.offset;
+  if (std::ranges::find(kernel.told_, tile) == kernel.told_.end()) kernel.told_.push_back(tile);
   Word& word = word_at(config.chip, tile, offset);
   if (std::ranges::find(word.writers, &kernel) == word.writers.end()) {
     word.writers.push_back(&kernel);

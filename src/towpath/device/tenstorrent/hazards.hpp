@@ -65,6 +65,8 @@ class KernelWatch {
   void announcing(int channel, std::uint64_t size_bytes);
   // It sends the acknowledgement of a channel from a word.
   void acknowledging(int channel, std::uint64_t from);
+  // It has waited for anything to change that it had looked at.
+  void idled() { looked_at_.clear(); }
 
  private:
   friend class HazardMonitor;
@@ -78,6 +80,8 @@ class KernelWatch {
   Stamp begin_;       // its start
   int channel_ = -1;  // on an Ethernet core
   std::array<std::uint64_t, ethernet_memory_map::kChannels> unannounced_bytes_{};
+  std::vector<std::uint64_t> looked_at_;   // words, since it last idled; of Ethernet cores
+  std::vector<machine::Coordinate> told_;  // cores of its chip whose words it has incremented
 };
 
 // One for all chips of a cluster.
@@ -97,7 +101,9 @@ class HazardMonitor {
   void arriving(machine::EthernetEnd at, std::uint64_t offset, std::span<const std::byte> bytes);
 
   // Who could write one of these bytes of a kernel's core: the kernels that have, and the one at
-  // the other end of the link if that has; if there are none, all others of the chip.
+  // the other end of the link if that has, or may answer to what was sent from there; if there are
+  // none, those on the cores that the kernel has told something, or else all others of the chip. Of
+  // more than a word, those words count that the kernel has looked at since it last idled.
   std::vector<const KernelWatch*> writers_of(const KernelWatch& owner, std::uint64_t offset,
                                              std::uint64_t size_bytes) const;
   // The kernel that runs at the other end of the link; null if there is none.
@@ -197,6 +203,10 @@ class HazardMonitor {
                      std::uint64_t offset, std::uint64_t size_bytes,
                      std::span<const std::byte> bytes);
   void check_increments(const KernelWatch& kernel, std::uint64_t offset, const Word& word);
+  // Whether what others have written into the source of a send is known to be there.
+  void check_pushed(const KernelWatch& kernel, std::uint64_t offset, std::uint64_t size_bytes);
+  void add_writers(const KernelWatch& owner, std::uint64_t offset, std::uint64_t size_bytes,
+                   std::vector<const KernelWatch*>& writers) const;
   void learn_from(KernelWatch& kernel, const Ledger& ledger, std::uint64_t offset,
                   std::uint64_t end);
   void learn_from(KernelWatch& kernel, Word& word, std::uint32_t value);

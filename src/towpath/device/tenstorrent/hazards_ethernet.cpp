@@ -181,6 +181,7 @@ void KernelWatch::sending(int queue, const ethernet::Command& command) {
   if (!is_handshake_area(command.source, command.size_bytes)) {
     monitor_.check_bytes_are_there(*this, config_.chip, config_.core, command.source,
                                    command.size_bytes);
+    monitor_.check_pushed(*this, command.source, command.size_bytes);
   }
   if (!is_for_handshakes) {
     monitor_.check_peer(*this, command, *to);
@@ -275,6 +276,29 @@ void HazardMonitor::check_sources(const KernelWatch& kernel, int chip, machine::
       });
 }
 
+// A worker that has been heard of was told once that it may write, and has written more than that.
+void HazardMonitor::check_pushed(const KernelWatch& kernel, std::uint64_t offset,
+                                 std::uint64_t size_bytes) {
+  const KernelWatch::Config& config = kernel.config_;
+  const Ledger* const own = find_ledger(config.chip, config.core);
+  if (own == nullptr) return;
+  own->pushed.each(
+      offset, offset + size_bytes,
+      [&](std::uint64_t first, std::uint64_t end, const Pushed& pushed) {
+        if (kernel.learner_.knows(pushed.stamp)) return;
+        const KernelWatch& writer = *pushed.writer;
+        const bool has_been_heard_of = kernel.learner_.knows(writer.begin_);
+        throw HazardError(
+            Hazard::source_overwritten, has_been_heard_of ? writer.name() : kernel.name(),
+            fmt::format("{}: sends bytes {} to {} of {}, which {} writes, and cannot know that it "
+                        "is done; {}",
+                        kernel.core_->where(), first, end - 1, name_of(config.core, config.chip),
+                        name_of(writer),
+                        has_been_heard_of ? "the writer waits until the buffer is free"
+                                          : "a source is sent when its writer has said so"));
+      });
+}
+
 // --- channels -----------------------------------------------------------------------------------
 
 void KernelWatch::sending_payload(int channel, std::uint64_t size_bytes) {
@@ -358,12 +382,25 @@ std::vector<const KernelWatch*> HazardMonitor::writers_of(const KernelWatch& own
                                                           std::uint64_t offset,
                                                           std::uint64_t size_bytes) const {
   std::vector<const KernelWatch*> writers;
-  const auto add = [&](const KernelWatch* writer) {
-    const bool is_new = std::ranges::find(writers, writer) == writers.end();
-    if (writer == nullptr || writer == &owner) return;
-    if (writer->state_ == KernelWatch::State::running && is_new) {
-      writers.push_back(writer);
+  if (size_bytes > noc::kWordBytes && !owner.looked_at_.empty()) {
+    for (const std::uint64_t word : owner.looked_at_) {
+      add_writers(owner, word, noc::kWordBytes, writers);
     }
+  } else {
+    add_writers(owner, offset, size_bytes, writers);
+  }
+  return writers;
+}
+
+void HazardMonitor::add_writers(const KernelWatch& owner, std::uint64_t offset,
+                                std::uint64_t size_bytes,
+                                std::vector<const KernelWatch*>& writers) const {
+  bool is_known = false;
+  const auto add = [&](const KernelWatch* writer) {
+    if (writer == nullptr || writer == &owner) return;
+    if (writer->state_ != KernelWatch::State::running) return;
+    is_known = true;
+    if (std::ranges::find(writers, writer) == writers.end()) writers.push_back(writer);
   };
   const std::uint64_t end = offset + size_bytes;
   bool is_from_far_end = is_sync_word(offset, size_bytes);
@@ -379,13 +416,25 @@ std::vector<const KernelWatch*> HazardMonitor::writers_of(const KernelWatch& own
     ledger->incoming.each(offset, end, [&](std::uint64_t, std::uint64_t, const Incoming&) {
       is_from_far_end = true;
     });
+    ledger->sources.each(offset, end, [&](std::uint64_t, std::uint64_t, const Source& source) {
+      if (source.sender == &owner) is_from_far_end = true;
+    });
   }
   if (is_from_far_end) add(peer_of(owner));
-  if (!writers.empty()) return writers;
-  for (const auto& kernel : kernels_) {  // nobody has so far, so that it may be any of its chip
-    if (kernel->config_.chip == owner.config_.chip) add(kernel.get());
-  }
-  return writers;
+  const auto add_others = [&](const auto& could) {
+    if (is_known) return;
+    std::vector<const KernelWatch*> others;
+    for (const auto& kernel : kernels_) {
+      if (kernel->config_.chip == owner.config_.chip && could(*kernel)) {
+        others.push_back(kernel.get());
+      }
+    }
+    std::ranges::for_each(others, add);
+  };
+  add_others([&](const KernelWatch& kernel) {
+    return std::ranges::find(owner.told_, kernel.config_.core) != owner.told_.end();
+  });
+  add_others([](const KernelWatch&) { return true; });
 }
 
 }  // namespace towpath::device::tenstorrent

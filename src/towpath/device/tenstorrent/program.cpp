@@ -36,16 +36,14 @@ std::string name_of(const KernelConfig& config) {
 }
 
 Program::Program(Device& device, int generation)
-    : allocated_bytes_{0,
-                       ethernet_memory_map::kUnreservedBase + ethernet_memory_map::kHandshakeBytes},
+    : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
       generation_(generation),
       device_(&device) {
   device.enqueue(*this);
 }
 
 Program::Program(std::shared_ptr<const machine::Chip> chip, const Options& options)
-    : allocated_bytes_{0,
-                       ethernet_memory_map::kUnreservedBase + ethernet_memory_map::kHandshakeBytes},
+    : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
       generation_(0),
       own_cluster_(std::make_unique<Cluster>(cluster_of(std::move(chip)), options)) {
   device_ = &own_cluster_->device(0);
