@@ -23,7 +23,7 @@ import numpy as np
 
 from towpath import machines
 from towpath.chip_spec import ChipSpec
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, quoted
 from towpath.host_spec import HostSpec
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class HostCluster:
         """
         from towpath import _core
 
-        return self._cluster.core(chip, _core.TileKind[kind], number)
+        return self._cluster.core(chip, _member(_core.TileKind, "kind", kind), number)
 
     def configure_tlb(
         self, chip: int, core: Core, size_bytes: int, address: int, ordering: str = "default",
@@ -105,8 +105,9 @@ class HostCluster:
         from towpath import _core
 
         return self._cluster.configure_tlb(
-            chip, core, size_bytes, address, _core.Ordering[ordering], _core.Mapping[mapping]
-        )
+            chip, core, size_bytes, address, _member(_core.Ordering, "ordering", ordering),
+            _member(_core.Mapping, "mapping", mapping),
+        )  # fmt: skip
 
     def free_tlb(self, chip: int, window: int) -> None:
         """Gives a window back."""
@@ -223,15 +224,25 @@ def _bytes(buffer: Any) -> np.ndarray:
     return np.frombuffer(memoryview(buffer).cast("B"), np.uint8)
 
 
+_OPTIONS = ("ordering", "mapping", "window_bytes", "load", "misalignment_bytes")
+
+
 def _options(given: dict[str, Any]) -> _core.TransferOptions:
     from towpath import _core
 
+    for name in given:
+        if name not in _OPTIONS:
+            raise ConfigError(f"{name} is no option; allowed are {', '.join(_OPTIONS)}")
     words = {"ordering": _core.Ordering, "mapping": _core.Mapping, "load": _core.Load}
     for name, kind in words.items():
         if name in given:
-            known = kind.__members__
-            if given[name] not in known:
-                allowed = ", ".join(known)
-                raise ConfigError(f"{name} is {given[name]!r}; allowed are {allowed}")
-            given = {**given, name: known[given[name]]}
+            given = {**given, name: _member(kind, name, given[name])}
     return _core.TransferOptions(**given)
+
+
+def _member(kind: Any, name: str, word: str) -> Any:
+    """The member of an enumeration that a word names."""
+    known = kind.__members__
+    if word not in known:
+        raise ConfigError(f"{name} is {quoted(word)}; allowed are {', '.join(known)}")
+    return known[word]

@@ -138,6 +138,12 @@ def test_a_dma_that_falls_back_says_so(channels, is_write, obstacle):
          "the DMA engine of blackhole does not move data from the device"),
         (lambda c: c.write_to_device(b"12", 0, (1, 2), 0, ordering="loose"),
          "ordering is 'loose'; allowed are default, strict, posted"),
+        (lambda c: c.configure_tlb(0, (1, 2), 2 * MIB, 0, "loose"),
+         "ordering is 'loose'; allowed are default, strict, posted"),
+        (lambda c: c.write_to_device(b"12", 0, (1, 2), 0, order="posted"),
+         "order is no option; allowed are ordering, mapping, window_bytes, load, misalignment_by"),
+        (lambda c: c.memory(0, (1, 2), 1 << 40, 8), "8 bytes at address 1099511627776 of "),
+        (lambda c: c.core(0, "tensix"), "kind is 'tensix'; allowed are worker, dram, ethernet, "),
     ],
 )  # fmt: skip
 def test_an_error_is_one_sentence(cluster, call, sentence):

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -9,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include "towpath/bindings/figures.hpp"
@@ -273,7 +275,14 @@ void bind_pcie(nb::module_& module) {
       .def(
           "memory",
           [](HostCluster& self, int chip, Core core, std::uint64_t address, const Taken& to) {
-            self.memory(chip, tile(core)).read(address, bytes_of(to));
+            noc::Memory& memory = self.memory(chip, tile(core));
+            const std::uint64_t size_bytes = memory.size_bytes();
+            if (address > size_bytes || to.size() > size_bytes - address) {
+              throw std::invalid_argument(fmt::format(
+                  "{} bytes at address {} of ({}, {}) lie beyond its memory, which has {}",
+                  to.size(), address, core.first, core.second, size_bytes));
+            }
+            memory.read(address, bytes_of(to));
           },
           "chip"_a, "core"_a, "address"_a, "to"_a, "What is in the memory behind a tile, now.");
   bind_buffers(cluster);

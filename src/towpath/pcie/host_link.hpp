@@ -63,7 +63,8 @@ struct SysmemBuffer {
 //     link.read_from_device(back, {1, 2}, 0x1000);
 //   });
 //
-// Wrong: looking into the chip's memory as soon as write_to_device() has returned.
+// Wrong: looking into the chip's memory as soon as write_to_device() has returned; or letting the
+// DMA engine write where posted writes are still on their way, which may land behind it.
 //
 // The NoC is taken as one with nobody else on it: a kernel's traffic slows the host down no more
 // than the host slows down a kernel.
