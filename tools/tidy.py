@@ -20,6 +20,7 @@ LAYERS: dict[str, set[str]] = {
     "machine": {"units"},
     "noc": {"sim", "machine", "units"},
     "ethernet": {"sim", "machine", "units"},
+    "pcie": {"sim", "machine", "units"},
     "cluster": {"sim", "machine", "units"},
     "routing": {"sim", "machine", "units"},
     "device/tenstorrent": {"noc", "ethernet", "sim", "machine", "units"},
@@ -36,11 +37,12 @@ LAYERS: dict[str, set[str]] = {
     "run": {
         "collective", "transport", "transport/simulated", "transport/simulated/ethernet", "cluster",
         "kernels",
-        "device/tenstorrent", "noc", "ethernet", "sim", "machine", "units",
+        "device/tenstorrent", "noc", "ethernet", "pcie", "sim", "machine", "units",
     },
     "bindings": {
         "run", "collective", "collective/algorithms", "transport", "transport/shm", "cluster",
-        "routing", "kernels", "device/tenstorrent", "noc", "ethernet", "machine", "sim", "units",
+        "routing", "kernels", "device/tenstorrent", "noc", "ethernet", "pcie", "machine", "sim",
+        "units",
     },
 }  # fmt: skip
 # Libraries of other people that a layer may use; the standard library and POSIX are free to all.

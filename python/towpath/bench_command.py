@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from towpath.noc_study import StudyRequest
     from towpath.noc_study_page import Study
     from towpath.noc_traffic import ChipShape
+    from towpath.pcie_study import PcieBench
+    from towpath.pcie_study_page import PcieStudy
     from towpath.sweep import Point, SweepOptions
 
 app = typer.Typer(
@@ -126,7 +128,56 @@ def ethernet(
     print(f"study: {page}", file=sys.stderr)
 
 
+@app.command("pcie")
+def pcie(
+    machine: Annotated[str, typer.Option(help="a chip: a name or a file")] = "blackhole",
+    host: Annotated[str, typer.Option(help="a name or a file")] = "blackhole-host",
+    sizes: Annotated[str, typer.Option(help="of the sweep")] = "64:16M:4",
+    hugepages: Annotated[
+        bool | None, typer.Option("--hugepages/--no-hugepages", help="instead of what the host has")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder of the results; default: pcie-CHIP-HOST")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object instead of tables")
+    ] = False,
+) -> None:  # fmt: skip
+    """A host's link to a chip: windows, DMA, orderings, sizes, and why reads are slow."""
+    from towpath import machines
+    from towpath.host_cluster import check_host_link
+    from towpath.pcie_study import PcieBench
+    from towpath.pcie_study_page import study_text, write_study
+
+    chip, of_host = machines.load_chip(machine), machines.load_host(host)
+    check_host_link(chip)
+    if hugepages is not None:
+        of_host = of_host.with_hugepages(hugepages)
+    study = _pcie_study(PcieBench(of_host, chip), _pcie_sizes(sizes))
+    folder = out or Path(f"pcie-{chip.name}-{of_host.name}".replace("/", "-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = json.dumps(study.to_dict(), indent=1)
+    (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
+    page, slow_page = write_study(study, folder)
+    print(plain if as_json else "\n".join(study_text(study)))
+    print(f"study: {page}\nwhy is my read slow: {slow_page}", file=sys.stderr)
+
+
 # --- options --------------------------------------------------------------------------------------
+
+
+def _pcie_sizes(text: str) -> list[int]:
+    from towpath.pcie_study import SWEEP_BYTES_MAX
+    from towpath.sizes import parse_sizes
+
+    sizes_bytes = sorted(set(parse_sizes(text)))
+    for size_bytes in sizes_bytes:
+        if size_bytes % 4 or size_bytes > SWEEP_BYTES_MAX:
+            raise ConfigError(
+                f"--sizes names {size_bytes} bytes; allowed are multiples of 4 up to "
+                f"{SWEEP_BYTES_MAX}"
+            )
+    return sizes_bytes
 
 
 def _request(
@@ -228,6 +279,31 @@ def _run(
     ]
     command = shlex.join(["towpath", *sys.argv[1:]])
     return Study(f"Virtual channels on {spec.name}", command, facts, parts, findings(parts, shape))
+
+
+def _pcie_study(bench: PcieBench, sizes_bytes: list[int]) -> PcieStudy:
+    from towpath import pcie_study
+    from towpath.pcie_study_page import PcieStudy
+
+    memory = bench.host.memory
+    facts = [
+        ("Chip", bench.chip.name),
+        ("Host", bench.host.name),
+        ("IOMMU", "yes" if memory.has_iommu.value else "no"),
+        ("Hugepages", "yes" if memory.has_hugepages.value else "no"),
+        ("Repetitions", str(pcie_study.REPETITIONS)),
+    ]
+    return PcieStudy(
+        f"The host link of {bench.chip.name} on {bench.host.name}",
+        shlex.join(["towpath", *sys.argv[1:]]),
+        facts,
+        bench.is_the_documents,
+        pcie_study.document_tables(bench),
+        pcie_study.comparisons(bench),
+        pcie_study.causes(bench),
+        pcie_study.sweep(bench, sizes_bytes),
+        pcie_study.slow_reads(bench),
+    )
 
 
 def _work(points: list[Point], cost: Callable[[Point], int]) -> tuple[str, int]:

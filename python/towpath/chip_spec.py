@@ -69,6 +69,9 @@ FrameBytes = Figure[Annotated[int, Field(strict=True, ge=0, le=65_536)]]
 PoolFlits = Figure[Annotated[int, Field(strict=True, ge=0, le=65_536)]]
 FlitBytes = Figure[Annotated[int, Field(strict=True, ge=1, le=4096)]]
 Classes = Figure[Annotated[int, Field(strict=True, ge=1, le=4)]]
+Generation = Figure[Annotated[int, Field(strict=True, ge=1, le=6)]]
+Lanes = Figure[Annotated[int, Field(strict=True, ge=1, le=32)]]
+Truth = Figure[Annotated[bool, Field(strict=True)]]
 MemoryBytes = Figure[Annotated[int, Field(strict=True, ge=1, le=1 << 40)]]
 AlignmentBytes = Figure[Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]]
 
@@ -118,10 +121,12 @@ class Harvesting(Frozen):
     """Rows or columns whose workers are switched off; their routers go on working.
 
     A harvest mask has a bit for each row (or column) that has workers, the lowest for the first.
+    `ethernet` are the channels of the whole chip that are off, which `tiles` does not list as such.
     """
 
     axis: Literal["rows", "columns"]
     harvested: Annotated[tuple[Position, ...], Field(max_length=SIDE_MAX)]
+    ethernet: Annotated[tuple[Position, ...], Field(max_length=SIDE_MAX)] = ()
     source: Text
 
 
@@ -220,6 +225,34 @@ class EthernetSoftwareFigures(Frozen):
     fabric_payload_bytes: Figure[Annotated[int, Field(strict=True, ge=64, le=65_472)]]
 
 
+class WindowSize(Frozen):
+    """Windows of one size that the chip maps into the host's address space."""
+
+    size_bytes: MemoryBytes
+    count: Count
+    reserved: FrameBytes
+
+
+class PcieFigures(Frozen):
+    """The chip's side of the host link; `reserved` windows are the driver's."""
+
+    generation: Generation
+    lanes: Lanes
+    windows: Annotated[tuple[WindowSize, ...], Field(min_length=1, max_length=16)]
+    dynamic_window_bytes: MemoryBytes
+    tile_time_ns: Duration
+    posted_buffer_bytes: MemoryBytes
+    writes_outstanding: Count
+    strict_time_ns: Duration
+    axi_burst_bytes: AlignmentBytes
+    dma_to_device: Truth
+    dma_from_device: Truth
+    dma_reads_outstanding: Count
+    dma_alignment_bytes: AlignmentBytes
+    dma_transfer_bytes_max: MemoryBytes
+    dma_window_bytes: MemoryBytes
+
+
 class Alignment(Frozen):
     """What addresses of a transfer must be congruent by."""
 
@@ -231,7 +264,8 @@ class Alignment(Frozen):
 class ChipSpec(Frozen):
     """A chip. Immutable; what starts with `with_` returns another one.
 
-    `ethernet` and `ethernet_software` may be left out of a chip without Ethernet tiles.
+    `ethernet` and `ethernet_software` may be left out of a chip without Ethernet tiles, `pcie` of
+    one whose host link nobody simulates.
     """
 
     form: Literal["chip"]
@@ -250,6 +284,7 @@ class ChipSpec(Frozen):
     software: SoftwareFigures
     ethernet: EthernetFigures | None = None
     ethernet_software: EthernetSoftwareFigures | None = None
+    pcie: PcieFigures | None = None
     alignment: Alignment
 
     @model_validator(mode="after")
@@ -268,7 +303,24 @@ class ChipSpec(Frozen):
             problem = f"is {most}; it must be at least {least}, backoff_cycles_min"
             raise wrong("niu.backoff_cycles_max.value", problem)
         self._check_ethernet()
+        self._check_pcie()
         return self
+
+    def _check_pcie(self) -> None:
+        if self.pcie is None:
+            return
+        sizes_bytes = [window.size_bytes.value for window in self.pcie.windows]
+        if sizes_bytes != sorted(set(sizes_bytes)):
+            raise wrong("pcie.windows", "must list each size once, smallest first")
+        for number, window in enumerate(self.pcie.windows):
+            if window.reserved.value > window.count.value:
+                problem = f"is {window.reserved.value}; it must be 0 to {window.count.value}"
+                raise wrong(f"pcie.windows[{number}].reserved.value", f"{problem}, the count")
+        for name in ("dynamic_window_bytes", "dma_window_bytes"):
+            if (given := getattr(self.pcie, name).value) not in sizes_bytes:
+                known = ", ".join(map(str, sizes_bytes))
+                problem = f"is {given}; the chip has windows of {known} bytes"
+                raise wrong(f"pcie.{name}.value", problem)
 
     def _check_ethernet(self) -> None:
         for name in ("ethernet", "ethernet_software"):
@@ -343,7 +395,15 @@ class ChipSpec(Frozen):
             "ethernet": tuple(at for at in tiles if at not in gone),
             "router_only": self.tiles.router_only + gone,
         }
-        return self.model_copy(update={"tiles": self.tiles.model_copy(update=update)})
+        before = self.harvesting.ethernet
+        whole = [n for n in range(len(tiles) + len(before)) if n not in before]
+        off = tuple(sorted((*before, *(whole[channel] for channel in channels))))
+        return self.model_copy(
+            update={
+                "tiles": self.tiles.model_copy(update=update),
+                "harvesting": self.harvesting.model_copy(update={"ethernet": off}),
+            }
+        )
 
     def tile_kinds(self) -> dict[Coordinate, TileKindName]:
         """The kind of every tile, row by row, as harvesting leaves them."""
@@ -377,13 +437,19 @@ class ChipSpec(Frozen):
             ethernet_cores=list(self.tiles.ethernet),
             l1_bytes=self.l1_bytes.value,
             ethernet_l1_bytes=self.ethernet_l1_bytes.value,
-            router=_values(self.router),
-            niu=_values(self.niu),
-            dram=_values(self.dram),
-            software=_values(self.software),
-            ethernet=_values(self.ethernet),
-            ethernet_software=_values(self.ethernet_software),
-            alignment=_values(self.alignment),
+            router=values_of(self.router),
+            niu=values_of(self.niu),
+            dram=values_of(self.dram),
+            software=values_of(self.software),
+            ethernet=values_of(self.ethernet),
+            ethernet_software=values_of(self.ethernet_software),
+            alignment=values_of(self.alignment),
+            pcie={name: value for name, value in values_of(self.pcie).items() if name != "windows"},
+            pcie_windows=[
+                (one.size_bytes.value, one.count.value, one.reserved.value)
+                for one in (self.pcie.windows if self.pcie else ())
+            ],
+            harvested_ethernet=sum(1 << channel for channel in self.harvesting.ethernet),
         )
 
     def _line_of(self, at: Coordinate) -> int:
@@ -448,7 +514,7 @@ def parse_chip_spec(document: YamlDocument, file: str) -> ChipSpec:
     return validated(ChipSpec, document, file)
 
 
-def _values(block: Frozen | None) -> dict[str, object]:
+def values_of(block: Frozen | None) -> dict[str, object]:
     """A block's figures without their sources; none of a block that was left out."""
     if block is None:
         return {}

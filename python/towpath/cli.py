@@ -172,6 +172,8 @@ def machines() -> None:
         print(f"{name:<20} {'chips':<8} {all_machines.shipped_chip_cluster(name).description}")
     for name in all_machines.shipped_chips():
         print(f"{name:<20} {'chip':<8} {all_machines.shipped_chip(name).description}")
+    for name in all_machines.shipped_hosts():
+        print(f"{name:<20} {'host':<8} {all_machines.load_host(name).description}")
 
 
 @app.command()
@@ -195,7 +197,8 @@ def show(
     """Describes a machine or chip as text, and draws it with --svg."""
     from towpath import show as show_machine
     from towpath import show_chip, show_chip_cluster
-    from towpath.machines import kind_of, load, load_chip, load_chip_cluster
+    from towpath.host_spec import describe_host
+    from towpath.machines import kind_of, load, load_chip, load_chip_cluster, load_host
 
     check_output(svg)
     kind = kind_of(name)
@@ -204,6 +207,11 @@ def show(
         raise ConfigError(f"is a {kind.replace('_', ' ')}; {options}", file=name)
     if kind != "chip" and harvest_mask is not None:
         raise ConfigError("is no chip, so it has no --harvest-mask", file=name)
+    if kind == "host":
+        if svg is not None:
+            raise ConfigError("is a host, of which there is nothing to draw", file=name)
+        print(describe_host(load_host(name)))
+        return
     if kind == "chip":
         chip = load_chip(name, harvest_mask)
         text, drawing = show_chip.describe_chip(chip), show_chip.draw_chip_svg(chip)

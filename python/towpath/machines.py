@@ -12,11 +12,12 @@ from typing import Literal
 from towpath.chip_cluster_spec import ChipClusterSpec, parse_chip_cluster_spec
 from towpath.chip_spec import ChipSpec, parse_chip_spec
 from towpath.errors import ConfigError, quoted
+from towpath.host_spec import HostSpec, parse_host_spec
 from towpath.input_file import parse_yaml, read_text
 from towpath.machine_spec import MachineSpec, parse_machine_spec
 
 # What a name or a file can describe.
-Kind = Literal["machine", "chip", "chip_cluster"]
+Kind = Literal["machine", "chip", "chip_cluster", "host"]
 
 
 def shipped_machines() -> list[str]:
@@ -44,6 +45,15 @@ def shipped_chips() -> list[str]:
     True
     """
     return _shipped_of("chip")
+
+
+def shipped_hosts() -> list[str]:
+    """The names of the hosts that come with towpath.
+
+    >>> "n300-xeon-host" in shipped_hosts()
+    True
+    """
+    return _shipped_of("host")
 
 
 def load(
@@ -95,6 +105,20 @@ def load_chip_cluster(name_or_path: str | Path) -> ChipClusterSpec:
     """
     path = _path_of(name_or_path, "cluster of chips", shipped_chip_clusters())
     return parse_chip_cluster(read_text(path), str(path))
+
+
+def load_host(name_or_path: str | Path) -> HostSpec:
+    """The spec of a shipped host, or of a file of the form host.
+
+    Raises:
+        ConfigError: there is no such host, or something in it is wrong.
+    """
+    path = _path_of(name_or_path, "host", shipped_hosts())
+    document = parse_yaml(read_text(path), str(path))
+    if isinstance(document.data, dict) and document.data.get("form") == "host":
+        return parse_host_spec(document, str(path))
+    problem = "is no host; it must be a spec whose form is 'host'"
+    raise ConfigError(problem, file=str(path), line=1)
 
 
 def kind_of(name_or_path: str | Path) -> Kind:
@@ -217,6 +241,7 @@ _KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         "chip_cluster",
         re.compile(r"""(?m)^(form:[ \t]*["']?chip_cluster\b|ethernet_connections[ \t]*:)"""),
     ),
+    ("host", re.compile(r"""(?m)^form:[ \t]*["']?host\b""")),
 )
 
 

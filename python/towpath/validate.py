@@ -5,7 +5,7 @@
 A kind of table is known by its columns. It says how to name a row's group, what was measured, and
 which simulation answers the same question. A row that cannot be simulated stays in the result and
 says why. Kinds of tables about chips are in
-validate_noc and validate_ethernet.
+validate_noc, validate_ethernet and validate_pcie.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from towpath.table_kind import (
 from towpath.validate_ethernet import ETHERNET_KINDS
 from towpath.validate_fabric import FABRIC_KINDS
 from towpath.validate_noc import NOC_KINDS
+from towpath.validate_pcie import PCIE_KINDS
 
 
 @dataclass(frozen=True)
@@ -283,4 +284,5 @@ KINDS = [
     *NOC_KINDS,
     *ETHERNET_KINDS,
     *FABRIC_KINDS,
+    *PCIE_KINDS,
 ]

@@ -254,3 +254,95 @@ def test_line_all_gather_on_blackholes_is_within_sixteen_percent():
     (group,) = chip_table("collectives_silicon.csv", group="blackhole line all_gather").groups
     assert group["median_pct"] < 8
     assert group["worst_pct"] < 25
+
+
+# --- host links -----------------------------------------------------------------------------------
+
+
+def host_link(name):
+    from conftest import shared_data
+
+    table = shared_data() / name
+    if not table.is_file():
+        pytest.skip(f"needs measurements made by others in {table}")
+    validation = validate_table(table)
+    return validation.rows, sorted(abs(row["error_pct"]) for row in validation.rows)
+
+
+@pytest.fixture(scope="module")
+def wormhole_accesses():
+    return host_link("pcie_wormhole.csv")
+
+
+@pytest.fixture(scope="module")
+def n300_transfers():
+    return host_link("pcie_n300.csv")
+
+
+def test_accesses_over_a_wormholes_link(wormhole_accesses):
+    rows, errors = wormhole_accesses
+    assert len(rows) == len(errors) == 53
+    assert statistics.median(errors) < 5 and errors[47] < 10
+
+
+def test_latencies_of_accesses_are_within_ten_percent_but_of_some_dma(wormhole_accesses):
+    rows, _ = wormhole_accesses
+    for row in rows:
+        if "predicted_latency_ns" not in row or row["operation"] == "DMA to device":
+            continue
+        measured = float(row["latency_ns_min"])
+        assert row["predicted_latency_ns"] == pytest.approx(measured, rel=0.06), row["label"]
+
+
+def test_transfers_on_another_host_with_the_same_chip(n300_transfers):
+    rows, errors = n300_transfers
+    assert len(rows) == len(errors) == 174
+    assert statistics.median(errors) < 3 and errors[int(0.9 * len(errors))] < 10
+
+
+def errors_of(rows, **fields):
+    return [
+        row["error_pct"] for row in rows
+        if all(word in row[field] for field, word in fields.items())
+    ]  # fmt: skip
+
+
+def test_gap_strict_reads_by_the_engine(wormhole_accesses):
+    rows, _ = wormhole_accesses
+    assert max(errors_of(rows, operation="DMA from device", col3="Strict AXI")) < -20
+
+
+def test_gap_reads_by_the_engine_from_the_farthest_dram(wormhole_accesses):
+    rows, _ = wormhole_accesses
+    (error,) = [
+        row["error_pct"] for row in rows
+        if row["operation"] == "DMA from device" and row["col2"] == "DRAM tile"
+    ]  # fmt: skip
+    assert error > 10
+
+
+def test_gap_figures_of_two_digits(wormhole_accesses):
+    rows, _ = wormhole_accesses
+    assert max(errors_of(rows, operation="_mm_stream_load", col2="UC")) < -15
+
+
+def test_gap_a_part_of_a_word_waits_longer_for_the_write_before_it(n300_transfers):
+    rows, _ = n300_transfers
+    assert min(errors_of(rows, bench="TLB_Tensix", case="Static", op="write")[:2]) > 25
+
+
+def test_gap_copies_of_8_to_32_kib(n300_transfers):
+    rows, _ = n300_transfers
+    errors = [row["error_pct"] for row in rows if row["bench"] == "DMA_DRAM_Sweep"
+              and row["op"] == "write" and 8192 <= int(row["bytes"]) <= 32768]  # fmt: skip
+    assert len(errors) == 3 and min(errors) > 12
+
+
+def test_gap_large_writes_to_l1(n300_transfers):
+    rows, _ = n300_transfers
+    (error,) = [row["error_pct"] for row in rows if row["bench"] == "DMA_Tensix"
+                and row["op"] == "write" and row["bytes"] == "1048576"]  # fmt: skip
+    assert error < -15
+    (error,) = [row["error_pct"] for row in rows if row["bench"] == "TLB_Ethernet"
+                and row["op"] == "write" and row["bytes"] == "131072"]  # fmt: skip
+    assert error > 20

@@ -65,6 +65,9 @@ def figures_in(model):
     elif hasattr(type(model), "model_fields"):
         for name in type(model).model_fields:
             yield from figures_in(getattr(model, name))
+    elif isinstance(model, tuple):
+        for one in model:
+            yield from figures_in(one)
 
 
 def test_tiles_and_figures_reach_the_core_unchanged():
@@ -89,7 +92,8 @@ def test_tiles_and_figures_reach_the_core_unchanged():
 def test_every_quantity_of_a_shipped_chip_has_a_source(name):
     spec = machines.shipped_chip(name)
     figures = list(figures_in(spec))
-    assert len(figures) == 3 + 12 + 12 + 5 + 14 + 13 + 8 + 3
+    pcie = 14 + 3 * len(spec.pcie.windows)
+    assert len(figures) == 3 + 12 + 12 + 5 + 14 + 13 + 8 + pcie + 3
     assert all(len(figure.source) > 5 for figure in figures)
 
 
@@ -231,6 +235,38 @@ def test_harvested_ethernet_tiles_only_route_and_leave_no_gap():
     assert chip.tiles.ethernet == (tiles[1], *tiles[3:])
     assert chip.tile_kinds()[tiles[0]] == chip.tile_kinds()[tiles[2]] == "router_only"
     assert chip.core().ethernet_cores[0] == tiles[1]
+    assert chip.harvesting.ethernet == (0, 2)
+    assert chip.with_harvested_ethernet([0, 13]).harvesting.ethernet == (0, 1, 2, 15)
+
+
+def test_the_host_link_reaches_the_core_unchanged():
+    for spec in (WORMHOLE, machines.shipped_chip("blackhole")):
+        chip = spec.core()
+        for name, value in chip.pcie.items():
+            assert value == getattr(spec.pcie, name).value, name
+        assert set(chip.pcie) | {"windows"} == set(type(spec.pcie).model_fields)
+        assert [window[0] for window in chip.pcie_windows] == [
+            window.size_bytes.value for window in spec.pcie.windows
+        ]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda pcie: pcie["windows"].reverse(), "pcie.windows: must list each size once"),
+        (lambda pcie: pcie["dynamic_window_bytes"].update(value=4096),
+         "pcie.dynamic_window_bytes.value: is 4096; the chip has windows of 1048576, 2097152, 16"),
+        (lambda pcie: pcie["windows"][2]["reserved"].update(value=21),
+         r"pcie.windows\[2\].reserved.value: is 21; it must be 0 to 20, the count"),
+        (lambda pcie: pcie["dma_to_device"].update(value=1), "pcie.dma_to_device.value: is 1; it"),
+        (lambda pcie: pcie["generation"].update(value=7), "pcie.generation.value: is 7; it"),
+    ],
+)  # fmt: skip
+def test_a_host_link_that_does_not_fit_is_refused(change, expected):
+    data = WORMHOLE.model_dump(mode="json")
+    change(data["pcie"])
+    with pytest.raises(ConfigError, match=expected):
+        machines.parse_chip(yaml.safe_dump(data), "chip.yaml")
 
 
 @pytest.mark.parametrize(

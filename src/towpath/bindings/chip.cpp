@@ -7,13 +7,14 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <span>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
-#include <variant>
+
+#include "towpath/bindings/figures.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -21,20 +22,13 @@ using namespace nb::literals;
 namespace towpath::machine {
 namespace {
 
-using Place = std::pair<int, int>;  // a Coordinate as Python sees it
-constexpr double kBytesPerCycleMax = 1e6;
-constexpr double kClockMaxMhz = 1e6;
-constexpr double kTimeMaxNs = 1e9;
-constexpr double kRateMaxGbPerS = 1e6;
+using bindings::Field;
+using bindings::figures_of;
+using bindings::set_figures;
 
-// A block of figures is a dict in Python. Its fields are named once, here, for both directions.
-template <typename Block>
-struct Field {
-  const char* name;
-  std::variant<int Block::*, bool Block::*, std::uint64_t Block::*, BytesPerCycle Block::*,
-               Time Block::*, Rate Block::*>
-      member;
-};
+using Place = std::pair<int, int>;                        // a Coordinate as Python sees it
+using WindowTuple = std::tuple<std::uint64_t, int, int>;  // size, count, reserved
+constexpr double kClockMaxMhz = 1e6;
 
 constexpr Field<RouterFigures> kRouterFields[] = {
     {"flit_bytes", &RouterFigures::flit_bytes},
@@ -125,104 +119,22 @@ constexpr Field<Alignment> kAlignmentFields[] = {
     {"dram_write_bytes", &Alignment::dram_write_bytes},
 };
 
-constexpr std::span<const Field<RouterFigures>> fields_of(const RouterFigures&) {
-  return kRouterFields;
-}
-constexpr std::span<const Field<NiuFigures>> fields_of(const NiuFigures&) { return kNiuFields; }
-constexpr std::span<const Field<DramFigures>> fields_of(const DramFigures&) { return kDramFields; }
-constexpr std::span<const Field<SoftwareFigures>> fields_of(const SoftwareFigures&) {
-  return kSoftwareFields;
-}
-constexpr std::span<const Field<EthernetFigures>> fields_of(const EthernetFigures&) {
-  return kEthernetFields;
-}
-constexpr std::span<const Field<EthernetSoftwareFigures>> fields_of(
-    const EthernetSoftwareFigures&) {
-  return kEthernetSoftwareFields;
-}
-constexpr std::span<const Field<Alignment>> fields_of(const Alignment&) { return kAlignmentFields; }
-
-template <typename Value>
-Value value_from(nb::handle given, const std::string& field, const char* allowed) {
-  Value value{};
-  if (!nb::try_cast<Value>(given, value)) {
-    throw std::invalid_argument(
-        fmt::format("{} is {}; it must be {}", field, nb::repr(given).c_str(), allowed));
-  }
-  return value;
-}
-
-void set(int& member, nb::handle given, const std::string& field) {
-  member = value_from<int>(given, field, "a whole number");
-}
-
-void set(bool& member, nb::handle given, const std::string& field) {
-  member = value_from<bool>(given, field, "True or False");
-}
-
-void set(std::uint64_t& member, nb::handle given, const std::string& field) {
-  member = value_from<std::uint64_t>(given, field, "a whole number, not negative");
-}
-
-void set(BytesPerCycle& member, nb::handle given, const std::string& field) {
-  const double rate = value_from<double>(given, field, "a number");
-  if (!(rate > 0 && rate <= kBytesPerCycleMax)) {
-    throw std::invalid_argument(
-        fmt::format("{} is {}; it must be positive, {} at most", field, rate, kBytesPerCycleMax));
-  }
-  member = BytesPerCycle::from(rate);
-}
-
-void set(Time& member, nb::handle given, const std::string& field) {
-  const double time_ns = value_from<double>(given, field, "a number");
-  if (!(time_ns >= 0 && time_ns <= kTimeMaxNs)) {
-    throw std::invalid_argument(
-        fmt::format("{} is {}; it must be 0 to {}", field, time_ns, kTimeMaxNs));
-  }
-  member = Time::from_ns(time_ns);
-}
-
-void set(Rate& member, nb::handle given, const std::string& field) {
-  const double rate_gb_per_s = value_from<double>(given, field, "a number");
-  if (!(rate_gb_per_s > 0 && rate_gb_per_s <= kRateMaxGbPerS)) {
-    throw std::invalid_argument(fmt::format("{} is {}; it must be positive, {} at most", field,
-                                            rate_gb_per_s, kRateMaxGbPerS));
-  }
-  member = Rate::from_gb_per_s(rate_gb_per_s);
-}
-
-// Figures that are not given stay as they are.
-template <typename Block>
-void set_block(Block& block, const nb::dict& values, const char* block_name) {
-  const auto fields = fields_of(block);
-  for (const auto& [key, value] : values) {
-    const std::string name = nb::str(key).c_str();
-    const std::string field = fmt::format("{}.{}", block_name, name);
-    const auto known = std::find_if(fields.begin(), fields.end(),
-                                    [&](const Field<Block>& one) { return name == one.name; });
-    if (known == fields.end()) {
-      throw std::invalid_argument(fmt::format("{} is no figure of a chip", field));
-    }
-    std::visit([&](auto member) { set(block.*member, value, field); }, known->member);
-  }
-}
-
-nb::object shown(BytesPerCycle rate) { return nb::cast(rate.value()); }
-nb::object shown(Time time) { return nb::cast(time.ns()); }
-nb::object shown(Rate rate) { return nb::cast(rate.gb_per_s()); }
-template <typename Value>
-nb::object shown(Value value) {
-  return nb::cast(value);
-}
-
-template <typename Block>
-nb::dict dict_of(const Block& block) {
-  nb::dict values;
-  for (const Field<Block>& field : fields_of(block)) {
-    std::visit([&](auto member) { values[field.name] = shown(block.*member); }, field.member);
-  }
-  return values;
-}
+constexpr Field<PcieFigures> kPcieFields[] = {
+    {"generation", &PcieFigures::generation},
+    {"lanes", &PcieFigures::lanes},
+    {"dynamic_window_bytes", &PcieFigures::dynamic_window_bytes},
+    {"tile_time_ns", &PcieFigures::tile_time},
+    {"posted_buffer_bytes", &PcieFigures::posted_buffer_bytes},
+    {"writes_outstanding", &PcieFigures::writes_outstanding},
+    {"strict_time_ns", &PcieFigures::strict_time},
+    {"axi_burst_bytes", &PcieFigures::axi_burst_bytes},
+    {"dma_to_device", &PcieFigures::dma_to_device},
+    {"dma_from_device", &PcieFigures::dma_from_device},
+    {"dma_reads_outstanding", &PcieFigures::dma_reads_outstanding},
+    {"dma_alignment_bytes", &PcieFigures::dma_alignment_bytes},
+    {"dma_transfer_bytes_max", &PcieFigures::dma_transfer_bytes_max},
+    {"dma_window_bytes", &PcieFigures::dma_window_bytes},
+};
 
 Place place_of(Coordinate at) { return {at.x, at.y}; }
 
@@ -265,7 +177,8 @@ std::shared_ptr<const Chip> chip_from(
     const std::vector<std::vector<Place>>& dram_groups, const std::vector<Place>& ethernet_cores,
     std::uint64_t l1_bytes, std::uint64_t ethernet_l1_bytes, const nb::dict& router,
     const nb::dict& niu, const nb::dict& dram, const nb::dict& software, const nb::dict& ethernet,
-    const nb::dict& ethernet_software, const nb::dict& alignment) {
+    const nb::dict& ethernet_software, const nb::dict& alignment, const nb::dict& pcie,
+    const std::vector<WindowTuple>& pcie_windows, std::uint64_t harvested_ethernet) {
   if (!(clock_mhz >= 1 && clock_mhz <= kClockMaxMhz)) {
     throw std::invalid_argument(
         fmt::format("clock_mhz is {}; it must be 1 to {}", clock_mhz, kClockMaxMhz));
@@ -280,13 +193,19 @@ std::shared_ptr<const Chip> chip_from(
   for (const auto& [x, y] : ethernet_cores) chip.ethernet_cores.push_back({x, y});
   chip.l1_bytes = l1_bytes;
   chip.ethernet_l1_bytes = ethernet_l1_bytes;
-  set_block(chip.router, router, "router");
-  set_block(chip.niu, niu, "niu");
-  set_block(chip.dram, dram, "dram");
-  set_block(chip.software, software, "software");
-  set_block(chip.ethernet, ethernet, "ethernet");
-  set_block(chip.ethernet_software, ethernet_software, "ethernet_software");
-  set_block(chip.alignment, alignment, "alignment");
+  set_figures(chip.router, kRouterFields, router, "router", "a chip");
+  set_figures(chip.niu, kNiuFields, niu, "niu", "a chip");
+  set_figures(chip.dram, kDramFields, dram, "dram", "a chip");
+  set_figures(chip.software, kSoftwareFields, software, "software", "a chip");
+  set_figures(chip.ethernet, kEthernetFields, ethernet, "ethernet", "a chip");
+  set_figures(chip.ethernet_software, kEthernetSoftwareFields, ethernet_software,
+              "ethernet_software", "a chip");
+  set_figures(chip.alignment, kAlignmentFields, alignment, "alignment", "a chip");
+  set_figures(chip.pcie, kPcieFields, pcie, "pcie", "a chip");
+  for (const auto& [size_bytes, count, reserved] : pcie_windows) {
+    chip.pcie.windows.push_back({size_bytes, count, reserved});
+  }
+  chip.harvested_ethernet = harvested_ethernet;
   return build_chip(std::move(chip));
 }
 
@@ -307,7 +226,8 @@ void bind_chip(nb::module_& module) {
       .def(nb::new_(&chip_from), nb::kw_only(), "name"_a, "width"_a, "height"_a, "clock_mhz"_a,
            "tiles"_a, "dram_groups"_a, "ethernet_cores"_a, "l1_bytes"_a, "ethernet_l1_bytes"_a,
            "router"_a, "niu"_a, "dram"_a, "software"_a, "ethernet"_a, "ethernet_software"_a,
-           "alignment"_a)
+           "alignment"_a, "pcie"_a = nb::dict(), "pcie_windows"_a = std::vector<WindowTuple>(),
+           "harvested_ethernet"_a = 0)
       .def_ro("name", &Chip::name)
       .def_ro("width", &Chip::width)
       .def_ro("height", &Chip::height)
@@ -330,12 +250,27 @@ void bind_chip(nb::module_& module) {
                    [](const Chip& chip) { return places_of(chip.ethernet_cores); })
       .def_ro("l1_bytes", &Chip::l1_bytes)
       .def_ro("ethernet_l1_bytes", &Chip::ethernet_l1_bytes)
-      .def_prop_ro("router", [](const Chip& chip) { return dict_of(chip.router); })
-      .def_prop_ro("niu", [](const Chip& chip) { return dict_of(chip.niu); })
-      .def_prop_ro("dram", [](const Chip& chip) { return dict_of(chip.dram); })
-      .def_prop_ro("software", [](const Chip& chip) { return dict_of(chip.software); })
-      .def_prop_ro("ethernet", [](const Chip& chip) { return dict_of(chip.ethernet); })
+      .def_prop_ro("router",
+                   [](const Chip& chip) { return figures_of(chip.router, kRouterFields); })
+      .def_prop_ro("niu", [](const Chip& chip) { return figures_of(chip.niu, kNiuFields); })
+      .def_prop_ro("dram", [](const Chip& chip) { return figures_of(chip.dram, kDramFields); })
+      .def_prop_ro("software",
+                   [](const Chip& chip) { return figures_of(chip.software, kSoftwareFields); })
+      .def_prop_ro("ethernet",
+                   [](const Chip& chip) { return figures_of(chip.ethernet, kEthernetFields); })
       .def_prop_ro("ethernet_software",
-                   [](const Chip& chip) { return dict_of(chip.ethernet_software); })
-      .def_prop_ro("alignment", [](const Chip& chip) { return dict_of(chip.alignment); });
+                   [](const Chip& chip) {
+                     return figures_of(chip.ethernet_software, kEthernetSoftwareFields);
+                   })
+      .def_prop_ro("pcie", [](const Chip& chip) { return figures_of(chip.pcie, kPcieFields); })
+      .def_prop_ro("pcie_windows",
+                   [](const Chip& chip) {
+                     std::vector<WindowTuple> windows;
+                     for (const WindowSize& one : chip.pcie.windows) {
+                       windows.emplace_back(one.size_bytes, one.count, one.reserved);
+                     }
+                     return windows;
+                   })
+      .def_prop_ro("alignment",
+                   [](const Chip& chip) { return figures_of(chip.alignment, kAlignmentFields); });
 }

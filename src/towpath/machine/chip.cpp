@@ -21,6 +21,8 @@ constexpr int kInitiatorsMax = 4;             // as many as noc::kInitiatorsMax
 constexpr int kTransactionIdsMax = 16;        // an id has four bits
 constexpr int kTxQueuesMax = 16;
 constexpr int kAlignmentMax = 4096;
+constexpr int kPcieGenerationMax = 6;
+constexpr int kPcieLanesMax = 32;
 constexpr double kBytesPerCycleMax = 1e6;
 constexpr std::uint64_t kMemoryMax = std::uint64_t{1} << 40;
 constexpr Time kTimeMax = Time::from_seconds(1);
@@ -56,6 +58,7 @@ class Checks {
     router(chip_.router);
     niu(chip_.niu);
     if (!chip_.dram_groups.empty()) dram(chip_.dram);
+    if (chip_.has_host_link()) pcie(chip_.pcie);
     software(chip_.software);
     alignment(chip_.alignment);
   }
@@ -192,6 +195,36 @@ class Checks {
            kCyclesMax);
     number("ethernet_software.fabric_cores", software.fabric_cores, 1, 2);
     number("ethernet_software.fabric_payload_bytes", software.fabric_payload_bytes, 64, 65'472);
+  }
+
+  void pcie(const PcieFigures& pcie) const {
+    number("pcie.generation", pcie.generation, 1, kPcieGenerationMax);
+    number("pcie.lanes", pcie.lanes, 1, kPcieLanesMax);
+    std::uint64_t last_bytes = 0;
+    for (const WindowSize& window : pcie.windows) {
+      memory("pcie.windows.size_bytes", window.size_bytes);
+      if (window.size_bytes <= last_bytes) fail("pcie.windows are not listed smallest first");
+      last_bytes = window.size_bytes;
+      number("pcie.windows.count", window.count, 1, kCountMax);
+      number("pcie.windows.reserved", window.reserved, 0, window.count);
+    }
+    window_of("pcie.dynamic_window_bytes", pcie.dynamic_window_bytes);
+    window_of("pcie.dma_window_bytes", pcie.dma_window_bytes);
+    time("pcie.tile_time", pcie.tile_time, Time());
+    memory("pcie.posted_buffer_bytes", pcie.posted_buffer_bytes);
+    number("pcie.writes_outstanding", pcie.writes_outstanding, 1, kCountMax);
+    time("pcie.strict_time", pcie.strict_time, Time());
+    power_of_two("pcie.axi_burst_bytes", pcie.axi_burst_bytes);
+    number("pcie.dma_reads_outstanding", pcie.dma_reads_outstanding, 1, kCountMax);
+    power_of_two("pcie.dma_alignment_bytes", pcie.dma_alignment_bytes);
+    memory("pcie.dma_transfer_bytes_max", pcie.dma_transfer_bytes_max);
+  }
+
+  void window_of(const char* field, std::uint64_t size_bytes) const {
+    for (const WindowSize& window : chip_.pcie.windows) {
+      if (window.size_bytes == size_bytes) return;
+    }
+    fail("{} is {}, and it has no windows of that size", field, size_bytes);
   }
 
   void alignment(const Alignment& alignment) const {
@@ -357,6 +390,7 @@ std::shared_ptr<const Chip> build_chip(Chip chip) {
   } else {
     check_ethernet_cores(chip, ethernet_cores);
   }
+  chip.pcie_tiles = tiles_of_kind(chip, TileKind::pcie);
   checks.figures();
   return std::make_shared<const Chip>(std::move(chip));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "towpath/machine/ethernet_figures.hpp"
+#include "towpath/machine/pcie_figures.hpp"
 #include "towpath/units/units.hpp"
 
 // A described chip: a grid of tiles that two opposite one-way tori join, and what moving data on it
@@ -127,6 +128,8 @@ struct Chip {
   std::vector<Coordinate> workers;                   // in logical order, row by row, no harvested
   int worker_columns = 0;                            // logical grid: workers per row
   std::vector<Coordinate> ethernet_cores;            // by channel; every Ethernet tile has one
+  std::vector<Coordinate> pcie_tiles;                // as the spec lists them
+  std::uint64_t harvested_ethernet = 0;              // a bit per channel of the whole chip
   std::uint64_t l1_bytes = 0;
   std::uint64_t ethernet_l1_bytes = 0;
   RouterFigures router;
@@ -135,6 +138,7 @@ struct Chip {
   SoftwareFigures software;
   EthernetFigures ethernet;  // of a chip with Ethernet cores
   EthernetSoftwareFigures ethernet_software;
+  PcieFigures pcie;  // of a chip with a host link
   Alignment alignment;
 
   bool holds(Coordinate at) const {
@@ -143,6 +147,7 @@ struct Chip {
   int number_of(Coordinate at) const { return at.y * width + at.x; }
   Coordinate coordinate_of(int number) const { return {number % width, number / width}; }
   const Tile& tile(Coordinate at) const { return tiles[static_cast<std::size_t>(number_of(at))]; }
+  bool has_host_link() const { return !pcie_tiles.empty() && !pcie.windows.empty(); }
   int worker_rows() const { return static_cast<int>(workers.size()) / worker_columns; }
   // The worker at a place of the logical grid, which has no gaps. Throws std::invalid_argument
   // outside of it.
@@ -150,8 +155,9 @@ struct Chip {
 };
 
 // Checks a description and completes it: `tiles` must hold width * height tiles, and `workers`,
-// `dram_groups`, `worker_columns` and `ethernet_cores` may be left empty, they follow from the
-// tiles, row by row. Throws std::invalid_argument with one sentence on whatever does not fit.
+// `dram_groups`, `worker_columns`, `ethernet_cores` and `pcie_tiles` may be left empty, they follow
+// from the tiles, row by row. Throws std::invalid_argument with one sentence on whatever does not
+// fit.
 std::shared_ptr<const Chip> build_chip(Chip chip);
 
 }  // namespace towpath::machine

@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "towpath/bindings/figures.hpp"
+#include "towpath/machine/host.hpp"
+#include "towpath/run/host_cluster.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace towpath::machine {
+namespace {
+
+using bindings::Field;
+using bindings::set_figures;
+
+constexpr Field<HostLinkFigures> kLinkFields[] = {
+    {"generation", &HostLinkFigures::generation},
+    {"lanes", &HostLinkFigures::lanes},
+    {"payload_bytes_max", &HostLinkFigures::payload_bytes_max},
+    {"read_request_bytes_max", &HostLinkFigures::read_request_bytes_max},
+    {"completion_bytes", &HostLinkFigures::completion_bytes},
+    {"device_reads_outstanding", &HostLinkFigures::device_reads_outstanding},
+    {"read_time_ns", &HostLinkFigures::read_time},
+};
+
+constexpr Field<HostCoreFigures> kCoreFields[] = {
+    {"call_time_ns", &HostCoreFigures::call_time},
+    {"store_rate_gb_per_s", &HostCoreFigures::store_rate},
+    {"posted_writes_max", &HostCoreFigures::posted_writes_max},
+    {"posted_write_interval_ns", &HostCoreFigures::posted_write_interval},
+    {"uncached_store_bytes", &HostCoreFigures::uncached_store_bytes},
+    {"uncached_store_time_ns", &HostCoreFigures::uncached_store_time},
+    {"load_bytes", &HostCoreFigures::load_bytes},
+    {"stream_load_bytes", &HostCoreFigures::stream_load_bytes},
+    {"stream_loads_outstanding", &HostCoreFigures::stream_loads_outstanding},
+    {"copies_words", &HostCoreFigures::copies_words},
+};
+
+constexpr Field<HostDriverFigures> kDriverFields[] = {
+    {"window_time_ns", &HostDriverFigures::window_time},
+    {"dma_time_ns", &HostDriverFigures::dma_time},
+    {"bounce_bytes", &HostDriverFigures::bounce_bytes},
+    {"bounce_write_rate_gb_per_s", &HostDriverFigures::bounce_write_rate},
+    {"bounce_read_rate_gb_per_s", &HostDriverFigures::bounce_read_rate},
+    {"cache_bytes", &HostDriverFigures::cache_bytes},
+    {"bounce_write_rate_uncached_gb_per_s", &HostDriverFigures::bounce_write_rate_uncached},
+    {"bounce_read_rate_uncached_gb_per_s", &HostDriverFigures::bounce_read_rate_uncached},
+};
+
+constexpr Field<HostMemoryFigures> kMemoryFields[] = {
+    {"has_iommu", &HostMemoryFigures::has_iommu},
+    {"has_hugepages", &HostMemoryFigures::has_hugepages},
+    {"page_bytes", &HostMemoryFigures::page_bytes},
+    {"hugepage_bytes", &HostMemoryFigures::hugepage_bytes},
+    {"map_time_ns", &HostMemoryFigures::map_time},
+    {"map_page_time_ns", &HostMemoryFigures::map_page_time},
+    {"unmap_time_ns", &HostMemoryFigures::unmap_time},
+    {"unmap_page_time_ns", &HostMemoryFigures::unmap_page_time},
+    {"translation_time_ns", &HostMemoryFigures::translation_time},
+};
+
+std::shared_ptr<const Host> host_from(std::string name, const nb::dict& link, const nb::dict& core,
+                                      const nb::dict& driver, const nb::dict& memory) {
+  Host host;
+  host.name = std::move(name);
+  set_figures(host.link, kLinkFields, link, "link", "a host");
+  set_figures(host.core, kCoreFields, core, "core", "a host");
+  set_figures(host.driver, kDriverFields, driver, "driver", "a host");
+  set_figures(host.memory, kMemoryFields, memory, "memory", "a host");
+  return build_host(std::move(host));
+}
+
+}  // namespace
+}  // namespace towpath::machine
+
+namespace towpath::run {
+namespace {
+
+using pcie::Transfer;
+using pcie::TransferOptions;
+using Core = std::pair<int, int>;
+using Given = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Taken = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+machine::Coordinate tile(Core core) { return {core.first, core.second}; }
+std::span<const std::byte> bytes_of(const Given& array) {
+  return {reinterpret_cast<const std::byte*>(array.data()), array.size()};
+}
+std::span<std::byte> bytes_of(const Taken& array) {
+  return {reinterpret_cast<std::byte*>(array.data()), array.size()};
+}
+
+TransferOptions options_from(pcie::Ordering ordering, pcie::Mapping mapping,
+                             std::uint64_t window_bytes, pcie::Load load,
+                             std::uint64_t misalignment_bytes) {
+  return {ordering, mapping, window_bytes, load, misalignment_bytes};
+}
+
+nb::list parts_of(const Transfer& transfer) {
+  nb::list parts;
+  for (const pcie::Part& part : transfer.parts) {
+    parts.append(nb::make_tuple(std::string(part.name), part.time.ns()));
+  }
+  return parts;
+}
+
+void bind_words(nb::module_& module) {
+  nb::enum_<pcie::Ordering>(module, "Ordering")
+      .value("default", pcie::Ordering::standard)
+      .value("strict", pcie::Ordering::strict)
+      .value("posted", pcie::Ordering::posted);
+  nb::enum_<pcie::Mapping>(module, "Mapping")
+      .value("write_combining", pcie::Mapping::write_combining)
+      .value("uncached", pcie::Mapping::uncached);
+  nb::enum_<pcie::Load>(module, "Load")
+      .value("copy", pcie::Load::copy)
+      .value("stream", pcie::Load::stream);
+  nb::class_<Transfer>(module, "Transfer", "What a call did, and how long it took.")
+      .def_prop_ro("asked", [](const Transfer& t) { return pcie::name_of(t.asked); })
+      .def_prop_ro("used", [](const Transfer& t) { return pcie::name_of(t.used); })
+      .def_ro("obstacle", &Transfer::obstacle, "Why it is not the mechanism asked for.")
+      .def_prop_ro("begin_ns", [](const Transfer& t) { return t.begin.ns(); })
+      .def_prop_ro("end_ns", [](const Transfer& t) { return t.end.ns(); })
+      .def_prop_ro("time_ns", [](const Transfer& t) { return t.time().ns(); })
+      .def_ro("accesses", &Transfer::accesses, "Round trips of a read by the processor.")
+      .def_ro("windows", &Transfer::windows, "Windows configured for it.")
+      .def_prop_ro("parts", &parts_of, "(name, nanoseconds); their sum is time_ns.");
+  nb::class_<TransferOptions>(module, "TransferOptions")
+      .def(nb::new_(&options_from), nb::kw_only(), "ordering"_a = pcie::Ordering::standard,
+           "mapping"_a = pcie::Mapping::write_combining, "window_bytes"_a = 0,
+           "load"_a = pcie::Load::copy, "misalignment_bytes"_a = 0);
+}
+
+using Buffered = Transfer (pcie::HostLink::*)(std::size_t, std::uint64_t, std::uint64_t,
+                                              machine::Coordinate, std::uint64_t,
+                                              const TransferOptions&);
+using ByDevice = Transfer (pcie::HostLink::*)(std::size_t, std::uint64_t, std::uint64_t,
+                                              machine::Coordinate, std::uint64_t);
+
+template <typename Class>
+void bind_buffers(Class& cluster) {
+  const auto by_engine = [&](const char* name, Buffered call) {
+    cluster.def(
+        name,
+        [call](HostCluster& self, int chip, std::size_t buffer, std::uint64_t offset,
+               std::uint64_t size_bytes, Core core, std::uint64_t address,
+               const TransferOptions& options) {
+          return self.move(chip, [&](pcie::HostLink& link) {
+            return (link.*call)(buffer, offset, size_bytes, tile(core), address, options);
+          });
+        },
+        "chip"_a, "buffer"_a, "offset"_a, "size_bytes"_a, "core"_a, "address"_a,
+        "options"_a = TransferOptions());
+  };
+  const auto by_device = [&](const char* name, ByDevice call) {
+    cluster.def(
+        name,
+        [call](HostCluster& self, int chip, std::size_t buffer, std::uint64_t offset,
+               std::uint64_t size_bytes, Core core, std::uint64_t address) {
+          return self.move(chip, [&](pcie::HostLink& link) {
+            return (link.*call)(buffer, offset, size_bytes, tile(core), address);
+          });
+        },
+        "chip"_a, "buffer"_a, "offset"_a, "size_bytes"_a, "core"_a, "address"_a);
+  };
+  by_engine("buffer_dma_write", &pcie::HostLink::dma_write_to_device);
+  by_engine("buffer_dma_read", &pcie::HostLink::dma_read_from_device);
+  by_device("buffer_noc_write", &pcie::HostLink::noc_write_to_host);
+  by_device("buffer_noc_read", &pcie::HostLink::noc_read_from_host);
+  cluster
+      .def("allocate_sysmem_buffer", &HostCluster::allocate_sysmem_buffer, "chip"_a, "size_bytes"_a)
+      .def("unmap_sysmem_buffer", &HostCluster::unmap_sysmem_buffer, "chip"_a, "buffer"_a)
+      .def(
+          "buffer_map_time_ns",
+          [](HostCluster& self, int chip, std::size_t buffer) {
+            return self.sysmem_buffer(chip, buffer).map_time.ns();
+          },
+          "chip"_a, "buffer"_a)
+      .def(
+          "buffer_bytes",
+          [](nb::handle_t<HostCluster> self, int chip, std::size_t buffer) {
+            auto& bytes = nb::cast<HostCluster&>(self).sysmem_buffer(chip, buffer).bytes;
+            return nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(
+                reinterpret_cast<std::uint8_t*>(bytes.data()), {bytes.size()}, self);
+          },
+          "chip"_a, "buffer"_a, "The buffer itself, as an array.");
+}
+
+}  // namespace
+}  // namespace towpath::run
+
+void bind_pcie(nb::module_& module) {
+  using namespace towpath;
+  using namespace towpath::run;
+  nb::class_<machine::Host>(module, "Host")
+      .def(nb::new_(&machine::host_from), nb::kw_only(), "name"_a, "link"_a, "core"_a, "driver"_a,
+           "memory"_a)
+      .def_ro("name", &machine::Host::name);
+  bind_words(module);
+  nb::class_<HostCluster> cluster(module, "HostCluster");
+  cluster
+      .def(
+          "__init__",
+          [](HostCluster* self, std::shared_ptr<machine::Host> host,
+             const std::vector<std::shared_ptr<machine::Chip>>& chips, bool carries_data,
+             int host_memory_channels, bool limits_posted_writes, bool limits_noc,
+             std::uint64_t seed) {
+            const std::vector<std::shared_ptr<const machine::Chip>> all(chips.begin(), chips.end());
+            new (self) HostCluster(
+                std::move(host), all,
+                {seed, {carries_data, host_memory_channels, {limits_posted_writes, limits_noc}}});
+          },
+          nb::kw_only(), "host"_a, "chips"_a, "carries_data"_a = true, "host_memory_channels"_a = 1,
+          "limits_posted_writes"_a = true, "limits_noc"_a = true, "seed"_a = 1)
+      .def_prop_ro("chips", &HostCluster::chips)
+      .def_prop_ro("now_ns", [](const HostCluster& self) { return self.now().ns(); })
+      .def(
+          "core",
+          [](const HostCluster& self, int chip, machine::TileKind kind, int number) {
+            const machine::Coordinate at = self.core(chip, kind, number);
+            return Core(at.x, at.y);
+          },
+          "chip"_a, "kind"_a, "number"_a)
+      .def(
+          "configure_tlb",
+          [](HostCluster& self, int chip, Core core, std::uint64_t size_bytes,
+             std::uint64_t address, pcie::Ordering ordering, pcie::Mapping mapping) {
+            return self.configure_tlb(chip, tile(core), size_bytes, address, ordering, mapping);
+          },
+          "chip"_a, "core"_a, "size_bytes"_a, "address"_a, "ordering"_a = pcie::Ordering::standard,
+          "mapping"_a = pcie::Mapping::write_combining)
+      .def("free_tlb", &HostCluster::free_tlb, "chip"_a, "window"_a)
+      .def(
+          "write_to_device",
+          [](HostCluster& self, const Given& data, int chip, Core core, std::uint64_t address,
+             const TransferOptions& options) {
+            return self.write_to_device(bytes_of(data), chip, tile(core), address, options);
+          },
+          "data"_a, "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions())
+      .def(
+          "read_from_device",
+          [](HostCluster& self, const Taken& to, int chip, Core core, std::uint64_t address,
+             const TransferOptions& options) {
+            return self.read_from_device(bytes_of(to), chip, tile(core), address, options);
+          },
+          "to"_a, "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions())
+      .def(
+          "dma_write_to_device",
+          [](HostCluster& self, const Given& data, int chip, Core core, std::uint64_t address,
+             const TransferOptions& options) {
+            return self.dma_write_to_device(bytes_of(data), chip, tile(core), address, options);
+          },
+          "data"_a, "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions())
+      .def(
+          "dma_read_from_device",
+          [](HostCluster& self, const Taken& to, int chip, Core core, std::uint64_t address,
+             const TransferOptions& options) {
+            return self.dma_read_from_device(bytes_of(to), chip, tile(core), address, options);
+          },
+          "to"_a, "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions())
+      .def("flush", &HostCluster::flush, "Lets everything that is posted land.")
+      .def(
+          "memory",
+          [](HostCluster& self, int chip, Core core, std::uint64_t address, const Taken& to) {
+            noc::Memory& memory = self.memory(chip, tile(core));
+            const std::uint64_t size_bytes = memory.size_bytes();
+            if (address > size_bytes || to.size() > size_bytes - address) {
+              throw std::invalid_argument(fmt::format(
+                  "{} bytes at address {} of ({}, {}) lie beyond its memory, which has {}",
+                  to.size(), address, core.first, core.second, size_bytes));
+            }
+            memory.read(address, bytes_of(to));
+          },
+          "chip"_a, "core"_a, "address"_a, "to"_a, "What is in the memory behind a tile, now.");
+  bind_buffers(cluster);
+}

@@ -1,0 +1,249 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/pcie/host_link.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace towpath::pcie {
+
+namespace {
+
+constexpr std::uint64_t kLineBytes = PostedWrites::kLineBytes;
+constexpr std::uint64_t kWordBytes = 4;
+// Bytes land in the chip's memory, and are read from it, at the time of the last of so many.
+constexpr std::uint64_t kLandingBytes = 4096;
+
+constexpr std::string_view kCall = "call";
+constexpr std::string_view kWindows = "allocating and configuring windows";
+constexpr std::string_view kStores = "filling write-combining buffers";
+constexpr std::string_view kUncachedStores = "uncached stores";
+constexpr std::string_view kStall = "waiting for posted writes to leave";
+constexpr std::string_view kEarlierWrites = "waiting for earlier writes";
+constexpr std::string_view kHost = "root complex and link";
+constexpr std::string_view kTile = "PCIe tile";
+constexpr std::string_view kHops = "NoC hops";
+constexpr std::string_view kEndpoints = "NoC interfaces";
+constexpr std::string_view kMemory = "DRAM";
+// How many boundaries of `unit` lie inside of a range that begins `phase` behind one.
+std::uint64_t cuts(std::uint64_t unit, std::uint64_t phase, std::uint64_t size_bytes) {
+  return (phase % unit + size_bytes - 1) / unit;
+}
+
+std::uint64_t to_boundary(std::uint64_t address, std::uint64_t unit) {
+  return unit - address % unit;
+}
+
+}  // namespace
+
+HostLink::HostLink(sim::Simulation& simulation, std::shared_ptr<const machine::Host> host,
+                   std::shared_ptr<const machine::Chip> chip, ChipMemory& memory,
+                   const Options& options)
+    : simulation_(simulation),
+      host_(std::move(host)),
+      chip_(std::move(chip)),
+      memory_(memory),
+      options_(options),
+      windows_(chip_),
+      posted_(*host_, *chip_, options.limits) {
+  if (options.host_memory_channels < 0) {
+    throw std::invalid_argument(
+        fmt::format("host '{}' is asked for {} host memory channels; at least 0 are possible",
+                    host_->name, options.host_memory_channels));
+  }
+}
+
+void HostLink::check(machine::Coordinate tile, std::uint64_t address,
+                     std::uint64_t size_bytes) const {
+  const std::uint64_t memory = memory_bytes(*chip_, tile);
+  if (size_bytes == 0) throw std::invalid_argument("a transfer of 0 bytes; at least 1 is moved");
+  if (address > memory || size_bytes > memory - address) {
+    throw std::invalid_argument(
+        fmt::format("{} bytes at address {} of ({}, {}) lie beyond its memory, which has {}",
+                    size_bytes, address, tile.x, tile.y, memory));
+  }
+}
+
+WindowNumber HostLink::configure_tlb(machine::Coordinate tile, std::uint64_t size_bytes,
+                                     std::uint64_t address, Ordering ordering, Mapping mapping) {
+  const WindowNumber number = windows_.allocate(size_bytes);
+  try {
+    windows_.configure(number, tile, address, ordering, mapping);
+  } catch (const std::invalid_argument&) {
+    windows_.free(number);
+    throw;
+  }
+  simulation_.sleep(host_->driver.window_time);
+  return number;
+}
+
+HostLink::Piece HostLink::next_piece(Account& account, machine::Coordinate tile,
+                                     std::uint64_t address, std::uint64_t size_bytes,
+                                     const TransferOptions& options) {
+  std::optional<WindowNumber> number = windows_.find(tile, address);
+  const bool is_dynamic = !number.has_value();
+  if (is_dynamic) {
+    number = windows_.allocate(options.window_bytes != 0 ? options.window_bytes
+                                                         : chip_->pcie.dynamic_window_bytes);
+    windows_.configure(*number, tile, address, options.ordering, options.mapping);
+    account.spend(kWindows, host_->driver.window_time);
+    ++account.transfer.windows;
+  }
+  const Window& window = windows_.window(*number);
+  const std::uint64_t left = window.size_bytes - (address - window.address);
+  const Piece piece{tile, address, std::min(size_bytes, left), window.ordering, window.mapping};
+  if (is_dynamic) windows_.free(*number);
+  return piece;
+}
+
+// --- writes
+// ---------------------------------------------------------------------------------------
+
+Transfer HostLink::write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
+                                   std::uint64_t address, const TransferOptions& options) {
+  check(tile, address, data.size());
+  Account account(simulation_, Mechanism::mmio);
+  account.spend(kCall, host_->core.call_time);
+  while (!data.empty()) {
+    const Piece piece = next_piece(account, tile, address, data.size(), options);
+    write_piece(account, piece, data.first(piece.size_bytes));
+    data = data.subspan(piece.size_bytes);
+    address += piece.size_bytes;
+  }
+  return account.finish(simulation_);
+}
+
+// A copy of whole words reads a word before it writes a part of it.
+void HostLink::write_piece(Account& account, const Piece& piece, std::span<const std::byte> data) {
+  Piece rest = piece;
+  while (rest.size_bytes > 0) {
+    Piece run = rest;
+    if (host_->core.copies_words) {
+      const std::uint64_t whole = rest.size_bytes - rest.size_bytes % kWordBytes;
+      const bool is_partial = rest.address % kWordBytes != 0 || whole == 0;
+      run.size_bytes =
+          is_partial ? std::min(rest.size_bytes, to_boundary(rest.address, kWordBytes)) : whole;
+      if (is_partial) add_round_trips(account, run, 1);
+    }
+    write_run(account, run, data.first(run.size_bytes));
+    data = data.subspan(run.size_bytes);
+    rest.address += run.size_bytes;
+    rest.size_bytes -= run.size_bytes;
+  }
+}
+
+void HostLink::write_run(Account& account, const Piece& piece, std::span<const std::byte> data) {
+  const machine::HostCoreFigures& core = host_->core;
+  const NocWay way = noc_way(*chip_, piece.tile);
+  const bool combines = piece.mapping == Mapping::write_combining;
+  const std::uint64_t unit =
+      combines ? kLineBytes : static_cast<std::uint64_t>(core.uncached_store_bytes);
+  Time stores;
+  Time stalls;
+  Time now = account.now();
+  std::uint64_t landing_from = 0;
+  for (std::uint64_t at = 0; at < piece.size_bytes;) {
+    const std::uint64_t address = piece.address + at;
+    const std::uint64_t size_bytes = std::min(piece.size_bytes - at, to_boundary(address, unit));
+    const Time store =
+        combines ? transfer_time(Bytes(size_bytes), core.store_rate) : core.uncached_store_time;
+    const PostedWrites::Passed line = posted_.pass(now + store, size_bytes, way, piece.ordering);
+    stores += store;
+    stalls += line.taken - now - store;
+    now = line.taken;
+    at += size_bytes;
+    if (at == piece.size_bytes || (piece.address + at) % kLandingBytes == 0) {
+      land(line.landed, piece.tile, piece.address + landing_from,
+           data.subspan(landing_from, at - landing_from));
+      landing_from = at;
+    }
+  }
+  account.spend(combines ? kStores : kUncachedStores, stores);
+  account.spend(kStall, stalls);
+}
+
+void HostLink::land(Time when, machine::Coordinate tile, std::uint64_t address,
+                    std::span<const std::byte> bytes) {
+  if (!options_.carries_data) return;
+  landings_.push_back({this, tile, address, {bytes.begin(), bytes.end()}, {}});
+  landings_.back().place = std::prev(landings_.end());
+  simulation_.at(when, &landed, &landings_.back(), -1);
+}
+
+void HostLink::landed(void* landing) {
+  auto& self = *static_cast<Landing*>(landing);
+  self.link->memory_.write(self.tile, self.address, self.bytes);
+  self.link->landings_.erase(self.place);
+}
+
+// --- reads
+// ----------------------------------------------------------------------------------------
+
+Transfer HostLink::read_from_device(std::span<std::byte> to, machine::Coordinate tile,
+                                    std::uint64_t address, const TransferOptions& options) {
+  check(tile, address, to.size());
+  Account account(simulation_, Mechanism::mmio);
+  account.spend(kCall, host_->core.call_time);
+  while (!to.empty()) {
+    const Piece piece = next_piece(account, tile, address, to.size(), options);
+    read_piece(account, piece, to.first(piece.size_bytes), options);
+    to = to.subspan(piece.size_bytes);
+    address += piece.size_bytes;
+  }
+  return account.finish(simulation_);
+}
+
+void HostLink::read_piece(Account& account, const Piece& piece, std::span<std::byte> to,
+                          const TransferOptions& options) {
+  const machine::HostCoreFigures& core = host_->core;
+  if (options.load == Load::stream && piece.mapping == Mapping::write_combining) {
+    // Lines overlap: one comes whenever another has left its place.
+    const std::uint64_t lines = cuts(kLineBytes, piece.address, piece.size_bytes) + 1;
+    const auto overlapping = static_cast<std::uint64_t>(core.stream_loads_outstanding);
+    add_round_trips(account, piece, (lines + overlapping - 1) / overlapping);
+    account.transfer.accesses += lines - (lines + overlapping - 1) / overlapping;
+  } else {
+    add_round_trips(account, piece, accesses_of(piece, options));
+  }
+  if (!options_.carries_data) return;
+  simulation_.sleep_until(account.now());
+  memory_.read(piece.tile, piece.address, to);
+}
+
+std::uint64_t HostLink::accesses_of(const Piece& piece, const TransferOptions& options) const {
+  const machine::HostCoreFigures& core = host_->core;
+  if (options.load == Load::stream) {
+    return cuts(static_cast<std::uint64_t>(core.stream_load_bytes), piece.address,
+                piece.size_bytes) +
+           1;
+  }
+  const auto load = static_cast<std::uint64_t>(core.load_bytes);
+  if (core.copies_words) return cuts(load, piece.address, piece.size_bytes) + 1;
+  // Cut where the buffer's loads begin, and again where the window's lines do.
+  const std::uint64_t loads = cuts(load, options.misalignment_bytes, piece.size_bytes) + 1;
+  const bool is_aligned = options.misalignment_bytes % load == piece.address % load;
+  return is_aligned ? loads : loads + cuts(kLineBytes, piece.address, piece.size_bytes);
+}
+
+// Non-posted: each waits for its answer, the first one for the writes before it too.
+void HostLink::add_round_trips(Account& account, const Piece& piece, std::uint64_t count) {
+  const NocWay way = noc_way(*chip_, piece.tile);
+  const Time host = host_->link.read_time;
+  const Time tile = chip_->pcie.tile_time;
+  const Time arrives = account.now() + Time::from_ps(host.ps() / 2 + tile.ps() / 2);
+  if (posted_.all_done() > arrives) {
+    account.spend(kEarlierWrites, posted_.all_done() - arrives);
+  }
+  const auto times = static_cast<std::int64_t>(count);
+  account.spend(kHost, host * times);
+  account.spend(kTile, tile * times);
+  account.spend(kHops, way.hops * times);
+  account.spend(kEndpoints, way.read_endpoint * times);
+  account.spend(kMemory, way.memory * times);
+  account.transfer.accesses += count;
+}
+
+}  // namespace towpath::pcie

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "towpath/pcie/dma_engine.hpp"
+#include "towpath/pcie/noc_way.hpp"
+#include "towpath/pcie/posted_writes.hpp"
+#include "towpath/pcie/transfer.hpp"
+#include "towpath/pcie/window_table.hpp"
+#include "towpath/sim/simulation.hpp"
+
+namespace towpath::pcie {
+
+// The memories behind the tiles of the link's chip. The link has checked what it asks for.
+class ChipMemory {
+ public:
+  virtual ~ChipMemory() = default;
+  virtual void read(machine::Coordinate tile, std::uint64_t address, std::span<std::byte> to) = 0;
+  virtual void write(machine::Coordinate tile, std::uint64_t address,
+                     std::span<const std::byte> bytes) = 0;
+};
+
+// How the processor reads a window: a plain copy, or streaming loads, which fetch several lines of
+// write-combining memory at once.
+enum class Load : std::uint8_t { copy, stream };
+
+// For the windows of transfers that no configured one holds, and for what a DMA writes.
+struct TransferOptions {
+  Ordering ordering = Ordering::standard;
+  Mapping mapping = Mapping::write_combining;
+  std::uint64_t window_bytes = 0;  // 0: the size that the driver takes
+  Load load = Load::copy;
+  // Of the host's buffer, from a line: a copy's loads are cut where the buffer's lines begin, and
+  // one that crosses a line of the window is two round trips.
+  std::uint64_t misalignment_bytes = 0;
+};
+
+// Host memory that the device may reach. Made by HostLink::allocate_sysmem_buffer().
+struct SysmemBuffer {
+  std::uint64_t size_bytes = 0;
+  bool is_mapped = false;
+  Time map_time;                 // what pinning and mapping it took
+  std::vector<std::byte> bytes;  // empty where data is not carried
+};
+
+// The link between a host and one of its chips, with what the driver offers on it. Called from
+// processes of the simulation, one at a time: a call takes simulated time, and returns when the
+// real one would. Writes are posted: they land in the chip's memory later, in order; a read waits
+// for those before it.
+//
+//   simulation.spawn("host", [&] {
+//     link.configure_tlb({1, 2}, 2_MiB, 0, Ordering::standard);
+//     link.write_to_device(data, {1, 2}, 0x1000);
+//     link.read_from_device(back, {1, 2}, 0x1000);
+//   });
+//
+// Wrong: looking into the chip's memory as soon as write_to_device() has returned; or letting the
+// DMA engine write where posted writes are still on their way, which may land behind it.
+//
+// The NoC is taken as one with nobody else on it: a kernel's traffic slows the host down no more
+// than the host slows down a kernel.
+class HostLink {
+ public:
+  struct Options {
+    bool carries_data = true;      // otherwise only time; buffers are not touched
+    int host_memory_channels = 1;  // 0: the host gives the chip no memory for DMA
+    Limits limits = {};
+  };
+
+  HostLink(sim::Simulation& simulation, std::shared_ptr<const machine::Host> host,
+           std::shared_ptr<const machine::Chip> chip, ChipMemory& memory, const Options& options);
+  HostLink(const HostLink&) = delete;
+  HostLink& operator=(const HostLink&) = delete;
+
+  const machine::Chip& chip() const { return *chip_; }
+  const machine::Host& host() const { return *host_; }
+  const WindowTable& windows() const { return windows_; }
+
+  // Takes a window for good: transfers that it holds need no other. Throws std::invalid_argument
+  // when the chip has no such window, or nothing is behind it.
+  WindowNumber configure_tlb(machine::Coordinate tile, std::uint64_t size_bytes,
+                             std::uint64_t address, Ordering ordering,
+                             Mapping mapping = Mapping::write_combining);
+  void free_tlb(WindowNumber number) { windows_.free(number); }
+
+  // All throw std::invalid_argument with one sentence where there is no memory, or nothing to move.
+  Transfer write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
+                           std::uint64_t address, const TransferOptions& options = {});
+  Transfer read_from_device(std::span<std::byte> to, machine::Coordinate tile,
+                            std::uint64_t address, const TransferOptions& options = {});
+
+  // Through the driver's bounce buffer. Where the engine cannot, or there is no memory for it, the
+  // processor moves the data, and the transfer says so.
+  Transfer dma_write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
+                               std::uint64_t address, const TransferOptions& options = {});
+  Transfer dma_read_from_device(std::span<std::byte> to, machine::Coordinate tile,
+                                std::uint64_t address, const TransferOptions& options = {});
+  // Why dma_...() would not use the engine; empty when it would.
+  std::string dma_obstacle(Direction direction) const;
+
+  // Pinned, zeroed, mapped for the device. Throws std::invalid_argument without host memory
+  // channels, and where neither an IOMMU nor hugepages make it contiguous for the device.
+  std::size_t allocate_sysmem_buffer(std::uint64_t size_bytes);
+  void unmap_sysmem_buffer(std::size_t number);
+  SysmemBuffer& sysmem_buffer(std::size_t number);
+  // Without a copy. Throw std::invalid_argument where the engine cannot, and for a buffer that is
+  // not mapped or too small.
+  Transfer dma_write_to_device(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
+                               machine::Coordinate tile, std::uint64_t address,
+                               const TransferOptions& options = {});
+  Transfer dma_read_from_device(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
+                                machine::Coordinate tile, std::uint64_t address,
+                                const TransferOptions& options = {});
+  // By a core of the chip, between its own memory and a buffer.
+  Transfer noc_write_to_host(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
+                             machine::Coordinate tile, std::uint64_t address);
+  Transfer noc_read_from_host(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
+                              machine::Coordinate tile, std::uint64_t address);
+
+ private:
+  // Bytes that arrive in the chip's memory at a time.
+  struct Landing {
+    HostLink* link;
+    machine::Coordinate tile;
+    std::uint64_t address;
+    std::vector<std::byte> bytes;
+    std::list<Landing>::iterator place;
+  };
+  // What of a transfer goes through one window.
+  struct Piece {
+    machine::Coordinate tile;
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+    Ordering ordering = Ordering::standard;
+    Mapping mapping = Mapping::write_combining;
+  };
+
+  void check(machine::Coordinate tile, std::uint64_t address, std::uint64_t size_bytes) const;
+  void check_buffer(std::size_t number, std::uint64_t offset, std::uint64_t size_bytes,
+                    machine::Coordinate tile, std::uint64_t address);
+  Piece next_piece(Account& account, machine::Coordinate tile, std::uint64_t address,
+                   std::uint64_t size_bytes, const TransferOptions& options);
+  void write_piece(Account& account, const Piece& piece, std::span<const std::byte> data);
+  void write_run(Account& account, const Piece& piece, std::span<const std::byte> data);
+  void read_piece(Account& account, const Piece& piece, std::span<std::byte> to,
+                  const TransferOptions& options);
+  void add_round_trips(Account& account, const Piece& piece, std::uint64_t count);
+  std::uint64_t accesses_of(const Piece& piece, const TransferOptions& options) const;
+  // Calls `move` with offset and size of each part that the engine takes at once, at its end.
+  template <typename Move>
+  Transfer run_dma(Direction direction, std::uint64_t size_bytes, machine::Coordinate tile,
+                   const TransferOptions& options, bool bounces, Move move);
+  Rate bounce_rate(Direction direction, std::uint64_t size_bytes) const;
+  void check_engine(Direction direction) const;
+  void land(Time when, machine::Coordinate tile, std::uint64_t address,
+            std::span<const std::byte> bytes);
+  static void landed(void* landing);
+
+  sim::Simulation& simulation_;
+  std::shared_ptr<const machine::Host> host_;
+  std::shared_ptr<const machine::Chip> chip_;
+  ChipMemory& memory_;
+  Options options_;
+  WindowTable windows_;
+  PostedWrites posted_;
+  std::vector<SysmemBuffer> buffers_;
+  std::list<Landing> landings_;
+};
+
+}  // namespace towpath::pcie

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "towpath/sim/simulation.hpp"
+
+namespace towpath::pcie {
+
+enum class Mechanism : std::uint8_t { mmio, dma, noc };
+std::string_view name_of(Mechanism mechanism);
+
+// Where time of a transfer went.
+struct Part {
+  std::string_view name;
+  Time time;
+};
+
+// What a call did, and how long it took.
+struct Transfer {
+  Mechanism asked = Mechanism::mmio;
+  Mechanism used = Mechanism::mmio;
+  std::string obstacle;  // why it is not the one asked for; empty where it is
+  Time begin;
+  Time end;                    // when the call returned
+  std::uint64_t accesses = 0;  // of a read by the processor: round trips
+  int windows = 0;             // configured for it
+  std::vector<Part> parts;     // whose sum is time()
+
+  Time time() const { return end - begin; }
+};
+
+// One call in the making. The processor runs ahead of simulated time; finish() lets that catch up.
+class Account {
+ public:
+  Account(const sim::Simulation& simulation, Mechanism mechanism) : now_(simulation.now()) {
+    transfer.asked = transfer.used = mechanism;
+    transfer.begin = now_;
+  }
+
+  Time now() const { return now_; }
+  // `name` must stay where it is.
+  void spend(std::string_view name, Time time);
+  Transfer finish(sim::Simulation& simulation);
+
+  Transfer transfer;
+
+ private:
+  Time now_;
+};
+
+}  // namespace towpath::pcie

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "towpath/machine/chip.hpp"
+
+namespace towpath::pcie {
+
+// Of NoC writes that come through a window: with an acknowledgement, with one that the next write
+// of the kind waits longer for, or without.
+enum class Ordering : std::uint8_t { standard, strict, posted };
+std::string_view name_of(Ordering ordering);
+
+// How the host's processor maps a window.
+enum class Mapping : std::uint8_t { write_combining, uncached };
+std::string_view name_of(Mapping mapping);
+
+using WindowNumber = int;
+
+// A piece of a tile's memory that the host sees.
+struct Window {
+  std::uint64_t size_bytes = 0;
+  machine::Coordinate tile;
+  std::uint64_t address = 0;  // a multiple of its size
+  Ordering ordering = Ordering::standard;
+  Mapping mapping = Mapping::write_combining;
+
+  bool holds(machine::Coordinate at, std::uint64_t byte) const {
+    return tile == at && byte >= address && byte - address < size_bytes;
+  }
+};
+
+// The windows of one chip: which there are, which are taken, and where they point.
+class WindowTable {
+ public:
+  explicit WindowTable(std::shared_ptr<const machine::Chip> chip);
+
+  // Takes a free window of exactly that size. Throws std::invalid_argument with one sentence when
+  // the chip has no windows of that size (which it has) or all are taken.
+  WindowNumber allocate(std::uint64_t size_bytes);
+  // Points a window of the table at the piece of memory that holds `address`. Throws
+  // std::invalid_argument when there is no such window, or no memory.
+  void configure(WindowNumber number, machine::Coordinate tile, std::uint64_t address,
+                 Ordering ordering, Mapping mapping);
+  void free(WindowNumber number);
+
+  const Window& window(WindowNumber number) const;
+  // The one that holds a byte of a tile's memory, if any.
+  std::optional<WindowNumber> find(machine::Coordinate tile, std::uint64_t address) const;
+  int available(std::uint64_t size_bytes) const;
+
+ private:
+  struct Place {
+    bool is_taken = false;
+    bool is_configured = false;
+    Window window;
+  };
+  std::string sizes() const;
+
+  std::shared_ptr<const machine::Chip> chip_;
+  std::vector<Place> places_;  // without those of the driver
+};
+
+}  // namespace towpath::pcie

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+import yaml
+
+from towpath import machines
+from towpath.errors import ConfigError
+from towpath.host_spec import describe_host
+from towpath.spec_model import Figure
+
+NAMES = ["blackhole-host", "n300-xeon-host", "ryzen-host"]
+
+
+def figures_in(spec):
+    for block in (spec.link, spec.core, spec.driver, spec.memory):
+        yield from ((name, getattr(block, name)) for name in type(block).model_fields)
+
+
+def test_three_hosts_are_shipped():
+    assert machines.shipped_hosts() == NAMES
+    assert machines.kind_of("ryzen-host") == "host"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_quantity_has_a_source_and_is_shown(name):
+    spec = machines.load_host(name)
+    figures = list(figures_in(spec))
+    assert len(figures) == 7 + 10 + 8 + 9
+    text = describe_host(spec)
+    for field, figure in figures:
+        assert isinstance(figure, Figure) and len(figure.source) > 5
+        assert field in text and figure.source in text
+    assert spec.build().name == name
+
+
+def refused(tmp_path, change):
+    data = machines.load_host("ryzen-host").model_dump(mode="json")
+    change(data)
+    file = tmp_path / "host.yaml"
+    file.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError) as caught:
+        machines.load_host(file)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda d: d["link"].pop("lanes"), "link: lacks the field 'lanes'"),
+        (lambda d: d["link"]["lanes"].update(value=0), "link.lanes.value: is 0; it must be"),
+        (lambda d: d["core"]["load_bytes"].update(value=5), "core.load_bytes.value: is 5; it must"),
+        (lambda d: d["core"].update(speed=1), "core: has no field 'speed'; allowed are call"),
+        (lambda d: d["memory"]["has_iommu"].update(value="yes"), "memory.has_iommu.value: is 'y"),
+        (lambda d: d["memory"]["hugepage_bytes"].update(value=4096),
+         "memory.hugepage_bytes.value: is 4096; it must be more than 4096, page_bytes"),
+        (lambda d: d["driver"]["dma_time_ns"].pop("source"), "driver.dma_time_ns: lacks the field"),
+        (lambda d: d.update(form="chip"), "is no host; it must be a spec whose form is 'host'"),
+    ],
+)  # fmt: skip
+def test_a_host_that_does_not_fit_is_refused(tmp_path, change, sentence):
+    assert sentence in refused(tmp_path, change)
+
+
+def test_an_unknown_host_is_refused_with_those_there_are():
+    with pytest.raises(
+        ConfigError, match="no file or host 'mine'; shipped are blackhole-host, n30"
+    ):
+        machines.load_host("mine")
+
+
+def test_other_kinds_are_no_hosts():
+    with pytest.raises(ConfigError, match="is no host"):
+        machines.load_host("wormhole")
+
+
+def test_hugepages_are_needed_without_an_iommu():
+    blackhole = machines.load_host("blackhole-host").with_hugepages(True)
+    assert blackhole.memory.has_hugepages.value
+    assert not blackhole.with_hugepages(False).memory.has_hugepages.value
+    with pytest.raises(ConfigError, match="host 'ryzen-host': has no IOMMU, so it needs hugepages"):
+        machines.load_host("ryzen-host").with_hugepages(False)
