@@ -22,6 +22,8 @@ LAYERS: dict[str, set[str]] = {
     "ethernet": {"sim", "machine", "units"},
     "cluster": {"sim", "machine", "units"},
     "routing": {"sim", "machine", "units"},
+    "mailbox": {"sim", "machine", "units"},
+    "device/mailbox": {"mailbox", "sim", "machine", "units"},
     "device/tenstorrent": {"noc", "ethernet", "sim", "machine", "units"},
     "kernels": {"device/tenstorrent", "noc", "ethernet", "sim", "machine", "units"},
     "transport": {"units"},
@@ -31,11 +33,13 @@ LAYERS: dict[str, set[str]] = {
     "collective/algorithms": {"collective", "units"},
     "run": {
         "collective", "transport", "transport/simulated", "cluster", "kernels",
-        "device/tenstorrent", "noc", "ethernet", "sim", "machine", "units",
+        "device/tenstorrent", "noc", "ethernet", "device/mailbox", "mailbox", "sim", "machine",
+        "units",
     },
     "bindings": {
         "run", "collective", "collective/algorithms", "transport", "transport/shm", "cluster",
-        "routing", "kernels", "device/tenstorrent", "noc", "ethernet", "machine", "sim", "units",
+        "routing", "kernels", "device/tenstorrent", "noc", "ethernet", "device/mailbox", "mailbox",
+        "machine", "sim", "units",
     },
 }  # fmt: skip
 # Libraries of other people that a layer may use; the standard library and POSIX are free to all.

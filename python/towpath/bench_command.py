@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from towpath.errors import ConfigError, Interruption, quoted
+from towpath.mailbox_command import mailbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +42,7 @@ class _Part(str, Enum):
     follow_ups = "follow-ups"
 
 
-@app.callback()
-def bench() -> None:
-    """Keeps `bench` a group while there is a single study."""
+app.command()(mailbox)
 
 
 @app.command("noc-vc")

@@ -14,9 +14,10 @@ from towpath.chip_spec import ChipSpec, parse_chip_spec
 from towpath.errors import ConfigError, quoted
 from towpath.input_file import parse_yaml, read_text
 from towpath.machine_spec import MachineSpec, parse_machine_spec
+from towpath.mailbox_cluster_spec import MailboxClusterSpec, parse_mailbox_cluster_spec
 
 # What a name or a file can describe.
-Kind = Literal["machine", "chip", "chip_cluster"]
+Kind = Literal["machine", "chip", "chip_cluster", "mailbox_cluster"]
 
 
 def shipped_machines() -> list[str]:
@@ -35,6 +36,15 @@ def shipped_chip_clusters() -> list[str]:
     True
     """
     return _shipped_of("chip_cluster")
+
+
+def shipped_mailbox_clusters() -> list[str]:
+    """The names of the clusters with mailboxes that come with towpath.
+
+    >>> "carvnet" in shipped_mailbox_clusters()
+    True
+    """
+    return _shipped_of("mailbox_cluster")
 
 
 def shipped_chips() -> list[str]:
@@ -95,6 +105,24 @@ def load_chip_cluster(name_or_path: str | Path) -> ChipClusterSpec:
     """
     path = _path_of(name_or_path, "cluster of chips", shipped_chip_clusters())
     return parse_chip_cluster(read_text(path), str(path))
+
+
+def load_mailbox_cluster(name_or_path: str | Path) -> MailboxClusterSpec:
+    """The spec of a shipped cluster with mailboxes, or of a file.
+
+    Args:
+        name_or_path: a name from `shipped_mailbox_clusters()`, or a path to a YAML file of the form
+            mailbox_cluster.
+
+    Raises:
+        ConfigError: there is no such cluster, or something in it is wrong.
+    """
+    path = _path_of(name_or_path, "cluster with mailboxes", shipped_mailbox_clusters())
+    document = parse_yaml(read_text(path), str(path))
+    if isinstance(document.data, dict) and document.data.get("form") == "mailbox_cluster":
+        return parse_mailbox_cluster_spec(document, str(path))
+    problem = "is no cluster with mailboxes; it must be a spec whose form is 'mailbox_cluster'"
+    raise ConfigError(problem, file=str(path), line=1)
 
 
 def kind_of(name_or_path: str | Path) -> Kind:
@@ -217,6 +245,7 @@ _KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         "chip_cluster",
         re.compile(r"""(?m)^(form:[ \t]*["']?chip_cluster\b|ethernet_connections[ \t]*:)"""),
     ),
+    ("mailbox_cluster", re.compile(r"""(?m)^form:[ \t]*["']?mailbox_cluster\b""")),
 )
 
 

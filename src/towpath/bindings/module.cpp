@@ -5,6 +5,7 @@
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
+void bind_mailbox(nanobind::module_& module);
 void bind_routing(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
 void bind_schedule(nanobind::module_& module);
@@ -21,4 +22,5 @@ NB_MODULE(_core, module) {
   bind_routing(module);
   bind_run(module);
   bind_traffic(module);
+  bind_mailbox(module);
 }
