@@ -28,6 +28,7 @@ LAYERS: dict[str, set[str]] = {
     "kernels": {"device/tenstorrent", "noc", "ethernet", "sim", "machine", "units"},
     "transport": {"units"},
     "transport/shm": {"transport", "units"},
+    "mailbox/live": {"transport/shm", "transport", "units"},
     "transport/simulated": {"transport", "cluster", "sim", "machine", "units"},
     "collective": {"transport", "units"},
     "collective/algorithms": {"collective", "units"},
@@ -39,7 +40,7 @@ LAYERS: dict[str, set[str]] = {
     "bindings": {
         "run", "collective", "collective/algorithms", "transport", "transport/shm", "cluster",
         "routing", "kernels", "device/tenstorrent", "noc", "ethernet", "device/mailbox", "mailbox",
-        "machine", "sim", "units",
+        "mailbox/live", "machine", "sim", "units",
     },
 }  # fmt: skip
 # Libraries of other people that a layer may use; the standard library and POSIX are free to all.

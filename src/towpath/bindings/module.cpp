@@ -4,6 +4,7 @@
 
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
+void bind_live_mailbox(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_mailbox(nanobind::module_& module);
 void bind_routing(nanobind::module_& module);
@@ -23,4 +24,5 @@ NB_MODULE(_core, module) {
   bind_run(module);
   bind_traffic(module);
   bind_mailbox(module);
+  bind_live_mailbox(module);
 }
