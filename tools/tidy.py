@@ -30,10 +30,14 @@ LAYERS: dict[str, set[str]] = {
     "transport/shm": {"transport", "units"},
     "mailbox/live": {"transport/shm", "transport", "units"},
     "transport/simulated": {"transport", "cluster", "sim", "machine", "units"},
+    "transport/simulated/mailbox": {
+        "transport/simulated", "transport", "device/mailbox", "mailbox", "sim", "machine", "units",
+    },
     "collective": {"transport", "units"},
     "collective/algorithms": {"collective", "units"},
     "run": {
-        "collective", "transport", "transport/simulated", "cluster", "kernels",
+        "collective", "transport", "transport/simulated", "transport/simulated/mailbox", "cluster",
+        "kernels",
         "device/tenstorrent", "noc", "ethernet", "device/mailbox", "mailbox", "sim", "machine",
         "units",
     },

@@ -9,6 +9,7 @@
 
 #include "conformance/processes.hpp"
 #include "conformance/simulated_cluster.hpp"
+#include "conformance/simulated_mailboxes.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 
 namespace towpath::conformance {
@@ -34,6 +35,7 @@ std::vector<TransportUnderTest> transports() {
     };
   };
   return {{"shm", true, run_shm},
+          {"simulated_mailboxes", false, run_simulated_mailboxes},
           {"simulated_cluster", false, simulated(Time())},
           {"simulated_cluster_with_jitter", false, simulated(Time::from_us(20))}};
 }

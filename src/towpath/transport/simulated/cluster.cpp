@@ -3,44 +3,19 @@
 #include "towpath/transport/simulated/cluster.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <deque>
-#include <new>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
 
-#include "towpath/sim/timer.hpp"
-#include "towpath/transport/symmetric_heap.hpp"
+#include "towpath/transport/simulated/simulated_rank.hpp"
 
 namespace towpath::transport::simulated {
 namespace {
-
-// Address space that takes memory only where it is touched.
-class SparseMemory {
- public:
-  explicit SparseMemory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
-    if (size_bytes == 0) return;
-    void* start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (start == MAP_FAILED) throw std::bad_alloc();
-    start_ = static_cast<std::byte*>(start);
-  }
-  ~SparseMemory() {
-    if (start_ != nullptr) munmap(start_, size_bytes_);
-  }
-  SparseMemory(const SparseMemory&) = delete;
-  SparseMemory& operator=(const SparseMemory&) = delete;
-  std::byte* start() const { return start_; }
-
- private:
-  std::uint64_t size_bytes_;
-  std::byte* start_ = nullptr;
-};
 
 Time cost_of_payload(const machine::ProtocolCost& cost, std::uint64_t size_bytes) {
   return transfer_time(Bytes(size_bytes), cost.block_rate);
@@ -80,66 +55,22 @@ struct Cluster::Peer {
   Epoch& youngest() { return later.empty() ? oldest : later.back(); }
 };
 
-class Cluster::Endpoint final : public Transport {
+class Cluster::Endpoint final : public SimulatedRank {
  public:
   Endpoint(Cluster& cluster, int rank)
-      : cluster_(cluster),
-        rank_(rank),
-        allocator_(cluster.ranks(), cluster.options_.heap_bytes, cluster.options_.signals),
-        memory_(cluster.options_.carries_data ? cluster.options_.heap_bytes : 0) {}
-
-  int rank() const override { return rank_; }
-  int ranks() const override { return cluster_.ranks(); }
-  Time now() const override { return cluster_.simulation_.now(); }
-  bool carries_data() const override { return cluster_.options_.carries_data; }
+      : SimulatedRank(cluster.simulation_, {rank, cluster.ranks(), cluster.options_.carries_data,
+                                            cluster.options_.heap_bytes, cluster.options_.signals}),
+        cluster_(cluster) {}
 
   bool is_addressable(int peer_rank) const override {
     return !const_cast<Endpoint&>(*this).peer(peer_rank).route->leaves_host;
-  }
-
-  Offset allocate(std::uint64_t size_bytes) override { return allocator_.allocate(size_bytes); }
-  void release(Offset offset) override { allocator_.release(offset); }
-  Signal allocate_signals(std::uint32_t count) override {
-    return allocator_.allocate_signals(count);
-  }
-  void release_signals(Signal first) override {
-    // A peer that is ahead already raises the signals' other words; see SymmetricHeap.
-    const std::uint64_t first_word = allocator_.word_of(first);
-    const std::uint32_t count = allocator_.release_signals(first);
-    for (std::uint64_t i = 0; i < count; ++i) word(first_word + 2 * i).value = 0;
-  }
-  std::byte* data(Offset offset) override {
-    return carries_data() ? memory_.start() + offset : nullptr;
   }
 
   void start(Move& move) override;
   void fence() override { ++epoch_; }
   bool is_quiet() const override { return under_way_ == 0; }
 
-  std::uint64_t signal_fetch(Signal signal) const override {
-    const std::uint64_t at = allocator_.word_of(signal);
-    return at < words_.size() ? words_[at].value : 0;
-  }
-  void wait(SignalWait& wait) override;
-  void cancel(SignalWait& wait) override;
-
-  // Time passes in the simulation, not here.
-  bool progress() override { return false; }
-  std::string pending() const override;
-  void block_until(const std::function<bool()>& holds, Time timeout, int peer,
-                   const std::function<std::string()>& what) override;
-
  private:
-  struct SignalWord {
-    std::uint64_t value = 0;
-    SignalWait* waits = nullptr;
-  };
-  // The process that is inside block_until.
-  struct Blocked {
-    sim::Process* process = nullptr;
-    const std::function<bool()>* holds = nullptr;
-  };
-
   const machine::ProtocolCost& cost(Protocol protocol) const {
     return cluster_.network_.machine().gpu().protocol[static_cast<std::size_t>(protocol)];
   }
@@ -154,29 +85,14 @@ class Cluster::Endpoint final : public Transport {
   static void arrived(cluster::Message& message);
   void deliver_in_order(Delivery& delivery);
   void deliver(Delivery& delivery);
-  SignalWord& word(std::uint64_t at) {
-    if (at >= words_.size()) words_.resize(at + 1);
-    return words_[at];
-  }
-  void raise(std::uint64_t at, std::uint64_t value, SignalOperation operation);
-  void unlink(SignalWait& wait);
-  void finish(Move& move);
-  void notify_blocked();
-  static void wake_blocked(void* endpoint);
 
   Cluster& cluster_;
-  int rank_;
-  SymmetricHeap allocator_;
-  SparseMemory memory_;
-  std::vector<SignalWord> words_;  // grows to what is used
   std::unordered_map<int, Peer> peers_;
   std::array<Peer*, 16> recent_peers_{};  // by rank modulo their number; a look saves a search
   std::uint64_t epoch_ = 0;
   std::uint64_t under_way_ = 0;
   std::deque<Delivery> deliveries_;  // storage
   std::vector<Delivery*> free_deliveries_;
-  Blocked blocked_;
-  Time last_activity_;  // when something last became ready
 };
 
 // --- the data path ----------------------------------------------------------------------------
@@ -267,8 +183,8 @@ Cluster::Delivery& Cluster::Endpoint::new_delivery(const Move& move) {
   delivery.peer = &peer(move.peer);
   delivery.remote = move.remote;
   if (move.has_signal) {
-    allocator_.check_signal(move.signal);
-    delivery.signal_word = allocator_.word_of(move.signal);
+    heap().check_signal(move.signal);
+    delivery.signal_word = heap().word_of(move.signal);
   }
   delivery.signal_value = move.signal_value;
   delivery.signal_operation = move.signal_operation;
@@ -279,7 +195,7 @@ Cluster::Delivery& Cluster::Endpoint::new_delivery(const Move& move) {
   delivery.left = left;
   delivery.arrived = arrived;
   if (!move.has_source) delivery.left = nullptr;
-  if (move.size_bytes > 0) allocator_.check_range(move.remote, move.size_bytes);
+  if (move.size_bytes > 0) heap().check_range(move.remote, move.size_bytes);
 
   Peer& to = *delivery.peer;
   if (to.youngest().number != epoch_) {
@@ -307,7 +223,7 @@ Cluster::Peer& Cluster::Endpoint::peer(int rank) {
   if (recent != nullptr && recent->rank == rank) return *recent;
   if (rank < 0 || rank >= ranks()) {
     throw std::out_of_range(
-        fmt::format("rank {} puts to rank {}; there are {}", rank_, rank, ranks()));
+        fmt::format("rank {} puts to rank {}; there are {}", this->rank(), rank, ranks()));
   }
   Peer& found = peers_[rank];
   recent = &found;
@@ -315,7 +231,7 @@ Cluster::Peer& Cluster::Endpoint::peer(int rank) {
     found.rank = rank;
     found.endpoint = cluster_.endpoints_[static_cast<std::size_t>(rank)].get();
     const auto& gpus = cluster_.options_.gpus;
-    found.route = &cluster_.network_.route(gpus[static_cast<std::size_t>(rank_)],
+    found.route = &cluster_.network_.route(gpus[static_cast<std::size_t>(this->rank())],
                                            gpus[static_cast<std::size_t>(rank)]);
   }
   return found;
@@ -361,8 +277,7 @@ void Cluster::Endpoint::deliver_in_order(Delivery& delivery) {
 void Cluster::Endpoint::deliver(Delivery& delivery) {
   Endpoint& to = *delivery.peer->endpoint;
   if (!delivery.payload.empty()) {
-    std::memcpy(to.memory_.start() + delivery.remote, delivery.payload.data(),
-                delivery.payload.size());
+    std::memcpy(to.memory() + delivery.remote, delivery.payload.data(), delivery.payload.size());
     delivery.payload.clear();
   }
   --delivery.peer->oldest.under_way;
@@ -374,107 +289,6 @@ void Cluster::Endpoint::deliver(Delivery& delivery) {
   free_deliveries_.push_back(&delivery);
   if (has_signal) to.raise(word, value, operation);
   notify_blocked();
-}
-
-void Cluster::Endpoint::finish(Move& move) {
-  if (move.done != nullptr) move.done(move);
-  notify_blocked();
-}
-
-// --- signals ----------------------------------------------------------------------------------
-
-void Cluster::Endpoint::raise(std::uint64_t at, std::uint64_t value, SignalOperation operation) {
-  SignalWord& raised = word(at);
-  raised.value = operation == SignalOperation::add ? raised.value + value : value;
-  // A ready callback may wait again or reach further words, so look anew after each.
-  for (bool is_settled = false; !is_settled;) {
-    is_settled = true;
-    for (SignalWait* wait = words_[at].waits; wait != nullptr; wait = wait->next) {
-      if (!holds(wait->comparison, words_[at].value, wait->value)) continue;
-      unlink(*wait);
-      wait->ready(*wait);
-      is_settled = false;
-      break;
-    }
-  }
-  notify_blocked();
-}
-
-void Cluster::Endpoint::wait(SignalWait& wait) {
-  allocator_.check_signal(wait.signal);
-  SignalWord& awaited = word(allocator_.word_of(wait.signal));
-  if (holds(wait.comparison, awaited.value, wait.value)) {
-    wait.ready(wait);
-    return;
-  }
-  wait.is_waiting = true;
-  wait.previous = nullptr;
-  wait.next = awaited.waits;
-  if (awaited.waits != nullptr) awaited.waits->previous = &wait;
-  awaited.waits = &wait;
-}
-
-void Cluster::Endpoint::cancel(SignalWait& wait) {
-  if (wait.is_waiting) unlink(wait);
-}
-
-void Cluster::Endpoint::unlink(SignalWait& wait) {
-  (wait.previous != nullptr ? wait.previous->next : words_[allocator_.word_of(wait.signal)].waits) =
-      wait.next;
-  if (wait.next != nullptr) wait.next->previous = wait.previous;
-  wait.is_waiting = false;
-}
-
-std::string Cluster::Endpoint::pending() const {
-  std::string lines;
-  for (const SignalWord& state : words_) {
-    for (const SignalWait* wait = state.waits; wait != nullptr; wait = wait->next) {
-      lines += fmt::format("rank {} waits for {}\n", rank_,
-                           wait->describe != nullptr ? wait->describe(*wait)
-                                                     : fmt::format("signal {}", wait->signal));
-    }
-  }
-  return lines;
-}
-
-// --- blocking -----------------------------------------------------------------------------------
-
-void Cluster::Endpoint::wake_blocked(void* endpoint) {
-  Endpoint& late = *static_cast<Endpoint*>(endpoint);
-  late.cluster_.simulation_.wake(*late.blocked_.process);
-}
-
-void Cluster::Endpoint::notify_blocked() {
-  last_activity_ = now();
-  if (blocked_.process != nullptr && (*blocked_.holds)()) {
-    cluster_.simulation_.wake(*blocked_.process);
-  }
-}
-
-void Cluster::Endpoint::block_until(const std::function<bool()>& holds, Time timeout, int peer,
-                                    const std::function<std::string()>& what) {
-  if (holds()) return;
-  sim::Simulation& simulation = cluster_.simulation_;
-  sim::Process* process = simulation.current();
-  if (process == nullptr) {
-    throw std::logic_error("a blocking call outside the simulation's processes would never return");
-  }
-  blocked_ = {process, &holds};
-  last_activity_ = simulation.now();
-  sim::Timer timer;
-  while (!holds()) {
-    const Time deadline =
-        timeout < Time::max() - last_activity_ ? last_activity_ + timeout : Time::max();
-    if (!timer.is_armed() && deadline <= simulation.now()) break;
-    if (!timer.is_armed()) timer.arm(simulation, deadline, wake_blocked, this);
-    simulation.suspend();
-  }
-  blocked_ = {};
-  if (holds()) return;
-  const std::string whom = peer == kNoPeer ? "" : fmt::format(" from rank {}", peer);
-  throw TransportError(
-      TransportError::Kind::timeout, peer,
-      fmt::format("rank {} waited {} us (simulated){} for {}", rank_, timeout.us(), whom, what()));
 }
 
 // --- the cluster --------------------------------------------------------------------------------

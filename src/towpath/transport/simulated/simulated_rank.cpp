@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/simulated/simulated_rank.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <new>
+#include <stdexcept>
+
+#include "towpath/sim/timer.hpp"
+
+namespace towpath::transport::simulated {
+
+SparseMemory::SparseMemory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
+  if (size_bytes == 0) return;
+  void* start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) throw std::bad_alloc();
+  start_ = static_cast<std::byte*>(start);
+}
+
+SparseMemory::~SparseMemory() {
+  if (start_ != nullptr) munmap(start_, size_bytes_);
+}
+
+SimulatedRank::SimulatedRank(sim::Simulation& simulation, const RankOptions& options)
+    : simulation_(simulation),
+      rank_(options.rank),
+      ranks_(options.ranks),
+      carries_data_(options.carries_data),
+      allocator_(options.ranks, options.heap_bytes, options.signals),
+      memory_(options.carries_data ? options.heap_bytes : 0) {}
+
+void SimulatedRank::release_signals(Signal first) {
+  // A peer that is ahead already raises the signals' other words; see SymmetricHeap.
+  const std::uint64_t first_word = allocator_.word_of(first);
+  const std::uint32_t count = allocator_.release_signals(first);
+  for (std::uint64_t i = 0; i < count; ++i) word(first_word + 2 * i).value = 0;
+}
+
+void SimulatedRank::finish(Move& move) {
+  if (move.done != nullptr) move.done(move);
+  notify_blocked();
+}
+
+// --- signals ----------------------------------------------------------------------------------
+
+void SimulatedRank::raise(std::uint64_t at, std::uint64_t value, SignalOperation operation) {
+  SignalWord& raised = word(at);
+  raised.value = operation == SignalOperation::add ? raised.value + value : value;
+  // A ready callback may wait again or reach further words, so look anew after each.
+  for (bool is_settled = false; !is_settled;) {
+    is_settled = true;
+    for (SignalWait* wait = words_[at].waits; wait != nullptr; wait = wait->next) {
+      if (!holds(wait->comparison, words_[at].value, wait->value)) continue;
+      unlink(*wait);
+      wait->ready(*wait);
+      is_settled = false;
+      break;
+    }
+  }
+  notify_blocked();
+}
+
+void SimulatedRank::wait(SignalWait& wait) {
+  allocator_.check_signal(wait.signal);
+  SignalWord& awaited = word(allocator_.word_of(wait.signal));
+  if (holds(wait.comparison, awaited.value, wait.value)) {
+    wait.ready(wait);
+    return;
+  }
+  wait.is_waiting = true;
+  wait.previous = nullptr;
+  wait.next = awaited.waits;
+  if (awaited.waits != nullptr) awaited.waits->previous = &wait;
+  awaited.waits = &wait;
+}
+
+void SimulatedRank::cancel(SignalWait& wait) {
+  if (wait.is_waiting) unlink(wait);
+}
+
+void SimulatedRank::unlink(SignalWait& wait) {
+  (wait.previous != nullptr ? wait.previous->next : words_[allocator_.word_of(wait.signal)].waits) =
+      wait.next;
+  if (wait.next != nullptr) wait.next->previous = wait.previous;
+  wait.is_waiting = false;
+}
+
+std::string SimulatedRank::pending() const {
+  std::string lines;
+  for (const SignalWord& state : words_) {
+    for (const SignalWait* wait = state.waits; wait != nullptr; wait = wait->next) {
+      lines += fmt::format("rank {} waits for {}\n", rank_,
+                           wait->describe != nullptr ? wait->describe(*wait)
+                                                     : fmt::format("signal {}", wait->signal));
+    }
+  }
+  return lines;
+}
+
+// --- blocking -----------------------------------------------------------------------------------
+
+void SimulatedRank::wake_blocked(void* rank) {
+  SimulatedRank& late = *static_cast<SimulatedRank*>(rank);
+  late.simulation_.wake(*late.blocked_.process);
+}
+
+void SimulatedRank::notify_blocked() {
+  last_activity_ = now();
+  if (blocked_.process != nullptr && (*blocked_.holds)()) {
+    simulation_.wake(*blocked_.process);
+  }
+}
+
+void SimulatedRank::block_until(const std::function<bool()>& holds, Time timeout, int peer,
+                                const std::function<std::string()>& what) {
+  if (holds()) return;
+  sim::Process* process = simulation_.current();
+  if (process == nullptr) {
+    throw std::logic_error("a blocking call outside the simulation's processes would never return");
+  }
+  blocked_ = {process, &holds};
+  last_activity_ = simulation_.now();
+  sim::Timer timer;
+  while (!holds()) {
+    const Time deadline =
+        timeout < Time::max() - last_activity_ ? last_activity_ + timeout : Time::max();
+    if (!timer.is_armed() && deadline <= simulation_.now()) break;
+    if (!timer.is_armed()) timer.arm(simulation_, deadline, wake_blocked, this);
+    simulation_.suspend();
+  }
+  blocked_ = {};
+  if (holds()) return;
+  const std::string whom = peer == kNoPeer ? "" : fmt::format(" from rank {}", peer);
+  throw TransportError(
+      TransportError::Kind::timeout, peer,
+      fmt::format("rank {} waited {} us (simulated){} for {}", rank_, timeout.us(), whom, what()));
+}
+
+}  // namespace towpath::transport::simulated
