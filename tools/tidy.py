@@ -43,6 +43,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "bindings": {
         "run", "collective", "collective/algorithms", "transport", "transport/shm", "cluster",
+        "transport/simulated/mailbox", "transport/simulated",
         "routing", "kernels", "device/tenstorrent", "noc", "ethernet", "device/mailbox", "mailbox",
         "mailbox/live", "machine", "sim", "units",
     },
