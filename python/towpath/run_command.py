@@ -134,9 +134,7 @@ def _refuse(request: RunRequest, names: tuple[str, ...], reason: str) -> None:
 def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
     if machines.kind_of(request.machine) == "mailbox_cluster":
         return _run_on_mailboxes(request, print_lines)
-    spec = machines.load(
-        request.machine, request.hosts, request.ranks, request.complete_from
-    )
+    spec = machines.load(request.machine, request.hosts, request.ranks, request.complete_from)
     gpus = _gpus(spec, request)
     sizes = parse_sizes(request.sizes)
     channels = min(channels_to_fill(spec), _channels_worth_it(len(gpus), max(sizes)))
@@ -168,9 +166,7 @@ def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
         spec = spec.with_figures(nodes=request.ranks)
     nodes = spec.nodes.value
     sizes = parse_sizes(request.sizes)
-    call = Call(
-        _source(request, nodes, 1, 1).schedule(), request.type_name, request.operation
-    )
+    call = Call(_source(request, nodes, 1, 1).schedule(), request.type_name, request.operation)
     if call.ranks > nodes:
         raise ConfigError(
             f"schedule '{call.schedule.name}' has {call.ranks} ranks; cluster '{spec.name}' has "
