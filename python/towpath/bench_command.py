@@ -99,6 +99,37 @@ def noc_vc(
     _show(study, folder, as_json)
 
 
+@app.command("ethernet")
+def ethernet(
+    machine: Annotated[str, typer.Option(help="chips with links: a name or a file")] = "t3000",
+    out: Annotated[
+        Path | None, typer.Option(help="folder of the results; default: ethernet-NAME")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object instead of tables")
+    ] = False,
+) -> None:
+    """The microbenchmarks of links between chips: bandwidth, latency and rings, as figures."""
+    from towpath import machines
+    from towpath.ethernet_study import figures_of
+    from towpath.ethernet_study_page import study_text, write_ethernet_study
+
+    spec = machines.load_chip_cluster(machine)
+    folder = out or Path(f"ethernet-{spec.name.replace('/', '-')}")
+    try:
+        figures = list(figures_of(spec))
+    except ValueError as error:
+        raise ConfigError(f"--machine is {quoted(machine)}: {error}") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = json.dumps({"machine": spec.name, "figures": [asdict(f) for f in figures]}, indent=1)
+    (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
+    command = shlex.join(["towpath", *sys.argv[1:]])
+    page = folder / "study.html"
+    write_ethernet_study(f"Links between chips of {spec.name}", command, figures, page)
+    print(plain if as_json else study_text(figures))
+    print(f"study: {page}", file=sys.stderr)
+
+
 # --- options --------------------------------------------------------------------------------------
 
 

@@ -34,6 +34,10 @@ class ConfigError(ValueError):
         self.field = field
 
 
+class DeadlockError(RuntimeError):
+    """Kernels, or the traffic on a chip, wait for ever; its text names who waits for what."""
+
+
 class SweepError(RuntimeError):
     """A point of a sweep that could not be measured; its text names the point."""
 

@@ -4,7 +4,8 @@
 
 A kind of table is known by its columns. It says how to name a row's group, what was measured, and
 which simulation answers the same question. A row that cannot be simulated stays in the result and
-says why. Kinds of tables about chips are in validate_noc.
+says why. Kinds of tables about chips are in
+validate_noc and validate_ethernet.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from towpath.table_kind import (
     real,
     whole,
 )
+from towpath.validate_ethernet import ETHERNET_KINDS
 from towpath.validate_noc import NOC_KINDS
 
 
@@ -278,4 +280,5 @@ KINDS = [
         check_machine=machines.load,
     ),
     *NOC_KINDS,
+    *ETHERNET_KINDS,
 ]

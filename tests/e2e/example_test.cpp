@@ -36,4 +36,17 @@ TEST(Example, OnChipPrintsWhatStandsBesideIt) {
          "examples/02_on_chip/expected_output.txt";
 }
 
+TEST(Example, EthernetPrintsWhatStandsBesideIt) {
+  EXPECT_EQ(output_of(TOWPATH_EXAMPLE_ETHERNET),
+            content_of(TOWPATH_EXAMPLES "/03_ethernet/expected_output.txt"))
+      << "A change of the model changes simulated times, and so the file: build/example_ethernet > "
+         "examples/03_ethernet/expected_output.txt";
+}
+
+TEST(Example, HazardsPrintsWhatStandsBesideIt) {
+  EXPECT_EQ(output_of(TOWPATH_EXAMPLE_HAZARDS),
+            content_of(TOWPATH_EXAMPLES "/04_hazards/expected_output.txt"))
+      << "build/example_hazards > examples/04_hazards/expected_output.txt";
+}
+
 }  // namespace

@@ -11,7 +11,7 @@ import statistics
 import pytest
 
 from towpath import _core
-from towpath.machines import load_chip
+from towpath.machines import load_chip, load_chip_cluster
 from towpath.validate import validate_table
 from towpath.validate_noc import Amount, DramPair, dram_programs, place_carefully, place_randomly
 
@@ -140,3 +140,93 @@ def test_readers_beside_their_banks_of_blackhole_get_what_elsewhere_the_network_
     # tt-metal, Saturating_DRAM_bandwidth: 500.5 beside the banks, 344 from arbitrary cores.
     assert gb_per_s(beside) == pytest.approx(500.5, rel=0.05)
     assert statistics.median(map(gb_per_s, elsewhere)) == pytest.approx(344, rel=0.05)
+
+
+# --- links between chips --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def links():
+    return chip_table("ethernet_links.csv")
+
+
+@pytest.fixture(scope="module")
+def figures():
+    return chip_table("ethernet_figures.csv")
+
+
+def link_errors(validation, arch, test, metric, least_bytes=0):
+    return [
+        abs(row["error_pct"])
+        for row in validation.rows
+        if (row["arch"], row["test"], row["metric"]) == (arch, test, metric)
+        and int(row["packet_bytes"]) >= least_bytes
+    ]
+
+
+def figure_errors(validation, figure, series=""):
+    return {
+        f"{row['series']} {row['x']}": abs(row["error_pct"])
+        for row in validation.rows
+        if row["figure"] == figure and series in row["series"]
+    }
+
+
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+def test_one_way_over_a_link(links, arch):
+    assert max(link_errors(links, arch, "erisc", "bandwidth")) < 15
+    assert max(link_errors(links, arch, "erisc", "bandwidth", least_bytes=512)) < 5
+
+
+def test_one_way_over_a_link_of_wormhole_and_on_to_a_worker(links):
+    assert max(link_errors(links, "wormhole_b0", "erisc_write_worker", "bandwidth")) < 5
+
+
+@pytest.mark.parametrize("test", ["erisc", "erisc_write_worker"])
+def test_there_and_back_in_full(links, test):
+    assert max(link_errors(links, "wormhole_b0", test, "sender_latency")) < 10  # as it is measured
+
+
+def test_there_and_back_in_parts(figures):
+    assert max(figure_errors(figures, "ubench5").values()) < 4
+    hops = [r for r in figures.rows if r["series"] == "computed one hop time"]
+    assert all(530 < row["predicted"] < 620 for row in hops)
+
+
+@pytest.mark.parametrize("figure", ["ubench3", "ubench4"])
+def test_a_packet_round_a_ring(figures, figure):
+    assert max(figure_errors(figures, figure).values()) < 4
+
+
+def test_a_hop_takes_as_long_as_the_guide_says():
+    cluster = load_chip_cluster("t3000").core()
+    for hops in (8, 12):
+        for merged, hop_ns in ((False, 690), (True, 650)):
+            times = _core.ring_ping_ns(
+                cluster, chips=_core.t3000_ring(hops), merged=merged, samples=10
+            )
+            assert sorted(times)[5] / hops == pytest.approx(hop_ns, rel=0.04)
+
+
+def test_both_directions_with_the_best_number_of_channels(figures):
+    assert max(figure_errors(figures, "ubench1").values()) < 12
+
+
+def test_both_directions_by_channels(figures):
+    found = figure_errors(figures, "ubench2")
+    open_gaps = {"4096B 2ch plateau", "16384B 2ch plateau"}
+    assert max(error for row, error in found.items() if row not in open_gaps) < 15
+    assert sorted(error for error in found.values())[len(found) // 2] < 6
+    assert len([error for error in found.values() if error < 12]) >= 15
+
+
+def test_gap_answers_that_wait_behind_large_packets(figures):
+    found = figure_errors(figures, "ubench2")
+    assert found["4096B 2ch plateau"] > 15
+    assert found["2048B 2ch plateau"] > 10
+    assert found["16384B 2ch plateau"] > 20
+
+
+def test_gap_small_messages_on_to_a_worker(links):
+    assert max(link_errors(links, "blackhole", "erisc_write_worker", "bandwidth")) > 15
+    assert max(link_errors(links, "wormhole_b0", "erisc_write_worker_no_trid", "bandwidth")) > 20

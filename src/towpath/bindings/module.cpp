@@ -2,9 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 
+#include <exception>
+
+#include "towpath/device/tenstorrent/errors.hpp"
+
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
 void bind_live_mailbox(nanobind::module_& module);
+void bind_ethernet(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_mailbox(nanobind::module_& module);
 void bind_routing(nanobind::module_& module);
@@ -13,7 +18,18 @@ void bind_schedule(nanobind::module_& module);
 void bind_traffic(nanobind::module_& module);
 void bind_verify(nanobind::module_& module);
 
+// Errors that have a class of their own in towpath.errors.
+static void translate_error(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const towpath::device::tenstorrent::DeadlockError& error) {
+    const auto type = nanobind::module_::import_("towpath.errors").attr("DeadlockError");
+    PyErr_SetString(type.ptr(), error.what());
+  }
+}
+
 NB_MODULE(_core, module) {
+  nanobind::register_exception_translator(translate_error);
   module.doc() = "The C++ core of towpath.";
   bind_chip(module);
   bind_chip_cluster(module);
@@ -25,4 +41,5 @@ NB_MODULE(_core, module) {
   bind_traffic(module);
   bind_mailbox(module);
   bind_live_mailbox(module);
+  bind_ethernet(module);
 }

@@ -178,6 +178,6 @@ void bind_traffic(nb::module_& module) {
       },
       "chip"_a, "programs"_a, nb::kw_only(), "seed"_a = 1, "carries_data"_a = false,
       "records_requests"_a = false, "link_sample_cycles"_a = 0, "cycles_max"_a = 0,
-      "Runs traffic programs on a chip. RuntimeError when it deadlocks, with the cycle of "
+      "Runs traffic programs on a chip. DeadlockError when it deadlocks, with the cycle of "
       "packets.");
 }

@@ -51,7 +51,7 @@ void ChipNetwork::load(machine::Coordinate core, std::uint64_t offset,
 void ChipNetwork::store(machine::Coordinate core, std::uint64_t offset,
                         std::span<const std::byte> from) {
   static_cast<void>(checked_group(core, offset, from.size()));
-  if (options_.carries_data || from.size() == kWordBytes) change(core, offset, from, nullptr);
+  if (options_.carries_data || from.size() == kWordBytes) change(core, offset, from, {});
 }
 
 std::uint32_t ChipNetwork::load_word(machine::Coordinate core, std::uint64_t offset) const {
@@ -69,22 +69,40 @@ void ChipNetwork::store_word(machine::Coordinate core, std::uint64_t offset, std
   store(core, offset, std::as_bytes(std::span(&value, 1)));
 }
 
+void ChipNetwork::deliver(machine::Coordinate core, std::uint64_t offset,
+                          std::span<const std::byte> from) {
+  change(core, offset, from, {.is_outside = true});
+}
+
 void ChipNetwork::wake_on_write(machine::Coordinate core, std::uint64_t offset,
-                                sim::Process& process) {
-  group_of(core)->waiting.push_back({offset, &process});
+                                sim::Process& process, std::uint64_t size_bytes) {
+  group_of(core)->waiting.push_back({offset, size_bytes, &process});
+}
+
+void ChipNetwork::stop_waking(machine::Coordinate core, const sim::Process& process) {
+  const auto is_it = [&](const auto& waiting) { return waiting.process == &process; };
+  std::erase_if(group_of(core)->waiting, is_it);
+  for (int noc = 0; noc < 2; ++noc) std::erase_if(niu(noc, core).waiting, is_it);
+}
+
+std::uint64_t ChipNetwork::writes_to(machine::Coordinate core) const {
+  return group_of(core)->writes;
 }
 
 void ChipNetwork::change(machine::Coordinate tile, std::uint64_t offset,
-                         std::span<const std::byte> bytes, const Request* request) {
+                         std::span<const std::byte> bytes, Writer writer) {
   Group& group = *group_of(tile);
-  if (!group.sources.empty()) check_sources(group, tile, offset, bytes, request);
+  if (!group.sources.empty()) check_sources(group, tile, offset, bytes, writer);
   group.memory.write(offset, bytes);
   changed(group, offset, bytes.size());
 }
 
 void ChipNetwork::changed(Group& group, std::uint64_t offset, std::uint64_t size_bytes) {
-  std::erase_if(group.waiting, [&](const WordWaiting& waiting) {
-    if (waiting.offset < offset || waiting.offset >= offset + size_bytes) return false;
+  ++group.writes;
+  std::erase_if(group.waiting, [&](const WriteWaiting& waiting) {
+    if (waiting.offset + waiting.size_bytes <= offset || waiting.offset >= offset + size_bytes) {
+      return false;
+    }
     simulation_.wake(*waiting.process);
     return true;
   });
@@ -92,7 +110,7 @@ void ChipNetwork::changed(Group& group, std::uint64_t offset, std::uint64_t size
 
 // Bytes that stay the same do no harm.
 void ChipNetwork::check_sources(const Group& group, machine::Coordinate tile, std::uint64_t offset,
-                                std::span<const std::byte> bytes, const Request* request) const {
+                                std::span<const std::byte> bytes, Writer writer) const {
   for (const Source& source : group.sources) {
     const std::uint64_t first = std::max(source.offset, offset);
     const std::uint64_t last = std::min(source.offset + source.size_bytes, offset + bytes.size());
@@ -101,9 +119,12 @@ void ChipNetwork::check_sources(const Group& group, machine::Coordinate tile, st
     group.memory.read(first, before);
     if (std::ranges::equal(before, bytes.subspan(first - offset, last - first))) continue;
     const Transaction& send = transactions_[source.transaction];
-    const std::string who = request == nullptr ? fmt::format("core ({}, {}) itself", tile.x, tile.y)
-                                               : fmt::format("core ({}, {})'s {}", request->core.x,
-                                                             request->core.y, describe(*request));
+    std::string who = "another chip";
+    if (const Request* request = writer.request; request != nullptr) {
+      who = fmt::format("core ({}, {})'s {}", request->core.x, request->core.y, describe(*request));
+    } else if (!writer.is_outside) {
+      who = fmt::format("core ({}, {}) itself", tile.x, tile.y);
+    }
     throw std::runtime_error(fmt::format(
         "cycle {}: {} changes bytes {} to {} of core ({}, {})'s memory, which its {}, issued in "
         "cycle {}, has yet to read",

@@ -389,7 +389,7 @@ void ChipNetwork::request_received(const Tag& tag, Transaction& transaction, int
   Cycle ready = now + chip_->niu.acknowledge_cycles;
   if (request.kind == RequestKind::write) {
     if (carries(request)) {
-      change(at, offset, data_of(transaction, tag.packet), &request);
+      change(at, offset, data_of(transaction, tag.packet), {.request = &request});
     } else {
       changed(*group_of(at), offset, bytes_of(request, tag.packet));
     }
@@ -399,7 +399,7 @@ void ChipNetwork::request_received(const Tag& tag, Transaction& transaction, int
       ready += kAtomicCycles;
       word += group_of(at)->memory.load_word(offset);
     }
-    change(at, offset, std::as_bytes(std::span(&word, 1)), &request);
+    change(at, offset, std::as_bytes(std::span(&word, 1)), {.request = &request});
   }
   if (is_dram(at)) ready += chip_->dram.write_cycles;
   if (!request.is_posted) acknowledge(tag, transaction, node, ready);
@@ -469,7 +469,7 @@ void ChipNetwork::answer_received(const Tag& tag, Transaction& transaction, Cycl
     ++own.counters.read_responses_received;
     const std::uint64_t offset = request.local_offset + tag.packet * packet_bytes_max();
     if (carries(request)) {
-      change(request.core, offset, data_of(transaction, tag.packet), &request);
+      change(request.core, offset, data_of(transaction, tag.packet), {.request = &request});
     } else {
       changed(*group_of(request.core), offset, bytes_of(request, tag.packet));
     }

@@ -94,8 +94,13 @@ class ChipNetwork final : private Endpoint {
   };
   // Woken once it holds.
   void wake_when(int noc, machine::Coordinate core, Condition condition, sim::Process& process);
-  // Woken when the word at `offset` of this core's memory has been written, once.
-  void wake_on_write(machine::Coordinate core, std::uint64_t offset, sim::Process& process);
+  // Woken when any of these bytes of this core's memory has been written, once.
+  void wake_on_write(machine::Coordinate core, std::uint64_t offset, sim::Process& process,
+                     std::uint64_t size_bytes = 1);
+  // A process that waits for more than one thing of its core waits for none of them any more.
+  void stop_waking(machine::Coordinate core, const sim::Process& process);
+  // How often the memory of this core has been written, by whomever.
+  std::uint64_t writes_to(machine::Coordinate core) const;
 
   // A core's own access to its memory. Throws std::invalid_argument beyond it, and for words at
   // offsets that are no multiple of 4.
@@ -103,6 +108,8 @@ class ChipNetwork final : private Endpoint {
   void store(machine::Coordinate core, std::uint64_t offset, std::span<const std::byte> from);
   std::uint32_t load_word(machine::Coordinate core, std::uint64_t offset) const;
   void store_word(machine::Coordinate core, std::uint64_t offset, std::uint32_t value);
+  // Bytes that reach a core's memory from outside of the chip, kept in any case. They fit in.
+  void deliver(machine::Coordinate core, std::uint64_t offset, std::span<const std::byte> from);
 
   // The memory behind a tile, for whoever fills it beforehand and looks at it afterwards. Throws
   // std::invalid_argument when there is none.
@@ -151,8 +158,9 @@ class ChipNetwork final : private Endpoint {
     std::uint64_t offset;
     std::uint64_t size_bytes;
   };
-  struct WordWaiting {
+  struct WriteWaiting {
     std::uint64_t offset;
+    std::uint64_t size_bytes;
     sim::Process* process;
   };
   struct Group {  // memory that several NIUs may share
@@ -160,8 +168,14 @@ class ChipNetwork final : private Endpoint {
         : memory(size_bytes), channel_free(static_cast<std::size_t>(channels)) {}
     Memory memory;
     std::vector<PaceTime> channel_free;  // of DRAM: when each channel is done with what it has
-    std::vector<WordWaiting> waiting;
+    std::vector<WriteWaiting> waiting;
     std::vector<Source> sources;
+    std::uint64_t writes = 0;
+  };
+  // Who changes a memory: a request, the core itself, or somebody outside of the chip.
+  struct Writer {
+    const Request* request = nullptr;
+    bool is_outside = false;
   };
   struct Transaction {
     Request request;
@@ -226,12 +240,11 @@ class ChipNetwork final : private Endpoint {
   Group& checked_group(machine::Coordinate tile);
   const Group& checked_group(machine::Coordinate core, std::uint64_t offset,
                              std::uint64_t size_bytes) const;
-  // Changes a tile's memory on behalf of a request, or of the core itself if that is null.
   void change(machine::Coordinate tile, std::uint64_t offset, std::span<const std::byte> bytes,
-              const Request* request);
+              Writer writer);
   void changed(Group& group, std::uint64_t offset, std::uint64_t size_bytes);
   void check_sources(const Group& group, machine::Coordinate tile, std::uint64_t offset,
-                     std::span<const std::byte> bytes, const Request* request) const;
+                     std::span<const std::byte> bytes, Writer writer) const;
   std::span<std::byte> data_of(Transaction& transaction, std::uint32_t packet);
 
   static void tick(void* self);

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "towpath/device/tenstorrent/data_movement_core.hpp"
+#include "towpath/device/tenstorrent/errors.hpp"
 
 namespace towpath::run {
 
@@ -195,6 +196,7 @@ class Traffic {
 
   [[noreturn]] void fail() const {
     std::string who = network_.describe_deadlock();
+    const bool waits_for_ever = !who.empty() || options_.cycles_max == 0;
     if (who.empty()) {
       for (const sim::BlockedProcess& blocked : simulation_.blocked()) {
         who += fmt::format("{}{} waits for {}", who.empty() ? "" : ", ", blocked.name,
@@ -202,9 +204,11 @@ class Traffic {
         if (who.size() > 300) break;
       }
     }
-    throw std::runtime_error(
+    const std::string sentence =
         fmt::format("after {} cycles {} of {} traffic programs are not over: {}", network_.cycle(),
-                    running_, programs_.size(), who));
+                    running_, programs_.size(), who);
+    if (waits_for_ever) throw device::tenstorrent::DeadlockError(sentence);
+    throw std::runtime_error(sentence);
   }
 
   const std::vector<TrafficProgram>& programs_;

@@ -79,8 +79,9 @@ struct TrafficResult {
 };
 
 // Runs all programs on one chip. Throws std::invalid_argument, naming the program, on a step that
-// the chip cannot carry out, before anything is run where that can be known; std::runtime_error
-// when the traffic deadlocks or takes more than cycles_max, naming who waits for what.
+// the chip cannot carry out, before anything is run where that can be known; DeadlockError when the
+// traffic deadlocks and std::runtime_error when it takes more than cycles_max, naming who waits for
+// what.
 TrafficResult run_traffic(const std::shared_ptr<const machine::Chip>& chip,
                           const std::vector<TrafficProgram>& programs,
                           const TrafficOptions& options);

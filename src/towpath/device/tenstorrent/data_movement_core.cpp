@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/device/tenstorrent/hazards.hpp"
+
 namespace towpath::device::tenstorrent {
 
 using noc::NiuCounters;
@@ -31,8 +33,9 @@ int multicast_destinations(const machine::Chip& chip, machine::Coordinate source
   return count;
 }
 
-DataMovementCore::DataMovementCore(noc::ChipNetwork& network, KernelConfig config)
-    : network_(network), config_(std::move(config)) {
+DataMovementCore::DataMovementCore(noc::ChipNetwork& network, KernelConfig config,
+                                   KernelWatch* watch)
+    : network_(network), config_(std::move(config)), watch_(watch) {
   const machine::Chip& chip = network_.chip();
   if (!chip.holds(config_.core)) {
     refuse("it is outside of the {} x {} grid", chip.width, chip.height);
@@ -47,8 +50,9 @@ DataMovementCore::DataMovementCore(noc::ChipNetwork& network, KernelConfig confi
 }
 
 std::string DataMovementCore::where() const {
-  const std::string kernel =
+  std::string kernel =
       fmt::format("kernel '{}' on core ({}, {})", config_.name, config_.core.x, config_.core.y);
+  if (config_.chip != kOnlyChip) kernel += fmt::format(" of chip {}", config_.chip);
   return call_.empty() ? kernel : fmt::format("{} in {}", kernel, call_);
 }
 
@@ -93,21 +97,34 @@ std::uint64_t DataMovementCore::get_semaphore(std::size_t id) {
 
 std::uint32_t DataMovementCore::load_word(std::uint64_t offset) {
   call_ = "load_word";
-  return named([&] { return network_.load_word(config_.core, offset); });
+  return look(offset);
 }
 
 void DataMovementCore::store_word(std::uint64_t offset, std::uint32_t value) {
   call_ = "store_word";
+  change(offset, value);
+}
+
+std::uint32_t DataMovementCore::look(std::uint64_t offset) {
+  const std::uint32_t value = named([&] { return network_.load_word(config_.core, offset); });
+  if (watch_ != nullptr) watch_->looked(offset, value);
+  return value;
+}
+
+void DataMovementCore::change(std::uint64_t offset, std::uint32_t value) {
+  if (watch_ != nullptr) watch_->storing(offset, std::as_bytes(std::span(&value, 1)));
   named([&] { network_.store_word(config_.core, offset, value); });
 }
 
 void DataMovementCore::load(std::uint64_t offset, std::span<std::byte> to) {
   call_ = "load";
   named([&] { network_.load(config_.core, offset, to); });
+  if (watch_ != nullptr) watch_->using_bytes(offset, to.size());
 }
 
 void DataMovementCore::store(std::uint64_t offset, std::span<const std::byte> from) {
   call_ = "store";
+  if (watch_ != nullptr) watch_->storing(offset, from);
   named([&] { network_.store(config_.core, offset, from); });
 }
 
@@ -196,6 +213,7 @@ void DataMovementCore::issue_with_state(const Request& request, int cycles) {
   }
   wait_for_initiator(request.noc, request.initiator);  // the core's other kernel may have used it
   has_used_noc_[index(request.noc)] = true;
+  if (watch_ != nullptr) watch_->issuing(request);
   named([&] { network_.issue(request); });
   wait_for_last_packet(request.noc, request.initiator);
 }

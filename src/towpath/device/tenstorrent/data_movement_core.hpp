@@ -36,9 +36,12 @@
 
 namespace towpath::device::tenstorrent {
 
+class KernelWatch;
+
 inline constexpr int kUnicastWriteVc = 1;
 inline constexpr int kMulticastWriteVc = 4;
 inline constexpr int kKernelNoc = -1;
+inline constexpr int kOnlyChip = -1;
 
 using NocAddress = noc::Address;
 
@@ -62,6 +65,7 @@ struct KernelConfig {
   std::vector<std::uint32_t> runtime_args{};
   std::vector<std::uint64_t> semaphores{};  // where each lies; Program fills it in
   noc::Cycle start_cycle = 0;
+  int chip = kOnlyChip;  // of a cluster; Program fills it in
 };
 
 struct WriteOptions {
@@ -82,8 +86,11 @@ struct MulticastOptions {
 
 class DataMovementCore {
  public:
-  // Throws std::invalid_argument where no kernel can run.
-  DataMovementCore(noc::ChipNetwork& network, KernelConfig config);
+  // Throws std::invalid_argument where no kernel can run. `watch` is told what the kernel does, and
+  // outlives it.
+  DataMovementCore(noc::ChipNetwork& network, KernelConfig config, KernelWatch* watch = nullptr);
+  DataMovementCore(const DataMovementCore&) = delete;
+  DataMovementCore& operator=(const DataMovementCore&) = delete;
 
   const KernelConfig& config() const { return config_; }
   noc::ChipNetwork& network() const { return network_; }
@@ -210,13 +217,24 @@ class DataMovementCore {
                                                 const MulticastOptions& options = {});
 
   // --- for whoever runs the kernel --------------------------------------------------------------
+  // "kernel 'a' on core (1, 1) in noc_async_read": what every error begins with.
+  std::string where() const;
   bool is_waiting() const { return wait_.kind != Wait::Kind::nothing; }
+  // It waits, and does nothing before what it waits for comes about.
+  bool is_suspended() const { return is_waiting() && !wait_.has_turn; }
   // While it waits: "kernel 'a' on core (1, 1) in noc_semaphore_wait since cycle 12: ..."
   std::string describe_wait() const;
   // What it has issued and not waited for; empty if there is nothing.
   std::string describe_unanswered() const;
+  // The bytes of its own L1 of which one must change for it to go on; empty when it does not wait
+  // for that.
+  struct Range {
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  Range awaited() const;
 
- private:
+ protected:
   // The hardware's command buffers and what each serves.
   enum Initiator : int { kWrite, kRead, kWriteWord, kAtomic, kInitiators };
   struct InitiatorState {
@@ -225,13 +243,15 @@ class DataMovementCore {
     int transaction_id = 0;
   };
   struct Wait {
-    enum class Kind : std::uint8_t { nothing, network, semaphore };
+    enum class Kind : std::uint8_t { nothing, network, word, change };
     Kind kind = Kind::nothing;
     noc::Cycle since = 0;
     int noc = 0;
-    std::uint64_t semaphore = 0;
+    std::uint64_t word = 0;  // or, of `change`, the whole L1
     std::uint32_t value = 0;
-    bool is_minimum = false;
+    std::string_view relation{};  // "", "at least "
+    std::string_view change{};    // what has to happen
+    bool has_turn = false;        // it goes on by itself to yield to the base firmware
   };
 
   InitiatorState& state(int noc, int initiator);
@@ -267,8 +287,9 @@ class DataMovementCore {
   void finish_polling(noc::Cycle first);
 
   int noc_of(int noc) const;
-  // "kernel 'a' on core (1, 1) in noc_async_read": what every error begins with.
-  std::string where() const;
+  // A word of the own L1, as the kernel sees and as it changes it.
+  std::uint32_t look(std::uint64_t offset);
+  void change(std::uint64_t offset, std::uint32_t value);
   template <typename... Arguments>
   [[noreturn]] void refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) const;
   // Does what the network may refuse.
@@ -277,6 +298,7 @@ class DataMovementCore {
 
   noc::ChipNetwork& network_;
   KernelConfig config_;
+  KernelWatch* watch_;
   std::array<std::array<InitiatorState, kInitiators>, 2> states_;
   std::array<bool, 2> has_used_noc_{};
   std::string_view call_;  // that it is in, or was in last

@@ -43,13 +43,13 @@ void DataMovementCore::wait_for_semaphore(std::uint64_t semaphore, std::uint32_t
   sim::Simulation& simulation = network_.simulation();
   const noc::Cycle first = cycle();
   while (true) {
-    const std::uint32_t now = named([&] { return network_.load_word(config_.core, semaphore); });
+    const std::uint32_t now = look(semaphore);
     if (is_minimum ? now >= value : now == value) break;
-    wait_ = {.kind = Wait::Kind::semaphore,
+    wait_ = {.kind = Wait::Kind::word,
              .since = first,
-             .semaphore = semaphore,
+             .word = semaphore,
              .value = value,
-             .is_minimum = is_minimum};
+             .relation = is_minimum ? "at least " : ""};
     network_.wake_on_write(config_.core, semaphore, *simulation.current());
     simulation.suspend("a semaphore");
     wait_.kind = Wait::Kind::nothing;
@@ -72,11 +72,22 @@ std::string DataMovementCore::describe_wait() const {
       return who +
              (request.empty() ? fmt::format("nothing of it is on NoC {}", wait_.noc) : request);
     }
-    case Wait::Kind::semaphore: break;
+    case Wait::Kind::change: return who + std::string(wait_.change);
+    case Wait::Kind::word: break;
   }
-  return who + fmt::format("its word at offset {} is {} and must become {}{}", wait_.semaphore,
-                           network_.load_word(config_.core, wait_.semaphore),
-                           wait_.is_minimum ? "at least " : "", wait_.value);
+  return who + fmt::format("its word at offset {} is {} and must become {}{}", wait_.word,
+                           network_.load_word(config_.core, wait_.word), wait_.relation,
+                           wait_.value);
+}
+
+DataMovementCore::Range DataMovementCore::awaited() const {
+  switch (wait_.kind) {
+    case Wait::Kind::nothing:
+    case Wait::Kind::network: return {};
+    case Wait::Kind::word: return {wait_.word, noc::kWordBytes};
+    case Wait::Kind::change: break;
+  }
+  return {0, network_.memory(config_.core).size_bytes()};
 }
 
 std::string DataMovementCore::describe_unanswered() const {
@@ -252,7 +263,7 @@ void DataMovementCore::reset_noc_trid_barrier_counter(std::uint32_t ids, int noc
 void DataMovementCore::noc_semaphore_set(std::uint64_t semaphore, std::uint32_t value) {
   call_ = "noc_semaphore_set";
   work(network_.chip().software.call_cycles);
-  named([&] { network_.store_word(config_.core, semaphore, value); });
+  change(semaphore, value);
 }
 
 void DataMovementCore::noc_semaphore_wait(std::uint64_t semaphore, std::uint32_t value) {

@@ -8,61 +8,87 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/device/tenstorrent/cluster.hpp"
+#include "towpath/device/tenstorrent/device.hpp"
 #include "towpath/sim/invariant.hpp"
 
 namespace towpath::device::tenstorrent {
 
+using machine::TileKind;
+
 namespace {
 
-// Of those who wait for ever, so many are named.
-constexpr std::size_t kNamedMax = 8;
-
-// Longer than nothing moves in a network that will go on: many tries to reserve a path, or a
-// memory that takes its time.
-noc::Cycle longest_pause(const machine::Chip& chip) {
-  constexpr noc::Cycle kTries = 64;
-  const machine::NiuFigures& niu = chip.niu;
-  const noc::Cycle memory_cycles = niu.request_cycles + niu.read_response_cycles +
-                                   niu.acknowledge_cycles + chip.dram.read_cycles +
-                                   chip.dram.write_cycles;
-  return kTries * (niu.backoff_cycles_max + memory_cycles);
+std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip) {
+  machine::ChipCluster cluster;
+  cluster.name = chip->name;
+  cluster.chips.push_back({.chip = std::move(chip)});
+  return machine::build_chip_cluster(std::move(cluster));
 }
 
-std::string name_of(const KernelConfig& config) {
-  return fmt::format("kernel '{}' on core ({}, {})", config.name, config.core.x, config.core.y);
-}
+std::size_t kind_index(TileKind kind) { return kind == TileKind::ethernet ? 1 : 0; }
 
 }  // namespace
 
-Program::Program(std::shared_ptr<const machine::Chip> chip, const Options& options)
-    : options_(options),
-      simulation_(options.seed),
-      network_(simulation_, std::move(chip),
-               {.carries_data = options.carries_data,
-                .records_requests = options.records_requests,
-                .checks_sources = true}) {}
+std::string name_of(const KernelConfig& config) {
+  const std::string name =
+      fmt::format("kernel '{}' on core ({}, {})", config.name, config.core.x, config.core.y);
+  return config.chip == kOnlyChip ? name : fmt::format("{} of chip {}", name, config.chip);
+}
 
-std::uint64_t Program::allocate(std::uint64_t size_bytes) {
-  const machine::Chip& chip = network_.chip();
+Program::Program(Device& device, int generation)
+    : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
+      generation_(generation),
+      device_(&device) {
+  device.enqueue(*this);
+}
+
+Program::Program(std::shared_ptr<const machine::Chip> chip, const Options& options)
+    : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
+      generation_(0),
+      own_cluster_(std::make_unique<Cluster>(cluster_of(std::move(chip)), options)) {
+  device_ = &own_cluster_->device(0);
+  device_->enqueue(*this);
+}
+
+Program::~Program() = default;
+
+noc::ChipNetwork& Program::network() { return device_->network(); }
+
+std::uint64_t Program::allocate(std::uint64_t size_bytes, TileKind kind) {
+  const machine::Chip& chip = device_->chip();
   const machine::Alignment& alignment = chip.alignment;
   const auto step = static_cast<std::uint64_t>(
       std::max({alignment.l1_bytes, alignment.dram_read_bytes, alignment.dram_write_bytes}));
-  const std::uint64_t offset = (allocated_bytes_ + step - 1) / step * step;
-  if (offset > chip.l1_bytes || size_bytes > chip.l1_bytes - offset) {
-    throw std::invalid_argument(
-        fmt::format("{} bytes of L1 are asked for; {} of {} are left", size_bytes,
-                    chip.l1_bytes - std::min(offset, chip.l1_bytes), chip.l1_bytes));
+  std::uint64_t& allocated_bytes = allocated_bytes_[kind_index(kind)];
+  const std::uint64_t l1_bytes =
+      kind == TileKind::ethernet ? chip.ethernet_l1_bytes : chip.l1_bytes;
+  const std::uint64_t offset = (allocated_bytes + step - 1) / step * step;
+  if (offset > l1_bytes || size_bytes > l1_bytes - offset) {
+    throw std::invalid_argument(fmt::format("{} bytes of L1 are asked for; {} of {} are left",
+                                            size_bytes, l1_bytes - std::min(offset, l1_bytes),
+                                            l1_bytes));
   }
-  allocated_bytes_ = offset + size_bytes;
+  allocated_bytes = offset + size_bytes;
   return offset;
 }
 
-std::size_t Program::create_semaphore(std::uint32_t initial_value) {
-  const std::uint64_t offset = allocate(noc::kWordBytes);
-  for (const machine::Coordinate worker : network_.chip().workers) {
-    network_.memory(worker).store_word(offset, initial_value);
+const std::vector<machine::Coordinate>& Program::cores_of(TileKind kind) {
+  const machine::Chip& chip = device_->chip();
+  return kind == TileKind::ethernet ? chip.ethernet_cores : chip.workers;
+}
+
+void Program::initialise(const Semaphore& semaphore) {
+  for (const machine::Coordinate core : cores_of(semaphore.kind)) {
+    network().memory(core).store_word(semaphore.offset, semaphore.initial_value);
+    if (HazardMonitor* monitor = device_->monitor(); monitor != nullptr) {
+      monitor->initialise_word(device_->id(), core, semaphore.offset);
+    }
   }
-  semaphores_.push_back(offset);
+}
+
+std::size_t Program::create_semaphore(std::uint32_t initial_value, TileKind kind) {
+  semaphores_.push_back({allocate(noc::kWordBytes, kind), initial_value, kind});
+  if (device_->programs() == 1) initialise(semaphores_.back());  // nothing runs yet
   return semaphores_.size() - 1;
 }
 
@@ -75,93 +101,115 @@ std::size_t Program::create_kernel(KernelConfig config, Kernel kernel) {
                       name_of(other), config.name, config.noc_index));
     }
   }
-  static_cast<void>(DataMovementCore(network_, config));  // for its checks
-  kernels_.push_back({std::move(config), std::move(kernel), nullptr, false});
+  if (!device_->is_only_one()) config.chip = device_->id();
+  Entry entry{.config = std::move(config), .kernel = std::move(kernel)};
+  static_cast<void>(make_core(entry));  // for its checks
+  kernels_.push_back(std::move(entry));
   return kernels_.size() - 1;
 }
 
-ProgramResult Program::run() {
-  TOWPATH_CHECK(!has_run_, "a program of {} kernels was run before; it runs once", kernels_.size());
-  has_run_ = true;
+std::size_t Program::create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel) {
+  const machine::Coordinate place = device_->ethernet_core(core);
+  for (const Entry& entry : kernels_) {
+    if (entry.config.core == place) {
+      throw std::invalid_argument(
+          fmt::format("{} and kernel '{}' are both on Ethernet core ({}, {}); it serves one kernel",
+                      name_of(entry.config), config.name, core.x, core.y));
+    }
+  }
+  if (device_->is_reserved(core)) {
+    throw std::invalid_argument(
+        fmt::format("kernel '{}': the link of Ethernet core ({}, {}) of chip {} is the "
+                    "dispatcher's; get_active_ethernet_cores(true) leaves such cores out",
+                    config.name, core.x, core.y, device_->id()));
+  }
+  Entry entry{.config = {.core = place,
+                         .name = std::move(config.name),
+                         .noc_index = config.noc_index,
+                         .compile_args = std::move(config.compile_args),
+                         .runtime_args = std::move(config.runtime_args),
+                         .start_cycle = config.start_cycle,
+                         .chip = device_->is_only_one() ? kOnlyChip : device_->id()},
+              .kernel = [kernel = std::move(kernel)](
+                            DataMovementCore& on) { kernel(static_cast<EthernetCore&>(on)); },
+              .tile = &device_->ethernet_tile(core)};
+  static_cast<void>(make_core(entry));  // for its checks
+  kernels_.push_back(std::move(entry));
+  return kernels_.size() - 1;
+}
+
+std::unique_ptr<DataMovementCore> Program::make_core(const Entry& entry) const {
+  noc::ChipNetwork& network = device_->network();
+  if (entry.tile == nullptr) {
+    return std::make_unique<DataMovementCore>(network, entry.config, entry.watch);
+  }
+  return std::make_unique<EthernetCore>(network, entry.config, *entry.tile, entry.watch);
+}
+
+void Program::start() {
   result_.kernels.resize(kernels_.size());
   running_ = kernels_.size();
-  sim::Random skew = simulation_.random("kernel start");
+  flit_hops_before_ = device_->flit_hops();
+  sim::Simulation& simulation = network().simulation();
+  sim::Random skew =
+      simulation.random(fmt::format("start of program {} on chip {}", generation_, device_->id()));
+  HazardMonitor* const monitor = device_->monitor();
+  if (monitor != nullptr) monitor->begin_program(device_->id());
+  for (const Semaphore& semaphore : semaphores_) initialise(semaphore);
+  const noc::Cycle begin =
+      network().cycle() + skew.between(0, device_->options().program_skew_cycles);
   for (std::size_t number = 0; number < kernels_.size(); ++number) {
     Entry& entry = kernels_[number];
-    entry.config.semaphores = semaphores_;
-    entry.core = std::make_unique<DataMovementCore>(network_, entry.config);
-    const noc::Cycle start = entry.config.start_cycle + skew.between(0, options_.start_skew_cycles);
-    simulation_.spawn(name_of(entry.config), [this, number, start] { run_kernel(number, start); });
+    for (const Semaphore& semaphore : semaphores_) {
+      entry.config.semaphores.push_back(semaphore.offset);
+    }
+    if (monitor != nullptr) {
+      entry.watch = &monitor->add_kernel({.chip = device_->id(),
+                                          .core = entry.config.core,
+                                          .noc_index = entry.config.noc_index,
+                                          .name = entry.config.name,
+                                          .generation = generation_});
+    }
+    entry.core = make_core(entry);
+    const noc::Cycle start =
+        begin + entry.config.start_cycle + skew.between(0, device_->options().start_skew_cycles);
+    simulation.spawn(name_of(entry.config), [this, number, start] { run_kernel(number, start); });
   }
-  run_until_over();
-  for (const ProgramResult::KernelTimes& times : result_.kernels) {
-    result_.cycles = std::max(result_.cycles, times.end);
-  }
-  result_.flit_hops = flit_hops();
-  return result_;
 }
 
 void Program::run_kernel(std::size_t number, noc::Cycle start) {
   Entry& entry = kernels_[number];
   entry.core->work_until(start);
-  result_.kernels[number].begin = network_.cycle();
+  result_.kernels[number].begin = network().cycle();
+  if (entry.tile != nullptr) entry.tile->set_firmware_running(false);
+  if (entry.watch != nullptr) entry.watch->start(*entry.core);
   entry.kernel(*entry.core);
-  result_.kernels[number].end = network_.cycle();
+  result_.kernels[number].end = network().cycle();
   const std::string unanswered = entry.core->describe_unanswered();
   if (!unanswered.empty()) {
     throw std::runtime_error(fmt::format("{} ends in cycle {} without the barrier it needs: {}",
-                                         name_of(entry.config), network_.cycle(), unanswered));
+                                         name_of(entry.config), network().cycle(), unanswered));
   }
+  if (entry.watch != nullptr) entry.watch->end();
+  if (entry.tile != nullptr) entry.tile->set_firmware_running(true);
   entry.is_over = true;
-  --running_;
+  if (--running_ > 0) return;
+  result_.cycles = network().cycle();
+  result_.flit_hops = device_->flit_hops() - flit_hops_before_;
+  device_->program_over();
 }
 
-// In slices, because cores that try in vain to reserve a path do so for ever: nothing is under way
-// when all wait from the beginning of a slice to its end and no flit moves.
-void Program::run_until_over() {
-  const noc::Cycle slice = longest_pause(network_.chip());
-  const noc::Cycle limit = options_.cycles_max;
-  while (running_ > 0) {
-    const bool did_everybody_wait = does_everybody_wait();
-    const std::int64_t hops_before = flit_hops();
-    noc::Cycle until = network_.cycle() + slice;
-    if (limit > 0) until = std::min(until, limit);
-    simulation_.run_until(network_.clock().edge(Cycles(until)));
-    if (running_ == 0) break;
-    if (limit > 0 && network_.cycle() >= limit) {
-      throw std::runtime_error(fmt::format("after {} cycles, the limit, {} of {} kernels go on: {}",
-                                           limit, running_, kernels_.size(), describe_waits()));
-    }
-    if (did_everybody_wait && does_everybody_wait() && flit_hops() == hops_before) {
-      throw std::runtime_error(fmt::format("{} of {} kernels wait for ever: {}", running_,
-                                           kernels_.size(), describe_waits()));
-    }
-  }
-  simulation_.run();  // posted writes still have to arrive
+ProgramResult Program::run() {
+  TOWPATH_CHECK(own_cluster_ != nullptr, "a program of chip {} of a cluster is run by itself",
+                device_->id());
+  own_cluster_->run();
+  result_.flit_hops = device_->flit_hops();  // with what arrived after the last kernel
+  return result_;
 }
 
 bool Program::does_everybody_wait() const {
   return std::ranges::all_of(
-      kernels_, [](const Entry& entry) { return entry.is_over || entry.core->is_waiting(); });
-}
-
-std::int64_t Program::flit_hops() const {
-  return network_.network(0).flit_hops() + network_.network(1).flit_hops();
-}
-
-std::string Program::describe_waits() const {
-  std::string text;
-  std::size_t named = 0;
-  for (const Entry& entry : kernels_) {
-    if (entry.is_over) continue;
-    if (++named > kNamedMax) continue;
-    if (!text.empty()) text += "; ";
-    text += entry.core->is_waiting() ? entry.core->describe_wait()
-                                     : name_of(entry.config) + " is at work";
-  }
-  if (named > kNamedMax) text += fmt::format("; and {} more", named - kNamedMax);
-  const std::string deadlock = network_.describe_deadlock();
-  return deadlock.empty() ? text : text + "; " + deadlock;
+      kernels_, [](const Entry& entry) { return entry.is_over || entry.core->is_suspended(); });
 }
 
 }  // namespace towpath::device::tenstorrent

@@ -2,15 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <compare>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "towpath/device/tenstorrent/data_movement_core.hpp"
+#include "towpath/device/tenstorrent/ethernet_core.hpp"
+#include "towpath/ethernet/link.hpp"
 #include "towpath/machine/chip.hpp"
 #include "towpath/noc/chip_network.hpp"
-#include "towpath/sim/simulation.hpp"
 
 // Kernels on the cores of one chip, run together in simulated time.
 //
@@ -19,8 +23,13 @@
 //   program.create_kernel({.core = {1, 1}, .name = "sender"}, [=](DataMovementCore& core) {...});
 //   program.create_kernel({.core = {2, 1}, .name = "receiver"}, [=](DataMovementCore& core) {...});
 //   const ProgramResult result = program.run();
+//
+// Programs of several chips are made and run by a Cluster.
 
 namespace towpath::device::tenstorrent {
+
+class Cluster;
+class Device;
 
 struct ProgramResult {
   struct KernelTimes {
@@ -29,62 +38,115 @@ struct ProgramResult {
   };
   std::vector<KernelTimes> kernels;  // in the order in which they were created
   noc::Cycle cycles = 0;             // when the last one ended
-  std::int64_t flit_hops = 0;
+  std::int64_t flit_hops = 0;        // of the chip, while it ran
+};
+
+struct RunOptions {
+  std::uint64_t seed = 1;
+  bool carries_data = true;  // otherwise only words and what goes over Ethernet, and time
+  bool records_requests = false;
+  // Each kernel, and each program, starts late by a random 0 to so many cycles.
+  noc::Cycle start_skew_cycles = 0;
+  noc::Cycle program_skew_cycles = 0;
+  noc::Cycle cycles_max = 0;                        // 0: no limit
+  bool finds_hazards = true;                        // of clusters with links
+  std::vector<ethernet::LinkFaults> link_faults{};  // by link; those that are missing have none
+};
+
+// A place among the cores of one kind. Ethernet cores are {0, channel}.
+struct LogicalCore {
+  int x = 0;
+  int y = 0;
+  auto operator<=>(const LogicalCore&) const = default;
+};
+
+// Of a kernel on an Ethernet core.
+struct EthernetConfig {
+  std::string name;
+  int noc_index = 0;
+  std::vector<std::uint32_t> compile_args{};
+  std::vector<std::uint32_t> runtime_args{};
+  noc::Cycle start_cycle = 0;
 };
 
 class Program {
  public:
-  struct Options {
-    std::uint64_t seed = 1;
-    bool carries_data = true;  // otherwise only semaphores and other words, and time
-    bool records_requests = false;
-    noc::Cycle start_skew_cycles = 0;  // each kernel starts late by a random 0 to so many cycles
-    noc::Cycle cycles_max = 0;         // 0: no limit
-  };
+  using Options = RunOptions;
+  // On a chip of its own.
   Program(std::shared_ptr<const machine::Chip> chip, const Options& options);
+  // For Cluster::create_program().
+  Program(Device& device, int generation);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program();
 
-  // The same place in the L1 of every worker, aligned for any transfer. Throws
-  // std::invalid_argument when L1 is full.
-  std::uint64_t allocate(std::uint64_t size_bytes);
-  // A word that has this value on every worker when the program starts; its id, for get_semaphore.
-  std::size_t create_semaphore(std::uint32_t initial_value);
-  // Its number. Throws std::invalid_argument where no kernel can run; a NoC of a core serves one.
+  // The same place in the L1 of every worker, or of every Ethernet core, aligned for any transfer.
+  // Throws std::invalid_argument when L1 is full.
+  std::uint64_t allocate(std::uint64_t size_bytes,
+                         machine::TileKind kind = machine::TileKind::worker);
+  // A word that has this value on each of them when the program starts; its id, for get_semaphore.
+  std::size_t create_semaphore(std::uint32_t initial_value,
+                               machine::TileKind kind = machine::TileKind::worker);
+  // Its number. Throws std::invalid_argument where no kernel can run. A NoC of a core serves one;
+  // an Ethernet core serves one, and none if the dispatcher has taken its link.
   std::size_t create_kernel(KernelConfig config, Kernel kernel);
+  std::size_t create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel);
 
   // Memories to fill beforehand and to look at afterwards, and what the network has counted.
-  noc::ChipNetwork& network() { return network_; }
-  noc::Memory& memory(machine::Coordinate tile) { return network_.memory(tile); }
+  noc::ChipNetwork& network();
+  noc::Memory& memory(machine::Coordinate tile) { return network().memory(tile); }
+  // Programs of different chips with the same generation belong together.
+  int generation() const { return generation_; }
 
-  // Runs all kernels to their end, once. Throws std::invalid_argument on a call that cannot be
-  // carried out and std::runtime_error when
+  // Of a program on a chip of its own: runs all kernels to their end, once. Throws
+  // std::invalid_argument on a call that cannot be carried out, DeadlockError when kernels wait for
+  // ever, and std::runtime_error when
   //   - bytes change that a write has yet to read (wait for noc_async_writes_flushed first),
   //   - a kernel ends with requests that nobody waited for,
-  //   - kernels wait for ever, or the run takes more than cycles_max,
+  //   - the run takes more than cycles_max,
   // in one sentence that names kernel, core and call.
   ProgramResult run();
+  const ProgramResult& result() const { return result_; }
 
- private:
+  // --- for its device ---------------------------------------------------------------------------
+  // Starts its kernels; when the last one ends, the device is told.
+  void start();
+  bool is_running() const { return running_ > 0; }
+  bool does_everybody_wait() const;
   struct Entry {
     KernelConfig config;
     Kernel kernel;
-    std::unique_ptr<DataMovementCore> core;  // from run() on
+    EthernetTile* tile = nullptr;              // of a kernel on an Ethernet core
+    std::unique_ptr<DataMovementCore> core{};  // from start() on
+    KernelWatch* watch = nullptr;              // if hazards are looked for
     bool is_over = false;
   };
-  void run_kernel(std::size_t number, noc::Cycle start);
-  void run_until_over();
-  bool does_everybody_wait() const;
-  std::int64_t flit_hops() const;
-  std::string describe_waits() const;
+  const std::vector<Entry>& kernels() const { return kernels_; }
+  std::size_t running() const { return running_; }
 
-  Options options_;
-  std::vector<Entry> kernels_;  // outlives the simulation, whose end unwinds them
-  sim::Simulation simulation_;
-  noc::ChipNetwork network_;
-  std::uint64_t allocated_bytes_ = 0;
-  std::vector<std::uint64_t> semaphores_;
+ private:
+  struct Semaphore {
+    std::uint64_t offset;
+    std::uint32_t initial_value;
+    machine::TileKind kind;
+  };
+  const std::vector<machine::Coordinate>& cores_of(machine::TileKind kind);
+  void initialise(const Semaphore& semaphore);
+  std::unique_ptr<DataMovementCore> make_core(const Entry& entry) const;
+  void run_kernel(std::size_t number, noc::Cycle start);
+
+  // Kernels outlive the simulation, whose end unwinds them.
+  std::vector<Entry> kernels_;
+  std::vector<Semaphore> semaphores_;
+  std::array<std::uint64_t, 2> allocated_bytes_;  // of workers, of Ethernet cores
   std::size_t running_ = 0;
-  bool has_run_ = false;
+  int generation_;
+  std::int64_t flit_hops_before_ = 0;
   ProgramResult result_;
+  Device* device_ = nullptr;
+  std::unique_ptr<Cluster> own_cluster_;
 };
+
+std::string name_of(const KernelConfig& config);
 
 }  // namespace towpath::device::tenstorrent

@@ -1,0 +1,166 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The microbenchmarks of links between chips, each as the curves that the multichip guide draws."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from towpath import _core
+from towpath.validate_ethernet import bidirectional_gb_per_s, channels_that_fit, ring_us
+
+if TYPE_CHECKING:
+    from towpath.chip_cluster_spec import ChipClusterSpec
+
+_LINK_BYTES = tuple(1 << power for power in range(4, 15))
+_RING_BYTES = (16, 32, 64, 128, 256, 512, 768, 1024)
+_PING_BYTES = (16, 1024, 2048, 4096, 8192, 16384)
+_BIDIRECTIONAL_BYTES = (512, 1024, 2048, 4096, 8192, 16384)
+_BEST_BYTES = (1024, 2048, 4096, 8192, 16384, 24576, 32768)
+_MESSAGES = 512
+
+
+@dataclass(frozen=True)
+class Curve:
+    name: str
+    x: list[float]
+    y: list[float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Some curves over one axis. `x_title` is "size" where x is bytes."""
+
+    title: str
+    how: str
+    x_title: str
+    y_title: str
+    curves: list[Curve]
+
+
+def _curve(name: str, sizes: tuple[int, ...], value_of: Callable[[int], float]) -> Curve:
+    return Curve(name, [float(size) for size in sizes], [value_of(size) for size in sizes])
+
+
+def utilisation(spec: ChipClusterSpec, cluster: _core.ChipCluster) -> Figure:
+    """What of the line's rate payloads get, one way, and what framing alone would leave."""
+    figures = spec.chips[0].chip.ethernet
+    if figures is None:
+        raise ValueError(f"{spec.name} has no Ethernet")
+    line = figures.line_rate_gb_per_s.value
+    most = figures.frame_payload_bytes_max.value
+    overhead = figures.frame_overhead_bytes.value
+
+    def measured(size_bytes: int) -> float:
+        time_ns = _core.link_test_ns(cluster, message_bytes=size_bytes, messages=_MESSAGES)
+        return 100 * _MESSAGES * size_bytes / time_ns / line
+
+    def framed(size_bytes: int) -> float:
+        return 100 * size_bytes / (size_bytes + overhead * -(-size_bytes // most))
+
+    sizes = tuple(size for size in _LINK_BYTES if size <= 8192)  # 16 slots must fit
+    curves = [
+        _curve("framing alone", sizes, framed),
+        _curve("one way, 16 slots with sync words", sizes, measured),
+    ]
+    how = "Payload of one direction of a link, of its line rate."
+    return Figure("Utilisation", how, "size", "% of the line", curves)
+
+
+def best_bandwidth(cluster: _core.ChipCluster) -> Figure:
+    """ubench1."""
+
+    def best(size_bytes: int) -> float:
+        channels = range(1, channels_that_fit(size_bytes) + 1)
+        return max(bidirectional_gb_per_s(cluster, size_bytes, number) for number in channels)
+
+    how = "Both directions together, with the best of up to 30 channels in each."
+    curves = [_curve("best number of channels", _BEST_BYTES, best)]
+    return Figure("Bandwidth by packet size", how, "size", "GB/s", curves)
+
+
+def bandwidth_by_channels(cluster: _core.ChipCluster) -> Figure:
+    """ubench2."""
+    curves = [
+        _curve(
+            f"{channels} channel{'s' if channels > 1 else ''}", _BIDIRECTIONAL_BYTES,
+            lambda size, channels=channels: bidirectional_gb_per_s(cluster, size, channels),
+        )
+        for channels in (1, 2, 3, 4)
+    ]  # fmt: skip
+    how = "Both directions together, with so many channels in each."
+    return Figure("Bandwidth by packet size and channels", how, "size", "GB/s", curves)
+
+
+def ring_trips(cluster: _core.ChipCluster) -> Figure:
+    """ubench3: histograms in steps of 10 ns."""
+    curves = []
+    for hops, channels in ((8, 1), (8, 2), (8, 3), (8, 8), (12, 1)):
+        times = ring_us(cluster, hops, 16, channels, merged=False)
+        counts = sorted(Counter(round(time, 2) for time in times).items())
+        name = f"{hops} hops, {channels} channel{'s' if channels > 1 else ''}"
+        curves.append(Curve(name, [time for time, _ in counts], [float(n) for _, n in counts]))
+    how = "Trips of 16-byte packets around a ring, packet and sync word as two commands."
+    return Figure("Ring ping", how, "round trip (us)", "trips", curves)
+
+
+def ring_by_size(cluster: _core.ChipCluster) -> Figure:
+    """ubench4."""
+    curves = [
+        _curve(
+            f"8 hops, {'one command' if merged else 'two commands'}", _RING_BYTES,
+            lambda size, merged=merged: statistics.median(
+                ring_us(cluster, 8, size, 1, merged=merged)
+            ),
+        )
+        for merged in (False, True)
+    ]  # fmt: skip
+    how = "One packet around a ring; its sync word behind it in the same command, or in another."
+    return Figure("Ring ping by packet size", how, "size", "round trip (us)", curves)
+
+
+def ping_parts(cluster: _core.ChipCluster) -> Figure:
+    """ubench5."""
+    pings = [_core.link_ping(cluster, payload_bytes=size, samples=20)[-1] for size in _PING_BYTES]
+    parts = {
+        "sender, send and receive": "send_and_receive_ns",
+        "sender, waiting": "wait_ns",
+        "receiver, wait and answer": "wait_and_answer_ns",
+    }
+    sizes = [float(size) for size in _PING_BYTES]
+    curves = [
+        Curve(name, sizes, [getattr(ping, part) for ping in pings]) for name, part in parts.items()
+    ]
+    how = "There and back over one link, between timestamps that take time themselves."
+    return Figure("Link ping", how, "size", "ns", curves)
+
+
+def figures_of(spec: ChipClusterSpec) -> Iterator[Figure]:
+    """One after the other, as they are measured. Rings only on a machine that has theirs.
+
+    Raises:
+        ValueError: kernels have no link from chip 0 to chip 1.
+    """
+    cluster = spec.core()
+    yield utilisation(spec, cluster)
+    yield best_bandwidth(cluster)
+    yield bandwidth_by_channels(cluster)
+    yield ping_parts(cluster)
+    if len(spec.chips) >= 8 and _has_ring(cluster):
+        yield ring_trips(cluster)
+        yield ring_by_size(cluster)
+
+
+def _has_ring(cluster: _core.ChipCluster) -> bool:
+    for hops in (8, 12):
+        chips = _core.t3000_ring(hops)
+        edges = Counter(
+            (min(pair), max(pair)) for pair in zip(chips, chips[1:] + chips[:1], strict=True)
+        )
+        if any(len(cluster.channels_to(*edge)) < count for edge, count in edges.items()):
+            return False
+    return True

@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The microbenchmarks of links as one HTML page and as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+from towpath.ethernet_study import Figure
+from towpath.report import write_page
+from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
+
+
+def write_ethernet_study(title: str, command: str, figures: list[Figure], path: Path) -> None:
+    """Writes the page; it needs no other file and no network."""
+    drawn = [
+        {"title": figure.title, "how": figure.how, "plot": _drawn(figure)} for figure in figures
+    ]
+    write_page(path, "ethernet_study.html.jinja", title=title, command=command, figures=drawn)
+
+
+def study_text(figures: list[Figure]) -> str:
+    """Every number, a table per figure."""
+    lines = []
+    for figure in figures:
+        lines += ["", f"# {figure.title}: {figure.y_title} by {figure.x_title}"]
+        for curve in figure.curves:
+            points = (
+                f"{_x_text(figure, x)}: {y:.4g}" for x, y in zip(curve.x, curve.y, strict=True)
+            )
+            lines.append(f"  {curve.name}: {', '.join(points)}")
+    return "\n".join(lines[1:])
+
+
+def _x_text(figure: Figure, x: float) -> str:
+    return format_size(int(x)) if figure.x_title == "size" else f"{x:g}"
+
+
+def _drawn(figure: Figure) -> go.Figure:
+    drawn = go.Figure()
+    for index, curve in enumerate(figure.curves):
+        drawn.add_scatter(
+            x=curve.x,
+            y=curve.y,
+            name=curve.name,
+            mode="lines+markers",
+            line={"color": CURVE_COLORS[index % len(CURVE_COLORS)], "width": 1.6},
+            marker={"size": 6},
+            text=[_x_text(figure, x) for x in curve.x],
+            hovertemplate=f"%{{text}}: %{{y:.4g}}<br>{curve.name}<extra></extra>",
+        )
+    drawn.update_layout(layout(height=420))
+    drawn.update_xaxes(title=figure.x_title)
+    drawn.update_yaxes(title=figure.y_title, rangemode="tozero")
+    if figure.x_title == "size":
+        ticks = size_ticks({int(x) for curve in figure.curves for x in curve.x})
+        drawn.update_xaxes(
+            type="log", tickvals=ticks, ticktext=[format_size(tick) for tick in ticks]
+        )
+    return drawn

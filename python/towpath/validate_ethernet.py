@@ -1,0 +1,225 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Tables measured on links between chips: tests of a link, and the multichip guide's figures."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from functools import lru_cache
+
+from towpath import _core, machines
+from towpath.table_kind import (
+    CannotSimulate,
+    Context,
+    Prediction,
+    Row,
+    TableKind,
+    one_of,
+    real,
+    whole,
+)
+
+_PACKET_BYTES_MAX = 1 << 16
+_MESSAGES = 1024  # of a bandwidth: enough for the first and last to count for little
+_SAMPLES = 30
+_SEEDS = (1, 2, 3)
+# In each direction of a bidirectional test, and at least so many over each channel: both ends need
+# a while to settle, and the figures are plateaus.
+_PACKETS = 600
+_CHANNEL_PACKETS_MIN = 40
+_CHANNELS_MAX = 30  # in each direction, as ubench1 was limited
+_L1_BYTES = 150 * 1024  # for the channels of both directions
+_SYNC_BYTES = 16
+_LINE_BYTES_PER_NS = 12.5
+
+
+@lru_cache(maxsize=8)
+def _cluster(name: str) -> _core.ChipCluster:
+    return machines.load_chip_cluster(name).core()
+
+
+@lru_cache(maxsize=1)
+def _two_blackholes() -> _core.ChipCluster:
+    """No shipped machine joins Blackholes."""
+    chip = machines.load_chip("blackhole").core()
+    return _core.ChipCluster(
+        name="two Blackholes",
+        chips=[_core.ClusterChip(chip), _core.ClusterChip(chip, x=1)],
+        links=[_core.EthernetLink((0, 0), (1, 0))],
+    )
+
+
+# --- one link, as tt-metal tests all of a machine -------------------------------------------------
+
+_TESTS = ("erisc", "erisc_write_worker", "erisc_write_worker_no_trid")
+
+
+def _linked(row: Row, context: Context) -> _core.ChipCluster:
+    arch = one_of(row, "arch", ("wormhole_b0", "blackhole"))
+    if context.machine is not None:
+        return _cluster(context.machine)
+    return _cluster("n300") if arch == "wormhole_b0" else _two_blackholes()
+
+
+def _predict_link(row: Row, context: Context) -> Prediction:
+    """Bandwidth of many messages, or the time until one has come back in full."""
+    one_of(row, "direction", ("uni",))
+    kind = one_of(row, "test", _TESTS)
+    size_bytes = whole(row, "packet_bytes", _PACKET_BYTES_MAX)
+    is_latency = one_of(row, "metric", ("bandwidth", "sender_latency")) == "sender_latency"
+    messages = 1 if is_latency else _MESSAGES
+    time_ns = _core.link_test_ns(
+        _linked(row, context), kind=kind, message_bytes=size_bytes, messages=messages,
+        returns_payload=is_latency,
+    )  # fmt: skip
+    return Prediction(time_ns if is_latency else messages * size_bytes / time_ns)
+
+
+# --- the figures of the multichip guide -----------------------------------------------------------
+
+
+def _parsed(row: Row, pattern: str) -> re.Match[str]:
+    match = re.fullmatch(pattern, row["series"].strip())
+    if match is None:
+        raise CannotSimulate(f"series is '{row['series']}'; {row['figure']} has no such")
+    return match
+
+
+def bidirectional_gb_per_s(cluster: _core.ChipCluster, packet_bytes: int, channels: int) -> float:
+    """Both directions together; the median of a few seeds."""
+    packets = max(_PACKETS // channels, _CHANNEL_PACKETS_MIN)
+    return statistics.median(
+        _core.bidirectional_gb_per_s(
+            cluster, packet_bytes=packet_bytes, channels=channels, packets=packets, seed=seed
+        )
+        for seed in _SEEDS
+    )
+
+
+def channels_that_fit(packet_bytes: int) -> int:
+    """In each direction, into the L1 that the guide's kernels have."""
+    return min(_CHANNELS_MAX, _L1_BYTES // (2 * (packet_bytes + _SYNC_BYTES)))
+
+
+def _ubench1(row: Row, cluster: _core.ChipCluster) -> Prediction:
+    size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
+    most = channels_that_fit(size_bytes)
+    if most < 1:
+        raise CannotSimulate(f"two packets of {size_bytes} bytes do not fit into L1")
+    best, channels = max(
+        (bidirectional_gb_per_s(cluster, size_bytes, channels), channels)
+        for channels in range(1, most + 1)
+    )
+    return Prediction(best, {"channels": channels})
+
+
+def _ubench2(row: Row, cluster: _core.ChipCluster) -> Prediction:
+    match = _parsed(row, r"([0-9]{1,5})B ([0-9]{1,2})ch")
+    return Prediction(bidirectional_gb_per_s(cluster, int(match[1]), int(match[2])))
+
+
+def ring_us(
+    cluster: _core.ChipCluster, hops: int, packet_bytes: int, channels: int, *, merged: bool
+) -> list[float]:
+    """Round trips around the walkthrough's ring."""
+    times_ns = _core.ring_ping_ns(
+        cluster, chips=_core.t3000_ring(hops), packet_bytes=packet_bytes, channels=channels,
+        merged=merged, samples=_SAMPLES,
+    )  # fmt: skip
+    return [time_ns / 1000 for time_ns in times_ns]
+
+
+def _ubench3(row: Row, cluster: _core.ChipCluster) -> Prediction:
+    """The mode of a histogram in steps of 10 ns."""
+    match = _parsed(row, r"([0-9]{1,2}) hops ([0-9]) channels? \(mode\)")
+    size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
+    times = ring_us(cluster, int(match[1]), size_bytes, int(match[2]), merged=False)
+    return Prediction(statistics.mode(round(time, 2) for time in times))
+
+
+# What ubench4's second series leaves out of the first, by the labels in the plot: so much per byte
+# of a packet from 16 bytes on, all hops together.
+_SUBTRACTED_US_PER_BYTE = 0.00089
+
+
+def _ubench4(row: Row, cluster: _core.ChipCluster) -> Prediction:
+    hops = int(_parsed(row, r"([0-9]{1,2})-hop ring (?:measured|minus link serialisation)")[1])
+    size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
+    time_us = statistics.median(ring_us(cluster, hops, size_bytes, 1, merged=False))
+    if "minus" in row["series"]:
+        time_us -= _SUBTRACTED_US_PER_BYTE * (size_bytes - 16)
+    return Prediction(time_us)
+
+
+def _ubench5(row: Row, cluster: _core.ChipCluster) -> Prediction:
+    size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
+    pings = _core.link_ping(cluster, payload_bytes=size_bytes, samples=_SAMPLES)
+
+    def median(name: str) -> float:
+        return statistics.median(getattr(ping, name) for ping in pings)
+
+    # The guide's own arithmetic: without the payload's time on the line, halved; and without what
+    # it takes to hand over a send.
+    one_hop = (median("send_and_receive_ns") - size_bytes / _LINE_BYTES_PER_NS) / 2
+    parts = {
+        "sender full send+receive": median("send_and_receive_ns"),
+        "sender waiting for acks": median("wait_ns"),
+        "receiver full wait+ack": median("wait_and_answer_ns"),
+        "computed one hop time": one_hop,
+        "eth subsystem + link": one_hop - median("send_ns"),
+    }
+    return Prediction(parts[one_of(row, "series", tuple(parts))])
+
+
+# By figure: what answers its rows, and where.
+_FIGURES = {
+    "ubench1": (_ubench1, "n300"),
+    "ubench2": (_ubench2, "n300"),
+    "ubench3": (_ubench3, "t3000"),
+    "ubench4": (_ubench4, "t3000"),
+    "ubench5": (_ubench5, "n300"),
+}
+
+
+def _predict_figure(row: Row, context: Context) -> Prediction:
+    predict, machine = _FIGURES[one_of(row, "figure", tuple(_FIGURES))]
+    one_of(row, "arch", ("wormhole_b0",))
+    return predict(row, _cluster(context.machine or machine))
+
+
+def _figure_group(row: Row) -> str:
+    series = row["series"]
+    if row["figure"] == "ubench2":
+        series = series.rpartition(" ")[0]
+    return row["figure"] if row["figure"] == "ubench3" else f"{row['figure']} {series}"
+
+
+ETHERNET_KINDS = [
+    TableKind(
+        name="tests of a link between chips",
+        columns=frozenset({
+            "arch", "test", "direction", "metric", "unit", "packet_bytes", "value",
+        }),
+        unit="GB/s or ns",
+        identity=("arch", "test", "metric"),
+        group=lambda row: f"{row['arch']} {row['test']} {row['metric']}",
+        measured=lambda row: real(row, "value"),
+        predict=_predict_link,
+        label=lambda row: f"{row['packet_bytes']} B",
+        check_machine=machines.load_chip_cluster,
+        is_slow=True,
+    ),
+    TableKind(
+        name="figures of the multichip guide",
+        columns=frozenset({"figure", "arch", "series", "x_name", "x", "y_name", "y"}),
+        unit="as y_name says",
+        identity=("figure", "series"),
+        group=_figure_group,
+        measured=lambda row: real(row, "y"),
+        predict=_predict_figure,
+        label=lambda row: f"{row['series']} {row['x']}",
+        check_machine=machines.load_chip_cluster,
+        is_slow=True,
+    ),
+]  # fmt: skip

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "towpath/run/ethernet_bench.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace towpath::run {
+namespace {
+
+using kernels::LinkTestKind;
+using MutableCluster = std::shared_ptr<machine::ChipCluster>;
+using Place = std::pair<int, int>;
+
+constexpr std::array<std::pair<std::string_view, LinkTestKind>, 3> kKinds{{
+    {"erisc", LinkTestKind::erisc},
+    {"erisc_write_worker", LinkTestKind::erisc_write_worker},
+    {"erisc_write_worker_no_trid", LinkTestKind::erisc_write_worker_no_trid},
+}};
+
+LinkTestKind kind_from(std::string_view name) {
+  std::string known;
+  for (const auto& [known_name, kind] : kKinds) {
+    if (known_name == name) return kind;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", known_name);
+  }
+  throw std::invalid_argument(fmt::format("'{}' is no test of a link; there are {}", name, known));
+}
+
+LinkPlace place_from(Place place) { return {place.first, place.second}; }
+
+std::vector<double> ring_ping_ns(const MutableCluster& cluster, std::vector<int> chips,
+                                 std::uint64_t packet_bytes, int channels, bool merged, int samples,
+                                 std::uint64_t seed, bool finds_hazards) {
+  nb::gil_scoped_release released;
+  std::vector<double> times_ns;
+  for (const Time time :
+       ring_ping(cluster, {std::move(chips), packet_bytes, channels, merged, samples},
+                 {.seed = seed, .finds_hazards = finds_hazards})) {
+    times_ns.push_back(time.ns());
+  }
+  return times_ns;
+}
+
+void bind_times(nb::module_& module) {
+  using Times = kernels::LinkPingTimes;
+  nb::class_<Times>(module, "LinkPingTimes", "One ping, as the profilers of both cores see it.")
+      .def_prop_ro("send_and_receive_ns", [](const Times& t) { return t.send_and_receive.ns(); })
+      .def_prop_ro("send_ns", [](const Times& t) { return t.send.ns(); })
+      .def_prop_ro("wait_ns", [](const Times& t) { return t.wait.ns(); })
+      .def_prop_ro("wait_and_answer_ns", [](const Times& t) { return t.wait_and_answer.ns(); });
+}
+
+void bind_link_tests(nb::module_& module) {
+  module.def(
+      "link_ping",
+      [](const MutableCluster& cluster, Place link, std::uint64_t payload_bytes, int samples,
+         std::uint64_t seed, bool finds_hazards) {
+        nb::gil_scoped_release released;
+        return link_ping(cluster, place_from(link), {payload_bytes, samples},
+                         {.seed = seed, .finds_hazards = finds_hazards});
+      },
+      "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "payload_bytes"_a, "samples"_a = 100,
+      "seed"_a = 1, "finds_hazards"_a = true,
+      "There and back over the first free link between two chips.");
+  module.def(
+      "link_test_ns",
+      [](const MutableCluster& cluster, Place link, std::string_view kind,
+         std::uint64_t message_bytes, int slots, int messages, bool returns_payload,
+         std::uint64_t seed, bool finds_hazards) {
+        nb::gil_scoped_release released;
+        return link_test(cluster, place_from(link),
+                         {kind_from(kind), message_bytes, slots, messages, returns_payload},
+                         {.seed = seed, .finds_hazards = finds_hazards})
+            .ns();
+      },
+      "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "kind"_a = "erisc", "message_bytes"_a,
+      "slots"_a = 16, "messages"_a = 4096, "returns_payload"_a = false, "seed"_a = 1,
+      "finds_hazards"_a = true, "The sender's time for all messages and their answers.");
+  module.def(
+      "bidirectional_gb_per_s",
+      [](const MutableCluster& cluster, Place link, std::uint64_t packet_bytes, bool merged,
+         int channels, int packets, std::uint64_t seed, bool finds_hazards) {
+        nb::gil_scoped_release released;
+        return bidirectional_test(cluster, place_from(link),
+                                  {packet_bytes, merged, channels, packets},
+                                  {.seed = seed, .finds_hazards = finds_hazards});
+      },
+      "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "packet_bytes"_a, "merged"_a = true,
+      "channels"_a, "packets"_a = 64, "seed"_a = 1, "finds_hazards"_a = true,
+      "Both directions of a link together, each with so many channels.");
+}
+
+}  // namespace
+}  // namespace towpath::run
+
+void bind_ethernet(nb::module_& module) {
+  using namespace towpath::run;
+  bind_times(module);
+  bind_link_tests(module);
+  module.def("ring_ping_ns", &ring_ping_ns, "cluster"_a, nb::kw_only(), "chips"_a,
+             "packet_bytes"_a = 16, "channels"_a = 1, "merged"_a = true, "samples"_a = 100,
+             "seed"_a = 1, "finds_hazards"_a = true,
+             "The time of each trip around a ring of chips.");
+  module.def("t3000_ring", &towpath::kernels::t3000_ring, "hops"_a,
+             "The chips of the rings of 2, 4, 8 and 12 hops through a T3000.");
+}

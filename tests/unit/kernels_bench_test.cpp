@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "ethernet_cluster.hpp"
+#include "towpath/kernels/timestamp.hpp"
+#include "towpath/run/ethernet_bench.hpp"
+
+// The microbenchmarks, with hazards looked for: what must hold whatever the figures are.
+
+namespace towpath::run {
+namespace {
+
+using device::tenstorrent::ring_of_chips;
+using device::tenstorrent::two_chips;
+using kernels::LinkTestKind;
+
+std::string refusal(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<Time> ring(const kernels::RingPing& ping, const EthernetBenchOptions& options = {}) {
+  return ring_ping(ring_of_chips(4), ping, options);
+}
+
+kernels::RingPing four_hops() { return {.chips = {0, 1, 2, 3}, .samples = 10}; }
+
+TEST(RingPing, MeasuresAsManyTripsAsItIsAsked) {
+  for (const bool is_merged : {true, false}) {
+    for (const int channels : {1, 8}) {
+      kernels::RingPing ping = four_hops();
+      ping.is_merged = is_merged;
+      ping.channels = channels;
+      EXPECT_EQ(ring(ping).size(), 10u);
+    }
+  }
+}
+
+TEST(RingPing, DoesNotMeasureHowFarApartProgramsStart) {
+  const auto worst = [](noc::Cycle skew) {
+    const std::vector<Time> times = ring(four_hops(), {.program_skew_cycles = skew});
+    return *std::ranges::max_element(times);
+  };
+  EXPECT_LT(worst(100'000), worst(0) + Time::from_ns(100));
+}
+
+TEST(RingPing, TakesLongerForMorePacketsAndLargerOnesAndTwoCommands) {
+  const auto time = [](std::uint64_t packet_bytes, int channels, bool is_merged) {
+    kernels::RingPing ping = four_hops();
+    ping.packet_bytes = packet_bytes;
+    ping.channels = channels;
+    ping.is_merged = is_merged;
+    const std::vector<Time> times = ring(ping);
+    return *std::ranges::min_element(times);
+  };
+  EXPECT_LT(time(16, 1, true), time(16, 1, false));
+  EXPECT_LT(time(16, 1, true), time(1024, 1, true));
+  EXPECT_LT(time(16, 1, true), time(16, 4, true));
+}
+
+TEST(RingPing, RefusesWhatCannotBe) {
+  const auto refused = [](const std::function<void(kernels::RingPing&)>& change) {
+    kernels::RingPing ping = four_hops();
+    change(ping);
+    return refusal([&] { ring(ping); });
+  };
+  EXPECT_EQ(refused([](auto& ping) { ping.chips = {0}; }),
+            "a ring of 1 chips is asked for; it has 2 or more");
+  EXPECT_EQ(refused([](auto& ping) { ping.channels = 9; }),
+            "9 packets are to go round together; 1 to 8 can");
+  EXPECT_NE(refused([](auto& ping) { ping.packet_bytes = 24; }), "");
+  EXPECT_EQ(refused([](auto& ping) { ping.samples = 0; }),
+            "0 round trips are to be measured; at least 1 is");
+}
+
+// Handing over a command is one call between two timestamps.
+TEST(LinkPing, TellsItsParts) {
+  const auto cluster = two_chips();
+  const auto times = link_ping(cluster, {}, {.payload_bytes = 4096, .samples = 3}, {});
+  ASSERT_EQ(times.size(), 3u);
+  const machine::Chip& chip = *cluster->chips[0].chip;
+  const auto cycles = chip.ethernet_software.send_cycles + kernels::kTimestampCycles;
+  for (const kernels::LinkPingTimes& sample : times) {
+    EXPECT_EQ(sample.send, chip.clock.time_of(Cycles(cycles)));
+    EXPECT_GT(sample.send_and_receive, sample.wait + sample.send);
+    EXPECT_GT(sample.wait, chip.ethernet.path_time * 2);
+  }
+  EXPECT_EQ(refusal([&] { link_ping(cluster, {}, {.samples = 0}, {}); }),
+            "0 pings are to be measured; at least 1 is");
+}
+
+double link_gb_per_s(const kernels::LinkTest& test) {
+  const double bytes = static_cast<double>(test.message_bytes) * test.messages;
+  return bytes / link_test(two_chips(), {}, test, {}).ns();
+}
+
+TEST(LinkTest, IsBoundByTheLineForLargeMessagesAndByItsSlotsForSmallOnes) {
+  const double line =
+      static_cast<double>(two_chips()->chips[0].chip->ethernet.line_rate.bytes_per_second()) / 1e9;
+  const auto rate = [](std::uint64_t message_bytes, int slots) {
+    return link_gb_per_s({.message_bytes = message_bytes, .slots = slots, .messages = 300});
+  };
+  EXPECT_LT(rate(8192, 16), line);
+  EXPECT_GT(rate(8192, 16), 0.9 * line);
+  EXPECT_LT(rate(16, 4), 0.5 * rate(16, 16));
+}
+
+TEST(LinkTest, TakesLongerWhenEachMessageGoesOnToAWorker) {
+  const auto time = [](LinkTestKind kind) {
+    return link_test(two_chips(), {},
+                     {.kind = kind, .message_bytes = 4096, .messages = 1, .returns_payload = true},
+                     {});
+  };
+  EXPECT_LT(time(LinkTestKind::erisc), time(LinkTestKind::erisc_write_worker));
+  EXPECT_LT(time(LinkTestKind::erisc_write_worker_no_trid), time(LinkTestKind::erisc_write_worker));
+}
+
+TEST(LinkTest, RefusesWhatCannotBe) {
+  EXPECT_EQ(refusal([] { link_gb_per_s({.slots = 3}); }),
+            "there are 3 slots; an even number from 2 to 30 is possible");
+  EXPECT_EQ(refusal([] { link_gb_per_s({.messages = 0}); }),
+            "0 messages are to be sent; at least 1 is");
+}
+
+double bidirectional(const kernels::BidirectionalTest& test) {
+  return bidirectional_test(two_chips(), {}, test, {});
+}
+
+TEST(BidirectionalTest, CarriesMoreOverMoreChannels) {
+  const double lines =
+      2 * static_cast<double>(two_chips()->chips[0].chip->ethernet.line_rate.bytes_per_second()) /
+      1e9;
+  const auto rate = [](int channels) {
+    return bidirectional({.packet_bytes = 4096, .channels = channels, .packets = 30});
+  };
+  EXPECT_GT(rate(4), 1.5 * rate(1));
+  EXPECT_GT(rate(16), rate(4));
+  EXPECT_LT(rate(16), lines);
+}
+
+TEST(BidirectionalTest, TakesLongerWithTwoCommandsPerPacket) {
+  const auto rate = [](bool is_merged) {
+    return bidirectional(
+        {.packet_bytes = 512, .is_merged = is_merged, .channels = 4, .packets = 30});
+  };
+  EXPECT_LT(rate(false), rate(true));
+}
+
+TEST(BidirectionalTest, RefusesWhatCannotBe) {
+  EXPECT_EQ(refusal([] { bidirectional({.channels = 31}); }),
+            "there are 31 channels in each direction; 1 to 30 can be");
+  EXPECT_EQ(refusal([] { bidirectional({.is_merged = false, .channels = 5}); }),
+            "there are 5 channels in each direction; 1 to 4 can be");
+  EXPECT_EQ(refusal([] { bidirectional({.packets = 0}); }),
+            "0 packets go over each channel; at least 1 does");
+  EXPECT_NE(refusal([] { bidirectional({.packet_bytes = 65536}); }), "");  // L1 is too small
+}
+
+TEST(EthernetBench, GivesTheSameTwice) {
+  const kernels::BidirectionalTest test{.packet_bytes = 1024, .channels = 3, .packets = 30};
+  EXPECT_EQ(bidirectional(test), bidirectional(test));
+  EXPECT_EQ(ring(four_hops()), ring(four_hops()));
+}
+
+}  // namespace
+}  // namespace towpath::run

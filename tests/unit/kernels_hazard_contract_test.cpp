@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "program_generator.hpp"
+
+// What is promised about hazards: no correct program is accused, and of those with one mistake at
+// least 99 in 100 are, of the right one, at the right core. TOWPATH_LONG_TESTS=1 tries 10,000.
+
+namespace towpath::kernels {
+namespace {
+
+std::uint64_t programs() { return std::getenv("TOWPATH_LONG_TESTS") != nullptr ? 10'000 : 300; }
+
+TEST(HazardContract, CorrectProgramsRunClean) {
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    const Plan plan = random_plan(seed);
+    const Outcome outcome = run(plan);
+    ASSERT_EQ(outcome.hazard, "none") << outcome.sentence << "\n" << plan.describe();
+  }
+}
+
+TEST(HazardContract, OneMistakeIsReportedByItsNameAndCore) {
+  std::map<Mistake, std::uint64_t> tried;
+  std::map<Mistake, std::uint64_t> missed;
+  std::string examples;
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    const auto mistake = static_cast<Mistake>(1 + seed % kMistakes);
+    Plan plan = random_plan(seed);
+    const Expected expected = inject(plan, mistake, seed);
+    const Outcome outcome = run(plan);
+    ++tried[mistake];
+    if (is_right(outcome, expected)) continue;
+    ++missed[mistake];
+    examples += fmt::format("{}: {} {}\n  {}\n", name_of(mistake), outcome.hazard, outcome.sentence,
+                            plan.describe());
+  }
+  for (const auto& [mistake, count] : tried) {
+    EXPECT_LE(100 * missed[mistake], count) << name_of(mistake);
+  }
+  EXPECT_EQ(examples, "");
+}
+
+// Of each chip the worker, the mover that sends and the one of the next chip that receives.
+TEST(HazardContract, CycleOfADeadlockAroundTheRingIsTold) {
+  int rings = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Plan plan = random_plan(seed);
+    if (!plan.shape.is_ring) continue;
+    ++rings;
+    const Expected expected = inject(plan, Mistake::buffer_chain_too_small, seed);
+    const Outcome outcome = run(plan);
+    EXPECT_TRUE(is_right(outcome, expected)) << outcome.sentence;
+    EXPECT_EQ(outcome.cores.size(), static_cast<std::size_t>(3 * plan.shape.chips))
+        << outcome.sentence;
+  }
+  EXPECT_GT(rings, 10);
+}
+
+}  // namespace
+}  // namespace towpath::kernels

@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath bench ethernet`: what it measures, writes and prints, and what it refuses."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from towpath import cli, ethernet_study
+from towpath.errors import ConfigError, Interruption
+from towpath.ethernet_study import Curve, Figure
+from towpath.ethernet_study_page import study_text, write_ethernet_study
+
+SIZES = Figure("Bandwidth", "How.", "size", "GB/s", [Curve("1 < 2", [16.0, 1024.0], [1.0, 2.5])])
+TIMES = Figure("Trips", "How.", "us", "trips", [Curve("8 hops", [5.54, 5.6], [3.0, 1.0])])
+
+
+@pytest.fixture
+def bench(monkeypatch, tmp_path):
+    """Runs the command as typed after `towpath bench ethernet`, with few sizes."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("_LINK_BYTES", "_RING_BYTES", "_PING_BYTES", "_BIDIRECTIONAL_BYTES"):
+        monkeypatch.setattr(ethernet_study, name, (512, 1024))
+    monkeypatch.setattr(ethernet_study, "_BEST_BYTES", (32768,))
+
+    def run(*arguments):
+        line = ["bench", "ethernet", *arguments]
+        result = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption())
+        if result.exception is not None:
+            raise result.exception
+        return result
+
+    return run
+
+
+def test_a_t3000_has_all_figures(bench, tmp_path):
+    text = bench().stdout
+    titles = [line for line in text.splitlines() if line.startswith("# ")]
+    assert len(titles) == 6
+    assert sorted(path.name for path in (tmp_path / "ethernet-t3000").iterdir()) == [
+        "study.html", "study.json",
+    ]  # fmt: skip
+
+
+def test_an_n300_has_no_rings(bench, tmp_path):
+    found = json.loads(bench("--machine", "n300", "--json").stdout)
+    assert [figure["title"] for figure in found["figures"]] == [
+        "Utilisation", "Bandwidth by packet size", "Bandwidth by packet size and channels",
+        "Link ping",
+    ]  # fmt: skip
+    assert found == json.loads((tmp_path / "ethernet-n300" / "study.json").read_text())
+    framing, measured = found["figures"][0]["curves"]
+    assert framing["y"] == pytest.approx([100 * 512 / 562, 100 * 1024 / 1074])
+    assert all(0 < m < f for m, f in zip(measured["y"], framing["y"], strict=True))
+
+
+def test_a_machine_without_links_is_refused(bench):
+    with pytest.raises(ConfigError, match="--machine is 'p150': link 1 from chip 0 to chip 1"):
+        bench("--machine", "p150")
+
+
+def test_text_has_every_number():
+    assert study_text([SIZES, TIMES]).splitlines() == [
+        "# Bandwidth: GB/s by size",
+        "  1 < 2: 16 B: 1, 1 KiB: 2.5",
+        "",
+        "# Trips: trips by us",
+        "  8 hops: 5.54: 3, 5.6: 1",
+    ]
+
+
+def test_the_page_stands_alone_and_is_escaped(tmp_path):
+    page = tmp_path / "study.html"
+    write_ethernet_study("Links of <a>", "towpath bench ethernet", [SIZES, TIMES], page)
+    html = page.read_text()
+    assert "Links of &lt;a&gt;" in html
+    assert html.count('class="figure"') == 2
+    assert "1 < 2" not in html
