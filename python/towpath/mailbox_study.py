@@ -42,6 +42,15 @@ PUBLISHED_LATENCIES = (
     (True, "max_ns", 500_000.0),
 )
 PUBLISHED_AT_1_GHZ_NS = 340.0
+# What one way is made of on node 0: (part, kind, from event, to event).
+PARTS = (
+    ("stores of the words and the descriptor", "software", "first store", "last store"),
+    ("formation of the packet", "hardware", "last store", "header leaves"),
+    ("wait for the poll that sees it", "hardware", "header arrives", "poll sees the message"),
+    ("reading the message", "software", "poll sees the message", "last word read"),
+    ("from there to the next packet", "software", "last word read", "next first store"),
+)
+PUBLISHED_CYCLES = {"software": 42, "hardware": 10, "traverse": 20}
 
 # What disturbs an iteration, by its one-way time: the plateaus of the histogram. Bounds in ns.
 PLATEAUS = (
@@ -73,6 +82,7 @@ class MailboxStudy:
     Attributes:
         name: of the cluster.
         breakdown: rows of cycle, published cycle and event, in the published phase of the polls.
+        parts: rows of what one way is made of, in cycles of software, hardware and traverse.
         phases: the cycles of node 1's answer and of node 0's poll, by phase.
         latencies: with and without interrupts: statistics, plateaus, and times with their counts.
         projections: the clock at 1 GHz, by what scales with it.
@@ -82,6 +92,7 @@ class MailboxStudy:
     name: str
     request: StudyRequest
     breakdown: list[Row] = field(default_factory=list)
+    parts: list[Row] = field(default_factory=list)
     phases: list[Row] = field(default_factory=list)
     latencies: dict[str, Row] = field(default_factory=dict)
     projections: list[Row] = field(default_factory=list)
@@ -101,6 +112,7 @@ def measure_study(spec: MailboxClusterSpec, request: StudyRequest) -> MailboxStu
         name=spec.name,
         request=request,
         breakdown=_breakdown(published),
+        parts=_parts(published),
         phases=[_phase_row(phase, cycles) for phase, cycles in enumerate(by_phase)],
         latencies={
             "without": measure_latency(spec, request, request.calm_iterations, False),
@@ -138,6 +150,16 @@ def _breakdown(cycles: dict[tuple[int, str], int]) -> list[Row]:
         {"what": what, "node": node, "cycle": cycles[node, event], "published_cycle": published}
         for node, event, published, what in PUBLISHED_BREAKDOWN
     ]
+
+
+def _parts(cycles: dict[tuple[int, str], int]) -> list[Row]:
+    rows = [
+        {"what": what, "kind": kind, "cycles": cycles[0, end] - cycles[0, begin]}
+        for what, kind, begin, end in PARTS
+    ]
+    there_and_back = cycles[0, "acknowledgement arrives"] - cycles[0, "header leaves"]
+    what = "half of the way to the acknowledgement"
+    return [*rows, {"what": what, "kind": "traverse", "cycles": there_and_back / 2}]
 
 
 def _phase_row(phase: int, cycles: dict[tuple[int, str], int]) -> Row:

@@ -10,6 +10,7 @@ from typing import Any
 
 from towpath.mailbox_study import (
     PUBLISHED_AT_1_GHZ_NS,
+    PUBLISHED_CYCLES,
     PUBLISHED_LATENCIES,
     MailboxStudy,
 )
@@ -38,6 +39,7 @@ def study_tables(study: MailboxStudy) -> list[Table]:
     return [
         latency_table(study),
         breakdown_table(study),
+        parts_table(study),
         phase_table(study),
         *(plateau_table(name, row) for name, row in study.latencies.items()),
         projection_table(study),
@@ -63,6 +65,16 @@ def breakdown_table(study: MailboxStudy) -> Table:
         for row in study.breakdown
     ]  # fmt: skip
     return Table("A round trip in cycles", ("event", "here", "published", "difference"), lines)
+
+
+def parts_table(study: MailboxStudy) -> Table:
+    lines = [(row["what"], row["kind"], f"{row['cycles']:g}", "") for row in study.parts]
+    for kind, published in PUBLISHED_CYCLES.items():
+        own = sum(row["cycles"] for row in study.parts if row["kind"] == kind)
+        lines.append((f"all {kind}", "", f"{own:g}", str(published)))
+    whole = sum(row["cycles"] for row in study.parts)
+    lines.append(("one way", "", f"{whole:g}", str(sum(PUBLISHED_CYCLES.values()))))
+    return Table("One way in cycles of node 0", ("part", "kind", "here", "published"), lines)
 
 
 def phase_table(study: MailboxStudy) -> Table:

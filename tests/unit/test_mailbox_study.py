@@ -35,6 +35,14 @@ def test_every_event_of_the_breakdown_is_within_two_cycles(study):
     assert all(abs(row["cycle"] - row["published_cycle"]) <= 2 for row in study.breakdown)
 
 
+def test_one_way_is_42_cycles_of_software_10_of_hardware_and_the_traverse(study):
+    def cycles(kind):
+        return sum(row["cycles"] for row in study.parts if row["kind"] == kind)
+
+    assert (cycles("software"), cycles("hardware"), cycles("traverse")) == (42, 10, 20)
+    assert cycles("traverse") * 10 == 200  # ns
+
+
 def test_a_poll_sees_the_answer_four_to_eight_cycles_after_its_header(study):
     assert sorted(row["seen_after_cycles"] for row in study.phases) == [4, 5, 6, 7, 8]
     assert {row["round_trip"] for row in study.phases} == {144}

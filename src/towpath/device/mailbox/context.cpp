@@ -42,6 +42,7 @@ void Context::send(Address to, std::span<const std::byte> payload) {
   const int words = interconnect_.cluster().words_of(static_cast<int>(payload.size()));
   interconnect_.tell(address_.node, "first store", interconnect_.simulation().now());
   core_.spend((words + software_.descriptor_words) * software_.store_cycles);
+  interconnect_.tell(address_.node, "last store", interconnect_.simulation().now());
   interconnect_.submit(address_, to, payload);
 }
 

@@ -77,8 +77,8 @@ Measurement::Measurement(const std::string& own, const std::string& other, bool 
       sender_(other_) {}
 
 std::vector<double> Measurement::line_ping_pong_ns(int iterations) {
-  const Control& control = (is_initiator_ ? own_ : other_).memory()->control();
-  auto& mine = const_cast<std::atomic<std::uint64_t>&>(is_initiator_ ? control.ping : control.pong);
+  Control& control = (is_initiator_ ? own_ : other_).memory()->control();
+  auto& mine = is_initiator_ ? control.ping : control.pong;
   const auto& theirs = is_initiator_ ? control.pong : control.ping;
   const auto await = [&](std::uint64_t value) {
     for (std::uint64_t looks = 0; theirs.load(std::memory_order_acquire) != value; ++looks) {
