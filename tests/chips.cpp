@@ -54,7 +54,12 @@ void set_figures(Chip& chip) {
                    .frames_unacknowledged_max = 64,
                    .resend_timeout = 100_us,
                    .training_time = 1_ms};
-  chip.ethernet_software = {.send_cycles = 22, .poll_cycles = 8, .routing_firmware_cycles = 100};
+  chip.ethernet_software = {.send_cycles = 22,
+                            .poll_cycles = 8,
+                            .routing_firmware_cycles = 100,
+                            .fabric_loop_cycles = 8,
+                            .fabric_send_cycles = 40,
+                            .fabric_receive_cycles = 40};
 }
 
 }  // namespace

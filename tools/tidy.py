@@ -33,13 +33,17 @@ LAYERS: dict[str, set[str]] = {
     "transport/simulated/mailbox": {
         "transport/simulated", "transport", "device/mailbox", "mailbox", "sim", "machine", "units",
     },
+    "transport/simulated/ethernet": {
+        "transport", "transport/simulated", "kernels", "device/tenstorrent", "noc", "ethernet",
+        "sim", "machine", "units",
+    },
     "collective": {"transport", "units"},
     "collective/algorithms": {"collective", "units"},
     "run": {
-        "collective", "transport", "transport/simulated", "transport/simulated/mailbox", "cluster",
+        "collective", "transport", "transport/simulated", "transport/simulated/ethernet",
+        "transport/simulated/mailbox", "device/mailbox", "mailbox", "cluster",
         "kernels",
-        "device/tenstorrent", "noc", "ethernet", "device/mailbox", "mailbox", "sim", "machine",
-        "units",
+        "device/tenstorrent", "noc", "ethernet", "sim", "machine", "units",
     },
     "bindings": {
         "run", "collective", "collective/algorithms", "transport", "transport/shm", "cluster",

@@ -98,8 +98,7 @@ void noc_uniform_random(benchmark::State& state) {
   for (auto _ : state) traffic.step();
   const auto hops = static_cast<double>(traffic.network().flit_hops() - hops_before);
   state.counters["flit_hops"] = benchmark::Counter(hops, benchmark::Counter::kIsRate);
-  state.counters["hops_per_cycle"] =
-      benchmark::Counter(hops, benchmark::Counter::kAvgIterations);
+  state.counters["hops_per_cycle"] = benchmark::Counter(hops, benchmark::Counter::kAvgIterations);
 }
 BENCHMARK(noc_uniform_random)
     ->ArgNames({"load", "classes", "flits"})

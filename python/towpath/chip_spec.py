@@ -186,6 +186,7 @@ class SoftwareFigures(Frozen):
     call_cycles: Cycles
     write_destination_cycles: Cycles
     read_destination_cycles: Cycles
+    reduce_bytes_per_cycle: CyclesNotZero
 
 
 class EthernetFigures(Frozen):
@@ -212,6 +213,11 @@ class EthernetSoftwareFigures(Frozen):
     send_cycles: Cycles
     poll_cycles: CyclesNotZero
     routing_firmware_cycles: Cycles
+    fabric_loop_cycles: CyclesNotZero
+    fabric_send_cycles: Cycles
+    fabric_receive_cycles: Cycles
+    fabric_cores: Figure[Annotated[int, Field(strict=True, ge=1, le=2)]]
+    fabric_payload_bytes: Figure[Annotated[int, Field(strict=True, ge=64, le=65_472)]]
 
 
 class Alignment(Frozen):

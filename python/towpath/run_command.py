@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from towpath import _core, live, machines, simulated, table
+from towpath import _core, fabric, live, machines, simulated, table
 from towpath.data import OPERATIONS, TYPES
 from towpath.errors import ConfigError, quoted
 from towpath.result import Report, Row, Run, Timeline
@@ -134,6 +134,8 @@ def _refuse(request: RunRequest, names: tuple[str, ...], reason: str) -> None:
 def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
     if machines.kind_of(request.machine) == "mailbox_cluster":
         return _run_on_mailboxes(request, print_lines)
+    if machines.kind_of(request.machine) == "chip_cluster":
+        return _run_on_chips(request, print_lines)
     spec = machines.load(request.machine, request.hosts, request.ranks, request.complete_from)
     gpus = _gpus(spec, request)
     sizes = parse_sizes(request.sizes)
@@ -177,6 +179,40 @@ def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
     place = simulated.MailboxPlace(spec.core())
     rows = simulated.measure_sizes(place, call, sizes, with_data=request.with_data)
     return replace(run, rows=_show(run, rows, len(sizes), print_lines))
+
+
+def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
+    _refuse(request, ("hosts", "ranks", "ranks_per_host", "complete_from"),
+            "is for clusters of GPUs; on chips that Ethernet joins, each has a rank")  # fmt: skip
+    spec = machines.load_chip_cluster(request.machine)
+    cluster = spec.core()
+    try:
+        places = fabric.ranks_in_ring(cluster)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    sizes = parse_sizes(request.sizes)
+    source = _source(request, len(places), 2 * fabric.planes(cluster), 1)
+    source = replace(source, both_ways=True)
+    schedule = source.schedule()
+    if schedule.rank_count > len(places):
+        raise ConfigError(
+            f"schedule '{schedule.name}' has {schedule.rank_count} ranks; cluster '{spec.name}' "
+            f"has {len(places)} chips"
+        )
+    call = Call(schedule, request.type_name, request.operation)
+    place = simulated.Place(cluster, tuple(places[: call.ranks]))
+    where = f"{spec.name}, {call.ranks} of {len(places)} chips"
+    run = _describe("simulated", where, call, _notes(call, sizes, request.with_data))
+    rows = simulated.measure_sizes(place, call, sizes, with_data=request.with_data)
+    run = replace(run, rows=_show(run, rows, len(sizes), print_lines))
+    if request.wants_report or request.wants_trace:
+        size_bytes = _timeline_size(request, sizes)
+        outcome = simulated.invoke(
+            place, call, size_bytes, in_place=not schedule.out_of_place, with_data=False,
+            trace=_core.Trace(),
+        )  # fmt: skip
+        run = replace(run, timeline=outcome.timeline)
+    return run
 
 
 def _gpus(spec: MachineSpec, request: RunRequest) -> list[int]:

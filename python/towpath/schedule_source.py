@@ -16,7 +16,8 @@ class ScheduleSource:
     """Either `file`, or `collective` and `algorithm` and what that needs.
 
     With several `hosts`, rings enter and leave each on their own rail and trees join the hosts'
-    chains; with one host the natural order of ranks is taken.
+    chains; with one host the natural order of ranks is taken, and with `both_ways` every other
+    ring goes round the other way.
     """
 
     file: str | None = None
@@ -27,6 +28,7 @@ class ScheduleSource:
     protocol: str = "Simple"
     root: int = 0
     hosts: int = 1
+    both_ways: bool = False
 
     def schedule(self) -> _core.Schedule:
         """Reads or builds it.
@@ -46,6 +48,9 @@ class ScheduleSource:
         if self.hosts > 1:
             gpus_per_host = self.ranks // self.hosts
             rings = _core.rail_rings(self.hosts, gpus_per_host, self.channels)
+        elif self.both_ways:
+            order = list(range(self.ranks))
+            rings = [order[:: 1 - 2 * (channel % 2)] for channel in range(self.channels)]
         try:
             return _core.make_schedule(
                 self.algorithm_name(), ranks=self.ranks, channels=self.channels,

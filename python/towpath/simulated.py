@@ -49,18 +49,22 @@ class Call:
 
 @dataclass(frozen=True)
 class Place:
-    """A machine, and the GPU of it that each rank runs on; none given: the first ones."""
+    """A machine, and the GPU of it that each rank runs on; none given: the first ones.
 
-    machine: _core.Machine
+    Of chips that Ethernet joins, the place in their fabric.
+    """
+
+    machine: _core.Machine | _core.ChipCluster
     gpus: tuple[int, ...] = ()
 
     def run_of(
         self, plan: _core.Plan, with_data: bool, seed: int, jitter_ns: float,
         trace: _core.Trace | None,
     ) -> _core.SimulatedRun:  # fmt: skip
+        jitter = {} if isinstance(self.machine, _core.ChipCluster) else {"jitter_ns": jitter_ns}
         return _core.SimulatedRun(
             self.machine, plan, gpus=list(self.gpus), carries_data=with_data, seed=seed,
-            jitter_ns=jitter_ns, trace=trace,
+            trace=trace, **jitter,
         )  # fmt: skip
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
@@ -204,7 +208,9 @@ def _timeline(trace: _core.Trace, size_bytes: int) -> Timeline:
     return Timeline(size_bytes, list(trace.tracks), list(trace.names), list(trace.spans))
 
 
-def _links(machine: _core.Machine, run: _core.SimulatedRun) -> list[LinkLoad]:
+def _links(machine: _core.Machine | _core.ChipCluster, run: _core.SimulatedRun) -> list[LinkLoad]:
+    if isinstance(machine, _core.ChipCluster):
+        return []
     names = [device.name for device in machine.devices]
     total_us = max(run.now_us, 1e-9)
     return [

@@ -41,6 +41,7 @@ from towpath.table_kind import (
     whole,
 )
 from towpath.validate_ethernet import ETHERNET_KINDS
+from towpath.validate_fabric import FABRIC_KINDS
 from towpath.validate_noc import NOC_KINDS
 
 
@@ -281,4 +282,5 @@ KINDS = [
     ),
     *NOC_KINDS,
     *ETHERNET_KINDS,
+    *FABRIC_KINDS,
 ]

@@ -9,6 +9,7 @@
 
 #include "conformance/processes.hpp"
 #include "conformance/simulated_cluster.hpp"
+#include "conformance/simulated_fabric.hpp"
 #include "conformance/simulated_mailboxes.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 
@@ -34,10 +35,16 @@ std::vector<TransportUnderTest> transports() {
       return run_simulated_cluster(ranks, body, jitter_max);
     };
   };
+  const auto fabric = [](FabricForm form) {
+    return [form](int ranks, const Body& body) { return run_simulated_fabric(ranks, body, form); };
+  };
   return {{"shm", true, run_shm},
           {"simulated_mailboxes", false, run_simulated_mailboxes},
           {"simulated_cluster", false, simulated(Time())},
-          {"simulated_cluster_with_jitter", false, simulated(Time::from_us(20))}};
+          {"simulated_cluster_with_jitter", false, simulated(Time::from_us(20))},
+          {"ethernet_line", false, fabric(FabricForm::line)},
+          {"ethernet_ring", false, fabric(FabricForm::ring)},
+          {"ethernet_torus", false, fabric(FabricForm::torus)}};
 }
 
 }  // namespace towpath::conformance

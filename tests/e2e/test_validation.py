@@ -230,3 +230,27 @@ def test_gap_answers_that_wait_behind_large_packets(figures):
 def test_gap_small_messages_on_to_a_worker(links):
     assert max(link_errors(links, "blackhole", "erisc_write_worker", "bandwidth")) > 15
     assert max(link_errors(links, "wormhole_b0", "erisc_write_worker_no_trid", "bandwidth")) > 20
+
+
+# --- chips that Ethernet joins --------------------------------------------------------------------
+
+
+def test_the_line_of_eight_chips_is_within_five_percent():
+    rows = chip_table("fabric_latency_1d.csv").rows
+    assert max(abs(row["error_pct"]) for row in rows) < 5
+
+
+def test_neighbours_in_the_fabric_are_within_five_percent_at_16_bytes():
+    rows = chip_table("fabric_latency.csv").rows
+    assert max(abs(row["error_pct"]) for row in rows if row["payload_bytes"] == "16") < 5
+
+
+def test_gap_a_payload_is_seen_as_a_whole():
+    rows = chip_table("fabric_latency.csv", group="UNICAST_WRITE").rows
+    assert max(row["error_pct"] for row in rows) > 10
+
+
+def test_line_all_gather_on_blackholes_is_within_sixteen_percent():
+    (group,) = chip_table("collectives_silicon.csv", group="blackhole line all_gather").groups
+    assert group["median_pct"] < 8
+    assert group["worst_pct"] < 25

@@ -89,7 +89,7 @@ def test_tiles_and_figures_reach_the_core_unchanged():
 def test_every_quantity_of_a_shipped_chip_has_a_source(name):
     spec = machines.shipped_chip(name)
     figures = list(figures_in(spec))
-    assert len(figures) == 3 + 12 + 12 + 5 + 13 + 13 + 3 + 3
+    assert len(figures) == 3 + 12 + 12 + 5 + 14 + 13 + 8 + 3
     assert all(len(figure.source) > 5 for figure in figures)
 
 

@@ -471,4 +471,4 @@ def test_what_is_no_chip_is_refused_before_any_row(tmp_path, monkeypatch):
     table.write_text(f"{DRAM_COLUMNS}\n1,1,randomly,read,Static,0,22\n")
     with pytest.raises(ConfigError, match="dgx-h100"):
         validate_table(table, "dgx-h100")
-    assert validate.KINDS[1:4] == validate_noc.NOC_KINDS
+    assert set(validate_noc.NOC_KINDS) <= set(validate.KINDS)

@@ -89,6 +89,7 @@ constexpr Field<SoftwareFigures> kSoftwareFields[] = {
     {"call_cycles", &SoftwareFigures::call_cycles},
     {"write_destination_cycles", &SoftwareFigures::write_destination_cycles},
     {"read_destination_cycles", &SoftwareFigures::read_destination_cycles},
+    {"reduce_bytes_per_cycle", &SoftwareFigures::reduce_bytes_per_cycle},
 };
 
 constexpr Field<EthernetFigures> kEthernetFields[] = {
@@ -111,6 +112,11 @@ constexpr Field<EthernetSoftwareFigures> kEthernetSoftwareFields[] = {
     {"send_cycles", &EthernetSoftwareFigures::send_cycles},
     {"poll_cycles", &EthernetSoftwareFigures::poll_cycles},
     {"routing_firmware_cycles", &EthernetSoftwareFigures::routing_firmware_cycles},
+    {"fabric_loop_cycles", &EthernetSoftwareFigures::fabric_loop_cycles},
+    {"fabric_send_cycles", &EthernetSoftwareFigures::fabric_send_cycles},
+    {"fabric_receive_cycles", &EthernetSoftwareFigures::fabric_receive_cycles},
+    {"fabric_cores", &EthernetSoftwareFigures::fabric_cores},
+    {"fabric_payload_bytes", &EthernetSoftwareFigures::fabric_payload_bytes},
 };
 
 constexpr Field<Alignment> kAlignmentFields[] = {

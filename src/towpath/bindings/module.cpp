@@ -10,6 +10,7 @@ void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
 void bind_live_mailbox(nanobind::module_& module);
 void bind_ethernet(nanobind::module_& module);
+void bind_fabric(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_mailbox(nanobind::module_& module);
 void bind_routing(nanobind::module_& module);
@@ -37,6 +38,7 @@ NB_MODULE(_core, module) {
   bind_schedule(module);
   bind_verify(module);
   bind_routing(module);
+  bind_fabric(module);
   bind_run(module);
   bind_traffic(module);
   bind_mailbox(module);

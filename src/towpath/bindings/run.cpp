@@ -148,6 +148,16 @@ void bind_simulated_run(nb::module_& module) {
           "carries_data"_a = true, "seed"_a = 1, "jitter_ns"_a = 0.0, "trace"_a = nb::none(),
           nb::keep_alive<1, 8>())
       .def(
+          "__init__",
+          [](SimulatedRun* run, std::shared_ptr<machine::ChipCluster> cluster,
+             std::shared_ptr<Plan> plan, std::vector<int> gpus, bool carries_data,
+             std::uint64_t seed, sim::Trace* trace) {
+            new (run) SimulatedRun(std::move(cluster), std::move(plan),
+                                   {std::move(gpus), carries_data, seed, Time(), trace});
+          },
+          "machine"_a, "plan"_a, nb::kw_only(), "gpus"_a = std::vector<int>(),
+          "carries_data"_a = true, "seed"_a = 1, "trace"_a = nb::none(), nb::keep_alive<1, 7>())
+      .def(
           "invoke",
           [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
              const std::vector<ByteArray>& outputs) {

@@ -160,6 +160,7 @@ class Checks {
     };
     for (const auto& [field, cycles] : calls) number(field, cycles, 0, kCyclesMax);
     number("software.poll_cycles", software.poll_cycles, 1, kCyclesMax);
+    number("software.reduce_bytes_per_cycle", software.reduce_bytes_per_cycle, 1, kCyclesMax);
   }
 
   void ethernet(const EthernetFigures& ethernet) const {
@@ -185,6 +186,12 @@ class Checks {
     number("ethernet_software.poll_cycles", software.poll_cycles, 1, kCyclesMax);
     number("ethernet_software.routing_firmware_cycles", software.routing_firmware_cycles, 0,
            kCyclesMax);
+    number("ethernet_software.fabric_loop_cycles", software.fabric_loop_cycles, 1, kCyclesMax);
+    number("ethernet_software.fabric_send_cycles", software.fabric_send_cycles, 0, kCyclesMax);
+    number("ethernet_software.fabric_receive_cycles", software.fabric_receive_cycles, 0,
+           kCyclesMax);
+    number("ethernet_software.fabric_cores", software.fabric_cores, 1, 2);
+    number("ethernet_software.fabric_payload_bytes", software.fabric_payload_bytes, 64, 65'472);
   }
 
   void alignment(const Alignment& alignment) const {

@@ -107,6 +107,7 @@ struct SoftwareFigures {
   int call_cycles = 0;               // of whatever else a kernel calls
   int write_destination_cycles = 0;  // a loop over destinations, per further one
   int read_destination_cycles = 0;
+  int reduce_bytes_per_cycle = 32;  // of one operand, by the compute cores of a worker
 };
 
 struct Alignment {

@@ -39,6 +39,12 @@ struct EthernetSoftwareFigures {
   int send_cycles = 0;              // submitting a command to a queue that is free
   int poll_cycles = 1;              // period in which a wait looks again
   int routing_firmware_cycles = 0;  // run_routing(), when the base firmware has nothing to do
+  // --- of a fabric router, besides the calls that it makes
+  int fabric_loop_cycles = 1;       // period in which it looks for work
+  int fabric_send_cycles = 0;       // choosing a packet to send
+  int fabric_receive_cycles = 0;    // deciding where a packet goes that has come
+  int fabric_cores = 1;             // 2: one sends, the other receives
+  int fabric_payload_bytes = 4096;  // of a packet, as transports use it
   bool operator==(const EthernetSoftwareFigures&) const = default;
 };
 

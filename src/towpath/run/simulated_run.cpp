@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 
 #include "towpath/collective/deadlock.hpp"
 #include "towpath/transport/simulated/cluster.hpp"
+#include "towpath/transport/simulated/ethernet/fabric_cluster.hpp"
 
 namespace towpath::run {
 
@@ -21,17 +23,70 @@ struct SimulatedRun::Ranks {
     SimulatedRun::Ranks* all = nullptr;
     std::unique_ptr<Executor> executor;
     Buffers buffers;
+    // On chips, programs of neighbours wait for each other before they send.
+    std::vector<transport::Move> greetings;
+    transport::SignalWait greeted;
   };
 
-  Ranks(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
-        const transport::simulated::ClusterOptions& options)
-      : cluster(simulation, std::move(machine), options) {}
+  // Tells the ranks of a rank's connections that it is there, and waits for all of them.
+  void greet(std::size_t number);
+  void prepare_greetings(const Plan& plan);
 
-  transport::simulated::Cluster cluster;
+  // Of GPUs, with their simulation, or of chips.
+  std::unique_ptr<sim::Simulation> own_simulation;
+  std::unique_ptr<transport::simulated::Cluster> gpus;
+  std::unique_ptr<transport::simulated::ethernet::FabricCluster> chips;
+  Time launch;
+
+  sim::Simulation& simulation() { return chips ? chips->simulation() : *own_simulation; }
+  transport::Transport& transport(int rank) {
+    return chips ? chips->transport(rank) : gpus->transport(rank);
+  }
+  void run() {
+    if (chips) {
+      chips->run();
+    } else {
+      own_simulation->run();
+    }
+  }
   std::vector<Rank> ranks;
   Time finished;
   std::size_t running = 0;
 };
+
+void SimulatedRun::Ranks::prepare_greetings(const Plan& plan) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    std::set<int> peers;
+    for (const ThreadBlock& block : plan.schedule->ranks[r].blocks) {
+      for (const int peer : {block.send_peer, block.receive_peer}) {
+        if (peer != kNone) peers.insert(peer);
+      }
+    }
+    Rank& rank = ranks[r];
+    rank.greeted.signal = transport(static_cast<int>(r)).allocate_signals(1);
+    rank.greeted.context = &rank;
+    rank.greeted.ready = [](transport::SignalWait& wait) {
+      auto& ready = *static_cast<Rank*>(wait.context);
+      ready.executor->start(ready.buffers);
+    };
+    for (const int peer : peers) {
+      transport::Move& move = rank.greetings.emplace_back();
+      move.peer = peer;
+      move.has_signal = true;
+      move.signal = rank.greeted.signal;
+      move.signal_value = 1;
+      move.signal_operation = transport::SignalOperation::add;
+    }
+  }
+}
+
+void SimulatedRun::Ranks::greet(std::size_t number) {
+  Rank& rank = ranks[number];
+  transport::Transport& here = transport(static_cast<int>(number));
+  for (transport::Move& move : rank.greetings) here.start(move);
+  rank.greeted.value += rank.greetings.size();
+  here.wait(rank.greeted);
+}
 
 namespace {
 
@@ -51,28 +106,44 @@ std::vector<int> placed(std::vector<int> gpus, int ranks) {
 
 SimulatedRun::SimulatedRun(std::shared_ptr<const machine::Machine> machine,
                            std::shared_ptr<const Plan> plan, const SimulatedRunOptions& options)
-    : machine_(std::move(machine)),
-      plan_(std::move(plan)),
-      options_(options),
-      simulation_(options.seed) {
-  transport::simulated::ClusterOptions cluster_options;
-  cluster_options.gpus = placed(options.gpus, plan_->schedule->rank_count());
-  cluster_options.carries_data = options.carries_data;
-  cluster_options.jitter_max = options.jitter_max;
-  ranks_ = std::make_unique<Ranks>(simulation_, machine_, cluster_options);
+    : plan_(std::move(plan)), options_(options), ranks_(std::make_unique<Ranks>()) {
+  ranks_->own_simulation = std::make_unique<sim::Simulation>(options.seed);
+  ranks_->launch = machine->gpu().launch;
+  ranks_->gpus = std::make_unique<transport::simulated::Cluster>(
+      *ranks_->own_simulation, std::move(machine),
+      transport::simulated::ClusterOptions{
+          .gpus = placed(options.gpus, plan_->schedule->rank_count()),
+          .carries_data = options.carries_data,
+          .jitter_max = options.jitter_max});
+  make_ranks();
+}
+
+SimulatedRun::SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
+                           std::shared_ptr<const Plan> plan, const SimulatedRunOptions& options)
+    : plan_(std::move(plan)), options_(options), ranks_(std::make_unique<Ranks>()) {
+  ranks_->chips = std::make_unique<transport::simulated::ethernet::FabricCluster>(
+      std::move(cluster), transport::simulated::ethernet::FabricClusterOptions{
+                              .shape = {},
+                              .places = placed(options.gpus, plan_->schedule->rank_count()),
+                              .carries_data = options.carries_data,
+                              .run = {.seed = options.seed, .finds_hazards = false}});
+  make_ranks();
+  ranks_->prepare_greetings(*plan_);
+}
+
+void SimulatedRun::make_ranks() {
   ranks_->ranks.resize(plan_->schedule->ranks.size());
   for (std::size_t r = 0; r < ranks_->ranks.size(); ++r) {
     Ranks::Rank& rank = ranks_->ranks[r];
     rank.all = ranks_.get();
-    rank.executor =
-        std::make_unique<Executor>(ranks_->cluster.transport(static_cast<int>(r)), plan_);
+    rank.executor = std::make_unique<Executor>(ranks_->transport(static_cast<int>(r)), plan_);
     rank.executor->on_finished = [this] {
-      ranks_->finished = std::max(ranks_->finished, simulation_.now());
+      ranks_->finished = std::max(ranks_->finished, ranks_->simulation().now());
       --ranks_->running;
     };
   }
-  if (options.trace != nullptr) {
-    simulation_.set_trace(options.trace);
+  if (options_.trace != nullptr) {
+    ranks_->simulation().set_trace(options_.trace);
     observe_steps();
   }
 }
@@ -98,21 +169,25 @@ void SimulatedRun::observe_steps() {
 }
 
 Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
-  const Time called = simulation_.now();
+  const Time called = ranks_->simulation().now();
   ranks_->running = ranks_->ranks.size();
   ranks_->finished = called;
   for (std::size_t r = 0; r < ranks_->ranks.size(); ++r) {
     Ranks::Rank& rank = ranks_->ranks[r];
     rank.buffers = buffers.empty() ? Buffers{} : buffers.at(r);
-    simulation_.at(
-        called + machine_->gpu().launch,
+    if (ranks_->chips) {
+      ranks_->greet(r);
+      continue;
+    }
+    ranks_->simulation().at(
+        called + ranks_->launch,
         [](void* context) {
           auto& starting = *static_cast<Ranks::Rank*>(context);
           starting.executor->start(starting.buffers);
         },
         &rank);
   }
-  simulation_.run();
+  ranks_->run();
   if (ranks_->running > 0) {
     std::vector<Blocked> blocked;
     for (const Ranks::Rank& rank : ranks_->ranks) {
@@ -122,15 +197,17 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
     throw transport::TransportError(transport::TransportError::Kind::deadlock, transport::kNoPeer,
                                     describe_deadlock(*plan_->schedule, blocked));
   }
+  if (ranks_->chips) ranks_->finished = ranks_->chips->close_connections();
   return ranks_->finished - called;
 }
 
 const std::vector<cluster::LinkLoad>& SimulatedRun::loads() const {
-  return ranks_->cluster.network().loads();
+  static const std::vector<cluster::LinkLoad> kNone;
+  return ranks_->gpus ? ranks_->gpus->network().loads() : kNone;
 }
 
-std::uint64_t SimulatedRun::events() const { return simulation_.events(); }
+std::uint64_t SimulatedRun::events() const { return ranks_->simulation().events(); }
 
-Time SimulatedRun::now() const { return simulation_.now(); }
+Time SimulatedRun::now() const { return ranks_->simulation().now(); }
 
 }  // namespace towpath::run

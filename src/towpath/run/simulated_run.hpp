@@ -9,6 +9,7 @@
 #include "towpath/cluster/network.hpp"
 #include "towpath/collective/executor.hpp"
 #include "towpath/collective/plan.hpp"
+#include "towpath/machine/chip_cluster.hpp"
 #include "towpath/machine/machine.hpp"
 #include "towpath/sim/simulation.hpp"
 #include "towpath/sim/trace.hpp"
@@ -32,6 +33,9 @@ class SimulatedRun {
  public:
   SimulatedRun(std::shared_ptr<const machine::Machine> machine,
                std::shared_ptr<const collective::Plan> plan, const SimulatedRunOptions& options);
+  // On chips that Ethernet joins: `gpus` are places of their usual fabric (usual_shape_of).
+  SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
+               std::shared_ptr<const collective::Plan> plan, const SimulatedRunOptions& options);
   ~SimulatedRun();
 
   // One invocation: every rank's host calls at the same moment. Returns the time from there until
@@ -39,18 +43,18 @@ class SimulatedRun {
   // Throws transport::TransportError::Kind::deadlock naming who waits for whom.
   Time invoke(const std::vector<collective::Buffers>& buffers);
 
+  // Of a machine's links; none of chips.
   const std::vector<cluster::LinkLoad>& loads() const;
   std::uint64_t events() const;
   Time now() const;
 
  private:
   struct Ranks;
+  void make_ranks();
   void observe_steps();
 
-  std::shared_ptr<const machine::Machine> machine_;
   std::shared_ptr<const collective::Plan> plan_;
   SimulatedRunOptions options_;
-  sim::Simulation simulation_;
   std::unique_ptr<Ranks> ranks_;
 };
 

@@ -121,6 +121,22 @@ ThreadBlock& add_ring_block(Schedule& schedule, const std::vector<int>& ring, st
   return block;
 }
 
+std::vector<int> line_of(const AlgorithmOptions& options, int channel, bool is_upwards) {
+  std::vector<int> line = ring_of(options, channel);
+  if (!is_upwards) std::ranges::reverse(line);
+  return line;
+}
+
+ThreadBlock& add_line_block(Schedule& schedule, const std::vector<int>& line, std::size_t position,
+                            int channel) {
+  auto& blocks = schedule.ranks[static_cast<std::size_t>(line[position])].blocks;
+  ThreadBlock& block = blocks.emplace_back();
+  if (position > 0) block.receive_peer = line[position - 1];
+  if (position + 1 < line.size()) block.send_peer = line[position + 1];
+  block.channel = channel;
+  return block;
+}
+
 void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks) {
   auto& program = schedule.ranks[static_cast<std::size_t>(blocks.rank)];
   for (int channel = 0; channel < blocks.channels; ++channel) {

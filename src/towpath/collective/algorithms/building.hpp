@@ -62,6 +62,14 @@ std::vector<int> ring_of(const AlgorithmOptions& options, int channel);
 ThreadBlock& add_ring_block(Schedule& schedule, const std::vector<int>& ring, std::size_t position,
                             int channel, std::size_t steps);
 
+// The same ranks as a line, from its beginning to its end or from its end to its beginning.
+std::vector<int> line_of(const AlgorithmOptions& options, int channel, bool is_upwards);
+
+// A thread block for the rank at `position` of a line, receiving from its predecessor and sending
+// to its successor, if it has them.
+ThreadBlock& add_line_block(Schedule& schedule, const std::vector<int>& line, std::size_t position,
+                            int channel);
+
 // The order in which the all-pairs algorithms number a rank's thread blocks: one per channel and
 // peer, then one per channel for local work.
 struct PairBlocks {

@@ -73,15 +73,31 @@ Program& Cluster::create_program(int chip, int generation) {
   return *programs_.back();
 }
 
+void Cluster::run_host(std::string name, std::function<void(HostAccess&)> body) {
+  TOWPATH_CHECK(!has_run_, "cluster '{}' was run before host '{}' was told to", description_->name,
+                name);
+  if (!options_.carries_data) {
+    throw std::invalid_argument(
+        fmt::format("host '{}': cluster '{}' keeps times only; the host needs carries_data", name,
+                    description_->name));
+  }
+  if (!host_) host_.emplace(*description_, devices_);
+  host_->start(std::move(name), std::move(body));
+}
+
 // --- running ------------------------------------------------------------------------------------
 
-Time Cluster::run() {
+void Cluster::start() {
   TOWPATH_CHECK(!has_run_, "cluster '{}' was run before; it runs once", description_->name);
   has_run_ = true;
   for (const auto& device : devices_) device->start_next();
+}
+
+Time Cluster::run() {
+  start();
   run_until_over();
   simulation_.run();  // posted writes still have to arrive
-  Time end;
+  Time end = host_ ? host_->over_at() : Time();
   for (const auto& device : devices_) end = std::max(end, device->over_at());
   return end;
 }
@@ -113,10 +129,12 @@ void Cluster::run_until_over() {
 }
 
 bool Cluster::is_over() const {
-  return std::ranges::all_of(devices_, [](const auto& device) { return device->is_over(); });
+  return (!host_ || host_->is_over()) &&
+         std::ranges::all_of(devices_, [](const auto& device) { return device->is_over(); });
 }
 
 bool Cluster::does_everybody_wait() const {
+  if (host_ && !host_->does_everybody_wait()) return false;
   return std::ranges::all_of(devices_, [](const auto& device) {
     return device->is_over() || device->current()->does_everybody_wait();
   });
@@ -180,6 +198,7 @@ std::string Cluster::describe_waits() const {
     if (!deadlock.empty()) deadlocks += "; " + deadlock;
   }
   if (named > kNamedMax) text += fmt::format("; and {} more", named - kNamedMax);
+  if (host_ && !host_->is_over()) text += (text.empty() ? "" : "; ") + host_->describe_waits();
   return text + deadlocks;
 }
 
@@ -253,8 +272,10 @@ std::string Cluster::describe_links() const {
 void Cluster::fail_waiting() const {
   check_links();
   std::vector<KernelName> cycle = find_cycle();
-  std::string sentence = fmt::format("{} of {} kernels wait for ever: {}{}", running(), kernels(),
-                                     describe_waits(), describe_links());
+  const std::string who = running() == 0
+                              ? "the host waits for ever"
+                              : fmt::format("{} of {} kernels wait for ever", running(), kernels());
+  std::string sentence = fmt::format("{}: {}{}", who, describe_waits(), describe_links());
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const KernelName& kernel = cycle[i];
     sentence += fmt::format("{}'{}' on core ({}, {}) of chip {}",

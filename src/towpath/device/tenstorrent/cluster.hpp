@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "towpath/device/tenstorrent/device.hpp"
 #include "towpath/device/tenstorrent/errors.hpp"
 #include "towpath/device/tenstorrent/hazards.hpp"
+#include "towpath/device/tenstorrent/host_access.hpp"
 #include "towpath/device/tenstorrent/program.hpp"
 #include "towpath/ethernet/link.hpp"
 #include "towpath/machine/chip_cluster.hpp"
@@ -49,9 +51,18 @@ class Cluster {
   Program& create_program(int chip);
   Program& create_program(int chip, int generation);
 
-  // Runs all programs to their end, once; the time at which the last kernel ended. Throws what
-  // Program::run() does, and HazardError.
+  // A process of the host, which goes along with the programs from the beginning. Throws
+  // std::invalid_argument when the cluster carries no data.
+  void run_host(std::string name, std::function<void(HostAccess&)> body);
+
+  // Runs all programs and processes of the host to their end, once; the time at which the last of
+  // them ended. Throws what Program::run() does, HazardError, and what a process of the host does.
   Time run();
+
+  // For whoever runs the simulation, with kernels that stay: starts the first program of each chip.
+  void start();
+  // Throws what run() does when kernels wait for ever.
+  [[noreturn]] void fail_waiting() const;
 
  private:
   void run_until_over();
@@ -65,7 +76,6 @@ class Cluster {
   std::string describe_waits() const;
   std::vector<const Program::Entry*> waiting() const;
   std::vector<KernelName> find_cycle() const;
-  [[noreturn]] void fail_waiting() const;
   void check_links() const;
   std::string describe_links() const;
 
@@ -73,6 +83,7 @@ class Cluster {
   Options options_;
   std::vector<std::unique_ptr<Program>> programs_;  // outlive the simulation
   std::optional<HazardMonitor> monitor_;
+  std::optional<Host> host_;  // if it has processes
   sim::Simulation simulation_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<ethernet::Link>> links_;

@@ -121,6 +121,10 @@ class EthernetCore : public DataMovementCore {
   // polls. That is what polling would see, for the price of one event.
   void idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_switch = kPollsPerContextSwitch);
 
+  // --- for whoever runs the kernel --------------------------------------------------------------
+  // It has the core from now on, once the base firmware is done with what it is doing.
+  void take_core();
+
  private:
   struct Polling {
     noc::Cycle poll_cycles = 1;
@@ -135,6 +139,10 @@ class EthernetCore : public DataMovementCore {
   void poll_until(const Polling& polling, const Wait& wait, Cause cause, Condition holds);
   static noc::Cycle poll_end(const Polling& polling, noc::Cycle waited);
   static noc::Cycle next_turn(const Polling& polling, noc::Cycle waited);
+  static noc::Cycle turn_end(const Polling& polling, noc::Cycle waited);
+  // The base firmware does what it has to do, which takes time only if there is something.
+  void yield_to_firmware();
+  Wait firmware_wait() const;
   void suspend_until_turn(noc::Cycle turn);
   noc::Cycle routing_cycles() const;
   Polling polling(std::int64_t polls_per_context_switch) const;

@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "towpath/device/tenstorrent/base_firmware.hpp"
+
 namespace towpath::device::tenstorrent {
 
 namespace {
@@ -35,21 +37,28 @@ EthernetTile::EthernetTile(noc::ChipNetwork& network, machine::EthernetEnd end,
 }
 
 bool EthernetTile::needs_firmware() const {
+  return needs_training() || (base_firmware_ != nullptr && base_firmware_->has_work());
+}
+
+bool EthernetTile::needs_training() const {
   return port_.is_connected() && !port_.is_link_up() && !port_.has_run_routing();
 }
 
 void EthernetTile::set_firmware_running(bool is_running) {
   is_firmware_running_ = is_running;
   if (is_running) port_.run_routing();
+  if (base_firmware_ != nullptr) base_firmware_->wake();
 }
 
 void EthernetTile::on_port_change(void* self) {
   auto& tile = *static_cast<EthernetTile*>(self);
   ++tile.port_changes_;
-  if (tile.is_firmware_running_ && tile.needs_firmware()) tile.port_.run_routing();
-  for (sim::Process* process : std::exchange(tile.waiting_, {})) {
-    tile.network_.simulation().wake(*process);
-  }
+  if (tile.is_firmware_running_ && tile.needs_training()) tile.port_.run_routing();
+  tile.wake_kernel();
+}
+
+void EthernetTile::wake_kernel() {
+  for (sim::Process* process : std::exchange(waiting_, {})) network_.simulation().wake(*process);
 }
 
 std::uint64_t EthernetTile::changes() const {

@@ -19,6 +19,8 @@
 
 namespace towpath::device::tenstorrent {
 
+class BaseFirmware;
+
 class EthernetTile final : private ethernet::TileMemory {
  public:
   // `monitor` may be null.
@@ -30,11 +32,17 @@ class EthernetTile final : private ethernet::TileMemory {
   const ethernet::Port& port() const { return port_; }
   machine::EthernetEnd end() const { return end_; }
   machine::Coordinate core() const { return core_; }
+  // "Ethernet core (9, 0) of chip 0"
+  const std::string& name() const { return port_.name(); }
 
   bool is_firmware_running() const { return is_firmware_running_; }
   void set_firmware_running(bool is_running);
-  // The link is down, and this end has not said that it is ready to train.
+  // The base firmware has something to do: a link that is down and of which this end has not said
+  // that it is ready to train, or something to carry for the host.
   bool needs_firmware() const;
+  // Of a core that serves the host; null when it does not.
+  BaseFirmware* base_firmware() const { return base_firmware_; }
+  void set_base_firmware(BaseFirmware* firmware) { base_firmware_ = firmware; }
 
   // A number that differs when anything has happened that software on the core could see: a write
   // to its L1, a change of a queue or of the link, an answer over the NoC.
@@ -44,6 +52,8 @@ class EthernetTile final : private ethernet::TileMemory {
   // By the next of all of them.
   void wake_on_change(sim::Process& process);
   void stop_waking(const sim::Process& process);
+  // The base firmware has something new to do: whoever has the core looks at what it waits for.
+  void wake_kernel();
 
  private:
   std::uint64_t size_bytes() const override;
@@ -55,12 +65,14 @@ class EthernetTile final : private ethernet::TileMemory {
   // not written again.
   void hold_source(ethernet::CommandNumber, std::uint64_t, std::uint64_t) override {}
   void release_source(ethernet::CommandNumber) override {}
+  bool needs_training() const;
   static void on_port_change(void* self);
 
   noc::ChipNetwork& network_;
   machine::EthernetEnd end_;
   machine::Coordinate core_;
   HazardMonitor* monitor_;
+  BaseFirmware* base_firmware_ = nullptr;
   bool is_firmware_running_ = true;
   std::uint64_t port_changes_ = 0;
   std::vector<sim::Process*> waiting_;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "towpath/device/tenstorrent/base_firmware.hpp"
 #include "towpath/device/tenstorrent/ethernet_core.hpp"
 #include "towpath/device/tenstorrent/hazards.hpp"
 #include "towpath/sim/timer.hpp"
@@ -55,6 +56,35 @@ noc::Cycle EthernetCore::next_turn(const Polling& polling, noc::Cycle waited) {
   return std::max(waited, waited / period * period + looking);
 }
 
+// When the turn that is under way ends.
+noc::Cycle EthernetCore::turn_end(const Polling& polling, noc::Cycle waited) {
+  const noc::Cycle looking = polling.polls_per_context_switch * polling.poll_cycles;
+  const noc::Cycle period = looking + polling.routing_cycles;
+  return waited % period < looking ? waited : (waited / period + 1) * period;
+}
+
+EthernetCore::Wait EthernetCore::firmware_wait() const {
+  return {.kind = Wait::Kind::change, .since = cycle(), .change = "its base firmware is at work"};
+}
+
+void EthernetCore::yield_to_firmware() {
+  tile_.port().run_routing();
+  BaseFirmware* const firmware = tile_.base_firmware();
+  if (firmware == nullptr || !firmware->has_work()) return;
+  wait_ = firmware_wait();
+  firmware->take_turn();
+  wait_.kind = Wait::Kind::nothing;
+}
+
+void EthernetCore::take_core() {
+  tile_.set_firmware_running(false);
+  BaseFirmware* const firmware = tile_.base_firmware();
+  if (firmware == nullptr) return;
+  wait_ = firmware_wait();
+  firmware->finish_look();
+  wait_.kind = Wait::Kind::nothing;
+}
+
 // Until woken, or until this cycle.
 void EthernetCore::suspend_until_turn(noc::Cycle turn) {
   sim::Simulation& simulation = network_.simulation();
@@ -70,7 +100,8 @@ template <typename Condition>
 void EthernetCore::poll_until(const Polling& polling, const Wait& wait, Cause cause,
                               Condition holds) {
   sim::Process& process = *network_.simulation().current();
-  const noc::Cycle first = cycle();
+  const noc::Cycle since = cycle();
+  noc::Cycle first = since;
   noc::Cycle turn = kNoTurn;
   while (!holds()) {
     const bool may_yield = polling.polls_per_context_switch != kNever;
@@ -80,11 +111,17 @@ void EthernetCore::poll_until(const Polling& polling, const Wait& wait, Cause ca
       turn = first + next_turn(polling, cycle() - first);
     }
     if (turn != kNoTurn && cycle() >= turn) {
-      tile_.port().run_routing();
+      const noc::Cycle begin = cycle();
+      yield_to_firmware();
+      if (cycle() > begin) {
+        first += cycle() - begin;
+        work_until(first + turn_end(polling, cycle() - first));
+      }
+      turn = kNoTurn;
       continue;
     }
     wait_ = wait;
-    wait_.since = first;
+    wait_.since = since;
     wait_.has_turn = turn != kNoTurn;
     if (cause == Cause::anything) {
       tile_.wake_on_change(process);
@@ -167,7 +204,7 @@ void EthernetCore::eth_noc_async_write_barrier(int noc) {
 
 void EthernetCore::run_routing() {
   call_ = "run_routing";
-  tile_.port().run_routing();
+  yield_to_firmware();
   work(routing_cycles());
 }
 
@@ -175,7 +212,7 @@ void EthernetCore::check_and_context_switch() {
   call_ = "check_and_context_switch";
   tile_.set_firmware_running(true);
   work(kContextSwitchCycles);
-  tile_.set_firmware_running(false);
+  take_core();
 }
 
 void EthernetCore::notify_dispatch_core_done(const NocAddress& dispatcher) {

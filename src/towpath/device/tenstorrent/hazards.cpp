@@ -103,6 +103,17 @@ void HazardMonitor::initialise_word(int chip, machine::Coordinate core, std::uin
   ledger(chip, core).words.erase(offset);
 }
 
+void HazardMonitor::host_has_written(int chip, machine::Coordinate tile, std::uint64_t offset,
+                                     std::uint64_t size_bytes) {
+  if (find_ledger(chip, tile) == nullptr) return;
+  Ledger& there = ledger(chip, tile);
+  const std::uint64_t end = offset + size_bytes;
+  there.words.erase(there.words.lower_bound(offset), there.words.lower_bound(end));
+  there.incoming.erase(offset, end);
+  there.arrived.erase(offset, end);
+  there.pushed.erase(offset, end);
+}
+
 // An increment that the kernel may not have seen would be lost.
 void HazardMonitor::check_increments(const KernelWatch& kernel, std::uint64_t offset,
                                      const Word& word) {

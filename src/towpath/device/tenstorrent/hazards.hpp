@@ -97,6 +97,9 @@ class HazardMonitor {
   KernelWatch& add_kernel(KernelWatch::Config config);
   // A word has its initial value, and nobody has written it before.
   void initialise_word(int chip, machine::Coordinate core, std::uint64_t offset);
+  // The host has written these bytes: what kernels wrote there before is gone.
+  void host_has_written(int chip, machine::Coordinate tile, std::uint64_t offset,
+                        std::uint64_t size_bytes);
   // A frame is going to be written into the L1 of a channel's core.
   void arriving(machine::EthernetEnd at, std::uint64_t offset, std::span<const std::byte> bytes);
 

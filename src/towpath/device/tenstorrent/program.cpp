@@ -180,8 +180,8 @@ void Program::start() {
 void Program::run_kernel(std::size_t number, noc::Cycle start) {
   Entry& entry = kernels_[number];
   entry.core->work_until(start);
+  if (entry.tile != nullptr) static_cast<EthernetCore&>(*entry.core).take_core();
   result_.kernels[number].begin = network().cycle();
-  if (entry.tile != nullptr) entry.tile->set_firmware_running(false);
   if (entry.watch != nullptr) entry.watch->start(*entry.core);
   entry.kernel(*entry.core);
   result_.kernels[number].end = network().cycle();

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "towpath/transport/simulated/simulated_rank.hpp"
+#include "towpath/transport/simulated/endpoint.hpp"
 
 namespace towpath::transport::simulated {
 namespace {
@@ -55,17 +55,17 @@ struct Cluster::Peer {
   Epoch& youngest() { return later.empty() ? oldest : later.back(); }
 };
 
-class Cluster::Endpoint final : public SimulatedRank {
+class Cluster::Endpoint final : public simulated::Endpoint {
  public:
   Endpoint(Cluster& cluster, int rank)
-      : SimulatedRank(cluster.simulation_, {rank, cluster.ranks(), cluster.options_.carries_data,
-                                            cluster.options_.heap_bytes, cluster.options_.signals}),
+      : simulated::Endpoint(
+            cluster.simulation_, rank, cluster.ranks(),
+            {cluster.options_.carries_data, cluster.options_.heap_bytes, cluster.options_.signals}),
         cluster_(cluster) {}
 
   bool is_addressable(int peer_rank) const override {
     return !const_cast<Endpoint&>(*this).peer(peer_rank).route->leaves_host;
   }
-
   void start(Move& move) override;
   void fence() override { ++epoch_; }
   bool is_quiet() const override { return under_way_ == 0; }
@@ -109,11 +109,7 @@ void Cluster::Endpoint::start(Move& move) {
 
 void Cluster::Endpoint::start_local(Move& move) {
   if (carries_data() && move.size_bytes > 0) {
-    if (move.has_addend) {
-      reduce(move.destination, move.source, move.addend, move.size_bytes, move.reduction);
-    } else {
-      std::memmove(move.destination, move.source, move.size_bytes);
-    }
+    combine(move, move.destination);
   }
   const Time duration = cost_of_payload(cost(move.protocol), move.size_bytes) + jitter();
   if (duration == Time()) return finish(move);
@@ -136,11 +132,7 @@ void Cluster::Endpoint::start_put(Move& move) {
   if (carries_data() && move.size_bytes > 0) {
     delivery.payload.resize(move.size_bytes);
     std::byte* result = move.has_destination ? move.destination : delivery.payload.data();
-    if (move.has_addend) {
-      reduce(result, move.source, move.addend, move.size_bytes, move.reduction);
-    } else {
-      std::memmove(result, move.source, move.size_bytes);
-    }
+    combine(move, result);
     if (move.has_destination) {
       std::memcpy(delivery.payload.data(), move.destination, move.size_bytes);
     }
@@ -277,7 +269,7 @@ void Cluster::Endpoint::deliver_in_order(Delivery& delivery) {
 void Cluster::Endpoint::deliver(Delivery& delivery) {
   Endpoint& to = *delivery.peer->endpoint;
   if (!delivery.payload.empty()) {
-    std::memcpy(to.memory() + delivery.remote, delivery.payload.data(), delivery.payload.size());
+    std::memcpy(to.data(delivery.remote), delivery.payload.data(), delivery.payload.size());
     delivery.payload.clear();
   }
   --delivery.peer->oldest.under_way;

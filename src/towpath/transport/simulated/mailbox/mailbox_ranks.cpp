@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "towpath/device/mailbox/context.hpp"
-#include "towpath/transport/simulated/simulated_rank.hpp"
+#include "towpath/transport/simulated/endpoint.hpp"
 
 namespace towpath::transport::simulated {
 namespace {
@@ -57,18 +57,17 @@ std::shared_ptr<const machine::MailboxCluster> checked(
 
 }  // namespace
 
-class MailboxRanks::Endpoint final : public SimulatedRank {
+class MailboxRanks::Endpoint final : public simulated::Endpoint {
  public:
-  Endpoint(MailboxRanks& all, const RankOptions& options)
-      : SimulatedRank(all.simulation_, options),
+  Endpoint(MailboxRanks& all, int rank, int ranks, const Options& options)
+      : simulated::Endpoint(all.simulation_, rank, ranks, options),
         all_(all),
-        core_(all.simulation_, all.interconnect_.cluster(), fmt::format("rank {}", options.rank)),
-        context_(all.interconnect_, core_, {.node = options.rank}),
+        core_(all.simulation_, all.interconnect_.cluster(), fmt::format("rank {}", rank)),
+        context_(all.interconnect_, core_, {.node = rank}),
         payload_bytes_max_(
             static_cast<std::size_t>(all.interconnect_.cluster().packetizer.payload_bytes_max) -
             kHeaderBytes),
-        agent_(all.simulation_.spawn(fmt::format("core of rank {}", options.rank),
-                                     [this] { work(); })) {
+        agent_(all.simulation_.spawn(fmt::format("core of rank {}", rank), [this] { work(); })) {
     all_.interconnect_.set_process(context_.address(), &agent_);
   }
 
@@ -133,12 +132,7 @@ void MailboxRanks::Endpoint::combine(const Move& move, Task& task) {
   if (!carries_data() || move.size_bytes == 0) return;
   const bool is_put = move.peer != kNoPeer;
   if (is_put) task.payload.resize(move.size_bytes);
-  std::byte* const result = move.has_destination ? move.destination : task.payload.data();
-  if (move.has_addend) {
-    reduce(result, move.source, move.addend, move.size_bytes, move.reduction);
-  } else {
-    std::memmove(result, move.source, move.size_bytes);
-  }
+  simulated::combine(move, move.has_destination ? move.destination : task.payload.data());
   if (is_put && move.has_destination) {
     std::memcpy(task.payload.data(), move.destination, move.size_bytes);
   }
@@ -240,7 +234,7 @@ void MailboxRanks::Endpoint::apply(const Message& message) {
   }
   if (header.kind == kPut) {
     const std::size_t size = message.payload.size() - kHeaderBytes;
-    if (carries_data()) std::memcpy(memory() + header.place, body, size);
+    if (carries_data()) std::memcpy(data(header.place), body, size);
     notify_blocked();
     return;
   }
@@ -258,8 +252,8 @@ MailboxRanks::MailboxRanks(sim::Simulation& simulation,
   const int ranks = options.ranks == 0 ? interconnect_.cluster().nodes : options.ranks;
   for (int rank = 0; rank < ranks; ++rank) {
     endpoints_.push_back(std::make_unique<Endpoint>(
-        *this,
-        RankOptions{rank, ranks, options.carries_data, options.heap_bytes, options.signals}));
+        *this, rank, ranks,
+        simulated::Endpoint::Options{options.carries_data, options.heap_bytes, options.signals}));
   }
 }
 

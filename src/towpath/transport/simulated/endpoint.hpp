@@ -12,9 +12,8 @@
 #include "towpath/transport/symmetric_heap.hpp"
 #include "towpath/transport/transport.hpp"
 
-// What the ranks of all simulated transports have: memory that takes space where it is touched,
-// signals and who waits for them, and blocking in simulated time. How a Move gets to its peer is
-// what is left to them.
+// What the simulated transports share: a rank's heap, its signals and who waits for them, and
+// blocking in simulated time. How a Move gets to a peer is left to each of them.
 
 namespace towpath::transport::simulated {
 
@@ -32,53 +31,47 @@ class SparseMemory {
   std::byte* start_ = nullptr;
 };
 
-struct RankOptions {
-  int rank = 0;
-  int ranks = 1;
-  bool carries_data = true;
-  std::uint64_t heap_bytes = 64ull << 30;
-  std::uint32_t signals = 1u << 16;
-};
+// What a Move stores or sends: its source, reduced with the addend if it has one.
+void combine(const Move& move, std::byte* result);
 
-class SimulatedRank : public Transport {
+class Endpoint : public Transport {
  public:
-  SimulatedRank(sim::Simulation& simulation, const RankOptions& options);
+  struct Options {
+    bool carries_data = true;
+    std::uint64_t heap_bytes = 0;
+    std::uint32_t signals = 0;
+  };
+  Endpoint(sim::Simulation& simulation, int rank, int ranks, const Options& options);
 
-  int rank() const final { return rank_; }
-  int ranks() const final { return ranks_; }
-  Time now() const final { return simulation_.now(); }
-  bool carries_data() const final { return carries_data_; }
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  Time now() const override { return simulation_.now(); }
+  bool carries_data() const override { return carries_data_; }
 
-  Offset allocate(std::uint64_t size_bytes) final { return allocator_.allocate(size_bytes); }
-  void release(Offset offset) final { allocator_.release(offset); }
-  Signal allocate_signals(std::uint32_t count) final { return allocator_.allocate_signals(count); }
-  void release_signals(Signal first) final;
-  std::byte* data(Offset offset) final {
+  Offset allocate(std::uint64_t size_bytes) override { return heap_.allocate(size_bytes); }
+  void release(Offset offset) override { heap_.release(offset); }
+  Signal allocate_signals(std::uint32_t count) override { return heap_.allocate_signals(count); }
+  void release_signals(Signal first) override;
+  std::byte* data(Offset offset) override {
     return carries_data_ ? memory_.start() + offset : nullptr;
   }
 
-  std::uint64_t signal_fetch(Signal signal) const final {
-    const std::uint64_t at = allocator_.word_of(signal);
-    return at < words_.size() ? words_[at].value : 0;
-  }
-  void wait(SignalWait& wait) final;
-  void cancel(SignalWait& wait) final;
+  std::uint64_t signal_fetch(Signal signal) const override;
+  void wait(SignalWait& wait) override;
+  void cancel(SignalWait& wait) override;
 
   // Time passes in the simulation, not here.
-  bool progress() final { return false; }
-  std::string pending() const final;
+  bool progress() override { return false; }
+  std::string pending() const override;
   void block_until(const std::function<bool()>& holds, Time timeout, int peer,
-                   const std::function<std::string()>& what) final;
+                   const std::function<std::string()>& what) override;
 
  protected:
+  SymmetricHeap& heap() { return heap_; }
+  const SymmetricHeap& heap() const { return heap_; }
   sim::Simulation& simulation() const { return simulation_; }
-  const SymmetricHeap& heap() const { return allocator_; }
-  std::byte* memory() const { return memory_.start(); }
-
-  // Of this rank, by a delivery: `at` is a word of heap().
   void raise(std::uint64_t at, std::uint64_t value, SignalOperation operation);
   void finish(Move& move);
-  // Something became visible that a blocking call may wait for.
   void notify_blocked();
 
  private:
@@ -96,13 +89,13 @@ class SimulatedRank : public Transport {
     return words_[at];
   }
   void unlink(SignalWait& wait);
-  static void wake_blocked(void* rank);
+  static void wake_blocked(void* endpoint);
 
   sim::Simulation& simulation_;
   int rank_;
   int ranks_;
   bool carries_data_;
-  SymmetricHeap allocator_;
+  SymmetricHeap heap_;
   SparseMemory memory_;
   std::vector<SignalWord> words_;  // grows to what is used
   Blocked blocked_;

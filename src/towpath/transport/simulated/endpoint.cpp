@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/simulated_rank.hpp"
+#include "towpath/transport/simulated/endpoint.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <cstring>
 #include <new>
 #include <stdexcept>
 
@@ -24,29 +25,41 @@ SparseMemory::~SparseMemory() {
   if (start_ != nullptr) munmap(start_, size_bytes_);
 }
 
-SimulatedRank::SimulatedRank(sim::Simulation& simulation, const RankOptions& options)
+void combine(const Move& move, std::byte* result) {
+  if (move.has_addend) {
+    reduce(result, move.source, move.addend, move.size_bytes, move.reduction);
+  } else {
+    std::memmove(result, move.source, move.size_bytes);
+  }
+}
+
+Endpoint::Endpoint(sim::Simulation& simulation, int rank, int ranks, const Options& options)
     : simulation_(simulation),
-      rank_(options.rank),
-      ranks_(options.ranks),
+      rank_(rank),
+      ranks_(ranks),
       carries_data_(options.carries_data),
-      allocator_(options.ranks, options.heap_bytes, options.signals),
+      heap_(ranks, options.heap_bytes, options.signals),
       memory_(options.carries_data ? options.heap_bytes : 0) {}
 
-void SimulatedRank::release_signals(Signal first) {
+void Endpoint::release_signals(Signal first) {
   // A peer that is ahead already raises the signals' other words; see SymmetricHeap.
-  const std::uint64_t first_word = allocator_.word_of(first);
-  const std::uint32_t count = allocator_.release_signals(first);
+  const std::uint64_t first_word = heap_.word_of(first);
+  const std::uint32_t count = heap_.release_signals(first);
   for (std::uint64_t i = 0; i < count; ++i) word(first_word + 2 * i).value = 0;
 }
 
-void SimulatedRank::finish(Move& move) {
+std::uint64_t Endpoint::signal_fetch(Signal signal) const {
+  const std::uint64_t at = heap_.word_of(signal);
+  return at < words_.size() ? words_[at].value : 0;
+}
+
+void Endpoint::finish(Move& move) {
   if (move.done != nullptr) move.done(move);
   notify_blocked();
 }
-
 // --- signals ----------------------------------------------------------------------------------
 
-void SimulatedRank::raise(std::uint64_t at, std::uint64_t value, SignalOperation operation) {
+void Endpoint::raise(std::uint64_t at, std::uint64_t value, SignalOperation operation) {
   SignalWord& raised = word(at);
   raised.value = operation == SignalOperation::add ? raised.value + value : value;
   // A ready callback may wait again or reach further words, so look anew after each.
@@ -63,9 +76,9 @@ void SimulatedRank::raise(std::uint64_t at, std::uint64_t value, SignalOperation
   notify_blocked();
 }
 
-void SimulatedRank::wait(SignalWait& wait) {
-  allocator_.check_signal(wait.signal);
-  SignalWord& awaited = word(allocator_.word_of(wait.signal));
+void Endpoint::wait(SignalWait& wait) {
+  heap_.check_signal(wait.signal);
+  SignalWord& awaited = word(heap_.word_of(wait.signal));
   if (holds(wait.comparison, awaited.value, wait.value)) {
     wait.ready(wait);
     return;
@@ -77,18 +90,18 @@ void SimulatedRank::wait(SignalWait& wait) {
   awaited.waits = &wait;
 }
 
-void SimulatedRank::cancel(SignalWait& wait) {
+void Endpoint::cancel(SignalWait& wait) {
   if (wait.is_waiting) unlink(wait);
 }
 
-void SimulatedRank::unlink(SignalWait& wait) {
-  (wait.previous != nullptr ? wait.previous->next : words_[allocator_.word_of(wait.signal)].waits) =
+void Endpoint::unlink(SignalWait& wait) {
+  (wait.previous != nullptr ? wait.previous->next : words_[heap_.word_of(wait.signal)].waits) =
       wait.next;
   if (wait.next != nullptr) wait.next->previous = wait.previous;
   wait.is_waiting = false;
 }
 
-std::string SimulatedRank::pending() const {
+std::string Endpoint::pending() const {
   std::string lines;
   for (const SignalWord& state : words_) {
     for (const SignalWait* wait = state.waits; wait != nullptr; wait = wait->next) {
@@ -102,34 +115,35 @@ std::string SimulatedRank::pending() const {
 
 // --- blocking -----------------------------------------------------------------------------------
 
-void SimulatedRank::wake_blocked(void* rank) {
-  SimulatedRank& late = *static_cast<SimulatedRank*>(rank);
+void Endpoint::wake_blocked(void* endpoint) {
+  Endpoint& late = *static_cast<Endpoint*>(endpoint);
   late.simulation_.wake(*late.blocked_.process);
 }
 
-void SimulatedRank::notify_blocked() {
+void Endpoint::notify_blocked() {
   last_activity_ = now();
   if (blocked_.process != nullptr && (*blocked_.holds)()) {
     simulation_.wake(*blocked_.process);
   }
 }
 
-void SimulatedRank::block_until(const std::function<bool()>& holds, Time timeout, int peer,
-                                const std::function<std::string()>& what) {
+void Endpoint::block_until(const std::function<bool()>& holds, Time timeout, int peer,
+                           const std::function<std::string()>& what) {
   if (holds()) return;
-  sim::Process* process = simulation_.current();
+  sim::Simulation& simulation = simulation_;
+  sim::Process* process = simulation.current();
   if (process == nullptr) {
     throw std::logic_error("a blocking call outside the simulation's processes would never return");
   }
   blocked_ = {process, &holds};
-  last_activity_ = simulation_.now();
+  last_activity_ = simulation.now();
   sim::Timer timer;
   while (!holds()) {
     const Time deadline =
         timeout < Time::max() - last_activity_ ? last_activity_ + timeout : Time::max();
-    if (!timer.is_armed() && deadline <= simulation_.now()) break;
-    if (!timer.is_armed()) timer.arm(simulation_, deadline, wake_blocked, this);
-    simulation_.suspend();
+    if (!timer.is_armed() && deadline <= simulation.now()) break;
+    if (!timer.is_armed()) timer.arm(simulation, deadline, wake_blocked, this);
+    simulation.suspend();
   }
   blocked_ = {};
   if (holds()) return;

@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The fabric of a cluster of chips: which places it has, and where ranks run."""
+
+from __future__ import annotations
+
+from towpath import _core
+
+
+def planes(cluster: _core.ChipCluster) -> int:
+    """The parallel links that all neighbours of the usual fabric have."""
+    return _core.fabric_planes(cluster, _core.FabricShape.usual(cluster))
+
+
+def ranks_in_ring(cluster: _core.ChipCluster) -> list[int]:
+    """Places of the usual fabric in an order in which neighbouring ranks are neighbouring chips.
+
+    The last and the first are, too, where that is possible: on a line only if it is a ring, on a
+    mesh if a side is even.
+
+    Raises:
+        ValueError: the chips do not fill a mesh.
+    """
+    dimensions = _core.FabricShape.usual(cluster).dimensions
+    width = dimensions[0][0]
+    if len(dimensions) == 1:
+        return list(range(width))
+    height = dimensions[1][0]
+    if height % 2 == 0:
+        return [y * width + x for x, y in _round_trip(width, height)]
+    return [y * width + x for y, x in _round_trip(height, width)]
+
+
+def _round_trip(width: int, height: int) -> list[tuple[int, int]]:
+    """Along the first row, in turns through the others, and back along the first column."""
+    way = [(x, 0) for x in range(width)]
+    for y in range(1, height):
+        row = [(x, y) for x in range(1, width)]
+        way += row[::-1] if y % 2 == 1 else row
+    return way + [(0, y) for y in range(height - 1, 0, -1)]

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <utility>
+
+#include "towpath/kernels/fabric_topology.hpp"
+#include "towpath/run/fabric_figures.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+void bind_fabric(nb::module_& module) {
+  using namespace towpath;
+  using kernels::fabric::Shape;
+  using Cluster = std::shared_ptr<machine::ChipCluster>;
+  nb::class_<Shape>(module, "FabricShape", "Which chips a fabric joins, in lines or rings.")
+      .def_static("line", &kernels::fabric::line_of, "chips"_a)
+      .def_static("ring", &kernels::fabric::ring_of, "chips"_a)
+      .def_static("mesh", &kernels::fabric::mesh_of, "cluster"_a,
+                  "All chips of a cluster by where they sit. Raises ValueError.")
+      .def_static("usual", &kernels::fabric::usual_shape_of, "cluster"_a,
+                  "The ring round a mesh of two rows or columns; else the mesh or torus.")
+      .def_prop_ro("chips", [](const Shape& shape) { return shape.chips; })
+      .def_prop_ro("dimensions", [](const Shape& shape) {
+        std::vector<std::pair<int, bool>> dimensions;
+        for (const auto& [size, is_ring] : shape.dimensions) dimensions.push_back({size, is_ring});
+        return dimensions;
+      });
+  module.def(
+      "fabric_planes",
+      [](const Cluster& cluster, const Shape& shape) {
+        return kernels::fabric::Topology(cluster, shape).planes();
+      },
+      "cluster"_a, "shape"_a, "Parallel links between neighbours. Raises ValueError.");
+  module.def(
+      "fabric_round_trip_ns",
+      [](const Cluster& cluster, const Shape& shape, int from, int to, std::uint64_t payload_bytes,
+         bool is_fused) {
+        return run::fabric_round_trip(
+                   cluster, shape,
+                   {.from = from, .to = to, .payload_bytes = payload_bytes, .is_fused = is_fused})
+            .ns();
+      },
+      "cluster"_a, "shape"_a, nb::kw_only(), "source"_a, "destination"_a, "payload_bytes"_a,
+      "is_fused"_a = false, "Mean time from a worker at one place to one at another and back.");
+  module.def(
+      "fabric_stream_gb_per_s",
+      [](const Cluster& cluster, const Shape& shape,
+         const std::vector<std::pair<int, int>>& streams, std::uint64_t payload_bytes,
+         int packets) {
+        std::vector<run::FabricStream> all;
+        for (const auto& [from, to] : streams) all.push_back({from, to});
+        return run::fabric_stream_rate(cluster, shape, all, payload_bytes, packets).gb_per_s();
+      },
+      "cluster"_a, "shape"_a, "streams"_a, nb::kw_only(), "payload_bytes"_a, "packets"_a = 400,
+      "Rate of the slowest of all streams, given as (source, destination), at once.");
+}

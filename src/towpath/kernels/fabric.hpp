@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "towpath/device/tenstorrent/cluster.hpp"
+#include "towpath/kernels/fabric_connection.hpp"
+#include "towpath/kernels/fabric_router.hpp"
+#include "towpath/kernels/fabric_topology.hpp"
+
+// Routers at all links of a topology, and how workers reach them.
+//
+//   Fabric fabric(cluster, usual_shape_of(*t3000), {});
+//   fabric.program(0).create_kernel({.core = worker}, [&](DataMovementCore& core) {
+//     Connection connection(core, fabric.port(0, fabric.first_hop(0, 5), 0), 0x1000);
+//     ...
+//   });
+//   fabric.run();
+
+namespace towpath::kernels::fabric {
+
+struct FabricOptions {
+  std::uint64_t payload_bytes_max = 4352;
+  bool has_bubbles = true;  // without them rings are refused
+};
+
+class Fabric {
+ public:
+  // Makes a program for each chip, with the routers. The cluster lives as long as the fabric is
+  // used. Throws std::invalid_argument when the routes may deadlock, or slots do not fit into L1.
+  Fabric(device::tenstorrent::Cluster& cluster, Shape shape, const FabricOptions& options);
+
+  const Topology& topology() const { return topology_; }
+  const Layout& layout() const { return layout_; }
+  // Of the chip at a place; for the kernels of workers.
+  device::tenstorrent::Program& program(int place) const {
+    return *programs_[static_cast<std::size_t>(place)];
+  }
+  device::tenstorrent::Device& device(int place) const {
+    return cluster_.device(topology_.chip_at(place));
+  }
+  RouterPort port(int place, Direction direction, int plane) const;
+
+  // Of different places.
+  Direction first_hop(int from, int to) const { return topology_.route(from, to).front(); }
+  // A header with the route in it. Throws std::invalid_argument when it is too long.
+  Header header(int from, int to) const;
+
+  // Runs until nothing happens any more; the routers stay. Throws
+  // device::tenstorrent::DeadlockError when a worker's kernel has not ended by then.
+  Time run();
+
+ private:
+  void create_routers(int place);
+  RouterConfig config(int place, Direction direction, int plane) const;
+
+  device::tenstorrent::Cluster& cluster_;
+  Topology topology_;
+  Layout layout_;
+  std::vector<device::tenstorrent::Program*> programs_;
+  std::vector<std::size_t> routers_;  // kernels of routers, by place
+};
+
+}  // namespace towpath::kernels::fabric

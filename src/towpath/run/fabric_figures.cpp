@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/run/fabric_figures.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+namespace towpath::run {
+
+using device::tenstorrent::Cluster;
+using device::tenstorrent::DataMovementCore;
+using kernels::fabric::Connection;
+using kernels::fabric::Fabric;
+using kernels::fabric::FabricOptions;
+using kernels::fabric::Header;
+using kernels::fabric::Operation;
+using kernels::fabric::pack;
+
+namespace {
+
+// Where things lie in a worker's L1.
+constexpr std::uint64_t kWords = 0x1000;
+constexpr std::uint64_t kHeader = 0x2000;
+constexpr std::uint64_t kPayload = 0x4000;
+constexpr std::uint64_t kInbox = 0x10000;
+constexpr std::uint64_t kCounter = 0x20000;
+
+FabricOptions options_for(std::uint64_t payload_bytes) {
+  FabricOptions options;
+  options.payload_bytes_max = std::max(options.payload_bytes_max, payload_bytes);
+  return options;
+}
+
+// One side of a ping.
+struct Pinger {
+  const FabricPing& ping;
+  Connection connection;
+  DataMovementCore& core;
+  Header header;
+
+  Pinger(DataMovementCore& on, const Fabric& fabric, const FabricPing& ping, int here, int there)
+      : ping(ping),
+        connection(on, fabric.port(here, fabric.first_hop(here, there), 0), kWords),
+        core(on),
+        header(fabric.header(here, there)) {
+    const machine::Coordinate far = fabric.device(there).chip().workers.front();
+    header.payload_to = pack({far, kInbox});
+    header.word_at = pack({far, kCounter});
+    header.increment = 1;
+    header.payload_bytes = static_cast<std::uint16_t>(ping.payload_bytes);
+    header.operation = ping.payload_bytes == 0 ? Operation::increment
+                       : ping.is_fused         ? Operation::write_increment
+                                               : Operation::write;
+    connection.open();
+  }
+  void send(int round) {
+    if (ping.payload_bytes > 0) {
+      core.store_word(kPayload + ping.payload_bytes - 4, static_cast<std::uint32_t>(round));
+    }
+    connection.send(header, kHeader, kPayload);
+  }
+  void receive(int round) {
+    const bool waits_for_payload = header.operation == Operation::write;
+    core.noc_semaphore_wait_min(waits_for_payload ? kInbox + ping.payload_bytes - 4 : kCounter,
+                                static_cast<std::uint32_t>(round));
+  }
+};
+
+}  // namespace
+
+Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& description,
+                       const kernels::fabric::Shape& shape, const FabricPing& ping) {
+  Cluster cluster(description, {.finds_hazards = false});
+  Fabric fabric(cluster, shape, options_for(ping.payload_bytes));
+  Time total;
+  const auto worker = [&](int place) { return fabric.device(place).chip().workers.front(); };
+  fabric.program(ping.from).create_kernel(
+      {.core = worker(ping.from), .name = "ping"}, [&](DataMovementCore& core) {
+        Pinger side(core, fabric, ping, ping.from, ping.to);
+        const sim::Simulation& simulation = core.network().simulation();
+        core.work(10'000);  // until both are open
+        for (int round = 1; round <= ping.rounds; ++round) {
+          const Time begin = simulation.now();
+          side.send(round);
+          side.receive(round);
+          total += simulation.now() - begin;
+          side.connection.wait_until_sent();
+        }
+        side.connection.close();
+      });
+  fabric.program(ping.to).create_kernel({.core = worker(ping.to), .name = "pong"},
+                                        [&](DataMovementCore& core) {
+                                          Pinger side(core, fabric, ping, ping.to, ping.from);
+                                          for (int round = 1; round <= ping.rounds; ++round) {
+                                            side.receive(round);
+                                            side.send(round);
+                                            side.connection.wait_until_sent();
+                                          }
+                                          side.connection.close();
+                                        });
+  fabric.run();
+  return Time::from_ps(total.ps() / ping.rounds);
+}
+
+Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& description,
+                        const kernels::fabric::Shape& shape,
+                        const std::vector<FabricStream>& streams, std::uint64_t payload_bytes,
+                        int packets) {
+  Cluster cluster(description, {.finds_hazards = false});
+  Fabric fabric(cluster, shape, options_for(payload_bytes));
+  Time slowest;
+  std::map<int, std::size_t> used;  // workers, by place
+  for (const FabricStream& stream : streams) {
+    const auto& workers = fabric.device(stream.from).chip().workers;
+    const machine::Coordinate worker = workers[used[stream.from]++];
+    fabric.program(stream.from)
+        .create_kernel(
+            {.core = worker, .name = fmt::format("stream to {}", stream.to)},
+            [&, stream](DataMovementCore& core) {
+              Connection connection(
+                  core, fabric.port(stream.from, fabric.first_hop(stream.from, stream.to), 0),
+                  kWords);
+              Header header = fabric.header(stream.from, stream.to);
+              header.payload_to = pack({fabric.device(stream.to).chip().workers.back(), kInbox});
+              header.payload_bytes = static_cast<std::uint16_t>(payload_bytes);
+              connection.open();
+              core.work(10'000);
+              const Time begin = core.network().simulation().now();
+              for (int packet = 0; packet < packets; ++packet) {
+                connection.send(header, kHeader, kPayload);
+                connection.wait_until_sent();
+              }
+              connection.close();
+              slowest = std::max(slowest, core.network().simulation().now() - begin);
+            });
+  }
+  fabric.run();
+  return Rate::from_gb_per_s(static_cast<double>(payload_bytes) * packets / slowest.ns());
+}
+
+}  // namespace towpath::run

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "towpath/kernels/fabric.hpp"
+#include "towpath/machine/chip_cluster.hpp"
+#include "towpath/units/units.hpp"
+
+// The microbenchmarks of the fabric: latency between two workers, and the rate of many streams.
+
+namespace towpath::run {
+
+struct FabricPing {
+  int from = 0;  // places
+  int to = 0;
+  std::uint64_t payload_bytes = 0;
+  bool is_fused = false;  // the responder waits for the increment, not for the payload
+  int rounds = 10;
+};
+// Mean time there and back, without what the responder does in between.
+Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& cluster,
+                       const kernels::fabric::Shape& shape, const FabricPing& ping);
+
+struct FabricStream {
+  int from = 0;
+  int to = 0;
+};
+// Of the slowest stream, with all at once, each from a worker of its own to another one.
+Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& cluster,
+                        const kernels::fabric::Shape& shape,
+                        const std::vector<FabricStream>& streams, std::uint64_t payload_bytes,
+                        int packets);
+
+}  // namespace towpath::run

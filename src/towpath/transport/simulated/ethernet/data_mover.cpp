@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/simulated/ethernet/data_mover.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace towpath::transport::simulated::ethernet {
+
+using device::tenstorrent::DataMovementCore;
+using kernels::fabric::Connection;
+using kernels::fabric::Header;
+using kernels::fabric::Operation;
+using kernels::fabric::pack;
+
+namespace {
+
+// In a worker's L1.
+constexpr std::uint64_t kWords = 0x1000;
+constexpr std::uint64_t kHeaders = 0x2000;
+constexpr std::uint64_t kHeaderBytes = 64;
+constexpr std::uint64_t kBuffersBase = 0x4000;
+constexpr std::uint64_t kBufferAlignment = 64;
+
+constexpr int kReaderNoc = 0;
+constexpr int kWriterNoc = 1;
+
+std::uint64_t aligned(std::uint64_t size_bytes) {
+  return (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+noc::Cycle reduce_cycles(const DataMovementCore& core, std::uint64_t size_bytes) {
+  const auto per_cycle =
+      static_cast<std::uint64_t>(core.network().chip().software.reduce_bytes_per_cycle);
+  return static_cast<noc::Cycle>((size_bytes + per_cycle - 1) / per_cycle);
+}
+
+}  // namespace
+
+Pages::Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max)
+    : chip_(chip),
+      page_bytes_(aligned(payload_bytes_max)),
+      pages_(static_cast<std::uint64_t>(chip.dram.channel_bytes) *
+             static_cast<std::uint64_t>(chip.dram.channels_per_group) / page_bytes_ *
+             chip.dram_groups.size()) {}
+
+noc::Address Pages::address(std::uint64_t page) const {
+  const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
+  const std::uint64_t row = page / chip_.dram_groups.size();
+  return {group.front(), row * page_bytes_};
+}
+
+noc::Address Pages::to_read(std::uint64_t page, machine::Coordinate reader, int noc) const {
+  const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
+  const auto way = [&](machine::Coordinate tile) {
+    return kernels::fabric::hops(chip_, tile, reader, noc);
+  };
+  return {std::ranges::min(group, {}, way), address(page).offset};
+}
+
+noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer) const {
+  const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
+  const auto way = [&](machine::Coordinate tile) {
+    return kernels::fabric::hops(chip_, writer, tile,
+                                 kernels::fabric::nearer_noc(chip_, writer, tile));
+  };
+  return {std::ranges::min(group, {}, way), address(page).offset};
+}
+
+DataMover::DataMover(device::tenstorrent::Program& program, const Pages& pages,
+                     const Config& config)
+    : pages_(pages), config_(config), simulation_(program.network().simulation()) {
+  program.create_kernel({.core = config_.worker, .name = "reader", .noc_index = kReaderNoc},
+                        [this](DataMovementCore& core) { run_reader(core); });
+  program.create_kernel({.core = config_.worker, .name = "writer", .noc_index = kWriterNoc},
+                        [this](DataMovementCore& core) { run_writer(core); });
+}
+
+void DataMover::add(Part& part) {
+  queued_bytes_ += part.size_bytes;
+  parts_.push_back(&part);
+  wake(reader_);
+}
+
+void DataMover::close() {
+  shall_close_ = true;
+  wake(writer_);
+}
+
+void DataMover::wake(sim::Process*& waiting) {
+  if (waiting != nullptr) simulation_.wake(*std::exchange(waiting, nullptr));
+}
+
+// What the other kernel of the core, or the transport, has to do first.
+template <typename Condition>
+void DataMover::wait_until(DataMovementCore& core, sim::Process*& waiting, Condition condition) {
+  sim::Simulation& simulation = core.network().simulation();
+  while (!condition()) {
+    waiting = simulation.current();
+    simulation.suspend("data to move");
+  }
+}
+
+std::uint64_t DataMover::buffer(std::uint64_t packet, bool is_addend) const {
+  const std::uint64_t number = 2 * (packet % kBuffers) + (is_addend ? 1 : 0);
+  return kBuffersBase + number * aligned(config_.payload_bytes_max);
+}
+
+DataMover::Packet DataMover::next_packet() {
+  Part& part = *parts_.front();
+  const std::uint64_t begin = next_number_ * config_.payload_bytes_max;
+  const std::uint64_t size_bytes = std::min(part.size_bytes - begin, config_.payload_bytes_max);
+  const bool is_last = begin + size_bytes == part.size_bytes;
+  const Packet packet{&part, next_number_++, size_bytes, is_last};
+  if (is_last) {
+    parts_.pop_front();
+    next_number_ = 0;
+  }
+  return packet;
+}
+
+void DataMover::run_reader(DataMovementCore& core) {
+  while (true) {
+    wait_until(core, reader_, [&] { return !parts_.empty() && read_ - freed_ < kBuffers; });
+    const Packet packet = next_packet();
+    read(core, packet);
+    ++read_;
+    packets_.push_back(packet);
+    wake(writer_);
+  }
+}
+
+void DataMover::read(DataMovementCore& core, const Packet& packet) {
+  if (!packet.part->has_source || packet.size_bytes == 0) return;
+  const noc::Address from =
+      pages_.to_read(packet.part->staging + packet.number, config_.worker, kReaderNoc);
+  core.noc_async_read_set_trid(static_cast<int>(read_ % kBuffers));
+  core.noc_async_read(from, buffer(read_, false), packet.size_bytes);
+  if (!packet.part->has_addend) return;
+  core.noc_async_read(from, buffer(read_, true), packet.size_bytes);
+}
+
+void DataMover::run_writer(DataMovementCore& core) {
+  std::optional<Connection> connection;
+  if (config_.port) connection.emplace(core, *config_.port, kWords);
+  while (true) {
+    wait_until(core, writer_, [&] { return !packets_.empty() || shall_close_; });
+    if (packets_.empty()) {
+      shall_close_ = false;
+      if (is_open_) connection->close();
+      is_open_ = false;
+      closed_at_ = simulation_.now();
+      continue;
+    }
+    if (connection && !std::exchange(is_open_, true)) connection->open();
+    const Packet packet = packets_.front();
+    packets_.pop_front();
+    write(core, connection ? &*connection : nullptr, packet);
+    queued_bytes_ -= packet.size_bytes;
+    ++written_;
+    if (packet.is_last && packet.part->left != nullptr) packet.part->left(*packet.part);
+  }
+}
+
+void DataMover::write(DataMovementCore& core, Connection* connection, const Packet& packet) {
+  const Part& part = *packet.part;
+  if (part.has_source && packet.size_bytes > 0) {
+    core.noc_async_read_barrier_with_trid(static_cast<int>(written_ % kBuffers), kReaderNoc);
+  }
+  if (part.has_addend) core.work(reduce_cycles(core, packet.size_bytes));
+  if (written_ - freed_ == kBuffers / 2) {
+    for (const int noc : {0, 1}) core.noc_async_writes_flushed(noc);
+    if (connection != nullptr) connection->wait_until_sent();
+    freed_ = written_;
+    wake(reader_);
+  }
+  if (part.has_destination && packet.size_bytes > 0) {
+    const noc::Address to = pages_.to_write(part.staging + packet.number, config_.worker);
+    const int noc = kernels::fabric::nearer_noc(core.network().chip(), config_.worker, to.tile);
+    core.noc_async_write(buffer(written_, false), to, packet.size_bytes, {.noc = noc});
+    if (packet.is_last && connection == nullptr) {
+      for (const int each : {0, 1}) core.noc_async_write_barrier(each);
+    }
+  }
+  if (connection != nullptr) send(*connection, packet);
+}
+
+void DataMover::send(Connection& connection, const Packet& packet) {
+  const Part& part = *packet.part;
+  Header header = part.header;
+  header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
+  header.payload_to = pack(part.pages->to_write(part.landing + packet.number, part.lander));
+  header.operation = !packet.is_last          ? Operation::write
+                     : packet.size_bytes == 0 ? Operation::increment
+                                              : Operation::write_flush_increment;
+  header.word_at = part.arrival_word;
+  header.increment = 1;
+  connection.send(header, kHeaders + written_ % kBuffers * kHeaderBytes, buffer(written_, false));
+}
+
+}  // namespace towpath::transport::simulated::ethernet

@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "towpath/kernels/fabric.hpp"
+
+// A worker that moves data for a transport: one of its kernels reads operands from DRAM into L1,
+// the other reduces them, stores the result and sends it over the fabric, packet by packet.
+
+namespace towpath::transport::simulated::ethernet {
+
+// Pages of a packet's payload, dealt out to a chip's DRAM groups in turn.
+class Pages;
+
+// One stretch of a Move, for one worker. It lives until `left` is called.
+struct Part {
+  std::uint64_t size_bytes = 0;
+  bool has_source = false;
+  bool has_addend = false;
+  bool has_destination = false;
+  std::uint64_t staging = 0;           // where the first packet lies in the chip's DRAM: a page
+  kernels::fabric::Header header;      // of each packet, but for what follows
+  std::uint64_t landing = 0;           // where the first packet goes: a page of the far chip
+  const Pages* pages = nullptr;        // of that chip
+  machine::Coordinate lander;          // the router there that writes it
+  std::uint64_t arrival_word = 0;      // packed address; goes up by one behind the last packet
+  void (*left)(Part& part) = nullptr;  // all has been read, and stored
+};
+
+class Pages {
+ public:
+  Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max);
+  // Of the tiles that lead to a page's group, the one with the least way for what is read to, or
+  // written from, a tile over a NoC.
+  noc::Address to_read(std::uint64_t page, machine::Coordinate reader, int noc) const;
+  noc::Address to_write(std::uint64_t page, machine::Coordinate writer) const;
+  noc::Address address(std::uint64_t page) const;
+  // Of all groups together.
+  std::uint64_t pages() const { return pages_; }
+
+ private:
+  const machine::Chip& chip_;
+  std::uint64_t page_bytes_;
+  std::uint64_t pages_;
+};
+
+class DataMover {
+ public:
+  struct Config {
+    machine::Coordinate worker;
+    // Of the router that it sends to; none: it stores only.
+    std::optional<kernels::fabric::RouterPort> port;
+    std::uint64_t payload_bytes_max = 4096;
+  };
+  // Makes its kernels in the program, which like the pages outlives it.
+  DataMover(device::tenstorrent::Program& program, const Pages& pages, const Config& config);
+  DataMover(const DataMover&) = delete;
+  DataMover& operator=(const DataMover&) = delete;
+
+  void add(Part& part);
+  // Opens its connection again for the next part; closes it behind what it has.
+  void close();
+  // When it last closed it.
+  Time closed_at() const { return closed_at_; }
+  std::uint64_t queued_bytes() const { return queued_bytes_; }
+
+ private:
+  static constexpr int kBuffers = 8;
+
+  struct Packet {
+    Part* part = nullptr;
+    std::uint64_t number = 0;  // in its part
+    std::uint64_t size_bytes = 0;
+    bool is_last = false;
+  };
+  void run_reader(device::tenstorrent::DataMovementCore& core);
+  void run_writer(device::tenstorrent::DataMovementCore& core);
+  void read(device::tenstorrent::DataMovementCore& core, const Packet& packet);
+  void write(device::tenstorrent::DataMovementCore& core, kernels::fabric::Connection* connection,
+             const Packet& packet);
+  void send(kernels::fabric::Connection& connection, const Packet& packet);
+  Packet next_packet();
+  std::uint64_t buffer(std::uint64_t packet, bool is_addend) const;
+  template <typename Condition>
+  static void wait_until(device::tenstorrent::DataMovementCore& core, sim::Process*& waiting,
+                         Condition condition);
+  void wake(sim::Process*& waiting);
+
+  const Pages& pages_;
+  Config config_;
+  sim::Simulation& simulation_;
+  std::deque<Part*> parts_;        // not read yet
+  std::uint64_t next_number_ = 0;  // of the first part, the packet to read next
+  std::deque<Packet> packets_;     // being read, not written yet
+  std::uint64_t read_ = 0;         // packets, counted
+  std::uint64_t written_ = 0;
+  std::uint64_t freed_ = 0;  // whose buffers are free again
+  std::uint64_t queued_bytes_ = 0;
+  bool is_open_ = false;
+  bool shall_close_ = false;
+  Time closed_at_;
+  sim::Process* reader_ = nullptr;  // while it waits
+  sim::Process* writer_ = nullptr;
+};
+
+}  // namespace towpath::transport::simulated::ethernet

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "towpath/device/tenstorrent/cluster.hpp"
+#include "towpath/kernels/fabric.hpp"
+#include "towpath/transport/simulated/ethernet/data_mover.hpp"
+#include "towpath/transport/transport.hpp"
+
+// The transports of chips that Ethernet joins, one rank on each: every byte is read from DRAM,
+// carried over the NoC, through the routers of the fabric and over the links, and written to the
+// DRAM of the far chip.
+//
+//   FabricCluster cluster(t3000, {});
+//   cluster.simulation().spawn("rank 0", [&] { cluster.transport(0).barrier(1_s); });
+//   ...
+//   cluster.run();
+//
+// A Move is cut into parts, and these are dealt out to the workers that serve the links towards its
+// peer. A worker's parts arrive in order. Behind each part a word goes up at the far chip: one for
+// each source and plane; with the last part of a Move its bytes and its signal become visible.
+
+namespace towpath::transport::simulated::ethernet {
+
+struct FabricClusterOptions {
+  std::optional<kernels::fabric::Shape> shape;  // none: usual_shape_of
+  // Where in the shape each rank runs; empty: rank r at place r, for all places.
+  std::vector<int> places;
+  bool carries_data = true;
+  std::uint64_t heap_bytes = 4ull << 30;  // per rank; only what is touched takes memory
+  std::uint32_t signals = 1u << 16;       // most that a rank can have
+  std::uint64_t payload_bytes_max = 0;    // of a packet; 0: what the chip's figures say
+  device::tenstorrent::RunOptions run{.finds_hazards = false};
+};
+
+class FabricCluster {
+ public:
+  FabricCluster(std::shared_ptr<const machine::ChipCluster> description,
+                const FabricClusterOptions& options);
+  FabricCluster(const FabricCluster&) = delete;
+  FabricCluster& operator=(const FabricCluster&) = delete;
+  ~FabricCluster();
+
+  sim::Simulation& simulation() { return cluster_.simulation(); }
+  const kernels::fabric::Topology& topology() const { return fabric_.topology(); }
+  device::tenstorrent::Cluster& cluster() { return cluster_; }
+  int ranks() const { return static_cast<int>(options_.places.size()); }
+  Transport& transport(int rank);
+  // Until nothing happens any more.
+  void run();
+  // Of all workers, at the end of a program; returns when the last one has.
+  Time close_connections();
+
+ private:
+  class Endpoint;
+  struct Delivery;
+  struct DeliveryPart;
+  struct Stream;
+  struct Peer;
+  struct Place;
+
+  void create_movers(int place);
+  void watch_arrivals(int place);
+  Stream& stream(int from, int to, int plane);
+  noc::Address arrival_word(int from, int to, int plane) const;
+  void send(Delivery& delivery);
+  void add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes);
+  void stage(DeliveryPart& part, Place& place);
+  DataMover& least_loaded(const std::vector<std::unique_ptr<DataMover>>& movers) const;
+  void arrived(DeliveryPart& part);
+  DeliveryPart& new_part();
+
+  FabricClusterOptions options_;
+  std::shared_ptr<const machine::ChipCluster> description_;
+  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<std::unique_ptr<DeliveryPart>> parts_;  // storage
+  std::vector<DeliveryPart*> free_parts_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  // Kernels use what is above until the simulation ends with the cluster.
+  device::tenstorrent::Cluster cluster_;
+  kernels::fabric::Fabric fabric_;
+  bool has_started_ = false;
+};
+
+}  // namespace towpath::transport::simulated::ethernet

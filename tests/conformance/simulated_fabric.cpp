@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/simulated_fabric.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include "fabrics.hpp"
+#include "towpath/transport/simulated/ethernet/fabric_cluster.hpp"
+
+namespace towpath::conformance {
+namespace {
+
+using transport::simulated::ethernet::FabricCluster;
+using transport::simulated::ethernet::FabricClusterOptions;
+
+std::shared_ptr<const machine::ChipCluster> chips_for(FabricForm form, int ranks) {
+  if (form != FabricForm::torus) {
+    return machine::chips_on_grid(ranks, 1, form == FabricForm::ring, 2);
+  }
+  return machine::chips_on_grid(3, std::max((ranks + 2) / 3, 1), true, 2);
+}
+
+}  // namespace
+
+std::vector<std::string> run_simulated_fabric(int ranks, const Body& body, FabricForm form) {
+  FabricClusterOptions options;
+  const auto chips = chips_for(form, ranks);
+  options.shape = kernels::fabric::mesh_of(*chips);
+  options.places.resize(static_cast<std::size_t>(ranks));
+  std::iota(options.places.begin(), options.places.end(), 0);
+  FabricCluster cluster(chips, options);
+  std::vector<std::string> ended(static_cast<std::size_t>(ranks), "it never finished");
+  for (int rank = 0; rank < ranks; ++rank) {
+    cluster.simulation().spawn("rank " + std::to_string(rank), [&, rank] {
+      std::string& mine = ended[static_cast<std::size_t>(rank)];
+      try {
+        body(cluster.transport(rank));
+        mine.clear();
+      } catch (const std::exception& error) {
+        mine = error.what();
+      }
+    });
+  }
+  cluster.run();
+  return ended;
+}
+
+}  // namespace towpath::conformance

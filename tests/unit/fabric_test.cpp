@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/kernels/fabric.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "fabrics.hpp"
+#include "towpath/run/fabric_figures.hpp"
+
+namespace towpath::kernels::fabric {
+namespace {
+
+using device::tenstorrent::Cluster;
+using device::tenstorrent::DataMovementCore;
+using device::tenstorrent::DeadlockError;
+using machine::chips_on_grid;
+
+std::vector<int> numbers(int count) {
+  std::vector<int> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+template <typename Action>
+std::string refusal(const Action& action) {
+  try {
+    action();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+constexpr Direction kRight = direction_of(0, false);
+constexpr Direction kLeft = direction_of(0, true);
+constexpr Direction kDown = direction_of(1, false);
+
+// --- routes -------------------------------------------------------------------------------------
+
+TEST(FabricTopology, RoutesGoAlongTheFirstDimensionFirst) {
+  const auto chips = chips_on_grid(3, 2, false, 1);
+  const Topology topology(chips, mesh_of(*chips));
+  EXPECT_EQ(topology.route(0, 5), (std::vector<Direction>{kRight, kRight, kDown}));
+  EXPECT_EQ(topology.route(5, 5), std::vector<Direction>{});
+}
+
+TEST(FabricTopology, RoutesGoRoundARingTheShorterWay) {
+  const auto chips = chips_on_grid(5, 1, true, 1);
+  const Topology topology(chips, mesh_of(*chips));
+  EXPECT_TRUE(topology.has_rings());
+  EXPECT_EQ(topology.route(0, 2), (std::vector<Direction>{kRight, kRight}));
+  EXPECT_EQ(topology.route(0, 4), std::vector<Direction>{kLeft});
+}
+
+TEST(FabricTopology, HalfWayRoundOddPlacesGoDown) {
+  const auto chips = chips_on_grid(4, 1, true, 1);
+  const Topology topology(chips, mesh_of(*chips));
+  EXPECT_EQ(topology.route(0, 2), (std::vector<Direction>{kRight, kRight}));
+  EXPECT_EQ(topology.route(1, 3), (std::vector<Direction>{kLeft, kLeft}));
+}
+
+TEST(FabricTopology, TheUsualShapeOfTwoRowsIsTheRingRoundThem) {
+  const auto chips = chips_on_grid(4, 2, false, 1);
+  const Shape shape = usual_shape_of(*chips);
+  EXPECT_EQ(shape.chips, (std::vector<int>{0, 1, 2, 3, 7, 6, 5, 4}));
+  EXPECT_TRUE(Topology(chips, shape).has_rings());
+}
+
+TEST(FabricTopology, NeighboursWithoutALinkAreRefused) {
+  const auto chips = chips_on_grid(3, 1, false, 1);
+  EXPECT_EQ(refusal([&] { Topology(chips, line_of({0, 2, 1})); }),
+            "chips 0 and 2 of cluster 'grid' are neighbours in the fabric, and no link joins them "
+            "that the dispatcher has left");
+}
+
+// --- deadlock -----------------------------------------------------------------------------------
+
+TEST(FabricDeadlock, RingsAreSafeWithBubblesOnly) {
+  const auto chips = chips_on_grid(5, 1, true, 1);
+  const Topology topology(chips, mesh_of(*chips));
+  check_deadlock_free(topology, true);
+  const std::string sentence = refusal([&] { check_deadlock_free(topology, false); });
+  EXPECT_NE(sentence.find("packets may wait for each other for ever"), std::string::npos);
+  EXPECT_NE(sentence.find("chip 0 channel"), std::string::npos) << sentence;
+}
+
+TEST(FabricDeadlock, LinesAndMeshesNeedNoBubble) {
+  const auto chips = chips_on_grid(3, 3, false, 1);
+  check_deadlock_free(Topology(chips, mesh_of(*chips)), false);
+}
+
+TEST(FabricDeadlock, OnlyTheRoutesThatAreUsedCount) {
+  const auto chips = chips_on_grid(5, 1, true, 1);
+  const Topology topology(chips, mesh_of(*chips));
+  check_deadlock_free(topology, false, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}});
+}
+
+// --- packets ------------------------------------------------------------------------------------
+
+constexpr std::uint64_t kWords = 0x1000;
+constexpr std::uint64_t kHeader = 0x2000;
+constexpr std::uint64_t kPayload = 0x4000;
+constexpr std::uint64_t kInbox = 0x10000;
+constexpr std::uint64_t kCounter = 0x30000;
+
+// From every place to every other one, `packets` of each size, all at once.
+void exchange(const std::shared_ptr<const machine::ChipCluster>& chips, int packets) {
+  Cluster cluster(chips, {.finds_hazards = false});
+  Fabric fabric(cluster, mesh_of(*chips), {});
+  const int places = fabric.topology().places();
+  std::vector<std::vector<int>> senders(static_cast<std::size_t>(places * kDirections));
+  for (int from = 0; from < places; ++from) {
+    for (int to = 0; to < places; ++to) {
+      if (from == to) continue;
+      senders[static_cast<std::size_t>(from * kDirections + fabric.first_hop(from, to))].push_back(
+          to);
+    }
+  }
+  const auto inbox = [](int from) { return kInbox + static_cast<std::uint64_t>(from) * 4096; };
+  for (int from = 0; from < places; ++from) {
+    for (Direction direction = 0; direction < kDirections; ++direction) {
+      const auto& targets = senders[static_cast<std::size_t>(from * kDirections + direction)];
+      if (targets.empty()) continue;
+      const auto worker = fabric.device(from).chip().workers[direction];
+      fabric.program(from).create_kernel(
+          {.core = worker, .name = "sender"}, [&, from, direction](DataMovementCore& core) {
+            Connection connection(core, fabric.port(from, direction, 0), kWords);
+            connection.open();
+            for (int packet = 1; packet <= packets; ++packet) {
+              for (const int to : targets) {
+                Header header = fabric.header(from, to);
+                const auto target = fabric.device(to).chip().workers.back();
+                header.payload_to = pack({target, inbox(from)});
+                header.payload_bytes = static_cast<std::uint16_t>(packet * 512 % 4096 + 16);
+                header.word_at = pack({target, kCounter});
+                header.increment = 1;
+                header.operation =
+                    packet % 2 == 0 ? Operation::write_flush_increment : Operation::write_increment;
+                core.store_word(kPayload, static_cast<std::uint32_t>(100 * from + packet));
+                connection.send(header, kHeader, kPayload);
+                connection.wait_until_sent();
+              }
+            }
+            connection.close();
+          });
+    }
+  }
+  fabric.run();
+  for (int to = 0; to < places; ++to) {
+    const auto target = fabric.device(to).chip().workers.back();
+    noc::Memory& memory = fabric.device(to).memory(target);
+    EXPECT_EQ(memory.load_word(kCounter), static_cast<std::uint32_t>((places - 1) * packets));
+    for (int from = 0; from < places; ++from) {
+      if (from == to) continue;
+      EXPECT_EQ(memory.load_word(inbox(from)), static_cast<std::uint32_t>(100 * from + packets))
+          << "from " << from << " to " << to;
+    }
+  }
+}
+
+TEST(Fabric, AllToAllOnALineArrives) { exchange(chips_on_grid(3, 1, false, 1), 20); }
+// More packets than all the slots of the rings hold.
+TEST(Fabric, AllToAllRoundARingArrivesWithoutDeadlock) {
+  exchange(chips_on_grid(5, 1, true, 1), 40);
+}
+TEST(Fabric, AllToAllOnATorusArrivesWithoutDeadlock) { exchange(chips_on_grid(3, 3, true, 1), 20); }
+
+TEST(Fabric, AWorkerThatWaitsForEverIsNamed) {
+  const auto chips = chips_on_grid(2, 1, false, 1);
+  Cluster cluster(chips, {.finds_hazards = false});
+  Fabric fabric(cluster, mesh_of(*chips), {});
+  fabric.program(1).create_kernel(
+      {.core = fabric.device(1).chip().workers.front(), .name = "listener"},
+      [](DataMovementCore& core) { core.noc_semaphore_wait(kCounter, 1); });
+  try {
+    fabric.run();
+    FAIL() << "it ended";
+  } catch (const DeadlockError& error) {
+    EXPECT_NE(std::string(error.what()).find("kernel 'listener'"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Fabric, PacketsThatLeaveNoRoomForSlotsAreRefused) {
+  const auto chips = chips_on_grid(2, 1, false, 1);
+  Cluster cluster(chips, {.finds_hazards = false});
+  EXPECT_EQ(refusal([&] { Fabric(cluster, mesh_of(*chips), {.payload_bytes_max = 60'000}); }),
+            "packets of 60000 bytes leave no room for two slots per channel in the 153552 bytes of "
+            "an Ethernet core of drawn");
+}
+
+// --- latency ------------------------------------------------------------------------------------
+
+// Each further hop costs the same there and back, and more for a larger packet: it is stored whole.
+TEST(Fabric, EveryHopCostsTheSame) {
+  const auto chips = chips_on_grid(5, 1, false, 1);
+  const Shape line = line_of(numbers(5));
+  const auto round_trip = [&](int hops, std::uint64_t payload_bytes) {
+    return run::fabric_round_trip(
+               chips, line,
+               {.from = 0, .to = hops, .payload_bytes = payload_bytes, .is_fused = true})
+        .ns();
+  };
+  for (const std::uint64_t payload_bytes : {16, 4096}) {
+    const double second = round_trip(2, payload_bytes) - round_trip(1, payload_bytes);
+    const double fourth = round_trip(4, payload_bytes) - round_trip(3, payload_bytes);
+    EXPECT_NEAR(fourth, second, 0.06 * second) << payload_bytes;
+  }
+  // 4080 bytes more, each way: 326 ns on the wire, once more 87 ns for the last frame's difference,
+  // and 128 ns over the NoC to the next router.
+  const double more =
+      round_trip(4, 4096) - round_trip(3, 4096) - (round_trip(4, 16) - round_trip(3, 16));
+  EXPECT_NEAR(more / 2, 541, 75);
+}
+
+}  // namespace
+}  // namespace towpath::kernels::fabric

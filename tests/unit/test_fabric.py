@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from towpath import _core, fabric, machines
+from towpath.run_command import RunRequest, run_all
+
+
+def neighbours(cluster, shape, places):
+    chips = [shape.chips[place] for place in places]
+    pairs = zip(chips, chips[1:] + chips[:1], strict=True)
+    return [bool(cluster.channels_to(one, other, with_reserved=False)) for one, other in pairs]
+
+
+@pytest.mark.parametrize("name", ["t3000", "galaxy", "galaxy-torus"])
+def test_ranks_follow_a_ring_through_all_chips(name):
+    cluster = machines.load_chip_cluster(name).core()
+    places = fabric.ranks_in_ring(cluster)
+    assert sorted(places) == list(range(len(cluster.chips)))
+    assert all(neighbours(cluster, _core.FabricShape.usual(cluster), places))
+
+
+def test_the_planes_are_those_that_the_dispatcher_leaves():
+    assert fabric.planes(machines.load_chip_cluster("n300").core()) == 1
+    assert fabric.planes(machines.load_chip_cluster("t3000").core()) == 1
+    assert fabric.planes(machines.load_chip_cluster("galaxy").core()) == 4
+
+
+@pytest.mark.parametrize("machine", ["n300", "t3000"])
+@pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])
+def test_collectives_run_on_chips_with_the_right_data(machine, collective):
+    request = RunRequest(collective=collective, machine=machine, sizes="1000:70000:69000")
+    outcome = run_all(request, print_lines=False)
+    assert outcome.wrong == 0
+    assert all(row.out_of_place.time_us > 0 for row in outcome.report.runs[0].rows)
+
+
+@pytest.mark.parametrize("algorithm", ["line_all_gather", "line_reduce_scatter"])
+def test_lines_run_on_chips_with_the_right_data(algorithm):
+    collective = algorithm.removeprefix("line_")
+    request = RunRequest(
+        collective=collective, algorithm=algorithm, machine="t3000", sizes="50000:50000"
+    )
+    assert run_all(request, print_lines=False).wrong == 0
+
+
+def test_the_same_round_trip_takes_the_same_time():
+    cluster = machines.load_chip_cluster("t3000").core()
+    shape = _core.FabricShape.usual(cluster)
+    times = {
+        _core.fabric_round_trip_ns(cluster, shape, source=0, destination=3, payload_bytes=256)
+        for _ in range(2)
+    }
+    assert len(times) == 1
+
+
+def test_a_shape_with_neighbours_that_no_link_joins_is_refused():
+    cluster = machines.load_chip_cluster("t3000").core()
+    with pytest.raises(ValueError, match="no link joins them"):
+        _core.fabric_planes(cluster, _core.FabricShape.line([0, 6]))
