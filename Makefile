@@ -19,7 +19,7 @@ test: build
 	@$(BUILD)/towpath_tests --gtest_brief=1
 	@$(BIN)/python -m pytest -m "not long"
 
-# The checks that take minutes: 1,000 mutations, 100 kills, 20,000 bad inputs, 1,024 GPUs.
+# The checks that take minutes: 1,000 mutations, 1,000 kills, 20,000 bad inputs, 1,024 GPUs.
 check-long: build
 	@TOWPATH_LONG_TESTS=1 $(BUILD)/towpath_tests --gtest_brief=1
 	@$(BIN)/python -m pytest -m long

@@ -23,11 +23,17 @@ LAYERS: dict[str, set[str]] = {
     "pcie": {"sim", "machine", "units"},
     "cluster": {"sim", "machine", "units"},
     "routing": {"sim", "machine", "units"},
+    "mailbox": {"sim", "machine", "units"},
+    "device/mailbox": {"mailbox", "sim", "machine", "units"},
     "device/tenstorrent": {"noc", "ethernet", "sim", "machine", "units"},
     "kernels": {"device/tenstorrent", "noc", "ethernet", "sim", "machine", "units"},
     "transport": {"units"},
     "transport/shm": {"transport", "units"},
+    "mailbox/live": {"transport/shm", "transport", "units"},
     "transport/simulated": {"transport", "cluster", "sim", "machine", "units"},
+    "transport/simulated/mailbox": {
+        "transport/simulated", "transport", "device/mailbox", "mailbox", "sim", "machine", "units",
+    },
     "transport/simulated/ethernet": {
         "transport", "transport/simulated", "kernels", "device/tenstorrent", "noc", "ethernet",
         "sim", "machine", "units",
@@ -35,14 +41,16 @@ LAYERS: dict[str, set[str]] = {
     "collective": {"transport", "units"},
     "collective/algorithms": {"collective", "units"},
     "run": {
-        "collective", "transport", "transport/simulated", "transport/simulated/ethernet", "cluster",
+        "collective", "transport", "transport/simulated", "transport/simulated/ethernet",
+        "transport/simulated/mailbox", "device/mailbox", "mailbox", "cluster",
         "kernels",
         "device/tenstorrent", "noc", "ethernet", "pcie", "sim", "machine", "units",
     },
     "bindings": {
         "run", "collective", "collective/algorithms", "transport", "transport/shm", "cluster",
-        "routing", "kernels", "device/tenstorrent", "noc", "ethernet", "pcie", "machine", "sim",
-        "units",
+        "transport/simulated/mailbox", "transport/simulated",
+        "routing", "kernels", "device/tenstorrent", "noc", "ethernet", "pcie", "device/mailbox",
+        "mailbox", "mailbox/live", "machine", "sim", "units",
     },
 }  # fmt: skip
 # Libraries of other people that a layer may use; the standard library and POSIX are free to all.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from towpath.errors import ConfigError, Interruption, quoted
+from towpath.mailbox_command import mailbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,9 @@ _FLIT_HOPS_PER_S = 20e6
 class _Part(str, Enum):
     study = "study"
     follow_ups = "follow-ups"
+
+
+app.command()(mailbox)
 
 
 @app.command("noc-vc")

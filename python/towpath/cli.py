@@ -170,6 +170,9 @@ def machines() -> None:
         print(f"{name:<20} {'cluster':<8} {all_machines.shipped(name).description}")
     for name in all_machines.shipped_chip_clusters():
         print(f"{name:<20} {'chips':<8} {all_machines.shipped_chip_cluster(name).description}")
+    for name in all_machines.shipped_mailbox_clusters():
+        spec = all_machines.load_mailbox_cluster(name)
+        print(f"{name:<20} {'mailbox':<8} {spec.description}")
     for name in all_machines.shipped_chips():
         print(f"{name:<20} {'chip':<8} {all_machines.shipped_chip(name).description}")
     for name in all_machines.shipped_hosts():
@@ -196,9 +199,16 @@ def show(
 ) -> None:
     """Describes a machine or chip as text, and draws it with --svg."""
     from towpath import show as show_machine
-    from towpath import show_chip, show_chip_cluster
+    from towpath import show_chip, show_chip_cluster, show_mailbox_cluster
     from towpath.host_spec import describe_host
-    from towpath.machines import kind_of, load, load_chip, load_chip_cluster, load_host
+    from towpath.machines import (
+        kind_of,
+        load,
+        load_chip,
+        load_chip_cluster,
+        load_host,
+        load_mailbox_cluster,
+    )  # fmt: skip
 
     check_output(svg)
     kind = kind_of(name)
@@ -219,6 +229,10 @@ def show(
         chips = load_chip_cluster(name)
         text = show_chip_cluster.describe_chip_cluster(chips)
         drawing = show_chip_cluster.draw_chip_cluster_svg(chips)
+    elif kind == "mailbox_cluster":
+        spec = load_mailbox_cluster(name)
+        text = show_mailbox_cluster.describe_mailbox_cluster(spec)
+        drawing = show_mailbox_cluster.draw_mailbox_cluster_svg(spec)
     else:
         machine = load(name, hosts=hosts, ranks=ranks, complete_from=complete_from)
         text, drawing = show_machine.describe(machine), show_machine.draw_svg(machine)

@@ -15,9 +15,10 @@ from towpath.errors import ConfigError, quoted
 from towpath.host_spec import HostSpec, parse_host_spec
 from towpath.input_file import parse_yaml, read_text
 from towpath.machine_spec import MachineSpec, parse_machine_spec
+from towpath.mailbox_cluster_spec import MailboxClusterSpec, parse_mailbox_cluster_spec
 
 # What a name or a file can describe.
-Kind = Literal["machine", "chip", "chip_cluster", "host"]
+Kind = Literal["machine", "chip", "chip_cluster", "mailbox_cluster", "host"]
 
 
 def shipped_machines() -> list[str]:
@@ -36,6 +37,15 @@ def shipped_chip_clusters() -> list[str]:
     True
     """
     return _shipped_of("chip_cluster")
+
+
+def shipped_mailbox_clusters() -> list[str]:
+    """The names of the clusters with mailboxes that come with towpath.
+
+    >>> "carvnet" in shipped_mailbox_clusters()
+    True
+    """
+    return _shipped_of("mailbox_cluster")
 
 
 def shipped_chips() -> list[str]:
@@ -118,6 +128,24 @@ def load_host(name_or_path: str | Path) -> HostSpec:
     if isinstance(document.data, dict) and document.data.get("form") == "host":
         return parse_host_spec(document, str(path))
     problem = "is no host; it must be a spec whose form is 'host'"
+    raise ConfigError(problem, file=str(path), line=1)
+
+
+def load_mailbox_cluster(name_or_path: str | Path) -> MailboxClusterSpec:
+    """The spec of a shipped cluster with mailboxes, or of a file.
+
+    Args:
+        name_or_path: a name from `shipped_mailbox_clusters()`, or a path to a YAML file of the form
+            mailbox_cluster.
+
+    Raises:
+        ConfigError: there is no such cluster, or something in it is wrong.
+    """
+    path = _path_of(name_or_path, "cluster with mailboxes", shipped_mailbox_clusters())
+    document = parse_yaml(read_text(path), str(path))
+    if isinstance(document.data, dict) and document.data.get("form") == "mailbox_cluster":
+        return parse_mailbox_cluster_spec(document, str(path))
+    problem = "is no cluster with mailboxes; it must be a spec whose form is 'mailbox_cluster'"
     raise ConfigError(problem, file=str(path), line=1)
 
 
@@ -242,6 +270,7 @@ _KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         re.compile(r"""(?m)^(form:[ \t]*["']?chip_cluster\b|ethernet_connections[ \t]*:)"""),
     ),
     ("host", re.compile(r"""(?m)^form:[ \t]*["']?host\b""")),
+    ("mailbox_cluster", re.compile(r"""(?m)^form:[ \t]*["']?mailbox_cluster\b""")),
 )
 
 

@@ -132,6 +132,8 @@ def _refuse(request: RunRequest, names: tuple[str, ...], reason: str) -> None:
 
 
 def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
+    if machines.kind_of(request.machine) == "mailbox_cluster":
+        return _run_on_mailboxes(request, print_lines)
     if machines.kind_of(request.machine) == "chip_cluster":
         return _run_on_chips(request, print_lines)
     spec = machines.load(request.machine, request.hosts, request.ranks, request.complete_from)
@@ -156,6 +158,27 @@ def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
     if request.wants_report or request.wants_trace:
         run = _with_timeline(run, place, call, spec, _timeline_size(request, sizes))
     return run
+
+
+def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
+    _refuse(request, ("hosts", "ranks_per_host", "complete_from", "wants_trace"),
+            "is about clusters of GPUs")  # fmt: skip
+    spec = machines.load_mailbox_cluster(request.machine)
+    if request.ranks is not None:
+        spec = spec.with_figures(nodes=request.ranks)
+    nodes = spec.nodes.value
+    sizes = parse_sizes(request.sizes)
+    call = Call(_source(request, nodes, 1, 1).schedule(), request.type_name, request.operation)
+    if call.ranks > nodes:
+        raise ConfigError(
+            f"schedule '{call.schedule.name}' has {call.ranks} ranks; cluster '{spec.name}' has "
+            f"{nodes} nodes; --ranks makes it larger"
+        )
+    where = f"{spec.name}, {call.ranks} of {nodes} nodes"
+    run = _describe("simulated", where, call, _notes(call, sizes, request.with_data))
+    place = simulated.MailboxPlace(spec.core())
+    rows = simulated.measure_sizes(place, call, sizes, with_data=request.with_data)
+    return replace(run, rows=_show(run, rows, len(sizes), print_lines))
 
 
 def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:

@@ -57,6 +57,37 @@ class Place:
     machine: _core.Machine | _core.ChipCluster
     gpus: tuple[int, ...] = ()
 
+    def run_of(
+        self, plan: _core.Plan, with_data: bool, seed: int, jitter_ns: float,
+        trace: _core.Trace | None,
+    ) -> _core.SimulatedRun:  # fmt: skip
+        jitter = {} if isinstance(self.machine, _core.ChipCluster) else {"jitter_ns": jitter_ns}
+        return _core.SimulatedRun(
+            self.machine, plan, gpus=list(self.gpus), carries_data=with_data, seed=seed,
+            trace=trace, **jitter,
+        )  # fmt: skip
+
+    def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
+        return _links(self.machine, run)
+
+
+@dataclass(frozen=True)
+class MailboxPlace:
+    """A cluster with mailboxes; rank r is on node r. It has no timeline and no loads of links."""
+
+    cluster: _core.MailboxCluster
+
+    def run_of(
+        self, plan: _core.Plan, with_data: bool, seed: int, jitter_ns: float,
+        trace: _core.Trace | None,
+    ) -> _core.MailboxRun:  # fmt: skip
+        if trace is not None or jitter_ns:
+            raise ValueError("a cluster with mailboxes has neither timeline nor jitter")
+        return _core.MailboxRun(self.cluster, plan, carries_data=with_data, seed=seed)
+
+    def links_of(self, run: _core.MailboxRun) -> list[LinkLoad]:
+        return []
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -98,7 +129,7 @@ def fits(call: Call, size_bytes: int) -> bool:
 
 
 def invoke(
-    place: Place, call: Call, size_bytes: int, *, in_place: bool, with_data: bool,
+    place: Place | MailboxPlace, call: Call, size_bytes: int, *, in_place: bool, with_data: bool,
     trace: _core.Trace | None = None, seed: int = 1, jitter_ns: float = 0.0,
 ) -> Outcome:  # fmt: skip
     """Simulates one invocation and checks what every rank received.
@@ -109,11 +140,7 @@ def invoke(
     """
     elements = call.elements(size_bytes)
     plan = call.plan(size_bytes)
-    jitter = {} if isinstance(place.machine, _core.ChipCluster) else {"jitter_ns": jitter_ns}
-    run = _core.SimulatedRun(
-        place.machine, plan, gpus=list(place.gpus), carries_data=with_data, seed=seed,
-        trace=trace, **jitter,
-    )  # fmt: skip
+    run = place.run_of(plan, with_data, seed, jitter_ns, trace)
     wrong = None
     if with_data:
         pairs = [buffers_of(call, rank, elements, in_place) for rank in range(call.ranks)]
@@ -130,7 +157,7 @@ def invoke(
         events=run.events,
         trace_hash=trace.hash if trace is not None else None,
         timeline=_timeline(trace, size_bytes) if trace is not None else None,
-        links=_links(place.machine, run),
+        links=place.links_of(run),
     )
 
 
@@ -143,7 +170,7 @@ def _wrong_at(call: Call, rank: int, elements: int, output: np.ndarray) -> int:
 
 
 def measure_sizes(
-    place: Place, call: Call, sizes_bytes: list[int], *, with_data: bool = True
+    place: Place | MailboxPlace, call: Call, sizes_bytes: list[int], *, with_data: bool = True
 ) -> Iterator[Row]:
     """One row per size, out of place and in place as far as the schedule runs that way."""
     for size_bytes in sizes_bytes:

@@ -10,6 +10,7 @@
 #include "conformance/processes.hpp"
 #include "conformance/simulated_cluster.hpp"
 #include "conformance/simulated_fabric.hpp"
+#include "conformance/simulated_mailboxes.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 
 namespace towpath::conformance {
@@ -38,6 +39,7 @@ std::vector<TransportUnderTest> transports() {
     return [form](int ranks, const Body& body) { return run_simulated_fabric(ranks, body, form); };
   };
   return {{"shm", true, run_shm},
+          {"simulated_mailboxes", false, run_simulated_mailboxes},
           {"simulated_cluster", false, simulated(Time())},
           {"simulated_cluster_with_jitter", false, simulated(Time::from_us(20))},
           {"ethernet_line", false, fabric(FabricForm::line)},

@@ -122,7 +122,6 @@ def test_static_routes_as_a_table_and_as_json(tmp_path):
         ("show wormhole --hosts 2", "wormhole: is a chip; --hosts, --ranks and --complete-from"),
         ("show t3000 --ranks 2", "t3000: is a chip cluster; --hosts, --ranks and --complete-from"),
         ("show t3000 --harvest-mask 2", "t3000: is no chip, so it has no --harvest-mask"),
-        ("run all_reduce --machine n300", "n300.yaml:1: is a chip cluster, not a cluster of GPUs"),
         ("show ring --harvest-mask 1", "ring: is no chip"),
     ],
 )

@@ -8,10 +8,12 @@
 
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
+void bind_live_mailbox(nanobind::module_& module);
 void bind_ethernet(nanobind::module_& module);
 void bind_fabric(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_pcie(nanobind::module_& module);
+void bind_mailbox(nanobind::module_& module);
 void bind_routing(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
 void bind_schedule(nanobind::module_& module);
@@ -41,5 +43,7 @@ NB_MODULE(_core, module) {
   bind_fabric(module);
   bind_run(module);
   bind_traffic(module);
+  bind_mailbox(module);
+  bind_live_mailbox(module);
   bind_ethernet(module);
 }

@@ -11,6 +11,7 @@
 
 #include "towpath/collective/executor.hpp"
 #include "towpath/collective/plan.hpp"
+#include "towpath/run/mailbox_run.hpp"
 #include "towpath/run/simulated_run.hpp"
 #include "towpath/sim/trace.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
@@ -98,6 +99,40 @@ void bind_trace(nb::module_& module) {
           "(track, name, begin_ps, end_ps, value) each, in the order of the run.");
 }
 
+std::vector<Buffers> all_checked(const Plan& plan, const std::vector<ByteArray>& inputs,
+                                 const std::vector<ByteArray>& outputs) {
+  std::vector<Buffers> buffers;
+  for (std::size_t r = 0; r < inputs.size(); ++r) {
+    buffers.push_back(checked(plan, inputs[r], outputs.at(r)));
+  }
+  return buffers;
+}
+
+void bind_mailbox_run(nb::module_& module) {
+  using run::MailboxRun;
+  nb::class_<MailboxRun>(module, "MailboxRun",
+                         "All ranks of one plan on the nodes of a cluster with mailboxes.")
+      .def(
+          "__init__",
+          [](MailboxRun* place, std::shared_ptr<machine::MailboxCluster> cluster,
+             std::shared_ptr<Plan> plan, bool carries_data, std::uint64_t seed) {
+            new (place) MailboxRun(std::move(cluster), std::move(plan), carries_data, seed);
+          },
+          "cluster"_a, "plan"_a, nb::kw_only(), "carries_data"_a = true, "seed"_a = 1)
+      .def(
+          "invoke",
+          [](MailboxRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
+             const std::vector<ByteArray>& outputs) {
+            const std::vector<Buffers> buffers = all_checked(plan, inputs, outputs);
+            nb::gil_scoped_release release;
+            return run.invoke(buffers).us();
+          },
+          "plan"_a, "inputs"_a = std::vector<ByteArray>(), "outputs"_a = std::vector<ByteArray>(),
+          "As SimulatedRun.invoke.")
+      .def_prop_ro("events", &MailboxRun::events)
+      .def_prop_ro("now_us", [](const MailboxRun& run) { return run.now().us(); });
+}
+
 void bind_simulated_run(nb::module_& module) {
   nb::class_<SimulatedRun>(module, "SimulatedRun", "All ranks of one plan on one machine.")
       .def(
@@ -126,10 +161,7 @@ void bind_simulated_run(nb::module_& module) {
           "invoke",
           [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
              const std::vector<ByteArray>& outputs) {
-            std::vector<Buffers> buffers;
-            for (std::size_t r = 0; r < inputs.size(); ++r) {
-              buffers.push_back(checked(plan, inputs[r], outputs.at(r)));
-            }
+            const std::vector<Buffers> buffers = all_checked(plan, inputs, outputs);
             nb::gil_scoped_release release;
             return run.invoke(buffers).us();
           },
@@ -216,5 +248,6 @@ void bind_run(nb::module_& module) {
   bind_plan(module);
   bind_trace(module);
   bind_simulated_run(module);
+  bind_mailbox_run(module);
   bind_live(module);
 }

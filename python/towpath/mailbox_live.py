@@ -1,0 +1,220 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Measures mailboxes between two processes of this host, beside a cache line and other libraries.
+
+Two processes play ping-pong with a cache line that both poll, and with a message through their
+mailboxes, in turn; then one sends as fast as it can. One way is half of a round trip.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from towpath.errors import ConfigError
+from towpath.live import LiveError
+from towpath.mailbox_table import Table
+
+MESSAGE_BYTES_MAX = 56
+_PATIENCE_S = 30.0
+_RUN_S_MAX = 600.0
+
+
+@dataclass(frozen=True)
+class LiveRequest:
+    """What is asked for.
+
+    Attributes:
+        iterations: of each ping-pong.
+        size_bytes: of a message.
+        cores: of the initiator and of the responder; none: wherever the system puts them.
+        rounds: how often line and mailbox take turns.
+        blocks: whose rates are told, of block_messages each.
+        block_messages: few enough that most blocks are not interrupted.
+    """
+
+    iterations: int = 200_000
+    size_bytes: int = 32
+    cores: tuple[int, int] | None = None
+    rounds: int = 10
+    blocks: int = 200
+    block_messages: int = 10_000
+
+
+@dataclass(frozen=True)
+class LiveStudy:
+    """What a run found out: statistics and histograms in ns, and rows about other libraries."""
+
+    request: LiveRequest
+    line: dict[str, Any]
+    message: dict[str, Any]
+    local_ns: float
+    rates_per_s: dict[str, float]
+    peers: list[dict[str, Any]] = field(default_factory=list)
+
+    def median_ratio(self) -> float:
+        return self.message["median_ns"] / self.line["median_ns"]
+
+    def p99_ratio(self) -> float:
+        """The slowest in a hundred messages, against the usual transfer of a line."""
+        return self.message["p99_ns"] / self.line["median_ns"]
+
+
+def default_cores() -> tuple[int, int] | None:
+    """Two cores of those that this process may use; none when there is one only."""
+    cores = sorted(os.sched_getaffinity(0))
+    return (cores[0], cores[1]) if len(cores) > 1 else None
+
+
+def parse_cores(text: str | None) -> tuple[int, int] | None:
+    """Two core numbers as typed, or the default ones.
+
+    Raises:
+        ConfigError: they are not two different cores that this process may use.
+    """
+    if text is None:
+        return default_cores()
+    allowed = sorted(os.sched_getaffinity(0))
+    parts = text.split(",")
+    numbers = [int(part) for part in parts if part.strip().isdecimal()]
+    if len(parts) != 2 or len(set(numbers)) != 2 or not set(numbers) <= set(allowed):
+        known = ", ".join(map(str, allowed))
+        raise ConfigError(f"--cores is {text!r}; allowed are two different ones of {known}")
+    return numbers[0], numbers[1]
+
+
+def measure_live(request: LiveRequest) -> LiveStudy:
+    """Both processes, and what they found.
+
+    Raises:
+        ConfigError: the message does not fit.
+        LiveError: one of them failed.
+    """
+    if not 0 <= request.size_bytes <= MESSAGE_BYTES_MAX:
+        most = MESSAGE_BYTES_MAX
+        raise ConfigError(f"a live message has {request.size_bytes} bytes; allowed is 0 to {most}")
+    names = [f"bench-{os.getpid()}-{secrets.token_hex(4)}-{side}" for side in range(2)]
+    processes = [_start(request, names, side) for side in range(2)]
+    try:
+        answers = [_answer(process, side) for side, process in enumerate(processes)]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    rates = np.asarray(answers[1]["rates"])
+    return LiveStudy(
+        request=request,
+        line=_statistics(answers[0]["line"]),
+        message=_statistics(answers[0]["message"]),
+        local_ns=answers[0]["local_ns"],
+        rates_per_s={
+            "median": float(np.median(rates)),
+            "p10": float(np.percentile(rates, 10)),
+            "best": float(rates.max()),
+        },
+    )
+
+
+def _start(request: LiveRequest, names: list[str], side: int) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "towpath.mailbox_live_process"], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONSAFEPATH": "1"},
+    )  # fmt: skip
+    job = {
+        "own": names[side], "other": names[1 - side], "is_initiator": side == 0,
+        "core": request.cores[side] if request.cores else None, "timeout_s": _PATIENCE_S,
+        "iterations": request.iterations, "size_bytes": request.size_bytes,
+        "rounds": request.rounds, "blocks": request.blocks,
+        "block_messages": request.block_messages,
+    }  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(job) + "\n")
+    process.stdin.flush()
+    return process
+
+
+def _answer(process: subprocess.Popen[str], side: int) -> dict[str, Any]:
+    try:
+        output, _ = process.communicate(timeout=_RUN_S_MAX)
+    except subprocess.TimeoutExpired:
+        raise LiveError({side: f"process {side} of the measurement did not end"}) from None
+    answer = json.loads(output) if output else {"error": f"process {side} ended early"}
+    if "error" in answer:
+        raise LiveError({side: answer["error"]})
+    return answer
+
+
+def _statistics(counted: dict[str, list[float]]) -> dict[str, Any]:
+    times, counts = np.asarray(counted["times_ns"]), np.asarray(counted["counts"])
+    passed = np.cumsum(counts)
+
+    def percentile(percent: float) -> float:
+        return float(times[np.searchsorted(passed, passed[-1] * percent / 100)])
+
+    return {
+        "median_ns": percentile(50),
+        "p99_ns": percentile(99),
+        "p999_ns": percentile(99.9),
+        "min_ns": float(times[0]),
+        "max_ns": float(times[-1]),
+        **counted,
+    }
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def live_tables(study: LiveStudy) -> list[Table]:
+    """Latency, what it is made of, the rate, and other libraries beside it."""
+    return [_latency_table(study), _parts_table(study), _peer_table(study)]
+
+
+def _latency_table(study: LiveStudy) -> Table:
+    columns = ("min_ns", "median_ns", "p99_ns", "p999_ns", "max_ns")
+    lines = [
+        (name, *(f"{row[column]:.0f}" for column in columns))
+        for name, row in (("cache line", study.line), ("mailbox", study.message))
+    ]
+    median, p99 = study.median_ratio(), study.p99_ratio()
+    lines.append(("mailbox over the line's median", "", f"{median:.2f}", f"{p99:.2f}", "", ""))
+    headings = ("one way (ns)", "least", "median", "99 %", "99.9 %", "most")
+    return Table("Latency", headings, lines)
+
+
+def _parts_table(study: LiveStudy) -> Table:
+    line, whole = study.line["median_ns"], study.message["median_ns"]
+    rest = whole - line - study.local_ns
+    lines = [
+        ("transfer of a cache line, polled", f"{line:.1f}"),
+        ("send and receive, all in one cache", f"{study.local_ns:.1f}"),
+        ("the rest: a line that is new to both, and what overlaps", f"{rest:+.1f}"),
+        ("one way", f"{whole:.1f}"),
+    ]
+    return Table("What a message is made of", ("part", "median (ns)"), lines)
+
+
+def _peer_table(study: LiveStudy) -> Table:
+    message, rates = study.message, study.rates_per_s
+    lines = [(
+        "towpath mailbox", f"{message['median_ns']:.0f}", f"{message['p99_ns']:.0f}",
+        f"{rates['median'] / 1e6:.1f}", "",
+    )]  # fmt: skip
+    for peer in study.peers:
+        if "skipped" in peer:
+            lines.append((peer["name"], "-", "-", "-", peer["skipped"]))
+            continue
+        ratio = peer["median_ns"] / message["median_ns"]
+        lines.append((
+            peer["name"], f"{peer['median_ns']:.0f}", f"{peer['p99_ns']:.0f}",
+            f"{peer['messages_per_s'] / 1e6:.2f}", f"{ratio:.1f} times as long",
+        ))  # fmt: skip
+    headings = ("library", "median (ns)", "99 % (ns)", "messages (M/s)", "")
+    return Table("Messages of the same size in the same run, one way", headings, lines)

@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The study of a cluster with mailboxes as one HTML page: histograms, timeline, sweeps, tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from towpath.mailbox_study import MailboxStudy
+from towpath.mailbox_table import Table, study_tables
+from towpath.report import write_page
+from towpath.report_figures import CURVE_COLORS, layout
+
+_BINS_PER_DECADE = 40
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with its title."""
+
+    title: str
+    figure: go.Figure
+
+
+def write_mailbox_study(
+    study: MailboxStudy, title: str, command: str, facts: list[tuple[str, str]], path: Path
+) -> None:
+    """Writes the page; it needs no other file and no network."""
+    drawings = [Drawing("A round trip", breakdown_figure(study))]
+    drawings += [
+        Drawing(f"One way {words} interrupts", histogram_figure(study.latencies[name]))
+        for name, words in (("with", "with"), ("without", "without"))
+    ]
+    drawings += [
+        Drawing(f"One way over {name}", sweep_figure(name, rows))
+        for name, rows in study.sweeps.items()
+        if "one_way_ns" in rows[0]
+    ]
+    write_tables_page(title, command, facts, drawings, study_tables(study), path)
+
+
+def write_tables_page(
+    title: str, command: str, facts: list[tuple[str, str]], drawings: list[Drawing],
+    tables: list[Table], path: Path,
+) -> None:  # fmt: skip
+    """A page of figures and tables."""
+    write_page(
+        path, "tables.html.jinja", title=title, command=command, facts=facts, drawings=drawings,
+        tables=tables,
+    )  # fmt: skip
+
+
+def histogram_figure(row: dict[str, Any], color: str = CURVE_COLORS[0]) -> go.Figure:
+    """How many iterations took how long, both axes logarithmic."""
+    times_ns = np.asarray(row["times_ns"])
+    exponents = np.floor(np.log10(times_ns) * _BINS_PER_DECADE)
+    bins, places = np.unique(exponents, return_inverse=True)
+    counts = np.bincount(places, weights=row["counts"])
+    edges = 10 ** (bins / _BINS_PER_DECADE)
+    widths = edges * (10 ** (1 / _BINS_PER_DECADE) - 1)
+    figure = go.Figure()
+    figure.add_bar(
+        x=edges, y=counts, width=widths, offset=0, marker={"color": color},
+        hovertemplate="from %{x:.0f} ns: %{y} iterations<extra></extra>",
+    )  # fmt: skip
+    layout(figure)
+    figure.update_xaxes(title="one way (ns)", type="log")
+    figure.update_yaxes(title="iterations", type="log")
+    figure.update_layout(bargap=0, showlegend=False)
+    return figure
+
+
+def breakdown_figure(study: MailboxStudy) -> go.Figure:
+    """Events of a round trip by cycle, here and as published."""
+    figure = go.Figure()
+    ends = (("cycle", "here", "circle"), ("published_cycle", "published", "circle-open"))
+    for number, (column, name, symbol) in enumerate(ends):
+        figure.add_scatter(
+            x=[row[column] for row in study.breakdown],
+            y=[row["what"] for row in study.breakdown],
+            name=name, mode="markers",
+            marker={"symbol": symbol, "size": 9 + 5 * number, "color": CURVE_COLORS[number]},
+            hovertemplate="cycle %{x}: %{y}<extra></extra>",
+        )  # fmt: skip
+    layout(figure)
+    figure.update_xaxes(title="cycle", type="linear")
+    figure.update_yaxes(autorange="reversed", automargin=True)
+    return figure
+
+
+def sweep_figure(name: str, rows: list[dict[str, Any]]) -> go.Figure:
+    figure = go.Figure()
+    figure.add_scatter(
+        x=[row["value"] for row in rows], y=[row["one_way_ns"] for row in rows],
+        mode="lines+markers", line={"color": CURVE_COLORS[0]},
+        hovertemplate="%{x}: %{y:.0f} ns<extra></extra>",
+    )  # fmt: skip
+    layout(figure)
+    figure.update_xaxes(title=name, type="log")
+    figure.update_yaxes(title="one way (ns)", rangemode="tozero")
+    figure.update_layout(showlegend=False)
+    return figure

@@ -1,0 +1,318 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The published measurement of a RISC-V cluster with mailboxes, as a study of a described one.
+
+A ping-pong of 32 bytes, every iteration timed by the cycle counter; the breakdown of one round
+trip; what a clock of 1 GHz would bring; and how all of it moves with clock, hops, size, mailbox
+depth, polling period and the number of processes. Published figures are Loukas et al., Low-latency
+user-level communication for RISC-V clusters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from towpath import _core
+from towpath.mailbox_cluster_spec import MailboxClusterSpec
+
+Row = dict[str, Any]
+
+# (node, event, published cycle, in words), from the first store on node 0 on.
+PUBLISHED_BREAKDOWN = (
+    (0, "first store", 0, "data start being written to the packetizer of node 0"),
+    (0, "header leaves", 7, "the packet is formed, its header is on the network"),
+    (0, "first poll", 22, "node 0 polls its mailbox"),
+    (0, "acknowledgement arrives", 47, "node 0 receives the acknowledgement"),
+    (1, "header leaves", 79, "the header of the answer leaves node 1"),
+    (0, "header arrives", 99, "the header of the answer arrives at node 0"),
+    (0, "poll sees the message", 107, "a poll of node 0 sees the answer"),
+    (0, "last word read", 129, "the last word of the answer has been read"),
+    (0, "next first store", 144, "the next packet begins to be written"),
+)
+# (with interrupts, figure, published value), one way in ns but for the round trip.
+PUBLISHED_LATENCIES = (
+    (False, "mode_ns", 720.0),
+    (False, "mean_ns", 725.0),
+    (False, "max_ns", 1000.0),
+    (True, "mode_ns", 720.0),
+    (True, "mean_round_trip_ns", 1860.0),
+    (True, "max_ns", 500_000.0),
+)
+PUBLISHED_AT_1_GHZ_NS = 340.0
+# What one way is made of on node 0: (part, kind, from event, to event).
+PARTS = (
+    ("stores of the words and the descriptor", "software", "first store", "last store"),
+    ("formation of the packet", "hardware", "last store", "header leaves"),
+    ("wait for the poll that sees it", "hardware", "header arrives", "poll sees the message"),
+    ("reading the message", "software", "poll sees the message", "last word read"),
+    ("from there to the next packet", "software", "last word read", "next first store"),
+)
+PUBLISHED_CYCLES = {"software": 42, "hardware": 10, "traverse": 20}
+
+# What disturbs an iteration, by its one-way time: the plateaus of the histogram. Bounds in ns.
+PLATEAUS = (
+    ("nothing, or the phase of the polls", 0.0, 750.0),
+    ("page walks", 750.0, 1_010.0),
+    ("interrupts", 1_010.0, 3_000.0),
+    ("a context switch on one node", 3_000.0, 260_000.0),
+    ("context switches on both nodes", 260_000.0, float("inf")),
+)
+
+_SETTLED = 20  # iterations until both nodes are in step
+_SWEEP_ITERATIONS = 400
+
+
+@dataclass(frozen=True)
+class StudyRequest:
+    """What is asked for: iterations with and without interrupts, and the seed."""
+
+    iterations: int = 1_000_000
+    calm_iterations: int = 300_000
+    size_bytes: int = 32
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class MailboxStudy:
+    """What a run found out. Times are in ns; one way is half of a round trip.
+
+    Attributes:
+        name: of the cluster.
+        breakdown: rows of cycle, published cycle and event, in the published phase of the polls.
+        parts: rows of what one way is made of, in cycles of software, hardware and traverse.
+        phases: the cycles of node 1's answer and of node 0's poll, by phase.
+        latencies: with and without interrupts: statistics, plateaus, and times with their counts.
+        projections: the clock at 1 GHz, by what scales with it.
+        sweeps: rows by what is swept.
+    """
+
+    name: str
+    request: StudyRequest
+    breakdown: list[Row] = field(default_factory=list)
+    parts: list[Row] = field(default_factory=list)
+    phases: list[Row] = field(default_factory=list)
+    latencies: dict[str, Row] = field(default_factory=dict)
+    projections: list[Row] = field(default_factory=list)
+    sweeps: dict[str, list[Row]] = field(default_factory=dict)
+
+
+def measure_study(spec: MailboxClusterSpec, request: StudyRequest) -> MailboxStudy:
+    """Everything, one after the other.
+
+    Raises:
+        ConfigError: a swept figure is out of bounds.
+        ValueError: the message is no packet.
+    """
+    by_phase = [_cycles_in_phase(spec, request, phase) for phase in range(_period(spec))]
+    published = min(by_phase, key=_distance)
+    return MailboxStudy(
+        name=spec.name,
+        request=request,
+        breakdown=_breakdown(published),
+        parts=_parts(published),
+        phases=[_phase_row(phase, cycles) for phase, cycles in enumerate(by_phase)],
+        latencies={
+            "without": measure_latency(spec, request, request.calm_iterations, False),
+            "with": measure_latency(spec, request, request.iterations, True),
+        },
+        projections=_projections(spec),
+        sweeps=_sweeps(spec),
+    )
+
+
+# --- the breakdown --------------------------------------------------------------------------------
+
+
+def _period(spec: MailboxClusterSpec) -> int:
+    return spec.software.poll_cycles.value
+
+
+def _cycles_in_phase(
+    spec: MailboxClusterSpec, request: StudyRequest, phase: int
+) -> dict[tuple[int, str], int]:
+    options = _core.PingPongOptions(size_bytes=request.size_bytes, phase_cycles=phase)
+    cycles: dict[tuple[int, str], int] = {}
+    for node, event, cycle in _core.ping_pong_breakdown(spec.core(), options):
+        name = "next first store" if (node, event) == (0, "first store") and cycle > 0 else event
+        cycles[node, name] = cycle
+    return cycles
+
+
+def _distance(cycles: dict[tuple[int, str], int]) -> int:
+    return sum(abs(cycles[node, event] - at) for node, event, at, _ in PUBLISHED_BREAKDOWN)
+
+
+def _breakdown(cycles: dict[tuple[int, str], int]) -> list[Row]:
+    return [
+        {"what": what, "node": node, "cycle": cycles[node, event], "published_cycle": published}
+        for node, event, published, what in PUBLISHED_BREAKDOWN
+    ]
+
+
+def _parts(cycles: dict[tuple[int, str], int]) -> list[Row]:
+    rows = [
+        {"what": what, "kind": kind, "cycles": cycles[0, end] - cycles[0, begin]}
+        for what, kind, begin, end in PARTS
+    ]
+    there_and_back = cycles[0, "acknowledgement arrives"] - cycles[0, "header leaves"]
+    what = "half of the way to the acknowledgement"
+    return [*rows, {"what": what, "kind": "traverse", "cycles": there_and_back / 2}]
+
+
+def _phase_row(phase: int, cycles: dict[tuple[int, str], int]) -> Row:
+    arrives, seen = cycles[0, "header arrives"], cycles[0, "poll sees the message"]
+    return {
+        "phase": phase,
+        "answer_leaves": cycles[1, "header leaves"],
+        "answer_arrives": arrives,
+        "seen_after_cycles": seen - arrives,
+        "seen_after_cycles_on_node_1": (
+            cycles[1, "poll sees the message"] - cycles[1, "header arrives"]
+        ),
+        "round_trip": cycles[0, "next first store"],
+    }
+
+
+# --- latencies ------------------------------------------------------------------------------------
+
+
+def measure_latency(
+    spec: MailboxClusterSpec, request: StudyRequest, iterations: int, has_interruptions: bool
+) -> Row:
+    """One-way times of single iterations: mean, mode, extremes, plateaus and all times."""
+    options = _core.PingPongOptions(
+        size_bytes=request.size_bytes, iterations=iterations + _SETTLED, seed=request.seed,
+        has_interruptions=has_interruptions,
+    )  # fmt: skip
+    cycles, _, _ = _core.run_ping_pong(spec.core(), options)
+    one_way_ns = cycles[_SETTLED:] * (1e3 / spec.core_clock_mhz.value / 2)
+    times_ns, counts = np.unique(one_way_ns, return_counts=True)
+    return {
+        "iterations": iterations,
+        "mean_ns": float(one_way_ns.mean()),
+        "mean_round_trip_ns": float(2 * one_way_ns.mean()),
+        "mode_ns": float(times_ns[counts.argmax()]),
+        "min_ns": float(times_ns[0]),
+        "max_ns": float(times_ns[-1]),
+        "plateaus": [_plateau(times_ns, counts, *plateau) for plateau in PLATEAUS],
+        "times_ns": times_ns.tolist(),
+        "counts": counts.tolist(),
+    }
+
+
+def _plateau(times_ns: np.ndarray, counts: np.ndarray, what: str, begin: float, end: float) -> Row:
+    own = (times_ns >= begin) & (times_ns < end)
+    if not own.any():
+        return {"what": what, "iterations": 0, "median_ns": None, "max_ns": None}
+    passed = np.cumsum(counts[own])
+    median = times_ns[own][np.searchsorted(passed, passed[-1] / 2)]
+    return {
+        "what": what,
+        "iterations": int(passed[-1]),
+        "median_ns": float(median),
+        "max_ns": float(times_ns[own][-1]),
+    }
+
+
+def settled_ns(spec: MailboxClusterSpec, **options: int) -> float:
+    """One way without disturbances, the mean over all phases of the polls."""
+    period = _period(spec)
+    core = spec.core()
+    phases = range(0, period, max(1, period // 10))
+    means = []
+    for phase in phases:
+        asked = _core.PingPongOptions(
+            iterations=_SWEEP_ITERATIONS, phase_cycles=phase, has_interruptions=False,
+            has_page_walks=False, **options,
+        )  # fmt: skip
+        cycles, _, _ = _core.run_ping_pong(core, asked)
+        means.append(cycles.reshape(options.get("pairs", 1), -1)[:, _SETTLED:].mean())
+    return float(np.mean(means)) * 1e3 / spec.core_clock_mhz.value / 2
+
+
+# --- the projection to 1 GHz ----------------------------------------------------------------------
+
+
+def _projections(spec: MailboxClusterSpec) -> list[Row]:
+    """What a core at 1 GHz brings, by what is made faster with it; last what arithmetic says."""
+    factor = 1000 / spec.core_clock_mhz.value
+    core = {"core_clock_mhz": 1000.0}
+    hardware = core | {"interconnect_clock_mhz": spec.interconnect_clock_mhz.value * factor}
+    wire = hardware | {"ring__line_rate_gb_per_s": spec.ring.line_rate_gb_per_s.value * factor}
+    poll = round(spec.software.poll_cycles.value * factor)
+    hop_ns = spec.ring.hop_latency_ns.value
+    cycle_ns = 1e3 / spec.interconnect_clock_mhz.value
+    cases = [
+        ("core, packetizer, mailbox and line rate scale; the traverse stays", wire),
+        ("core, packetizer and mailbox scale; traverse and line rate stay", hardware),
+        ("the core scales, its polls stay as far apart in time; all else stays",
+         core | {"software__poll_cycles": poll}),
+        ("the core scales, and its polls; all else stays", core),
+    ]  # fmt: skip
+    rows = [
+        {"what": what, "how": "simulated", "one_way_ns": settled_ns(spec.with_figures(**figures))}
+        for what, figures in cases
+    ]
+    arithmetic = [
+        ("42 cycles of software scale; 10 of hardware and the traverse stay",
+         42 + 10 * cycle_ns + hop_ns),
+        ("all 52 cycles scale; the traverse stays", 52 + hop_ns),
+    ]  # fmt: skip
+    rows += [{"what": what, "how": "arithmetic", "one_way_ns": value} for what, value in arithmetic]
+    return rows
+
+
+# --- sweeps ---------------------------------------------------------------------------------------
+
+
+def _sweeps(spec: MailboxClusterSpec) -> dict[str, list[Row]]:
+    nodes = (2, 4, 8, 16, 32, 64)
+    pairs = (1, 2, 4, 8, 16)
+    many_cores = spec.with_figures(cores_per_node=32)
+    large = spec.packetizer.payload_bytes_max.value
+    words = spec.word_bytes.value
+    return {
+        "core clock (MHz)": [
+            _point(mhz, spec.with_figures(core_clock_mhz=float(mhz)))
+            for mhz in (50, 100, 200, 400, 800, 1000, 2000)
+        ],
+        "nodes on the ring, to the farthest": [
+            _point(count, spec.with_figures(nodes=count), hops=count // 2) for count in nodes
+        ],
+        "message size (B)": [
+            _point(size, spec, size_bytes=size) for size in range(words, large + 1, words)
+        ],
+        "polling period (cycles)": [
+            _point(period, spec.with_figures(software__poll_cycles=period))
+            for period in (5, 10, 20, 40, 80)
+        ],
+        "pairs of processes, each on cores of its own": [
+            _point(count, many_cores, pairs=count) for count in pairs
+        ],
+        "mailbox depth (packets)": [
+            _stream_point(depth, many_cores) for depth in (1, 2, 4, 8, 16, 32, 64)
+        ],
+    }
+
+
+def _point(value: float, spec: MailboxClusterSpec, **options: int) -> Row:
+    return {"value": value, "one_way_ns": settled_ns(spec, **options)}
+
+
+def _stream_point(depth: int, spec: MailboxClusterSpec) -> Row:
+    """Eight senders in bursts of eight: the rate with back-pressure, and the loss without."""
+    pressed = spec.with_figures(nodes=4, mailbox__depth_packets=depth)
+    dropping = pressed.model_copy(
+        update={"mailbox": pressed.mailbox.model_copy(update={"when_full": "drop"})}
+    )
+    options = {"senders": 8, "messages": 400, "burst_messages": 8, "pause_cycles": 4000}
+    received, _, time_us = _core.run_mailbox_stream(pressed.core(), **options)
+    kept, dropped, _ = _core.run_mailbox_stream(dropping.core(), **options)
+    return {
+        "value": depth,
+        "messages_per_us": received / time_us,
+        "dropped_pct": 100 * dropped / (kept + dropped),
+    }

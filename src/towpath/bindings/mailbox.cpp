@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <utility>
+
+#include "towpath/machine/mailbox_cluster.hpp"
+#include "towpath/run/mailbox_session.hpp"
+#include "towpath/run/mailbox_stream.hpp"
+#include "towpath/run/ping_pong.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace towpath;
+using device::mailbox::Address;
+using device::mailbox::Context;
+using device::mailbox::Message;
+using machine::MailboxCluster;
+using run::MailboxSession;
+
+// A block of figures is a dict in Python.
+int whole(const nb::dict& block, const char* name) { return nb::cast<int>(block[name]); }
+double real(const nb::dict& block, const char* name) { return nb::cast<double>(block[name]); }
+
+machine::MailboxSoftwareFigures software_from(const nb::dict& block) {
+  return {whole(block, "store_cycles"),     whole(block, "load_cycles"),
+          whole(block, "descriptor_words"), whole(block, "send_cycles"),
+          whole(block, "receive_cycles"),   whole(block, "poll_cycles"),
+          whole(block, "release_cycles"),   whole(block, "cycle_counter_cycles"),
+          whole(block, "responder_cycles")};
+}
+
+std::shared_ptr<const MailboxCluster> cluster_from(
+    std::string name, int nodes, int cores_per_node, double core_clock_mhz,
+    double interconnect_clock_mhz, int word_bytes, const nb::dict& software,
+    const nb::dict& page_walks, const std::vector<nb::dict>& interruptions,
+    const nb::dict& packetizer, const nb::dict& ring, const nb::dict& mailbox) {
+  MailboxCluster cluster;
+  cluster.name = std::move(name);
+  cluster.nodes = nodes;
+  cluster.cores_per_node = cores_per_node;
+  cluster.core_clock = Frequency::from_mhz(core_clock_mhz);
+  cluster.interconnect_clock = Frequency::from_mhz(interconnect_clock_mhz);
+  cluster.word_bytes = word_bytes;
+  cluster.software = software_from(software);
+  cluster.page_walks = {real(page_walks, "probability"), whole(page_walks, "cycles_min"),
+                        whole(page_walks, "cycles_max")};
+  for (const nb::dict& one : interruptions) {
+    cluster.interruptions.push_back(
+        {nb::cast<std::string>(one["name"]), Time::from_us(real(one, "interval_mean_us")),
+         Time::from_us(real(one, "duration_min_us")), Time::from_us(real(one, "duration_max_us"))});
+  }
+  cluster.packetizer = {whole(packetizer, "contexts"), whole(packetizer, "formation_cycles"),
+                        whole(packetizer, "payload_bytes_max"),
+                        whole(packetizer, "packets_unacknowledged_max")};
+  cluster.ring = {Rate::from_gb_per_s(real(ring, "line_rate_gb_per_s")),
+                  whole(ring, "header_bytes"), Time::from_ns(real(ring, "hop_latency_ns"))};
+  cluster.mailbox = {whole(mailbox, "depth_packets"), whole(mailbox, "enqueue_cycles"),
+                     nb::cast<bool>(mailbox["drops_when_full"])};
+  return machine::build_mailbox_cluster(std::move(cluster));
+}
+
+nb::object cycles_array(std::vector<std::int64_t> cycles) {
+  auto* const owned = new std::vector<std::int64_t>(std::move(cycles));
+  nb::capsule owner(
+      owned, [](void* data) noexcept { delete static_cast<std::vector<std::int64_t>*>(data); });
+  return nb::cast(
+      nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
+void bind_ping_pong(nb::module_& module) {
+  using run::PingPongOptions;
+  nb::class_<PingPongOptions>(module, "PingPongOptions")
+      .def(
+          "__init__",
+          [](PingPongOptions* place, int size_bytes, int iterations, int hops, int pairs,
+             int phase_cycles, bool has_interruptions, bool has_page_walks, std::uint64_t seed) {
+            new (place) PingPongOptions{size_bytes,   iterations,        hops,           pairs,
+                                        phase_cycles, has_interruptions, has_page_walks, seed};
+          },
+          nb::kw_only(), "size_bytes"_a = 32, "iterations"_a = 1000, "hops"_a = 1, "pairs"_a = 1,
+          "phase_cycles"_a = 0, "has_interruptions"_a = true, "has_page_walks"_a = true,
+          "seed"_a = 1);
+  module.def(
+      "run_ping_pong",
+      [](std::shared_ptr<MailboxCluster> cluster, const PingPongOptions& options) {
+        run::PingPongResult result;
+        {
+          nb::gil_scoped_release released;
+          result = run::run_ping_pong(std::move(cluster), options);
+        }
+        return nb::make_tuple(cycles_array(std::move(result.round_trip_cycles)), result.time.us(),
+                              result.events);
+      },
+      "cluster"_a, "options"_a,
+      "Two nodes send a message to and fro: (cycles of each round trip, simulated us, events).");
+  module.def(
+      "ping_pong_breakdown",
+      [](std::shared_ptr<MailboxCluster> cluster, const PingPongOptions& options) {
+        std::vector<std::tuple<int, std::string, std::int64_t>> events;
+        for (const auto& one : run::ping_pong_breakdown(std::move(cluster), options)) {
+          events.emplace_back(one.node, one.event, one.cycle.count());
+        }
+        return events;
+      },
+      "cluster"_a, "options"_a,
+      "(node, event, cycle) of one iteration that nothing disturbs, up to the next first store.");
+}
+
+void bind_stream(nb::module_& module) {
+  module.def(
+      "run_mailbox_stream",
+      [](std::shared_ptr<MailboxCluster> cluster, int senders, int messages, int burst_messages,
+         int pause_cycles, int size_bytes, std::uint64_t seed) {
+        const auto result = run::run_mailbox_stream(
+            std::move(cluster),
+            {senders, messages, burst_messages, pause_cycles, size_bytes, seed});
+        return nb::make_tuple(result.received, result.dropped, result.time.us());
+      },
+      "cluster"_a, nb::kw_only(), "senders"_a = 1, "messages"_a = 1000, "burst_messages"_a = 1000,
+      "pause_cycles"_a = 0, "size_bytes"_a = 32, "seed"_a = 1,
+      "Many senders, one mailbox: (messages received, dropped, simulated us).");
+}
+
+// A process's context, as a handle: nothing is left of it once it is closed.
+class MailboxContext {
+ public:
+  MailboxContext(MailboxSession& session, Context& context)
+      : session_(&session), context_(&context) {}
+
+  std::pair<int, int> address() { return {open().address().node, open().address().context}; }
+  void send(std::pair<int, int> to, const nb::bytes& payload) {
+    session_->send(open(), {to.first, to.second},
+                   {static_cast<const std::byte*>(payload.data()), payload.size()});
+  }
+  nb::object try_receive() { return shown(session_->try_receive(open())); }
+  nb::object receive(double timeout_us) {
+    return shown(session_->receive(open(), Time::from_us(timeout_us)));
+  }
+  void flush() { session_->flush(open()); }
+  nb::dict notices() {
+    nb::dict counts;
+    counts["acknowledged"] = open().notices().acknowledged;
+    counts["full"] = open().notices().full;
+    counts["refused"] = open().notices().refused;
+    return counts;
+  }
+  void close() {
+    if (context_ != nullptr) session_->close(*std::exchange(context_, nullptr));
+  }
+
+ private:
+  Context& open() {
+    if (context_ == nullptr) throw std::invalid_argument("the context is closed");
+    return *context_;
+  }
+  static nb::object shown(const std::optional<Message>& message) {
+    if (!message) return nb::none();
+    const nb::bytes payload(message->payload.data(), message->payload.size());
+    return nb::make_tuple(std::pair(message->from.node, message->from.context), payload);
+  }
+
+  MailboxSession* session_;
+  Context* context_;
+};
+
+void bind_session(nb::module_& module) {
+  nb::class_<MailboxContext>(module, "MailboxContext",
+                             "A process's share of its node's packetizer, and its mailbox.")
+      .def_prop_ro("address", &MailboxContext::address, "(node, context)")
+      .def("send", &MailboxContext::send, "to"_a, "payload"_a,
+           "Returns when the last store is acknowledged by the core; see `notices`.")
+      .def("try_receive", &MailboxContext::try_receive, "(sender, payload), or None.")
+      .def("receive", &MailboxContext::receive, "timeout_us"_a = 1e6,
+           "(sender, payload), or None after so much simulated time.")
+      .def("flush", &MailboxContext::flush, "Waits until something is known about all messages.")
+      .def_prop_ro("notices", &MailboxContext::notices, "What has become of the messages sent.")
+      .def("close", &MailboxContext::close);
+  nb::class_<MailboxSession>(module, "MailboxSession",
+                             "A simulated cluster whose processes are driven call by call.")
+      .def(
+          "__init__",
+          [](MailboxSession* place, std::shared_ptr<MailboxCluster> cluster, std::uint64_t seed) {
+            new (place) MailboxSession(std::move(cluster), seed);
+          },
+          "cluster"_a, "seed"_a = 1)
+      .def(
+          "open",
+          [](MailboxSession& session, int node, int domain) {
+            return MailboxContext(session, session.open(node, domain));
+          },
+          "node"_a, "domain"_a = 0, nb::keep_alive<0, 1>(),
+          "A process on a core of its own. Messages go between contexts of one domain only.")
+      .def_prop_ro("now_us", [](const MailboxSession& session) { return session.now().us(); });
+}
+
+}  // namespace
+
+void bind_mailbox(nb::module_& module) {
+  nb::class_<MailboxCluster>(module, "MailboxCluster")
+      .def(nb::new_([](std::string name, int nodes, int cores_per_node, double core_clock_mhz,
+                       double interconnect_clock_mhz, int word_bytes, const nb::dict& software,
+                       const nb::dict& page_walks, const std::vector<nb::dict>& interruptions,
+                       const nb::dict& packetizer, const nb::dict& ring, const nb::dict& mailbox) {
+             return std::const_pointer_cast<MailboxCluster>(cluster_from(
+                 std::move(name), nodes, cores_per_node, core_clock_mhz, interconnect_clock_mhz,
+                 word_bytes, software, page_walks, interruptions, packetizer, ring, mailbox));
+           }),
+           nb::kw_only(), "name"_a, "nodes"_a, "cores_per_node"_a, "core_clock_mhz"_a,
+           "interconnect_clock_mhz"_a, "word_bytes"_a, "software"_a, "page_walks"_a,
+           "interruptions"_a, "packetizer"_a, "ring"_a, "mailbox"_a)
+      .def_ro("name", &MailboxCluster::name)
+      .def_ro("nodes", &MailboxCluster::nodes);
+  bind_ping_pong(module);
+  bind_stream(module);
+  bind_session(module);
+}

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "towpath/machine/mailbox_cluster.hpp"
+#include "towpath/mailbox/ring.hpp"
+#include "towpath/sim/clock.hpp"
+#include "towpath/sim/simulation.hpp"
+
+// The packetizers and mailboxes of all nodes, and the ring between them: what the stores and loads
+// of cores reach. What those cost, and a library around them, is device/mailbox.
+//
+// A context is one process's share of its node's packetizer, with a mailbox of its own. Contexts
+// belong to a domain; a packet for a mailbox of another one is refused.
+
+namespace towpath::mailbox {
+
+struct Message {
+  Address from;
+  std::vector<std::byte> payload;
+};
+
+// Of one context, as a sender.
+struct Notices {
+  std::uint64_t acknowledged = 0;
+  std::uint64_t full = 0;     // dropped, as the mailbox was full
+  std::uint64_t refused = 0;  // dropped, as there is no such mailbox in the context's domain
+  bool operator==(const Notices&) const = default;
+};
+
+class Interconnect {
+ public:
+  Interconnect(sim::Simulation& simulation, std::shared_ptr<const machine::MailboxCluster> cluster);
+  Interconnect(const Interconnect&) = delete;
+  Interconnect& operator=(const Interconnect&) = delete;
+
+  const machine::MailboxCluster& cluster() const { return *cluster_; }
+  sim::Simulation& simulation() const { return simulation_; }
+
+  // The lowest context that is free. Throws std::invalid_argument when there is no such node, or
+  // none is free on it.
+  Address open(int node, int domain);
+  // What is in the mailbox is gone. A context cannot be opened anew while packets of it are under
+  // way; closing it twice does nothing.
+  void close(Address context);
+
+  // --- packetizer: the context's process
+  // Whether a packet can be taken now.
+  bool has_room(Address context) const;
+  // The last store has been written; there is room. Throws std::invalid_argument for a node that
+  // does not exist and for a payload that is empty or too large.
+  void submit(Address from, Address to, std::span<const std::byte> payload);
+  // Packets that were submitted and about whose end nothing is known yet.
+  int unacknowledged(Address context) const { return at(context).unacknowledged; }
+  const Notices& notices(Address context) const { return at(context).notices; }
+
+  // --- mailbox: the context's process
+  // From when on loads see the first packet; none when there is none.
+  std::optional<Time> visible_from(Address context) const;
+  // The first packet, which loads see; it stays until released.
+  Message first(Address context) const;
+  void release(Address context);
+  std::size_t packets(Address context) const { return at(context).fifo.size(); }
+
+  // Woken whenever there is room again, or a packet that was the first to come.
+  void set_process(Address context, sim::Process* process) { at(context).process = process; }
+
+  // An instant on the track of a node, where the simulation has a trace.
+  void tell(int node, std::string_view event, Time time) const;
+
+ private:
+  struct Entry {
+    Packet packet;
+    Time visible_from;
+  };
+  struct Context {
+    bool is_open = false;
+    int domain = 0;
+    int unacknowledged = 0;
+    Notices notices;
+    std::deque<Entry> fifo;
+    std::deque<Packet> waiting;  // have arrived; the mailbox is full
+    sim::Process* process = nullptr;
+  };
+  struct Node {
+    std::vector<Context> contexts;
+    Cycles packetizer_free_at;
+  };
+  // A packet that is being formed.
+  struct Forming {
+    Interconnect* interconnect = nullptr;
+    Packet packet;
+  };
+
+  Node& checked(int node);
+  Context& at(Address address);
+  const Context& at(Address address) const;
+  static void formed(void* forming);
+  void arrive(Packet& packet, Time rest);
+  void enqueue(Context& mailbox, Packet packet, Time rest);
+  void answer(const Packet& packet, Packet::Kind kind);
+  void hear(Context& sender, Packet::Kind kind);
+  void wake(Context& context);
+
+  sim::Simulation& simulation_;
+  std::shared_ptr<const machine::MailboxCluster> cluster_;
+  sim::Clock clock_;
+  Ring ring_;
+  std::vector<Node> nodes_;
+  std::deque<Forming> forming_;  // storage
+  std::vector<Forming*> free_forming_;
+};
+
+}  // namespace towpath::mailbox

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "towpath/collective/executor.hpp"
+#include "towpath/collective/plan.hpp"
+#include "towpath/sim/simulation.hpp"
+#include "towpath/transport/simulated/mailbox/mailbox_ranks.hpp"
+
+// All ranks of one plan on the nodes of a cluster with mailboxes; what SimulatedRun is to clusters
+// of GPUs. Rank r is on node r. Interruptions do not happen: cores only pay for what they do.
+
+namespace towpath::run {
+
+class MailboxRun {
+ public:
+  MailboxRun(std::shared_ptr<const machine::MailboxCluster> cluster,
+             std::shared_ptr<const collective::Plan> plan, bool carries_data = true,
+             std::uint64_t seed = 1);
+
+  // One invocation: every rank begins at the same moment. Returns the time from there until the
+  // last rank has finished. `buffers` has one entry per rank, or none in a time-only run. Throws
+  // transport::TransportError::Kind::deadlock naming who waits for whom.
+  Time invoke(const std::vector<collective::Buffers>& buffers);
+
+  std::uint64_t events() const { return simulation_.events(); }
+  Time now() const { return simulation_.now(); }
+
+ private:
+  std::shared_ptr<const collective::Plan> plan_;
+  sim::Simulation simulation_;
+  transport::simulated::MailboxRanks ranks_;
+  std::vector<std::unique_ptr<collective::Executor>> executors_;
+  std::size_t running_ = 0;
+  Time finished_;
+};
+
+}  // namespace towpath::run

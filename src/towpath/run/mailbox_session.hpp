@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "towpath/device/mailbox/context.hpp"
+#include "towpath/sim/simulation.hpp"
+
+// A cluster with mailboxes as a program without processes of its own sees it: each call takes the
+// simulated time that it takes a core, and then returns.
+
+namespace towpath::run {
+
+class MailboxSession {
+ public:
+  explicit MailboxSession(std::shared_ptr<const machine::MailboxCluster> cluster,
+                          std::uint64_t seed = 1);
+
+  // A process of its own on `node`, with a core of its own. Throws std::invalid_argument when the
+  // node has no core or context left.
+  device::mailbox::Context& open(int node, int domain);
+  void close(device::mailbox::Context& context);
+
+  // Throw std::runtime_error when nothing that could end the wait is under way; the message then
+  // goes as soon as there is room.
+  void send(device::mailbox::Context& context, device::mailbox::Address to,
+            std::span<const std::byte> payload);
+  void flush(device::mailbox::Context& context);
+  std::optional<device::mailbox::Message> try_receive(device::mailbox::Context& context);
+  std::optional<device::mailbox::Message> receive(device::mailbox::Context& context, Time timeout);
+
+  Time now() const { return simulation_.now(); }
+
+ private:
+  struct Process {
+    std::unique_ptr<device::mailbox::Core> core;
+    std::unique_ptr<device::mailbox::Context> context;
+  };
+  void call(const char* what, std::function<void()> body);
+
+  sim::Simulation simulation_;
+  device::mailbox::Interconnect interconnect_;
+  std::deque<Process> processes_;
+};
+
+}  // namespace towpath::run

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/run/mailbox_stream.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "towpath/device/mailbox/context.hpp"
+#include "towpath/sim/simulation.hpp"
+
+namespace towpath::run {
+
+using device::mailbox::Address;
+using device::mailbox::Context;
+using device::mailbox::Core;
+using device::mailbox::Interconnect;
+
+namespace {
+
+// A receiver looks for so long after the last message before it believes that it was the last.
+constexpr Time kQuiet = Time::from_ps(100'000'000);  // 100 us
+
+std::shared_ptr<const machine::MailboxCluster> checked(
+    std::shared_ptr<const machine::MailboxCluster> cluster, const MailboxStreamOptions& options) {
+  const int programs_per_node = options.senders / cluster->nodes + 1;
+  const int most = std::min(cluster->cores_per_node, cluster->packetizer.contexts);
+  if (options.senders < 1 || programs_per_node > most) {
+    throw std::invalid_argument(fmt::format(
+        "cluster '{}': {} senders and a receiver are asked for; its {} nodes have cores and "
+        "contexts for {} programs each",
+        cluster->name, options.senders, cluster->nodes, most));
+  }
+  if (options.messages < 1 || options.burst_messages < 1 || options.pause_cycles < 0) {
+    throw std::invalid_argument(
+        fmt::format("{} messages in bursts of {} with pauses of {} cycles; 1, 1 and 0 are least",
+                    options.messages, options.burst_messages, options.pause_cycles));
+  }
+  machine::MailboxCluster calm = *cluster;
+  calm.interruptions.clear();
+  return machine::build_mailbox_cluster(std::move(calm));
+}
+
+}  // namespace
+
+MailboxStreamResult run_mailbox_stream(std::shared_ptr<const machine::MailboxCluster> cluster,
+                                       const MailboxStreamOptions& options) {
+  sim::Simulation simulation(options.seed);
+  Interconnect interconnect(simulation, checked(std::move(cluster), options));
+  Core receiver_core(simulation, interconnect.cluster(), "receiver");
+  Context receiver(interconnect, receiver_core, {.node = 0});
+  std::deque<Core> cores;
+  std::deque<Context> contexts;
+  for (int sender = 0; sender < options.senders; ++sender) {
+    Core& core =
+        cores.emplace_back(simulation, interconnect.cluster(), fmt::format("sender {}", sender));
+    const int node = (sender + 1) % interconnect.cluster().nodes;
+    Context& context = contexts.emplace_back(interconnect, core, Context::Options{.node = node});
+    simulation.spawn(core.name(), [&context, &options, to = receiver.address()] {
+      const std::vector<std::byte> payload(static_cast<std::size_t>(options.size_bytes));
+      for (int i = 0; i < options.messages; ++i) {
+        if (i > 0 && i % options.burst_messages == 0) context.core().spend(options.pause_cycles);
+        context.send(to, payload);
+      }
+      context.flush();
+    });
+  }
+  MailboxStreamResult result;
+  const std::uint64_t sent =
+      static_cast<std::uint64_t>(options.senders) * static_cast<std::uint64_t>(options.messages);
+  const auto dropped = [&] {
+    std::uint64_t sum = 0;
+    for (const Context& context : contexts) sum += context.notices().full;
+    return sum;
+  };
+  simulation.spawn("receiver", [&] {
+    while (result.received + dropped() < sent) {
+      if (!receiver.receive(simulation.from_now(kQuiet))) continue;
+      ++result.received;
+      result.time = simulation.now();
+    }
+  });
+  simulation.run();
+  result.dropped = dropped();
+  return result;
+}
+
+}  // namespace towpath::run

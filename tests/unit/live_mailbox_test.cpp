@@ -1,0 +1,243 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "conformance/processes.hpp"
+#include "towpath/mailbox/live/mailbox.hpp"
+#include "towpath/transport/transport.hpp"
+
+namespace towpath::mailbox::live {
+namespace {
+using namespace literals;
+using conformance::Processes;
+
+std::string unique_name(const char* what) {
+  static int number = 0;
+  return fmt::format("{}-{}-{}", what, ::getpid(), ++number);
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string text_of(const Message& message) {
+  return {reinterpret_cast<const char*>(message.bytes.data()), message.size_bytes};
+}
+
+TEST(LiveMailbox, CarriesMessagesOfAllSizesInOrder) {
+  const Mailbox mailbox(unique_name("sizes"));
+  Sender sender(Mailbox::find(mailbox.name()));
+  Receiver receiver(mailbox);
+  Message message;
+  for (std::size_t size = 0; size <= kPayloadBytesMax; ++size) {
+    const std::string text(size, static_cast<char>('a' + size % 26));
+    ASSERT_TRUE(sender.try_send(bytes_of(text)));
+    ASSERT_TRUE(receiver.try_receive(message));
+    EXPECT_EQ(text_of(message), text);
+    EXPECT_EQ(message.number, size + 1);
+  }
+  EXPECT_FALSE(receiver.try_receive(message));
+}
+
+TEST(LiveMailbox, IsBoundedAndGoesOnWhenThereIsRoom) {
+  const Mailbox mailbox(unique_name("bounded"), {.depth_messages = 8});
+  Sender sender(mailbox);
+  Receiver receiver(mailbox);
+  Message message;
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(sender.try_send(bytes_of(std::to_string(i))));
+  EXPECT_FALSE(sender.try_send(bytes_of("8")));
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(receiver.try_receive(message));
+    EXPECT_EQ(text_of(message), std::to_string(i));
+  }
+  EXPECT_FALSE(receiver.try_receive(message));
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(sender.try_send(bytes_of("again")));
+}
+
+// What random interleavings of both sides do is what a queue does.
+TEST(LiveMailbox, ActsLikeAQueueOfItsDepth) {
+  for (std::uint32_t depth = 1; depth <= 64; depth *= 4) {
+    const Mailbox mailbox(unique_name("queue"), {.depth_messages = depth});
+    Sender sender(mailbox);
+    Receiver receiver(mailbox);
+    std::deque<std::string> queue;
+    std::mt19937 random(depth);
+    Message message;
+    for (int i = 0; i < 20'000; ++i) {
+      if (random() % 2 == 0) {
+        const std::string text = std::to_string(random());
+        const bool is_sent = sender.try_send(bytes_of(text));
+        if (is_sent) queue.push_back(text);
+        // Room is given back in quarters, and the last message received is not released yet.
+        EXPECT_TRUE(is_sent || queue.size() + std::max(depth / 4, 1u) >= depth);
+        ASSERT_LE(queue.size(), depth);
+      } else if (receiver.try_receive(message)) {
+        ASSERT_FALSE(queue.empty());
+        EXPECT_EQ(text_of(message), queue.front());
+        queue.pop_front();
+      } else {
+        EXPECT_TRUE(queue.empty());
+      }
+    }
+  }
+}
+
+TEST(LiveMailbox, SendersHaveLanesOfTheirOwnAndGiveThemBack) {
+  const Mailbox mailbox(unique_name("lanes"), {.depth_messages = 4, .senders_max = 3});
+  Receiver receiver(mailbox);
+  {
+    Sender a(mailbox), b(mailbox), c(mailbox);
+    EXPECT_EQ(c.lane(), 2u);
+    EXPECT_EQ(error_of([&] { Sender(mailbox).lane(); }),
+              fmt::format("mailbox \"{}\" has 3 senders already, and no more", mailbox.name()));
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(a.try_send(bytes_of("a")));
+    EXPECT_FALSE(a.try_send(bytes_of("a")));
+    EXPECT_TRUE(b.try_send(bytes_of("b")));  // nobody is held back by another
+    EXPECT_TRUE(c.try_send(bytes_of("c")));
+  }
+  Sender next(mailbox);
+  EXPECT_EQ(next.lane(), 0u);
+  EXPECT_EQ(next.sent(), 4u);  // it goes on behind what is still there
+  EXPECT_FALSE(next.try_send(bytes_of("d")));
+  std::string received;
+  Message message;
+  while (receiver.try_receive(message)) received += text_of(message);
+  EXPECT_EQ(received, "aaaabc");
+  EXPECT_TRUE(next.try_send(bytes_of("d")));
+  ASSERT_TRUE(receiver.try_receive(message));
+  EXPECT_EQ(message.number, 5u);
+}
+
+TEST(LiveMailbox, ASuccessorReceivesTheUnreleasedMessageOnceMore) {
+  const Mailbox mailbox(unique_name("successor"));
+  Sender sender(mailbox);
+  for (const char* text : {"one", "two", "three"}) EXPECT_TRUE(sender.try_send(bytes_of(text)));
+  Processes processes(1, [&](int) {
+    Receiver receiver(Mailbox::find(mailbox.name()));
+    Message message;
+    receiver.receive(message);
+    receiver.receive(message);
+    ::kill(::getpid(), SIGKILL);
+  });
+  EXPECT_EQ(processes.wait(std::chrono::seconds(30))[0], "killed by signal 9");
+  Receiver receiver(mailbox);
+  Message message;
+  ASSERT_TRUE(receiver.try_receive(message));
+  EXPECT_EQ(text_of(message), "two");
+  EXPECT_EQ(message.number, 2u);
+  ASSERT_TRUE(receiver.try_receive(message));
+  EXPECT_EQ(text_of(message), "three");
+}
+
+TEST(LiveMailbox, ThereIsOneReceiverAtATime) {
+  const Mailbox mailbox(unique_name("one"));
+  const std::string refusal = fmt::format("mailbox \"{}\" has a receiver already", mailbox.name());
+  {
+    Receiver receiver(mailbox);
+    EXPECT_EQ(error_of([&] { Receiver second(mailbox); }), refusal);
+  }
+  Receiver again(mailbox);
+}
+
+TEST(LiveMailbox, AFullMailboxWithoutReceiverEndsASendWithASentence) {
+  const Mailbox mailbox(unique_name("alone"), {.depth_messages = 1});
+  Sender sender(mailbox);
+  sender.send(bytes_of("in"));
+  try {
+    sender.send(bytes_of("out"));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const transport::TransportError& error) {
+    EXPECT_EQ(error.kind(), transport::TransportError::Kind::peer_died);
+    EXPECT_EQ(error.what(),
+              fmt::format("mailbox \"{}\" is full, and its receiver is gone", mailbox.name()));
+  }
+  Receiver receiver(mailbox);
+  EXPECT_EQ(error_of([&] { sender.send(bytes_of("out"), 5_ms); }),
+            fmt::format("mailbox \"{}\" was full for 0.005 s; its receiver is alive, but slow or "
+                        "stopped",
+                        mailbox.name()));
+}
+
+TEST(LiveMailbox, NamesAreFoundWhileTheirMakerLives) {
+  const std::string name = unique_name("named");
+  const std::string nobody = fmt::format("there is no mailbox \"{}\" on this host", name);
+  EXPECT_EQ(error_of([&] { Mailbox::find(name); }), nobody);
+  {
+    const Mailbox mailbox(name);
+    EXPECT_EQ(error_of([&] { Mailbox second(name); }),
+              fmt::format("there is a mailbox \"{}\" already", name));
+    Mailbox::find(name);
+  }
+  EXPECT_EQ(error_of([&] { Mailbox::find(name); }), nobody);
+}
+
+TEST(LiveMailbox, ANewMailboxIsNotTakenForAnOlderOneOfTheName) {
+  const std::string name = unique_name("twice");
+  auto old = std::make_unique<Mailbox>(name);
+  Sender still_there(*old);
+  old.reset();
+  const Mailbox young(name);
+  Sender sender(Mailbox::find(name));
+  EXPECT_TRUE(sender.try_send(bytes_of("here")));
+  Receiver receiver(young);
+  Message message;
+  EXPECT_TRUE(receiver.try_receive(message));
+}
+
+TEST(LiveMailbox, RefusesWhatIsNoMailboxAndNoMessage) {
+  EXPECT_EQ(error_of([] { Mailbox(""); }),
+            "the name of a mailbox has 0 bytes; 1 to 64 that are not zero are allowed");
+  EXPECT_EQ(error_of([] { Mailbox("x", {.depth_messages = 3}); }),
+            "mailbox \"x\" has a depth of 3; powers of two up to 65536 are allowed");
+  EXPECT_EQ(error_of([] { Mailbox("x", {.senders_max = 0}); }),
+            "mailbox \"x\" is for 0 senders; 1 to 1024 are allowed");
+  const Mailbox mailbox(unique_name("large"));
+  Sender sender(mailbox);
+  EXPECT_EQ(error_of([&] { sender.send(bytes_of(std::string(57, 'x'))); }),
+            "a message has 57 bytes; up to 56 are possible");
+}
+
+TEST(LiveMailbox, ContextsAnswerEachOtherByName) {
+  const std::string one = unique_name("context"), other = unique_name("context");
+  Context here(one);
+  Processes processes(1, [&](int) {
+    Context there(other);
+    there.send(one, bytes_of("ready"));
+    Message message;
+    while (there.receive(message) && text_of(message) != "stop") there.send(one, message.payload());
+  });
+  Message message;
+  ASSERT_TRUE(here.receive(message));
+  EXPECT_EQ(text_of(message), "ready");
+  for (int i = 0; i < 1000; ++i) {
+    here.send(other, bytes_of(std::to_string(i)));
+    ASSERT_TRUE(here.receive(message));
+    EXPECT_EQ(text_of(message), std::to_string(i));
+  }
+  here.send(other, bytes_of("stop"));
+  EXPECT_EQ(processes.wait(std::chrono::seconds(30))[0], "");
+}
+
+}  // namespace
+}  // namespace towpath::mailbox::live

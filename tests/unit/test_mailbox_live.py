@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Mailboxes between processes of this host, seen from Python, and their measurement."""
+
+import json
+import os
+
+import pytest
+from typer.testing import CliRunner
+
+from towpath import _core, cli
+from towpath.errors import ConfigError, Interruption
+from towpath.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
+from towpath.mailbox_peers import measure_peers
+from towpath.mailbox_table import tables_text
+
+SMALL = LiveRequest(
+    iterations=2000, cores=None, rounds=2, blocks=5, block_messages=1000
+)  # where the tests run, cores may be few
+
+
+def unique_name(what):
+    unique_name.number = getattr(unique_name, "number", 0) + 1
+    return f"{what}-{os.getpid()}-{unique_name.number}"
+
+
+def test_messages_go_by_name():
+    one = _core.LiveMailboxContext(unique_name("python"))
+    other = _core.LiveMailboxContext(unique_name("python"), depth_messages=4)
+    assert other.try_receive() is None
+    for number in range(4):
+        one.send(other.address, b"message %d" % number)
+    assert not one.try_send(other.address, b"one too many")
+    assert [other.receive() for _ in range(4)] == [b"message %d" % n for n in range(4)]
+    assert other.receive(timeout_s=0.01) is None
+
+
+def test_mistakes_are_sentences():
+    context = _core.LiveMailboxContext(unique_name("python"))
+    with pytest.raises(RuntimeError, match='there is no mailbox "nobody" on this host'):
+        context.send("nobody", b"x")
+    with pytest.raises(ValueError, match="a message has 57 bytes; up to 56 are possible"):
+        context.send(context.address, bytes(57))
+    with pytest.raises(RuntimeError, match="there is a mailbox .* already"):
+        _core.LiveMailboxContext(context.address)
+
+
+@pytest.fixture(scope="module")
+def study():
+    return measure_live(SMALL)
+
+
+def test_a_measurement_counts_every_iteration(study):
+    for row in (study.line, study.message):
+        assert sum(row["counts"]) == SMALL.iterations
+        assert row["min_ns"] <= row["median_ns"] <= row["p99_ns"] <= row["max_ns"]
+    rates = study.rates_per_s
+    assert 0 < rates["p10"] <= rates["median"] <= rates["best"]
+
+
+def test_the_parts_of_a_message_add_up(study):
+    parts = [float(line[1]) for line in live_tables(study)[1].lines]
+    assert sum(parts[:-1]) == pytest.approx(parts[-1], abs=0.2)
+    assert parts[-1] == study.message["median_ns"]
+
+
+def test_libraries_that_are_not_there_are_skipped_with_a_reason(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    rows = measure_peers(SMALL, tmp_path)
+    assert [row["name"].split(",")[0] for row in rows] == ["ZeroMQ", "Open MPI", "UCX"]
+    assert "zeromq_peer is not built; it needs libzmq3-dev" in rows[0]["skipped"]
+    assert "ucx-utils" in rows[2]["skipped"]
+
+
+def test_a_library_that_is_measured_stands_beside_the_mailbox(study, tmp_path):
+    program = tmp_path / "zeromq_peer"
+    program.write_text(
+        '#!/bin/sh\necho \'{"median_ns": 1e6, "p99_ns": 2e6, "messages_per_s": 5e5}\'\n'
+    )
+    program.chmod(0o755)
+    rows = measure_peers(SMALL, tmp_path)
+    assert rows[0]["median_ns"] == 1e6
+    study.peers[:] = rows
+    text = tables_text(live_tables(study))
+    assert "ZeroMQ, ipc" in text and "0.50" in text
+
+
+def test_the_command_prints_json_and_a_page(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    page = tmp_path / "live.html"
+    line = [
+        "bench", "mailbox", "--live", "--iterations", "500", "--json", "--page", str(page),
+        "--peers", str(tmp_path),
+    ]  # fmt: skip
+    result = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption())
+    assert result.exception is None
+    answer = json.loads(result.stdout.splitlines()[0])
+    assert answer["message"]["median_ns"] > 0 and len(answer["peers"]) == 3
+    assert "Messages of the same size in the same run" in page.read_text()
+
+
+@pytest.mark.parametrize("arguments", [["--live", "--machine", "carvnet"], []])
+def test_a_place_is_asked_for(arguments):
+    line = ["bench", "mailbox", *arguments]
+    result = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption())
+    assert "either --machine or --live" in str(result.exception)
+
+
+def test_wrong_options_are_named():
+    with pytest.raises(ConfigError, match="allowed are two different ones of"):
+        parse_cores("0,0")
+    with pytest.raises(ConfigError, match="allowed is 0 to 56"):
+        measure_live(LiveRequest(size_bytes=57))
