@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from towpath import _core, fabric, machines
+from towpath import _core, fabric, machines, simulated
 from towpath.run_command import RunRequest, run_all
 
 
@@ -58,3 +58,10 @@ def test_a_shape_with_neighbours_that_no_link_joins_is_refused():
     cluster = machines.load_chip_cluster("t3000").core()
     with pytest.raises(ValueError, match="no link joins them"):
         _core.fabric_planes(cluster, _core.FabricShape.line([0, 6]))
+
+
+def test_jitter_on_chips_is_refused():
+    place = simulated.ChipPlace(machines.load_chip_cluster("n300").core())
+    call = simulated.Call(_core.make_schedule("ring_all_gather", ranks=2))
+    with pytest.raises(ValueError, match="a cluster of chips has no jitter"):
+        simulated.invoke(place, call, 1024, in_place=False, with_data=False, jitter_ns=10.0)
