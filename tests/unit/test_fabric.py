@@ -20,6 +20,24 @@ def test_ranks_follow_a_ring_through_all_chips(name):
     assert all(neighbours(cluster, _core.FabricShape.usual(cluster), places))
 
 
+def mesh(width, height):
+    chip = machines.shipped_chip("blackhole").core()
+    chips = [_core.ClusterChip(chip, x=x, y=y) for y in range(height) for x in range(width)]
+    rows = [(n, n + 1) for n in range(width * height) if (n + 1) % width != 0]
+    columns = [(n, n + width) for n in range(width * (height - 1))]
+    links = [_core.EthernetLink((one, 0), (other, 1)) for one, other in rows]
+    links += [_core.EthernetLink((one, 2), (other, 3)) for one, other in columns]
+    return _core.ChipCluster(name="mesh", chips=chips, links=links)
+
+
+@pytest.mark.parametrize("width, height", [(3, 3), (5, 3), (3, 5), (1, 4), (4, 1), (1, 3), (4, 3)])
+def test_neighbouring_ranks_are_neighbouring_chips_where_there_is_no_ring_too(width, height):
+    cluster = mesh(width, height)
+    places = fabric.ranks_in_ring(cluster)
+    assert sorted(places) == list(range(width * height))
+    assert all(neighbours(cluster, _core.FabricShape.usual(cluster), places)[:-1])
+
+
 def test_the_planes_are_those_that_the_dispatcher_leaves():
     assert fabric.planes(machines.load_chip_cluster("n300").core()) == 1
     assert fabric.planes(machines.load_chip_cluster("t3000").core()) == 1
