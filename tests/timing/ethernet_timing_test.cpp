@@ -232,6 +232,25 @@ TEST(EthernetTiming, ALinkIsUpWhenBothEndsHaveTrainedIt) {
   }
 }
 
+TEST(EthernetTiming, ALinkIsTrainedForAsLongAsItsFaultsSay) {
+  PortPair pair(figures(), {.drop_at = 1_us, .training_time = 3_us});
+  pair.answer_routing();
+  pair.simulation.run_until(1_us - 1_ps);
+  EXPECT_TRUE(pair.link.is_up());
+  pair.simulation.run_until(1_us);
+  EXPECT_FALSE(pair.link.is_up());
+  expect_at(pair, 4_us, [&] { return pair.link.is_up(); });
+}
+
+// Up from 104 us on and used, so it drops at 200 us.
+TEST(EthernetTiming, AUsedLinkDropsAgainAfterThePeriod) {
+  PortPair pair(figures(), {.drop_at = 100_us, .drop_period = 100_us, .training_time = 4_us});
+  pair.answer_routing();
+  pair.simulation.run_until(150_us);
+  pair.a.send(0, write_of(0, 0, 16));
+  expect_at(pair, 200_us, [&] { return !pair.link.is_up(); });
+}
+
 // --- against silicon: tt-metal tests/tt_metal/microbenchmarks/ethernet, the expected values of
 // test_all_ethernet_links_bandwidth.py (one way, from core to core) and _latency.py
 

@@ -73,6 +73,11 @@ TEST(EthernetLink, RefusesFaultsThatMakeNoSense) {
             "5000 ns and trained for 10000 ns");
   EXPECT_NE(error_of({.drop_at = 0_ns, .drop_period = 15_us, .dead_time = Time::max()}),
             "nothing was thrown");
+  EXPECT_EQ(error_of({.drop_at = 0_ns, .training_time = 0_ns - 1_ns}),
+            "the link between A and B is trained for -1 ns; at least 0 are possible");
+  EXPECT_EQ(error_of({.drop_at = 0_ns, .drop_period = 15_us, .training_time = 15_us}),
+            "the link between A and B drops every 15000 ns, before it is up again: it is dead for "
+            "0 ns and trained for 15000 ns");
   EXPECT_EQ(error_of({.drop_at = 0_ns - 1_ns}),
             "the link between A and B first drops at -1 ns, but it is 0 ns already");
 }
@@ -92,6 +97,16 @@ TEST(EthernetLink, SendsLostFramesAgain) {
   EXPECT_EQ(sent.frames_sent,
             sent.frames_lost + received.frames_received + received.frames_dropped);
   EXPECT_EQ(received.payload_bytes_received, 16384u);
+}
+
+// The timeout is 20 us.
+TEST(EthernetLink, WaitsForNoTimeoutOnceAllIsAcknowledged) {
+  PortPair pair(wormhole_figures(), {.frame_loss = 1e-9});
+  send_some(pair);
+  pair.simulation.run();
+  EXPECT_EQ(pair.a.counters().frames_lost, 0u);
+  EXPECT_TRUE(pair.a.is_idle());
+  EXPECT_LT(pair.simulation.now(), 5_us);
 }
 
 // The receiver takes nothing after a frame that is missing: what came behind it is sent again.
@@ -219,11 +234,40 @@ TEST(EthernetLink, DropsAgainAndAgainWhileItIsUsed) {
   EXPECT_EQ(pair.link.drops(), 11u);
 }
 
+TEST(EthernetLink, KeepsNothingGoingUntilItDrops) {
+  PortPair pair(wormhole_figures(), {.drop_at = 100_us});
+  pair.answer_routing();
+  send_some(pair);
+  pair.simulation.run();
+  EXPECT_TRUE(has_arrived(pair));
+  EXPECT_LT(pair.simulation.now(), 10_us);
+  EXPECT_EQ(pair.link.drops(), 0u);
+}
+
+TEST(EthernetLink, CountsWhatItSendsAgain) {
+  PortPair healthy(wormhole_figures());
+  PortPair pair(wormhole_figures(), {.drop_at = 700_ns, .training_time = 1_us});
+  pair.answer_routing();
+  for (PortPair* each : {&healthy, &pair}) {
+    send_some(*each);
+    each->simulation.run();
+  }
+  EXPECT_EQ(healthy.a.counters().payload_bytes_resent, 0u);
+  const PortCounters& sent = pair.a.counters();
+  EXPECT_EQ(sent.payload_bytes_sent, 16384u);
+  // Five frames were on the wire to the end, a sixth not: 1500 + 1500 + 1096 + 1500 + 1500, + 1096.
+  EXPECT_EQ(sent.frames_resent, 6u);
+  EXPECT_EQ(sent.payload_bytes_resent, 8192u);
+  // Each frame takes 80 ps a byte, with 50 bytes more.
+  EXPECT_EQ(sent.wire_time, healthy.a.counters().wire_time + Time::from_ps((8192 + 6 * 50) * 80));
+}
+
 TEST(EthernetLink, TracesWhenItWasDown) {
   PortPair pair(wormhole_figures(), {.drop_at = 1_us});
   sim::Trace trace;
   pair.simulation.set_trace(&trace);
   pair.answer_routing();
+  pair.simulation.run_until(1_us);
   pair.simulation.run();
   ASSERT_EQ(trace.records().size(), 1u);
   EXPECT_EQ(trace.tracks()[0], "ethernet link between A and B");

@@ -173,7 +173,7 @@ TEST(EthernetPort, TracesCommandsAndFrames) {
   pair.a.send(0, write_of(0, 0, 2048));
   pair.simulation.run();
   ASSERT_EQ(trace.records().size(), 3u);
-  EXPECT_EQ(trace.tracks(), (std::vector<std::string>{"ethernet A queue 0", "ethernet A"}));
+  EXPECT_EQ(trace.tracks(), (std::vector<std::string>{"ethernet A queue 0", "link A > B"}));
   EXPECT_EQ(trace.names(), (std::vector<std::string>{"command", "frame"}));
   EXPECT_EQ(trace.records()[0].end, 72_ns);
   EXPECT_EQ(trace.records()[1].end, 124_ns);

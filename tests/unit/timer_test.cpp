@@ -180,5 +180,55 @@ TEST(Timer, KeepsTheOthersWhenManyAreCancelled) {
   EXPECT_EQ(simulation.events(), 1'000u);
 }
 
+// --- in the background
+// ----------------------------------------------------------------------------
+
+TEST(Timer, InTheBackgroundKeepsNoRunGoing) {
+  Simulation simulation;
+  Timer timer;
+  int background = 0;
+  int count = 0;
+  timer.arm_in_background(simulation, 5_ns, &increment, &background);
+  simulation.at(3_ns, &increment, &count);
+  simulation.run();
+  EXPECT_EQ(simulation.now(), 3_ns);
+  EXPECT_EQ(background, 0);
+  EXPECT_TRUE(timer.is_armed());
+
+  simulation.at(8_ns, &increment, &count);
+  simulation.run();
+  EXPECT_EQ(simulation.now(), 8_ns);
+  EXPECT_EQ(background, 1);
+  EXPECT_EQ(count, 2);
+}
+
+TEST(Timer, InTheBackgroundFiresAtItsTimeWhenTimeIsTold) {
+  Simulation simulation;
+  Timer timer;
+  int background = 0;
+  timer.arm_in_background(simulation, 5_ns, &increment, &background);
+  simulation.run_until(5_ns - 1_ps);
+  EXPECT_EQ(background, 0);
+  simulation.run_until(5_ns);
+  EXPECT_EQ(background, 1);
+}
+
+TEST(Timer, InTheBackgroundCanBeCancelledAndArmedAgainInTheForeground) {
+  Simulation simulation;
+  Timer timer;
+  int count = 0;
+  timer.arm_in_background(simulation, 5_ns, &increment, &count);
+  timer.cancel();
+  timer.arm_in_background(simulation, 6_ns, &increment, &count);
+  timer.arm(simulation, 7_ns, &increment, &count);
+  simulation.run();
+  EXPECT_EQ(simulation.now(), 7_ns);
+  EXPECT_EQ(count, 1);
+  timer.arm(simulation, 9_ns, &increment, &count);
+  timer.arm_in_background(simulation, 8_ns, &increment, &count);
+  simulation.run();
+  EXPECT_EQ(count, 1);
+}
+
 }  // namespace
 }  // namespace towpath::sim

@@ -36,8 +36,12 @@ Link::Link(sim::Simulation& simulation, Port& one, Port& other, const LinkFaults
   }
   for (Port* const port : ports_) port->link_ = this;
   if (faults_.drop_at < Time::max()) {
-    drop_.arm(simulation_, faults_.drop_at, &dropped, this, kHardwarePriority);
+    drop_.arm_in_background(simulation_, faults_.drop_at, &dropped, this, kHardwarePriority);
   }
+}
+
+Time Link::training_time() const {
+  return faults_.training_time.value_or(ports_[0]->figures_.training_time);
 }
 
 void Link::check_faults() const {
@@ -56,13 +60,16 @@ void Link::check_faults() const {
                     "possible",
                     name_, faults_.dead_time.ns()));
   }
-  const Time training_time = ports_[0]->figures_.training_time;
+  if (training_time() < Time()) {
+    throw std::invalid_argument(fmt::format("the {} is trained for {} ns; at least 0 are possible",
+                                            name_, training_time().ns()));
+  }
   if (faults_.drop_period < Time::max() &&
-      faults_.dead_time >= faults_.drop_period - training_time) {
+      faults_.dead_time >= faults_.drop_period - training_time()) {
     throw std::invalid_argument(
         fmt::format("the {} drops every {} ns, before it is up again: it is dead for {} ns and "
                     "trained for {} ns",
-                    name_, faults_.drop_period.ns(), faults_.dead_time.ns(), training_time.ns()));
+                    name_, faults_.drop_period.ns(), faults_.dead_time.ns(), training_time().ns()));
   }
 }
 
@@ -92,7 +99,7 @@ void Link::arm_drop() {
   const std::int64_t period = faults_.drop_period.ps();
   const std::int64_t passed = (simulation_.now() - faults_.drop_at).ps() / period;
   const Time next = faults_.drop_at + faults_.drop_period * (passed + 1);
-  drop_.arm(simulation_, next, &dropped, this, kHardwarePriority);
+  drop_.arm_in_background(simulation_, next, &dropped, this, kHardwarePriority);
 }
 
 // Between two drops a frame has gone over the line, so it has been up.
@@ -112,8 +119,7 @@ void Link::say_ready(const Port& port) {
   is_ready_[index_of(port)] = true;
   if (!is_ready_[0] || !is_ready_[1] || dead_until_ == Time::max()) return;
   const Time begin = std::max(simulation_.now(), dead_until_);
-  const Time up_at = begin + ports_[0]->figures_.training_time;
-  training_.arm(simulation_, up_at, &trained, this, kHardwarePriority);
+  training_.arm(simulation_, begin + training_time(), &trained, this, kHardwarePriority);
 }
 
 void Link::come_up() {

@@ -22,6 +22,9 @@ struct LinkFaults {
   Time drop_at = Time::max();      // when the line drops for the first time: never
   Time drop_period = Time::max();  // from one drop to the next: it drops once only
   Time dead_time = Time();         // from a drop until it can be trained; Time::max(): for ever
+  std::optional<Time> training_time{};  // none: what the figures of its ports say
+
+  bool operator==(const LinkFaults&) const = default;
 };
 
 // The line between two ports: up or down.
@@ -33,8 +36,8 @@ struct LinkFaults {
 //
 // Wrong: a port whose core never calls run_routing(). Its link stays down; outage() says so.
 //
-// A line over which no frame has gone since its last drop does not drop again, so that a simulation
-// in which nothing else happens comes to an end.
+// A drop to come keeps no simulation going in which nothing else happens; a line over which no
+// frame has gone since its last drop does not drop again.
 class Link {
  public:
   // Joins two ports that nothing is connected to yet; all of them live as long as the simulation
@@ -46,6 +49,8 @@ class Link {
 
   // "link between Ethernet core (9, 0) of chip 0 and ...", with the ports' names.
   const std::string& name() const { return name_; }
+  // In the order in which they were joined.
+  const std::array<Port*, 2>& ports() const { return ports_; }
   Port& far_end(const Port& port) const { return *ports_[1 - index_of(port)]; }
   bool is_up() const { return !down_since_.has_value(); }
   std::optional<Time> down_since() const { return down_since_; }
@@ -53,6 +58,7 @@ class Link {
   bool is_ready_to_train(const Port& port) const { return is_ready_[index_of(port)]; }
   // Down, and no training under way: without a call of run_routing() it stays so.
   bool is_stuck() const { return !is_up() && !training_.is_armed(); }
+  const LinkFaults& faults() const { return faults_; }
   std::uint64_t drops() const { return drops_; }
   // For how long it has been down so far, all drops together.
   Time down_time() const;
@@ -68,6 +74,7 @@ class Link {
   void on_frame_sent();
   void say_ready(const Port& port);
   void check_faults() const;
+  Time training_time() const;
   void arm_drop();
   void drop();
   void come_up();

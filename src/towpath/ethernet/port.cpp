@@ -179,7 +179,11 @@ void Port::transmit(std::uint64_t sequence) {
   on_wire_ = sequence;
   frame.sent_at = simulation_.now() + duration;
   ++counters_.frames_sent;
-  counters_.frames_resent += frame.has_been_sent;
+  counters_.wire_time += duration;
+  if (frame.has_been_sent) {
+    ++counters_.frames_resent;
+    counters_.payload_bytes_resent += frame.part.size_bytes;
+  }
   if (simulation_.trace() != nullptr) trace_frame(frame);
   simulation_.at(frame.sent_at, &wire_ended, this, kHardwarePriority);
   link_->on_frame_sent();
@@ -296,6 +300,7 @@ void Port::take_acknowledgements() {
     acknowledgements_.pop_front();
   }
   next_ = std::max(next_, first_);
+  if (first_ == end_) resend_.cancel();
 }
 
 // The next one, if it is on its way; else it will have an event because the window is full.
@@ -366,7 +371,7 @@ void Port::trace_command(int queue, const Command& command, Time end) const {
 
 void Port::trace_frame(const Frame& frame) const {
   sim::Trace& trace = *simulation_.trace();
-  trace.span(trace.track(fmt::format("ethernet {}", name_)),
+  trace.span(trace.track(fmt::format("link {} > {}", name_, far_end()->name_)),
              trace.name(frame.has_been_sent ? "frame sent again" : "frame"), simulation_.now(),
              frame.sent_at, static_cast<std::int64_t>(frame.part.size_bytes));
 }

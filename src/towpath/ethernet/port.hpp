@@ -68,7 +68,9 @@ struct PortCounters {
   std::uint64_t frames_received = 0;         // and written
   std::uint64_t frames_dropped = 0;          // received, but not the next in order
   std::uint64_t payload_bytes_sent = 0;      // each byte once, however often it is sent
+  std::uint64_t payload_bytes_resent = 0;    // each time after the first
   std::uint64_t payload_bytes_received = 0;  // and written
+  Time wire_time;                            // in which frames were on the wire
 };
 
 // One per Ethernet tile. It lives as long as its simulation runs, and so does its TileMemory.

@@ -64,7 +64,7 @@ bool Simulation::step() {
 
 void Simulation::run() {
   const RunningScope scope(is_running_);
-  while (step_until(Time::max())) {
+  while (queue_.size() > cancelled_timers_ + background_timers_ && step_until(Time::max())) {
   }
 }
 

@@ -78,7 +78,8 @@ class Simulation {
 
   // Runs the next event; false when there is none.
   bool step();
-  // Runs until no event is left. Look at blocked() then: it names those who wait for ever.
+  // Runs until no event is left but those of timers in the background. Look at blocked() then: it
+  // names those who wait for ever.
   void run();
   // Runs all events up to and including `limit`, at which now() is then.
   void run_until(Time limit);
@@ -129,7 +130,8 @@ class Simulation {
 
   std::deque<Timer::Slot> timer_slots_;
   Timer::Slot* free_timer_slots_ = nullptr;
-  std::size_t cancelled_timers_ = 0;  // still in the queue
+  std::size_t cancelled_timers_ = 0;   // still in the queue
+  std::size_t background_timers_ = 0;  // armed
 
   std::uint64_t seed_;
   Trace* trace_ = nullptr;

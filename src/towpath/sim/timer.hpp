@@ -25,6 +25,10 @@ class Timer {
 
   // Instead of any earlier arm(). As for Simulation::at(), `when` is not before now.
   void arm(Simulation& simulation, Time when, Action action, void* context, int priority = 0);
+  // The same, of something that goes on beside what is simulated: Simulation::run() does not wait
+  // for it when nothing else is left.
+  void arm_in_background(Simulation& simulation, Time when, Action action, void* context,
+                         int priority = 0);
   // Nothing happens when it is not armed.
   void cancel();
   bool is_armed() const { return slot_ != nullptr; }
@@ -35,9 +39,11 @@ class Timer {
   // What the event points to, because the timer may be gone when the event's time comes.
   struct Slot {
     Timer* timer = nullptr;  // null when cancelled
+    bool is_in_background = false;
     Slot* next_free = nullptr;
   };
 
+  void leave_background();
   static void fire(void* slot);
 
   Simulation* simulation_ = nullptr;
