@@ -1,15 +1,19 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "fabrics.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/plan.hpp"
 #include "towpath/run/simulated_run.hpp"
+#include "towpath/transport/simulated/ethernet/link_faults.hpp"
 
 namespace towpath::run {
 namespace {
@@ -17,13 +21,24 @@ namespace {
 using collective::AlgorithmOptions;
 using collective::Buffers;
 
+using namespace literals;
+using ethernet::LinkFaults;
+using transport::TransportError;
+
 struct Result {
   Time time;
   std::vector<std::vector<std::int32_t>> outputs;
+  std::vector<cluster::LinkLoad> loads;
+  std::vector<LinkFailure> failures;
 };
 
+std::shared_ptr<const machine::ChipCluster> ring_of_four() {
+  return machine::chips_on_grid(4, 1, true, 1);
+}
+
 // All-reduce of `count` integers on four chips in a ring; rank r has r + i in place i.
-Result all_reduce(std::uint64_t count, int channels, std::uint64_t seed) {
+Result all_reduce(std::uint64_t count, int channels, std::uint64_t seed,
+                  const std::vector<LinkFaults>& faults = {}, Time deadline = 1_s) {
   AlgorithmOptions options;
   options.ranks = 4;
   options.channels = channels;
@@ -32,9 +47,11 @@ Result all_reduce(std::uint64_t count, int channels, std::uint64_t seed) {
       {transport::DataType::int32, transport::ReductionOperation::sum});
   SimulatedRunOptions run_options;
   run_options.seed = seed;
-  SimulatedRun run(machine::chips_on_grid(4, 1, true, 1), plan, run_options);
+  run_options.link_faults = faults;
+  run_options.deadline = deadline;
+  SimulatedRun run(ring_of_four(), plan, run_options);
   std::vector<std::vector<std::int32_t>> inputs(4, std::vector<std::int32_t>(count));
-  Result result{Time(), inputs};
+  Result result{Time(), inputs, {}, {}};
   std::vector<Buffers> buffers;
   for (std::size_t rank = 0; rank < 4; ++rank) {
     for (std::size_t i = 0; i < count; ++i) {
@@ -44,18 +61,23 @@ Result all_reduce(std::uint64_t count, int channels, std::uint64_t seed) {
                        reinterpret_cast<std::byte*>(result.outputs[rank].data())});
   }
   result.time = run.invoke(buffers);
+  result.loads = run.loads();
+  result.failures = run.link_failures();
   return result;
+}
+
+void expect_sums(const Result& result) {
+  for (const auto& output : result.outputs) {
+    for (std::size_t i = 0; i < output.size(); ++i) {
+      ASSERT_EQ(output[i], static_cast<std::int32_t>(6 + 4 * i)) << i << " of " << output.size();
+    }
+  }
 }
 
 TEST(SimulatedChips, AnAllReduceGivesTheSumOnAllRanks) {
   for (const std::uint64_t count : {12u, 1'200u, 60'000u}) {
     for (const int channels : {1, 3}) {
-      const Result result = all_reduce(count, channels, 1);
-      for (const auto& output : result.outputs) {
-        for (std::size_t i = 0; i < count; ++i) {
-          ASSERT_EQ(output[i], static_cast<std::int32_t>(6 + 4 * i)) << i << " of " << count;
-        }
-      }
+      expect_sums(all_reduce(count, channels, 1));
     }
   }
 }
@@ -67,6 +89,141 @@ TEST(SimulatedChips, TheSameRunTakesTheSameTime) {
 TEST(SimulatedChips, ACallTakesAtLeastItsEntryAndTheWayRoundTheRing) {
   // Six steps one after the other, each over a link of 400 ns, after a greeting over one.
   EXPECT_GT(all_reduce(12, 1, 1).time, Time::from_ns(7 * 400));
+}
+
+// --- loads
+// ----------------------------------------------------------------------------------------
+
+TEST(SimulatedChips, EachDirectionOfALinkHasItsLoad) {
+  const auto chips = ring_of_four();
+  const Result one_way = all_reduce(6'000, 1, 1);
+  ASSERT_EQ(one_way.loads.size(), 2 * chips->links.size());
+  std::uint64_t bytes = 0;
+  for (const cluster::LinkLoad& load : one_way.loads) {
+    EXPECT_GT(load.busy, Time());
+    EXPECT_LT(load.busy, one_way.time);
+    bytes += load.bytes.count();
+  }
+  // Each of four ranks sends three quarters of 24,000 bytes twice, and little else.
+  EXPECT_GT(bytes, 4u * 36'000u);
+  EXPECT_LT(bytes, 4u * 36'000u * 5 / 4);
+  EXPECT_TRUE(one_way.failures.empty());
+}
+
+// --- links that fail
+// ------------------------------------------------------------------------------
+
+// Training takes 5 us, and before it each router looks 10,000 times in vain.
+constexpr std::uint64_t kManyElements = 400'000;
+
+std::vector<LinkFaults> faults_at(std::size_t link, const LinkFaults& faults) {
+  std::vector<LinkFaults> all(link + 1);
+  all[link] = faults;
+  return all;
+}
+
+TEST(SimulatedChips, AnAllReduceGivesTheSumWithEachLinkOfAChipDroppingEvery100us) {
+  const Result healthy = all_reduce(kManyElements, 2, 1);
+  const auto chips = ring_of_four();
+  for (const int channel : chips->active_channels(0, false)) {
+    const std::size_t link = *chips->link_at({0, channel});
+    const Result result = all_reduce(
+        kManyElements, 2, 1,
+        faults_at(link, {.drop_at = 100_us, .drop_period = 100_us, .training_time = 5_us}));
+    expect_sums(result);
+    ASSERT_EQ(result.failures.size(), 1u);
+    const LinkFailure& failure = result.failures.front();
+    EXPECT_EQ(failure.link, link);
+    EXPECT_GE(failure.drops, 2u);
+    EXPECT_GT(failure.down_time, 5_us * static_cast<std::int64_t>(failure.drops));
+    EXPECT_GT(failure.resent[0] + failure.resent[1], Bytes());
+    EXPECT_TRUE(failure.is_up);
+    EXPECT_GT(result.time, healthy.time + 5_us);
+    EXPECT_LT(result.time, healthy.time + failure.down_time + 50_us);
+  }
+}
+
+TEST(SimulatedChips, AnAllReduceGivesTheSumOverLinksThatLoseFrames) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    const std::vector<LinkFaults> faults(ring_of_four()->links.size(), {.frame_loss = 0.01});
+    const Result result = all_reduce(60'000, 2, seed, faults);
+    expect_sums(result);
+    std::uint64_t lost = 0;
+    for (const LinkFailure& failure : result.failures) lost += failure.frames_lost;
+    EXPECT_GT(lost, 0u);
+  }
+}
+
+TEST(SimulatedChips, ADropAfterTheEndCostsNothing) {
+  const Time healthy = all_reduce(6'000, 2, 1).time;
+  const Result result = all_reduce(6'000, 2, 1, faults_at(0, {.drop_at = 1_s}));
+  EXPECT_EQ(result.time, healthy);
+  EXPECT_EQ(result.failures.front().drops, 0u);
+}
+
+TransportError failure_of(const std::vector<LinkFaults>& faults, Time deadline) {
+  try {
+    all_reduce(60'000, 2, 1, faults, deadline);
+  } catch (const TransportError& error) {
+    return error;
+  }
+  return {TransportError::Kind::disagreement, 0, "it ended"};
+}
+
+TEST(SimulatedChips, ALinkThatNeverComesBackIsNamedWithBothEnds) {
+  const auto chips = ring_of_four();
+  for (std::size_t link = 0; link < chips->links.size(); ++link) {
+    const TransportError error =
+        failure_of(faults_at(link, {.drop_at = 20_us, .dead_time = Time::max()}), 1_s);
+    EXPECT_EQ(error.kind(), TransportError::Kind::deadlock);
+    const std::string sentence = error.what();
+    EXPECT_NE(sentence.find(" is down since 20000 ns and cannot be trained again; "),
+              std::string::npos)
+        << sentence;
+    for (const machine::EthernetEnd& end : chips->links[link].ends) {
+      const machine::Coordinate core = chips->core_of(end);
+      EXPECT_NE(
+          sentence.find(fmt::format("Ethernet core ({}, {}) of chip {}", core.x, core.y, end.chip)),
+          std::string::npos)
+          << sentence;
+    }
+  }
+}
+
+// The link is down from 20 us on, for more than the 80 us in which its routers look in vain.
+TEST(SimulatedChips, ACallOverAFailingLinkEndsAtItsDeadline) {
+  const std::vector<LinkFaults> faults = faults_at(0, {.drop_at = 20_us, .training_time = 5_us});
+  const TransportError error = failure_of(faults, 60_us);
+  EXPECT_EQ(error.kind(), TransportError::Kind::timeout);
+  const std::string sentence = error.what();
+  EXPECT_EQ(sentence.find("after 60 us of simulated time there is no end; the link between "), 0u)
+      << sentence;
+  EXPECT_NE(sentence.find(" dropped 1 times and was down for 40 us"), std::string::npos)
+      << sentence;
+  EXPECT_STREQ(failure_of(faults, 1_s).what(), "it ended");
+}
+
+// A ring round two rows of four leaves out the links in the middle, such as that of chips 1 and 5.
+TEST(SimulatedChips, FaultsThatNothingWouldComeOfAreRefused) {
+  const auto chips = machine::chips_on_grid(4, 2, false, 1);
+  const kernels::fabric::Topology topology(chips, kernels::fabric::usual_shape_of(*chips));
+  const auto sentence_of = [&](const std::vector<LinkFaults>& faults) -> std::string {
+    try {
+      transport::simulated::ethernet::check_link_faults(faults, *chips, topology);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "nothing was refused";
+  };
+  const machine::EthernetEnd middle{1, chips->channels_to(1, 5, false).front()};
+  EXPECT_EQ(
+      sentence_of(faults_at(*chips->link_at(middle), {.frame_loss = 0.1})),
+      "the link between channel 2 of chip 1 and channel 0 of chip 5 has faults, but the fabric "
+      "does not use it; it uses channels 0, 1 of chip 1 and 1, 2 of chip 5");
+  EXPECT_EQ(sentence_of(faults_at(*chips->link_at({1, 0}), {.frame_loss = 0.1})),
+            "nothing was refused");
+  EXPECT_EQ(sentence_of(std::vector<LinkFaults>(11)),
+            "there are faults of 11 links; cluster 'grid' has 10");
 }
 
 }  // namespace

@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <optional>
+#include <utility>
 
 #include "towpath/collective/executor.hpp"
 #include "towpath/collective/plan.hpp"
@@ -133,6 +139,44 @@ void bind_mailbox_run(nb::module_& module) {
       .def_prop_ro("now_us", [](const MailboxRun& run) { return run.now().us(); });
 }
 
+constexpr double kFaultTimeUsMax = 1e9;
+
+void bind_link_failures(nb::module_& module) {
+  using ethernet::LinkFaults;
+  using run::LinkFailure;
+  nb::class_<LinkFaults>(module, "LinkFaults", "What is wrong with a link; by default nothing.")
+      .def(
+          "__init__",
+          [](LinkFaults* faults, double frame_loss, double drop_at_us, double drop_period_us,
+             double dead_time_us, std::optional<double> training_time_us) {
+            const auto time = [](double us) {
+              if (us == INFINITY) return Time::max();
+              if (!(std::abs(us) <= kFaultTimeUsMax)) {
+                throw std::invalid_argument(
+                    fmt::format("a fault has a time of {} us; allowed are up to {}, or infinity",
+                                us, kFaultTimeUsMax));
+              }
+              return Time::from_us(us);
+            };
+            new (faults) LinkFaults{frame_loss, time(drop_at_us), time(drop_period_us),
+                                    time(dead_time_us), std::nullopt};
+            if (training_time_us) faults->training_time = time(*training_time_us);
+          },
+          nb::kw_only(), "frame_loss"_a = 0.0, "drop_at_us"_a = INFINITY,
+          "drop_period_us"_a = INFINITY, "dead_time_us"_a = 0.0, "training_time_us"_a = nb::none(),
+          "An infinite time is never, and for ever of a dead time.");
+  nb::class_<LinkFailure>(module, "LinkFailure", "What the faults of a link have done.")
+      .def_ro("link", &LinkFailure::link)
+      .def_ro("drops", &LinkFailure::drops)
+      .def_prop_ro("down_us", [](const LinkFailure& failure) { return failure.down_time.us(); })
+      .def_ro("frames_lost", &LinkFailure::frames_lost)
+      .def_prop_ro("resent_bytes",
+                   [](const LinkFailure& failure) {
+                     return std::pair(failure.resent[0].count(), failure.resent[1].count());
+                   })
+      .def_ro("is_up", &LinkFailure::is_up);
+}
+
 void bind_simulated_run(nb::module_& module) {
   nb::class_<SimulatedRun>(module, "SimulatedRun", "All ranks of one plan on one machine.")
       .def(
@@ -151,12 +195,23 @@ void bind_simulated_run(nb::module_& module) {
           "__init__",
           [](SimulatedRun* run, std::shared_ptr<machine::ChipCluster> cluster,
              std::shared_ptr<Plan> plan, std::vector<int> gpus, bool carries_data,
-             std::uint64_t seed, sim::Trace* trace) {
+             std::uint64_t seed, sim::Trace* trace, std::vector<ethernet::LinkFaults> link_faults,
+             double deadline_us) {
             new (run) SimulatedRun(std::move(cluster), std::move(plan),
-                                   {std::move(gpus), carries_data, seed, Time(), trace});
+                                   {.gpus = std::move(gpus),
+                                    .carries_data = carries_data,
+                                    .seed = seed,
+                                    .jitter_max = Time(),
+                                    .trace = trace,
+                                    .link_faults = std::move(link_faults),
+                                    .deadline = Time::from_us(deadline_us)});
           },
           "machine"_a, "plan"_a, nb::kw_only(), "gpus"_a = std::vector<int>(),
-          "carries_data"_a = true, "seed"_a = 1, "trace"_a = nb::none(), nb::keep_alive<1, 7>())
+          "carries_data"_a = true, "seed"_a = 1, "trace"_a = nb::none(),
+          "link_faults"_a = std::vector<ethernet::LinkFaults>(), "deadline_us"_a = 1e6,
+          nb::keep_alive<1, 7>(),
+          "`link_faults` go by the cluster's links; those that are missing have none. With faults, "
+          "a call of invoke may take deadline_us of simulated time.")
       .def(
           "invoke",
           [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
@@ -179,7 +234,9 @@ void bind_simulated_run(nb::module_& module) {
             }
             return loads;
           },
-          "(size_bytes, busy_us, messages) per link of the machine.");
+          "(size_bytes, busy_us, messages) per link of the machine; of chips two per link, from\n"
+          "its first end and from its second.")
+      .def_prop_ro("link_failures", &SimulatedRun::link_failures, "Of the links with faults.");
 }
 
 void bind_live(nb::module_& module) {
@@ -247,6 +304,7 @@ void bind_live(nb::module_& module) {
 void bind_run(nb::module_& module) {
   bind_plan(module);
   bind_trace(module);
+  bind_link_failures(module);
   bind_simulated_run(module);
   bind_mailbox_run(module);
   bind_live(module);

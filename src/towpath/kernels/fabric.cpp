@@ -65,7 +65,8 @@ Fabric::Fabric(Cluster& cluster, Shape shape, const FabricOptions& options)
     : cluster_(cluster),
       topology_(
           std::shared_ptr<const machine::ChipCluster>(&cluster.description(), [](const auto*) {}),
-          std::move(shape)) {
+          std::move(shape)),
+      options_(options) {
   check_deadlock_free(topology_, options.has_bubbles);
   const machine::Chip& chip = device(0).chip();
   layout_ = layout_of(topology_, chip, room_bytes(chip), options.payload_bytes_max);
@@ -98,7 +99,8 @@ RouterConfig Fabric::config(int place, Direction direction, int plane) const {
       .layout = layout_,
       .is_ring = topology_.shape().dimensions[index(dimension)].is_ring,
       .clients = std::vector<std::optional<RouterConfig::Client>>(index(layout_.channels)),
-      .next = {}};
+      .next = {},
+      .polls_per_context_switch = options_.polls_per_context_switch};
   const auto tile = [&](Direction other) { return port(place, other, plane).tile; };
   const auto exists = [&](Direction other) {
     return topology_.end(place, other, plane).has_value();

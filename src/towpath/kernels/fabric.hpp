@@ -25,6 +25,8 @@ namespace towpath::kernels::fabric {
 struct FabricOptions {
   std::uint64_t payload_bytes_max = 4352;
   bool has_bubbles = true;  // without them rings are refused
+  // Of a router that finds nothing to do; tt-metal's default_firmware_context_switch_interval.
+  std::int64_t polls_per_context_switch = 10'000;
 };
 
 class Fabric {
@@ -59,6 +61,7 @@ class Fabric {
 
   device::tenstorrent::Cluster& cluster_;
   Topology topology_;
+  FabricOptions options_;
   Layout layout_;
   std::vector<device::tenstorrent::Program*> programs_;
   std::vector<std::size_t> routers_;  // kernels of routers, by place

@@ -40,6 +40,12 @@ void write_word(EthernetCore& core, const noc::Address& to, std::uint32_t value)
   core.noc_inline_dw_write(to, value, on_noc(core, to.tile, true));
 }
 
+// Of two counts. An answer that is sent again is read from L1 again, where a newer one may lie by
+// then; so one that comes behind it can say less.
+std::uint32_t later(std::uint32_t one, std::uint32_t other) {
+  return static_cast<std::int32_t>(other - one) > 0 ? other : one;
+}
+
 // From the channels to the far end.
 class Sender {
  public:
@@ -72,14 +78,15 @@ class Sender {
   std::deque<int> under_way_;  // the channel of each packet whose slot is not free yet
   std::uint32_t sent_ = 0;
   std::uint32_t released_ = 0;
-  std::uint32_t completed_ = 0;  // at the far end
+  std::uint32_t arrived_ = 0;    // at the far end
+  std::uint32_t completed_ = 0;  // there
   int next_channel_ = 0;
 };
 
 bool Sender::take_answers() {
-  const std::uint32_t arrived = core_.load_word(layout_.answer_at());
-  completed_ = core_.load_word(layout_.answer_at() + 4);
-  const std::uint32_t releasable = config_.is_ring ? arrived : completed_;
+  arrived_ = later(arrived_, core_.load_word(layout_.answer_at()));
+  completed_ = later(completed_, core_.load_word(layout_.answer_at() + 4));
+  const std::uint32_t releasable = config_.is_ring ? arrived_ : completed_;
   for (; released_ != releasable; ++released_) {
     ++channels_[index(under_way_.front())].released;
     under_way_.pop_front();
@@ -294,6 +301,12 @@ bool Receiver::answer() {
   return true;
 }
 
+// The base firmware has its turn after so many rounds, without which a link that went down would
+// stay so.
+void idle(EthernetCore& core, const RouterConfig& config) {
+  core.idle(figures_of(core).fabric_loop_cycles, config.polls_per_context_switch);
+}
+
 }  // namespace
 
 void route(EthernetCore& core, const RouterConfig& config) {
@@ -305,7 +318,7 @@ void route(EthernetCore& core, const RouterConfig& config) {
     did_anything |= receiver.answer();
     did_anything |= sender.take_answers();
     did_anything |= sender.send_packet();
-    if (!did_anything) core.idle(figures_of(core).fabric_loop_cycles);
+    if (!did_anything) idle(core, config);
   }
 }
 
@@ -314,7 +327,7 @@ void route_sending(EthernetCore& core, const RouterConfig& config) {
   while (true) {
     bool did_anything = sender.take_answers();
     did_anything |= sender.send_packet();
-    if (!did_anything) core.idle(figures_of(core).fabric_loop_cycles);
+    if (!did_anything) idle(core, config);
   }
 }
 
@@ -324,7 +337,7 @@ void route_receiving(EthernetCore& core, const RouterConfig& config) {
   while (true) {
     bool did_anything = receiver.handle_packet();
     did_anything |= receiver.answer();
-    if (!did_anything) core.idle(figures_of(core).fabric_loop_cycles);
+    if (!did_anything) idle(core, config);
   }
 }
 

@@ -39,9 +39,11 @@ struct RouterConfig {
     int channel = 0;
   };
   std::array<std::optional<Next>, kDirections> next;
+  // How often in a row it looks for work in vain before it calls run_routing().
+  std::int64_t polls_per_context_switch = 0;
 };
 
-// Runs for ever.
+// Runs for ever, also while the link is down: it is trained when both ends have nothing to do.
 void route(device::tenstorrent::EthernetCore& core, const RouterConfig& config);
 
 // The same on a core with two RISC-Vs, of which each has its part, in a kernel of its own.

@@ -10,8 +10,10 @@
 #include <stdexcept>
 
 #include "towpath/collective/deadlock.hpp"
+#include "towpath/ethernet/port.hpp"
 #include "towpath/transport/simulated/cluster.hpp"
 #include "towpath/transport/simulated/ethernet/fabric_cluster.hpp"
+#include "towpath/transport/simulated/ethernet/link_faults.hpp"
 
 namespace towpath::run {
 
@@ -122,11 +124,13 @@ SimulatedRun::SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
                            std::shared_ptr<const Plan> plan, const SimulatedRunOptions& options)
     : plan_(std::move(plan)), options_(options), ranks_(std::make_unique<Ranks>()) {
   ranks_->chips = std::make_unique<transport::simulated::ethernet::FabricCluster>(
-      std::move(cluster), transport::simulated::ethernet::FabricClusterOptions{
-                              .shape = {},
-                              .places = placed(options.gpus, plan_->schedule->rank_count()),
-                              .carries_data = options.carries_data,
-                              .run = {.seed = options.seed, .finds_hazards = false}});
+      std::move(cluster),
+      transport::simulated::ethernet::FabricClusterOptions{
+          .shape = {},
+          .places = placed(options.gpus, plan_->schedule->rank_count()),
+          .carries_data = options.carries_data,
+          .run = {.seed = options.seed, .finds_hazards = false, .link_faults = options.link_faults},
+          .deadline = options.deadline});
   make_ranks();
   ranks_->prepare_greetings(*plan_);
 }
@@ -194,16 +198,49 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
       const std::vector<Blocked> more = rank.executor->blocked();
       blocked.insert(blocked.end(), more.begin(), more.end());
     }
+    std::string outages;
+    if (ranks_->chips) {
+      outages = transport::simulated::ethernet::describe_outages(ranks_->chips->cluster());
+    }
+    if (!outages.empty()) outages += "; ";
     throw transport::TransportError(transport::TransportError::Kind::deadlock, transport::kNoPeer,
-                                    describe_deadlock(*plan_->schedule, blocked));
+                                    outages + describe_deadlock(*plan_->schedule, blocked));
   }
   if (ranks_->chips) ranks_->finished = ranks_->chips->close_connections();
   return ranks_->finished - called;
 }
 
-const std::vector<cluster::LinkLoad>& SimulatedRun::loads() const {
-  static const std::vector<cluster::LinkLoad> kNone;
-  return ranks_->gpus ? ranks_->gpus->network().loads() : kNone;
+std::vector<cluster::LinkLoad> SimulatedRun::loads() const {
+  if (ranks_->gpus) return ranks_->gpus->network().loads();
+  std::vector<cluster::LinkLoad> loads;
+  device::tenstorrent::Cluster& chips = ranks_->chips->cluster();
+  for (std::size_t number = 0; number < chips.description().links.size(); ++number) {
+    for (const ethernet::Port* port : chips.link(number).ports()) {
+      const ethernet::PortCounters& counters = port->counters();
+      loads.push_back({Bytes(counters.payload_bytes_sent), counters.wire_time, counters.commands});
+    }
+  }
+  return loads;
+}
+
+std::vector<LinkFailure> SimulatedRun::link_failures() const {
+  std::vector<LinkFailure> failures;
+  for (std::size_t number = 0; number < options_.link_faults.size(); ++number) {
+    if (options_.link_faults[number] == ethernet::LinkFaults{}) continue;
+    const towpath::ethernet::Link& link = ranks_->chips->cluster().link(number);
+    LinkFailure failure{.link = number,
+                        .drops = link.drops(),
+                        .down_time = link.down_time(),
+                        .resent = {},
+                        .is_up = link.is_up()};
+    for (std::size_t end = 0; end < 2; ++end) {
+      const ethernet::PortCounters& counters = link.ports()[end]->counters();
+      failure.frames_lost += counters.frames_lost;
+      failure.resent[end] = Bytes(counters.payload_bytes_resent);
+    }
+    failures.push_back(failure);
+  }
+  return failures;
 }
 
 std::uint64_t SimulatedRun::events() const { return ranks_->simulation().events(); }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "towpath/cluster/network.hpp"
 #include "towpath/collective/executor.hpp"
 #include "towpath/collective/plan.hpp"
+#include "towpath/ethernet/link.hpp"
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/machine/machine.hpp"
 #include "towpath/sim/simulation.hpp"
@@ -27,6 +29,21 @@ struct SimulatedRunOptions {
   std::uint64_t seed = 1;
   Time jitter_max;              // explores interleavings; leave zero for timing
   sim::Trace* trace = nullptr;  // steps per thread block and segments per link
+  // Of links between chips, by number; those that are missing have none. Only links that the fabric
+  // uses may have some.
+  std::vector<ethernet::LinkFaults> link_faults{};
+  // Where links have faults, how long a call may take.
+  Time deadline = Time::from_seconds(1);
+};
+
+// What the faults of a link between chips have done so far.
+struct LinkFailure {
+  std::size_t link = 0;  // its number in the cluster
+  std::uint64_t drops = 0;
+  Time down_time;
+  std::uint64_t frames_lost = 0;
+  std::array<Bytes, 2> resent;  // of payload, from each end
+  bool is_up = true;
 };
 
 class SimulatedRun {
@@ -40,11 +57,15 @@ class SimulatedRun {
 
   // One invocation: every rank's host calls at the same moment. Returns the time from there until
   // the last rank has finished. `buffers` has one entry per rank, or none in a time-only run.
-  // Throws transport::TransportError::Kind::deadlock naming who waits for whom.
+  // Throws transport::TransportError::Kind::deadlock naming who waits for whom and which links are
+  // down, or Kind::timeout at the deadline.
   Time invoke(const std::vector<collective::Buffers>& buffers);
 
-  // Of a machine's links; none of chips.
-  const std::vector<cluster::LinkLoad>& loads() const;
+  // Of a machine's links; of chips two of each link, from its first end and from its second. Bytes
+  // that are sent again count in the time only.
+  std::vector<cluster::LinkLoad> loads() const;
+  // Of the links that have faults.
+  std::vector<LinkFailure> link_failures() const;
   std::uint64_t events() const;
   Time now() const;
 

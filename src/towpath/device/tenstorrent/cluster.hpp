@@ -45,6 +45,7 @@ class Cluster {
   std::size_t devices() const { return devices_.size(); }
   // By number in the description.
   ethernet::Link& link(std::size_t number) { return *links_[number]; }
+  const ethernet::Link& link(std::size_t number) const { return *links_[number]; }
 
   // To run on a chip after those that were created before. Programs of different chips with the
   // same generation belong together; unless told, the first ones of all chips do, the second, ...

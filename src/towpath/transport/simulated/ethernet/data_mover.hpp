@@ -64,6 +64,7 @@ class DataMover {
   void add(Part& part);
   // Opens its connection again for the next part; closes it behind what it has.
   void close();
+  bool is_open() const { return is_open_; }
   // When it last closed it.
   Time closed_at() const { return closed_at_; }
   std::uint64_t queued_bytes() const { return queued_bytes_; }

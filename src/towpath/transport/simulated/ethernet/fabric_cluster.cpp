@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "towpath/transport/simulated/endpoint.hpp"
+#include "towpath/transport/simulated/ethernet/link_faults.hpp"
 
 namespace towpath::transport::simulated::ethernet {
 
@@ -419,6 +420,7 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
       fabric_(cluster_,
               options.shape ? *options.shape : kernels::fabric::usual_shape_of(*description_),
               {.payload_bytes_max = options_.payload_bytes_max}) {
+  check_link_faults(options.run.link_faults, *description_, fabric_.topology());
   const kernels::fabric::Topology& topology = fabric_.topology();
   options_.places = places_for(options.places, topology.places());
   for (int place = 0; place < topology.places(); ++place) {
@@ -475,13 +477,33 @@ Time FabricCluster::close_connections() {
   each([](const auto& mover) { mover->close(); });
   run();
   Time last;
-  each([&](const auto& mover) { last = std::max(last, mover->closed_at()); });
+  bool are_all_closed = true;
+  each([&](const auto& mover) {
+    last = std::max(last, mover->closed_at());
+    are_all_closed &= !mover->is_open();
+  });
+  if (!are_all_closed) {
+    throw TransportError(TransportError::Kind::deadlock, kNoPeer,
+                         describe_outages(cluster_) + "; connections to routers never close");
+  }
   return last;
 }
 
 void FabricCluster::run() {
   if (!std::exchange(has_started_, true)) cluster_.start();
+  if (has_faults(options_.run.link_faults)) {
+    deadline_.arm_in_background(
+        simulation(), simulation().from_now(options_.deadline),
+        [](void* cluster) { static_cast<FabricCluster*>(cluster)->fail_late(); }, this);
+  }
   simulation().run();
+  deadline_.cancel();
+}
+
+void FabricCluster::fail_late() const {
+  throw TransportError(TransportError::Kind::timeout, kNoPeer,
+                       fmt::format("after {} us of simulated time there is no end; {}",
+                                   options_.deadline.us(), describe_drops(cluster_)));
 }
 
 }  // namespace towpath::transport::simulated::ethernet

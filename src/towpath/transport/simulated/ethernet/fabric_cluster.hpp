@@ -9,6 +9,7 @@
 
 #include "towpath/device/tenstorrent/cluster.hpp"
 #include "towpath/kernels/fabric.hpp"
+#include "towpath/sim/timer.hpp"
 #include "towpath/transport/simulated/ethernet/data_mover.hpp"
 #include "towpath/transport/transport.hpp"
 
@@ -35,7 +36,10 @@ struct FabricClusterOptions {
   std::uint64_t heap_bytes = 4ull << 30;  // per rank; only what is touched takes memory
   std::uint32_t signals = 1u << 16;       // most that a rank can have
   std::uint64_t payload_bytes_max = 0;    // of a packet; 0: what the chip's figures say
+  // Of links, only those that the fabric uses may have faults.
   device::tenstorrent::RunOptions run{.finds_hazards = false};
+  // Where links have faults, how long in simulated time a call of run() may go on.
+  Time deadline = Time::from_seconds(1);
 };
 
 class FabricCluster {
@@ -51,9 +55,11 @@ class FabricCluster {
   device::tenstorrent::Cluster& cluster() { return cluster_; }
   int ranks() const { return static_cast<int>(options_.places.size()); }
   Transport& transport(int rank);
-  // Until nothing happens any more.
+  // Until nothing happens any more. Throws TransportError::Kind::timeout, with what the links have
+  // done, when the deadline comes before.
   void run();
-  // Of all workers, at the end of a program; returns when the last one has.
+  // Of all workers, at the end of a program; returns when the last one has. Throws
+  // TransportError::Kind::deadlock when one never will, naming the links that are down.
   Time close_connections();
 
  private:
@@ -74,6 +80,7 @@ class FabricCluster {
   DataMover& least_loaded(const std::vector<std::unique_ptr<DataMover>>& movers) const;
   void arrived(DeliveryPart& part);
   DeliveryPart& new_part();
+  [[noreturn]] void fail_late() const;
 
   FabricClusterOptions options_;
   std::shared_ptr<const machine::ChipCluster> description_;
@@ -84,6 +91,7 @@ class FabricCluster {
   // Kernels use what is above until the simulation ends with the cluster.
   device::tenstorrent::Cluster cluster_;
   kernels::fabric::Fabric fabric_;
+  sim::Timer deadline_;
   bool has_started_ = false;
 };
 
