@@ -63,6 +63,14 @@ def run(
         int | None, typer.Option(help="use only so many GPUs of each host")
     ] = None,
     complete_from: Annotated[str | None, typer.Option(help=_COMPLETE_FROM_HELP)] = None,
+    link_fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHIP:CHANNEL,...",
+            help="a link between chips that fails: loss=0.01, at=20us, every=100us, dead=5us (or "
+            "forever), training=5us; may be given for several links",
+        ),
+    ] = None,
     data: Annotated[bool, typer.Option(help="carry and check data in the simulation")] = True,
     iterations: Annotated[
         int, typer.Option(min=1, max=_TIMES_MAX, help="live: measured invocations")
@@ -93,7 +101,7 @@ def run(
         collective=collective, schedule=schedule, machine=machine, live=live, sizes=sizes,
         type_name=dtype, operation=op, root=root, algorithm=algorithm, channels=channels,
         protocol=protocol, hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host,
-        complete_from=complete_from,
+        complete_from=complete_from, link_faults=tuple(link_fault or ()),
         with_data=data, iterations=iterations, warmup=warmup, timeout_s=timeout,
         wants_report=report is not None, wants_trace=trace is not None, trace_size=trace_size,
         command=shlex.join(["towpath", *sys.argv[1:]]),

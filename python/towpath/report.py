@@ -77,7 +77,9 @@ def _section(run: Run, drawn_spans_max: int) -> dict:
         "data": _data_verdict(run),
         "kinds": _link_summary(run.links),
         "links_figure": figures.busiest_links(run.links) if run.links else None,
+        "busiest": figures.busiest(run.links),
         "links_shown": min(len(run.links), figures.LINKS_SHOWN_MAX),
+        "fault_costs": [(row, row.fault_cost) for row in run.rows if row.fault_cost is not None],
         "topology": None,
         "timeline": None,
     }

@@ -47,8 +47,10 @@ _STEP_COLORS = {
     "reduce": "#c9a227",
 }
 _OTHER_STEP_COLOR = "#808890"
-_KIND_NAMES = {"nvlink": "NVLink", "pcie": "PCIe", "network": "network", "socket": "socket"}
-_KIND_COLORS = {"nvlink": "#2b9c80", "pcie": "#d98324", "network": "#3b74b8", "socket": "#7c66b8"}
+_KIND_NAMES = {"nvlink": "NVLink", "pcie": "PCIe", "network": "network", "socket": "socket",
+               "ethernet": "Ethernet"}  # fmt: skip
+_KIND_COLORS = {"nvlink": "#2b9c80", "pcie": "#d98324", "network": "#3b74b8", "socket": "#7c66b8",
+                "ethernet": "#d98324"}  # fmt: skip
 
 
 def kind_name(kind: str) -> str:
@@ -113,9 +115,14 @@ def bandwidth_over_size(runs: list[Run], names: list[str]) -> go.Figure:
     return figure
 
 
+def busiest(links: list[LinkLoad]) -> list[LinkLoad]:
+    """As many as are shown, the busiest first."""
+    return sorted(links, key=lambda link: -link.busy_fraction)[:LINKS_SHOWN_MAX]
+
+
 def busiest_links(links: list[LinkLoad]) -> go.Figure:
     """The busiest links as bars, the busiest on top, coloured by kind."""
-    shown = sorted(links, key=lambda link: -link.busy_fraction)[:LINKS_SHOWN_MAX]
+    shown = busiest(links)
     figure = go.Figure()
     for kind in dict.fromkeys(link.kind for link in shown):
         places = [place for place, link in enumerate(shown) if link.kind == kind]

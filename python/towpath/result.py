@@ -89,6 +89,44 @@ def measure(
 
 
 @dataclass(frozen=True)
+class LinkFailure:
+    """What a link with a fault did during one call.
+
+    Attributes:
+        link: its two ends, "chip 0 E9 - chip 1 E1".
+        fault: what is wrong with it, "every=100us,training=5us".
+        drops: how often it went down.
+        down_us: for how long, all together.
+        is_up: whether it was up again at the end.
+        frames_lost: of those sent, in both directions.
+        resent_bytes: payload that was sent again, likewise.
+    """
+
+    link: str
+    fault: str
+    drops: int
+    down_us: float
+    is_up: bool
+    frames_lost: int
+    resent_bytes: int
+
+
+@dataclass(frozen=True)
+class FaultCost:
+    """What links that fail cost one call.
+
+    Attributes:
+        time_us: of the call, out of place where it runs that way.
+        time_without_us: of the same call where no link fails.
+        links: those that have a fault.
+    """
+
+    time_us: float
+    time_without_us: float
+    links: list[LinkFailure]
+
+
+@dataclass(frozen=True)
 class Row:
     """One size.
 
@@ -97,12 +135,14 @@ class Row:
         count: its elements.
         out_of_place: input and output apart; None when the schedule does not run that way.
         in_place: input and output in the same memory; None likewise.
+        fault_cost: where links fail; else None.
     """
 
     size_bytes: int
     count: int
     out_of_place: Measurement | None
     in_place: Measurement | None
+    fault_cost: FaultCost | None = None
 
 
 @dataclass(frozen=True)
@@ -130,7 +170,7 @@ class LinkLoad:
     Attributes:
         from_name: device at its beginning.
         to_name: device at its end.
-        kind: nvlink, pcie, network or socket.
+        kind: nvlink, pcie, network, socket or ethernet.
         size_bytes: bytes it carried.
         busy_fraction: part of the call's time in which it carried something, 0 to 1.
     """

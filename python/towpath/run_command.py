@@ -14,9 +14,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from towpath import _core, fabric, live, machines, simulated, table
 from towpath.data import OPERATIONS, TYPES
 from towpath.errors import ConfigError, quoted
+from towpath.link_faults import links_of, parse_link_fault
 from towpath.result import Report, Row, Run, Timeline
 from towpath.schedule_source import ScheduleSource
 from towpath.show import draw_svg
+from towpath.show_chip_cluster import draw_chip_cluster_svg
 from towpath.simulated import Call
 from towpath.sizes import parse_size, parse_sizes
 
@@ -50,6 +52,7 @@ class RunRequest:
     ranks: int | None = None
     ranks_per_host: int | None = None
     complete_from: str | None = None
+    link_faults: tuple[str, ...] = ()
     with_data: bool = True
     iterations: int = 20
     warmup: int = 5
@@ -98,7 +101,8 @@ def _check(request: RunRequest) -> None:
     if request.machine is None and request.live is None:
         raise ConfigError("say where: --machine NAME simulates, --live RANKS runs here, or both")
     if request.machine is None:
-        _refuse(request, ("hosts", "ranks", "ranks_per_host", "wants_trace", "with_data"),
+        _refuse(request,
+                ("hosts", "ranks", "ranks_per_host", "wants_trace", "with_data", "link_faults"),
                 "is about a simulated run, which --machine asks for")  # fmt: skip
     if request.schedule is not None:
         _refuse(request, ("algorithm", "channels", "protocol", "root"),
@@ -117,7 +121,10 @@ def _check(request: RunRequest) -> None:
         )
 
 
-_OPTIONS = {"with_data": "--no-data", "wants_trace": "--trace"}
+_OPTIONS = {"with_data": "--no-data", "wants_trace": "--trace", "link_faults": "--link-fault"}
+
+
+_FAULTS_ARE = "is about links between chips, such as those of --machine t3000"
 
 
 def _refuse(request: RunRequest, names: tuple[str, ...], reason: str) -> None:
@@ -136,6 +143,7 @@ def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
         return _run_on_mailboxes(request, print_lines)
     if machines.kind_of(request.machine) == "chip_cluster":
         return _run_on_chips(request, print_lines)
+    _refuse(request, ("link_faults",), _FAULTS_ARE)
     spec = machines.load(request.machine, request.hosts, request.ranks, request.complete_from)
     gpus = _gpus(spec, request)
     sizes = parse_sizes(request.sizes)
@@ -162,6 +170,7 @@ def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
 def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
     _refuse(request, ("hosts", "ranks_per_host", "complete_from", "wants_trace"),
             "is about clusters of GPUs")  # fmt: skip
+    _refuse(request, ("link_faults",), _FAULTS_ARE)
     spec = machines.load_mailbox_cluster(request.machine)
     if request.ranks is not None:
         spec = spec.with_figures(nodes=request.ranks)
@@ -193,10 +202,17 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
             f"has {len(places)} chips"
         )
     call = Call(schedule, request.type_name, request.operation)
-    place = simulated.ChipPlace(cluster, tuple(places[: call.ranks]))
+    place = simulated.ChipPlace(
+        cluster, tuple(places[: call.ranks]), tuple(map(parse_link_fault, request.link_faults))
+    )
+    links_of(cluster, place.link_faults)  # its mistakes come before the first line
     where = f"{spec.name}, {call.ranks} of {len(places)} chips"
     run = _measured(request, where, place, call, print_lines)
-    return _with_timeline(request, run, place, call)
+    run = _with_timeline(request, run, place, call)
+    if run.links:
+        load = {number: link.busy_fraction for number, link in enumerate(run.links)}
+        run = replace(run, topology_svg=draw_chip_cluster_svg(spec, load=load))
+    return run
 
 
 def _measured(
@@ -333,7 +349,7 @@ def _show(run: Run, rows: Iterator[Row], count: int, print_lines: bool) -> list[
         for row in rows:
             shown.append(row)
             if print_lines:
-                print(table.row(run, row), flush=True)
+                print("\n".join(table.row_lines(run, row)), flush=True)
             bar.advance(task)
     if print_lines:
         print("\n".join(table.footer(replace(run, rows=shown))))

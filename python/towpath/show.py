@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
+from towpath.heat import heat, heat_scale
 from towpath.machine_spec import NETWORK, Layout, LinkType, MachineSpec, PlacedWire
 from towpath.spec_model import Figure
 
@@ -115,7 +116,6 @@ _FILLS = {
     "pcie_bridge": ("#fbecd2", "#d08a1d"),
     "cpu": ("#ece3f5", "#8a63b8"),
 }
-_HEAT = ((0.0, (205, 210, 218)), (0.5, (250, 190, 60)), (1.0, (205, 35, 35)))
 _STYLE = (
     "text{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;fill:#222b36}"
     ".title{font-size:20px;font-weight:600}.small{font-size:12px;fill:#5c6773}"
@@ -372,7 +372,7 @@ def _wire(
     colour = _LINK_COLOURS[link_type.kind]
     if load is not None:
         busy = max(load.get(2 * number, 0.0), load.get(2 * number + 1, 0.0))
-        colour = _heat(busy)
+        colour = heat(busy)
         title += f", {busy:.0%} busy"
     return (
         f'<path class="wire" d="{_path(layout, canvas, wire)}" stroke="{colour}" '
@@ -417,16 +417,6 @@ def _wires_of_more(layout: Layout, canvas: _Canvas) -> list[str]:
             bend_y = (start.y + canvas.more.y) / 2
             paths.append(f'<path class="wire" d="{_curve(start, canvas.more, bend_y)}" {style}/>')
     return paths
-
-
-def _heat(busy: float) -> str:
-    busy = min(max(busy, 0.0), 1.0)
-    for (low, cold), (high, hot) in zip(_HEAT, _HEAT[1:]):
-        if busy <= high:
-            share = (busy - low) / (high - low)
-            red, green, blue = (round(a + (b - a) * share) for a, b in zip(cold, hot))
-            return f"#{red:02x}{green:02x}{blue:02x}"
-    raise AssertionError("the scale ends at 1")
 
 
 def _box(layout: Layout, device: int, canvas: _Canvas) -> str:
@@ -478,17 +468,6 @@ def _legend(
         x += width
     if load is not None:
         y += _LEGEND_ROW
-        parts += _heat_scale(y)
+        parts += heat_scale(_MARGIN, y)
     canvas.height = y + _MARGIN * 0.7
     return parts
-
-
-def _heat_scale(y: float) -> list[str]:
-    stops = "".join(f'<stop offset="{at}" stop-color="{_heat(at)}"/>' for at, _ in _HEAT)
-    return [
-        f'<defs><linearGradient id="heat">{stops}</linearGradient></defs>'
-        f'<text class="small" x="{_MARGIN}" y="{y:.0f}">idle</text>'
-        f'<rect x="{_MARGIN + 34}" y="{y - 9:.0f}" width="160" height="9" rx="4" '
-        f'fill="url(#heat)"/>'
-        f'<text class="small" x="{_MARGIN + 202}" y="{y:.0f}">busy all the time</text>'
-    ]

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Literal, NamedTuple
 
 from towpath.chip_cluster_spec import ChipClusterSpec, EthernetEnd, EthernetLink
+from towpath.heat import heat, heat_scale
 from towpath.show_chip import FILLS, HATCHING, TEXT_STYLE
 
 _TEXT_WIDTH = 100
@@ -147,13 +149,19 @@ class _Layout:
     height: float
 
 
-def draw_chip_cluster_svg(spec: ChipClusterSpec) -> str:
+def draw_chip_cluster_svg(spec: ChipClusterSpec, load: Mapping[int, float] | None = None) -> str:
     """The cluster as a self-contained SVG: chips at their places, with their tiles, and links.
 
     A link between neighbours is a line from port to port; any other one is a stub at either end
     that names the other.
+
+    Args:
+        spec: what to draw.
+        load: utilisation from 0 to 1, of link n from its first end at 2 n and from its other at
+            2 n + 1; colours each link by the busier of both.
     """
     layout = _layout(spec)
+    paint = _paint(spec, load)
     width, height = layout.width, layout.height
     return "\n".join(
         (
@@ -162,10 +170,10 @@ def draw_chip_cluster_svg(spec: ChipClusterSpec) -> str:
             f"<style>{_STYLE}</style><defs>{HATCHING}</defs>",
             f'<rect width="{width:g}" height="{height:g}" rx="10" fill="#ffffff"/>',
             *_title(spec, layout),
-            *_wires(spec, layout),
-            *(_card(spec, number, layout) for number in range(len(spec.chips))),
-            *(_port(spec, end, layout.ports[end]) for end in sorted(layout.ports)),
-            *_legend(spec, layout),
+            *_wires(spec, layout, paint),
+            *(_card(spec, number, layout, paint) for number in range(len(spec.chips))),
+            *(_port(spec, end, layout.ports[end], paint) for end in sorted(layout.ports)),
+            *_legend(spec, layout, is_loaded=load is not None),
             "</svg>\n",
         )
     )
@@ -296,7 +304,7 @@ def _title(spec: ChipClusterSpec, layout: _Layout) -> list[str]:
     ]
 
 
-def _card(spec: ChipClusterSpec, number: int, layout: _Layout) -> str:
+def _card(spec: ChipClusterSpec, number: int, layout: _Layout, paint: _Paint) -> str:
     placed, card = spec.chips[number], layout.cards[number]
     place = f"x {placed.x}, y {placed.y}, rack {placed.rack}, shelf {placed.shelf}"
     parts = [
@@ -304,7 +312,7 @@ def _card(spec: ChipClusterSpec, number: int, layout: _Layout) -> str:
         f'<rect x="{card.x:g}" y="{card.y:g}" width="{card.width:g}" height="{card.height:g}" '
         f'rx="9" fill="#fbfcfd" stroke="#9aa5b1" stroke-width="1.2"/></g>',
         *_header(spec, number, card),
-        *_tiles(spec, number, layout),
+        *_tiles(spec, number, layout, paint),
     ]
     return "\n".join(parts)
 
@@ -326,7 +334,7 @@ def _header(spec: ChipClusterSpec, number: int, card: _Card) -> list[str]:
     return parts
 
 
-def _tiles(spec: ChipClusterSpec, number: int, layout: _Layout) -> list[str]:
+def _tiles(spec: ChipClusterSpec, number: int, layout: _Layout, paint: _Paint) -> list[str]:
     """The grid of the chip, in the coordinates of NoC 0; Ethernet cores by what they do."""
     chip, card, side = spec.chips[number].chip, layout.cards[number], layout.tile
     end_at = {spec.core_of(end): end for end in spec.channels_of(number)}
@@ -339,8 +347,8 @@ def _tiles(spec: ChipClusterSpec, number: int, layout: _Layout) -> list[str]:
         x, y = left + at.x * side, top + at.y * side
         label = ""
         if end := end_at.get(at):
-            title += f" E{end.channel}, {_use_of(spec, end)}"
-            fill = _colour_of(spec, end) or fill
+            title += f" E{end.channel}, {_use_of(spec, end)}{paint.words.get(end, '')}"
+            fill = paint.colours.get(end, fill)
             if side >= _LABELLED_TILE_MIN:
                 unused = "" if end in spec.link_of_end else " unused"
                 label = (
@@ -363,59 +371,76 @@ def _use_of(spec: ChipClusterSpec, end: EthernetEnd) -> str:
     return use + (" for the dispatcher" if spec.link_of_end[end].is_reserved else "")
 
 
-def _colour_of(spec: ChipClusterSpec, end: EthernetEnd) -> str | None:
-    """The colour of the link at an end; none without one."""
-    link = spec.link_of_end.get(end)
-    if link is None:
-        return None
-    return _RESERVED_COLOUR if link.is_reserved else _LINK_COLOUR
+@dataclass(frozen=True)
+class _Paint:
+    """Of each end of a link, its colour, and what is said about its load."""
+
+    colours: dict[EthernetEnd, str]
+    words: dict[EthernetEnd, str]
 
 
-def _wires(spec: ChipClusterSpec, layout: _Layout) -> list[str]:
+def _paint(spec: ChipClusterSpec, load: Mapping[int, float] | None) -> _Paint:
+    paint = _Paint({}, {})
+    for number, link in enumerate(spec.links):
+        colour = _RESERVED_COLOUR if link.is_reserved else _LINK_COLOUR
+        if load is not None:
+            busy = [load.get(2 * number + way, 0.0) for way in (0, 1)]
+            colour = heat(max(busy))
+            paint.words[link.one] = f"; busy {busy[0]:.0%} from here, {busy[1]:.0%} to here"
+            paint.words[link.other] = f"; busy {busy[1]:.0%} from here, {busy[0]:.0%} to here"
+        paint.colours[link.one] = paint.colours[link.other] = colour
+    return paint
+
+
+def _wires(spec: ChipClusterSpec, layout: _Layout, paint: _Paint) -> list[str]:
     parts = []
     for link in spec.links:
         one, other = layout.ports[link.one], layout.ports[link.other]
         if not one.is_stub:
-            title = f"{link.one.chip} E{link.one.channel}: {_use_of(spec, link.one)}"
+            title = _title_of_end(spec, link.one, paint)
             parts.append(
                 f'<g class="wire"><title>{title}</title><path d="M{one.x:g} {one.y:g}'
-                f'L{other.x:g} {other.y:g}" {_stroke(link)}/></g>'
+                f'L{other.x:g} {other.y:g}" {_stroke(link, paint.colours[link.one])}/></g>'
             )
             continue
         for end in (link.one, link.other):
-            parts.append(_stub(spec, end, layout.ports[end]))
+            parts.append(_stub(spec, end, layout.ports[end], paint))
     return parts
 
 
-def _stroke(link: EthernetLink) -> str:
-    if link.is_reserved:
-        return f'stroke="{_RESERVED_COLOUR}" stroke-width="2" stroke-dasharray="5 4"'
-    return f'stroke="{_LINK_COLOUR}" stroke-width="2"'
+def _title_of_end(spec: ChipClusterSpec, end: EthernetEnd, paint: _Paint) -> str:
+    return f"{end.chip} E{end.channel}: {_use_of(spec, end)}{paint.words.get(end, '')}"
+
+
+def _stroke(link: EthernetLink, colour: str) -> str:
+    dashes = ' stroke-dasharray="5 4"' if link.is_reserved else ""
+    return f'stroke="{colour}" stroke-width="2"{dashes}'
 
 
 _AWAY = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 _ANCHOR = {"left": "end", "right": "start", "up": "middle", "down": "middle"}
 
 
-def _stub(spec: ChipClusterSpec, end: EthernetEnd, port: _Port) -> str:
+def _stub(spec: ChipClusterSpec, end: EthernetEnd, port: _Port, paint: _Paint) -> str:
     """A short line away from the chip, and the end that it leads to."""
     across, down = _AWAY[port.side]
     start = _PORT_WIDTH / 2 if across else _PORT_HEIGHT / 2
     x, y = port.x + across * (start + _STUB), port.y + down * (start + _STUB)
     text_x, text_y = x + 4 * across, y + (4 if across else 11 if down > 0 else -4)
     return (
-        f'<g class="stub"><title>{end.chip} E{end.channel}: {_use_of(spec, end)}</title>'
-        f'<path d="M{port.x:g} {port.y:g}L{x:g} {y:g}" {_stroke(spec.link_of_end[end])}/>'
+        f'<g class="stub"><title>{_title_of_end(spec, end, paint)}</title>'
+        f'<path d="M{port.x:g} {port.y:g}L{x:g} {y:g}" '
+        f"{_stroke(spec.link_of_end[end], paint.colours[end])}/>"
         f'<text class="far" text-anchor="{_ANCHOR[port.side]}" x="{text_x:g}" y="{text_y:g}">'
         f"{spec.connected(end)}</text></g>"
     )
 
 
-def _port(spec: ChipClusterSpec, end: EthernetEnd, port: _Port) -> str:
-    colour = _colour_of(spec, end)
+def _port(spec: ChipClusterSpec, end: EthernetEnd, port: _Port, paint: _Paint) -> str:
+    colour = paint.colours[end]
     return (
         f'<g class="port"><title>{end.chip} E{end.channel} ({spec.core_of(end)}): '
-        f"{_use_of(spec, end)}</title>"
+        f"{_use_of(spec, end)}{paint.words.get(end, '')}</title>"
         f'<rect x="{port.x - _PORT_WIDTH / 2:g}" y="{port.y - _PORT_HEIGHT / 2:g}" '
         f'width="{_PORT_WIDTH}" height="{_PORT_HEIGHT}" rx="4" fill="#ffffff" '
         f'stroke="{colour}" stroke-width="1.4"/>'
@@ -423,7 +448,7 @@ def _port(spec: ChipClusterSpec, end: EthernetEnd, port: _Port) -> str:
     )
 
 
-def _legend(spec: ChipClusterSpec, layout: _Layout) -> list[str]:
+def _legend(spec: ChipClusterSpec, layout: _Layout, *, is_loaded: bool) -> list[str]:
     parts = []
     x, y = float(_MARGIN), layout.height - _legend_height(spec) + 22
     kinds = {kind for placed in spec.chips for kind in placed.chip.tile_kinds().values()}
@@ -440,6 +465,12 @@ def _legend(spec: ChipClusterSpec, layout: _Layout) -> list[str]:
             )
             x += 38 + _LETTER * len(name)
     x, y = float(_MARGIN), y + 34
+    if is_loaded:
+        parts += heat_scale(x, y + 4)
+        if any(link.is_reserved for link in spec.links):
+            text = "dashed: taken by the dispatcher"
+            parts.append(f'<text class="small" x="{x + 340:g}" y="{y + 4:g}">{text}</text>')
+        return parts
     samples = [
         (EthernetLink(EthernetEnd(0, 0), EthernetEnd(0, 0), is_reserved), text)
         for is_reserved, text in (
@@ -452,7 +483,7 @@ def _legend(spec: ChipClusterSpec, layout: _Layout) -> list[str]:
         colour = _RESERVED_COLOUR if link.is_reserved else _LINK_COLOUR
         parts.append(
             f'<rect x="{x:g}" y="{y - 7:g}" width="14" height="14" rx="3" fill="{colour}"/>'
-            f'<path d="M{x + 14:g} {y:g}h26" {_stroke(link)}/>'
+            f'<path d="M{x + 14:g} {y:g}h26" {_stroke(link, colour)}/>'
             f'<text class="small" x="{x + 48:g}" y="{y + 4:g}">{text}</text>'
         )
         x += 66 + _LETTER * len(text)

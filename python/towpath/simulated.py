@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from towpath import _core
 from towpath.data import count_wrong, make_expected, make_input, type_bytes
-from towpath.result import LinkLoad, Row, Timeline, measure
+from towpath.link_faults import LinkFault, links_of
+from towpath.result import FaultCost, LinkFailure, LinkLoad, Row, Timeline, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,10 +82,11 @@ class Place:
 @dataclass(frozen=True)
 class ChipPlace:
     """Chips that Ethernet joins, and the place in their fabric that each rank runs on; none given:
-    the first ones. It has no loads of links."""
+    the first ones. Some of the links between them may fail."""
 
     cluster: _core.ChipCluster
     places: tuple[int, ...] = ()
+    link_faults: tuple[LinkFault, ...] = ()
 
     def run_of(
         self, plan: _core.Plan, with_data: bool, seed: int, jitter_ns: float,
@@ -92,13 +94,60 @@ class ChipPlace:
     ) -> _core.SimulatedRun:  # fmt: skip
         if jitter_ns:
             raise ValueError("a cluster of chips has no jitter")
+        faults = [_core.LinkFaults() for _ in self.cluster.links]
+        for link, fault in links_of(self.cluster, self.link_faults).items():
+            faults[link] = fault.core()
         return _core.SimulatedRun(
             self.cluster, plan, gpus=list(self.places), carries_data=with_data, seed=seed,
-            trace=trace,
+            trace=trace, link_faults=faults,
         )  # fmt: skip
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
-        return []
+        """Two of each link of the cluster, in its order: from its first end, and from its other."""
+        ways = [way for link in self.cluster.links for way in (link.ends, link.ends[::-1])]
+        total_us = max(run.now_us, 1e-9)
+        return [
+            LinkLoad(
+                name_of_end(one), name_of_end(other), "ethernet", size_bytes, busy_us / total_us
+            )
+            for (one, other), (size_bytes, busy_us, _) in zip(ways, run.loads, strict=True)
+        ]
+
+    def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
+        """Of each link that has a fault."""
+        faults = links_of(self.cluster, self.link_faults)
+        return [
+            LinkFailure(
+                link=" - ".join(map(name_of_end, self.cluster.links[failure.link].ends)),
+                fault=faults[failure.link].text, drops=failure.drops, down_us=failure.down_us,
+                is_up=failure.is_up, frames_lost=failure.frames_lost,
+                resent_bytes=sum(failure.resent_bytes),
+            )
+            for failure in run.link_failures
+        ]  # fmt: skip
+
+    def track_names(self) -> dict[str, str]:
+        """The simulator's name of each link's tracks, and the one that a timeline has."""
+        names = {}
+        for link in self.cluster.links:
+            one, other = (self._core_name(end) for end in link.ends)
+            near, far = map(name_of_end, link.ends)
+            names[f"link {one} > {other}"] = f"link {near} > {far}"
+            names[f"link {other} > {one}"] = f"link {far} > {near}"
+            names[f"ethernet link between {one} and {other}"] = f"outages of {near} - {far}"
+        return names
+
+    def _core_name(self, end: tuple[int, int]) -> str:
+        return f"Ethernet core {self.cluster.core_of(end)} of chip {end[0]}"
+
+
+def name_of_end(end: tuple[int, int]) -> str:
+    """An end of a link between chips, as text and drawings name it.
+
+    >>> name_of_end((0, 9))
+    'chip 0 E9'
+    """
+    return f"chip {end[0]} E{end[1]}"
 
 
 @dataclass(frozen=True)
@@ -132,6 +181,7 @@ class Outcome:
     trace_hash: int | None = None
     timeline: Timeline | None = None
     links: list[LinkLoad] = field(default_factory=list)
+    failures: list[LinkFailure] = field(default_factory=list)
 
 
 def buffers_of(
@@ -189,8 +239,9 @@ def invoke(
         wrong=wrong,
         events=run.events,
         trace_hash=trace.hash if trace is not None else None,
-        timeline=_timeline(trace, size_bytes) if trace is not None else None,
+        timeline=_timeline(place, trace, size_bytes) if trace is not None else None,
         links=place.links_of(run),
+        failures=place.failures_of(run) if isinstance(place, ChipPlace) else [],
     )
 
 
@@ -234,8 +285,21 @@ def measure_sizes(
             count=elements,
             out_of_place=measured.get(False),
             in_place=measured.get(True),
+            fault_cost=_fault_cost(place, call, size_bytes, next(iter(outcomes.values()))),
         )
 
 
-def _timeline(trace: _core.Trace, size_bytes: int) -> Timeline:
-    return Timeline(size_bytes, list(trace.tracks), list(trace.names), list(trace.spans))
+def _fault_cost(place: AnyPlace, call: Call, size_bytes: int, outcome: Outcome) -> FaultCost | None:
+    """Against the same call where nothing fails; None where nothing may."""
+    if not outcome.failures:
+        return None
+    healthy = invoke(
+        replace(place, link_faults=()), call, size_bytes, in_place=False, with_data=False
+    )
+    return FaultCost(outcome.time_us, healthy.time_us, outcome.failures)
+
+
+def _timeline(place: AnyPlace, trace: _core.Trace, size_bytes: int) -> Timeline:
+    names = place.track_names() if isinstance(place, ChipPlace) else {}
+    tracks = [names.get(track, track) for track in trace.tracks]
+    return Timeline(size_bytes, tracks, list(trace.names), list(trace.spans))

@@ -42,6 +42,24 @@ def row(run: Run, row: Row) -> str:
     )
 
 
+def row_lines(run: Run, each: Row) -> Iterator[str]:
+    """One size, and below it, as comments, what links that fail have cost."""
+    yield row(run, each)
+    cost = each.fault_cost
+    if cost is None:
+        return
+    yield (
+        f"#   links fail: {format_time(cost.time_us)} us instead of "
+        f"{format_time(cost.time_without_us)} us"
+    )
+    for link in cost.links:
+        yield (
+            f"#   {link.link} ({link.fault}): {link.drops} drops, down for "
+            f"{format_time(link.down_us)} us{'' if link.is_up else ' and still so'}, "
+            f"{link.frames_lost} frames lost, {link.resent_bytes} B sent again"
+        )
+
+
 def footer(run: Run) -> Iterator[str]:
     """The comment lines below the last row; run.rows must be complete."""
     measurements = run.measurements
@@ -61,7 +79,7 @@ def lines(run: Run) -> Iterator[str]:
     """The whole table."""
     yield from header(run)
     for each in run.rows:
-        yield row(run, each)
+        yield from row_lines(run, each)
     yield from footer(run)
 
 

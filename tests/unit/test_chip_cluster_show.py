@@ -129,3 +129,20 @@ def test_a_hostile_name_or_description_stays_text():
     svg = show_chip_cluster.draw_chip_cluster_svg(spec)
     assert "<script>" not in svg and "<b>" not in svg
     ElementTree.fromstring(svg)
+
+
+def test_under_load_a_link_has_the_colour_of_its_busier_direction():
+    spec = machines.shipped_chip_cluster("t3000")
+    number = next(n for n, link in enumerate(spec.links) if not link.is_reserved)
+    svg = show_chip_cluster.draw_chip_cluster_svg(spec, load={2 * number: 0.25, 2 * number + 1: 1})
+    root = ElementTree.fromstring(svg)
+    wires = {title(wire): wire.find(f"{SVG}path").get("stroke") for wire in groups(root, "wire")}
+    assert sorted(wires.values()) == ["#cd2323"] + ["#cdd2da"] * 19
+    (busy,) = (text for text, colour in wires.items() if colour == "#cd2323")
+    assert busy.endswith("; busy 25% from here, 100% to here")
+    link = spec.links[number]
+    ports = {title(port): port.find(f"{SVG}rect").get("stroke") for port in groups(root, "port")}
+    (far,) = (text for text in ports if text.startswith(f"{link.other} ".replace("/", " E")))
+    assert ports[far] == "#cd2323"
+    assert far.endswith("; busy 100% from here, 25% to here")
+    assert "busy all the time" in svg and "dashed: taken by the dispatcher" in svg
