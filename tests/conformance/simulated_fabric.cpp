@@ -19,7 +19,7 @@ using transport::simulated::ethernet::FabricClusterOptions;
 
 std::shared_ptr<const machine::ChipCluster> chips_for(FabricForm form, int ranks) {
   if (form != FabricForm::torus) {
-    return machine::chips_on_grid(ranks, 1, form == FabricForm::ring, 2);
+    return machine::chips_on_grid(ranks, 1, form != FabricForm::line, 2);
   }
   return machine::chips_on_grid(3, std::max((ranks + 2) / 3, 1), true, 2);
 }
@@ -32,6 +32,13 @@ std::vector<std::string> run_simulated_fabric(int ranks, const Body& body, Fabri
   options.shape = kernels::fabric::mesh_of(*chips);
   options.places.resize(static_cast<std::size_t>(ranks));
   std::iota(options.places.begin(), options.places.end(), 0);
+  if (form == FabricForm::failing_ring) {
+    options.run.link_faults.assign(chips->links.size(), {.frame_loss = 0.02,
+                                                         .drop_at = Time::from_us(10),
+                                                         .drop_period = Time::from_us(100),
+                                                         .training_time = Time::from_us(2)});
+    options.deadline = Time::max();  // tests wait for seconds
+  }
   FabricCluster cluster(chips, options);
   std::vector<std::string> ended(static_cast<std::size_t>(ranks), "it never finished");
   for (int rank = 0; rank < ranks; ++rank) {

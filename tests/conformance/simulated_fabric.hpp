@@ -9,7 +9,8 @@
 
 namespace towpath::conformance {
 
-enum class FabricForm { line, ring, torus };
+// Of the last, each link loses frames and drops every 100 us.
+enum class FabricForm { line, ring, torus, failing_ring };
 
 // Ranks on small Wormholes in a line, in a ring, or on the first places of a torus, with two links
 // between neighbours.

@@ -44,7 +44,8 @@ std::vector<TransportUnderTest> transports() {
           {"simulated_cluster_with_jitter", false, simulated(Time::from_us(20))},
           {"ethernet_line", false, fabric(FabricForm::line)},
           {"ethernet_ring", false, fabric(FabricForm::ring)},
-          {"ethernet_torus", false, fabric(FabricForm::torus)}};
+          {"ethernet_torus", false, fabric(FabricForm::torus)},
+          {"ethernet_failing_ring", false, fabric(FabricForm::failing_ring)}};
 }
 
 }  // namespace towpath::conformance
