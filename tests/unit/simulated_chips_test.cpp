@@ -190,6 +190,29 @@ TEST(SimulatedChips, ALinkThatNeverComesBackIsNamedWithBothEnds) {
   }
 }
 
+// Not only while ranks wait: the call ends when routers have released what workers sent.
+TEST(SimulatedChips, ALinkThatDiesAtTheEndIsNamedUnlessAllIsDone) {
+  const Time healthy = all_reduce(60'000, 2, 1).time;
+  int waits = 0;
+  int open = 0;
+  for (Time drop_at = healthy - 10_us; drop_at < healthy; drop_at += 500_ns) {
+    try {
+      const Result result =
+          all_reduce(60'000, 2, 1, faults_at(0, {.drop_at = drop_at, .dead_time = Time::max()}));
+      expect_sums(result);
+      EXPECT_GE(result.time, healthy);
+    } catch (const TransportError& error) {
+      const std::string sentence = error.what();
+      EXPECT_EQ(sentence.find("the link between Ethernet core "), 0u) << sentence;
+      waits += sentence.find(" waits for ") != std::string::npos;
+      open +=
+          sentence.find("connections of workers to their routers never close") != std::string::npos;
+    }
+  }
+  EXPECT_GT(waits, 0);
+  EXPECT_GT(open, 0);
+}
+
 // The link is down from 20 us on, for more than the 80 us in which its routers look in vain.
 TEST(SimulatedChips, ACallOverAFailingLinkEndsAtItsDeadline) {
   const std::vector<LinkFaults> faults = faults_at(0, {.drop_at = 20_us, .training_time = 5_us});

@@ -483,8 +483,10 @@ Time FabricCluster::close_connections() {
     are_all_closed &= !mover->is_open();
   });
   if (!are_all_closed) {
+    const std::string outages = describe_outages(cluster_);
     throw TransportError(TransportError::Kind::deadlock, kNoPeer,
-                         describe_outages(cluster_) + "; connections to routers never close");
+                         fmt::format("{}{}connections of workers to their routers never close",
+                                     outages, outages.empty() ? "" : "; "));
   }
   return last;
 }
