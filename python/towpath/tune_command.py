@@ -175,14 +175,14 @@ def collective(
         )
         notes += problems
     tuning = Tuning(name, where.text, where.kind, len(sources), timings, notes)
+    write_tuning(tuning, _command(), folder / "study.html")
+    plain = json.dumps(tuning.to_dict(), indent=1)
+    _show(folder, plain, "\n".join(tuning_text(tuning)), as_json)
     if csv is not None:
         csv.write_text("\n".join(nccl_lines(tuning)) + "\n", encoding="utf-8")
     if xml is not None:
         for sentence in write_xml(tuning, xml):
             print(f"towpath: {sentence}", file=sys.stderr)
-    write_tuning(tuning, _command(), folder / "study.html")
-    plain = json.dumps(tuning.to_dict(), indent=1)
-    _show(folder, plain, "\n".join(tuning_text(tuning)), as_json)
 
 
 for _name in _COLLECTIVES:

@@ -38,7 +38,7 @@ class Where:
         text: for people.
         options: what candidates are made of.
         simulator: None for processes of this host.
-        is_gpus: whether NCCL and MSCCL could run there.
+        is_gpus: whether NCCL could run there.
     """
 
     name: str
