@@ -97,7 +97,7 @@ def test_chips_and_their_pictures(tmp_path):
 
 def test_clusters_of_chips_and_their_pictures(tmp_path):
     listed = towpath("machines", tmp_path).stdout
-    for name in ("n300", "t3000", "galaxy", "galaxy-torus", "p150"):
+    for name in ("n300", "t3000", "galaxy", "galaxy-torus", "p150", "blackhole-line"):
         assert f"\n{name:<20} chips" in "\n" + listed
     shown = towpath("show t3000 --svg t3000.svg", tmp_path).stdout
     assert "0 - 4      E8 (9-6) - E0 (9-0) for the dispatcher" in shown

@@ -291,6 +291,12 @@ def test_the_p150_is_one_blackhole_with_twelve_ethernet_cores():
     assert chip.ethernet_cores == [tuple(at) for n, at in enumerate(blackhole) if n not in (5, 8)]
 
 
+def test_the_line_of_blackholes_has_two_links_between_neighbours():
+    spec = machines.shipped_chip_cluster("blackhole-line")
+    assert neighbours(spec) == {(chip, chip + 1): 2 for chip in range(7)}
+    assert spec.connected(EthernetEnd(0, 2)) == EthernetEnd(1, 0)
+
+
 # --- the core's own checks ---
 
 
@@ -327,7 +333,7 @@ def test_a_cluster_of_chips_is_no_machine_and_no_chip(tmp_path):
         machines.load_chip("n300")
     with pytest.raises(ConfigError, match="wormhole.yaml:1: is no cluster of chips"):
         machines.load_chip_cluster("wormhole")
-    with pytest.raises(ConfigError, match="'n400'; shipped are galaxy, galaxy-torus, n300, p150"):
+    with pytest.raises(ConfigError, match="'n400'; shipped are blackhole-line, galaxy, "):
         machines.load_chip_cluster("n400")
     with pytest.raises(ConfigError, match="there is no cluster of chips 'ring'"):
         machines.shipped_chip_cluster("ring")
