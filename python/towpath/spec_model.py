@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -44,6 +45,26 @@ class Figure(Frozen, Generic[Number]):
 
     value: Number
     source: Text
+
+
+Leaf = bool | int | float | str
+
+
+def figures_of(block: object, path: str = "") -> Iterator[tuple[str, Leaf, str]]:
+    """All that a block says: path, value and source of each figure in it, and in blocks within it.
+
+    A word, or what is so or not, has no source of its own: "".
+    """
+    if isinstance(block, Figure):
+        yield path, block.value, block.source
+    elif isinstance(block, Frozen):
+        for name in type(block).model_fields:
+            yield from figures_of(getattr(block, name), f"{path}.{name}" if path else name)
+    elif isinstance(block, tuple):
+        for number, one in enumerate(block):
+            yield from figures_of(one, f"{path}[{number}]")
+    elif isinstance(block, (bool, str)):
+        yield path, block, ""
 
 
 Duration = Figure[Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]]

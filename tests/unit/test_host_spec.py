@@ -26,10 +26,12 @@ def test_every_quantity_has_a_source_and_is_shown(name):
     spec = machines.load_host(name)
     figures = list(figures_in(spec))
     assert len(figures) == 7 + 10 + 8 + 9
-    text = describe_host(spec)
+    lines = describe_host(spec).splitlines()
+    assert max(map(len, lines)) <= 100
+    text = " ".join(" ".join(lines).split())
     for field, figure in figures:
         assert isinstance(figure, Figure) and len(figure.source) > 5
-        assert field in text and figure.source in text
+        assert f" {field} " in text and figure.source in text
     assert spec.build().name == name
 
 
