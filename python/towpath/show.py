@@ -413,10 +413,10 @@ def _wires_of_more(layout: Layout, canvas: _Canvas) -> list[str]:
 
 def _heat(busy: float) -> str:
     busy = min(max(busy, 0.0), 1.0)
-    for (low, cold), (high, hot) in zip(_HEAT, _HEAT[1:]):
+    for (low, cold), (high, hot) in zip(_HEAT, _HEAT[1:], strict=False):
         if busy <= high:
             share = (busy - low) / (high - low)
-            red, green, blue = (round(a + (b - a) * share) for a, b in zip(cold, hot))
+            red, green, blue = (round(a + (b - a) * share) for a, b in zip(cold, hot, strict=True))
             return f"#{red:02x}{green:02x}{blue:02x}"
     raise AssertionError("the scale ends at 1")
 

@@ -120,7 +120,10 @@ def test_static_routes_as_a_table_and_as_json(tmp_path):
         ("run all_reduce --machine wormhole", "is a chip, not a cluster of GPUs"),
         ("show wormhole --harvest-mask 1024", "its 10 rows with workers allow 0 to 1023"),
         ("show wormhole --hosts 2", "wormhole: is a chip; --hosts, --ranks and --complete-from"),
-        ("show t3000 --ranks 2", "t3000: is a chip cluster; --hosts, --ranks and --complete-from"),
+        (
+            "show t3000 --ranks 2",
+            "t3000: is a cluster of chips; --hosts, --ranks and --complete-from",
+        ),
         ("show t3000 --harvest-mask 2", "t3000: is no chip, so it has no --harvest-mask"),
         ("show ring --harvest-mask 1", "ring: is no chip"),
     ],

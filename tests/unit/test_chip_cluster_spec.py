@@ -8,7 +8,7 @@ from towpath import machines
 from towpath.chip_cluster_spec import EthernetEnd
 from towpath.errors import ConfigError
 
-CLUSTERS = machines.shipped_chip_clusters()
+CLUSTERS = machines.shipped_names("chip_cluster")
 TEXT = """\
 form: chip_cluster
 name: pair
@@ -327,7 +327,9 @@ def test_the_core_refuses_what_cannot_be_joined(chips, links, expected):
 
 
 def test_a_cluster_of_chips_is_no_machine_and_no_chip(tmp_path):
-    with pytest.raises(ConfigError, match="n300.yaml:1: is a chip cluster, not a cluster of GPUs"):
+    with pytest.raises(
+        ConfigError, match="n300.yaml:1: is a cluster of chips, not a cluster of GPUs"
+    ):
         machines.load("n300")
     with pytest.raises(ConfigError, match="n300.yaml:1: is no chip"):
         machines.load_chip("n300")

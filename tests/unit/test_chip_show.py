@@ -11,7 +11,7 @@ from towpath.chip_spec import PcieFigures
 from towpath.spec_model import figures_of
 
 SVG = "{http://www.w3.org/2000/svg}"
-CHIPS = machines.shipped_chips()
+CHIPS = machines.shipped_names("chip")
 
 
 def boxes(svg):
@@ -53,7 +53,7 @@ def test_a_drawing_has_a_link_of_either_noc_in_every_gap(name):
     root = ElementTree.fromstring(show_chip.draw_chip_svg(spec))
     ways = Counter()
     for path in root.iter(f"{SVG}path"):
-        marker = [key for key in path.keys() if key.startswith("marker-")]
+        marker = [key for key in path.attrib if key.startswith("marker-")]
         if marker:
             way = re.fullmatch(r"M\d+ \d+l(\d+) (\d+)", path.get("d"))
             axis = "x" if way[2] == "0" else "y"

@@ -88,7 +88,7 @@ def test_tiles_and_figures_reach_the_core_unchanged():
         assert set(getattr(chip, block)) == set(type(given).model_fields)
 
 
-@pytest.mark.parametrize("name", machines.shipped_chips())
+@pytest.mark.parametrize("name", machines.shipped_names("chip"))
 def test_every_quantity_of_a_shipped_chip_has_a_source(name):
     spec = machines.shipped_chip(name)
     figures = list(figures_in(spec))
@@ -326,7 +326,7 @@ def test_a_chip_is_no_machine_and_a_machine_no_chip(tmp_path):
         machines.load_chip("ring")
     with pytest.raises(ConfigError, match="no file or chip 'warmhole'; shipped are blackhole, wo"):
         machines.load_chip("warmhole")
-    assert not set(machines.shipped_machines()) & set(machines.shipped_chips())
+    assert not set(machines.shipped_names("machine")) & set(machines.shipped_names("chip"))
     file = tmp_path / "mine.yaml"
     file.write_text(TEXT)
     assert machines.load_chip(file).name == "small"

@@ -17,7 +17,7 @@ def figures_in(spec):
 
 
 def test_three_hosts_are_shipped():
-    assert machines.shipped_hosts() == NAMES
+    assert machines.shipped_names("host") == NAMES
     assert machines.kind_of("ryzen-host") == "host"
 
 

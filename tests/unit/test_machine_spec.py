@@ -94,7 +94,7 @@ def figures_in(model):
             yield from figures_in(getattr(model, name))
 
 
-@pytest.mark.parametrize("name", machines.shipped_machines())
+@pytest.mark.parametrize("name", machines.shipped_names("machine"))
 def test_every_quantity_of_a_shipped_machine_has_a_source(name):
     spec = shipped(name)
     figures = list(figures_in(spec))
@@ -105,7 +105,7 @@ def test_every_quantity_of_a_shipped_machine_has_a_source(name):
     assert all(len(figure.source) > 5 for figure in figures)
 
 
-@pytest.mark.parametrize("name", machines.shipped_machines())
+@pytest.mark.parametrize("name", machines.shipped_names("machine"))
 def test_every_shipped_machine_builds_and_joins_all_ranks(name):
     machine = shipped(name).build()
     for to_rank in range(1, machine.ranks):
