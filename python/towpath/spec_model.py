@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -90,6 +91,16 @@ def error_at(field: str, problem: str, document: YamlDocument, file: str) -> Con
     while path and path not in document.lines:
         path = path[:-1]
     return ConfigError(problem, file=file, line=document.lines.get(path, 1), field=field)
+
+
+@contextmanager
+def errors_at(document: YamlDocument, file: str) -> Iterator[None]:
+    """Gives what `wrong` says within the block its place in the document."""
+    try:
+        yield
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise error_at(context["field"], context["problem"], document, file) from None
 
 
 def _first_error(error: ValidationError, document: YamlDocument, file: str) -> ConfigError:
