@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from conftest import refusal
 from towpath import machines
 from towpath.errors import ConfigError
 from towpath.host_spec import describe_host
@@ -40,10 +41,7 @@ def refused(tmp_path, change):
     change(data)
     file = tmp_path / "host.yaml"
     file.write_text(yaml.safe_dump(data))
-    with pytest.raises(ConfigError) as caught:
-        machines.load_host(file)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return refusal(machines.load_host, file)
 
 
 @pytest.mark.parametrize(
