@@ -83,11 +83,10 @@ _PARTS = {
 
 
 @lru_cache(maxsize=256)
-def call_us(machine: str, form: str, collective: str, size_bytes: int) -> float:
+def call_us(machine: str, collective: str, algorithm: str, size_bytes: int) -> float:
     """The time of a call after another one, on eight chips, over two channels."""
-    source = ScheduleSource(
-        None, collective, f"{form}_{collective}", _CHIPS, channels=2, both_ways=form == "ring"
-    )
+    goes_round = algorithm.startswith("ring")
+    source = ScheduleSource(None, collective, algorithm, _CHIPS, channels=2, both_ways=goes_round)
     plan = Call(source.schedule()).plan(size_bytes)
     run = _core.SimulatedRun(cluster_of(machine), plan, carries_data=False)
     run.invoke(plan)
@@ -105,7 +104,9 @@ def _predict_collective(row: Row, context: Context) -> Prediction:
 
     def time_us(size_bytes: int) -> float:
         named = context.machine or machine
-        return sum(call_us(named, form, collective, size_bytes) for collective in parts)
+        return sum(
+            call_us(named, collective, f"{form}_{collective}", size_bytes) for collective in parts
+        )
 
     if size_bytes <= SIMULATED_BYTES_MAX:
         return Prediction(time_us(size_bytes))
