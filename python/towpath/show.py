@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
+from towpath import spec_text
 from towpath.heat import heat, heat_scale
 from towpath.machine_spec import NETWORK, Layout, LinkType, MachineSpec, PlacedWire
 from towpath.spec_model import Figure
-
-_TEXT_WIDTH = 100
 
 
 def describe(spec: MachineSpec) -> str:
@@ -35,11 +34,7 @@ def describe(spec: MachineSpec) -> str:
             lines.append(f"  {heading}")
             for name, figure in figures:
                 lines += _row(name, figure)
-    if spec.notes:
-        lines += ["", "notes"]
-        for note in spec.notes:
-            lines += textwrap.wrap(f"- {note}", _TEXT_WIDTH - 2, subsequent_indent="  ")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + spec_text.notes(spec.notes)) + "\n"
 
 
 Rows = list[tuple[str, list[tuple[str, "Figure[float]"]]]]
@@ -81,10 +76,7 @@ def _cost_rows(spec: MachineSpec) -> Rows:
 
 
 def _row(name: str, figure: Figure[float]) -> list[str]:
-    start = f"    {name:<22}{figure.value:>9g}  "
-    return textwrap.wrap(
-        figure.source, _TEXT_WIDTH, initial_indent=start, subsequent_indent=" " * len(start)
-    )
+    return spec_text.paragraph(figure.source, f"    {name:<22}{figure.value:>9g}  ")
 
 
 def _counted(kinds: Counter[str]) -> str:
