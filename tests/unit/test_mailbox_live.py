@@ -4,6 +4,7 @@
 
 import json
 import os
+import threading
 
 import pytest
 from typer.testing import CliRunner
@@ -33,6 +34,29 @@ def test_messages_go_by_name():
     assert not one.try_send(other.address, b"one too many")
     assert [other.receive() for _ in range(4)] == [b"message %d" % n for n in range(4)]
     assert other.receive(timeout_s=0.01) is None
+
+
+def test_threads_share_a_context():
+    """They wait without the interpreter's lock, so that several would write the same slot."""
+    one = _core.LiveMailboxContext(unique_name("python"))
+    other = _core.LiveMailboxContext(unique_name("python"), depth_messages=4)
+    each, senders = 5000, 4
+
+    def send(sender):
+        for number in range(each):
+            one.send(other.address, b"%d %d" % (sender, number))
+
+    threads = [threading.Thread(target=send, args=(sender,)) for sender in range(senders)]
+    for thread in threads:
+        thread.start()
+    counts = [0] * senders
+    for _ in range(each * senders):
+        sender, number = map(int, other.receive().split())
+        assert number == counts[sender]
+        counts[sender] += 1
+    for thread in threads:
+        thread.join()
+    assert other.try_receive() is None
 
 
 def test_mistakes_are_sentences():
