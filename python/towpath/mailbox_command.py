@@ -68,7 +68,7 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
 
     from towpath.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
     from towpath.mailbox_peers import measure_peers
-    from towpath.mailbox_table import tables_text
+    from towpath.plain_table import tables_text
 
     request = LiveRequest(iterations, size_bytes, parse_cores(cores))
     study = measure_live(request)
@@ -96,7 +96,8 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
 def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> tuple[Any, str, Any]:
     from towpath import machines
     from towpath.mailbox_study import StudyRequest, measure_study
-    from towpath.mailbox_table import study_tables, tables_text
+    from towpath.mailbox_table import study_tables
+    from towpath.plain_table import tables_text
 
     spec = machines.load_mailbox_cluster(machine)
     request = StudyRequest(iterations, max(iterations * 3 // 10, 100), size_bytes, seed)

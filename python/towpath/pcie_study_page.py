@@ -11,8 +11,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from towpath.noc_table import PlainTable
 from towpath.pcie_study import Cause, Row, SlowRead
+from towpath.plain_table import PlainTable
 from towpath.report import write_page
 from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
 

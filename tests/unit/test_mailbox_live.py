@@ -13,7 +13,7 @@ from towpath import _core, cli
 from towpath.errors import ConfigError, Interruption
 from towpath.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
 from towpath.mailbox_peers import measure_peers
-from towpath.mailbox_table import tables_text
+from towpath.plain_table import tables_text
 
 SMALL = LiveRequest(
     iterations=2000, cores=None, rounds=2, blocks=5, block_messages=1000
