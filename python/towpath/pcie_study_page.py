@@ -16,6 +16,7 @@ from towpath.plain_table import PlainTable
 from towpath.report import write_page
 from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
 
+SLOW_READ_PAGE = "why_is_my_read_slow.html"
 READ_HOW = (
     "Reads have two columns: the host's buffer begins on a line of 64 bytes, or it does not and "
     "every load crosses two lines; the error is that of the nearer, since which it was is not "
@@ -144,11 +145,10 @@ def _slow_read_title(read: SlowRead) -> str:
 # --- pages ----------------------------------------------------------------------------------------
 
 
-def write_study(study: PcieStudy, folder: Path) -> tuple[Path, Path]:
-    """Writes the pages; they need no other file and no network. Their paths."""
-    page, slow_page = folder / "study.html", folder / "why_is_my_read_slow.html"
+def write_study(study: PcieStudy, folder: Path) -> None:
+    """Writes study.html and the page of slow reads; they need no other file and no network."""
     write_page(
-        page,
+        folder / "study.html",
         "pcie_study.html.jinja",
         study=study,
         tables=[
@@ -164,7 +164,7 @@ def write_study(study: PcieStudy, folder: Path) -> tuple[Path, Path]:
         read_how=READ_HOW,
     )
     write_page(
-        slow_page,
+        folder / SLOW_READ_PAGE,
         "slow_read.html.jinja",
         study=study,
         reads=[
@@ -172,7 +172,6 @@ def write_study(study: PcieStudy, folder: Path) -> tuple[Path, Path]:
             for read in study.slow_reads
         ],
     )
-    return page, slow_page
 
 
 def sweep_figure(rows: list[Row]) -> go.Figure:
