@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <stdexcept>
@@ -35,18 +34,14 @@ std::shared_ptr<const machine::MailboxCluster> checked(
     fail(fmt::format("hops is {}; nodes on its ring are 0 to {} apart", options.hops,
                      cluster->nodes / 2));
   }
-  const int programs = options.pairs * (options.hops == 0 ? 2 : 1);
-  const int most = std::min(cluster->cores_per_node, cluster->packetizer.contexts);
-  if (options.pairs < 1 || programs > most) {
-    fail(fmt::format("{} programs would run on a node; its cores and contexts are for 1 to {}",
-                     programs, most));
-  }
+  machine::check_programs_per_node(*cluster, options.pairs * (options.hops == 0 ? 2 : 1));
   if (options.phase_cycles < 0) fail(fmt::format("phase is {}; 0 is least", options.phase_cycles));
   if (options.iterations < 1) fail(fmt::format("iterations is {}; 1 is least", options.iterations));
-  machine::MailboxCluster asked = *cluster;
-  if (!options.has_interruptions) asked.interruptions.clear();
-  if (!options.has_page_walks) asked.page_walks = {};
-  return machine::build_mailbox_cluster(std::move(asked));
+  if (!options.has_interruptions) cluster = machine::without_interruptions(*cluster);
+  if (options.has_page_walks) return cluster;
+  machine::MailboxCluster without = *cluster;
+  without.page_walks = {};
+  return machine::build_mailbox_cluster(std::move(without));
 }
 
 // The programs of both ends of one pair.
