@@ -38,4 +38,6 @@ def tables_text(tables: Iterable[PlainTable]) -> str:
 
 
 def _is_figure(cell: str) -> bool:
-    return not cell or cell == "-" or cell.lstrip("+-")[:1].isdecimal()
+    """A number, with a unit perhaps, or none."""
+    begins = not cell or cell == "-" or cell.lstrip("+-")[:1].isdecimal()
+    return begins and cell.count(" ") < 2
