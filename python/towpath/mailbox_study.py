@@ -18,7 +18,7 @@ import numpy as np
 
 from towpath import _core
 from towpath.mailbox_cluster_spec import MailboxClusterSpec
-from towpath.parallel import map_in_order
+from towpath.parallel import progress_bar
 
 Row = dict[str, Any]
 
@@ -112,15 +112,7 @@ def measure_study(spec: MailboxClusterSpec, request: StudyRequest) -> MailboxStu
         ConfigError: a swept figure is out of bounds.
         ValueError: the message is no packet.
     """
-    steps: list[Callable[[], Any]] = [
-        lambda: [_cycles_in_phase(spec, request, phase) for phase in range(_period(spec))],
-        lambda: _projections(spec),
-        lambda: _sweeps(spec),
-        lambda: measure_latency(spec, request, request.calm_iterations, False),
-        lambda: measure_latency(spec, request, request.iterations, True),
-    ]
-    done = map_in_order(lambda step: step(), steps, f"measuring {spec.name}")
-    by_phase, projections, sweeps, without, with_interruptions = done
+    by_phase = [_cycles_in_phase(spec, request, phase) for phase in range(_period(spec))]
     slowest = max(by_phase, key=_wait)
     parts = _parts(slowest)
     return MailboxStudy(
@@ -130,9 +122,9 @@ def measure_study(spec: MailboxClusterSpec, request: StudyRequest) -> MailboxStu
         breakdown=_breakdown(slowest),
         parts=parts,
         phases=[_phase_row(phase, cycles) for phase, cycles in enumerate(by_phase)],
-        latencies={"without": without, "with": with_interruptions},
-        projections=[*projections, *_arithmetic(spec, parts)],
-        sweeps=sweeps,
+        latencies=_latencies(spec, request),
+        projections=[*_projections(spec), *_arithmetic(spec, parts)],
+        sweeps=_sweeps(spec),
     )
 
 
@@ -196,15 +188,27 @@ def _phase_row(phase: int, cycles: dict[tuple[int, str], int]) -> Row:
 # --- latencies ------------------------------------------------------------------------------------
 
 
+def _latencies(spec: MailboxClusterSpec, request: StudyRequest) -> dict[str, Row]:
+    calm, iterations = request.calm_iterations, request.iterations
+    with progress_bar(f"measuring {spec.name}", calm + iterations) as show:
+        return {
+            "without": measure_latency(spec, request, calm, False, show),
+            "with": measure_latency(
+                spec, request, iterations, True, lambda done: show(calm + done)
+            ),
+        }  # fmt: skip
+
+
 def measure_latency(
-    spec: MailboxClusterSpec, request: StudyRequest, iterations: int, has_interruptions: bool
-) -> Row:
+    spec: MailboxClusterSpec, request: StudyRequest, iterations: int, has_interruptions: bool,
+    on_progress: Callable[[int], None] | None = None,
+) -> Row:  # fmt: skip
     """One-way times of single iterations: mean, mode, extremes, plateaus and all times."""
     options = _core.PingPongOptions(
         size_bytes=request.size_bytes, iterations=iterations + _SETTLED, seed=request.seed,
         has_interruptions=has_interruptions,
     )  # fmt: skip
-    cycles, _, _ = _core.run_ping_pong(spec.core(), options)
+    cycles, _, _ = _core.run_ping_pong(spec.core(), options, on_progress)
     one_way_ns = cycles[_SETTLED:] * (1e3 / spec.core_clock_mhz.value / 2)
     times_ns, counts = np.unique(one_way_ns, return_counts=True)
     return {

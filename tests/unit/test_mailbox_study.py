@@ -102,6 +102,19 @@ def test_a_symmetrical_responder_would_have_two_round_trips(carvnet):
     assert sorted(round_trips) == [139, 139, 139, 139, 144]
 
 
+def test_a_long_run_tells_how_far_it_is_and_can_be_ended(carvnet):
+    told = []
+    options = _core.PingPongOptions(iterations=50_000)
+    _core.run_ping_pong(carvnet.core(), options, told.append)
+    assert len(told) > 2 and told == sorted(set(told)) and 0 < told[0] and told[-1] <= 50_000
+
+    def stop(iterations):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _core.run_ping_pong(carvnet.core(), options, stop)
+
+
 def test_the_mean_moves_with_the_clock_of_the_interrupts(carvnet):
     request = StudyRequest(seed=3)
     calm = measure_latency(carvnet, request, 20_000, False)

@@ -120,7 +120,14 @@ void bind_ping_pong(nb::module_& module) {
           "seed"_a = 1);
   module.def(
       "run_ping_pong",
-      [](std::shared_ptr<MailboxCluster> cluster, const PingPongOptions& options) {
+      [](std::shared_ptr<MailboxCluster> cluster, PingPongOptions options,
+         const nb::object& on_progress) {
+        if (!on_progress.is_none()) {
+          options.on_progress = [&on_progress](std::size_t iterations) {
+            const nb::gil_scoped_acquire acquired;
+            on_progress(iterations);
+          };
+        }
         run::PingPongResult result;
         {
           nb::gil_scoped_release released;
@@ -129,8 +136,9 @@ void bind_ping_pong(nb::module_& module) {
         return nb::make_tuple(bindings::column_of(std::move(result.round_trip_cycles)),
                               result.time.us(), result.events);
       },
-      "cluster"_a, "options"_a,
-      "Two nodes send a message to and fro: (cycles of each round trip, simulated us, events).");
+      "cluster"_a, "options"_a, "on_progress"_a = nb::none(),
+      "Two nodes send a message to and fro: (cycles of each round trip, simulated us, events).\n"
+      "on_progress is told now and then how many iterations are over.");
   module.def(
       "ping_pong_breakdown",
       [](std::shared_ptr<MailboxCluster> cluster, const PingPongOptions& options) {

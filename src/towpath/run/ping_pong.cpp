@@ -24,6 +24,8 @@ using device::mailbox::Message;
 
 // The iteration of the breakdown: the first ones differ, as both nodes begin at once.
 constexpr int kSettled = 4;
+// Some milliseconds of work.
+constexpr std::uint64_t kEventsPerReport = 1 << 16;
 
 std::shared_ptr<const machine::MailboxCluster> checked(
     std::shared_ptr<const machine::MailboxCluster> cluster, const PingPongOptions& options) {
@@ -105,7 +107,10 @@ PingPongResult run(std::shared_ptr<const machine::MailboxCluster> cluster,
   for (int number = 0; number < options.pairs; ++number) {
     pairs.emplace_back(simulation, interconnect, options, number);
   }
-  simulation.run();
+  for (std::uint64_t events = 1; simulation.step(); ++events) {
+    if (events % kEventsPerReport != 0 || !options.on_progress) continue;
+    options.on_progress(pairs.front().round_trip_cycles().size());
+  }
   PingPongResult result{{}, simulation.now(), simulation.events()};
   for (const Pair& pair : pairs) {
     const auto& cycles = pair.round_trip_cycles();
