@@ -5,21 +5,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "towpath/noc/torus.hpp"
+
 namespace towpath::transport::simulated::ethernet {
 
 using device::tenstorrent::DataMovementCore;
 using kernels::fabric::Connection;
 using kernels::fabric::Header;
+using kernels::fabric::kWorkerHeaders;
+using kernels::fabric::kWorkerPayloads;
+using kernels::fabric::kWorkerWords;
 using kernels::fabric::Operation;
 using kernels::fabric::pack;
 
 namespace {
 
-// In a worker's L1.
-constexpr std::uint64_t kWords = 0x1000;
-constexpr std::uint64_t kHeaders = 0x2000;
 constexpr std::uint64_t kHeaderBytes = 64;
-constexpr std::uint64_t kBuffersBase = 0x4000;
 constexpr std::uint64_t kBufferAlignment = 64;
 
 constexpr int kReaderNoc = 0;
@@ -52,17 +53,14 @@ noc::Address Pages::address(std::uint64_t page) const {
 
 noc::Address Pages::to_read(std::uint64_t page, machine::Coordinate reader, int noc) const {
   const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
-  const auto way = [&](machine::Coordinate tile) {
-    return kernels::fabric::hops(chip_, tile, reader, noc);
-  };
+  const auto way = [&](machine::Coordinate tile) { return noc::hops(chip_, tile, reader, noc); };
   return {std::ranges::min(group, {}, way), address(page).offset};
 }
 
 noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer) const {
   const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
   const auto way = [&](machine::Coordinate tile) {
-    return kernels::fabric::hops(chip_, writer, tile,
-                                 kernels::fabric::nearer_noc(chip_, writer, tile));
+    return noc::hops(chip_, writer, tile, noc::nearer_noc(chip_, writer, tile));
   };
   return {std::ranges::min(group, {}, way), address(page).offset};
 }
@@ -103,7 +101,7 @@ void DataMover::wait_until(DataMovementCore& core, sim::Process*& waiting, Condi
 
 std::uint64_t DataMover::buffer(std::uint64_t packet, bool is_addend) const {
   const std::uint64_t number = 2 * (packet % kBuffers) + (is_addend ? 1 : 0);
-  return kBuffersBase + number * aligned(config_.payload_bytes_max);
+  return kWorkerPayloads + number * aligned(config_.payload_bytes_max);
 }
 
 DataMover::Packet DataMover::next_packet() {
@@ -142,7 +140,7 @@ void DataMover::read(DataMovementCore& core, const Packet& packet) {
 
 void DataMover::run_writer(DataMovementCore& core) {
   std::optional<Connection> connection;
-  if (config_.port) connection.emplace(core, *config_.port, kWords);
+  if (config_.port) connection.emplace(core, *config_.port, kWorkerWords);
   while (true) {
     wait_until(core, writer_, [&] { return !packets_.empty() || shall_close_; });
     if (packets_.empty()) {
@@ -176,7 +174,7 @@ void DataMover::write(DataMovementCore& core, Connection* connection, const Pack
   }
   if (part.has_destination && packet.size_bytes > 0) {
     const noc::Address to = pages_.to_write(part.staging + packet.number, config_.worker);
-    const int noc = kernels::fabric::nearer_noc(core.network().chip(), config_.worker, to.tile);
+    const int noc = noc::nearer_noc(core.network().chip(), config_.worker, to.tile);
     core.noc_async_write(buffer(written_, false), to, packet.size_bytes, {.noc = noc});
     if (packet.is_last && connection == nullptr) {
       for (const int each : {0, 1}) core.noc_async_write_barrier(each);
@@ -195,7 +193,8 @@ void DataMover::send(Connection& connection, const Packet& packet) {
                                               : Operation::write_flush_increment;
   header.word_at = part.arrival_word;
   header.increment = 1;
-  connection.send(header, kHeaders + written_ % kBuffers * kHeaderBytes, buffer(written_, false));
+  connection.send(header, kWorkerHeaders + written_ % kBuffers * kHeaderBytes,
+                  buffer(written_, false));
 }
 
 }  // namespace towpath::transport::simulated::ethernet

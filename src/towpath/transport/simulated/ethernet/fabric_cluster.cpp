@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "towpath/noc/bits.hpp"
+#include "towpath/noc/torus.hpp"
 #include "towpath/transport/simulated/endpoint.hpp"
 
 namespace towpath::transport::simulated::ethernet {
@@ -20,6 +22,7 @@ using device::tenstorrent::Device;
 using kernels::fabric::Direction;
 using kernels::fabric::pack;
 using kernels::fabric::Shape;
+using noc::index;
 
 namespace {
 
@@ -29,8 +32,6 @@ constexpr std::uint64_t kPartBytesMax = 64 << 10;
 constexpr int kLocalMovers = 4;
 // In the L1 of the worker whose words count arrivals.
 constexpr std::uint64_t kArrivals = 0x1000;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 std::vector<int> places_for(std::vector<int> places, int count) {
   if (places.empty()) {
@@ -446,8 +447,7 @@ void FabricCluster::create_movers(int place) {
   const auto make = [&](std::optional<kernels::fabric::RouterPort> port) {
     const auto nearest = std::ranges::min_element(free, {}, [&](machine::Coordinate worker) {
       if (!port) return 0;
-      return kernels::fabric::hops(chip, worker, port->tile,
-                                   kernels::fabric::nearer_noc(chip, worker, port->tile));
+      return noc::hops(chip, worker, port->tile, noc::nearer_noc(chip, worker, port->tile));
     });
     const machine::Coordinate worker = *nearest;
     free.erase(nearest);
