@@ -8,6 +8,7 @@
 #include "program_generator.hpp"
 #include "program_kernels.hpp"
 #include "towpath/kernels/data_mover_builder.hpp"
+#include "towpath/kernels/handshake.hpp"
 
 // Makes the programs of a plan and runs them.
 
@@ -90,7 +91,7 @@ class GenerationBuilder {
                                       [config, shakes_hands](EthernetCore& core) {
                                         data_mover_prepare(core, config);
                                         if (shakes_hands)
-                                          data_mover_handshake(core, config.is_handshake_master);
+                                          handshake(core, config.is_handshake_master);
                                         data_mover_run(core, config);
                                       });
     }

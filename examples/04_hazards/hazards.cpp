@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "towpath/device/tenstorrent/cluster.hpp"
+#include "towpath/kernels/handshake.hpp"
 
 using towpath::Time;
 using towpath::device::tenstorrent::Cluster;
@@ -22,6 +23,7 @@ using towpath::device::tenstorrent::DataMovementCore;
 using towpath::device::tenstorrent::EthernetCore;
 using towpath::device::tenstorrent::Program;
 using towpath::device::tenstorrent::RunOptions;
+using towpath::kernels::handshake;
 using towpath::machine::BytesPerCycle;
 using towpath::machine::Chip;
 using towpath::machine::ChipCluster;
@@ -72,17 +74,6 @@ std::shared_ptr<const ChipCluster> two_chips() {
 }
 
 // --- what right programs do ---------------------------------------------------------------------
-
-void handshake(EthernetCore& core, bool is_master) {
-  const std::uint64_t scratch = EthernetCore::handshake_scratch();
-  if (is_master) {
-    core.eth_send_bytes(scratch, scratch, 16);
-    core.eth_wait_for_receiver_done();
-  } else {
-    core.eth_wait_for_bytes(16);
-    core.eth_receiver_channel_done(0);
-  }
-}
 
 void fill(EthernetCore& core, int message) {
   core.store(kBuffer, std::vector<std::byte>(kBytes, static_cast<std::byte>(message + 1)));

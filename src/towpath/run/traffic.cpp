@@ -9,14 +9,14 @@
 
 #include "towpath/device/tenstorrent/data_movement_core.hpp"
 #include "towpath/device/tenstorrent/errors.hpp"
+#include "towpath/noc/bits.hpp"
 
 namespace towpath::run {
 
 namespace {
 
 using device::tenstorrent::DataMovementCore;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
+using noc::index;
 
 // Sources lie in the first half of a core's memory, targets in the second, all at the same place:
 // the time does not depend on it.
