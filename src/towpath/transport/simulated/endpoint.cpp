@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 
 #include "towpath/sim/timer.hpp"
@@ -33,6 +34,24 @@ void combine(const Move& move, std::byte* result) {
   }
 }
 
+std::vector<int> placement(std::vector<int> places, int count,
+                           const std::function<std::string(int place)>& describe) {
+  if (places.empty()) {
+    places.resize(static_cast<std::size_t>(count));
+    std::iota(places.begin(), places.end(), 0);
+  }
+  std::vector<bool> is_taken(static_cast<std::size_t>(count));
+  for (const int place : places) {
+    if (place < 0 || place >= count || is_taken[static_cast<std::size_t>(place)]) {
+      throw std::invalid_argument(
+          fmt::format("a rank is placed on {}; allowed are {} different ones, from 0 on",
+                      describe(place), count));
+    }
+    is_taken[static_cast<std::size_t>(place)] = true;
+  }
+  return places;
+}
+
 Endpoint::Endpoint(sim::Simulation& simulation, int rank, int ranks, const Options& options)
     : simulation_(simulation),
       rank_(rank),
@@ -57,6 +76,51 @@ void Endpoint::finish(Move& move) {
   if (move.done != nullptr) move.done(move);
   notify_blocked();
 }
+
+// --- deliveries ---------------------------------------------------------------------------------
+
+void Endpoint::check_peer(int peer) const {
+  if (peer < 0 || peer >= ranks_) {
+    throw std::out_of_range(
+        fmt::format("rank {} puts to rank {}; there are {}", rank_, peer, ranks_));
+  }
+}
+
+void Endpoint::fill(Delivery& delivery, Move& move) const {
+  delivery.move = &move;
+  delivery.size_bytes = move.size_bytes;
+  delivery.remote = move.remote;
+  delivery.has_signal = move.has_signal;
+  delivery.signal_value = move.signal_value;
+  delivery.signal_operation = move.signal_operation;
+  if (move.peer == kNoPeer) return;
+  check_peer(move.peer);
+  if (move.has_signal) {
+    heap_.check_signal(move.signal);
+    delivery.signal_word = heap_.word_of(move.signal);
+  }
+  if (move.size_bytes > 0) heap_.check_range(move.remote, move.size_bytes);
+}
+
+void Endpoint::load(Delivery& delivery) {
+  const Move& move = *delivery.move;
+  if (!carries_data_ || !move.has_source || move.size_bytes == 0) return;
+  delivery.payload.resize(move.size_bytes);
+  combine(move, move.has_destination ? move.destination : delivery.payload.data());
+  if (move.has_destination) {
+    std::memcpy(delivery.payload.data(), move.destination, move.size_bytes);
+  }
+}
+
+void Endpoint::land(const Delivery& delivery) {
+  if (!delivery.payload.empty()) {
+    std::memcpy(data(delivery.remote), delivery.payload.data(), delivery.payload.size());
+  }
+  if (delivery.has_signal) {
+    raise(delivery.signal_word, delivery.signal_value, delivery.signal_operation);
+  }
+}
+
 // --- signals ----------------------------------------------------------------------------------
 
 void Endpoint::raise(std::uint64_t at, std::uint64_t value, SignalOperation operation) {

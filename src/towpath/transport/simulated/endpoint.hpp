@@ -34,6 +34,25 @@ class SparseMemory {
 // What a Move stores or sends: its source, reduced with the addend if it has one.
 void combine(const Move& move, std::byte* result);
 
+// Where each rank is; without `places` rank r at place r, for all of them. Throws
+// std::invalid_argument for a place that does not exist or is taken. `describe` says in its
+// sentence where a rank is: "GPU 3 of machine 'm'".
+std::vector<int> placement(std::vector<int> places, int count,
+                           const std::function<std::string(int place)>& describe);
+
+// One Move to a peer, from start() until it is visible there.
+struct Delivery {
+  Move* move = nullptr;  // until done
+  std::vector<std::byte> payload;
+  std::uint64_t size_bytes = 0;
+  Offset remote = 0;
+  bool has_signal = false;
+  std::uint64_t signal_word = 0;
+  std::uint64_t signal_value = 0;
+  SignalOperation signal_operation = SignalOperation::set;
+  std::uint64_t epoch = 0;  // counts fences
+};
+
 class Endpoint : public Transport {
  public:
   struct Options {
@@ -70,6 +89,14 @@ class Endpoint : public Transport {
   SymmetricHeap& heap() { return heap_; }
   const SymmetricHeap& heap() const { return heap_; }
   sim::Simulation& simulation() const { return simulation_; }
+  // Throws std::out_of_range when there is no such rank.
+  void check_peer(int peer) const;
+  // What the Move says, once it is known to be possible at its peer.
+  void fill(Delivery& delivery, Move& move) const;
+  // The payload, which is stored here first if the Move says so.
+  void load(Delivery& delivery);
+  // It becomes visible here: its bytes, then its signal.
+  void land(const Delivery& delivery);
   void raise(std::uint64_t at, std::uint64_t value, SignalOperation operation);
   void finish(Move& move);
   void notify_blocked();

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/ethernet/data_mover.hpp"
+#include "towpath/transport/simulated/ethernet/fabric_worker.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -65,33 +65,33 @@ noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer) con
   return {std::ranges::min(group, {}, way), address(page).offset};
 }
 
-DataMover::DataMover(device::tenstorrent::Program& program, const Pages& pages,
-                     const Config& config)
+FabricWorker::FabricWorker(device::tenstorrent::Program& program, const Pages& pages,
+                           const Config& config)
     : pages_(pages), config_(config), simulation_(program.network().simulation()) {
-  program.create_kernel({.core = config_.worker, .name = "reader", .noc_index = kReaderNoc},
+  program.create_kernel({.core = config_.core, .name = "reader", .noc_index = kReaderNoc},
                         [this](DataMovementCore& core) { run_reader(core); });
-  program.create_kernel({.core = config_.worker, .name = "writer", .noc_index = kWriterNoc},
+  program.create_kernel({.core = config_.core, .name = "writer", .noc_index = kWriterNoc},
                         [this](DataMovementCore& core) { run_writer(core); });
 }
 
-void DataMover::add(Part& part) {
+void FabricWorker::add(Part& part) {
   queued_bytes_ += part.size_bytes;
   parts_.push_back(&part);
   wake(reader_);
 }
 
-void DataMover::close() {
+void FabricWorker::close() {
   shall_close_ = true;
   wake(writer_);
 }
 
-void DataMover::wake(sim::Process*& waiting) {
+void FabricWorker::wake(sim::Process*& waiting) {
   if (waiting != nullptr) simulation_.wake(*std::exchange(waiting, nullptr));
 }
 
 // What the other kernel of the core, or the transport, has to do first.
 template <typename Condition>
-void DataMover::wait_until(DataMovementCore& core, sim::Process*& waiting, Condition condition) {
+void FabricWorker::wait_until(DataMovementCore& core, sim::Process*& waiting, Condition condition) {
   sim::Simulation& simulation = core.network().simulation();
   while (!condition()) {
     waiting = simulation.current();
@@ -99,12 +99,12 @@ void DataMover::wait_until(DataMovementCore& core, sim::Process*& waiting, Condi
   }
 }
 
-std::uint64_t DataMover::buffer(std::uint64_t packet, bool is_addend) const {
+std::uint64_t FabricWorker::buffer(std::uint64_t packet, bool is_addend) const {
   const std::uint64_t number = 2 * (packet % kBuffers) + (is_addend ? 1 : 0);
   return kWorkerPayloads + number * aligned(config_.payload_bytes_max);
 }
 
-DataMover::Packet DataMover::next_packet() {
+FabricWorker::Packet FabricWorker::next_packet() {
   Part& part = *parts_.front();
   const std::uint64_t begin = next_number_ * config_.payload_bytes_max;
   const std::uint64_t size_bytes = std::min(part.size_bytes - begin, config_.payload_bytes_max);
@@ -117,7 +117,7 @@ DataMover::Packet DataMover::next_packet() {
   return packet;
 }
 
-void DataMover::run_reader(DataMovementCore& core) {
+void FabricWorker::run_reader(DataMovementCore& core) {
   while (true) {
     wait_until(core, reader_, [&] { return !parts_.empty() && read_ - freed_ < kBuffers; });
     const Packet packet = next_packet();
@@ -128,17 +128,17 @@ void DataMover::run_reader(DataMovementCore& core) {
   }
 }
 
-void DataMover::read(DataMovementCore& core, const Packet& packet) {
+void FabricWorker::read(DataMovementCore& core, const Packet& packet) {
   if (!packet.part->has_source || packet.size_bytes == 0) return;
   const noc::Address from =
-      pages_.to_read(packet.part->staging + packet.number, config_.worker, kReaderNoc);
+      pages_.to_read(packet.part->staging + packet.number, config_.core, kReaderNoc);
   core.noc_async_read_set_trid(static_cast<int>(read_ % kBuffers));
   core.noc_async_read(from, buffer(read_, false), packet.size_bytes);
   if (!packet.part->has_addend) return;
   core.noc_async_read(from, buffer(read_, true), packet.size_bytes);
 }
 
-void DataMover::run_writer(DataMovementCore& core) {
+void FabricWorker::run_writer(DataMovementCore& core) {
   std::optional<Connection> connection;
   if (config_.port) connection.emplace(core, *config_.port, kWorkerWords);
   while (true) {
@@ -160,7 +160,7 @@ void DataMover::run_writer(DataMovementCore& core) {
   }
 }
 
-void DataMover::write(DataMovementCore& core, Connection* connection, const Packet& packet) {
+void FabricWorker::write(DataMovementCore& core, Connection* connection, const Packet& packet) {
   const Part& part = *packet.part;
   if (part.has_source && packet.size_bytes > 0) {
     core.noc_async_read_barrier_with_trid(static_cast<int>(written_ % kBuffers), kReaderNoc);
@@ -173,8 +173,8 @@ void DataMover::write(DataMovementCore& core, Connection* connection, const Pack
     wake(reader_);
   }
   if (part.has_destination && packet.size_bytes > 0) {
-    const noc::Address to = pages_.to_write(part.staging + packet.number, config_.worker);
-    const int noc = noc::nearer_noc(core.network().chip(), config_.worker, to.tile);
+    const noc::Address to = pages_.to_write(part.staging + packet.number, config_.core);
+    const int noc = noc::nearer_noc(core.network().chip(), config_.core, to.tile);
     core.noc_async_write(buffer(written_, false), to, packet.size_bytes, {.noc = noc});
     if (packet.is_last && connection == nullptr) {
       for (const int each : {0, 1}) core.noc_async_write_barrier(each);
@@ -183,7 +183,7 @@ void DataMover::write(DataMovementCore& core, Connection* connection, const Pack
   if (connection != nullptr) send(*connection, packet);
 }
 
-void DataMover::send(Connection& connection, const Packet& packet) {
+void FabricWorker::send(Connection& connection, const Packet& packet) {
   const Part& part = *packet.part;
   Header header = part.header;
   header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
