@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fabrics.hpp"
+#include "sentence.hpp"
 #include "towpath/run/fabric_figures.hpp"
 
 namespace towpath::kernels::fabric {
@@ -23,16 +24,6 @@ std::vector<int> numbers(int count) {
   std::vector<int> all(static_cast<std::size_t>(count));
   std::iota(all.begin(), all.end(), 0);
   return all;
-}
-
-template <typename Action>
-std::string refusal(const Action& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 constexpr Direction kRight = direction_of(0, false);
@@ -73,15 +64,15 @@ TEST(FabricTopology, TheUsualShapeOfTwoRowsIsTheRingRoundThem) {
 TEST(FabricTopology, PlacesThatItDoesNotHaveAreRefused) {
   const auto chips = chips_on_grid(3, 1, false, 1);
   const Topology topology(*chips, mesh_of(*chips));
-  EXPECT_EQ(refusal([&] { topology.route(0, 3); }),
+  EXPECT_EQ(sentence_of([&] { topology.route(0, 3); }),
             "place 3 is not one of the fabric; it has 0 to 2");
-  EXPECT_EQ(refusal([&] { topology.route(-1, 0); }),
+  EXPECT_EQ(sentence_of([&] { topology.route(-1, 0); }),
             "place -1 is not one of the fabric; it has 0 to 2");
 }
 
 TEST(FabricTopology, NeighboursWithoutALinkAreRefused) {
   const auto chips = chips_on_grid(3, 1, false, 1);
-  EXPECT_EQ(refusal([&] { Topology(*chips, line_of({0, 2, 1})); }),
+  EXPECT_EQ(sentence_of([&] { Topology(*chips, line_of({0, 2, 1})); }),
             "chips 0 and 2 of cluster 'grid' are neighbours in the fabric, and no link joins them "
             "that the dispatcher has left");
 }
@@ -92,7 +83,7 @@ TEST(FabricDeadlock, RingsAreSafeWithBubblesOnly) {
   const auto chips = chips_on_grid(5, 1, true, 1);
   const Topology topology(*chips, mesh_of(*chips));
   check_deadlock_free(topology, true);
-  const std::string sentence = refusal([&] { check_deadlock_free(topology, false); });
+  const std::string sentence = sentence_of([&] { check_deadlock_free(topology, false); });
   EXPECT_NE(sentence.find("packets may wait for each other for ever"), std::string::npos);
   EXPECT_NE(sentence.find("chip 0 channel"), std::string::npos) << sentence;
 }
@@ -197,8 +188,8 @@ TEST(Fabric, APacketToItsOwnPlaceIsRefused) {
   const Fabric fabric(cluster, mesh_of(*chips), {});
   const std::string sentence =
       "a packet goes from place 1 to itself; a fabric joins different places";
-  EXPECT_EQ(refusal([&] { fabric.first_hop(1, 1); }), sentence);
-  EXPECT_EQ(refusal([&] { fabric.header(1, 1); }), sentence);
+  EXPECT_EQ(sentence_of([&] { fabric.first_hop(1, 1); }), sentence);
+  EXPECT_EQ(sentence_of([&] { fabric.header(1, 1); }), sentence);
 }
 
 // Without bytes there is no header to read; and routers send before they know that their peer runs.
@@ -208,10 +199,10 @@ TEST(Fabric, ClustersWithoutDataOrWithHazardsFoundAreRefused) {
     Cluster cluster(chips, options);
     Fabric(cluster, mesh_of(*chips), {});
   };
-  EXPECT_EQ(refusal([&] { fabric_on({.carries_data = false, .finds_hazards = false}); }),
+  EXPECT_EQ(sentence_of([&] { fabric_on({.carries_data = false, .finds_hazards = false}); }),
             "a fabric on cluster 'grid', which keeps times only; it needs one that carries data "
             "and does not find hazards");
-  EXPECT_EQ(refusal([&] { fabric_on({}); }),
+  EXPECT_EQ(sentence_of([&] { fabric_on({}); }),
             "a fabric on cluster 'grid', which finds hazards; it needs one that carries data and "
             "does not find hazards");
 }
@@ -219,7 +210,7 @@ TEST(Fabric, ClustersWithoutDataOrWithHazardsFoundAreRefused) {
 TEST(Fabric, PacketsThatLeaveNoRoomForSlotsAreRefused) {
   const auto chips = chips_on_grid(2, 1, false, 1);
   Cluster cluster(chips, {.finds_hazards = false});
-  EXPECT_EQ(refusal([&] { Fabric(cluster, mesh_of(*chips), {.payload_bytes_max = 60'000}); }),
+  EXPECT_EQ(sentence_of([&] { Fabric(cluster, mesh_of(*chips), {.payload_bytes_max = 60'000}); }),
             "packets of 60000 bytes leave no room for two slots per channel in the 153568 bytes of "
             "an Ethernet core of drawn");
 }
