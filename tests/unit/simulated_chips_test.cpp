@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabrics.hpp"
+#include "sentence.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/plan.hpp"
 #include "towpath/run/simulated_run.hpp"
@@ -58,6 +59,20 @@ TEST(SimulatedChips, AnAllReduceGivesTheSumOnAllRanks) {
       }
     }
   }
+}
+
+TEST(SimulatedChips, JitterIsRefused) {
+  AlgorithmOptions algorithm;
+  algorithm.ranks = 4;
+  const auto plan = collective::make_plan(
+      std::make_shared<collective::Schedule>(collective::ring_all_reduce(algorithm)), 12,
+      {transport::DataType::int32, transport::ReductionOperation::sum});
+  SimulatedRunOptions options;
+  options.jitter_max = Time::from_ns(5);
+  EXPECT_EQ(
+      sentence_of([&] { SimulatedRun(machine::chips_on_grid(4, 1, true, 1), plan, options); }),
+      "cluster 'grid': a cluster of chips has no jitter, of which up to 5 ns are asked for; a "
+      "seed is enough");
 }
 
 TEST(SimulatedChips, TheSameRunTakesTheSameTime) {

@@ -79,45 +79,17 @@ void Endpoint::finish(Move& move) {
 
 // --- deliveries ---------------------------------------------------------------------------------
 
-void Endpoint::check_peer(int peer) const {
-  if (peer < 0 || peer >= ranks_) {
-    throw std::out_of_range(
-        fmt::format("rank {} puts to rank {}; there are {}", rank_, peer, ranks_));
-  }
+void Endpoint::refuse_peer(int peer) const {
+  throw std::out_of_range(
+      fmt::format("rank {} puts to rank {}; there are {}", rank_, peer, ranks_));
 }
 
-void Endpoint::fill(Delivery& delivery, Move& move) const {
-  delivery.move = &move;
-  delivery.size_bytes = move.size_bytes;
-  delivery.remote = move.remote;
-  delivery.has_signal = move.has_signal;
-  delivery.signal_value = move.signal_value;
-  delivery.signal_operation = move.signal_operation;
-  if (move.peer == kNoPeer) return;
-  check_peer(move.peer);
-  if (move.has_signal) {
-    heap_.check_signal(move.signal);
-    delivery.signal_word = heap_.word_of(move.signal);
-  }
-  if (move.size_bytes > 0) heap_.check_range(move.remote, move.size_bytes);
-}
-
-void Endpoint::load(Delivery& delivery) {
+void Endpoint::load_bytes(Delivery& delivery) {
   const Move& move = *delivery.move;
-  if (!carries_data_ || !move.has_source || move.size_bytes == 0) return;
   delivery.payload.resize(move.size_bytes);
   combine(move, move.has_destination ? move.destination : delivery.payload.data());
   if (move.has_destination) {
     std::memcpy(delivery.payload.data(), move.destination, move.size_bytes);
-  }
-}
-
-void Endpoint::land(const Delivery& delivery) {
-  if (!delivery.payload.empty()) {
-    std::memcpy(data(delivery.remote), delivery.payload.data(), delivery.payload.size());
-  }
-  if (delivery.has_signal) {
-    raise(delivery.signal_word, delivery.signal_value, delivery.signal_operation);
   }
 }
 

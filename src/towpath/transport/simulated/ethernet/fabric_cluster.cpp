@@ -124,6 +124,7 @@ FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
   delivery.epoch = epoch_;
   fill(delivery, move);
   if (move.peer == kNoPeer) return delivery;
+  check_peer(move.peer);
   delivery.to = cluster_.endpoints_[index(move.peer)].get();
   orders_[index(move.peer)].add(delivery);
   ++under_way_;
