@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from towpath import _core, bench_command
+from towpath import _core, bench_command, tune_command
 from towpath.errors import ConfigError, Interruption, SweepError
 from towpath.output_file import check_output
 from towpath.replay_command import replay
@@ -27,6 +27,7 @@ app = typer.Typer(
     help="Moves data between processors: for real, or simulated on a machine only described.",
 )  # fmt: skip
 app.add_typer(bench_command.app, name="bench")
+app.add_typer(tune_command.app, name="tune")
 
 _COMPLETE_FROM_HELP = "a shipped machine that supplies what a topology file does not say"
 FileOption = Path | None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from towpath import _core
+from towpath import _core, fabric
 from towpath.validate_ethernet import bidirectional_gb_per_s, channels_that_fit, ring_us
 
 if TYPE_CHECKING:
@@ -150,17 +150,8 @@ def figures_of(spec: ChipClusterSpec) -> Iterator[Figure]:
     yield best_bandwidth(cluster)
     yield bandwidth_by_channels(cluster)
     yield ping_parts(cluster)
-    if len(spec.chips) >= 8 and _has_ring(cluster):
+    if len(spec.chips) >= 8 and all(
+        fabric.is_ring(cluster, _core.t3000_ring(hops)) for hops in (8, 12)
+    ):
         yield ring_trips(cluster)
         yield ring_by_size(cluster)
-
-
-def _has_ring(cluster: _core.ChipCluster) -> bool:
-    for hops in (8, 12):
-        chips = _core.t3000_ring(hops)
-        edges = Counter(
-            (min(pair), max(pair)) for pair in zip(chips, chips[1:] + chips[:1], strict=True)
-        )
-        if any(len(cluster.channels_to(*edge)) < count for edge, count in edges.items()):
-            return False
-    return True

@@ -16,7 +16,8 @@ from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
 def write_ethernet_study(title: str, command: str, figures: list[Figure], path: Path) -> None:
     """Writes the page; it needs no other file and no network."""
     drawn = [
-        {"title": figure.title, "how": figure.how, "plot": _drawn(figure)} for figure in figures
+        {"title": figure.title, "how": figure.how, "plot": draw_figure(figure)}
+        for figure in figures
     ]
     write_page(path, "ethernet_study.html.jinja", title=title, command=command, figures=drawn)
 
@@ -38,7 +39,8 @@ def _x_text(figure: Figure, x: float) -> str:
     return format_size(int(x)) if figure.x_title == "size" else f"{x:g}"
 
 
-def _drawn(figure: Figure) -> go.Figure:
+def draw_figure(figure: Figure) -> go.Figure:
+    """Its curves, sizes on a logarithmic axis."""
     drawn = go.Figure()
     for index, curve in enumerate(figure.curves):
         drawn.add_scatter(

@@ -4,7 +4,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from towpath import _core
+
+
+def is_ring(cluster: _core.ChipCluster, chips: list[int]) -> bool:
+    """Whether kernels have a link of its own for each step from chip to chip and back."""
+    pairs = zip(chips, chips[1:] + chips[:1], strict=True)
+    steps = Counter((min(pair), max(pair)) for pair in pairs)
+    return all(len(cluster.channels_to(*pair)) >= count for pair, count in steps.items())
 
 
 def planes(cluster: _core.ChipCluster) -> int:

@@ -137,7 +137,7 @@ def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
     if machines.kind_of(request.machine) == "chip_cluster":
         return _run_on_chips(request, print_lines)
     spec = machines.load(request.machine, request.hosts, request.ranks, request.complete_from)
-    gpus = _gpus(spec, request)
+    gpus = gpus_used(spec, request.ranks_per_host)
     sizes = parse_sizes(request.sizes)
     channels = min(channels_to_fill(spec), _channels_worth_it(len(gpus), max(sizes)))
     source = _source(request, len(gpus), channels, hosts_of(spec, gpus))
@@ -215,10 +215,14 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
     return run
 
 
-def _gpus(spec: MachineSpec, request: RunRequest) -> list[int]:
-    """The machine's GPUs that ranks run on, in the order of ranks."""
+def gpus_used(spec: MachineSpec, ranks_per_host: int | None) -> list[int]:
+    """The machine's GPUs that ranks run on, in the order of ranks; all unless told.
+
+    Raises:
+        ConfigError: hosts have fewer.
+    """
     per_host = spec.gpus_per_host
-    used = per_host if request.ranks_per_host is None else request.ranks_per_host
+    used = per_host if ranks_per_host is None else ranks_per_host
     if not 1 <= used <= per_host:
         raise ConfigError(
             f"--ranks-per-host is {used}; allowed is 1 to {per_host}, the GPUs of each host of "

@@ -17,7 +17,8 @@ class ScheduleSource:
 
     With several `hosts`, rings enter and leave each on their own rail and trees join the hosts'
     chains; with one host the natural order of ranks is taken, and with `both_ways` every other
-    ring goes round the other way.
+    ring goes round the other way. Chains and trees cut what goes through them into
+    `chunks_per_channel`; other algorithms do not look at it.
     """
 
     file: str | None = None
@@ -29,6 +30,7 @@ class ScheduleSource:
     root: int = 0
     hosts: int = 1
     both_ways: bool = False
+    chunks_per_channel: int = 4
 
     def schedule(self) -> _core.Schedule:
         """Reads or builds it.
@@ -55,6 +57,7 @@ class ScheduleSource:
             return _core.make_schedule(
                 self.algorithm_name(), ranks=self.ranks, channels=self.channels,
                 protocol=protocol, root=self.root, rings=rings, gpus_per_host=gpus_per_host,
+                chunks_per_channel=self.chunks_per_channel,
             )  # fmt: skip
         except ValueError as error:
             raise ConfigError(str(error)) from None

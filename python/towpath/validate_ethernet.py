@@ -99,7 +99,12 @@ def bidirectional_gb_per_s(cluster: _core.ChipCluster, packet_bytes: int, channe
 
 def channels_that_fit(packet_bytes: int) -> int:
     """In each direction, into the L1 that the guide's kernels have."""
-    return min(_CHANNELS_MAX, _L1_BYTES // (2 * (packet_bytes + _SYNC_BYTES)))
+    return min(_CHANNELS_MAX, slots_that_fit(packet_bytes) // 2)
+
+
+def slots_that_fit(packet_bytes: int) -> int:
+    """Of one direction, into that L1 if it has it alone."""
+    return _L1_BYTES // (packet_bytes + _SYNC_BYTES)
 
 
 def _ubench1(row: Row, cluster: _core.ChipCluster) -> Prediction:

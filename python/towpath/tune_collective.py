@@ -1,0 +1,332 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which schedule for which size: every one that can be written, timed on a machine.
+
+A candidate is an algorithm with its options; candidates whose schedules are the same count once.
+They are ordered by how many thread blocks they take, and `tune_rule.py` chooses. Sizes are
+measured smallest first, so that large ones need not be simulated for candidates without a chance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import product
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from towpath import _core, live, machines, simulated
+from towpath.chip_cluster_spec import ChipClusterSpec
+from towpath.data import type_bytes
+from towpath.errors import ConfigError
+from towpath.mailbox_cluster_spec import MailboxClusterSpec
+from towpath.result import bus_factor
+from towpath.schedule_source import ScheduleSource
+from towpath.simulated import Call
+from towpath.tune_rule import choose
+
+if TYPE_CHECKING:
+    from towpath.machine_spec import MachineSpec
+    from towpath.sweep import Point, Result, SweepOptions
+
+CHUNKS_PER_CHANNEL = (1, 4, 16)
+_SMALL_BYTES = 64 << 10
+_SIZE_SHARE = 0.01  # a schedule that cuts an array may miss the size asked for by so much
+
+
+@dataclass(frozen=True)
+class Options:
+    """What candidates are made of besides the collective's algorithms.
+
+    Attributes:
+        ranks: how many take part.
+        channels: numbers of channels to try.
+        protocols: Simple, LL, LL128.
+        both_ways: whether every other ring may go round the other way.
+        hosts: over which the ranks are spread.
+    """
+
+    ranks: int
+    channels: tuple[int, ...]
+    protocols: tuple[str, ...] = ("Simple",)
+    both_ways: tuple[bool, ...] = (False,)
+    hosts: int = 1
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A candidate at a size."""
+
+    source: ScheduleSource
+    size_bytes: int
+    time_us: float
+
+    def bus_gb_per_s(self) -> float:
+        factor = bus_factor(self.source.collective, self.source.ranks)
+        return self.size_bytes / self.time_us / 1e3 * factor
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What came out.
+
+    Attributes:
+        collective: what was tuned.
+        where: the machine and its ranks, or this host.
+        kind: "simulated" or "live".
+        candidates: how many there were.
+        timings: all that were measured, by size and in the candidates' order.
+        notes: what was left out, and why.
+    """
+
+    collective: str
+    where: str
+    kind: str
+    candidates: int
+    timings: list[Timing]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def sizes_bytes(self) -> list[int]:
+        return sorted({timing.size_bytes for timing in self.timings})
+
+    def at(self, size_bytes: int) -> list[Timing]:
+        """In the candidates' order."""
+        return [timing for timing in self.timings if timing.size_bytes == size_bytes]
+
+    def winners(self, counts: Callable[[ScheduleSource], bool] = lambda _: True) -> list[Timing]:
+        """What the rule chooses of those that count, at each size."""
+        chosen = []
+        for size_bytes in self.sizes_bytes:
+            able = [timing for timing in self.at(size_bytes) if counts(timing.source)]
+            if able:
+                chosen.append(able[choose([1 / timing.time_us for timing in able])])
+        return chosen
+
+    def fastest(self) -> list[Timing]:
+        """At each size."""
+        return [min(self.at(size), key=lambda each: each.time_us) for size in self.sizes_bytes]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "collective": self.collective, "where": self.where, "kind": self.kind,
+            "candidates": self.candidates, "notes": self.notes,
+            "winners": [_plain(timing) for timing in self.winners()],
+            "fastest": [_plain(timing) for timing in self.fastest()],
+            "timings": [_plain(timing) for timing in self.timings],
+        }  # fmt: skip
+
+
+def _plain(timing: Timing) -> dict[str, Any]:
+    source = timing.source
+    return {
+        "size_bytes": timing.size_bytes, "algorithm": source.algorithm, "protocol": source.protocol,
+        "channels": source.channels, "chunks_per_channel": source.chunks_per_channel,
+        "both_ways": source.both_ways, "time_us": timing.time_us,
+        "busbw_gb_per_s": timing.bus_gb_per_s(),
+    }  # fmt: skip
+
+
+# --- candidates -----------------------------------------------------------------------------------
+
+
+def candidates(collective: str, options: Options) -> tuple[list[ScheduleSource], list[str]]:
+    """The sources of all different schedules, those that take the fewest thread blocks first, and
+    why others cannot be written.
+
+    Raises:
+        ConfigError: there is no schedule at all.
+    """
+    found: dict[int, tuple[int, ScheduleSource]] = {}
+    problems: dict[str, None] = {}
+    for algorithm, protocol, channels, chunks, both_ways in product(
+        _core.algorithm_names(_core.collective_from(collective)), options.protocols,
+        options.channels, CHUNKS_PER_CHANNEL, options.both_ways,
+    ):  # fmt: skip
+        source = ScheduleSource(
+            collective=collective, algorithm=algorithm, ranks=options.ranks, channels=channels,
+            protocol=protocol, hosts=options.hosts, both_ways=both_ways, chunks_per_channel=chunks,
+        )  # fmt: skip
+        try:
+            schedule = source.schedule()
+        except ConfigError as error:
+            problems[str(error)] = None
+        else:
+            found.setdefault(_core.fingerprint(schedule), (_thread_blocks(schedule), source))
+    if not found:
+        raise ConfigError(next(iter(problems)))
+    sources = [source for _, source in sorted(found.values(), key=itemgetter(0))]
+    return sources, [f"not every candidate can be: {problem}" for problem in problems]
+
+
+def _thread_blocks(schedule: _core.Schedule) -> int:
+    """Of the rank that has the most."""
+    return max(len(program.blocks) for program in schedule.ranks)
+
+
+def cuts(source: ScheduleSource, size_bytes: int) -> bool:
+    """Whether the schedule can run an array of about that size."""
+    call = Call(_schedule_of(source))
+    exact_bytes = call.elements(size_bytes) * type_bytes(call.type_name)
+    return abs(exact_bytes - size_bytes) <= _SIZE_SHARE * size_bytes
+
+
+@lru_cache(maxsize=256)
+def _schedule_of(source: ScheduleSource) -> _core.Schedule:
+    return source.schedule()
+
+
+def _able(sources: Sequence[ScheduleSource], size_bytes: int) -> list[ScheduleSource]:
+    able = [source for source in sources if cuts(source, size_bytes)]
+    if not able:
+        raise ConfigError(
+            f"no schedule of {sources[0].collective} between {sources[0].ranks} ranks cuts an "
+            f"array of {size_bytes} bytes; multiples of {4 * sources[0].ranks} are possible"
+        )
+    return able
+
+
+# --- simulated ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """Times points on a described machine, of which each process reads the description itself.
+
+    Attributes:
+        machine: a cluster of GPUs, chips or mailboxes: a name or a file.
+        sized: hosts, ranks and complete_from, as machines.load takes them, for GPUs.
+        places: where the ranks are; none given: the first ones.
+    """
+
+    machine: str
+    sized: tuple[int | None, int | None, str | None] = (None, None, None)
+    places: tuple[int, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Simulator, (self.machine, self.sized, self.places)  # without what is cached
+
+    @cached_property
+    def spec(self) -> MachineSpec | ChipClusterSpec | MailboxClusterSpec:
+        kind = machines.kind_of(self.machine)
+        if kind == "chip_cluster":
+            return machines.load_chip_cluster(self.machine)
+        if kind == "mailbox_cluster":
+            spec, ranks = machines.load_mailbox_cluster(self.machine), self.sized[1]
+            return spec if ranks is None else spec.with_figures(nodes=ranks)
+        return machines.load(self.machine, *self.sized)
+
+    @cached_property
+    def _place(self) -> simulated.Place | simulated.MailboxPlace:
+        if isinstance(self.spec, MailboxClusterSpec):
+            return simulated.MailboxPlace(self.spec.core())
+        is_chips = isinstance(self.spec, ChipClusterSpec)
+        return simulated.Place(self.spec.core() if is_chips else self.spec.build(), self.places)
+
+    def __call__(self, point: Point) -> Result:
+        """Times one candidate at one size; `problem` says why there is no time."""
+        call = Call(_schedule_of(ScheduleSource(**point["source"])))
+        try:
+            outcome = simulated.invoke(
+                self._place, call, point["size_bytes"],
+                in_place=not call.schedule.out_of_place, with_data=False,
+            )  # fmt: skip
+        except _core.TransportError as error:
+            return {"time_us": None, "problem": str(error)}
+        return {"time_us": outcome.time_us, "problem": None}
+
+    def digest(self) -> str:
+        """Stands for the machine and the simulator."""
+        code = Path(_core.__file__).read_bytes()
+        described = repr((self.spec, self.places)).encode()
+        return hashlib.sha256(described + code).hexdigest()[:16]
+
+
+def simulated_timings(
+    simulator: Simulator, sources: list[ScheduleSource], sizes_bytes: list[int], file: Path,
+    options: SweepOptions,
+) -> tuple[list[Timing], list[str]]:  # fmt: skip
+    """Times all candidates, on all cores; `file` keeps what is measured.
+
+    Raises:
+        ConfigError: no schedule cuts an array of one of the sizes.
+        SweepError: a point failed.
+    """
+    from towpath.sweep import run_sweep
+
+    timings: list[Timing] = []
+    problems: dict[str, None] = {}
+    digest = simulator.digest()
+    for sizes in _rounds(sizes_bytes):
+        asked = [
+            (source, size)
+            for size in sizes
+            for source in _able(sources, size)
+            if has_chance(source, size, timings)
+        ]
+        points = [{"source": asdict(source), "size_bytes": size} for source, size in asked]
+        title = f"up to {sizes[-1]} of {sizes_bytes[-1]} bytes, run"
+        results = run_sweep(
+            simulator, points, file, digest=digest, options=replace(options, title=title)
+        )
+        for (source, size), result in zip(asked, results, strict=True):
+            if result["problem"] is None:
+                timings.append(Timing(source, size, result["time_us"]))
+            else:
+                problems[f"{source.algorithm} hangs at {size} bytes: {result['problem']}"] = None
+    return timings, list(problems)
+
+
+def has_chance(source: ScheduleSource, size_bytes: int, timings: list[Timing]) -> bool:
+    """Whether the candidate may be the fastest at a larger size than those of `timings`.
+
+    The fastest takes k times its time for k times the bytes, or less. A candidate takes its last
+    time or more; that it takes half of what the line through its last two times says is assumed.
+    """
+    own = [timing for timing in timings if timing.source == source][-2:]
+    if len(own) < 2:
+        return True
+    before, last = own
+    slope = (last.time_us - before.time_us) / (last.size_bytes - before.size_bytes)
+    line_us = last.time_us + slope * (size_bytes - last.size_bytes)
+    fastest_us = min(each.time_us for each in timings if each.size_bytes == last.size_bytes)
+    return max(last.time_us, line_us / 2) <= fastest_us * size_bytes / last.size_bytes
+
+
+def _rounds(sizes_bytes: list[int]) -> list[list[int]]:
+    """Sizes that are measured together: small ones take no time, large ones are worth a look at
+    what came before."""
+    small = [size for size in sizes_bytes if size <= _SMALL_BYTES]
+    return [small] * bool(small) + [[size] for size in sizes_bytes if size > _SMALL_BYTES]
+
+
+# --- live -----------------------------------------------------------------------------------------
+
+
+def live_timings(
+    sources: list[ScheduleSource], sizes_bytes: list[int], options: live.LiveOptions
+) -> Iterator[Timing]:
+    """Times all candidates between processes of this host, one after the other, as they come.
+
+    Raises:
+        ConfigError: no schedule cuts an array of one of the sizes.
+        LiveError: a rank failed, or the data was wrong.
+    """
+    able = {size_bytes: set(_able(sources, size_bytes)) for size_bytes in sizes_bytes}
+    calls = [
+        live.LiveCall(source, tuple(size for size in sizes_bytes if source in able[size]))
+        for source in sources
+    ]
+    asked = [(call.source, size) for call in calls for size in call.sizes_bytes]
+    rows = live.measure_calls(calls, sources[0].ranks, options)
+    for (source, size_bytes), (_, row) in zip(asked, rows, strict=True):
+        measured = row.out_of_place or row.in_place
+        if measured.wrong:
+            reason = (
+                f"{source.algorithm} gave {measured.wrong} wrong elements at {size_bytes} bytes"
+            )
+            raise live.LiveError({0: reason})
+        yield Timing(source, size_bytes, measured.time_us)

@@ -1,0 +1,243 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath tune`: candidates searched on a machine, and what one rule makes of them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+
+from towpath.errors import ConfigError, Interruption, quoted
+from towpath.output_file import check_output
+
+if TYPE_CHECKING:
+    from towpath.live import LiveOptions
+    from towpath.schedule_source import ScheduleSource
+    from towpath.tune_collective import Timing
+
+app = typer.Typer(
+    no_args_is_help=True, help="What to use on a machine: schedules by size, packets on links."
+)
+
+_COLLECTIVES = (
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all",
+)  # fmt: skip
+_PROTOCOLS = ("Simple", "LL", "LL128")
+CHANNELS_MAX = 64
+_TIMES_MAX = 1_000_000_000
+
+
+@app.command("ethernet")
+def ethernet(
+    context: typer.Context,
+    machine: Annotated[str, typer.Option(help="chips with links: a name or a file")] = "t3000",
+    out: Annotated[
+        Path | None, typer.Option(help="folder of the results; default: tune-ethernet-NAME")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object instead of tables")
+    ] = False,
+) -> None:
+    """How to use a link between chips: packet size, bytes outstanding, sync words, channels."""
+    from towpath import machines
+    from towpath.sweep import Point, SweepOptions, how_to_resume, run_sweep
+    from towpath.tune_answers import answers, packet_count_points, packets_per_channel
+    from towpath.tune_ethernet import LinkBench, steady_points
+    from towpath.tune_ethernet_page import tuning_text, write_tuning
+    from towpath.tune_rule import RULE
+
+    spec = machines.load_chip_cluster(machine)
+    bench = LinkBench.on(machine)
+    folder = _folder(out, f"tune-ethernet-{spec.name}")
+    file = folder / "points.jsonl"
+    context.ensure_object(Interruption).sentence = how_to_resume(file)
+    measured: dict[str, float] = {}
+
+    def measure(points: list[Point]) -> None:
+        results = run_sweep(
+            bench, points, file, digest=bench.digest(),
+            options=SweepOptions(jobs=jobs, title="runs"),
+        )  # fmt: skip
+        measured.update(
+            (json.dumps(point), result["value"])
+            for point, result in zip(points, results, strict=True)
+        )
+
+    def value(point: Point) -> float:
+        return measured[json.dumps(point)]
+
+    measure(steady_points(has_ring=bool(bench.ring)))
+    found = answers(value, bench.line_gb_per_s, len(bench.ring))
+    channels_of = next(
+        answer.chosen["channels_of_packet_bytes"]
+        for answer in found
+        if "channels_of_packet_bytes" in answer.chosen
+    )
+    measure(packet_count_points(channels_of))
+    found.append(packets_per_channel(value, channels_of))
+    study = {
+        "machine": spec.name, "link": bench.link, "ring": bench.ring, "rule": RULE,
+        "answers": [answer.to_dict() for answer in found],
+    }  # fmt: skip
+    title, page = f"How to use the links of {spec.name}", folder / "study.html"
+    write_tuning(title, _command(), found, page)
+    _show(folder, json.dumps(study, indent=1), "\n".join(tuning_text(found)), as_json)
+
+
+# --- collectives ----------------------------------------------------------------------------------
+
+
+def collective(
+    context: typer.Context,
+    machine: Annotated[
+        str | None, typer.Option(help="simulate on this machine: a name or a file")
+    ] = None,
+    live: Annotated[
+        int | None, typer.Option(metavar="RANKS", help="between so many processes here instead")
+    ] = None,
+    sizes: Annotated[str, typer.Option(help="1K:16M, 64M, 8:1G:4 or 8,64,512")] = "1K:16M",
+    channels: Annotated[
+        str | None, typer.Option(help="numbers of channels to try; default: up to the machine's")
+    ] = None,
+    protocols: Annotated[
+        str | None, typer.Option(help="to try; default: Simple,LL,LL128 on GPUs, otherwise Simple")
+    ] = None,
+    hosts: Annotated[int | None, typer.Option(help="hosts of the machine")] = None,
+    ranks: Annotated[int | None, typer.Option(help="GPUs of the machine altogether")] = None,
+    ranks_per_host: Annotated[
+        int | None, typer.Option(help="use only so many GPUs of each host")
+    ] = None,
+    complete_from: Annotated[
+        str | None,
+        typer.Option(help="a shipped machine that supplies what a topology file does not say"),
+    ] = None,
+    iterations: Annotated[
+        int, typer.Option(min=1, max=_TIMES_MAX, help="live: measured invocations")
+    ] = 20,
+    warmup: Annotated[
+        int, typer.Option(min=0, max=_TIMES_MAX, help="live: invocations before")
+    ] = 5,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, max=86_400.0, help="live: seconds to wait for a silent peer")
+    ] = 30.0,
+    csv: Annotated[
+        Path | None, typer.Option(help="write a configuration of NCCL's tuner plugin there")
+    ] = None,
+    xml: Annotated[
+        Path | None, typer.Option(help="folder for the chosen schedules as MSCCL XML")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder of the results; default: tune-COLLECTIVE-NAME")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object instead of tables")
+    ] = False,
+) -> None:
+    """Which algorithm, protocol and channels at which size; every candidate is timed."""
+    from towpath.live import LiveOptions
+    from towpath.sizes import parse_sizes
+    from towpath.sweep import SweepOptions, how_to_resume
+    from towpath.tune_collective import Tuning, candidates, simulated_timings
+    from towpath.tune_collective_page import tuning_text, write_tuning
+    from towpath.tune_export import check_nccl, nccl_lines, write_xml
+    from towpath.tune_where import Asked, where_from
+
+    name = context.info_name or ""
+    if csv is not None:
+        check_nccl(name)
+        check_output(csv)
+    where = where_from(Asked(
+        machine, live, hosts, ranks, ranks_per_host, complete_from,
+        channels=None if channels is None else _numbers(channels),
+        protocols=None if protocols is None else _protocols(protocols),
+    ))  # fmt: skip
+    if csv is not None and not where.is_gpus:
+        raise ConfigError(f"--csv is for GPUs, where NCCL runs; this is for {where.text}")
+    sizes_bytes = sorted(set(parse_sizes(sizes)))
+    sources, notes = candidates(name, where.options)
+    folder = _folder(out, f"tune-{name}-{where.name}")
+    if where.simulator is None:
+        timings = _timed_live(sources, sizes_bytes, LiveOptions(iterations, warmup, timeout))
+    else:
+        file = folder / "points.jsonl"
+        context.ensure_object(Interruption).sentence = how_to_resume(file)
+        timings, problems = simulated_timings(
+            where.simulator, sources, sizes_bytes, file, SweepOptions(jobs=jobs)
+        )
+        notes += problems
+    tuning = Tuning(name, where.text, where.kind, len(sources), timings, notes)
+    write_tuning(tuning, _command(), folder / "study.html")
+    plain = json.dumps(tuning.to_dict(), indent=1)
+    _show(folder, plain, "\n".join(tuning_text(tuning)), as_json)
+    if csv is not None:
+        csv.write_text("\n".join(nccl_lines(tuning)) + "\n", encoding="utf-8")
+    if xml is not None:
+        for sentence in write_xml(tuning, xml):
+            print(f"towpath: {sentence}", file=sys.stderr)
+
+
+for _name in _COLLECTIVES:
+    app.command(_name)(collective)
+
+
+def _timed_live(
+    sources: list[ScheduleSource], sizes_bytes: list[int], options: LiveOptions
+) -> list[Timing]:
+    from towpath.tune_collective import live_timings
+
+    console = Console(stderr=True)
+    timings = live_timings(sources, sizes_bytes, options)
+    return list(
+        track(
+            timings, "live", len(sources) * len(sizes_bytes), console=console, transient=True,
+            disable=not console.is_terminal,
+        )
+    )  # fmt: skip
+
+
+# --- options and results --------------------------------------------------------------------------
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    allowed = {str(number) for number in range(1, CHANNELS_MAX + 1)}
+    parts = {part.strip() for part in text.split(",")}
+    if not parts <= allowed:
+        raise ConfigError(
+            f"--channels is {quoted(text)}; allowed are numbers from 1 to {CHANNELS_MAX}: 1,2,4"
+        )
+    return tuple(sorted(map(int, parts)))
+
+
+def _protocols(text: str) -> tuple[str, ...]:
+    asked = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for protocol in asked:
+        if protocol not in _PROTOCOLS:
+            raise ConfigError(
+                f"--protocols names {quoted(protocol)}; allowed are {', '.join(_PROTOCOLS)}"
+            )
+    return asked
+
+
+def _folder(out: Path | None, name: str) -> Path:
+    folder = out or Path(name.replace("/", "-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _command() -> str:
+    return shlex.join(["towpath", *sys.argv[1:]])
+
+
+def _show(folder: Path, plain: str, text: str, as_json: bool) -> None:
+    (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
+    print(plain if as_json else text)
+    print(f"study: {folder / 'study.html'}", file=sys.stderr)

@@ -1,0 +1,32 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What `towpath tune ethernet` found, as text and as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from towpath.ethernet_study_page import draw_figure
+from towpath.report import write_page
+from towpath.tune_answers import Answer
+from towpath.tune_rule import RULE
+
+
+def write_tuning(title: str, command: str, answers: list[Answer], path: Path) -> None:
+    """Writes the page; it needs no other file and no network."""
+    drawn = [(a, None if a.figure is None else draw_figure(a.figure)) for a in answers]
+    write_page(
+        path, "tune_ethernet.html.jinja", title=title, command=command, rule=RULE, answers=drawn
+    )
+
+
+def tuning_text(answers: list[Answer]) -> Iterator[str]:
+    """Every table, and what follows from them in the end."""
+    for answer in answers:
+        yield f"# {answer.title}"
+        yield from answer.table.text()
+        yield ""
+    yield f"# In short. {RULE}"
+    for answer in answers:
+        yield f"{answer.title}: {answer.choice}"

@@ -1,0 +1,90 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath tune` as a user types it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from towpath.run_command import RunRequest, run_all
+from towpath.verify_command import verify_file
+
+
+def tune(arguments, folder, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "towpath.cli", "tune", *arguments.split()],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done
+
+
+SMALL = "all_reduce --machine dgx-h100 --hosts 1 --sizes 1K,1M --channels 1,8 --jobs 1"
+
+
+def test_a_machine_of_gpus_gives_choices_for_nccl_and_msccl(tmp_path):
+    found = json.loads(tune(f"{SMALL} --csv tuner.csv --xml xml --json", tmp_path).stdout)
+    assert [each["size_bytes"] for each in found["winners"]] == [1024, 1 << 20]
+    for chosen, best in zip(found["winners"], found["fastest"], strict=True):
+        assert chosen["time_us"] * 0.95 <= best["time_us"] <= chosen["time_us"]
+    assert len(found["timings"]) > found["candidates"]
+    rows = [line for line in (tmp_path / "tuner.csv").read_text().splitlines() if line[0] != "#"]
+    assert rows and all(row.startswith("allreduce,") and row.endswith(",1,8") for row in rows)
+    for file in (tmp_path / "xml").iterdir():
+        assert verify_file(file, 1 << 20, "float32").is_correct
+    assert (tmp_path / "tune-all_reduce-dgx-h100" / "study.html").is_file()
+
+
+def test_times_are_those_of_a_run_and_measured_once(tmp_path):
+    found = json.loads(tune(f"{SMALL} --protocols LL --json", tmp_path).stdout)
+    chosen = found["winners"][1]
+    points = tmp_path / "tune-all_reduce-dgx-h100" / "points.jsonl"
+    lines = points.read_text()
+    assert json.loads(tune(f"{SMALL} --protocols LL --json", tmp_path).stdout) == found
+    assert points.read_text() == lines
+    request = RunRequest(
+        collective="all_reduce", machine="dgx-h100", hosts=1, sizes="1M", protocol="LL",
+        algorithm=chosen["algorithm"], channels=chosen["channels"],
+    )  # fmt: skip
+    row = run_all(request, print_lines=False).report.runs[0].rows[0]
+    assert row.out_of_place.time_us == chosen["time_us"]
+    assert row.out_of_place.wrong == 0
+
+
+def test_chips_are_tuned_both_ways_round(tmp_path):
+    found = json.loads(
+        tune("all_gather --machine t3000 --sizes 1K,64K --jobs 1 --json", tmp_path).stdout
+    )
+    ways = {(each["algorithm"], each["both_ways"]) for each in found["timings"]}
+    assert ("ring_all_gather", True) in ways and ("all_pairs_all_gather", False) in ways
+
+
+def test_processes_of_this_host_are_tuned_live(tmp_path):
+    found = json.loads(
+        tune("broadcast --live 2 --sizes 1K,64K --iterations 2 --warmup 1 --json", tmp_path).stdout
+    )
+    assert found["kind"] == "live"
+    assert all(each["time_us"] > 0 for each in found["timings"])
+    assert len(found["timings"]) == 2 * found["candidates"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("all_reduce", "say where: either --machine NAME simulates or --live RANKS runs here"),
+        ("all_to_all --machine dgx-h100 --csv x.csv", "--csv is not for all_to_all; NCCL's tuner"),
+        ("all_reduce --machine t3000 --csv x.csv", "--csv is for GPUs, where NCCL runs; this is"),
+        ("all_reduce --machine dgx-h100 --csv no/x.csv", "no/x.csv: cannot be written: there is"),
+        ("all_reduce --machine dgx-h100 --channels 0", "--channels is '0'; allowed are numbers"),
+        ("all_reduce --machine dgx-h100 --protocols LL1", "--protocols names 'LL1'; allowed are"),
+        ("all_gather --machine dgx-h100 --sizes 8", "no schedule of all_gather between 16 ranks"),
+        ("ethernet --machine nowhere", "there is no file or cluster of chips 'nowhere'"),
+    ],
+)
+def test_a_mistake_is_one_sentence(arguments, sentence, tmp_path):
+    done = tune(arguments, tmp_path, code=2)
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"towpath: {sentence}")
+    assert len(done.stderr.splitlines()) == 1

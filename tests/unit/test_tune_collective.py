@@ -1,0 +1,223 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath tune COLLECTIVE`: candidates, choices, and the files they are written to."""
+
+import pytest
+
+from towpath import _core
+from towpath.errors import ConfigError
+from towpath.schedule_format.msccl_xml import load_schedule
+from towpath.schedule_source import ScheduleSource
+from towpath.tune_collective import (
+    CHUNKS_PER_CHANNEL,
+    Options,
+    Timing,
+    Tuning,
+    candidates,
+    cuts,
+    has_chance,
+)
+from towpath.tune_collective_page import all_table, candidate_name, tuning_text, write_tuning
+from towpath.tune_export import check_nccl, nccl_lines, ranges, write_xml
+from towpath.tune_where import Asked, where_from
+
+
+def source(algorithm, channels=1, protocol="Simple", ranks=4, chunks=1):
+    return ScheduleSource(
+        collective="all_reduce", algorithm=algorithm, ranks=ranks, channels=channels,
+        protocol=protocol, chunks_per_channel=chunks,
+    )  # fmt: skip
+
+
+RING = source("ring_all_reduce", 2)
+TREE = source("tree_all_reduce", 1, "LL")
+SHOT = source("one_shot_all_reduce")
+
+
+def tuning(*timings):
+    return Tuning("all_reduce", "four <GPUs>", "simulated", 3, [Timing(*each) for each in timings])
+
+
+# --- candidates -----------------------------------------------------------------------------------
+
+
+def test_schedules_that_are_the_same_count_once():
+    found, notes = candidates("all_reduce", Options(4, (1, 2), both_ways=(False, True)))
+    names = [each.algorithm for each in found]
+    assert names.count("one_shot_all_reduce") == 2  # neither chunks nor ways make a difference
+    assert names.count("ring_all_reduce") == 3  # one channel has but one way round
+    assert names.count("tree_all_reduce") == 2 * len(CHUNKS_PER_CHANNEL)
+    assert len({_core.fingerprint(each.schedule()) for each in found}) == len(found)
+    assert notes == []
+
+
+def test_candidates_begin_with_the_fewest_thread_blocks():
+    found, _ = candidates("all_reduce", Options(4, (1, 4)))
+    blocks = [max(len(rank.blocks) for rank in each.schedule().ranks) for each in found]
+    assert blocks == sorted(blocks)
+
+
+def test_what_cannot_be_written_is_noted_and_nothing_at_all_refused():
+    found, notes = candidates("broadcast", Options(4, (1, 65)))
+    assert {each.channels for each in found} == {1}
+    assert notes == ["not every candidate can be: channels is 65; allowed is 1 to 64"]
+    with pytest.raises(ConfigError, match="channels is 65; allowed is 1 to 64"):
+        candidates("broadcast", Options(4, (65,)))
+
+
+def test_an_array_must_be_cut_to_about_the_size_asked_for():
+    gather = ScheduleSource(collective="all_gather", algorithm="ring_all_gather", ranks=6)
+    assert cuts(gather, 48)
+    assert not cuts(gather, 64)
+    assert cuts(gather, 1 << 20)
+
+
+def test_a_candidate_has_no_chance_where_its_line_lies_above_the_fastest():
+    steep = [Timing(SHOT, 1024, 10.0), Timing(SHOT, 2048, 20.0)]
+    flat = [Timing(TREE, 1024, 30.0), Timing(TREE, 2048, 31.0)]
+    best = [Timing(RING, 1024, 1.0), Timing(RING, 2048, 2.0)]
+    timings = steep + flat + best
+    assert not has_chance(SHOT, 1 << 20, timings)
+    assert not has_chance(TREE, 4096, timings)  # no less than 31, and the fastest at most 4
+    assert has_chance(TREE, 1 << 20, timings)  # about 1000, as the fastest may take
+    assert has_chance(RING, 1 << 20, timings)
+    assert has_chance(SHOT, 2048, timings[:1])
+
+
+# --- choices --------------------------------------------------------------------------------------
+
+
+def test_the_first_candidate_close_to_the_fastest_is_chosen_at_each_size():
+    found = tuning((RING, 1024, 10.4), (TREE, 1024, 10.0), (RING, 4096, 20.0), (TREE, 4096, 10.0))
+    assert [each.source for each in found.winners()] == [RING, TREE]
+    assert [each.source for each in found.fastest()] == [TREE, TREE]
+    assert [each.source for each in found.winners(lambda each: each is RING)] == [RING, RING]
+
+
+def test_a_range_reaches_to_where_the_next_one_begins():
+    found = tuning((RING, 8, 1.0), (RING, 16, 1.0), (TREE, 32, 1.0), (RING, 64, 1.0))
+    assert [(first.source, first.size_bytes, last) for first, last in ranges(found.winners())] == [
+        (RING, 8, 31), (TREE, 32, 63), (RING, 64, 64),
+    ]  # fmt: skip
+
+
+def test_bus_bandwidth_is_that_of_nccl_tests():
+    assert Timing(RING, 4_000_000, 1000.0).bus_gb_per_s() == pytest.approx(4 * 2 * 3 / 4)
+
+
+# --- NCCL and MSCCL -------------------------------------------------------------------------------
+
+
+def test_nccl_gets_what_it_has_and_is_told_what_is_faster():
+    found = tuning(
+        (SHOT, 1024, 5.0), (RING, 1024, 20.0), (TREE, 1024, 10.0),
+        (SHOT, 4096, 50.0), (RING, 4096, 20.0), (TREE, 4096, 30.0),
+    )  # fmt: skip
+    assert list(nccl_lines(found)) == [
+        "# all_reduce on four <GPUs>, simulated by towpath tune",
+        "# collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks",
+        "# 1024 bytes: one_shot_all_reduce takes 5 us, this 10 us",
+        "allreduce,1024,4095,tree,ll,1,1,4",
+        "allreduce,4096,4096,ring,simple,2,1,4",
+    ]
+
+
+def test_every_line_is_one_that_nccls_plugin_understands():
+    collectives = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"}
+    for collective in collectives:
+        check_nccl(collective)
+        sources, _ = candidates(collective, Options(8, (1, 2), ("Simple", "LL", "LL128"), hosts=2))
+        timings = [Timing(each, 1 << 20, 1.0) for each in sources]
+        lines = list(nccl_lines(Tuning(collective, "x", "simulated", 1, timings)))
+        name, low, high, algorithm, protocol, channels, hosts, ranks = lines[-1].split(",")
+        assert name == collective.replace("_", "")
+        assert int(low) <= int(high)
+        assert algorithm in ("ring", "tree") and protocol in ("ll", "ll128", "simple")
+        assert (int(channels) >= 1, hosts, ranks) == (True, "2", "8")
+        assert all(len(line) < 256 for line in lines)
+    with pytest.raises(ConfigError, match="--csv is not for all_to_all; NCCL's tuner knows"):
+        check_nccl("all_to_all")
+
+
+def test_schedules_are_written_with_their_range(tmp_path):
+    found = tuning((RING, 1024, 1.0), (TREE, 4096, 1.0), (TREE, 8192, 1.0))
+    assert list(write_xml(found, tmp_path / "xml")) == []
+    files = sorted((tmp_path / "xml").iterdir())
+    assert [file.name for file in files] == [
+        "all_reduce-1024-4095.xml", "all_reduce-4096-8192.xml",
+    ]  # fmt: skip
+    loaded = load_schedule(files[0])
+    assert (loaded.size_bytes_min, loaded.size_bytes_max) == (1024, 4095)
+    loaded.size_bytes_min = loaded.size_bytes_max = 0
+    assert loaded == RING.schedule()
+
+
+def test_what_msccl_cannot_hold_is_replaced_and_said(tmp_path):
+    long = source("ring_all_reduce", ranks=129)  # 257 steps
+    tree = source("tree_all_reduce", ranks=129)
+    found = tuning((long, 1024, 1.0), (tree, 1024, 9.0))
+    assert list(write_xml(found, tmp_path)) == [
+        "at 1024 bytes MSCCL cannot hold the choice, so --xml has another"
+    ]
+    assert load_schedule(tmp_path / "all_reduce-1024-1024.xml").name == "tree_all_reduce"
+    with pytest.raises(ConfigError, match="MSCCL can hold none of the candidates"):
+        list(write_xml(tuning((long, 1024, 1.0)), tmp_path))
+
+
+# --- text and page --------------------------------------------------------------------------------
+
+
+def test_the_text_has_a_line_per_size():
+    found = tuning((RING, 1024, 10.0), (SHOT, 1024, 9.9), (RING, 4096, 12.0))
+    assert list(tuning_text(found))[2:] == [
+        "# size (B)  choice                               time (us)  busbw (GB/s)  fastest (us)"
+        "  fastest",
+        "  1024      ring_all_reduce, Simple, 2 channels  10.00      0.15          9.90        "
+        "  one_shot_all_reduce, Simple, 1 channel",
+        "  4096      ring_all_reduce, Simple, 2 channels  12.00      0.51          12.00",
+    ]
+    assert all_table(found).lines[1] == [candidate_name(SHOT), "9.90", ""]
+
+
+def test_the_page_stands_alone_and_is_escaped(tmp_path):
+    found = tuning((RING, 1024, 10.0), (TREE, 1024, 9.9))
+    write_tuning(found, "towpath tune all_reduce", tmp_path / "study.html")
+    html = (tmp_path / "study.html").read_text()
+    assert "four &lt;GPUs&gt;" in html and "four <GPUs>" not in html
+    assert html.count('class="figure"') == 2
+
+
+# --- where ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "ranks", "hosts", "channels", "protocols"),
+    [
+        (Asked("dgx-h100"), 16, 2, (1, 2, 4, 8, 16), 3),
+        (Asked("dgx-h100", hosts=1, ranks_per_host=3), 3, 1, (1, 2, 4, 8, 10), 3),
+        (Asked("t3000"), 8, 1, (1, 2), 1),
+        (Asked("carvnet", ranks=4), 4, 1, (1,), 1),
+        (Asked(live=2, channels=(1, 3)), 2, 1, (1, 3), 1),
+    ],
+)
+def test_a_place_suggests_its_candidates(asked, ranks, hosts, channels, protocols):
+    options = where_from(asked).options
+    assert (options.ranks, options.hosts, options.channels) == (ranks, hosts, channels)
+    assert len(options.protocols) == protocols
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (Asked(), "say where: either --machine NAME simulates or --live RANKS runs here"),
+        (Asked("t3000", live=2), "say where: "),
+        (Asked("t3000", ranks=4), "--ranks is for a machine of GPUs, not for chips"),
+        (Asked("carvnet", hosts=2), "--hosts is for a machine of GPUs, not for a cluster with"),
+        (Asked(live=2, ranks_per_host=2), "--ranks-per-host is for a machine of GPUs, not for"),
+        (Asked(live=100_000), "100000 live ranks are asked for"),
+        (Asked("dgx-h100", ranks_per_host=9), "--ranks-per-host is 9; allowed is 1 to 8"),
+    ],
+)
+def test_places_that_are_not_there_are_one_sentence(asked, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        where_from(asked)
