@@ -21,7 +21,7 @@ from towpath.chip_spec import ChipSpec, Coordinate, EthernetFigures, Position
 from towpath.errors import ConfigError
 from towpath.input_file import YamlDocument
 from towpath.machine_spec import Name
-from towpath.spec_model import Frozen, Text, error_at, validated, wrong
+from towpath.spec_model import Frozen, Text, error_at, errors_at, validated, wrong
 
 if TYPE_CHECKING:
     from towpath._core import ChipCluster
@@ -308,13 +308,10 @@ def parse_chip_cluster_spec(
         links = [ListedLink(f"links[{number}]", *ends) for number, ends in enumerate(written.links)]
     else:
         links = [ListedLink("grid.channels", *ends) for ends in written.grid.links()]
-    try:
+    with errors_at(document, file):
         check_places(chips, "chips[{}]")
         check_links(chips, links)
         reserved = _reserved_ends(written.dispatcher, links)
-    except PydanticCustomError as error:
-        context = error.context or {}
-        raise error_at(context["field"], context["problem"], document, file) from None
     return ChipClusterSpec(
         name=written.name,
         description=written.description,

@@ -61,6 +61,7 @@ Cycles = Figure[Annotated[int, Field(strict=True, ge=0, le=1_000_000)]]
 CyclesNotZero = Figure[Annotated[int, Field(strict=True, ge=1, le=1_000_000)]]
 LinkCycles = Figure[Annotated[int, Field(strict=True, ge=1, le=60)]]
 Count = Figure[Annotated[int, Field(strict=True, ge=1, le=65_536)]]
+CountOrZero = Figure[Annotated[int, Field(strict=True, ge=0, le=65_536)]]
 Initiators = Figure[Annotated[int, Field(strict=True, ge=1, le=4)]]
 TransactionIds = Figure[Annotated[int, Field(strict=True, ge=1, le=16)]]
 TxQueues = Figure[Annotated[int, Field(strict=True, ge=1, le=16)]]
@@ -230,7 +231,7 @@ class WindowSize(Frozen):
 
     size_bytes: MemoryBytes
     count: Count
-    reserved: FrameBytes
+    reserved: CountOrZero
 
 
 class PcieFigures(Frozen):

@@ -167,17 +167,15 @@ def machines() -> None:
     """Lists the machines and chips that come with towpath."""
     from towpath import machines as all_machines
 
-    for name in all_machines.shipped_machines():
-        print(f"{name:<20} {'cluster':<8} {all_machines.shipped(name).description}")
-    for name in all_machines.shipped_chip_clusters():
-        print(f"{name:<20} {'chips':<8} {all_machines.shipped_chip_cluster(name).description}")
-    for name in all_machines.shipped_mailbox_clusters():
-        spec = all_machines.load_mailbox_cluster(name)
-        print(f"{name:<20} {'mailbox':<8} {spec.description}")
-    for name in all_machines.shipped_chips():
-        print(f"{name:<20} {'chip':<8} {all_machines.shipped_chip(name).description}")
-    for name in all_machines.shipped_hosts():
-        print(f"{name:<20} {'host':<8} {all_machines.load_host(name).description}")
+    for kind, word, load in (
+        ("machine", "cluster", all_machines.load),
+        ("chip_cluster", "chips", all_machines.load_chip_cluster),
+        ("mailbox_cluster", "mailbox", all_machines.load_mailbox_cluster),
+        ("chip", "chip", all_machines.load_chip),
+        ("host", "host", all_machines.load_host),
+    ):
+        for name in all_machines.shipped_names(kind):
+            print(f"{name:<20} {word:<8} {load(name).description}")
 
 
 @app.command()
@@ -203,6 +201,7 @@ def show(
     from towpath import show_chip, show_chip_cluster, show_mailbox_cluster
     from towpath.host_spec import describe_host
     from towpath.machines import (
+        KINDS,
         kind_of,
         load,
         load_chip,
@@ -215,7 +214,7 @@ def show(
     kind = kind_of(name)
     if kind != "machine" and any(option is not None for option in (hosts, ranks, complete_from)):
         options = "--hosts, --ranks and --complete-from are for clusters of GPUs"
-        raise ConfigError(f"is a {kind.replace('_', ' ')}; {options}", file=name)
+        raise ConfigError(f"is a {KINDS[kind]}; {options}", file=name)
     if kind != "chip" and harvest_mask is not None:
         raise ConfigError("is no chip, so it has no --harvest-mask", file=name)
     if kind == "host":

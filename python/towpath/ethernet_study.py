@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from towpath import _core, fabric
-from towpath.validate_ethernet import bidirectional_gb_per_s, channels_that_fit, ring_us
+from towpath.validate_ethernet import best_channels, bidirectional_gb_per_s, ring_us
 
 if TYPE_CHECKING:
     from towpath.chip_cluster_spec import ChipClusterSpec
@@ -73,13 +73,10 @@ def utilisation(spec: ChipClusterSpec, cluster: _core.ChipCluster) -> Figure:
 
 def best_bandwidth(cluster: _core.ChipCluster) -> Figure:
     """ubench1."""
-
-    def best(size_bytes: int) -> float:
-        channels = range(1, channels_that_fit(size_bytes) + 1)
-        return max(bidirectional_gb_per_s(cluster, size_bytes, number) for number in channels)
-
     how = "Both directions together, with the best of up to 30 channels in each."
-    curves = [_curve("best number of channels", _BEST_BYTES, best)]
+    curves = [
+        _curve("best number of channels", _BEST_BYTES, lambda size: best_channels(cluster, size)[0])
+    ]
     return Figure("Bandwidth by packet size", how, "size", "GB/s", curves)
 
 

@@ -24,8 +24,8 @@ def planes(cluster: _core.ChipCluster) -> int:
 def ranks_in_ring(cluster: _core.ChipCluster) -> list[int]:
     """Places of the usual fabric in an order in which neighbouring ranks are neighbouring chips.
 
-    The last and the first are, too, where that is possible: on a line only if it is a ring, on a
-    mesh if a side is even.
+    The last and the first are, too, on a ring, and on a mesh of which a side is even: if both are
+    odd, no way along its links comes back to where it began.
 
     Raises:
         ValueError: the chips do not fill a mesh.
@@ -35,6 +35,8 @@ def ranks_in_ring(cluster: _core.ChipCluster) -> list[int]:
     if len(dimensions) == 1:
         return list(range(width))
     height = dimensions[1][0]
+    if width == 1 or (width % 2 == 1 and height % 2 == 1):
+        return [y * width + x for y in range(height) for x in _turned(range(width), y)]
     if height % 2 == 0:
         return [y * width + x for x, y in _round_trip(width, height)]
     return [y * width + x for y, x in _round_trip(height, width)]
@@ -44,6 +46,10 @@ def _round_trip(width: int, height: int) -> list[tuple[int, int]]:
     """Along the first row, in turns through the others, and back along the first column."""
     way = [(x, 0) for x in range(width)]
     for y in range(1, height):
-        row = [(x, y) for x in range(1, width)]
-        way += row[::-1] if y % 2 == 1 else row
+        way += [(x, y) for x in _turned(range(1, width), y)]
     return way + [(0, y) for y in range(height - 1, 0, -1)]
+
+
+def _turned(columns: range, row: int) -> range:
+    """The columns in the order in which a way that turns after each row takes them."""
+    return columns[::-1] if row % 2 == 1 else columns

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from towpath import spec_text
 from towpath.chip_spec import Count, Generation, Lanes, MemoryBytes, Truth, values_of
 from towpath.errors import ConfigError
 from towpath.input_file import YamlDocument
@@ -138,11 +139,5 @@ def parse_host_spec(document: YamlDocument, file: str) -> HostSpec:
 
 def describe_host(spec: HostSpec) -> str:
     """Every figure with its source, as text."""
-    lines = [f"{spec.name}: {spec.description}", *(f"  {note}" for note in spec.notes)]
-    for block in ("link", "core", "driver", "memory"):
-        lines.append(block)
-        figures = getattr(spec, block)
-        for name in type(figures).model_fields:
-            figure = getattr(figures, name)
-            lines.append(f"  {name:<36} {figure.value!s:>12}   {figure.source}")
-    return "\n".join(lines)
+    lines = [f"{spec.name}: {spec.description}"]
+    return "\n".join(lines + spec_text.figures(spec) + spec_text.notes(spec.notes)) + "\n"

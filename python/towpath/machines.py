@@ -5,65 +5,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from towpath.chip_cluster_spec import ChipClusterSpec, parse_chip_cluster_spec
 from towpath.chip_spec import ChipSpec, parse_chip_spec
 from towpath.errors import ConfigError, quoted
 from towpath.host_spec import HostSpec, parse_host_spec
-from towpath.input_file import parse_yaml, read_text
+from towpath.input_file import YamlDocument, parse_yaml, read_text
 from towpath.machine_spec import MachineSpec, parse_machine_spec
 from towpath.mailbox_cluster_spec import MailboxClusterSpec, parse_mailbox_cluster_spec
 
-# What a name or a file can describe.
 Kind = Literal["machine", "chip", "chip_cluster", "mailbox_cluster", "host"]
+# What a name or a file can describe, in words.
+KINDS: dict[Kind, str] = {
+    "machine": "machine",
+    "chip": "chip",
+    "chip_cluster": "cluster of chips",
+    "mailbox_cluster": "cluster with mailboxes",
+    "host": "host",
+}
+Spec = TypeVar("Spec")
 
 
-def shipped_machines() -> list[str]:
-    """The names of the clusters of GPUs that come with towpath.
+def shipped_names(kind: Kind) -> list[str]:
+    """The names of what comes with towpath, of one kind.
 
-    >>> "dgx-h100" in shipped_machines()
-    True
+    >>> shipped_names("chip")
+    ['blackhole', 'wormhole']
     """
-    return _shipped_of("machine")
-
-
-def shipped_chip_clusters() -> list[str]:
-    """The names of the clusters of chips that come with towpath.
-
-    >>> "n300" in shipped_chip_clusters()
-    True
-    """
-    return _shipped_of("chip_cluster")
-
-
-def shipped_mailbox_clusters() -> list[str]:
-    """The names of the clusters with mailboxes that come with towpath.
-
-    >>> "carvnet" in shipped_mailbox_clusters()
-    True
-    """
-    return _shipped_of("mailbox_cluster")
-
-
-def shipped_chips() -> list[str]:
-    """The names of the chips that come with towpath.
-
-    >>> "wormhole" in shipped_chips()
-    True
-    """
-    return _shipped_of("chip")
-
-
-def shipped_hosts() -> list[str]:
-    """The names of the hosts that come with towpath.
-
-    >>> "n300-xeon-host" in shipped_hosts()
-    True
-    """
-    return _shipped_of("host")
+    return sorted(name for name, one in _shipped().items() if one == kind)
 
 
 def load(
@@ -75,7 +48,8 @@ def load(
     """The spec of a shipped machine, or of a file: YAML, NCCL topology XML, `nvidia-smi topo -m`.
 
     Args:
-        name_or_path: a name from `shipped_machines()`, or a path to a file, known by its content.
+        name_or_path: a name from `shipped_names("machine")`, or a path to a file, known by its
+            content.
         hosts: another number of hosts.
         ranks: another number of GPUs altogether, instead of `hosts`.
         complete_from: for the last two kinds of file, the shipped machine that supplies what they
@@ -84,7 +58,7 @@ def load(
     Raises:
         ConfigError: there is no such machine, or something in it is wrong.
     """
-    path = _path_of(name_or_path, "machine", shipped_machines())
+    path = _path_of(name_or_path, "machine")
     return parse(read_text(path), str(path), complete_from).sized(hosts, ranks)
 
 
@@ -92,13 +66,14 @@ def load_chip(name_or_path: str | Path, harvest_mask: int | None = None) -> Chip
     """The spec of a shipped chip, or of a file: YAML of the form chip, or a SoC descriptor.
 
     Args:
-        name_or_path: a name from `shipped_chips()`, or a path to a file, known by its content.
+        name_or_path: a name from `shipped_names("chip")`, or a path to a file, known by its
+            content.
         harvest_mask: which rows or columns are harvested, instead of those that the spec names.
 
     Raises:
         ConfigError: there is no such chip, or something in it is wrong.
     """
-    path = _path_of(name_or_path, "chip", shipped_chips())
+    path = _path_of(name_or_path, "chip")
     spec = parse_chip(read_text(path), str(path))
     return spec if harvest_mask is None else spec.with_harvest_mask(harvest_mask)
 
@@ -107,13 +82,13 @@ def load_chip_cluster(name_or_path: str | Path) -> ChipClusterSpec:
     """The spec of a shipped cluster of chips, or of a file.
 
     Args:
-        name_or_path: a name from `shipped_chip_clusters()`, or a path to a file, known by its
-            content: YAML of the form chip_cluster, or one of Tenstorrent's cluster descriptors.
+        name_or_path: a name from `shipped_names("chip_cluster")`, or a path to a file, known by
+            its content: YAML of the form chip_cluster, or one of Tenstorrent's cluster descriptors.
 
     Raises:
         ConfigError: there is no such cluster, or something in it is wrong.
     """
-    path = _path_of(name_or_path, "cluster of chips", shipped_chip_clusters())
+    path = _path_of(name_or_path, "chip_cluster")
     return parse_chip_cluster(read_text(path), str(path))
 
 
@@ -123,30 +98,36 @@ def load_host(name_or_path: str | Path) -> HostSpec:
     Raises:
         ConfigError: there is no such host, or something in it is wrong.
     """
-    path = _path_of(name_or_path, "host", shipped_hosts())
-    document = parse_yaml(read_text(path), str(path))
-    if isinstance(document.data, dict) and document.data.get("form") == "host":
-        return parse_host_spec(document, str(path))
-    problem = "is no host; it must be a spec whose form is 'host'"
-    raise ConfigError(problem, file=str(path), line=1)
+    return _load_form(name_or_path, "host", parse_host_spec)
 
 
 def load_mailbox_cluster(name_or_path: str | Path) -> MailboxClusterSpec:
     """The spec of a shipped cluster with mailboxes, or of a file.
 
     Args:
-        name_or_path: a name from `shipped_mailbox_clusters()`, or a path to a YAML file of the form
-            mailbox_cluster.
+        name_or_path: a name from `shipped_names("mailbox_cluster")`, or a path to a YAML file of
+            the form mailbox_cluster.
 
     Raises:
         ConfigError: there is no such cluster, or something in it is wrong.
     """
-    path = _path_of(name_or_path, "cluster with mailboxes", shipped_mailbox_clusters())
+    return _load_form(name_or_path, "mailbox_cluster", parse_mailbox_cluster_spec)
+
+
+def _load_form(
+    name_or_path: str | Path, kind: Kind, parse_spec: Callable[[YamlDocument, str], Spec]
+) -> Spec:
+    """The spec of what only YAML of that form describes."""
+    path = _path_of(name_or_path, kind)
     document = parse_yaml(read_text(path), str(path))
-    if isinstance(document.data, dict) and document.data.get("form") == "mailbox_cluster":
-        return parse_mailbox_cluster_spec(document, str(path))
-    problem = "is no cluster with mailboxes; it must be a spec whose form is 'mailbox_cluster'"
+    if _has_form(document, kind):
+        return parse_spec(document, str(path))
+    problem = f"is no {KINDS[kind]}; it must be a spec whose form is '{kind}'"
     raise ConfigError(problem, file=str(path), line=1)
+
+
+def _has_form(document: YamlDocument, form: str) -> bool:
+    return isinstance(document.data, dict) and document.data.get("form") == form
 
 
 def kind_of(name_or_path: str | Path) -> Kind:
@@ -170,7 +151,7 @@ def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec
     if nvidia_smi.is_table(text):
         return nvidia_smi.parse_table(text, file, complete_from)
     if (kind := _kind_said_by(text)) != "machine":
-        problem = f"is a {kind.replace('_', ' ')}, not a cluster of GPUs; towpath show draws it"
+        problem = f"is a {KINDS[kind]}, not a cluster of GPUs; towpath show describes it"
         raise ConfigError(problem, file=file, line=1)
     if complete_from is not None:
         raise ConfigError("is a machine spec, which nothing completes", file=file, line=1)
@@ -188,7 +169,7 @@ def parse_chip(text: str, file: str) -> ChipSpec:
     document = parse_yaml(text, file)
     if soc_descriptor.is_soc_descriptor(document):
         return soc_descriptor.parse_soc_descriptor(document, file)
-    if isinstance(document.data, dict) and document.data.get("form") == "chip":
+    if _has_form(document, "chip"):
         return parse_chip_spec(document, file)
     problem = "is no chip; it must be a spec whose form is 'chip', or a SoC descriptor"
     raise ConfigError(problem, file=file, line=1)
@@ -205,18 +186,17 @@ def parse_chip_cluster(text: str, file: str) -> ChipClusterSpec:
     from towpath.topology_import import cluster_descriptor
 
     def chip_named(name: str) -> ChipSpec:
-        if name in shipped_chips():
+        if name in shipped_names("chip"):
             return shipped_chip(name)
         path = Path(file).parent / name
         if not path.is_file():
-            known = ", ".join(shipped_chips())
-            raise ConfigError(f"there is no file or chip {quoted(name)}; shipped are {known}")
+            raise _no_such(name, "chip", "file or chip")
         return load_chip(path)
 
     document = parse_yaml(text, file)
     if cluster_descriptor.is_cluster_descriptor(document):
         return cluster_descriptor.parse_cluster_descriptor(document, file)
-    if isinstance(document.data, dict) and document.data.get("form") == "chip_cluster":
+    if _has_form(document, "chip_cluster"):
         return parse_chip_cluster_spec(document, file, chip_named)
     problem = "is no cluster of chips; it must be a spec whose form is 'chip_cluster', or a"
     raise ConfigError(f"{problem} cluster descriptor", file=file, line=1)
@@ -229,9 +209,7 @@ def shipped_chip_cluster(name: str) -> ChipClusterSpec:
     Raises:
         ConfigError: there is no cluster of chips of that name.
     """
-    if name not in shipped_chip_clusters():
-        known = ", ".join(shipped_chip_clusters())
-        raise ConfigError(f"there is no cluster of chips {quoted(name)}; shipped are {known}")
+    _check_is_shipped(name, "chip_cluster")
     return load_chip_cluster(name)
 
 
@@ -242,9 +220,7 @@ def shipped_chip(name: str) -> ChipSpec:
     Raises:
         ConfigError: there is no chip of that name.
     """
-    if name not in shipped_chips():
-        known = ", ".join(shipped_chips())
-        raise ConfigError(f"there is no chip {quoted(name)}; shipped are {known}")
+    _check_is_shipped(name, "chip")
     return load_chip(name)
 
 
@@ -255,11 +231,8 @@ def shipped(name: str) -> MachineSpec:
     Raises:
         ConfigError: there is no machine of that name.
     """
-    if name not in shipped_machines():
-        known = ", ".join(shipped_machines())
-        raise ConfigError(f"there is no machine {quoted(name)}; shipped are {known}")
-    path = _shipped_folder() / f"{name}.yaml"
-    return parse_machine_spec(parse_yaml(read_text(path), str(path)), str(path))
+    _check_is_shipped(name, "machine")
+    return load(name)
 
 
 # The form of a spec, or what every descriptor of Tenstorrent's drivers has.
@@ -278,18 +251,23 @@ def _kind_said_by(text: str) -> Kind:
     return next((kind for kind, pattern in _KINDS if pattern.search(text)), "machine")
 
 
-def _shipped_of(kind: Kind) -> list[str]:
-    return sorted(name for name, one in _shipped().items() if one == kind)
-
-
-def _path_of(name_or_path: str | Path, kind: str, shipped_names: list[str]) -> Path:
+def _path_of(name_or_path: str | Path, kind: Kind) -> Path:
     name = str(name_or_path)
     if name in _shipped():
         return _shipped_folder() / f"{name}.yaml"
     if Path(name).is_file():
         return Path(name)
-    known = ", ".join(shipped_names)
-    raise ConfigError(f"there is no file or {kind} {quoted(name)}; shipped are {known}")
+    raise _no_such(name, kind, f"file or {KINDS[kind]}")
+
+
+def _check_is_shipped(name: str, kind: Kind) -> None:
+    if name not in shipped_names(kind):
+        raise _no_such(name, kind, KINDS[kind])
+
+
+def _no_such(name: str, kind: Kind, what: str) -> ConfigError:
+    known = ", ".join(shipped_names(kind))
+    return ConfigError(f"there is no {what} {quoted(name)}; shipped are {known}")
 
 
 @lru_cache

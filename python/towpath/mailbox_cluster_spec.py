@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from towpath.chip_spec import Mhz
+from towpath.chip_spec import Mhz, values_of
 from towpath.errors import ConfigError
 from towpath.input_file import YamlDocument
 from towpath.machine_spec import Name
@@ -153,7 +153,7 @@ class MailboxClusterSpec(Frozen):
         """The MailboxCluster that simulations run on."""
         from towpath import _core
 
-        mailbox = _values(self.mailbox)
+        mailbox = values_of(self.mailbox)
         mailbox["drops_when_full"] = mailbox.pop("when_full") == "drop"
         return _core.MailboxCluster(
             name=self.name,
@@ -162,11 +162,11 @@ class MailboxClusterSpec(Frozen):
             core_clock_mhz=self.core_clock_mhz.value,
             interconnect_clock_mhz=self.interconnect_clock_mhz.value,
             word_bytes=self.word_bytes.value,
-            software=_values(self.software),
-            page_walks=_values(self.page_walks),
-            interruptions=[_values(one) for one in self.interruptions],
-            packetizer=_values(self.packetizer),
-            ring=_values(self.ring),
+            software=values_of(self.software),
+            page_walks=values_of(self.page_walks),
+            interruptions=[values_of(one) for one in self.interruptions],
+            packetizer=values_of(self.packetizer),
+            ring=values_of(self.ring),
             mailbox=mailbox,
         )
 
@@ -178,9 +178,3 @@ def parse_mailbox_cluster_spec(document: YamlDocument, file: str) -> MailboxClus
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
     """
     return validated(MailboxClusterSpec, document, file)
-
-
-def _values(block: Frozen) -> dict[str, Any]:
-    """A block's figures without their sources."""
-    fields = ((name, getattr(block, name)) for name in type(block).model_fields)
-    return {name: value.value if isinstance(value, Figure) else value for name, value in fields}

@@ -85,7 +85,9 @@ def run_names(runs: list[Run]) -> list[str]:
         )
         for run in runs
     ]  # fmt: skip
-    differing = [i for i, column in enumerate(zip(*described)) if i == 0 or len(set(column)) > 1]
+    differing = [
+        i for i, column in enumerate(zip(*described, strict=True)) if i == 0 or len(set(column)) > 1
+    ]
     names = [", ".join(parts[i] for i in differing) for parts in described]
     seen: Counter[str] = Counter()
     for index, name in enumerate(names):

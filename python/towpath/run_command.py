@@ -148,15 +148,14 @@ def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
             f"schedule '{schedule.name}' has {schedule.rank_count} ranks, but {len(gpus)} GPUs of "
             f"machine '{spec.name}' are used; --hosts or --ranks makes it larger"
         )
-    machine = spec.build()
     call = Call(schedule, request.type_name, request.operation)
-    place = simulated.Place(machine, tuple(gpus))
+    place = simulated.Place(spec.build(), tuple(gpus))
     where = f"{spec.name}, {call.ranks} of {spec.ranks} GPUs on {spec.host_count} hosts"
-    run = _describe("simulated", where, call, _notes(call, sizes, request.with_data))
-    rows = simulated.measure_sizes(place, call, sizes, with_data=request.with_data)
-    run = replace(run, rows=_show(run, rows, len(sizes), print_lines))
-    if request.wants_report or request.wants_trace:
-        run = _with_timeline(run, place, call, spec, _timeline_size(request, sizes))
+    run = _measured(request, where, place, call, print_lines)
+    run = _with_timeline(request, run, place, call)
+    if run.timeline is not None:
+        load = {number: link.busy_fraction for number, link in enumerate(run.links)}
+        run = replace(run, topology_svg=draw_svg(spec, load=load))
     return run
 
 
@@ -167,7 +166,6 @@ def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
     if request.ranks is not None:
         spec = spec.with_figures(nodes=request.ranks)
     nodes = spec.nodes.value
-    sizes = parse_sizes(request.sizes)
     call = Call(_source(request, nodes, 1, 1).schedule(), request.type_name, request.operation)
     if call.ranks > nodes:
         raise ConfigError(
@@ -175,10 +173,7 @@ def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
             f"{nodes} nodes; --ranks makes it larger"
         )
     where = f"{spec.name}, {call.ranks} of {nodes} nodes"
-    run = _describe("simulated", where, call, _notes(call, sizes, request.with_data))
-    place = simulated.MailboxPlace(spec.core())
-    rows = simulated.measure_sizes(place, call, sizes, with_data=request.with_data)
-    return replace(run, rows=_show(run, rows, len(sizes), print_lines))
+    return _measured(request, where, simulated.MailboxPlace(spec.core()), call, print_lines)
 
 
 def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
@@ -190,29 +185,38 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
         places = fabric.ranks_in_ring(cluster)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    sizes = parse_sizes(request.sizes)
     source = _source(request, len(places), 2 * fabric.planes(cluster), 1)
-    source = replace(source, both_ways=True)
-    schedule = source.schedule()
+    schedule = replace(source, both_ways=True).schedule()
     if schedule.rank_count > len(places):
         raise ConfigError(
             f"schedule '{schedule.name}' has {schedule.rank_count} ranks; cluster '{spec.name}' "
             f"has {len(places)} chips"
         )
     call = Call(schedule, request.type_name, request.operation)
-    place = simulated.Place(cluster, tuple(places[: call.ranks]))
+    place = simulated.ChipPlace(cluster, tuple(places[: call.ranks]))
     where = f"{spec.name}, {call.ranks} of {len(places)} chips"
+    run = _measured(request, where, place, call, print_lines)
+    return _with_timeline(request, run, place, call)
+
+
+def _measured(
+    request: RunRequest, where: str, place: simulated.AnyPlace, call: Call, print_lines: bool
+) -> Run:
+    sizes = parse_sizes(request.sizes)
     run = _describe("simulated", where, call, _notes(call, sizes, request.with_data))
     rows = simulated.measure_sizes(place, call, sizes, with_data=request.with_data)
-    run = replace(run, rows=_show(run, rows, len(sizes), print_lines))
-    if request.wants_report or request.wants_trace:
-        size_bytes = _timeline_size(request, sizes)
-        outcome = simulated.invoke(
-            place, call, size_bytes, in_place=not schedule.out_of_place, with_data=False,
-            trace=_core.Trace(),
-        )  # fmt: skip
-        run = replace(run, timeline=outcome.timeline)
-    return run
+    return replace(run, rows=_show(run, rows, len(sizes), print_lines))
+
+
+def _with_timeline(request: RunRequest, run: Run, place: simulated.AnyPlace, call: Call) -> Run:
+    """Where a report or a trace is asked for, the run with what one traced invocation showed."""
+    if not (request.wants_report or request.wants_trace):
+        return run
+    outcome = simulated.invoke(
+        place, call, _timeline_size(request), in_place=not call.schedule.out_of_place,
+        with_data=False, trace=_core.Trace(),
+    )  # fmt: skip
+    return replace(run, timeline=outcome.timeline, links=outcome.links)
 
 
 def gpus_used(spec: MachineSpec, ranks_per_host: int | None) -> list[int]:
@@ -250,23 +254,11 @@ def channels_to_fill(spec: MachineSpec) -> int:
     return int(min(-(-blocks // rails) * rails, 32))
 
 
-def _timeline_size(request: RunRequest, sizes: list[int]) -> int:
+def _timeline_size(request: RunRequest) -> int:
     if request.trace_size is not None:
         return parse_size(request.trace_size)
+    sizes = parse_sizes(request.sizes)
     return max((size for size in sizes if size <= _TIMELINE_BYTES_MAX), default=sizes[0])
-
-
-def _with_timeline(
-    run: Run, place: simulated.Place, call: Call, spec: MachineSpec, size_bytes: int
-) -> Run:
-    outcome = simulated.invoke(
-        place, call, size_bytes, in_place=not call.schedule.out_of_place, with_data=False,
-        trace=_core.Trace(),
-    )  # fmt: skip
-    load = {number: link.busy_fraction for number, link in enumerate(outcome.links)}
-    return replace(
-        run, timeline=outcome.timeline, links=outcome.links, topology_svg=draw_svg(spec, load=load)
-    )
 
 
 def _notes(call: Call, sizes: list[int], with_data: bool) -> list[str]:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
+from towpath import spec_text
 from towpath.machine_spec import NETWORK, Layout, LinkType, MachineSpec, PlacedWire
 from towpath.spec_model import Figure
-
-_TEXT_WIDTH = 100
 
 
 def describe(spec: MachineSpec) -> str:
@@ -34,11 +33,7 @@ def describe(spec: MachineSpec) -> str:
             lines.append(f"  {heading}")
             for name, figure in figures:
                 lines += _row(name, figure)
-    if spec.notes:
-        lines += ["", "notes"]
-        for note in spec.notes:
-            lines += textwrap.wrap(f"- {note}", _TEXT_WIDTH - 2, subsequent_indent="  ")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + spec_text.notes(spec.notes)) + "\n"
 
 
 Rows = list[tuple[str, list[tuple[str, "Figure[float]"]]]]
@@ -80,10 +75,7 @@ def _cost_rows(spec: MachineSpec) -> Rows:
 
 
 def _row(name: str, figure: Figure[float]) -> list[str]:
-    start = f"    {name:<22}{figure.value:>9g}  "
-    return textwrap.wrap(
-        figure.source, _TEXT_WIDTH, initial_indent=start, subsequent_indent=" " * len(start)
-    )
+    return spec_text.paragraph(figure.source, f"    {name:<22}{figure.value:>9g}  ")
 
 
 def _counted(kinds: Counter[str]) -> str:
@@ -421,10 +413,10 @@ def _wires_of_more(layout: Layout, canvas: _Canvas) -> list[str]:
 
 def _heat(busy: float) -> str:
     busy = min(max(busy, 0.0), 1.0)
-    for (low, cold), (high, hot) in zip(_HEAT, _HEAT[1:]):
+    for (low, cold), (high, hot) in zip(_HEAT, _HEAT[1:], strict=False):
         if busy <= high:
             share = (busy - low) / (high - low)
-            red, green, blue = (round(a + (b - a) * share) for a, b in zip(cold, hot))
+            red, green, blue = (round(a + (b - a) * share) for a, b in zip(cold, hot, strict=True))
             return f"#{red:02x}{green:02x}{blue:02x}"
     raise AssertionError("the scale ends at 1")
 

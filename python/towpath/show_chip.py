@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
+from collections.abc import Mapping
 from html import escape
 
+from towpath import spec_text
 from towpath.chip_spec import ChipSpec, Coordinate, TileKindName
-from towpath.spec_model import Figure, Frozen
-
-_TEXT_WIDTH = 100
-_VALUE_COLUMN = 40
-_BLOCKS = ("router", "niu", "dram", "software", "ethernet", "ethernet_software", "alignment")
 
 
 def describe_chip(spec: ChipSpec) -> str:
@@ -28,20 +25,8 @@ def describe_chip(spec: ChipSpec) -> str:
         "DRAM": _dram_in_words(spec),
         "tiles from": spec.tiles.source,
     }
-    lines = [f"{spec.name}: {spec.description}", ""]
-    for name, fact in facts.items():
-        lines += _wrapped(fact, f"  {name:<16}")
-    lines += [""]
-    for name in ("clock_mhz", "l1_bytes", "ethernet_l1_bytes"):
-        lines += _row(name, getattr(spec, name))
-    for block in _BLOCKS:
-        if getattr(spec, block) is not None:
-            lines += ["", block, *_figures(getattr(spec, block))]
-    if spec.notes:
-        lines += ["", "notes"]
-        for note in spec.notes:
-            lines += textwrap.wrap(f"- {note}", _TEXT_WIDTH - 2, subsequent_indent="  ")
-    return "\n".join(lines) + "\n"
+    lines = [f"{spec.name}: {spec.description}", "", *spec_text.facts(facts, 16), ""]
+    return "\n".join(lines + spec_text.figures(spec) + spec_text.notes(spec.notes)) + "\n"
 
 
 def _harvested(spec: ChipSpec) -> str:
@@ -61,30 +46,6 @@ def _dram_in_words(spec: ChipSpec) -> str:
     return f"{groups} groups, {channels} channels, {size:g} GiB, {rate_gb_per_s:.4g} GB/s"
 
 
-def _figures(block: Frozen) -> list[str]:
-    lines = []
-    for name in type(block).model_fields:
-        value = getattr(block, name)
-        if isinstance(value, Figure):
-            lines += _row(name, value)
-        else:
-            lines.append(f"  {name:<{_VALUE_COLUMN - 2}}{'yes' if value else 'no':>13}")
-    return lines
-
-
-def _row(name: str, figure: Figure[float]) -> list[str]:
-    value = figure.value
-    shown = f"{value:,}" if isinstance(value, int) else f"{value:g}"
-    return _wrapped(figure.source, f"  {name:<{_VALUE_COLUMN - 2}}{shown:>13}  ")
-
-
-def _wrapped(text: str, start: str) -> list[str]:
-    indent = " " * len(start)
-    return textwrap.wrap(
-        text, _TEXT_WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False
-    )
-
-
 # --- the drawing ------------------------------------------------------------------------------
 
 _BOX_WIDTH = 44
@@ -98,7 +59,7 @@ _AXIS = 34  # room for stubs and the numbers of rows and columns
 _TITLE_HEIGHT = 84
 _LEGEND_HEIGHT = 104
 _WIDTH_MIN = 700
-_LETTER = 7  # of small text, rather too wide
+LETTER = 7  # of small text, rather too wide
 
 _NOC_COLOURS = ("#2f6fc4", "#c4572f")
 FILLS: dict[TileKindName, tuple[str, str]] = {
@@ -175,7 +136,7 @@ def _title(spec: ChipSpec, width: int) -> list[str]:
         f"{columns} x {rows} workers, {_harvested(spec)} harvested, "
         f"{spec.clock_mhz.value / 1000:g} GHz, {rate_gb_per_s:.4g} GB/s per link of a NoC"
     )
-    letters = (width - 2 * _MARGIN) // _LETTER
+    letters = (width - 2 * _MARGIN) // LETTER
     description = textwrap.shorten(spec.description, letters, placeholder="...")
     return [
         f'<text class="title" x="{_MARGIN}" y="36">{escape(spec.name)}</text>',
@@ -255,19 +216,24 @@ def _box(spec: ChipSpec, at: Coordinate, kind: TileKindName, label: str, title: 
     )
 
 
-def _legend(spec: ChipSpec, top: int) -> list[str]:
+def legend_of_tiles(labels: Mapping[TileKindName, str], left: float, top: float) -> list[str]:
+    """A row of samples, one for each kind of tile that has a label."""
     parts = []
-    x = _MARGIN
-    kinds = Counter(spec.tile_kinds().values())
     for kind, (fill, stroke) in FILLS.items():
-        if not kinds[kind]:
-            continue
-        label = f"{kinds[kind]} {kind}"
-        parts.append(
-            f'<rect x="{x}" y="{top}" width="14" height="14" rx="3" fill="{fill}" '
-            f'stroke="{stroke}"/><text class="small" x="{x + 20}" y="{top + 12}">{label}</text>'
-        )
-        x += 38 + _LETTER * len(label)
+        if kind in labels:
+            parts.append(
+                f'<rect x="{left:g}" y="{top:g}" width="14" height="14" rx="3" fill="{fill}" '
+                f'stroke="{stroke}"/>'
+                f'<text class="small" x="{left + 20:g}" y="{top + 12:g}">{labels[kind]}</text>'
+            )
+            left += 38 + LETTER * len(labels[kind])
+    return parts
+
+
+def _legend(spec: ChipSpec, top: int) -> list[str]:
+    kinds = Counter(spec.tile_kinds().values())
+    labels = {kind: f"{number} {kind}" for kind, number in kinds.items()}
+    parts = legend_of_tiles(labels, _MARGIN, top)
     ways = ("to the right, then down", "up, then to the left")
     for noc, way in enumerate(ways):
         y = top + 34 + 20 * noc

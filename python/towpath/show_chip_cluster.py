@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal, NamedTuple
 
+from towpath import spec_text
 from towpath.chip_cluster_spec import ChipClusterSpec, EthernetEnd, EthernetLink
-from towpath.show_chip import FILLS, HATCHING, TEXT_STYLE
+from towpath.show_chip import FILLS, HATCHING, LETTER, TEXT_STYLE, legend_of_tiles
 
-_TEXT_WIDTH = 100
 _UNBROKEN = "\N{NO-BREAK SPACE}"  # for a space at which no line is to end
 
 
@@ -28,20 +28,11 @@ def describe_chip_cluster(spec: ChipClusterSpec) -> str:
     }
     if reserved:
         facts["dispatcher"] = f"takes {reserved} of the links ({spec.dispatcher_source})"
-    lines = [f"{spec.name}: {spec.description}", ""]
-    for name, fact in facts.items():
-        start = f"  {name:<12}"
-        lines += textwrap.wrap(
-            fact, _TEXT_WIDTH, initial_indent=start, subsequent_indent=" " * len(start)
-        )
-    lines += ["", *_chip_table(spec)]
+    lines = [f"{spec.name}: {spec.description}", "", *spec_text.facts(facts, 12), ""]
+    lines += _chip_table(spec)
     if spec.links:
         lines += ["", *_link_table(spec)]
-    if spec.notes:
-        lines += ["", "notes"]
-        for note in spec.notes:
-            lines += textwrap.wrap(f"- {note}", _TEXT_WIDTH - 2, subsequent_indent="  ")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + spec_text.notes(spec.notes)) + "\n"
 
 
 def _links_in_words(spec: ChipClusterSpec) -> str:
@@ -78,11 +69,7 @@ def _link_table(spec: ChipClusterSpec) -> list[str]:
     lines = ["chips      links: channel (tile) of the one, of the other"]
     for (one, other), links in spec.links_by_pair().items():
         joined = ", ".join(_link_in_words(spec, link) for link in links)
-        start = f"{f'{one} - {other}':<11}"
-        lines += textwrap.wrap(
-            joined, _TEXT_WIDTH, initial_indent=start, subsequent_indent=" " * len(start),
-            break_on_hyphens=False,
-        )  # fmt: skip
+        lines += spec_text.paragraph(joined, f"{f'{one} - {other}':<11}")
     return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
@@ -99,7 +86,6 @@ Side = Literal["left", "right", "up", "down"]
 _MARGIN = 28
 _TITLE_HEIGHT = 78
 _WIDTH_MIN = 700
-_LETTER = 7  # of small text, rather too wide
 _HEADER = 28  # of a card: the chip's number, and whether it is on PCIe
 _PADDING = 26  # of a card: half a port and some air
 _PORT_WIDTH = 28
@@ -287,7 +273,7 @@ def _title(spec: ChipClusterSpec, layout: _Layout) -> list[str]:
     hosts = sum(placed.has_host_link for placed in spec.chips)
     chips = ", ".join(f"{number} {name}" for name, number in kinds.items())
     facts = f"{chips}; {hosts} on PCIe; links: {_links_in_words(spec)}"
-    letters = int(layout.width - 2 * _MARGIN) // _LETTER
+    letters = int(layout.width - 2 * _MARGIN) // LETTER
     lines = (spec.name, spec.description, facts)
     return [
         f'<text class="{"title" if y == 36 else "small"}" x="{_MARGIN}" y="{y}">'
@@ -424,21 +410,13 @@ def _port(spec: ChipClusterSpec, end: EthernetEnd, port: _Port) -> str:
 
 
 def _legend(spec: ChipClusterSpec, layout: _Layout) -> list[str]:
-    parts = []
-    x, y = float(_MARGIN), layout.height - _legend_height(spec) + 22
+    y = layout.height - _legend_height(spec) + 22
     kinds = {kind for placed in spec.chips for kind in placed.chip.tile_kinds().values()}
     channels = (end for chip in range(len(spec.chips)) for end in spec.channels_of(chip))
     if all(end in spec.link_of_end for end in channels):
         kinds.discard("ethernet")
-    for kind, (fill, stroke) in FILLS.items():
-        if kind in kinds:
-            name = "ethernet, not connected" if kind == "ethernet" else kind
-            parts.append(
-                f'<rect x="{x:g}" y="{y:g}" width="14" height="14" rx="3" fill="{fill}" '
-                f'stroke="{stroke}"/>'
-                f'<text class="small" x="{x + 20:g}" y="{y + 12:g}">{name}</text>'
-            )
-            x += 38 + _LETTER * len(name)
+    labels = {kind: "ethernet, not connected" if kind == "ethernet" else kind for kind in kinds}
+    parts = legend_of_tiles(labels, _MARGIN, y)
     x, y = float(_MARGIN), y + 34
     samples = [
         (EthernetLink(EthernetEnd(0, 0), EthernetEnd(0, 0), is_reserved), text)
@@ -455,7 +433,7 @@ def _legend(spec: ChipClusterSpec, layout: _Layout) -> list[str]:
             f'<path d="M{x + 14:g} {y:g}h26" {_stroke(link)}/>'
             f'<text class="small" x="{x + 48:g}" y="{y + 4:g}">{text}</text>'
         )
-        x += 66 + _LETTER * len(text)
+        x += 66 + LETTER * len(text)
     if any(port.is_stub for port in layout.ports.values()):
         text = "3/8: its other end is channel 8 of chip 3"
         parts.append(f'<text class="small" x="{x:g}" y="{y + 4:g}">{text}</text>')

@@ -5,12 +5,10 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterator
 from html import escape
 
+from towpath import spec_text
 from towpath.mailbox_cluster_spec import MailboxClusterSpec
-from towpath.spec_model import Figure, Frozen
 
 _DRAWN_MAX = 32
 
@@ -18,25 +16,7 @@ _DRAWN_MAX = 32
 def describe_mailbox_cluster(spec: MailboxClusterSpec) -> str:
     """The cluster as text."""
     lines = [f"{spec.name}: {spec.description}", ""]
-    for name, figure in _figures(spec, ""):
-        lines.append(f"  {name:<42} {figure.value:g}")
-        lines += textwrap.wrap(figure.source, 84, initial_indent=" " * 6, subsequent_indent=" " * 6)
-    lines.append(f"  {'mailbox.when_full':<42} {spec.mailbox.when_full}")
-    for note in spec.notes:
-        lines += ["", *textwrap.wrap(note, 90)]
-    return "\n".join(lines)
-
-
-def _figures(block: Frozen, prefix: str) -> Iterator[tuple[str, Figure]]:
-    for name in type(block).model_fields:
-        value = getattr(block, name)
-        if isinstance(value, Figure):
-            yield prefix + name, value
-        elif isinstance(value, Frozen):
-            yield from _figures(value, f"{prefix}{name}.")
-        elif name == "interruptions":
-            for one in value:
-                yield from _figures(one, f"{prefix}{one.name}: ")
+    return "\n".join(lines + spec_text.figures(spec) + spec_text.notes(spec.notes)) + "\n"
 
 
 def draw_mailbox_cluster_svg(spec: MailboxClusterSpec) -> str:

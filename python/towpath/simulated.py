@@ -49,26 +49,56 @@ class Call:
 
 @dataclass(frozen=True)
 class Place:
-    """A machine, and the GPU of it that each rank runs on; none given: the first ones.
+    """A machine, and the GPU of it that each rank runs on; none given: the first ones."""
 
-    Of chips that Ethernet joins, the place in their fabric.
-    """
-
-    machine: _core.Machine | _core.ChipCluster
+    machine: _core.Machine
     gpus: tuple[int, ...] = ()
 
     def run_of(
         self, plan: _core.Plan, with_data: bool, seed: int, jitter_ns: float,
         trace: _core.Trace | None,
     ) -> _core.SimulatedRun:  # fmt: skip
-        jitter = {} if isinstance(self.machine, _core.ChipCluster) else {"jitter_ns": jitter_ns}
         return _core.SimulatedRun(
             self.machine, plan, gpus=list(self.gpus), carries_data=with_data, seed=seed,
-            trace=trace, **jitter,
+            jitter_ns=jitter_ns, trace=trace,
         )  # fmt: skip
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
-        return _links(self.machine, run)
+        names = [device.name for device in self.machine.devices]
+        total_us = max(run.now_us, 1e-9)
+        return [
+            LinkLoad(
+                names[link.from_device],
+                names[link.to_device],
+                link.kind.name,
+                size_bytes,
+                busy_us / total_us,
+            )
+            for link, (size_bytes, busy_us, _) in zip(self.machine.links, run.loads, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class ChipPlace:
+    """Chips that Ethernet joins, and the place in their fabric that each rank runs on; none given:
+    the first ones. It has no loads of links."""
+
+    cluster: _core.ChipCluster
+    places: tuple[int, ...] = ()
+
+    def run_of(
+        self, plan: _core.Plan, with_data: bool, seed: int, jitter_ns: float,
+        trace: _core.Trace | None,
+    ) -> _core.SimulatedRun:  # fmt: skip
+        if jitter_ns:
+            raise ValueError("a cluster of chips has no jitter")
+        return _core.SimulatedRun(
+            self.cluster, plan, gpus=list(self.places), carries_data=with_data, seed=seed,
+            trace=trace,
+        )  # fmt: skip
+
+    def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
+        return []
 
 
 @dataclass(frozen=True)
@@ -87,6 +117,9 @@ class MailboxPlace:
 
     def links_of(self, run: _core.MailboxRun) -> list[LinkLoad]:
         return []
+
+
+AnyPlace = Place | ChipPlace | MailboxPlace
 
 
 @dataclass(frozen=True)
@@ -129,7 +162,7 @@ def fits(call: Call, size_bytes: int) -> bool:
 
 
 def invoke(
-    place: Place | MailboxPlace, call: Call, size_bytes: int, *, in_place: bool, with_data: bool,
+    place: AnyPlace, call: Call, size_bytes: int, *, in_place: bool, with_data: bool,
     trace: _core.Trace | None = None, seed: int = 1, jitter_ns: float = 0.0,
 ) -> Outcome:  # fmt: skip
     """Simulates one invocation and checks what every rank received.
@@ -170,7 +203,7 @@ def _wrong_at(call: Call, rank: int, elements: int, output: np.ndarray) -> int:
 
 
 def measure_sizes(
-    place: Place | MailboxPlace, call: Call, sizes_bytes: list[int], *, with_data: bool = True
+    place: AnyPlace, call: Call, sizes_bytes: list[int], *, with_data: bool = True
 ) -> Iterator[Row]:
     """One row per size, out of place and in place as far as the schedule runs that way."""
     for size_bytes in sizes_bytes:
@@ -206,20 +239,3 @@ def measure_sizes(
 
 def _timeline(trace: _core.Trace, size_bytes: int) -> Timeline:
     return Timeline(size_bytes, list(trace.tracks), list(trace.names), list(trace.spans))
-
-
-def _links(machine: _core.Machine | _core.ChipCluster, run: _core.SimulatedRun) -> list[LinkLoad]:
-    if isinstance(machine, _core.ChipCluster):
-        return []
-    names = [device.name for device in machine.devices]
-    total_us = max(run.now_us, 1e-9)
-    return [
-        LinkLoad(
-            names[link.from_device],
-            names[link.to_device],
-            link.kind.name,
-            size_bytes,
-            busy_us / total_us,
-        )
-        for link, (size_bytes, busy_us, _) in zip(machine.links, run.loads, strict=True)
-    ]

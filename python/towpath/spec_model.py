@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -46,6 +48,26 @@ class Figure(Frozen, Generic[Number]):
     source: Text
 
 
+Leaf = bool | int | float | str
+
+
+def figures_of(block: object, path: str = "") -> Iterator[tuple[str, Leaf, str]]:
+    """All that a block says: path, value and source of each figure in it, and in blocks within it.
+
+    A word, or what is so or not, has no source of its own: "".
+    """
+    if isinstance(block, Figure):
+        yield path, block.value, block.source
+    elif isinstance(block, Frozen):
+        for name in type(block).model_fields:
+            yield from figures_of(getattr(block, name), f"{path}.{name}" if path else name)
+    elif isinstance(block, tuple):
+        for number, one in enumerate(block):
+            yield from figures_of(one, f"{path}[{number}]")
+    elif isinstance(block, (bool, str)):
+        yield path, block, ""
+
+
 Duration = Figure[Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]]
 DataRate = Figure[Annotated[float, Field(strict=True, ge=1e-3, le=1e6, allow_inf_nan=False)]]
 Ratio = Figure[Annotated[float, Field(strict=True, ge=1, le=64, allow_inf_nan=False)]]
@@ -69,6 +91,16 @@ def error_at(field: str, problem: str, document: YamlDocument, file: str) -> Con
     while path and path not in document.lines:
         path = path[:-1]
     return ConfigError(problem, file=file, line=document.lines.get(path, 1), field=field)
+
+
+@contextmanager
+def errors_at(document: YamlDocument, file: str) -> Iterator[None]:
+    """Gives what `wrong` says within the block its place in the document."""
+    try:
+        yield
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise error_at(context["field"], context["problem"], document, file) from None
 
 
 def _first_error(error: ValidationError, document: YamlDocument, file: str) -> ConfigError:

@@ -220,11 +220,12 @@ class Simulator:
         return machines.load(self.machine, *self.sized)
 
     @cached_property
-    def _place(self) -> simulated.Place | simulated.MailboxPlace:
+    def _place(self) -> simulated.AnyPlace:
         if isinstance(self.spec, MailboxClusterSpec):
             return simulated.MailboxPlace(self.spec.core())
-        is_chips = isinstance(self.spec, ChipClusterSpec)
-        return simulated.Place(self.spec.core() if is_chips else self.spec.build(), self.places)
+        if isinstance(self.spec, ChipClusterSpec):
+            return simulated.ChipPlace(self.spec.core(), self.places)
+        return simulated.Place(self.spec.build(), self.places)
 
     def __call__(self, point: Point) -> Result:
         """Times one candidate at one size; `problem` says why there is no time."""

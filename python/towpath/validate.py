@@ -4,8 +4,8 @@
 
 A kind of table is known by its columns. It says how to name a row's group, what was measured, and
 which simulation answers the same question. A row that cannot be simulated stays in the result and
-says why. Kinds of tables about chips are in
-validate_noc, validate_ethernet and validate_pcie.
+says why. Kinds of tables about chips are in validate_noc, validate_ethernet, validate_fabric and
+validate_pcie.
 """
 
 from __future__ import annotations

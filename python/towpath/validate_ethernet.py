@@ -35,19 +35,9 @@ _LINE_BYTES_PER_NS = 12.5
 
 
 @lru_cache(maxsize=8)
-def _cluster(name: str) -> _core.ChipCluster:
+def cluster_of(name: str) -> _core.ChipCluster:
+    """What simulations run on, of a name or a file."""
     return machines.load_chip_cluster(name).core()
-
-
-@lru_cache(maxsize=1)
-def _two_blackholes() -> _core.ChipCluster:
-    """No shipped machine joins Blackholes."""
-    chip = machines.load_chip("blackhole").core()
-    return _core.ChipCluster(
-        name="two Blackholes",
-        chips=[_core.ClusterChip(chip), _core.ClusterChip(chip, x=1)],
-        links=[_core.EthernetLink((0, 0), (1, 0))],
-    )
 
 
 # --- one link, as tt-metal tests all of a machine -------------------------------------------------
@@ -55,23 +45,21 @@ def _two_blackholes() -> _core.ChipCluster:
 _TESTS = ("erisc", "erisc_write_worker", "erisc_write_worker_no_trid")
 
 
-def _linked(row: Row, context: Context) -> _core.ChipCluster:
-    arch = one_of(row, "arch", ("wormhole_b0", "blackhole"))
-    if context.machine is not None:
-        return _cluster(context.machine)
-    return _cluster("n300") if arch == "wormhole_b0" else _two_blackholes()
+# By architecture: a machine with a link.
+_LINKED = {"wormhole_b0": "n300", "blackhole": "blackhole-line"}
 
 
 def _predict_link(row: Row, context: Context) -> Prediction:
     """Bandwidth of many messages, or the time until one has come back in full."""
+    machine = _LINKED[one_of(row, "arch", tuple(_LINKED))]
     one_of(row, "direction", ("uni",))
     kind = one_of(row, "test", _TESTS)
     size_bytes = whole(row, "packet_bytes", _PACKET_BYTES_MAX)
     is_latency = one_of(row, "metric", ("bandwidth", "sender_latency")) == "sender_latency"
     messages = 1 if is_latency else _MESSAGES
     time_ns = _core.link_test_ns(
-        _linked(row, context), kind=kind, message_bytes=size_bytes, messages=messages,
-        returns_payload=is_latency,
+        cluster_of(context.machine or machine), kind=kind, message_bytes=size_bytes,
+        messages=messages, returns_payload=is_latency,
     )  # fmt: skip
     return Prediction(time_ns if is_latency else messages * size_bytes / time_ns)
 
@@ -107,15 +95,19 @@ def slots_that_fit(packet_bytes: int) -> int:
     return _L1_BYTES // (packet_bytes + _SYNC_BYTES)
 
 
+def best_channels(cluster: _core.ChipCluster, packet_bytes: int) -> tuple[float, int]:
+    """The most that any number of channels reaches, in GB/s, and that number."""
+    return max(
+        (bidirectional_gb_per_s(cluster, packet_bytes, channels), channels)
+        for channels in range(1, channels_that_fit(packet_bytes) + 1)
+    )
+
+
 def _ubench1(row: Row, cluster: _core.ChipCluster) -> Prediction:
     size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
-    most = channels_that_fit(size_bytes)
-    if most < 1:
+    if channels_that_fit(size_bytes) < 1:
         raise CannotSimulate(f"two packets of {size_bytes} bytes do not fit into L1")
-    best, channels = max(
-        (bidirectional_gb_per_s(cluster, size_bytes, channels), channels)
-        for channels in range(1, most + 1)
-    )
+    best, channels = best_channels(cluster, size_bytes)
     return Prediction(best, {"channels": channels})
 
 
@@ -143,18 +135,13 @@ def _ubench3(row: Row, cluster: _core.ChipCluster) -> Prediction:
     return Prediction(statistics.mode(round(time, 2) for time in times))
 
 
-# What ubench4's second series leaves out of the first, by the labels in the plot: so much per byte
-# of a packet from 16 bytes on, all hops together.
-_SUBTRACTED_US_PER_BYTE = 0.00089
-
-
 def _ubench4(row: Row, cluster: _core.ChipCluster) -> Prediction:
-    hops = int(_parsed(row, r"([0-9]{1,2})-hop ring (?:measured|minus link serialisation)")[1])
-    size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
-    time_us = statistics.median(ring_us(cluster, hops, size_bytes, 1, merged=False))
     if "minus" in row["series"]:
-        time_us -= _SUBTRACTED_US_PER_BYTE * (size_bytes - 16)
-    return Prediction(time_us)
+        problem = "series is the measured one less a fixed time per byte; it measures nothing more"
+        raise CannotSimulate(problem)
+    hops = int(_parsed(row, r"([0-9]{1,2})-hop ring measured")[1])
+    size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
+    return Prediction(statistics.median(ring_us(cluster, hops, size_bytes, 1, merged=False)))
 
 
 def _ubench5(row: Row, cluster: _core.ChipCluster) -> Prediction:
@@ -190,7 +177,7 @@ _FIGURES = {
 def _predict_figure(row: Row, context: Context) -> Prediction:
     predict, machine = _FIGURES[one_of(row, "figure", tuple(_FIGURES))]
     one_of(row, "arch", ("wormhole_b0",))
-    return predict(row, _cluster(context.machine or machine))
+    return predict(row, cluster_of(context.machine or machine))
 
 
 def _figure_group(row: Row) -> str:

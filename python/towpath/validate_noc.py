@@ -25,6 +25,7 @@ from towpath.table_kind import (
     real,
     whole,
 )
+from towpath.topology_import.soc_descriptor import CHIP_OF_ARCHITECTURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,6 @@ FLIT_HOPS_MAX = 30_000_000
 _TRANSACTIONS_MAX = 1_000_000
 _TRANSACTION_BYTES_MAX = 1 << 20
 _SUBORDINATES_MAX = 4096
-_CHIP_OF_ARCH = {"wormhole_b0": "wormhole", "blackhole": "blackhole"}
 _BOOLEANS = ("True", "False")
 
 
@@ -127,7 +127,7 @@ def _packet_bytes_max(chip: _core.Chip) -> int:
 
 
 def _chip_name(row: Row, context: Context) -> str:
-    return context.machine or _CHIP_OF_ARCH[one_of(row, "arch", tuple(_CHIP_OF_ARCH))]
+    return context.machine or CHIP_OF_ARCHITECTURE[one_of(row, "arch", tuple(CHIP_OF_ARCHITECTURE))]
 
 
 def pattern_of(row: Row) -> Pattern:

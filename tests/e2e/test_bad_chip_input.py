@@ -64,7 +64,7 @@ def shared(pattern):
 def check_chips(seeds, folder):
     (folder / "descriptor.yaml").write_text(DESCRIPTOR)
     originals = [
-        *(REPOSITORY / "machines" / f"{name}.yaml" for name in machines.shipped_chips()),
+        *(REPOSITORY / "machines" / f"{name}.yaml" for name in machines.shipped_names("chip")),
         folder / "descriptor.yaml",
         *shared("*_b0_8x10.yaml"),
         *shared("*_140_arch.yaml"),
@@ -75,7 +75,10 @@ def check_chips(seeds, folder):
 def check_chip_clusters(seeds, folder):
     (folder / "cluster.yaml").write_text(CLUSTER)
     originals = [
-        *(REPOSITORY / "machines" / f"{name}.yaml" for name in machines.shipped_chip_clusters()),
+        *(
+            REPOSITORY / "machines" / f"{name}.yaml"
+            for name in machines.shipped_names("chip_cluster")
+        ),
         folder / "cluster.yaml",
         *shared("t3k_*.yaml"),
         *shared("6u_*.yaml"),

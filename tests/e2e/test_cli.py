@@ -97,7 +97,7 @@ def test_chips_and_their_pictures(tmp_path):
 
 def test_clusters_of_chips_and_their_pictures(tmp_path):
     listed = towpath("machines", tmp_path).stdout
-    for name in ("n300", "t3000", "galaxy", "galaxy-torus", "p150"):
+    for name in ("n300", "t3000", "galaxy", "galaxy-torus", "p150", "blackhole-line"):
         assert f"\n{name:<20} chips" in "\n" + listed
     shown = towpath("show t3000 --svg t3000.svg", tmp_path).stdout
     assert "0 - 4      E8 (9-6) - E0 (9-0) for the dispatcher" in shown
@@ -120,7 +120,10 @@ def test_static_routes_as_a_table_and_as_json(tmp_path):
         ("run all_reduce --machine wormhole", "is a chip, not a cluster of GPUs"),
         ("show wormhole --harvest-mask 1024", "its 10 rows with workers allow 0 to 1023"),
         ("show wormhole --hosts 2", "wormhole: is a chip; --hosts, --ranks and --complete-from"),
-        ("show t3000 --ranks 2", "t3000: is a chip cluster; --hosts, --ranks and --complete-from"),
+        (
+            "show t3000 --ranks 2",
+            "t3000: is a cluster of chips; --hosts, --ranks and --complete-from",
+        ),
         ("show t3000 --harvest-mask 2", "t3000: is no chip, so it has no --harvest-mask"),
         ("show ring --harvest-mask 1", "ring: is no chip"),
     ],

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from traffic_example import WORMHOLE, install
-from typer.testing import CliRunner
 
-from towpath import cli, noc_study
+from conftest import towpath_command
+from towpath import noc_study
 from towpath.errors import ConfigError, Interruption
 from towpath.sweep import how_to_resume
 
@@ -25,11 +25,7 @@ def bench(monkeypatch, tmp_path):
 
     def run(*arguments, interruption=None):
         line = ["bench", "noc-vc", "--machine", "wormhole", "--jobs", "1", *arguments]
-        obj = interruption or Interruption()
-        result = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=obj)
-        if result.exception is not None:
-            raise result.exception
-        return result
+        return towpath_command(*line, interruption=interruption)
 
     return run
 

@@ -9,7 +9,7 @@ import pytest
 from towpath import machines, show_chip_cluster
 
 SVG = "{http://www.w3.org/2000/svg}"
-CLUSTERS = machines.shipped_chip_clusters()
+CLUSTERS = machines.shipped_names("chip_cluster")
 
 
 def drawing(name):

@@ -4,11 +4,12 @@ from collections import Counter
 
 import pytest
 
+from conftest import joined, refusal
 from towpath import machines
 from towpath.chip_cluster_spec import EthernetEnd
 from towpath.errors import ConfigError
 
-CLUSTERS = machines.shipped_chip_clusters()
+CLUSTERS = machines.shipped_names("chip_cluster")
 TEXT = """\
 form: chip_cluster
 name: pair
@@ -39,18 +40,6 @@ grid:
 
 def spec_of(text):
     return machines.parse_chip_cluster(text, "pair.yaml")
-
-
-def sentence(text):
-    with pytest.raises(ConfigError) as caught:
-        spec_of(text)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def joined(spec):
-    """Every link as its two ends, in the notation of files."""
-    return [f"{link.one} {link.other}" for link in spec.links]
 
 
 def neighbours(spec):
@@ -117,24 +106,24 @@ def test_chips_that_are_alike_are_one_chip():
 )  # fmt: skip
 def test_a_wrong_cluster_is_refused_by_name_and_line(old, new, expected):
     assert old in TEXT
-    assert expected in sentence(TEXT.replace(old, new, 1))
+    assert expected in refusal(spec_of, TEXT.replace(old, new, 1))
 
 
 def test_a_cluster_lists_its_chips_or_has_a_rule_for_them():
     both = TEXT + GRID[GRID.index("grid:") :]
     neither = TEXT[: TEXT.index("chips:")]
     for text in (both, neither):
-        assert "chips: or grid must be given, and not both" in sentence(text)
+        assert "chips: or grid must be given, and not both" in refusal(spec_of, text)
     with_links = GRID + "links: [[0/1, 1/0]]\n"
-    assert "links: are listed beside grid, which makes its own" in sentence(with_links)
-    assert "chips: is []" in sentence("form: chip_cluster\nname: a\ndescription: b\nsource: c\n"
-                                      "chips: []\n")  # fmt: skip
+    assert "links: are listed beside grid, which makes its own" in refusal(spec_of, with_links)
+    empty = "form: chip_cluster\nname: a\ndescription: b\nsource: c\nchips: []\n"
+    assert "chips: is []" in refusal(spec_of, empty)
 
 
 def test_both_ends_of_a_link_speak_the_same_ethernet():
     text = TEXT.replace("{chip: wormhole, x: 0", "{chip: blackhole, x: 0")
     expected = "links[0]: joins a blackhole to a wormhole; line rate, frames and words of both must"
-    assert expected in sentence(text)
+    assert expected in refusal(spec_of, text)
 
 
 def test_a_chip_may_be_a_file_beside_that_of_the_cluster(tmp_path):
@@ -191,12 +180,12 @@ def test_rings_close_rows_or_columns():
 )  # fmt: skip
 def test_a_wrong_grid_is_refused_by_name(old, new, expected):
     assert old in GRID
-    assert expected in sentence(GRID.replace(old, new, 1))
+    assert expected in refusal(spec_of, GRID.replace(old, new, 1))
 
 
 def test_a_ring_needs_two_chips():
     text = GRID.replace("rows: 2", "rows: 1").replace("rings: none", "rings: both")
-    assert "grid.rings: is 'both', but rows is 1; a ring needs two chips" in sentence(text)
+    assert "grid.rings: is 'both', but rows is 1; a ring needs two chips" in refusal(spec_of, text)
 
 
 # --- the shipped ones ---
@@ -291,6 +280,12 @@ def test_the_p150_is_one_blackhole_with_twelve_ethernet_cores():
     assert chip.ethernet_cores == [tuple(at) for n, at in enumerate(blackhole) if n not in (5, 8)]
 
 
+def test_the_line_of_blackholes_has_two_links_between_neighbours():
+    spec = machines.shipped_chip_cluster("blackhole-line")
+    assert neighbours(spec) == {(chip, chip + 1): 2 for chip in range(7)}
+    assert spec.connected(EthernetEnd(0, 2)) == EthernetEnd(1, 0)
+
+
 # --- the core's own checks ---
 
 
@@ -321,13 +316,15 @@ def test_the_core_refuses_what_cannot_be_joined(chips, links, expected):
 
 
 def test_a_cluster_of_chips_is_no_machine_and_no_chip(tmp_path):
-    with pytest.raises(ConfigError, match="n300.yaml:1: is a chip cluster, not a cluster of GPUs"):
+    with pytest.raises(
+        ConfigError, match="n300.yaml:1: is a cluster of chips, not a cluster of GPUs"
+    ):
         machines.load("n300")
     with pytest.raises(ConfigError, match="n300.yaml:1: is no chip"):
         machines.load_chip("n300")
     with pytest.raises(ConfigError, match="wormhole.yaml:1: is no cluster of chips"):
         machines.load_chip_cluster("wormhole")
-    with pytest.raises(ConfigError, match="'n400'; shipped are galaxy, galaxy-torus, n300, p150"):
+    with pytest.raises(ConfigError, match="'n400'; shipped are blackhole-line, galaxy, "):
         machines.load_chip_cluster("n400")
     with pytest.raises(ConfigError, match="there is no cluster of chips 'ring'"):
         machines.shipped_chip_cluster("ring")

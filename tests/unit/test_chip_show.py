@@ -7,10 +7,11 @@ from collections import Counter
 import pytest
 
 from towpath import machines, show_chip
-from towpath.spec_model import Figure
+from towpath.chip_spec import PcieFigures
+from towpath.spec_model import figures_of
 
 SVG = "{http://www.w3.org/2000/svg}"
-CHIPS = machines.shipped_chips()
+CHIPS = machines.shipped_names("chip")
 
 
 def boxes(svg):
@@ -52,7 +53,7 @@ def test_a_drawing_has_a_link_of_either_noc_in_every_gap(name):
     root = ElementTree.fromstring(show_chip.draw_chip_svg(spec))
     ways = Counter()
     for path in root.iter(f"{SVG}path"):
-        marker = [key for key in path.keys() if key.startswith("marker-")]
+        marker = [key for key in path.attrib if key.startswith("marker-")]
         if marker:
             way = re.fullmatch(r"M\d+ \d+l(\d+) (\d+)", path.get("d"))
             axis = "x" if way[2] == "0" else "y"
@@ -89,20 +90,23 @@ def test_a_drawing_follows_the_harvest_mask():
     assert "no rows harvested" in show_chip.draw_chip_svg(machines.load_chip("wormhole", 0))
 
 
+def in_words(value):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format(value, ",d" if isinstance(value, int) else "g")
+
+
 @pytest.mark.parametrize("name", CHIPS)
 def test_a_description_holds_every_figure_and_source(name):
     spec = machines.shipped_chip(name)
     lines = show_chip.describe_chip(spec).splitlines()
     assert max(map(len, lines)) <= 100
     text = " ".join(" ".join(lines).split())
-    blocks = (spec.router, spec.niu, spec.dram, spec.software, spec.ethernet, spec.alignment)
-    for block in (*blocks, spec.ethernet_software):
-        for field in type(block).model_fields:
-            figure = getattr(block, field)
-            if isinstance(figure, Figure):
-                form = ",d" if isinstance(figure.value, int) else "g"
-                value = format(figure.value, form)
-                assert f"{field} {value} {figure.source}" in text
+    for field in ("router", "niu", "dram", "software", "ethernet", "ethernet_software",
+                  "alignment", "pcie"):  # fmt: skip
+        for path, value, source in figures_of(getattr(spec, field)):
+            assert f" {path} {in_words(value)} {source}".rstrip() in text
+    assert all(name in text for name in PcieFigures.model_fields)
     assert f"logical grid of {spec.worker_grid()[0]} x {spec.worker_grid()[1]}" in text
 
 

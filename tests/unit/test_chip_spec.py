@@ -5,6 +5,7 @@ import copy
 import pytest
 import yaml
 
+from conftest import refusal
 from towpath import _core, machines
 from towpath.chip_spec import Coordinate
 from towpath.errors import ConfigError
@@ -52,13 +53,6 @@ def changed(change):
     return yaml.safe_dump(data, sort_keys=False)
 
 
-def sentence(text):
-    with pytest.raises(ConfigError) as caught:
-        spec_of(text)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 def figures_in(model):
     if isinstance(model, Figure):
         yield model
@@ -88,7 +82,7 @@ def test_tiles_and_figures_reach_the_core_unchanged():
         assert set(getattr(chip, block)) == set(type(given).model_fields)
 
 
-@pytest.mark.parametrize("name", machines.shipped_chips())
+@pytest.mark.parametrize("name", machines.shipped_names("chip"))
 def test_every_quantity_of_a_shipped_chip_has_a_source(name):
     spec = machines.shipped_chip(name)
     figures = list(figures_in(spec))
@@ -162,7 +156,7 @@ def test_an_impossible_harvest_mask_is_refused(mask, expected):
 )  # fmt: skip
 def test_a_wrong_chip_is_refused_by_name(old, new, expected):
     assert old in TEXT
-    assert expected in sentence(TEXT.replace(old, new, 1))
+    assert expected in refusal(spec_of, TEXT.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
@@ -191,13 +185,13 @@ def test_a_wrong_chip_is_refused_by_name(old, new, expected):
 )  # fmt: skip
 def test_a_figure_out_of_bounds_is_refused_by_name(block, figure, value, expected):
     text = changed(lambda data: data[block][figure].update(value=value))
-    assert f"{block}.{figure}.value: " in sentence(text)
-    assert expected in sentence(text)
+    assert f"{block}.{figure}.value: " in refusal(spec_of, text)
+    assert expected in refusal(spec_of, text)
 
 
 def test_a_dateline_is_there_or_not():
     text = changed(lambda data: data["router"].update(has_dateline=1))
-    assert "router.has_dateline: is 1; it must be a valid boolean" in sentence(text)
+    assert "router.has_dateline: is 1; it must be a valid boolean" in refusal(spec_of, text)
     text = changed(lambda data: data["router"].update(has_dateline=False))
     assert spec_of(text).core().router["has_dateline"] is False
 
@@ -205,21 +199,23 @@ def test_a_dateline_is_there_or_not():
 def test_rows_with_workers_have_the_same_columns():
     text = TEXT.replace("1-1, 2-1]", "1-1]").replace("[2-2,", "[2-1, 2-2,")
     expected = "tiles.worker: has row 1 in other columns than row 0; rows with workers must"
-    assert expected in sentence(text)
+    assert expected in refusal(spec_of, text)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_missing_or_unknown_figure_is_named(block):
     name = next(iter(yaml.safe_load(TEXT)[block]))
-    assert f"{block}: lacks the field '{name}'" in sentence(changed(lambda d: d[block].pop(name)))
+    assert f"{block}: lacks the field '{name}'" in refusal(
+        spec_of, changed(lambda d: d[block].pop(name))
+    )
     text = changed(lambda d: d[block].update(other={"value": 1, "source": "chosen"}))
-    assert f"{block}: has no field 'other'; allowed are {name}" in sentence(text)
+    assert f"{block}: has no field 'other'; allowed are {name}" in refusal(spec_of, text)
 
 
 @pytest.mark.parametrize("block", ["ethernet", "ethernet_software"])
 def test_a_chip_needs_figures_of_ethernet_when_it_has_such_tiles(block):
     expected = f"tiles.ethernet: lists Ethernet tiles, so the chip needs the block {block}"
-    assert expected in sentence(changed(lambda data: data.pop(block)))
+    assert expected in refusal(spec_of, changed(lambda data: data.pop(block)))
 
     def without_tiles(data):
         data.pop(block)
@@ -281,7 +277,7 @@ def test_impossible_harvested_ethernet_is_refused(channels, expected):
 
 def test_a_figure_needs_a_source():
     text = changed(lambda data: data["router"]["hop_cycles"].pop("source"))
-    assert "router.hop_cycles: lacks the field 'source'" in sentence(text)
+    assert "router.hop_cycles: lacks the field 'source'" in refusal(spec_of, text)
 
 
 def core_arguments():
@@ -326,7 +322,7 @@ def test_a_chip_is_no_machine_and_a_machine_no_chip(tmp_path):
         machines.load_chip("ring")
     with pytest.raises(ConfigError, match="no file or chip 'warmhole'; shipped are blackhole, wo"):
         machines.load_chip("warmhole")
-    assert not set(machines.shipped_machines()) & set(machines.shipped_chips())
+    assert not set(machines.shipped_names("machine")) & set(machines.shipped_names("chip"))
     file = tmp_path / "mine.yaml"
     file.write_text(TEXT)
     assert machines.load_chip(file).name == "small"

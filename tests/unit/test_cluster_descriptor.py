@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from conftest import joined, refusal
 from towpath import machines
 from towpath.chip_cluster_spec import EthernetEnd
-from towpath.errors import ConfigError
 from towpath.topology_import.cluster_descriptor import reserved_links
 from towpath.topology_import.mesh_places import mesh_places
 
@@ -39,17 +39,6 @@ boards:
 
 def spec_of(text):
     return machines.parse_chip_cluster(text, "folder/cluster.yaml")
-
-
-def sentence(text):
-    with pytest.raises(ConfigError) as caught:
-        spec_of(text)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def joined(spec):
-    return [f"{link.one} {link.other}" for link in spec.links]
 
 
 def test_a_descriptor_says_chips_places_links_and_harvesting():
@@ -116,7 +105,7 @@ def test_a_chip_is_reached_through_the_nearest_one_on_pcie():
 )  # fmt: skip
 def test_a_wrong_descriptor_is_refused_by_name_and_line(old, new, expected):
     assert old in TEXT
-    assert expected in sentence(TEXT.replace(old, new, 1))
+    assert expected in refusal(spec_of, TEXT.replace(old, new, 1))
 
 
 # --- places ---

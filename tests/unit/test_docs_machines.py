@@ -71,7 +71,16 @@ def test_the_page_names_every_field():
         assert name in page, name
 
 
-FIGURES = {"router", "niu", "dram", "software", "ethernet", "ethernet_software", "alignment"}
+FIGURES = {
+    "router",
+    "niu",
+    "dram",
+    "software",
+    "ethernet",
+    "ethernet_software",
+    "alignment",
+    "pcie",
+}
 
 
 def chip_spec():

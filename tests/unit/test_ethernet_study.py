@@ -3,12 +3,13 @@
 """`towpath bench ethernet`: what it measures, writes and prints, and what it refuses."""
 
 import json
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
-from towpath import cli, ethernet_study
-from towpath.errors import ConfigError, Interruption
+from conftest import towpath_command
+from towpath import ethernet_study
+from towpath.errors import ConfigError
 from towpath.ethernet_study import Curve, Figure
 from towpath.ethernet_study_page import study_text, write_ethernet_study
 
@@ -24,14 +25,7 @@ def bench(monkeypatch, tmp_path):
         monkeypatch.setattr(ethernet_study, name, (512, 1024))
     monkeypatch.setattr(ethernet_study, "_BEST_BYTES", (32768,))
 
-    def run(*arguments):
-        line = ["bench", "ethernet", *arguments]
-        result = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption())
-        if result.exception is not None:
-            raise result.exception
-        return result
-
-    return run
+    return partial(towpath_command, "bench", "ethernet")
 
 
 def test_a_t3000_has_all_figures(bench, tmp_path):

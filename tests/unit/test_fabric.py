@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from towpath import _core, fabric, machines
+from towpath import _core, fabric, machines, simulated
 from towpath.run_command import RunRequest, run_all
 
 
@@ -18,6 +18,24 @@ def test_ranks_follow_a_ring_through_all_chips(name):
     places = fabric.ranks_in_ring(cluster)
     assert sorted(places) == list(range(len(cluster.chips)))
     assert all(neighbours(cluster, _core.FabricShape.usual(cluster), places))
+
+
+def mesh(width, height):
+    chip = machines.shipped_chip("blackhole").core()
+    chips = [_core.ClusterChip(chip, x=x, y=y) for y in range(height) for x in range(width)]
+    rows = [(n, n + 1) for n in range(width * height) if (n + 1) % width != 0]
+    columns = [(n, n + width) for n in range(width * (height - 1))]
+    links = [_core.EthernetLink((one, 0), (other, 1)) for one, other in rows]
+    links += [_core.EthernetLink((one, 2), (other, 3)) for one, other in columns]
+    return _core.ChipCluster(name="mesh", chips=chips, links=links)
+
+
+@pytest.mark.parametrize("width, height", [(3, 3), (5, 3), (3, 5), (1, 4), (4, 1), (1, 3), (4, 3)])
+def test_neighbouring_ranks_are_neighbouring_chips_where_there_is_no_ring_too(width, height):
+    cluster = mesh(width, height)
+    places = fabric.ranks_in_ring(cluster)
+    assert sorted(places) == list(range(width * height))
+    assert all(neighbours(cluster, _core.FabricShape.usual(cluster), places)[:-1])
 
 
 def test_the_planes_are_those_that_the_dispatcher_leaves():
@@ -106,3 +124,10 @@ def test_a_shape_with_neighbours_that_no_link_joins_is_refused():
     cluster = machines.load_chip_cluster("t3000").core()
     with pytest.raises(ValueError, match="no link joins them"):
         _core.fabric_planes(cluster, _core.FabricShape.line([0, 6]))
+
+
+def test_jitter_on_chips_is_refused():
+    place = simulated.ChipPlace(machines.load_chip_cluster("n300").core())
+    call = simulated.Call(_core.make_schedule("ring_all_gather", ranks=2))
+    with pytest.raises(ValueError, match="a cluster of chips has no jitter"):
+        simulated.invoke(place, call, 1024, in_place=False, with_data=False, jitter_ns=10.0)

@@ -5,6 +5,7 @@ import copy
 import pytest
 import yaml
 
+from conftest import refusal
 from towpath import machines
 from towpath.errors import ConfigError
 from towpath.input_file import parse_yaml
@@ -51,13 +52,6 @@ def changed(change):
     return yaml.safe_dump(data, sort_keys=False)
 
 
-def sentence(text):
-    with pytest.raises(ConfigError) as caught:
-        spec_of(text)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 def path_names(machine, from_rank, to_rank):
     links = machine.links
     return [
@@ -94,7 +88,7 @@ def figures_in(model):
             yield from figures_in(getattr(model, name))
 
 
-@pytest.mark.parametrize("name", machines.shipped_machines())
+@pytest.mark.parametrize("name", machines.shipped_names("machine"))
 def test_every_quantity_of_a_shipped_machine_has_a_source(name):
     spec = shipped(name)
     figures = list(figures_in(spec))
@@ -105,7 +99,7 @@ def test_every_quantity_of_a_shipped_machine_has_a_source(name):
     assert all(len(figure.source) > 5 for figure in figures)
 
 
-@pytest.mark.parametrize("name", machines.shipped_machines())
+@pytest.mark.parametrize("name", machines.shipped_names("machine"))
 def test_every_shipped_machine_builds_and_joins_all_ranks(name):
     machine = shipped(name).build()
     for to_rank in range(1, machine.ranks):
@@ -115,8 +109,8 @@ def test_every_shipped_machine_builds_and_joins_all_ranks(name):
 @pytest.mark.parametrize("missing", ["value", "source"])
 def test_a_quantity_needs_a_value_and_a_source(missing):
     text = changed(lambda data: data["gpu_cost"]["launch_ns"].pop(missing))
-    assert "gpu_cost.launch_ns: lacks the field" in sentence(text)
-    assert f"'{missing}'" in sentence(text)
+    assert "gpu_cost.launch_ns: lacks the field" in refusal(spec_of, text)
+    assert f"'{missing}'" in refusal(spec_of, text)
 
 
 @pytest.mark.parametrize(
@@ -157,17 +151,17 @@ def test_a_wrong_field_is_named_with_line_and_what_is_allowed(old, new, expected
     if expected is None:
         assert spec_of(text).name == "small"  # an anchor alone is harmless
     elif expected == "undefined alias":
-        assert "uses the alias 'x'" in sentence(text)
+        assert "uses the alias 'x'" in refusal(spec_of, text)
     else:
-        assert expected in sentence(text)
-        assert sentence(text).startswith("small.yaml:")
+        assert expected in refusal(spec_of, text)
+        assert refusal(spec_of, text).startswith("small.yaml:")
 
 
 def test_a_mesh_names_gpus_that_exist():
     mesh = "{shape: mesh, link_type: wire, pairs: [[0, 2]]}"
     text = SMALL.replace("{shape: fully_connected, link_type: wire}", mesh)
-    assert "hosts.gpu_interconnect.pairs[0]: is [0, 2]; allowed are two different GPUs" in sentence(
-        text
+    assert "hosts.gpu_interconnect.pairs[0]: is [0, 2]; allowed are two different GPUs" in refusal(
+        spec_of, text
     )
     text = text.replace("[[0, 2]]", "[[0, 1], [0, 1]]")
     assert len(spec_of(text).layout().wires) == 2
@@ -175,7 +169,7 @@ def test_a_mesh_names_gpus_that_exist():
 
 def test_a_fabric_needs_adapters():
     text = SMALL + "fabric: {shape: rails, link_type: wire}\n"
-    assert "fabric: joins adapters" in sentence(text)
+    assert "fabric: joins adapters" in refusal(spec_of, text)
 
 
 def test_dgx_h100_sends_on_one_rail_without_the_spine_and_across_rails_with_it():
@@ -298,4 +292,4 @@ def test_a_graph_is_repeated_per_host():
 )
 def test_a_wrong_graph_is_refused(old, new, expected):
     assert old in GRAPH
-    assert expected in sentence(GRAPH.replace(old, new, 1))
+    assert expected in refusal(spec_of, GRAPH.replace(old, new, 1))

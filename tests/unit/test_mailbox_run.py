@@ -5,17 +5,13 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from towpath import cli
-from towpath.errors import ConfigError, Interruption
+from conftest import towpath_command
+from towpath.errors import ConfigError
 
 
 def run(*arguments):
-    line = ["run", *arguments, "--machine", "carvnet", "--json"]
-    result = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption())
-    if result.exception is not None:
-        raise result.exception
+    result = towpath_command("run", *arguments, "--machine", "carvnet", "--json")
     return json.loads(result.stdout)["runs"][0]
 
 

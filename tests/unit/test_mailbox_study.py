@@ -16,6 +16,7 @@ from towpath.mailbox_study import (
     measure_study,
     settled_ns,
 )
+from towpath.spec_model import figures_of
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +154,11 @@ def test_towpath_show_describes_it(tmp_path):
     svg = tmp_path / "ring.svg"
     line = ["show", "carvnet", "--svg", str(svg)]
     text = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption()).stdout
-    assert "packetizer.formation_cycles" in text and "the document" in text
+    said = " ".join(text.split())
+    for path, _, source in figures_of(machines.load_mailbox_cluster("carvnet")):
+        if source:
+            assert path.rpartition(".")[2] in said and source in said
+    assert "when_full back_pressure" in said
     assert "carvnet: 2 nodes" in svg.read_text()
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
+from conftest import refusal
 from towpath import machines
-from towpath.errors import ConfigError
 
 DESCRIPTOR = """\
 grid:
@@ -31,13 +31,6 @@ features: {overlay: {version: 2}}
 
 def spec_of(text):
     return machines.parse_chip(text, "soc.yaml")
-
-
-def sentence(text):
-    with pytest.raises(ConfigError) as caught:
-        spec_of(text)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def test_a_descriptor_is_completed_with_the_figures_of_its_architecture():
@@ -117,7 +110,7 @@ def test_names_of_architectures_may_be_in_small_letters():
 )  # fmt: skip
 def test_a_wrong_descriptor_is_refused_by_name(old, new, expected):
     assert old in DESCRIPTOR
-    assert expected in sentence(DESCRIPTOR.replace(old, new, 1))
+    assert expected in refusal(spec_of, DESCRIPTOR.replace(old, new, 1))
 
 
 def test_the_descriptors_of_the_driver_describe_the_shipped_chips(data_folder):

@@ -14,7 +14,6 @@ from pathlib import PurePath
 from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from towpath import machines
 from towpath.chip_cluster_spec import (
@@ -31,14 +30,13 @@ from towpath.chip_cluster_spec import (
 from towpath.chip_spec import ChipSpec
 from towpath.errors import ConfigError, quoted
 from towpath.input_file import YamlDocument
-from towpath.spec_model import error_at, validated, wrong
+from towpath.spec_model import error_at, errors_at, validated, wrong
 from towpath.topology_import.host_draft import machine_name
 from towpath.topology_import.mesh_places import mesh_places
+from towpath.topology_import.soc_descriptor import CHIP_OF_ARCHITECTURE
 
-# Which shipped chip has the figures of an architecture, by its name in small letters.
-_CHIP_OF_ARCHITECTURE = {
-    "wormhole_b0": "wormhole", "wormhole": "wormhole", "blackhole": "blackhole",
-}  # fmt: skip
+# Clusters may name an architecture without its stepping.
+_CHIP_OF_ARCHITECTURE = CHIP_OF_ARCHITECTURE | {"wormhole": "wormhole"}
 _IDS_MAX = 99_999
 
 ChipId = Annotated[str, Field(strict=True, pattern="^(0|[1-9][0-9]{0,4})$")]
@@ -145,13 +143,10 @@ def parse_cluster_descriptor(document: YamlDocument, file: str) -> ChipClusterSp
     specs = _chip_specs(descriptor, source, document, file)
     listed = list(descriptor.listed_links())
     chips = _placed(descriptor, specs, listed)
-    try:
+    with errors_at(document, file):
         if descriptor.chips:
             check_places(chips, "chips")
         check_links(chips, listed)
-    except PydanticCustomError as error:
-        context = error.context or {}
-        raise error_at(context["field"], context["problem"], document, file) from None
     on_pcie = [chip.has_host_link for chip in chips]
     reserved = reserved_links(on_pcie, [(link.one, link.other) for link in listed])
     boards = ", ".join(f"{count} {name}" for name, count in descriptor.board_types().items())

@@ -38,7 +38,7 @@ from towpath.spec_model import validated, wrong
 from towpath.topology_import.host_draft import machine_name
 
 # Which shipped chip has the figures of an architecture, by its name in small letters.
-_CHIP_OF_ARCHITECTURE = {"wormhole_b0": "wormhole", "blackhole": "blackhole"}
+CHIP_OF_ARCHITECTURE = {"wormhole_b0": "wormhole", "blackhole": "blackhole"}
 
 Size = Annotated[int, Field(strict=True, ge=0, le=1 << 40)]
 
@@ -78,8 +78,8 @@ class _SocDescriptor(_Lenient):
 
     @model_validator(mode="after")
     def _check(self) -> _SocDescriptor:
-        if self.arch_name.lower() not in _CHIP_OF_ARCHITECTURE:
-            known = ", ".join(_CHIP_OF_ARCHITECTURE)
+        if self.arch_name.lower() not in CHIP_OF_ARCHITECTURE:
+            known = ", ".join(CHIP_OF_ARCHITECTURE)
             raise wrong("arch_name", f"is {quoted(self.arch_name)}; figures are known of {known}")
         check_tiles(self._listed(), self.grid.x_size, self.grid.y_size, "grid")
         check_worker_grid(self.workers, "functional_workers")
@@ -90,7 +90,7 @@ class _SocDescriptor(_Lenient):
     @property
     def donor(self) -> ChipSpec:
         """The shipped chip that supplies what a descriptor does not say."""
-        return machines.shipped_chip(_CHIP_OF_ARCHITECTURE[self.arch_name.lower()])
+        return machines.shipped_chip(CHIP_OF_ARCHITECTURE[self.arch_name.lower()])
 
     @property
     def workers(self) -> TileList:

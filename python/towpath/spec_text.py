@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What descriptions of specs share: figures with their sources, notes, and text that is wrapped."""
+
+from __future__ import annotations
+
+import textwrap
+
+from towpath.spec_model import Figure, Frozen, Leaf, figures_of
+
+_WIDTH = 100
+_NAME_WIDTH = 38
+_VALUE_WIDTH = 13
+
+
+def paragraph(text: str, start: str) -> list[str]:
+    """The text behind `start`, wrapped, with its further lines below its first."""
+    indent = " " * len(start)
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+def facts(rows: dict[str, str], width: int) -> list[str]:
+    """Texts behind their names, which take so many columns."""
+    return [line for name, fact in rows.items() for line in paragraph(fact, f"  {name:<{width}}")]
+
+
+def notes(texts: tuple[str, ...]) -> list[str]:
+    """Notes below their heading; nothing where there are none."""
+    if not texts:
+        return []
+    return ["", "notes", *(line for text in texts for line in paragraph(text, "- "))]
+
+
+def figures(spec: Frozen) -> list[str]:
+    """Every figure of a spec with its source: its own ones first, then block by block."""
+    own: list[str] = []
+    blocks: list[str] = []
+    for name in type(spec).model_fields:
+        value = getattr(spec, name)
+        if isinstance(value, Figure):
+            own += _row(name, value.value, value.source)
+        elif any(source for _, _, source in figures_of(value)):
+            blocks += ["", name]
+            for path, leaf, source in figures_of(value):
+                blocks += _row(path, leaf, source)
+    return own + blocks
+
+
+def _row(name: str, value: Leaf, source: str) -> list[str]:
+    if isinstance(value, bool):
+        shown = "yes" if value else "no"
+    elif isinstance(value, int):
+        shown = f"{value:,}"
+    else:
+        shown = value if isinstance(value, str) else f"{value:g}"
+    start = f"  {name:<{_NAME_WIDTH}}{shown:>{_VALUE_WIDTH}}"
+    return paragraph(source, f"{start}  ") if source else [start]
