@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import sys
 from dataclasses import asdict
 from enum import Enum
@@ -19,6 +18,7 @@ import typer
 
 from towpath.errors import ConfigError, Interruption, quoted
 from towpath.mailbox_command import mailbox
+from towpath.output_file import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,14 +122,12 @@ def ethernet(
         figures = list(figures_of(spec))
     except ValueError as error:
         raise ConfigError(f"--machine is {quoted(machine)}: {error}") from None
-    folder.mkdir(parents=True, exist_ok=True)
-    plain = json.dumps({"machine": spec.name, "figures": [asdict(f) for f in figures]}, indent=1)
-    (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
-    command = shlex.join(["towpath", *sys.argv[1:]])
-    page = folder / "study.html"
-    write_ethernet_study(f"Links between chips of {spec.name}", command, figures, page)
-    print(plain if as_json else study_text(figures))
-    print(f"study: {page}", file=sys.stderr)
+    title = f"Links between chips of {spec.name}"
+    _deliver(
+        {"machine": spec.name, "figures": [asdict(figure) for figure in figures]},
+        study_text(figures), folder, as_json,
+        lambda: write_ethernet_study(title, command_line(), figures, folder / "study.html"),
+    )  # fmt: skip
 
 
 @app.command("pcie")
@@ -151,7 +149,7 @@ def pcie(
     from towpath import machines
     from towpath.host_cluster import check_host_link
     from towpath.pcie_study import PcieBench
-    from towpath.pcie_study_page import study_text, write_study
+    from towpath.pcie_study_page import SLOW_READ_PAGE, study_text, write_study
 
     chip, of_host = machines.load_chip(machine), machines.load_host(host)
     check_host_link(chip)
@@ -159,12 +157,9 @@ def pcie(
         of_host = of_host.with_hugepages(hugepages)
     study = _pcie_study(PcieBench(of_host, chip), _pcie_sizes(sizes))
     folder = out or Path(f"pcie-{chip.name}-{of_host.name}".replace("/", "-"))
-    folder.mkdir(parents=True, exist_ok=True)
-    plain = json.dumps(study.to_dict(), indent=1)
-    (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
-    page, slow_page = write_study(study, folder)
-    print(plain if as_json else "\n".join(study_text(study)))
-    print(f"study: {page}\nwhy is my read slow: {slow_page}", file=sys.stderr)
+    text = "\n".join(study_text(study))
+    _deliver(study.to_dict(), text, folder, as_json, lambda: write_study(study, folder))
+    print(f"why is my read slow: {folder / SLOW_READ_PAGE}", file=sys.stderr)
 
 
 # --- options --------------------------------------------------------------------------------------
@@ -281,8 +276,8 @@ def _run(
         ("Points", work),
         ("Seed", str(request.seed)),
     ]
-    command = shlex.join(["towpath", *sys.argv[1:]])
-    return Study(f"Virtual channels on {spec.name}", command, facts, parts, findings(parts, shape))
+    title = f"Virtual channels on {spec.name}"
+    return Study(title, command_line(), facts, parts, findings(parts, shape))
 
 
 def _pcie_study(bench: PcieBench, sizes_bytes: list[int]) -> PcieStudy:
@@ -299,7 +294,7 @@ def _pcie_study(bench: PcieBench, sizes_bytes: list[int]) -> PcieStudy:
     ]
     return PcieStudy(
         f"The host link of {bench.chip.name} on {bench.host.name}",
-        shlex.join(["towpath", *sys.argv[1:]]),
+        command_line(),
         facts,
         bench.is_the_documents,
         pcie_study.document_tables(bench),
@@ -335,11 +330,19 @@ def _show(study: Study, folder: Path, as_json: bool) -> None:
     from towpath.noc_study_page import write_study
     from towpath.noc_table import findings_text, study_text
 
-    plain = json.dumps(asdict(study), indent=1)
+    text = "\n".join([*study_text(study.parts), *findings_text(study.findings)])
+    _deliver(
+        asdict(study), text, folder, as_json, lambda: write_study(study, folder / "study.html")
+    )
+
+
+def _deliver(
+    found: object, text: str, folder: Path, as_json: bool, write_pages: Callable[[], object]
+) -> None:
+    """What was found: as JSON and pages in the folder, and for whoever waited."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = json.dumps(found, indent=1)
     (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
-    write_study(study, folder / "study.html")
-    if as_json:
-        print(plain)
-    else:
-        print("\n".join([*study_text(study.parts), *findings_text(study.findings)]))
+    write_pages()
+    print(plain if as_json else text)
     print(f"study: {folder / 'study.html'}", file=sys.stderr)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 import threading
 from pathlib import Path
@@ -17,7 +16,7 @@ from rich.console import Console
 
 from towpath import _core, bench_command, tune_command
 from towpath.errors import ConfigError, Interruption, SweepError
-from towpath.output_file import check_output
+from towpath.output_file import check_output, command_line
 from towpath.replay_command import replay
 from towpath.run_command import RunRequest, run_all
 from towpath.sizes import parse_size
@@ -97,7 +96,7 @@ def run(
         complete_from=complete_from,
         with_data=data, iterations=iterations, warmup=warmup, timeout_s=timeout,
         wants_report=report is not None, wants_trace=trace is not None, trace_size=trace_size,
-        command=shlex.join(["towpath", *sys.argv[1:]]),
+        command=command_line(),
     )  # fmt: skip
     outcome = run_all(request, print_lines=not as_json)
     if as_json:

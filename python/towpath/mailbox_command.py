@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,7 +46,7 @@ def mailbox(
     ] = False,
 ) -> None:
     """Ping-pong of small messages: histogram, breakdown, and sweeps or other libraries."""
-    from towpath.output_file import check_output
+    from towpath.output_file import check_output, command_line
 
     check_output(page)
     if live == (machine is not None):
@@ -59,7 +59,7 @@ def mailbox(
         result, text, write = _simulated(machine, iterations or 1_000_000, size, seed)
     print(json.dumps(result) if as_json else text)
     if page is not None:
-        write(shlex.join(["towpath", *sys.argv[1:]]), page)
+        write(command_line(), page)
         print(f"page: {page}", file=sys.stderr)
 
 
@@ -67,12 +67,16 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
     from dataclasses import replace
 
     from towpath.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
-    from towpath.mailbox_peers import measure_peers
-    from towpath.mailbox_table import tables_text
+    from towpath.mailbox_peers import peer_measurements
+    from towpath.parallel import map_in_order
+    from towpath.plain_table import tables_text
 
     request = LiveRequest(iterations, size_bytes, parse_cores(cores))
-    study = measure_live(request)
-    study = replace(study, peers=measure_peers(request, peers))
+    steps: list[Callable[[], Any]] = [
+        lambda: measure_live(request), *peer_measurements(request, peers)
+    ]  # fmt: skip
+    study, *rows = map_in_order(lambda step: step(), steps, "measuring mailboxes and libraries")
+    study = replace(study, peers=rows)
 
     def write(command: str, path: Path) -> None:
         from towpath.mailbox_page import Drawing, histogram_figure, write_tables_page
@@ -96,7 +100,8 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
 def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> tuple[Any, str, Any]:
     from towpath import machines
     from towpath.mailbox_study import StudyRequest, measure_study
-    from towpath.mailbox_table import study_tables, tables_text
+    from towpath.mailbox_table import study_tables
+    from towpath.plain_table import tables_text
 
     spec = machines.load_mailbox_cluster(machine)
     request = StudyRequest(iterations, max(iterations * 3 // 10, 100), size_bytes, seed)

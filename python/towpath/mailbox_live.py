@@ -20,7 +20,7 @@ import numpy as np
 
 from towpath.errors import ConfigError
 from towpath.live import LiveError
-from towpath.mailbox_table import Table
+from towpath.plain_table import PlainTable
 
 MESSAGE_BYTES_MAX = 56
 _PATIENCE_S = 30.0
@@ -172,12 +172,12 @@ def _statistics(counted: dict[str, list[float]]) -> dict[str, Any]:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def live_tables(study: LiveStudy) -> list[Table]:
+def live_tables(study: LiveStudy) -> list[PlainTable]:
     """Latency, what it is made of, the rate, and other libraries beside it."""
     return [_latency_table(study), _parts_table(study), _peer_table(study)]
 
 
-def _latency_table(study: LiveStudy) -> Table:
+def _latency_table(study: LiveStudy) -> PlainTable:
     columns = ("min_ns", "median_ns", "p99_ns", "p999_ns", "max_ns")
     lines = [
         (name, *(f"{row[column]:.0f}" for column in columns))
@@ -186,10 +186,10 @@ def _latency_table(study: LiveStudy) -> Table:
     median, p99 = study.median_ratio(), study.p99_ratio()
     lines.append(("mailbox over the line's median", "", f"{median:.2f}", f"{p99:.2f}", "", ""))
     headings = ("one way (ns)", "least", "median", "99 %", "99.9 %", "most")
-    return Table("Latency", headings, lines)
+    return PlainTable(headings, lines, "Latency")
 
 
-def _parts_table(study: LiveStudy) -> Table:
+def _parts_table(study: LiveStudy) -> PlainTable:
     line, whole = study.line["median_ns"], study.message["median_ns"]
     rest = whole - line - study.local_ns
     lines = [
@@ -198,10 +198,10 @@ def _parts_table(study: LiveStudy) -> Table:
         ("the rest: a line that is new to both, and what overlaps", f"{rest:+.1f}"),
         ("one way", f"{whole:.1f}"),
     ]
-    return Table("What a message is made of", ("part", "median (ns)"), lines)
+    return PlainTable(("part", "median (ns)"), lines, "What a message is made of")
 
 
-def _peer_table(study: LiveStudy) -> Table:
+def _peer_table(study: LiveStudy) -> PlainTable:
     message, rates = study.message, study.rates_per_s
     lines = [(
         "towpath mailbox", f"{message['median_ns']:.0f}", f"{message['p99_ns']:.0f}",
@@ -217,4 +217,5 @@ def _peer_table(study: LiveStudy) -> Table:
             f"{peer['messages_per_s'] / 1e6:.2f}", f"{ratio:.1f} times as long",
         ))  # fmt: skip
     headings = ("library", "median (ns)", "99 % (ns)", "messages (M/s)", "")
-    return Table("Messages of the same size in the same run, one way", headings, lines)
+    title = "Messages of the same size in the same run, one way"
+    return PlainTable(headings, lines, title)

@@ -12,7 +12,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from towpath.mailbox_study import MailboxStudy
-from towpath.mailbox_table import Table, study_tables
+from towpath.mailbox_table import study_tables
+from towpath.plain_table import PlainTable
 from towpath.report import write_page
 from towpath.report_figures import CURVE_COLORS, layout
 
@@ -33,8 +34,8 @@ def write_mailbox_study(
     """Writes the page; it needs no other file and no network."""
     drawings = [Drawing("A round trip", breakdown_figure(study))]
     drawings += [
-        Drawing(f"One way {words} interrupts", histogram_figure(study.latencies[name]))
-        for name, words in (("with", "with"), ("without", "without"))
+        Drawing(f"One way {words} interrupts", histogram_figure(study.latencies[words]))
+        for words in ("with", "without")
     ]
     drawings += [
         Drawing(f"One way over {name}", sweep_figure(name, rows))
@@ -46,7 +47,7 @@ def write_mailbox_study(
 
 def write_tables_page(
     title: str, command: str, facts: list[tuple[str, str]], drawings: list[Drawing],
-    tables: list[Table], path: Path,
+    tables: list[PlainTable], path: Path,
 ) -> None:  # fmt: skip
     """A page of figures and tables."""
     write_page(
@@ -76,10 +77,10 @@ def histogram_figure(row: dict[str, Any], color: str = CURVE_COLORS[0]) -> go.Fi
 
 
 def breakdown_figure(study: MailboxStudy) -> go.Figure:
-    """Events of a round trip by cycle, here and as published."""
+    """Events of a round trip by cycle, here and as published for the document's cluster."""
     figure = go.Figure()
-    ends = (("cycle", "here", "circle"), ("published_cycle", "published", "circle-open"))
-    for number, (column, name, symbol) in enumerate(ends):
+    ends = [("cycle", "here", "circle"), ("published_cycle", "published", "circle-open")]
+    for number, (column, name, symbol) in enumerate(ends[: 1 + study.is_the_documents]):
         figure.add_scatter(
             x=[row[column] for row in study.breakdown],
             y=[row["what"] for row in study.breakdown],

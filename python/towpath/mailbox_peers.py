@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,8 @@ class _Skip(Exception):
     """Why a library is not measured."""
 
 
-def measure_peers(request: LiveRequest, folder: Path) -> list[Row]:
-    """A row per library: its figures, or `skipped` with the reason.
+def peer_measurements(request: LiveRequest, folder: Path) -> list[Callable[[], Row]]:
+    """What measures each library: a row of its figures, or `skipped` with the reason.
 
     Args:
         request: what was asked of the mailbox.
@@ -48,19 +49,25 @@ def measure_peers(request: LiveRequest, folder: Path) -> list[Row]:
         "Open MPI, shared memory": _open_mpi,
         "UCX, shared memory": _ucx,
     }
-    rows = []
-    for name, measure in measured.items():
+
+    def row(name: str) -> Row:
         try:
-            rows.append({"name": name, **measure(request, folder)})
+            return {"name": name, **measured[name](request, folder)}
         except _Skip as reason:
-            rows.append({"name": name, "skipped": str(reason)})
-    return rows
+            return {"name": name, "skipped": str(reason)}
+
+    return [partial(row, name) for name in measured]
 
 
 def _sizes(request: LiveRequest) -> list[str]:
     iterations = min(request.iterations, _ITERATIONS_MAX)
     numbers = (iterations, _BLOCKS, request.block_messages // 10, request.size_bytes)
     return [str(max(number, 1)) for number in numbers]
+
+
+def _cores(request: LiveRequest) -> list[str]:
+    """Of the initiator and the responder; none: wherever the system puts them."""
+    return [str(core) for core in request.cores or ()]
 
 
 def _program(folder: Path, name: str, package: str) -> str:
@@ -87,8 +94,7 @@ def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
 def _zeromq(request: LiveRequest, folder: Path) -> Row:
     program = _program(folder, "zeromq_peer", "libzmq3-dev")
     with tempfile.TemporaryDirectory() as place:
-        cores = [str(core) for core in request.cores or (0, 0)]
-        output = _run([program, f"ipc://{place}/socket", *_sizes(request), *cores])
+        output = _run([program, f"ipc://{place}/socket", *_sizes(request), *_cores(request)])
     return json.loads(output)
 
 
@@ -98,8 +104,8 @@ def _open_mpi(request: LiveRequest, folder: Path) -> Row:
         raise _Skip("there is no mpirun; it is in openmpi-bin")
     as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     transport = ["--mca", "pml", "ob1", "--mca", "btl", "vader,self"]
-    bound = ["--bind-to", "core" if request.cores else "none"]
-    command = ["mpirun", *as_root, "-np", "2", *bound, *transport, program, *_sizes(request)]
+    place = ["-np", "2", "--bind-to", "none"]  # each pins itself
+    command = ["mpirun", *as_root, *place, *transport, program, *_sizes(request), *_cores(request)]
     return json.loads(_run(command).strip().splitlines()[-1])
 
 
@@ -120,8 +126,7 @@ def _ucx_test(
     """The percentile and mean in microseconds, and messages per second over the whole test."""
     port = str(20_000 + secrets.randbelow(20_000))
     environment = {"UCX_TLS": "posix,sysv,self"}
-    pinned = [["taskset", "-c", str(core)] if request.cores else [] for core in request.cores or ""]
-    pins = pinned or [[], []]
+    pins = [["taskset", "-c", core] for core in _cores(request)] or [[], []]
     common = ["ucx_perftest", "-p", port]
     server = subprocess.Popen(
         [*pins[1], *common], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ user-level communication for RISC-V clusters.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +18,11 @@ import numpy as np
 
 from towpath import _core
 from towpath.mailbox_cluster_spec import MailboxClusterSpec
+from towpath.parallel import progress_bar
 
 Row = dict[str, Any]
 
+DOCUMENT_CLUSTER = "carvnet"
 # (node, event, published cycle, in words), from the first store on node 0 on.
 PUBLISHED_BREAKDOWN = (
     (0, "first store", 0, "data start being written to the packetizer of node 0"),
@@ -52,7 +55,7 @@ PARTS = (
 )
 PUBLISHED_CYCLES = {"software": 42, "hardware": 10, "traverse": 20}
 
-# What disturbs an iteration, by its one-way time: the plateaus of the histogram. Bounds in ns.
+# The plateaus of the document's histogram, by what disturbs an iteration. Bounds in ns, one way.
 PLATEAUS = (
     ("nothing, or the phase of the polls", 0.0, 750.0),
     ("page walks", 750.0, 1_010.0),
@@ -81,7 +84,9 @@ class MailboxStudy:
 
     Attributes:
         name: of the cluster.
-        breakdown: rows of cycle, published cycle and event, in the published phase of the polls.
+        is_the_documents: whether the document measured it.
+        breakdown: rows of cycle, published cycle and event, in the phase of the polls in which
+            node 0 waits longest, as it did in the document.
         parts: rows of what one way is made of, in cycles of software, hardware and traverse.
         phases: the cycles of node 1's answer and of node 0's poll, by phase.
         latencies: with and without interrupts: statistics, plateaus, and times with their counts.
@@ -90,6 +95,7 @@ class MailboxStudy:
     """
 
     name: str
+    is_the_documents: bool
     request: StudyRequest
     breakdown: list[Row] = field(default_factory=list)
     parts: list[Row] = field(default_factory=list)
@@ -100,27 +106,31 @@ class MailboxStudy:
 
 
 def measure_study(spec: MailboxClusterSpec, request: StudyRequest) -> MailboxStudy:
-    """Everything, one after the other.
+    """Everything, one after the other, with a bar for those who wait.
 
     Raises:
         ConfigError: a swept figure is out of bounds.
         ValueError: the message is no packet.
     """
     by_phase = [_cycles_in_phase(spec, request, phase) for phase in range(_period(spec))]
-    published = min(by_phase, key=_distance)
+    slowest = max(by_phase, key=_wait)
+    parts = _parts(slowest)
     return MailboxStudy(
         name=spec.name,
+        is_the_documents=is_the_documents(spec),
         request=request,
-        breakdown=_breakdown(published),
-        parts=_parts(published),
+        breakdown=_breakdown(slowest),
+        parts=parts,
         phases=[_phase_row(phase, cycles) for phase, cycles in enumerate(by_phase)],
-        latencies={
-            "without": measure_latency(spec, request, request.calm_iterations, False),
-            "with": measure_latency(spec, request, request.iterations, True),
-        },
-        projections=_projections(spec),
+        latencies=_latencies(spec, request),
+        projections=[*_projections(spec), *_arithmetic(spec, parts)],
         sweeps=_sweeps(spec),
     )
+
+
+def is_the_documents(spec: MailboxClusterSpec) -> bool:
+    """Whether the document measured this cluster."""
+    return spec.name == DOCUMENT_CLUSTER
 
 
 # --- the breakdown --------------------------------------------------------------------------------
@@ -141,8 +151,8 @@ def _cycles_in_phase(
     return cycles
 
 
-def _distance(cycles: dict[tuple[int, str], int]) -> int:
-    return sum(abs(cycles[node, event] - at) for node, event, at, _ in PUBLISHED_BREAKDOWN)
+def _wait(cycles: dict[tuple[int, str], int]) -> int:
+    return cycles[0, "poll sees the message"] - cycles[0, "header arrives"]
 
 
 def _breakdown(cycles: dict[tuple[int, str], int]) -> list[Row]:
@@ -163,12 +173,11 @@ def _parts(cycles: dict[tuple[int, str], int]) -> list[Row]:
 
 
 def _phase_row(phase: int, cycles: dict[tuple[int, str], int]) -> Row:
-    arrives, seen = cycles[0, "header arrives"], cycles[0, "poll sees the message"]
     return {
         "phase": phase,
         "answer_leaves": cycles[1, "header leaves"],
-        "answer_arrives": arrives,
-        "seen_after_cycles": seen - arrives,
+        "answer_arrives": cycles[0, "header arrives"],
+        "seen_after_cycles": _wait(cycles),
         "seen_after_cycles_on_node_1": (
             cycles[1, "poll sees the message"] - cycles[1, "header arrives"]
         ),
@@ -179,15 +188,27 @@ def _phase_row(phase: int, cycles: dict[tuple[int, str], int]) -> Row:
 # --- latencies ------------------------------------------------------------------------------------
 
 
+def _latencies(spec: MailboxClusterSpec, request: StudyRequest) -> dict[str, Row]:
+    calm, iterations = request.calm_iterations, request.iterations
+    with progress_bar(f"measuring {spec.name}", calm + iterations) as show:
+        return {
+            "without": measure_latency(spec, request, calm, False, show),
+            "with": measure_latency(
+                spec, request, iterations, True, lambda done: show(calm + done)
+            ),
+        }  # fmt: skip
+
+
 def measure_latency(
-    spec: MailboxClusterSpec, request: StudyRequest, iterations: int, has_interruptions: bool
-) -> Row:
+    spec: MailboxClusterSpec, request: StudyRequest, iterations: int, has_interruptions: bool,
+    on_progress: Callable[[int], None] | None = None,
+) -> Row:  # fmt: skip
     """One-way times of single iterations: mean, mode, extremes, plateaus and all times."""
     options = _core.PingPongOptions(
         size_bytes=request.size_bytes, iterations=iterations + _SETTLED, seed=request.seed,
         has_interruptions=has_interruptions,
     )  # fmt: skip
-    cycles, _, _ = _core.run_ping_pong(spec.core(), options)
+    cycles, _, _ = _core.run_ping_pong(spec.core(), options, on_progress)
     one_way_ns = cycles[_SETTLED:] * (1e3 / spec.core_clock_mhz.value / 2)
     times_ns, counts = np.unique(one_way_ns, return_counts=True)
     return {
@@ -197,14 +218,21 @@ def measure_latency(
         "mode_ns": float(times_ns[counts.argmax()]),
         "min_ns": float(times_ns[0]),
         "max_ns": float(times_ns[-1]),
-        "plateaus": [_plateau(times_ns, counts, *plateau) for plateau in PLATEAUS],
+        "plateaus": [
+            _plateau(times_ns, counts, what if is_the_documents(spec) else "", begin_ns, end_ns)
+            for what, begin_ns, end_ns in PLATEAUS
+        ],
         "times_ns": times_ns.tolist(),
         "counts": counts.tolist(),
     }
 
 
-def _plateau(times_ns: np.ndarray, counts: np.ndarray, what: str, begin: float, end: float) -> Row:
-    own = (times_ns >= begin) & (times_ns < end)
+def _plateau(
+    times_ns: np.ndarray, counts: np.ndarray, what: str, begin_ns: float, end_ns: float
+) -> Row:
+    """Named by its bounds where nothing is known of what disturbs it."""
+    what = what or f"{begin_ns:g} to {end_ns:g} ns"
+    own = (times_ns >= begin_ns) & (times_ns < end_ns)
     if not own.any():
         return {"what": what, "iterations": 0, "median_ns": None, "max_ns": None}
     passed = np.cumsum(counts[own])
@@ -237,14 +265,12 @@ def settled_ns(spec: MailboxClusterSpec, **options: int) -> float:
 
 
 def _projections(spec: MailboxClusterSpec) -> list[Row]:
-    """What a core at 1 GHz brings, by what is made faster with it; last what arithmetic says."""
+    """What a core at 1 GHz brings, by what is made faster with it."""
     factor = 1000 / spec.core_clock_mhz.value
     core = {"core_clock_mhz": 1000.0}
     hardware = core | {"interconnect_clock_mhz": spec.interconnect_clock_mhz.value * factor}
     wire = hardware | {"ring__line_rate_gb_per_s": spec.ring.line_rate_gb_per_s.value * factor}
     poll = round(spec.software.poll_cycles.value * factor)
-    hop_ns = spec.ring.hop_latency_ns.value
-    cycle_ns = 1e3 / spec.interconnect_clock_mhz.value
     cases = [
         ("core, packetizer, mailbox and line rate scale; the traverse stays", wire),
         ("core, packetizer and mailbox scale; traverse and line rate stay", hardware),
@@ -252,17 +278,26 @@ def _projections(spec: MailboxClusterSpec) -> list[Row]:
          core | {"software__poll_cycles": poll}),
         ("the core scales, and its polls; all else stays", core),
     ]  # fmt: skip
-    rows = [
+    return [
         {"what": what, "how": "simulated", "one_way_ns": settled_ns(spec.with_figures(**figures))}
         for what, figures in cases
     ]
-    arithmetic = [
-        ("42 cycles of software scale; 10 of hardware and the traverse stay",
-         42 + 10 * cycle_ns + hop_ns),
-        ("all 52 cycles scale; the traverse stays", 52 + hop_ns),
+
+
+def _arithmetic(spec: MailboxClusterSpec, parts: list[Row]) -> list[Row]:
+    """The same by adding up the parts of one way, as the document does."""
+    software, hardware, traverse = (
+        sum(row["cycles"] for row in parts if row["kind"] == kind) for kind in PUBLISHED_CYCLES
+    )
+    cycle_ns = 1e3 / spec.core_clock_mhz.value
+    traverse_ns = traverse * cycle_ns
+    cases = [
+        (f"{software} cycles of software scale; {hardware} of hardware and the traverse stay",
+         software + hardware * cycle_ns + traverse_ns),
+        (f"all {software + hardware} cycles scale; the traverse stays",
+         software + hardware + traverse_ns),
     ]  # fmt: skip
-    rows += [{"what": what, "how": "arithmetic", "one_way_ns": value} for what, value in arithmetic]
-    return rows
+    return [{"what": what, "how": "arithmetic", "one_way_ns": value} for what, value in cases]
 
 
 # --- sweeps ---------------------------------------------------------------------------------------

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from towpath.mailbox_study import (
@@ -14,6 +12,7 @@ from towpath.mailbox_study import (
     PUBLISHED_LATENCIES,
     MailboxStudy,
 )
+from towpath.plain_table import PlainTable
 
 Row = dict[str, Any]
 
@@ -25,16 +24,7 @@ _FIGURES = {
 }
 
 
-@dataclass(frozen=True)
-class Table:
-    """Headings, and lines with as many cells."""
-
-    title: str
-    headings: tuple[str, ...]
-    lines: list[tuple[str, ...]]
-
-
-def study_tables(study: MailboxStudy) -> list[Table]:
+def study_tables(study: MailboxStudy) -> list[PlainTable]:
     """All tables, in the order in which they are read."""
     return [
         latency_table(study),
@@ -47,48 +37,56 @@ def study_tables(study: MailboxStudy) -> list[Table]:
     ]
 
 
-def latency_table(study: MailboxStudy) -> Table:
+def latency_table(study: MailboxStudy) -> PlainTable:
     lines = []
     for has_interruptions, figure, published in PUBLISHED_LATENCIES:
-        own = study.latencies["with" if has_interruptions else "without"][figure]
-        where = "with interrupts" if has_interruptions else "without"
+        where = "with" if has_interruptions else "without"
+        own = study.latencies[where][figure]
         difference = f"{100 * (own / published - 1):+.1f}%"
         lines.append((where, _FIGURES[figure], f"{own:.1f}", f"{published:.0f}", difference))
     headings = ("interrupts", "figure", "here", "published", "difference")
-    return Table("Latency", headings, lines)
+    return _beside_published(study, "Latency", headings, lines, 2)
 
 
-def breakdown_table(study: MailboxStudy) -> Table:
+def breakdown_table(study: MailboxStudy) -> PlainTable:
     lines = [
         (row["what"], str(row["cycle"]), str(row["published_cycle"]),
          f"{row['cycle'] - row['published_cycle']:+d}")
         for row in study.breakdown
     ]  # fmt: skip
-    return Table("A round trip in cycles", ("event", "here", "published", "difference"), lines)
+    title = "A round trip in cycles, in the phase in which node 0 waits longest for its poll"
+    return _beside_published(study, title, ("event", "here", "published", "difference"), lines, 2)
 
 
-def parts_table(study: MailboxStudy) -> Table:
+def parts_table(study: MailboxStudy) -> PlainTable:
     lines = [(row["what"], row["kind"], f"{row['cycles']:g}", "") for row in study.parts]
     for kind, published in PUBLISHED_CYCLES.items():
         own = sum(row["cycles"] for row in study.parts if row["kind"] == kind)
         lines.append((f"all {kind}", "", f"{own:g}", str(published)))
     whole = sum(row["cycles"] for row in study.parts)
     lines.append(("one way", "", f"{whole:g}", str(sum(PUBLISHED_CYCLES.values()))))
-    return Table("One way in cycles of node 0", ("part", "kind", "here", "published"), lines)
+    headings = ("part", "kind", "here", "published")
+    return _beside_published(study, "One way in cycles of node 0", headings, lines, 1)
 
 
-def phase_table(study: MailboxStudy) -> Table:
+def _beside_published(
+    study: MailboxStudy, title: str, headings: tuple[str, ...], lines: list[tuple[str, ...]],
+    columns: int,
+) -> PlainTable:  # fmt: skip
+    """The last columns speak of the document, so that no other cluster has them."""
+    kept = len(headings) - (0 if study.is_the_documents else columns)
+    return PlainTable(headings[:kept], [line[:kept] for line in lines], title)
+
+
+def phase_table(study: MailboxStudy) -> PlainTable:
     headings = (
         "phase", "answer leaves", "answer arrives", "seen after", "on node 1 after", "round trip",
     )  # fmt: skip
-    return Table(
-        "The phases in which polls and packets meet (cycles)",
-        headings,
-        [tuple(str(value) for value in row.values()) for row in study.phases],
-    )
+    lines = [tuple(str(value) for value in row.values()) for row in study.phases]
+    return PlainTable(headings, lines, "The phases in which polls and packets meet (cycles)")
 
 
-def plateau_table(name: str, row: Row) -> Table:
+def plateau_table(name: str, row: Row) -> PlainTable:
     lines = [
         (
             plateau["what"],
@@ -100,21 +98,20 @@ def plateau_table(name: str, row: Row) -> Table:
         for plateau in row["plateaus"]
     ]
     headings = ("what came between", "iterations", "share", "median (ns)", "slowest (ns)")
-    title = "with interrupts" if name == "with" else "without interrupts"
-    return Table(f"Plateaus {title}, one way", headings, lines)
+    return PlainTable(headings, lines, f"Plateaus {name} interrupts, one way")
 
 
-def projection_table(study: MailboxStudy) -> Table:
+def projection_table(study: MailboxStudy) -> PlainTable:
     lines = [
         (row["what"], row["how"], f"{row['one_way_ns']:.0f}",
          f"{100 * (row['one_way_ns'] / PUBLISHED_AT_1_GHZ_NS - 1):+.1f}%")
         for row in study.projections
     ]  # fmt: skip
     headings = ("what a clock of 1 GHz changes", "how", "one way (ns)", "against the published 340")
-    return Table("The projection to 1 GHz", headings, lines)
+    return _beside_published(study, "The projection to 1 GHz", headings, lines, 1)
 
 
-def sweep_table(name: str, rows: list[Row]) -> Table:
+def sweep_table(name: str, rows: list[Row]) -> PlainTable:
     words = {
         "one_way_ns": "one way (ns)",
         "messages_per_us": "messages per us, back-pressure",
@@ -122,20 +119,4 @@ def sweep_table(name: str, rows: list[Row]) -> Table:
     }
     columns = [column for column in rows[0] if column != "value"]
     lines = [(f"{row['value']:g}", *(f"{row[column]:.1f}" for column in columns)) for row in rows]
-    return Table(f"Over {name}", (name, *(words[column] for column in columns)), lines)
-
-
-def table_text(table: Table) -> Iterator[str]:
-    """The table for a terminal: the first column to the left, the others to the right."""
-    yield f"# {table.title}"
-    widths = [
-        max(len(line[column]) for line in (table.headings, *table.lines))
-        for column in range(len(table.headings))
-    ]
-    for line in (table.headings, *table.lines):
-        cells = (f"{cell:>{width}}" for cell, width in zip(line[1:], widths[1:], strict=True))
-        yield f"  {line[0]:<{widths[0]}}  {'  '.join(cells)}"
-
-
-def tables_text(tables: Iterable[Table]) -> str:
-    return "\n\n".join("\n".join(table_text(table)) for table in tables)
+    return PlainTable((name, *(words[column] for column in columns)), lines, f"Over {name}")

@@ -13,7 +13,6 @@ import plotly.graph_objects as go
 from towpath.noc_findings import Finding, Row
 from towpath.noc_table import (
     BandwidthTable,
-    PlainTable,
     bandwidth_sections,
     bandwidth_table,
     flow_control_table,
@@ -21,6 +20,7 @@ from towpath.noc_table import (
     stalled_vcs_table,
     throttle_table,
 )
+from towpath.plain_table import PlainTable
 from towpath.report import write_page
 from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from towpath.noc_findings import Finding, Row
+from towpath.plain_table import PlainTable
 
 _PLACEMENTS = {"alone": "without data", "own_vc": "VC of its own", "data_vc": "the data's VC"}
 
@@ -53,21 +54,6 @@ def _rate(row: Row | None) -> str:
     if row is None:
         return ""
     return f"{row['bandwidth_bytes_per_cycle']:.2f}" + ("*" if is_reduced(row) else " ")
-
-
-@dataclass(frozen=True)
-class PlainTable:
-    """Headings, and lines of texts."""
-
-    headings: list[str]
-    lines: list[list[str]]
-
-    def text(self) -> Iterator[str]:
-        """For a terminal."""
-        widths = [max(map(len, column)) for column in zip(self.headings, *self.lines, strict=True)]
-        for mark, line in [("# ", self.headings)] + [("  ", line) for line in self.lines]:
-            cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-            yield (mark + "  ".join(cells)).rstrip()
 
 
 def flow_control_table(rows: Iterable[Row]) -> PlainTable:

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 
 from towpath.errors import ConfigError, quoted
@@ -28,3 +30,8 @@ def check_output(path: Path | None) -> None:
     else:
         return
     raise ConfigError(f"cannot be written: {problem}", file=str(path))
+
+
+def command_line() -> str:
+    """What was typed, for the page that came of it."""
+    return shlex.join(["towpath", *sys.argv[1:]])

@@ -10,12 +10,12 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress, track
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -57,6 +57,15 @@ def map_in_order(
         return [function(item) for item in _shown(items, label, len(items))]
     results = dict(_shown(in_processes(function, items, processes), label, len(items)))
     return [results[number] for number in range(len(items))]
+
+
+@contextmanager
+def progress_bar(label: str, total: int) -> Generator[Callable[[int], None], None, None]:
+    """A bar for those who wait for one long item; what it gives is told how much of it is done."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(label, total=total)
+        yield lambda done: progress.update(task, completed=done)
 
 
 def processors() -> int:

@@ -11,15 +11,16 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from towpath.noc_table import PlainTable
 from towpath.pcie_study import Cause, Row, SlowRead
+from towpath.plain_table import PlainTable
 from towpath.report import write_page
 from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
 
+SLOW_READ_PAGE = "why_is_my_read_slow.html"
 READ_HOW = (
     "Reads have two columns: the host's buffer begins on a line of 64 bytes, or it does not and "
-    "every load crosses two lines; the error is that of the nearer, since which it was is not "
-    "recorded."
+    "every load crosses two lines. Which it was is not recorded, so that the document's figure is "
+    "held against both: it is explained, not predicted."
 )
 
 
@@ -53,7 +54,7 @@ class PcieStudy:
         """For JSON."""
         plain = asdict(self)
         for cause, one in zip(plain["causes"], self.causes, strict=True):
-            cause["disappears"] = one.disappears
+            cause["outcome"] = one.outcome
         return plain
 
 
@@ -65,7 +66,7 @@ def document_table(rows: list[Row], has_errors: bool) -> PlainTable:
     headings = ["size", "write", "document", "read, aligned", "read, not aligned", "document"]
     if has_errors:
         headings[3:3] = ["error"]
-        headings.append("error")
+        headings += ["error, aligned", "error, not aligned"]
     lines = []
     for row in rows:
         line = [
@@ -75,7 +76,7 @@ def document_table(rows: list[Row], has_errors: bool) -> PlainTable:
         ]  # fmt: skip
         if has_errors:
             line[3:3] = [f"{row['write_error_pct']:+.1f} %"]
-            line.append(f"{row['read_error_pct']:+.1f} %")
+            line += [f"{row[f'read_{how}_error_pct']:+.1f} %" for how in ("aligned", "misaligned")]
         lines.append(line)
     return PlainTable(headings, lines)
 
@@ -98,8 +99,7 @@ def causes_table(found: list[Cause]) -> PlainTable:
     lines = [
         [
             cause.effect, cause.cause, f"{cause.with_cause:.2f} x",
-            f"{cause.without_cause:.2f} x", "disappears" if cause.disappears else "stays",
-            cause.numbers,
+            f"{cause.without_cause:.2f} x", cause.outcome, cause.numbers,
         ]
         for cause in found
     ]  # fmt: skip
@@ -144,11 +144,10 @@ def _slow_read_title(read: SlowRead) -> str:
 # --- pages ----------------------------------------------------------------------------------------
 
 
-def write_study(study: PcieStudy, folder: Path) -> tuple[Path, Path]:
-    """Writes the pages; they need no other file and no network. Their paths."""
-    page, slow_page = folder / "study.html", folder / "why_is_my_read_slow.html"
+def write_study(study: PcieStudy, folder: Path) -> None:
+    """Writes study.html and the page of slow reads; they need no other file and no network."""
     write_page(
-        page,
+        folder / "study.html",
         "pcie_study.html.jinja",
         study=study,
         tables=[
@@ -164,7 +163,7 @@ def write_study(study: PcieStudy, folder: Path) -> tuple[Path, Path]:
         read_how=READ_HOW,
     )
     write_page(
-        slow_page,
+        folder / SLOW_READ_PAGE,
         "slow_read.html.jinja",
         study=study,
         reads=[
@@ -172,7 +171,6 @@ def write_study(study: PcieStudy, folder: Path) -> tuple[Path, Path]:
             for read in study.slow_reads
         ],
     )
-    return page, slow_page
 
 
 def sweep_figure(rows: list[Row]) -> go.Figure:

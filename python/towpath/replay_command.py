@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import statistics
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from towpath.errors import ConfigError, quoted
-from towpath.output_file import check_output
+from towpath.output_file import check_output, command_line
 
 if TYPE_CHECKING:
     from towpath.replay import Replay
@@ -55,7 +54,7 @@ def replay(
     if out is not None:
         from towpath.replay_page import write_replay
 
-        write_replay(replayed, shlex.join(["towpath", *sys.argv[1:]]), out)
+        write_replay(replayed, command_line(), out)
         print(f"report: {out}", file=sys.stderr)
 
 

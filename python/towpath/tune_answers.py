@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from towpath.ethernet_study import Curve, Figure
-from towpath.noc_table import PlainTable
+from towpath.plain_table import PlainTable
 from towpath.report_figures import format_size
 from towpath.sweep import Point
 from towpath.tune_ethernet import (

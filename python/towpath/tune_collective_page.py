@@ -9,7 +9,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from towpath.noc_table import PlainTable
+from towpath.plain_table import PlainTable
 from towpath.report import write_page
 from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
 from towpath.schedule_source import ScheduleSource

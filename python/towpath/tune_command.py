@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 
 from towpath.errors import ConfigError, Interruption, quoted
-from towpath.output_file import check_output
+from towpath.output_file import check_output, command_line
 
 if TYPE_CHECKING:
     from towpath.live import LiveOptions
@@ -88,7 +87,7 @@ def ethernet(
         "answers": [answer.to_dict() for answer in found],
     }  # fmt: skip
     title, page = f"How to use the links of {spec.name}", folder / "study.html"
-    write_tuning(title, _command(), found, page)
+    write_tuning(title, command_line(), found, page)
     _show(folder, json.dumps(study, indent=1), "\n".join(tuning_text(found)), as_json)
 
 
@@ -175,7 +174,7 @@ def collective(
         )
         notes += problems
     tuning = Tuning(name, where.text, where.kind, len(sources), timings, notes)
-    write_tuning(tuning, _command(), folder / "study.html")
+    write_tuning(tuning, command_line(), folder / "study.html")
     plain = json.dumps(tuning.to_dict(), indent=1)
     _show(folder, plain, "\n".join(tuning_text(tuning)), as_json)
     if csv is not None:
@@ -231,10 +230,6 @@ def _folder(out: Path | None, name: str) -> Path:
     folder = out or Path(name.replace("/", "-"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _command() -> str:
-    return shlex.join(["towpath", *sys.argv[1:]])
 
 
 def _show(folder: Path, plain: str, text: str, as_json: bool) -> None:

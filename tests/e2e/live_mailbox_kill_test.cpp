@@ -13,11 +13,10 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "conformance/processes.hpp"
@@ -78,8 +77,11 @@ constexpr std::size_t kPerLane = 1 << 23;
 constexpr std::uint32_t kLanes = 2 * kSlots;
 constexpr std::uint32_t kDepth = 64;
 
-// The product's promise, and therefore the one bound on wall time in this test.
+// What docs/mailbox.md promises; held by the long run, which has the machine to itself. A short one
+// may share it with anything, and only has to go on.
 constexpr std::chrono::seconds kPromise{1};
+constexpr std::chrono::seconds kPatience{60};
+constexpr std::uint64_t kProgress = 100;  // messages after a kill
 
 // Everything that the processes know, where a kill does not reach it.
 struct Ground {
@@ -87,6 +89,7 @@ struct Ground {
       : acknowledged(static_cast<std::size_t>(senders) + 1), log(kLanes * kPerLane) {}
   Shared<std::atomic<std::uint32_t>> acknowledged;  // by sender: messages for which send returned
   Shared<std::atomic<std::uint64_t>> log;           // by lane and number: sender and count
+  Shared<std::atomic<std::uint64_t>> limit{1};      // no lane goes further; it rises with each kill
   Shared<std::atomic<std::uint64_t>> received{1};
   Shared<std::atomic<std::uint64_t>> repeated{1};
   Shared<std::atomic<std::uint64_t>> torn{1};
@@ -107,7 +110,8 @@ pid_t start(const std::function<void()>& body) {
 // A process of the test that is killed now and then, and followed by another.
 void send_for_ever(const std::string& name, std::uint32_t number, Ground& ground) {
   Sender sender(Mailbox::find(name));
-  for (std::uint32_t count = 1; sender.sent() + kDepth < kPerLane; ++count) {
+  for (std::uint32_t count = 1;; ++count) {
+    while (sender.sent() >= ground.limit[0].load()) ::sched_yield();
     const Word word = word_of(number, count);
     const auto bytes = std::as_bytes(std::span(&word, 1));
     for (bool is_sent = false; !is_sent;) {
@@ -121,22 +125,24 @@ void send_for_ever(const std::string& name, std::uint32_t number, Ground& ground
     ground.acknowledged[number].store(count);
     if (count % 16 == 0) ::sched_yield();
   }
-  for (;;) ::pause();
+}
+
+void record(const Message& message, Ground& ground) {
+  Word word;
+  if (!is_whole(message, word)) ground.torn[0].fetch_add(1);
+  auto& place = ground.log[message.lane * kPerLane + message.number];
+  const std::uint64_t entry = static_cast<std::uint64_t>(word.sender) << 32 | word.count;
+  if (place.load() != 0) ground.repeated[0].fetch_add(1);
+  if (place.load() != 0 && place.load() != entry) ground.torn[0].fetch_add(1);
+  place.store(entry);
+  ground.received[0].fetch_add(1);
 }
 
 void receive_for_ever(const std::string& name, Ground& ground) {
   Receiver receiver(Mailbox::find(name));
   Message message;
   for (;;) {
-    if (!receiver.receive(message)) continue;
-    Word word;
-    if (!is_whole(message, word)) ground.torn[0].fetch_add(1);
-    auto& place = ground.log[message.lane * kPerLane + message.number];
-    const std::uint64_t entry = static_cast<std::uint64_t>(word.sender) << 32 | word.count;
-    if (place.load() != 0) ground.repeated[0].fetch_add(1);
-    if (place.load() != 0 && place.load() != entry) ground.torn[0].fetch_add(1);
-    place.store(entry);
-    ground.received[0].fetch_add(1);
+    if (receiver.receive(message)) record(message, ground);
   }
 }
 
@@ -167,16 +173,35 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// It must have been alive until now: none of these processes ends by itself.
 void kill_and_reap(pid_t pid) {
+  int status = 0;
   ::kill(pid, SIGKILL);
-  ::waitpid(pid, nullptr, 0);
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "status " << status;
+}
+
+// How long it took until messages passed again.
+Clock::duration await_progress(const Ground& ground) {
+  const Clock::time_point begin = Clock::now();
+  const std::uint64_t before = ground.received[0].load();
+  while (ground.received[0].load() < before + kProgress && Clock::now() - begin < kPatience) {
+    ::sched_yield();
+  }
+  return Clock::now() - begin;
 }
 
 TEST(LiveMailboxKill, NothingIsLostOrDoubledWhoeverIsKilled) {
   const int kills = is_long() ? 1000 : 40;
   const std::string name = fmt::format("kills-{}", ::getpid());
-  std::mt19937 random(std::random_device{}());
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937 random(seed);
   Ground ground(kills + kSlots);
+  const auto raise_limit = [&](int i) {
+    ground.limit[0].store((kPerLane - 1) * static_cast<std::uint64_t>(i + 1) / (kills + 1u));
+  };
+  raise_limit(0);
   {
     const Mailbox mailbox(name, {.depth_messages = kDepth, .senders_max = kLanes});
     std::uint32_t senders = 0;
@@ -189,42 +214,66 @@ TEST(LiveMailboxKill, NothingIsLostOrDoubledWhoeverIsKilled) {
       });
     };
     for (std::size_t slot = 0; slot < pids.size(); ++slot) begin(slot);
+    std::uint64_t receiver_kills = 0;
     Clock::duration slowest{};
-    for (int i = 0; i < kills; ++i) {
+    for (int i = 0; i < kills && slowest < kPatience; ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
       const std::size_t victim = random() % pids.size();
       kill_and_reap(pids[victim]);
-      const Clock::time_point killed = Clock::now();
+      receiver_kills += victim == 0;
+      raise_limit(i + 1);
       begin(victim);
-      const std::uint64_t before = ground.received[0].load();
-      while (ground.received[0].load() < before + 100 && Clock::now() - killed < 2 * kPromise) {
-        ::sched_yield();
-      }
-      slowest = std::max(slowest, Clock::now() - killed);
-      mailbox.greet();
+      slowest = std::max(slowest, await_progress(ground));
+      mailbox.greet();  // this process keeps it and does not receive
     }
-    EXPECT_LT(slowest, kPromise);
-    for (std::size_t slot = 1; slot < pids.size(); ++slot) kill_and_reap(pids[slot]);
-    for (std::uint64_t before = 0; before != ground.received[0].load();) {  // what is left
-      before = ground.received[0].load();
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
-    kill_and_reap(pids[0]);
+    EXPECT_LT(slowest, is_long() ? kPromise : kPatience);
+    for (const pid_t pid : pids) kill_and_reap(pid);
+    // The place of the receiver is free again, and the lanes are below.
+    Message message;
+    for (Receiver receiver(mailbox); receiver.try_receive(message);) record(message, ground);
     expect_exactly_once(ground, senders);
+    EXPECT_LE(ground.repeated[0].load(), receiver_kills + 1);
     RecordProperty("slowest_us",
                    std::to_string(std::chrono::duration<double, std::micro>(slowest).count()));
     RecordProperty("messages", std::to_string(ground.received[0].load()));
     RecordProperty("repeated", std::to_string(ground.repeated[0].load()));
-    // All lanes are free again, and the place of the receiver.
     std::vector<Sender> all;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) all.emplace_back(mailbox);
-    Receiver receiver(mailbox);
-    Message message;
-    EXPECT_FALSE(receiver.try_receive(message) && receiver.try_receive(message));
   }
   EXPECT_EQ(ground.torn[0].load(), 0u);
   EXPECT_EQ(text_of("/proc/net/unix").find(name), std::string::npos);
   EXPECT_EQ(text_of("/proc/self/maps").find(name), std::string::npos);
+}
+
+TEST(LiveMailboxKill, AKilledMakerLeavesNothingAndItsNameIsFree) {
+  const std::string name = fmt::format("maker-{}", ::getpid());
+  const pid_t maker = start([&] {
+    const Mailbox mailbox(name, {.depth_messages = 4});
+    Receiver receiver(mailbox);
+    for (Message message;;) receiver.receive(message);
+  });
+  std::optional<Sender> sender;
+  for (const Clock::time_point begin = Clock::now(); !sender;) {
+    try {
+      sender.emplace(Mailbox::find(name));
+    } catch (const std::runtime_error&) {
+      ASSERT_LT(Clock::now() - begin, kPatience);
+      ::sched_yield();
+    }
+  }
+  kill_and_reap(maker);
+  EXPECT_THROW(Mailbox::find(name), std::runtime_error);
+  EXPECT_EQ(text_of("/proc/net/unix").find(name), std::string::npos);
+  const auto fill = [&] {
+    for (int i = 0; i < 5; ++i) sender->send({});
+  };
+  EXPECT_THROW(fill(), transport::TransportError);
+
+  const Mailbox successor(name);
+  Receiver receiver(successor);
+  EXPECT_TRUE(Sender(Mailbox::find(name)).try_send({}));
+  Message message;
+  EXPECT_TRUE(receiver.try_receive(message));
 }
 
 // --- many messages

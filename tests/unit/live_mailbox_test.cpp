@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -205,6 +207,79 @@ TEST(LiveMailbox, ANewMailboxIsNotTakenForAnOlderOneOfTheName) {
   EXPECT_TRUE(receiver.try_receive(message));
 }
 
+// Files are numbered in batches per core, so that a younger one may have the lower number.
+TEST(LiveMailbox, ANewMailboxOfAnotherCoreIsNotTakenForAnOlderOne) {
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE && cores.size() < 2; ++core) {
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  }
+  if (cores.size() < 2) GTEST_SKIP() << "there is one core only";
+  const auto pin = [](int core) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+  };
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = unique_name("cores");
+    pin(cores[i % 2]);
+    auto old = std::make_unique<Mailbox>(name);
+    const Sender still_there(*old);
+    old.reset();
+    pin(cores[1 - i % 2]);
+    const Mailbox young(name);
+    Receiver receiver(young);
+    EXPECT_TRUE(Sender(Mailbox::find(name)).try_send(bytes_of("here")));
+    Message message;
+    EXPECT_TRUE(receiver.try_receive(message)) << "from core " << cores[i % 2];
+  }
+  EXPECT_EQ(::sched_setaffinity(0, sizeof(allowed), &allowed), 0);
+}
+
+// Nobody need ever wait for a message: who only looks, or always finds one, greets too.
+TEST(LiveMailbox, IsFoundAsOftenAsIsAskedForWhileItsReceiverLooks) {
+  const Mailbox mailbox(unique_name("often"));
+  Receiver receiver(mailbox);
+  Sender sender(mailbox);
+  Message message;
+  const auto look = [&](bool is_busy) {
+    for (int i = 0; i < 100'000; ++i) {
+      ASSERT_TRUE(!is_busy || sender.try_send(bytes_of("x")));
+      ASSERT_EQ(receiver.try_receive(message), is_busy);
+    }
+  };
+  for (int i = 0; i < SOMAXCONN; ++i) ASSERT_EQ(Mailbox::find(mailbox.name()).name()[0], 'o');
+  look(false);
+  for (int i = 0; i < SOMAXCONN; ++i) ASSERT_EQ(Mailbox::find(mailbox.name()).name()[0], 'o');
+  look(true);
+  ASSERT_EQ(error_of([&] { Mailbox::find(mailbox.name()); }), "nothing was thrown");
+}
+
+TEST(LiveMailbox, ThatNobodyGreetsForSaysWhyItIsNotFound) {
+  const Mailbox mailbox(unique_name("alone"));
+  const std::string sentence = error_of([&] {
+    for (int i = 0; i < SOMAXCONN + 2; ++i) Mailbox::find(mailbox.name());
+  });
+  EXPECT_EQ(sentence,
+            fmt::format("mailbox \"{}\" has been looked up too often while its maker did not "
+                        "receive; it must receive or greet",
+                        mailbox.name()));
+  mailbox.greet();
+  EXPECT_EQ(error_of([&] { Mailbox::find(mailbox.name()); }), "nothing was thrown");
+}
+
+TEST(LiveMailbox, TheFirstMessageOfAnyNewSenderIsSeenAtOnce) {
+  const Mailbox mailbox(unique_name("late"));
+  Receiver receiver(mailbox);
+  Sender silent(mailbox), other(mailbox);
+  EXPECT_TRUE(other.try_send(bytes_of("here")));
+  Message message;
+  ASSERT_TRUE(receiver.try_receive(message));
+  EXPECT_EQ(message.lane, other.lane());
+}
+
 TEST(LiveMailbox, RefusesWhatIsNoMailboxAndNoMessage) {
   EXPECT_EQ(error_of([] { Mailbox(""); }),
             "the name of a mailbox has 0 bytes; 1 to 64 that are not zero are allowed");
@@ -237,6 +312,29 @@ TEST(LiveMailbox, ContextsAnswerEachOtherByName) {
   }
   here.send(other, bytes_of("stop"));
   EXPECT_EQ(processes.wait(std::chrono::seconds(30))[0], "");
+}
+
+// A sender learns of the end of a mailbox when its lane is full, and looks the name up again.
+TEST(LiveMailbox, AContextReachesAPeerThatCameBack) {
+  for (const bool tries_only : {false, true}) {
+    Context here(unique_name("here"));
+    const std::string name = unique_name("back");
+    auto there = std::make_unique<Context>(name, MailboxOptions{.depth_messages = 2});
+    here.send(name, bytes_of("to the first"));
+    there.reset();
+    there = std::make_unique<Context>(name, MailboxOptions{.depth_messages = 2});
+    EXPECT_TRUE(here.try_send(name, bytes_of("lost")));
+    if (tries_only) {
+      EXPECT_FALSE(here.try_send(name, bytes_of("full")));
+      EXPECT_TRUE(here.try_send(name, bytes_of("to the second")));
+    } else {
+      EXPECT_THROW(here.send(name, bytes_of("full")), transport::TransportError);
+      here.send(name, bytes_of("to the second"), 1_ms);
+    }
+    Message message;
+    ASSERT_TRUE(there->try_receive(message));
+    EXPECT_EQ(text_of(message), "to the second");
+  }
 }
 
 }  // namespace

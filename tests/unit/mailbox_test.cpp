@@ -226,6 +226,14 @@ TEST(MailboxSession, SendsAndReceivesCallByCall) {
   EXPECT_FALSE(session.receive(other, 1_us).has_value());
 }
 
+TEST(MailboxSession, AReceiveThatNothingCanEndSaysSo) {
+  run::MailboxSession session(machine::build_mailbox_cluster(carvnet()));
+  Context& one = session.open(0, 0);
+  EXPECT_EQ(error_of([&] { session.receive(one, Time::max()); }),
+            "receive waits for ever: nothing is under way, and its mailbox is empty");
+  EXPECT_EQ(error_of([&] { session.flush(one); }), "nothing was thrown");
+}
+
 TEST(MailboxSession, ASendThatNothingCanEndSaysSoAndGoesLater) {
   run::MailboxSession session(machine::build_mailbox_cluster(carvnet()));
   Context& one = session.open(0, 0);

@@ -174,6 +174,17 @@ TEST(HostLink, ABufferThatIsNotMappedIsRefused) {
             "sysmem buffer 0 is not mapped");
 }
 
+TEST(HostLink, BuffersOfTwoProcessesAreNotTakenForEachOther) {
+  LinkBench bench;
+  std::vector<std::size_t> numbers;
+  for (int i = 0; i < 2; ++i) {
+    bench.simulation.spawn("host",
+                           [&] { numbers.push_back(bench.link.allocate_sysmem_buffer(64)); });
+  }
+  bench.simulation.run();
+  EXPECT_EQ(numbers, (std::vector<std::size_t>{0, 1}));
+}
+
 TEST(HostLink, NeedsAnIommuOrHugepagesForALargeBuffer) {
   machine::Host host = link_host();
   host.memory.has_iommu = false;

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mailboxes between processes of this host, seen from Python, and their measurement."""
 
+import dataclasses
 import json
 import os
+import threading
 
 import pytest
 from typer.testing import CliRunner
@@ -11,8 +13,8 @@ from typer.testing import CliRunner
 from towpath import _core, cli
 from towpath.errors import ConfigError, Interruption
 from towpath.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
-from towpath.mailbox_peers import measure_peers
-from towpath.mailbox_table import tables_text
+from towpath.mailbox_peers import peer_measurements
+from towpath.plain_table import tables_text
 
 SMALL = LiveRequest(
     iterations=2000, cores=None, rounds=2, blocks=5, block_messages=1000
@@ -33,6 +35,29 @@ def test_messages_go_by_name():
     assert not one.try_send(other.address, b"one too many")
     assert [other.receive() for _ in range(4)] == [b"message %d" % n for n in range(4)]
     assert other.receive(timeout_s=0.01) is None
+
+
+def test_threads_share_a_context():
+    """They wait without the interpreter's lock, so that several would write the same slot."""
+    one = _core.LiveMailboxContext(unique_name("python"))
+    other = _core.LiveMailboxContext(unique_name("python"), depth_messages=4)
+    each, senders = 5000, 4
+
+    def send(sender):
+        for number in range(each):
+            one.send(other.address, b"%d %d" % (sender, number))
+
+    threads = [threading.Thread(target=send, args=(sender,)) for sender in range(senders)]
+    for thread in threads:
+        thread.start()
+    counts = [0] * senders
+    for _ in range(each * senders):
+        sender, number = map(int, other.receive().split())
+        assert number == counts[sender]
+        counts[sender] += 1
+    for thread in threads:
+        thread.join()
+    assert other.try_receive() is None
 
 
 def test_mistakes_are_sentences():
@@ -66,10 +91,22 @@ def test_the_parts_of_a_message_add_up(study):
 
 def test_libraries_that_are_not_there_are_skipped_with_a_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    rows = measure_peers(SMALL, tmp_path)
+    rows = [measure() for measure in peer_measurements(SMALL, tmp_path)]
     assert [row["name"].split(",")[0] for row in rows] == ["ZeroMQ", "Open MPI", "UCX"]
     assert "zeromq_peer is not built; it needs libzmq3-dev" in rows[0]["skipped"]
     assert "ucx-utils" in rows[2]["skipped"]
+
+
+def test_open_mpi_is_measured_on_the_cores_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "mpi_peer").touch()
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text('#!/bin/sh\necho "{\\"arguments\\": \\"$*\\"}"\n')
+    mpirun.chmod(0o755)
+    for cores, end in (((5, 3), " 32 5 3"), (None, " 32")):
+        request = dataclasses.replace(SMALL, cores=cores)
+        row = peer_measurements(request, tmp_path)[1]()
+        assert "--bind-to none" in row["arguments"] and row["arguments"].endswith(end)
 
 
 def test_a_library_that_is_measured_stands_beside_the_mailbox(study, tmp_path):
@@ -78,7 +115,7 @@ def test_a_library_that_is_measured_stands_beside_the_mailbox(study, tmp_path):
         '#!/bin/sh\necho \'{"median_ns": 1e6, "p99_ns": 2e6, "messages_per_s": 5e5}\'\n'
     )
     program.chmod(0o755)
-    rows = measure_peers(SMALL, tmp_path)
+    rows = [measure() for measure in peer_measurements(SMALL, tmp_path)[:1]]
     assert rows[0]["median_ns"] == 1e6
     study.peers[:] = rows
     text = tables_text(live_tables(study))

@@ -38,12 +38,14 @@ def test_all_cells_of_the_document_are_there():
     assert TABLES[2].title == "Static windows, DRAM"
 
 
-def test_reads_are_within_ten_percent_of_the_document(tables):
-    errors = [row["read_error_pct"] for rows in tables.values() for row in rows]
-    assert len(errors) == 20 and max(map(abs, errors)) < 10
-    figures = [row[f"read_{a}_mb_per_s"] for rows in tables.values() for row in rows
-               for a in ("aligned", "misaligned")]  # fmt: skip
-    assert 42 <= min(figures) and max(figures) <= 90
+def test_reads_of_the_document_are_of_two_kinds(tables):
+    """Explained, not predicted: which kind a cell is of is not recorded, but that there are two."""
+    cells = [row for rows in tables.values() for row in rows]
+    errors = [
+        (abs(row["read_aligned_error_pct"]), abs(row["read_misaligned_error_pct"])) for row in cells
+    ]
+    assert len(errors) == 20 and all(min(pair) < 10 < 40 < max(pair) for pair in errors)
+    assert sum(aligned < misaligned for aligned, misaligned in errors) == 5
 
 
 def test_writes_are_within_ten_percent_but_for_two_cells(tables):
@@ -58,22 +60,28 @@ def test_writes_are_within_ten_percent_but_for_two_cells(tables):
     assert statistics.median(map(abs, errors.values())) < 5
 
 
-def test_every_explanation_disappears_with_its_cause(documents, wormhole):
-    for bench in (documents, wormhole):
-        found = {cause.effect: cause for cause in pcie_study.causes(bench)}
-        assert found["reads are slower than writes"].disappears
-        assert found["small transfers are faster through static windows"].disappears
-        assert found["writes stay far below the link"].disappears
-    found = pcie_study.causes(documents)
-    assert len(found) == 5 and all(cause.disappears for cause in found)
+def test_every_effect_disappears_with_its_cause_but_for_a_rest_of_one(documents, wormhole):
+    rest = "writes stay far below the link"  # posted writes of the engine reach 85 % of it
+    outcomes = {cause.effect: cause.outcome for cause in pcie_study.causes(documents)}
+    assert outcomes.pop(rest) == "shrinks to 1.15 x"
+    assert len(outcomes) == 4 and set(outcomes.values()) == {"disappears"}
+    outcomes = {cause.effect: cause.outcome for cause in pcie_study.causes(wormhole)}
+    assert outcomes["reads are slower than writes"] == "disappears"
+    assert outcomes["small transfers are faster through static windows"] == "disappears"
+    assert outcomes[rest] == "shrinks to 1.17 x"
+    assert outcomes["DRAM is faster than L1"] == "is not there"
 
 
 @pytest.mark.parametrize(
     ("with_cause", "without", "expected"),
-    [(2.0, 1.0, True), (2.0, 0.5, True), (2.0, 2.0, False), (1.0, 1.0, False), (9.0, 2.9, True)],
-)
+    [
+        (2.0, 1.0, "disappears"), (2.0, 0.5, "disappears"),
+        (9.0, 2.9, "shrinks to 2.90 x"), (9.0, 1.06, "shrinks to 1.06 x"),
+        (2.0, 2.0, "stays"), (1.0, 1.0, "is not there"),
+    ],
+)  # fmt: skip
 def test_an_effect_must_have_been_there_to_disappear(with_cause, without, expected):
-    assert Cause("", "", with_cause, without, "").disappears is expected
+    assert Cause("", "", with_cause, without, "").outcome == expected
 
 
 def test_windows_of_4_gb_are_no_faster_than_those_of_2_mb(documents):

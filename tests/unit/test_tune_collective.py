@@ -172,9 +172,9 @@ def test_the_text_has_a_line_per_size():
     assert list(tuning_text(found))[2:] == [
         "# size (B)  choice                               time (us)  busbw (GB/s)  fastest (us)"
         "  fastest",
-        "  1024      ring_all_reduce, Simple, 2 channels  10.00      0.15          9.90        "
+        "      1024  ring_all_reduce, Simple, 2 channels      10.00          0.15          9.90"
         "  one_shot_all_reduce, Simple, 1 channel",
-        "  4096      ring_all_reduce, Simple, 2 channels  12.00      0.51          12.00",
+        "      4096  ring_all_reduce, Simple, 2 channels      12.00          0.51         12.00",
     ]
     assert all_table(found).lines[1] == [candidate_name(SHOT), "9.90", ""]
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Usage: mpirun -np 2 mpi_peer ITERATIONS BLOCKS BLOCK_MESSAGES SIZE_BYTES
+// Usage: mpirun -np 2 --bind-to none mpi_peer ITERATIONS BLOCKS BLOCK_MESSAGES SIZE_BYTES [CORE
+// CORE]
 #include <mpi.h>
 
 #include <cstdlib>
@@ -13,7 +14,8 @@ int main(int argc, char** argv) {
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 5 || ranks != 2) MPI_Abort(MPI_COMM_WORLD, 2);
+  if ((argc != 5 && argc != 7) || ranks != 2) MPI_Abort(MPI_COMM_WORLD, 2);
+  peer::pin(argv + 5, rank);
   const int iterations = std::atoi(argv[1]), blocks = std::atoi(argv[2]);
   const int block_messages = std::atoi(argv[3]), size_bytes = std::atoi(argv[4]);
   const int other = 1 - rank;

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 // What the programs that measure other libraries share. Each sends a message to and fro between two
@@ -30,6 +33,15 @@ class Stopwatch {
  private:
   Clock::time_point last_ = Clock::now();
 };
+
+// To one of the two cores that the command line may end with, by the process's number.
+inline void pin(char** cores, int process) {
+  if (cores[0] == nullptr) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(std::atoi(cores[process]), &set);
+  sched_setaffinity(0, sizeof(set), &set);
+}
 
 inline void print_result(std::vector<double> one_way_ns, double messages_per_s) {
   std::sort(one_way_ns.begin(), one_way_ns.end());

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Usage: zeromq_peer ADDRESS ITERATIONS BLOCKS BLOCK_MESSAGES SIZE_BYTES CORE CORE
+// Usage: zeromq_peer ADDRESS ITERATIONS BLOCKS BLOCK_MESSAGES SIZE_BYTES [CORE CORE]
 // ADDRESS is ipc://... of a file that does not exist. Sockets are of type PAIR and polled.
-#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -23,13 +24,6 @@ struct Job {
   int block_messages;
   std::size_t size_bytes;
 };
-
-void pin(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  sched_setaffinity(0, sizeof(set), &set);
-}
 
 void send(void* socket, std::vector<std::byte>& bytes) {
   if (zmq_send(socket, bytes.data(), bytes.size(), 0) < 0) throw std::runtime_error("zmq_send");
@@ -78,13 +72,20 @@ void respond(void* socket, const Job& job, int result) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 8) return 2;
+  if (argc != 6 && argc != 8) return 2;
   const Job job{argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]),
                 static_cast<std::size_t>(std::atoi(argv[5]))};
   int ends[2];
   if (pipe(ends) != 0) return 1;
   const pid_t child = fork();
-  pin(std::atoi(argv[child == 0 ? 7 : 6]));
+  if (child < 0) return 1;
+  // Neither side waits for one that has died.
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  } else {
+    close(ends[1]);
+  }
+  peer::pin(argv + 6, child == 0 ? 1 : 0);
   void* const context = zmq_ctx_new();
   void* const socket = zmq_socket(context, ZMQ_PAIR);
   const int outcome = child == 0 ? zmq_connect(socket, job.address) : zmq_bind(socket, job.address);

@@ -13,22 +13,23 @@
 #include <string>
 #include <variant>
 
+#include "towpath/machine/checks.hpp"
 #include "towpath/machine/chip.hpp"
 
 namespace towpath::bindings {
 
 namespace nb = nanobind;
 
-constexpr double kBytesPerCycleMax = 1e6;
-constexpr double kTimeMaxNs = 1e9;
-constexpr double kRateMaxGbPerS = 1e6;
+using machine::kBytesPerCycleMax;
+constexpr double kTimeMaxNs = machine::kTimeMax.ns();
+constexpr double kRateMaxGbPerS = machine::kRateMax.gb_per_s();
 
 // A block of figures is a dict in Python. Its fields are named once for both directions.
 template <typename Block>
 struct Field {
   const char* name;
-  std::variant<int Block::*, bool Block::*, std::uint64_t Block::*, machine::BytesPerCycle Block::*,
-               Time Block::*, Rate Block::*>
+  std::variant<int Block::*, bool Block::*, double Block::*, std::uint64_t Block::*,
+               machine::BytesPerCycle Block::*, Time Block::*, Rate Block::*>
       member;
 };
 
@@ -48,6 +49,10 @@ inline void set(int& member, nb::handle given, const std::string& field) {
 
 inline void set(bool& member, nb::handle given, const std::string& field) {
   member = value_from<bool>(given, field, "True or False");
+}
+
+inline void set(double& member, nb::handle given, const std::string& field) {
+  member = value_from<double>(given, field, "a number");
 }
 
 inline void set(std::uint64_t& member, nb::handle given, const std::string& field) {

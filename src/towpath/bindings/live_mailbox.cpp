@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <mutex>
+
 #include "towpath/mailbox/live/mailbox.hpp"
 #include "towpath/mailbox/live/measurement.hpp"
 
@@ -26,50 +28,60 @@ nb::object shown(bool is_there, const Message& message) {
   return nb::bytes(message.bytes.data(), message.size_bytes);
 }
 
+// A context for all threads of a program, which wait without the interpreter's lock: one of them
+// sends at a time, and one receives.
+struct SharedContext {
+  Context context;
+  std::mutex sending, receiving;
+
+  SharedContext(const std::string& name, std::uint32_t depth_messages, std::uint32_t senders_max)
+      : context(name, {depth_messages, senders_max}) {}
+
+  void send(const std::string& to, const nb::bytes& payload, double timeout_s) {
+    const auto bytes = bytes_of(payload);
+    nb::gil_scoped_release released;
+    const std::lock_guard lock(sending);
+    context.send(to, bytes, Time::from_seconds(timeout_s));
+  }
+  bool try_send(const std::string& to, const nb::bytes& payload) {
+    const std::unique_lock lock(sending, std::try_to_lock);
+    return lock.owns_lock() && context.try_send(to, bytes_of(payload));
+  }
+  nb::object try_receive() {
+    const std::unique_lock lock(receiving, std::try_to_lock);
+    Message message;
+    return shown(lock.owns_lock() && context.try_receive(message), message);
+  }
+  nb::object receive(double timeout_s) {
+    Message message;
+    bool is_there = false;
+    {
+      nb::gil_scoped_release released;
+      const std::lock_guard lock(receiving);
+      is_there = context.receive(message, Time::from_seconds(timeout_s));
+    }
+    return shown(is_there, message);
+  }
+};
+
 void bind_context(nb::module_& module) {
-  nb::class_<Context>(module, "LiveMailboxContext",
-                      "A mailbox of this process, and messages to those of others on this host.")
-      .def(
-          "__init__",
-          [](Context* place, const std::string& name, std::uint32_t depth_messages,
-             std::uint32_t senders_max) {
-            new (place) Context(name, {depth_messages, senders_max});
-          },
-          "name"_a, nb::kw_only(), "depth_messages"_a = 256, "senders_max"_a = 64)
-      .def_prop_ro("address", &Context::address)
-      .def(
-          "send",
-          [](Context& context, const std::string& to, const nb::bytes& payload, double timeout_s) {
-            const auto bytes = bytes_of(payload);
-            nb::gil_scoped_release released;
-            context.send(to, bytes, Time::from_seconds(timeout_s));
-          },
-          "to"_a, "payload"_a, "timeout_s"_a = 60.0,
-          "Returns when the message will be received, whatever becomes of this process. Raises\n"
-          "TransportError while the mailbox stays full or has no receiver.")
-      .def(
-          "try_send",
-          [](Context& context, const std::string& to, const nb::bytes& payload) {
-            return context.try_send(to, bytes_of(payload));
-          },
-          "to"_a, "payload"_a, "False when there is no room.")
-      .def("try_receive",
-           [](Context& context) {
-             Message message;
-             return shown(context.try_receive(message), message);
-           })
-      .def(
-          "receive",
-          [](Context& context, double timeout_s) {
-            Message message;
-            bool is_there = false;
-            {
-              nb::gil_scoped_release released;
-              is_there = context.receive(message, Time::from_seconds(timeout_s));
-            }
-            return shown(is_there, message);
-          },
-          "timeout_s"_a = 60.0, "The payload, or None when there was none for so long.");
+  nb::class_<SharedContext>(
+      module, "LiveMailboxContext",
+      "A mailbox of this process, and messages to those of others on this host. Of several\n"
+      "threads one sends at a time, and one receives; the others wait for it.")
+      .def(nb::init<const std::string&, std::uint32_t, std::uint32_t>(), "name"_a, nb::kw_only(),
+           "depth_messages"_a = 256, "senders_max"_a = 64)
+      .def_prop_ro("address", [](const SharedContext& self) { return self.context.address(); })
+      .def("send", &SharedContext::send, "to"_a, "payload"_a, "timeout_s"_a = 60.0,
+           "Returns when the message will be received, whatever becomes of this process, as long\n"
+           "as some process keeps the mailbox. Raises TransportError while the mailbox stays full\n"
+           "or has no receiver.")
+      .def("try_send", &SharedContext::try_send, "to"_a, "payload"_a,
+           "False when there is no room, or while another thread sends.")
+      .def("try_receive", &SharedContext::try_receive,
+           "The payload, or None when there is none, or while another thread receives.")
+      .def("receive", &SharedContext::receive, "timeout_s"_a = 60.0,
+           "The payload, or None when there was none for so long.");
 }
 
 void bind_measurement(nb::module_& module) {

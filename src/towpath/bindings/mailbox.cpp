@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -11,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "towpath/bindings/arrays.hpp"
+#include "towpath/bindings/figures.hpp"
 #include "towpath/machine/mailbox_cluster.hpp"
 #include "towpath/run/mailbox_session.hpp"
 #include "towpath/run/mailbox_stream.hpp"
@@ -28,16 +29,58 @@ using device::mailbox::Message;
 using machine::MailboxCluster;
 using run::MailboxSession;
 
-// A block of figures is a dict in Python.
-int whole(const nb::dict& block, const char* name) { return nb::cast<int>(block[name]); }
-double real(const nb::dict& block, const char* name) { return nb::cast<double>(block[name]); }
+using bindings::Field;
+using bindings::set_figures;
+using bindings::value_from;
+using machine::MailboxFigures;
+using machine::MailboxSoftwareFigures;
+using machine::PacketizerFigures;
+using machine::PageWalkFigures;
+using machine::RingFigures;
 
-machine::MailboxSoftwareFigures software_from(const nb::dict& block) {
-  return {whole(block, "store_cycles"),     whole(block, "load_cycles"),
-          whole(block, "descriptor_words"), whole(block, "send_cycles"),
-          whole(block, "receive_cycles"),   whole(block, "poll_cycles"),
-          whole(block, "release_cycles"),   whole(block, "cycle_counter_cycles"),
-          whole(block, "responder_cycles")};
+constexpr Field<MailboxSoftwareFigures> kSoftwareFields[] = {
+    {"store_cycles", &MailboxSoftwareFigures::store_cycles},
+    {"load_cycles", &MailboxSoftwareFigures::load_cycles},
+    {"descriptor_words", &MailboxSoftwareFigures::descriptor_words},
+    {"send_cycles", &MailboxSoftwareFigures::send_cycles},
+    {"receive_cycles", &MailboxSoftwareFigures::receive_cycles},
+    {"poll_cycles", &MailboxSoftwareFigures::poll_cycles},
+    {"release_cycles", &MailboxSoftwareFigures::release_cycles},
+    {"cycle_counter_cycles", &MailboxSoftwareFigures::cycle_counter_cycles},
+    {"responder_cycles", &MailboxSoftwareFigures::responder_cycles},
+};
+
+constexpr Field<PageWalkFigures> kPageWalkFields[] = {
+    {"probability", &PageWalkFigures::probability},
+    {"cycles_min", &PageWalkFigures::cycles_min},
+    {"cycles_max", &PageWalkFigures::cycles_max},
+};
+
+constexpr Field<PacketizerFigures> kPacketizerFields[] = {
+    {"contexts", &PacketizerFigures::contexts},
+    {"formation_cycles", &PacketizerFigures::formation_cycles},
+    {"payload_bytes_max", &PacketizerFigures::payload_bytes_max},
+    {"packets_unacknowledged_max", &PacketizerFigures::packets_unacknowledged_max},
+};
+
+constexpr Field<RingFigures> kRingFields[] = {
+    {"line_rate_gb_per_s", &RingFigures::line_rate},
+    {"header_bytes", &RingFigures::header_bytes},
+    {"hop_latency_ns", &RingFigures::hop_latency},
+};
+
+constexpr Field<MailboxFigures> kMailboxFields[] = {
+    {"depth_packets", &MailboxFigures::depth_packets},
+    {"enqueue_cycles", &MailboxFigures::enqueue_cycles},
+    {"drops_when_full", &MailboxFigures::drops_when_full},
+};
+
+machine::InterruptionFigures interruption_from(const nb::dict& block) {
+  const auto time = [&](const char* name) {
+    return Time::from_us(value_from<double>(block[name], name, "a number"));
+  };
+  return {nb::cast<std::string>(block["name"]), time("interval_mean_us"), time("duration_min_us"),
+          time("duration_max_us")};
 }
 
 std::shared_ptr<const MailboxCluster> cluster_from(
@@ -52,30 +95,14 @@ std::shared_ptr<const MailboxCluster> cluster_from(
   cluster.core_clock = Frequency::from_mhz(core_clock_mhz);
   cluster.interconnect_clock = Frequency::from_mhz(interconnect_clock_mhz);
   cluster.word_bytes = word_bytes;
-  cluster.software = software_from(software);
-  cluster.page_walks = {real(page_walks, "probability"), whole(page_walks, "cycles_min"),
-                        whole(page_walks, "cycles_max")};
-  for (const nb::dict& one : interruptions) {
-    cluster.interruptions.push_back(
-        {nb::cast<std::string>(one["name"]), Time::from_us(real(one, "interval_mean_us")),
-         Time::from_us(real(one, "duration_min_us")), Time::from_us(real(one, "duration_max_us"))});
-  }
-  cluster.packetizer = {whole(packetizer, "contexts"), whole(packetizer, "formation_cycles"),
-                        whole(packetizer, "payload_bytes_max"),
-                        whole(packetizer, "packets_unacknowledged_max")};
-  cluster.ring = {Rate::from_gb_per_s(real(ring, "line_rate_gb_per_s")),
-                  whole(ring, "header_bytes"), Time::from_ns(real(ring, "hop_latency_ns"))};
-  cluster.mailbox = {whole(mailbox, "depth_packets"), whole(mailbox, "enqueue_cycles"),
-                     nb::cast<bool>(mailbox["drops_when_full"])};
+  const char* const owner = "a cluster with mailboxes";
+  set_figures(cluster.software, kSoftwareFields, software, "software", owner);
+  set_figures(cluster.page_walks, kPageWalkFields, page_walks, "page_walks", owner);
+  for (const nb::dict& one : interruptions) cluster.interruptions.push_back(interruption_from(one));
+  set_figures(cluster.packetizer, kPacketizerFields, packetizer, "packetizer", owner);
+  set_figures(cluster.ring, kRingFields, ring, "ring", owner);
+  set_figures(cluster.mailbox, kMailboxFields, mailbox, "mailbox", owner);
   return machine::build_mailbox_cluster(std::move(cluster));
-}
-
-nb::object cycles_array(std::vector<std::int64_t> cycles) {
-  auto* const owned = new std::vector<std::int64_t>(std::move(cycles));
-  nb::capsule owner(
-      owned, [](void* data) noexcept { delete static_cast<std::vector<std::int64_t>*>(data); });
-  return nb::cast(
-      nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
 void bind_ping_pong(nb::module_& module) {
@@ -93,17 +120,25 @@ void bind_ping_pong(nb::module_& module) {
           "seed"_a = 1);
   module.def(
       "run_ping_pong",
-      [](std::shared_ptr<MailboxCluster> cluster, const PingPongOptions& options) {
+      [](std::shared_ptr<MailboxCluster> cluster, PingPongOptions options,
+         const nb::object& on_progress) {
+        if (!on_progress.is_none()) {
+          options.on_progress = [&on_progress](std::size_t iterations) {
+            const nb::gil_scoped_acquire acquired;
+            on_progress(iterations);
+          };
+        }
         run::PingPongResult result;
         {
           nb::gil_scoped_release released;
           result = run::run_ping_pong(std::move(cluster), options);
         }
-        return nb::make_tuple(cycles_array(std::move(result.round_trip_cycles)), result.time.us(),
-                              result.events);
+        return nb::make_tuple(bindings::column_of(std::move(result.round_trip_cycles)),
+                              result.time.us(), result.events);
       },
-      "cluster"_a, "options"_a,
-      "Two nodes send a message to and fro: (cycles of each round trip, simulated us, events).");
+      "cluster"_a, "options"_a, "on_progress"_a = nb::none(),
+      "Two nodes send a message to and fro: (cycles of each round trip, simulated us, events).\n"
+      "on_progress is told now and then how many iterations are over.");
   module.def(
       "ping_pong_breakdown",
       [](std::shared_ptr<MailboxCluster> cluster, const PingPongOptions& options) {

@@ -144,6 +144,20 @@ void bind_words(nb::module_& module) {
            "load"_a = pcie::Load::copy, "misalignment_bytes"_a = 0);
 }
 
+// A call that moves the bytes of an array.
+template <typename Array, typename Class, typename Bytes>
+void bind_bytes(Class& cluster, const char* name, const char* array_name,
+                Transfer (HostCluster::*call)(Bytes, int, machine::Coordinate, std::uint64_t,
+                                              const TransferOptions&)) {
+  cluster.def(
+      name,
+      [call](HostCluster& self, const Array& array, int chip, Core core, std::uint64_t address,
+             const TransferOptions& options) {
+        return (self.*call)(bytes_of(array), chip, tile(core), address, options);
+      },
+      nb::arg(array_name), "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions());
+}
+
 using Buffered = Transfer (pcie::HostLink::*)(std::size_t, std::uint64_t, std::uint64_t,
                                               machine::Coordinate, std::uint64_t,
                                               const TransferOptions&);
@@ -243,34 +257,6 @@ void bind_pcie(nb::module_& module) {
           "chip"_a, "core"_a, "size_bytes"_a, "address"_a, "ordering"_a = pcie::Ordering::standard,
           "mapping"_a = pcie::Mapping::write_combining)
       .def("free_tlb", &HostCluster::free_tlb, "chip"_a, "window"_a)
-      .def(
-          "write_to_device",
-          [](HostCluster& self, const Given& data, int chip, Core core, std::uint64_t address,
-             const TransferOptions& options) {
-            return self.write_to_device(bytes_of(data), chip, tile(core), address, options);
-          },
-          "data"_a, "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions())
-      .def(
-          "read_from_device",
-          [](HostCluster& self, const Taken& to, int chip, Core core, std::uint64_t address,
-             const TransferOptions& options) {
-            return self.read_from_device(bytes_of(to), chip, tile(core), address, options);
-          },
-          "to"_a, "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions())
-      .def(
-          "dma_write_to_device",
-          [](HostCluster& self, const Given& data, int chip, Core core, std::uint64_t address,
-             const TransferOptions& options) {
-            return self.dma_write_to_device(bytes_of(data), chip, tile(core), address, options);
-          },
-          "data"_a, "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions())
-      .def(
-          "dma_read_from_device",
-          [](HostCluster& self, const Taken& to, int chip, Core core, std::uint64_t address,
-             const TransferOptions& options) {
-            return self.dma_read_from_device(bytes_of(to), chip, tile(core), address, options);
-          },
-          "to"_a, "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions())
       .def("flush", &HostCluster::flush, "Lets everything that is posted land.")
       .def(
           "memory",
@@ -285,5 +271,9 @@ void bind_pcie(nb::module_& module) {
             memory.read(address, bytes_of(to));
           },
           "chip"_a, "core"_a, "address"_a, "to"_a, "What is in the memory behind a tile, now.");
+  bind_bytes<Given>(cluster, "write_to_device", "data", &HostCluster::write_to_device);
+  bind_bytes<Taken>(cluster, "read_from_device", "to", &HostCluster::read_from_device);
+  bind_bytes<Given>(cluster, "dma_write_to_device", "data", &HostCluster::dma_write_to_device);
+  bind_bytes<Taken>(cluster, "dma_read_from_device", "to", &HostCluster::dma_read_from_device);
   bind_buffers(cluster);
 }

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -15,6 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/bindings/arrays.hpp"
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -47,24 +47,18 @@ TrafficKind kind_from(std::string_view name) {
 using Pair = std::pair<int, int>;
 machine::Coordinate coordinate(const Pair& pair) { return {pair.first, pair.second}; }
 
-using Column = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
 using Matrix = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<3>>;
 
-template <typename Array>
-Array owned(std::vector<std::int64_t> values, std::initializer_list<std::size_t> shape) {
-  auto* kept = new std::vector<std::int64_t>(std::move(values));
-  nb::capsule owner(kept,
-                    [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
-  return Array(kept->data(), shape, owner);
-}
+using bindings::Column;
+using bindings::column_of;
+using bindings::owned;
 
 template <typename Get>
 Column column(const TrafficResult& result, Get get) {
   std::vector<std::int64_t> values;
   values.reserve(result.requests.size());
   for (const noc::RequestTimes& times : result.requests) values.push_back(get(times));
-  const std::size_t size = values.size();
-  return owned<Column>(std::move(values), {size});
+  return column_of(std::move(values));
 }
 
 nb::dict waits(const TrafficResult& result) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "towpath/machine/ethernet_figures.hpp"
+#include "towpath/sim/hardware_priority.hpp"
 #include "towpath/sim/simulation.hpp"
 #include "towpath/sim/timer.hpp"
 #include "towpath/sim/trace.hpp"
@@ -28,9 +29,7 @@ namespace towpath::ethernet {
 
 class Link;
 
-// Of what happens here, before processes: software that looks at a time sees what the hardware has
-// done by then.
-inline constexpr int kHardwarePriority = -1;
+using sim::kHardwarePriority;
 
 // Commands that a port has taken, counted from 1.
 using CommandNumber = std::uint64_t;

@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
+
+#include "towpath/machine/checks.hpp"
 
 namespace towpath::machine {
 
@@ -14,8 +15,6 @@ namespace {
 
 // Wide enough for every chip, small enough that a sum of many cycles fits in an int.
 constexpr int kSideMax = 64;
-constexpr int kCyclesMax = 1'000'000;
-constexpr int kCountMax = 65'536;
 constexpr int kVirtualChannelClassesMax = 4;  // a VC's number has two bits for its class
 constexpr int kInitiatorsMax = 4;             // as many as noc::kInitiatorsMax
 constexpr int kTransactionIdsMax = 16;        // an id has four bits
@@ -23,17 +22,13 @@ constexpr int kTxQueuesMax = 16;
 constexpr int kAlignmentMax = 4096;
 constexpr int kPcieGenerationMax = 6;
 constexpr int kPcieLanesMax = 32;
-constexpr double kBytesPerCycleMax = 1e6;
-constexpr std::uint64_t kMemoryMax = std::uint64_t{1} << 40;
-constexpr Time kTimeMax = Time::from_seconds(1);
-constexpr Rate kRateMax = Rate::from_gb_per_s(1e6);
 // Flits and credits on their way are kept in a wheel with a slot per cycle.
 constexpr int kLinkCyclesMax = 60;
 
-// Every sentence names the chip.
-class Checks {
+class ChipChecks : public Checks {
  public:
-  explicit Checks(const Chip& chip) : chip_(chip) {}
+  explicit ChipChecks(const Chip& chip)
+      : Checks(fmt::format("chip '{}'", chip.name)), chip_(chip) {}
 
   void shape() const {
     number("width", chip_.width, 1, kSideMax);
@@ -63,18 +58,8 @@ class Checks {
     alignment(chip_.alignment);
   }
 
-  template <typename... Arguments>
-  [[noreturn]] void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
-    throw std::invalid_argument(fmt::format(
-        "chip '{}': {}", chip_.name, fmt::format(format, std::forward<Arguments>(arguments)...)));
-  }
-
  private:
-  void number(const char* field, int value, int min, int max) const {
-    if (value < min || value > max) {
-      fail("{} is {}; it must be {} to {}", field, value, min, max);
-    }
-  }
+  using Checks::rate;
 
   void rate(const char* field, BytesPerCycle rate) const {
     if (rate == BytesPerCycle() || rate.value() > kBytesPerCycleMax) {
@@ -83,29 +68,8 @@ class Checks {
     }
   }
 
-  void memory(const char* field, std::uint64_t bytes) const {
-    if (bytes == 0 || bytes > kMemoryMax) {
-      fail("{} is {}; it must be 1 to {}", field, bytes, kMemoryMax);
-    }
-  }
-
-  void rate(const char* field, Rate rate) const {
-    if (rate <= Rate() || rate > kRateMax) {
-      fail("{} is {} GB/s; it must be positive, {} at most", field, rate.gb_per_s(),
-           kRateMax.gb_per_s());
-    }
-  }
-
-  void time(const char* field, Time time, Time min) const {
-    if (time < min || time > kTimeMax) {
-      fail("{} is {} ns; it must be {} to {}", field, time.ns(), min.ns(), kTimeMax.ns());
-    }
-  }
-
   void power_of_two(const char* field, int value) const {
-    if (value < 1 || value > kAlignmentMax || (value & (value - 1)) != 0) {
-      fail("{} is {}; it must be a power of two, {} at most", field, value, kAlignmentMax);
-    }
+    Checks::power_of_two(field, value, kAlignmentMax);
   }
 
   void router(const RouterFigures& router) const {
@@ -170,18 +134,18 @@ class Checks {
     number("ethernet.tx_queues", ethernet.tx_queues, 1, kTxQueuesMax);
     number("ethernet.tx_queues_for_kernels", ethernet.tx_queues_for_kernels, 1, ethernet.tx_queues);
     number("ethernet.queue_commands_max", ethernet.queue_commands_max, 1, kCountMax);
-    time("ethernet.command_time", ethernet.command_time, Time());
+    time("ethernet.command_time", ethernet.command_time);
     rate("ethernet.read_rate", ethernet.read_rate);
     power_of_two("ethernet.word_bytes", ethernet.word_bytes);
     number("ethernet.frame_payload_bytes_max", ethernet.frame_payload_bytes_max,
            ethernet.word_bytes, kCountMax);
     number("ethernet.frame_overhead_bytes", ethernet.frame_overhead_bytes, 0, kCountMax);
     rate("ethernet.line_rate", ethernet.line_rate);
-    time("ethernet.path_time", ethernet.path_time, Time());
+    time("ethernet.path_time", ethernet.path_time);
     number("ethernet.frames_unacknowledged_max", ethernet.frames_unacknowledged_max, 1, kCountMax);
     // At zero, frames would be sent again and again at one point in time.
     time("ethernet.resend_timeout", ethernet.resend_timeout, Time::from_ns(1));
-    time("ethernet.training_time", ethernet.training_time, Time());
+    time("ethernet.training_time", ethernet.training_time);
   }
 
   void ethernet_software(const EthernetSoftwareFigures& software) const {
@@ -210,10 +174,10 @@ class Checks {
     }
     window_of("pcie.dynamic_window_bytes", pcie.dynamic_window_bytes);
     window_of("pcie.dma_window_bytes", pcie.dma_window_bytes);
-    time("pcie.tile_time", pcie.tile_time, Time());
+    time("pcie.tile_time", pcie.tile_time);
     memory("pcie.posted_buffer_bytes", pcie.posted_buffer_bytes);
     number("pcie.writes_outstanding", pcie.writes_outstanding, 1, kCountMax);
-    time("pcie.strict_time", pcie.strict_time, Time());
+    time("pcie.strict_time", pcie.strict_time);
     power_of_two("pcie.axi_burst_bytes", pcie.axi_burst_bytes);
     number("pcie.dma_reads_outstanding", pcie.dma_reads_outstanding, 1, kCountMax);
     power_of_two("pcie.dma_alignment_bytes", pcie.dma_alignment_bytes);
@@ -238,7 +202,7 @@ class Checks {
 
 // The tiles of each group, row by row.
 std::vector<std::vector<Coordinate>> dram_groups_of(const Chip& chip) {
-  const Checks checks(chip);
+  const ChipChecks checks(chip);
   std::vector<std::vector<Coordinate>> groups;
   for (std::size_t number = 0; number < chip.tiles.size(); ++number) {
     const Tile& tile = chip.tiles[number];
@@ -273,11 +237,12 @@ void check_dram_groups(const Chip& chip, const std::vector<std::vector<Coordinat
     });
   }
   if (listed.size() != of_tiles.size()) {
-    Checks(chip).fail("lists {} DRAM groups; its tiles are of {}", listed.size(), of_tiles.size());
+    ChipChecks(chip).fail("lists {} DRAM groups; its tiles are of {}", listed.size(),
+                          of_tiles.size());
   }
   for (std::size_t group = 0; group < listed.size(); ++group) {
     if (listed[group] != of_tiles[group]) {
-      Checks(chip).fail("DRAM group {} lists other tiles than those that are of it", group);
+      ChipChecks(chip).fail("DRAM group {} lists other tiles than those that are of it", group);
     }
   }
 }
@@ -295,7 +260,7 @@ std::vector<Coordinate> tiles_of_kind(const Chip& chip, TileKind kind) {
 
 // A list of Ethernet cores chooses their channels and nothing else.
 void check_ethernet_cores(const Chip& chip, const std::vector<Coordinate>& of_tiles) {
-  const Checks checks(chip);
+  const ChipChecks checks(chip);
   for (std::size_t channel = 0; channel < chip.ethernet_cores.size(); ++channel) {
     const Coordinate at = chip.ethernet_cores[channel];
     if (!chip.holds(at) || chip.tile(at).kind != TileKind::ethernet) {
@@ -317,7 +282,7 @@ void check_ethernet_cores(const Chip& chip, const std::vector<Coordinate>& of_ti
 
 std::vector<Coordinate> workers_of(const Chip& chip) {
   std::vector<Coordinate> workers = tiles_of_kind(chip, TileKind::worker);
-  if (workers.empty()) Checks(chip).fail("has no worker; it needs at least one");
+  if (workers.empty()) ChipChecks(chip).fail("has no worker; it needs at least one");
   return workers;
 }
 
@@ -333,7 +298,7 @@ int worker_columns_of(const Chip& chip, const std::vector<Coordinate>& workers) 
         number + 1 == workers.size() || workers[number + 1].y != workers[number].y;
     if (workers[number].y != row || workers[number].x != workers[number % columns].x ||
         is_last_of_row != (number % columns == columns - 1)) {
-      Checks(chip).fail(
+      ChipChecks(chip).fail(
           "row {} has workers in other columns than row {}; rows with workers must have the same",
           row, workers.front().y);
     }
@@ -358,14 +323,14 @@ std::string_view name_of(TileKind kind) {
 
 Coordinate Chip::worker(int logical_x, int logical_y) const {
   if (logical_x < 0 || logical_x >= worker_columns || logical_y < 0 || logical_y >= worker_rows()) {
-    Checks(*this).fail("has no worker ({}, {}); its logical grid is {} x {}, from (0, 0)",
-                       logical_x, logical_y, worker_columns, worker_rows());
+    ChipChecks(*this).fail("has no worker ({}, {}); its logical grid is {} x {}, from (0, 0)",
+                           logical_x, logical_y, worker_columns, worker_rows());
   }
   return workers[static_cast<std::size_t>(logical_y * worker_columns + logical_x)];
 }
 
 std::shared_ptr<const Chip> build_chip(Chip chip) {
-  const Checks checks(chip);
+  const ChipChecks checks(chip);
   checks.shape();
   std::vector<std::vector<Coordinate>> groups = dram_groups_of(chip);
   if (chip.dram_groups.empty()) {

@@ -128,7 +128,7 @@ struct Chip {
   std::vector<Coordinate> workers;                   // in logical order, row by row, no harvested
   int worker_columns = 0;                            // logical grid: workers per row
   std::vector<Coordinate> ethernet_cores;            // by channel; every Ethernet tile has one
-  std::vector<Coordinate> pcie_tiles;                // as the spec lists them
+  std::vector<Coordinate> pcie_tiles;                // row by row, from the tiles
   std::uint64_t harvested_ethernet = 0;              // a bit per channel of the whole chip
   std::uint64_t l1_bytes = 0;
   std::uint64_t ethernet_l1_bytes = 0;
@@ -154,10 +154,10 @@ struct Chip {
   Coordinate worker(int logical_x, int logical_y) const;
 };
 
-// Checks a description and completes it: `tiles` must hold width * height tiles, and `workers`,
-// `dram_groups`, `worker_columns`, `ethernet_cores` and `pcie_tiles` may be left empty, they follow
-// from the tiles, row by row. Throws std::invalid_argument with one sentence on whatever does not
-// fit.
+// Checks a description and completes it: `tiles` must hold width * height tiles, from which
+// `pcie_tiles` follow. `workers`, `dram_groups`, `worker_columns` and `ethernet_cores` may be left
+// empty, they follow from the tiles too, row by row. Throws std::invalid_argument with one sentence
+// on whatever does not fit.
 std::shared_ptr<const Chip> build_chip(Chip chip);
 
 }  // namespace towpath::machine

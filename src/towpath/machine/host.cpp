@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <stdexcept>
 #include <utility>
+
+#include "towpath/machine/checks.hpp"
 
 namespace towpath::machine {
 
@@ -16,75 +17,39 @@ constexpr int kGenerationMax = 6;
 constexpr int kLanesMax = 32;
 constexpr int kPayloadMax = 4096;
 constexpr int kLineBytes = 64;  // no load or store is longer
-constexpr int kCountMax = 65'536;
-constexpr std::uint64_t kMemoryMax = std::uint64_t{1} << 40;
-constexpr Time kTimeMax = Time::from_seconds(1);
-constexpr Rate kRateMax = Rate::from_gb_per_s(1e6);
 
-// Every sentence names the host.
-class Checks {
- public:
-  explicit Checks(const std::string& name) : name_(name) {}
-
-  template <typename Value>
-  void inside(const char* field, Value value, Value min, Value max) const {
-    if (value >= min && value <= max) return;
-    fail(fmt::format("{} is {}; it must be {} to {}", field, value, min, max));
-  }
-  void payload(const char* field, int value) const { power_of_two(field, value, kPayloadMax); }
-  void line(const char* field, int value) const { power_of_two(field, value, kLineBytes); }
-  void time(const char* field, Time value) const {
-    if (value >= Time() && value <= kTimeMax) return;
-    fail(fmt::format("{} is {} ns; it must be 0 to {}", field, value.ns(), kTimeMax.ns()));
-  }
-  void rate(const char* field, Rate value) const {
-    if (value > Rate() && value <= kRateMax) return;
-    fail(fmt::format("{} is {} GB/s; it must be positive, {} at most", field, value.gb_per_s(),
-                     kRateMax.gb_per_s()));
-  }
-  void page(const char* field, std::uint64_t value) const {
-    if (value >= 1 && value <= kMemoryMax && std::has_single_bit(value)) return;
-    fail(fmt::format("{} is {}; it must be a power of two, 2^40 at most", field, value));
-  }
-
- private:
-  void power_of_two(const char* field, int value, int max) const {
-    if (value >= 1 && value <= max && std::has_single_bit(static_cast<unsigned>(value))) return;
-    fail(fmt::format("{} is {}; it must be a power of two, {} at most", field, value, max));
-  }
-  [[noreturn]] void fail(const std::string& problem) const {
-    throw std::invalid_argument(fmt::format("host '{}': {}", name_, problem));
-  }
-  const std::string& name_;
-};
+void check_page(const Checks& checks, const char* field, std::uint64_t value) {
+  if (value >= 1 && value <= kMemoryMax && std::has_single_bit(value)) return;
+  checks.fail("{} is {}; it must be a power of two, 2^40 at most", field, value);
+}
 
 void check_link(const Checks& checks, const HostLinkFigures& link) {
-  checks.inside("link.generation", link.generation, 1, kGenerationMax);
-  checks.inside("link.lanes", link.lanes, 1, kLanesMax);
-  checks.payload("link.payload_bytes_max", link.payload_bytes_max);
-  checks.payload("link.read_request_bytes_max", link.read_request_bytes_max);
-  checks.payload("link.completion_bytes", link.completion_bytes);
-  checks.inside("link.device_reads_outstanding", link.device_reads_outstanding, 1, kCountMax);
+  checks.number("link.generation", link.generation, 1, kGenerationMax);
+  checks.number("link.lanes", link.lanes, 1, kLanesMax);
+  checks.power_of_two("link.payload_bytes_max", link.payload_bytes_max, kPayloadMax);
+  checks.power_of_two("link.read_request_bytes_max", link.read_request_bytes_max, kPayloadMax);
+  checks.power_of_two("link.completion_bytes", link.completion_bytes, kPayloadMax);
+  checks.number("link.device_reads_outstanding", link.device_reads_outstanding, 1, kCountMax);
   checks.time("link.read_time", link.read_time);
 }
 
 void check_core(const Checks& checks, const HostCoreFigures& core) {
   checks.time("core.call_time", core.call_time);
   checks.rate("core.store_rate", core.store_rate);
-  checks.inside("core.posted_writes_max", core.posted_writes_max, 1, kCountMax);
+  checks.number("core.posted_writes_max", core.posted_writes_max, 1, kCountMax);
   checks.time("core.posted_write_interval", core.posted_write_interval);
-  checks.line("core.uncached_store_bytes", core.uncached_store_bytes);
+  checks.power_of_two("core.uncached_store_bytes", core.uncached_store_bytes, kLineBytes);
   checks.time("core.uncached_store_time", core.uncached_store_time);
-  checks.line("core.load_bytes", core.load_bytes);
-  checks.line("core.stream_load_bytes", core.stream_load_bytes);
-  checks.inside("core.stream_loads_outstanding", core.stream_loads_outstanding, 1, kCountMax);
+  checks.power_of_two("core.load_bytes", core.load_bytes, kLineBytes);
+  checks.power_of_two("core.stream_load_bytes", core.stream_load_bytes, kLineBytes);
+  checks.number("core.stream_loads_outstanding", core.stream_loads_outstanding, 1, kCountMax);
 }
 
 void check_driver(const Checks& checks, const HostDriverFigures& driver) {
   checks.time("driver.window_time", driver.window_time);
   checks.time("driver.dma_time", driver.dma_time);
-  checks.inside("driver.bounce_bytes", driver.bounce_bytes, std::uint64_t{1}, kMemoryMax);
-  checks.inside("driver.cache_bytes", driver.cache_bytes, std::uint64_t{1}, kMemoryMax);
+  checks.memory("driver.bounce_bytes", driver.bounce_bytes);
+  checks.memory("driver.cache_bytes", driver.cache_bytes);
   checks.rate("driver.bounce_write_rate", driver.bounce_write_rate);
   checks.rate("driver.bounce_read_rate", driver.bounce_read_rate);
   checks.rate("driver.bounce_write_rate_uncached", driver.bounce_write_rate_uncached);
@@ -92,8 +57,8 @@ void check_driver(const Checks& checks, const HostDriverFigures& driver) {
 }
 
 void check_memory(const Checks& checks, const HostMemoryFigures& memory) {
-  checks.page("memory.page_bytes", memory.page_bytes);
-  checks.page("memory.hugepage_bytes", memory.hugepage_bytes);
+  check_page(checks, "memory.page_bytes", memory.page_bytes);
+  check_page(checks, "memory.hugepage_bytes", memory.hugepage_bytes);
   checks.time("memory.map_time", memory.map_time);
   checks.time("memory.map_page_time", memory.map_page_time);
   checks.time("memory.unmap_time", memory.unmap_time);
@@ -104,7 +69,7 @@ void check_memory(const Checks& checks, const HostMemoryFigures& memory) {
 }  // namespace
 
 std::shared_ptr<const Host> build_host(Host host) {
-  const Checks checks(host.name);
+  const Checks checks(fmt::format("host '{}'", host.name));
   check_link(checks, host.link);
   check_core(checks, host.core);
   check_driver(checks, host.driver);

@@ -93,11 +93,15 @@ struct MailboxCluster {
   MailboxFigures mailbox;
 
   int words_of(int size_bytes) const { return (size_bytes + word_bytes - 1) / word_bytes; }
-  // The fewest hops from one node to another.
-  int hops(int from, int to) const;
 };
 
 // Throws std::invalid_argument with one sentence for a figure that means nothing.
 std::shared_ptr<const MailboxCluster> build_mailbox_cluster(MailboxCluster cluster);
+
+// The same with cores that nothing takes away from their processes.
+std::shared_ptr<const MailboxCluster> without_interruptions(const MailboxCluster& cluster);
+
+// Throws std::invalid_argument unless each node has a core and a context for so many, one at least.
+void check_programs_per_node(const MailboxCluster& cluster, int programs);
 
 }  // namespace towpath::machine

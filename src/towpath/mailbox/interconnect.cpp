@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/sim/hardware_priority.hpp"
 #include "towpath/sim/trace.hpp"
 
 namespace towpath::mailbox {
@@ -102,7 +103,7 @@ void Interconnect::submit(Address from, Address to, std::span<const std::byte> p
   forming.interconnect = this;
   forming.packet = {Packet::Kind::message, from, to, context.domain,
                     std::vector<std::byte>(payload.begin(), payload.end())};
-  simulation_.at(clock_.edge(node.packetizer_free_at), &formed, &forming, kHardwarePriority);
+  simulation_.at(clock_.edge(node.packetizer_free_at), &formed, &forming, sim::kHardwarePriority);
 }
 
 void Interconnect::formed(void* context) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "towpath/sim/hardware_priority.hpp"
+
 namespace towpath::mailbox {
 
 Ring::Ring(sim::Simulation& simulation, std::shared_ptr<const machine::MailboxCluster> cluster,
@@ -45,7 +47,7 @@ void Ring::forward(Flight& flight) {
   const Time begin = std::max(free_at, simulation_.now());
   free_at = begin + wire_time(flight.packet);
   flight.at = (flight.at + flight.step + cluster_->nodes) % cluster_->nodes;
-  simulation_.at(begin + cluster_->ring.hop_latency, &at_node, &flight, kHardwarePriority);
+  simulation_.at(begin + cluster_->ring.hop_latency, &at_node, &flight, sim::kHardwarePriority);
 }
 
 void Ring::at_node(void* context) {

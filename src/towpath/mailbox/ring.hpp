@@ -15,10 +15,6 @@
 
 namespace towpath::mailbox {
 
-// Of what happens here, before processes: software that looks at a time sees what the hardware has
-// done by then.
-inline constexpr int kHardwarePriority = -1;
-
 // A context of a node, and the mailbox that belongs to it.
 struct Address {
   int node = 0;

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/sim/hardware_priority.hpp"
+
 namespace towpath::pcie {
 
 namespace {
@@ -99,8 +101,7 @@ HostLink::Piece HostLink::next_piece(Account& account, machine::Coordinate tile,
   return piece;
 }
 
-// --- writes
-// ---------------------------------------------------------------------------------------
+// --- writes --------------------------------------------------------------------------------------
 
 Transfer HostLink::write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
                                    std::uint64_t address, const TransferOptions& options) {
@@ -170,7 +171,7 @@ void HostLink::land(Time when, machine::Coordinate tile, std::uint64_t address,
   if (!options_.carries_data) return;
   landings_.push_back({this, tile, address, {bytes.begin(), bytes.end()}, {}});
   landings_.back().place = std::prev(landings_.end());
-  simulation_.at(when, &landed, &landings_.back(), -1);
+  simulation_.at(when, &landed, &landings_.back(), sim::kHardwarePriority);
 }
 
 void HostLink::landed(void* landing) {
@@ -179,8 +180,7 @@ void HostLink::landed(void* landing) {
   self.link->landings_.erase(self.place);
 }
 
-// --- reads
-// ----------------------------------------------------------------------------------------
+// --- reads ---------------------------------------------------------------------------------------
 
 Transfer HostLink::read_from_device(std::span<std::byte> to, machine::Coordinate tile,
                                     std::uint64_t address, const TransferOptions& options) {

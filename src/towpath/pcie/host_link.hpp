@@ -160,7 +160,7 @@ class HostLink {
   Transfer run_dma(Direction direction, std::uint64_t size_bytes, machine::Coordinate tile,
                    const TransferOptions& options, bool bounces, Move move);
   Rate bounce_rate(Direction direction, std::uint64_t size_bytes) const;
-  void check_engine(Direction direction) const;
+  Transfer by_device(Direction direction, machine::Coordinate tile, std::uint64_t size_bytes);
   void land(Time when, machine::Coordinate tile, std::uint64_t address,
             std::span<const std::byte> bytes);
   static void landed(void* landing);

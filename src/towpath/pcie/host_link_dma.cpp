@@ -25,6 +25,12 @@ void add_stream(Account& account, const Stream& stream, std::uint64_t size_bytes
   account.spend(kStream, stream.time_of(size_bytes) - stream.latency);
 }
 
+Transfer instead_of_dma(Transfer transfer, std::string obstacle) {
+  transfer.asked = Mechanism::dma;
+  transfer.obstacle = std::move(obstacle);
+  return transfer;
+}
+
 }  // namespace
 
 std::string HostLink::dma_obstacle(Direction direction) const {
@@ -32,14 +38,12 @@ std::string HostLink::dma_obstacle(Direction direction) const {
     return "no DMA buffer was allocated: the host gives the chip 0 host memory channels";
   }
   try {
-    check_engine(direction);
+    check_dma(*chip_, direction, 0, 0);
   } catch (const std::invalid_argument& error) {
     return error.what();
   }
   return {};
 }
-
-void HostLink::check_engine(Direction direction) const { check_dma(*chip_, direction, 0, 0); }
 
 Rate HostLink::bounce_rate(Direction direction, std::uint64_t size_bytes) const {
   const machine::HostDriverFigures& driver = host_->driver;
@@ -84,10 +88,7 @@ Transfer HostLink::dma_write_to_device(std::span<const std::byte> data, machine:
                                        std::uint64_t address, const TransferOptions& options) {
   check(tile, address, data.size());
   if (std::string obstacle = dma_obstacle(Direction::to_device); !obstacle.empty()) {
-    Transfer transfer = write_to_device(data, tile, address, options);
-    transfer.asked = Mechanism::dma;
-    transfer.obstacle = std::move(obstacle);
-    return transfer;
+    return instead_of_dma(write_to_device(data, tile, address, options), std::move(obstacle));
   }
   check_dma(*chip_, Direction::to_device, address, data.size());
   return run_dma(Direction::to_device, data.size(), tile, options, true,
@@ -100,10 +101,7 @@ Transfer HostLink::dma_read_from_device(std::span<std::byte> to, machine::Coordi
                                         std::uint64_t address, const TransferOptions& options) {
   check(tile, address, to.size());
   if (std::string obstacle = dma_obstacle(Direction::from_device); !obstacle.empty()) {
-    Transfer transfer = read_from_device(to, tile, address, options);
-    transfer.asked = Mechanism::dma;
-    transfer.obstacle = std::move(obstacle);
-    return transfer;
+    return instead_of_dma(read_from_device(to, tile, address, options), std::move(obstacle));
   }
   check_dma(*chip_, Direction::from_device, address, to.size());
   return run_dma(Direction::from_device, to.size(), tile, options, true,
@@ -112,8 +110,7 @@ Transfer HostLink::dma_read_from_device(std::span<std::byte> to, machine::Coordi
                  });
 }
 
-// --- buffers that the device reaches
-// --------------------------------------------------------------
+// --- buffers that the device reaches -------------------------------------------------------------
 
 std::size_t HostLink::allocate_sysmem_buffer(std::uint64_t size_bytes) {
   if (size_bytes == 0) throw std::invalid_argument("a buffer of 0 bytes; at least 1 is pinned");
@@ -129,13 +126,14 @@ std::size_t HostLink::allocate_sysmem_buffer(std::uint64_t size_bytes) {
         "pages have {} bytes",
         size_bytes, host_->name, host_->page_bytes()));
   }
+  const std::size_t number = buffers_.size();
   SysmemBuffer& buffer = buffers_.emplace_back();
   buffer.size_bytes = size_bytes;
   buffer.is_mapped = true;
   buffer.map_time = map_time(*host_, size_bytes);
   if (options_.carries_data) buffer.bytes.resize(size_bytes);
   simulation_.sleep(buffer.map_time);
-  return buffers_.size() - 1;
+  return number;
 }
 
 SysmemBuffer& HostLink::sysmem_buffer(std::size_t number) {
@@ -194,19 +192,22 @@ Transfer HostLink::dma_read_from_device(std::size_t buffer, std::uint64_t offset
                  });
 }
 
-// --- by a core of the chip
-// ------------------------------------------------------------------------
+// --- by a core of the chip -----------------------------------------------------------------------
+
+Transfer HostLink::by_device(Direction direction, machine::Coordinate tile,
+                             std::uint64_t size_bytes) {
+  Account account(simulation_, Mechanism::noc);
+  add_stream(account,
+             device_stream(*host_, *chip_, noc_way(*chip_, tile), direction, options_.limits),
+             size_bytes);
+  return account.finish(simulation_);
+}
 
 Transfer HostLink::noc_write_to_host(std::size_t buffer, std::uint64_t offset,
                                      std::uint64_t size_bytes, machine::Coordinate tile,
                                      std::uint64_t address) {
   check_buffer(buffer, offset, size_bytes, tile, address);
-  Account account(simulation_, Mechanism::noc);
-  add_stream(
-      account,
-      device_stream(*host_, *chip_, noc_way(*chip_, tile), Direction::from_device, options_.limits),
-      size_bytes);
-  Transfer transfer = account.finish(simulation_);
+  Transfer transfer = by_device(Direction::from_device, tile, size_bytes);
   if (options_.carries_data) {
     const std::span<std::byte> bytes(buffers_[buffer].bytes);
     memory_.read(tile, address, bytes.subspan(offset, size_bytes));
@@ -218,12 +219,7 @@ Transfer HostLink::noc_read_from_host(std::size_t buffer, std::uint64_t offset,
                                       std::uint64_t size_bytes, machine::Coordinate tile,
                                       std::uint64_t address) {
   check_buffer(buffer, offset, size_bytes, tile, address);
-  Account account(simulation_, Mechanism::noc);
-  add_stream(
-      account,
-      device_stream(*host_, *chip_, noc_way(*chip_, tile), Direction::to_device, options_.limits),
-      size_bytes);
-  Transfer transfer = account.finish(simulation_);
+  Transfer transfer = by_device(Direction::to_device, tile, size_bytes);
   if (options_.carries_data) {
     const std::span<const std::byte> bytes(buffers_[buffer].bytes);
     memory_.write(tile, address, bytes.subspan(offset, size_bytes));

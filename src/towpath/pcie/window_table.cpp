@@ -24,19 +24,6 @@ std::string size_text(std::uint64_t size_bytes) {
 
 }  // namespace
 
-std::string_view name_of(Ordering ordering) {
-  switch (ordering) {
-    case Ordering::standard: return "default";
-    case Ordering::strict: return "strict";
-    case Ordering::posted: return "posted";
-  }
-  return "unknown";
-}
-
-std::string_view name_of(Mapping mapping) {
-  return mapping == Mapping::write_combining ? "write_combining" : "uncached";
-}
-
 WindowTable::WindowTable(std::shared_ptr<const machine::Chip> chip) : chip_(std::move(chip)) {
   if (!chip_->has_host_link()) {
     throw std::invalid_argument(fmt::format("chip '{}' has no host link", chip_->name));

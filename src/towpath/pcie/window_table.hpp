@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "towpath/machine/chip.hpp"
@@ -16,11 +15,9 @@ namespace towpath::pcie {
 // Of NoC writes that come through a window: with an acknowledgement, with one that the next write
 // of the kind waits longer for, or without.
 enum class Ordering : std::uint8_t { standard, strict, posted };
-std::string_view name_of(Ordering ordering);
 
 // How the host's processor maps a window.
 enum class Mapping : std::uint8_t { write_combining, uncached };
-std::string_view name_of(Mapping mapping);
 
 using WindowNumber = int;
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "towpath/pcie/noc_way.hpp"
+#include "towpath/run/process_call.hpp"
+#include "towpath/sim/invariant.hpp"
 
 namespace towpath::run {
 
@@ -97,68 +99,61 @@ Coordinate HostCluster::core(int chip, TileKind kind, int number) const {
                                           of.name, machine::name_of(kind), number, left, mask));
 }
 
-// What the body throws leaves Simulation::step(); the simulation may go on.
-void HostCluster::call(const std::function<void()>& body) {
-  bool is_over = false;
-  simulation_.spawn("host", [&] {
-    body();
-    is_over = true;
-  });
-  while (!is_over && simulation_.step()) {
-  }
+// The link's calls wait for times only.
+template <typename Body>
+auto HostCluster::call(Body body) {
+  auto result = std::make_shared<decltype(body())>();
+  const bool is_over =
+      run_process(simulation_, "host", [result, body = std::move(body)] { *result = body(); });
+  TOWPATH_CHECK(is_over, "a call of the host waits for ever: nothing is under way");
+  return std::move(*result);
 }
 
-pcie::Transfer HostCluster::move(int chip,
-                                 const std::function<pcie::Transfer(pcie::HostLink&)>& call_link) {
-  pcie::HostLink& of = link(chip);
-  pcie::Transfer transfer;
-  call([&] { transfer = call_link(of); });
-  return transfer;
+pcie::Transfer HostCluster::move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move) {
+  return call([&of = link(chip), move = std::move(move)] { return move(of); });
 }
 
 pcie::WindowNumber HostCluster::configure_tlb(int chip, Coordinate core, std::uint64_t size_bytes,
                                               std::uint64_t address, pcie::Ordering ordering,
                                               pcie::Mapping mapping) {
-  pcie::HostLink& of = link(chip);
-  pcie::WindowNumber number = 0;
-  call([&] { number = of.configure_tlb(core, size_bytes, address, ordering, mapping); });
-  return number;
+  return call([=, &of = link(chip)] {
+    return of.configure_tlb(core, size_bytes, address, ordering, mapping);
+  });
 }
 
 pcie::Transfer HostCluster::write_to_device(std::span<const std::byte> data, int chip,
                                             Coordinate core, std::uint64_t address,
                                             const pcie::TransferOptions& options) {
-  return move(chip, [&](auto& of) { return of.write_to_device(data, core, address, options); });
+  return move(chip, [=](auto& of) { return of.write_to_device(data, core, address, options); });
 }
 
 pcie::Transfer HostCluster::read_from_device(std::span<std::byte> to, int chip, Coordinate core,
                                              std::uint64_t address,
                                              const pcie::TransferOptions& options) {
-  return move(chip, [&](auto& of) { return of.read_from_device(to, core, address, options); });
+  return move(chip, [=](auto& of) { return of.read_from_device(to, core, address, options); });
 }
 
 pcie::Transfer HostCluster::dma_write_to_device(std::span<const std::byte> data, int chip,
                                                 Coordinate core, std::uint64_t address,
                                                 const pcie::TransferOptions& options) {
-  return move(chip, [&](auto& of) { return of.dma_write_to_device(data, core, address, options); });
+  return move(chip, [=](auto& of) { return of.dma_write_to_device(data, core, address, options); });
 }
 
 pcie::Transfer HostCluster::dma_read_from_device(std::span<std::byte> to, int chip, Coordinate core,
                                                  std::uint64_t address,
                                                  const pcie::TransferOptions& options) {
-  return move(chip, [&](auto& of) { return of.dma_read_from_device(to, core, address, options); });
+  return move(chip, [=](auto& of) { return of.dma_read_from_device(to, core, address, options); });
 }
 
 std::size_t HostCluster::allocate_sysmem_buffer(int chip, std::uint64_t size_bytes) {
-  pcie::HostLink& of = link(chip);
-  std::size_t number = 0;
-  call([&] { number = of.allocate_sysmem_buffer(size_bytes); });
-  return number;
+  return call([size_bytes, &of = link(chip)] { return of.allocate_sysmem_buffer(size_bytes); });
 }
 
 void HostCluster::unmap_sysmem_buffer(int chip, std::size_t buffer) {
-  pcie::HostLink& of = link(chip);
-  call([&] { of.unmap_sysmem_buffer(buffer); });
+  call([buffer, &of = link(chip)] {
+    of.unmap_sysmem_buffer(buffer);
+    return true;
+  });
 }
 
 }  // namespace towpath::run

@@ -66,7 +66,7 @@ class HostCluster {
     return link(chip).sysmem_buffer(buffer);
   }
   // Moves a part of a buffer by any of the link's calls that do, with its bytes.
-  pcie::Transfer move(int chip, const std::function<pcie::Transfer(pcie::HostLink&)>& call);
+  pcie::Transfer move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move);
 
   // Lets everything that is posted land.
   void flush() { simulation_.run(); }
@@ -78,8 +78,9 @@ class HostCluster {
 
   pcie::HostLink& link(int chip) const;
   Slot& slot(int chip) const;
-  // Runs until the body, as a process, has ended.
-  void call(const std::function<void()>& body);
+  // What the body returns when it has ended, as a process.
+  template <typename Body>
+  auto call(Body body);
 
   sim::Simulation simulation_;
   std::vector<std::unique_ptr<Slot>> slots_;

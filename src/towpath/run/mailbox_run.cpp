@@ -9,23 +9,12 @@
 
 namespace towpath::run {
 
-namespace {
-
-std::shared_ptr<const machine::MailboxCluster> calm(
-    const std::shared_ptr<const machine::MailboxCluster>& cluster) {
-  machine::MailboxCluster copy = *cluster;
-  copy.interruptions.clear();
-  return machine::build_mailbox_cluster(std::move(copy));
-}
-
-}  // namespace
-
 MailboxRun::MailboxRun(std::shared_ptr<const machine::MailboxCluster> cluster,
                        std::shared_ptr<const collective::Plan> plan, bool carries_data,
                        std::uint64_t seed)
     : plan_(std::move(plan)),
       simulation_(seed),
-      ranks_(simulation_, calm(cluster),
+      ranks_(simulation_, machine::without_interruptions(*cluster),
              {.ranks = plan_->schedule->rank_count(), .carries_data = carries_data}) {
   for (int rank = 0; rank < ranks_.ranks(); ++rank) {
     executors_.push_back(std::make_unique<collective::Executor>(ranks_.transport(rank), plan_));

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "towpath/run/process_call.hpp"
+
 namespace towpath::run {
 
 using device::mailbox::Address;
@@ -38,39 +40,38 @@ void MailboxSession::close(Context& context) {
   std::erase_if(processes_, [&](const Process& one) { return one.context.get() == &context; });
 }
 
-// What the body captures belongs to it: it outlives a call that gives up.
-void MailboxSession::call(const char* what, std::function<void()> body) {
-  auto is_done = std::make_shared<bool>(false);
-  simulation_.spawn(what, [is_done, body = std::move(body)] {
-    body();
-    *is_done = true;
-  });
-  while (!*is_done && simulation_.step()) continue;
-  if (*is_done) return;
-  throw std::runtime_error(fmt::format(
-      "{} waits for ever: nothing is under way, and the mailbox that it is for is full", what));
+void MailboxSession::call(const char* what, const char* obstacle, std::function<void()> body) {
+  if (run_process(simulation_, what, std::move(body))) return;
+  throw std::runtime_error(
+      fmt::format("{} waits for ever: nothing is under way, and {}", what, obstacle));
 }
 
+namespace {
+constexpr const char* kFull = "the mailbox that it is for is full";
+constexpr const char* kEmpty = "its mailbox is empty";
+}  // namespace
+
 void MailboxSession::send(Context& context, Address to, std::span<const std::byte> payload) {
-  call("send", [&context, to, bytes = std::vector<std::byte>(payload.begin(), payload.end())] {
+  call("send", kFull, [&context, to, bytes = std::vector(payload.begin(), payload.end())] {
     context.send(to, bytes);
   });
 }
 
 void MailboxSession::flush(Context& context) {
-  call("flush", [&context] { context.flush(); });
+  call("flush", kFull, [&context] { context.flush(); });
 }
 
 std::optional<Message> MailboxSession::try_receive(Context& context) {
-  std::optional<Message> message;
-  call("try_receive", [&] { message = context.try_receive(); });
-  return message;
+  auto message = std::make_shared<std::optional<Message>>();
+  call("try_receive", kEmpty, [&context, message] { *message = context.try_receive(); });
+  return std::move(*message);
 }
 
 std::optional<Message> MailboxSession::receive(Context& context, Time timeout) {
-  std::optional<Message> message;
-  call("receive", [&] { message = context.receive(simulation_.from_now(timeout)); });
-  return message;
+  auto message = std::make_shared<std::optional<Message>>();
+  const Time deadline = simulation_.from_now(timeout);
+  call("receive", kEmpty, [&context, message, deadline] { *message = context.receive(deadline); });
+  return std::move(*message);
 }
 
 }  // namespace towpath::run

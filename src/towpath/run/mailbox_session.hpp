@@ -27,8 +27,8 @@ class MailboxSession {
   device::mailbox::Context& open(int node, int domain);
   void close(device::mailbox::Context& context);
 
-  // Throw std::runtime_error when nothing that could end the wait is under way; the message then
-  // goes as soon as there is room.
+  // Throw std::runtime_error when nothing that could end the wait is under way. It goes on all the
+  // same: the message is sent as soon as there is room, and a receive takes the next one.
   void send(device::mailbox::Context& context, device::mailbox::Address to,
             std::span<const std::byte> payload);
   void flush(device::mailbox::Context& context);
@@ -42,7 +42,7 @@ class MailboxSession {
     std::unique_ptr<device::mailbox::Core> core;
     std::unique_ptr<device::mailbox::Context> context;
   };
-  void call(const char* what, std::function<void()> body);
+  void call(const char* what, const char* obstacle, std::function<void()> body);
 
   sim::Simulation simulation_;
   device::mailbox::Interconnect interconnect_;

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <deque>
 #include <stdexcept>
 #include <utility>
@@ -26,23 +25,18 @@ namespace {
 constexpr Time kQuiet = Time::from_ps(100'000'000);  // 100 us
 
 std::shared_ptr<const machine::MailboxCluster> checked(
-    std::shared_ptr<const machine::MailboxCluster> cluster, const MailboxStreamOptions& options) {
-  const int programs_per_node = options.senders / cluster->nodes + 1;
-  const int most = std::min(cluster->cores_per_node, cluster->packetizer.contexts);
-  if (options.senders < 1 || programs_per_node > most) {
-    throw std::invalid_argument(fmt::format(
-        "cluster '{}': {} senders and a receiver are asked for; its {} nodes have cores and "
-        "contexts for {} programs each",
-        cluster->name, options.senders, cluster->nodes, most));
+    const std::shared_ptr<const machine::MailboxCluster>& cluster,
+    const MailboxStreamOptions& options) {
+  if (options.senders < 1) {
+    throw std::invalid_argument(fmt::format("{} senders; 1 is least", options.senders));
   }
+  machine::check_programs_per_node(*cluster, options.senders / cluster->nodes + 1);
   if (options.messages < 1 || options.burst_messages < 1 || options.pause_cycles < 0) {
     throw std::invalid_argument(
         fmt::format("{} messages in bursts of {} with pauses of {} cycles; 1, 1 and 0 are least",
                     options.messages, options.burst_messages, options.pause_cycles));
   }
-  machine::MailboxCluster calm = *cluster;
-  calm.interruptions.clear();
-  return machine::build_mailbox_cluster(std::move(calm));
+  return machine::without_interruptions(*cluster);
 }
 
 }  // namespace
@@ -50,7 +44,7 @@ std::shared_ptr<const machine::MailboxCluster> checked(
 MailboxStreamResult run_mailbox_stream(std::shared_ptr<const machine::MailboxCluster> cluster,
                                        const MailboxStreamOptions& options) {
   sim::Simulation simulation(options.seed);
-  Interconnect interconnect(simulation, checked(std::move(cluster), options));
+  Interconnect interconnect(simulation, checked(cluster, options));
   Core receiver_core(simulation, interconnect.cluster(), "receiver");
   Context receiver(interconnect, receiver_core, {.node = 0});
   std::deque<Core> cores;

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <stdexcept>
@@ -25,6 +24,8 @@ using device::mailbox::Message;
 
 // The iteration of the breakdown: the first ones differ, as both nodes begin at once.
 constexpr int kSettled = 4;
+// Some milliseconds of work.
+constexpr std::uint64_t kEventsPerReport = 1 << 16;
 
 std::shared_ptr<const machine::MailboxCluster> checked(
     std::shared_ptr<const machine::MailboxCluster> cluster, const PingPongOptions& options) {
@@ -35,18 +36,14 @@ std::shared_ptr<const machine::MailboxCluster> checked(
     fail(fmt::format("hops is {}; nodes on its ring are 0 to {} apart", options.hops,
                      cluster->nodes / 2));
   }
-  const int programs = options.pairs * (options.hops == 0 ? 2 : 1);
-  const int most = std::min(cluster->cores_per_node, cluster->packetizer.contexts);
-  if (options.pairs < 1 || programs > most) {
-    fail(fmt::format("{} programs would run on a node; its cores and contexts are for 1 to {}",
-                     programs, most));
-  }
+  machine::check_programs_per_node(*cluster, options.pairs * (options.hops == 0 ? 2 : 1));
   if (options.phase_cycles < 0) fail(fmt::format("phase is {}; 0 is least", options.phase_cycles));
   if (options.iterations < 1) fail(fmt::format("iterations is {}; 1 is least", options.iterations));
-  machine::MailboxCluster asked = *cluster;
-  if (!options.has_interruptions) asked.interruptions.clear();
-  if (!options.has_page_walks) asked.page_walks = {};
-  return machine::build_mailbox_cluster(std::move(asked));
+  if (!options.has_interruptions) cluster = machine::without_interruptions(*cluster);
+  if (options.has_page_walks) return cluster;
+  machine::MailboxCluster without = *cluster;
+  without.page_walks = {};
+  return machine::build_mailbox_cluster(std::move(without));
 }
 
 // The programs of both ends of one pair.
@@ -110,7 +107,10 @@ PingPongResult run(std::shared_ptr<const machine::MailboxCluster> cluster,
   for (int number = 0; number < options.pairs; ++number) {
     pairs.emplace_back(simulation, interconnect, options, number);
   }
-  simulation.run();
+  for (std::uint64_t events = 1; simulation.step(); ++events) {
+    if (events % kEventsPerReport != 0 || !options.on_progress) continue;
+    options.on_progress(pairs.front().round_trip_cycles().size());
+  }
   PingPongResult result{{}, simulation.now(), simulation.events()};
   for (const Pair& pair : pairs) {
     const auto& cycles = pair.round_trip_cycles();

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +28,8 @@ struct PingPongOptions {
   bool has_interruptions = true;
   bool has_page_walks = true;
   std::uint64_t seed = 1;
+  // Told now and then how many iterations of the first pair are over. What it throws ends the run.
+  std::function<void(std::size_t iterations)> on_progress = {};
 };
 
 struct PingPongResult {

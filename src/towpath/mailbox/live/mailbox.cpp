@@ -5,14 +5,15 @@
 #include <dirent.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "towpath/transport/shm/socket.hpp"
@@ -35,13 +36,20 @@ constexpr int kQuickLooks = 4000;
 // A receiver that comes, or follows another, has so long before senders give it up.
 constexpr Time kGrace = Time::from_ps(500'000'000'000);
 constexpr Time kLookInterval = Time::from_ps(1'000'000'000);
+// A receiver that never waits greets once in so many looks; a power of two.
+constexpr std::uint32_t kLooksPerGreeting = 1 << 16;
 
 Time steady_now() {
   const auto since = Clock::now().time_since_epoch();
   return Time::from_ps(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count() * 1000);
 }
 
-std::string memory_name(const std::string& name) { return "towpath-mailbox " + name; }
+// With the time of its making, so that the youngest of a name is known.
+constexpr std::string_view kMemoryPrefix = "towpath-mailbox ";
+constexpr std::size_t kStampDigits = 16;
+std::string memory_name(const std::string& name) {
+  return fmt::format("{}{:016x} {}", kMemoryPrefix, steady_now().ps() / 1000, name);
+}
 std::string socket_address(const std::string& name) {
   return fmt::format("towpath-mailbox/{}/{}", ::geteuid(), name);
 }
@@ -66,20 +74,20 @@ void check(const std::string& name, const MailboxOptions& options) {
 // an older one; empty when it has none.
 std::string memory_path(pid_t pid, const std::string& name) {
   const std::string folder = fmt::format("/proc/{}/fd", pid);
-  const std::string wanted = fmt::format("/memfd:{} (deleted)", memory_name(name));
+  const std::string prefix = fmt::format("/memfd:{}", kMemoryPrefix);
+  const std::string suffix = fmt::format(" {} (deleted)", name);
   DIR* const entries = ::opendir(folder.c_str());
   if (entries == nullptr) return {};
-  std::string found;
-  ino_t youngest = 0;
+  std::string found, youngest;
   while (const dirent* entry = ::readdir(entries)) {
     const std::string path = folder + "/" + entry->d_name;
     std::array<char, 256> target;
     const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
     if (size <= 0) continue;
-    struct stat status {};
-    if (wanted != std::string_view(target.data(), static_cast<std::size_t>(size))) continue;
-    if (::stat(path.c_str(), &status) != 0 || status.st_ino < youngest) continue;
-    youngest = status.st_ino;
+    const std::string_view memory(target.data(), static_cast<std::size_t>(size));
+    if (memory.size() != prefix.size() + kStampDigits + suffix.size()) continue;
+    if (!memory.starts_with(prefix) || !memory.ends_with(suffix) || memory <= youngest) continue;
+    youngest = memory;
     found = path;
   }
   ::closedir(entries);
@@ -118,12 +126,13 @@ Mailbox::Mailbox(std::string name, std::shared_ptr<Memory> memory)
 
 Mailbox::Mailbox(const std::string& name, const MailboxOptions& options) : name_(name) {
   check(name, options);
-  // The memory first: who finds the name finds the memory.
-  memory_ = Memory::create(memory_name(name), options.depth_messages, options.senders_max);
-  FileDescriptor listener = transport::shm::listen_at(socket_address(name));
+  FileDescriptor listener = transport::shm::bind_to(socket_address(name));
   if (!listener.is_open()) {
     throw std::runtime_error(fmt::format("there is a mailbox \"{}\" already", name));
   }
+  // Who owns the name makes the memory, and is found when it is there.
+  memory_ = Memory::create(memory_name(name), options.depth_messages, options.senders_max);
+  transport::shm::listen_on(listener);
   listener_ = std::make_shared<FileDescriptor>(std::move(listener));
 }
 
@@ -131,6 +140,12 @@ Mailbox::Mailbox(const std::string& name, const MailboxOptions& options) : name_
 Mailbox Mailbox::find(const std::string& name) {
   check(name, {});
   const FileDescriptor connection = transport::shm::connect_to(socket_address(name));
+  if (!connection.is_open() && errno == EAGAIN) {
+    throw std::runtime_error(
+        fmt::format("mailbox \"{}\" has been looked up too often while its maker did not receive; "
+                    "it must receive or greet",
+                    name));
+  }
   ucred owner{};
   socklen_t size = sizeof(owner);
   const bool is_known = connection.is_open() && ::getsockopt(connection.number(), SOL_SOCKET,
@@ -254,6 +269,7 @@ bool Receiver::take(std::uint32_t number, Message& message) {
 }
 
 bool Receiver::try_receive(Message& message) {
+  if (++looks_ % kLooksPerGreeting == 0) mailbox_.greet();
   release();
   const auto lanes = static_cast<std::uint32_t>(lanes_.size());
   for (std::uint32_t i = 0; i < lanes; ++i) {
@@ -268,7 +284,7 @@ bool Receiver::try_receive(Message& message) {
   if (lanes > 0 && take(next_, message)) return true;
   if (memory_->control().lanes_used.load(std::memory_order_relaxed) == lanes) return false;
   add_lanes();
-  return take(lanes, message);
+  return try_receive(message);
 }
 
 bool Receiver::receive(Message& message, Time timeout) {
@@ -286,12 +302,22 @@ Sender& Context::sender_to(const std::string& name) {
   return found->second;
 }
 
+// Without its receiver a mailbox may be one that no other will ever read: the name is looked up
+// again by the next call.
 void Context::send(const std::string& to, std::span<const std::byte> payload, Time timeout) {
-  sender_to(to).send(payload, timeout);
+  try {
+    sender_to(to).send(payload, timeout);
+  } catch (const TransportError& error) {
+    if (error.kind() == TransportError::Kind::peer_died) senders_.erase(to);
+    throw;
+  }
 }
 
 bool Context::try_send(const std::string& to, std::span<const std::byte> payload) {
-  return sender_to(to).try_send(payload);
+  Sender& sender = sender_to(to);
+  if (sender.try_send(payload)) return true;
+  if (!sender.has_receiver()) senders_.erase(to);
+  return false;
 }
 
 }  // namespace towpath::mailbox::live

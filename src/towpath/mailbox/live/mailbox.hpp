@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,7 +17,8 @@
 
 // Mailboxes between processes of one Linux host: small messages from user space to user space, each
 // a cache line, without a system call. There is no daemon and no name in a file system; whoever is
-// killed, nothing is left behind, and no message that was sent is lost, doubled or torn.
+// killed, nothing is left behind, and no message that was sent is lost, doubled or torn, as long as
+// some process keeps the mailbox: its maker, by whose name others find it, or its receiver.
 //
 //   Mailbox mailbox("job-17/results");         // in the process that keeps it
 //   Receiver receiver(mailbox);                // there, or in another one
@@ -27,8 +27,9 @@
 // Messages of one sender arrive in order and exactly once; between senders nothing is promised.
 // Memory is bounded: a sender waits, or is told, while its part of the mailbox is full.
 //
-// Wrong: a Sender or Receiver made before fork() and used after it. Both processes would hold its
-// lock, and take it for theirs; make one in each process.
+// Wrong: a Mailbox, Sender or Receiver made before fork(). Both processes hold its lock and name,
+// and a child that merely inherits them keeps them from others after its parent's end, until it
+// ends itself or calls exec(). Fork first, and make one in each process.
 
 namespace towpath::mailbox::live {
 
@@ -48,7 +49,8 @@ class Mailbox {
 
   const std::string& name() const { return name_; }
   const std::shared_ptr<Memory>& memory() const { return memory_; }
-  // Lets go of those who have looked the name up. Receivers do this while they wait.
+  // Lets go of those who have looked the name up. A receiver in the maker's process does this now
+  // and then; a maker that has none there must, before some thousand others have looked it up.
   void greet() const;
 
  private:
@@ -78,8 +80,9 @@ class Sender {
   std::uint64_t depth() const { return mask_ + 1; }
   std::uint64_t sent() const { return position_; }  // by all senders that had this lane
 
-  // The message will be received, whatever becomes of this process; false when there is no room.
-  // Throws std::invalid_argument for more than kPayloadBytesMax bytes.
+  // The message will be received, whatever becomes of this process, as long as some process keeps
+  // the mailbox; false when there is no room. Throws std::invalid_argument for more than
+  // kPayloadBytesMax bytes.
   bool try_send(std::span<const std::byte> payload) {
     if (position_ - credit_ > mask_ && !has_new_credit()) return false;
     if (payload.size() > kPayloadBytesMax) throw_too_large(payload.size());
@@ -89,6 +92,7 @@ class Sender {
   // Waits for room. Throws transport::TransportError when there has been no receiver for half a
   // second (peer_died), or no room for `timeout` long (timeout).
   void send(std::span<const std::byte> payload, Time timeout = Time::from_seconds(60));
+  bool has_receiver() const { return memory_->has_reader(); }
 
  private:
   bool has_new_credit();
@@ -139,12 +143,14 @@ class Receiver {
   std::vector<Lane> lanes_;
   std::uint32_t next_ = 0;          // the lane to look at first
   std::uint32_t taken_in_row_ = 0;  // from that lane
+  std::uint32_t looks_ = 0;
   Lane* unreleased_ = nullptr;
   transport::shm::Patience patience_{false};
 };
 
 // A process's mailbox and all its senders behind the calls of device::mailbox::Context, with names
-// for addresses.
+// for addresses. A peer that ended and came back under its name is reached again once a call has
+// found its old mailbox full, and said so.
 class Context {
  public:
   explicit Context(const std::string& name, const MailboxOptions& options = {})

@@ -65,14 +65,23 @@ Outcome wait_for(const FileDescriptor& socket, short events, Deadline deadline) 
 
 }  // namespace
 
-FileDescriptor listen_at(const std::string& address) {
-  FileDescriptor listener = new_socket();
+FileDescriptor bind_to(const std::string& address) {
+  FileDescriptor socket = new_socket();
   const Address at(address);
-  if (::bind(listener.number(), at.get(), at.size) != 0) {
+  if (::bind(socket.number(), at.get(), at.size) != 0) {
     if (errno == EADDRINUSE) return {};
     throw_system_error("cannot name a Unix socket");
   }
-  if (::listen(listener.number(), SOMAXCONN) != 0) throw_system_error("cannot listen");
+  return socket;
+}
+
+void listen_on(const FileDescriptor& socket) {
+  if (::listen(socket.number(), SOMAXCONN) != 0) throw_system_error("cannot listen");
+}
+
+FileDescriptor listen_at(const std::string& address) {
+  FileDescriptor listener = bind_to(address);
+  if (listener.is_open()) listen_on(listener);
   return listener;
 }
 
@@ -81,7 +90,7 @@ FileDescriptor connect_to(const std::string& address) {
   const Address at(address);
   if (::connect(socket.number(), at.get(), at.size) != 0) {
     if (errno == ECONNREFUSED || errno == EAGAIN || errno == EINTR) return {};
-    throw_system_error("cannot connect to rank 0");
+    throw_system_error("cannot connect a Unix socket");
   }
   return is_same_user(socket) ? std::move(socket) : FileDescriptor();
 }

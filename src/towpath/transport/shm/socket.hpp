@@ -18,8 +18,13 @@ using Deadline = Clock::time_point;
 
 inline constexpr std::size_t kAddressLengthMax = 100;
 
-// Not open when the address is taken, or when nobody listens there.
+// Not open when the address is taken. Nobody can connect before listen_on, which listen_at does
+// too.
+FileDescriptor bind_to(const std::string& address);
+void listen_on(const FileDescriptor& socket);
 FileDescriptor listen_at(const std::string& address);
+
+// Not open when nobody listens there or, with errno EAGAIN, nobody has accepted for too long.
 FileDescriptor connect_to(const std::string& address);
 
 // The next one who connected; not open when there is none, or when it belongs to another user.
