@@ -64,13 +64,4 @@ Request multicast(Coordinate first, Coordinate last, std::uint64_t size_bytes, i
   return request;
 }
 
-std::string sentence_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
-
 }  // namespace towpath::noc

@@ -67,7 +67,4 @@ Request read(Coordinate from, std::uint64_t size_bytes, int noc = 0);
 Request word_request(RequestKind kind, Coordinate to, std::uint32_t value, int noc = 0);
 Request multicast(Coordinate first, Coordinate last, std::uint64_t size_bytes, int noc = 0);
 
-// What the action throws, "" if nothing.
-std::string sentence_of(const std::function<void()>& action);
-
 }  // namespace towpath::noc

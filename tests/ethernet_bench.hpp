@@ -16,8 +16,8 @@
 
 namespace towpath::ethernet {
 
-machine::EthernetFigures wormhole_figures();
-machine::EthernetFigures blackhole_figures();
+// By which times can be told by hand; no chip's.
+machine::EthernetFigures plain_figures();
 
 // Keeps what happened to it.
 class PlainMemory : public TileMemory {
@@ -80,12 +80,5 @@ struct PortPair {
 };
 
 Command write_of(std::uint64_t source, std::uint64_t destination, std::uint64_t size_bytes);
-
-// GB/s of commands of one size that a core submits one behind the other as soon as the queue is
-// free, once the first is through.
-double one_way_gb_per_s(const machine::EthernetFigures& figures, std::uint64_t size_bytes);
-
-// From a submission until an answer of the same size is there, without any time for software.
-Time ping_pong_time(const machine::EthernetFigures& figures, std::uint64_t size_bytes);
 
 }  // namespace towpath::ethernet

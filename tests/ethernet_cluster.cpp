@@ -34,17 +34,6 @@ std::shared_ptr<const machine::ChipCluster> ring_of_chips(int chips) {
   return machine::build_chip_cluster(std::move(cluster));
 }
 
-void handshake(EthernetCore& core, bool is_master) {
-  const std::uint64_t scratch = EthernetCore::handshake_scratch();
-  if (is_master) {
-    core.eth_send_bytes(scratch, scratch, 16);
-    core.eth_wait_for_receiver_done();
-  } else {
-    core.eth_wait_for_bytes(16);
-    core.eth_receiver_channel_done(0);
-  }
-}
-
 void Pair::create(const EthernetKernel& sender, const EthernetKernel& receiver) {
   cluster.create_program(0).create_kernel({0, 0}, {.name = "sender"}, sender);
   cluster.create_program(1).create_kernel({0, 0}, {.name = "receiver"}, receiver);

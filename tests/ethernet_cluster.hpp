@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "towpath/device/tenstorrent/cluster.hpp"
+#include "towpath/kernels/handshake.hpp"
 #include "towpath/machine/chip_cluster.hpp"
 
 // Chips joined by Ethernet, for tests of kernels on them. Each chip has four Ethernet cores in its
@@ -16,13 +17,12 @@
 
 namespace towpath::device::tenstorrent {
 
+using kernels::handshake;
+
 // Two chips, channel i of the one joined to channel i of the other.
 std::shared_ptr<const machine::ChipCluster> two_chips(int links = 1, int queues_for_kernels = 1);
 // Channel 1 of each chip joined to channel 0 of the next.
 std::shared_ptr<const machine::ChipCluster> ring_of_chips(int chips);
-
-// The handshake of the multichip guide.
-void handshake(EthernetCore& core, bool is_master);
 
 // Two kernels at the ends of the link of channel 0 of two chips.
 struct Pair {

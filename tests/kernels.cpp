@@ -6,6 +6,8 @@
 
 #include <stdexcept>
 
+#include "sentence.hpp"
+
 namespace towpath::device::tenstorrent {
 
 void run(noc::Bench& bench, const Kernel& kernel, const KernelConfig& config) {
@@ -20,13 +22,10 @@ void run(noc::Bench& bench, const Kernel& kernel, const KernelConfig& config) {
 
 std::string refusal(const Kernel& kernel, const KernelConfig& config) {
   noc::Bench bench;
-  try {
+  return sentence_of([&] {
     run_kernel(bench.network, config, kernel);
     bench.simulation.run();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  });
 }
 
 }  // namespace towpath::device::tenstorrent

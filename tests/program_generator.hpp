@@ -122,7 +122,6 @@ struct Outcome {
   std::string hazard = "none";  // or "deadlock", "error", "wrong data"
   std::vector<Core> cores;      // who did it, or the cycle
   std::string sentence;
-  Time end{};
   // When half of the messages of the link with a mistake had gone over it.
   Time half_time{};
 };

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "chip_bench.hpp"
+#include "towpath/kernels/handshake.hpp"
 #include "towpath/sim/random.hpp"
 
 namespace towpath::kernels {
@@ -220,7 +221,7 @@ class BareSender : public BareEnd {
 void send_bare(EthernetCore& core, const BareLink& link) {
   BareSender end(core, link);
   end.prepare();
-  if (link.plan.mistake != Mistake::missing_handshake) data_mover_handshake(core, true);
+  if (link.plan.mistake != Mistake::missing_handshake) handshake(core, true);
   for (std::size_t message = 0; message < end.rounds(); ++message) {
     for (std::size_t channel = 0; channel < link.ends.size(); ++channel) {
       if (message >= link.plan.channels[channel].sizes.size()) continue;
@@ -240,7 +241,7 @@ void receive_bare(EthernetCore& core, const BareLink& link, RunLog& log) {
   constexpr std::uint64_t kAckWord = device::tenstorrent::ethernet_memory_map::kAcknowledgementWord;
   BareEnd end(core, link);
   end.prepare();
-  if (link.plan.mistake != Mistake::missing_handshake) data_mover_handshake(core, false);
+  if (link.plan.mistake != Mistake::missing_handshake) handshake(core, false);
   core.store_word(kAckWord, 1);
   core.store_word(kAckWord + 4, 1);
   for (std::size_t message = 0; message < end.rounds(); ++message) {

@@ -8,6 +8,7 @@
 #include "program_generator.hpp"
 #include "program_kernels.hpp"
 #include "towpath/kernels/data_mover_builder.hpp"
+#include "towpath/kernels/handshake.hpp"
 
 // Makes the programs of a plan and runs them.
 
@@ -90,7 +91,7 @@ class GenerationBuilder {
                                       [config, shakes_hands](EthernetCore& core) {
                                         data_mover_prepare(core, config);
                                         if (shakes_hands)
-                                          data_mover_handshake(core, config.is_handshake_master);
+                                          handshake(core, config.is_handshake_master);
                                         data_mover_run(core, config);
                                       });
     }
@@ -220,7 +221,7 @@ Outcome run(const Plan& plan) {
   }
   Outcome outcome;
   try {
-    outcome.end = cluster.run();
+    cluster.run();
     if (!log.is_data_right) outcome.hazard = "wrong data";
   } catch (const HazardError& error) {
     outcome = {std::string(name_of(error.hazard())),

@@ -9,16 +9,15 @@
 
 #include <cstddef>
 #include <exception>
-#include <memory>
 #include <vector>
 
+#include "small_chips.hpp"
 #include "towpath/device/tenstorrent/program.hpp"
 
 using towpath::device::tenstorrent::DataMovementCore;
 using towpath::device::tenstorrent::NocMulticastAddress;
 using towpath::device::tenstorrent::Program;
 using towpath::device::tenstorrent::ProgramResult;
-using towpath::machine::Chip;
 using towpath::machine::Coordinate;
 
 namespace {
@@ -28,31 +27,6 @@ constexpr int kReceivers = kSide * kSide - 1;
 constexpr int kBlocks = 8;
 constexpr std::uint64_t kBlockBytes = 4096;
 constexpr Coordinate kSender{0, 0};
-
-// 4 x 4 workers with the routers of Wormhole (which are the defaults) and much of its other
-// figures.
-std::shared_ptr<const Chip> small_chip() {
-  using towpath::machine::BytesPerCycle;
-  Chip chip;
-  chip.name = "4 x 4 workers";
-  chip.width = chip.height = kSide;
-  chip.clock = towpath::Frequency::from_mhz(1000);
-  chip.tiles.assign(kSide * kSide, {towpath::machine::TileKind::worker});
-  chip.l1_bytes = 1'499'136;
-  chip.niu.request_cycles = 5;
-  chip.niu.acknowledge_cycles = 25;
-  chip.niu.port_rate = BytesPerCycle::from(31.2);
-  chip.niu.request_stream_rate = BytesPerCycle::from(25.6);
-  chip.niu.request_streams = 2;
-  chip.niu.response_stream_rate = BytesPerCycle::from(28.8);
-  chip.software = {.write_cycles = 22,
-                   .read_cycles = 25,
-                   .multicast_cycles = 41,
-                   .inline_write_cycles = 22,
-                   .atomic_cycles = 22,
-                   .poll_cycles = 8};
-  return towpath::machine::build_chip(chip);
-}
 
 enum class Mistake { none, no_flush, nobody_is_ready };
 
@@ -109,7 +83,7 @@ bool is_complete(Program& program, const Places& at) {
 }
 
 void run(Mistake mistake) {
-  Program program(small_chip(), {});
+  Program program(towpath::examples::square_of_workers(kSide), {});
   const Places at{.source = program.allocate(kBlockBytes),
                   .destination = program.allocate(kBlocks * kBlockBytes),
                   .ready = program.create_semaphore(0),

@@ -9,9 +9,9 @@
 
 #include <cstddef>
 #include <exception>
-#include <memory>
 #include <vector>
 
+#include "small_chips.hpp"
 #include "towpath/device/tenstorrent/cluster.hpp"
 #include "towpath/kernels/handshake.hpp"
 #include "towpath/kernels/merged_channel.hpp"
@@ -23,59 +23,14 @@ using towpath::device::tenstorrent::LogicalCore;
 using towpath::device::tenstorrent::NocAddress;
 using towpath::device::tenstorrent::Program;
 using towpath::kernels::MergedChannel;
-using towpath::machine::Chip;
-using towpath::machine::ChipCluster;
 using towpath::machine::Coordinate;
 using towpath::machine::TileKind;
-using namespace towpath::literals;
 
 namespace {
 
 constexpr int kBlocks = 8;
 constexpr std::uint64_t kBlockBytes = 4096;
 constexpr Coordinate kWorker{1, 1};
-
-// An Ethernet core and two workers, with much of Wormhole's figures.
-std::shared_ptr<const Chip> small_chip() {
-  using towpath::machine::BytesPerCycle;
-  Chip chip;
-  chip.name = "an Ethernet core and two workers";
-  chip.width = 2;
-  chip.height = 2;
-  chip.clock = towpath::Frequency::from_mhz(1000);
-  chip.tiles = {{TileKind::ethernet},
-                {TileKind::router_only},  //
-                {TileKind::worker},
-                {TileKind::worker}};
-  chip.ethernet_cores = {{0, 0}};
-  chip.l1_bytes = 1'499'136;
-  chip.ethernet_l1_bytes = 262'144;
-  chip.niu.request_cycles = 5;
-  chip.niu.acknowledge_cycles = 25;
-  chip.niu.port_rate = BytesPerCycle::from(31.2);
-  chip.niu.request_stream_rate = BytesPerCycle::from(25.6);
-  chip.niu.request_streams = 2;
-  chip.niu.response_stream_rate = BytesPerCycle::from(28.8);
-  chip.software = {.write_cycles = 22, .poll_cycles = 8};
-  chip.ethernet.queue_commands_max = 8;
-  chip.ethernet.command_time = 6_ns;
-  chip.ethernet.read_rate = 2000_GBps;
-  chip.ethernet.line_rate = 12.5_GBps;
-  chip.ethernet.path_time = Time::from_ns(364.5);
-  chip.ethernet.resend_timeout = 100_us;
-  chip.ethernet.training_time = 1000_us;
-  chip.ethernet_software = {.send_cycles = 22, .poll_cycles = 8, .routing_firmware_cycles = 100};
-  return towpath::machine::build_chip(chip);
-}
-
-std::shared_ptr<const ChipCluster> two_chips() {
-  ChipCluster cluster;
-  cluster.name = "two chips";
-  const auto chip = small_chip();
-  cluster.chips = {{.chip = chip, .x = 0}, {.chip = chip, .x = 1}};
-  cluster.links = {{{{{0, 0}, {1, 0}}}}};
-  return towpath::machine::build_chip_cluster(std::move(cluster));
-}
 
 enum class Mistake { none, no_handshake, no_wait, no_teardown };
 
@@ -127,7 +82,7 @@ bool is_complete(Cluster& cluster, std::uint64_t destination) {
 }
 
 void run(Mistake mistake) {
-  Cluster cluster(two_chips(), {.program_skew_cycles = 1000});
+  Cluster cluster(towpath::examples::two_chips(1), {.program_skew_cycles = 1000});
   const LogicalCore sender = cluster.device(0).get_active_ethernet_cores(true).front();
   const auto [chip, receiver] = cluster.device(0).get_connected_ethernet_core(sender);
   Program& here = cluster.create_program(0);

@@ -11,10 +11,11 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <vector>
 
+#include "small_chips.hpp"
 #include "towpath/device/tenstorrent/cluster.hpp"
+#include "towpath/kernels/handshake.hpp"
 
 using towpath::Time;
 using towpath::device::tenstorrent::Cluster;
@@ -22,9 +23,7 @@ using towpath::device::tenstorrent::DataMovementCore;
 using towpath::device::tenstorrent::EthernetCore;
 using towpath::device::tenstorrent::Program;
 using towpath::device::tenstorrent::RunOptions;
-using towpath::machine::BytesPerCycle;
-using towpath::machine::Chip;
-using towpath::machine::ChipCluster;
+using towpath::kernels::handshake;
 using towpath::machine::Coordinate;
 using towpath::machine::TileKind;
 
@@ -35,54 +34,7 @@ constexpr std::uint64_t kBuffer = 0x20000;  // at both ends
 constexpr int kChannel = 1;                 // channel 0 is for handshakes
 constexpr int kMessages = 3;
 
-// Two Ethernet cores and two workers, with figures near those of Wormhole.
-std::shared_ptr<const Chip> small_chip() {
-  Chip chip;
-  chip.name = "small";
-  chip.width = chip.height = 2;
-  chip.clock = towpath::Frequency::from_mhz(1000);
-  chip.tiles = {{TileKind::ethernet}, {TileKind::ethernet}, {TileKind::worker}, {TileKind::worker}};
-  chip.l1_bytes = 1'499'136;
-  chip.ethernet_l1_bytes = 262'144;
-  chip.niu.request_cycles = 5;
-  chip.niu.acknowledge_cycles = 25;
-  chip.niu.port_rate = BytesPerCycle::from(31.2);
-  chip.niu.request_stream_rate = BytesPerCycle::from(25.6);
-  chip.niu.request_streams = 2;
-  chip.niu.response_stream_rate = BytesPerCycle::from(28.8);
-  chip.software = {.write_cycles = 22, .read_cycles = 25, .atomic_cycles = 22, .poll_cycles = 8};
-  chip.ethernet.command_time = Time::from_ns(56);
-  chip.ethernet.read_rate = towpath::Rate::from_gb_per_s(128);
-  chip.ethernet.line_rate = towpath::Rate::from_gb_per_s(12.5);
-  chip.ethernet.path_time = Time::from_ns(436.44);
-  chip.ethernet.resend_timeout = Time::from_us(100);
-  chip.ethernet.training_time = Time::from_us(1000);
-  chip.ethernet_software = {.send_cycles = 22, .poll_cycles = 8, .routing_firmware_cycles = 100};
-  return towpath::machine::build_chip(chip);
-}
-
-// Two chips: the first Ethernet core of each is joined to the first of the other, so are the
-// second.
-std::shared_ptr<const ChipCluster> two_chips() {
-  ChipCluster cluster;
-  cluster.name = "two chips";
-  cluster.chips = {{.chip = small_chip()}, {.chip = small_chip(), .x = 1}};
-  cluster.links = {{{{{0, 0}, {1, 0}}}}, {{{{0, 1}, {1, 1}}}}};
-  return towpath::machine::build_chip_cluster(cluster);
-}
-
 // --- what right programs do ---------------------------------------------------------------------
-
-void handshake(EthernetCore& core, bool is_master) {
-  const std::uint64_t scratch = EthernetCore::handshake_scratch();
-  if (is_master) {
-    core.eth_send_bytes(scratch, scratch, 16);
-    core.eth_wait_for_receiver_done();
-  } else {
-    core.eth_wait_for_bytes(16);
-    core.eth_receiver_channel_done(0);
-  }
-}
 
 void fill(EthernetCore& core, int message) {
   core.store(kBuffer, std::vector<std::byte>(kBytes, static_cast<std::byte>(message + 1)));
@@ -124,7 +76,7 @@ void run(const char* title, const std::function<void(Cluster&)>& set_up,
          const RunOptions& options = {}) {
   fmt::print("{}:\n", title);
   try {
-    Cluster cluster(two_chips(), options);
+    Cluster cluster(towpath::examples::two_chips(2), options);
     set_up(cluster);
     const Time end = cluster.run();
     fmt::print("nothing is wrong; it ends after {} ns\n\n", end.ns());

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/simulated_cluster.hpp"
 
-#include <exception>
 #include <memory>
 #include <string>
 
+#include "conformance/simulated_ranks.hpp"
 #include "towpath/transport/simulated/cluster.hpp"
 
 namespace towpath::conformance {
@@ -48,20 +48,7 @@ std::vector<std::string> run_simulated_cluster(int ranks, const Body& body, Time
   transport::simulated::ClusterOptions options;
   options.jitter_max = jitter_max;
   transport::simulated::Cluster cluster(simulation, small_cluster(ranks), options);
-  std::vector<std::string> ended(static_cast<std::size_t>(ranks), "it never finished");
-  for (int rank = 0; rank < ranks; ++rank) {
-    simulation.spawn("rank " + std::to_string(rank), [&, rank] {
-      std::string& mine = ended[static_cast<std::size_t>(rank)];
-      try {
-        body(cluster.transport(rank));
-        mine.clear();
-      } catch (const std::exception& error) {
-        mine = error.what();
-      }
-    });
-  }
-  simulation.run();
-  return ended;
+  return run_ranks(simulation, cluster, ranks, body, [&] { simulation.run(); });
 }
 
 }  // namespace towpath::conformance

@@ -3,11 +3,11 @@
 #include "conformance/simulated_fabric.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <memory>
 #include <numeric>
 #include <optional>
 
+#include "conformance/simulated_ranks.hpp"
 #include "fabrics.hpp"
 #include "towpath/transport/simulated/ethernet/fabric_cluster.hpp"
 
@@ -40,20 +40,7 @@ std::vector<std::string> run_simulated_fabric(int ranks, const Body& body, Fabri
     options.deadline = Time::max();  // tests wait for seconds
   }
   FabricCluster cluster(chips, options);
-  std::vector<std::string> ended(static_cast<std::size_t>(ranks), "it never finished");
-  for (int rank = 0; rank < ranks; ++rank) {
-    cluster.simulation().spawn("rank " + std::to_string(rank), [&, rank] {
-      std::string& mine = ended[static_cast<std::size_t>(rank)];
-      try {
-        body(cluster.transport(rank));
-        mine.clear();
-      } catch (const std::exception& error) {
-        mine = error.what();
-      }
-    });
-  }
-  cluster.run();
-  return ended;
+  return run_ranks(cluster.simulation(), cluster, ranks, body, [&] { cluster.run(); });
 }
 
 }  // namespace towpath::conformance

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 
 #include "ethernet_bench.hpp"
@@ -15,12 +14,6 @@ namespace towpath::ethernet {
 namespace {
 using namespace literals;
 
-machine::EthernetFigures figures() {
-  machine::EthernetFigures figures = wormhole_figures();
-  figures.path_time = 440_ns;
-  return figures;
-}
-
 // Becomes true at `when`, not a picosecond before.
 void expect_at(PortPair& pair, Time when, const std::function<bool()>& holds) {
   pair.simulation.run_until(when - 1_ps);
@@ -30,7 +23,7 @@ void expect_at(PortPair& pair, Time when, const std::function<bool()>& holds) {
 }
 
 TEST(EthernetTiming, AQueueIsFreeWhenItsCommandHasBeenFetched) {
-  PortPair pair(figures());
+  PortPair pair(plain_figures());
   const auto is_free = [&] { return !pair.a.is_busy(0); };
   EXPECT_TRUE(is_free());
   pair.a.send(0, write_of(0, 0, 16));
@@ -43,7 +36,7 @@ TEST(EthernetTiming, AQueueIsFreeWhenItsCommandHasBeenFetched) {
 // The second command would be fetched after 240 ns, but the first has 8192 + 6 x 50 bytes on the
 // wire: 679.36 ns.
 TEST(EthernetTiming, AQueueOfTwoCommandsIsFreeWhenTheFirstIsOnTheWire) {
-  PortPair pair(figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 8192));
   pair.simulation.run_until(120_ns);
   pair.a.send(0, write_of(0, 0, 8192));
@@ -51,7 +44,7 @@ TEST(EthernetTiming, AQueueOfTwoCommandsIsFreeWhenTheFirstIsOnTheWire) {
 }
 
 TEST(EthernetTiming, AProcessIsWokenWhenTheQueueIsFree) {
-  PortPair pair(figures());
+  PortPair pair(plain_figures());
   Time woken;
   pair.a.send(0, write_of(0, 0, 16));
   pair.simulation.spawn("sender", [&] {
@@ -64,7 +57,7 @@ TEST(EthernetTiming, AProcessIsWokenWhenTheQueueIsFree) {
 
 // Software that looks at the very time sees it, whatever was scheduled first.
 TEST(EthernetTiming, AProcessThatLooksAtTheTimeSeesTheQueueFree) {
-  PortPair pair(figures());
+  PortPair pair(plain_figures());
   bool is_busy = true;
   pair.simulation.spawn("sender", [&] {
     pair.simulation.sleep(56'125_ps);
@@ -76,7 +69,7 @@ TEST(EthernetTiming, AProcessThatLooksAtTheTimeSeesTheQueueFree) {
 }
 
 TEST(EthernetTiming, AFrameIsVisibleAfterTheWireTheFarEndAndThePath) {
-  PortPair pair(figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 16));
   expect_at(pair, 450'560_ps, [&] { return pair.memory_b.writes.size() == 1; });  // 2 x 5.28 + 440
 }
@@ -84,7 +77,7 @@ TEST(EthernetTiming, AFrameIsVisibleAfterTheWireTheFarEndAndThePath) {
 // 1500 and 548 bytes: 124 and 47.84 ns on the wire. The far end hands on the first from 124 to 248,
 // the second after it, not at 171.84.
 TEST(EthernetTiming, FramesPassTheFarEndOneAfterTheOther) {
-  PortPair pair(figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 2048));
   expect_at(pair, 688'000_ps, [&] { return pair.memory_b.writes.size() == 1; });
   expect_at(pair, 735'840_ps, [&] { return pair.memory_b.writes.size() == 2; });
@@ -92,7 +85,7 @@ TEST(EthernetTiming, FramesPassTheFarEndOneAfterTheOther) {
 
 // A register travels as a word.
 TEST(EthernetTiming, ARegisterIsWrittenLikeTheShortestFrame) {
-  PortPair pair(figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, {.kind = Command::Kind::register_write, .destination = 0x60, .value = 7});
   expect_at(pair, 56'000_ps, [&] { return !pair.a.is_busy(0); });
   expect_at(pair, 450'560_ps, [&] { return pair.memory_b.registers[0x60] == 7; });
@@ -102,7 +95,7 @@ TEST(EthernetTiming, ARegisterIsWrittenLikeTheShortestFrame) {
 // end behind that frame, from 248 ns on. Queue 0 has 4096 + 3 x 50 bytes: 339.68 ns, and the word
 // between.
 TEST(EthernetTiming, AShortCommandOvertakesALongOneOfTheOtherQueue) {
-  PortPair pair(figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 4096));
   pair.a.send(1, write_of(0x8000, 0x8000, 16));
   pair.simulation.run();
@@ -117,7 +110,7 @@ TEST(EthernetTiming, AShortCommandOvertakesALongOneOfTheOtherQueue) {
 
 // Visible after 450.56 ns; 440 + 5.28 ns back.
 TEST(EthernetTiming, ASourceIsReleasedWhenTheAcknowledgementIsBack) {
-  PortPair pair(figures());
+  PortPair pair(plain_figures());
   const CommandNumber command = pair.a.send(0, write_of(0x40, 0, 16));
   EXPECT_TRUE(pair.memory_a.is_held(command));
   EXPECT_EQ(pair.memory_a.held[command], (PlainMemory::Write{0_ps, 0x40, 16}));
@@ -127,7 +120,7 @@ TEST(EthernetTiming, ASourceIsReleasedWhenTheAcknowledgementIsBack) {
 
 // With a window of one frame, the second goes when the first is acknowledged: 688 + 445.28 ns.
 TEST(EthernetTiming, AFullWindowWaitsForTheFirstAcknowledgement) {
-  machine::EthernetFigures narrow = figures();
+  machine::EthernetFigures narrow = plain_figures();
   narrow.frames_unacknowledged_max = 1;
   PortPair pair(narrow);
   pair.a.send(0, write_of(0, 0, 2048));
@@ -137,7 +130,7 @@ TEST(EthernetTiming, AFullWindowWaitsForTheFirstAcknowledgement) {
 // A window of nine frames of 124 ns is full at 1116 ns, when the first acknowledgement, which frees
 // a place at 1133.28 ns, is on its way already.
 TEST(EthernetTiming, AWindowThatFillsLateWaitsForTheAcknowledgementOnItsWay) {
-  machine::EthernetFigures narrow = figures();
+  machine::EthernetFigures narrow = plain_figures();
   narrow.frames_unacknowledged_max = 9;
   PortPair pair(narrow);
   pair.a.send(0, write_of(0, 0, 16384));
@@ -150,7 +143,7 @@ TEST(EthernetTiming, AWindowThatFillsLateWaitsForTheAcknowledgementOnItsWay) {
 TEST(EthernetTiming, ALaterAcknowledgementReleasesASourceToo) {
   bool is_found = false;
   for (std::uint64_t seed = 1; seed < 1000 && !is_found; ++seed) {
-    PortPair pair(figures(), {.frame_loss = 0.3}, seed);
+    PortPair pair(plain_figures(), {.frame_loss = 0.3}, seed);
     const CommandNumber command = pair.a.send(0, write_of(0, 0, 16));
     pair.a.send(1, write_of(0, 0, 4096));
     pair.simulation.run_until(895'840_ps);
@@ -165,7 +158,7 @@ TEST(EthernetTiming, ALaterAcknowledgementReleasesASourceToo) {
 
 // Frames read their bytes when they go onto the wire: the second one at 124 ns.
 TEST(EthernetTiming, AFrameIsReadWhenItGoesOntoTheWire) {
-  PortPair pair(figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 4096));
   pair.simulation.run_until(123'999_ps);
   std::fill_n(pair.memory_a.bytes.begin(), 3000, std::byte{1});
@@ -180,21 +173,23 @@ TEST(EthernetTiming, AFrameIsReadWhenItGoesOntoTheWire) {
 
 // 5.28 ns on the wire and 20 us of timeout, when it is the first frame that is lost.
 TEST(EthernetTiming, ALostFrameIsSentAgainAfterTheTimeout) {
-  for (std::uint64_t seed = 1;; ++seed) {
-    PortPair pair(figures(), {.frame_loss = 0.5}, seed);
+  bool was_lost = false;
+  for (std::uint64_t seed = 1; seed <= 100 && !was_lost; ++seed) {
+    PortPair pair(plain_figures(), {.frame_loss = 0.5}, seed);
     pair.a.send(0, write_of(0, 0, 16));
     if (pair.a.counters().frames_lost == 0) continue;
     pair.memory_a.bytes[0] = std::byte{9};
     expect_at(pair, 20'005'280_ps, [&] { return pair.a.counters().frames_resent == 1; });
     pair.simulation.run();
     EXPECT_EQ(pair.memory_b.bytes[0], std::byte{9});  // read again
-    break;
+    was_lost = true;
   }
+  EXPECT_TRUE(was_lost);
 }
 
 TEST(EthernetTiming, AFrameIsLostWhenTheLinkDropsBeforeItsLastByte) {
   for (const Time drop_at : {5'279_ps, 5'280_ps}) {
-    PortPair pair(figures(), {.drop_at = drop_at});
+    PortPair pair(plain_figures(), {.drop_at = drop_at});
     pair.a.send(0, write_of(0, 0, 16));
     pair.simulation.run();
     EXPECT_EQ(pair.memory_b.writes.size(), drop_at == 5'280_ps ? 1u : 0u);
@@ -211,7 +206,7 @@ TEST(EthernetTiming, ALinkIsUpWhenBothEndsHaveTrainedIt) {
   };
   for (const Case& c : {Case{2_us, 15_us, 25_us}, Case{15_us, 2_us, 25_us},
                         Case{2_us, 3_us, 21_us}}) {  // dead until 11 us
-    PortPair pair(figures(), {.drop_at = 1_us, .dead_time = 10_us});
+    PortPair pair(plain_figures(), {.drop_at = 1_us, .dead_time = 10_us});
     pair.simulation.spawn("core A", [&] {
       pair.simulation.sleep(c.ready_a);
       pair.a.run_routing();
@@ -233,7 +228,7 @@ TEST(EthernetTiming, ALinkIsUpWhenBothEndsHaveTrainedIt) {
 }
 
 TEST(EthernetTiming, ALinkIsTrainedForAsLongAsItsFaultsSay) {
-  PortPair pair(figures(), {.drop_at = 1_us, .training_time = 3_us});
+  PortPair pair(plain_figures(), {.drop_at = 1_us, .training_time = 3_us});
   pair.answer_routing();
   pair.simulation.run_until(1_us - 1_ps);
   EXPECT_TRUE(pair.link.is_up());
@@ -244,54 +239,11 @@ TEST(EthernetTiming, ALinkIsTrainedForAsLongAsItsFaultsSay) {
 
 // Up from 104 us on and used, so it drops at 200 us.
 TEST(EthernetTiming, AUsedLinkDropsAgainAfterThePeriod) {
-  PortPair pair(figures(), {.drop_at = 100_us, .drop_period = 100_us, .training_time = 4_us});
+  PortPair pair(plain_figures(), {.drop_at = 100_us, .drop_period = 100_us, .training_time = 4_us});
   pair.answer_routing();
   pair.simulation.run_until(150_us);
   pair.a.send(0, write_of(0, 0, 16));
   expect_at(pair, 200_us, [&] { return !pair.link.is_up(); });
-}
-
-// --- against silicon: tt-metal tests/tt_metal/microbenchmarks/ethernet, the expected values of
-// test_all_ethernet_links_bandwidth.py (one way, from core to core) and _latency.py
-
-struct Measured {
-  std::uint64_t size_bytes;
-  double value;
-};
-
-constexpr Measured kWormholeOneWay[] = {{16, 0.28},    {128, 2.25},   {256, 4.39},   {512, 8.35},
-                                        {1024, 11.74}, {2048, 11.84}, {4096, 12.04}, {8192, 12.07}};
-constexpr Measured kBlackholeOneWay[] = {{16, 0.11},   {128, 0.97},   {256, 1.88},   {512, 3.65},
-                                         {1024, 7.27}, {2048, 12.97}, {4096, 19.71}, {8192, 24.16}};
-constexpr Measured kWormholeLatencyNs[] = {{16, 894},    {128, 911},   {256, 966},   {512, 984},
-                                           {1024, 1245}, {2048, 1479}, {4096, 1803}, {8192, 2451}};
-
-void expect_within(double ours, const Measured& measured, double tolerance) {
-  EXPECT_LE(std::abs(ours / measured.value - 1), tolerance)
-      << measured.size_bytes << " B: " << ours << ", measured " << measured.value;
-}
-
-TEST(EthernetTiming, OneWayBandwidthIsThatOfWormhole) {
-  for (const Measured& measured : kWormholeOneWay) {
-    expect_within(one_way_gb_per_s(wormhole_figures(), measured.size_bytes), measured,
-                  measured.size_bytes < 512 ? 0.15 : 0.05);
-  }
-  EXPECT_NEAR(one_way_gb_per_s(wormhole_figures(), 8192), 12.06, 0.005);
-  EXPECT_NEAR(one_way_gb_per_s(wormhole_figures(), 16), 0.285, 0.005);
-}
-
-TEST(EthernetTiming, OneWayBandwidthIsThatOfBlackhole) {
-  for (const Measured& measured : kBlackholeOneWay) {
-    expect_within(one_way_gb_per_s(blackhole_figures(), measured.size_bytes), measured,
-                  measured.size_bytes < 512 ? 0.15 : 0.05);
-  }
-  EXPECT_NEAR(one_way_gb_per_s(blackhole_figures(), 8192), 24.1, 0.05);
-}
-
-TEST(EthernetTiming, ThereAndBackTakesAsLongAsOnWormhole) {
-  for (const Measured& measured : kWormholeLatencyNs) {
-    expect_within(ping_pong_time(wormhole_figures(), measured.size_bytes).ns(), measured, 0.08);
-  }
 }
 
 }  // namespace

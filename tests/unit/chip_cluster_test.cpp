@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <stdexcept>
 
 #include "chips.hpp"
+#include "sentence.hpp"
 
 namespace towpath::machine {
 namespace {
@@ -31,15 +31,6 @@ ChipCluster cluster_of(std::size_t chips, std::vector<EthernetLink> links) {
 // Two links between chips 0 and 1, the first one reserved, and one between 1 and 2.
 ChipCluster line_of_three() {
   return cluster_of(3, {{{{{0, 3}, {1, 0}}}, true}, {{{{1, 2}, {0, 1}}}}, {{{{2, 0}, {1, 3}}}}});
-}
-
-std::string sentence_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
 }
 
 std::string refusal_of(ChipCluster cluster) {

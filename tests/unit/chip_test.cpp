@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <stdexcept>
+
+#include "sentence.hpp"
 
 namespace towpath::machine {
 namespace {
@@ -49,15 +50,6 @@ Chip drawn(const std::vector<std::string>& rows) {
 }
 
 Chip small() { return drawn({"d.ww", "deww"}); }
-
-std::string sentence_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
-}
 
 std::string refusal_of(Chip chip) {
   return sentence_of([&] { build_chip(std::move(chip)); });

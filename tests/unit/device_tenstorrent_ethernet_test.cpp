@@ -10,6 +10,7 @@
 #include "chip_bench.hpp"
 #include "chips.hpp"
 #include "ethernet_cluster.hpp"
+#include "sentence.hpp"
 
 // Kernels on Ethernet cores, and the clusters and devices that they run on. Sends cost 22 cycles
 // of 1 ns, a poll 8, the base firmware 100; a queue is busy for 56 ns and the fetch; the path takes
@@ -44,25 +45,16 @@ TEST(Device, KnowsItsEthernetCoresAndWhatTheyAreJoinedTo) {
   EXPECT_EQ(device.id(), 0);
 }
 
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
 TEST(Device, RefusesEthernetCoresThatItHasNot) {
   Pair pair;
   Device& device = pair.cluster.device(0);
-  EXPECT_EQ(refusal([&] { device.ethernet_core({0, 4}); }),
+  EXPECT_EQ(sentence_of([&] { device.ethernet_core({0, 4}); }),
             "chip 0 has no Ethernet core (0, 4); it has (0, 0) to (0, 3)");
-  EXPECT_EQ(refusal([&] { device.ethernet_core({1, 0}); }),
+  EXPECT_EQ(sentence_of([&] { device.ethernet_core({1, 0}); }),
             "chip 0 has no Ethernet core (1, 0); it has (0, 0) to (0, 3)");
-  EXPECT_EQ(refusal([&] { device.get_connected_ethernet_core({0, 1}); }),
+  EXPECT_EQ(sentence_of([&] { device.get_connected_ethernet_core({0, 1}); }),
             "Ethernet core (0, 1) of chip 0 is connected to nothing");
-  EXPECT_EQ(refusal([&] { pair.cluster.device(2); }),
+  EXPECT_EQ(sentence_of([&] { pair.cluster.device(2); }),
             "cluster 'test' has no chip 2; it has 0 to 1");
 }
 
@@ -73,10 +65,10 @@ TEST(Program, RefusesEthernetKernelsThatCannotBe) {
   Program& program = cluster.create_program(0);
   program.create_kernel({0, 0}, {.name = "a"}, kNothing);
   EXPECT_EQ(
-      refusal([&] { program.create_kernel({0, 0}, {.name = "b", .noc_index = 1}, kNothing); }),
+      sentence_of([&] { program.create_kernel({0, 0}, {.name = "b", .noc_index = 1}, kNothing); }),
       "kernel 'a' on core (0, 0) of chip 0 and kernel 'b' are both on Ethernet core (0, 0); "
       "it serves one kernel");
-  EXPECT_EQ(refusal([&] { program.create_kernel({0, 1}, {.name = "b"}, kNothing); }),
+  EXPECT_EQ(sentence_of([&] { program.create_kernel({0, 1}, {.name = "b"}, kNothing); }),
             "kernel 'b': the link of Ethernet core (0, 1) of chip 0 is the dispatcher's; "
             "get_active_ethernet_cores(true) leaves such cores out");
 }
@@ -304,6 +296,32 @@ TEST(EthernetCore, WaitsForAQueueThatIsBusy) {
   EXPECT_EQ(returns[1], 118 + 22);
   EXPECT_GT(returns[2], 22 + 339);
   EXPECT_LE(returns[2], 22 + 340 + 16 + 22);
+}
+
+// The call takes 22 ns, the queue is busy for 56; 16 bytes and a frame's 50 are on the wire for
+// 5.28 ns, and once more at the far end.
+TEST(EthernetCore, WritesARemoteRegisterWhichTakesTimeAndChangesNothing) {
+  Pair pair({.finds_hazards = false});
+  Cycle called = 0;
+  Cycle free = 0;
+  pair.create(
+      [&](EthernetCore& core) {
+        const Cycle begin = core.cycle();
+        core.eth_write_remote_reg(0, 0x20000, 7);
+        called = core.cycle() - begin;
+        while (core.eth_txq_is_busy()) {
+        }
+        free = core.cycle() - begin;
+      },
+      kNothing);
+  pair.cluster.run();
+  EXPECT_EQ(called, 22);
+  EXPECT_GE(free, 22 + 56);
+  EXPECT_LT(free, 22 + 56 + 2 * 8);
+  EXPECT_EQ(pair.word(1, 0x20000), 0u);
+  const ethernet::PortCounters& far =
+      pair.cluster.device(1).ethernet_tile({0, 0}).port().counters();
+  EXPECT_EQ(far.frames_received, 1u);
 }
 
 TEST(EthernetCore, AcknowledgesInTwoLevels) {

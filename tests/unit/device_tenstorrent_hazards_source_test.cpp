@@ -55,7 +55,7 @@ void receive(EthernetCore& core, std::uint32_t packets) {
 
 // A worker pushes payload after payload into an Ethernet core, which sends them; it may push the
 // next one when it is told that the buffer is free.
-enum class Waits { before, after };
+enum class Waits { before, after, never };
 
 Programs worker_pushes(Waits waits) {
   return [=](Cluster& cluster) {
@@ -77,6 +77,7 @@ Programs worker_pushes(Waits waits) {
         if (waits == Waits::after) wait();
         core.noc_semaphore_inc({{0, 0}, core.get_semaphore(full)}, 1);
         core.noc_async_atomic_barrier();
+        if (waits == Waits::never) core.work(20'000);  // it has long been sent
       }
     });
     program.create_kernel({0, 0}, {.name = "sender"}, [=](EthernetCore& core) {
@@ -97,7 +98,9 @@ Programs worker_pushes(Waits waits) {
 // The core may have sent the payload before, or it is about to.
 TEST(Hazard, SourceThatAWorkerFillsTooEarlyIsFoundInEveryRun) {
   expect_clean(worker_pushes(Waits::before));
-  expect_in_every_run(worker_pushes(Waits::after), "worker");
+  for (const Waits waits : {Waits::after, Waits::never}) {
+    expect_in_every_run(worker_pushes(waits), "worker");
+  }
 }
 
 // The core sends what a worker writes, and was not told that it is done.

@@ -238,53 +238,6 @@ TEST(Hazard, SourceMayBeWrittenWithWhatItHolds) {
       receiver(1)));
 }
 
-// A worker pushes payload after payload into an Ethernet core, which sends them; it may push the
-// next one when it is told that the buffer is free.
-Programs worker_pushes(bool waits) {
-  return [=](Cluster& cluster) {
-    Program& program = cluster.create_program(0);
-    const std::size_t full = program.create_semaphore(0, TileKind::ethernet);
-    const std::size_t free = program.create_semaphore(1);
-    constexpr std::uint32_t kPackets = 3;
-    program.create_kernel({.core = {2, 1}, .name = "worker"}, [=](DataMovementCore& core) {
-      const std::uint64_t own = core.get_semaphore(free);
-      for (std::uint32_t packet = 0; packet < kPackets; ++packet) {
-        if (waits) {
-          core.noc_semaphore_wait(own, 1);
-          core.noc_semaphore_set(own, 0);
-        }
-        core.store(kBuffer, pattern(kBytes, packet));
-        core.noc_async_write(kBuffer, {{0, 0}, kBuffer}, kBytes);
-        core.noc_async_write_barrier();
-        core.noc_semaphore_inc({{0, 0}, core.get_semaphore(full)}, 1);
-        core.noc_async_atomic_barrier();
-        if (!waits) core.work(20'000);
-      }
-    });
-    program.create_kernel({0, 0}, {.name = "sender"}, [=](EthernetCore& core) {
-      const std::uint64_t own = core.get_semaphore(full);
-      handshake(core, true);
-      for (std::uint32_t packet = 0; packet < kPackets; ++packet) {
-        core.eth_noc_semaphore_wait_min(own, packet + 1);
-        send(core, 1);
-        core.eth_wait_for_receiver_channel_done(1);
-        core.noc_semaphore_inc({{2, 1}, core.get_semaphore(free)}, 1);
-        core.noc_async_atomic_barrier();
-      }
-    });
-    cluster.create_program(1).create_kernel({0, 0}, {.name = "receiver"}, receiver(kPackets));
-  };
-}
-
-TEST(Hazard, SourceIsGuardedAgainstWorkers) {
-  expect_clean(worker_pushes(true));
-  Pair pair;
-  worker_pushes(false)(pair.cluster);
-  const Failure failure = run_to_failure(pair.cluster);
-  EXPECT_EQ(failure.hazard, "source_overwritten");
-  EXPECT_EQ(failure.kernel, "worker");
-}
-
 // --- sync words ---------------------------------------------------------------------------------
 
 TEST(Hazard, SyncWordSentBeforeItsPayloadIsFoundInEveryRun) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chip_bench.hpp"
+#include "sentence.hpp"
 #include "towpath/device/tenstorrent/program.hpp"
 
 // Kernels that meet: what they agree on, how long it takes, and what is said when they do not.
@@ -29,16 +30,6 @@ Data read_memory(Program& program, Coordinate tile, std::uint64_t offset, std::u
   Data data(size);
   program.memory(tile).read(offset, data);
   return data;
-}
-
-template <typename Error>
-std::string failure(Program& program) {
-  try {
-    program.run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing failed";
 }
 
 // --- what kernels agree on ----------------------------------------------------------------------
@@ -260,12 +251,7 @@ TEST(Program, RefusesKernelsThatCannotBe) {
     Program program(machine::tiny_chip(), {});
     program.create_kernel({.core = kCore, .name = "a"}, nothing);
     program.create_kernel({.core = kCore, .name = "b", .noc_index = 1}, nothing);
-    try {
-      program.create_kernel(config, nothing);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "nothing was refused";
+    return sentence_of([&] { program.create_kernel(config, nothing); });
   };
   EXPECT_EQ(refusal({.core = kCore, .name = "c", .noc_index = 1}),
             "kernel 'b' on core (1, 1) and kernel 'c' both use NoC 1; a NoC of a core serves one "
@@ -290,7 +276,7 @@ TEST(Program, NamesWhoWaitsForWhatInADeadlock) {
                             core.noc_async_atomic_barrier();
                           });
   }
-  EXPECT_EQ(failure<std::runtime_error>(program),
+  EXPECT_EQ(sentence_of<std::runtime_error>([&] { program.run(); }),
             "2 of 2 kernels wait for ever: kernel 'a' on core (1, 1) in noc_semaphore_wait_min "
             "since cycle 1: its word at offset 0 is 0 and must become at least 1; kernel 'b' on "
             "core (3, 2) in noc_semaphore_wait_min since cycle 3: its word at offset 0 is 0 and "
@@ -306,7 +292,7 @@ TEST(Program, NamesAWaitThatTheOtherKernelsOutlast) {
     core.noc_async_atomic_barrier();
     core.work(1'000'000);
   });
-  EXPECT_EQ(failure<std::runtime_error>(program),
+  EXPECT_EQ(sentence_of<std::runtime_error>([&] { program.run(); }),
             "1 of 2 kernels wait for ever: kernel 'waiter' on core (1, 1) in noc_semaphore_wait "
             "since cycle 0: its word at offset 64 is 3 and must become 2");
 }
@@ -324,7 +310,7 @@ TEST(Program, NamesThePathThatIsNeverReleased) {
                           core.noc_async_write_multicast(0, {{1, 1}, {3, 3}, 4096}, 64, 8);
                           core.noc_async_write_barrier();
                         });
-  EXPECT_EQ(failure<std::runtime_error>(program),
+  EXPECT_EQ(sentence_of<std::runtime_error>([&] { program.run(); }),
             "2 of 2 kernels wait for ever: kernel 'keeper' on core (1, 1) in noc_semaphore_wait "
             "since cycle 900: its word at offset 0 is 0 and must become 1; kernel 'other' on core "
             "(2, 2) in noc_async_write_barrier since cycle 1041: its write of 64 bytes to the "
@@ -348,7 +334,7 @@ TEST(Program, NamesThePacketsThatWaitForEachOther) {
                             core.noc_async_write_barrier();
                           });
   }
-  const std::string sentence = failure<std::runtime_error>(program);
+  const std::string sentence = sentence_of<std::runtime_error>([&] { program.run(); });
   EXPECT_EQ(sentence.find("4 of 4 kernels wait for ever: kernel 'k0' on core (0, 0) in "),
             std::size_t{0})
       << sentence;
@@ -376,7 +362,7 @@ TEST(Program, NamesNoMoreThanEightOfThoseWhoWait) {
     program.create_kernel({.core = worker, .name = "k"},
                           [](DataMovementCore& core) { core.noc_semaphore_wait(0, 1); });
   }
-  const std::string sentence = failure<std::runtime_error>(program);
+  const std::string sentence = sentence_of<std::runtime_error>([&] { program.run(); });
   EXPECT_EQ(sentence.find("64 of 64 kernels wait for ever: "), std::size_t{0});
   EXPECT_NE(sentence.find("; and 56 more"), std::string::npos) << sentence;
 }
@@ -386,7 +372,7 @@ TEST(Program, StopsAtTheLimit) {
   program.create_kernel({.core = kCore, .name = "long"},
                         [](DataMovementCore& core) { core.work(1'000'000); });
   program.create_kernel({.core = kFar, .name = "short"}, [](DataMovementCore&) {});
-  EXPECT_EQ(failure<std::runtime_error>(program),
+  EXPECT_EQ(sentence_of<std::runtime_error>([&] { program.run(); }),
             "after 1000 cycles, the limit, 1 of 2 kernels go on: kernel 'long' on core (1, 1) is "
             "at work");
 }
@@ -395,7 +381,7 @@ TEST(Program, NamesKernelCallAndCoreOfARefusal) {
   Program program(machine::tiny_chip(), {});
   program.create_kernel({.core = kFar, .name = "k"},
                         [](DataMovementCore& core) { core.noc_async_read({kDram, 16}, 0, 64); });
-  EXPECT_EQ(failure<std::invalid_argument>(program),
+  EXPECT_EQ(sentence_of<std::invalid_argument>([&] { program.run(); }),
             "kernel 'k' on core (3, 2) in noc_async_read: core (3, 2), NoC 0: the read of 64 bytes "
             "from (0, 0) has local offset 0 and remote offset 16, which must be equal modulo 32");
 }
@@ -406,7 +392,7 @@ TEST(Program, NamesASourceThatChangesTooEarly) {
     core.noc_async_write(0, {kFar, 4096}, 8192);
     core.store_word(8000, 1);
   });
-  EXPECT_EQ(failure<std::runtime_error>(program),
+  EXPECT_EQ(sentence_of<std::runtime_error>([&] { program.run(); }),
             "kernel 'hasty' on core (1, 1) in store_word: cycle 22: core (1, 1) itself changes "
             "bytes 8000 to 8003 of core (1, 1)'s memory, which its write of 8192 bytes to (3, 2), "
             "issued in cycle 22, has yet to read");
@@ -425,7 +411,7 @@ TEST(Program, NamesARequestThatNobodyWaitedFor) {
   const auto expect = [](const Kernel& kernel, const std::string& request) {
     Program program(machine::tiny_chip(), {});
     program.create_kernel({.core = kCore, .name = "k"}, kernel);
-    const std::string sentence = failure<std::runtime_error>(program);
+    const std::string sentence = sentence_of<std::runtime_error>([&] { program.run(); });
     EXPECT_EQ(sentence.find("kernel 'k' on core (1, 1) ends in cycle "), std::size_t{0})
         << sentence;
     EXPECT_NE(sentence.find(" without the barrier it needs: its " + request), std::string::npos)

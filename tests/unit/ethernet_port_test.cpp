@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <stdexcept>
 #include <string>
 
 #include "ethernet_bench.hpp"
+#include "sentence.hpp"
 #include "towpath/sim/invariant.hpp"
 #include "towpath/sim/trace.hpp"
 
@@ -15,17 +15,8 @@ namespace towpath::ethernet {
 namespace {
 using namespace literals;
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(EthernetPort, CarriesTheBytesOfACommand) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   for (std::size_t i = 0; i < 8192; ++i) pair.memory_a.bytes[0x100 + i] = std::byte(i * 7 >> 3);
   pair.a.send(0, write_of(0x100, 0x4000, 8192));
   pair.simulation.run();
@@ -37,7 +28,7 @@ TEST(EthernetPort, CarriesTheBytesOfACommand) {
 
 // 1500 + 1500 + the rest, not evenly.
 TEST(EthernetPort, CutsACommandIntoFullFramesAndARest) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 4096));
   pair.simulation.run();
   ASSERT_EQ(pair.memory_b.writes.size(), 3u);
@@ -47,7 +38,7 @@ TEST(EthernetPort, CutsACommandIntoFullFramesAndARest) {
 }
 
 TEST(EthernetPort, KeepsTheOrderOfAQueue) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   pair.simulation.spawn("sender", [&] {
     for (std::uint64_t i = 0; i < 20; ++i) {
       pair.wait_until_free(pair.a, 0);
@@ -60,7 +51,7 @@ TEST(EthernetPort, KeepsTheOrderOfAQueue) {
 }
 
 TEST(EthernetPort, SendsBothWaysAtOnce) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 4096));
   pair.b.send(0, write_of(0, 0, 4096));
   pair.simulation.run();
@@ -69,7 +60,7 @@ TEST(EthernetPort, SendsBothWaysAtOnce) {
 }
 
 TEST(EthernetPort, CountsWhatPassed) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 2048));
   pair.a.send(1, {.kind = Command::Kind::register_write, .destination = 0x60, .value = 7});
   EXPECT_FALSE(pair.a.is_idle());
@@ -85,14 +76,14 @@ TEST(EthernetPort, CountsWhatPassed) {
 
 // 6 frames: two events each, and two for the command.
 TEST(EthernetPort, TakesTwoEventsPerFrameAndTwoPerCommand) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 8192));
   pair.simulation.run();
   EXPECT_EQ(pair.simulation.events(), 14u);
 }
 
 TEST(EthernetPort, TellsItsListenerThatAQueueIsFree) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   std::vector<Time> times;
   auto note = [&] { times.push_back(pair.simulation.now()); };
   pair.a.set_listener([](void* context) { (*static_cast<decltype(note)*>(context))(); }, &note);
@@ -105,7 +96,7 @@ TEST(EthernetPort, TellsItsListenerThatAQueueIsFree) {
 }
 
 TEST(EthernetPort, ReleasesEachSourceOnce) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   std::vector<CommandNumber> released;
   pair.memory_a.on_release = [&](CommandNumber command) { released.push_back(command); };
   pair.a.send(0, write_of(0, 0, 4096));
@@ -117,7 +108,7 @@ TEST(EthernetPort, ReleasesEachSourceOnce) {
 
 // A register's write has no source.
 TEST(EthernetPort, HoldsNothingForARegister) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, {.kind = Command::Kind::register_write, .size_bytes = 3, .value = 7});
   EXPECT_TRUE(pair.memory_a.held.empty());
   pair.simulation.run();
@@ -125,9 +116,9 @@ TEST(EthernetPort, HoldsNothingForARegister) {
 }
 
 TEST(EthernetPort, RefusesWhatCannotBeSent) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   const auto error = [&](int queue, const Command& command) {
-    return error_of([&] { pair.a.send(queue, command); });
+    return sentence_of([&] { pair.a.send(queue, command); });
   };
   EXPECT_EQ(error(2, write_of(0, 0, 16)), "A has no queue 2; its queues are 0 to 1");
   EXPECT_EQ(error(-1, write_of(0, 0, 16)), "A has no queue -1; its queues are 0 to 1");
@@ -151,23 +142,23 @@ TEST(EthernetPort, RefusesWhatCannotBeSent) {
 TEST(EthernetPort, IsConnectedToNoOtherCoreWithoutALink) {
   sim::Simulation simulation;
   PlainMemory memory(simulation, 4096);
-  Port port(simulation, wormhole_figures(), memory, "Ethernet core (9, 0) of chip 0");
+  Port port(simulation, plain_figures(), memory, "Ethernet core (9, 0) of chip 0");
   EXPECT_FALSE(port.is_connected());
   EXPECT_FALSE(port.is_link_up());
   EXPECT_EQ(port.far_end(), nullptr);
   port.run_routing();
-  EXPECT_EQ(error_of([&] { port.send(0, write_of(0, 0, 16)); }),
+  EXPECT_EQ(sentence_of([&] { port.send(0, write_of(0, 0, 16)); }),
             "Ethernet core (9, 0) of chip 0 is connected to no other core");
 }
 
 TEST(EthernetPort, TakesNoCommandIntoABusyQueue) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 16));
   EXPECT_THROW(pair.a.send(0, write_of(0, 0, 16)), sim::InvariantError);
 }
 
 TEST(EthernetPort, TracesCommandsAndFrames) {
-  PortPair pair(wormhole_figures());
+  PortPair pair(plain_figures());
   sim::Trace trace;
   pair.simulation.set_trace(&trace);
   pair.a.send(0, write_of(0, 0, 2048));

@@ -35,8 +35,8 @@ LinkFaults random_faults(sim::Random& random) {
 }
 
 machine::EthernetFigures random_figures(sim::Random& random) {
-  machine::EthernetFigures figures =
-      random.below(2) == 0 ? wormhole_figures() : blackhole_figures();
+  machine::EthernetFigures figures = plain_figures();
+  if (random.below(2) == 0) figures.line_rate = 25_GBps;
   figures.tx_queues = 2;
   figures.queue_commands_max = static_cast<int>(random.between(1, 3));
   figures.frames_unacknowledged_max = static_cast<int>(random.between(1, 64));

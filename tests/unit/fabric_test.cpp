@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fabrics.hpp"
+#include "sentence.hpp"
 #include "towpath/run/fabric_figures.hpp"
 
 namespace towpath::kernels::fabric {
@@ -25,16 +26,6 @@ std::vector<int> numbers(int count) {
   return all;
 }
 
-template <typename Action>
-std::string refusal(const Action& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
 constexpr Direction kRight = direction_of(0, false);
 constexpr Direction kLeft = direction_of(0, true);
 constexpr Direction kDown = direction_of(1, false);
@@ -43,22 +34,22 @@ constexpr Direction kDown = direction_of(1, false);
 
 TEST(FabricTopology, RoutesGoAlongTheFirstDimensionFirst) {
   const auto chips = chips_on_grid(3, 2, false, 1);
-  const Topology topology(chips, mesh_of(*chips));
+  const Topology topology(*chips, mesh_of(*chips));
   EXPECT_EQ(topology.route(0, 5), (std::vector<Direction>{kRight, kRight, kDown}));
   EXPECT_EQ(topology.route(5, 5), std::vector<Direction>{});
 }
 
 TEST(FabricTopology, RoutesGoRoundARingTheShorterWay) {
   const auto chips = chips_on_grid(5, 1, true, 1);
-  const Topology topology(chips, mesh_of(*chips));
-  EXPECT_TRUE(topology.has_rings());
+  const Topology topology(*chips, mesh_of(*chips));
+  EXPECT_TRUE(topology.shape().dimensions[0].is_ring);
   EXPECT_EQ(topology.route(0, 2), (std::vector<Direction>{kRight, kRight}));
   EXPECT_EQ(topology.route(0, 4), std::vector<Direction>{kLeft});
 }
 
 TEST(FabricTopology, HalfWayRoundOddPlacesGoDown) {
   const auto chips = chips_on_grid(4, 1, true, 1);
-  const Topology topology(chips, mesh_of(*chips));
+  const Topology topology(*chips, mesh_of(*chips));
   EXPECT_EQ(topology.route(0, 2), (std::vector<Direction>{kRight, kRight}));
   EXPECT_EQ(topology.route(1, 3), (std::vector<Direction>{kLeft, kLeft}));
 }
@@ -67,12 +58,21 @@ TEST(FabricTopology, TheUsualShapeOfTwoRowsIsTheRingRoundThem) {
   const auto chips = chips_on_grid(4, 2, false, 1);
   const Shape shape = usual_shape_of(*chips);
   EXPECT_EQ(shape.chips, (std::vector<int>{0, 1, 2, 3, 7, 6, 5, 4}));
-  EXPECT_TRUE(Topology(chips, shape).has_rings());
+  EXPECT_TRUE(shape.dimensions[0].is_ring);
+}
+
+TEST(FabricTopology, PlacesThatItDoesNotHaveAreRefused) {
+  const auto chips = chips_on_grid(3, 1, false, 1);
+  const Topology topology(*chips, mesh_of(*chips));
+  EXPECT_EQ(sentence_of([&] { topology.route(0, 3); }),
+            "place 3 is not one of the fabric; it has 0 to 2");
+  EXPECT_EQ(sentence_of([&] { topology.route(-1, 0); }),
+            "place -1 is not one of the fabric; it has 0 to 2");
 }
 
 TEST(FabricTopology, NeighboursWithoutALinkAreRefused) {
   const auto chips = chips_on_grid(3, 1, false, 1);
-  EXPECT_EQ(refusal([&] { Topology(chips, line_of({0, 2, 1})); }),
+  EXPECT_EQ(sentence_of([&] { Topology(*chips, line_of({0, 2, 1})); }),
             "chips 0 and 2 of cluster 'grid' are neighbours in the fabric, and no link joins them "
             "that the dispatcher has left");
 }
@@ -81,29 +81,26 @@ TEST(FabricTopology, NeighboursWithoutALinkAreRefused) {
 
 TEST(FabricDeadlock, RingsAreSafeWithBubblesOnly) {
   const auto chips = chips_on_grid(5, 1, true, 1);
-  const Topology topology(chips, mesh_of(*chips));
+  const Topology topology(*chips, mesh_of(*chips));
   check_deadlock_free(topology, true);
-  const std::string sentence = refusal([&] { check_deadlock_free(topology, false); });
+  const std::string sentence = sentence_of([&] { check_deadlock_free(topology, false); });
   EXPECT_NE(sentence.find("packets may wait for each other for ever"), std::string::npos);
   EXPECT_NE(sentence.find("chip 0 channel"), std::string::npos) << sentence;
 }
 
 TEST(FabricDeadlock, LinesAndMeshesNeedNoBubble) {
   const auto chips = chips_on_grid(3, 3, false, 1);
-  check_deadlock_free(Topology(chips, mesh_of(*chips)), false);
+  check_deadlock_free(Topology(*chips, mesh_of(*chips)), false);
 }
 
 TEST(FabricDeadlock, OnlyTheRoutesThatAreUsedCount) {
   const auto chips = chips_on_grid(5, 1, true, 1);
-  const Topology topology(chips, mesh_of(*chips));
+  const Topology topology(*chips, mesh_of(*chips));
   check_deadlock_free(topology, false, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}});
 }
 
 // --- packets ------------------------------------------------------------------------------------
 
-constexpr std::uint64_t kWords = 0x1000;
-constexpr std::uint64_t kHeader = 0x2000;
-constexpr std::uint64_t kPayload = 0x4000;
 constexpr std::uint64_t kInbox = 0x10000;
 constexpr std::uint64_t kCounter = 0x30000;
 
@@ -128,7 +125,7 @@ void exchange(const std::shared_ptr<const machine::ChipCluster>& chips, int pack
       const auto worker = fabric.device(from).chip().workers[direction];
       fabric.program(from).create_kernel(
           {.core = worker, .name = "sender"}, [&, from, direction](DataMovementCore& core) {
-            Connection connection(core, fabric.port(from, direction, 0), kWords);
+            Connection connection(core, fabric.port(from, direction, 0), kWorkerWords);
             connection.open();
             for (int packet = 1; packet <= packets; ++packet) {
               for (const int to : targets) {
@@ -140,8 +137,8 @@ void exchange(const std::shared_ptr<const machine::ChipCluster>& chips, int pack
                 header.increment = 1;
                 header.operation =
                     packet % 2 == 0 ? Operation::write_flush_increment : Operation::write_increment;
-                core.store_word(kPayload, static_cast<std::uint32_t>(100 * from + packet));
-                connection.send(header, kHeader, kPayload);
+                core.store_word(kWorkerPayloads, static_cast<std::uint32_t>(100 * from + packet));
+                connection.send(header, kWorkerHeaders, kWorkerPayloads);
                 connection.wait_until_sent();
               }
             }
@@ -185,11 +182,36 @@ TEST(Fabric, AWorkerThatWaitsForEverIsNamed) {
   }
 }
 
+TEST(Fabric, APacketToItsOwnPlaceIsRefused) {
+  const auto chips = chips_on_grid(2, 1, false, 1);
+  Cluster cluster(chips, {.finds_hazards = false});
+  const Fabric fabric(cluster, mesh_of(*chips), {});
+  const std::string sentence =
+      "a packet goes from place 1 to itself; a fabric joins different places";
+  EXPECT_EQ(sentence_of([&] { fabric.first_hop(1, 1); }), sentence);
+  EXPECT_EQ(sentence_of([&] { fabric.header(1, 1); }), sentence);
+}
+
+// Without bytes there is no header to read; and routers send before they know that their peer runs.
+TEST(Fabric, ClustersWithoutDataOrWithHazardsFoundAreRefused) {
+  const auto chips = chips_on_grid(2, 1, false, 1);
+  const auto fabric_on = [&](Cluster::Options options) {
+    Cluster cluster(chips, options);
+    Fabric(cluster, mesh_of(*chips), {});
+  };
+  EXPECT_EQ(sentence_of([&] { fabric_on({.carries_data = false, .finds_hazards = false}); }),
+            "a fabric on cluster 'grid', which keeps times only; it needs one that carries data "
+            "and does not find hazards");
+  EXPECT_EQ(sentence_of([&] { fabric_on({}); }),
+            "a fabric on cluster 'grid', which finds hazards; it needs one that carries data and "
+            "does not find hazards");
+}
+
 TEST(Fabric, PacketsThatLeaveNoRoomForSlotsAreRefused) {
   const auto chips = chips_on_grid(2, 1, false, 1);
   Cluster cluster(chips, {.finds_hazards = false});
-  EXPECT_EQ(refusal([&] { Fabric(cluster, mesh_of(*chips), {.payload_bytes_max = 60'000}); }),
-            "packets of 60000 bytes leave no room for two slots per channel in the 153552 bytes of "
+  EXPECT_EQ(sentence_of([&] { Fabric(cluster, mesh_of(*chips), {.payload_bytes_max = 60'000}); }),
+            "packets of 60000 bytes leave no room for two slots per channel in the 153568 bytes of "
             "an Ethernet core of drawn");
 }
 

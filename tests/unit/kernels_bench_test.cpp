@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ethernet_cluster.hpp"
+#include "sentence.hpp"
 #include "towpath/kernels/timestamp.hpp"
 #include "towpath/run/ethernet_bench.hpp"
 
@@ -19,15 +20,6 @@ namespace {
 using device::tenstorrent::ring_of_chips;
 using device::tenstorrent::two_chips;
 using kernels::LinkTestKind;
-
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
-}
 
 std::vector<Time> ring(const kernels::RingPing& ping, const EthernetBenchOptions& options = {}) {
   return ring_ping(ring_of_chips(4), ping, options);
@@ -72,7 +64,7 @@ TEST(RingPing, RefusesWhatCannotBe) {
   const auto refused = [](const std::function<void(kernels::RingPing&)>& change) {
     kernels::RingPing ping = four_hops();
     change(ping);
-    return refusal([&] { ring(ping); });
+    return sentence_of([&] { ring(ping); });
   };
   EXPECT_EQ(refused([](auto& ping) { ping.chips = {0}; }),
             "a ring of 1 chips is asked for; it has 2 or more");
@@ -95,7 +87,7 @@ TEST(LinkPing, TellsItsParts) {
     EXPECT_GT(sample.send_and_receive, sample.wait + sample.send);
     EXPECT_GT(sample.wait, chip.ethernet.path_time * 2);
   }
-  EXPECT_EQ(refusal([&] { link_ping(cluster, {}, {.samples = 0}, {}); }),
+  EXPECT_EQ(sentence_of([&] { link_ping(cluster, {}, {.samples = 0}, {}); }),
             "0 pings are to be measured; at least 1 is");
 }
 
@@ -126,9 +118,9 @@ TEST(LinkTest, TakesLongerWhenEachMessageGoesOnToAWorker) {
 }
 
 TEST(LinkTest, RefusesWhatCannotBe) {
-  EXPECT_EQ(refusal([] { link_gb_per_s({.slots = 3}); }),
+  EXPECT_EQ(sentence_of([] { link_gb_per_s({.slots = 3}); }),
             "there are 3 slots; an even number from 2 to 30 is possible");
-  EXPECT_EQ(refusal([] { link_gb_per_s({.messages = 0}); }),
+  EXPECT_EQ(sentence_of([] { link_gb_per_s({.messages = 0}); }),
             "0 messages are to be sent; at least 1 is");
 }
 
@@ -157,13 +149,13 @@ TEST(BidirectionalTest, TakesLongerWithTwoCommandsPerPacket) {
 }
 
 TEST(BidirectionalTest, RefusesWhatCannotBe) {
-  EXPECT_EQ(refusal([] { bidirectional({.channels = 31}); }),
+  EXPECT_EQ(sentence_of([] { bidirectional({.channels = 31}); }),
             "there are 31 channels in each direction; 1 to 30 can be");
-  EXPECT_EQ(refusal([] { bidirectional({.is_merged = false, .channels = 5}); }),
+  EXPECT_EQ(sentence_of([] { bidirectional({.is_merged = false, .channels = 5}); }),
             "there are 5 channels in each direction; 1 to 4 can be");
-  EXPECT_EQ(refusal([] { bidirectional({.packets = 0}); }),
+  EXPECT_EQ(sentence_of([] { bidirectional({.packets = 0}); }),
             "0 packets go over each channel; at least 1 does");
-  EXPECT_NE(refusal([] { bidirectional({.packet_bytes = 65536}); }), "");  // L1 is too small
+  EXPECT_NE(sentence_of([] { bidirectional({.packet_bytes = 65536}); }), "");  // L1 is too small
 }
 
 TEST(EthernetBench, GivesTheSameTwice) {

@@ -11,6 +11,7 @@
 
 #include "chip_bench.hpp"
 #include "joined_chips.hpp"
+#include "sentence.hpp"
 #include "towpath/kernels/data_mover_builder.hpp"
 #include "towpath/sim/random.hpp"
 
@@ -343,12 +344,7 @@ std::string refusal(const std::function<void(DataMoverBuilder&)>& action,
   Cluster cluster(machine::joined_chips({}), {});
   Program& here = cluster.create_program(0);
   DataMoverBuilder mover(cluster, {0, {0, 0}, &here}, cluster.create_program(1), options);
-  try {
-    action(mover);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return sentence_of([&] { action(mover); });
 }
 
 TEST(DataMover, RefusesChannelsThatCannotBe) {
@@ -376,12 +372,7 @@ TEST(DataMover, RefusesMessagesThatDoNotFit) {
       data_mover_sender(core, ends.sender, messages);
     });
     mover.create_kernels();
-    try {
-      cluster.run();
-    } catch (const std::invalid_argument& error) {
-      return std::string(error.what());
-    }
-    return std::string("nothing was refused");
+    return sentence_of([&] { cluster.run(); });
   };
   EXPECT_EQ(send({{0, 8192}}),
             "kernel 'sender' on core (1, 1) of chip 0 in noc_semaphore_set: message 0 has 8192 "

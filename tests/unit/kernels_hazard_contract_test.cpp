@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <map>
 #include <string>
 
 #include "program_generator.hpp"
 
-// What is promised about hazards: no correct program is accused, and of those with one mistake at
-// least 99 in 100 are, of the right one, at the right core. TOWPATH_LONG_TESTS=1 tries 10,000.
+// What is promised about hazards: no correct program is accused, and those with one mistake all
+// are, of the right one, at the right core. TOWPATH_LONG_TESTS=1 tries 10,000.
 
 namespace towpath::kernels {
 namespace {
@@ -26,24 +25,17 @@ TEST(HazardContract, CorrectProgramsRunClean) {
 }
 
 TEST(HazardContract, OneMistakeIsReportedByItsNameAndCore) {
-  std::map<Mistake, std::uint64_t> tried;
-  std::map<Mistake, std::uint64_t> missed;
-  std::string examples;
+  std::string missed;
   for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
     const auto mistake = static_cast<Mistake>(1 + seed % kMistakes);
     Plan plan = random_plan(seed);
     const Expected expected = inject(plan, mistake, seed);
     const Outcome outcome = run(plan);
-    ++tried[mistake];
     if (is_right(outcome, expected)) continue;
-    ++missed[mistake];
-    examples += fmt::format("{}: {} {}\n  {}\n", name_of(mistake), outcome.hazard, outcome.sentence,
-                            plan.describe());
+    missed += fmt::format("{}: {} {}\n  {}\n", name_of(mistake), outcome.hazard, outcome.sentence,
+                          plan.describe());
   }
-  for (const auto& [mistake, count] : tried) {
-    EXPECT_LE(100 * missed[mistake], count) << name_of(mistake);
-  }
-  EXPECT_EQ(examples, "");
+  EXPECT_EQ(missed, "");
 }
 
 // Of each chip the worker, the mover that sends and the one of the next chip that receives.

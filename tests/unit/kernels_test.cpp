@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ethernet_cluster.hpp"
+#include "sentence.hpp"
 #include "towpath/kernels/handshake.hpp"
 #include "towpath/kernels/merged_channel.hpp"
 #include "towpath/kernels/socket.hpp"
@@ -31,15 +32,6 @@ Bytes pattern(std::uint64_t size_bytes, int seed) {
     bytes[i] = static_cast<std::byte>(31 * i + static_cast<std::size_t>(seed));
   }
   return bytes;
-}
-
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
 }
 
 // --- handshake and teardown ---------------------------------------------------------------------
@@ -141,11 +133,11 @@ TEST(MergedChannel, HasItsWordBehindItsBuffer) {
 
 TEST(MergedChannel, IsMadeOfWords) {
   const std::string end = "; both must be multiples of 16, and some bytes";
-  EXPECT_EQ(refusal([] { merged_channels(0, 24, 1); }),
+  EXPECT_EQ(sentence_of([] { merged_channels(0, 24, 1); }),
             "channels of 24 bytes at offset 0 are asked for" + end);
-  EXPECT_EQ(refusal([] { merged_channels(8, 16, 1); }),
+  EXPECT_EQ(sentence_of([] { merged_channels(8, 16, 1); }),
             "channels of 16 bytes at offset 8 are asked for" + end);
-  EXPECT_EQ(refusal([] { merged_channels(0, 0, 1); }),
+  EXPECT_EQ(sentence_of([] { merged_channels(0, 0, 1); }),
             "channels of 0 bytes at offset 0 are asked for" + end);
 }
 
@@ -233,7 +225,7 @@ TEST(Socket, OfARevisitedEdgeIsAnotherLink) {
   EXPECT_EQ(sockets[0].receiver_chip, 1);
   EXPECT_EQ(sockets[1].sender, (LogicalCore{0, 1}));
   EXPECT_EQ(sockets[1].receiver, (LogicalCore{0, 1}));
-  EXPECT_EQ(refusal([&] { ring_sockets(cluster, {0, 1, 0, 1}); }),
+  EXPECT_EQ(sentence_of([&] { ring_sockets(cluster, {0, 1, 0, 1}); }),
             "link 3 from chip 0 to chip 1 is asked for; kernels have 2 between them");
 }
 
@@ -242,7 +234,7 @@ TEST(Socket, LeavesTheDispatcherItsLink) {
   description.links[0].is_reserved = true;
   Cluster cluster(machine::build_chip_cluster(std::move(description)), {});
   EXPECT_EQ(socket_between(cluster, 0, 1).sender, (LogicalCore{0, 1}));
-  EXPECT_EQ(refusal([&] { socket_between(cluster, 0, 1, 1); }),
+  EXPECT_EQ(sentence_of([&] { socket_between(cluster, 0, 1, 1); }),
             "link 2 from chip 0 to chip 1 is asked for; kernels have 1 between them");
 }
 
@@ -250,7 +242,7 @@ TEST(Socket, KnowsTheRingsOfTheWalkthrough) {
   for (const int hops : {2, 4, 8, 12}) {
     EXPECT_EQ(t3000_ring(hops).size(), static_cast<std::size_t>(hops));
   }
-  EXPECT_EQ(refusal([] { t3000_ring(6); }),
+  EXPECT_EQ(sentence_of([] { t3000_ring(6); }),
             "there is no ring of 6 hops; 2, 4, 8 and 12 are possible");
 }
 

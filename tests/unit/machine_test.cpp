@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <stdexcept>
+
+#include "sentence.hpp"
 
 namespace towpath::machine {
 namespace {
@@ -41,15 +42,6 @@ class Draft {
  private:
   MachineBuilder builder_;
 };
-
-std::string sentence_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(Machine, NumbersRanksInTheOrderGpusWereAdded) {
   Draft draft;

@@ -418,7 +418,7 @@ TEST(ChipNetwork, WakesWhoeverWaitsForAWord) {
   Bench bench;
   std::vector<Cycle> woken;
   bench.simulation.spawn("waiter", [&] {
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 4; ++i) {
       bench.network.wake_on_write(kFar, kTarget + 60, *bench.simulation.current());
       bench.simulation.suspend();
       woken.push_back(bench.network.cycle());
@@ -439,6 +439,9 @@ TEST(ChipNetwork, WakesWhoeverWaitsForAWord) {
   bench.network.store_word(kFar, kTarget + 60, 1);
   bench.simulation.run();
   EXPECT_EQ(woken.size(), 3u);
+  bench.network.store(kFar, kTarget + 62, std::vector<std::byte>(2, std::byte{1}));
+  bench.simulation.run();
+  EXPECT_EQ(woken.size(), 4u);
 }
 
 // --- time ---------------------------------------------------------------------------------------

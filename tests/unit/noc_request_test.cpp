@@ -7,6 +7,7 @@
 #include <string>
 
 #include "chip_bench.hpp"
+#include "sentence.hpp"
 #include "towpath/noc/request.hpp"
 
 namespace towpath::noc {
@@ -251,7 +252,7 @@ TEST(SourceCheck, NamesTheStoreAndTheWriteThatHasYetToRead) {
   Bench bench(kChecked);
   bench.network.issue(write(kFar, 8192));
   bench.run_to(100);
-  EXPECT_EQ(sentence_of([&] { bench.network.store_word(kCore, 8188, 1); }),
+  EXPECT_EQ(sentence_of<std::runtime_error>([&] { bench.network.store_word(kCore, 8188, 1); }),
             "cycle 100: core (1, 1) itself changes bytes 8188 to 8191 of core (1, 1)'s memory, "
             "which its write of 8192 bytes to (3, 2), issued in cycle 0, has yet to read");
   EXPECT_THROW(bench.network.store(kCore, 0, pattern(16, 1)), std::runtime_error);
@@ -287,7 +288,7 @@ TEST(SourceCheck, SeesWritesOfOthersAndAnswersToReads) {
     request.core = {2, 2};
     request.remote.offset = 60000;
     bench.network.issue(request);
-    const std::string sentence = sentence_of([&] { bench.simulation.run(); });
+    const std::string sentence = sentence_of<std::runtime_error>([&] { bench.simulation.run(); });
     EXPECT_NE(sentence.find("core (2, 2)'s atomic increment to (1, 1) changes bytes 60000 to "
                             "60003 of core (1, 1)'s memory, which its write of 65536 bytes"),
               std::string::npos)

@@ -8,18 +8,14 @@
 #include <set>
 
 #include "schedules.hpp"
+#include "sentence.hpp"
 
 namespace towpath::collective {
 namespace {
 using namespace samples;
 
 std::string complaint(const Schedule& schedule) {
-  try {
-    check_structure(schedule);
-  } catch (const ScheduleError& error) {
-    return error.what();
-  }
-  return "";
+  return sentence_of<ScheduleError>([&] { check_structure(schedule); });
 }
 
 TEST(Schedule, NamesGoThereAndBack) {

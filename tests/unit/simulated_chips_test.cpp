@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabrics.hpp"
+#include "sentence.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/plan.hpp"
 #include "towpath/run/simulated_run.hpp"
@@ -80,6 +81,20 @@ TEST(SimulatedChips, AnAllReduceGivesTheSumOnAllRanks) {
       expect_sums(all_reduce(count, channels, 1));
     }
   }
+}
+
+TEST(SimulatedChips, JitterIsRefused) {
+  AlgorithmOptions algorithm;
+  algorithm.ranks = 4;
+  const auto plan = collective::make_plan(
+      std::make_shared<collective::Schedule>(collective::ring_all_reduce(algorithm)), 12,
+      {transport::DataType::int32, transport::ReductionOperation::sum});
+  SimulatedRunOptions options;
+  options.jitter_max = Time::from_ns(5);
+  EXPECT_EQ(
+      sentence_of([&] { SimulatedRun(machine::chips_on_grid(4, 1, true, 1), plan, options); }),
+      "cluster 'grid': a cluster of chips has no jitter, of which up to 5 ns are asked for; a "
+      "seed is enough");
 }
 
 TEST(SimulatedChips, TheSameRunTakesTheSameTime) {
@@ -229,7 +244,7 @@ TEST(SimulatedChips, ACallOverAFailingLinkEndsAtItsDeadline) {
 // A ring round two rows of four leaves out the links in the middle, such as that of chips 1 and 5.
 TEST(SimulatedChips, FaultsThatNothingWouldComeOfAreRefused) {
   const auto chips = machine::chips_on_grid(4, 2, false, 1);
-  const kernels::fabric::Topology topology(chips, kernels::fabric::usual_shape_of(*chips));
+  const kernels::fabric::Topology topology(*chips, kernels::fabric::usual_shape_of(*chips));
   const auto sentence_of = [&](const std::vector<LinkFaults>& faults) -> std::string {
     try {
       transport::simulated::ethernet::check_link_faults(faults, *chips, topology);

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "chips.hpp"
+#include "sentence.hpp"
 #include "towpath/routing/route_order.hpp"
 #include "towpath/sim/random.hpp"
 
@@ -43,15 +44,6 @@ std::vector<Route> routes_on(const ChipCluster& cluster, std::vector<std::vector
 // Every chip sends to the one opposite, over the one in between.
 std::vector<Route> opposite() {
   return routes_on(*ring(4), {{0, 1, 2}, {1, 2, 3}, {2, 3, 0}, {3, 0, 1}});
-}
-
-std::string sentence_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
 }
 
 int timesteps_of(std::span<const Route> routes, std::vector<int> order) {

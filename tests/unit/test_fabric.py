@@ -72,6 +72,54 @@ def test_the_same_round_trip_takes_the_same_time():
     assert len(times) == 1
 
 
+@pytest.mark.parametrize(
+    ("streams", "figures", "sentence"),
+    [
+        ([(0, 0)], {}, "goes from place 0 to itself"),
+        ([(0, 9)], {}, "place 9 .* it has 0 to 7"),
+        ([(-1, 0)], {}, "place -1 .* it has 0 to 7"),
+        ([], {}, "no streams"),
+        ([(0, 1)], {"packets": 0}, "0 packets"),
+        ([(0, 1)], {"payload_bytes": 0}, "payload of 0 bytes"),
+        ([(0, 1)], {"payload_bytes": 6}, "payload of 6 bytes"),
+        ([(0, 1)], {"payload_bytes": 1 << 16}, "payload of 65536 bytes"),
+        ([(0, 1), (0, 2)], {}, "streams 0 and 1 leave place 0 over the same link"),
+    ],
+)
+def test_streams_that_cannot_be_are_refused(streams, figures, sentence):
+    cluster = machines.load_chip_cluster("t3000").core()
+    shape = _core.FabricShape.usual(cluster)
+    with pytest.raises(ValueError, match=sentence):
+        _core.fabric_stream_gb_per_s(cluster, shape, streams, **{"payload_bytes": 64} | figures)
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        ({"source": 2, "destination": 2}, "goes from place 2 to itself"),
+        ({"source": 0, "destination": 8}, "place 8 .* it has 0 to 7"),
+        ({"source": 0, "destination": 1, "payload_bytes": 6}, "payload of 6 bytes"),
+    ],
+)
+def test_pings_that_cannot_be_are_refused(ends, sentence):
+    cluster = machines.load_chip_cluster("t3000").core()
+    shape = _core.FabricShape.usual(cluster)
+    with pytest.raises(ValueError, match=sentence):
+        _core.fabric_round_trip_ns(cluster, shape, **{"payload_bytes": 64} | ends)
+
+
+def test_two_streams_at_once_are_as_fast_as_the_slower_one():
+    cluster = machines.load_chip_cluster("t3000").core()
+    shape = _core.FabricShape.usual(cluster)
+
+    def rate(streams):
+        return _core.fabric_stream_gb_per_s(cluster, shape, streams, payload_bytes=4096, packets=40)
+
+    alone = rate([(0, 1)])
+    assert 1 < alone < 12.5
+    assert rate([(0, 1), (4, 5)]) == pytest.approx(alone, rel=0.01)
+
+
 def test_a_shape_with_neighbours_that_no_link_joins_is_refused():
     cluster = machines.load_chip_cluster("t3000").core()
     with pytest.raises(ValueError, match="no link joins them"):

@@ -48,6 +48,11 @@ def test_traffic_round_a_ring_without_a_dateline_is_a_deadlock():
         _core.run_traffic(row_chip(has_dateline=False), ring_traffic(4))
 
 
+def test_a_deadlock_whose_links_are_sampled_is_named_too():
+    with pytest.raises(DeadlockError, match="deadlock of "):
+        _core.run_traffic(row_chip(has_dateline=False), ring_traffic(4), link_sample_cycles=50)
+
+
 def test_too_short_a_limit_is_no_deadlock():
     with pytest.raises(RuntimeError, match="4 of 4 traffic programs are not over") as caught:
         _core.run_traffic(row_chip(has_dateline=True), ring_traffic(4), cycles_max=100)

@@ -34,7 +34,7 @@ void bind_fabric(nb::module_& module) {
   module.def(
       "fabric_planes",
       [](const Cluster& cluster, const Shape& shape) {
-        return kernels::fabric::Topology(cluster, shape).planes();
+        return kernels::fabric::Topology(*cluster, shape).planes();
       },
       "cluster"_a, "shape"_a, "Parallel links between neighbours. Raises ValueError.");
   module.def(

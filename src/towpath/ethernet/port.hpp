@@ -44,10 +44,9 @@ class TileMemory {
   virtual void write(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   // A 32-bit register of the tile, from a frame.
   virtual void write_register(std::uint64_t address, std::uint32_t value) = 0;
-  // The bytes are the source of a command, until released.
-  virtual void hold_source(CommandNumber command, std::uint64_t offset,
-                           std::uint64_t size_bytes) = 0;
-  virtual void release_source(CommandNumber command) = 0;
+  // The bytes are the source of a command, until released; for memories that watch them.
+  virtual void hold_source(CommandNumber, std::uint64_t /*offset*/, std::uint64_t /*size_bytes*/) {}
+  virtual void release_source(CommandNumber) {}
 };
 
 struct Command {

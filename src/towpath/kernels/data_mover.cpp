@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "towpath/kernels/handshake.hpp"
+
 namespace towpath::kernels {
+
+using device::tenstorrent::ethernet_memory_map::kWordBytes;
 
 namespace {
 
-constexpr std::uint64_t kWordBytes = 16;       // of Ethernet
 constexpr std::uint64_t kAcknowledgement = 4;  // receiver_ack, in a sync word
 
 // One end of a channel. Messages are counted from 0.
@@ -215,17 +218,6 @@ void data_mover_prepare(EthernetCore& core, const DataMoverConfig& config) {
   }
 }
 
-void data_mover_handshake(EthernetCore& core, bool is_master) {
-  const std::uint64_t scratch = EthernetCore::handshake_scratch();
-  if (is_master) {
-    core.eth_send_bytes(scratch, scratch, kWordBytes);
-    core.eth_wait_for_receiver_done();
-  } else {
-    core.eth_wait_for_bytes(kWordBytes);
-    core.eth_receiver_channel_done(0);
-  }
-}
-
 void data_mover_run(EthernetCore& core, const DataMoverConfig& config) {
   core.store_word(config.acknowledgement_word, 1);
   core.store_word(config.acknowledgement_word + kAcknowledgement, 1);
@@ -251,7 +243,7 @@ void data_mover_run(EthernetCore& core, const DataMoverConfig& config) {
 
 void data_mover(EthernetCore& core, const DataMoverConfig& config) {
   data_mover_prepare(core, config);
-  data_mover_handshake(core, config.is_handshake_master);
+  handshake(core, config.is_handshake_master);
   data_mover_run(core, config);
 }
 

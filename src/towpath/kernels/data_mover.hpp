@@ -73,9 +73,8 @@ struct DataMoverConfig {
 // The kernel: shakes hands, moves messages until all channels are over and all credits are back.
 void data_mover(EthernetCore& core, const DataMoverConfig& config);
 
-// Its parts. `prepare` must be over when the peer may send, that is before the handshake.
+// Its parts before and behind handshake(). `prepare` must be over when the peer may send.
 void data_mover_prepare(EthernetCore& core, const DataMoverConfig& config);
-void data_mover_handshake(EthernetCore& core, bool is_master);
 void data_mover_run(EthernetCore& core, const DataMoverConfig& config);
 
 }  // namespace towpath::kernels

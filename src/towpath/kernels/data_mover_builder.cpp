@@ -14,10 +14,10 @@ using device::tenstorrent::Cluster;
 using device::tenstorrent::Program;
 using machine::Coordinate;
 using machine::TileKind;
+using map::kWordBytes;
 
 namespace {
 
-constexpr std::uint64_t kWordBytes = map::kChannelSyncBytes;
 // Channel 0 is for handshakes: the next program of the far end may write it while this one still
 // waits for its last credits.
 constexpr int kSyncChannels = map::kChannels - 1;

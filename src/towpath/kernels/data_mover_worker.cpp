@@ -6,9 +6,12 @@
 
 #include <stdexcept>
 
+#include "towpath/device/tenstorrent/ethernet_memory_map.hpp"
 #include "towpath/kernels/data_mover.hpp"
 
 namespace towpath::kernels {
+
+using device::tenstorrent::ethernet_memory_map::kWordBytes;
 
 namespace {
 
@@ -41,11 +44,11 @@ void wait_for_buffer(DataMovementCore& core, const DataMoverWorker& channel, std
 
 void push_message(DataMovementCore& core, const DataMoverWorker& channel, std::uint64_t number,
                   const DataMoverMessage& message) {
-  if (message.size_bytes == 0 || message.size_bytes % 16 != 0 ||
+  if (message.size_bytes == 0 || message.size_bytes % kWordBytes != 0 ||
       message.size_bytes > channel.message_bytes_max) {
-    throw std::invalid_argument(
-        fmt::format("{}: message {} has {} bytes; its channel takes multiples of 16 up to {}",
-                    core.where(), number, message.size_bytes, channel.message_bytes_max));
+    throw std::invalid_argument(fmt::format(
+        "{}: message {} has {} bytes; its channel takes multiples of {} up to {}", core.where(),
+        number, message.size_bytes, kWordBytes, channel.message_bytes_max));
   }
   // Both on the same static VC, which keeps their order.
   const std::uint64_t begin = slot_of(channel, number).end - message.size_bytes;

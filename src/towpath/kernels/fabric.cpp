@@ -9,28 +9,33 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/noc/bits.hpp"
+
 namespace towpath::kernels::fabric {
 
 using device::tenstorrent::Cluster;
 using device::tenstorrent::EthernetCore;
 using device::tenstorrent::Program;
+using noc::index;
 
 namespace {
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 constexpr std::uint64_t kHeaderBytes = 48;
 constexpr std::uint64_t kHeaderBytesOfMesh = 96;
 
-// As many slots as L1 has room for. A receiver has one transaction id per slot.
+// Of a channel, and of the receiver, which has one transaction id per slot.
+using Slots = std::array<int, 2>;
+constexpr std::array<Slots, 4> kSlots{{{8, 16}, {4, 16}, {4, 8}, {2, 4}}};
+static_assert(kSlots.front()[1] <= noc::kTransactionIdsMax);
+
+// As many slots as L1 has room for.
 Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint64_t room_bytes,
                  std::uint64_t payload_bytes_max) {
   const bool is_mesh = topology.is_two_dimensional();
   Layout layout{.channels = is_mesh ? 4 : 2,
                 .header_bytes = is_mesh ? kHeaderBytesOfMesh : kHeaderBytes,
                 .payload_bytes_max = (payload_bytes_max + 15) / 16 * 16};
-  using Slots = std::array<int, 2>;  // of a channel, and of the receiver
-  for (const auto& [channel, receiver] : {Slots{8, 16}, Slots{4, 16}, Slots{4, 8}, Slots{2, 4}}) {
+  for (const auto& [channel, receiver] : kSlots) {
     layout.channel_slots = channel;
     layout.receiver_slots = receiver;
     if (layout.size_bytes() <= room_bytes) return layout;
@@ -41,9 +46,13 @@ Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint6
                   payload_bytes_max, room_bytes, chip.name));
 }
 
-std::uint64_t room_bytes(const machine::Chip& chip) {
-  namespace map = device::tenstorrent::ethernet_memory_map;
-  return chip.ethernet_l1_bytes - map::kUnreservedBase - map::kHandshakeBytes - 32;
+void check(const Cluster& cluster) {
+  if (cluster.options().carries_data && !cluster.options().finds_hazards) return;
+  throw std::invalid_argument(
+      fmt::format("a fabric on cluster '{}', which {}; it needs one that carries data and does not "
+                  "find hazards",
+                  cluster.description().name,
+                  cluster.options().carries_data ? "finds hazards" : "keeps times only"));
 }
 
 // The second RISC-V runs beside the kernel, which is the first one's.
@@ -62,17 +71,17 @@ device::tenstorrent::EthernetKernel router(const RouterConfig& config,
 }  // namespace
 
 Fabric::Fabric(Cluster& cluster, Shape shape, const FabricOptions& options)
-    : cluster_(cluster),
-      topology_(
-          std::shared_ptr<const machine::ChipCluster>(&cluster.description(), [](const auto*) {}),
-          std::move(shape)),
-      options_(options) {
+    : cluster_(cluster), topology_(cluster.description(), std::move(shape)), options_(options) {
+  check(cluster);
   check_deadlock_free(topology_, options.has_bubbles);
-  const machine::Chip& chip = device(0).chip();
-  layout_ = layout_of(topology_, chip, room_bytes(chip), options.payload_bytes_max);
   for (int place = 0; place < topology_.places(); ++place) {
     programs_.push_back(&cluster.create_program(topology_.chip_at(place)));
-    layout_.base = programs_.back()->allocate(layout_.size_bytes(), machine::TileKind::ethernet);
+  }
+  layout_ = layout_of(topology_, device(0).chip(),
+                      programs_.front()->free_bytes(machine::TileKind::ethernet),
+                      options.payload_bytes_max);
+  for (device::tenstorrent::Program* program : programs_) {
+    layout_.base = program->allocate(layout_.size_bytes(), machine::TileKind::ethernet);
   }
   for (int place = 0; place < topology_.places(); ++place) create_routers(place);
 }
@@ -127,9 +136,18 @@ RouterPort Fabric::port(int place, Direction direction, int plane) const {
   return {cluster_.description().core_of(end), layout_};
 }
 
+std::vector<Direction> Fabric::route(int from, int to) const {
+  std::vector<Direction> route = topology_.route(from, to);
+  if (route.empty()) {
+    throw std::invalid_argument(fmt::format(
+        "a packet goes from place {} to itself; a fabric joins different places", from));
+  }
+  return route;
+}
+
 Header Fabric::header(int from, int to) const {
-  const std::vector<Direction> route = topology_.route(from, to);
-  if (route.empty() || route.size() > index(kHopsMax)) {
+  const std::vector<Direction> route = this->route(from, to);
+  if (route.size() > index(kHopsMax)) {
     throw std::invalid_argument(
         fmt::format("a route has {} hops; a header holds 1 to {}", route.size(), kHopsMax));
   }

@@ -13,6 +13,7 @@
 
 // Routers at all links of a topology, and how workers reach them.
 //
+//   Cluster cluster(t3000, {.finds_hazards = false});
 //   Fabric fabric(cluster, usual_shape_of(*t3000), {});
 //   fabric.program(0).create_kernel({.core = worker}, [&](DataMovementCore& core) {
 //     Connection connection(core, fabric.port(0, fabric.first_hop(0, 5), 0), 0x1000);
@@ -32,7 +33,9 @@ struct FabricOptions {
 class Fabric {
  public:
   // Makes a program for each chip, with the routers. The cluster lives as long as the fabric is
-  // used. Throws std::invalid_argument when the routes may deadlock, or slots do not fit into L1.
+  // used. It carries data, since routers read headers, and finds no hazards: routers send without a
+  // handshake. Throws std::invalid_argument when it does otherwise, when the routes may deadlock,
+  // or when slots do not fit into L1.
   Fabric(device::tenstorrent::Cluster& cluster, Shape shape, const FabricOptions& options);
 
   const Topology& topology() const { return topology_; }
@@ -46,9 +49,9 @@ class Fabric {
   }
   RouterPort port(int place, Direction direction, int plane) const;
 
-  // Of different places.
-  Direction first_hop(int from, int to) const { return topology_.route(from, to).front(); }
-  // A header with the route in it. Throws std::invalid_argument when it is too long.
+  // Both throw std::invalid_argument when there is no such place or both are the same; a header,
+  // with the route in it, also when that is too long.
+  Direction first_hop(int from, int to) const { return route(from, to).front(); }
   Header header(int from, int to) const;
 
   // Runs until nothing happens any more; the routers stay. Throws
@@ -56,6 +59,7 @@ class Fabric {
   Time run();
 
  private:
+  std::vector<Direction> route(int from, int to) const;
   void create_routers(int place);
   RouterConfig config(int place, Direction direction, int plane) const;
 

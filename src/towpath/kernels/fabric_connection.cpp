@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/kernels/fabric_connection.hpp"
 
+#include "towpath/noc/torus.hpp"
+
 namespace towpath::kernels::fabric {
 
 Connection::Connection(device::tenstorrent::DataMovementCore& core, const RouterPort& port,
                        std::uint64_t words)
     : core_(core),
       port_(port),
-      noc_(nearer_noc(core.network().chip(), core.config().core, port.tile)),
+      noc_(noc::nearer_noc(core.network().chip(), core.config().core, port.tile)),
       credit_(words),
       closed_(words + Layout::kCellBytes),
       snapshot_(words + 2 * Layout::kCellBytes),

@@ -54,4 +54,10 @@ class Connection {
   std::uint32_t produced_ = 0;
 };
 
+// Where a worker that has one connection may keep what belongs to it, in its L1.
+inline constexpr std::uint64_t kWorkerWords = 0x1000;
+inline constexpr std::uint64_t kWorkerHeaders = 0x2000;
+inline constexpr std::uint64_t kWorkerPayloads = 0x4000;
+static_assert(kWorkerWords + Connection::kWordsBytes <= kWorkerHeaders);
+
 }  // namespace towpath::kernels::fabric

@@ -3,14 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
+#include "towpath/device/tenstorrent/ethernet_memory_map.hpp"
 #include "towpath/kernels/fabric_packet.hpp"
-#include "towpath/machine/chip.hpp"
 
 // Where a router keeps what, from `base` on in the L1 of its Ethernet core: the same on all cores
 // of a fabric, so that everybody knows where to write at anybody's. What one writer owns has cells
-// of 16 bytes of its own, the least that goes over a link.
+// of its own: words of Ethernet.
 
 namespace towpath::kernels::fabric {
 
@@ -28,7 +27,7 @@ struct Layout {
   std::uint64_t header_bytes = 48;
   std::uint64_t payload_bytes_max = 4352;
 
-  static constexpr std::uint64_t kCellBytes = 16;
+  static constexpr std::uint64_t kCellBytes = device::tenstorrent::ethernet_memory_map::kWordBytes;
   static constexpr std::uint64_t kCells = 16;  // of which one writer uses one after the other
   static constexpr std::uint64_t kChannelBytes = 32;
 
@@ -77,16 +76,6 @@ struct Layout {
   }
   std::uint64_t slots() const { return credit_at(kDirections); }
 };
-
-// NoC 0 goes to the right and downwards, NoC 1 the other way round.
-inline int hops(const machine::Chip& chip, machine::Coordinate from, machine::Coordinate to,
-                int noc) {
-  if (noc == 1) std::swap(from, to);
-  return (to.x - from.x + chip.width) % chip.width + (to.y - from.y + chip.height) % chip.height;
-}
-inline int nearer_noc(const machine::Chip& chip, machine::Coordinate from, machine::Coordinate to) {
-  return hops(chip, from, to, 0) <= hops(chip, from, to, 1) ? 0 : 1;
-}
 
 // What a client writes to state_at().
 enum class ChannelState : std::uint32_t { free, open, closing };

@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include "towpath/kernels/fabric_packet.hpp"
+#include "towpath/noc/bits.hpp"
+#include "towpath/noc/torus.hpp"
 
 namespace towpath::kernels::fabric {
 
@@ -12,8 +14,7 @@ namespace {
 
 using device::tenstorrent::EthernetCore;
 using device::tenstorrent::WriteOptions;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
+using noc::index;
 
 const machine::EthernetSoftwareFigures& figures_of(const EthernetCore& core) {
   return core.network().chip().ethernet_software;
@@ -32,7 +33,8 @@ void send(EthernetCore& core, int queue, std::uint64_t from, std::uint64_t to,
 }
 
 WriteOptions on_noc(const EthernetCore& core, machine::Coordinate to, bool is_posted) {
-  return {.is_posted = is_posted, .noc = nearer_noc(core.network().chip(), core.config().core, to)};
+  return {.is_posted = is_posted,
+          .noc = noc::nearer_noc(core.network().chip(), core.config().core, to)};
 }
 
 // Tells a client of released slots.
@@ -167,7 +169,9 @@ class Receiver {
   bool answer();
 
  private:
-  static int transaction_id(std::uint32_t packet) { return static_cast<int>(packet % 16); }
+  static int transaction_id(std::uint32_t packet) {
+    return static_cast<int>(packet % noc::kTransactionIdsMax);
+  }
   void deliver(const Header& header, std::uint64_t slot);
   bool forward(Header header, std::uint64_t slot);
   void increment(const Header& header);

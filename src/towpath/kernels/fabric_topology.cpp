@@ -10,11 +10,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/noc/bits.hpp"
+
 namespace towpath::kernels::fabric {
 
-namespace {
+using noc::index;
 
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
+namespace {
 
 bool are_joined(const machine::ChipCluster& cluster, int one, int other) {
   return !cluster.channels_to(one, other, false).empty();
@@ -87,8 +89,7 @@ Shape usual_shape_of(const machine::ChipCluster& cluster) {
 
 // --- links --------------------------------------------------------------------------------------
 
-Topology::Topology(std::shared_ptr<const machine::ChipCluster> cluster, Shape shape)
-    : cluster_(std::move(cluster)), shape_(std::move(shape)) {
+Topology::Topology(const machine::ChipCluster& cluster, Shape shape) : shape_(std::move(shape)) {
   int places = 1;
   for (const Dimension& dimension : shape_.dimensions) places *= dimension.size;
   if (shape_.dimensions.empty() || shape_.dimensions.size() > 2 || places != this->places()) {
@@ -99,16 +100,16 @@ Topology::Topology(std::shared_ptr<const machine::ChipCluster> cluster, Shape sh
   }
   const std::set<int> different(shape_.chips.begin(), shape_.chips.end());
   if (different.size() != shape_.chips.size() || *different.begin() < 0 ||
-      index(*different.rbegin()) >= cluster_->chips.size()) {
+      index(*different.rbegin()) >= cluster.chips.size()) {
     throw std::invalid_argument(
         fmt::format("a fabric names a chip twice, or one that cluster '{}' does not have; it has 0 "
                     "to {}",
-                    cluster_->name, cluster_->chips.size() - 1));
+                    cluster.name, cluster.chips.size() - 1));
   }
-  find_links();
+  find_links(cluster);
 }
 
-void Topology::find_links() {
+void Topology::find_links(const machine::ChipCluster& cluster) {
   ends_.resize(shape_.chips.size() * kDirections);
   bool is_first = true;
   for (int place = 0; place < places(); ++place) {
@@ -119,7 +120,7 @@ void Topology::find_links() {
       const int other = chip_at(*next);
       std::vector<machine::EthernetEnd>& ends = ends_[index(place * kDirections + direction)];
       // In the order of the links, which both chips share.
-      for (const machine::EthernetLink& link : cluster_->links) {
+      for (const machine::EthernetLink& link : cluster.links) {
         const auto& [one, two] = link.ends;
         if (link.is_reserved) continue;
         if (one.chip == chip && two.chip == other) ends.push_back(one);
@@ -130,17 +131,12 @@ void Topology::find_links() {
         throw std::invalid_argument(
             fmt::format("chips {} and {} of cluster '{}' are neighbours in the fabric, and no link "
                         "joins them that the dispatcher has left",
-                        chip, other, cluster_->name));
+                        chip, other, cluster.name));
       }
       planes_ = is_first ? links : std::min(planes_, links);
       is_first = false;
     }
   }
-}
-
-bool Topology::has_rings() const {
-  return std::ranges::any_of(shape_.dimensions,
-                             [](const Dimension& dimension) { return dimension.is_ring; });
 }
 
 int Topology::coordinate(int place, int dimension) const {
@@ -169,6 +165,11 @@ std::optional<machine::EthernetEnd> Topology::end(int place, Direction direction
 }
 
 std::vector<Direction> Topology::route(int from, int to) const {
+  for (const int place : {from, to}) {
+    if (place >= 0 && place < places()) continue;
+    throw std::invalid_argument(
+        fmt::format("place {} is not one of the fabric; it has 0 to {}", place, places() - 1));
+  }
   std::vector<Direction> hops;
   for (int dimension = 0; dimension < static_cast<int>(shape_.dimensions.size()); ++dimension) {
     const auto [size, is_ring] = shape_.dimensions[index(dimension)];
@@ -226,8 +227,8 @@ void add_route(Graph& graph, const Topology& topology, RoutePair pair, bool has_
 }
 
 // Depth first; the path from `buffer` back to itself, or nothing.
-bool find_circle(const Graph& graph, const Buffer& at, std::vector<Buffer>& path,
-                 std::set<Buffer>& done) {
+bool find_cycle(const Graph& graph, const Buffer& at, std::vector<Buffer>& path,
+                std::set<Buffer>& done) {
   const auto begin = std::ranges::find(path, at);
   if (begin != path.end()) {
     path.erase(path.begin(), begin);
@@ -236,7 +237,7 @@ bool find_circle(const Graph& graph, const Buffer& at, std::vector<Buffer>& path
   if (!done.insert(at).second) return false;
   path.push_back(at);
   for (const Buffer& next : graph.at(at)) {
-    if (find_circle(graph, next, path, done)) return true;
+    if (find_cycle(graph, next, path, done)) return true;
   }
   path.pop_back();
   return false;
@@ -256,13 +257,13 @@ void check_deadlock_free(const Topology& topology, bool has_bubbles,
   std::set<Buffer> done;
   for (const auto& [buffer, next] : graph) {
     std::vector<Buffer> path;
-    if (!find_circle(graph, buffer, path, done)) continue;
-    std::string circle;
-    for (const Buffer& at : path) circle += describe(topology, at) + ", ";
+    if (!find_cycle(graph, buffer, path, done)) continue;
+    std::string cycle;
+    for (const Buffer& at : path) cycle += describe(topology, at) + ", ";
     throw std::invalid_argument(
         fmt::format("packets may wait for each other for ever: the buffers of {}and again "
                     "{} can all be full; a bubble is needed there",
-                    circle, describe(topology, path.front())));
+                    cycle, describe(topology, path.front())));
   }
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,14 +40,12 @@ class Topology {
  public:
   // Takes the links that the dispatcher has left. Throws std::invalid_argument when neighbours are
   // not joined.
-  Topology(std::shared_ptr<const machine::ChipCluster> cluster, Shape shape);
+  Topology(const machine::ChipCluster& cluster, Shape shape);
 
-  const machine::ChipCluster& cluster() const { return *cluster_; }
   const Shape& shape() const { return shape_; }
   int places() const { return static_cast<int>(shape_.chips.size()); }
   int chip_at(int place) const { return shape_.chips[static_cast<std::size_t>(place)]; }
   bool is_two_dimensional() const { return shape_.dimensions.size() == 2; }
-  bool has_rings() const;
   // Parallel links; packets stay on theirs. The pair of neighbours with the fewest sets the number.
   int planes() const { return planes_; }
 
@@ -56,24 +53,23 @@ class Topology {
   // The end, at a place, of the link towards a direction.
   std::optional<machine::EthernetEnd> end(int place, Direction direction, int plane) const;
 
-  // The directions of all hops; empty when both are the same.
+  // The directions of all hops; empty when both are the same. Throws std::invalid_argument when
+  // there is no such place.
   std::vector<Direction> route(int from, int to) const;
 
  private:
-  std::vector<int> coordinates(int place) const;
   int coordinate(int place, int dimension) const;
-  void find_links();
+  void find_links(const machine::ChipCluster& cluster);
 
-  std::shared_ptr<const machine::ChipCluster> cluster_;
   Shape shape_;
   int planes_ = 0;
   // By place and direction, then by plane.
   std::vector<std::vector<machine::EthernetEnd>> ends_;
 };
 
-// Packets between all places cannot wait for each other in a circle: every circle of buffers that
+// Packets between all places cannot wait for each other in a cycle: every cycle of buffers that
 // their routes close has a bubble, without which nobody enters it. Throws std::invalid_argument
-// that names the circle where one has none. `routes` are pairs of places; empty: all.
+// that names the cycle where one has none. `routes` are pairs of places; empty: all.
 struct RoutePair {
   int from = 0;
   int to = 0;

@@ -2,19 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/kernels/handshake.hpp"
 
-#include <array>
-
-#include "towpath/noc/memory.hpp"
-
 namespace towpath::kernels {
+
+using device::tenstorrent::ethernet_memory_map::kWordBytes;
 
 namespace {
 
-constexpr std::uint64_t kWord = 16;
 constexpr int kPollsPerSend = 100;  // of the master, before it sends its word again
 
 void send_word(EthernetCore& core, std::uint64_t from) {
-  core.eth_send_packet(0, from / kWord, EthernetCore::handshake_scratch() / kWord, 1);
+  core.eth_send_packet(0, from / kWordBytes, EthernetCore::handshake_scratch() / kWordBytes, 1);
 }
 
 bool is_answered(EthernetCore& core, std::uint32_t magic) {
@@ -30,10 +27,10 @@ bool is_answered(EthernetCore& core, std::uint32_t magic) {
 void handshake(EthernetCore& core, bool is_master) {
   const std::uint64_t scratch = EthernetCore::handshake_scratch();
   if (is_master) {
-    core.eth_send_bytes(scratch, scratch, kWord);
+    core.eth_send_bytes(scratch, scratch, kWordBytes);
     core.eth_wait_for_receiver_done();
   } else {
-    core.eth_wait_for_bytes(kWord);
+    core.eth_wait_for_bytes(kWordBytes);
     core.eth_receiver_channel_done(0);
   }
 }

@@ -17,7 +17,8 @@ namespace {
 using device::tenstorrent::Program;
 using machine::TileKind;
 
-// What the sender does between two samples.
+// What the sender does between two samples. No source says how long; three times as much moves the
+// times by at most 1.5 %.
 constexpr noc::Cycle kLoopCycles = 10;
 
 void ping(EthernetCore& core, const MergedChannel& channel, std::vector<LinkPingTimes>& times) {

@@ -8,9 +8,9 @@
 
 namespace towpath::kernels {
 
-namespace {
+using device::tenstorrent::ethernet_memory_map::kWordBytes;
 
-constexpr std::uint64_t kWord = 16;
+namespace {
 
 // bytes_sent and receiver_ack.
 void set_sync(EthernetCore& core, const MergedChannel& channel, std::uint32_t bytes_sent) {
@@ -19,7 +19,7 @@ void set_sync(EthernetCore& core, const MergedChannel& channel, std::uint32_t by
 }
 
 void send_from(EthernetCore& core, std::uint64_t first, std::uint64_t end) {
-  core.eth_send_packet(0, first / kWord, first / kWord, (end - first) / kWord);
+  core.eth_send_packet(0, first / kWordBytes, first / kWordBytes, (end - first) / kWordBytes);
 }
 
 }  // namespace
@@ -59,11 +59,11 @@ void return_payload(EthernetCore& core, const MergedChannel& channel) {
 
 std::vector<MergedChannel> merged_channels(std::uint64_t offset, std::uint64_t size_bytes,
                                            int channels) {
-  if (offset % kWord != 0 || size_bytes % kWord != 0 || size_bytes == 0) {
+  if (offset % kWordBytes != 0 || size_bytes % kWordBytes != 0 || size_bytes == 0) {
     throw std::invalid_argument(fmt::format(
         "channels of {} bytes at offset {} are asked for; both must be multiples of {}, "
         "and some bytes",
-        size_bytes, offset, kWord));
+        size_bytes, offset, kWordBytes));
   }
   std::vector<MergedChannel> result;
   for (int i = 0; i < channels; ++i) {

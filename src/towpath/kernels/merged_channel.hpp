@@ -23,7 +23,8 @@ namespace towpath::kernels {
 using device::tenstorrent::EthernetCore;
 
 struct MergedChannel {
-  static constexpr std::uint64_t kSyncBytes = 16;
+  static constexpr std::uint64_t kSyncBytes =
+      device::tenstorrent::ethernet_memory_map::kChannelSyncBytes;
 
   std::uint64_t offset = 0;      // a multiple of 16
   std::uint64_t size_bytes = 0;  // of its payload; a multiple of 16

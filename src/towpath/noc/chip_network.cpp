@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "towpath/noc/bits.hpp"
 #include "towpath/sim/invariant.hpp"
 
 namespace towpath::noc {
 
 namespace {
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 // Ticks come after everything else of their cycle: what software does in a cycle is seen in it.
 constexpr int kTickPriority = sim::EventQueue::kPriorityMax;

@@ -96,7 +96,7 @@ class ChipNetwork final : private Endpoint {
   void wake_when(int noc, machine::Coordinate core, Condition condition, sim::Process& process);
   // Woken when any of these bytes of this core's memory has been written, once.
   void wake_on_write(machine::Coordinate core, std::uint64_t offset, sim::Process& process,
-                     std::uint64_t size_bytes = 1);
+                     std::uint64_t size_bytes = kWordBytes);
   // A process that waits for more than one thing of its core waits for none of them any more.
   void stop_waking(machine::Coordinate core, const sim::Process& process);
   // How often the memory of this core has been written, by whomever.

@@ -36,11 +36,24 @@ class Torus {
   // Hops from one node to another along the first and the second axis.
   int hops_x(int from, int to) const { return (x_of(to) - x_of(from) + width()) % width(); }
   int hops_y(int from, int to) const { return (y_of(to) - y_of(from) + height()) % height(); }
+  int hops(int from, int to) const { return hops_x(from, to) + hops_y(from, to); }
 
  private:
   int chip_width_;
   int chip_height_;
   bool mirrors_;
 };
+
+// From one tile of a chip to another over a NoC.
+inline int hops(const machine::Chip& chip, machine::Coordinate from, machine::Coordinate to,
+                int noc) {
+  const Torus torus(chip.width, chip.height, noc);
+  return torus.hops(torus.node_of(from), torus.node_of(to));
+}
+
+// The NoC with the shorter way.
+inline int nearer_noc(const machine::Chip& chip, machine::Coordinate from, machine::Coordinate to) {
+  return hops(chip, from, to, 0) <= hops(chip, from, to, 1) ? 0 : 1;
+}
 
 }  // namespace towpath::noc

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace towpath::run {
 
@@ -16,22 +17,68 @@ using kernels::fabric::Connection;
 using kernels::fabric::Fabric;
 using kernels::fabric::FabricOptions;
 using kernels::fabric::Header;
+using kernels::fabric::kWorkerHeaders;
+using kernels::fabric::kWorkerPayloads;
+using kernels::fabric::kWorkerWords;
 using kernels::fabric::Operation;
 using kernels::fabric::pack;
 
 namespace {
 
-// Where things lie in a worker's L1.
-constexpr std::uint64_t kWords = 0x1000;
-constexpr std::uint64_t kHeader = 0x2000;
-constexpr std::uint64_t kPayload = 0x4000;
+// What a worker has besides its connection, in its L1.
 constexpr std::uint64_t kInbox = 0x10000;
 constexpr std::uint64_t kCounter = 0x20000;
+
+// Until all connections are open.
+constexpr noc::Cycle kOpenCycles = 10'000;
+
+// A header has 16 bits for it. Pings count in its last word.
+constexpr std::uint64_t kPayloadAlignment = 4;
+constexpr std::uint64_t kPayloadBytesMax = 65'532;
 
 FabricOptions options_for(std::uint64_t payload_bytes) {
   FabricOptions options;
   options.payload_bytes_max = std::max(options.payload_bytes_max, payload_bytes);
   return options;
+}
+
+void check_payload(std::uint64_t payload_bytes, std::uint64_t payload_bytes_min) {
+  if (payload_bytes >= payload_bytes_min && payload_bytes <= kPayloadBytesMax &&
+      payload_bytes % kPayloadAlignment == 0) {
+    return;
+  }
+  throw std::invalid_argument(
+      fmt::format("a packet has a payload of {} bytes; allowed are multiples of {} from {} to {}",
+                  payload_bytes, kPayloadAlignment, payload_bytes_min, kPayloadBytesMax));
+}
+
+void check(const FabricPing& ping) {
+  check_payload(ping.payload_bytes, 0);
+  if (ping.rounds < 1) {
+    throw std::invalid_argument(
+        fmt::format("a ping has {} rounds; it has at least 1", ping.rounds));
+  }
+}
+
+void check(const std::vector<FabricStream>& streams, std::uint64_t payload_bytes, int packets) {
+  check_payload(payload_bytes, kPayloadAlignment);
+  if (streams.empty()) throw std::invalid_argument("there are no streams; there is at least 1");
+  if (packets < 1) {
+    throw std::invalid_argument(fmt::format("a stream has {} packets; it has at least 1", packets));
+  }
+}
+
+// A router serves one worker at a time.
+void check_links(const Fabric& fabric, const std::vector<FabricStream>& streams) {
+  std::map<std::pair<int, kernels::fabric::Direction>, std::size_t> first;  // by link
+  for (std::size_t number = 0; number < streams.size(); ++number) {
+    const auto [from, to] = streams[number];
+    const auto [other, is_new] = first.try_emplace({from, fabric.first_hop(from, to)}, number);
+    if (is_new) continue;
+    throw std::invalid_argument(
+        fmt::format("streams {} and {} leave place {} over the same link; each has one of its own",
+                    other->second, number, from));
+  }
 }
 
 // One side of a ping.
@@ -43,7 +90,7 @@ struct Pinger {
 
   Pinger(DataMovementCore& on, const Fabric& fabric, const FabricPing& ping, int here, int there)
       : ping(ping),
-        connection(on, fabric.port(here, fabric.first_hop(here, there), 0), kWords),
+        connection(on, fabric.port(here, fabric.first_hop(here, there), 0), kWorkerWords),
         core(on),
         header(fabric.header(here, there)) {
     const machine::Coordinate far = fabric.device(there).chip().workers.front();
@@ -58,9 +105,9 @@ struct Pinger {
   }
   void send(int round) {
     if (ping.payload_bytes > 0) {
-      core.store_word(kPayload + ping.payload_bytes - 4, static_cast<std::uint32_t>(round));
+      core.store_word(kWorkerPayloads + ping.payload_bytes - 4, static_cast<std::uint32_t>(round));
     }
-    connection.send(header, kHeader, kPayload);
+    connection.send(header, kWorkerHeaders, kWorkerPayloads);
   }
   void receive(int round) {
     const bool waits_for_payload = header.operation == Operation::write;
@@ -73,15 +120,17 @@ struct Pinger {
 
 Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& description,
                        const kernels::fabric::Shape& shape, const FabricPing& ping) {
+  check(ping);
   Cluster cluster(description, {.finds_hazards = false});
   Fabric fabric(cluster, shape, options_for(ping.payload_bytes));
+  fabric.first_hop(ping.from, ping.to);  // these are two places
   Time total;
   const auto worker = [&](int place) { return fabric.device(place).chip().workers.front(); };
   fabric.program(ping.from).create_kernel(
       {.core = worker(ping.from), .name = "ping"}, [&](DataMovementCore& core) {
         Pinger side(core, fabric, ping, ping.from, ping.to);
         const sim::Simulation& simulation = core.network().simulation();
-        core.work(10'000);  // until both are open
+        core.work(kOpenCycles);
         for (int round = 1; round <= ping.rounds; ++round) {
           const Time begin = simulation.now();
           side.send(round);
@@ -109,8 +158,10 @@ Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& descr
                         const kernels::fabric::Shape& shape,
                         const std::vector<FabricStream>& streams, std::uint64_t payload_bytes,
                         int packets) {
+  check(streams, payload_bytes, packets);
   Cluster cluster(description, {.finds_hazards = false});
   Fabric fabric(cluster, shape, options_for(payload_bytes));
+  check_links(fabric, streams);
   Time slowest;
   std::map<int, std::size_t> used;  // workers, by place
   for (const FabricStream& stream : streams) {
@@ -122,15 +173,15 @@ Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& descr
             [&, stream](DataMovementCore& core) {
               Connection connection(
                   core, fabric.port(stream.from, fabric.first_hop(stream.from, stream.to), 0),
-                  kWords);
+                  kWorkerWords);
               Header header = fabric.header(stream.from, stream.to);
               header.payload_to = pack({fabric.device(stream.to).chip().workers.back(), kInbox});
               header.payload_bytes = static_cast<std::uint16_t>(payload_bytes);
               connection.open();
-              core.work(10'000);
+              core.work(kOpenCycles);
               const Time begin = core.network().simulation().now();
               for (int packet = 0; packet < packets; ++packet) {
-                connection.send(header, kHeader, kPayload);
+                connection.send(header, kWorkerHeaders, kWorkerPayloads);
                 connection.wait_until_sent();
               }
               connection.close();

@@ -123,6 +123,12 @@ SimulatedRun::SimulatedRun(std::shared_ptr<const machine::Machine> machine,
 SimulatedRun::SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
                            std::shared_ptr<const Plan> plan, const SimulatedRunOptions& options)
     : plan_(std::move(plan)), options_(options), ranks_(std::make_unique<Ranks>()) {
+  if (options.jitter_max != Time()) {
+    throw std::invalid_argument(fmt::format(
+        "cluster '{}': a cluster of chips has no jitter, of which up to {} ns are asked "
+        "for; a seed is enough",
+        cluster->name, options.jitter_max.ns()));
+  }
   ranks_->chips = std::make_unique<transport::simulated::ethernet::FabricCluster>(
       std::move(cluster),
       transport::simulated::ethernet::FabricClusterOptions{

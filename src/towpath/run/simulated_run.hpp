@@ -27,7 +27,7 @@ struct SimulatedRunOptions {
   std::vector<int> gpus;  // rank -> GPU of the machine; empty: the first ones
   bool carries_data = true;
   std::uint64_t seed = 1;
-  Time jitter_max;              // explores interleavings; leave zero for timing
+  Time jitter_max;              // of GPUs: explores interleavings; leave zero for timing
   sim::Trace* trace = nullptr;  // steps per thread block and segments per link
   // Of links between chips, by number; those that are missing have none. Only links that the fabric
   // uses may have some.

@@ -9,14 +9,14 @@
 
 #include "towpath/device/tenstorrent/data_movement_core.hpp"
 #include "towpath/device/tenstorrent/errors.hpp"
+#include "towpath/noc/bits.hpp"
 
 namespace towpath::run {
 
 namespace {
 
 using device::tenstorrent::DataMovementCore;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
+using noc::index;
 
 // Sources lie in the first half of a core's memory, targets in the second, all at the same place:
 // the time does not depend on it.
@@ -189,14 +189,15 @@ class Traffic {
       }
       result_.link_samples.push_back(std::move(flits));
     }
-    if (running_ == 0) return;
+    // A sample keeps nothing going in which nothing else happens.
+    if (running_ == 0 || simulation_.pending_events() == 0) return;
     simulation_.at(network_.clock().edge(Cycles(network_.cycle() + options_.link_sample_cycles)),
                    &Traffic::sample_links, this);
   }
 
   [[noreturn]] void fail() const {
     std::string who = network_.describe_deadlock();
-    const bool waits_for_ever = !who.empty() || options_.cycles_max == 0;
+    const bool waits_for_ever = !who.empty() || simulation_.pending_events() == 0;
     if (who.empty()) {
       for (const sim::BlockedProcess& blocked : simulation_.blocked()) {
         who += fmt::format("{}{} waits for {}", who.empty() ? "" : ", ", blocked.name,

@@ -9,15 +9,15 @@
 #include <utility>
 
 #include "towpath/device/tenstorrent/device.hpp"
+#include "towpath/noc/bits.hpp"
 
 namespace towpath::device::tenstorrent {
 
 namespace map = ethernet_memory_map;
 using noc::Cycle;
+using noc::index;
 
 namespace {
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 // Among those that come from the same side.
 int number_of(int slot) { return slot % kHostSlots; }

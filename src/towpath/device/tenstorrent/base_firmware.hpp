@@ -109,7 +109,6 @@ class BaseFirmware {
   void advance(int slot);
   void begin(int slot);
   bool forward(int slot);
-  bool answer(int slot);
   void do_access(int slot);
   bool is_new(int slot) const;
   bool is_answered(int slot) const;

@@ -22,8 +22,9 @@
 //   Cluster cluster(n300, {.program_skew_cycles = 1000});
 //   const LogicalCore sender = cluster.device(0).get_active_ethernet_cores(true).front();
 //   const auto [chip, receiver] = cluster.device(0).get_connected_ethernet_core(sender);
-//   cluster.create_program(0).create_kernel(sender, {.name = "send"}, [](EthernetCore& core)
-//   {...}); cluster.create_program(chip).create_kernel(receiver, {.name = "receive"}, ...);
+//   cluster.create_program(0).create_kernel(sender, {.name = "send"},
+//                                          [](EthernetCore& core) {...});
+//   cluster.create_program(chip).create_kernel(receiver, {.name = "receive"}, ...);
 //   cluster.run();
 //
 // Nothing is promised about when programs of different chips start; a kernel that sends to another
@@ -40,6 +41,7 @@ class Cluster {
   ~Cluster();
 
   const machine::ChipCluster& description() const { return *description_; }
+  const Options& options() const { return options_; }
   sim::Simulation& simulation() { return simulation_; }
   Device& device(int chip);
   std::size_t devices() const { return devices_.size(); }

@@ -9,18 +9,14 @@
 #include <utility>
 
 #include "towpath/device/tenstorrent/hazards.hpp"
+#include "towpath/noc/bits.hpp"
 
 namespace towpath::device::tenstorrent {
 
+using noc::index;
 using noc::NiuCounters;
 using noc::Request;
 using noc::RequestKind;
-
-namespace {
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
-
-}  // namespace
 
 int multicast_destinations(const machine::Chip& chip, machine::Coordinate source,
                            const NocMulticastAddress& to, bool includes_source) {

@@ -3,20 +3,16 @@
 #include <fmt/format.h>
 
 #include "towpath/device/tenstorrent/data_movement_core.hpp"
+#include "towpath/noc/bits.hpp"
 
 // Transaction ids, barriers and semaphores: the calls of a kernel that wait, and what for.
 
 namespace towpath::device::tenstorrent {
 
+using noc::index;
 using noc::NiuCounters;
 using noc::Request;
 using noc::RequestKind;
-
-namespace {
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
-
-}  // namespace
 
 // --- waiting ------------------------------------------------------------------------------------
 

@@ -72,6 +72,12 @@ void EthernetCore::send_channel_word(int channel, std::uint64_t from) {
              .size_bytes = map::kChannelSyncBytes});
 }
 
+void EthernetCore::set_channel(int channel, std::uint32_t bytes_sent, std::uint32_t receiver_ack) {
+  change(map::bytes_sent_at(channel), bytes_sent);
+  change(map::receiver_ack_at(channel), receiver_ack);
+  send_channel_word(channel, map::bytes_sent_at(channel));
+}
+
 std::uint32_t EthernetCore::poll(std::uint64_t word) {
   work(network_.chip().ethernet_software.poll_cycles);
   return look(word);
@@ -118,9 +124,7 @@ void EthernetCore::eth_receiver_done() {
 void EthernetCore::eth_receiver_acknowledge(int channel) {
   call_ = "eth_receiver_acknowledge";
   check_channel(channel);
-  change(map::bytes_sent_at(channel), 1);
-  change(map::receiver_ack_at(channel), 1);
-  send_channel_word(channel, map::bytes_sent_at(channel));
+  set_channel(channel, 1, 1);
 }
 
 void EthernetCore::eth_wait_receiver_acknowledge(int channel) {
@@ -160,9 +164,7 @@ void EthernetCore::eth_send_payload_complete_signal_over_channel(int channel,
   call_ = "eth_send_payload_complete_signal_over_channel";
   check_channel(channel);
   if (watch_ != nullptr) watch_->announcing(channel, size_bytes);
-  change(map::bytes_sent_at(channel), size_bytes);
-  change(map::receiver_ack_at(channel), 0);
-  send_channel_word(channel, map::bytes_sent_at(channel));
+  set_channel(channel, size_bytes, 0);
 }
 
 void EthernetCore::eth_send_bytes_over_channel(std::uint64_t source, std::uint64_t destination,
@@ -172,9 +174,7 @@ void EthernetCore::eth_send_bytes_over_channel(std::uint64_t source, std::uint64
   call_ = "eth_send_bytes_over_channel";
   check_channel(channel);
   send_packets(source, destination, size_bytes, bytes_per_send, words_per_send);
-  change(map::bytes_sent_at(channel), static_cast<std::uint32_t>(size_bytes));
-  change(map::receiver_ack_at(channel), 0);
-  send_channel_word(channel, map::bytes_sent_at(channel));
+  set_channel(channel, static_cast<std::uint32_t>(size_bytes), 0);
 }
 
 bool EthernetCore::eth_is_receiver_channel_send_acked(int channel) {
@@ -229,9 +229,7 @@ void EthernetCore::eth_receiver_channel_ack(int channel, std::uint64_t ack_word)
 void EthernetCore::eth_receiver_channel_done(int channel) {
   call_ = "eth_receiver_channel_done";
   check_channel(channel);
-  change(map::bytes_sent_at(channel), 0);
-  change(map::receiver_ack_at(channel), 0);
-  send_channel_word(channel, map::bytes_sent_at(channel));
+  set_channel(channel, 0, 0);
 }
 
 }  // namespace towpath::device::tenstorrent

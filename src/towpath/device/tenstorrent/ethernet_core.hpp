@@ -59,6 +59,8 @@ class EthernetCore : public DataMovementCore {
   // Words of 16 bytes. Waits until the queue takes the command.
   void eth_send_packet(int queue, std::uint64_t source_word, std::uint64_t destination_word,
                        std::uint64_t words);
+  // Takes its time at the queue and over the link, and changes nothing: the registers at the far
+  // end steer hardware that is not modelled.
   void eth_write_remote_reg(int queue, std::uint64_t address, std::uint32_t value);
 
   // --- channel 0, as a one-shot -----------------------------------------------------------------
@@ -154,6 +156,8 @@ class EthernetCore : public DataMovementCore {
   void send_packets(std::uint64_t source, std::uint64_t destination, std::uint64_t size_bytes,
                     std::uint64_t bytes_per_send, std::uint64_t words_per_send);
   void send_channel_word(int channel, std::uint64_t from);
+  // At both ends.
+  void set_channel(int channel, std::uint32_t bytes_sent, std::uint32_t receiver_ack);
   void check_channel(int channel) const;
   // A look at a word of L1, which takes a poll.
   std::uint32_t poll(std::uint64_t word);

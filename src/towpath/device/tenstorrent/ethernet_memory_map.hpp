@@ -11,6 +11,9 @@
 
 namespace towpath::device::tenstorrent::ethernet_memory_map {
 
+// What goes over a link is a multiple of it, in size and place.
+inline constexpr std::uint64_t kWordBytes = 16;
+
 inline constexpr std::uint64_t kFirmwareBase = 0x9000;
 inline constexpr std::uint64_t kCommandQueueBase = kFirmwareBase + 32 * 1024;
 inline constexpr std::uint64_t kDataBufferBase = kCommandQueueBase + 4 * 1024;
@@ -21,7 +24,7 @@ inline constexpr std::uint64_t kEriscInfoBase = kRoutingInfoBase + 48;
 // erisc_info_t: launch_user_kernel and three words of padding, then a sync word of 16 bytes for
 // each channel.
 inline constexpr int kChannels = 8;
-inline constexpr std::uint64_t kChannelSyncBytes = 16;
+inline constexpr std::uint64_t kChannelSyncBytes = kWordBytes;
 // eth_channel_sync_t: bytes_sent, receiver_ack, two words reserved.
 constexpr std::uint64_t bytes_sent_at(int channel) {
   return kEriscInfoBase + 16 + static_cast<std::uint64_t>(channel) * kChannelSyncBytes;
@@ -37,14 +40,14 @@ constexpr int channel_of(std::uint64_t offset) {
 // from one release to the next). Its first 16 bytes are for handshakes, which anybody may overwrite
 // at any time.
 inline constexpr std::uint64_t kUnreservedBase = 0x1a800;
-inline constexpr std::uint64_t kHandshakeBytes = 16;
+inline constexpr std::uint64_t kHandshakeBytes = kWordBytes;
 // What first-level acknowledgements are sent from: always the same, in every program, because
 // nobody tells the sender of the last one that it has left.
 inline constexpr std::uint64_t kAcknowledgementWord = kUnreservedBase + kHandshakeBytes;
 // What programs allocate begins here.
 inline constexpr std::uint64_t kAllocatedBase = kAcknowledgementWord + kChannelSyncBytes;
 
-static_assert(bytes_sent_at(0) % 16 == 0 && kUnreservedBase % 32 == 0);
+static_assert(bytes_sent_at(0) % kWordBytes == 0 && kUnreservedBase % 32 == 0);
 static_assert(bytes_sent_at(kChannels) < kUnreservedBase);
 
 }  // namespace towpath::device::tenstorrent::ethernet_memory_map

@@ -95,7 +95,7 @@ void EthernetTile::write(std::uint64_t offset, std::span<const std::byte> bytes)
   network_.deliver(core_, offset, bytes);
 }
 
-// Registers that kernels write at the far end steer hardware that is not modelled.
+// See eth_write_remote_reg().
 void EthernetTile::write_register(std::uint64_t, std::uint32_t) {}
 
 }  // namespace towpath::device::tenstorrent

@@ -60,11 +60,9 @@ class EthernetTile final : private ethernet::TileMemory {
   void read(std::uint64_t offset, std::span<std::byte> to) const override;
   void write(std::uint64_t offset, std::span<const std::byte> bytes) override;
   void write_register(std::uint64_t address, std::uint32_t value) override;
-  // What software may change is decided by what it knows (HazardMonitor). The hardware releases a
-  // source no later than that, but for acknowledgements that were lost: what is then sent again is
-  // not written again.
-  void hold_source(ethernet::CommandNumber, std::uint64_t, std::uint64_t) override {}
-  void release_source(ethernet::CommandNumber) override {}
+  // Sources are not held: what software may change is decided by what it knows (HazardMonitor). The
+  // hardware releases a source no later than that, but for acknowledgements that were lost: what is
+  // then sent again is not written again.
   bool needs_training() const;
   static void on_port_change(void* self);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "towpath/device/tenstorrent/data_movement_core.hpp"
+#include "towpath/noc/bits.hpp"
 
 // What kernels of one chip learn from each other: words of L1, and what goes over the NoC.
 
@@ -16,8 +17,7 @@ namespace towpath::device::tenstorrent {
 namespace {
 
 using machine::TileKind;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
+using noc::index;
 
 // Increments that are kept one by one.
 constexpr std::size_t kIncrementsMax = 32;

@@ -8,6 +8,7 @@
 
 #include "towpath/device/tenstorrent/data_movement_core.hpp"
 #include "towpath/device/tenstorrent/hazards.hpp"
+#include "towpath/noc/bits.hpp"
 
 // What kernels of different chips learn from each other: what goes over Ethernet.
 
@@ -15,10 +16,9 @@ namespace towpath::device::tenstorrent {
 
 namespace map = ethernet_memory_map;
 using machine::EthernetEnd;
+using noc::index;
 
 namespace {
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 // Frames whose words are told from each other; of a larger one, all counts as changed.
 constexpr std::size_t kSmallFrameBytes = 64;

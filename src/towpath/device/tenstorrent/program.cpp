@@ -54,21 +54,29 @@ Program::~Program() = default;
 
 noc::ChipNetwork& Program::network() { return device_->network(); }
 
-std::uint64_t Program::allocate(std::uint64_t size_bytes, TileKind kind) {
+std::uint64_t Program::l1_bytes(TileKind kind) const {
   const machine::Chip& chip = device_->chip();
-  const machine::Alignment& alignment = chip.alignment;
+  return kind == TileKind::ethernet ? chip.ethernet_l1_bytes : chip.l1_bytes;
+}
+
+std::uint64_t Program::next_offset(TileKind kind) const {
+  const machine::Alignment& alignment = device_->chip().alignment;
   const auto step = static_cast<std::uint64_t>(
       std::max({alignment.l1_bytes, alignment.dram_read_bytes, alignment.dram_write_bytes}));
-  std::uint64_t& allocated_bytes = allocated_bytes_[kind_index(kind)];
-  const std::uint64_t l1_bytes =
-      kind == TileKind::ethernet ? chip.ethernet_l1_bytes : chip.l1_bytes;
-  const std::uint64_t offset = (allocated_bytes + step - 1) / step * step;
-  if (offset > l1_bytes || size_bytes > l1_bytes - offset) {
+  return (allocated_bytes_[kind_index(kind)] + step - 1) / step * step;
+}
+
+std::uint64_t Program::free_bytes(TileKind kind) const {
+  return l1_bytes(kind) - std::min(next_offset(kind), l1_bytes(kind));
+}
+
+std::uint64_t Program::allocate(std::uint64_t size_bytes, TileKind kind) {
+  if (size_bytes > free_bytes(kind)) {
     throw std::invalid_argument(fmt::format("{} bytes of L1 are asked for; {} of {} are left",
-                                            size_bytes, l1_bytes - std::min(offset, l1_bytes),
-                                            l1_bytes));
+                                            size_bytes, free_bytes(kind), l1_bytes(kind)));
   }
-  allocated_bytes = offset + size_bytes;
+  const std::uint64_t offset = next_offset(kind);
+  allocated_bytes_[kind_index(kind)] = offset + size_bytes;
   return offset;
 }
 

@@ -84,6 +84,8 @@ class Program {
   // Throws std::invalid_argument when L1 is full.
   std::uint64_t allocate(std::uint64_t size_bytes,
                          machine::TileKind kind = machine::TileKind::worker);
+  // What it may ask for at once.
+  std::uint64_t free_bytes(machine::TileKind kind) const;
   // A word that has this value on each of them when the program starts; its id, for get_semaphore.
   std::size_t create_semaphore(std::uint32_t initial_value,
                                machine::TileKind kind = machine::TileKind::worker);
@@ -132,6 +134,8 @@ class Program {
   };
   const std::vector<machine::Coordinate>& cores_of(machine::TileKind kind);
   void initialise(const Semaphore& semaphore);
+  std::uint64_t l1_bytes(machine::TileKind kind) const;
+  std::uint64_t next_offset(machine::TileKind kind) const;
   std::unique_ptr<DataMovementCore> make_core(const Entry& entry) const;
   void run_kernel(std::size_t number, noc::Cycle start);
 

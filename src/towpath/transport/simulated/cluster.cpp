@@ -4,15 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <deque>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 
 #include "towpath/transport/simulated/endpoint.hpp"
+#include "towpath/transport/simulated/fence_order.hpp"
 
 namespace towpath::transport::simulated {
 namespace {
@@ -23,19 +21,10 @@ Time cost_of_payload(const machine::ProtocolCost& cost, std::uint64_t size_bytes
 
 }  // namespace
 
-// One Move to a peer, from start() until it is visible there. Pooled.
-struct Cluster::Delivery : cluster::Message {
+// Pooled.
+struct Cluster::Delivery : cluster::Message, simulated::Delivery {
   Endpoint* from = nullptr;
   Peer* peer = nullptr;
-  Move* move = nullptr;  // until done
-  std::vector<std::byte> payload;
-  std::uint64_t size_bytes = 0;
-  Offset remote = 0;
-  bool has_signal = false;
-  std::uint64_t signal_word = 0;
-  std::uint64_t signal_value = 0;
-  SignalOperation signal_operation = SignalOperation::set;
-  std::uint64_t epoch = 0;
 };
 
 // What one rank knows about another.
@@ -43,16 +32,7 @@ struct Cluster::Peer {
   int rank = kNoPeer;
   Endpoint* endpoint = nullptr;
   const cluster::Route* route = nullptr;
-  // Deliveries under way by fence epoch: of the oldest one, and of those behind it, oldest first.
-  struct Epoch {
-    std::uint64_t number = 0;
-    std::uint64_t under_way = 0;
-  };
-  Epoch oldest;
-  std::vector<Epoch> later;
-  std::vector<Delivery*> held;  // arrived before their turn
-
-  Epoch& youngest() { return later.empty() ? oldest : later.back(); }
+  FenceOrder<Delivery> order;
 };
 
 class Cluster::Endpoint final : public simulated::Endpoint {
@@ -77,13 +57,12 @@ class Cluster::Endpoint final : public simulated::Endpoint {
   void start_local(Move& move);
   void start_put(Move& move);
   void start_signal(Move& move);
-  Delivery& new_delivery(const Move& move);
+  Delivery& new_delivery(Move& move);
   Time jitter();
   Peer& peer(int rank);
   static void send(void* delivery);
   static void left(cluster::Message& message);
   static void arrived(cluster::Message& message);
-  void deliver_in_order(Delivery& delivery);
   void deliver(Delivery& delivery);
 
   Cluster& cluster_;
@@ -129,14 +108,7 @@ void Cluster::Endpoint::start_local(Move& move) {
 
 void Cluster::Endpoint::start_put(Move& move) {
   Delivery& delivery = new_delivery(move);
-  if (carries_data() && move.size_bytes > 0) {
-    delivery.payload.resize(move.size_bytes);
-    std::byte* result = move.has_destination ? move.destination : delivery.payload.data();
-    combine(move, result);
-    if (move.has_destination) {
-      std::memcpy(delivery.payload.data(), move.destination, move.size_bytes);
-    }
-  }
+  load(delivery);
   const machine::ProtocolCost& price = cost(move.protocol);
   delivery.size = on_wire(Bytes(move.size_bytes), move.protocol);
   delivery.pace = on_wire(price.block_rate, move.protocol);
@@ -160,26 +132,17 @@ void Cluster::Endpoint::start_signal(Move& move) {
   finish(move);
 }
 
-Cluster::Delivery& Cluster::Endpoint::new_delivery(const Move& move) {
+Cluster::Delivery& Cluster::Endpoint::new_delivery(Move& move) {
   if (free_deliveries_.empty()) {
     free_deliveries_.push_back(&deliveries_.emplace_back());
   }
   Delivery& delivery = *free_deliveries_.back();
   free_deliveries_.pop_back();
   delivery.from = this;
-  delivery.move = const_cast<Move*>(&move);
-  delivery.size_bytes = move.size_bytes;
-  delivery.has_signal = move.has_signal;
+  fill(delivery, move);
   if (move.peer == kNoPeer) return delivery;
 
   delivery.peer = &peer(move.peer);
-  delivery.remote = move.remote;
-  if (move.has_signal) {
-    heap().check_signal(move.signal);
-    delivery.signal_word = heap().word_of(move.signal);
-  }
-  delivery.signal_value = move.signal_value;
-  delivery.signal_operation = move.signal_operation;
   delivery.epoch = epoch_;
   delivery.route = delivery.peer->route;
   delivery.protocol = move.protocol;
@@ -187,18 +150,7 @@ Cluster::Delivery& Cluster::Endpoint::new_delivery(const Move& move) {
   delivery.left = left;
   delivery.arrived = arrived;
   if (!move.has_source) delivery.left = nullptr;
-  if (move.size_bytes > 0) heap().check_range(move.remote, move.size_bytes);
-
-  Peer& to = *delivery.peer;
-  if (to.youngest().number != epoch_) {
-    // An epoch with nothing under way is the oldest one, and over.
-    if (to.youngest().under_way == 0) {
-      to.oldest = {epoch_, 0};
-    } else {
-      to.later.push_back({epoch_, 0});
-    }
-  }
-  ++to.youngest().under_way;
+  delivery.peer->order.add(delivery);
   ++under_way_;
   return delivery;
 }
@@ -213,10 +165,7 @@ Time Cluster::Endpoint::jitter() {
 Cluster::Peer& Cluster::Endpoint::peer(int rank) {
   Peer*& recent = recent_peers_[static_cast<std::size_t>(rank) % recent_peers_.size()];
   if (recent != nullptr && recent->rank == rank) return *recent;
-  if (rank < 0 || rank >= ranks()) {
-    throw std::out_of_range(
-        fmt::format("rank {} puts to rank {}; there are {}", this->rank(), rank, ranks()));
-  }
+  check_peer(rank);
   Peer& found = peers_[rank];
   recent = &found;
   if (found.endpoint == nullptr) {
@@ -242,44 +191,15 @@ void Cluster::Endpoint::left(cluster::Message& message) {
 
 void Cluster::Endpoint::arrived(cluster::Message& message) {
   Delivery& delivery = static_cast<Delivery&>(message);
-  delivery.from->deliver_in_order(delivery);
-}
-
-// Holds back what a fence puts behind something that is still under way to the same peer.
-void Cluster::Endpoint::deliver_in_order(Delivery& delivery) {
-  Peer& to = *delivery.peer;
-  if (delivery.epoch != to.oldest.number) {
-    to.held.push_back(&delivery);
-    return;
-  }
-  deliver(delivery);
-  while (to.oldest.under_way == 0 && !to.later.empty()) {
-    to.oldest = to.later.front();
-    to.later.erase(to.later.begin());
-    std::vector<Delivery*> ready;
-    std::erase_if(to.held, [&](Delivery* held) {
-      const bool is_next = held->epoch == to.oldest.number;
-      if (is_next) ready.push_back(held);
-      return is_next;
-    });
-    for (Delivery* next : ready) deliver(*next);
-  }
+  Endpoint& from = *delivery.from;
+  delivery.peer->order.arrived(delivery, [&from](Delivery& visible) { from.deliver(visible); });
 }
 
 void Cluster::Endpoint::deliver(Delivery& delivery) {
-  Endpoint& to = *delivery.peer->endpoint;
-  if (!delivery.payload.empty()) {
-    std::memcpy(to.data(delivery.remote), delivery.payload.data(), delivery.payload.size());
-    delivery.payload.clear();
-  }
-  --delivery.peer->oldest.under_way;
   --under_way_;
-  const bool has_signal = delivery.has_signal;
-  const std::uint64_t word = delivery.signal_word;
-  const std::uint64_t value = delivery.signal_value;
-  const SignalOperation operation = delivery.signal_operation;
+  delivery.peer->endpoint->land(delivery);
+  delivery.payload.clear();
   free_deliveries_.push_back(&delivery);
-  if (has_signal) to.raise(word, value, operation);
   notify_blocked();
 }
 
@@ -291,19 +211,9 @@ Cluster::Cluster(sim::Simulation& simulation, std::shared_ptr<const machine::Mac
       network_(simulation, machine),
       options_(options),
       random_(simulation.random("transport jitter")) {
-  if (options_.gpus.empty()) {
-    options_.gpus.resize(static_cast<std::size_t>(machine->ranks()));
-    std::iota(options_.gpus.begin(), options_.gpus.end(), 0);
-  }
-  std::vector<bool> is_taken(static_cast<std::size_t>(machine->ranks()));
-  for (const int gpu : options_.gpus) {
-    if (gpu < 0 || gpu >= machine->ranks() || is_taken[static_cast<std::size_t>(gpu)]) {
-      throw std::invalid_argument(
-          fmt::format("a rank is placed on GPU {} of machine '{}'; allowed are {} different ones",
-                      gpu, machine->name(), machine->ranks()));
-    }
-    is_taken[static_cast<std::size_t>(gpu)] = true;
-  }
+  options_.gpus = placement(options.gpus, machine->ranks(), [&](int gpu) {
+    return fmt::format("GPU {} of machine '{}'", gpu, machine->name());
+  });
   for (int rank = 0; rank < ranks(); ++rank) {
     endpoints_.push_back(std::make_unique<Endpoint>(*this, rank));
   }

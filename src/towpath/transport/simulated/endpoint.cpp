@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 
 #include "towpath/sim/timer.hpp"
@@ -33,6 +34,24 @@ void combine(const Move& move, std::byte* result) {
   }
 }
 
+std::vector<int> placement(std::vector<int> places, int count,
+                           const std::function<std::string(int place)>& describe) {
+  if (places.empty()) {
+    places.resize(static_cast<std::size_t>(count));
+    std::iota(places.begin(), places.end(), 0);
+  }
+  std::vector<bool> is_taken(static_cast<std::size_t>(count));
+  for (const int place : places) {
+    if (place < 0 || place >= count || is_taken[static_cast<std::size_t>(place)]) {
+      throw std::invalid_argument(
+          fmt::format("a rank is placed on {}; allowed are {} different ones, from 0 on",
+                      describe(place), count));
+    }
+    is_taken[static_cast<std::size_t>(place)] = true;
+  }
+  return places;
+}
+
 Endpoint::Endpoint(sim::Simulation& simulation, int rank, int ranks, const Options& options)
     : simulation_(simulation),
       rank_(rank),
@@ -57,6 +76,23 @@ void Endpoint::finish(Move& move) {
   if (move.done != nullptr) move.done(move);
   notify_blocked();
 }
+
+// --- deliveries ---------------------------------------------------------------------------------
+
+void Endpoint::refuse_peer(int peer) const {
+  throw std::out_of_range(
+      fmt::format("rank {} puts to rank {}; there are {}", rank_, peer, ranks_));
+}
+
+void Endpoint::load_bytes(Delivery& delivery) {
+  const Move& move = *delivery.move;
+  delivery.payload.resize(move.size_bytes);
+  combine(move, move.has_destination ? move.destination : delivery.payload.data());
+  if (move.has_destination) {
+    std::memcpy(delivery.payload.data(), move.destination, move.size_bytes);
+  }
+}
+
 // --- signals ----------------------------------------------------------------------------------
 
 void Endpoint::raise(std::uint64_t at, std::uint64_t value, SignalOperation operation) {

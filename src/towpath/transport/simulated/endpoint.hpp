@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -33,6 +34,25 @@ class SparseMemory {
 
 // What a Move stores or sends: its source, reduced with the addend if it has one.
 void combine(const Move& move, std::byte* result);
+
+// Where each rank is; without `places` rank r at place r, for all of them. Throws
+// std::invalid_argument for a place that does not exist or is taken. `describe` says in its
+// sentence where a rank is: "GPU 3 of machine 'm'".
+std::vector<int> placement(std::vector<int> places, int count,
+                           const std::function<std::string(int place)>& describe);
+
+// One Move to a peer, from start() until it is visible there.
+struct Delivery {
+  Move* move = nullptr;  // until done
+  std::vector<std::byte> payload;
+  std::uint64_t size_bytes = 0;
+  Offset remote = 0;
+  bool has_signal = false;
+  std::uint64_t signal_word = 0;
+  std::uint64_t signal_value = 0;
+  SignalOperation signal_operation = SignalOperation::set;
+  std::uint64_t epoch = 0;  // counts fences
+};
 
 class Endpoint : public Transport {
  public:
@@ -70,6 +90,38 @@ class Endpoint : public Transport {
   SymmetricHeap& heap() { return heap_; }
   const SymmetricHeap& heap() const { return heap_; }
   sim::Simulation& simulation() const { return simulation_; }
+  // Throws std::out_of_range when there is no such rank.
+  void check_peer(int peer) const {
+    if (peer < 0 || peer >= ranks_) refuse_peer(peer);
+  }
+  // What the Move says, to a peer that there is.
+  void fill(Delivery& delivery, Move& move) const {
+    delivery.move = &move;
+    delivery.size_bytes = move.size_bytes;
+    delivery.remote = move.remote;
+    delivery.has_signal = move.has_signal;
+    delivery.signal_value = move.signal_value;
+    delivery.signal_operation = move.signal_operation;
+    if (move.peer == kNoPeer) return;
+    if (move.has_signal) {
+      heap_.check_signal(move.signal);
+      delivery.signal_word = heap_.word_of(move.signal);
+    }
+    if (move.size_bytes > 0) heap_.check_range(move.remote, move.size_bytes);
+  }
+  // The payload, which is stored here first if the Move says so.
+  void load(Delivery& delivery) {
+    if (carries_data_ && delivery.move->has_source && delivery.size_bytes > 0) load_bytes(delivery);
+  }
+  // It becomes visible here: its bytes, then its signal.
+  void land(const Delivery& delivery) {
+    if (!delivery.payload.empty()) {
+      std::memcpy(data(delivery.remote), delivery.payload.data(), delivery.payload.size());
+    }
+    if (delivery.has_signal) {
+      raise(delivery.signal_word, delivery.signal_value, delivery.signal_operation);
+    }
+  }
   void raise(std::uint64_t at, std::uint64_t value, SignalOperation operation);
   void finish(Move& move);
   void notify_blocked();
@@ -88,6 +140,8 @@ class Endpoint : public Transport {
     if (at >= words_.size()) words_.resize(at + 1);
     return words_[at];
   }
+  [[noreturn]] void refuse_peer(int peer) const;
+  static void load_bytes(Delivery& delivery);
   void unlink(SignalWait& wait);
   static void wake_blocked(void* endpoint);
 

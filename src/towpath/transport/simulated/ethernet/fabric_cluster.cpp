@@ -5,15 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
-#include <numeric>
 #include <stdexcept>
-#include <unordered_map>
 #include <utility>
 
+#include "towpath/noc/bits.hpp"
+#include "towpath/noc/torus.hpp"
 #include "towpath/transport/simulated/endpoint.hpp"
 #include "towpath/transport/simulated/ethernet/link_faults.hpp"
+#include "towpath/transport/simulated/fence_order.hpp"
 
 namespace towpath::transport::simulated::ethernet {
 
@@ -21,33 +21,16 @@ using device::tenstorrent::Device;
 using kernels::fabric::Direction;
 using kernels::fabric::pack;
 using kernels::fabric::Shape;
+using noc::index;
 
 namespace {
 
 // What a worker takes at a time, so that workers share a large Move.
 constexpr std::uint64_t kPartBytesMax = 64 << 10;
 // Workers of a chip for what stays there.
-constexpr int kLocalMovers = 4;
+constexpr int kLocalWorkers = 4;
 // In the L1 of the worker whose words count arrivals.
 constexpr std::uint64_t kArrivals = 0x1000;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
-
-std::vector<int> places_for(std::vector<int> places, int count) {
-  if (places.empty()) {
-    places.resize(index(count));
-    std::iota(places.begin(), places.end(), 0);
-  }
-  std::vector<bool> is_taken(index(count));
-  for (const int place : places) {
-    if (place < 0 || place >= count || is_taken[index(place)]) {
-      throw std::invalid_argument(fmt::format(
-          "a rank is at place {} of the fabric; allowed are {} different ones", place, count));
-    }
-    is_taken[index(place)] = true;
-  }
-  return places;
-}
 
 FabricClusterOptions completed(FabricClusterOptions options,
                                const machine::ChipCluster& description) {
@@ -60,22 +43,13 @@ FabricClusterOptions completed(FabricClusterOptions options,
 
 }  // namespace
 
-// One Move to a peer, or to the rank's own chip, from start() until it is visible there.
-struct FabricCluster::Delivery {
+// To a peer, or within the rank's own chip. Pooled.
+struct FabricCluster::Delivery : simulated::Delivery {
   Endpoint* from = nullptr;
   Endpoint* to = nullptr;
-  Move* move = nullptr;  // until done
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
-  std::vector<std::byte> payload;
-  std::uint64_t size_bytes = 0;
-  Offset remote = 0;
-  bool has_signal = false;
-  std::uint64_t signal_word = 0;
-  std::uint64_t signal_value = 0;
-  SignalOperation signal_operation = SignalOperation::set;
-  std::uint64_t epoch = 0;
   int to_leave = 0;   // parts
   int to_arrive = 0;  // parts
 };
@@ -83,36 +57,28 @@ struct FabricCluster::Delivery {
 struct FabricCluster::DeliveryPart : Part {
   FabricCluster* cluster = nullptr;
   Delivery* delivery = nullptr;
-  std::uint64_t offset = 0;  // in the payload
+  std::uint64_t offset = 0;         // in the payload
+  std::uint64_t staged_pages = 0;   // at the source, until it has left
+  std::uint64_t landing_pages = 0;  // at the destination, until it has arrived
 };
 
 // What goes from one place to another on one plane, in order.
 struct FabricCluster::Stream {
   std::deque<DeliveryPart*> under_way;
   std::uint32_t arrived = 0;
-  std::uint64_t next_page = 0;
+  PageRing landings;
 };
 
 struct FabricCluster::Place {
   Place(const machine::Chip& chip, std::uint64_t payload_bytes_max)
       : pages(chip, payload_bytes_max) {}
   Pages pages;
-  std::uint64_t next_page = 0;  // to stage sources in
+  PageRing staging;  // of sources
   // By direction, then by plane.
-  std::vector<std::vector<std::unique_ptr<DataMover>>> movers{kernels::fabric::kDirections};
-  std::vector<std::unique_ptr<DataMover>> local_movers;
+  std::vector<std::vector<std::unique_ptr<FabricWorker>>> workers{kernels::fabric::kDirections};
+  std::vector<std::unique_ptr<FabricWorker>> local_workers;
   machine::Coordinate arrivals;  // the worker with the words
   std::vector<Stream> streams;   // to here, by source and plane
-};
-
-// What one rank knows about another: what is under way by fence epoch.
-struct FabricCluster::Peer {
-  struct Epoch {
-    std::uint64_t number = 0;
-    std::uint64_t under_way = 0;
-  };
-  std::deque<Epoch> epochs;     // oldest first
-  std::vector<Delivery*> held;  // arrived before their turn
 };
 
 class FabricCluster::Endpoint final : public simulated::Endpoint {
@@ -121,7 +87,7 @@ class FabricCluster::Endpoint final : public simulated::Endpoint {
       : simulated::Endpoint(cluster.simulation(), rank, ranks,
                             {options.carries_data, options.heap_bytes, options.signals}),
         cluster_(cluster),
-        peers_(index(ranks)) {}
+        orders_(index(ranks)) {}
 
   int place() const { return cluster_.options_.places[index(rank())]; }
   bool is_addressable(int) const override { return false; }
@@ -135,19 +101,17 @@ class FabricCluster::Endpoint final : public simulated::Endpoint {
  private:
   Delivery& new_delivery(Move& move);
   void deliver(Delivery& delivery);
-  void deliver_held(Peer& peer);
   void release(Delivery& delivery);
 
   FabricCluster& cluster_;
-  std::vector<Peer> peers_;
+  std::vector<FenceOrder<Delivery>> orders_;  // by peer
   std::uint64_t epoch_ = 0;
   std::uint64_t under_way_ = 0;
   std::deque<Delivery> deliveries_;  // storage
   std::vector<Delivery*> free_deliveries_;
 };
 
-// --- one rank
-// -------------------------------------------------------------------------------------
+// --- one rank ------------------------------------------------------------------------------------
 
 FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
   if (free_deliveries_.empty()) free_deliveries_.push_back(&deliveries_.emplace_back());
@@ -155,46 +119,22 @@ FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
   free_deliveries_.pop_back();
   delivery.from = this;
   delivery.to = nullptr;
-  delivery.move = &move;
   delivery.has_source = move.has_source;
   delivery.has_addend = move.has_addend;
   delivery.has_destination = move.has_destination;
-  delivery.size_bytes = move.size_bytes;
-  delivery.remote = move.remote;
-  delivery.has_signal = move.has_signal;
-  delivery.signal_value = move.signal_value;
-  delivery.signal_operation = move.signal_operation;
   delivery.epoch = epoch_;
+  fill(delivery, move);
   if (move.peer == kNoPeer) return delivery;
-  if (move.peer < 0 || move.peer >= ranks()) {
-    throw std::out_of_range(
-        fmt::format("rank {} puts to rank {}; there are {}", rank(), move.peer, ranks()));
-  }
+  check_peer(move.peer);
   delivery.to = cluster_.endpoints_[index(move.peer)].get();
-  if (move.has_signal) {
-    heap().check_signal(move.signal);
-    delivery.signal_word = heap().word_of(move.signal);
-  }
-  if (move.size_bytes > 0) heap().check_range(move.remote, move.size_bytes);
-  Peer& peer = peers_[index(move.peer)];
-  if (peer.epochs.empty() || peer.epochs.back().number != epoch_) {
-    peer.epochs.push_back({epoch_, 0});
-  }
-  ++peer.epochs.back().under_way;
+  orders_[index(move.peer)].add(delivery);
   ++under_way_;
   return delivery;
 }
 
 void FabricCluster::Endpoint::start(Move& move) {
   Delivery& delivery = new_delivery(move);
-  const bool moves_bytes = carries_data() && move.has_source && move.size_bytes > 0;
-  if (moves_bytes) {
-    delivery.payload.resize(move.size_bytes);
-    combine(move, move.has_destination ? move.destination : delivery.payload.data());
-    if (move.has_destination) {
-      std::memcpy(delivery.payload.data(), move.destination, move.size_bytes);
-    }
-  }
+  load(delivery);
   // A flag alone is a posted store: its sender goes on at once.
   const bool is_flag = !move.has_source;
   if (is_flag) delivery.move = nullptr;
@@ -211,42 +151,14 @@ void FabricCluster::Endpoint::part_left(Delivery& delivery) {
 
 void FabricCluster::Endpoint::part_arrived(Delivery& delivery) {
   if (--delivery.to_arrive > 0) return;
-  Peer& peer = peers_[index(delivery.to->rank())];
-  if (delivery.epoch != peer.epochs.front().number) {
-    peer.held.push_back(&delivery);
-    return;
-  }
-  deliver(delivery);
-  deliver_held(peer);
-}
-
-// What a fence put behind something that was still under way to the same peer.
-void FabricCluster::Endpoint::deliver_held(Peer& peer) {
-  while (!peer.epochs.empty() && peer.epochs.front().under_way == 0) {
-    peer.epochs.pop_front();
-    std::vector<Delivery*> ready;
-    std::erase_if(peer.held, [&](Delivery* held) {
-      const bool is_next = !peer.epochs.empty() && held->epoch == peer.epochs.front().number;
-      if (is_next) ready.push_back(held);
-      return is_next;
-    });
-    for (Delivery* next : ready) deliver(*next);
-  }
+  orders_[index(delivery.to->rank())].arrived(delivery,
+                                              [this](Delivery& visible) { deliver(visible); });
 }
 
 void FabricCluster::Endpoint::deliver(Delivery& delivery) {
-  Endpoint& to = *delivery.to;
-  if (!delivery.payload.empty()) {
-    std::memcpy(to.data(delivery.remote), delivery.payload.data(), delivery.payload.size());
-  }
-  --peers_[index(to.rank())].epochs.front().under_way;
   --under_way_;
-  const bool has_signal = delivery.has_signal;
-  const std::uint64_t word = delivery.signal_word;
-  const std::uint64_t value = delivery.signal_value;
-  const SignalOperation operation = delivery.signal_operation;
+  delivery.to->land(delivery);
   release(delivery);
-  if (has_signal) to.raise(word, value, operation);
   notify_blocked();
 }
 
@@ -255,8 +167,7 @@ void FabricCluster::Endpoint::release(Delivery& delivery) {
   free_deliveries_.push_back(&delivery);
 }
 
-// --- parts
-// ----------------------------------------------------------------------------------------
+// --- parts ---------------------------------------------------------------------------------------
 
 FabricCluster::DeliveryPart& FabricCluster::new_part() {
   if (free_parts_.empty()) {
@@ -292,59 +203,66 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
   part.has_source = delivery.has_source;
   part.has_addend = delivery.has_addend;
   part.has_destination = delivery.has_destination;
-  stage(part, place);
+  stage(part);
   if (delivery.to == nullptr || delivery.to == delivery.from) {
     part.left = [](Part& left) {
       DeliveryPart& done = static_cast<DeliveryPart&>(left);
       Delivery& all = *done.delivery;
       const bool arrives = all.to != nullptr;
+      done.cluster->unstage(done);
       done.cluster->free_parts_.push_back(&done);
       all.from->part_left(all);
       if (arrives) all.from->part_arrived(all);
     };
     part.has_destination = true;
-    return least_loaded(place.local_movers).add(part);
+    place.local_workers[least_loaded(place.local_workers)]->add(part);
+    return;
   }
   part.left = [](Part& left) {
-    Delivery& all = *static_cast<DeliveryPart&>(left).delivery;
-    all.from->part_left(all);
+    DeliveryPart& done = static_cast<DeliveryPart&>(left);
+    done.cluster->unstage(done);
+    done.delivery->from->part_left(*done.delivery);
   };
   const int to = delivery.to->place();
-  const auto& movers = place.movers[fabric_.first_hop(from, to)];
-  DataMover& mover = least_loaded(movers);
-  const auto plane = static_cast<int>(
-      std::ranges::find_if(movers, [&](const auto& each) { return each.get() == &mover; }) -
-      movers.begin());
+  const auto& workers = place.workers[fabric_.first_hop(from, to)];
+  const std::size_t worker = least_loaded(workers);
+  const auto plane = static_cast<int>(worker);
   Stream& on = stream(from, to, plane);
-  const Pages& pages = places_[index(to)]->pages;
-  const std::uint64_t ring = pages.pages() / 2 / places_[index(to)]->streams.size();
-  const std::uint64_t needed =
-      (size_bytes + options_.payload_bytes_max - 1) / options_.payload_bytes_max;
-  if (on.next_page + needed > ring) on.next_page = 0;
-  const auto number = static_cast<std::uint64_t>(&on - places_[index(to)]->streams.data());
-  part.landing = number * ring + on.next_page;
-  on.next_page += needed;
+  part.landing_pages = take_pages(on.landings, part, to);
+  part.landing = on.landings.first_page(part.landing_pages);
   on.under_way.push_back(&part);
-  part.pages = &pages;
+  part.pages = &places_[index(to)]->pages;
   const Direction last_hop = fabric_.topology().route(from, to).back();
   part.lander = fabric_.port(to, kernels::fabric::opposite(last_hop), plane).tile;
   part.header = fabric_.header(from, to);
   part.arrival_word = pack(arrival_word(from, to, plane));
-  mover.add(part);
+  workers[worker]->add(part);
+}
+
+// Of a packet's payload each.
+std::uint64_t FabricCluster::pages_of(const DeliveryPart& part) const {
+  return (part.size_bytes + options_.payload_bytes_max - 1) / options_.payload_bytes_max;
+}
+
+std::uint64_t FabricCluster::take_pages(PageRing& ring, const DeliveryPart& part, int place) const {
+  if (const auto taken = ring.take(pages_of(part)); taken) return *taken;
+  throw std::runtime_error(
+      fmt::format("more is under way than the {} bytes that the DRAM of chip {} has for it; use "
+                  "smaller messages",
+                  ring.pages() * options_.payload_bytes_max, fabric_.topology().chip_at(place)));
 }
 
 // The bytes where the worker will read them: in the upper half of the chip's pages.
-void FabricCluster::stage(DeliveryPart& part, Place& place) {
+void FabricCluster::stage(DeliveryPart& part) {
+  const int from = part.delivery->from->place();
+  Place& place = *places_[index(from)];
   const std::uint64_t payload_max = options_.payload_bytes_max;
-  const std::uint64_t needed = (part.size_bytes + payload_max - 1) / payload_max;
-  const std::uint64_t half = place.pages.pages() / 2;
-  if (place.next_page + needed > half) place.next_page = 0;
-  part.staging = half + place.next_page;
-  place.next_page += needed;
+  part.staged_pages = take_pages(place.staging, part, from);
+  part.staging = place.staging.first_page(part.staged_pages);
   const std::span<const std::byte> payload(part.delivery->payload);
   if (payload.empty()) return;
-  Device& device = fabric_.device(part.delivery->from->place());
-  for (std::uint64_t number = 0; number < needed; ++number) {
+  Device& device = fabric_.device(from);
+  for (std::uint64_t number = 0; number < pages_of(part); ++number) {
     const std::uint64_t begin = number * payload_max;
     const std::uint64_t size_bytes = std::min(part.size_bytes - begin, payload_max);
     const noc::Address page = place.pages.address(part.staging + number);
@@ -352,10 +270,15 @@ void FabricCluster::stage(DeliveryPart& part, Place& place) {
   }
 }
 
-DataMover& FabricCluster::least_loaded(
-    const std::vector<std::unique_ptr<DataMover>>& movers) const {
-  return **std::ranges::min_element(movers, {},
-                                    [](const auto& mover) { return mover->queued_bytes(); });
+void FabricCluster::unstage(const DeliveryPart& part) {
+  places_[index(part.delivery->from->place())]->staging.release(part.staged_pages);
+}
+
+std::size_t FabricCluster::least_loaded(
+    const std::vector<std::unique_ptr<FabricWorker>>& workers) const {
+  const auto least = std::ranges::min_element(
+      workers, {}, [](const auto& worker) { return worker->queued_bytes(); });
+  return static_cast<std::size_t>(least - workers.begin());
 }
 
 FabricCluster::Stream& FabricCluster::stream(int from, int to, int plane) {
@@ -401,6 +324,7 @@ void FabricCluster::watch_arrivals(int place) {
         ++stream.arrived;
         DeliveryPart& part = *stream.under_way.front();
         stream.under_way.pop_front();
+        stream.landings.release(part.landing_pages);
         arrived(part);
       }
     }
@@ -409,8 +333,7 @@ void FabricCluster::watch_arrivals(int place) {
   }
 }
 
-// --- the cluster
-// ----------------------------------------------------------------------------------
+// --- the cluster ---------------------------------------------------------------------------------
 
 FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> description,
                              const FabricClusterOptions& options)
@@ -422,13 +345,17 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
               {.payload_bytes_max = options_.payload_bytes_max}) {
   check_link_faults(options.run.link_faults, *description_, fabric_.topology());
   const kernels::fabric::Topology& topology = fabric_.topology();
-  options_.places = places_for(options.places, topology.places());
+  options_.places = placement(options.places, topology.places(), [](int place) {
+    return fmt::format("place {} of the fabric", place);
+  });
   for (int place = 0; place < topology.places(); ++place) {
     const machine::Chip& chip = fabric_.device(place).chip();
     places_.push_back(std::make_unique<Place>(chip, options_.payload_bytes_max));
-    places_.back()->arrivals = chip.workers.back();
-    places_.back()->streams.resize(index(topology.places() * topology.planes()));
-    create_movers(place);
+    Place& here = *places_.back();
+    here.arrivals = chip.workers.back();
+    here.streams.resize(index(topology.places() * topology.planes()));
+    share_pages(here);
+    create_workers(place);
     simulation().spawn(fmt::format("arrivals at chip {}", topology.chip_at(place)),
                        [this, place] { watch_arrivals(place); });
   }
@@ -439,8 +366,19 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
 
 FabricCluster::~FabricCluster() = default;
 
+// What arrives has the lower half, an equal share for each stream.
+void FabricCluster::share_pages(Place& place) {
+  const std::uint64_t half = place.pages.pages() / 2;
+  place.staging = PageRing(half, half);
+  std::uint64_t first = 0;
+  for (Stream& stream : place.streams) {
+    stream.landings = PageRing(first, half / place.streams.size());
+    first += stream.landings.pages();
+  }
+}
+
 // For each link the worker that is nearest to it, then some for what stays on the chip.
-void FabricCluster::create_movers(int place) {
+void FabricCluster::create_workers(int place) {
   const kernels::fabric::Topology& topology = fabric_.topology();
   Place& here = *places_[index(place)];
   const machine::Chip& chip = fabric_.device(place).chip();
@@ -448,22 +386,21 @@ void FabricCluster::create_movers(int place) {
   const auto make = [&](std::optional<kernels::fabric::RouterPort> port) {
     const auto nearest = std::ranges::min_element(free, {}, [&](machine::Coordinate worker) {
       if (!port) return 0;
-      return kernels::fabric::hops(chip, worker, port->tile,
-                                   kernels::fabric::nearer_noc(chip, worker, port->tile));
+      return noc::hops(chip, worker, port->tile, noc::nearer_noc(chip, worker, port->tile));
     });
     const machine::Coordinate worker = *nearest;
     free.erase(nearest);
-    return std::make_unique<DataMover>(
+    return std::make_unique<FabricWorker>(
         fabric_.program(place), here.pages,
-        DataMover::Config{worker, std::move(port), options_.payload_bytes_max});
+        FabricWorker::Config{worker, std::move(port), options_.payload_bytes_max});
   };
   for (Direction direction = 0; direction < kernels::fabric::kDirections; ++direction) {
     for (int plane = 0; plane < topology.planes(); ++plane) {
       if (!topology.end(place, direction, plane)) continue;
-      here.movers[direction].push_back(make(fabric_.port(place, direction, plane)));
+      here.workers[direction].push_back(make(fabric_.port(place, direction, plane)));
     }
   }
-  for (int i = 0; i < kLocalMovers; ++i) here.local_movers.push_back(make(std::nullopt));
+  for (int i = 0; i < kLocalWorkers; ++i) here.local_workers.push_back(make(std::nullopt));
 }
 
 Transport& FabricCluster::transport(int rank) { return *endpoints_.at(index(rank)); }
@@ -471,16 +408,16 @@ Transport& FabricCluster::transport(int rank) { return *endpoints_.at(index(rank
 Time FabricCluster::close_connections() {
   const auto each = [&](auto action) {
     for (const auto& place : places_) {
-      for (const auto& movers : place->movers) std::ranges::for_each(movers, action);
+      for (const auto& workers : place->workers) std::ranges::for_each(workers, action);
     }
   };
-  each([](const auto& mover) { mover->close(); });
+  each([](const auto& worker) { worker->close(); });
   run();
   Time last;
   bool are_all_closed = true;
-  each([&](const auto& mover) {
-    last = std::max(last, mover->closed_at());
-    are_all_closed &= !mover->is_open();
+  each([&](const auto& worker) {
+    last = std::max(last, worker->closed_at());
+    are_all_closed &= !worker->is_open();
   });
   if (!are_all_closed) {
     const std::string outages = describe_outages(cluster_);

@@ -10,7 +10,8 @@
 #include "towpath/device/tenstorrent/cluster.hpp"
 #include "towpath/kernels/fabric.hpp"
 #include "towpath/sim/timer.hpp"
-#include "towpath/transport/simulated/ethernet/data_mover.hpp"
+#include "towpath/transport/simulated/ethernet/fabric_worker.hpp"
+#include "towpath/transport/simulated/ethernet/page_ring.hpp"
 #include "towpath/transport/transport.hpp"
 
 // The transports of chips that Ethernet joins, one rank on each: every byte is read from DRAM,
@@ -67,17 +68,20 @@ class FabricCluster {
   struct Delivery;
   struct DeliveryPart;
   struct Stream;
-  struct Peer;
   struct Place;
 
-  void create_movers(int place);
+  static void share_pages(Place& place);
+  void create_workers(int place);
   void watch_arrivals(int place);
   Stream& stream(int from, int to, int plane);
   noc::Address arrival_word(int from, int to, int plane) const;
   void send(Delivery& delivery);
   void add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes);
-  void stage(DeliveryPart& part, Place& place);
-  DataMover& least_loaded(const std::vector<std::unique_ptr<DataMover>>& movers) const;
+  std::uint64_t pages_of(const DeliveryPart& part) const;
+  std::uint64_t take_pages(PageRing& ring, const DeliveryPart& part, int place) const;
+  void stage(DeliveryPart& part);
+  void unstage(const DeliveryPart& part);
+  std::size_t least_loaded(const std::vector<std::unique_ptr<FabricWorker>>& workers) const;
   void arrived(DeliveryPart& part);
   DeliveryPart& new_part();
   [[noreturn]] void fail_late() const;

@@ -1,25 +1,26 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/ethernet/data_mover.hpp"
+#include "towpath/transport/simulated/ethernet/fabric_worker.hpp"
 
 #include <algorithm>
 #include <utility>
+
+#include "towpath/noc/torus.hpp"
 
 namespace towpath::transport::simulated::ethernet {
 
 using device::tenstorrent::DataMovementCore;
 using kernels::fabric::Connection;
 using kernels::fabric::Header;
+using kernels::fabric::kWorkerHeaders;
+using kernels::fabric::kWorkerPayloads;
+using kernels::fabric::kWorkerWords;
 using kernels::fabric::Operation;
 using kernels::fabric::pack;
 
 namespace {
 
-// In a worker's L1.
-constexpr std::uint64_t kWords = 0x1000;
-constexpr std::uint64_t kHeaders = 0x2000;
 constexpr std::uint64_t kHeaderBytes = 64;
-constexpr std::uint64_t kBuffersBase = 0x4000;
 constexpr std::uint64_t kBufferAlignment = 64;
 
 constexpr int kReaderNoc = 0;
@@ -52,48 +53,45 @@ noc::Address Pages::address(std::uint64_t page) const {
 
 noc::Address Pages::to_read(std::uint64_t page, machine::Coordinate reader, int noc) const {
   const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
-  const auto way = [&](machine::Coordinate tile) {
-    return kernels::fabric::hops(chip_, tile, reader, noc);
-  };
+  const auto way = [&](machine::Coordinate tile) { return noc::hops(chip_, tile, reader, noc); };
   return {std::ranges::min(group, {}, way), address(page).offset};
 }
 
 noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer) const {
   const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
   const auto way = [&](machine::Coordinate tile) {
-    return kernels::fabric::hops(chip_, writer, tile,
-                                 kernels::fabric::nearer_noc(chip_, writer, tile));
+    return noc::hops(chip_, writer, tile, noc::nearer_noc(chip_, writer, tile));
   };
   return {std::ranges::min(group, {}, way), address(page).offset};
 }
 
-DataMover::DataMover(device::tenstorrent::Program& program, const Pages& pages,
-                     const Config& config)
+FabricWorker::FabricWorker(device::tenstorrent::Program& program, const Pages& pages,
+                           const Config& config)
     : pages_(pages), config_(config), simulation_(program.network().simulation()) {
-  program.create_kernel({.core = config_.worker, .name = "reader", .noc_index = kReaderNoc},
+  program.create_kernel({.core = config_.core, .name = "reader", .noc_index = kReaderNoc},
                         [this](DataMovementCore& core) { run_reader(core); });
-  program.create_kernel({.core = config_.worker, .name = "writer", .noc_index = kWriterNoc},
+  program.create_kernel({.core = config_.core, .name = "writer", .noc_index = kWriterNoc},
                         [this](DataMovementCore& core) { run_writer(core); });
 }
 
-void DataMover::add(Part& part) {
+void FabricWorker::add(Part& part) {
   queued_bytes_ += part.size_bytes;
   parts_.push_back(&part);
   wake(reader_);
 }
 
-void DataMover::close() {
+void FabricWorker::close() {
   shall_close_ = true;
   wake(writer_);
 }
 
-void DataMover::wake(sim::Process*& waiting) {
+void FabricWorker::wake(sim::Process*& waiting) {
   if (waiting != nullptr) simulation_.wake(*std::exchange(waiting, nullptr));
 }
 
 // What the other kernel of the core, or the transport, has to do first.
 template <typename Condition>
-void DataMover::wait_until(DataMovementCore& core, sim::Process*& waiting, Condition condition) {
+void FabricWorker::wait_until(DataMovementCore& core, sim::Process*& waiting, Condition condition) {
   sim::Simulation& simulation = core.network().simulation();
   while (!condition()) {
     waiting = simulation.current();
@@ -101,12 +99,12 @@ void DataMover::wait_until(DataMovementCore& core, sim::Process*& waiting, Condi
   }
 }
 
-std::uint64_t DataMover::buffer(std::uint64_t packet, bool is_addend) const {
+std::uint64_t FabricWorker::buffer(std::uint64_t packet, bool is_addend) const {
   const std::uint64_t number = 2 * (packet % kBuffers) + (is_addend ? 1 : 0);
-  return kBuffersBase + number * aligned(config_.payload_bytes_max);
+  return kWorkerPayloads + number * aligned(config_.payload_bytes_max);
 }
 
-DataMover::Packet DataMover::next_packet() {
+FabricWorker::Packet FabricWorker::next_packet() {
   Part& part = *parts_.front();
   const std::uint64_t begin = next_number_ * config_.payload_bytes_max;
   const std::uint64_t size_bytes = std::min(part.size_bytes - begin, config_.payload_bytes_max);
@@ -119,7 +117,7 @@ DataMover::Packet DataMover::next_packet() {
   return packet;
 }
 
-void DataMover::run_reader(DataMovementCore& core) {
+void FabricWorker::run_reader(DataMovementCore& core) {
   while (true) {
     wait_until(core, reader_, [&] { return !parts_.empty() && read_ - freed_ < kBuffers; });
     const Packet packet = next_packet();
@@ -130,19 +128,19 @@ void DataMover::run_reader(DataMovementCore& core) {
   }
 }
 
-void DataMover::read(DataMovementCore& core, const Packet& packet) {
+void FabricWorker::read(DataMovementCore& core, const Packet& packet) {
   if (!packet.part->has_source || packet.size_bytes == 0) return;
   const noc::Address from =
-      pages_.to_read(packet.part->staging + packet.number, config_.worker, kReaderNoc);
+      pages_.to_read(packet.part->staging + packet.number, config_.core, kReaderNoc);
   core.noc_async_read_set_trid(static_cast<int>(read_ % kBuffers));
   core.noc_async_read(from, buffer(read_, false), packet.size_bytes);
   if (!packet.part->has_addend) return;
   core.noc_async_read(from, buffer(read_, true), packet.size_bytes);
 }
 
-void DataMover::run_writer(DataMovementCore& core) {
+void FabricWorker::run_writer(DataMovementCore& core) {
   std::optional<Connection> connection;
-  if (config_.port) connection.emplace(core, *config_.port, kWords);
+  if (config_.port) connection.emplace(core, *config_.port, kWorkerWords);
   while (true) {
     wait_until(core, writer_, [&] { return !packets_.empty() || shall_close_; });
     if (packets_.empty()) {
@@ -162,7 +160,7 @@ void DataMover::run_writer(DataMovementCore& core) {
   }
 }
 
-void DataMover::write(DataMovementCore& core, Connection* connection, const Packet& packet) {
+void FabricWorker::write(DataMovementCore& core, Connection* connection, const Packet& packet) {
   const Part& part = *packet.part;
   if (part.has_source && packet.size_bytes > 0) {
     core.noc_async_read_barrier_with_trid(static_cast<int>(written_ % kBuffers), kReaderNoc);
@@ -175,8 +173,8 @@ void DataMover::write(DataMovementCore& core, Connection* connection, const Pack
     wake(reader_);
   }
   if (part.has_destination && packet.size_bytes > 0) {
-    const noc::Address to = pages_.to_write(part.staging + packet.number, config_.worker);
-    const int noc = kernels::fabric::nearer_noc(core.network().chip(), config_.worker, to.tile);
+    const noc::Address to = pages_.to_write(part.staging + packet.number, config_.core);
+    const int noc = noc::nearer_noc(core.network().chip(), config_.core, to.tile);
     core.noc_async_write(buffer(written_, false), to, packet.size_bytes, {.noc = noc});
     if (packet.is_last && connection == nullptr) {
       for (const int each : {0, 1}) core.noc_async_write_barrier(each);
@@ -185,7 +183,7 @@ void DataMover::write(DataMovementCore& core, Connection* connection, const Pack
   if (connection != nullptr) send(*connection, packet);
 }
 
-void DataMover::send(Connection& connection, const Packet& packet) {
+void FabricWorker::send(Connection& connection, const Packet& packet) {
   const Part& part = *packet.part;
   Header header = part.header;
   header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
@@ -195,7 +193,8 @@ void DataMover::send(Connection& connection, const Packet& packet) {
                                               : Operation::write_flush_increment;
   header.word_at = part.arrival_word;
   header.increment = 1;
-  connection.send(header, kHeaders + written_ % kBuffers * kHeaderBytes, buffer(written_, false));
+  connection.send(header, kWorkerHeaders + written_ % kBuffers * kHeaderBytes,
+                  buffer(written_, false));
 }
 
 }  // namespace towpath::transport::simulated::ethernet

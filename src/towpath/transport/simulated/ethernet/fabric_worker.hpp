@@ -48,18 +48,18 @@ class Pages {
   std::uint64_t pages_;
 };
 
-class DataMover {
+class FabricWorker {
  public:
   struct Config {
-    machine::Coordinate worker;
+    machine::Coordinate core;
     // Of the router that it sends to; none: it stores only.
     std::optional<kernels::fabric::RouterPort> port;
     std::uint64_t payload_bytes_max = 4096;
   };
   // Makes its kernels in the program, which like the pages outlives it.
-  DataMover(device::tenstorrent::Program& program, const Pages& pages, const Config& config);
-  DataMover(const DataMover&) = delete;
-  DataMover& operator=(const DataMover&) = delete;
+  FabricWorker(device::tenstorrent::Program& program, const Pages& pages, const Config& config);
+  FabricWorker(const FabricWorker&) = delete;
+  FabricWorker& operator=(const FabricWorker&) = delete;
 
   void add(Part& part);
   // Opens its connection again for the next part; closes it behind what it has.

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/simulated/ethernet/page_ring.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "fabrics.hpp"
+#include "towpath/transport/simulated/ethernet/fabric_cluster.hpp"
+
+namespace towpath::transport::simulated::ethernet {
+namespace {
+
+TEST(PageRing, GivesPagesInTurnAndSkipsWhatIsTooShortAtTheEnd) {
+  PageRing ring(100, 10);
+  const auto first_page = [&ring](std::uint64_t count) {
+    const std::uint64_t number = ring.take(count).value();
+    ring.release(number);
+    return ring.first_page(number);
+  };
+  EXPECT_EQ(first_page(4), 100u);
+  EXPECT_EQ(first_page(4), 104u);
+  EXPECT_EQ(first_page(3), 100u);
+  EXPECT_EQ(first_page(7), 103u);
+  EXPECT_EQ(first_page(10), 100u);
+  EXPECT_EQ(ring.take(11), std::nullopt);
+}
+
+TEST(PageRing, GivesNothingAgainBeforeItIsReleased) {
+  PageRing ring(0, 10);
+  const std::uint64_t one = ring.take(4).value();
+  const std::uint64_t two = ring.take(4).value();
+  EXPECT_EQ(ring.take(3), std::nullopt);
+  ring.release(two);
+  EXPECT_EQ(ring.take(3), std::nullopt);  // the first pages are the oldest ones'
+  ring.release(one);
+  EXPECT_EQ(ring.take(3), 10u);
+}
+
+TEST(PageRing, NothingAtAllMayBeTakenBesideSomething) {
+  PageRing ring(0, 10);
+  const std::uint64_t nothing = ring.take(0).value();
+  const std::uint64_t all = ring.take(10).value();
+  EXPECT_EQ(nothing, all);
+  ring.release(nothing);
+  EXPECT_EQ(ring.take(1), std::nullopt);
+}
+
+// The two streams to a chip share the lower half of its 12 GiB.
+TEST(FabricCluster, MoreUnderWayThanAChipHasRoomForIsRefused) {
+  constexpr std::uint64_t kBytes = 4ull << 30;
+  FabricClusterOptions options;
+  options.carries_data = false;
+  options.heap_bytes = 2 * kBytes;
+  FabricCluster cluster(machine::chips_on_grid(2, 1, false, 1), options);
+  Transport& sender = cluster.transport(0);
+  Move move;
+  move.has_source = true;
+  move.size_bytes = kBytes;
+  move.peer = 1;
+  move.remote = sender.allocate(kBytes);
+  try {
+    sender.start(move);
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "more is under way than the 3221225472 bytes that the DRAM of chip 1 has for it; use "
+              "smaller messages");
+  }
+}
+
+}  // namespace
+}  // namespace towpath::transport::simulated::ethernet
