@@ -69,7 +69,7 @@ def histogram_figure(row: dict[str, Any], color: str = CURVE_COLORS[0]) -> go.Fi
         x=edges, y=counts, width=widths, offset=0, marker={"color": color},
         hovertemplate="from %{x:.0f} ns: %{y} iterations<extra></extra>",
     )  # fmt: skip
-    layout(figure)
+    figure.update_layout(layout(height=340))
     figure.update_xaxes(title="one way (ns)", type="log")
     figure.update_yaxes(title="iterations", type="log")
     figure.update_layout(bargap=0, showlegend=False)
@@ -88,7 +88,7 @@ def breakdown_figure(study: MailboxStudy) -> go.Figure:
             marker={"symbol": symbol, "size": 9 + 5 * number, "color": CURVE_COLORS[number]},
             hovertemplate="cycle %{x}: %{y}<extra></extra>",
         )  # fmt: skip
-    layout(figure)
+    figure.update_layout(layout(height=340))
     figure.update_xaxes(title="cycle", type="linear")
     figure.update_yaxes(autorange="reversed", automargin=True)
     return figure
@@ -101,7 +101,7 @@ def sweep_figure(name: str, rows: list[dict[str, Any]]) -> go.Figure:
         mode="lines+markers", line={"color": CURVE_COLORS[0]},
         hovertemplate="%{x}: %{y:.0f} ns<extra></extra>",
     )  # fmt: skip
-    layout(figure)
+    figure.update_layout(layout(height=340))
     figure.update_xaxes(title=name, type="log")
     figure.update_yaxes(title="one way (ns)", rangemode="tozero")
     figure.update_layout(showlegend=False)
