@@ -16,13 +16,19 @@ class PlainTable:
     lines: Sequence[Sequence[str]]
     title: str = ""
 
+    @property
+    def rights(self) -> list[bool]:
+        """By column, whether it stands to the right, as figures do; words stand to the left."""
+        columns = zip(self.headings, *self.lines, strict=True)
+        return [all(map(_is_figure, column[1:])) for column in columns]
+
     def text(self) -> Iterator[str]:
-        """For a terminal: columns of figures to the right, others to the left."""
+        """For a terminal."""
         if self.title:
             yield f"# {self.title}"
         columns = list(zip(self.headings, *self.lines, strict=True))
         widths = [max(map(len, column)) for column in columns]
-        rights = [all(map(_is_figure, column[1:])) for column in columns]
+        rights = self.rights
         first = "  " if self.title else "# "
         for mark, line in [(first, self.headings)] + [("  ", line) for line in self.lines]:
             cells = (
