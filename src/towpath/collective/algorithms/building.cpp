@@ -102,6 +102,17 @@ Schedule local_copy(Schedule schedule) {
   return schedule;
 }
 
+void add_own_copies(Schedule& schedule) {
+  for (std::uint32_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    for (std::uint32_t channel = 0; channel < schedule.channels; ++channel) {
+      ThreadBlock& block = schedule.ranks[rank].blocks.emplace_back();
+      block.channel = static_cast<std::int32_t>(channel);
+      block.steps.push_back(
+          step(StepType::copy, input(channel), output(rank * schedule.channels + channel)));
+    }
+  }
+}
+
 std::vector<int> ring_of(const AlgorithmOptions& options, int channel) {
   if (!options.rings.empty()) return options.rings[static_cast<std::size_t>(channel)];
   std::vector<int> ring(static_cast<std::size_t>(options.ranks));

@@ -54,6 +54,10 @@ void check_quadratic(const AlgorithmOptions& options);
 // What a collective is on a single rank: one thread block per channel copies its chunks.
 Schedule local_copy(Schedule schedule);
 
+// A thread block per rank and channel that copies the rank's own chunk to its place in the gathered
+// array, while others send it.
+void add_own_copies(Schedule& schedule);
+
 // The ranks in the order of a channel's ring.
 std::vector<int> ring_of(const AlgorithmOptions& options, int channel);
 

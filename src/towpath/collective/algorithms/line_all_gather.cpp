@@ -27,7 +27,6 @@ Schedule line_all_gather(const AlgorithmOptions& options) {
         };
         const bool is_last = position + 1 == ranks;
         if (!is_last) block.steps.push_back(step(StepType::send, input(own)));
-        if (is_upwards) block.steps.push_back(step(StepType::copy, input(own), gathered(0)));
         for (std::uint32_t back = 1; back <= position; ++back) {
           block.steps.push_back(
               step(is_last ? StepType::receive : StepType::receive_copy_send, gathered(back)));
@@ -35,6 +34,7 @@ Schedule line_all_gather(const AlgorithmOptions& options) {
       }
     }
   }
+  add_own_copies(schedule);
   return schedule;
 }
 

@@ -18,19 +18,19 @@ Schedule ring_all_gather(const AlgorithmOptions& options) {
     const std::vector<int> ring = ring_of(options, channel);
     const auto own = static_cast<std::uint32_t>(channel);
     for (std::uint32_t position = 0; position < ranks; ++position) {
-      std::vector<Step>& steps = add_ring_block(schedule, ring, position, channel, ranks + 1).steps;
+      std::vector<Step>& steps = add_ring_block(schedule, ring, position, channel, ranks).steps;
       const auto gathered = [&](std::uint32_t back) {
         const int source = ring[(position + ranks - back) % ranks];
         return output(static_cast<std::uint32_t>(source) * channels + own);
       };
       steps.push_back(step(StepType::send, input(own)));
-      steps.push_back(step(StepType::copy, input(own), gathered(0)));
       for (std::uint32_t back = 1; back < ranks - 1; ++back) {
         steps.push_back(step(StepType::receive_copy_send, gathered(back)));
       }
       steps.push_back(step(StepType::receive, gathered(ranks - 1)));
     }
   }
+  add_own_copies(schedule);
   return schedule;
 }
 
