@@ -193,6 +193,7 @@ class SoftwareFigures(Frozen):
     write_destination_cycles: Cycles
     read_destination_cycles: Cycles
     reduce_bytes_per_cycle: CyclesNotZero
+    reduce_latency_cycles: Cycles
 
 
 class EthernetFigures(Frozen):

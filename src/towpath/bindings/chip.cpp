@@ -84,6 +84,7 @@ constexpr Field<SoftwareFigures> kSoftwareFields[] = {
     {"write_destination_cycles", &SoftwareFigures::write_destination_cycles},
     {"read_destination_cycles", &SoftwareFigures::read_destination_cycles},
     {"reduce_bytes_per_cycle", &SoftwareFigures::reduce_bytes_per_cycle},
+    {"reduce_latency_cycles", &SoftwareFigures::reduce_latency_cycles},
 };
 
 constexpr Field<EthernetFigures> kEthernetFields[] = {

@@ -109,6 +109,7 @@ struct SoftwareFigures {
   int write_destination_cycles = 0;  // a loop over destinations, per further one
   int read_destination_cycles = 0;
   int reduce_bytes_per_cycle = 32;  // of one operand, by the compute cores of a worker
+  int reduce_latency_cycles = 0;    // on top, from the last byte in L1 to the first result there
 };
 
 struct Alignment {

@@ -30,10 +30,10 @@ std::uint64_t aligned(std::uint64_t size_bytes) {
   return (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-noc::Cycle reduce_cycles(const DataMovementCore& core, std::uint64_t size_bytes) {
-  const auto per_cycle =
-      static_cast<std::uint64_t>(core.network().chip().software.reduce_bytes_per_cycle);
-  return static_cast<noc::Cycle>((size_bytes + per_cycle - 1) / per_cycle);
+Time reduce_time(const machine::Chip& chip, std::uint64_t size_bytes) {
+  const auto per_cycle = static_cast<std::uint64_t>(chip.software.reduce_bytes_per_cycle);
+  const auto cycles = static_cast<std::int64_t>((size_bytes + per_cycle - 1) / per_cycle);
+  return chip.clock.time_of(Cycles(cycles));
 }
 
 }  // namespace
@@ -41,28 +41,33 @@ noc::Cycle reduce_cycles(const DataMovementCore& core, std::uint64_t size_bytes)
 Pages::Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max)
     : chip_(chip),
       page_bytes_(aligned(payload_bytes_max)),
-      pages_(static_cast<std::uint64_t>(chip.dram.channel_bytes) *
-             static_cast<std::uint64_t>(chip.dram.channels_per_group) / page_bytes_ *
-             chip.dram_groups.size()) {}
+      rows_(static_cast<std::uint64_t>(chip.dram.channel_bytes) / page_bytes_) {}
+
+const std::vector<machine::Coordinate>& Pages::tiles(std::uint64_t page) const {
+  return chip_.dram_groups[page % chip_.dram_groups.size()];
+}
+
+std::uint64_t Pages::offset(std::uint64_t page) const {
+  const std::uint64_t bank = page % banks();
+  const std::uint64_t channel = bank / chip_.dram_groups.size();
+  return channel * static_cast<std::uint64_t>(chip_.dram.channel_bytes) +
+         page / banks() * page_bytes_;
+}
 
 noc::Address Pages::address(std::uint64_t page) const {
-  const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
-  const std::uint64_t row = page / chip_.dram_groups.size();
-  return {group.front(), row * page_bytes_};
+  return {tiles(page).front(), offset(page)};
 }
 
 noc::Address Pages::to_read(std::uint64_t page, machine::Coordinate reader, int noc) const {
-  const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
   const auto way = [&](machine::Coordinate tile) { return noc::hops(chip_, tile, reader, noc); };
-  return {std::ranges::min(group, {}, way), address(page).offset};
+  return {std::ranges::min(tiles(page), {}, way), offset(page)};
 }
 
 noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer) const {
-  const auto& group = chip_.dram_groups[page % chip_.dram_groups.size()];
   const auto way = [&](machine::Coordinate tile) {
     return noc::hops(chip_, writer, tile, noc::nearer_noc(chip_, writer, tile));
   };
-  return {std::ranges::min(group, {}, way), address(page).offset};
+  return {std::ranges::min(tiles(page), {}, way), offset(page)};
 }
 
 FabricWorker::FabricWorker(device::tenstorrent::Program& program, const Pages& pages,
@@ -72,6 +77,7 @@ FabricWorker::FabricWorker(device::tenstorrent::Program& program, const Pages& p
                         [this](DataMovementCore& core) { run_reader(core); });
   program.create_kernel({.core = config_.core, .name = "writer", .noc_index = kWriterNoc},
                         [this](DataMovementCore& core) { run_writer(core); });
+  simulation_.spawn("compute", [this, &chip = program.network().chip()] { run_compute(chip); });
 }
 
 void FabricWorker::add(Part& part) {
@@ -89,13 +95,12 @@ void FabricWorker::wake(sim::Process*& waiting) {
   if (waiting != nullptr) simulation_.wake(*std::exchange(waiting, nullptr));
 }
 
-// What the other kernel of the core, or the transport, has to do first.
+// What another kernel of the core, or the transport, has to do first.
 template <typename Condition>
-void FabricWorker::wait_until(DataMovementCore& core, sim::Process*& waiting, Condition condition) {
-  sim::Simulation& simulation = core.network().simulation();
+void FabricWorker::wait_until(sim::Process*& waiting, Condition condition) {
   while (!condition()) {
-    waiting = simulation.current();
-    simulation.suspend("data to move");
+    waiting = simulation_.current();
+    simulation_.suspend("data to move");
   }
 }
 
@@ -109,7 +114,7 @@ FabricWorker::Packet FabricWorker::next_packet() {
   const std::uint64_t begin = next_number_ * config_.payload_bytes_max;
   const std::uint64_t size_bytes = std::min(part.size_bytes - begin, config_.payload_bytes_max);
   const bool is_last = begin + size_bytes == part.size_bytes;
-  const Packet packet{&part, next_number_++, size_bytes, is_last};
+  const Packet packet{&part, next_number_++, size_bytes, is_last, Time()};
   if (is_last) {
     parts_.pop_front();
     next_number_ = 0;
@@ -117,12 +122,41 @@ FabricWorker::Packet FabricWorker::next_packet() {
   return packet;
 }
 
+// Some packets ahead of the one that it waits for.
 void FabricWorker::run_reader(DataMovementCore& core) {
+  std::deque<Packet> under_way;
+  const auto can_read = [&] {
+    return !parts_.empty() && read_ - freed_ < kBuffers && under_way.size() < kReadAhead;
+  };
   while (true) {
-    wait_until(core, reader_, [&] { return !parts_.empty() && read_ - freed_ < kBuffers; });
-    const Packet packet = next_packet();
-    read(core, packet);
-    ++read_;
+    wait_until(reader_, [&] { return can_read() || !under_way.empty(); });
+    if (can_read()) {
+      under_way.push_back(next_packet());
+      read(core, under_way.back());
+      ++read_;
+      continue;
+    }
+    const Packet packet = under_way.front();
+    if (packet.part->has_source && packet.size_bytes > 0) {
+      core.noc_async_read_barrier_with_trid(
+          static_cast<int>((read_ - under_way.size()) % kReadAhead));
+    }
+    under_way.pop_front();
+    read_packets_.push_back(packet);
+    wake(compute_);
+  }
+}
+
+void FabricWorker::run_compute(const machine::Chip& chip) {
+  const Time latency = chip.clock.time_of(Cycles(chip.software.reduce_latency_cycles));
+  while (true) {
+    wait_until(compute_, [&] { return !read_packets_.empty(); });
+    Packet packet = read_packets_.front();
+    read_packets_.pop_front();
+    if (packet.part->has_addend) {
+      simulation_.sleep(reduce_time(chip, packet.size_bytes));
+      packet.ready_at = simulation_.now() + latency;
+    }
     packets_.push_back(packet);
     wake(writer_);
   }
@@ -132,7 +166,7 @@ void FabricWorker::read(DataMovementCore& core, const Packet& packet) {
   if (!packet.part->has_source || packet.size_bytes == 0) return;
   const noc::Address from =
       pages_.to_read(packet.part->staging + packet.number, config_.core, kReaderNoc);
-  core.noc_async_read_set_trid(static_cast<int>(read_ % kBuffers));
+  core.noc_async_read_set_trid(static_cast<int>(read_ % kReadAhead));
   core.noc_async_read(from, buffer(read_, false), packet.size_bytes);
   if (!packet.part->has_addend) return;
   core.noc_async_read(from, buffer(read_, true), packet.size_bytes);
@@ -142,7 +176,7 @@ void FabricWorker::run_writer(DataMovementCore& core) {
   std::optional<Connection> connection;
   if (config_.port) connection.emplace(core, *config_.port, kWorkerWords);
   while (true) {
-    wait_until(core, writer_, [&] { return !packets_.empty() || shall_close_; });
+    wait_until(writer_, [&] { return !packets_.empty() || shall_close_; });
     if (packets_.empty()) {
       shall_close_ = false;
       if (is_open_) connection->close();
@@ -153,6 +187,7 @@ void FabricWorker::run_writer(DataMovementCore& core) {
     if (connection && !std::exchange(is_open_, true)) connection->open();
     const Packet packet = packets_.front();
     packets_.pop_front();
+    if (simulation_.now() < packet.ready_at) simulation_.sleep_until(packet.ready_at);
     write(core, connection ? &*connection : nullptr, packet);
     queued_bytes_ -= packet.size_bytes;
     ++written_;
@@ -162,10 +197,6 @@ void FabricWorker::run_writer(DataMovementCore& core) {
 
 void FabricWorker::write(DataMovementCore& core, Connection* connection, const Packet& packet) {
   const Part& part = *packet.part;
-  if (part.has_source && packet.size_bytes > 0) {
-    core.noc_async_read_barrier_with_trid(static_cast<int>(written_ % kBuffers), kReaderNoc);
-  }
-  if (part.has_addend) core.work(reduce_cycles(core, packet.size_bytes));
   if (written_ - freed_ == kBuffers / 2) {
     for (const int noc : {0, 1}) core.noc_async_writes_flushed(noc);
     if (connection != nullptr) connection->wait_until_sent();

@@ -8,12 +8,13 @@
 
 #include "towpath/kernels/fabric.hpp"
 
-// A worker that moves data for a transport: one of its kernels reads operands from DRAM into L1,
-// the other reduces them, stores the result and sends it over the fabric, packet by packet.
+// A worker that moves data for a transport, packet by packet: one of its kernels reads operands
+// from DRAM into L1, the next reduces them, the last stores the result and sends it over the
+// fabric.
 
 namespace towpath::transport::simulated::ethernet {
 
-// Pages of a packet's payload, dealt out to a chip's DRAM groups in turn.
+// Pages of a packet's payload, dealt out to a chip's DRAM channels in turn.
 class Pages;
 
 // One stretch of a Move, for one worker. It lives until `left` is called.
@@ -39,13 +40,20 @@ class Pages {
   noc::Address to_read(std::uint64_t page, machine::Coordinate reader, int noc) const;
   noc::Address to_write(std::uint64_t page, machine::Coordinate writer) const;
   noc::Address address(std::uint64_t page) const;
-  // Of all groups together.
-  std::uint64_t pages() const { return pages_; }
+  // Of all channels together.
+  std::uint64_t pages() const { return rows_ * banks(); }
 
  private:
+  // Channels of the chip.
+  std::uint64_t banks() const {
+    return chip_.dram_groups.size() * static_cast<std::uint64_t>(chip_.dram.channels_per_group);
+  }
+  const std::vector<machine::Coordinate>& tiles(std::uint64_t page) const;
+  std::uint64_t offset(std::uint64_t page) const;  // of its channel's group
+
   const machine::Chip& chip_;
   std::uint64_t page_bytes_;
-  std::uint64_t pages_;
+  std::uint64_t rows_;  // pages of a channel
 };
 
 class FabricWorker {
@@ -70,15 +78,18 @@ class FabricWorker {
   std::uint64_t queued_bytes() const { return queued_bytes_; }
 
  private:
-  static constexpr int kBuffers = 8;
+  static constexpr int kBuffers = 32;
+  static constexpr std::size_t kReadAhead = 8;  // packets, each with a transaction id
 
   struct Packet {
     Part* part = nullptr;
     std::uint64_t number = 0;  // in its part
     std::uint64_t size_bytes = 0;
     bool is_last = false;
+    Time ready_at;  // when its reduction is in L1
   };
   void run_reader(device::tenstorrent::DataMovementCore& core);
+  void run_compute(const machine::Chip& chip);
   void run_writer(device::tenstorrent::DataMovementCore& core);
   void read(device::tenstorrent::DataMovementCore& core, const Packet& packet);
   void write(device::tenstorrent::DataMovementCore& core, kernels::fabric::Connection* connection,
@@ -87,17 +98,17 @@ class FabricWorker {
   Packet next_packet();
   std::uint64_t buffer(std::uint64_t packet, bool is_addend) const;
   template <typename Condition>
-  static void wait_until(device::tenstorrent::DataMovementCore& core, sim::Process*& waiting,
-                         Condition condition);
+  void wait_until(sim::Process*& waiting, Condition condition);
   void wake(sim::Process*& waiting);
 
   const Pages& pages_;
   Config config_;
   sim::Simulation& simulation_;
-  std::deque<Part*> parts_;        // not read yet
-  std::uint64_t next_number_ = 0;  // of the first part, the packet to read next
-  std::deque<Packet> packets_;     // being read, not written yet
-  std::uint64_t read_ = 0;         // packets, counted
+  std::deque<Part*> parts_;          // not read yet
+  std::uint64_t next_number_ = 0;    // of the first part, the packet to read next
+  std::deque<Packet> read_packets_;  // that are in L1
+  std::deque<Packet> packets_;       // and reduced
+  std::uint64_t read_ = 0;           // packets, counted
   std::uint64_t written_ = 0;
   std::uint64_t freed_ = 0;  // whose buffers are free again
   std::uint64_t queued_bytes_ = 0;
@@ -105,6 +116,7 @@ class FabricWorker {
   bool shall_close_ = false;
   Time closed_at_;
   sim::Process* reader_ = nullptr;  // while it waits
+  sim::Process* compute_ = nullptr;
   sim::Process* writer_ = nullptr;
 };
 
