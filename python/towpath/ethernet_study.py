@@ -85,11 +85,13 @@ def bandwidth_by_channels(cluster: _core.ChipCluster) -> Figure:
     curves = [
         _curve(
             f"{channels} channel{'s' if channels > 1 else ''}", _BIDIRECTIONAL_BYTES,
-            lambda size, channels=channels: bidirectional_gb_per_s(cluster, size, channels),
+            lambda size, channels=channels: bidirectional_gb_per_s(
+                cluster, size, channels, merged=False
+            ),
         )
         for channels in (1, 2, 3, 4)
     ]  # fmt: skip
-    how = "Both directions together, with so many channels in each."
+    how = "Both directions together, with so many channels and separate sync words in each."
     return Figure("Bandwidth by packet size and channels", how, "size", "GB/s", curves)
 
 

@@ -34,7 +34,6 @@ SEPARATE_CHANNELS_MAX = 4  # in each direction, as erisc_info has sync words
 _RING_CHANNELS = (1, 2, 4, 8)
 _RING_BYTES_MIN = 16
 _SLOTS = tuple(range(2, 31, 2))
-_SEEDS = (1, 2, 3)
 _MESSAGES = 512
 # In each direction of a steady run, and at least so many over each channel.
 _PACKETS = 600
@@ -103,12 +102,9 @@ class LinkBench:
 
     def _both_ways_gb_per_s(self, packet_bytes: int, channels: int, merged: bool, packets: int
                             ) -> float:  # fmt: skip
-        return statistics.median(
-            _core.bidirectional_gb_per_s(
-                self._cluster, link=self.link, packet_bytes=packet_bytes, merged=merged,
-                channels=channels, packets=packets, seed=seed,
-            )
-            for seed in _SEEDS
+        return _core.bidirectional_gb_per_s(
+            self._cluster, link=self.link, packet_bytes=packet_bytes, merged=merged,
+            channels=channels, packets=packets,
         )  # fmt: skip
 
     def _one_way_gb_per_s(self, packet_bytes: int, slots: int) -> float:

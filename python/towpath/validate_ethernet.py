@@ -23,7 +23,6 @@ from towpath.table_kind import (
 _PACKET_BYTES_MAX = 1 << 16
 _MESSAGES = 1024  # of a bandwidth: enough for the first and last to count for little
 _SAMPLES = 30
-_SEEDS = (1, 2, 3)
 # In each direction of a bidirectional test, and at least so many over each channel: both ends need
 # a while to settle, and the figures are plateaus.
 _PACKETS = 600
@@ -74,14 +73,13 @@ def _parsed(row: Row, pattern: str) -> re.Match[str]:
     return match
 
 
-def bidirectional_gb_per_s(cluster: _core.ChipCluster, packet_bytes: int, channels: int) -> float:
-    """Both directions together; the median of a few seeds."""
+def bidirectional_gb_per_s(
+    cluster: _core.ChipCluster, packet_bytes: int, channels: int, merged: bool = True
+) -> float:
+    """Both directions together, with merged or separate sync words."""
     packets = max(_PACKETS // channels, _CHANNEL_PACKETS_MIN)
-    return statistics.median(
-        _core.bidirectional_gb_per_s(
-            cluster, packet_bytes=packet_bytes, channels=channels, packets=packets, seed=seed
-        )
-        for seed in _SEEDS
+    return _core.bidirectional_gb_per_s(
+        cluster, packet_bytes=packet_bytes, channels=channels, packets=packets, merged=merged
     )
 
 
@@ -113,7 +111,7 @@ def _ubench1(row: Row, cluster: _core.ChipCluster) -> Prediction:
 
 def _ubench2(row: Row, cluster: _core.ChipCluster) -> Prediction:
     match = _parsed(row, r"([0-9]{1,5})B ([0-9]{1,2})ch")
-    return Prediction(bidirectional_gb_per_s(cluster, int(match[1]), int(match[2])))
+    return Prediction(bidirectional_gb_per_s(cluster, int(match[1]), int(match[2]), merged=False))
 
 
 def ring_us(

@@ -48,13 +48,14 @@ def test_8_kib_hide_the_latency_of_a_send_and_16_kib_that_of_an_answer(value):
     assert hidden["covering_bytes"] == 8192
     assert 530 < hidden["one_way_ns_max"] < 640
     outstanding = tune_answers.outstanding(value).chosen
-    assert outstanding == {"one_way_bytes": 16384, "both_ways_bytes": 65536}
+    assert outstanding == {"one_way_bytes": 16384, "both_ways_bytes": 32768}
 
 
-def test_merged_sync_words_come_out_round_a_ring_but_not_for_a_stream(value):
+def test_merged_sync_words_come_out_round_a_ring_and_for_streams_up_to_16_kib(value):
     chosen = tune_answers.sync_words(value, 8).chosen
     assert chosen["sync_in_ring"] == "merged"
-    assert set(chosen["sync_of_packet_bytes"].values()) == {"separate"}
+    merged = {size for size, kind in chosen["sync_of_packet_bytes"].items() if kind == "merged"}
+    assert merged == {1024, 4096, 8192, 16384}
 
 
 def test_smaller_packets_want_more_channels_and_small_operations_smaller_packets(value):

@@ -10,7 +10,6 @@
 
 #include "towpath/kernels/handshake.hpp"
 #include "towpath/kernels/merged_channel.hpp"
-#include "towpath/sim/random.hpp"
 
 namespace towpath::kernels {
 
@@ -22,12 +21,11 @@ using machine::TileKind;
 constexpr int kMergedChannelsMax = 30;
 constexpr int kChannelsMax = device::tenstorrent::ethernet_memory_map::kChannels / 2;
 // What a pass of the loop takes, and what comes on top, besides the calls, when it finds a channel
-// free, has sent, or answers. Fitted to ubench2, 512 B over one and over four channels, and to
-// ubench1, 1 KiB. Passes differ by up to the spread, as code that is fetched from L1 does; without
-// it the loops of both ends fall into step, and a cycle more or less decides who waits for whom.
-constexpr noc::Cycle kPassCycles = 130;
-constexpr noc::Cycle kPassSpreadCycles = 60;
-constexpr noc::Cycle kStepCycles = 25;
+// free, has sent, or answers; merged words are reached over a table of pointers. Fitted to ubench2,
+// 512 B over one and over four channels, and to ubench1, 1 KiB.
+constexpr noc::Cycle kPassCycles = 65;
+constexpr noc::Cycle kStepCycles = 20;
+constexpr noc::Cycle kMergedStepCycles = 45;
 
 struct End {
   std::vector<MergedChannel> out;
@@ -40,31 +38,39 @@ struct End {
 };
 
 // The loop of one end. Each pass looks at one channel to send over and at one to receive from, and
-// skips what it would have to wait for.
+// skips what it would have to wait for. As in the kernels that were measured: with separate words a
+// channel found free is sent over when the loop comes back to it, behind the pass's answer; with
+// merged ones at once, and the loop stays with a channel to receive from until it has answered.
 class Loop {
  public:
   Loop(EthernetCore& core, const End& end)
-      : core_(core),
-        end_(end),
-        states_(end.out.size()),
-        sent_(end.out.size()),
-        random_(core.network().simulation().random(core.where())) {}
+      : core_(core), end_(end), states_(end.out.size()), sent_(end.out.size()) {}
 
   void run() {
     const int total = end_.packets * static_cast<int>(end_.out.size());
-    while (freed_ < total || answered_ < total) {
-      bool did_anything = look_for_free();
-      did_anything |= send_packet();
-      did_anything |= announce();
-      did_anything |= answer();
-      end_pass(did_anything);
-    }
+    while (freed_ < total || answered_ < total) end_pass(end_.is_merged ? merged() : separate());
   }
 
  private:
   // Of a channel to send over.
   enum class State : std::uint8_t { free, to_announce, in_use };
 
+  bool separate() {
+    bool did_anything = send_packet();
+    did_anything |= announce();
+    did_anything |= look_for_free();
+    did_anything |= answer();
+    return did_anything;
+  }
+
+  bool merged() {
+    bool did_anything = look_for_free();
+    did_anything |= send_packet();
+    did_anything |= answer();
+    return did_anything;
+  }
+
+  noc::Cycle step_cycles() const { return end_.is_merged ? kMergedStepCycles : kStepCycles; }
   int channel(int first, std::size_t number) const { return first + static_cast<int>(number); }
   std::uint64_t sync(int first, const std::vector<MergedChannel>& channels,
                      std::size_t number) const {
@@ -77,7 +83,7 @@ class Loop {
     if (core_.load_word(sync(end_.first_out, end_.out, out_)) != 0) return false;
     states_[out_] = State::free;
     ++freed_;
-    core_.work(kStepCycles);
+    core_.work(step_cycles());
     return true;
   }
 
@@ -94,13 +100,13 @@ class Loop {
     }
     states_[out_] = end_.is_merged ? State::in_use : State::to_announce;
     ++sent_[out_];
-    core_.work(kStepCycles);
+    core_.work(step_cycles());
     return true;
   }
 
   bool announce() {
     if (states_[out_] != State::to_announce || core_.eth_txq_is_busy()) return false;
-    core_.work(kStepCycles);
+    core_.work(step_cycles());
     core_.eth_send_payload_complete_signal_over_channel(
         channel(end_.first_out, out_), static_cast<std::uint32_t>(end_.out[out_].size_bytes));
     states_[out_] = State::in_use;
@@ -110,13 +116,14 @@ class Loop {
   bool answer() {
     if (core_.load_word(sync(end_.first_in, end_.in, in_)) == 0) return false;
     if (core_.eth_txq_is_busy()) return false;
-    core_.work(kStepCycles);
+    core_.work(step_cycles());
     if (end_.is_merged) {
       say_done(core_, end_.in[in_]);
     } else {
       core_.eth_receiver_channel_done(channel(end_.first_in, in_));
     }
     ++answered_;
+    if (end_.is_merged) in_ = (in_ + 1) % end_.in.size();
     return true;
   }
 
@@ -126,7 +133,7 @@ class Loop {
     idle_passes_ = did_anything ? 0 : idle_passes_ + 1;
     const noc::Cycle begin = core_.cycle();
     if (idle_passes_ < end_.out.size()) {
-      core_.work(kPassCycles - kPassSpreadCycles / 2 + random_.between(0, kPassSpreadCycles));
+      core_.work(kPassCycles);
     } else {
       core_.idle(kPassCycles, EthernetCore::kNever);
       idle_passes_ = 0;
@@ -134,14 +141,13 @@ class Loop {
     const auto passes =
         static_cast<std::size_t>(std::max<noc::Cycle>(1, (core_.cycle() - begin) / kPassCycles));
     out_ = (out_ + passes) % end_.out.size();
-    in_ = (in_ + passes) % end_.in.size();
+    if (!end_.is_merged) in_ = out_;
   }
 
   EthernetCore& core_;
   const End& end_;
   std::vector<State> states_;
   std::vector<int> sent_;
-  sim::Random random_;
   std::size_t out_ = 0;
   std::size_t in_ = 0;
   int freed_ = 0;
