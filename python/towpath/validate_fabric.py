@@ -23,7 +23,7 @@ from towpath.table_kind import (
 from towpath.validate_ethernet import cluster_of
 
 # Larger ones are on the line through this size and half of it.
-SIMULATED_BYTES_MAX = 4 << 20
+SIMULATED_BYTES_MAX = 8 << 20
 _PAYLOAD_BYTES_MAX = 1 << 14
 _SIZE_BYTES_MAX = 1 << 40
 _CHIPS = 8
@@ -71,8 +71,15 @@ def _predict_line(row: Row, context: Context) -> Prediction:
 # --- collectives ----------------------------------------------------------------------------------
 
 
-# By architecture: where its rows were measured, as what, and over how many links each way.
-_MEASURED_ON = {"wormhole_b0": ("t3000", "ring", 1), "blackhole": ("blackhole-line", "line", 2)}
+# By architecture: where its rows were measured, as what, over how many links each way, and on how
+# many channels. On Wormhole those are one worker for each direction of a link. On Blackhole two, by
+# reduce-scatter of 1 MiB: with one each step would wait for the compute cores.
+_MEASURED_ON = {
+    "wormhole_b0": ("t3000", "ring", 1, 2),
+    "blackhole": ("blackhole-line", "line", 2, 4),
+}
+# tt-metal, CCL_bandwidth.md: up to here a ring's parts go straight to their ranks.
+_ONE_SHOT_BYTES_MAX = 512 << 10
 
 # By operation: collectives that run one after the other.
 _PARTS = {
@@ -83,18 +90,27 @@ _PARTS = {
 
 
 @lru_cache(maxsize=256)
-def call_us(machine: str, collective: str, algorithm: str, size_bytes: int) -> float:
-    """The time of a call after another one, on eight chips, over two channels."""
+def call_us(machine: str, collective: str, algorithm: str, channels: int, size_bytes: int) -> float:
+    """The time of a call after another one, on eight chips."""
     goes_round = algorithm.startswith("ring")
-    source = ScheduleSource(None, collective, algorithm, _CHIPS, channels=2, both_ways=goes_round)
+    source = ScheduleSource(
+        None, collective, algorithm, _CHIPS, channels=channels, both_ways=goes_round
+    )
     plan = Call(source.schedule()).plan(size_bytes)
     run = _core.SimulatedRun(cluster_of(machine), plan, carries_data=False)
     run.invoke(plan)
     return run.invoke(plan)
 
 
+def _algorithm(form: str, collective: str, size_bytes: int) -> str:
+    is_one_shot = form == "ring" and size_bytes <= _ONE_SHOT_BYTES_MAX
+    if collective == "reduce_scatter" and is_one_shot:
+        return "all_pairs_reduce_scatter"
+    return f"{form}_{collective}"
+
+
 def _predict_collective(row: Row, context: Context) -> Prediction:
-    machine, form, links = _MEASURED_ON[one_of(row, "arch", tuple(_MEASURED_ON))]
+    machine, form, links, channels = _MEASURED_ON[one_of(row, "arch", tuple(_MEASURED_ON))]
     one_of(row, "mode", ("single",))
     one_of(row, "topology", (form,))
     parts = _PARTS[one_of(row, "op", tuple(_PARTS))]
@@ -105,7 +121,10 @@ def _predict_collective(row: Row, context: Context) -> Prediction:
     def time_us(size_bytes: int) -> float:
         named = context.machine or machine
         return sum(
-            call_us(named, collective, f"{form}_{collective}", size_bytes) for collective in parts
+            call_us(
+                named, collective, _algorithm(form, collective, size_bytes), channels, size_bytes
+            )
+            for collective in parts
         )
 
     if size_bytes <= SIMULATED_BYTES_MAX:

@@ -209,26 +209,24 @@ def test_a_hop_takes_as_long_as_the_guide_says():
 
 
 def test_both_directions_with_the_best_number_of_channels(figures):
-    assert max(figure_errors(figures, "ubench1").values()) < 12
+    assert max(figure_errors(figures, "ubench1").values()) < 8
 
 
 def test_both_directions_by_channels(figures):
     found = figure_errors(figures, "ubench2")
-    open_gaps = {"4096B 2ch plateau", "16384B 2ch plateau"}
-    assert max(error for row, error in found.items() if row not in open_gaps) < 15
-    assert sorted(error for error in found.values())[len(found) // 2] < 6
-    assert len([error for error in found.values() if error < 12]) >= 15
+    assert len(found) == 20
+    assert max(error for row, error in found.items() if row != "16384B 2ch plateau") < 8
 
 
-def test_gap_answers_that_wait_behind_large_packets(figures):
-    found = figure_errors(figures, "ubench2")
-    assert found["4096B 2ch plateau"] > 15
-    assert found["2048B 2ch plateau"] > 10
-    assert found["16384B 2ch plateau"] > 20
+def test_gap_the_rhythm_of_two_large_packets(figures):
+    assert figure_errors(figures, "ubench2")["16384B 2ch plateau"] > 10
 
 
-def test_gap_small_messages_on_to_a_worker(links):
-    assert max(link_errors(links, "blackhole", "erisc_write_worker", "bandwidth")) > 15
+def test_one_way_over_a_link_of_blackhole_and_on_to_a_worker(links):
+    assert max(link_errors(links, "blackhole", "erisc_write_worker", "bandwidth")) < 9
+
+
+def test_gap_small_messages_that_nobody_sees_leave(links):
     assert max(link_errors(links, "wormhole_b0", "erisc_write_worker_no_trid", "bandwidth")) > 20
 
 
@@ -250,11 +248,11 @@ def test_gap_a_payload_is_seen_as_a_whole():
     assert max(row["error_pct"] for row in rows) > 10
 
 
-def test_gap_latency_between_neighbouring_blackholes():
+def test_gap_large_packets_between_neighbouring_blackholes():
     cluster = load_chip_cluster("blackhole-line").core()
     shape = _core.FabricShape.usual(cluster)
     # tt-metal, golden latencies of four p150, halved as they are there.
-    for payload_bytes, golden_ns, least, most in ((16, 681, -15, -5), (4096, 819, 5, 20)):
+    for payload_bytes, golden_ns, least, most in ((16, 681, -2, 2), (4096, 819, 10, 30)):
         round_trip_ns = _core.fabric_round_trip_ns(
             cluster, shape, source=0, destination=1, payload_bytes=payload_bytes
         )
@@ -279,31 +277,20 @@ def test_line_all_gather_on_blackholes_is_within_eight_percent_in_the_median():
     assert group["worst_pct"] < 25
 
 
-# By architecture and operation: sizes, and between which errors in percent the gap lies.
-COLLECTIVE_GAPS = {
-    ("blackhole", "reduce_scatter"): (16 << 10, 128 << 10, -55, -15),
-    ("wormhole_b0", "all_reduce"): (256 << 10, 512 << 10, -50, -10),
-}
-
-
-@pytest.mark.parametrize(("arch", "op"), COLLECTIVE_GAPS)
-def test_gap_collectives_on_chips(tmp_path, arch, op):
-    least_bytes, most_bytes, least, most = COLLECTIVE_GAPS[arch, op]
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+def test_small_collectives_on_chips_are_within_a_quarter(tmp_path, arch):
     with measured_table("collectives_silicon.csv").open(newline="") as table:
         reader = csv.DictReader(table)
-        rows = [
-            row for row in reader
-            if (row["arch"], row["op"], row["n_devices"], row["mode"]) == (arch, op, "8", "single")
-            and least_bytes <= int(row["size_bytes"]) <= most_bytes
-        ]  # fmt: skip
+        rows = [row for row in reader if row["arch"] == arch and int(row["size_bytes"]) <= 1 << 20]
     part = tmp_path / "part.csv"
     with part.open("w", newline="") as file:
         writer = csv.DictWriter(file, reader.fieldnames)
         writer.writeheader()
         writer.writerows(rows)
-    found = [row["error_pct"] for row in validate_table(part).rows]
-    assert len(found) >= 2
-    assert all(least < error < most for error in found)
+    found = absolute(validate_table(part))
+    assert len(found) == 14
+    assert found[-1] < 25
+    assert found[len(found) // 2] < 10
 
 
 # --- host links -----------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ def test_the_table_says_below_each_size_what_failing_links_cost():
 @pytest.fixture(scope="module")
 def reported():
     return run_all(
-        _request("0:9,at=16us,training=5us", sizes="64K", wants_report=True, wants_trace=True),
+        _request("0:9,at=14us,training=5us", sizes="64K", wants_report=True, wants_trace=True),
         print_lines=False,
     )
 
@@ -211,7 +211,7 @@ def test_the_report_shows_the_cost_and_the_loads(reported, tmp_path):
     write_report(reported.report, path)
     page = path.read_text(encoding="utf-8")
     assert "Links that fail" in page
-    assert "<td>1</td><td>" in page.split("at=16us,training=5us</td>")[1]
+    assert "<td>1</td><td>" in page.split("at=14us,training=5us</td>")[1]
     assert '<td class="text">chip 0 E9</td><td class="text">chip 4 E1</td>' in page
     assert "busy all the time" in reported.report.runs[0].topology_svg
     cost = json.loads(reported.report.to_json())["runs"][0]["rows"][0]["fault_cost"]
@@ -241,7 +241,7 @@ def test_the_trace_has_ranks_links_and_when_one_was_down(reported, tmp_path):
     )
     (down,) = (e for e in events if e["ph"] == "X" and e["name"] == "down")
     assert threads[down["pid"], down["tid"]] == "outages of chip 0 E9 - chip 4 E1"
-    assert down["ts"] == pytest.approx(16)
+    assert down["ts"] == pytest.approx(14)
     assert down["dur"] > 5
     again = sum(e["args"]["bytes"] for e in frames if e["name"] == "frame sent again")
     assert again == reported.report.runs[0].rows[0].fault_cost.links[0].resent_bytes
