@@ -21,6 +21,12 @@ def planes(cluster: _core.ChipCluster) -> int:
     return _core.fabric_planes(cluster, _core.FabricShape.usual(cluster))
 
 
+def grid_of(shape: _core.FabricShape) -> dict[str, int | bool]:
+    """The options of grid algorithms on a mesh or torus whose ranks are placed row by row."""
+    (columns, row_rings), (_, column_rings) = [*shape.dimensions, (1, False)][:2]
+    return {"columns": columns, "row_rings": row_rings, "column_rings": column_rings}
+
+
 def ranks_in_ring(cluster: _core.ChipCluster) -> list[int]:
     """Places of the usual fabric in an order in which neighbouring ranks are neighbouring chips.
 

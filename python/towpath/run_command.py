@@ -190,12 +190,16 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
             "is for clusters of GPUs; on chips that Ethernet joins, each has a rank")  # fmt: skip
     spec = machines.load_chip_cluster(request.machine)
     cluster = spec.core()
+    on_grid = request.algorithm is not None and request.algorithm.startswith("grid_")
     try:
-        places = fabric.ranks_in_ring(cluster)
+        shape = (_core.FabricShape.mesh if on_grid else _core.FabricShape.usual)(cluster)
+        places = list(range(len(shape.chips))) if on_grid else fabric.ranks_in_ring(cluster)
+        planes = _core.fabric_planes(cluster, shape)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    source = _source(request, len(places), 2 * fabric.planes(cluster), 1)
-    schedule = replace(source, both_ways=True).schedule()
+    source = _source(request, len(places), 2 * planes, 1)
+    grid = fabric.grid_of(shape) if on_grid else {}
+    schedule = replace(source, both_ways=True, **grid).schedule()
     if schedule.rank_count > len(places):
         raise ConfigError(
             f"schedule '{schedule.name}' has {schedule.rank_count} ranks; cluster '{spec.name}' "
@@ -203,8 +207,9 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
         )
     call = Call(schedule, request.type_name, request.operation)
     place = simulated.ChipPlace(
-        cluster, tuple(places[: call.ranks]), tuple(map(parse_link_fault, request.link_faults))
-    )
+        cluster, tuple(places[: call.ranks]), tuple(map(parse_link_fault, request.link_faults)),
+        shape,
+    )  # fmt: skip
     links_of(cluster, place.link_faults)  # its mistakes come before the first line
     where = f"{spec.name}, {call.ranks} of {len(places)} chips"
     run = _measured(request, where, place, call, print_lines)

@@ -18,7 +18,8 @@ class ScheduleSource:
     With several `hosts`, rings enter and leave each on their own rail and trees join the hosts'
     chains; with one host the natural order of ranks is taken, and with `both_ways` every other
     ring goes round the other way. Chains and trees cut what goes through them into
-    `chunks_per_channel`; other algorithms do not look at it.
+    `chunks_per_channel`; other algorithms do not look at it. Grids have so many `columns`, 0 for a
+    single row, and go round their rows and columns or along them as lines.
     """
 
     file: str | None = None
@@ -31,6 +32,9 @@ class ScheduleSource:
     hosts: int = 1
     both_ways: bool = False
     chunks_per_channel: int = 4
+    columns: int = 0
+    row_rings: bool = False
+    column_rings: bool = False
 
     def schedule(self) -> _core.Schedule:
         """Reads or builds it.
@@ -57,7 +61,8 @@ class ScheduleSource:
             return _core.make_schedule(
                 self.algorithm_name(), ranks=self.ranks, channels=self.channels,
                 protocol=protocol, root=self.root, rings=rings, gpus_per_host=gpus_per_host,
-                chunks_per_channel=self.chunks_per_channel,
+                chunks_per_channel=self.chunks_per_channel, columns=self.columns,
+                row_rings=self.row_rings, column_rings=self.column_rings,
             )  # fmt: skip
         except ValueError as error:
             raise ConfigError(str(error)) from None

@@ -82,11 +82,13 @@ class Place:
 @dataclass(frozen=True)
 class ChipPlace:
     """Chips that Ethernet joins, and the place in their fabric that each rank runs on; none given:
-    the first ones. Some of the links between them may fail."""
+    the first ones. Some of the links between them may fail. The fabric has the usual shape, or
+    another one."""
 
     cluster: _core.ChipCluster
     places: tuple[int, ...] = ()
     link_faults: tuple[LinkFault, ...] = ()
+    shape: _core.FabricShape | None = None
 
     def run_of(
         self, plan: _core.Plan, with_data: bool, seed: int, jitter_ns: float,
@@ -99,7 +101,7 @@ class ChipPlace:
             faults[link] = fault.core()
         return _core.SimulatedRun(
             self.cluster, plan, gpus=list(self.places), carries_data=with_data, seed=seed,
-            trace=trace, link_faults=faults,
+            trace=trace, link_faults=faults, shape=self.shape,
         )  # fmt: skip
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:

@@ -336,6 +336,9 @@ TEST_P(EveryAlgorithm, RefusesOptionsOutOfRange) {
   refuses([](AlgorithmOptions& options) { options.root = 4; });
   refuses([](AlgorithmOptions& options) { options.gpus_per_host = 3; });
   refuses([](AlgorithmOptions& options) { options.chunks_per_channel = 0; });
+  refuses([](AlgorithmOptions& options) { options.columns = -1; });
+  refuses([](AlgorithmOptions& options) { options.columns = 3; });
+  refuses([](AlgorithmOptions& options) { options.columns = 8; });
   refuses([](AlgorithmOptions& options) { options.rings = {{0, 1, 2, 3}}; });
   refuses([](AlgorithmOptions& options) { options.rings = {{0, 1, 2, 3}, {0, 1, 2, 2}}; });
   refuses([](AlgorithmOptions& options) { options.rings = {{0, 1, 2, 3}, {0, 1, 2}}; });

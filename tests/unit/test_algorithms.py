@@ -54,6 +54,8 @@ def test_ring_too_long_for_msccl_is_not_exported(tmp_path):
         ({"ranks": 4, "root": 4}, "root is 4; allowed is 0 to 3"),
         ({"ranks": 4, "channels": 65}, "channels is 65; allowed is 1 to 64"),
         ({"ranks": 4, "gpus_per_host": 3}, "gpus_per_host is 3; 4 ranks are no multiple of it"),
+        ({"ranks": 4, "columns": 5}, "columns is 5; allowed is 0 to 4"),
+        ({"ranks": 8, "columns": 3}, "columns is 3; 8 ranks are no multiple of it"),
         ({"ranks": 2, "rings": [[0, 0]]}, "the ring of channel 0 has rank 0 twice"),
         ({"ranks": 2, "rings": [[0, 2]]}, "the ring of channel 0 has rank 2, which does not"),
         ({"ranks": 65_536}, "ranks \\* ranks \\* channels may be at most 67108864"),

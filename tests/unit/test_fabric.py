@@ -53,13 +53,31 @@ def test_collectives_run_on_chips_with_the_right_data(machine, collective):
     assert all(row.out_of_place.time_us > 0 for row in outcome.report.runs[0].rows)
 
 
-@pytest.mark.parametrize("algorithm", ["line_all_gather", "line_reduce_scatter"])
+@pytest.mark.parametrize("algorithm", ["line_all_gather", "line_reduce_scatter", "line_all_reduce"])
 def test_lines_run_on_chips_with_the_right_data(algorithm):
     collective = algorithm.removeprefix("line_")
     request = RunRequest(
         collective=collective, algorithm=algorithm, machine="t3000", sizes="50000:50000"
     )
     assert run_all(request, print_lines=False).wrong == 0
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "reduce_scatter"])
+def test_grids_run_on_chips_with_the_right_data(collective):
+    request = RunRequest(
+        collective=collective, algorithm=f"grid_{collective}", machine="t3000", sizes="50000:50000"
+    )
+    assert run_all(request, print_lines=False).wrong == 0
+
+
+def test_a_grid_has_its_machines_columns_and_rings():
+    def grid(name):
+        cluster = machines.load_chip_cluster(name).core()
+        return fabric.grid_of(_core.FabricShape.mesh(cluster))
+
+    assert grid("t3000") == {"columns": 4, "row_rings": False, "column_rings": False}
+    assert grid("galaxy-torus") == {"columns": 8, "row_rings": True, "column_rings": True}
+    assert grid("blackhole-line") == {"columns": 8, "row_rings": False, "column_rings": False}
 
 
 def test_the_same_round_trip_takes_the_same_time():

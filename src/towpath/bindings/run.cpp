@@ -196,7 +196,7 @@ void bind_simulated_run(nb::module_& module) {
           [](SimulatedRun* run, std::shared_ptr<machine::ChipCluster> cluster,
              std::shared_ptr<Plan> plan, std::vector<int> gpus, bool carries_data,
              std::uint64_t seed, sim::Trace* trace, std::vector<ethernet::LinkFaults> link_faults,
-             double deadline_us) {
+             double deadline_us, std::optional<kernels::fabric::Shape> shape) {
             new (run) SimulatedRun(std::move(cluster), std::move(plan),
                                    {.gpus = std::move(gpus),
                                     .carries_data = carries_data,
@@ -204,14 +204,17 @@ void bind_simulated_run(nb::module_& module) {
                                     .jitter_max = Time(),
                                     .trace = trace,
                                     .link_faults = std::move(link_faults),
-                                    .deadline = Time::from_us(deadline_us)});
+                                    .deadline = Time::from_us(deadline_us),
+                                    .shape = std::move(shape)});
           },
           "machine"_a, "plan"_a, nb::kw_only(), "gpus"_a = std::vector<int>(),
           "carries_data"_a = true, "seed"_a = 1, "trace"_a = nb::none(),
           "link_faults"_a = std::vector<ethernet::LinkFaults>(), "deadline_us"_a = 1e6,
-          nb::keep_alive<1, 7>(),
+          "shape"_a = nb::none(), nb::keep_alive<1, 7>(),
           "`link_faults` go by the cluster's links; those that are missing have none. With faults, "
-          "a call of invoke may take deadline_us of simulated time.")
+          "a call of invoke may take deadline_us of simulated time. `gpus` are places of the "
+          "fabric's "
+          "`shape`; none given: FabricShape.usual.")
       .def(
           "invoke",
           [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,

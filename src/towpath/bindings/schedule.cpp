@@ -328,15 +328,18 @@ void bind_algorithms(nb::module_& module) {
   module.def(
       "make_schedule",
       [](const std::string& algorithm, int ranks, int channels, Protocol protocol, int root,
-         int gpus_per_host, int chunks_per_channel, std::vector<std::vector<int>> rings) {
-        return make_schedule(algorithm, {ranks, channels, protocol, root, gpus_per_host,
-                                         chunks_per_channel, std::move(rings)});
+         int gpus_per_host, int chunks_per_channel, std::vector<std::vector<int>> rings,
+         int columns, bool row_rings, bool column_rings) {
+        return make_schedule(algorithm,
+                             {ranks, channels, protocol, root, gpus_per_host, chunks_per_channel,
+                              std::move(rings), columns, row_rings, column_rings});
       },
       "algorithm"_a, nb::kw_only(), "ranks"_a, "channels"_a = defaults.channels,
       "protocol"_a = defaults.protocol, "root"_a = defaults.root,
       "gpus_per_host"_a = defaults.gpus_per_host,
       "chunks_per_channel"_a = defaults.chunks_per_channel,
-      "rings"_a = std::vector<std::vector<int>>{}, ReleaseGil(),
+      "rings"_a = std::vector<std::vector<int>>{}, "columns"_a = defaults.columns,
+      "row_rings"_a = defaults.row_rings, "column_rings"_a = defaults.column_rings, ReleaseGil(),
       "Raises ValueError, one sentence, for options that are not possible.");
   module.def("rail_rings", &rail_rings, "hosts"_a, "gpus_per_host"_a, "channels"_a,
              "Ranks in ring order, one ring per channel, that leave and enter hosts on one rail.");

@@ -236,14 +236,21 @@ class RaceCheck : public Visitor {
     }
   }
 
+  // As of the own part where a gather works in place: what it stores is there already.
+  bool is_copy_onto_itself(const Step& step, int rank) const {
+    return step.type == StepType::copy &&
+           chunks_.cell(rank, step.source, step.source_chunk) ==
+               chunks_.cell(rank, step.destination, step.destination_chunk);
+  }
+
   // Chunk `offset` of the step's ranges.
   void record_cell(const SliceEvent& event, std::uint32_t offset, std::uint32_t cell) {
     bool is_whole = true;
     for_each_range(*event.step, [&](Buffer buffer, std::uint32_t first, Accesses) {
       is_whole = is_whole && exists(buffer, first + offset, cell);
     });
-    if (!is_whole) return;
     const int rank = network_.blocks[event.block].rank;
+    if (!is_whole || is_copy_onto_itself(*event.step, rank)) return;
     for_each_range(*event.step, [&](Buffer buffer, std::uint32_t first, Accesses accesses) {
       const std::int32_t number = shared_.number_of(chunks_.cell(rank, buffer, first + offset));
       if (number == kNone) return;

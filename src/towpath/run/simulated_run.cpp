@@ -132,7 +132,7 @@ SimulatedRun::SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
   ranks_->chips = std::make_unique<transport::simulated::ethernet::FabricCluster>(
       std::move(cluster),
       transport::simulated::ethernet::FabricClusterOptions{
-          .shape = {},
+          .shape = options.shape,
           .places = placed(options.gpus, plan_->schedule->rank_count()),
           .carries_data = options.carries_data,
           .run = {.seed = options.seed, .finds_hazards = false, .link_faults = options.link_faults},

@@ -5,12 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "towpath/cluster/network.hpp"
 #include "towpath/collective/executor.hpp"
 #include "towpath/collective/plan.hpp"
 #include "towpath/ethernet/link.hpp"
+#include "towpath/kernels/fabric_topology.hpp"
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/machine/machine.hpp"
 #include "towpath/sim/simulation.hpp"
@@ -34,6 +36,8 @@ struct SimulatedRunOptions {
   std::vector<ethernet::LinkFaults> link_faults{};
   // Where links have faults, how long a call may take.
   Time deadline = Time::from_seconds(1);
+  // Of the fabric between chips; none: usual_shape_of.
+  std::optional<kernels::fabric::Shape> shape{};
 };
 
 // What the faults of a link between chips have done so far.
@@ -50,7 +54,7 @@ class SimulatedRun {
  public:
   SimulatedRun(std::shared_ptr<const machine::Machine> machine,
                std::shared_ptr<const collective::Plan> plan, const SimulatedRunOptions& options);
-  // On chips that Ethernet joins: `gpus` are places of their usual fabric (usual_shape_of).
+  // On chips that Ethernet joins: `gpus` are places of their fabric.
   SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
                std::shared_ptr<const collective::Plan> plan, const SimulatedRunOptions& options);
   ~SimulatedRun();

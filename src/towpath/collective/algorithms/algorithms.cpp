@@ -11,7 +11,7 @@
 namespace towpath::collective {
 namespace {
 
-constexpr std::array<Algorithm, 13> kAlgorithms = {{
+constexpr std::array<Algorithm, 17> kAlgorithms = {{
     {"ring_all_reduce", Collective::all_reduce, ring_all_reduce,
      "every chunk once round a ring to be summed, once more to be handed out",
      "2(R-1) steps, 2S(R-1)/R bytes"},
@@ -22,10 +22,19 @@ constexpr std::array<Algorithm, 13> kAlgorithms = {{
     {"tree_all_reduce", Collective::all_reduce, tree_all_reduce,
      "sums up and results down a double binary tree of hosts, a chain inside each",
      "2(log2(H)+G-1)+K steps, 2S(R-1)/R bytes on average"},
+    {"line_all_reduce", Collective::all_reduce, line_all_reduce,
+     "sums of every part from both ends of a line to one rank, and back to both ends",
+     "2(R-1) steps, at most S bytes each way"},
+    {"grid_all_reduce", Collective::all_reduce, grid_all_reduce,
+     "sums along the rows, then the columns, of a grid, and the same way back",
+     "2(X-1)+2(Y-1) steps, 2S(R-1)/R bytes"},
     {"ring_all_gather", Collective::all_gather, ring_all_gather, "every part once round a ring",
      "R-1 steps, S(R-1)/R bytes"},
     {"line_all_gather", Collective::all_gather, line_all_gather,
      "every part to both ends of a line", "R-1 steps, at most S(R-1)/R bytes each way"},
+    {"grid_all_gather", Collective::all_gather, grid_all_gather,
+     "every part along the rows, then along the columns, of a grid",
+     "(X-1)+(Y-1) steps, S(R-1)/R bytes"},
     {"all_pairs_all_gather", Collective::all_gather, all_pairs_all_gather,
      "everybody sends its part to everybody", "1 step, S(R-1)/R bytes"},
     {"ring_reduce_scatter", Collective::reduce_scatter, ring_reduce_scatter,
@@ -33,6 +42,8 @@ constexpr std::array<Algorithm, 13> kAlgorithms = {{
     {"line_reduce_scatter", Collective::reduce_scatter, line_reduce_scatter,
      "sums of every part from both ends of a line to where it is kept",
      "R-1 steps, at most S(R-1)/R bytes each way"},
+    {"grid_reduce_scatter", Collective::reduce_scatter, grid_reduce_scatter,
+     "sums along the rows, then along the columns, of a grid", "(X-1)+(Y-1) steps, S(R-1)/R bytes"},
     {"all_pairs_reduce_scatter", Collective::reduce_scatter, all_pairs_reduce_scatter,
      "everybody gets its part of every input and adds up by itself", "1 step, S(R-1)/R bytes"},
     {"ring_broadcast", Collective::broadcast, ring_broadcast,

@@ -35,6 +35,10 @@ struct AlgorithmOptions {
   int chunks_per_channel = 4;           // chains and trees: what goes through them as a pipeline
   std::vector<std::vector<int>> rings;  // rings and chains: ranks in order, one ring per channel;
                                         // empty: 0, 1, 2, ... on each
+  int columns = 0;            // grids: rank = row * columns + column; 0: one row of all ranks. With
+                              // rings, rings[channel][rank] is taken instead.
+  bool row_rings = false;     // grids: the last rank of a row is the first one's neighbour, too
+  bool column_rings = false;  // and of a column
 };
 
 inline constexpr int kRanksMax = 65'536;
@@ -46,11 +50,15 @@ Schedule ring_all_reduce(const AlgorithmOptions& options);
 Schedule one_shot_all_reduce(const AlgorithmOptions& options);
 Schedule two_shot_all_reduce(const AlgorithmOptions& options);
 Schedule tree_all_reduce(const AlgorithmOptions& options);
+Schedule line_all_reduce(const AlgorithmOptions& options);
+Schedule grid_all_reduce(const AlgorithmOptions& options);
 Schedule ring_all_gather(const AlgorithmOptions& options);
 Schedule line_all_gather(const AlgorithmOptions& options);
+Schedule grid_all_gather(const AlgorithmOptions& options);
 Schedule all_pairs_all_gather(const AlgorithmOptions& options);
 Schedule ring_reduce_scatter(const AlgorithmOptions& options);
 Schedule line_reduce_scatter(const AlgorithmOptions& options);
+Schedule grid_reduce_scatter(const AlgorithmOptions& options);
 Schedule all_pairs_reduce_scatter(const AlgorithmOptions& options);
 Schedule ring_broadcast(const AlgorithmOptions& options);
 Schedule ring_reduce(const AlgorithmOptions& options);

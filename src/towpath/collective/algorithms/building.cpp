@@ -44,6 +44,11 @@ void check_options(const AlgorithmOptions& options) {
     throw std::invalid_argument(fmt::format("gpus_per_host is {}; {} ranks are no multiple of it",
                                             options.gpus_per_host, options.ranks));
   }
+  check_between("columns", options.columns, 0, options.ranks);
+  if (options.columns != 0 && options.ranks % options.columns != 0) {
+    throw std::invalid_argument(fmt::format("columns is {}; {} ranks are no multiple of it",
+                                            options.columns, options.ranks));
+  }
   if (options.rings.empty()) return;
   if (options.rings.size() != static_cast<std::size_t>(options.channels)) {
     throw std::invalid_argument(fmt::format("there are {} rings for {} channels; one for each",
@@ -130,12 +135,6 @@ ThreadBlock& add_ring_block(Schedule& schedule, const std::vector<int>& ring, st
   block.channel = channel;
   block.steps.reserve(steps);
   return block;
-}
-
-std::vector<int> line_of(const AlgorithmOptions& options, int channel, bool is_upwards) {
-  std::vector<int> line = ring_of(options, channel);
-  if (!is_upwards) std::ranges::reverse(line);
-  return line;
 }
 
 ThreadBlock& add_line_block(Schedule& schedule, const std::vector<int>& line, std::size_t position,

@@ -66,9 +66,6 @@ std::vector<int> ring_of(const AlgorithmOptions& options, int channel);
 ThreadBlock& add_ring_block(Schedule& schedule, const std::vector<int>& ring, std::size_t position,
                             int channel, std::size_t steps);
 
-// The same ranks as a line, from its beginning to its end or from its end to its beginning.
-std::vector<int> line_of(const AlgorithmOptions& options, int channel, bool is_upwards);
-
 // A thread block for the rank at `position` of a line, receiving from its predecessor and sending
 // to its successor, if it has them.
 ThreadBlock& add_line_block(Schedule& schedule, const std::vector<int>& line, std::size_t position,

@@ -1,0 +1,344 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/algorithms/by_dimension.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <span>
+
+namespace towpath::collective {
+namespace {
+
+// A place in the grid, row by row. Parts of the array are named by the place that keeps them.
+using Place = std::uint32_t;
+
+struct Dimension {
+  Place count = 1;
+  Place stride = 1;
+  bool is_ring = false;
+};
+
+Place coordinate(Place place, const Dimension& dimension) {
+  return place / dimension.stride % dimension.count;
+}
+
+// So many places before `place` in its row or column, round the end where it has to be.
+Place back_from(Place place, const Dimension& dimension, Place distance) {
+  const Place from = coordinate(place, dimension);
+  const Place to = (from + dimension.count - distance) % dimension.count;
+  return place - from * dimension.stride + to * dimension.stride;
+}
+
+// All places that differ from `place` in these dimensions only; itself first, then those before it.
+std::vector<Place> spread(Place place, std::span<const Dimension> dimensions) {
+  std::vector<Place> places{place};
+  for (const Dimension& dimension : dimensions) {
+    std::vector<Place> wider;
+    for (Place distance = 0; distance < dimension.count; ++distance) {
+      for (const Place each : places) wider.push_back(back_from(each, dimension, distance));
+    }
+    places = std::move(wider);
+  }
+  return places;
+}
+
+// Those with more than one place: rows, then columns.
+std::vector<Dimension> dimensions_of(int rank_count, const Grid& grid) {
+  const auto ranks = static_cast<Place>(rank_count);
+  const Place columns = grid.columns == 0 ? ranks : static_cast<Place>(grid.columns);
+  std::vector<Dimension> dimensions{{columns, 1, grid.row_rings},
+                                    {ranks / columns, columns, grid.column_rings}};
+  std::erase_if(dimensions, [](const Dimension& each) { return each.count == 1; });
+  return dimensions;
+}
+
+// A row or column in the order in which something goes along it, and the thread block that each of
+// its places has for that.
+struct Way {
+  bool is_ring = false;
+  std::vector<Place> places;
+  std::vector<std::uint32_t> blocks;
+
+  Place size() const { return static_cast<Place>(places.size()); }
+  bool is_begin(Place position) const { return !is_ring && position == 0; }
+  bool is_end(Place position) const { return !is_ring && position + 1 == size(); }
+  Place before(Place position, Place distance) const {
+    return places[(position + size() - distance) % size()];
+  }
+  // How many places a gather brings something from.
+  Place senders(Place position) const { return is_ring ? size() - 1 : position; }
+};
+
+// A ring is gone round one way, a line both ways.
+using Ways = std::vector<Way>;
+
+// Writes one channel of a schedule, phase by phase. A step that reads what another thread block of
+// its rank has stored waits for that.
+class ChannelWriter {
+ public:
+  using ChunkOf = std::function<Chunk(Place place, Place part)>;
+  using Parts = std::function<std::vector<Place>(Place place)>;
+
+  ChannelWriter(Schedule& schedule, const AlgorithmOptions& options, const Grid& grid, int channel)
+      : schedule_(schedule),
+        channel_(channel),
+        ranks_(ring_of(options, channel)),
+        dimensions_(dimensions_of(options.ranks, grid)),
+        writers_(ranks_.size()) {
+    // What goes along the second dimension is the most. On a mesh links of both are then busy with
+    // it; round a torus that is worth less than it costs (docs/fabric.md).
+    if (channel % 2 == 1 && !grid.row_rings) std::ranges::reverse(dimensions_);
+    for (const Dimension& dimension : dimensions_) {
+      std::vector<Ways>& groups = groups_.emplace_back();
+      for (Place place = 0; place < ranks_.size(); ++place) {
+        if (coordinate(place, dimension) == 0) groups.push_back(ways_from(place, dimension));
+      }
+    }
+  }
+
+  std::span<const Dimension> dimensions() const { return dimensions_; }
+
+  // The chunk of a buffer with all parts, and that of the buffer with this rank's only.
+  std::uint32_t index_of(Place part) const {
+    return static_cast<std::uint32_t>(ranks_[part]) * schedule_.channels + own();
+  }
+  std::uint32_t own() const { return static_cast<std::uint32_t>(channel_); }
+
+  // Everyone gets what `parts` says that the others in its row or column have.
+  void all_gather(std::size_t dimension, const Parts& parts, const ChunkOf& chunk) {
+    for (const Ways& ways : groups_[dimension]) {
+      for (const Way& way : ways) {
+        for (const Parts& some : batches(way, parts)) {
+          for (Place position = 0; position < way.size(); ++position) {
+            gather_at(way, position, some, chunk);
+          }
+        }
+      }
+    }
+  }
+
+  // Everyone gets the sums, over its row or column, of what `parts` says that it keeps.
+  void reduce_scatter(std::size_t dimension, const Parts& parts, const ChunkOf& source,
+                      const ChunkOf& sum) {
+    for (const Ways& ways : groups_[dimension]) {
+      for (std::size_t i = 0; i < ways.size(); ++i) {
+        for (const Parts& some : batches(ways[i], parts)) {
+          for (Place position = 0; position < ways[i].size(); ++position) {
+            pass_on(ways[i], position, some, source);
+            // The other way along a line has left its sums, except at its beginning.
+            const bool is_second = i == 1 && !ways[i].is_end(position);
+            keep(ways[i], position, some, is_second ? sum : source, sum);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  struct Writer {
+    std::uint32_t block = 0;
+    std::uint32_t step = 0;
+  };
+
+  Ways ways_from(Place first, const Dimension& dimension) {
+    Way way{.is_ring = dimension.is_ring, .places = {}, .blocks = {}};
+    for (Place i = 0; i < dimension.count; ++i) way.places.push_back(first + i * dimension.stride);
+    Ways ways{way};
+    if (!dimension.is_ring) {
+      std::ranges::reverse(way.places);
+      ways.push_back(way);
+    }
+    for (Way& each : ways) add_blocks(each);
+    return ways;
+  }
+
+  void add_blocks(Way& way) {
+    std::vector<int> ranks;
+    for (const Place place : way.places) ranks.push_back(ranks_[place]);
+    for (Place position = 0; position < way.size(); ++position) {
+      if (way.is_ring) {
+        add_ring_block(schedule_, ranks, position, channel_, way.size());
+      } else {
+        add_line_block(schedule_, ranks, position, channel_);
+      }
+      way.blocks.push_back(static_cast<std::uint32_t>(program(way.places[position]).size() - 1));
+    }
+  }
+
+  std::vector<ThreadBlock>& program(Place place) {
+    return schedule_.ranks[static_cast<std::size_t>(ranks_[place])].blocks;
+  }
+
+  // What goes along a way before anything else does: on a line all parts, but round a ring, where
+  // everybody sends before receiving, one by one, or the circle of slots would fill up.
+  static std::vector<Parts> batches(const Way& way, const Parts& parts) {
+    if (!way.is_ring) return {parts};
+    std::vector<Parts> found;
+    for (std::size_t i = 0; i < parts(way.places.front()).size(); ++i) {
+      found.push_back([&parts, i](Place place) { return std::vector<Place>{parts(place)[i]}; });
+    }
+    return found;
+  }
+
+  void gather_at(const Way& way, Place position, const Parts& parts, const ChunkOf& chunk) {
+    const Place here = way.places[position];
+    if (!way.is_end(position)) {
+      for (const Place part : parts(here)) {
+        add(way, position, step(StepType::send, chunk(here, part)));
+      }
+    }
+    for (Place distance = 1; distance <= way.senders(position); ++distance) {
+      const bool goes_on = way.is_ring ? distance + 1 < way.size() : !way.is_end(position);
+      const StepType type = goes_on ? StepType::receive_copy_send : StepType::receive;
+      for (const Place part : parts(way.before(position, distance))) {
+        add(way, position, step(type, chunk(here, part)));
+      }
+    }
+  }
+
+  // What goes past here: the farthest keeper's parts first.
+  void pass_on(const Way& way, Place position, const Parts& parts, const ChunkOf& source) {
+    const Place here = way.places[position];
+    const Place keepers = way.is_ring ? way.size() - 1 : way.size() - 1 - position;
+    for (Place i = 0; i < keepers; ++i) {
+      const Place keeper =
+          way.is_ring ? way.before(position, i + 1) : way.places[way.size() - 1 - i];
+      const bool begins = way.is_ring ? i == 0 : position == 0;
+      const StepType type = begins ? StepType::send : StepType::receive_reduce_send;
+      for (const Place part : parts(keeper)) add(way, position, step(type, source(here, part)));
+    }
+  }
+
+  void keep(const Way& way, Place position, const Parts& parts, const ChunkOf& source,
+            const ChunkOf& sum) {
+    if (way.is_begin(position)) return;
+    const Place here = way.places[position];
+    for (const Place part : parts(here)) {
+      add(way, position, step(StepType::receive_reduce_copy, source(here, part), sum(here, part)));
+    }
+  }
+
+  void add(const Way& way, Place position, Step next) {
+    const Place here = way.places[position];
+    const std::uint32_t block = way.blocks[position];
+    std::vector<Step>& steps = program(here)[block].steps;
+    if (reads_source(next.type)) {
+      const auto& writer = writer_of(here, {next.source, next.source_chunk});
+      if (writer && writer->block != block) {
+        Step& awaited = program(here)[writer->block].steps[writer->step];
+        awaited = publishing(awaited);
+        next = after(writer->block, writer->step, next);
+      }
+    }
+    if (writes_destination(next.type)) {
+      writer_of(here, {next.destination, next.destination_chunk}) =
+          Writer{block, static_cast<std::uint32_t>(steps.size())};
+    }
+    steps.push_back(next);
+  }
+
+  // Who stored last to a chunk; nobody stores to one of the input.
+  std::optional<Writer>& writer_of(Place place, Chunk chunk) {
+    auto& writers = writers_[place];
+    writers.resize(std::size_t{kBuffers} * schedule_.chunks / schedule_.channels + kBuffers);
+    const std::size_t number = chunk.index / schedule_.channels;
+    return writers[number * kBuffers + static_cast<std::size_t>(chunk.buffer)];
+  }
+
+  Schedule& schedule_;
+  int channel_;
+  std::vector<int> ranks_;  // by place
+  std::vector<Dimension> dimensions_;
+  std::vector<std::vector<Ways>> groups_;  // by dimension: the rows, the columns
+  std::vector<std::vector<std::optional<Writer>>> writers_;
+};
+
+Schedule empty_schedule(std::string_view name, Collective collective,
+                        const AlgorithmOptions& options) {
+  check_quadratic(options);
+  return schedule_without_blocks(
+      name, collective, options,
+      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
+}
+
+// Along each dimension in turn, with parts that spread over those to come.
+void reduce_scatter_all(ChannelWriter& writer, const ChannelWriter::ChunkOf& input_of,
+                        const ChannelWriter::ChunkOf& partial, const ChannelWriter::ChunkOf& sum) {
+  const auto dimensions = writer.dimensions();
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const auto kept = [rest = dimensions.subspan(i + 1)](Place place) {
+      std::vector<Place> parts = spread(place, rest);
+      // The next dimension passes on those of others first.
+      std::ranges::rotate(parts, parts.begin() + 1);
+      return parts;
+    };
+    writer.reduce_scatter(i, kept, i == 0 ? input_of : partial,
+                          i + 1 == dimensions.size() ? sum : partial);
+  }
+}
+
+}  // namespace
+
+Grid grid_of(const AlgorithmOptions& options) {
+  return {options.columns, options.row_rings, options.column_rings};
+}
+
+Schedule all_gather_by_dimension(std::string_view name, const AlgorithmOptions& options,
+                                 const Grid& grid) {
+  Schedule schedule = empty_schedule(name, Collective::all_gather, options);
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    ChannelWriter writer(schedule, options, grid, channel);
+    const auto chunk = [&](Place place, Place part) {
+      return part == place ? input(writer.own()) : output(writer.index_of(part));
+    };
+    for (std::size_t i = 0; i < writer.dimensions().size(); ++i) {
+      const auto done = writer.dimensions().first(i);
+      writer.all_gather(i, [&](Place place) { return spread(place, done); }, chunk);
+    }
+  }
+  add_own_copies(schedule);
+  return schedule;
+}
+
+Schedule reduce_scatter_by_dimension(std::string_view name, const AlgorithmOptions& options,
+                                     const Grid& grid) {
+  Schedule schedule = empty_schedule(name, Collective::reduce_scatter, options);
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    ChannelWriter writer(schedule, options, grid, channel);
+    const auto dimensions = writer.dimensions();
+    reduce_scatter_all(
+        writer, [&](Place, Place part) { return input(writer.index_of(part)); },
+        [&](Place, Place part) {
+          return scratch(coordinate(part, dimensions[1]) * schedule.channels + writer.own());
+        },
+        [&](Place, Place) { return output(writer.own()); });
+    if (dimensions.size() == 1) continue;
+    for (RankProgram& program : schedule.ranks) {
+      program.scratch_chunks =
+          std::max(program.scratch_chunks, dimensions[1].count * schedule.channels);
+    }
+  }
+  return schedule;
+}
+
+Schedule all_reduce_by_dimension(std::string_view name, const AlgorithmOptions& options,
+                                 const Grid& grid) {
+  Schedule schedule = empty_schedule(name, Collective::all_reduce, options);
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    ChannelWriter writer(schedule, options, grid, channel);
+    const auto sum = [&](Place, Place part) { return output(writer.index_of(part)); };
+    reduce_scatter_all(
+        writer, [&](Place, Place part) { return input(writer.index_of(part)); }, sum, sum);
+    for (std::size_t i = writer.dimensions().size(); i-- > 0;) {
+      const auto done = writer.dimensions().subspan(i + 1);
+      writer.all_gather(i, [&](Place place) { return spread(place, done); }, sum);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace towpath::collective
