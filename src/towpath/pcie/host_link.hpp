@@ -159,6 +159,9 @@ class HostLink {
   template <typename Move>
   Transfer run_dma(Direction direction, std::uint64_t size_bytes, machine::Coordinate tile,
                    const TransferOptions& options, bool bounces, Move move);
+  template <typename Byte>
+  Transfer bounce(std::span<Byte> bytes, machine::Coordinate tile, std::uint64_t address,
+                  const TransferOptions& options);
   Rate bounce_rate(Direction direction, std::uint64_t size_bytes) const;
   Transfer by_device(Direction direction, machine::Coordinate tile, std::uint64_t size_bytes);
   void land(Time when, machine::Coordinate tile, std::uint64_t address,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <span>
 #include <stdexcept>
+#include <type_traits>
+#include <utility>
 
 #include "towpath/pcie/host_link.hpp"
 
@@ -23,12 +25,6 @@ constexpr std::string_view kStream = "bytes on their way";
 void add_stream(Account& account, const Stream& stream, std::uint64_t size_bytes) {
   account.spend(kLatency, stream.latency);
   account.spend(kStream, stream.time_of(size_bytes) - stream.latency);
-}
-
-Transfer instead_of_dma(Transfer transfer, std::string obstacle) {
-  transfer.asked = Mechanism::dma;
-  transfer.obstacle = std::move(obstacle);
-  return transfer;
 }
 
 }  // namespace
@@ -84,30 +80,38 @@ Transfer HostLink::run_dma(Direction direction, std::uint64_t size_bytes, machin
   return account.finish(simulation_);
 }
 
+// To the device where the host's bytes are const. The processor moves them where the engine cannot.
+template <typename Byte>
+Transfer HostLink::bounce(std::span<Byte> bytes, machine::Coordinate tile, std::uint64_t address,
+                          const TransferOptions& options) {
+  constexpr bool kWrites = std::is_const_v<Byte>;
+  constexpr Direction kDirection = kWrites ? Direction::to_device : Direction::from_device;
+  check(tile, address, bytes.size());
+  if (std::string obstacle = dma_obstacle(kDirection); !obstacle.empty()) {
+    Transfer transfer;
+    if constexpr (kWrites) transfer = write_to_device(bytes, tile, address, options);
+    if constexpr (!kWrites) transfer = read_from_device(bytes, tile, address, options);
+    transfer.asked = Mechanism::dma;
+    transfer.obstacle = std::move(obstacle);
+    return transfer;
+  }
+  check_dma(*chip_, kDirection, address, bytes.size());
+  return run_dma(kDirection, bytes.size(), tile, options, true,
+                 [&](std::uint64_t at, std::uint64_t size_bytes) {
+                   const std::span<Byte> part = bytes.subspan(at, size_bytes);
+                   if constexpr (kWrites) memory_.write(tile, address + at, part);
+                   if constexpr (!kWrites) memory_.read(tile, address + at, part);
+                 });
+}
+
 Transfer HostLink::dma_write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
                                        std::uint64_t address, const TransferOptions& options) {
-  check(tile, address, data.size());
-  if (std::string obstacle = dma_obstacle(Direction::to_device); !obstacle.empty()) {
-    return instead_of_dma(write_to_device(data, tile, address, options), std::move(obstacle));
-  }
-  check_dma(*chip_, Direction::to_device, address, data.size());
-  return run_dma(Direction::to_device, data.size(), tile, options, true,
-                 [&](std::uint64_t at, std::uint64_t size_bytes) {
-                   memory_.write(tile, address + at, data.subspan(at, size_bytes));
-                 });
+  return bounce(data, tile, address, options);
 }
 
 Transfer HostLink::dma_read_from_device(std::span<std::byte> to, machine::Coordinate tile,
                                         std::uint64_t address, const TransferOptions& options) {
-  check(tile, address, to.size());
-  if (std::string obstacle = dma_obstacle(Direction::from_device); !obstacle.empty()) {
-    return instead_of_dma(read_from_device(to, tile, address, options), std::move(obstacle));
-  }
-  check_dma(*chip_, Direction::from_device, address, to.size());
-  return run_dma(Direction::from_device, to.size(), tile, options, true,
-                 [&](std::uint64_t at, std::uint64_t size_bytes) {
-                   memory_.read(tile, address + at, to.subspan(at, size_bytes));
-                 });
+  return bounce(to, tile, address, options);
 }
 
 // --- buffers that the device reaches -------------------------------------------------------------
