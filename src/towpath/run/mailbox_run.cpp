@@ -2,45 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/run/mailbox_run.hpp"
 
-#include <algorithm>
 #include <utility>
-
-#include "towpath/collective/deadlock.hpp"
 
 namespace towpath::run {
 
 MailboxRun::MailboxRun(std::shared_ptr<const machine::MailboxCluster> cluster,
                        std::shared_ptr<const collective::Plan> plan, bool carries_data,
                        std::uint64_t seed)
-    : plan_(std::move(plan)),
-      simulation_(seed),
+    : simulation_(seed),
       ranks_(simulation_, machine::without_interruptions(*cluster),
-             {.ranks = plan_->schedule->rank_count(), .carries_data = carries_data}) {
-  for (int rank = 0; rank < ranks_.ranks(); ++rank) {
-    executors_.push_back(std::make_unique<collective::Executor>(ranks_.transport(rank), plan_));
-    executors_.back()->on_finished = [this] {
-      finished_ = std::max(finished_, simulation_.now());
-      --running_;
-    };
-  }
+             {.ranks = plan->schedule->rank_count(), .carries_data = carries_data}),
+      executors_(simulation_, std::move(plan)) {
+  for (int rank = 0; rank < ranks_.ranks(); ++rank) executors_.add(ranks_.transport(rank));
 }
 
 Time MailboxRun::invoke(const std::vector<collective::Buffers>& buffers) {
   const Time called = simulation_.now();
-  running_ = executors_.size();
-  finished_ = called;
+  executors_.begin();
   for (std::size_t rank = 0; rank < executors_.size(); ++rank) {
-    executors_[rank]->start(buffers.empty() ? collective::Buffers{} : buffers.at(rank));
+    executors_[rank].start(buffers.empty() ? collective::Buffers{} : buffers.at(rank));
   }
   simulation_.run();
-  if (running_ == 0) return finished_ - called;
-  std::vector<collective::Blocked> blocked;
-  for (const auto& executor : executors_) {
-    const std::vector<collective::Blocked> more = executor->blocked();
-    blocked.insert(blocked.end(), more.begin(), more.end());
-  }
-  throw transport::TransportError(transport::TransportError::Kind::deadlock, transport::kNoPeer,
-                                  collective::describe_deadlock(*plan_->schedule, blocked));
+  return executors_.end() - called;
 }
 
 }  // namespace towpath::run

@@ -6,9 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "towpath/collective/executor.hpp"
-#include "towpath/collective/plan.hpp"
-#include "towpath/sim/simulation.hpp"
+#include "towpath/run/executors.hpp"
 #include "towpath/transport/simulated/mailbox/mailbox_ranks.hpp"
 
 // All ranks of one plan on the nodes of a cluster with mailboxes; what SimulatedRun is to clusters
@@ -31,12 +29,9 @@ class MailboxRun {
   Time now() const { return simulation_.now(); }
 
  private:
-  std::shared_ptr<const collective::Plan> plan_;
   sim::Simulation simulation_;
   transport::simulated::MailboxRanks ranks_;
-  std::vector<std::unique_ptr<collective::Executor>> executors_;
-  std::size_t running_ = 0;
-  Time finished_;
+  Executors executors_;
 };
 
 }  // namespace towpath::run

@@ -4,13 +4,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 #include <set>
 #include <stdexcept>
 
-#include "towpath/collective/deadlock.hpp"
 #include "towpath/ethernet/port.hpp"
+#include "towpath/run/executors.hpp"
 #include "towpath/transport/simulated/cluster.hpp"
 #include "towpath/transport/simulated/ethernet/fabric_cluster.hpp"
 #include "towpath/transport/simulated/ethernet/link_faults.hpp"
@@ -22,8 +21,7 @@ using namespace collective;
 struct SimulatedRun::Ranks {
   // One rank's part in an invocation.
   struct Rank {
-    SimulatedRun::Ranks* all = nullptr;
-    std::unique_ptr<Executor> executor;
+    Executor* executor = nullptr;
     Buffers buffers;
     // On chips, programs of neighbours wait for each other before they send.
     std::vector<transport::Move> greetings;
@@ -51,9 +49,8 @@ struct SimulatedRun::Ranks {
       own_simulation->run();
     }
   }
+  std::optional<Executors> executors;
   std::vector<Rank> ranks;
-  Time finished;
-  std::size_t running = 0;
 };
 
 void SimulatedRun::Ranks::prepare_greetings(const Plan& plan) {
@@ -142,15 +139,11 @@ SimulatedRun::SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
 }
 
 void SimulatedRun::make_ranks() {
+  ranks_->executors.emplace(ranks_->simulation(), plan_);
   ranks_->ranks.resize(plan_->schedule->ranks.size());
   for (std::size_t r = 0; r < ranks_->ranks.size(); ++r) {
-    Ranks::Rank& rank = ranks_->ranks[r];
-    rank.all = ranks_.get();
-    rank.executor = std::make_unique<Executor>(ranks_->transport(static_cast<int>(r)), plan_);
-    rank.executor->on_finished = [this] {
-      ranks_->finished = std::max(ranks_->finished, ranks_->simulation().now());
-      --ranks_->running;
-    };
+    ranks_->executors->add(ranks_->transport(static_cast<int>(r)));
+    ranks_->ranks[r].executor = &(*ranks_->executors)[r];
   }
   if (options_.trace != nullptr) {
     ranks_->simulation().set_trace(options_.trace);
@@ -180,8 +173,7 @@ void SimulatedRun::observe_steps() {
 
 Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
   const Time called = ranks_->simulation().now();
-  ranks_->running = ranks_->ranks.size();
-  ranks_->finished = called;
+  ranks_->executors->begin();
   for (std::size_t r = 0; r < ranks_->ranks.size(); ++r) {
     Ranks::Rank& rank = ranks_->ranks[r];
     rank.buffers = buffers.empty() ? Buffers{} : buffers.at(r);
@@ -198,22 +190,11 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
         &rank);
   }
   ranks_->run();
-  if (ranks_->running > 0) {
-    std::vector<Blocked> blocked;
-    for (const Ranks::Rank& rank : ranks_->ranks) {
-      const std::vector<Blocked> more = rank.executor->blocked();
-      blocked.insert(blocked.end(), more.begin(), more.end());
-    }
-    std::string outages;
-    if (ranks_->chips) {
-      outages = transport::simulated::ethernet::describe_outages(ranks_->chips->cluster());
-    }
-    if (!outages.empty()) outages += "; ";
-    throw transport::TransportError(transport::TransportError::Kind::deadlock, transport::kNoPeer,
-                                    outages + describe_deadlock(*plan_->schedule, blocked));
-  }
-  if (ranks_->chips) ranks_->finished = ranks_->chips->close_connections();
-  return ranks_->finished - called;
+  if (!ranks_->chips) return ranks_->executors->end() - called;
+  std::string outages = transport::simulated::ethernet::describe_outages(ranks_->chips->cluster());
+  if (!outages.empty()) outages += "; ";
+  ranks_->executors->end(outages);
+  return ranks_->chips->close_connections() - called;
 }
 
 std::vector<cluster::LinkLoad> SimulatedRun::loads() const {
