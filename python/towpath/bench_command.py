@@ -18,7 +18,7 @@ import typer
 
 from towpath.errors import ConfigError, Interruption, quoted
 from towpath.mailbox_command import mailbox
-from towpath.output_file import command_line
+from towpath.output_file import command_line, deliver, results_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ def noc_vc(
     spec = machines.load_chip(machine)
     shape = _cropped(shape_of(spec), grid)
     request = _request(shape, patterns, sizes, nocs, vcs, transactions, only, seed)
-    folder = out or Path(f"noc-vc-{spec.name.replace('/', '-')}")
+    folder = results_folder(out, f"noc-vc-{spec.name}")
     options = SweepOptions(jobs=jobs, scheduler=scheduler)
     study = _run(spec, shape, request, folder, options, context.ensure_object(Interruption))
     _show(study, folder, as_json)
@@ -117,13 +117,13 @@ def ethernet(
     from towpath.ethernet_study_page import study_text, write_ethernet_study
 
     spec = machines.load_chip_cluster(machine)
-    folder = out or Path(f"ethernet-{spec.name.replace('/', '-')}")
     try:
         figures = list(figures_of(spec))
     except ValueError as error:
         raise ConfigError(f"--machine is {quoted(machine)}: {error}") from None
     title = f"Links between chips of {spec.name}"
-    _deliver(
+    folder = results_folder(out, f"ethernet-{spec.name}")
+    deliver(
         {"machine": spec.name, "figures": [asdict(figure) for figure in figures]},
         study_text(figures), folder, as_json,
         lambda: write_ethernet_study(title, command_line(), figures, folder / "study.html"),
@@ -156,9 +156,9 @@ def pcie(
     if hugepages is not None:
         of_host = of_host.with_hugepages(hugepages)
     study = _pcie_study(PcieBench(of_host, chip), _pcie_sizes(sizes))
-    folder = out or Path(f"pcie-{chip.name}-{of_host.name}".replace("/", "-"))
+    folder = results_folder(out, f"pcie-{chip.name}-{of_host.name}")
     text = "\n".join(study_text(study))
-    _deliver(study.to_dict(), text, folder, as_json, lambda: write_study(study, folder))
+    deliver(study.to_dict(), text, folder, as_json, lambda: write_study(study, folder))
     print(f"why is my read slow: {folder / SLOW_READ_PAGE}", file=sys.stderr)
 
 
@@ -258,7 +258,6 @@ def _run(
     cost = partial(flit_hops, shape)
     work, total = _work(points, cost)
     print(f"towpath: {work}{_duration(total, options)}", file=sys.stderr)
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / "points.jsonl"
     interruption.sentence = how_to_resume(file)
     spec_json = spec.model_dump_json()
@@ -331,18 +330,4 @@ def _show(study: Study, folder: Path, as_json: bool) -> None:
     from towpath.noc_table import findings_text, study_text
 
     text = "\n".join([*study_text(study.parts), *findings_text(study.findings)])
-    _deliver(
-        asdict(study), text, folder, as_json, lambda: write_study(study, folder / "study.html")
-    )
-
-
-def _deliver(
-    found: object, text: str, folder: Path, as_json: bool, write_pages: Callable[[], object]
-) -> None:
-    """What was found: as JSON and pages in the folder, and for whoever waited."""
-    folder.mkdir(parents=True, exist_ok=True)
-    plain = json.dumps(found, indent=1)
-    (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
-    write_pages()
-    print(plain if as_json else text)
-    print(f"study: {folder / 'study.html'}", file=sys.stderr)
+    deliver(asdict(study), text, folder, as_json, lambda: write_study(study, folder / "study.html"))

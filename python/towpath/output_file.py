@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from towpath.errors import ConfigError, quoted
@@ -35,3 +37,21 @@ def check_output(path: Path | None) -> None:
 def command_line() -> str:
     """What was typed, for the page that came of it."""
     return shlex.join(["towpath", *sys.argv[1:]])
+
+
+def results_folder(out: Path | None, name: str) -> Path:
+    """The folder that was asked for, or one of this name; made if it is not there."""
+    folder = out or Path(name.replace("/", "-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def deliver(
+    found: object, text: str, folder: Path, as_json: bool, write_pages: Callable[[], object]
+) -> None:
+    """What was found: as JSON and pages in the folder, and for whoever waited."""
+    plain = json.dumps(found, indent=1)
+    (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
+    write_pages()
+    print(plain if as_json else text)
+    print(f"study: {folder / 'study.html'}", file=sys.stderr)

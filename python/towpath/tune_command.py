@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 
 from towpath.errors import ConfigError, Interruption, quoted
-from towpath.output_file import check_output, command_line
+from towpath.output_file import check_output, command_line, deliver, results_folder
 
 if TYPE_CHECKING:
     from towpath.live import LiveOptions
@@ -55,7 +55,7 @@ def ethernet(
 
     spec = machines.load_chip_cluster(machine)
     bench = LinkBench.on(machine)
-    folder = _folder(out, f"tune-ethernet-{spec.name}")
+    folder = results_folder(out, f"tune-ethernet-{spec.name}")
     file = folder / "points.jsonl"
     context.ensure_object(Interruption).sentence = how_to_resume(file)
     measured: dict[str, float] = {}
@@ -86,9 +86,11 @@ def ethernet(
         "machine": spec.name, "link": bench.link, "ring": bench.ring, "rule": RULE,
         "answers": [answer.to_dict() for answer in found],
     }  # fmt: skip
-    title, page = f"How to use the links of {spec.name}", folder / "study.html"
-    write_tuning(title, command_line(), found, page)
-    _show(folder, json.dumps(study, indent=1), "\n".join(tuning_text(found)), as_json)
+    title = f"How to use the links of {spec.name}"
+    deliver(
+        study, "\n".join(tuning_text(found)), folder, as_json,
+        lambda: write_tuning(title, command_line(), found, folder / "study.html"),
+    )  # fmt: skip
 
 
 # --- collectives ----------------------------------------------------------------------------------
@@ -163,7 +165,7 @@ def collective(
         raise ConfigError(f"--csv is for GPUs, where NCCL runs; this is for {where.text}")
     sizes_bytes = sorted(set(parse_sizes(sizes)))
     sources, notes = candidates(name, where.options)
-    folder = _folder(out, f"tune-{name}-{where.name}")
+    folder = results_folder(out, f"tune-{name}-{where.name}")
     if where.simulator is None:
         timings = _timed_live(sources, sizes_bytes, LiveOptions(iterations, warmup, timeout))
     else:
@@ -174,9 +176,10 @@ def collective(
         )
         notes += problems
     tuning = Tuning(name, where.text, where.kind, len(sources), timings, notes)
-    write_tuning(tuning, command_line(), folder / "study.html")
-    plain = json.dumps(tuning.to_dict(), indent=1)
-    _show(folder, plain, "\n".join(tuning_text(tuning)), as_json)
+    deliver(
+        tuning.to_dict(), "\n".join(tuning_text(tuning)), folder, as_json,
+        lambda: write_tuning(tuning, command_line(), folder / "study.html"),
+    )  # fmt: skip
     if csv is not None:
         csv.write_text("\n".join(nccl_lines(tuning)) + "\n", encoding="utf-8")
     if xml is not None:
@@ -203,7 +206,7 @@ def _timed_live(
     )  # fmt: skip
 
 
-# --- options and results --------------------------------------------------------------------------
+# --- options --------------------------------------------------------------------------
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -224,15 +227,3 @@ def _protocols(text: str) -> tuple[str, ...]:
                 f"--protocols names {quoted(protocol)}; allowed are {', '.join(_PROTOCOLS)}"
             )
     return asked
-
-
-def _folder(out: Path | None, name: str) -> Path:
-    folder = out or Path(name.replace("/", "-"))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _show(folder: Path, plain: str, text: str, as_json: bool) -> None:
-    (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
-    print(plain if as_json else text)
-    print(f"study: {folder / 'study.html'}", file=sys.stderr)
