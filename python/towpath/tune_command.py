@@ -149,13 +149,15 @@ def collective(
     from towpath.sweep import SweepOptions, how_to_resume
     from towpath.tune_collective import Tuning, candidates, simulated_timings
     from towpath.tune_collective_page import tuning_text, write_tuning
-    from towpath.tune_export import check_nccl, nccl_lines, write_xml
+    from towpath.tune_export import check_nccl, check_xml, nccl_lines, write_xml
     from towpath.tune_where import Asked, where_from
 
     name = context.info_name or ""
     if csv is not None:
         check_nccl(name)
         check_output(csv)
+    if xml is not None:
+        check_xml(xml, name)
     where = where_from(Asked(
         machine, live, hosts, ranks, ranks_per_host, complete_from,
         channels=None if channels is None else _numbers(channels),

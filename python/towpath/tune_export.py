@@ -9,6 +9,7 @@ are those of the whole array there as here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from io import StringIO
@@ -79,6 +80,24 @@ def ranges(winners: list[Timing]) -> Iterator[tuple[Timing, int]]:
             last = timing.size_bytes if is_last else winners[index + 1].size_bytes - 1
             yield winners[begin], last
             begin = index + 1
+
+
+def check_xml(folder: Path, collective: str) -> None:
+    """Ranges of sizes of two runs would overlap. Said before minutes of work.
+
+    Raises:
+        ConfigError: the folder has schedules of an earlier run, or is none.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError("--xml is a folder, and this is a file", file=str(folder))
+    name = re.compile(rf"{collective}-\d+-\d+\.xml")
+    earlier = sorted(file.name for file in folder.glob("*.xml") if name.fullmatch(file.name))
+    if earlier:
+        raise ConfigError(
+            f"--xml finds {earlier[0]} of an earlier run; allowed is a folder without schedules "
+            f"of {collective}",
+            file=str(folder),
+        )
 
 
 def write_xml(tuning: Tuning, folder: Path) -> Iterator[str]:

@@ -70,6 +70,14 @@ def test_processes_of_this_host_are_tuned_live(tmp_path):
     assert len(found["timings"]) == 2 * found["candidates"]
 
 
+def test_schedules_of_two_runs_are_not_mixed(tmp_path):
+    (tmp_path / "xml").mkdir()
+    (tmp_path / "xml" / "all_reduce-8-15.xml").touch()
+    done = tune(f"{SMALL} --xml xml", tmp_path, code=2)
+    assert done.stderr.startswith("towpath: xml: --xml finds all_reduce-8-15.xml of an earlier run")
+    assert not (tmp_path / "tune-all_reduce-dgx-h100").exists()  # said before anything is measured
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

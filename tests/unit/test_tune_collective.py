@@ -18,7 +18,7 @@ from towpath.tune_collective import (
     has_chance,
 )
 from towpath.tune_collective_page import all_table, candidate_name, tuning_text, write_tuning
-from towpath.tune_export import check_nccl, nccl_lines, ranges, write_xml
+from towpath.tune_export import check_nccl, check_xml, nccl_lines, ranges, write_xml
 from towpath.tune_where import Asked, where_from
 
 
@@ -150,6 +150,23 @@ def test_schedules_are_written_with_their_range(tmp_path):
     assert (loaded.size_bytes_min, loaded.size_bytes_max) == (1024, 4095)
     loaded.size_bytes_min = loaded.size_bytes_max = 0
     assert loaded == RING.schedule()
+
+
+def test_a_folder_with_schedules_of_an_earlier_run_is_refused_and_left_as_it_is(tmp_path):
+    check_xml(tmp_path / "new", "all_reduce")
+    (tmp_path / "all_reduce-notes.xml").write_text("mine")
+    list(write_xml(tuning((RING, 1024, 1.0)), tmp_path))
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    check_xml(tmp_path, "all_gather")
+    with pytest.raises(ConfigError) as caught:
+        check_xml(tmp_path, "all_reduce")
+    assert str(caught.value) == (
+        f"{tmp_path}: --xml finds all_reduce-1024-1024.xml of an earlier run; allowed is a folder "
+        "without schedules of all_reduce"
+    )
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    with pytest.raises(ConfigError, match="all_reduce-notes.xml: --xml is a folder, and this is"):
+        check_xml(tmp_path / "all_reduce-notes.xml", "all_reduce")
 
 
 def test_what_msccl_cannot_hold_is_replaced_and_said(tmp_path):
