@@ -112,11 +112,12 @@ def ethernet(
     ] = False,
 ) -> None:
     """The microbenchmarks of links between chips: bandwidth, latency and rings, as figures."""
-    from towpath import machines
+    from towpath import fabric, machines
     from towpath.ethernet_study import figures_of
     from towpath.ethernet_study_page import study_text, write_ethernet_study
 
     spec = machines.load_chip_cluster(machine)
+    fabric.check_linked(machine, spec.core())
     try:
         figures = list(figures_of(spec))
     except ValueError as error:

@@ -7,6 +7,18 @@ from __future__ import annotations
 from collections import Counter
 
 from towpath import _core
+from towpath.errors import ConfigError, quoted
+
+
+def check_linked(machine: str, cluster: _core.ChipCluster) -> None:
+    """Raises:
+    ConfigError: kernels may use no link of the machine that was named.
+    """
+    if all(link.is_reserved for link in cluster.links):
+        raise ConfigError(
+            f"--machine is {quoted(machine)}, which has no link between chips that kernels may "
+            "use; allowed are clusters whose chips are joined, such as n300"
+        )
 
 
 def is_ring(cluster: _core.ChipCluster, chips: list[int]) -> bool:

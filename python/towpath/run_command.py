@@ -190,6 +190,7 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
             "is for clusters of GPUs; on chips that Ethernet joins, each has a rank")  # fmt: skip
     spec = machines.load_chip_cluster(request.machine)
     cluster = spec.core()
+    fabric.check_linked(request.machine, cluster)
     on_grid = request.algorithm is not None and request.algorithm.startswith("grid_")
     try:
         shape = (_core.FabricShape.mesh if on_grid else _core.FabricShape.usual)(cluster)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from towpath import _core, fabric, machines
-from towpath.errors import ConfigError, quoted
 from towpath.validate_ethernet import channels_that_fit, slots_that_fit
 
 if TYPE_CHECKING:
@@ -63,13 +62,9 @@ class LinkBench:
             ConfigError: there is no such machine, or no such link.
         """
         cluster = machines.load_chip_cluster(machine).core()
+        fabric.check_linked(machine, cluster)
         pairs = [tuple(chip for chip, _ in link.ends) for link in cluster.links
                  if not link.is_reserved]  # fmt: skip
-        if not pairs:
-            raise ConfigError(
-                f"--machine is {quoted(machine)}, which has no link between chips that kernels may "
-                "use"
-            )
         return cls(machine, min(pairs), _ring_of(cluster))
 
     def __reduce__(self) -> tuple[Any, ...]:

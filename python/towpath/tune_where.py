@@ -90,12 +90,13 @@ def _chips(asked: Asked, machine: str) -> Where:
     _refuse(asked, ("hosts", "ranks", "ranks_per_host", "complete_from"), "chips")
     simulator = Simulator(machine)
     cluster = simulator.spec.core()
+    fabric.check_linked(machine, cluster)
     try:
         places = tuple(fabric.ranks_in_ring(cluster))
     except ValueError as error:
         raise ConfigError(f"--machine is {quoted(machine)}: {error}") from None
     options = Options(
-        len(places), asked.channels or powers_to(max(2 * fabric.planes(cluster), 1)),
+        len(places), asked.channels or powers_to(2 * fabric.planes(cluster)),
         asked.protocols or ("Simple",), (False, True),
     )  # fmt: skip
     name = simulator.spec.name

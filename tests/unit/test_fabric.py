@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from towpath import _core, fabric, machines, simulated
+from towpath import _core, cli, fabric, machines, simulated
 from towpath.run_command import RunRequest, run_all
 
 
@@ -36,6 +36,28 @@ def test_neighbouring_ranks_are_neighbouring_chips_where_there_is_no_ring_too(wi
     places = fabric.ranks_in_ring(cluster)
     assert sorted(places) == list(range(width * height))
     assert all(neighbours(cluster, _core.FabricShape.usual(cluster), places)[:-1])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "run all_reduce", "run all_gather --channels 1",
+        "run all_reduce --algorithm grid_all_reduce",
+        "tune all_reduce", "tune ethernet", "bench ethernet",
+    ],
+)  # fmt: skip
+def test_a_chip_on_its_own_is_one_sentence(arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["towpath", *arguments.split(), "--machine", "p150"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    printed = capsys.readouterr()
+    assert (end.value.code, printed.out) == (2, "")
+    assert printed.err == (
+        "towpath: --machine is 'p150', which has no link between chips that kernels may use; "
+        "allowed are clusters whose chips are joined, such as n300\n"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_planes_are_those_that_the_dispatcher_leaves():
