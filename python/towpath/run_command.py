@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from towpath import _core, fabric, live, machines, simulated, table
 from towpath.data import OPERATIONS, TYPES
 from towpath.errors import ConfigError, quoted
-from towpath.link_faults import links_of, parse_link_fault
+from towpath.link_faults import parse_link_fault
 from towpath.result import Report, Row, Run, Timeline
 from towpath.schedule_source import ScheduleSource
 from towpath.show import draw_svg
@@ -211,7 +211,8 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
         cluster, tuple(places[: call.ranks]), tuple(map(parse_link_fault, request.link_faults)),
         shape,
     )  # fmt: skip
-    links_of(cluster, place.link_faults)  # its mistakes come before the first line
+    # Mistakes in faults come before the first line.
+    place.run_of(call.plan(1), with_data=False, seed=1, jitter_ns=0.0, trace=None)
     where = f"{spec.name}, {call.ranks} of {len(places)} chips"
     run = _measured(request, where, place, call, print_lines)
     run = _with_timeline(request, run, place, call)

@@ -98,9 +98,10 @@ def test_faults_are_for_links_between_chips(options):
         ("0:9,every=100us", "drops every 100000 ns, before it is up again: it is dead for 0 ns"),
     ],
 )
-def test_a_fault_of_which_nothing_would_come_is_one_sentence(fault, sentence):
+def test_a_fault_of_which_nothing_would_come_is_one_sentence(fault, sentence, capsys):
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        run_all(_request(fault, sizes="1K"), print_lines=False)
+        run_all(_request(fault, sizes="1K"), print_lines=True)
+    assert capsys.readouterr().out == ""
 
 
 def test_a_time_that_is_no_number_is_refused():
