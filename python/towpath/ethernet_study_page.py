@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from towpath.ethernet_study import Figure
 from towpath.report import write_page
-from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
+from towpath.report_figures import CURVE_COLORS, format_size, layout, size_axis
 
 
 def write_ethernet_study(title: str, command: str, figures: list[Figure], path: Path) -> None:
@@ -57,8 +57,5 @@ def draw_figure(figure: Figure) -> go.Figure:
     drawn.update_xaxes(title=figure.x_title)
     drawn.update_yaxes(title=figure.y_title, rangemode="tozero")
     if figure.x_title == "size":
-        ticks = size_ticks({int(x) for curve in figure.curves for x in curve.x})
-        drawn.update_xaxes(
-            type="log", tickvals=ticks, ticktext=[format_size(tick) for tick in ticks]
-        )
+        drawn.update_xaxes(**size_axis({int(x) for curve in figure.curves for x in curve.x}))
     return drawn

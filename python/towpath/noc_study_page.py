@@ -22,7 +22,7 @@ from towpath.noc_table import (
 )
 from towpath.plain_table import PlainTable
 from towpath.report import write_page
-from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
+from towpath.report_figures import CURVE_COLORS, format_size, layout, size_axis
 
 
 @dataclass(frozen=True)
@@ -195,11 +195,7 @@ def _most(rows: Iterable[Row]) -> float:
 
 def _finish_bandwidth(figure: go.Figure, rows: list[Row], most: float) -> None:
     figure.update_layout(layout(height=340))
-    ticks_bytes = size_ticks({row["size_bytes"] for row in rows})
-    figure.update_xaxes(
-        title="transaction size", type="log",
-        tickvals=ticks_bytes, ticktext=[format_size(tick) for tick in ticks_bytes],
-    )  # fmt: skip
+    figure.update_xaxes(title="transaction size", **size_axis({row["size_bytes"] for row in rows}))
     figure.update_yaxes(title="bandwidth (B/cycle per master)", range=[0, 1.07 * most])
 
 

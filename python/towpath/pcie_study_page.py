@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from towpath.pcie_study import Cause, Row, SlowRead
 from towpath.plain_table import PlainTable
 from towpath.report import write_page
-from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
+from towpath.report_figures import CURVE_COLORS, format_size, layout, size_axis
 
 SLOW_READ_PAGE = "why_is_my_read_slow.html"
 READ_HOW = (
@@ -189,11 +189,8 @@ def sweep_figure(rows: list[Row]) -> go.Figure:
             hovertemplate=f"%{{text}}: %{{y:.4~g}} MB/s<br>{way}<extra></extra>",
         )
     figure.update_layout(layout(height=440))
-    ticks_bytes = size_ticks({row["size_bytes"] for row in rows})
-    figure.update_xaxes(
-        title="size of a transfer", type="log",
-        tickvals=ticks_bytes, ticktext=[format_size(tick) for tick in ticks_bytes],
-    )  # fmt: skip
+    sizes_bytes = {row["size_bytes"] for row in rows}
+    figure.update_xaxes(title="size of a transfer", **size_axis(sizes_bytes))
     figure.update_yaxes(title="bandwidth (MB/s)", type="log", dtick=1, tickformat=",~g")
     return figure
 

@@ -137,10 +137,7 @@ def cores_figure(cores: list[CoreReplay]) -> go.Figure:
             customdata=ends,
             hovertemplate=f"%{{y}} {name}<br>from %{{base:,}} to %{{customdata:,}}<extra></extra>",
         )
-    figure.update_layout(layout(height=90 + max(13 * len(cores), 60)), barmode="overlay")
-    figure.update_xaxes(title="cycle")
-    figure.update_yaxes(autorange="reversed", type="category", showgrid=False, tickfont_size=10)
-    return figure
+    return _by_processor(figure, len(cores), "overlay", "cycle")
 
 
 def phases_figure(requests: dict[str, list[RequestReplay]]) -> go.Figure:
@@ -157,8 +154,13 @@ def phases_figure(requests: dict[str, list[RequestReplay]]) -> go.Figure:
             marker={"color": color, "line_width": 0},
             hovertemplate=f"%{{y}} {words}<br>%{{x:,.0f}} cycles<extra></extra>",
         )
-    figure.update_layout(layout(height=90 + max(13 * len(names), 60)), barmode="stack")
-    figure.update_xaxes(title="cycles per request, mean")
+    return _by_processor(figure, len(names), "stack", "cycles per request, mean")
+
+
+def _by_processor(figure: go.Figure, processors: int, barmode: str, title: str) -> go.Figure:
+    """Bars in a row for each."""
+    figure.update_layout(layout(height=90 + max(13 * processors, 60)), barmode=barmode)
+    figure.update_xaxes(title=title)
     figure.update_yaxes(autorange="reversed", type="category", showgrid=False, tickfont_size=10)
     return figure
 

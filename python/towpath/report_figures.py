@@ -358,16 +358,17 @@ def _curves(runs: list[Run], names: list[str], value_of, hover: str) -> go.Figur
             )
     figure.update_layout(layout(height=420))
     sizes_bytes = {row.size_bytes for run in runs for row in run.rows if row.size_bytes > 0}
-    ticks_bytes = size_ticks(sizes_bytes)
-    figure.update_xaxes(
-        title="size", type="log",
-        tickvals=ticks_bytes, ticktext=[format_size(tick) for tick in ticks_bytes],
-    )  # fmt: skip
+    figure.update_xaxes(title="size", **size_axis(sizes_bytes))
     return figure
 
 
-def size_ticks(sizes_bytes: set[int]) -> list[int]:
-    """Powers of two around the sizes, at most about ten."""
+def size_axis(sizes_bytes: set[int]) -> dict:
+    """An axis with powers of two around the sizes, at most about ten."""
+    ticks = _size_ticks(sizes_bytes)
+    return {"type": "log", "tickvals": ticks, "ticktext": [format_size(tick) for tick in ticks]}
+
+
+def _size_ticks(sizes_bytes: set[int]) -> list[int]:
     if not sizes_bytes:
         return []
     first = max(min(sizes_bytes).bit_length() - 1, 0)

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from towpath.plain_table import PlainTable
 from towpath.report import write_page
-from towpath.report_figures import CURVE_COLORS, format_size, layout, size_ticks
+from towpath.report_figures import CURVE_COLORS, format_size, layout, size_axis
 from towpath.schedule_source import ScheduleSource
 from towpath.table import format_time
 from towpath.tune_collective import CHUNKS_PER_CHANNEL, Timing, Tuning
@@ -120,10 +120,7 @@ def _curves(tuning: Tuning, value) -> go.Figure:
          marker={"size": 9, "color": "rgba(0,0,0,0)", "line": {"width": 1.6, "color": "#808890"}},
     )  # fmt: skip
     figure.update_layout(layout(height=440))
-    ticks = size_ticks(set(tuning.sizes_bytes))
-    figure.update_xaxes(
-        title="size", type="log", tickvals=ticks, ticktext=[format_size(tick) for tick in ticks]
-    )
+    figure.update_xaxes(title="size", **size_axis(set(tuning.sizes_bytes)))
     return figure
 
 
