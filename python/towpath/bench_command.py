@@ -18,6 +18,7 @@ import typer
 
 from towpath.errors import ConfigError, Interruption, quoted
 from towpath.mailbox_command import mailbox
+from towpath.options import AsJson, Jobs
 from towpath.output_file import command_line, deliver, results_folder
 
 if TYPE_CHECKING:
@@ -75,14 +76,12 @@ def noc_vc(
     out: Annotated[
         Path | None, typer.Option(help="folder of the results; default: noc-vc-NAME")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
+    jobs: Jobs = 0,
     scheduler: Annotated[
         str | None, typer.Option(help="address of a dask scheduler that gets the points instead")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=(1 << 63) - 1, help="of the simulations")] = 1,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="one JSON object instead of tables")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Do several virtual channels help? Bandwidth over size, VC count, NoC and traffic pattern.
 
@@ -107,9 +106,7 @@ def ethernet(
     out: Annotated[
         Path | None, typer.Option(help="folder of the results; default: ethernet-NAME")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="one JSON object instead of tables")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """The microbenchmarks of links between chips: bandwidth, latency and rings, as figures."""
     from towpath import fabric, machines
@@ -142,9 +139,7 @@ def pcie(
     out: Annotated[
         Path | None, typer.Option(help="folder of the results; default: pcie-CHIP-HOST")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="one JSON object instead of tables")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """A host's link to a chip: windows, DMA, orderings, sizes, and why reads are slow."""
     from towpath import machines

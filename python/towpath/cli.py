@@ -16,6 +16,17 @@ from rich.console import Console
 
 from towpath import _core, bench_command, tune_command
 from towpath.errors import ConfigError, Interruption, SweepError
+from towpath.options import (
+    TIMES_MAX,
+    CompleteFrom,
+    Hosts,
+    Iterations,
+    Machine,
+    Ranks,
+    RanksPerHost,
+    Timeout,
+    Warmup,
+)
 from towpath.output_file import check_output, command_line
 from towpath.replay_command import replay
 from towpath.run_command import RunRequest, run_all
@@ -28,10 +39,7 @@ app = typer.Typer(
 app.add_typer(bench_command.app, name="bench")
 app.add_typer(tune_command.app, name="tune")
 
-_COMPLETE_FROM_HELP = "a shipped machine that supplies what a topology file does not say"
 FileOption = Path | None
-_TIMES_MAX = 1_000_000_000
-_TIMEOUT_S_MAX = 86_400.0
 _UsageError = typer.BadParameter.__base__  # typer does not export it, and has moved it before
 
 
@@ -44,9 +52,7 @@ def run(
         ),
     ] = None,
     schedule: Annotated[FileOption, typer.Option(help="an MSCCL XML file instead")] = None,
-    machine: Annotated[
-        str | None, typer.Option(help="simulate on this machine: a name or a file")
-    ] = None,
+    machine: Machine = None,
     live: Annotated[
         int | None, typer.Option(metavar="RANKS", help="run between so many processes here")
     ] = None,
@@ -57,12 +63,10 @@ def run(
     algorithm: Annotated[str | None, typer.Option(help="see `towpath algorithms`")] = None,
     channels: Annotated[int, typer.Option(help="parallel channels; 0: what the machine needs")] = 0,
     protocol: Annotated[str, typer.Option(help="Simple, LL or LL128")] = "Simple",
-    hosts: Annotated[int | None, typer.Option(help="hosts of the machine")] = None,
-    ranks: Annotated[int | None, typer.Option(help="GPUs of the machine altogether")] = None,
-    ranks_per_host: Annotated[
-        int | None, typer.Option(help="use only so many GPUs of each host")
-    ] = None,
-    complete_from: Annotated[str | None, typer.Option(help=_COMPLETE_FROM_HELP)] = None,
+    hosts: Hosts = None,
+    ranks: Ranks = None,
+    ranks_per_host: RanksPerHost = None,
+    complete_from: CompleteFrom = None,
     link_fault: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,16 +76,9 @@ def run(
         ),
     ] = None,
     data: Annotated[bool, typer.Option(help="carry and check data in the simulation")] = True,
-    iterations: Annotated[
-        int, typer.Option(min=1, max=_TIMES_MAX, help="live: measured invocations")
-    ] = 20,
-    warmup: Annotated[
-        int, typer.Option(min=0, max=_TIMES_MAX, help="live: invocations before")
-    ] = 5,
-    timeout: Annotated[
-        float,
-        typer.Option(min=0.1, max=_TIMEOUT_S_MAX, help="live: seconds to wait for a silent peer"),
-    ] = 30.0,
+    iterations: Iterations = 20,
+    warmup: Warmup = 5,
+    timeout: Timeout = 30.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="one JSON object instead of a table")
     ] = False,
@@ -197,7 +194,7 @@ def show(
     name: Annotated[str, typer.Argument(help="a machine's name, or a file of any known kind")],
     hosts: Annotated[int | None, typer.Option(help="so many hosts")] = None,
     ranks: Annotated[int | None, typer.Option(help="so many GPUs altogether")] = None,
-    complete_from: Annotated[str | None, typer.Option(help=_COMPLETE_FROM_HELP)] = None,
+    complete_from: CompleteFrom = None,
     harvest_mask: Annotated[
         int | None, typer.Option(help="of a chip: the rows or columns that it lacks, as bits")
     ] = None,
@@ -257,9 +254,9 @@ def routes(
         int, typer.Option(min=1, max=1024, help="packets that an Ethernet core can keep")
     ] = 1,
     candidates: Annotated[
-        int, typer.Option(min=0, max=_TIMES_MAX, help="orders to try where not all can be")
+        int, typer.Option(min=0, max=TIMES_MAX, help="orders to try where not all can be")
     ] = 20_000,
-    seed: Annotated[int, typer.Option(min=0, max=_TIMES_MAX, help="of that search")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=TIMES_MAX, help="of that search")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Static routes between chips as commands of Ethernet cores, and their best order."""

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from towpath.errors import ConfigError
+from towpath.options import AsJson
 
 _ITERATIONS_MAX = 100_000_000
 
@@ -41,9 +42,7 @@ def mailbox(
         typer.Option(help="live: where zeromq_peer and mpi_peer were built; default: build"),
     ] = None,
     page: Annotated[Path | None, typer.Option(help="write an HTML page there")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="one JSON object instead of tables")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Ping-pong of small messages: histogram, breakdown, and sweeps or other libraries."""
     from towpath.output_file import check_output, command_line

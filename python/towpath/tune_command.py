@@ -14,6 +14,18 @@ from rich.console import Console
 from rich.progress import track
 
 from towpath.errors import ConfigError, Interruption, quoted
+from towpath.options import (
+    AsJson,
+    CompleteFrom,
+    Hosts,
+    Iterations,
+    Jobs,
+    Machine,
+    Ranks,
+    RanksPerHost,
+    Timeout,
+    Warmup,
+)
 from towpath.output_file import check_output, command_line, deliver, results_folder
 
 if TYPE_CHECKING:
@@ -30,7 +42,6 @@ _COLLECTIVES = (
 )  # fmt: skip
 _PROTOCOLS = ("Simple", "LL", "LL128")
 CHANNELS_MAX = 64
-_TIMES_MAX = 1_000_000_000
 
 
 @app.command("ethernet")
@@ -40,10 +51,8 @@ def ethernet(
     out: Annotated[
         Path | None, typer.Option(help="folder of the results; default: tune-ethernet-NAME")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="one JSON object instead of tables")
-    ] = False,
+    jobs: Jobs = 0,
+    as_json: AsJson = False,
 ) -> None:
     """How to use a link between chips: packet size, bytes outstanding, sync words, channels."""
     from towpath import machines
@@ -98,9 +107,7 @@ def ethernet(
 
 def collective(
     context: typer.Context,
-    machine: Annotated[
-        str | None, typer.Option(help="simulate on this machine: a name or a file")
-    ] = None,
+    machine: Machine = None,
     live: Annotated[
         int | None, typer.Option(metavar="RANKS", help="between so many processes here instead")
     ] = None,
@@ -111,24 +118,13 @@ def collective(
     protocols: Annotated[
         str | None, typer.Option(help="to try; default: Simple,LL,LL128 on GPUs, otherwise Simple")
     ] = None,
-    hosts: Annotated[int | None, typer.Option(help="hosts of the machine")] = None,
-    ranks: Annotated[int | None, typer.Option(help="GPUs of the machine altogether")] = None,
-    ranks_per_host: Annotated[
-        int | None, typer.Option(help="use only so many GPUs of each host")
-    ] = None,
-    complete_from: Annotated[
-        str | None,
-        typer.Option(help="a shipped machine that supplies what a topology file does not say"),
-    ] = None,
-    iterations: Annotated[
-        int, typer.Option(min=1, max=_TIMES_MAX, help="live: measured invocations")
-    ] = 20,
-    warmup: Annotated[
-        int, typer.Option(min=0, max=_TIMES_MAX, help="live: invocations before")
-    ] = 5,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, max=86_400.0, help="live: seconds to wait for a silent peer")
-    ] = 30.0,
+    hosts: Hosts = None,
+    ranks: Ranks = None,
+    ranks_per_host: RanksPerHost = None,
+    complete_from: CompleteFrom = None,
+    iterations: Iterations = 20,
+    warmup: Warmup = 5,
+    timeout: Timeout = 30.0,
     csv: Annotated[
         Path | None, typer.Option(help="write a configuration of NCCL's tuner plugin there")
     ] = None,
@@ -138,10 +134,8 @@ def collective(
     out: Annotated[
         Path | None, typer.Option(help="folder of the results; default: tune-COLLECTIVE-NAME")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="one JSON object instead of tables")
-    ] = False,
+    jobs: Jobs = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Which algorithm, protocol and channels at which size; every candidate is timed."""
     from towpath.live import LiveOptions
