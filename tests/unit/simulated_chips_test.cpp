@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -174,6 +175,26 @@ TEST(SimulatedChips, ADropAfterTheEndCostsNothing) {
   const Result result = all_reduce(6'000, 2, 1, faults_at(0, {.drop_at = 1_s}));
   EXPECT_EQ(result.time, healthy);
   EXPECT_EQ(result.failures.front().drops, 0u);
+}
+
+// When the last answer has arrived, only its acknowledgement is still on the line. If that is lost,
+// the answer is sent again, but nobody waits for it.
+TEST(SimulatedChips, ADropWhenAllIsReleasedCostsNothing) {
+  const Time healthy = all_reduce(6'000, 2, 1).time;
+  Time last_that_costs;
+  Time first_resend_for_nothing = Time::max();
+  for (Time drop_at = healthy - 1_us; drop_at < healthy; drop_at += 20_ns) {
+    const Result result =
+        all_reduce(6'000, 2, 1, faults_at(0, {.drop_at = drop_at, .training_time = 5_us}));
+    const LinkFailure& failure = result.failures.front();
+    EXPECT_EQ(failure.drops, 1u);
+    if (result.time > healthy) last_that_costs = drop_at;
+    if (result.time == healthy && failure.resent[0] + failure.resent[1] > Bytes()) {
+      first_resend_for_nothing = std::min(first_resend_for_nothing, drop_at);
+    }
+  }
+  EXPECT_LT(last_that_costs, first_resend_for_nothing);
+  EXPECT_LT(first_resend_for_nothing, healthy);
 }
 
 TransportError failure_of(const std::vector<LinkFaults>& faults, Time deadline) {

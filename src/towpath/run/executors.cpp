@@ -17,7 +17,9 @@ Executors::Executors(sim::Simulation& simulation, std::shared_ptr<const collecti
 void Executors::add(transport::Transport& transport) {
   executors_.push_back(std::make_unique<collective::Executor>(transport, plan_));
   executors_.back()->on_finished = [this] {
-    if (--running_ == 0) finished_ = simulation_.now();
+    if (--running_ > 0) return;
+    finished_ = simulation_.now();
+    if (on_finished) on_finished();
   };
 }
 

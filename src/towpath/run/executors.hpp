@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ class Executors {
   // When the last rank has finished. Throws transport::TransportError::Kind::deadlock, `outages`
   // and who waits for whom, when some never will.
   Time end(const std::string& outages = {}) const;
+
+  std::function<void()> on_finished;  // called when the last rank has; may be empty
 
  private:
   sim::Simulation& simulation_;

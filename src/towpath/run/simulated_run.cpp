@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <stdexcept>
@@ -136,6 +137,7 @@ SimulatedRun::SimulatedRun(std::shared_ptr<const machine::ChipCluster> cluster,
           .deadline = options.deadline});
   make_ranks();
   ranks_->prepare_greetings(*plan_);
+  ranks_->executors->on_finished = [this] { ranks_->chips->close_connections(); };
 }
 
 void SimulatedRun::make_ranks() {
@@ -193,8 +195,8 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
   if (!ranks_->chips) return ranks_->executors->end() - called;
   std::string outages = transport::simulated::ethernet::describe_outages(ranks_->chips->cluster());
   if (!outages.empty()) outages += "; ";
-  ranks_->executors->end(outages);
-  return ranks_->chips->close_connections() - called;
+  const Time finished = ranks_->executors->end(outages);
+  return std::max(finished, ranks_->chips->closed_at()) - called;
 }
 
 std::vector<cluster::LinkLoad> SimulatedRun::loads() const {

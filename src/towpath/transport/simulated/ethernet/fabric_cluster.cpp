@@ -405,19 +405,25 @@ void FabricCluster::create_workers(int place) {
 
 Transport& FabricCluster::transport(int rank) { return *endpoints_.at(index(rank)); }
 
-Time FabricCluster::close_connections() {
-  const auto each = [&](auto action) {
-    for (const auto& place : places_) {
-      for (const auto& workers : place->workers) std::ranges::for_each(workers, action);
+template <typename Action>
+void FabricCluster::for_each_connected_worker(Action action) const {
+  for (const auto& place : places_) {
+    for (const auto& workers : place->workers) {
+      for (const auto& worker : workers) action(*worker);
     }
-  };
-  each([](const auto& worker) { worker->close(); });
-  run();
+  }
+}
+
+void FabricCluster::close_connections() {
+  for_each_connected_worker([](FabricWorker& worker) { worker.close(); });
+}
+
+Time FabricCluster::closed_at() const {
   Time last;
   bool are_all_closed = true;
-  each([&](const auto& worker) {
-    last = std::max(last, worker->closed_at());
-    are_all_closed &= !worker->is_open();
+  for_each_connected_worker([&](const FabricWorker& worker) {
+    last = std::max(last, worker.closed_at());
+    are_all_closed &= !worker.is_open();
   });
   if (!are_all_closed) {
     const std::string outages = describe_outages(cluster_);

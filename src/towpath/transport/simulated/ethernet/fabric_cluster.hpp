@@ -59,9 +59,11 @@ class FabricCluster {
   // Until nothing happens any more. Throws TransportError::Kind::timeout, with what the links have
   // done, when the deadline comes before.
   void run();
-  // Of all workers, at the end of a program; returns when the last one has. Throws
-  // TransportError::Kind::deadlock when one never will, naming the links that are down.
-  Time close_connections();
+  // Of all workers, at the end of a program: each when its router has released what it sent.
+  void close_connections();
+  // After run(), when the last one was closed. Throws TransportError::Kind::deadlock when one never
+  // will be, naming the links that are down.
+  Time closed_at() const;
 
  private:
   class Endpoint;
@@ -81,6 +83,8 @@ class FabricCluster {
   std::uint64_t take_pages(PageRing& ring, const DeliveryPart& part, int place) const;
   void stage(DeliveryPart& part);
   void unstage(const DeliveryPart& part);
+  template <typename Action>
+  void for_each_connected_worker(Action action) const;
   std::size_t least_loaded(const std::vector<std::unique_ptr<FabricWorker>>& workers) const;
   void arrived(DeliveryPart& part);
   DeliveryPart& new_part();

@@ -82,6 +82,7 @@ FabricWorker::FabricWorker(device::tenstorrent::Program& program, const Pages& p
 
 void FabricWorker::add(Part& part) {
   queued_bytes_ += part.size_bytes;
+  ++queued_parts_;
   parts_.push_back(&part);
   wake(reader_);
 }
@@ -176,7 +177,7 @@ void FabricWorker::run_writer(DataMovementCore& core) {
   std::optional<Connection> connection;
   if (config_.port) connection.emplace(core, *config_.port, kWorkerWords);
   while (true) {
-    wait_until(writer_, [&] { return !packets_.empty() || shall_close_; });
+    wait_until(writer_, [&] { return !packets_.empty() || (shall_close_ && queued_parts_ == 0); });
     if (packets_.empty()) {
       shall_close_ = false;
       if (is_open_) connection->close();
@@ -191,7 +192,9 @@ void FabricWorker::run_writer(DataMovementCore& core) {
     write(core, connection ? &*connection : nullptr, packet);
     queued_bytes_ -= packet.size_bytes;
     ++written_;
-    if (packet.is_last && packet.part->left != nullptr) packet.part->left(*packet.part);
+    if (!packet.is_last) continue;
+    --queued_parts_;
+    if (packet.part->left != nullptr) packet.part->left(*packet.part);
   }
 }
 

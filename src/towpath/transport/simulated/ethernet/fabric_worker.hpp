@@ -70,7 +70,7 @@ class FabricWorker {
   FabricWorker& operator=(const FabricWorker&) = delete;
 
   void add(Part& part);
-  // Opens its connection again for the next part; closes it behind what it has.
+  // Its connection, behind the parts that it has; the next part opens it again.
   void close();
   bool is_open() const { return is_open_; }
   // When it last closed it.
@@ -112,6 +112,7 @@ class FabricWorker {
   std::uint64_t written_ = 0;
   std::uint64_t freed_ = 0;  // whose buffers are free again
   std::uint64_t queued_bytes_ = 0;
+  int queued_parts_ = 0;
   bool is_open_ = false;
   bool shall_close_ = false;
   Time closed_at_;
