@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from towpath import _core
 from towpath.errors import ConfigError, quoted
@@ -33,12 +34,6 @@ def planes(cluster: _core.ChipCluster) -> int:
     return _core.fabric_planes(cluster, _core.FabricShape.usual(cluster))
 
 
-def grid_of(shape: _core.FabricShape) -> dict[str, int | bool]:
-    """The options of grid algorithms on a mesh or torus whose ranks are placed row by row."""
-    (columns, row_rings), (_, column_rings) = [*shape.dimensions, (1, False)][:2]
-    return {"columns": columns, "row_rings": row_rings, "column_rings": column_rings}
-
-
 def ranks_in_ring(cluster: _core.ChipCluster) -> list[int]:
     """Places of the usual fabric in an order in which neighbouring ranks are neighbouring chips.
 
@@ -58,6 +53,43 @@ def ranks_in_ring(cluster: _core.ChipCluster) -> list[int]:
     if height % 2 == 0:
         return [y * width + x for x, y in _round_trip(width, height)]
     return [y * width + x for y, x in _round_trip(height, width)]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A fabric, and its place for each rank."""
+
+    shape: _core.FabricShape
+    places: tuple[int, ...]
+
+
+def is_on_grid(algorithm: str | None) -> bool:
+    """Whether its ranks are those of a mesh or torus, row by row."""
+    return algorithm is not None and algorithm.startswith("grid_")
+
+
+def layout_of(cluster: _core.ChipCluster, on_grid: bool) -> Layout:
+    """Ranks on the whole mesh, row by row, or on the usual fabric, in a ring.
+
+    Raises:
+        ValueError: the chips do not fill a mesh.
+    """
+    if not on_grid:
+        return Layout(_core.FabricShape.usual(cluster), tuple(ranks_in_ring(cluster)))
+    mesh = _core.FabricShape.mesh(cluster)
+    return Layout(mesh, tuple(range(len(mesh.chips))))
+
+
+def is_grid(shape: _core.FabricShape) -> bool:
+    """Whether it has several columns and several rows."""
+    sizes = [size for size, _ in shape.dimensions]
+    return len(sizes) == 2 and min(sizes) > 1
+
+
+def grid_of(shape: _core.FabricShape) -> dict[str, int | bool]:
+    """The options of grid algorithms on a mesh or torus whose ranks are placed row by row."""
+    (columns, row_rings), (_, column_rings) = [*shape.dimensions, (1, False)][:2]
+    return {"columns": columns, "row_rings": row_rings, "column_rings": column_rings}
 
 
 def _round_trip(width: int, height: int) -> list[tuple[int, int]]:

@@ -191,15 +191,15 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
     spec = machines.load_chip_cluster(request.machine)
     cluster = spec.core()
     fabric.check_linked(request.machine, cluster)
-    on_grid = request.algorithm is not None and request.algorithm.startswith("grid_")
+    on_grid = fabric.is_on_grid(request.algorithm)
     try:
-        shape = (_core.FabricShape.mesh if on_grid else _core.FabricShape.usual)(cluster)
-        places = list(range(len(shape.chips))) if on_grid else fabric.ranks_in_ring(cluster)
-        planes = _core.fabric_planes(cluster, shape)
+        layout = fabric.layout_of(cluster, on_grid)
+        planes = _core.fabric_planes(cluster, layout.shape)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    places = layout.places
     source = _source(request, len(places), 2 * planes, 1)
-    grid = fabric.grid_of(shape) if on_grid else {}
+    grid = fabric.grid_of(layout.shape) if on_grid else {}
     schedule = replace(source, both_ways=True, **grid).schedule()
     if schedule.rank_count > len(places):
         raise ConfigError(
@@ -208,8 +208,8 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
         )
     call = Call(schedule, request.type_name, request.operation)
     place = simulated.ChipPlace(
-        cluster, tuple(places[: call.ranks]), tuple(map(parse_link_fault, request.link_faults)),
-        shape,
+        cluster, places[: call.ranks], tuple(map(parse_link_fault, request.link_faults)),
+        layout.shape,
     )  # fmt: skip
     # Mistakes in faults come before the first line.
     place.run_of(call.plan(1), with_data=False, seed=1, jitter_ns=0.0, trace=None)

@@ -18,7 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from towpath import _core, live, machines, simulated
+from towpath import _core, fabric, live, machines, simulated
 from towpath.chip_cluster_spec import ChipClusterSpec
 from towpath.data import type_bytes
 from towpath.errors import ConfigError
@@ -47,6 +47,8 @@ class Options:
         protocols: Simple, LL, LL128.
         both_ways: whether every other ring may go round the other way.
         hosts: over which the ranks are spread.
+        grid: the columns and rings of a mesh or torus of chips, as ScheduleSource has them; none:
+            there is no grid.
     """
 
     ranks: int
@@ -54,6 +56,7 @@ class Options:
     protocols: tuple[str, ...] = ("Simple",)
     both_ways: tuple[bool, ...] = (False,)
     hosts: int = 1
+    grid: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,7 @@ def candidates(collective: str, options: Options) -> tuple[list[ScheduleSource],
         source = ScheduleSource(
             collective=collective, algorithm=algorithm, ranks=options.ranks, channels=channels,
             protocol=protocol, hosts=options.hosts, both_ways=both_ways, chunks_per_channel=chunks,
+            **(options.grid if fabric.is_on_grid(algorithm) else {}),
         )  # fmt: skip
         try:
             schedule = source.schedule()
@@ -199,7 +203,7 @@ class Simulator:
     Attributes:
         machine: a cluster of GPUs, chips or mailboxes: a name or a file.
         sized: hosts, ranks and complete_from, as machines.load takes them, for GPUs.
-        places: where the ranks are; none given: the first ones.
+        places: where the ranks are on GPUs; none given: the first ones.
     """
 
     machine: str
@@ -220,19 +224,28 @@ class Simulator:
         return machines.load(self.machine, *self.sized)
 
     @cached_property
-    def _place(self) -> simulated.AnyPlace:
+    def _place(self) -> simulated.MailboxPlace | simulated.Place:
         if isinstance(self.spec, MailboxClusterSpec):
             return simulated.MailboxPlace(self.spec.core())
-        if isinstance(self.spec, ChipClusterSpec):
-            return simulated.ChipPlace(self.spec.core(), self.places)
         return simulated.Place(self.spec.build(), self.places)
+
+    @cached_property
+    def _chips(self) -> _core.ChipCluster:
+        return self.spec.core()
+
+    def _place_of(self, source: ScheduleSource) -> simulated.AnyPlace:
+        if not isinstance(self.spec, ChipClusterSpec):
+            return self._place
+        layout = fabric.layout_of(self._chips, source.columns > 0)
+        return simulated.ChipPlace(self._chips, layout.places, shape=layout.shape)
 
     def __call__(self, point: Point) -> Result:
         """Times one candidate at one size; `problem` says why there is no time."""
-        call = Call(_schedule_of(ScheduleSource(**point["source"])))
+        source = ScheduleSource(**point["source"])
+        call = Call(_schedule_of(source))
         try:
             outcome = simulated.invoke(
-                self._place, call, point["size_bytes"],
+                self._place_of(source), call, point["size_bytes"],
                 in_place=not call.schedule.out_of_place, with_data=False,
             )  # fmt: skip
         except _core.TransportError as error:

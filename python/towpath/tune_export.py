@@ -127,6 +127,8 @@ def write_xml(tuning: Tuning, folder: Path) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def _fits_msccl(source: ScheduleSource) -> bool:
+    if source.columns > 0:
+        return False  # ranks are on a mesh, and there is no word for where
     try:
         dump_schedule(source.schedule(), StringIO())
     except ScheduleFormatError:

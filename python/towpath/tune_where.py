@@ -92,15 +92,16 @@ def _chips(asked: Asked, machine: str) -> Where:
     cluster = simulator.spec.core()
     fabric.check_linked(machine, cluster)
     try:
-        places = tuple(fabric.ranks_in_ring(cluster))
+        ring, mesh = (fabric.layout_of(cluster, on_grid) for on_grid in (False, True))
     except ValueError as error:
         raise ConfigError(f"--machine is {quoted(machine)}: {error}") from None
     options = Options(
-        len(places), asked.channels or powers_to(2 * fabric.planes(cluster)),
+        len(ring.places), asked.channels or powers_to(2 * fabric.planes(cluster)),
         asked.protocols or ("Simple",), (False, True),
+        grid=fabric.grid_of(mesh.shape) if fabric.is_grid(mesh.shape) else {},
     )  # fmt: skip
     name = simulator.spec.name
-    return Where(name, f"{name}, {len(places)} chips", options, replace(simulator, places=places))
+    return Where(name, f"{name}, {len(ring.places)} chips", options, simulator)
 
 
 def _mailboxes(asked: Asked, machine: str) -> Where:

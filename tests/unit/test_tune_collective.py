@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`towpath tune COLLECTIVE`: candidates, choices, and the files they are written to."""
 
+from dataclasses import asdict, replace
+
 import pytest
 
 from towpath import _core
 from towpath.errors import ConfigError
+from towpath.run_command import RunRequest, run_all
 from towpath.schedule_format.msccl_xml import load_schedule
 from towpath.schedule_source import ScheduleSource
 from towpath.tune_collective import (
@@ -55,6 +58,41 @@ def test_candidates_begin_with_the_fewest_thread_blocks():
     found, _ = candidates("all_reduce", Options(4, (1, 4)))
     blocks = [max(len(rank.blocks) for rank in each.schedule().ranks) for each in found]
     assert blocks == sorted(blocks)
+
+
+@pytest.mark.parametrize(
+    ("machine", "columns", "row_rings"), [("t3000", 4, False), ("galaxy-torus", 8, True)]
+)
+def test_grids_are_candidates_on_a_mesh_and_on_a_torus(machine, columns, row_rings):
+    for collective in ("all_reduce", "all_gather", "reduce_scatter"):
+        found, _ = candidates(collective, where_from(Asked(machine, channels=(1,))).options)
+        (grid,) = [each for each in found if each.algorithm == f"grid_{collective}"]
+        assert (grid.columns, grid.row_rings) == (columns, row_rings)
+        assert all(each.columns == 0 for each in found if each is not grid)
+
+
+@pytest.mark.parametrize("machine", ["n300", "blackhole-line", "dgx-h100"])
+def test_there_are_no_grids_where_there_is_no_mesh(machine):
+    found, _ = candidates("all_gather", where_from(Asked(machine)).options)
+    assert not [each for each in found if each.algorithm.startswith("grid_")]
+    assert [each for each in found if each.algorithm == "line_all_gather"]
+
+
+@pytest.mark.parametrize("algorithm", ["grid_all_gather", "ring_all_gather"])
+def test_a_candidate_takes_the_time_of_a_run(algorithm):
+    where = where_from(Asked("t3000", channels=(2,)))
+    (asked,) = [
+        each
+        for each in candidates("all_gather", where.options)[0]
+        if each.algorithm == algorithm and each.both_ways  # as towpath run always does
+    ]
+    request = RunRequest(
+        collective="all_gather", algorithm=algorithm, machine="t3000", sizes="4K", channels=2,
+        with_data=False,
+    )  # fmt: skip
+    row = run_all(request, print_lines=False).report.runs[0].rows[0]
+    found = where.simulator({"source": asdict(asked), "size_bytes": 4096})
+    assert found == {"time_us": row.out_of_place.time_us, "problem": None}
 
 
 def test_what_cannot_be_written_is_noted_and_nothing_at_all_refused():
@@ -167,6 +205,15 @@ def test_a_folder_with_schedules_of_an_earlier_run_is_refused_and_left_as_it_is(
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     with pytest.raises(ConfigError, match="all_reduce-notes.xml: --xml is a folder, and this is"):
         check_xml(tmp_path / "all_reduce-notes.xml", "all_reduce")
+
+
+def test_a_grid_is_not_for_msccl_which_does_not_say_where_ranks_are(tmp_path):
+    grid = replace(source("grid_all_reduce"), columns=2)
+    found = tuning((grid, 1024, 1.0), (RING, 1024, 9.0))
+    assert list(write_xml(found, tmp_path)) == [
+        "at 1024 bytes MSCCL cannot hold the choice, so --xml has another"
+    ]
+    assert load_schedule(tmp_path / "all_reduce-1024-1024.xml").name == "ring_all_reduce"
 
 
 def test_what_msccl_cannot_hold_is_replaced_and_said(tmp_path):
