@@ -35,7 +35,7 @@ class DeadlockSearch {
 
   const Network::InputVc& buffer(const Place& place) const {
     const auto& [node, input, vc] = place;
-    return network_.routers_[index(node)].input.vc[index(input * Network::kVcsMax + vc)];
+    return network_.routers_[index(node)].input_vc(input * Network::kVcsMax + vc);
   }
 
   // Where the buffer's packet waits: at the far end of the link for room, or here for the VC that
@@ -60,7 +60,7 @@ class DeadlockSearch {
 
   // The output VCs of an allocated VC's packet; of a multicast only those of the outputs named.
   static std::uint64_t output_vcs(const Network::Router& router, int number, unsigned outputs) {
-    const Network::InputVc& vc = router.input.vc[index(number)];
+    const Network::InputVc& vc = router.input_vc(number);
     if ((router.multicast >> number & 1) == 0) return std::uint64_t{1} << vc.way;
     std::uint64_t output_vcs = 0;
     for (; outputs != 0; outputs &= outputs - 1) {
@@ -75,7 +75,7 @@ class DeadlockSearch {
     const Network::Router& router = network_.routers_[index(node)];
     for (std::uint64_t rest = router.input.allocated; rest != 0; rest &= rest - 1) {
       const int number = std::countr_zero(rest);
-      const unsigned outputs = router.input.vc[index(number)].all_outputs;
+      const unsigned outputs = router.input_vc(number).all_outputs;
       if ((output_vcs(router, number, outputs) >> way & 1) != 0) {
         return {node, number / Network::kVcsMax, number % Network::kVcsMax};
       }

@@ -13,11 +13,10 @@ namespace towpath::noc {
 template <typename Visit>
 void Network::NodeSet::filter(Visit visit) {
   for (std::size_t word = 0; word < words_.size(); ++word) {
-    for (std::uint64_t rest = words_[word]; rest != 0; rest &= rest - 1) {
+    for (std::uint64_t rest = std::exchange(words_[word], 0); rest != 0; rest &= rest - 1) {
       const int lowest = std::countr_zero(rest);
-      if (!visit(static_cast<int>(word * 64) + lowest)) {
-        words_[word] &= ~(std::uint64_t{1} << lowest);
-      }
+      const bool stays = visit(static_cast<int>(word * 64) + lowest);
+      words_[word] |= std::uint64_t{stays} << lowest;
     }
   }
 }
@@ -58,7 +57,7 @@ void Network::step() {
   if (!events_.empty() && events_.top().at <= now_) run_events();
   active_sinks_.filter([this](int node) { return step_sink(node); });
   active_sources_.filter([this](int node) { return step_source(node); });
-  allocate();
+  undecided_routers_.filter([this](int node) { return allocate(routers_[index(node)]); });
   active_routers_.filter([this](int node) { return move_flits(routers_[index(node)]); });
   end_packets();
   ++now_;
@@ -81,16 +80,7 @@ void Network::receive_slot(Slot& slot) {
     active_sinks_.insert(static_cast<int>(arrival.to >> 6));
   }
   for (const std::uint32_t credit : slot.router_credits.all()) {
-    Router& router = routers_[credit >> 6];
-    OutputLink& link = router.output[credit >> 4 & 3];
-    const unsigned vc = credit & 15;
-    return_credit(link, vc);
-    const bool was_full = link.pool_used + 1 == pool_limit_;
-    const std::uint64_t is_blocked = router.blocked >> link.owner[vc] & 1;
-    if (was_full || (is_blocked | router.multicast) != 0) {
-      unblock(router, credit >> 4 & 3, vc);
-      active_routers_.insert(static_cast<int>(credit >> 6));
-    }
+    credit_arrives(routers_[credit >> 6], credit & 63);
   }
   for (const std::uint32_t credit : slot.source_credits.all()) {
     return_credit(sources_[credit >> 6].link, credit & 15);
@@ -102,12 +92,13 @@ void Network::receive_slot(Slot& slot) {
   slot.releases.clear();
   slot.to_routers.clear();
   slot.to_sinks.clear();
-  slot.router_credits.size = slot.source_credits.size = 0;
+  slot.router_credits.clear();
+  slot.source_credits.clear();
 }
 
 Cycle Network::next_work() const {
   if (!active_routers_.empty() || !active_sources_.empty() || !active_sinks_.empty() ||
-      undecided_.size != 0) {
+      !undecided_routers_.empty()) {
     return now_;
   }
   const Cycle next = events_.empty() ? kNever : events_.top().at;
@@ -151,7 +142,7 @@ void Network::run_events() {
 
 // A packet comes to the front of a router's buffer: where does it go on, and on which VC?
 void Network::begin_packet(Router& router, int number, PacketId id) {
-  InputVc& vc = router.input.vc[index(number)];
+  InputVc& vc = router.input_vc(number);
   const Header& header = headers_[id];
   vc.packet = id;
   vc.flits_left = header.flits;
@@ -166,15 +157,11 @@ void Network::begin_packet(Router& router, int number, PacketId id) {
     active_routers_.insert(static_cast<int>(router.node));
     return;
   }
-  const int output = header.destination_x != router.x   ? kX
-                     : header.destination_y != router.y ? kY
-                                                        : kNiu;
-  const int input_vc = number & (kVcsMax - 1);
-  const int dateline = next_dateline(router, number / kVcsMax, input_vc, output);
-  const int wanted = output * kVcsMax + with_dateline(input_vc, dateline);
+  const int output = output_to(router, header);
+  const int wanted = output * kVcsMax + next_vc(router, number / kVcsMax, number % kVcsMax, output);
   vc.way = static_cast<std::uint8_t>(wanted);
   set_bit(header.keeps_buddy ? router.insistent : router.flexible, number);
-  set_bit(router.output_vc[index(wanted)].contenders, number);
+  set_bit(router.output_vc(wanted).contenders, number);
   set_bit(router.wanted, wanted);
   // As long as other packets have those that it could get, there is nothing to decide.
   const std::uint64_t open = ~router.owned | router.draining;
@@ -183,7 +170,7 @@ void Network::begin_packet(Router& router, int number, PacketId id) {
 }
 
 void Network::begin_packet(Sink& sink, int number, PacketId id) {
-  InputVc& vc = sink.input.vc[index(number)];
+  InputVc& vc = sink.input_vc(number);
   vc.packet = id;
   vc.flits_left = headers_[id].flits;
 }
@@ -191,7 +178,7 @@ void Network::begin_packet(Sink& sink, int number, PacketId id) {
 template <typename End>
 int Network::flit_arrives(End& end, std::uint32_t to) {
   const int number = static_cast<int>(to & (end.input.turn.size() == 1 ? 15 : 63));
-  ++end.input.vc[index(number)].flits;
+  ++end.input_vc(number).flits;
   set_bit(end.input.occupied, number);
   return number;
 }
@@ -199,25 +186,24 @@ int Network::flit_arrives(End& end, std::uint32_t to) {
 template <typename End>
 void Network::header_arrives(End& end, const Arrival& arrival) {
   const int number = flit_arrives(end, arrival.to);
-  if (end.input.vc[index(number)].packet == kNoPacket) {
+  if (end.input_vc(number).packet == kNoPacket) {
     begin_packet(end, number, arrival.header);
     return;
   }
-  PacketQueue& behind = end.input.behind[index(number)];
-  (behind.first == kNoPacket ? behind.first : next_packet_[behind.last]) = arrival.header;
-  behind.last = arrival.header;
+  InputVc& vc = end.input_vc(number);
+  (vc.first_behind == kNoPacket ? vc.first_behind : next_packet_[vc.last_behind]) = arrival.header;
+  vc.last_behind = arrival.header;
 }
 
 // The packet in front has left; the one behind it comes forward.
 template <typename End>
 void Network::end_packet(End& end, int number) {
-  InputVc& vc = end.input.vc[index(number)];
+  InputVc& vc = end.input_vc(number);
   clear_bit(end.input.allocated, number);
   vc.packet = kNoPacket;
-  PacketQueue& behind = end.input.behind[index(number)];
-  if (behind.first == kNoPacket) return;
-  const PacketId next = behind.first;
-  behind.first = next == behind.last ? kNoPacket : next_packet_[next];
+  if (vc.first_behind == kNoPacket) return;
+  const PacketId next = vc.first_behind;
+  vc.first_behind = next == vc.last_behind ? kNoPacket : next_packet_[next];
   begin_packet(end, number, next);
 }
 
@@ -255,7 +241,7 @@ bool Network::step_sink(int node) {
 
 void Network::take_flit(int node, int number) {
   Sink& sink = sinks_[index(node)];
-  InputVc& vc = sink.input.vc[index(number)];
+  InputVc& vc = sink.input_vc(number);
   const PacketId id = vc.packet;
   const bool is_last = --vc.flits_left == 0;
   if (--vc.flits == 0) clear_bit(sink.input.occupied, number);
@@ -278,19 +264,26 @@ void Network::take_flit(int node, int number) {
 
 // --- routers ------------------------------------------------------------------------------------
 
-int Network::next_dateline(const Router& router, int input, int vc, int output) const {
-  if (!figures_.has_dateline) return 0;
-  if (output == kNiu) return dateline_of(vc);
-  const bool is_last =
-      output == kX ? router.x + 1 == torus_.width() : router.y + 1 == torus_.height();
-  return is_last || (input == output && dateline_of(vc) == 1) ? 1 : 0;
+// Arithmetic instead of branches, which nothing could predict.
+int Network::output_to(const Router& router, const Header& header) {
+  static_assert(kX == 0 && kY == 1 && kNiu == 2);
+  const int is_x = header.destination_x == router.x ? 1 : 0;
+  const int is_y = header.destination_y == router.y ? 1 : 0;
+  return is_x << is_y;
+}
+
+int Network::next_vc(const Router& router, int input, int vc, int output) const {
+  const int dateline = dateline_of(vc);
+  const int keeps = input == output || output == kNiu ? 1 : 0;
+  const int next = (router.crosses_dateline[index(output)] ? 1 : 0) | (dateline & keeps);
+  return vc + 2 * classes_ * (next - dateline);
 }
 
 // Whether nobody has the output VC; nobody does once it is drained.
 bool Network::is_free(Router& router, int output_vc) const {
   if ((router.owned >> output_vc & 1) == 0) return true;
   if ((router.draining >> output_vc & 1) == 0) return false;
-  if (router.output_vc[index(output_vc)].free_at > now_) return false;
+  if (router.output_vc(output_vc).free_at > now_) return false;
   clear_bit(router.owned, output_vc);
   clear_bit(router.draining, output_vc);
   return true;
@@ -298,57 +291,50 @@ bool Network::is_free(Router& router, int output_vc) const {
 
 // The output VCs are looked at in the next allocation: they, or who wants them, may have changed.
 void Network::decide(Router& router, std::uint64_t output_vcs) {
-  undecided_.items[undecided_.size] = router.node;
-  undecided_.size += router.undecided == 0 && output_vcs != 0 ? 1 : 0;
+  undecided_routers_.insert_if(static_cast<int>(router.node), output_vcs != 0);
   router.undecided |= output_vcs;
 }
 
-void Network::allocate() {
-  std::swap(deciding_, undecided_);
-  undecided_.size = 0;
-  for (const std::uint32_t node : deciding_.all()) allocate(routers_[node]);
-}
-
 // Gives output VCs to the packets that wait for one: first to each the VC of its own buddy bit,
-// then to those that may change it the other one.
-void Network::allocate(Router& router) {
+// then to those that may change it the other one. True if some are to be looked at again.
+bool Network::allocate(Router& router) {
   std::uint64_t rest = router.undecided & router.wanted;
   router.undecided = 0;
   for (; rest != 0; rest &= rest - 1) {
     const int output_vc = std::countr_zero(rest);
-    give_vc(router, router.output_vc[index(output_vc)].contenders, output_vc);
+    give_vc(router, router.output_vc(output_vc).contenders, output_vc);
   }
-  if (router.flexible == 0) return;
+  if (router.flexible == 0) return false;
   for (rest = router.wanted; rest != 0; rest &= rest - 1) {
     const int wanted = std::countr_zero(rest);
-    const std::uint64_t left = router.output_vc[index(wanted)].contenders & router.flexible;
+    const std::uint64_t left = router.output_vc(wanted).contenders & router.flexible;
     if (left == 0 || !give_vc(router, left, wanted ^ 1)) continue;
     // Who contended with the one that got a VC may be alone with the one it wants now.
-    decide(router, std::uint64_t{1} << wanted);
+    router.undecided |= std::uint64_t{1} << wanted;
   }
+  return router.undecided != 0;
 }
 
 // To one of the contenders, in turn, if the VC is free. Until it is released, a VC may only go on
 // to the next packet of the same buffer, and only when nobody else waits for it.
 bool Network::give_vc(Router& router, std::uint64_t contenders, int output_vc) {
-  OutputVc& given = router.output_vc[index(output_vc)];
-  const std::uint64_t from_turn = contenders >> given.turn << given.turn;
-  int number = std::countr_zero(from_turn != 0 ? from_turn : contenders);
+  OutputVc& given = router.output_vc(output_vc);
+  int number = (std::countr_zero(std::rotr(contenders, given.turn)) + given.turn) & 63;
   if (!is_free(router, output_vc)) {
     if ((router.draining >> output_vc & 1) == 0) return false;
-    const int owner = router.output[index(output_vc / kVcsMax)].owner[index(output_vc % kVcsMax)];
-    if (contenders != std::uint64_t{1} << owner) {
+    number = given.last_owner;
+    if (contenders != std::uint64_t{1} << number) {
       release_when_free(router, output_vc);
       return false;
     }
-    number = owner;
     clear_bit(router.draining, output_vc);
   }
-  given.turn = static_cast<std::uint8_t>(number + 1 == kPorts * kVcsMax ? 0 : number + 1);
-  set_owner(router, output_vc, number);
+  given.turn = static_cast<std::uint8_t>(number + 1);
+  given.last_owner = static_cast<std::uint8_t>(number);
   set_bit(router.owned, output_vc);
-  InputVc& vc = router.input.vc[index(number)];
-  OutputVc& wanted = router.output_vc[vc.way];
+  take_room(router, number, output_vc);
+  InputVc& vc = router.input_vc(number);
+  OutputVc& wanted = router.output_vc(vc.way);
   clear_bit(wanted.contenders, number);
   if (wanted.contenders == 0) clear_bit(router.wanted, int{vc.way});
   vc.way = static_cast<std::uint8_t>(output_vc);
@@ -361,42 +347,74 @@ bool Network::give_vc(Router& router, std::uint64_t contenders, int output_vc) {
 
 // The packets that wait for a VC which is not released are looked at again when it is.
 void Network::release_when_free(Router& router, int output_vc) {
-  const Cycle ahead = router.output_vc[index(output_vc)].free_at - now_;
+  const Cycle ahead = router.output_vc(output_vc).free_at - now_;
   slot_in(static_cast<int>(ahead))
       .releases.push_back(router.node << 6 | static_cast<std::uint32_t>(output_vc));
 }
 
-// A credit has come: the VC's owner may have room now, and so may all if the pool was full.
-void Network::unblock(Router& router, unsigned output, unsigned vc) const {
+// Room at the other end is kept as sets of input VCs, so that those which could not send are not
+// even looked at.
+
+// A slot is known to be free: for its VC if that has none left, otherwise for all of the pool.
+void Network::credit_arrives(Router& router, unsigned output_vc) {
+  const unsigned output = output_vc / kVcsMax;
+  OutputLink& link = router.output[output];
+  const bool was_empty = link.pool_used >= pool_limit_;
+  return_credit(link, output_vc % kVcsMax);
+  const bool is_own = link.used[output_vc % kVcsMax] == 0;
+  const std::uint64_t holder = std::uint64_t{1} << router.holder[output_vc];
+  const std::uint64_t own = is_own ? holder : 0;
+  const std::uint64_t waiting = (router.full | router.starved) & holder;
+  router.full &= ~holder;
+  router.starved &= ~(was_empty && !is_own ? router.pooled[output] : own);
+  router.pooled[output] &= ~own;
+  active_routers_.insert_if(static_cast<int>(router.node),
+                            was_empty || (waiting | router.multicast) != 0);
+}
+
+// A flit leaves for the other end.
+void Network::use_room(Router& router, int number, unsigned output, unsigned vc) const {
+  OutputLink& link = router.output[output];
+  use_slot(link, vc);
+  set_bit(router.pooled[output], number);
+  router.starved |= link.pool_used >= pool_limit_ ? router.pooled[output] : 0;
+  router.full |= std::uint64_t{link.used[vc] > figures_.pool_flits_per_vc_max} << number;
+}
+
+// A packet gets an output VC, which may have flits of others at the other end.
+void Network::take_room(Router& router, int number, int output_vc) const {
+  router.holder[index(output_vc)] = static_cast<std::uint8_t>(number);
+  const unsigned output = static_cast<unsigned>(output_vc) / kVcsMax;
   const OutputLink& link = router.output[output];
-  unsigned owned = 1u << vc;
-  if (link.pool_used + 1 == pool_limit_) {
-    owned = static_cast<unsigned>(router.owned >> output * kVcsMax & 0xffff);
-  }
-  for (; owned != 0; owned &= owned - 1) {
-    clear_bit(router.blocked, int{link.owner[index(std::countr_zero(owned))]});
-  }
+  const int used = link.used[static_cast<unsigned>(output_vc) % kVcsMax];
+  const std::uint64_t pooled = std::uint64_t{used != 0} << number;
+  router.pooled[output] |= pooled;
+  router.starved |= link.pool_used >= pool_limit_ ? pooled : 0;
+  router.full |= std::uint64_t{used > figures_.pool_flits_per_vc_max} << number;
+}
+
+void Network::leave_room(Router& router, int number, int output_vc) {
+  router.holder[index(output_vc)] = kNobody;
+  clear_bit(router.pooled[static_cast<unsigned>(output_vc) / kVcsMax], number);
+  clear_bit(router.starved, number);
+  clear_bit(router.full, number);
 }
 
 // False when no VC can send in the next cycle, unless a flit or a credit arrives.
 bool Network::move_flits(Router& router) {
-  const std::uint64_t candidates = router.input.occupied & router.input.allocated & ~router.blocked;
+  const std::uint64_t candidates = router.ready();
   if (candidates == 0) return false;
   if ((candidates & (candidates - 1)) != 0) return move_one_per_port(router, candidates);
   const int number = std::countr_zero(candidates);
   if ((router.multicast >> number & 1) != 0) return move_one_per_port(router, candidates);
-  const unsigned way = router.input.vc[index(number)].way;
-  if (!has_room(router.output[way / kVcsMax], way % kVcsMax)) {
-    set_bit(router.blocked, number);
-    return false;
-  }
+  const unsigned way = router.input_vc(number).way;
   const unsigned input = static_cast<unsigned>(number) / kVcsMax;
   if ((router.insistent >> input * kVcsMax & 0xffff) != 0) {
     const unsigned turned = in_turn(1u << number % kVcsMax, router.input.turn[input]);
     if (is_turn_of_waiting(router, input, turned - 1)) return true;
   }
   send_flit(router, number, static_cast<int>(way / kVcsMax));
-  return (router.input.occupied & router.input.allocated & ~router.blocked) != 0;
+  return router.ready() != 0;
 }
 
 // Whether a static VC of the port that waits for its output VC is in turn before those in the mask
@@ -414,16 +432,10 @@ bool Network::is_turn_of_waiting(Router& router, unsigned input, unsigned before
   return true;
 }
 
-// Where the flit in front of an allocated VC could go in this cycle, bit per port; a unicast that
-// can go nowhere is blocked.
-unsigned Network::possible_outputs(Router& router, int number) const {
-  const InputVc& vc = router.input.vc[index(number)];
-  if ((router.multicast >> number & 1) == 0) {
-    const unsigned output = vc.way / kVcsMax;
-    if (has_room(router.output[output], vc.way % kVcsMax)) return 1u << output;
-    set_bit(router.blocked, number);
-    return 0;
-  }
+// Where the flit in front of a VC that is ready could go in this cycle, bit per port.
+unsigned Network::possible_outputs(const Router& router, int number) const {
+  const InputVc& vc = router.input_vc(number);
+  if ((router.multicast >> number & 1) == 0) return 1u << vc.way / kVcsMax;
   unsigned possible = 0;
   for (unsigned outputs = vc.outputs; outputs != 0; outputs &= outputs - 1) {
     const unsigned output = static_cast<unsigned>(std::countr_zero(outputs));
@@ -432,11 +444,15 @@ unsigned Network::possible_outputs(Router& router, int number) const {
   return possible;
 }
 
+// By the port in turn and the ports that want an output: who gets it.
+constexpr std::uint8_t kFirstInput[3][8] = {
+    {0, 0, 1, 0, 2, 0, 1, 0}, {0, 0, 1, 1, 2, 2, 1, 1}, {0, 0, 1, 0, 2, 2, 2, 2}};
+
 // VC before port: each input port commits to one VC, then each output port picks an input port. A
 // VC whose packet waits for its output VC takes its turn like any other, and the port idles then.
 bool Network::move_one_per_port(Router& router, std::uint64_t candidates) {
   std::array<int, kPorts> chosen;
-  std::array<unsigned, kPorts> wishes{};  // by input port, the outputs that it wants
+  unsigned wishes = 0;  // kPorts bits per output: the input ports that want it
   bool is_any = false;
   for (unsigned input = 0; input < kPorts; ++input) {
     const unsigned of_port = static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff);
@@ -450,18 +466,16 @@ bool Network::move_one_per_port(Router& router, std::uint64_t candidates) {
       is_any = true;
       if (is_turn_of_waiting(router, input, (rest & -rest) - 1)) break;
       chosen[input] = number;
-      wishes[input] = possible;
+      for (unsigned outputs = possible; outputs != 0; outputs &= outputs - 1) {
+        wishes |= 1u << (static_cast<unsigned>(std::countr_zero(outputs)) * kPorts + input);
+      }
       break;
     }
   }
-  for (int output = 0; output < kPorts; ++output) {
-    const unsigned wanting =
-        (wishes[0] >> output & 1) | (wishes[1] >> output & 1) << 1 | (wishes[2] >> output & 1) << 2;
+  for (int output = 0; wishes != 0; ++output, wishes >>= kPorts) {
+    const unsigned wanting = wishes & ((1u << kPorts) - 1);
     if (wanting == 0) continue;
-    const unsigned turn = router.output[index(output)].turn;
-    const unsigned turned = (wanting | wanting << kPorts) >> turn;
-    const unsigned input = (static_cast<unsigned>(std::countr_zero(turned)) + turn) % kPorts;
-    const int number = chosen[input];
+    const int number = chosen[kFirstInput[router.output[index(output)].turn][wanting]];
     if ((router.multicast >> number & 1) != 0) {
       send_copy(router, number, output);
     } else {
@@ -480,35 +494,34 @@ void Network::take_turns(Router& router, int number, int output) const {
 
 // A unicast's flit leaves.
 void Network::send_flit(Router& router, int number, int output) {
-  InputVc& vc = router.input.vc[index(number)];
+  InputVc& vc = router.input_vc(number);
   OutputLink& link = router.output[index(output)];
   const unsigned output_vc = vc.way % kVcsMax;
-  use_slot(link, output_vc);
+  use_room(router, number, static_cast<unsigned>(output), output_vc);
   arrivals_[index(output)]->add({link.target | output_vc, vc.header});
   vc.header = kNoPacket;
   take_turns(router, number, output);
   free_slot(router, number);
-  ended_.items[ended_.size] = router.node << 6 | static_cast<std::uint32_t>(number);
-  ended_.size += vc.flits_left == 0 ? 1 : 0;
+  ended_.add_if(router.node << 6 | static_cast<std::uint32_t>(number), vc.flits_left == 0);
 }
 
 void Network::end_packets() {
   for (const std::uint32_t place : ended_.all()) {
     Router& router = routers_[place >> 6];
     const int number = static_cast<int>(place & 63);
-    let_go(router, number, router.input.vc[index(number)].way);
+    let_go(router, number, router.input_vc(number).way);
     end_packet(router, number);
   }
-  ended_.size = 0;
+  ended_.clear();
 }
 
 // A multicast's flit leaves through one of the outputs that need it.
 void Network::send_copy(Router& router, int number, int output) {
-  InputVc& vc = router.input.vc[index(number)];
+  InputVc& vc = router.input_vc(number);
   OutputLink& link = router.output[index(output)];
   const int output_vc = vc.output_vc[index(output)];
   const bool is_last = vc.flits_left == 1;
-  use_slot(link, static_cast<unsigned>(output_vc));
+  use_room(router, kNobody, static_cast<unsigned>(output), static_cast<unsigned>(output_vc));
   arrivals_[index(output)]->add(
       {link.target | static_cast<std::uint32_t>(output_vc),
        vc.header == kNoPacket ? kNoPacket : branch_off(vc.packet, output)});
@@ -539,7 +552,7 @@ PacketId Network::branch_off(PacketId id, int output) {
 
 // The flit in front has left its buffer, which the sender will know.
 void Network::free_slot(Router& router, int number) {
-  InputVc& vc = router.input.vc[index(number)];
+  InputVc& vc = router.input_vc(number);
   --vc.flits_left;
   --vc.flits;
   router.input.occupied &= ~(std::uint64_t{vc.flits == 0} << number);
@@ -549,8 +562,9 @@ void Network::free_slot(Router& router, int number) {
 
 // A packet's last flit leaves: its output VC is free for all vc_release_cycles later.
 void Network::let_go(Router& router, int number, int output_vc) {
-  OutputVc& left = router.output_vc[index(output_vc)];
-  set_owner(router, output_vc, number);  // of a multicast not yet so
+  OutputVc& left = router.output_vc(output_vc);
+  left.last_owner = static_cast<std::uint8_t>(number);  // of a multicast not yet so
+  leave_room(router, number, output_vc);
   left.free_at = now_ + figures_.vc_release_cycles;
   set_bit(router.draining, output_vc);
   // Those that wait for it, or, if they can do with it, for the one of the other buddy bit.

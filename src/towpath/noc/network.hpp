@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <queue>
 #include <span>
 #include <string>
@@ -128,6 +129,9 @@ class Network {
  private:
   friend class DeadlockSearch;
 
+  // VC v of a router's port p is number p * 16 + v, its bit in each set as well.
+  static constexpr std::uint8_t kNobody = 63;
+
   // A VC's buffer at the receiving end of a link.
   struct InputVc {
     PacketId packet = kNoPacket;   // whose flits are in front
@@ -139,26 +143,19 @@ class Network {
     std::uint8_t outputs = 0;
     std::uint8_t all_outputs = 0;
     std::array<std::uint8_t, kPorts> output_vc{};
+    PacketId first_behind = kNoPacket;  // packets behind the one in front, linked
+    PacketId last_behind = kNoPacket;
   };
-  // Packets behind the one in front, linked.
-  struct PacketQueue {
-    PacketId first = kNoPacket;
-    PacketId last = kNoPacket;
-  };
-  // The VC buffers of up to three input ports. VC v of port p is number p * 16 + v, its bit in each
-  // set as well.
+  // The VC buffers of up to three input ports.
   template <int ports>
   struct Inputs {
     std::uint64_t occupied = 0;   // VCs that hold flits
     std::uint64_t allocated = 0;  // VCs whose packet has its output VC
     std::array<std::uint8_t, ports> turn{};
-    std::array<InputVc, ports * kVcsMax> vc;
-    std::array<PacketQueue, ports * kVcsMax> behind;
   };
   // The sending end of a link: what it knows of the buffers at the other end.
   struct OutputLink {
-    std::array<std::uint8_t, kVcsMax> used{};   // flits of each VC, the first in a slot of its own
-    std::array<std::uint8_t, kVcsMax> owner{};  // of a router: whose packet has or had the VC last
+    std::array<std::uint8_t, kVcsMax> used{};  // flits of each VC, the first in a slot of its own
     std::uint8_t pool_used = 0;
     std::uint8_t turn = 0;
     std::uint32_t target = 0;  // where flits arrive, without the VC
@@ -169,25 +166,44 @@ class Network {
     std::uint64_t contenders = 0;  // input VCs whose packets ask for it
     Cycle free_at = 0;             // once draining
     std::uint8_t turn = 0;         // whose turn it is to get it
+    std::uint8_t last_owner = 0;   // whose packet has or had it
   };
-  // VC v of output port p is number p * 16 + v, its bit in the sets of output VCs as well.
+  // Input and output VCs of one number are used together: most packets go straight on.
+  struct alignas(64) Vc {
+    InputVc in;
+    OutputVc out;
+  };
+  // Ordered by use: what a move looks at first lies in one line of the cache.
   struct alignas(64) Router {
-    std::uint64_t blocked = 0;    // allocated VCs that had no room at the other end when looked at
-    std::uint64_t insistent = 0;  // VCs that wait for an output VC and cannot do with another
-    std::uint64_t flexible = 0;   // VCs that wait for one and can
+    Inputs<kPorts> input;
+    std::uint64_t full = 0;     // VCs whose output VC has as many flits at the other end as it may
+    std::uint64_t starved = 0;  // those that need a slot of a pool that has none left
     std::uint64_t multicast = 0;  // VCs with a multicast in front
+    std::uint64_t insistent = 0;  // VCs that wait for an output VC and cannot do with another
+    std::uint32_t node = 0;
+    std::int16_t x = 0;
+    std::int16_t y = 0;
+    std::uint64_t flexible = 0;   // VCs that wait for an output VC and can do with another
     std::uint64_t owned = 0;      // output VCs that a packet has, or had until not long ago
     std::uint64_t draining = 0;   // of those: the last flit has left
     std::uint64_t wanted = 0;     // output VCs with contenders
     std::uint64_t undecided = 0;  // output VCs that may have become free for one of them
+    std::array<std::uint64_t, kPorts> pooled{};  // by output, VCs that need a slot of its pool
     std::array<OutputLink, kPorts> output;
+    std::array<Cycle, kPorts> retry_at{};         // when a waiting VC may take its turn again
+    std::array<bool, kPorts> crosses_dateline{};  // outputs whose link leads to the beginning
+    std::array<std::uint8_t, kPorts * kVcsMax>
+        holder;                                    // whose unicast has an output VC, or kNobody
     std::array<std::uint32_t, kPorts> upstream{};  // the link that feeds each input
-    std::uint32_t node = 0;
-    std::int16_t x = 0;
-    std::int16_t y = 0;
-    std::array<Cycle, kPorts> retry_at{};  // when a waiting VC may take its turn again
-    Inputs<kPorts> input;
-    std::array<OutputVc, kPorts * kVcsMax> output_vc;
+    std::array<Vc, kPorts * kVcsMax> vc;
+
+    Router() { holder.fill(kNobody); }
+    // VCs whose packet may send a flit; of a multicast it depends on more.
+    std::uint64_t ready() const { return input.occupied & input.allocated & ~(full | starved); }
+    InputVc& input_vc(int number) { return vc[static_cast<std::size_t>(number)].in; }
+    const InputVc& input_vc(int number) const { return vc[static_cast<std::size_t>(number)].in; }
+    OutputVc& output_vc(int number) { return vc[static_cast<std::size_t>(number)].out; }
+    const OutputVc& output_vc(int number) const { return vc[static_cast<std::size_t>(number)].out; }
   };
   struct Source {
     OutputLink link;
@@ -209,6 +225,8 @@ class Network {
   };
   struct Sink {
     Inputs<1> input;
+    std::array<InputVc, kVcsMax> vc;
+    InputVc& input_vc(int number) { return vc[static_cast<std::size_t>(number)]; }
     Pace pace;
     std::uint16_t held = 0;
     std::array<Cycle, kVcsMax> held_until{};
@@ -235,19 +253,36 @@ class Network {
   // What arrives in one cycle. No link brings more than one of a kind, so room is made once. Each
   // kind has a list of its own: nothing predicts a branch on what comes next.
   template <typename Item>
-  struct List {
-    std::vector<Item> items;
-    std::size_t size = 0;
-    void add(const Item& item) { items[size++] = item; }
-    std::span<const Item> all() const { return {items.data(), size}; }
+  class List {
+   public:
+    void make_room(std::size_t items) {
+      items_ = std::make_unique<Item[]>(items);
+      end_ = items_.get();
+    }
+    void add(const Item& item) { *end_++ = item; }
+    // Without a branch; there is room for one more than are ever kept.
+    void add_if(const Item& item, bool is_kept) {
+      *end_ = item;
+      end_ += is_kept ? 1 : 0;
+    }
+    void clear() { end_ = items_.get(); }
+    bool empty() const { return end_ == items_.get(); }
+    std::span<const Item> all() const { return {items_.get(), end_}; }
+
+   private:
+    std::unique_ptr<Item[]> items_;
+    Item* end_ = nullptr;
   };
   struct Arrivals {
     std::array<List<Arrival>, 2> lists;
     List<Arrival>& headers() { return lists[0]; }
     List<Arrival>& others() { return lists[1]; }
     void add(const Arrival& arrival) { lists[arrival.header == kNoPacket ? 1 : 0].add(arrival); }
-    std::size_t size() const { return lists[0].size + lists[1].size; }
-    void clear() { lists[0].size = lists[1].size = 0; }
+    bool empty() const { return lists[0].empty() && lists[1].empty(); }
+    void clear() {
+      lists[0].clear();
+      lists[1].clear();
+    }
   };
   struct Slot {
     Arrivals to_routers;
@@ -256,8 +291,8 @@ class Network {
     List<std::uint32_t> source_credits;
     std::vector<std::uint32_t> releases;  // routers' output VCs that are free now and awaited
     bool is_empty() const {
-      return (to_routers.size() | to_sinks.size() | router_credits.size | source_credits.size |
-              releases.size()) == 0;
+      return to_routers.empty() && to_sinks.empty() && router_credits.empty() &&
+             source_credits.empty() && releases.empty();
     }
   };
   enum class EventKind : std::uint8_t { wake_source, wake_sink, release, probe, granted, retry };
@@ -283,6 +318,10 @@ class Network {
       }
       return true;
     }
+    // Adds the node if `is_member` is 1, not if it is 0.
+    void insert_if(int node, std::uint64_t is_member) {
+      words_[word(node)] |= is_member << (node & 63);
+    }
     // Calls visit(node) -> bool for each node, in order; the node leaves the set on false.
     template <typename Visit>
     void filter(Visit visit);
@@ -301,12 +340,9 @@ class Network {
     return (dateline * classes_ + packet_class) << 1 | buddy;
   }
   int dateline_of(int vc) const { return (vc >> 1) >= classes_ ? 1 : 0; }
-  // The VC of the same class and buddy bit with a given dateline bit.
-  int with_dateline(int vc, int dateline) const {
-    const int without = vc >= 2 * classes_ ? vc - 2 * classes_ : vc;
-    return without + 2 * classes_ * dateline;
-  }
-  int next_dateline(const Router& router, int input, int vc, int output) const;
+  static int output_to(const Router& router, const Header& header);
+  // The VC on which a packet leaves a router: of the same class and buddy bit.
+  int next_vc(const Router& router, int input, int vc, int output) const;
 
   PacketId add_packet(const Packet& packet);
   void queue(PacketId id);
@@ -322,18 +358,13 @@ class Network {
   static int flit_arrives(End& end, std::uint32_t to);
   template <typename End>
   void header_arrives(End& end, const Arrival& arrival);
-  void begin_packet(Router& router, int number, PacketId id);
+  inline void begin_packet(Router& router, int number, PacketId id);
   void begin_packet(Sink& sink, int number, PacketId id);
   template <typename End>
   void end_packet(End& end, int number);
   static void return_credit(OutputLink& link, unsigned vc) {
     const unsigned used = --link.used[vc];
     link.pool_used = static_cast<std::uint8_t>(link.pool_used - (used != 0 ? 1 : 0));
-  }
-  void unblock(Router& router, unsigned output, unsigned vc) const;
-  static void set_owner(Router& router, int output_vc, int number) {
-    const unsigned place = static_cast<unsigned>(output_vc);
-    router.output[place / kVcsMax].owner[place % kVcsMax] = static_cast<std::uint8_t>(number);
   }
   static void use_slot(OutputLink& link, unsigned vc) {
     const unsigned used = link.used[vc]++;
@@ -356,19 +387,22 @@ class Network {
   void release_when_free(Router& router, int output_vc);
   bool is_free(Router& router, int output_vc) const;
   void decide(Router& router, std::uint64_t output_vcs);
-  void allocate();
-  void allocate(Router& router);
-  bool give_vc(Router& router, std::uint64_t contenders, int output_vc);
-  bool move_flits(Router& router);
-  bool move_one_per_port(Router& router, std::uint64_t candidates);
-  bool is_turn_of_waiting(Router& router, unsigned input, unsigned before);
-  unsigned possible_outputs(Router& router, int number) const;
-  void send_flit(Router& router, int number, int output);
+  inline bool allocate(Router& router);
+  inline bool give_vc(Router& router, std::uint64_t contenders, int output_vc);
+  inline bool move_flits(Router& router);
+  inline bool move_one_per_port(Router& router, std::uint64_t candidates);
+  inline bool is_turn_of_waiting(Router& router, unsigned input, unsigned before);
+  inline unsigned possible_outputs(const Router& router, int number) const;
+  inline void credit_arrives(Router& router, unsigned output_vc);
+  inline void use_room(Router& router, int number, unsigned output, unsigned vc) const;
+  inline void take_room(Router& router, int number, int output_vc) const;
+  inline static void leave_room(Router& router, int number, int output_vc);
+  inline void send_flit(Router& router, int number, int output);
   void send_copy(Router& router, int number, int output);
-  void take_turns(Router& router, int number, int output) const;
-  void free_slot(Router& router, int number);
+  inline void take_turns(Router& router, int number, int output) const;
+  inline void free_slot(Router& router, int number);
   void end_packets();
-  void let_go(Router& router, int number, int output_vc);
+  inline void let_go(Router& router, int number, int output_vc);
   PacketId branch_off(PacketId id, int output);
 
   void start_reservation(std::int32_t tree);
@@ -399,10 +433,9 @@ class Network {
   // Where what leaves in this cycle comes to: by output port, and by input port.
   std::array<Arrivals*, kPorts> arrivals_{};
   std::array<List<std::uint32_t>*, kPorts> credits_{};
-  List<std::uint32_t> undecided_;  // routers with output VCs to decide on
-  List<std::uint32_t> deciding_;   // those of this cycle
-  List<std::uint32_t> ended_;      // VCs that a unicast's last flit has left in this cycle
-  NodeSet active_routers_;         // those that may have a flit to move
+  List<std::uint32_t> ended_;  // VCs that a unicast's last flit has left in this cycle
+  NodeSet undecided_routers_;  // those with output VCs to decide on
+  NodeSet active_routers_;     // those that may have a flit to move
   NodeSet active_sources_;
   NodeSet active_sinks_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

@@ -35,6 +35,7 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
       sinks_(index(torus_.nodes())),
       wheel_(wheel_size(chip.router)),
       wheel_mask_(wheel_.size() - 1),
+      undecided_routers_(torus_.nodes()),
       active_routers_(torus_.nodes()),
       active_sources_(torus_.nodes()),
       active_sinks_(torus_.nodes()),
@@ -47,14 +48,12 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
   }
   const std::size_t nodes = index(torus_.nodes());
   for (Slot& slot : wheel_) {
-    for (List<Arrival>& list : slot.to_routers.lists) list.items.resize(nodes * kPorts);
-    for (List<Arrival>& list : slot.to_sinks.lists) list.items.resize(nodes);
-    slot.router_credits.items.resize(nodes * kPorts);
-    slot.source_credits.items.resize(nodes);
+    for (List<Arrival>& list : slot.to_routers.lists) list.make_room(nodes * kPorts);
+    for (List<Arrival>& list : slot.to_sinks.lists) list.make_room(nodes);
+    slot.router_credits.make_room(nodes * kPorts);
+    slot.source_credits.make_room(nodes);
   }
-  undecided_.items.resize(nodes + 1);
-  deciding_.items.resize(nodes + 1);
-  ended_.items.resize(nodes * kPorts + 1);
+  ended_.make_room(nodes * kPorts + 1);
   for (int node = 0; node < torus_.nodes(); ++node) {
     Router& router = routers_[index(node)];
     router.node = static_cast<std::uint32_t>(node);
@@ -63,6 +62,8 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
     routers_[index(torus_.right_of(node))].upstream[kX] = code(node, kX);
     routers_[index(torus_.below(node))].upstream[kY] = code(node, kY);
     router.upstream[kNiu] = code(node, kFromNiu);
+    router.crosses_dateline = {chip.router.has_dateline && router.x + 1 == torus_.width(),
+                               chip.router.has_dateline && router.y + 1 == torus_.height(), false};
     router.output[kX].target = code(torus_.right_of(node), kX);
     router.output[kY].target = code(torus_.below(node), kY);
     router.output[kNiu].target = code(node, kFromNiu);

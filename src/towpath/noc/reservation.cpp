@@ -67,8 +67,7 @@ void Network::probe(std::int32_t number, std::int32_t at) {
   bool is_own = true;  // what is taken is taken by this source's multicast before
   for (int output = 0; output < kPorts; ++output) {
     if ((branch.outputs >> output & 1) == 0) continue;
-    const int vc =
-        vc_of(next_dateline(router, branch.input, branch.input_vc, output), kBroadcast, tree.buddy);
+    const int vc = next_vc(router, branch.input, branch.input_vc, output);
     branch.output_vc[index(output)] = static_cast<std::uint8_t>(vc);
     if (is_free(router, output * kVcsMax + vc)) continue;
     are_free = false;
