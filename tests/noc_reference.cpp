@@ -345,19 +345,11 @@ bool ReferenceNetwork::could_send(const Router& router, const VirtualChannel& vc
   return wants(router, vc, kX) || wants(router, vc, kY) || wants(router, vc, kNiu);
 }
 
-// The VC that the port commits to; -1: to none, or to one whose packet has no output VC.
+// The VC that the port commits to; -1: to none.
 int ReferenceNetwork::choose_vc(Router& router, int input) {
   Link& link = *router.input[input];
-  int insistent = -1;
   for (int i = 0, vc = link.receiver_turn; i < vcs_; ++i, vc = next(vc, vcs_)) {
-    if (could_send(router, link.vcs[vc])) {
-      if (insistent < 0 || now_ < router.retry_at[input]) return vc;
-      link.receiver_turn = next(insistent, vcs_);
-      router.retry_at[input] = now_ + figures_.vc_retry_cycles;
-      return -1;
-    }
-    if (insistent >= 0 || !waits(link.vcs[vc])) continue;
-    if (link.vcs[vc].flits.front().of->packet.keeps_buddy) insistent = vc;
+    if (could_send(router, link.vcs[vc])) return vc;
   }
   return -1;
 }

@@ -76,7 +76,6 @@ class ReferenceNetwork {
     int y = 0;
     std::array<Link*, kPorts> input{};
     std::array<Link*, kPorts> output{};
-    std::array<Cycle, kPorts> retry_at{};  // by input: when a waiting VC may take its turn again
   };
   // At most one flit per interval; a fraction of a cycle that is waited is not lost.
   struct Pacing {
@@ -94,7 +93,7 @@ class ReferenceNetwork {
     std::vector<bool> is_vc_taken;
     int turn = 0;  // the lane that is first
     Pacing pacing;
-    std::array<Tree*, 2> kept{};  // by buddy: the path of the last multicast sent, if linked
+    std::array<Tree*, 2> kept{};   // by buddy: the path of the last multicast sent, if linked
     std::array<Tree*, 2> chain{};  // by buddy: for whose next packet the VC is kept
   };
   struct Sink {

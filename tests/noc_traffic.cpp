@@ -47,7 +47,6 @@ class TrafficMaker {
     router.niu_to_router_cycles = between(1, 7);
     router.router_to_niu_cycles = between(1, 7);
     router.credit_return_cycles = between(1, 9);
-    router.vc_retry_cycles = between(1, 20);
     router.vc_release_cycles = between(1, 20);
     router.classes = between(1, 4);
     router.pool_flits = between(one_in(4) ? 1 : 16, 64);
@@ -131,8 +130,8 @@ Traffic random_traffic(const RandomTraffic& options, std::uint64_t seed) {
 
 std::string to_string(const Event& event) {
   constexpr const char* kKinds[] = {"started", "sent", "received"};
-  return fmt::format("packet {} {} in cycle {} at node {} on VC {}", event.tag,
-                     kKinds[event.kind], event.at, event.node, event.vc);
+  return fmt::format("packet {} {} in cycle {} at node {} on VC {}", event.tag, kKinds[event.kind],
+                     event.at, event.node, event.vc);
 }
 
 std::string difference(std::vector<Event> left, std::vector<Event> right) {

@@ -145,7 +145,6 @@ class RouterFigures(Frozen):
     pool_flits_per_vc_max: PoolFlits
     pool_flits_reserved: PoolFlits
     vc_release_cycles: LinkCycles
-    vc_retry_cycles: LinkCycles
     has_dateline: bool = Field(strict=True, default=True)
 
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The traffic patterns of tt-metal's NoC estimator table, as programs for the cores of a chip.
 
-Cores are named by their place on the logical grid, row by row. Every master walks the same list of
-subordinates in the same order, its own core included where masters and subordinates are the same
-cores; nobody waits for the others at the start.
+Cores are named by their place on the logical grid. Every master walks the same list of
+subordinates, column by column, as tt-metal lists cores unless told otherwise (corerange_to_cores);
+its own core is one of them where masters and subordinates are the same. Nobody waits for the others
+at the start.
 """
 
 from __future__ import annotations
@@ -195,7 +196,7 @@ def _multicast_cast(pattern: Pattern, chip: _core.Chip) -> Cast:
 
 
 def _rectangle(columns: int, rows: int) -> tuple[Place, ...]:
-    return tuple((x, y) for y in range(rows) for x in range(columns))
+    return tuple((x, y) for x in range(columns) for y in range(rows))
 
 
 def _grid(pattern: Pattern, chip: _core.Chip) -> tuple[int, int]:

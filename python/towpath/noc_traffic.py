@@ -118,11 +118,11 @@ def is_read(pattern: str) -> bool:
 
 
 def destinations(shape: ChipShape, pattern: str) -> dict[Coordinate, list[Coordinate]]:
-    """Per master, the cores it writes to or reads from, in this order.
+    """Per master, the cores it writes to or reads from: column by column, as tt-metal lists cores.
 
     All to all includes the master itself, one to all does not.
     """
-    first, workers = shape.workers[0], list(shape.workers)
+    first, workers = shape.workers[0], sorted(shape.workers)
     kind = pattern.replace("_from_", "_to_")
     if kind == "loopback":
         return {first: [first]}
@@ -136,7 +136,7 @@ def destinations(shape: ChipShape, pattern: str) -> dict[Coordinate, list[Coordi
 def bandwidth_programs(shape: ChipShape, point: Point) -> list[Program]:
     """Every master sends to its destinations one after the other, then waits for all of it.
 
-    The i-th transaction of a master uses VC i % vcs. With `turned`, masters begin at different
+    The i-th transaction to a destination uses VC i % vcs. With `turned`, masters begin at different
     destinations and VCs: by 9 y + x, as the study proposes.
     """
     kind = "read" if is_read(point["pattern"]) else "write"
@@ -147,8 +147,7 @@ def bandwidth_programs(shape: ChipShape, point: Point) -> list[Program]:
         steps: list[Step] = []
         for j in range(len(targets)):
             to = targets[(j + turn) % len(targets)]
-            first = turn if point["turned"] else j * count  # turned: i starts anew per destination
-            steps += _transactions(kind, to, size_bytes, count, first, vcs)
+            steps += _transactions(kind, to, size_bytes, count, turn, vcs)
         steps.append(Step(f"{kind}_barrier", {}))
         programs.append(Program(master, steps))
     return programs

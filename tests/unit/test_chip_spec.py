@@ -87,7 +87,7 @@ def test_every_quantity_of_a_shipped_chip_has_a_source(name):
     spec = machines.shipped_chip(name)
     figures = list(figures_in(spec))
     pcie = 14 + 3 * len(spec.pcie.windows)
-    assert len(figures) == 3 + 12 + 12 + 5 + 15 + 13 + 8 + pcie + 3
+    assert len(figures) == 3 + 11 + 12 + 5 + 15 + 13 + 8 + pcie + 3
     assert all(len(figure.source) > 5 for figure in figures)
 
 

@@ -105,8 +105,13 @@ def test_each_noc_goes_one_way_round():
     assert WORMHOLE.hops(0, begin, begin) == 1
 
 
+def column_by_column(shape):
+    return sorted(shape.workers, key=lambda core: (core.x, core.y))
+
+
 def test_patterns_have_the_masters_and_destinations_of_the_study():
-    first, workers = WORMHOLE.workers[0], list(WORMHOLE.workers)
+    first, workers = WORMHOLE.workers[0], column_by_column(WORMHOLE)
+    assert workers[:2] == [Coordinate(1, 1), Coordinate(1, 2)]
     assert destinations(WORMHOLE, "one_to_one") == {first: [Coordinate(2, 2)]}
     assert destinations(WORMHOLE, "one_from_all") == {first: workers[1:]}
     assert destinations(WORMHOLE, "all_to_all") == {master: workers for master in workers}
@@ -120,13 +125,13 @@ def test_a_grid_is_the_upper_left_of_the_workers():
 
 
 @given(st.integers(1, 9), st.integers(1, 4), st.sampled_from(["one_to_all", "all_from_all"]))
-def test_the_ith_transaction_of_a_master_uses_vc_i_modulo_their_number(each, vcs, pattern):
+def test_the_ith_transaction_to_a_destination_uses_vc_i_modulo_their_number(each, vcs, pattern):
     small = WORMHOLE.cropped(3, 2)
     where = point(pattern=pattern, per_destination=each, vcs=vcs)
     for program in bandwidth_programs(small, where):
         sent = transactions(program.steps)
-        assert [vc for _, _, vc, _ in sent] == [i % vcs for i in range(len(sent))]
         targets = destinations(small, pattern)[program.core]
+        assert [vc for _, _, vc, _ in sent] == [i % vcs for i in range(each)] * len(targets)
         assert [to for _, to, _, _ in sent] == [to for to in targets for _ in range(each)]
 
 
@@ -142,7 +147,7 @@ def test_randomised_order_is_the_formula_of_the_study():
     for program in bandwidth_programs(WORMHOLE, point(turned=True, vcs=4, per_destination=4)):
         x, y = program.core
         expected = [
-            (WORMHOLE.workers[(j + 9 * y + x) % 64], (i + 9 * y + x) % 4)
+            (column_by_column(WORMHOLE)[(j + 9 * y + x) % 64], (i + 9 * y + x) % 4)
             for j in range(64)
             for i in range(4)
         ]

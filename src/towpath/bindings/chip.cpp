@@ -41,7 +41,6 @@ constexpr Field<RouterFigures> kRouterFields[] = {
     {"pool_flits", &RouterFigures::pool_flits},
     {"pool_flits_per_vc_max", &RouterFigures::pool_flits_per_vc_max},
     {"vc_release_cycles", &RouterFigures::vc_release_cycles},
-    {"vc_retry_cycles", &RouterFigures::vc_retry_cycles},
     {"pool_flits_reserved", &RouterFigures::pool_flits_reserved},
     {"has_dateline", &RouterFigures::has_dateline},
 };

@@ -83,7 +83,6 @@ class ChipChecks : public Checks {
     number("router.pool_flits", router.pool_flits, 0, kCountMax);
     number("router.pool_flits_per_vc_max", router.pool_flits_per_vc_max, 0, router.pool_flits);
     number("router.vc_release_cycles", router.vc_release_cycles, 1, kLinkCyclesMax);
-    number("router.vc_retry_cycles", router.vc_retry_cycles, 1, kLinkCyclesMax);
     number("router.pool_flits_reserved", router.pool_flits_reserved, 0, router.pool_flits);
   }
 

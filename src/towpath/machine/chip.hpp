@@ -63,8 +63,7 @@ struct RouterFigures {
   int pool_flits = 48;           // shared by all VCs of a port, besides one flit of each VC
   int pool_flits_per_vc_max = 15;
   int pool_flits_reserved = 3;  // the pool counts as full when no more than these are free
-  int vc_release_cycles = 3;    // from a packet's last flit until its output VC is free for others
-  int vc_retry_cycles = 4;      // until a static VC that got no output VC takes its turn again
+  int vc_release_cycles = 2;    // from a packet's last flit until its output VC is free for others
   bool has_dateline = true;     // false: the bit never flips, and the torus can deadlock
 };
 

@@ -160,7 +160,7 @@ void Network::begin_packet(Router& router, int number, PacketId id) {
   const int output = output_to(router, header);
   const int wanted = output * kVcsMax + next_vc(router, number / kVcsMax, number % kVcsMax, output);
   vc.way = static_cast<std::uint8_t>(wanted);
-  set_bit(header.keeps_buddy ? router.insistent : router.flexible, number);
+  router.flexible |= std::uint64_t{!header.keeps_buddy} << number;
   set_bit(router.output_vc(wanted).contenders, number);
   set_bit(router.wanted, wanted);
   // As long as other packets have those that it could get, there is nothing to decide.
@@ -338,7 +338,6 @@ bool Network::give_vc(Router& router, std::uint64_t contenders, int output_vc) {
   clear_bit(wanted.contenders, number);
   if (wanted.contenders == 0) clear_bit(router.wanted, int{vc.way});
   vc.way = static_cast<std::uint8_t>(output_vc);
-  clear_bit(router.insistent, number);
   clear_bit(router.flexible, number);
   set_bit(router.input.allocated, number);
   active_routers_.insert(static_cast<int>(router.node));
@@ -408,28 +407,8 @@ bool Network::move_flits(Router& router) {
   const int number = std::countr_zero(candidates);
   if ((router.multicast >> number & 1) != 0) return move_one_per_port(router, candidates);
   const unsigned way = router.input_vc(number).way;
-  const unsigned input = static_cast<unsigned>(number) / kVcsMax;
-  if ((router.insistent >> input * kVcsMax & 0xffff) != 0) {
-    const unsigned turned = in_turn(1u << number % kVcsMax, router.input.turn[input]);
-    if (is_turn_of_waiting(router, input, turned - 1)) return true;
-  }
   send_flit(router, number, static_cast<int>(way / kVcsMax));
   return router.ready() != 0;
-}
-
-// Whether a static VC of the port that waits for its output VC is in turn before those in the mask
-// `before`, which counts from the port's turn; then the turn goes on behind it.
-bool Network::is_turn_of_waiting(Router& router, unsigned input, unsigned before) {
-  if (router.insistent == 0 || now_ < router.retry_at[input]) return false;
-  const std::uint64_t all = router.insistent & router.input.occupied;
-  const unsigned turn = router.input.turn[input];
-  const unsigned waiting =
-      in_turn(static_cast<unsigned>(all >> input * kVcsMax & 0xffff), turn) & before;
-  if (waiting == 0) return false;
-  const unsigned first = static_cast<unsigned>(std::countr_zero(waiting)) + turn;
-  router.input.turn[input] = static_cast<std::uint8_t>((first + 1) & 15u);
-  router.retry_at[input] = now_ + figures_.vc_retry_cycles;
-  return true;
 }
 
 // Where the flit in front of a VC that is ready could go in this cycle, bit per port.
@@ -448,8 +427,7 @@ unsigned Network::possible_outputs(const Router& router, int number) const {
 constexpr std::uint8_t kFirstInput[3][8] = {
     {0, 0, 1, 0, 2, 0, 1, 0}, {0, 0, 1, 1, 2, 2, 1, 1}, {0, 0, 1, 0, 2, 2, 2, 2}};
 
-// VC before port: each input port commits to one VC, then each output port picks an input port. A
-// VC whose packet waits for its output VC takes its turn like any other, and the port idles then.
+// VC before port: each input port commits to one VC, then each output port picks an input port.
 bool Network::move_one_per_port(Router& router, std::uint64_t candidates) {
   std::array<int, kPorts> chosen;
   unsigned wishes = 0;  // kPorts bits per output: the input ports that want it
@@ -464,7 +442,6 @@ bool Network::move_one_per_port(Router& router, std::uint64_t candidates) {
       const unsigned possible = possible_outputs(router, number);
       if (possible == 0) continue;
       is_any = true;
-      if (is_turn_of_waiting(router, input, (rest & -rest) - 1)) break;
       chosen[input] = number;
       for (unsigned outputs = possible; outputs != 0; outputs &= outputs - 1) {
         wishes |= 1u << (static_cast<unsigned>(std::countr_zero(outputs)) * kPorts + input);

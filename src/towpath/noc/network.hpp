@@ -32,9 +32,7 @@
 //   4. each router gives output VCs to waiting header flits, then moves flits: every input port
 //      picks one VC, in turn, among those that could send; every output port picks one input port,
 //      in turn, among those that want it. An input port that is not picked sends nothing in this
-//      cycle, though another of its VCs might have: VCs are chosen before ports. A static VC whose
-//      packet waits for its output VC takes its turn too, once in vc_retry_cycles per port, and the
-//      port then sends nothing.
+//      cycle, though another of its VCs might have: VCs are chosen before ports.
 // Routers only meet through links that take several cycles, so their order within a cycle is free.
 // A cycle costs time only for routers that hold flits which can move.
 
@@ -179,22 +177,19 @@ class Network {
     std::uint64_t full = 0;     // VCs whose output VC has as many flits at the other end as it may
     std::uint64_t starved = 0;  // those that need a slot of a pool that has none left
     std::uint64_t multicast = 0;  // VCs with a multicast in front
-    std::uint64_t insistent = 0;  // VCs that wait for an output VC and cannot do with another
     std::uint32_t node = 0;
     std::int16_t x = 0;
     std::int16_t y = 0;
-    std::uint64_t flexible = 0;   // VCs that wait for an output VC and can do with another
-    std::uint64_t owned = 0;      // output VCs that a packet has, or had until not long ago
-    std::uint64_t draining = 0;   // of those: the last flit has left
-    std::uint64_t wanted = 0;     // output VCs with contenders
+    std::uint64_t flexible = 0;  // VCs that wait for an output VC and can do with the other buddy's
+    std::uint64_t owned = 0;     // output VCs that a packet has, or had until not long ago
+    std::uint64_t draining = 0;  // of those: the last flit has left
+    std::uint64_t wanted = 0;    // output VCs with contenders
     std::uint64_t undecided = 0;  // output VCs that may have become free for one of them
     std::array<std::uint64_t, kPorts> pooled{};  // by output, VCs that need a slot of its pool
     std::array<OutputLink, kPorts> output;
-    std::array<Cycle, kPorts> retry_at{};         // when a waiting VC may take its turn again
-    std::array<bool, kPorts> crosses_dateline{};  // outputs whose link leads to the beginning
-    std::array<std::uint8_t, kPorts * kVcsMax>
-        holder;                                    // whose unicast has an output VC, or kNobody
-    std::array<std::uint32_t, kPorts> upstream{};  // the link that feeds each input
+    std::array<bool, kPorts> crosses_dateline{};        // outputs whose link leads to the beginning
+    std::array<std::uint8_t, kPorts * kVcsMax> holder;  // whose unicast has it, or kNobody
+    std::array<std::uint32_t, kPorts> upstream{};       // the link that feeds each input
     std::array<Vc, kPorts * kVcsMax> vc;
 
     Router() { holder.fill(kNobody); }
@@ -391,7 +386,6 @@ class Network {
   inline bool give_vc(Router& router, std::uint64_t contenders, int output_vc);
   inline bool move_flits(Router& router);
   inline bool move_one_per_port(Router& router, std::uint64_t candidates);
-  inline bool is_turn_of_waiting(Router& router, unsigned input, unsigned before);
   inline unsigned possible_outputs(const Router& router, int number) const;
   inline void credit_arrives(Router& router, unsigned output_vc);
   inline void use_room(Router& router, int number, unsigned output, unsigned vc) const;
