@@ -37,7 +37,7 @@ struct Traffic {
   std::vector<Injection> injections{};  // in order of time, as the holds
   std::vector<Hold> holds{};
   std::vector<int> paced_nodes{};  // where the endpoint says when the next flit may come
-  bool answers = false;  // a packet is answered by another, and holds its VC for a while
+  bool answers = false;            // a packet is answered by another, and holds its VC for a while
 };
 
 // Random in everything: figures, load, pattern, sizes, VCs, times. Where packets are answered

@@ -80,6 +80,9 @@ def parse_link_fault(text: str) -> LinkFault:
         values[key] = _PARSERS[key](part, value)
     if not values.keys() & {"loss", "at", "every"}:
         raise ConfigError(f"--link-fault {quoted(text)} never drops the link; {_ALLOWED}")
+    if values.keys() & {"dead", "training"} and not values.keys() & {"at", "every"}:
+        what = "says how a dropped link comes back, and not when it drops"
+        raise ConfigError(f"--link-fault {quoted(text)} {what}; {_ALLOWED}")
     return LinkFault(
         int(match[1]), int(match[2]), values.get("loss", 0.0),
         values.get("at", values.get("every", math.inf)), values.get("every", math.inf),

@@ -9,16 +9,14 @@ injection, a core that sends to itself, and what stalled VCs leave to the others
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from towpath import noc_traffic
+from towpath import noc_traffic, sweep
 from towpath.noc_traffic import (
     STALL_BEGIN_CYCLE,
     STALL_COLUMNS,
@@ -239,9 +237,7 @@ def digest_of(spec_json: str) -> str:
     """Stands for what results depend on besides the point: the chip, simulator and traffic."""
     from towpath import _core
 
-    files = (_core.__file__, noc_traffic.__file__, __file__)
-    code = b"".join(Path(file).read_bytes() for file in files)
-    return hashlib.sha256(spec_json.encode() + code).hexdigest()[:16]
+    return sweep.digest_of(spec_json, _core.__file__, noc_traffic.__file__, __file__)
 
 
 @lru_cache(maxsize=1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import hashlib
 import json
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -36,6 +37,12 @@ Point = dict[str, Any]
 Result = dict[str, Any]
 Measure = Callable[[Point], Result]  # of the top level of a module, so that others can import it
 _Outcomes = Generator[tuple[int, Result], None, None]
+
+
+def digest_of(described: str, *files: str) -> str:
+    """Stands for what results depend on besides the point: what is described, and this code."""
+    code = b"".join(Path(file).read_bytes() for file in files)
+    return hashlib.sha256(described.encode() + code).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ measured smallest first, so that large ones need not be simulated for candidates
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -18,7 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from towpath import _core, fabric, live, machines, simulated
+from towpath import _core, fabric, live, machines, schedule_source, simulated
 from towpath.chip_cluster_spec import ChipClusterSpec
 from towpath.data import type_bytes
 from towpath.errors import ConfigError
@@ -26,6 +25,7 @@ from towpath.mailbox_cluster_spec import MailboxClusterSpec
 from towpath.result import bus_factor
 from towpath.schedule_source import ScheduleSource
 from towpath.simulated import Call
+from towpath.sweep import digest_of
 from towpath.tune_rule import choose
 
 if TYPE_CHECKING:
@@ -253,10 +253,9 @@ class Simulator:
         return {"time_us": outcome.time_us, "problem": None}
 
     def digest(self) -> str:
-        """Stands for the machine and the simulator."""
-        code = Path(_core.__file__).read_bytes()
-        described = repr((self.spec, self.places)).encode()
-        return hashlib.sha256(described + code).hexdigest()[:16]
+        """Stands for the machine, the simulator, and where ranks are."""
+        files = (_core.__file__, fabric.__file__, simulated.__file__, schedule_source.__file__)
+        return digest_of(repr((self.spec, self.places)), *files)
 
 
 def simulated_timings(

@@ -9,14 +9,13 @@ other has not answered: packets times channels, or times the slots that are in u
 
 from __future__ import annotations
 
-import hashlib
 import statistics
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from towpath import _core, fabric, machines
+from towpath import _core, fabric, machines, validate_ethernet
+from towpath.sweep import digest_of
 from towpath.validate_ethernet import channels_that_fit, slots_that_fit
 
 if TYPE_CHECKING:
@@ -71,9 +70,9 @@ class LinkBench:
         return LinkBench, (self.machine, self.link, self.ring)  # without what is cached
 
     def digest(self) -> str:
-        """Stands for the machine and the simulator."""
-        described = repr((self._spec, self.link, self.ring)).encode()
-        return hashlib.sha256(described + Path(_core.__file__).read_bytes()).hexdigest()[:16]
+        """Stands for the machine, the simulator and the tests."""
+        described = repr((self._spec, self.link, self.ring))
+        return digest_of(described, _core.__file__, validate_ethernet.__file__, __file__)
 
     @cached_property
     def _spec(self) -> ChipClusterSpec:

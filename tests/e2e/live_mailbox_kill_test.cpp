@@ -181,9 +181,8 @@ void kill_and_reap(pid_t pid) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "status " << status;
 }
 
-// How long it took until messages passed again.
-Clock::duration await_progress(const Ground& ground) {
-  const Clock::time_point begin = Clock::now();
+// How long it took since then until messages passed again.
+Clock::duration await_progress(const Ground& ground, Clock::time_point begin) {
   const std::uint64_t before = ground.received[0].load();
   while (ground.received[0].load() < before + kProgress && Clock::now() - begin < kPatience) {
     ::sched_yield();
@@ -220,10 +219,11 @@ TEST(LiveMailboxKill, NothingIsLostOrDoubledWhoeverIsKilled) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
       const std::size_t victim = random() % pids.size();
       kill_and_reap(pids[victim]);
+      const Clock::time_point killed = Clock::now();
       receiver_kills += victim == 0;
       raise_limit(i + 1);
       begin(victim);
-      slowest = std::max(slowest, await_progress(ground));
+      slowest = std::max(slowest, await_progress(ground, killed));
       mailbox.greet();  // this process keeps it and does not receive
     }
     EXPECT_LT(slowest, is_long() ? kPromise : kPatience);

@@ -30,6 +30,7 @@ LinkFaults random_faults(sim::Random& random) {
     faults.drop_at = Time::from_ps(random.between(0, 20'000'000));
     faults.drop_period = Time::from_ps(random.between(20'000'000, 50'000'000));
     if (random.below(2) == 0) faults.dead_time = Time::from_ps(random.between(0, 10'000'000));
+    if (random.below(2) == 0) faults.training_time = Time::from_ps(random.between(0, 5'000'000));
   }
   return faults;
 }
@@ -37,6 +38,7 @@ LinkFaults random_faults(sim::Random& random) {
 machine::EthernetFigures random_figures(sim::Random& random) {
   machine::EthernetFigures figures = plain_figures();
   if (random.below(2) == 0) figures.line_rate = 25_GBps;
+  if (random.below(2) == 0) figures.read_rate = 54_GBps;
   figures.tx_queues = 2;
   figures.queue_commands_max = static_cast<int>(random.between(1, 3));
   figures.frames_unacknowledged_max = static_cast<int>(random.between(1, 64));

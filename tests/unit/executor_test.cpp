@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "sentence.hpp"
 #include "towpath/run/simulated_run.hpp"
 
 namespace towpath::collective {
@@ -110,6 +111,17 @@ TEST(Executor, AddsTheInputsOfTwoRanksForEveryProtocolSizeAndCut) {
       }
     }
   }
+}
+
+TEST(SimulatedRun, OfGpusRefusesWhatIsForClustersOfChips) {
+  SimulatedRunOptions options;
+  options.link_faults.resize(1);
+  EXPECT_EQ(sentence_of([&] {
+              SimulatedRun(pair_machine(), make_plan(exchange(Protocol::ll128, 1), 1125, {}),
+                           options);
+            }),
+            "machine 'pair' has GPUs; link faults and the shape of a fabric are for clusters of "
+            "chips");
 }
 
 // launch 2 us; send overhead 100 ns; 4,500 bytes at the block's 50 GB/s: 90 ns; wire 500 ns;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fabrics.hpp"
+#include "sentence.hpp"
 #include "towpath/transport/simulated/ethernet/fabric_cluster.hpp"
 
 namespace towpath::transport::simulated::ethernet {
@@ -62,14 +63,9 @@ TEST(FabricCluster, MoreUnderWayThanAChipHasRoomForIsRefused) {
   move.size_bytes = kBytes;
   move.peer = 1;
   move.remote = sender.allocate(kBytes);
-  try {
-    sender.start(move);
-    FAIL() << "nothing was thrown";
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "more is under way than the 3221225472 bytes that the DRAM of chip 1 has for it; use "
-              "smaller messages");
-  }
+  EXPECT_EQ(sentence_of<std::runtime_error>([&] { sender.start(move); }),
+            "more is under way than the 3221225472 bytes that the DRAM of chip 1 has for it; use "
+            "smaller messages");
 }
 
 }  // namespace

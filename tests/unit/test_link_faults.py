@@ -53,6 +53,7 @@ def test_what_is_not_said_is_that_nothing_is_wrong():
         ("0:9,at=1us,at=2us", "'at=2us' of --link-fault '0:9,at=1us,at=2us' is unknown or there"),
         ("0:9,down=1us", "'down=1us' of --link-fault '0:9,down=1us' is unknown or there twice;"),
         ("0:9,dead=forever", "--link-fault '0:9,dead=forever' never drops the link;"),
+        ("0:9,loss=0.1,dead=5us", "says how a dropped link comes back, and not when it drops;"),
     ],
 )
 def test_a_bad_fault_is_one_sentence(text, sentence):

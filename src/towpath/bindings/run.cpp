@@ -160,7 +160,12 @@ void bind_link_failures(nb::module_& module) {
             };
             new (faults) LinkFaults{frame_loss, time(drop_at_us), time(drop_period_us),
                                     time(dead_time_us), std::nullopt};
-            if (training_time_us) faults->training_time = time(*training_time_us);
+            if (!training_time_us) return;
+            if (*training_time_us == INFINITY) {
+              throw std::invalid_argument(
+                  "a link is trained for ever; one that never comes back is dead for ever");
+            }
+            faults->training_time = time(*training_time_us);
           },
           nb::kw_only(), "frame_loss"_a = 0.0, "drop_at_us"_a = INFINITY,
           "drop_period_us"_a = INFINITY, "dead_time_us"_a = 0.0, "training_time_us"_a = nb::none(),

@@ -34,7 +34,8 @@ Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint6
   const bool is_mesh = topology.is_two_dimensional();
   Layout layout{.channels = is_mesh ? 4 : 2,
                 .header_bytes = is_mesh ? kHeaderBytesOfMesh : kHeaderBytes,
-                .payload_bytes_max = (payload_bytes_max + 15) / 16 * 16};
+                .payload_bytes_max = (payload_bytes_max + Layout::kCellBytes - 1) /
+                                     Layout::kCellBytes * Layout::kCellBytes};
   for (const auto& [channel, receiver] : kSlots) {
     layout.channel_slots = channel;
     layout.receiver_slots = receiver;

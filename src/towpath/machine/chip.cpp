@@ -127,7 +127,7 @@ class ChipChecks : public Checks {
     for (const auto& [field, cycles] : calls) number(field, cycles, 0, kCyclesMax);
     number("software.poll_cycles", software.poll_cycles, 1, kCyclesMax);
     number("software.reduce_bytes_per_cycle", software.reduce_bytes_per_cycle, 1, kCyclesMax);
-  number("software.reduce_latency_cycles", software.reduce_latency_cycles, 0, kCyclesMax);
+    number("software.reduce_latency_cycles", software.reduce_latency_cycles, 0, kCyclesMax);
   }
 
   void ethernet(const EthernetFigures& ethernet) const {

@@ -354,7 +354,8 @@ void Network::release_when_free(Router& router, int output_vc) {
 // Room at the other end is kept as sets of input VCs, so that those which could not send are not
 // even looked at.
 
-// A slot is known to be free: for its VC if that has none left, otherwise for all of the pool.
+// A slot is known to be free: its VC's own if that has no flit there any more, otherwise one of
+// the pool.
 void Network::credit_arrives(Router& router, unsigned output_vc) {
   const unsigned output = output_vc / kVcsMax;
   OutputLink& link = router.output[output];
@@ -371,7 +372,7 @@ void Network::credit_arrives(Router& router, unsigned output_vc) {
                             was_empty || (waiting | router.multicast) != 0);
 }
 
-// A flit leaves for the other end.
+// A flit leaves for the other end, of a unicast in VC `number`, or of a multicast: nobody.
 void Network::use_room(Router& router, int number, unsigned output, unsigned vc) const {
   OutputLink& link = router.output[output];
   use_slot(link, vc);

@@ -128,7 +128,7 @@ class Network {
   friend class DeadlockSearch;
 
   // VC v of a router's port p is number p * 16 + v, its bit in each set as well.
-  static constexpr std::uint8_t kNobody = 63;
+  static constexpr std::uint8_t kNobody = 63;  // a bit that nobody looks at
 
   // A VC's buffer at the receiving end of a link.
   struct InputVc {
@@ -306,7 +306,6 @@ class Network {
    public:
     explicit NodeSet(int nodes) : words_(static_cast<std::size_t>(nodes + 63) / 64) {}
     void insert(int node) { words_[word(node)] |= bit(node); }
-    void erase(int node) { words_[word(node)] &= ~bit(node); }
     bool empty() const {
       for (const std::uint64_t word : words_) {
         if (word != 0) return false;
@@ -317,7 +316,8 @@ class Network {
     void insert_if(int node, std::uint64_t is_member) {
       words_[word(node)] |= is_member << (node & 63);
     }
-    // Calls visit(node) -> bool for each node, in order; the node leaves the set on false.
+    // Calls visit(node) -> bool for each node, in order; the node leaves the set on false, unless
+    // it has been inserted meanwhile.
     template <typename Visit>
     void filter(Visit visit);
 

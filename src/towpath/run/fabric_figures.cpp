@@ -26,8 +26,8 @@ using kernels::fabric::pack;
 namespace {
 
 // What a worker has besides its connection, in its L1.
-constexpr std::uint64_t kInbox = 0x10000;
-constexpr std::uint64_t kCounter = 0x20000;
+constexpr std::uint64_t kInbox = kWorkerPayloads + 0x10000;
+constexpr std::uint64_t kCounter = kInbox + 0x10000;
 
 // Until all connections are open.
 constexpr noc::Cycle kOpenCycles = 10'000;

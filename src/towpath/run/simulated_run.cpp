@@ -107,6 +107,12 @@ std::vector<int> placed(std::vector<int> gpus, int ranks) {
 SimulatedRun::SimulatedRun(std::shared_ptr<const machine::Machine> machine,
                            std::shared_ptr<const Plan> plan, const SimulatedRunOptions& options)
     : plan_(std::move(plan)), options_(options), ranks_(std::make_unique<Ranks>()) {
+  if (!options.link_faults.empty() || options.shape) {
+    throw std::invalid_argument(
+        fmt::format("machine '{}' has GPUs; link faults and the shape of a fabric are for clusters "
+                    "of chips",
+                    machine->name()));
+  }
   ranks_->own_simulation = std::make_unique<sim::Simulation>(options.seed);
   ranks_->launch = machine->gpu().launch;
   ranks_->gpus = std::make_unique<transport::simulated::Cluster>(

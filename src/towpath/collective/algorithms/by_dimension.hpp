@@ -7,8 +7,8 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 // Schedules over the dimensions of a grid of ranks, one after the other, each as a ring or as a
-// line. A single row is a ring or a line of all ranks. Along lines, every other channel takes the
-// columns before the rows.
+// line. A single row is a ring or a line of all ranks. Where rows are lines, every other channel
+// takes the columns before the rows.
 
 namespace towpath::collective {
 

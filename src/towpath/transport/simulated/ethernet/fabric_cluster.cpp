@@ -57,8 +57,9 @@ struct FabricCluster::Delivery : simulated::Delivery {
 struct FabricCluster::DeliveryPart : Part {
   FabricCluster* cluster = nullptr;
   Delivery* delivery = nullptr;
-  std::uint64_t offset = 0;         // in the payload
-  std::uint64_t staged_pages = 0;   // at the source, until it has left
+  std::uint64_t offset = 0;  // in the payload
+  std::uint64_t staged_pages =
+      0;  // at the source, until it has left; arrived, if it is stored there
   std::uint64_t landing_pages = 0;  // at the destination, until it has arrived
 };
 
@@ -220,7 +221,7 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
   }
   part.left = [](Part& left) {
     DeliveryPart& done = static_cast<DeliveryPart&>(left);
-    done.cluster->unstage(done);
+    if (!done.has_destination) done.cluster->unstage(done);
     done.delivery->from->part_left(*done.delivery);
   };
   const int to = delivery.to->place();
@@ -293,6 +294,8 @@ noc::Address FabricCluster::arrival_word(int from, int to, int plane) const {
 // The bytes come from where the router wrote them.
 void FabricCluster::arrived(DeliveryPart& part) {
   Delivery& delivery = *part.delivery;
+  // A store to the source's own DRAM is still under way when the last packet leaves.
+  if (part.has_destination) unstage(part);
   if (!delivery.payload.empty()) {
     const int place = delivery.to->place();
     const std::uint64_t payload_max = options_.payload_bytes_max;
@@ -369,6 +372,12 @@ FabricCluster::~FabricCluster() = default;
 // What arrives has the lower half, an equal share for each stream.
 void FabricCluster::share_pages(Place& place) {
   const std::uint64_t half = place.pages.pages() / 2;
+  if (half < std::max<std::uint64_t>(1, place.streams.size())) {
+    throw std::invalid_argument(
+        fmt::format("cluster '{}': half of a chip's DRAM holds {} packets; it needs room for one "
+                    "from each of {} places and links",
+                    cluster_.description().name, half, place.streams.size()));
+  }
   place.staging = PageRing(half, half);
   std::uint64_t first = 0;
   for (Stream& stream : place.streams) {

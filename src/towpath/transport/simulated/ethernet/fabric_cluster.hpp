@@ -72,7 +72,7 @@ class FabricCluster {
   struct Stream;
   struct Place;
 
-  static void share_pages(Place& place);
+  void share_pages(Place& place);
   void create_workers(int place);
   void watch_arrivals(int place);
   Stream& stream(int from, int to, int plane);
