@@ -169,8 +169,14 @@ TEST_P(GroupConformance, ADeadRankEndsTheWaitsOfAllOthersAndIsNamed) {
   if (!GetParam().has_processes) GTEST_SKIP() << "a rank here is not a process that can die";
   const auto ended = outcomes(4, [](Transport& t) {
     const Signal never = t.allocate_signals(1);
+    const Signal left = t.allocate_signals(1);
     t.barrier(kTimeout);
-    if (t.rank() == 2) std::raise(SIGKILL);
+    // One rank may be through a barrier while others still wait in it for each other.
+    if (t.rank() == 2) {
+      t.signal_wait_until(left, Comparison::equal, 3, kTimeout);
+      std::raise(SIGKILL);
+    }
+    raise_signal(t, 2, left, 1, SignalOperation::add);
     // Rank 0 waits for the dead one, the others for ranks that live.
     const int awaited = t.rank() == 0 ? 2 : 0;
     const auto wait = [&] { t.signal_wait_until(never, Comparison::equal, 1, kTimeout, awaited); };
