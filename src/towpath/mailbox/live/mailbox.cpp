@@ -214,10 +214,10 @@ void Sender::send(std::span<const std::byte> payload, Time timeout) {
                          fmt::format("mailbox \"{}\" is full, and its receiver is gone", name_));
   };
   if (!wait_until(patience_, timeout, [&] { return has_new_credit(); }, throw_if_alone)) {
-    throw TransportError(TransportError::Kind::timeout, transport::kNoPeer,
-                         fmt::format("mailbox \"{}\" was full for {:g} s; its receiver is alive, "
-                                     "but slow or stopped",
-                                     name_, timeout.seconds()));
+    throw TransportError(
+        TransportError::Kind::timeout, transport::kNoPeer,
+        fmt::format("mailbox \"{}\" was full for {:g} s; its receiver is {}", name_,
+                    timeout.seconds(), has_receiver() ? "alive, but slow or stopped" : "gone"));
   }
   write(payload);
 }
@@ -305,10 +305,11 @@ Sender& Context::sender_to(const std::string& name) {
 // Without its receiver a mailbox may be one that no other will ever read: the name is looked up
 // again by the next call.
 void Context::send(const std::string& to, std::span<const std::byte> payload, Time timeout) {
+  Sender& sender = sender_to(to);
   try {
-    sender_to(to).send(payload, timeout);
-  } catch (const TransportError& error) {
-    if (error.kind() == TransportError::Kind::peer_died) senders_.erase(to);
+    sender.send(payload, timeout);
+  } catch (const TransportError&) {
+    if (!sender.has_receiver()) senders_.erase(to);
     throw;
   }
 }
