@@ -6,7 +6,7 @@
 
 #include "chips.hpp"
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 
 namespace {
 
@@ -68,4 +68,4 @@ Failure run_to_failure(Cluster& cluster) {
   return {"none", -1, "", "", {}};
 }
 
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

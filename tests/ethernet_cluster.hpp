@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "towpath/device/tenstorrent/cluster.hpp"
-#include "towpath/kernels/handshake.hpp"
 #include "towpath/machine/chip_cluster.hpp"
+#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/kernels/handshake.hpp"
 
 // Chips joined by Ethernet, for tests of kernels on them. Each chip has four Ethernet cores in its
 // first row, (0, 0) to (3, 0), and four workers below.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 
-using kernels::handshake;
+using tenstorrent::kernels::handshake;
 
 // Two chips, channel i of the one joined to channel i of the other.
 std::shared_ptr<const machine::ChipCluster> two_chips(int links = 1, int queues_for_kernels = 1);
@@ -48,4 +48,4 @@ struct Failure {
 };
 Failure run_to_failure(Cluster& cluster);
 
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

@@ -6,7 +6,7 @@
 
 #include "chips.hpp"
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 
 using machine::ChipCluster;
 using machine::Coordinate;
@@ -66,4 +66,4 @@ std::vector<std::byte> memory_of(Cluster& cluster, int chip, Coordinate tile, st
   return bytes;
 }
 
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

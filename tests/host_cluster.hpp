@@ -8,13 +8,13 @@
 #include <set>
 #include <vector>
 
-#include "towpath/device/tenstorrent/cluster.hpp"
 #include "towpath/machine/chip_cluster.hpp"
+#include "towpath/tenstorrent/device/cluster.hpp"
 
 // Clusters of which the host reaches some chips over PCIe and the others through them. Each chip
 // has Ethernet cores (0, 0) to (3, 0), four workers below, and DRAM at (0, 2).
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 
 inline constexpr machine::Coordinate kHostWorker{1, 1};
 inline constexpr machine::Coordinate kHostDram{0, 2};
@@ -34,4 +34,4 @@ std::shared_ptr<const machine::ChipCluster> mesh(int columns, int rows);
 std::vector<std::byte> memory_of(Cluster& cluster, int chip, machine::Coordinate tile,
                                  std::uint64_t offset, std::size_t size_bytes);
 
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "towpath/collective/chunking.hpp"
+#include "towpath/collective/schedule/chunking.hpp"
 
 namespace towpath::collective {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "towpath/collective/schedule.hpp"
+#include "towpath/collective/schedule/schedule.hpp"
 
 // Executes a schedule with real integers in one thread, in an order drawn from a seed. It shares
 // with the verifier only the Schedule and the Chunking, and is written to be obviously right, not

@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "towpath/base/units.hpp"
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/units/units.hpp"
 
 // Small chips in a row, for tests of programs that span several. Each has four Ethernet cores, (0,
 // 0) to (3, 0), and eight workers below, (0, 1) to (3, 2). Channels 0 and 1 lead to the next chip,

@@ -8,7 +8,7 @@
 
 #include "sentence.hpp"
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 
 void run(noc::Bench& bench, const Kernel& kernel, const KernelConfig& config) {
   bool is_over = false;
@@ -28,4 +28,4 @@ std::string refusal(const Kernel& kernel, const KernelConfig& config) {
   });
 }
 
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "chip_bench.hpp"
-#include "towpath/device/tenstorrent/data_movement_core.hpp"
+#include "towpath/tenstorrent/device/data_movement_core.hpp"
 
 // Kernels on the tiny chip, for tests of single calls.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 
 inline const KernelConfig kKernel{.core = noc::kCore, .name = "k"};
 // What every refusal of such a kernel's calls begins with.
@@ -25,4 +25,4 @@ void run(noc::Bench& bench, const Kernel& kernel, const KernelConfig& config = k
 // What a kernel is refused for.
 std::string refusal(const Kernel& kernel, const KernelConfig& config = kKernel);
 
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "towpath/sim/invariant.hpp"
+#include "towpath/base/invariant.hpp"
 
 namespace towpath::noc {
 

@@ -12,12 +12,12 @@
 
 // Plans and mistakes; program_kernels.cpp runs them.
 
-namespace towpath::kernels {
+namespace towpath::tenstorrent::kernels {
 
-using device::tenstorrent::Hazard;
 using machine::Coordinate;
 using machine::EthernetEnd;
 using sim::Random;
+using tenstorrent::Hazard;
 
 namespace {
 
@@ -483,4 +483,4 @@ bool is_right(const Outcome& outcome, const Expected& expected) {
   return expected.hazard == "none" || std::ranges::any_of(expected.cores, is_named);
 }
 
-}  // namespace towpath::kernels
+}  // namespace towpath::tenstorrent::kernels

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "joined_chips.hpp"
-#include "towpath/device/tenstorrent/cluster.hpp"
-#include "towpath/kernels/data_mover.hpp"
+#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/kernels/data_mover.hpp"
 
 // Random programs for several chips that are right, and the same with one mistake.
 //
@@ -19,7 +19,7 @@
 //   const Expected expected = inject(plan, Mistake::missing_handshake, seed);
 //   const Outcome outcome = run(plan);       // says so, and names one of expected.cores
 
-namespace towpath::kernels {
+namespace towpath::tenstorrent::kernels {
 
 // Each of them is reported under the name of its hazard, the shortage of buffers as a deadlock.
 enum class Mistake : std::uint8_t {
@@ -130,4 +130,4 @@ Outcome run(const Plan& plan);
 // Whether the right thing was said.
 bool is_right(const Outcome& outcome, const Expected& expected);
 
-}  // namespace towpath::kernels
+}  // namespace towpath::tenstorrent::kernels

@@ -6,10 +6,10 @@
 #include <span>
 
 #include "chip_bench.hpp"
-#include "towpath/kernels/handshake.hpp"
 #include "towpath/sim/random.hpp"
+#include "towpath/tenstorrent/kernels/handshake.hpp"
 
-namespace towpath::kernels {
+namespace towpath::tenstorrent::kernels {
 
 namespace {
 
@@ -238,7 +238,7 @@ void send_bare(EthernetCore& core, const BareLink& link) {
 }
 
 void receive_bare(EthernetCore& core, const BareLink& link, RunLog& log) {
-  constexpr std::uint64_t kAckWord = device::tenstorrent::ethernet_memory_map::kAcknowledgementWord;
+  constexpr std::uint64_t kAckWord = tenstorrent::ethernet_memory_map::kAcknowledgementWord;
   BareEnd end(core, link);
   end.prepare();
   if (link.plan.mistake != Mistake::missing_handshake) handshake(core, false);
@@ -273,4 +273,4 @@ void receive_bare(EthernetCore& core, const BareLink& link, RunLog& log) {
   }
 }
 
-}  // namespace towpath::kernels
+}  // namespace towpath::tenstorrent::kernels

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "program_generator.hpp"
-#include "towpath/kernels/data_mover_worker.hpp"
+#include "towpath/tenstorrent/kernels/data_mover_worker.hpp"
 
 // What generated programs are made of. Each kernel can make the mistake that its plan asks for.
 
-namespace towpath::kernels {
+namespace towpath::tenstorrent::kernels {
 
 // What kernels tell about a run.
 struct RunLog {
@@ -43,4 +43,4 @@ struct BareLink {
 void send_bare(EthernetCore& core, const BareLink& link);
 void receive_bare(EthernetCore& core, const BareLink& link, RunLog& log);
 
-}  // namespace towpath::kernels
+}  // namespace towpath::tenstorrent::kernels

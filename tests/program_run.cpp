@@ -7,21 +7,21 @@
 
 #include "program_generator.hpp"
 #include "program_kernels.hpp"
-#include "towpath/kernels/data_mover_builder.hpp"
-#include "towpath/kernels/handshake.hpp"
+#include "towpath/tenstorrent/kernels/data_mover_builder.hpp"
+#include "towpath/tenstorrent/kernels/handshake.hpp"
 
 // Makes the programs of a plan and runs them.
 
-namespace towpath::kernels {
+namespace towpath::tenstorrent::kernels {
 
-using device::tenstorrent::Cluster;
-using device::tenstorrent::DeadlockError;
-using device::tenstorrent::HazardError;
-using device::tenstorrent::KernelConfig;
-using device::tenstorrent::KernelName;
-using device::tenstorrent::LogicalCore;
-using device::tenstorrent::Program;
 using machine::EthernetEnd;
+using tenstorrent::Cluster;
+using tenstorrent::DeadlockError;
+using tenstorrent::HazardError;
+using tenstorrent::KernelConfig;
+using tenstorrent::KernelName;
+using tenstorrent::LogicalCore;
+using tenstorrent::Program;
 
 namespace {
 
@@ -239,4 +239,4 @@ Outcome run(const Plan& plan) {
   return outcome;
 }
 
-}  // namespace towpath::kernels
+}  // namespace towpath::tenstorrent::kernels

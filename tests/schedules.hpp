@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "towpath/collective/schedule.hpp"
+#include "towpath/collective/schedule/schedule.hpp"
 
 // Small schedules written out for tests, independent of the shipped algorithms. Together they use
 // every step type, dependencies, nop chains, scratch and several channels. All are right, in place

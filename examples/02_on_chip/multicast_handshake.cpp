@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "small_chips.hpp"
-#include "towpath/device/tenstorrent/program.hpp"
+#include "towpath/tenstorrent/device/program.hpp"
 
-using towpath::device::tenstorrent::DataMovementCore;
-using towpath::device::tenstorrent::NocMulticastAddress;
-using towpath::device::tenstorrent::Program;
-using towpath::device::tenstorrent::ProgramResult;
 using towpath::machine::Coordinate;
+using towpath::tenstorrent::DataMovementCore;
+using towpath::tenstorrent::NocMulticastAddress;
+using towpath::tenstorrent::Program;
+using towpath::tenstorrent::ProgramResult;
 
 namespace {
 

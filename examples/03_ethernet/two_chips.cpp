@@ -12,19 +12,19 @@
 #include <vector>
 
 #include "small_chips.hpp"
-#include "towpath/device/tenstorrent/cluster.hpp"
-#include "towpath/kernels/handshake.hpp"
-#include "towpath/kernels/merged_channel.hpp"
+#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/kernels/handshake.hpp"
+#include "towpath/tenstorrent/kernels/merged_channel.hpp"
 
 using towpath::Time;
-using towpath::device::tenstorrent::Cluster;
-using towpath::device::tenstorrent::EthernetCore;
-using towpath::device::tenstorrent::LogicalCore;
-using towpath::device::tenstorrent::NocAddress;
-using towpath::device::tenstorrent::Program;
-using towpath::kernels::MergedChannel;
 using towpath::machine::Coordinate;
 using towpath::machine::TileKind;
+using towpath::tenstorrent::Cluster;
+using towpath::tenstorrent::EthernetCore;
+using towpath::tenstorrent::LogicalCore;
+using towpath::tenstorrent::NocAddress;
+using towpath::tenstorrent::Program;
+using towpath::tenstorrent::kernels::MergedChannel;
 
 namespace {
 
@@ -46,7 +46,7 @@ const MergedChannel& channel_of(const Channels& channels, int block) {
 
 void send_blocks(EthernetCore& core, const Channels& channels, Mistake mistake) {
   for (const MergedChannel& channel : channels) clear(core, channel);
-  if (mistake != Mistake::no_handshake) towpath::kernels::handshake(core, true);
+  if (mistake != Mistake::no_handshake) towpath::tenstorrent::kernels::handshake(core, true);
   for (int block = 0; block < kBlocks; ++block) {
     const MergedChannel& channel = channel_of(channels, block);
     if (mistake != Mistake::no_wait) wait_until_free(core, channel);
@@ -60,7 +60,7 @@ void send_blocks(EthernetCore& core, const Channels& channels, Mistake mistake) 
 void receive_blocks(EthernetCore& core, const Channels& channels, std::uint64_t destination,
                     Mistake mistake) {
   for (const MergedChannel& channel : channels) clear(core, channel);
-  if (mistake != Mistake::no_handshake) towpath::kernels::handshake(core, false);
+  if (mistake != Mistake::no_handshake) towpath::tenstorrent::kernels::handshake(core, false);
   for (int block = 0; block < kBlocks; ++block) {
     const MergedChannel& channel = channel_of(channels, block);
     wait_for_payload(core, channel);
@@ -90,7 +90,8 @@ void run(Mistake mistake) {
   const auto allocate = [](Program& program) {
     return program.allocate(2 * (kBlockBytes + MergedChannel::kSyncBytes), TileKind::ethernet);
   };
-  const Channels channels = towpath::kernels::merged_channels(allocate(here), kBlockBytes, 2);
+  const Channels channels =
+      towpath::tenstorrent::kernels::merged_channels(allocate(here), kBlockBytes, 2);
   allocate(there);  // the same place
   const std::uint64_t destination = there.allocate(kBlocks * kBlockBytes);
   here.create_kernel(sender, {.name = "send"},

@@ -14,18 +14,18 @@
 #include <vector>
 
 #include "small_chips.hpp"
-#include "towpath/device/tenstorrent/cluster.hpp"
-#include "towpath/kernels/handshake.hpp"
+#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/kernels/handshake.hpp"
 
 using towpath::Time;
-using towpath::device::tenstorrent::Cluster;
-using towpath::device::tenstorrent::DataMovementCore;
-using towpath::device::tenstorrent::EthernetCore;
-using towpath::device::tenstorrent::Program;
-using towpath::device::tenstorrent::RunOptions;
-using towpath::kernels::handshake;
 using towpath::machine::Coordinate;
 using towpath::machine::TileKind;
+using towpath::tenstorrent::Cluster;
+using towpath::tenstorrent::DataMovementCore;
+using towpath::tenstorrent::EthernetCore;
+using towpath::tenstorrent::Program;
+using towpath::tenstorrent::RunOptions;
+using towpath::tenstorrent::kernels::handshake;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "conformance/simulated_ranks.hpp"
-#include "towpath/transport/simulated/cluster.hpp"
+#include "towpath/transport/simulated/gpu/cluster.hpp"
 
 namespace towpath::conformance {
 namespace {

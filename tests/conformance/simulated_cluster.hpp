@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "conformance/transports.hpp"
-#include "towpath/units/units.hpp"
+#include "towpath/base/units.hpp"
 
 // Ranks as processes of one simulation, on a small cluster. With jitter every arrival is late by a
 // random time, so that nothing is in order that the contract does not put in order.

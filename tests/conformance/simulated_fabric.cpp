@@ -9,13 +9,13 @@
 
 #include "conformance/simulated_ranks.hpp"
 #include "fabrics.hpp"
-#include "towpath/transport/simulated/ethernet/fabric_cluster.hpp"
+#include "towpath/transport/simulated/chips/fabric_cluster.hpp"
 
 namespace towpath::conformance {
 namespace {
 
-using transport::simulated::ethernet::FabricCluster;
-using transport::simulated::ethernet::FabricClusterOptions;
+using transport::simulated::chips::FabricCluster;
+using transport::simulated::chips::FabricClusterOptions;
 
 std::shared_ptr<const machine::ChipCluster> chips_for(FabricForm form, int ranks) {
   if (form != FabricForm::torus) {
@@ -29,7 +29,7 @@ std::shared_ptr<const machine::ChipCluster> chips_for(FabricForm form, int ranks
 std::vector<std::string> run_simulated_fabric(int ranks, const Body& body, FabricForm form) {
   FabricClusterOptions options;
   const auto chips = chips_for(form, ranks);
-  options.shape = kernels::fabric::mesh_of(*chips);
+  options.shape = tenstorrent::fabric::mesh_of(*chips);
   options.places.resize(static_cast<std::size_t>(ranks));
   std::iota(options.places.begin(), options.places.end(), 0);
   if (form == FabricForm::failing_ring) {

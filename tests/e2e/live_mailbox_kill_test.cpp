@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "conformance/processes.hpp"
-#include "towpath/mailbox/live/mailbox.hpp"
+#include "towpath/riscv_mailbox/live/mailbox.hpp"
 #include "towpath/transport/transport.hpp"
 
-namespace towpath::mailbox::live {
+namespace towpath::riscv_mailbox::live {
 namespace {
 using namespace literals;
 using conformance::Processes;
@@ -306,4 +306,4 @@ TEST(LiveMailboxSoak, MessagesOfEightSendersArriveExactlyOnceAndInOrder) {
 }
 
 }  // namespace
-}  // namespace towpath::mailbox::live
+}  // namespace towpath::riscv_mailbox::live

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "mailbox_bench.hpp"
-#include "towpath/device/mailbox/context.hpp"
-#include "towpath/run/ping_pong.hpp"
+#include "towpath/riscv_mailbox/context.hpp"
+#include "towpath/riscv_mailbox/ping_pong.hpp"
 
 // Figures by which times can be told by hand: a cycle is 10 ns, a packet is formed in 2 of them, a
 // hop takes 20, and a packet is seen 4 cycles after its header. 48 bytes, a header and 32 bytes of
@@ -17,7 +17,7 @@
 namespace towpath::mailbox {
 namespace {
 using namespace literals;
-using device::mailbox::Context;
+using riscv_mailbox::Context;
 
 // Becomes true at `when`, not a picosecond before.
 void expect_at(RingBench& bench, Time when, const std::function<bool()>& holds) {
@@ -175,7 +175,7 @@ TEST(MailboxTiming, ATryReceiveThatSeesNothingTakesItsCallAndOneLoad) {
 TEST(MailboxTiming, TheBreakdownIsThePublishedOne) {
   const auto cluster = machine::build_mailbox_cluster(carvnet());
   std::map<std::pair<int, std::string>, std::int64_t> cycle_of;
-  for (const auto& one : run::ping_pong_breakdown(cluster, {.phase_cycles = 2})) {
+  for (const auto& one : riscv_mailbox::ping_pong_breakdown(cluster, {.phase_cycles = 2})) {
     cycle_of[{one.node, one.event}] = one.cycle.count();  // the last, where there are several
   }
   EXPECT_EQ((cycle_of[{0, "header leaves"}]), 7);
@@ -192,7 +192,8 @@ TEST(MailboxTiming, TheBreakdownIsThePublishedOne) {
 TEST(MailboxTiming, ARoundTripTakesAsLongInEveryPhaseOfThePolls) {
   const auto cluster = machine::build_mailbox_cluster(carvnet());
   for (int phase = 0; phase < 5; ++phase) {
-    const auto cycles = run::run_ping_pong(cluster, {.phase_cycles = phase}).round_trip_cycles;
+    const auto cycles =
+        riscv_mailbox::run_ping_pong(cluster, {.phase_cycles = phase}).round_trip_cycles;
     EXPECT_EQ(std::vector<std::int64_t>(cycles.begin() + 2, cycles.end()),
               std::vector<std::int64_t>(998, 144));
   }
@@ -201,7 +202,7 @@ TEST(MailboxTiming, ARoundTripTakesAsLongInEveryPhaseOfThePolls) {
 // A hop is 20 cycles each way; in phases of 5 cycles, that is 40 more.
 TEST(MailboxTiming, HopsAndPollsMoveTheRoundTrip) {
   const auto settled = [](const machine::MailboxCluster& cluster, int hops) {
-    return run::run_ping_pong(machine::build_mailbox_cluster(cluster), {.hops = hops})
+    return riscv_mailbox::run_ping_pong(machine::build_mailbox_cluster(cluster), {.hops = hops})
         .round_trip_cycles.back();
   };
   EXPECT_EQ(settled(carvnet(8), 1), 144);

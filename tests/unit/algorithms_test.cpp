@@ -12,7 +12,7 @@
 #include <span>
 #include <tuple>
 
-#include "towpath/collective/chunking.hpp"
+#include "towpath/collective/schedule/chunking.hpp"
 
 namespace towpath::collective {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/chunking.hpp"
+#include "towpath/collective/schedule/chunking.hpp"
 
 #include <gtest/gtest.h>
 

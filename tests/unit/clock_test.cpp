@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "towpath/sim/invariant.hpp"
+#include "towpath/base/invariant.hpp"
 
 namespace towpath::sim {
 namespace {

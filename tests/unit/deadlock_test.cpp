@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/deadlock.hpp"
+#include "towpath/collective/schedule/deadlock.hpp"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 // The base firmware, and kernels on the cores that it needs. It looks every 100 cycles of 1 ns; a
 // kernel's poll takes 8.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 namespace {
 
 using namespace literals;
@@ -355,4 +355,4 @@ TEST(BaseFirmware, IsNoHazardToKernelsOnItsLink) {
 }
 
 }  // namespace
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

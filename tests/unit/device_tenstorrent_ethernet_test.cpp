@@ -16,7 +16,7 @@
 // of 1 ns, a poll 8, the base firmware 100; a queue is busy for 56 ns and the fetch; the path takes
 // 400 ns.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 namespace {
 
 using namespace literals;
@@ -561,4 +561,4 @@ TEST(EthernetCore, IsNamedWhenItsLinkNeverComesBack) {
 }
 
 }  // namespace
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

@@ -10,7 +10,7 @@
 
 // Sources that workers write while an Ethernet core sends them.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 namespace {
 
 using machine::TileKind;
@@ -138,4 +138,4 @@ TEST(Hazard, SourceIsSentWhenItsWriterHasSaidSo) {
 }
 
 }  // namespace
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

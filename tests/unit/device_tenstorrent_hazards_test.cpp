@@ -12,7 +12,7 @@
 // Kernels that go wrong, beside those that do the same without the mistake. A mistake is found
 // whenever the programs happen to start, and so is a correct program never accused.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 namespace {
 
 using namespace literals;
@@ -547,4 +547,4 @@ TEST(Hazard, RingThatHasRoomIsClean) {
 }
 
 }  // namespace
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

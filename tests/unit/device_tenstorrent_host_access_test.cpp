@@ -17,7 +17,7 @@
 
 // Processes of the host: that what they write is there, and what they read is right.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 namespace {
 
 using machine::Coordinate;
@@ -288,4 +288,4 @@ TEST(HostAccess, StartsASemaphoreAnew) {
 }
 
 }  // namespace
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

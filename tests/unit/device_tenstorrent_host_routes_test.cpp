@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "host_cluster.hpp"
-#include "towpath/device/tenstorrent/host_routes.hpp"
+#include "towpath/tenstorrent/device/host_routes.hpp"
 
 // Which way the host goes to chips that are not on PCIe.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 namespace {
 
 using machine::ChipCluster;
@@ -42,4 +42,4 @@ TEST(HostRoutes, TakeAsManyLinksAsAMeshHasBetweenItsChips) {
 }
 
 }  // namespace
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

@@ -5,10 +5,10 @@
 #include <array>
 #include <vector>
 
-#include "towpath/device/tenstorrent/knowledge.hpp"
 #include "towpath/sim/random.hpp"
+#include "towpath/tenstorrent/device/knowledge.hpp"
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 namespace {
 
 // Against an array with a value, 0 for none, per byte.
@@ -68,4 +68,4 @@ TEST(Learner, KnowsItself) {
 }
 
 }  // namespace
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

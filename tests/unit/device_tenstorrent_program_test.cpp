@@ -11,11 +11,11 @@
 
 #include "chip_bench.hpp"
 #include "sentence.hpp"
-#include "towpath/device/tenstorrent/program.hpp"
+#include "towpath/tenstorrent/device/program.hpp"
 
 // Kernels that meet: what they agree on, how long it takes, and what is said when they do not.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 namespace {
 
 using machine::Coordinate;
@@ -440,4 +440,4 @@ TEST(Program, NamesARequestThatNobodyWaitedFor) {
 }
 
 }  // namespace
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

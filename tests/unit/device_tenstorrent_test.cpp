@@ -11,7 +11,7 @@
 // The calls of a kernel that move data, one by one. Sources lie at offset 0 and up, targets at
 // kTarget.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 namespace {
 
 using machine::Coordinate;
@@ -425,4 +425,4 @@ TEST(DataMovementCore, RefusesAWrongNumberOfDestinations) {
 }
 
 }  // namespace
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

@@ -10,7 +10,7 @@
 
 // Transaction ids, barriers and semaphores of a kernel.
 
-namespace towpath::device::tenstorrent {
+namespace towpath::tenstorrent {
 namespace {
 
 using machine::Coordinate;
@@ -261,4 +261,4 @@ TEST(DataMovementCore, KernelsThatShareANocTakeTurnsAtAnInitiator) {
 }
 
 }  // namespace
-}  // namespace towpath::device::tenstorrent
+}  // namespace towpath::tenstorrent

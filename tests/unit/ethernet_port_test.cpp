@@ -8,7 +8,7 @@
 
 #include "ethernet_bench.hpp"
 #include "sentence.hpp"
-#include "towpath/sim/invariant.hpp"
+#include "towpath/base/invariant.hpp"
 #include "towpath/sim/trace.hpp"
 
 namespace towpath::ethernet {
@@ -154,7 +154,7 @@ TEST(EthernetPort, IsConnectedToNoOtherCoreWithoutALink) {
 TEST(EthernetPort, TakesNoCommandIntoABusyQueue) {
   PortPair pair(plain_figures());
   pair.a.send(0, write_of(0, 0, 16));
-  EXPECT_THROW(pair.a.send(0, write_of(0, 0, 16)), sim::InvariantError);
+  EXPECT_THROW(pair.a.send(0, write_of(0, 0, 16)), InvariantError);
 }
 
 TEST(EthernetPort, TracesCommandsAndFrames) {

@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/executor.hpp"
+#include "towpath/collective/execute/executor.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "sentence.hpp"
-#include "towpath/run/simulated_run.hpp"
+#include "towpath/simulate/simulated_run.hpp"
 
 namespace towpath::collective {
 namespace {
 using namespace literals;
-using run::SimulatedRun;
-using run::SimulatedRunOptions;
+using simulate::SimulatedRun;
+using simulate::SimulatedRunOptions;
 
 // Two GPUs joined by one wire of 100 GB/s and 500 ns; a block moves 50 GB/s.
 std::shared_ptr<const machine::Machine> pair_machine() {

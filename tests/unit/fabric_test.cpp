@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/kernels/fabric.hpp"
+#include "towpath/tenstorrent/fabric/fabric.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,15 +10,15 @@
 
 #include "fabrics.hpp"
 #include "sentence.hpp"
-#include "towpath/run/fabric_figures.hpp"
+#include "towpath/tenstorrent/bench/fabric_bench.hpp"
 
-namespace towpath::kernels::fabric {
+namespace towpath::tenstorrent::fabric {
 namespace {
 
-using device::tenstorrent::Cluster;
-using device::tenstorrent::DataMovementCore;
-using device::tenstorrent::DeadlockError;
 using machine::chips_on_grid;
+using tenstorrent::Cluster;
+using tenstorrent::DataMovementCore;
+using tenstorrent::DeadlockError;
 
 std::vector<int> numbers(int count) {
   std::vector<int> all(static_cast<std::size_t>(count));
@@ -222,7 +222,7 @@ TEST(Fabric, EveryHopCostsTheSame) {
   const auto chips = chips_on_grid(5, 1, false, 1);
   const Shape line = line_of(numbers(5));
   const auto round_trip = [&](int hops, std::uint64_t payload_bytes) {
-    return run::fabric_round_trip(
+    return tenstorrent::bench::fabric_round_trip(
                chips, line,
                {.from = 0, .to = hops, .payload_bytes = payload_bytes, .is_fused = true})
         .ns();
@@ -240,4 +240,4 @@ TEST(Fabric, EveryHopCostsTheSame) {
 }
 
 }  // namespace
-}  // namespace towpath::kernels::fabric
+}  // namespace towpath::tenstorrent::fabric

@@ -8,8 +8,8 @@
 #include <map>
 
 #include "towpath/collective/algorithms/algorithms.hpp"
-#include "towpath/collective/chunking.hpp"
-#include "towpath/collective/verify.hpp"
+#include "towpath/collective/schedule/chunking.hpp"
+#include "towpath/collective/verify/verify.hpp"
 
 namespace towpath::collective {
 namespace {

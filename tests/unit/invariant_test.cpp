@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/sim/invariant.hpp"
+#include "towpath/base/invariant.hpp"
 
 #include <gtest/gtest.h>
 

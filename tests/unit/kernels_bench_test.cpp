@@ -9,28 +9,29 @@
 
 #include "ethernet_cluster.hpp"
 #include "sentence.hpp"
-#include "towpath/kernels/timestamp.hpp"
-#include "towpath/run/ethernet_bench.hpp"
+#include "towpath/tenstorrent/bench/ethernet_bench.hpp"
+#include "towpath/tenstorrent/kernels/timestamp.hpp"
 
 // The microbenchmarks, with hazards looked for: what must hold whatever the figures are.
 
-namespace towpath::run {
+namespace towpath::tenstorrent::bench {
 namespace {
 
-using device::tenstorrent::ring_of_chips;
-using device::tenstorrent::two_chips;
-using kernels::LinkTestKind;
+using tenstorrent::ring_of_chips;
+using tenstorrent::two_chips;
+using tenstorrent::kernels::LinkBandwidthKind;
 
-std::vector<Time> ring(const kernels::RingPing& ping, const EthernetBenchOptions& options = {}) {
+std::vector<Time> ring(const tenstorrent::kernels::RingPing& ping,
+                       const EthernetBenchOptions& options = {}) {
   return ring_ping(ring_of_chips(4), ping, options);
 }
 
-kernels::RingPing four_hops() { return {.chips = {0, 1, 2, 3}, .samples = 10}; }
+tenstorrent::kernels::RingPing four_hops() { return {.chips = {0, 1, 2, 3}, .samples = 10}; }
 
 TEST(RingPing, MeasuresAsManyTripsAsItIsAsked) {
   for (const bool is_merged : {true, false}) {
     for (const int channels : {1, 8}) {
-      kernels::RingPing ping = four_hops();
+      tenstorrent::kernels::RingPing ping = four_hops();
       ping.is_merged = is_merged;
       ping.channels = channels;
       EXPECT_EQ(ring(ping).size(), 10u);
@@ -48,7 +49,7 @@ TEST(RingPing, DoesNotMeasureHowFarApartProgramsStart) {
 
 TEST(RingPing, TakesLongerForMorePacketsAndLargerOnesAndTwoCommands) {
   const auto time = [](std::uint64_t packet_bytes, int channels, bool is_merged) {
-    kernels::RingPing ping = four_hops();
+    tenstorrent::kernels::RingPing ping = four_hops();
     ping.packet_bytes = packet_bytes;
     ping.channels = channels;
     ping.is_merged = is_merged;
@@ -61,8 +62,8 @@ TEST(RingPing, TakesLongerForMorePacketsAndLargerOnesAndTwoCommands) {
 }
 
 TEST(RingPing, RefusesWhatCannotBe) {
-  const auto refused = [](const std::function<void(kernels::RingPing&)>& change) {
-    kernels::RingPing ping = four_hops();
+  const auto refused = [](const std::function<void(tenstorrent::kernels::RingPing&)>& change) {
+    tenstorrent::kernels::RingPing ping = four_hops();
     change(ping);
     return sentence_of([&] { ring(ping); });
   };
@@ -81,8 +82,8 @@ TEST(LinkPing, TellsItsParts) {
   const auto times = link_ping(cluster, {}, {.payload_bytes = 4096, .samples = 3}, {});
   ASSERT_EQ(times.size(), 3u);
   const machine::Chip& chip = *cluster->chips[0].chip;
-  const auto cycles = chip.ethernet_software.send_cycles + kernels::kTimestampCycles;
-  for (const kernels::LinkPingTimes& sample : times) {
+  const auto cycles = chip.ethernet_software.send_cycles + tenstorrent::kernels::kTimestampCycles;
+  for (const tenstorrent::kernels::LinkPingTimes& sample : times) {
     EXPECT_EQ(sample.send, chip.clock.time_of(Cycles(cycles)));
     EXPECT_GT(sample.send_and_receive, sample.wait + sample.send);
     EXPECT_GT(sample.wait, chip.ethernet.path_time * 2);
@@ -91,12 +92,12 @@ TEST(LinkPing, TellsItsParts) {
             "0 pings are to be measured; at least 1 is");
 }
 
-double link_gb_per_s(const kernels::LinkTest& test) {
+double link_gb_per_s(const tenstorrent::kernels::LinkBandwidth& test) {
   const double bytes = static_cast<double>(test.message_bytes) * test.messages;
-  return bytes / link_test(two_chips(), {}, test, {}).ns();
+  return bytes / link_bandwidth(two_chips(), {}, test, {}).ns();
 }
 
-TEST(LinkTest, IsBoundByTheLineForLargeMessagesAndByItsSlotsForSmallOnes) {
+TEST(LinkBandwidth, IsBoundByTheLineForLargeMessagesAndByItsSlotsForSmallOnes) {
   const double line =
       static_cast<double>(two_chips()->chips[0].chip->ethernet.line_rate.bytes_per_second()) / 1e9;
   const auto rate = [](std::uint64_t message_bytes, int slots) {
@@ -107,28 +108,29 @@ TEST(LinkTest, IsBoundByTheLineForLargeMessagesAndByItsSlotsForSmallOnes) {
   EXPECT_LT(rate(16, 4), 0.5 * rate(16, 16));
 }
 
-TEST(LinkTest, TakesLongerWhenEachMessageGoesOnToAWorker) {
-  const auto time = [](LinkTestKind kind) {
-    return link_test(two_chips(), {},
-                     {.kind = kind, .message_bytes = 4096, .messages = 1, .returns_payload = true},
-                     {});
+TEST(LinkBandwidth, TakesLongerWhenEachMessageGoesOnToAWorker) {
+  const auto time = [](LinkBandwidthKind kind) {
+    return link_bandwidth(
+        two_chips(), {},
+        {.kind = kind, .message_bytes = 4096, .messages = 1, .returns_payload = true}, {});
   };
-  EXPECT_LT(time(LinkTestKind::erisc), time(LinkTestKind::erisc_write_worker));
-  EXPECT_LT(time(LinkTestKind::erisc_write_worker_no_trid), time(LinkTestKind::erisc_write_worker));
+  EXPECT_LT(time(LinkBandwidthKind::erisc), time(LinkBandwidthKind::erisc_write_worker));
+  EXPECT_LT(time(LinkBandwidthKind::erisc_write_worker_no_trid),
+            time(LinkBandwidthKind::erisc_write_worker));
 }
 
-TEST(LinkTest, RefusesWhatCannotBe) {
+TEST(LinkBandwidth, RefusesWhatCannotBe) {
   EXPECT_EQ(sentence_of([] { link_gb_per_s({.slots = 3}); }),
             "there are 3 slots; an even number from 2 to 30 is possible");
   EXPECT_EQ(sentence_of([] { link_gb_per_s({.messages = 0}); }),
             "0 messages are to be sent; at least 1 is");
 }
 
-double bidirectional(const kernels::BidirectionalTest& test) {
-  return bidirectional_test(two_chips(), {}, test, {});
+double bidirectional(const tenstorrent::kernels::DuplexBandwidth& test) {
+  return duplex_bandwidth(two_chips(), {}, test, {});
 }
 
-TEST(BidirectionalTest, CarriesMoreOverMoreChannels) {
+TEST(DuplexBandwidth, CarriesMoreOverMoreChannels) {
   const double lines =
       2 * static_cast<double>(two_chips()->chips[0].chip->ethernet.line_rate.bytes_per_second()) /
       1e9;
@@ -140,7 +142,7 @@ TEST(BidirectionalTest, CarriesMoreOverMoreChannels) {
   EXPECT_LT(rate(16), lines);
 }
 
-TEST(BidirectionalTest, TakesLongerWithTwoCommandsPerPacket) {
+TEST(DuplexBandwidth, TakesLongerWithTwoCommandsPerPacket) {
   const auto rate = [](bool is_merged) {
     return bidirectional(
         {.packet_bytes = 512, .is_merged = is_merged, .channels = 4, .packets = 30});
@@ -148,7 +150,7 @@ TEST(BidirectionalTest, TakesLongerWithTwoCommandsPerPacket) {
   EXPECT_LT(rate(false), rate(true));
 }
 
-TEST(BidirectionalTest, RefusesWhatCannotBe) {
+TEST(DuplexBandwidth, RefusesWhatCannotBe) {
   EXPECT_EQ(sentence_of([] { bidirectional({.channels = 31}); }),
             "there are 31 channels in each direction; 1 to 30 can be");
   EXPECT_EQ(sentence_of([] { bidirectional({.is_merged = false, .channels = 5}); }),
@@ -159,10 +161,11 @@ TEST(BidirectionalTest, RefusesWhatCannotBe) {
 }
 
 TEST(EthernetBench, GivesTheSameTwice) {
-  const kernels::BidirectionalTest test{.packet_bytes = 1024, .channels = 3, .packets = 30};
+  const tenstorrent::kernels::DuplexBandwidth test{
+      .packet_bytes = 1024, .channels = 3, .packets = 30};
   EXPECT_EQ(bidirectional(test), bidirectional(test));
   EXPECT_EQ(ring(four_hops()), ring(four_hops()));
 }
 
 }  // namespace
-}  // namespace towpath::run
+}  // namespace towpath::tenstorrent::bench

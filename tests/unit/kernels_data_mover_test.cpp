@@ -12,22 +12,22 @@
 #include "chip_bench.hpp"
 #include "joined_chips.hpp"
 #include "sentence.hpp"
-#include "towpath/kernels/data_mover_builder.hpp"
 #include "towpath/sim/random.hpp"
+#include "towpath/tenstorrent/kernels/data_mover_builder.hpp"
 
 // The data mover between two small chips, one link, workers of their own for each channel.
 
-namespace towpath::kernels {
+namespace towpath::tenstorrent::kernels {
 namespace {
 
 using namespace literals;
-using device::tenstorrent::Cluster;
-using device::tenstorrent::DeadlockError;
-using device::tenstorrent::Program;
-using device::tenstorrent::RunOptions;
 using machine::Coordinate;
 using noc::Data;
 using noc::pattern;
+using tenstorrent::Cluster;
+using tenstorrent::DeadlockError;
+using tenstorrent::Program;
+using tenstorrent::RunOptions;
 
 constexpr int kWorkers = 8;
 Coordinate worker(int number) { return {number % 4, 1 + number / 4}; }
@@ -382,4 +382,4 @@ TEST(DataMover, RefusesMessagesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace towpath::kernels
+}  // namespace towpath::tenstorrent::kernels

@@ -11,7 +11,7 @@
 // What is promised about hazards: no correct program is accused, and those with one mistake all
 // are, of the right one, at the right core. TOWPATH_LONG_TESTS=1 tries 10,000.
 
-namespace towpath::kernels {
+namespace towpath::tenstorrent::kernels {
 namespace {
 
 std::uint64_t programs() { return std::getenv("TOWPATH_LONG_TESTS") != nullptr ? 10'000 : 300; }
@@ -55,4 +55,4 @@ TEST(HazardContract, CycleOfADeadlockAroundTheRingIsTold) {
 }
 
 }  // namespace
-}  // namespace towpath::kernels
+}  // namespace towpath::tenstorrent::kernels

@@ -10,20 +10,20 @@
 
 #include "ethernet_cluster.hpp"
 #include "sentence.hpp"
-#include "towpath/kernels/handshake.hpp"
-#include "towpath/kernels/merged_channel.hpp"
-#include "towpath/kernels/socket.hpp"
+#include "towpath/tenstorrent/kernels/handshake.hpp"
+#include "towpath/tenstorrent/kernels/merged_channel.hpp"
+#include "towpath/tenstorrent/kernels/socket.hpp"
 
 // The small functions that kernels at the ends of a link are made of.
 
-namespace towpath::kernels {
+namespace towpath::tenstorrent::kernels {
 namespace {
 
-using device::tenstorrent::EthernetKernel;
-using device::tenstorrent::Failure;
-using device::tenstorrent::kBuffer;
-using device::tenstorrent::Pair;
-using device::tenstorrent::run_to_failure;
+using tenstorrent::EthernetKernel;
+using tenstorrent::Failure;
+using tenstorrent::kBuffer;
+using tenstorrent::Pair;
+using tenstorrent::run_to_failure;
 using Bytes = std::vector<std::byte>;
 
 Bytes pattern(std::uint64_t size_bytes, int seed) {
@@ -38,7 +38,8 @@ Bytes pattern(std::uint64_t size_bytes, int seed) {
 
 using Handshake = std::function<void(EthernetCore&, bool is_master)>;
 const std::vector<std::pair<std::string, Handshake>> kHandshakes{
-    {"done", [](EthernetCore& core, bool is_master) { kernels::handshake(core, is_master); }},
+    {"done",
+     [](EthernetCore& core, bool is_master) { tenstorrent::kernels::handshake(core, is_master); }},
     {"magic",
      [](EthernetCore& core, bool is_master) { handshake_with_magic(core, is_master, kBuffer); }},
 };
@@ -80,14 +81,14 @@ TEST(Handshake, IsNeededBeforeAnythingElse) {
 }
 
 void send_over_channels(EthernetCore& core) {
-  kernels::handshake(core, true);
+  tenstorrent::kernels::handshake(core, true);
   for (int channel = 1; channel < 4; ++channel) {
     core.eth_send_bytes_over_channel(kBuffer, kBuffer + 4096 * channel, 64, channel, 64, 4);
   }
 }
 
 void receive_over_channels(EthernetCore& core) {
-  kernels::handshake(core, false);
+  tenstorrent::kernels::handshake(core, false);
   for (int channel = 1; channel < 4; ++channel) {
     core.eth_wait_for_bytes_on_channel(64, channel);
     core.work(1000);
@@ -149,7 +150,7 @@ TEST(MergedChannel, ShowsItsWordOnlyWithTheWholePayload) {
   pair.create(
       [&](EthernetCore& core) {
         clear(core, channel);
-        kernels::handshake(core, true);
+        tenstorrent::kernels::handshake(core, true);
         for (int i = 0; i < 3; ++i) {
           core.store(channel.offset, pattern(channel.size_bytes, i));
           send(core, channel);
@@ -158,7 +159,7 @@ TEST(MergedChannel, ShowsItsWordOnlyWithTheWholePayload) {
       },
       [&](EthernetCore& core) {
         clear(core, channel);
-        kernels::handshake(core, false);
+        tenstorrent::kernels::handshake(core, false);
         for (int i = 0; i < 3; ++i) {
           wait_for_payload(core, channel);
           Bytes& bytes = seen.emplace_back(channel.size_bytes);
@@ -178,13 +179,13 @@ TEST(MergedChannel, TakesOneCommandEachWay) {
   pair.create(
       [&](EthernetCore& core) {
         clear(core, channel);
-        kernels::handshake(core, true);
+        tenstorrent::kernels::handshake(core, true);
         send(core, channel);
         wait_until_free(core, channel);
       },
       [&](EthernetCore& core) {
         clear(core, channel);
-        kernels::handshake(core, false);
+        tenstorrent::kernels::handshake(core, false);
         wait_for_payload(core, channel);
         say_done(core, channel);
       });
@@ -202,13 +203,13 @@ TEST(MergedChannel, MustNotBeFilledBeforeItIsFree) {
   pair.create(
       [&](EthernetCore& core) {
         clear(core, channel);
-        kernels::handshake(core, true);
+        tenstorrent::kernels::handshake(core, true);
         send(core, channel);
         core.store(channel.offset, pattern(64, 1));
       },
       [&](EthernetCore& core) {
         clear(core, channel);
-        kernels::handshake(core, false);
+        tenstorrent::kernels::handshake(core, false);
         wait_for_payload(core, channel);
         say_done(core, channel);
       });
@@ -218,7 +219,7 @@ TEST(MergedChannel, MustNotBeFilledBeforeItIsFree) {
 // --- sockets ------------------------------------------------------------------------------------
 
 TEST(Socket, OfARevisitedEdgeIsAnotherLink) {
-  Cluster cluster(device::tenstorrent::two_chips(2), {});
+  Cluster cluster(tenstorrent::two_chips(2), {});
   const std::vector<Socket> sockets = ring_sockets(cluster, {0, 1});
   ASSERT_EQ(sockets.size(), 2u);
   EXPECT_EQ(sockets[0].sender, (LogicalCore{0, 0}));
@@ -230,7 +231,7 @@ TEST(Socket, OfARevisitedEdgeIsAnotherLink) {
 }
 
 TEST(Socket, LeavesTheDispatcherItsLink) {
-  machine::ChipCluster description = *device::tenstorrent::two_chips(2);
+  machine::ChipCluster description = *tenstorrent::two_chips(2);
   description.links[0].is_reserved = true;
   Cluster cluster(machine::build_chip_cluster(std::move(description)), {});
   EXPECT_EQ(socket_between(cluster, 0, 1).sender, (LogicalCore{0, 1}));
@@ -247,4 +248,4 @@ TEST(Socket, KnowsTheRingsOfTheWalkthrough) {
 }
 
 }  // namespace
-}  // namespace towpath::kernels
+}  // namespace towpath::tenstorrent::kernels

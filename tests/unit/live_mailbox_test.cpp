@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "conformance/processes.hpp"
-#include "towpath/mailbox/live/mailbox.hpp"
+#include "towpath/riscv_mailbox/live/mailbox.hpp"
 #include "towpath/transport/transport.hpp"
 
-namespace towpath::mailbox::live {
+namespace towpath::riscv_mailbox::live {
 namespace {
 using namespace literals;
 using conformance::Processes;
@@ -339,4 +339,4 @@ TEST(LiveMailbox, AContextReachesAPeerThatCameBack) {
 }
 
 }  // namespace
-}  // namespace towpath::mailbox::live
+}  // namespace towpath::riscv_mailbox::live

@@ -10,15 +10,15 @@
 #include <string>
 
 #include "mailbox_bench.hpp"
-#include "towpath/device/mailbox/context.hpp"
-#include "towpath/run/mailbox_session.hpp"
-#include "towpath/run/ping_pong.hpp"
+#include "towpath/riscv_mailbox/context.hpp"
+#include "towpath/riscv_mailbox/mailbox_session.hpp"
+#include "towpath/riscv_mailbox/ping_pong.hpp"
 #include "towpath/sim/random.hpp"
 
 namespace towpath::mailbox {
 namespace {
 using namespace literals;
-using device::mailbox::Context;
+using riscv_mailbox::Context;
 
 std::string error_of(const std::function<void()>& action) {
   try {
@@ -187,7 +187,7 @@ TEST(Mailbox, TheSameSeedGivesTheSameRoundTrips) {
   cluster.page_walks = {0.05, 20, 56};
   const auto built = machine::build_mailbox_cluster(cluster);
   const auto cycles = [&](std::uint64_t seed) {
-    return run::run_ping_pong(built, {.iterations = 500, .seed = seed}).round_trip_cycles;
+    return riscv_mailbox::run_ping_pong(built, {.iterations = 500, .seed = seed}).round_trip_cycles;
   };
   EXPECT_EQ(cycles(1), cycles(1));
   EXPECT_NE(cycles(1), cycles(2));
@@ -197,7 +197,7 @@ TEST(Mailbox, TheSameSeedGivesTheSameRoundTrips) {
 // most of the time, so that nobody is much slower than alone.
 TEST(Mailbox, SeveralPairsOfProcessesShareTheirNodes) {
   const auto cluster = machine::build_mailbox_cluster(carvnet());
-  const auto result = run::run_ping_pong(cluster, {.iterations = 200, .pairs = 6});
+  const auto result = riscv_mailbox::run_ping_pong(cluster, {.iterations = 200, .pairs = 6});
   ASSERT_EQ(result.round_trip_cycles.size(), 1200u);
   EXPECT_GE(*std::ranges::min_element(result.round_trip_cycles), 139);
   EXPECT_GT(*std::ranges::max_element(result.round_trip_cycles), 144);
@@ -206,17 +206,17 @@ TEST(Mailbox, SeveralPairsOfProcessesShareTheirNodes) {
 
 TEST(PingPong, SaysWhatItCannotMeasure) {
   const auto cluster = machine::build_mailbox_cluster(carvnet());
-  EXPECT_EQ(error_of([&] { run::run_ping_pong(cluster, {.hops = 2}); }),
+  EXPECT_EQ(error_of([&] { riscv_mailbox::run_ping_pong(cluster, {.hops = 2}); }),
             "cluster 'carvnet': hops is 2; nodes on its ring are 0 to 1 apart");
-  EXPECT_EQ(error_of([&] { run::run_ping_pong(cluster, {.pairs = 17}); }),
+  EXPECT_EQ(error_of([&] { riscv_mailbox::run_ping_pong(cluster, {.pairs = 17}); }),
             "cluster 'carvnet': 17 programs would run on a node; its cores and contexts are for 1 "
             "to 16");
-  EXPECT_EQ(error_of([&] { run::run_ping_pong(cluster, {.size_bytes = 65}); }),
+  EXPECT_EQ(error_of([&] { riscv_mailbox::run_ping_pong(cluster, {.size_bytes = 65}); }),
             "a packet carries 65 bytes; 1 to 64 are possible");
 }
 
 TEST(MailboxSession, SendsAndReceivesCallByCall) {
-  run::MailboxSession session(machine::build_mailbox_cluster(carvnet()));
+  riscv_mailbox::MailboxSession session(machine::build_mailbox_cluster(carvnet()));
   Context& one = session.open(0, 0);
   Context& other = session.open(1, 0);
   session.send(one, other.address(), bytes_of(32));
@@ -227,7 +227,7 @@ TEST(MailboxSession, SendsAndReceivesCallByCall) {
 }
 
 TEST(MailboxSession, AReceiveThatNothingCanEndSaysSo) {
-  run::MailboxSession session(machine::build_mailbox_cluster(carvnet()));
+  riscv_mailbox::MailboxSession session(machine::build_mailbox_cluster(carvnet()));
   Context& one = session.open(0, 0);
   EXPECT_EQ(error_of([&] { session.receive(one, Time::max()); }),
             "receive waits for ever: nothing is under way, and its mailbox is empty");
@@ -235,7 +235,7 @@ TEST(MailboxSession, AReceiveThatNothingCanEndSaysSo) {
 }
 
 TEST(MailboxSession, ASendThatNothingCanEndSaysSoAndGoesLater) {
-  run::MailboxSession session(machine::build_mailbox_cluster(carvnet()));
+  riscv_mailbox::MailboxSession session(machine::build_mailbox_cluster(carvnet()));
   Context& one = session.open(0, 0);
   Context& other = session.open(1, 0);
   for (int i = 0; i < 12; ++i) session.send(one, other.address(), bytes_of(8, i));

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "chip_bench.hpp"
+#include "towpath/base/invariant.hpp"
 #include "towpath/noc/chip_network.hpp"
-#include "towpath/sim/invariant.hpp"
 
 namespace towpath::noc {
 namespace {
@@ -381,7 +381,7 @@ TEST(ChipNetwork, AnInitiatorIsReadyOnceItsPacketsHaveWonAVc) {
   EXPECT_FALSE(bench.network.is_ready(0, kCore, 0));
   for (const int other : {1, 2, 3}) EXPECT_TRUE(bench.network.is_ready(0, kCore, other));
   EXPECT_TRUE(bench.network.is_ready(1, kCore, 0));
-  EXPECT_THROW(bench.network.issue(write(kFar, 64)), sim::InvariantError);
+  EXPECT_THROW(bench.network.issue(write(kFar, 64)), InvariantError);
   Request request = write(kFar, 64);
   request.initiator = 2;
   bench.network.issue(request);

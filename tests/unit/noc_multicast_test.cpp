@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "noc_traffic.hpp"
-#include "towpath/sim/invariant.hpp"
+#include "towpath/base/invariant.hpp"
 #include "towpath/sim/random.hpp"
 
 namespace towpath::noc {
@@ -163,11 +163,10 @@ TEST(NocMulticast, OfEveryNodeToEveryNodeAllFinish) {
 TEST(NocMulticast, NeedsADestinationAndAClassOfItsOwn) {
   Traffic traffic{plain_chip(4, 4)};
   Player<Network> player(traffic);
-  EXPECT_THROW(player.network().send_multicast(multicast(0, 1, 1), {}), sim::InvariantError);
+  EXPECT_THROW(player.network().send_multicast(multicast(0, 1, 1), {}), InvariantError);
   traffic.chip.router.classes = 2;
   Player<Network> of_two_classes(traffic);
-  EXPECT_THROW(of_two_classes.network().send_multicast(multicast(0, 1, 1), {1}),
-               sim::InvariantError);
+  EXPECT_THROW(of_two_classes.network().send_multicast(multicast(0, 1, 1), {1}), InvariantError);
 }
 
 void run(Player<Network>& player, Cycle cycles) {

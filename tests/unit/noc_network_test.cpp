@@ -10,7 +10,7 @@
 
 #include "noc_reference.hpp"
 #include "noc_traffic.hpp"
-#include "towpath/sim/invariant.hpp"
+#include "towpath/base/invariant.hpp"
 
 namespace towpath::noc {
 namespace {
@@ -219,11 +219,11 @@ TEST(NocNetwork, MaySkipOnlyCyclesWithoutWork) {
   Network& network = player.network();
   player.step();
   EXPECT_EQ(network.next_work(), 100);
-  EXPECT_THROW(network.skip_to(101), sim::InvariantError);
+  EXPECT_THROW(network.skip_to(101), InvariantError);
   network.skip_to(100);
   network.step();
   EXPECT_EQ(network.link_flits(0, Network::kFromNiu), 1);
-  EXPECT_THROW(network.skip_to(100), sim::InvariantError);
+  EXPECT_THROW(network.skip_to(100), InvariantError);
 }
 
 TEST(NocNetwork, HasNoMoreWorkOnceEverythingArrived) {
@@ -238,9 +238,9 @@ TEST(NocNetwork, HasNoMoreWorkOnceEverythingArrived) {
 TEST(NocNetwork, RefusesPacketsOfImpossibleSize) {
   Traffic traffic{plain_chip(2, 2)};
   Player<Network> player(traffic);
-  EXPECT_THROW(player.network().send({.flits = 0}), sim::InvariantError);
-  EXPECT_THROW(player.network().send({.flits = 258}), sim::InvariantError);
-  EXPECT_THROW(player.network().send({.flits = 1, .lane = 8}), sim::InvariantError);
+  EXPECT_THROW(player.network().send({.flits = 0}), InvariantError);
+  EXPECT_THROW(player.network().send({.flits = 258}), InvariantError);
+  EXPECT_THROW(player.network().send({.flits = 1, .lane = 8}), InvariantError);
 }
 
 void run(Player<Network>& player, Cycle cycles) {
@@ -309,7 +309,7 @@ TEST(NocNetwork, RefusesAClassThatItHasNot) {
   Traffic traffic{plain_chip(2, 1)};
   traffic.chip.router.classes = 2;
   Player<Network> player(traffic);
-  EXPECT_THROW(player.network().send({.packet_class = 2}), sim::InvariantError);
+  EXPECT_THROW(player.network().send({.packet_class = 2}), InvariantError);
 }
 
 }  // namespace

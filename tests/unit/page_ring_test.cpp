@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/ethernet/page_ring.hpp"
+#include "towpath/transport/simulated/chips/page_ring.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 
 #include "fabrics.hpp"
 #include "sentence.hpp"
-#include "towpath/transport/simulated/ethernet/fabric_cluster.hpp"
+#include "towpath/transport/simulated/chips/fabric_cluster.hpp"
 
-namespace towpath::transport::simulated::ethernet {
+namespace towpath::transport::simulated::chips {
 namespace {
 
 TEST(PageRing, GivesPagesInTurnAndSkipsWhatIsTooShortAtTheEnd) {
@@ -69,4 +69,4 @@ TEST(FabricCluster, MoreUnderWayThanAChipHasRoomForIsRefused) {
 }
 
 }  // namespace
-}  // namespace towpath::transport::simulated::ethernet
+}  // namespace towpath::transport::simulated::chips

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "towpath/sim/invariant.hpp"
+#include "towpath/base/invariant.hpp"
 
 namespace towpath::sim {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/schedule.hpp"
+#include "towpath/collective/schedule/schedule.hpp"
 
 #include <gtest/gtest.h>
 

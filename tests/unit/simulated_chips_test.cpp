@@ -13,11 +13,11 @@
 #include "fabrics.hpp"
 #include "sentence.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
-#include "towpath/collective/plan.hpp"
-#include "towpath/run/simulated_run.hpp"
-#include "towpath/transport/simulated/ethernet/link_faults.hpp"
+#include "towpath/collective/schedule/plan.hpp"
+#include "towpath/simulate/simulated_run.hpp"
+#include "towpath/transport/simulated/chips/link_faults.hpp"
 
-namespace towpath::run {
+namespace towpath::simulate {
 namespace {
 
 using collective::AlgorithmOptions;
@@ -30,7 +30,7 @@ using transport::TransportError;
 struct Result {
   Time time;
   std::vector<std::vector<std::int32_t>> outputs;
-  std::vector<cluster::LinkLoad> loads;
+  std::vector<gpu_links::LinkLoad> loads;
   std::vector<LinkFailure> failures;
 };
 
@@ -115,7 +115,7 @@ TEST(SimulatedChips, EachDirectionOfALinkHasItsLoad) {
   const Result one_way = all_reduce(6'000, 1, 1);
   ASSERT_EQ(one_way.loads.size(), 2 * chips->links.size());
   std::uint64_t bytes = 0;
-  for (const cluster::LinkLoad& load : one_way.loads) {
+  for (const gpu_links::LinkLoad& load : one_way.loads) {
     EXPECT_GT(load.busy, Time());
     EXPECT_LT(load.busy, one_way.time);
     bytes += load.bytes.count();
@@ -266,10 +266,10 @@ TEST(SimulatedChips, ACallOverAFailingLinkEndsAtItsDeadline) {
 // A ring round two rows of four leaves out the links in the middle, such as that of chips 1 and 5.
 TEST(SimulatedChips, FaultsThatNothingWouldComeOfAreRefused) {
   const auto chips = machine::chips_on_grid(4, 2, false, 1);
-  const kernels::fabric::Topology topology(*chips, kernels::fabric::usual_shape_of(*chips));
+  const tenstorrent::fabric::Topology topology(*chips, tenstorrent::fabric::usual_shape_of(*chips));
   const auto refused = [&](const std::vector<LinkFaults>& faults) {
     return sentence_of(
-        [&] { transport::simulated::ethernet::check_link_faults(faults, *chips, topology); });
+        [&] { transport::simulated::chips::check_link_faults(faults, *chips, topology); });
   };
   const machine::EthernetEnd middle{1, chips->channels_to(1, 5, false).front()};
   EXPECT_EQ(
@@ -282,4 +282,4 @@ TEST(SimulatedChips, FaultsThatNothingWouldComeOfAreRefused) {
 }
 
 }  // namespace
-}  // namespace towpath::run
+}  // namespace towpath::simulate

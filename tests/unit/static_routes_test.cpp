@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/routing/static_routes.hpp"
+#include "towpath/tenstorrent/routing/static_routes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,10 +13,10 @@
 
 #include "chips.hpp"
 #include "sentence.hpp"
-#include "towpath/routing/route_order.hpp"
 #include "towpath/sim/random.hpp"
+#include "towpath/tenstorrent/routing/route_order.hpp"
 
-namespace towpath::routing {
+namespace towpath::tenstorrent::routing {
 namespace {
 
 using machine::ChipCluster;
@@ -365,4 +365,4 @@ TEST(RouteOrder, OfNoRoutesIsEmpty) {
 }
 
 }  // namespace
-}  // namespace towpath::routing
+}  // namespace towpath::tenstorrent::routing

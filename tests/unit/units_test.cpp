@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/units/units.hpp"
+#include "towpath/base/units.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 
 #include "interpreter.hpp"
 #include "schedules.hpp"
-#include "towpath/collective/chunking.hpp"
-#include "towpath/collective/verify.hpp"
+#include "towpath/collective/schedule/chunking.hpp"
+#include "towpath/collective/verify/verify.hpp"
 
 // The verifier against a second opinion: right schedules with one thing changed, executed in many
 // random orders. TOWPATH_MUTANTS sets how many; the default, 1,000, takes a second.

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/verify.hpp"
+#include "towpath/collective/verify/verify.hpp"
 
 #include <gtest/gtest.h>
 
 #include "interpreter.hpp"
 #include "schedules.hpp"
-#include "towpath/collective/chunking.hpp"
+#include "towpath/collective/schedule/chunking.hpp"
 
 namespace towpath::collective {
 namespace {

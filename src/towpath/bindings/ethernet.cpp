@@ -13,25 +13,25 @@
 #include <string>
 #include <utility>
 
-#include "towpath/run/ethernet_bench.hpp"
+#include "towpath/tenstorrent/bench/ethernet_bench.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace towpath::run {
+namespace towpath::tenstorrent::bench {
 namespace {
 
-using kernels::LinkTestKind;
+using tenstorrent::kernels::LinkBandwidthKind;
 using MutableCluster = std::shared_ptr<machine::ChipCluster>;
 using Place = std::pair<int, int>;
 
-constexpr std::array<std::pair<std::string_view, LinkTestKind>, 3> kKinds{{
-    {"erisc", LinkTestKind::erisc},
-    {"erisc_write_worker", LinkTestKind::erisc_write_worker},
-    {"erisc_write_worker_no_trid", LinkTestKind::erisc_write_worker_no_trid},
+constexpr std::array<std::pair<std::string_view, LinkBandwidthKind>, 3> kKinds{{
+    {"erisc", LinkBandwidthKind::erisc},
+    {"erisc_write_worker", LinkBandwidthKind::erisc_write_worker},
+    {"erisc_write_worker_no_trid", LinkBandwidthKind::erisc_write_worker_no_trid},
 }};
 
-LinkTestKind kind_from(std::string_view name) {
+LinkBandwidthKind kind_from(std::string_view name) {
   std::string known;
   for (const auto& [known_name, kind] : kKinds) {
     if (known_name == name) return kind;
@@ -56,7 +56,7 @@ std::vector<double> ring_ping_ns(const MutableCluster& cluster, std::vector<int>
 }
 
 void bind_times(nb::module_& module) {
-  using Times = kernels::LinkPingTimes;
+  using Times = tenstorrent::kernels::LinkPingTimes;
   nb::class_<Times>(module, "LinkPingTimes", "One ping, as the profilers of both cores see it.")
       .def_prop_ro("send_and_receive_ns", [](const Times& t) { return t.send_and_receive.ns(); })
       .def_prop_ro("send_ns", [](const Times& t) { return t.send.ns(); })
@@ -82,9 +82,9 @@ void bind_link_tests(nb::module_& module) {
          std::uint64_t message_bytes, int slots, int messages, bool returns_payload,
          std::uint64_t seed, bool finds_hazards) {
         nb::gil_scoped_release released;
-        return link_test(cluster, place_from(link),
-                         {kind_from(kind), message_bytes, slots, messages, returns_payload},
-                         {.seed = seed, .finds_hazards = finds_hazards})
+        return link_bandwidth(cluster, place_from(link),
+                              {kind_from(kind), message_bytes, slots, messages, returns_payload},
+                              {.seed = seed, .finds_hazards = finds_hazards})
             .ns();
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "kind"_a = "erisc", "message_bytes"_a,
@@ -95,9 +95,9 @@ void bind_link_tests(nb::module_& module) {
       [](const MutableCluster& cluster, Place link, std::uint64_t packet_bytes, bool merged,
          int channels, int packets, std::uint64_t seed, bool finds_hazards) {
         nb::gil_scoped_release released;
-        return bidirectional_test(cluster, place_from(link),
-                                  {packet_bytes, merged, channels, packets},
-                                  {.seed = seed, .finds_hazards = finds_hazards});
+        return duplex_bandwidth(cluster, place_from(link),
+                                {packet_bytes, merged, channels, packets},
+                                {.seed = seed, .finds_hazards = finds_hazards});
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "packet_bytes"_a, "merged"_a = true,
       "channels"_a, "packets"_a = 64, "seed"_a = 1, "finds_hazards"_a = true,
@@ -105,16 +105,16 @@ void bind_link_tests(nb::module_& module) {
 }
 
 }  // namespace
-}  // namespace towpath::run
+}  // namespace towpath::tenstorrent::bench
 
 void bind_ethernet(nb::module_& module) {
-  using namespace towpath::run;
+  using namespace towpath::tenstorrent::bench;
   bind_times(module);
   bind_link_tests(module);
   module.def("ring_ping_ns", &ring_ping_ns, "cluster"_a, nb::kw_only(), "chips"_a,
              "packet_bytes"_a = 16, "channels"_a = 1, "merged"_a = true, "samples"_a = 100,
              "seed"_a = 1, "finds_hazards"_a = true,
              "The time of each trip around a ring of chips.");
-  module.def("t3000_ring", &towpath::kernels::t3000_ring, "hops"_a,
+  module.def("t3000_ring", &towpath::tenstorrent::kernels::t3000_ring, "hops"_a,
              "The chips of the rings of 2, 4, 8 and 12 hops through a T3000.");
 }

@@ -8,22 +8,22 @@
 #include <memory>
 #include <utility>
 
-#include "towpath/kernels/fabric_topology.hpp"
-#include "towpath/run/fabric_figures.hpp"
+#include "towpath/tenstorrent/bench/fabric_bench.hpp"
+#include "towpath/tenstorrent/fabric/fabric_topology.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 void bind_fabric(nb::module_& module) {
   using namespace towpath;
-  using kernels::fabric::Shape;
+  using tenstorrent::fabric::Shape;
   using Cluster = std::shared_ptr<machine::ChipCluster>;
   nb::class_<Shape>(module, "FabricShape", "Which chips a fabric joins, in lines or rings.")
-      .def_static("line", &kernels::fabric::line_of, "chips"_a)
-      .def_static("ring", &kernels::fabric::ring_of, "chips"_a)
-      .def_static("mesh", &kernels::fabric::mesh_of, "cluster"_a,
+      .def_static("line", &tenstorrent::fabric::line_of, "chips"_a)
+      .def_static("ring", &tenstorrent::fabric::ring_of, "chips"_a)
+      .def_static("mesh", &tenstorrent::fabric::mesh_of, "cluster"_a,
                   "All chips of a cluster by where they sit. Raises ValueError.")
-      .def_static("usual", &kernels::fabric::usual_shape_of, "cluster"_a,
+      .def_static("usual", &tenstorrent::fabric::usual_shape_of, "cluster"_a,
                   "The ring round a mesh of two rows or columns; else the mesh or torus.")
       .def_prop_ro("chips", [](const Shape& shape) { return shape.chips; })
       .def_prop_ro("dimensions", [](const Shape& shape) {
@@ -34,14 +34,14 @@ void bind_fabric(nb::module_& module) {
   module.def(
       "fabric_planes",
       [](const Cluster& cluster, const Shape& shape) {
-        return kernels::fabric::Topology(*cluster, shape).planes();
+        return tenstorrent::fabric::Topology(*cluster, shape).planes();
       },
       "cluster"_a, "shape"_a, "Parallel links between neighbours. Raises ValueError.");
   module.def(
       "fabric_round_trip_ns",
       [](const Cluster& cluster, const Shape& shape, int from, int to, std::uint64_t payload_bytes,
          bool is_fused) {
-        return run::fabric_round_trip(
+        return tenstorrent::bench::fabric_round_trip(
                    cluster, shape,
                    {.from = from, .to = to, .payload_bytes = payload_bytes, .is_fused = is_fused})
             .ns();
@@ -53,9 +53,10 @@ void bind_fabric(nb::module_& module) {
       [](const Cluster& cluster, const Shape& shape,
          const std::vector<std::pair<int, int>>& streams, std::uint64_t payload_bytes,
          int packets) {
-        std::vector<run::FabricStream> all;
+        std::vector<tenstorrent::bench::FabricStream> all;
         for (const auto& [from, to] : streams) all.push_back({from, to});
-        return run::fabric_stream_rate(cluster, shape, all, payload_bytes, packets).gb_per_s();
+        return tenstorrent::bench::fabric_stream_rate(cluster, shape, all, payload_bytes, packets)
+            .gb_per_s();
       },
       "cluster"_a, "shape"_a, "streams"_a, nb::kw_only(), "payload_bytes"_a, "packets"_a = 400,
       "Rate of the slowest of all streams, given as (source, destination), at once.");

@@ -6,8 +6,8 @@
 
 #include <mutex>
 
-#include "towpath/mailbox/live/mailbox.hpp"
-#include "towpath/mailbox/live/measurement.hpp"
+#include "towpath/riscv_mailbox/live/mailbox.hpp"
+#include "towpath/riscv_mailbox/live/measurement.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -15,9 +15,9 @@ using namespace nb::literals;
 namespace {
 
 using namespace towpath;
-using mailbox::live::Context;
-using mailbox::live::Measurement;
-using mailbox::live::Message;
+using riscv_mailbox::live::Context;
+using riscv_mailbox::live::Measurement;
+using riscv_mailbox::live::Message;
 
 std::span<const std::byte> bytes_of(const nb::bytes& payload) {
   return {static_cast<const std::byte*>(payload.data()), payload.size()};

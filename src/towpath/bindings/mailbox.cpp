@@ -13,9 +13,9 @@
 #include "towpath/bindings/arrays.hpp"
 #include "towpath/bindings/figures.hpp"
 #include "towpath/machine/mailbox_cluster.hpp"
-#include "towpath/run/mailbox_session.hpp"
-#include "towpath/run/mailbox_stream.hpp"
-#include "towpath/run/ping_pong.hpp"
+#include "towpath/riscv_mailbox/mailbox_session.hpp"
+#include "towpath/riscv_mailbox/mailbox_stream.hpp"
+#include "towpath/riscv_mailbox/ping_pong.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -23,11 +23,11 @@ using namespace nb::literals;
 namespace {
 
 using namespace towpath;
-using device::mailbox::Address;
-using device::mailbox::Context;
-using device::mailbox::Message;
 using machine::MailboxCluster;
-using run::MailboxSession;
+using riscv_mailbox::Address;
+using riscv_mailbox::Context;
+using riscv_mailbox::MailboxSession;
+using riscv_mailbox::Message;
 
 using bindings::Field;
 using bindings::set_figures;
@@ -106,7 +106,7 @@ std::shared_ptr<const MailboxCluster> cluster_from(
 }
 
 void bind_ping_pong(nb::module_& module) {
-  using run::PingPongOptions;
+  using riscv_mailbox::PingPongOptions;
   nb::class_<PingPongOptions>(module, "PingPongOptions")
       .def(
           "__init__",
@@ -128,10 +128,10 @@ void bind_ping_pong(nb::module_& module) {
             on_progress(iterations);
           };
         }
-        run::PingPongResult result;
+        riscv_mailbox::PingPongResult result;
         {
           nb::gil_scoped_release released;
-          result = run::run_ping_pong(std::move(cluster), options);
+          result = riscv_mailbox::run_ping_pong(std::move(cluster), options);
         }
         return nb::make_tuple(bindings::column_of(std::move(result.round_trip_cycles)),
                               result.time.us(), result.events);
@@ -143,7 +143,7 @@ void bind_ping_pong(nb::module_& module) {
       "ping_pong_breakdown",
       [](std::shared_ptr<MailboxCluster> cluster, const PingPongOptions& options) {
         std::vector<std::tuple<int, std::string, std::int64_t>> events;
-        for (const auto& one : run::ping_pong_breakdown(std::move(cluster), options)) {
+        for (const auto& one : riscv_mailbox::ping_pong_breakdown(std::move(cluster), options)) {
           events.emplace_back(one.node, one.event, one.cycle.count());
         }
         return events;
@@ -157,7 +157,7 @@ void bind_stream(nb::module_& module) {
       "run_mailbox_stream",
       [](std::shared_ptr<MailboxCluster> cluster, int senders, int messages, int burst_messages,
          int pause_cycles, int size_bytes, std::uint64_t seed) {
-        const auto result = run::run_mailbox_stream(
+        const auto result = riscv_mailbox::run_mailbox_stream(
             std::move(cluster),
             {senders, messages, burst_messages, pause_cycles, size_bytes, seed});
         return nb::make_tuple(result.received, result.dropped, result.time.us());

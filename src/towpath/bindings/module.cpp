@@ -4,7 +4,7 @@
 
 #include <exception>
 
-#include "towpath/device/tenstorrent/errors.hpp"
+#include "towpath/tenstorrent/device/errors.hpp"
 
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
@@ -24,7 +24,7 @@ void bind_verify(nanobind::module_& module);
 static void translate_error(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const towpath::device::tenstorrent::DeadlockError& error) {
+  } catch (const towpath::tenstorrent::DeadlockError& error) {
     const auto type = nanobind::module_::import_("towpath.errors").attr("DeadlockError");
     PyErr_SetString(type.ptr(), error.what());
   }

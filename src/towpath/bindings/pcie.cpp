@@ -15,7 +15,7 @@
 
 #include "towpath/bindings/figures.hpp"
 #include "towpath/machine/host.hpp"
-#include "towpath/run/host_cluster.hpp"
+#include "towpath/tenstorrent/host/host_cluster.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -86,7 +86,7 @@ std::shared_ptr<const Host> host_from(std::string name, const nb::dict& link, co
 }  // namespace
 }  // namespace towpath::machine
 
-namespace towpath::run {
+namespace towpath::tenstorrent {
 namespace {
 
 using pcie::Transfer;
@@ -214,11 +214,11 @@ void bind_buffers(Class& cluster) {
 }
 
 }  // namespace
-}  // namespace towpath::run
+}  // namespace towpath::tenstorrent
 
 void bind_pcie(nb::module_& module) {
   using namespace towpath;
-  using namespace towpath::run;
+  using namespace towpath::tenstorrent;
   nb::class_<machine::Host>(module, "Host")
       .def(nb::new_(&machine::host_from), nb::kw_only(), "name"_a, "link"_a, "core"_a, "driver"_a,
            "memory"_a)

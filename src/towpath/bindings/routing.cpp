@@ -7,13 +7,13 @@
 
 #include <utility>
 
-#include "towpath/routing/route_order.hpp"
-#include "towpath/routing/static_routes.hpp"
+#include "towpath/tenstorrent/routing/route_order.hpp"
+#include "towpath/tenstorrent/routing/static_routes.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace towpath::routing {
+namespace towpath::tenstorrent::routing {
 namespace {
 
 using End = std::pair<int, int>;  // an EthernetEnd as Python sees it: chip, channel
@@ -50,10 +50,10 @@ void bind_lists(nb::module_& module) {
 }
 
 }  // namespace
-}  // namespace towpath::routing
+}  // namespace towpath::tenstorrent::routing
 
 void bind_routing(nb::module_& module) {
-  using namespace towpath::routing;
+  using namespace towpath::tenstorrent::routing;
   using towpath::machine::ChipCluster;
   bind_lists(module);
   nb::class_<Outcome>(module, "RouteOutcome")

@@ -15,11 +15,11 @@
 #include <optional>
 #include <utility>
 
-#include "towpath/collective/executor.hpp"
-#include "towpath/collective/plan.hpp"
-#include "towpath/run/mailbox_run.hpp"
-#include "towpath/run/simulated_run.hpp"
+#include "towpath/collective/execute/executor.hpp"
+#include "towpath/collective/schedule/plan.hpp"
 #include "towpath/sim/trace.hpp"
+#include "towpath/simulate/mailbox_run.hpp"
+#include "towpath/simulate/simulated_run.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 #include "towpath/transport/transport.hpp"
 
@@ -32,7 +32,7 @@ using namespace towpath;
 using collective::Buffers;
 using collective::Executor;
 using collective::Plan;
-using run::SimulatedRun;
+using simulate::SimulatedRun;
 using transport::Transport;
 
 // Any contiguous array of bytes; the caller sees to type and size with Plan.input_bytes.
@@ -115,7 +115,7 @@ std::vector<Buffers> all_checked(const Plan& plan, const std::vector<ByteArray>&
 }
 
 void bind_mailbox_run(nb::module_& module) {
-  using run::MailboxRun;
+  using simulate::MailboxRun;
   nb::class_<MailboxRun>(module, "MailboxRun",
                          "All ranks of one plan on the nodes of a cluster with mailboxes.")
       .def(
@@ -143,7 +143,7 @@ constexpr double kFaultTimeUsMax = 1e9;
 
 void bind_link_failures(nb::module_& module) {
   using ethernet::LinkFaults;
-  using run::LinkFailure;
+  using simulate::LinkFailure;
   nb::class_<LinkFaults>(module, "LinkFaults", "What is wrong with a link; by default nothing.")
       .def(
           "__init__",
@@ -201,7 +201,7 @@ void bind_simulated_run(nb::module_& module) {
           [](SimulatedRun* run, std::shared_ptr<machine::ChipCluster> cluster,
              std::shared_ptr<Plan> plan, std::vector<int> gpus, bool carries_data,
              std::uint64_t seed, sim::Trace* trace, std::vector<ethernet::LinkFaults> link_faults,
-             double deadline_us, std::optional<kernels::fabric::Shape> shape) {
+             double deadline_us, std::optional<tenstorrent::fabric::Shape> shape) {
             new (run) SimulatedRun(std::move(cluster), std::move(plan),
                                    {.gpus = std::move(gpus),
                                     .carries_data = carries_data,
@@ -237,7 +237,7 @@ void bind_simulated_run(nb::module_& module) {
           "loads",
           [](const SimulatedRun& run) {
             nb::list loads;
-            for (const cluster::LinkLoad& load : run.loads()) {
+            for (const gpu_links::LinkLoad& load : run.loads()) {
               loads.append(nb::make_tuple(load.bytes.count(), load.busy.us(), load.messages));
             }
             return loads;

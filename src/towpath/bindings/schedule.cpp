@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/schedule.hpp"
+#include "towpath/collective/schedule/schedule.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
@@ -11,7 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "towpath/collective/algorithms/algorithms.hpp"
-#include "towpath/collective/chunking.hpp"
+#include "towpath/collective/schedule/chunking.hpp"
 
 // In Python a Schedule and its parts are values: reading ranks, blocks or steps gives copies, and
 // assigning or adding stores one. schedule.rank(i) and schedule.step(...) copy only what is asked

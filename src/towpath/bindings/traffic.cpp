@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/run/traffic.hpp"
+#include "towpath/tenstorrent/bench/traffic.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
@@ -18,7 +18,7 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace towpath::run {
+namespace towpath::tenstorrent::bench {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, TrafficKind>, 11> kKinds{{
@@ -126,10 +126,10 @@ void bind_step(nb::module_& module) {
 }
 
 }  // namespace
-}  // namespace towpath::run
+}  // namespace towpath::tenstorrent::bench
 
 void bind_traffic(nb::module_& module) {
-  using namespace towpath::run;
+  using namespace towpath::tenstorrent::bench;
   bind_step(module);
   nb::class_<TrafficProgram>(module, "TrafficProgram", "One core's traffic on one NoC.")
       .def(

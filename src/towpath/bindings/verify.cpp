@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/verify.hpp"
+#include "towpath/collective/verify/verify.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>

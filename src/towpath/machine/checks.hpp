@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "towpath/units/units.hpp"
+#include "towpath/base/units.hpp"
 
 namespace towpath::machine {
 

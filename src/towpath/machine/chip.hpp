@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "towpath/base/units.hpp"
 #include "towpath/machine/ethernet_figures.hpp"
 #include "towpath/machine/pcie_figures.hpp"
-#include "towpath/units/units.hpp"
 
 // A described chip: a grid of tiles that two opposite one-way tori join, and what moving data on it
 // costs. Nothing here knows one chip from another; the figures come from a spec
-// (python/towpath/chip_spec.py), each with its source.
+// (python/towpath/specs/chip_spec.py), each with its source.
 
 namespace towpath::machine {
 

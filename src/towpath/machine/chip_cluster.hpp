@@ -13,7 +13,7 @@
 #include "towpath/machine/chip.hpp"
 
 // A described cluster of chips: which Ethernet core of which chip is joined to which of another.
-// The YAML side, and Tenstorrent's cluster descriptors, are python/towpath/chip_cluster_spec.py.
+// Its YAML side is python/towpath/specs/chip_cluster_spec.py.
 
 namespace towpath::machine {
 

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "towpath/units/units.hpp"
+#include "towpath/base/units.hpp"
 
 namespace towpath::machine {
 
 // The Ethernet subsystem of a tile, and its link. The figures come from a spec, each with its
-// source (python/towpath/chip_spec.py).
+// source (python/towpath/specs/chip_spec.py).
 struct EthernetFigures {
   // --- the transmit queues
   int tx_queues = 2;

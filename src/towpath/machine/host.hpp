@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
-#include "towpath/units/units.hpp"
+#include "towpath/base/units.hpp"
 
 // A described host: what its processor, its root complex and its driver make of a chip's link. The
 // same chip is three times faster on one host than on another, so nothing of this is the chip's.
-// The figures come from a spec (python/towpath/host_spec.py), each with its source.
+// The figures come from a spec (python/towpath/specs/host_spec.py), each with its source.
 
 namespace towpath::machine {
 

@@ -9,14 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "towpath/units/protocol.hpp"
-#include "towpath/units/units.hpp"
+#include "towpath/base/protocol.hpp"
+#include "towpath/base/units.hpp"
 
 // A described machine: devices joined by directed links, and what a GPU's thread block costs.
 //
 // MachineBuilder takes the description apart from the run: it checks every name and number and
 // hands out an immutable Machine. Ranks are the devices of kind gpu, in the order they were added.
-// The YAML side, with units, bounds and sources, is python/towpath/machine_spec.py.
+// The YAML side, with units, bounds and sources, is python/towpath/specs/machine_spec.py.
 
 namespace towpath::machine {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "towpath/units/units.hpp"
+#include "towpath/base/units.hpp"
 
 // A described cluster of small processors on a ring, which send each other packets from user space:
 // what its cores, packetizers, mailboxes and links cost. The YAML side, with the source of each
-// figure, is python/towpath/mailbox_cluster_spec.py.
+// figure, is python/towpath/specs/mailbox_cluster_spec.py.
 
 namespace towpath::machine {
 

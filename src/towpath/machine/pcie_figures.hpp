@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "towpath/units/units.hpp"
+#include "towpath/base/units.hpp"
 
 namespace towpath::machine {
 
@@ -18,7 +18,7 @@ struct WindowSize {
 };
 
 // The chip's side of the host link. The figures come from a spec, each with its source
-// (python/towpath/chip_spec.py); the host's are in host.hpp.
+// (python/towpath/specs/chip_spec.py); the host's are in host.hpp.
 struct PcieFigures {
   // --- the link, as the chip can do it
   int generation = 4;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
-#include "towpath/sim/invariant.hpp"
 
 namespace towpath::noc {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/network.hpp"
-#include "towpath/sim/invariant.hpp"
 
 // Where NIUs put packets in: lanes, and the link to the router.
 

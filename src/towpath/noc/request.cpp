@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "towpath/base/invariant.hpp"
 #include "towpath/noc/chip_network.hpp"
-#include "towpath/sim/invariant.hpp"
 
 // What a chip cannot carry out, and what requests wait for, in words.
 

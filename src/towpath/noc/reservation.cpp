@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/network.hpp"
-#include "towpath/sim/invariant.hpp"
 
 // Multicasts: a probe goes down every branch of the tree and takes the output VCs, the answers come
 // back against the direction of the links, and only when all have been granted does data flow. One

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "towpath/base/units.hpp"
 #include "towpath/machine/host.hpp"
 #include "towpath/machine/pcie_figures.hpp"
-#include "towpath/units/units.hpp"
 
 namespace towpath::pcie {
 

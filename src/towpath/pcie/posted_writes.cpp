@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "towpath/base/invariant.hpp"
 #include "towpath/pcie/link_rate.hpp"
-#include "towpath/sim/invariant.hpp"
 
 namespace towpath::pcie {
 

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "towpath/units/units.hpp"
+#include "towpath/base/units.hpp"
 
 namespace towpath::sim {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/sim/random.hpp"
 
-#include "towpath/sim/invariant.hpp"
+#include "towpath/base/invariant.hpp"
 
 namespace towpath::sim {
 

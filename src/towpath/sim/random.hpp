@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "towpath/units/units.hpp"
+#include "towpath/base/units.hpp"
 
 namespace towpath::sim {
 

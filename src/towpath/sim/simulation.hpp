@@ -11,13 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "towpath/base/invariant.hpp"
+#include "towpath/base/units.hpp"
 #include "towpath/sim/event_queue.hpp"
-#include "towpath/sim/invariant.hpp"
 #include "towpath/sim/process.hpp"
 #include "towpath/sim/random.hpp"
 #include "towpath/sim/stack_pool.hpp"
 #include "towpath/sim/timer.hpp"
-#include "towpath/units/units.hpp"
 
 namespace towpath::sim {
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "towpath/base/units.hpp"
 #include "towpath/sim/event_queue.hpp"
-#include "towpath/units/units.hpp"
 
 namespace towpath::sim {
 

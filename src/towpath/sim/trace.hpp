@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "towpath/units/units.hpp"
+#include "towpath/base/units.hpp"
 
 namespace towpath::sim {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "towpath/base/protocol.hpp"
+#include "towpath/base/units.hpp"
 #include "towpath/transport/reduction.hpp"
-#include "towpath/units/protocol.hpp"
-#include "towpath/units/units.hpp"
 
 // The contract: one rank's one-sided view of the others. The terms are OpenSHMEM's.
 //

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "towpath/collective/schedule.hpp"
+#include "towpath/collective/schedule/schedule.hpp"
 
 // The schedules that this project writes itself: one function and one file per algorithm, each with
 // its cost in the first comment. S is the size of the whole array, R the number of ranks, C of

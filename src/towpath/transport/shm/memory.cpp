@@ -24,8 +24,8 @@ std::uint64_t MemoryLayout::heap_begin() const {
   return (end_of_words + kHeapAlignment - 1) / kHeapAlignment * kHeapAlignment;
 }
 
-FileDescriptor create_memory(const MemoryLayout& layout) {
-  FileDescriptor file(::memfd_create("towpath", MFD_CLOEXEC));
+os::FileDescriptor create_memory(const MemoryLayout& layout) {
+  os::FileDescriptor file(::memfd_create("towpath", MFD_CLOEXEC));
   if (!file.is_open() || ::ftruncate(file.number(), static_cast<off_t>(layout.size_bytes())) != 0) {
     throw std::system_error(
         errno, std::generic_category(),
@@ -34,7 +34,7 @@ FileDescriptor create_memory(const MemoryLayout& layout) {
   return file;
 }
 
-Memory::Memory(const FileDescriptor& file, const MemoryLayout& layout)
+Memory::Memory(const os::FileDescriptor& file, const MemoryLayout& layout)
     : size_bytes_(layout.size_bytes()) {
   void* address = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                          file.number(), 0);

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "towpath/transport/shm/file_descriptor.hpp"
+#include "towpath/os/file_descriptor.hpp"
 
 // The memory of one rank: a control page, the words of its signals, its heap. It has no name in
 // any file system; it is gone with the last process that maps it, however that process ends.
@@ -30,12 +30,12 @@ struct MemoryLayout {
 };
 
 // Makes the memory, all zero; pages take space once they are touched.
-FileDescriptor create_memory(const MemoryLayout& layout);
+os::FileDescriptor create_memory(const MemoryLayout& layout);
 
 // Memory mapped into this process.
 class Memory {
  public:
-  Memory(const FileDescriptor& file, const MemoryLayout& layout);
+  Memory(const os::FileDescriptor& file, const MemoryLayout& layout);
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) = delete;
   ~Memory();

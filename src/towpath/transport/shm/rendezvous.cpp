@@ -17,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-#include "towpath/transport/shm/socket.hpp"
+#include "towpath/os/socket.hpp"
 #include "towpath/transport/transport.hpp"
 
 namespace towpath::transport::shm {
@@ -64,20 +64,21 @@ std::string address_of(const Options& options) {
   return fmt::format("towpath/{}/{}", ::geteuid(), options.rendezvous);
 }
 
-Deadline deadline_after(Time timeout) {
+os::Deadline deadline_after(Time timeout) {
   // A year is as good as for ever, and cannot overflow.
   const auto bound = std::min(timeout, Time::from_seconds(365.0 * 24 * 3600 / 4));
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(nanoseconds(bound.ps() / 1000));
+  return os::Clock::now() +
+         std::chrono::duration_cast<os::Clock::duration>(nanoseconds(bound.ps() / 1000));
 }
 
-Hello hello_of(const Options& options, const Member& self, Deadline deadline) {
+Hello hello_of(const Options& options, const Member& self, os::Deadline deadline) {
   Hello hello;
   hello.rank = options.rank;
   hello.ranks = options.ranks;
   hello.heap_bytes = options.heap_bytes;
   hello.signals = options.signals;
   hello.pid = self.pid;
-  hello.patience_ns = nanoseconds(deadline - Clock::now()).count();
+  hello.patience_ns = nanoseconds(deadline - os::Clock::now()).count();
   return hello;
 }
 
@@ -86,7 +87,7 @@ class Gathering {
  public:
   Gathering(const Options& options, Member self)
       : options_(options), deadline_(deadline_after(options.timeout)) {
-    listener_ = listen_at(address_of(options));
+    listener_ = os::listen_at(address_of(options));
     if (!listener_.is_open()) {
       throw TransportError(
           Kind::disagreement, 0,
@@ -119,16 +120,16 @@ class Gathering {
 
   // Waits for one thing to happen: somebody comes, says hello, or goes.
   std::optional<Refusal> step() {
-    std::vector<const FileDescriptor*> sockets{&listener_};
+    std::vector<const os::FileDescriptor*> sockets{&listener_};
     std::vector<int> ranks;
     for (int rank = 1; rank < options_.ranks; ++rank) {
-      const FileDescriptor& connection = connections_[static_cast<std::size_t>(rank)];
+      const os::FileDescriptor& connection = connections_[static_cast<std::size_t>(rank)];
       if (!connection.is_open()) continue;
       sockets.push_back(&connection);
       ranks.push_back(rank);
     }
-    for (const FileDescriptor& newcomer : newcomers_) sockets.push_back(&newcomer);
-    const std::vector<std::size_t> readable = wait_readable(sockets, deadline_);
+    for (const os::FileDescriptor& newcomer : newcomers_) sockets.push_back(&newcomer);
+    const std::vector<std::size_t> readable = os::wait_readable(sockets, deadline_);
     if (readable.empty()) {
       const std::vector<int> ranks_missing = missing();
       return Refusal{Kind::timeout, ranks_missing.front(),
@@ -149,7 +150,7 @@ class Gathering {
   }
 
   std::optional<Refusal> accept_newcomer() {
-    FileDescriptor newcomer = accept_from(listener_);
+    os::FileDescriptor newcomer = os::accept_from(listener_);
     if (newcomer.is_open()) {
       newcomers_.push_back(std::move(newcomer));
       ++came_;
@@ -167,11 +168,11 @@ class Gathering {
   std::optional<Refusal> hear(std::size_t index) {
     Hello hello;
     Member member;
-    std::vector<FileDescriptor> descriptors;
-    const Outcome outcome =
-        receive_message(newcomers_[index], &hello, sizeof(hello), descriptors, deadline_);
+    std::vector<os::FileDescriptor> descriptors;
+    const os::Outcome outcome =
+        os::receive_message(newcomers_[index], &hello, sizeof(hello), descriptors, deadline_);
     const bool is_rank = hello.rank > 0 && hello.rank < hello.ranks;
-    if (outcome != Outcome::done || hello.version != kProtocolVersion || !is_rank ||
+    if (outcome != os::Outcome::done || hello.version != kProtocolVersion || !is_rank ||
         descriptors.size() != 2) {
       newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(index));  // no rank
       return std::nullopt;
@@ -182,7 +183,7 @@ class Gathering {
     connections_[rank] = std::move(newcomers_[index]);
     newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(index));
     // The least patient rank is answered in time, too.
-    deadline_ = std::min(deadline_, Clock::now() + nanoseconds(hello.patience_ns));
+    deadline_ = std::min(deadline_, os::Clock::now() + nanoseconds(hello.patience_ns));
     return std::nullopt;
   }
 
@@ -219,10 +220,10 @@ class Gathering {
         Answer answer;
         answer.rank = rank;
         answer.pid = member.pid;
-        const Outcome outcome =
-            send_message(connections_[static_cast<std::size_t>(to)], &answer, sizeof(answer),
-                         {member.memory.number(), member.process.number()}, deadline_ + kGrace);
-        if (outcome != Outcome::done) return member_gone(to);
+        const os::Outcome outcome =
+            os::send_message(connections_[static_cast<std::size_t>(to)], &answer, sizeof(answer),
+                             {member.memory.number(), member.process.number()}, deadline_ + kGrace);
+        if (outcome != os::Outcome::done) return member_gone(to);
       }
     }
     return std::nullopt;
@@ -234,36 +235,36 @@ class Gathering {
     answer.kind = refusal.kind;
     answer.rank = refusal.culprit;
     refusal.sentence.copy(answer.sentence.data(), answer.sentence.size() - 1);
-    const auto tell = [&](const FileDescriptor& connection) {
+    const auto tell = [&](const os::FileDescriptor& connection) {
       if (!connection.is_open()) return;
-      send_message(connection, &answer, sizeof(answer), {}, Clock::now() + kGrace);
+      os::send_message(connection, &answer, sizeof(answer), {}, os::Clock::now() + kGrace);
     };
-    for (const FileDescriptor& connection : connections_) tell(connection);
-    for (const FileDescriptor& connection : newcomers_) tell(connection);
-    const Deadline end = std::min(deadline_, Clock::now() + kLinger);
-    while (came_ < options_.ranks - 1 && !wait_readable({&listener_}, end).empty()) {
+    for (const os::FileDescriptor& connection : connections_) tell(connection);
+    for (const os::FileDescriptor& connection : newcomers_) tell(connection);
+    const os::Deadline end = std::min(deadline_, os::Clock::now() + kLinger);
+    while (came_ < options_.ranks - 1 && !os::wait_readable({&listener_}, end).empty()) {
       newcomers_.clear();
       accept_newcomer();
-      for (const FileDescriptor& connection : newcomers_) tell(connection);
+      for (const os::FileDescriptor& connection : newcomers_) tell(connection);
     }
     throw TransportError(refusal.kind, refusal.culprit, refusal.sentence);
   }
 
   const Options& options_;
-  Deadline deadline_;
-  FileDescriptor listener_;
-  std::vector<Member> members_;              // by rank; pid 0 while it is missing
-  std::vector<FileDescriptor> connections_;  // by rank
-  std::vector<FileDescriptor> newcomers_;    // connected, but not yet heard
-  int came_ = 0;                             // all that ever connected
+  os::Deadline deadline_;
+  os::FileDescriptor listener_;
+  std::vector<Member> members_;                  // by rank; pid 0 while it is missing
+  std::vector<os::FileDescriptor> connections_;  // by rank
+  std::vector<os::FileDescriptor> newcomers_;    // connected, but not yet heard
+  int came_ = 0;                                 // all that ever connected
 };
 
-FileDescriptor find_rank_0(const Options& options, Deadline deadline) {
+os::FileDescriptor find_rank_0(const Options& options, os::Deadline deadline) {
   milliseconds pause{1};
   while (true) {
-    FileDescriptor connection = connect_to(address_of(options));
+    os::FileDescriptor connection = os::connect_to(address_of(options));
     if (connection.is_open()) return connection;
-    if (Clock::now() >= deadline) {
+    if (os::Clock::now() >= deadline) {
       throw TransportError(
           Kind::timeout, 0,
           fmt::format("rank {} (pid {}) found no rank 0 of group \"{}\" within {:g} s",
@@ -276,25 +277,26 @@ FileDescriptor find_rank_0(const Options& options, Deadline deadline) {
 
 // The side of all other ranks.
 std::vector<Member> join(const Options& options, Member self) {
-  const Deadline deadline = deadline_after(options.timeout);
-  const FileDescriptor connection = find_rank_0(options, deadline);
+  const os::Deadline deadline = deadline_after(options.timeout);
+  const os::FileDescriptor connection = find_rank_0(options, deadline);
   const Hello hello = hello_of(options, self, deadline);
   const auto silent = [&](Kind kind, const char* what) {
     return TransportError(kind, 0,
                           fmt::format("rank {} (pid {}) came to group \"{}\", but rank 0 {}",
                                       options.rank, ::getpid(), options.rendezvous, what));
   };
-  send_message(connection, &hello, sizeof(hello), {self.memory.number(), self.process.number()},
-               deadline);
+  os::send_message(connection, &hello, sizeof(hello), {self.memory.number(), self.process.number()},
+                   deadline);
   std::vector<Member> members(static_cast<std::size_t>(options.ranks));
   members[static_cast<std::size_t>(options.rank)] = std::move(self);
   for (int answers = 1; answers < options.ranks; ++answers) {
     Answer answer;
-    std::vector<FileDescriptor> descriptors;
-    switch (receive_message(connection, &answer, sizeof(answer), descriptors, deadline + kGrace)) {
-      case Outcome::done: break;
-      case Outcome::late: throw silent(Kind::timeout, "gave no answer in time");
-      case Outcome::closed: throw silent(Kind::peer_died, "went away before all had come");
+    std::vector<os::FileDescriptor> descriptors;
+    switch (
+        os::receive_message(connection, &answer, sizeof(answer), descriptors, deadline + kGrace)) {
+      case os::Outcome::done: break;
+      case os::Outcome::late: throw silent(Kind::timeout, "gave no answer in time");
+      case os::Outcome::closed: throw silent(Kind::peer_died, "went away before all had come");
     }
     if (answer.is_refusal) {
       throw TransportError(answer.kind, answer.rank, answer.sentence.data());
@@ -310,11 +312,11 @@ std::vector<Member> join(const Options& options, Member self) {
 
 }  // namespace
 
-Member this_member(FileDescriptor memory) {
+Member this_member(os::FileDescriptor memory) {
   Member member;
   member.memory = std::move(memory);
   member.pid = ::getpid();
-  member.process = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, member.pid, 0)));
+  member.process = os::FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, member.pid, 0)));
   if (!member.process.is_open()) {
     throw std::system_error(errno, std::generic_category(),
                             "shm needs pidfd_open (Linux 5.3 or newer) to notice that a rank died");

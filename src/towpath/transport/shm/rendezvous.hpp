@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "towpath/transport/shm/file_descriptor.hpp"
+#include "towpath/os/file_descriptor.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 
 // How the ranks of a group find each other: rank 0 listens on an abstract Unix socket named after
@@ -16,13 +16,13 @@
 namespace towpath::transport::shm {
 
 struct Member {
-  FileDescriptor memory;
-  FileDescriptor process;  // a pidfd: readable once the process is dead, reaped or not
+  os::FileDescriptor memory;
+  os::FileDescriptor process;  // a pidfd: readable once the process is dead, reaped or not
   pid_t pid = 0;
 };
 
 // This process as a member. Throws where the system cannot watch processes (before Linux 5.3).
-Member this_member(FileDescriptor memory);
+Member this_member(os::FileDescriptor memory);
 
 // All members by rank. Blocks; throws as connect does.
 std::vector<Member> rendezvous(const Options& options, Member self);

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "towpath/os/spin_wait.hpp"
 #include "towpath/transport/shm/memory.hpp"
-#include "towpath/transport/shm/patience.hpp"
 #include "towpath/transport/shm/rendezvous.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
 
@@ -34,7 +34,7 @@ constexpr std::size_t kWaitsInSentenceMax = 4;
 
 struct Peer {
   Memory memory;
-  FileDescriptor process;
+  os::FileDescriptor process;
   pid_t pid;
 };
 
@@ -139,7 +139,7 @@ class ShmTransport final : public Transport {
   SymmetricHeap heap_;
   std::vector<Peer> peers_;
   std::vector<pollfd> processes_;  // by rank
-  Patience patience_;
+  os::SpinWait patience_;
   SignalWait* first_wait_ = nullptr;
   SignalWait* last_wait_ = nullptr;
   SignalWait* next_to_poll_ = nullptr;  // survives what `ready` does to the list
@@ -401,7 +401,7 @@ std::unique_ptr<Transport> connect(const Options& options) {
   check(options);
   SymmetricHeap heap(options.ranks, options.heap_bytes, options.signals);
   const MemoryLayout layout{heap.signal_words(), options.heap_bytes};
-  FileDescriptor file = create_memory(layout);
+  os::FileDescriptor file = create_memory(layout);
   const Memory own(file, layout);
   own.control().culprit.store(kNoPeer);
   try {

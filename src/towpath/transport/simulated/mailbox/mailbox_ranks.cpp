@@ -11,16 +11,16 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/device/mailbox/context.hpp"
+#include "towpath/riscv_mailbox/context.hpp"
 #include "towpath/transport/simulated/endpoint.hpp"
 
 namespace towpath::transport::simulated {
 namespace {
 
-using device::mailbox::Address;
-using device::mailbox::Context;
-using device::mailbox::Core;
-using device::mailbox::Message;
+using riscv_mailbox::Address;
+using riscv_mailbox::Context;
+using riscv_mailbox::Core;
+using riscv_mailbox::Message;
 
 // Two words before the bytes of a packet.
 struct Header {

@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+
+// A broken invariant is a mistake in the program, never in its input. The check stays in release
+// builds, and nothing inside the core catches the error.
+//
+//   TOWPATH_CHECK(credits >= 0, "port {} has {} credits; at least 0 are possible", port, credits);
+//
+// Wrong: checking what a user typed. That is an error of its own kind, with file and field.
+
+namespace towpath {
+
+class InvariantError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+[[noreturn]] void throw_invariant_error(const std::string& sentence);
+
+}  // namespace towpath
+
+#define TOWPATH_CHECK(condition, ...)                               \
+  do {                                                              \
+    if (!(condition)) [[unlikely]] {                                \
+      ::towpath::throw_invariant_error(::fmt::format(__VA_ARGS__)); \
+    }                                                               \
+  } while (false)

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "towpath/collective/schedule/schedule.hpp"
+#include "towpath/collective/schedule/wiring.hpp"
+
+// Who waits for whom when a schedule stands still, and the sentence that says so. The verifier, the
+// simulator and the live executor collect their own Blocked and tell it in the same words.
+
+namespace towpath::collective {
+
+enum class WaitReason : std::uint8_t {
+  data,        // the next slice of its receive peer has not arrived
+  slot,        // its send peer has not freed the slots that the next slice takes
+  dependency,  // a step of another thread block of its rank is not complete
+  launch,      // the rank it waits for has not begun
+};
+
+// One thread block that cannot go on, and the one that could let it.
+struct Blocked {
+  int rank = kNone;
+  int block = kNone;
+  int step = kNone;
+  WaitReason reason = WaitReason::data;
+  int waits_for_rank = kNone;
+  int waits_for_block = kNone;  // kNone: the rank as a whole
+
+  bool operator==(const Blocked&) const = default;
+};
+
+// Fills in for whom `block` waits at `step`; for the reasons data, slot and dependency.
+Blocked blocked_at(const Schedule& schedule, const Wiring& wiring, int rank, int block, int step,
+                   WaitReason reason);
+
+// Each link waits for the next; the last of a cycle waits for the first.
+struct WaitChain {
+  std::vector<Blocked> links;
+  bool is_cycle = false;
+};
+
+// A cycle if there is one, beginning at its lowest rank and thread block; otherwise the way from
+// the first of `blocked` to a thread block that is not in the list. Empty when `blocked` is.
+WaitChain find_wait_chain(std::span<const Blocked> blocked);
+
+// "rank 0 thread block 1 (channel 0) step 3 send waits for a free slot from rank 1 thread block 0,
+// which at step 2 send waits for ...". Long chains are cut short.
+std::string describe(const Schedule& schedule, const WaitChain& chain);
+
+// The two together: one sentence about a standstill.
+std::string describe_deadlock(const Schedule& schedule, std::span<const Blocked> blocked);
+
+// "rank 0 thread block 1 (channel 0) step 3 send"
+std::string describe_step(const Schedule& schedule, int rank, int block, int step);
+
+}  // namespace towpath::collective

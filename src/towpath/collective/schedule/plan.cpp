@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/schedule/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace towpath::collective {
+namespace {
+
+constexpr std::uint64_t kSlotAlignment = 256;
+
+constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
+// A slot must hold its share of the largest slice of the largest transfer.
+std::uint64_t slot_bytes_for(const Chunking& chunking, std::uint32_t count_max) {
+  const std::uint32_t count = std::min(count_max, chunking.chunks_per_transfer());
+  const std::uint64_t transfer = chunking.nominal(count, 0);
+  const Slice slice = chunking.slice(transfer, 0);
+  const std::uint64_t share = divide_up(slice.count * chunking.element_bytes(), slice.slots);
+  return divide_up(share, kSlotAlignment) * kSlotAlignment;
+}
+
+std::uint64_t buffer_bytes(const Plan& plan, Buffer buffer) {
+  const bool is_one_part = chunks_in(*plan.schedule, 0, buffer) < plan.schedule->chunks;
+  const std::uint64_t elements =
+      is_one_part ? plan.chunking.part_elements() : plan.chunking.elements();
+  return elements * plan.chunking.element_bytes();
+}
+
+}  // namespace
+
+std::uint64_t Plan::input_bytes() const { return buffer_bytes(*this, Buffer::input); }
+std::uint64_t Plan::output_bytes() const { return buffer_bytes(*this, Buffer::output); }
+
+std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
+                                      std::uint64_t elements, transport::Reduction reduction) {
+  check_structure(*schedule);
+  const Chunking chunking(*schedule, elements, transport::size_of(reduction.type));
+  Plan plan{schedule, reduction, chunking, wire(*schedule), 0, 0};
+  plan.slot_bytes = slot_bytes_for(chunking, plan.wiring.count_max);
+  for (const RankProgram& program : schedule->ranks) {
+    plan.scratch_bytes =
+        std::max(plan.scratch_bytes,
+                 chunking.scratch_elements(program.scratch_chunks) * chunking.element_bytes());
+  }
+  return std::make_shared<const Plan>(std::move(plan));
+}
+
+std::string statement(const Plan& plan) {
+  const Chunking& chunking = plan.chunking;
+  return fmt::format(
+      "{} of {} bytes of {}, {}, root {}, schedule '{}' ({:016x})",
+      name_of(plan.schedule->collective), chunking.elements() * chunking.element_bytes(),
+      transport::name_of(plan.reduction.type), transport::name_of(plan.reduction.operation),
+      plan.schedule->root, plan.schedule->name, fingerprint(*plan.schedule));
+}
+
+}  // namespace towpath::collective

@@ -1,0 +1,264 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/schedule/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <tuple>
+
+namespace towpath::collective {
+namespace {
+
+constexpr std::array<std::string_view, 6> kCollectiveNames = {
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all"};
+constexpr std::array<std::string_view, kBuffers> kBufferNames = {"input", "output", "scratch"};
+constexpr std::array<std::string_view, 9> kStepNames = {"send",
+                                                        "receive",
+                                                        "receive_copy_send",
+                                                        "receive_reduce_send",
+                                                        "receive_reduce_copy",
+                                                        "receive_reduce_copy_send",
+                                                        "copy",
+                                                        "reduce",
+                                                        "nop"};
+constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"Simple", "LL", "LL128"};
+
+// Says where in the schedule a check failed.
+struct Place {
+  const Schedule& schedule;
+  int rank = 0;
+  std::size_t block = 0;
+  std::size_t step = 0;
+
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    throw ScheduleError(fmt::format("schedule '{}', rank {}, thread block {}, step {}: {}",
+                                    schedule.name, rank, block, step,
+                                    fmt::format(format, std::forward<Args>(args)...)));
+  }
+};
+
+void check_range(const Place& at, const char* role, Buffer buffer, std::uint32_t chunk,
+                 std::uint32_t count) {
+  const std::uint32_t size = chunks_in(at.schedule, at.rank, buffer);
+  if (chunk > size || count > size - chunk) {
+    const std::string chunks =
+        count == 1 ? fmt::format("chunk {}", chunk)
+                   : fmt::format("chunks {} to {}", chunk, std::uint64_t{chunk} + count - 1);
+    at.fail("its {} is {} of the {} buffer, which has {}", role, chunks, name_of(buffer), size);
+  }
+}
+
+void check_dependency(const Place& at, const Step& step) {
+  if (step.depends_on_block == kNone) return;
+  const auto& blocks = at.schedule.ranks[static_cast<std::size_t>(at.rank)].blocks;
+  const auto block = static_cast<std::size_t>(step.depends_on_block);
+  if (step.depends_on_block < 0 || block >= blocks.size()) {
+    at.fail("it depends on thread block {}, but the rank has {}", step.depends_on_block,
+            blocks.size());
+  }
+  const auto dependency = static_cast<std::size_t>(step.depends_on_step);
+  if (step.depends_on_step < 0 || dependency >= blocks[block].steps.size()) {
+    at.fail("it depends on step {} of thread block {}, which has {} steps", step.depends_on_step,
+            block, blocks[block].steps.size());
+  }
+  if (block == at.block) at.fail("it depends on its own thread block");
+  if (!blocks[block].steps[dependency].publishes) {
+    at.fail("it depends on step {} of thread block {}, which does not publish its completion",
+            dependency, block);
+  }
+}
+
+void check_step(const Place& at, const ThreadBlock& block, const Step& step) {
+  if (sends(step.type) && block.send_peer == kNone) {
+    at.fail("it is a {}, but its thread block has no send peer", name_of(step.type));
+  }
+  if (receives(step.type) && block.receive_peer == kNone) {
+    at.fail("it is a {}, but its thread block has no receive peer", name_of(step.type));
+  }
+  if (step.type != StepType::nop && step.count == 0) at.fail("its count is 0; at least 1");
+  if (reads_source(step.type)) {
+    check_range(at, "source", step.source, step.source_chunk, step.count);
+  }
+  if (writes_destination(step.type)) {
+    check_range(at, "destination", step.destination, step.destination_chunk, step.count);
+  }
+  check_dependency(at, step);
+}
+
+void check_header(const Schedule& schedule) {
+  const auto fail = [&](const std::string& what) {
+    throw ScheduleError(fmt::format("schedule '{}': {}", schedule.name, what));
+  };
+  const std::size_t ranks = schedule.ranks.size();
+  if (ranks == 0) fail("it has no ranks; at least 1");
+  if (schedule.chunks == 0) fail("it cuts the array into 0 chunks; at least 1");
+  const bool on_parts = schedule.collective == Collective::all_gather ||
+                        schedule.collective == Collective::reduce_scatter ||
+                        schedule.collective == Collective::all_to_all;
+  if (on_parts && schedule.chunks % ranks != 0) {
+    fail(fmt::format("{} of {} ranks needs a multiple of {} chunks, not {}",
+                     name_of(schedule.collective), ranks, ranks, schedule.chunks));
+  }
+  if (schedule.root < 0 || static_cast<std::size_t>(schedule.root) >= ranks) {
+    fail(fmt::format("its root is rank {} of {}", schedule.root, ranks));
+  }
+  if (!schedule.in_place && !schedule.out_of_place) {
+    fail("it runs neither in place nor out of place; at least one");
+  }
+}
+
+void check_peer(const Place& at, const char* role, std::int32_t peer) {
+  if (peer == kNone) return;
+  if (peer < 0 || peer >= at.schedule.rank_count() || peer == at.rank) {
+    at.fail("its {} peer is rank {}; allowed is any other of {} ranks", role, peer,
+            at.schedule.rank_count());
+  }
+}
+
+// (sender, receiver, channel) -> how many thread blocks hold either end.
+using Connections = std::map<std::tuple<int, int, int>, std::array<int, 2>>;
+
+void add_connections(const Place& at, const ThreadBlock& block, Connections& connections) {
+  if (block.send_peer != kNone && ++connections[{at.rank, block.send_peer, block.channel}][0] > 1) {
+    at.fail("another thread block of the rank sends to rank {} on channel {} too", block.send_peer,
+            block.channel);
+  }
+  if (block.receive_peer != kNone &&
+      ++connections[{block.receive_peer, at.rank, block.channel}][1] > 1) {
+    at.fail("another thread block of the rank receives from rank {} on channel {} too",
+            block.receive_peer, block.channel);
+  }
+}
+
+bool has_step(const ThreadBlock& block, bool (*matches)(StepType)) {
+  for (const Step& step : block.steps) {
+    if (matches(step.type)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string_view name_of(Collective c) { return kCollectiveNames[static_cast<std::size_t>(c)]; }
+std::string_view name_of(Buffer b) { return kBufferNames[static_cast<std::size_t>(b)]; }
+std::string_view name_of(StepType t) { return kStepNames[static_cast<std::size_t>(t)]; }
+std::string_view name_of(Protocol p) { return kProtocolNames[static_cast<std::size_t>(p)]; }
+
+std::optional<Collective> collective_from(std::string_view name) {
+  for (std::size_t i = 0; i < kCollectiveNames.size(); ++i) {
+    if (kCollectiveNames[i] == name) return static_cast<Collective>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<Protocol> protocol_from(std::string_view name) {
+  for (std::size_t i = 0; i < kProtocolNames.size(); ++i) {
+    if (kProtocolNames[i] == name) return static_cast<Protocol>(i);
+  }
+  return std::nullopt;
+}
+
+std::uint32_t chunks_in(const Schedule& schedule, int rank, Buffer buffer) {
+  const auto ranks = static_cast<std::uint32_t>(schedule.ranks.size());
+  if (buffer == Buffer::scratch) {
+    return schedule.ranks[static_cast<std::size_t>(rank)].scratch_chunks;
+  }
+  const bool is_one_part =
+      (schedule.collective == Collective::all_gather && buffer == Buffer::input) ||
+      (schedule.collective == Collective::reduce_scatter && buffer == Buffer::output);
+  return is_one_part ? schedule.chunks / ranks : schedule.chunks;
+}
+
+std::uint32_t shared_chunk(const Schedule& schedule, int rank, Buffer buffer, std::uint32_t chunk) {
+  const bool is_one_part =
+      buffer != Buffer::scratch && chunks_in(schedule, rank, buffer) < schedule.chunks;
+  if (!is_one_part) return chunk;
+  return static_cast<std::uint32_t>(rank) * chunks_in(schedule, rank, buffer) + chunk;
+}
+
+std::size_t step_count(const Schedule& schedule) {
+  std::size_t count = 0;
+  for (const RankProgram& program : schedule.ranks) {
+    for (const ThreadBlock& block : program.blocks) count += block.steps.size();
+  }
+  return count;
+}
+
+std::uint64_t fingerprint(const Schedule& schedule) {
+  std::uint64_t hash = 0x243F6A8885A308D3u;
+  // One round of a multiply-xorshift mixer per word; order matters.
+  const auto mix = [&hash](std::uint64_t word) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 29;
+  };
+  const auto pair = [&mix](std::uint64_t high, std::uint64_t low) {
+    mix((high << 32) ^ (low & 0xFFFFFFFFu));
+  };
+  pair(static_cast<std::uint64_t>(schedule.collective),
+       static_cast<std::uint64_t>(schedule.protocol));
+  pair(schedule.channels, schedule.chunks);
+  pair(static_cast<std::uint32_t>(schedule.root), schedule.in_place * 2u + schedule.out_of_place);
+  mix(schedule.size_bytes_min);
+  mix(schedule.size_bytes_max);
+  for (const RankProgram& program : schedule.ranks) {
+    pair(program.input_chunks, program.output_chunks);
+    pair(program.scratch_chunks, program.blocks.size());
+    for (const ThreadBlock& block : program.blocks) {
+      pair(static_cast<std::uint32_t>(block.send_peer),
+           static_cast<std::uint32_t>(block.receive_peer));
+      pair(static_cast<std::uint32_t>(block.channel), block.steps.size());
+      for (const Step& step : block.steps) {
+        pair(static_cast<std::uint64_t>(step.type) * 64 +
+                 static_cast<std::uint64_t>(step.source) * 8 +
+                 static_cast<std::uint64_t>(step.destination) * 2 + step.publishes,
+             step.count);
+        pair(step.source_chunk, step.destination_chunk);
+        pair(static_cast<std::uint32_t>(step.depends_on_block),
+             static_cast<std::uint32_t>(step.depends_on_step));
+      }
+    }
+  }
+  return hash;
+}
+
+void check_structure(const Schedule& schedule) {
+  check_header(schedule);
+  Connections connections;
+  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+    const RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+      const ThreadBlock& block = program.blocks[b];
+      Place at{schedule, rank, b, 0};
+      check_peer(at, "send", block.send_peer);
+      check_peer(at, "receive", block.receive_peer);
+      add_connections(at, block, connections);
+      if (block.channel < 0 || static_cast<std::uint32_t>(block.channel) >= schedule.channels) {
+        at.fail("its channel is {}; the schedule has {}", block.channel, schedule.channels);
+      }
+      for (at.step = 0; at.step < block.steps.size(); ++at.step) {
+        check_step(at, block, block.steps[at.step]);
+      }
+    }
+  }
+  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+    const RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+      const ThreadBlock& block = program.blocks[b];
+      const Place at{schedule, rank, b, 0};
+      if (has_step(block, sends) && connections[{rank, block.send_peer, block.channel}][1] == 0) {
+        at.fail("it sends to rank {} on channel {}, where no thread block receives from rank {}",
+                block.send_peer, block.channel, rank);
+      }
+      if (has_step(block, receives) &&
+          connections[{block.receive_peer, rank, block.channel}][0] == 0) {
+        at.fail("it receives from rank {} on channel {}, where no thread block sends to rank {}",
+                block.receive_peer, block.channel, rank);
+      }
+    }
+  }
+}
+
+}  // namespace towpath::collective

@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "towpath/base/protocol.hpp"
+
+// A collective written down: for every rank the thread blocks it runs, for every thread block the
+// steps it takes, over numbered chunks of three buffers. The semantics are MSCCL's, so that its XML
+// files are Schedules; docs/schedule.md tells them in full.
+//
+//   - A thread block sends to at most one peer and receives from at most one, on one channel.
+//     (sender, receiver, channel) is a *connection*; it belongs to one thread block at either end.
+//   - A connection is a FIFO of slots in the receiver's memory: the n-th send meets the n-th
+//     receive, and a sender waits while all slots are taken (chunking.hpp has the numbers).
+//   - Steps of one thread block run in order; those of different ones are ordered only by data and
+//     by dependencies. A step may wait for one step of another thread block of its rank, which must
+//     publish its completion; `nop` steps wait for further ones.
+//
+// A Schedule is plain data. check_structure() says whether it makes sense as a text; verify.hpp
+// says whether it computes what it claims.
+
+namespace towpath::collective {
+
+enum class Collective : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all
+};
+
+enum class Buffer : std::uint8_t { input, output, scratch };
+inline constexpr int kBuffers = 3;
+
+enum class StepType : std::uint8_t {
+  send,                      // source -> peer
+  receive,                   // peer -> destination
+  receive_copy_send,         // peer -> destination and on to the next peer
+  receive_reduce_send,       // (peer op source) -> next peer; nothing is stored here
+  receive_reduce_copy,       // (peer op source) -> destination
+  receive_reduce_copy_send,  // (peer op source) -> destination and next peer
+  copy,                      // source -> destination
+  reduce,                    // (destination op source) -> destination
+  nop,                       // waits for its dependency, no more
+};
+
+constexpr bool receives(StepType type) {
+  return type >= StepType::receive && type <= StepType::receive_reduce_copy_send;
+}
+constexpr bool sends(StepType type) {
+  return type == StepType::send || type == StepType::receive_copy_send ||
+         type == StepType::receive_reduce_send || type == StepType::receive_reduce_copy_send;
+}
+// Whether the step reads its source range, or stores to its destination range.
+constexpr bool reads_source(StepType type) {
+  return type == StepType::send || type == StepType::receive_reduce_send ||
+         type == StepType::receive_reduce_copy || type == StepType::receive_reduce_copy_send ||
+         type == StepType::copy || type == StepType::reduce;
+}
+constexpr bool writes_destination(StepType type) {
+  return type != StepType::send && type != StepType::receive_reduce_send && type != StepType::nop;
+}
+
+std::string_view name_of(Collective collective);  // "all_reduce"
+std::string_view name_of(Buffer buffer);          // "input"
+std::string_view name_of(StepType type);          // "receive_reduce_send"
+std::string_view name_of(Protocol protocol);      // "Simple", "LL", "LL128"
+std::optional<Collective> collective_from(std::string_view name);
+std::optional<Protocol> protocol_from(std::string_view name);
+
+inline constexpr std::int32_t kNone = -1;
+
+// 24 bytes, because a ring over 1,024 ranks has millions.
+struct Step {
+  StepType type = StepType::nop;
+  Buffer source = Buffer::input;
+  Buffer destination = Buffer::input;
+  bool publishes = false;  // others may depend on its completion
+  std::uint32_t source_chunk = 0;
+  std::uint32_t destination_chunk = 0;
+  std::uint32_t count = 0;                // chunks
+  std::int32_t depends_on_block = kNone;  // thread block of this rank, or kNone
+  std::int32_t depends_on_step = kNone;
+
+  bool operator==(const Step&) const = default;
+};
+
+struct ThreadBlock {
+  std::int32_t send_peer = kNone;
+  std::int32_t receive_peer = kNone;
+  std::int32_t channel = 0;
+  std::vector<Step> steps;
+
+  bool operator==(const ThreadBlock&) const = default;
+};
+
+struct RankProgram {
+  std::uint32_t input_chunks = 0;  // as declared; 0 when the buffer is not named
+  std::uint32_t output_chunks = 0;
+  std::uint32_t scratch_chunks = 0;
+  std::vector<ThreadBlock> blocks;
+
+  bool operator==(const RankProgram&) const = default;
+};
+
+struct Schedule {
+  std::string name;
+  Collective collective = Collective::all_reduce;
+  Protocol protocol = Protocol::simple;
+  std::uint32_t channels = 1;
+  std::uint32_t chunks = 1;  // the whole array is this many chunks (nchunksperloop)
+  std::int32_t root = 0;     // broadcast and reduce only
+  bool in_place = false;     // may run with input and output in the same memory
+  bool out_of_place = true;
+  std::uint64_t size_bytes_min = 0;  // the sizes it is meant for; a hint
+  std::uint64_t size_bytes_max = 0;  // 0: no limit
+  std::vector<RankProgram> ranks;
+
+  int rank_count() const { return static_cast<int>(ranks.size()); }
+  bool operator==(const Schedule&) const = default;
+};
+
+// How many chunks of a buffer really exist for this collective, whatever is declared: a part is
+// 1/ranks of the array for all-gather's input and reduce-scatter's output, the array otherwise.
+std::uint32_t chunks_in(const Schedule& schedule, int rank, Buffer buffer);
+
+// In place, input and output share memory. A chunk of either as a chunk of the larger buffer, so
+// that equal numbers mean equal memory.
+std::uint32_t shared_chunk(const Schedule& schedule, int rank, Buffer buffer, std::uint32_t chunk);
+
+std::size_t step_count(const Schedule& schedule);
+
+// 64 bits that differ, almost surely, when any field but the name does.
+std::uint64_t fingerprint(const Schedule& schedule);
+
+class ScheduleError : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+// Throws ScheduleError with one sentence naming rank, thread block and step when a peer, channel,
+// dependency, chunk range or count is not possible, a step sends or receives without a peer, two
+// thread blocks share a connection end, or a connection has only one end.
+void check_structure(const Schedule& schedule);
+
+}  // namespace towpath::collective

@@ -1,0 +1,278 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/verify/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "towpath/collective/verify/verify_checks.hpp"
+
+namespace towpath::collective {
+namespace {
+
+constexpr std::array<std::string_view, kFindingKinds> kFindingNames = {
+    "structure", "mismatch", "deadlock", "race", "wrong_data", "input_overwritten"};
+
+// The iterations that can differ in the slots they take: the first, and the last if it is shorter.
+std::vector<std::uint64_t> distinct_iterations(const Chunking& chunking) {
+  const std::uint64_t last = chunking.iterations() - 1;
+  if (chunking.nominal(1, last) == chunking.nominal(1, 0)) return {0};
+  return {0, last};
+}
+
+std::vector<Blocked> find_stuck(const Network& network, const Chunking& chunking) {
+  Visitor nobody;
+  for (const std::uint64_t iteration : distinct_iterations(chunking)) {
+    std::vector<Blocked> stuck = walk(network, chunking, iteration, nobody);
+    if (!stuck.empty()) return stuck;
+  }
+  return {};
+}
+
+bool check_deadlock(const Network& network, const Chunking& chunking, FindingList& findings) {
+  const std::vector<Blocked> stuck = find_stuck(network, chunking);
+  if (stuck.empty()) return true;
+  const WaitChain chain = find_wait_chain(stuck);
+  const Blocked& first = chain.links.front();
+  const std::uint32_t block = network.block_of(first.rank, first.block);
+  findings.add({FindingKind::deadlock, "deadlock: " + describe(network.schedule, chain), first.rank,
+                first.block, network.blocks[block].program->channel, first.step,
+                first.waits_for_rank, first.waits_for_block, kNone});
+  return false;
+}
+
+// The sizes of the transfers that one end of a connection makes, in order.
+class Transfers {
+ public:
+  Transfers(const ThreadBlock& block, bool (*takes_part)(StepType), const Chunking& chunking)
+      : block_(block), takes_part_(takes_part), at_most_(chunking.chunks_per_transfer()) {
+    skip();
+  }
+  bool is_at_end() const { return step_ == block_.steps.size(); }
+  int step() const { return static_cast<int>(step_); }
+  std::uint32_t chunks() const {
+    return is_at_end() ? 0 : std::min(at_most_, block_.steps[step_].count - done_);
+  }
+  void next() {
+    done_ += chunks();
+    if (done_ < block_.steps[step_].count) return;
+    done_ = 0;
+    ++step_;
+    skip();
+  }
+
+ private:
+  void skip() {
+    while (!is_at_end() && !takes_part_(block_.steps[step_].type)) ++step_;
+  }
+  const ThreadBlock& block_;
+  bool (*takes_part_)(StepType);
+  std::uint32_t at_most_;
+  std::size_t step_ = 0;
+  std::uint32_t done_ = 0;  // chunks of the step
+};
+
+std::string describe_mismatch(const Network& network, const Network::Block& from,
+                              const Network::Block& to, const Transfers& sent,
+                              const Transfers& received, std::uint64_t transfer) {
+  const auto place = [&](const Network::Block& block, const Transfers& end) {
+    return describe_step(network.schedule, block.rank, block.number, end.step());
+  };
+  if (received.is_at_end()) {
+    return fmt::format("{} sends transfer {} to rank {} thread block {}, which receives only {}",
+                       place(from, sent), transfer, to.rank, to.number, transfer);
+  }
+  if (sent.is_at_end()) {
+    return fmt::format("{} waits for transfer {} from rank {} thread block {}, which sends only {}",
+                       place(to, received), transfer, from.rank, from.number, transfer);
+  }
+  return fmt::format("{} sends {} chunks in transfer {}, but {} receives {}", place(from, sent),
+                     sent.chunks(), transfer, place(to, received), received.chunks());
+}
+
+// Whether the ends of a connection agree; says the first disagreement to `findings`, if given.
+bool ends_agree(const Network& network, const Network::Connection& connection,
+                const Chunking& chunking, FindingList* findings) {
+  const Network::Block& from = network.blocks[connection.sender];
+  const Network::Block& to = network.blocks[connection.receiver];
+  Transfers sent(*from.program, sends, chunking);
+  Transfers received(*to.program, receives, chunking);
+  for (std::uint64_t transfer = 0; !sent.is_at_end() || !received.is_at_end(); ++transfer) {
+    if (sent.chunks() != received.chunks()) {
+      if (findings == nullptr) return false;
+      Finding finding{FindingKind::mismatch,
+                      describe_mismatch(network, from, to, sent, received, transfer),
+                      from.rank,
+                      from.number,
+                      from.program->channel,
+                      sent.step(),
+                      to.rank,
+                      to.number,
+                      received.step()};
+      if (sent.is_at_end()) {
+        std::swap(finding.rank, finding.other_rank);
+        std::swap(finding.block, finding.other_block);
+        std::swap(finding.step, finding.other_step);
+      }
+      findings->add(std::move(finding));
+      return false;
+    }
+    sent.next();
+    received.next();
+  }
+  return true;
+}
+
+bool agrees(const Network& network, const Chunking& chunking) {
+  return std::all_of(network.connections.begin(), network.connections.end(),
+                     [&](const auto& c) { return ends_agree(network, c, chunking, nullptr); });
+}
+
+void check_placement(const Network& network, const Chunking& chunking, Placement placement,
+                     FindingList& findings, Verdict& verdict) {
+  const std::size_t races_before = findings.total(FindingKind::race);
+  check_races(network, chunking, placement, findings, verdict);
+  if (findings.total(FindingKind::race) > races_before) {
+    verdict.not_checked.push_back(
+        fmt::format("data{}: they depend on who wins the race", placement.words()));
+    return;
+  }
+  check_data(network, chunking, placement, findings);
+}
+
+// The chunk sizes, in elements, at which the slots that steps take may change; between two of them
+// nothing does. They are where chunks_per_transfer steps down, where a transfer of n chunks becomes
+// two slices, and where one chunk becomes several pieces, the last of which may be a single element
+// and is otherwise like pieces seen before.
+std::set<std::uint64_t> chunk_sizes_that_matter(const Schedule& schedule,
+                                                std::uint64_t element_bytes) {
+  const FifoLimits fifo = fifo_limits(schedule.protocol);
+  const std::uint64_t transfer = fifo.transfer_bytes_max / element_bytes;
+  std::set<std::uint64_t> sizes = {1, transfer + 1};
+  for (std::uint64_t chunks = 1; chunks <= kChunksPerTransferMax; ++chunks) {
+    sizes.insert(transfer / (chunks + 1) + 1);
+    sizes.insert(fifo.slice_bytes_min / (chunks * element_bytes) + 1);
+  }
+  return sizes;
+}
+
+std::set<std::uint32_t> distinct_counts(const Schedule& schedule) {
+  std::set<std::uint32_t> counts;
+  for (const RankProgram& program : schedule.ranks) {
+    for (const ThreadBlock& block : program.blocks) {
+      for (const Step& step : block.steps) {
+        if (sends(step.type) || receives(step.type)) counts.insert(step.count);
+      }
+    }
+  }
+  return counts;
+}
+
+// All that decides how many slots a step of each count takes.
+std::vector<std::uint64_t> slot_pattern(const Chunking& chunking,
+                                        const std::set<std::uint32_t>& counts) {
+  std::vector<std::uint64_t> pattern;
+  for (const std::uint64_t iteration : distinct_iterations(chunking)) {
+    for (const std::uint32_t count : counts) {
+      const std::uint32_t whole = std::min(count, chunking.chunks_per_transfer());
+      const std::uint32_t rest = count % whole;
+      pattern.insert(
+          pattern.end(),
+          {chunking.transfers(count), chunking.slices(chunking.nominal(whole, iteration)),
+           rest == 0 ? 0 : chunking.slices(chunking.nominal(rest, iteration))});
+    }
+  }
+  return pattern;
+}
+
+}  // namespace
+
+std::string_view name_of(FindingKind kind) { return kFindingNames[static_cast<std::size_t>(kind)]; }
+
+void FindingList::add(Finding finding, const std::string& place) {
+  if (is_full(finding.kind)) return omit(finding.kind, 1);
+  ++total_[static_cast<std::size_t>(finding.kind)];
+  if (!seen_.emplace(finding.kind, finding.sentence).second) return;
+  ++shown_[static_cast<std::size_t>(finding.kind)];
+  finding.sentence += place;
+  verdict_.findings.push_back(std::move(finding));
+}
+
+void FindingList::omit(FindingKind kind, std::size_t count) {
+  total_[static_cast<std::size_t>(kind)] += count;
+  verdict_.omitted += count;
+}
+
+bool check_matching(const Network& network, const Chunking& chunking, FindingList& findings) {
+  bool all_agree = true;
+  for (const Network::Connection& connection : network.connections) {
+    all_agree = ends_agree(network, connection, chunking, &findings) && all_agree;
+  }
+  return all_agree;
+}
+
+void check_input_is_kept(const Network& network, FindingList& findings) {
+  for (const Network::Block& block : network.blocks) {
+    const std::vector<Step>& steps = block.program->steps;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      if (!writes_destination(steps[s].type) || steps[s].destination != Buffer::input) continue;
+      const int step = static_cast<int>(s);
+      findings.add({FindingKind::input_overwritten,
+                    fmt::format("{} stores to input chunk {}, which must stay as it is out of "
+                                "place",
+                                describe_step(network.schedule, block.rank, block.number, step),
+                                steps[s].destination_chunk),
+                    block.rank, block.number, block.program->channel, step, kNone, kNone, kNone});
+    }
+  }
+}
+
+Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes) {
+  Verdict verdict;
+  FindingList findings(verdict);
+  try {
+    check_structure(schedule);
+  } catch (const ScheduleError& error) {
+    findings.add({FindingKind::structure, error.what()});
+    verdict.not_checked.push_back("all else: the schedule makes no sense as a text");
+    return verdict;
+  }
+  const Chunking chunking(schedule, elements, element_bytes);
+  const Network network(schedule);
+  if (schedule.out_of_place) check_input_is_kept(network, findings);
+  if (!check_matching(network, chunking, findings)) {
+    verdict.not_checked.push_back("deadlock, races and data: connections have ends that disagree");
+    return verdict;
+  }
+  if (!check_deadlock(network, chunking, findings)) {
+    verdict.not_checked.push_back("races and data: the schedule does not finish at this size");
+    return verdict;
+  }
+  if (schedule.out_of_place) check_placement(network, chunking, {false}, findings, verdict);
+  if (schedule.in_place) check_placement(network, chunking, {true}, findings, verdict);
+  return verdict;
+}
+
+std::optional<std::uint64_t> smallest_hanging_size(const Schedule& schedule,
+                                                   std::uint64_t element_bytes,
+                                                   std::uint64_t elements_max) {
+  check_structure(schedule);
+  const Network network(schedule);
+  const std::set<std::uint32_t> counts = distinct_counts(schedule);
+  std::vector<std::uint64_t> pattern_before;
+  for (const std::uint64_t chunk : chunk_sizes_that_matter(schedule, element_bytes)) {
+    const std::uint64_t elements = smallest_elements_with_chunk(schedule, chunk);
+    if (elements > elements_max) break;
+    const Chunking chunking(schedule, elements, element_bytes);
+    std::vector<std::uint64_t> pattern = slot_pattern(chunking, counts);
+    if (pattern == pattern_before) continue;
+    pattern_before = std::move(pattern);
+    if (agrees(network, chunking) && !find_stuck(network, chunking).empty()) return elements;
+  }
+  return std::nullopt;
+}
+
+}  // namespace towpath::collective

@@ -1,0 +1,403 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "towpath/collective/verify/verify_checks.hpp"
+
+// What the outputs hold in the end. Every chunk of memory begins as an *atom* of its own: an input
+// chunk, or the unknown contents of another. Copies copy, reductions add. The first run adds 128
+// random bits per atom, so that equal sums are the same atoms equally often (a wrong one passes
+// once in 2^128); where a sum is wrong, a second run keeps the atoms and tells what is amiss.
+
+namespace towpath::collective {
+namespace {
+
+constexpr std::size_t kAtomsShown = 3;
+
+// The contents of a chunk before the first step.
+struct Atom {
+  Buffer buffer = Buffer::input;
+  int rank = 0;
+  std::uint32_t chunk = 0;
+
+  auto operator<=>(const Atom&) const = default;
+};
+
+// In place of the chunk: what is sent of elements that do not exist.
+constexpr std::uint32_t kPastTheEnd = UINT32_MAX;
+
+// --- two kinds of value ---------------------------------------------------------------------
+
+using Sum = unsigned __int128;
+
+// A well-mixed word (SplitMix64).
+std::uint64_t mixed(std::uint64_t word) {
+  word += 0x9E3779B97F4A7C15u;
+  word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9u;
+  word = (word ^ (word >> 27)) * 0x94D049BB133111EBu;
+  return word ^ (word >> 31);
+}
+
+struct Sums {
+  using Value = Sum;
+  static Value of(const Atom& atom) {
+    const std::uint64_t place =
+        (std::uint64_t{static_cast<std::uint32_t>(atom.rank)} << 32) | atom.chunk;
+    const std::uint64_t high = mixed(mixed(place) + static_cast<std::uint64_t>(atom.buffer));
+    return (Sum{high} << 64) | mixed(high ^ mixed(~place));
+  }
+  static Value add(const Value& a, const Value& b) { return a + b; }
+};
+
+struct Contributions {
+  // How often each atom is in a sum, sorted by atom.
+  using Counts = std::vector<std::pair<Atom, std::uint64_t>>;
+  using Value = std::shared_ptr<const Counts>;
+  static Value of(const Atom& atom) { return std::make_shared<const Counts>(Counts{{atom, 1}}); }
+  static Value add(const Value& a, const Value& b) {
+    Counts sum;
+    sum.reserve(a->size() + b->size());
+    for (auto left = a->begin(), right = b->begin(); left != a->end() || right != b->end();) {
+      const bool takes_left =
+          right == b->end() || (left != a->end() && left->first <= right->first);
+      const bool takes_right =
+          left == a->end() || (right != b->end() && right->first <= left->first);
+      sum.emplace_back((takes_left ? left : right)->first, 0);
+      if (takes_left) sum.back().second += (left++)->second;
+      if (takes_right) sum.back().second += (right++)->second;
+    }
+    return std::make_shared<const Counts>(std::move(sum));
+  }
+};
+
+bool contains(const Contributions::Counts& counts, const Atom& atom) {
+  const auto found =
+      std::lower_bound(counts.begin(), counts.end(), atom,
+                       [](const auto& count, const Atom& sought) { return count.first < sought; });
+  return found != counts.end() && found->first == atom;
+}
+
+// --- the run ---------------------------------------------------------------------------------
+
+template <typename Kind>
+class DataRun : public Visitor {
+ public:
+  using Value = typename Kind::Value;
+
+  // `begun` chunks of each part hold elements.
+  DataRun(const Network& network, const Memory& memory, const Extent& extent, std::uint32_t begun)
+      : network_(network),
+        memory_(memory),
+        chunks_per_part_(extent.chunks_per_part),
+        begun_(begun),
+        values_(memory.cells()),
+        in_flight_(network.connections.size()) {
+    // The input last: in place it shares its memory with the output.
+    for (int rank = 0; rank < network.schedule.rank_count(); ++rank) {
+      for (const Buffer buffer : {Buffer::output, Buffer::scratch, Buffer::input}) {
+        const std::uint32_t chunks = chunks_in(network.schedule, rank, buffer);
+        for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) fill({buffer, rank, chunk});
+      }
+    }
+  }
+
+  const Value& value(std::size_t cell) const { return values_[cell]; }
+  bool exists(Buffer buffer, std::uint32_t chunk) const {
+    return buffer == Buffer::scratch || begun_ == chunks_per_part_ ||
+           chunk % chunks_per_part_ < begun_;
+  }
+
+  void on_slice(const SliceEvent& event) {
+    const Step& step = *event.step;
+    const int rank = network_.blocks[event.block].rank;
+    const std::size_t source =
+        reads_source(step.type) ? memory_.cell(rank, step.source, step.source_chunk) : 0;
+    const std::size_t destination =
+        writes_destination(step.type) ? memory_.cell(rank, step.destination, step.destination_chunk)
+                                      : 0;
+    for (std::uint32_t i = event.first_cell; i < event.first_cell + event.cells; ++i) {
+      const bool is_whole = exists_at(step, i / memory_.cells_per_chunk());
+      Value value = operand(event, source + i, destination + i);
+      if (!is_whole) value = Kind::of({Buffer::scratch, rank, kPastTheEnd});
+      if (event.outgoing != kNone) queue(event.outgoing).push(value);
+      if (is_whole && writes_destination(step.type)) values_[destination + i] = std::move(value);
+    }
+  }
+
+ private:
+  void fill(const Atom& atom) {
+    const std::size_t first = memory_.cell(atom.rank, atom.buffer, atom.chunk);
+    for (std::uint32_t i = 0; i < memory_.cells_per_chunk(); ++i) {
+      values_[first + i] = Kind::of(atom);
+    }
+  }
+
+  // Whether all ranges of the step hold elements in their chunk `offset`.
+  bool exists_at(const Step& step, std::uint32_t offset) const {
+    return (!reads_source(step.type) || exists(step.source, step.source_chunk + offset)) &&
+           (!writes_destination(step.type) ||
+            exists(step.destination, step.destination_chunk + offset));
+  }
+
+  // What the step makes of one cell of its operands.
+  Value operand(const SliceEvent& event, std::size_t source, std::size_t destination) {
+    const Step& step = *event.step;
+    if (step.type == StepType::reduce) return Kind::add(values_[destination], values_[source]);
+    if (event.incoming == kNone) return values_[source];
+    Value value = queue(event.incoming).pop();
+    return reads_source(step.type) ? Kind::add(value, values_[source]) : value;
+  }
+
+  Queue<Value>& queue(std::int32_t connection) {
+    return in_flight_[static_cast<std::size_t>(connection)];
+  }
+
+  const Network& network_;
+  const Memory& memory_;
+  std::uint32_t chunks_per_part_;
+  std::uint32_t begun_;
+  std::vector<Value> values_;            // per cell
+  std::vector<Queue<Value>> in_flight_;  // per connection
+};
+
+// --- what is asked for -----------------------------------------------------------------------
+
+struct Expected {
+  bool is_any = false;  // the collective does not say
+  int rank = kNone;     // whose input chunk; kNone: the sum over all ranks
+  std::uint32_t chunk = 0;
+};
+
+Expected expected_at(const Schedule& schedule, int rank, std::uint32_t chunk) {
+  const std::uint32_t per_part =
+      schedule.chunks / static_cast<std::uint32_t>(schedule.rank_count());
+  const std::uint32_t own_part = static_cast<std::uint32_t>(rank) * per_part;
+  switch (schedule.collective) {
+    case Collective::all_reduce: return {false, kNone, chunk};
+    case Collective::reduce_scatter: return {false, kNone, own_part + chunk};
+    case Collective::reduce: return {rank != schedule.root, kNone, chunk};
+    case Collective::broadcast: return {false, schedule.root, chunk};
+    case Collective::all_gather:
+      return {false, static_cast<int>(chunk / per_part), chunk % per_part};
+    case Collective::all_to_all:
+      return {false, static_cast<int>(chunk / per_part), own_part + chunk % per_part};
+  }
+  return {};
+}
+
+Contributions::Counts expected_counts(const Schedule& schedule, const Expected& expected) {
+  Contributions::Counts counts;
+  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+    if (expected.rank == kNone || expected.rank == rank) {
+      counts.push_back({{Buffer::input, rank, expected.chunk}, 1});
+    }
+  }
+  return counts;
+}
+
+// --- what is wrong, in words -----------------------------------------------------------------
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  const std::size_t shown = std::min(words.size(), kAtomsShown);
+  for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + words[i];
+  if (words.size() > shown) text += fmt::format(" and {} more", words.size() - shown);
+  return text;
+}
+
+std::string describe_atom(const Atom& atom) {
+  if (atom.chunk == kPastTheEnd) {
+    return fmt::format("elements past the end of a ragged chunk of rank {}", atom.rank);
+  }
+  return fmt::format("{} chunk {} of rank {}", name_of(atom.buffer), atom.chunk, atom.rank);
+}
+
+// "lacks input chunk 1 of rank 2; has what was in scratch chunk 0 of rank 1 before"
+std::string describe_difference(const Contributions::Counts& expected,
+                                const Contributions::Counts& found) {
+  std::vector<std::string> missing, repeated, foreign, uninitialised;
+  for (const auto& [atom, count] : expected) {
+    if (!contains(found, atom)) missing.push_back(describe_atom(atom));
+  }
+  for (const auto& [atom, count] : found) {
+    if (atom.buffer != Buffer::input) {
+      uninitialised.push_back(describe_atom(atom));
+    } else if (!contains(expected, atom)) {
+      foreign.push_back(describe_atom(atom));
+    } else if (count > 1) {
+      repeated.push_back(fmt::format("{} {} times", describe_atom(atom), count));
+    }
+  }
+  std::string text;
+  const auto add = [&](const char* verb, const std::vector<std::string>& words, const char* end) {
+    if (words.empty()) return;
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : "; ", verb, join(words), end);
+  };
+  add("lacks", missing, "");
+  add("has", repeated, "");
+  add("has", foreign, ", which do not belong there");
+  add("has uninitialised", uninitialised, "");
+  return text;
+}
+
+struct WrongOutput {
+  int rank = kNone;
+  std::uint32_t chunk = 0;
+  std::size_t cell = 0;
+};
+
+// The last steps that stored to some cells.
+class LastStores : public Visitor {
+ public:
+  LastStores(const Network& network, const Memory& memory, const std::vector<WrongOutput>& wrong)
+      : network_(network), memory_(memory) {
+    for (const WrongOutput& output : wrong) last_[output.cell] = {kNone, kNone};
+  }
+  void on_slice(const SliceEvent& event) {
+    if (!writes_destination(event.step->type)) return;
+    const Network::Block& block = network_.blocks[event.block];
+    const std::size_t first =
+        memory_.cell(block.rank, event.step->destination, event.step->destination_chunk) +
+        event.first_cell;
+    for (auto at = last_.lower_bound(first); at != last_.end() && at->first < first + event.cells;
+         ++at) {
+      at->second = {block.number, static_cast<int>(event.step_number)};
+    }
+  }
+  // Thread block and step, or kNone twice.
+  std::pair<int, int> at(std::size_t cell) const { return last_.at(cell); }
+
+ private:
+  const Network& network_;
+  const Memory& memory_;
+  std::map<std::size_t, std::pair<int, int>> last_;
+};
+
+// --- one run and its explanation -------------------------------------------------------------
+
+// Which elements of its chunks a run stands for.
+struct Elements {
+  std::uint32_t begun = 0;  // this many chunks of a part hold them
+  const char* words = "";
+};
+
+class DataCheck {
+ public:
+  DataCheck(const Network& network, const Chunking& chunking, Placement placement,
+            FindingList& findings)
+      : network_(network),
+        chunking_(chunking),
+        placement_(placement),
+        findings_(findings),
+        extent_(network.schedule, chunking),
+        memory_(network.schedule, placement.in_place, chunking.fifo().slices_per_transfer) {
+    totals_.resize(network.schedule.chunks, 0);
+    for (int rank = 0; rank < network.schedule.rank_count(); ++rank) {
+      const std::uint32_t chunks = chunks_in(network.schedule, rank, Buffer::input);
+      for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+        totals_[chunk] += Sums::of({Buffer::input, rank, chunk});
+      }
+    }
+  }
+
+  // The first elements of chunks behave alike, and so do those past the ragged chunk's end.
+  void run() {
+    check({extent_.begun(), ""});
+    if (extent_.ragged_elements > 0) {
+      check({extent_.whole, ", in elements that the ragged last chunk lacks"});
+    }
+  }
+
+ private:
+  void check(const Elements& elements) {
+    std::vector<WrongOutput> wrong;
+    {
+      DataRun<Sums> sums(network_, memory_, extent_, elements.begun);
+      walk(network_, chunking_, 0, sums);
+      wrong = wrong_outputs(sums);
+    }
+    if (findings_.is_full(FindingKind::wrong_data)) {
+      findings_.omit(FindingKind::wrong_data, wrong.size());
+    } else if (!wrong.empty()) {
+      explain(wrong, elements);
+    }
+  }
+
+  std::vector<WrongOutput> wrong_outputs(const DataRun<Sums>& sums) const {
+    std::vector<WrongOutput> wrong;
+    for (int rank = 0; rank < network_.schedule.rank_count(); ++rank) {
+      const std::uint32_t chunks = chunks_in(network_.schedule, rank, Buffer::output);
+      for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+        const Expected expected = expected_at(network_.schedule, rank, chunk);
+        if (expected.is_any || !sums.exists(Buffer::output, chunk)) continue;
+        const Sum sum = expected.rank == kNone
+                            ? totals_[expected.chunk]
+                            : Sums::of({Buffer::input, expected.rank, expected.chunk});
+        const std::size_t first = memory_.cell(rank, Buffer::output, chunk);
+        for (std::uint32_t i = 0; i < memory_.cells_per_chunk(); ++i) {
+          if (sums.value(first + i) == sum) continue;
+          wrong.push_back({rank, chunk, first + i});
+          break;
+        }
+      }
+    }
+    return wrong;
+  }
+
+  void explain(const std::vector<WrongOutput>& wrong, const Elements& elements) {
+    DataRun<Contributions> contributions(network_, memory_, extent_, elements.begun);
+    walk(network_, chunking_, 0, contributions);
+    LastStores last_stores(network_, memory_, wrong);
+    walk(network_, chunking_, 0, last_stores);
+    const std::size_t shown = std::min(wrong.size(), kFindingsShown);
+    findings_.omit(FindingKind::wrong_data, wrong.size() - shown);
+    for (const WrongOutput& output : std::span(wrong).first(shown)) {
+      const auto [block, step] = last_stores.at(output.cell);
+      const Expected expected = expected_at(network_.schedule, output.rank, output.chunk);
+      Finding finding{
+          FindingKind::wrong_data,
+          fmt::format("wrong data: rank {} output chunk {} {}", output.rank, output.chunk,
+                      describe_difference(expected_counts(network_.schedule, expected),
+                                          *contributions.value(output.cell))),
+          output.rank,
+          block,
+          kNone,
+          step,
+          kNone,
+          kNone,
+          kNone};
+      if (block == kNone) {
+        finding.sentence += "; no step stores to it";
+      } else {
+        finding.channel = network_.blocks[network_.block_of(output.rank, block)].program->channel;
+        finding.sentence +=
+            "; last stored to by " + describe_step(network_.schedule, output.rank, block, step);
+      }
+      findings_.add(std::move(finding), elements.words + std::string(placement_.words()));
+    }
+  }
+
+  const Network& network_;
+  const Chunking& chunking_;
+  Placement placement_;
+  FindingList& findings_;
+  Extent extent_;
+  Memory memory_;
+  std::vector<Sum> totals_;  // per input chunk, over all ranks
+};
+
+}  // namespace
+
+void check_data(const Network& network, const Chunking& chunking, Placement placement,
+                FindingList& findings) {
+  DataCheck(network, chunking, placement, findings).run();
+}
+
+}  // namespace towpath::collective

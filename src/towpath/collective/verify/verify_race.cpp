@@ -1,0 +1,400 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "towpath/collective/verify/verify_checks.hpp"
+
+// Races by vector clocks, as FastTrack does it: an access carries the time of its thread block; a
+// later one is ordered after it if its own clock has reached that time. Clocks travel with slices
+// and along dependencies, not with freed slots. Memory belongs to a rank, so only thread blocks
+// that share a chunk with another of their rank, and not only to read it, need a time of their
+// own; the rings that ranks run by the thousand have none. And what the dependencies within a rank
+// order by themselves needs no clocks from other ranks: a first pass does without them, and only
+// ranks in which it finds something unordered are gone through again with all.
+
+namespace towpath::collective {
+namespace {
+
+// Words of clocks that a check may copy and hold: some seconds and 2 GB.
+constexpr std::uint64_t kClockWordsCopiedMax = 4'000'000'000;
+constexpr std::uint64_t kClockWordsHeldMax = 500'000'000;
+
+struct Accesses {
+  bool reads = false;
+  bool writes = false;
+};
+
+// Calls visit(buffer, chunk, Accesses) for each range of step.count chunks that `step` touches.
+// A reduction's reading of its destination goes with its store.
+template <typename Visit>
+void for_each_range(const Step& step, Visit&& visit) {
+  if (reads_source(step.type)) visit(step.source, step.source_chunk, Accesses{true, false});
+  if (writes_destination(step.type)) {
+    visit(step.destination, step.destination_chunk, Accesses{false, true});
+  }
+}
+
+// The chunks that several thread blocks of a rank touch, at least one storing.
+class SharedChunks {
+ public:
+  SharedChunks(const Network& network, const Memory& chunks)
+      : shared_(chunks.cells(), kNone), is_sharing(network.blocks.size(), false) {
+    std::vector<Use> uses(chunks.cells());
+    for_each_chunk(network, chunks, [&](std::uint32_t block, std::size_t chunk, Accesses accesses) {
+      Use& use = uses[chunk];
+      if (use.block == kNone) use.block = static_cast<std::int32_t>(block);
+      use.is_shared |= use.block != static_cast<std::int32_t>(block);
+      use.is_written |= accesses.writes;
+    });
+    for_each_chunk(network, chunks, [&](std::uint32_t block, std::size_t chunk, Accesses) {
+      if (!uses[chunk].is_shared || !uses[chunk].is_written) return;
+      if (shared_[chunk] == kNone) shared_[chunk] = count++;
+      is_sharing[block] = true;
+    });
+  }
+
+  // The number of a chunk among the shared ones, or kNone.
+  std::int32_t number_of(std::size_t chunk) const { return shared_[chunk]; }
+
+ private:
+  struct Use {
+    std::int32_t block = kNone;
+    bool is_shared = false;
+    bool is_written = false;
+  };
+
+  template <typename Visit>
+  static void for_each_chunk(const Network& network, const Memory& chunks, Visit&& visit) {
+    for (std::uint32_t b = 0; b < network.blocks.size(); ++b) {
+      for (const Step& step : network.blocks[b].program->steps) {
+        for_each_range(step, [&](Buffer buffer, std::uint32_t chunk, Accesses accesses) {
+          const std::size_t first = chunks.cell(network.blocks[b].rank, buffer, chunk);
+          for (std::uint32_t i = 0; i < step.count; ++i) visit(b, first + i, accesses);
+        });
+      }
+    }
+  }
+
+  std::vector<std::int32_t> shared_;  // per chunk
+
+ public:
+  std::int32_t count = 0;
+  std::vector<bool> is_sharing;  // per block
+};
+
+// Clocks of equal length in one array, handed out and taken back.
+class ClockPool {
+ public:
+  explicit ClockPool(std::size_t length) : length_(length) {}
+  std::uint32_t copy_of(const std::uint32_t* clock) {
+    std::uint32_t number = 0;
+    if (free_.empty()) {
+      number = static_cast<std::uint32_t>(words_.size() / length_);
+      words_.resize(words_.size() + length_);
+    } else {
+      number = free_.back();
+      free_.pop_back();
+    }
+    std::copy(clock, clock + length_, words_.data() + number * length_);
+    return number;
+  }
+  void join_into(std::uint32_t* clock, std::uint32_t number) const {
+    const std::uint32_t* other = words_.data() + number * length_;
+    for (std::size_t i = 0; i < length_; ++i) clock[i] = std::max(clock[i], other[i]);
+  }
+  void release(std::uint32_t number) { free_.push_back(number); }
+
+ private:
+  std::size_t length_;
+  std::vector<std::uint32_t> words_;
+  std::vector<std::uint32_t> free_;
+};
+
+enum class Reach : std::uint8_t { rank, everywhere };  // how far clocks travel
+
+class RaceCheck : public Visitor {
+ public:
+  // Looks at the ranks in `suspects` only.
+  RaceCheck(const Network& network, const Chunking& chunking, const Memory& chunks,
+            const SharedChunks& shared, const std::vector<bool>& suspects, Reach reach)
+      : network_(network),
+        chunking_(chunking),
+        chunks_(chunks),
+        shared_(shared),
+        reach_(reach),
+        extent_(network.schedule, chunking),
+        cells_per_chunk_(chunking.fifo().slices_per_transfer),
+        cell_elements_((chunking.nominal(1, 0) + cells_per_chunk_ - 1) / cells_per_chunk_),
+        own_(network.blocks.size(), kNone),
+        races_(suspects.size(), false) {
+    std::uint32_t place = 0;
+    int rank = kNone;
+    for (std::size_t b = 0; b < own_.size(); ++b) {
+      if (reach == Reach::rank && network.blocks[b].rank != rank) place = 0;
+      rank = network.blocks[b].rank;
+      if (!shared.is_sharing[b] || !suspects[static_cast<std::size_t>(rank)]) continue;
+      own_[b] = static_cast<std::int32_t>(place++);
+      clock_length_ = std::max<std::size_t>(clock_length_, place);
+    }
+    note_dependencies();
+  }
+
+  // Whether the clocks it takes are within the limits.
+  bool is_feasible() const {
+    const std::uint64_t slices = step_count(network_.schedule) * cells_per_chunk_;
+    const std::uint64_t in_flight =
+        reach_ == Reach::everywhere ? network_.connections.size() * chunking_.fifo().slots : 0;
+    const std::uint64_t held = network_.blocks.size() + depended_.size() + in_flight;
+    return slices * clock_length_ <= kClockWordsCopiedMax &&
+           held * clock_length_ <= kClockWordsHeldMax;
+  }
+
+  // Returns the ranks in which there are races; tells them to `findings`, if given.
+  std::vector<bool> run(FindingList* findings, Placement placement) {
+    findings_ = findings;
+    placement_ = placement;
+    clocks_.resize(own_.size() * clock_length_, 0);
+    pool_ = ClockPool(clock_length_);
+    histories_.resize(static_cast<std::size_t>(shared_.count) * cells_per_chunk_);
+    if (reach_ == Reach::everywhere) in_flight_.resize(network_.connections.size());
+    for (std::size_t b = 0; b < own_.size(); ++b) tick(b);
+    walk(network_, chunking_, 0, *this);
+    return races_;
+  }
+
+  void on_slice(const SliceEvent& event) {
+    std::uint32_t* clock = clock_of(event.block);
+    const bool travels = reach_ == Reach::everywhere;
+    if (travels && event.incoming != kNone) {
+      const std::uint32_t number = in_flight_[static_cast<std::size_t>(event.incoming)].pop();
+      pool_.join_into(clock, number);
+      pool_.release(number);
+    }
+    if (own_[event.block] != kNone) record(event);
+    if (travels && event.outgoing != kNone) {
+      in_flight_[static_cast<std::size_t>(event.outgoing)].push(pool_.copy_of(clock));
+      tick(event.block);
+    }
+  }
+
+  void on_dependency(std::uint32_t block, std::uint32_t on_block, std::uint32_t on_step) {
+    pool_.join_into(clock_of(block), depended_.at(key(on_block, on_step)));
+  }
+
+  void on_completion(std::uint32_t block, std::uint32_t step) {
+    if (!network_.blocks[block].program->steps[step].publishes) return;
+    const auto found = depended_.find(key(block, step));
+    if (found == depended_.end()) return;
+    found->second = pool_.copy_of(clock_of(block));
+    tick(block);
+  }
+
+ private:
+  struct Access {
+    std::int32_t block = kNone;
+    std::uint32_t time = 0;
+    std::uint32_t step = 0;
+  };
+  struct History {
+    Access write;
+    std::vector<Access> reads;  // since the write, at most one of each block
+  };
+
+  static std::uint64_t key(std::uint32_t block, std::uint32_t step) {
+    return (std::uint64_t{block} << 32) | step;
+  }
+
+  void note_dependencies() {
+    for (const Network::Block& block : network_.blocks) {
+      for (const Step& step : block.program->steps) {
+        if (step.depends_on_block == kNone) continue;
+        depended_[key(network_.block_of(block.rank, step.depends_on_block),
+                      static_cast<std::uint32_t>(step.depends_on_step))] = 0;
+      }
+    }
+  }
+
+  std::uint32_t* clock_of(std::size_t block) { return clocks_.data() + block * clock_length_; }
+
+  void tick(std::size_t block) {
+    if (own_[block] != kNone) ++clock_of(block)[own_[block]];
+  }
+
+  bool exists(Buffer buffer, std::uint32_t chunk, std::uint32_t cell) const {
+    if (buffer == Buffer::scratch) return true;
+    const std::uint32_t in_part = chunk % extent_.chunks_per_part;
+    if (in_part != extent_.whole) return in_part < extent_.whole;
+    return extent_.ragged_elements > cell * cell_elements_;
+  }
+
+  void record(const SliceEvent& event) {
+    for (std::uint32_t i = event.first_cell; i < event.first_cell + event.cells; ++i) {
+      record_cell(event, i / cells_per_chunk_, i % cells_per_chunk_);
+    }
+  }
+
+  // As of the own part where a gather works in place: what it stores is there already.
+  bool is_copy_onto_itself(const Step& step, int rank) const {
+    return step.type == StepType::copy &&
+           chunks_.cell(rank, step.source, step.source_chunk) ==
+               chunks_.cell(rank, step.destination, step.destination_chunk);
+  }
+
+  // Chunk `offset` of the step's ranges.
+  void record_cell(const SliceEvent& event, std::uint32_t offset, std::uint32_t cell) {
+    bool is_whole = true;
+    for_each_range(*event.step, [&](Buffer buffer, std::uint32_t first, Accesses) {
+      is_whole = is_whole && exists(buffer, first + offset, cell);
+    });
+    const int rank = network_.blocks[event.block].rank;
+    if (!is_whole || is_copy_onto_itself(*event.step, rank)) return;
+    for_each_range(*event.step, [&](Buffer buffer, std::uint32_t first, Accesses accesses) {
+      const std::int32_t number = shared_.number_of(chunks_.cell(rank, buffer, first + offset));
+      if (number == kNone) return;
+      History& history = histories_[static_cast<std::size_t>(number) * cells_per_chunk_ + cell];
+      if (accesses.writes) {
+        write(event, history, buffer, first + offset);
+      } else {
+        read(event, history, buffer, first + offset);
+      }
+    });
+  }
+
+  bool is_ordered(const Access& earlier, std::uint32_t block) {
+    return earlier.block == kNone || earlier.block == static_cast<std::int32_t>(block) ||
+           earlier.time <= clock_of(block)[own_[static_cast<std::size_t>(earlier.block)]];
+  }
+
+  Access access_now(const SliceEvent& event) {
+    return {static_cast<std::int32_t>(event.block), clock_of(event.block)[own_[event.block]],
+            event.step_number};
+  }
+
+  void read(const SliceEvent& event, History& history, Buffer buffer, std::uint32_t chunk) {
+    if (!is_ordered(history.write, event.block)) {
+      report(event, "reads", history.write, "stores to", buffer, chunk);
+    }
+    for (Access& earlier : history.reads) {
+      if (earlier.block != static_cast<std::int32_t>(event.block)) continue;
+      earlier = access_now(event);
+      return;
+    }
+    history.reads.push_back(access_now(event));
+  }
+
+  void write(const SliceEvent& event, History& history, Buffer buffer, std::uint32_t chunk) {
+    if (!is_ordered(history.write, event.block)) {
+      report(event, "stores to", history.write, "stores to", buffer, chunk);
+    }
+    for (const Access& earlier : history.reads) {
+      if (!is_ordered(earlier, event.block)) {
+        report(event, "stores to", earlier, "reads", buffer, chunk);
+      }
+    }
+    history.write = access_now(event);
+    history.reads.clear();
+  }
+
+  void report(const SliceEvent& event, const char* what, const Access& other,
+              const char* other_what, Buffer buffer, std::uint32_t chunk) {
+    races_[static_cast<std::size_t>(network_.blocks[event.block].rank)] = true;
+    if (findings_ == nullptr) return;
+    if (findings_->is_full(FindingKind::race)) return findings_->omit(FindingKind::race, 1);
+    const Network::Block& block = network_.blocks[event.block];
+    const Network::Block& other_block = network_.blocks[static_cast<std::size_t>(other.block)];
+    const int step = static_cast<int>(event.step_number);
+    const int other_step = static_cast<int>(other.step);
+    const auto place = [&](const Network::Block& at, int at_step) {
+      return describe_step(network_.schedule, at.rank, at.number, at_step);
+    };
+    findings_->add({FindingKind::race,
+                    fmt::format("race: {} {} {} chunk {}, and nothing orders it with {}, which {} "
+                                "the same memory",
+                                place(block, step), what, name_of(buffer), chunk,
+                                place(other_block, other_step), other_what),
+                    block.rank, block.number, block.program->channel, step, other_block.rank,
+                    other_block.number, other_step},
+                   placement_.words());
+  }
+
+  const Network& network_;
+  const Chunking& chunking_;
+  const Memory& chunks_;
+  const SharedChunks& shared_;
+  Reach reach_;
+  Extent extent_;
+  std::uint32_t cells_per_chunk_;
+  std::uint64_t cell_elements_;  // in a chunk's first cell
+  std::size_t clock_length_ = 0;
+  std::vector<std::int32_t> own_;  // per block: its place in a clock, or kNone
+  std::vector<bool> races_;        // per rank
+  FindingList* findings_ = nullptr;
+  Placement placement_;
+  std::vector<std::uint32_t> clocks_;  // per block
+  ClockPool pool_{0};
+  std::vector<Queue<std::uint32_t>> in_flight_;  // per connection: a clock with each slice
+  std::unordered_map<std::uint64_t, std::uint32_t> depended_;  // step depended on -> its clock
+  std::vector<History> histories_;                             // per cell of the shared chunks
+};
+
+std::string chunk_words(std::uint32_t first, std::uint32_t count) {
+  if (count == 1) return fmt::format("chunk {}", first);
+  return fmt::format("chunks {} to {}", first, first + count - 1);
+}
+
+// A step whose source and destination overlap but are not the same reads, in the one order, what it
+// has stored already, and in the other what it has not.
+void check_overlaps(const Network& network, const Memory& chunks, Placement placement,
+                    FindingList& findings) {
+  for (const Network::Block& block : network.blocks) {
+    const std::vector<Step>& steps = block.program->steps;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      const Step& step = steps[s];
+      if (!reads_source(step.type) || !writes_destination(step.type)) continue;
+      const std::size_t source = chunks.cell(block.rank, step.source, step.source_chunk);
+      const std::size_t destination =
+          chunks.cell(block.rank, step.destination, step.destination_chunk);
+      if (source == destination || source >= destination + step.count ||
+          destination >= source + step.count) {
+        continue;
+      }
+      const int number = static_cast<int>(s);
+      findings.add(
+          {FindingKind::race,
+           fmt::format("race: {} reads {} {} and stores to {} {}, which overlap",
+                       describe_step(network.schedule, block.rank, block.number, number),
+                       name_of(step.source), chunk_words(step.source_chunk, step.count),
+                       name_of(step.destination), chunk_words(step.destination_chunk, step.count)),
+           block.rank, block.number, block.program->channel, number, block.rank, block.number,
+           number},
+          placement.words());
+    }
+  }
+}
+
+}  // namespace
+
+void check_races(const Network& network, const Chunking& chunking, Placement placement,
+                 FindingList& findings, Verdict& verdict) {
+  const Memory chunks(network.schedule, placement.in_place, 1);
+  check_overlaps(network, chunks, placement, findings);
+  const SharedChunks shared(network, chunks);
+  if (shared.count == 0) return;
+  const std::vector<bool> all_ranks(network.schedule.ranks.size(), true);
+  RaceCheck within_ranks(network, chunking, chunks, shared, all_ranks, Reach::rank);
+  const std::vector<bool> suspects =
+      within_ranks.is_feasible() ? within_ranks.run(nullptr, placement) : all_ranks;
+  if (std::find(suspects.begin(), suspects.end(), true) == suspects.end()) return;
+  RaceCheck check(network, chunking, chunks, shared, suspects, Reach::everywhere);
+  if (check.is_feasible()) {
+    check.run(&findings, placement);
+  } else {
+    verdict.not_checked.push_back(fmt::format(
+        "races{}: too many thread blocks share memory in too many steps", placement.words()));
+  }
+}
+
+}  // namespace towpath::collective

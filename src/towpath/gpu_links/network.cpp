@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/gpu_links/network.hpp"
+
+#include <algorithm>
+
+#include "towpath/sim/trace.hpp"
+
+namespace towpath::gpu_links {
+
+Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine)
+    : simulation_(simulation),
+      machine_(std::move(machine)),
+      free_at_(machine_->links().size()),
+      loads_(machine_->links().size()) {
+  for (const machine::Link& link : machine_->links()) {
+    const machine::Device& from = machine_->devices()[static_cast<std::size_t>(link.from)];
+    leaves_adapter_.push_back(from.kind == machine::DeviceKind::nic &&
+                              link.kind == machine::LinkKind::network);
+  }
+}
+
+const Route& Network::route(int from_rank, int to_rank) {
+  const std::uint64_t key =
+      static_cast<std::uint64_t>(from_rank) << 32 | static_cast<std::uint32_t>(to_rank);
+  std::unique_ptr<Route>& found = routes_[key];
+  if (found != nullptr) return *found;
+  found = std::make_unique<Route>();
+  if (from_rank != to_rank) found->links = machine_->route(from_rank, to_rank);
+  for (const int number : found->links) {
+    const machine::Link& link = machine_->links()[static_cast<std::size_t>(number)];
+    found->latency += link.latency;
+    found->leaves_host |= link.kind == machine::LinkKind::network;
+  }
+  return *found;
+}
+
+void Network::send(Message& message) {
+  message.network = this;
+  message.remaining = message.size;
+  message.first.is_first = true;
+  if (message.size == Bytes(0) || message.route->links.empty()) {
+    // To itself: the sender's own pace is all there is.
+    const Time end = simulation_.now() + transfer_time(message.size, message.pace);
+    if (message.left != nullptr) simulation_.at(end, leave_sender, &message);
+    simulation_.at(end + message.route->latency + message.delay, arrive, &message);
+    return;
+  }
+  offer_segment(message, message.first);
+}
+
+void Network::offer_next(void* context) {
+  Message& message = *static_cast<Message*>(context);
+  Network& network = *message.network;
+  network.offer_segment(message, network.new_segment());
+}
+
+void Network::leave_sender(void* context) {
+  Message& message = *static_cast<Message*>(context);
+  message.left(message);
+}
+
+void Network::arrive(void* context) {
+  Message& message = *static_cast<Message*>(context);
+  message.arrived(message);
+}
+
+void Network::offer_segment(Message& message, Segment& segment) {
+  segment.message = &message;
+  segment.size = std::min(message.remaining, kSegment);
+  segment.hop = 0;
+  message.remaining = message.remaining - segment.size;
+  segment.is_last = message.remaining == Bytes(0);
+  segment.tail_in = simulation_.now() + transfer_time(segment.size, message.pace);
+  const bool is_last = segment.is_last;
+  const Time has_left = pass_link(segment);
+  if (!is_last) {
+    simulation_.at(has_left, offer_next, &message);
+  } else if (message.left != nullptr) {
+    simulation_.at(has_left, leave_sender, &message);
+  }
+}
+
+void Network::enter_link(void* context) {
+  Segment& segment = *static_cast<Segment*>(context);
+  segment.message->network->pass_link(segment);
+}
+
+// The head is here now. Returns when the tail has left this link's sending end.
+Time Network::pass_link(Segment& segment) {
+  const auto number = static_cast<std::size_t>(segment.message->route->links[segment.hop]);
+  const machine::Link& link = machine_->links()[number];
+  const Time start = std::max(simulation_.now(), free_at_[number]);
+  Time occupied = transfer_time(segment.size, rate_on(number, segment.message->protocol));
+  if (segment.is_first) occupied += link.message_overhead;
+  free_at_[number] = start + occupied;
+  const Time tail_left = std::max(start + occupied, segment.tail_in);
+  LinkLoad& load = loads_[number];
+  load.bytes += segment.size;
+  load.busy += occupied;
+  load.messages += segment.is_first;
+  if (simulation_.trace() != nullptr) {
+    trace_link(static_cast<int>(number), start, start + occupied, segment.size);
+  }
+  forward(segment, start + link.latency, tail_left + link.latency);
+  return tail_left;
+}
+
+Rate Network::rate_on(std::size_t link, Protocol protocol) const {
+  const Rate own = machine_->links()[link].rate;
+  const Rate adapter = machine_->gpu().protocol[static_cast<std::size_t>(protocol)].adapter_rate;
+  if (!leaves_adapter_[link] || adapter == Rate()) return own;
+  return std::min(own, on_wire(adapter, protocol));
+}
+
+void Network::forward(Segment& segment, Time head_out, Time tail_out) {
+  Message& message = *segment.message;
+  if (++segment.hop < message.route->links.size()) {
+    segment.tail_in = tail_out;
+    simulation_.at(head_out, enter_link, &segment);
+    return;
+  }
+  // Segments of a message arrive in order, so the last one is the message.
+  if (segment.is_last) simulation_.at(tail_out + message.delay, arrive, &message);
+  if (!segment.is_first) free_segments_.push_back(&segment);
+}
+
+Segment& Network::new_segment() {
+  if (free_segments_.empty()) return segments_.emplace_back();
+  Segment& segment = *free_segments_.back();
+  free_segments_.pop_back();
+  return segment;
+}
+
+void Network::trace_link(int number, Time start, Time end, Bytes size) {
+  const machine::Link& link = machine_->links()[static_cast<std::size_t>(number)];
+  const auto& devices = machine_->devices();
+  sim::Trace& trace = *simulation_.trace();
+  trace.span(trace.track("link " + devices[static_cast<std::size_t>(link.from)].name + " > " +
+                         devices[static_cast<std::size_t>(link.to)].name),
+             trace.name("segment"), start, end, static_cast<std::int64_t>(size.count()));
+}
+
+}  // namespace towpath::gpu_links

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "towpath/base/units.hpp"
+
+namespace towpath::os {
+
+// How a rank waits: first it spins, because a peer on another core answers within a microsecond;
+// then it yields, because the peer may need this core; after a long time it sleeps in short naps,
+// because the peer is busy with something else. Spinning that fails again and again says that the
+// peer shares this core, or takes long: it gets shorter, and longer again when it succeeds.
+class SpinWait {
+ public:
+  // `is_crowded`: there are more ranks than cores, so that spinning keeps a peer from working.
+  explicit SpinWait(bool is_crowded) : spins_most_(is_crowded ? kSpinsLeast : kSpinsMost) {}
+
+  // Whether it was still worth spinning.
+  bool spin() {
+    if (spins_ > spins_max_) return false;
+    if (++spins_ > spins_max_) {
+      spins_max_ = std::max(spins_max_ / 2, kSpinsLeast);
+      spins_ = spins_max_ + 1;
+      return false;
+    }
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+    return true;
+  }
+
+  void rest(Time now) {
+    if (resting_since_ == Time::max()) resting_since_ = now;
+    if (now - resting_since_ < kYieldFor) {
+      ::sched_yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+
+  // Something happened, or a new wait begins.
+  void renew() {
+    if (spins_ > 0 && spins_ <= spins_max_) spins_max_ = std::min(spins_max_ * 2, spins_most_);
+    spins_ = 0;
+    resting_since_ = Time::max();
+  }
+
+ private:
+  static constexpr Time kYieldFor = Time::from_ps(20'000'000'000);  // 20 ms
+  static constexpr std::chrono::microseconds kNap{50};
+
+  static constexpr int kSpinsLeast = 20;
+  static constexpr int kSpinsMost = 400;
+
+  int spins_most_;
+  int spins_max_ = spins_most_;
+  int spins_ = 0;
+  Time resting_since_ = Time::max();
+};
+
+}  // namespace towpath::os

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "towpath/riscv_mailbox/live/mailbox.hpp"
+
+// Two processes that measure their mailboxes, and the transfer of a cache line beside them. Both
+// make the same calls in the same order, one as the initiator. Whoever calls has pinned them.
+
+namespace towpath::riscv_mailbox::live {
+
+class Measurement {
+ public:
+  // Makes the mailbox `own` and waits until there is one called `other`. Throws std::runtime_error
+  // when there is none within `timeout`.
+  Measurement(const std::string& own, const std::string& other, bool is_initiator, Time timeout);
+
+  // One way of each iteration in nanoseconds, half of a round trip by the counter of the processor;
+  // of the responder: nothing. Of a word in a cache line that both sides poll:
+  std::vector<double> line_ping_pong_ns(int iterations);
+  // Of a message of `size_bytes`:
+  std::vector<double> ping_pong_ns(int iterations, int size_bytes);
+  // The initiator sends, the responder receives: messages per second of each block of so many, as
+  // the responder sees them; of the initiator: nothing.
+  std::vector<double> messages_per_s(int blocks, int block_messages, int size_bytes);
+  // A message through a mailbox of this process alone, all in its cache: what the software costs,
+  // the mean of each block of so many.
+  std::vector<double> local_ns(int blocks, int block_messages, int size_bytes);
+
+ private:
+  bool is_initiator_;
+  Mailbox own_;
+  Receiver receiver_;
+  Mailbox other_;
+  Sender sender_;
+  std::uint64_t line_value_ = 0;
+};
+
+}  // namespace towpath::riscv_mailbox::live

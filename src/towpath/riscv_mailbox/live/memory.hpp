@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "towpath/os/file_descriptor.hpp"
+
+// The memory of a mailbox, as all its processes map it.
+//
+// A mailbox has lanes, one per sender at a time, and a lane is a FIFO of cache lines with a single
+// writer and a single reader. A message is a cache line: up to 56 bytes, and a tag that says which
+// message of the lane it is and how long. The tag is stored last, so that there is no message until
+// it is whole; a writer that dies before leaves nothing but bytes that the next one overwrites.
+//
+// Who writes a lane, and who reads the mailbox, is said by locks of the file, which the kernel
+// takes back when their process ends, however it ends.
+
+namespace towpath::riscv_mailbox::live {
+
+using os::FileDescriptor;
+
+inline constexpr std::size_t kLineBytes = 64;
+inline constexpr std::size_t kPayloadBytesMax = 56;
+
+struct alignas(kLineBytes) Slot {
+  std::byte payload[kPayloadBytesMax];
+  // (number of the message in its lane, from 1) * 256 + its size; of an earlier lap otherwise.
+  std::atomic<std::uint64_t> tag;
+};
+static_assert(sizeof(Slot) == kLineBytes);
+
+constexpr std::uint64_t tag_of(std::uint64_t number, std::size_t size_bytes) {
+  return number << 8 | size_bytes;
+}
+
+struct LaneState {
+  // Messages that the reader has released. Its own line: writers look only when they find no room.
+  alignas(kLineBytes) std::atomic<std::uint64_t> credit;
+  // The same, up to date at every message; only the reader and its successors look.
+  alignas(kLineBytes) std::atomic<std::uint64_t> head;
+};
+
+// The first page.
+struct Control {
+  std::uint64_t version;
+  std::uint32_t depth;  // slots of a lane, a power of two
+  std::uint32_t lanes;
+  alignas(
+      kLineBytes) std::atomic<std::uint32_t> lanes_used;  // all that were ever written are below
+  // For measurements: a line each way.
+  alignas(kLineBytes) std::atomic<std::uint64_t> ping;
+  alignas(kLineBytes) std::atomic<std::uint64_t> pong;
+};
+
+class Memory {
+ public:
+  // New memory, which has no name in any file system and is gone with the last process that has it.
+  static std::shared_ptr<Memory> create(const std::string& name, std::uint32_t depth,
+                                        std::uint32_t lanes);
+  // Opens `path`, which is a file descriptor of some process. Throws std::runtime_error when it is
+  // no mailbox.
+  static std::shared_ptr<Memory> open(const std::string& path);
+
+  Memory(FileDescriptor file, std::size_t size_bytes);
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  // The same memory with locks of its own.
+  std::shared_ptr<Memory> reopened() const;
+
+  Control& control() const { return *reinterpret_cast<Control*>(base_); }
+  LaneState& state(std::uint32_t lane) const { return states_[lane]; }
+  Slot* slots(std::uint32_t lane) const {
+    return slots_ + static_cast<std::size_t>(lane) * control().depth;
+  }
+
+  // Locks belong to this object, not to the process: they go with it.
+  bool lock_reader() { return lock(0); }
+  bool lock_lane(std::uint32_t lane) { return lock(1 + lane); }
+  // Whether some other object has that lock.
+  bool has_reader() const;
+
+ private:
+  bool lock(std::uint32_t byte);
+
+  FileDescriptor file_;
+  std::size_t size_bytes_;
+  std::byte* base_ = nullptr;
+  LaneState* states_ = nullptr;
+  Slot* slots_ = nullptr;
+};
+
+}  // namespace towpath::riscv_mailbox::live

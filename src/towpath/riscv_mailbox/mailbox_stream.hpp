@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "towpath/base/units.hpp"
+#include "towpath/machine/mailbox_cluster.hpp"
+
+// Many senders, one mailbox: how fast messages pass, and what becomes of those that find it full.
+
+namespace towpath::riscv_mailbox {
+
+struct MailboxStreamOptions {
+  int senders = 1;  // each on a core and context of its own, on the nodes in turn, from node 1 on
+  int messages = 1000;  // of each sender, in bursts
+  int burst_messages = 1000;
+  int pause_cycles = 0;  // between a sender's bursts
+  int size_bytes = 32;
+  std::uint64_t seed = 1;
+};
+
+struct MailboxStreamResult {
+  std::uint64_t received = 0;
+  std::uint64_t dropped = 0;
+  Time time;  // until the last one was received
+};
+
+// Without interruptions. Throws std::invalid_argument when there are too few cores or contexts, or
+// when the message is no packet.
+MailboxStreamResult run_mailbox_stream(std::shared_ptr<const machine::MailboxCluster> cluster,
+                                       const MailboxStreamOptions& options);
+
+}  // namespace towpath::riscv_mailbox

@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/bench/fabric_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+namespace towpath::tenstorrent::bench {
+
+using tenstorrent::Cluster;
+using tenstorrent::DataMovementCore;
+using tenstorrent::fabric::Connection;
+using tenstorrent::fabric::Fabric;
+using tenstorrent::fabric::FabricOptions;
+using tenstorrent::fabric::Header;
+using tenstorrent::fabric::kWorkerHeaders;
+using tenstorrent::fabric::kWorkerPayloads;
+using tenstorrent::fabric::kWorkerWords;
+using tenstorrent::fabric::Operation;
+using tenstorrent::fabric::pack;
+
+namespace {
+
+// What a worker has besides its connection, in its L1.
+constexpr std::uint64_t kInbox = kWorkerPayloads + 0x10000;
+constexpr std::uint64_t kCounter = kInbox + 0x10000;
+
+// Until all connections are open.
+constexpr noc::Cycle kOpenCycles = 10'000;
+
+// A header has 16 bits for it. Pings count in its last word.
+constexpr std::uint64_t kPayloadAlignment = 4;
+constexpr std::uint64_t kPayloadBytesMax = 65'532;
+
+FabricOptions options_for(std::uint64_t payload_bytes) {
+  FabricOptions options;
+  options.payload_bytes_max = std::max(options.payload_bytes_max, payload_bytes);
+  return options;
+}
+
+void check_payload(std::uint64_t payload_bytes, std::uint64_t payload_bytes_min) {
+  if (payload_bytes >= payload_bytes_min && payload_bytes <= kPayloadBytesMax &&
+      payload_bytes % kPayloadAlignment == 0) {
+    return;
+  }
+  throw std::invalid_argument(
+      fmt::format("a packet has a payload of {} bytes; allowed are multiples of {} from {} to {}",
+                  payload_bytes, kPayloadAlignment, payload_bytes_min, kPayloadBytesMax));
+}
+
+void check(const FabricPing& ping) {
+  check_payload(ping.payload_bytes, 0);
+  if (ping.rounds < 1) {
+    throw std::invalid_argument(
+        fmt::format("a ping has {} rounds; it has at least 1", ping.rounds));
+  }
+}
+
+void check(const std::vector<FabricStream>& streams, std::uint64_t payload_bytes, int packets) {
+  check_payload(payload_bytes, kPayloadAlignment);
+  if (streams.empty()) throw std::invalid_argument("there are no streams; there is at least 1");
+  if (packets < 1) {
+    throw std::invalid_argument(fmt::format("a stream has {} packets; it has at least 1", packets));
+  }
+}
+
+// A router serves one worker at a time.
+void check_links(const Fabric& fabric, const std::vector<FabricStream>& streams) {
+  std::map<std::pair<int, tenstorrent::fabric::Direction>, std::size_t> first;  // by link
+  for (std::size_t number = 0; number < streams.size(); ++number) {
+    const auto [from, to] = streams[number];
+    const auto [other, is_new] = first.try_emplace({from, fabric.first_hop(from, to)}, number);
+    if (is_new) continue;
+    throw std::invalid_argument(
+        fmt::format("streams {} and {} leave place {} over the same link; each has one of its own",
+                    other->second, number, from));
+  }
+}
+
+// One side of a ping.
+struct Pinger {
+  const FabricPing& ping;
+  Connection connection;
+  DataMovementCore& core;
+  Header header;
+
+  Pinger(DataMovementCore& on, const Fabric& fabric, const FabricPing& ping, int here, int there)
+      : ping(ping),
+        connection(on, fabric.port(here, fabric.first_hop(here, there), 0), kWorkerWords),
+        core(on),
+        header(fabric.header(here, there)) {
+    const machine::Coordinate far = fabric.device(there).chip().workers.front();
+    header.payload_to = pack({far, kInbox});
+    header.word_at = pack({far, kCounter});
+    header.increment = 1;
+    header.payload_bytes = static_cast<std::uint16_t>(ping.payload_bytes);
+    header.operation = ping.payload_bytes == 0 ? Operation::increment
+                       : ping.is_fused         ? Operation::write_increment
+                                               : Operation::write;
+    connection.open();
+  }
+  void send(int round) {
+    if (ping.payload_bytes > 0) {
+      core.store_word(kWorkerPayloads + ping.payload_bytes - 4, static_cast<std::uint32_t>(round));
+    }
+    connection.send(header, kWorkerHeaders, kWorkerPayloads);
+  }
+  void receive(int round) {
+    const bool waits_for_payload = header.operation == Operation::write;
+    core.noc_semaphore_wait_min(waits_for_payload ? kInbox + ping.payload_bytes - 4 : kCounter,
+                                static_cast<std::uint32_t>(round));
+  }
+};
+
+}  // namespace
+
+Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& description,
+                       const tenstorrent::fabric::Shape& shape, const FabricPing& ping) {
+  check(ping);
+  Cluster cluster(description, {.finds_hazards = false});
+  Fabric fabric(cluster, shape, options_for(ping.payload_bytes));
+  fabric.first_hop(ping.from, ping.to);  // these are two places
+  Time total;
+  const auto worker = [&](int place) { return fabric.device(place).chip().workers.front(); };
+  fabric.program(ping.from).create_kernel(
+      {.core = worker(ping.from), .name = "ping"}, [&](DataMovementCore& core) {
+        Pinger side(core, fabric, ping, ping.from, ping.to);
+        const sim::Simulation& simulation = core.network().simulation();
+        core.work(kOpenCycles);
+        for (int round = 1; round <= ping.rounds; ++round) {
+          const Time begin = simulation.now();
+          side.send(round);
+          side.receive(round);
+          total += simulation.now() - begin;
+          side.connection.wait_until_sent();
+        }
+        side.connection.close();
+      });
+  fabric.program(ping.to).create_kernel({.core = worker(ping.to), .name = "pong"},
+                                        [&](DataMovementCore& core) {
+                                          Pinger side(core, fabric, ping, ping.to, ping.from);
+                                          for (int round = 1; round <= ping.rounds; ++round) {
+                                            side.receive(round);
+                                            side.send(round);
+                                            side.connection.wait_until_sent();
+                                          }
+                                          side.connection.close();
+                                        });
+  fabric.run();
+  return Time::from_ps(total.ps() / ping.rounds);
+}
+
+Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& description,
+                        const tenstorrent::fabric::Shape& shape,
+                        const std::vector<FabricStream>& streams, std::uint64_t payload_bytes,
+                        int packets) {
+  check(streams, payload_bytes, packets);
+  Cluster cluster(description, {.finds_hazards = false});
+  Fabric fabric(cluster, shape, options_for(payload_bytes));
+  check_links(fabric, streams);
+  Time slowest;
+  std::map<int, std::size_t> used;  // workers, by place
+  for (const FabricStream& stream : streams) {
+    const auto& workers = fabric.device(stream.from).chip().workers;
+    const machine::Coordinate worker = workers[used[stream.from]++];
+    fabric.program(stream.from)
+        .create_kernel(
+            {.core = worker, .name = fmt::format("stream to {}", stream.to)},
+            [&, stream](DataMovementCore& core) {
+              Connection connection(
+                  core, fabric.port(stream.from, fabric.first_hop(stream.from, stream.to), 0),
+                  kWorkerWords);
+              Header header = fabric.header(stream.from, stream.to);
+              header.payload_to = pack({fabric.device(stream.to).chip().workers.back(), kInbox});
+              header.payload_bytes = static_cast<std::uint16_t>(payload_bytes);
+              connection.open();
+              core.work(kOpenCycles);
+              const Time begin = core.network().simulation().now();
+              for (int packet = 0; packet < packets; ++packet) {
+                connection.send(header, kWorkerHeaders, kWorkerPayloads);
+                connection.wait_until_sent();
+              }
+              connection.close();
+              slowest = std::max(slowest, core.network().simulation().now() - begin);
+            });
+  }
+  fabric.run();
+  return Rate::from_gb_per_s(static_cast<double>(payload_bytes) * packets / slowest.ns());
+}
+
+}  // namespace towpath::tenstorrent::bench

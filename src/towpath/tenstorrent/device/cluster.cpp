@@ -1,0 +1,290 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/device/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "towpath/base/invariant.hpp"
+
+namespace towpath::tenstorrent {
+
+namespace {
+
+// Of those who wait for ever, so many are named.
+constexpr std::size_t kNamedMax = 8;
+
+// Longer than nothing moves in a network that will go on: many tries to reserve a path, or a
+// memory that takes its time.
+noc::Cycle longest_pause(const machine::Chip& chip) {
+  constexpr noc::Cycle kTries = 64;
+  const machine::NiuFigures& niu = chip.niu;
+  const noc::Cycle memory_cycles = niu.request_cycles + niu.read_response_cycles +
+                                   niu.acknowledge_cycles + chip.dram.read_cycles +
+                                   chip.dram.write_cycles;
+  return kTries * (niu.backoff_cycles_max + memory_cycles);
+}
+
+bool is_waiting(const Program::Entry& entry) { return !entry.is_over && entry.core->is_waiting(); }
+
+}  // namespace
+
+Cluster::Cluster(std::shared_ptr<const machine::ChipCluster> cluster, const Options& options)
+    : description_(std::move(cluster)), options_(options), simulation_(options.seed) {
+  const machine::ChipCluster& description = *description_;
+  if (options_.finds_hazards && !description.links.empty()) monitor_.emplace(description);
+  for (std::size_t chip = 0; chip < description.chips.size(); ++chip) {
+    devices_.push_back(std::make_unique<Device>(simulation_, description, static_cast<int>(chip),
+                                                options_, monitor_ ? &*monitor_ : nullptr));
+  }
+  for (std::size_t number = 0; number < description.links.size(); ++number) {
+    const auto& [one, other] = description.links[number].ends;
+    const auto port = [&](machine::EthernetEnd end) -> ethernet::Port& {
+      return device(end.chip).ethernet_tile({0, end.channel}).port();
+    };
+    const bool has_faults = number < options_.link_faults.size();
+    links_.push_back(std::make_unique<ethernet::Link>(
+        simulation_, port(one), port(other),
+        has_faults ? options_.link_faults[number] : ethernet::LinkFaults{}));
+  }
+}
+
+Cluster::~Cluster() = default;
+
+Device& Cluster::device(int chip) {
+  if (chip < 0 || static_cast<std::size_t>(chip) >= devices_.size()) {
+    throw std::invalid_argument(fmt::format("cluster '{}' has no chip {}; it has 0 to {}",
+                                            description_->name, chip, devices_.size() - 1));
+  }
+  return *devices_[static_cast<std::size_t>(chip)];
+}
+
+Program& Cluster::create_program(int chip) {
+  return create_program(chip, static_cast<int>(device(chip).programs()));
+}
+
+Program& Cluster::create_program(int chip, int generation) {
+  programs_.push_back(std::make_unique<Program>(device(chip), generation));
+  return *programs_.back();
+}
+
+void Cluster::run_host(std::string name, std::function<void(HostAccess&)> body) {
+  TOWPATH_CHECK(!has_run_, "cluster '{}' was run before host '{}' was told to", description_->name,
+                name);
+  if (!options_.carries_data) {
+    throw std::invalid_argument(
+        fmt::format("host '{}': cluster '{}' keeps times only; the host needs carries_data", name,
+                    description_->name));
+  }
+  if (!host_) host_.emplace(*description_, devices_);
+  host_->start(std::move(name), std::move(body));
+}
+
+// --- running ------------------------------------------------------------------------------------
+
+void Cluster::start() {
+  TOWPATH_CHECK(!has_run_, "cluster '{}' was run before; it runs once", description_->name);
+  has_run_ = true;
+  for (const auto& device : devices_) device->start_next();
+}
+
+Time Cluster::run() {
+  start();
+  run_until_over();
+  simulation_.run();  // posted writes still have to arrive
+  Time end = host_ ? host_->over_at() : Time();
+  for (const auto& device : devices_) end = std::max(end, device->over_at());
+  return end;
+}
+
+// In slices, because cores that try in vain to reserve a path do so for ever: nothing is under way
+// when all wait from the beginning of a slice to its end and nothing moves.
+void Cluster::run_until_over() {
+  const sim::Clock& clock = devices_.front()->network().clock();
+  const auto cycle = [&] { return devices_.front()->network().cycle(); };
+  noc::Cycle slice = 0;
+  for (const auto& device : devices_) slice = std::max(slice, longest_pause(device->chip()));
+  const noc::Cycle limit = options_.cycles_max;
+  while (!is_over()) {
+    const bool did_everybody_wait = does_everybody_wait();
+    const std::int64_t progress_before = progress();
+    noc::Cycle until = cycle() + slice;
+    if (limit > 0) until = std::min(until, limit);
+    simulation_.run_until(clock.edge(Cycles(until)));
+    if (is_over()) break;
+    if (limit > 0 && cycle() >= limit) {
+      throw std::runtime_error(fmt::format("after {} cycles, the limit, {} of {} kernels go on: {}",
+                                           limit, running(), kernels(), describe_waits()));
+    }
+    if (did_everybody_wait && does_everybody_wait() && progress() == progress_before &&
+        is_ethernet_at_rest()) {
+      fail_waiting();
+    }
+  }
+}
+
+bool Cluster::is_over() const {
+  return (!host_ || host_->is_over()) &&
+         std::ranges::all_of(devices_, [](const auto& device) { return device->is_over(); });
+}
+
+bool Cluster::does_everybody_wait() const {
+  if (host_ && !host_->does_everybody_wait()) return false;
+  return std::ranges::all_of(devices_, [](const auto& device) {
+    return device->is_over() || device->current()->does_everybody_wait();
+  });
+}
+
+std::int64_t Cluster::progress() const {
+  std::int64_t sum = 0;
+  for (const auto& device : devices_) {
+    sum += device->flit_hops();
+    for (const auto& tile : device->ethernet_tiles()) {
+      const ethernet::PortCounters& counters = tile->port().counters();
+      sum += static_cast<std::int64_t>(counters.frames_sent + counters.frames_received +
+                                       counters.commands);
+    }
+  }
+  return sum;
+}
+
+// Nothing is on a line that is up, and no other is being trained.
+bool Cluster::is_ethernet_at_rest() const {
+  return std::ranges::all_of(links_,
+                             [](const auto& link) { return link->is_up() || link->is_stuck(); }) &&
+         std::ranges::all_of(devices_, [](const auto& device) {
+           return std::ranges::all_of(device->ethernet_tiles(), [](const auto& tile) {
+             return tile->port().is_idle() || !tile->port().is_link_up();
+           });
+         });
+}
+
+std::size_t Cluster::kernels() const {
+  std::size_t count = 0;
+  for (const auto& device : devices_) {
+    if (!device->is_over()) count += device->current()->kernels().size();
+  }
+  return count;
+}
+
+std::size_t Cluster::running() const {
+  std::size_t count = 0;
+  for (const auto& device : devices_) {
+    if (!device->is_over()) count += device->current()->running();
+  }
+  return count;
+}
+
+// --- what is said when it does not end ----------------------------------------------------------
+
+std::string Cluster::describe_waits() const {
+  std::string text;
+  std::string deadlocks;
+  std::size_t named = 0;
+  for (const auto& device : devices_) {
+    if (device->is_over()) continue;
+    for (const Program::Entry& entry : device->current()->kernels()) {
+      if (entry.is_over || ++named > kNamedMax) continue;
+      if (!text.empty()) text += "; ";
+      text += entry.core->is_waiting() ? entry.core->describe_wait()
+                                       : name_of(entry.config) + " is at work";
+    }
+    const std::string deadlock = device->network().describe_deadlock();
+    if (!deadlock.empty()) deadlocks += "; " + deadlock;
+  }
+  if (named > kNamedMax) text += fmt::format("; and {} more", named - kNamedMax);
+  if (host_ && !host_->is_over()) text += (text.empty() ? "" : "; ") + host_->describe_waits();
+  return text + deadlocks;
+}
+
+std::vector<const Program::Entry*> Cluster::waiting() const {
+  std::vector<const Program::Entry*> entries;
+  for (const auto& device : devices_) {
+    if (device->is_over()) continue;
+    for (const Program::Entry& entry : device->current()->kernels()) {
+      if (is_waiting(entry)) entries.push_back(&entry);
+    }
+  }
+  return entries;
+}
+
+// Kernels that wait for each other, as far as it is known who could end a wait.
+std::vector<KernelName> Cluster::find_cycle() const {
+  if (!monitor_) return {};
+  std::map<const KernelWatch*, std::vector<const KernelWatch*>> awaited;
+  for (const Program::Entry* entry : waiting()) {
+    const DataMovementCore::Range range = entry->core->awaited();
+    if (entry->watch == nullptr || range.size_bytes == 0) continue;
+    awaited[entry->watch] = monitor_->writers_of(*entry->watch, range.offset, range.size_bytes);
+  }
+  // Beginning with those that wait for one word, which any cycle they are in explains.
+  std::vector<const Program::Entry*> entries = waiting();
+  std::ranges::stable_partition(entries, [](const Program::Entry* entry) {
+    return entry->core->awaited().size_bytes <= noc::kWordBytes;
+  });
+  for (const Program::Entry* first : entries) {
+    std::vector<const KernelWatch*> path;
+    std::set<const KernelWatch*> tried;
+    const auto leads_back = [&](const auto& self, const KernelWatch* at) -> bool {
+      if (!tried.insert(at).second) return false;
+      path.push_back(at);
+      for (const KernelWatch* next : awaited[at]) {
+        if (next == path.front() || self(self, next)) return true;
+      }
+      path.pop_back();
+      return false;
+    };
+    if (first->watch == nullptr || !leads_back(leads_back, first->watch)) continue;
+    std::vector<KernelName> names;
+    for (const KernelWatch* kernel : path) names.push_back(kernel->name());
+    return names;
+  }
+  return {};
+}
+
+// A link that only a kernel could have trained, which does not yield to the base firmware.
+void Cluster::check_links() const {
+  for (const Program::Entry* entry : waiting()) {
+    if (entry->tile == nullptr || !entry->tile->needs_firmware()) continue;
+    if (!entry->tile->port().link()->is_stuck()) continue;
+    const int chip = entry->tile->end().chip;
+    throw HazardError(
+        Hazard::link_down_without_routing, {chip, entry->config.core, entry->config.name},
+        fmt::format("{}; it waits for ever and does not call run_routing(), while its link is "
+                    "down: {}",
+                    entry->core->describe_wait(), entry->tile->port().link()->outage()));
+  }
+}
+
+std::string Cluster::describe_links() const {
+  std::string text;
+  for (const auto& link : links_) {
+    if (!link->is_up()) text += "; " + link->outage();
+  }
+  return text;
+}
+
+void Cluster::fail_waiting() const {
+  check_links();
+  std::vector<KernelName> cycle = find_cycle();
+  const std::string who = running() == 0
+                              ? "the host waits for ever"
+                              : fmt::format("{} of {} kernels wait for ever", running(), kernels());
+  std::string sentence = fmt::format("{}: {}{}", who, describe_waits(), describe_links());
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    const KernelName& kernel = cycle[i];
+    sentence += fmt::format("{}'{}' on core ({}, {}) of chip {}",
+                            i == 0 ? "; each of these waits for the next, and the last for the "
+                                     "first: "
+                                   : ", ",
+                            kernel.kernel, kernel.core.x, kernel.core.y, kernel.chip);
+  }
+  throw DeadlockError(sentence, std::move(cycle));
+}
+
+}  // namespace towpath::tenstorrent

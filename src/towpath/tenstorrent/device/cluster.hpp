@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "towpath/ethernet/link.hpp"
+#include "towpath/machine/chip_cluster.hpp"
+#include "towpath/sim/simulation.hpp"
+#include "towpath/tenstorrent/device/device.hpp"
+#include "towpath/tenstorrent/device/errors.hpp"
+#include "towpath/tenstorrent/device/hazards.hpp"
+#include "towpath/tenstorrent/device/host_access.hpp"
+#include "towpath/tenstorrent/device/program.hpp"
+
+// Chips that Ethernet joins, with the programs that run on them.
+//
+//   Cluster cluster(n300, {.program_skew_cycles = 1000});
+//   const LogicalCore sender = cluster.device(0).get_active_ethernet_cores(true).front();
+//   const auto [chip, receiver] = cluster.device(0).get_connected_ethernet_core(sender);
+//   cluster.create_program(0).create_kernel(sender, {.name = "send"},
+//                                          [](EthernetCore& core) {...});
+//   cluster.create_program(chip).create_kernel(receiver, {.name = "receive"}, ...);
+//   cluster.run();
+//
+// Nothing is promised about when programs of different chips start; a kernel that sends to another
+// chip must know that its peer runs.
+
+namespace towpath::tenstorrent {
+
+class Cluster {
+ public:
+  using Options = RunOptions;
+  Cluster(std::shared_ptr<const machine::ChipCluster> cluster, const Options& options);
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+  ~Cluster();
+
+  const machine::ChipCluster& description() const { return *description_; }
+  const Options& options() const { return options_; }
+  sim::Simulation& simulation() { return simulation_; }
+  Device& device(int chip);
+  std::size_t devices() const { return devices_.size(); }
+  // By number in the description.
+  ethernet::Link& link(std::size_t number) { return *links_[number]; }
+  const ethernet::Link& link(std::size_t number) const { return *links_[number]; }
+
+  // To run on a chip after those that were created before. Programs of different chips with the
+  // same generation belong together; unless told, the first ones of all chips do, the second, ...
+  Program& create_program(int chip);
+  Program& create_program(int chip, int generation);
+
+  // A process of the host, which goes along with the programs from the beginning. Throws
+  // std::invalid_argument when the cluster carries no data.
+  void run_host(std::string name, std::function<void(HostAccess&)> body);
+
+  // Runs all programs and processes of the host to their end, once; the time at which the last of
+  // them ended. Throws what Program::run() does, HazardError, and what a process of the host does.
+  Time run();
+
+  // For whoever runs the simulation, with kernels that stay: starts the first program of each chip.
+  void start();
+  // Throws what run() does when kernels wait for ever.
+  [[noreturn]] void fail_waiting() const;
+
+ private:
+  void run_until_over();
+  bool is_over() const;
+  bool does_everybody_wait() const;
+  // Of everything that moves: differs when something has.
+  std::int64_t progress() const;
+  bool is_ethernet_at_rest() const;
+  std::size_t kernels() const;
+  std::size_t running() const;
+  std::string describe_waits() const;
+  std::vector<const Program::Entry*> waiting() const;
+  std::vector<KernelName> find_cycle() const;
+  void check_links() const;
+  std::string describe_links() const;
+
+  std::shared_ptr<const machine::ChipCluster> description_;
+  Options options_;
+  std::vector<std::unique_ptr<Program>> programs_;  // outlive the simulation
+  std::optional<HazardMonitor> monitor_;
+  std::optional<Host> host_;  // if it has processes
+  sim::Simulation simulation_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<ethernet::Link>> links_;
+  bool has_run_ = false;
+};
+
+}  // namespace towpath::tenstorrent

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/device/device.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace towpath::tenstorrent {
+
+Device::Device(sim::Simulation& simulation, const machine::ChipCluster& cluster, int chip,
+               const RunOptions& options, HazardMonitor* monitor)
+    : cluster_(cluster),
+      id_(chip),
+      options_(options),
+      monitor_(monitor),
+      network_(simulation, cluster.chips[static_cast<std::size_t>(chip)].chip,
+               {.carries_data = options.carries_data,
+                .records_requests = options.records_requests,
+                .checks_sources = true}) {
+  if (monitor_ != nullptr) monitor_->add_chip(network_);
+  const int channels = static_cast<int>(network_.chip().ethernet_cores.size());
+  for (int channel = 0; channel < channels; ++channel) {
+    tiles_.push_back(
+        std::make_unique<EthernetTile>(network_, machine::EthernetEnd{chip, channel}, monitor_));
+  }
+}
+
+std::vector<LogicalCore> Device::get_active_ethernet_cores(bool skip_reserved) const {
+  std::vector<LogicalCore> cores;
+  for (const int channel : cluster_.active_channels(id_, !skip_reserved)) {
+    cores.push_back({0, channel});
+  }
+  return cores;
+}
+
+machine::Coordinate Device::ethernet_core(LogicalCore core) const {
+  const std::vector<machine::Coordinate>& cores = chip().ethernet_cores;
+  if (core.x != 0 || core.y < 0 || static_cast<std::size_t>(core.y) >= cores.size()) {
+    throw std::invalid_argument(
+        fmt::format("chip {} has no Ethernet core ({}, {}); it has {}", id_, core.x, core.y,
+                    cores.empty() ? "none" : fmt::format("(0, 0) to (0, {})", cores.size() - 1)));
+  }
+  return cores[static_cast<std::size_t>(core.y)];
+}
+
+EthernetTile& Device::ethernet_tile(LogicalCore core) {
+  static_cast<void>(ethernet_core(core));  // for its checks
+  return *tiles_[static_cast<std::size_t>(core.y)];
+}
+
+bool Device::is_reserved(LogicalCore core) const {
+  const auto link = cluster_.link_at({id_, core.y});
+  return link && cluster_.links[*link].is_reserved;
+}
+
+std::pair<int, LogicalCore> Device::get_connected_ethernet_core(LogicalCore core) const {
+  static_cast<void>(ethernet_core(core));  // for its checks
+  const auto other = cluster_.connected({id_, core.y});
+  if (!other) {
+    throw std::invalid_argument(fmt::format(
+        "Ethernet core ({}, {}) of chip {} is connected to nothing", core.x, core.y, id_));
+  }
+  return {other->chip, {0, other->channel}};
+}
+
+void Device::start_next() {
+  while (!is_over()) {
+    programs_[next_]->start();
+    if (programs_[next_]->is_running()) return;
+    ++next_;  // it has no kernels
+  }
+}
+
+void Device::program_over() {
+  over_at_ = network_.simulation().now();
+  ++next_;
+  start_next();
+}
+
+std::int64_t Device::flit_hops() const {
+  return network_.network(0).flit_hops() + network_.network(1).flit_hops();
+}
+
+}  // namespace towpath::tenstorrent

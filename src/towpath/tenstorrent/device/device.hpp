@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "towpath/machine/chip_cluster.hpp"
+#include "towpath/noc/chip_network.hpp"
+#include "towpath/tenstorrent/device/ethernet_tile.hpp"
+#include "towpath/tenstorrent/device/hazards.hpp"
+#include "towpath/tenstorrent/device/program.hpp"
+
+namespace towpath::tenstorrent {
+
+// One chip of a cluster: its networks, its Ethernet cores, and its programs, which run one after
+// the other, each as soon as the last kernel of the one before has ended. Made by Cluster.
+class Device {
+ public:
+  // `monitor` may be null.
+  Device(sim::Simulation& simulation, const machine::ChipCluster& cluster, int chip,
+         const RunOptions& options, HazardMonitor* monitor);
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  int id() const { return id_; }
+  const machine::Chip& chip() const { return network_.chip(); }
+  noc::ChipNetwork& network() { return network_; }
+  const noc::ChipNetwork& network() const { return network_; }
+  noc::Memory& memory(machine::Coordinate tile) { return network_.memory(tile); }
+
+  // The Ethernet cores that a link joins to another, in order; without those whose link the
+  // dispatcher has taken, if asked.
+  std::vector<LogicalCore> get_active_ethernet_cores(bool skip_reserved) const;
+  // The chip and core at the other end. Throws std::invalid_argument when there is none.
+  std::pair<int, LogicalCore> get_connected_ethernet_core(LogicalCore core) const;
+  // Where an Ethernet core is on the grid. Throws std::invalid_argument when there is none.
+  machine::Coordinate ethernet_core(LogicalCore core) const;
+  EthernetTile& ethernet_tile(LogicalCore core);
+  bool is_reserved(LogicalCore core) const;
+
+  // --- for programs and their cluster -----------------------------------------------------------
+  const RunOptions& options() const { return options_; }
+  HazardMonitor* monitor() const { return monitor_; }
+  bool is_only_one() const { return cluster_.chips.size() == 1; }
+  void enqueue(Program& program) { programs_.push_back(&program); }
+  std::size_t programs() const { return programs_.size(); }
+  void start_next();
+  void program_over();
+  bool is_over() const { return next_ == programs_.size(); }
+  // When the last kernel ended.
+  Time over_at() const { return over_at_; }
+  // Null when all are over.
+  const Program* current() const { return is_over() ? nullptr : programs_[next_]; }
+  std::vector<std::unique_ptr<EthernetTile>>& ethernet_tiles() { return tiles_; }
+  std::int64_t flit_hops() const;
+
+ private:
+  const machine::ChipCluster& cluster_;
+  int id_;
+  const RunOptions& options_;
+  HazardMonitor* monitor_;
+  noc::ChipNetwork network_;
+  std::vector<std::unique_ptr<EthernetTile>> tiles_;  // by channel
+  std::vector<Program*> programs_;
+  std::size_t next_ = 0;
+  Time over_at_;
+};
+
+}  // namespace towpath::tenstorrent

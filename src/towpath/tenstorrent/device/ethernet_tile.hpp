@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "towpath/ethernet/link.hpp"
+#include "towpath/ethernet/port.hpp"
+#include "towpath/machine/chip_cluster.hpp"
+#include "towpath/noc/chip_network.hpp"
+#include "towpath/tenstorrent/device/hazards.hpp"
+
+// An Ethernet core's hardware: its port with the L1 behind it, and whether the base firmware or a
+// kernel has the RISC-V. The firmware trains a link that is down; while a kernel runs, that has to
+// wait until the kernel calls run_routing().
+
+namespace towpath::tenstorrent {
+
+class BaseFirmware;
+
+class EthernetTile final : private ethernet::TileMemory {
+ public:
+  // `monitor` may be null.
+  EthernetTile(noc::ChipNetwork& network, machine::EthernetEnd end, HazardMonitor* monitor);
+  EthernetTile(const EthernetTile&) = delete;
+  EthernetTile& operator=(const EthernetTile&) = delete;
+
+  ethernet::Port& port() { return port_; }
+  const ethernet::Port& port() const { return port_; }
+  machine::EthernetEnd end() const { return end_; }
+  machine::Coordinate core() const { return core_; }
+  // "Ethernet core (9, 0) of chip 0"
+  const std::string& name() const { return port_.name(); }
+
+  bool is_firmware_running() const { return is_firmware_running_; }
+  void set_firmware_running(bool is_running);
+  // The base firmware has something to do: a link that is down and of which this end has not said
+  // that it is ready to train, or something to carry for the host.
+  bool needs_firmware() const;
+  // Of a core that serves the host; null when it does not.
+  BaseFirmware* base_firmware() const { return base_firmware_; }
+  void set_base_firmware(BaseFirmware* firmware) { base_firmware_ = firmware; }
+
+  // A number that differs when anything has happened that software on the core could see: a write
+  // to its L1, a change of a queue or of the link, an answer over the NoC.
+  std::uint64_t changes() const;
+  // The process is woken, once, by the next of these that concerns the port.
+  void wake_on_port_change(sim::Process& process) { waiting_.push_back(&process); }
+  // By the next of all of them.
+  void wake_on_change(sim::Process& process);
+  void stop_waking(const sim::Process& process);
+  // The base firmware has something new to do: whoever has the core looks at what it waits for.
+  void wake_kernel();
+
+ private:
+  std::uint64_t size_bytes() const override;
+  void read(std::uint64_t offset, std::span<std::byte> to) const override;
+  void write(std::uint64_t offset, std::span<const std::byte> bytes) override;
+  void write_register(std::uint64_t address, std::uint32_t value) override;
+  // Sources are not held: what software may change is decided by what it knows (HazardMonitor). The
+  // hardware releases a source no later than that, but for acknowledgements that were lost: what is
+  // then sent again is not written again.
+  bool needs_training() const;
+  static void on_port_change(void* self);
+
+  noc::ChipNetwork& network_;
+  machine::EthernetEnd end_;
+  machine::Coordinate core_;
+  HazardMonitor* monitor_;
+  BaseFirmware* base_firmware_ = nullptr;
+  bool is_firmware_running_ = true;
+  std::uint64_t port_changes_ = 0;
+  std::vector<sim::Process*> waiting_;
+  ethernet::Port port_;
+};
+
+}  // namespace towpath::tenstorrent

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "towpath/machine/chip_cluster.hpp"
+#include "towpath/tenstorrent/device/base_firmware.hpp"
+#include "towpath/tenstorrent/device/host_routes.hpp"
+
+namespace towpath::tenstorrent {
+
+class Device;
+class Host;
+
+// What a process of the host sees of the chips: all their L1 and DRAM, by chip, tile and offset.
+//
+//   cluster.run_host("loader", [&](HostAccess& host) {
+//     host.write(1, {{1, 1}, 0x1000}, bytes);
+//     host.barrier();
+//     host.read(1, {{1, 1}, 0x1000}, bytes);
+//   });
+//
+// Of a chip on PCIe it sees the memory itself, in no time: what PCIe costs is not reckoned here. Of
+// another, the base firmware of Ethernet cores carries it, a kilobyte at a time, four at once.
+// Any offset and any size will do.
+//
+// What one process does to one chip is done in order: a read sees what it has written before. Other
+// order there is none, but by barrier(). A write may return before the bytes are there; they are
+// when barrier() returns, and when the process ends.
+//
+// Wrong: polling a word with read() alone. Of a chip on PCIe no time passes; sleep() in between.
+class HostAccess {
+ public:
+  HostAccess(Host& host, std::string name) : host_(host), name_(std::move(name)) {}
+  HostAccess(const HostAccess&) = delete;
+  HostAccess& operator=(const HostAccess&) = delete;
+
+  // They throw std::invalid_argument when there is no such memory, the host does not reach it, or
+  // the bytes to be written are the base firmware's own.
+  void write(int chip, const NocAddress& to, std::span<const std::byte> bytes);
+  void read(int chip, const NocAddress& from, std::span<std::byte> bytes);
+  // All that this process has written is there.
+  void barrier();
+  // The process does something else for so long.
+  void sleep(Time time);
+
+  const std::string& name() const { return name_; }
+
+ private:
+  friend class Host;
+
+  Host& host_;
+  std::string name_;
+  std::string doing_;  // "write of 64 bytes to offset 4096 of (1, 1) of chip 1"
+  Time since_;
+  bool is_waiting_ = false;
+  bool is_over_ = false;
+};
+
+// The host of a cluster: its processes, and what they have under way. Made by Cluster.
+class Host {
+ public:
+  Host(const machine::ChipCluster& cluster, const std::vector<std::unique_ptr<Device>>& devices);
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  void start(std::string name, std::function<void(HostAccess&)> body);
+  bool is_over() const;
+  // Every process is over or waits for an answer.
+  bool does_everybody_wait() const;
+  // When the last process ended.
+  Time over_at() const { return over_at_; }
+  // Of each process that is not over: in what it is, and which kernel stands in its way. Empty when
+  // all are over.
+  std::string describe_waits() const;
+
+ private:
+  friend class HostAccess;
+
+  struct Access {
+    FirmwareCommand::Kind kind = FirmwareCommand::Kind::read;
+    int chip = 0;
+    NocAddress address;
+  };
+  // A command that a gateway has not answered yet.
+  struct Pending {
+    HostAccess* process = nullptr;  // null: the slot is free
+    FirmwareCommand command;
+    std::span<std::byte> to;  // of a read
+  };
+  // An Ethernet core of a chip on PCIe where ways to other chips begin.
+  struct Gateway {
+    Device* device = nullptr;
+    machine::Coordinate core;
+    std::uint32_t sequence = 0;
+    std::array<Pending, kHostSlots> slots;
+  };
+
+  void check(const HostAccess& process, const Access& access, std::uint64_t size_bytes) const;
+  void begin(HostAccess& process, std::string doing) const;
+  bool reaches_directly(int chip) const { return routes_.to(chip).links == 0; }
+  Device& device(int chip) const { return *devices_[static_cast<std::size_t>(chip)]; }
+  Gateway& gateway(int chip);
+  // One kilobyte, or less. `from` is empty for a read, `to` for a write.
+  void submit(HostAccess& process, const Access& access, std::span<const std::byte> from,
+              std::span<std::byte> to);
+  // Takes the answers that are there.
+  static void take_answers(Gateway& gateway);
+  static bool has_pending(const Gateway& gateway, const HostAccess& process);
+  // Suspends the process until there may be an answer.
+  void wait_for_answer(HostAccess& process, Gateway& gateway) const;
+  void wait_for_answers(HostAccess& process, Gateway& gateway) const;
+  std::string describe_unanswered(const HostAccess& process) const;
+  std::string describe_hold_up(int chip) const;
+  std::string describe_kernel(const EthernetTile& tile) const;
+
+  const machine::ChipCluster& cluster_;
+  const std::vector<std::unique_ptr<Device>>& devices_;
+  HostRoutes routes_;
+  std::vector<std::unique_ptr<BaseFirmware>> firmware_;
+  std::map<machine::EthernetEnd, Gateway> gateways_;
+  std::deque<HostAccess> processes_;
+  Time over_at_;
+};
+
+}  // namespace towpath::tenstorrent

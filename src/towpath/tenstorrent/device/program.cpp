@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/device/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "towpath/base/invariant.hpp"
+#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/device/device.hpp"
+
+namespace towpath::tenstorrent {
+
+using machine::TileKind;
+
+namespace {
+
+std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip) {
+  machine::ChipCluster cluster;
+  cluster.name = chip->name;
+  cluster.chips.push_back({.chip = std::move(chip)});
+  return machine::build_chip_cluster(std::move(cluster));
+}
+
+std::size_t kind_index(TileKind kind) { return kind == TileKind::ethernet ? 1 : 0; }
+
+}  // namespace
+
+std::string name_of(const KernelConfig& config) {
+  const std::string name =
+      fmt::format("kernel '{}' on core ({}, {})", config.name, config.core.x, config.core.y);
+  return config.chip == kOnlyChip ? name : fmt::format("{} of chip {}", name, config.chip);
+}
+
+Program::Program(Device& device, int generation)
+    : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
+      generation_(generation),
+      device_(&device) {
+  device.enqueue(*this);
+}
+
+Program::Program(std::shared_ptr<const machine::Chip> chip, const Options& options)
+    : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
+      generation_(0),
+      own_cluster_(std::make_unique<Cluster>(cluster_of(std::move(chip)), options)) {
+  device_ = &own_cluster_->device(0);
+  device_->enqueue(*this);
+}
+
+Program::~Program() = default;
+
+noc::ChipNetwork& Program::network() { return device_->network(); }
+
+std::uint64_t Program::l1_bytes(TileKind kind) const {
+  const machine::Chip& chip = device_->chip();
+  return kind == TileKind::ethernet ? chip.ethernet_l1_bytes : chip.l1_bytes;
+}
+
+std::uint64_t Program::next_offset(TileKind kind) const {
+  const machine::Alignment& alignment = device_->chip().alignment;
+  const auto step = static_cast<std::uint64_t>(
+      std::max({alignment.l1_bytes, alignment.dram_read_bytes, alignment.dram_write_bytes}));
+  return (allocated_bytes_[kind_index(kind)] + step - 1) / step * step;
+}
+
+std::uint64_t Program::free_bytes(TileKind kind) const {
+  return l1_bytes(kind) - std::min(next_offset(kind), l1_bytes(kind));
+}
+
+std::uint64_t Program::allocate(std::uint64_t size_bytes, TileKind kind) {
+  if (size_bytes > free_bytes(kind)) {
+    throw std::invalid_argument(fmt::format("{} bytes of L1 are asked for; {} of {} are left",
+                                            size_bytes, free_bytes(kind), l1_bytes(kind)));
+  }
+  const std::uint64_t offset = next_offset(kind);
+  allocated_bytes_[kind_index(kind)] = offset + size_bytes;
+  return offset;
+}
+
+const std::vector<machine::Coordinate>& Program::cores_of(TileKind kind) {
+  const machine::Chip& chip = device_->chip();
+  return kind == TileKind::ethernet ? chip.ethernet_cores : chip.workers;
+}
+
+void Program::initialise(const Semaphore& semaphore) {
+  for (const machine::Coordinate core : cores_of(semaphore.kind)) {
+    network().memory(core).store_word(semaphore.offset, semaphore.initial_value);
+    if (HazardMonitor* monitor = device_->monitor(); monitor != nullptr) {
+      monitor->initialise_word(device_->id(), core, semaphore.offset);
+    }
+  }
+}
+
+std::size_t Program::create_semaphore(std::uint32_t initial_value, TileKind kind) {
+  semaphores_.push_back({allocate(noc::kWordBytes, kind), initial_value, kind});
+  if (device_->programs() == 1) initialise(semaphores_.back());  // nothing runs yet
+  return semaphores_.size() - 1;
+}
+
+std::size_t Program::create_kernel(KernelConfig config, Kernel kernel) {
+  for (const Entry& entry : kernels_) {
+    const KernelConfig& other = entry.config;
+    if (other.core == config.core && other.noc_index == config.noc_index) {
+      throw std::invalid_argument(
+          fmt::format("{} and kernel '{}' both use NoC {}; a NoC of a core serves one kernel",
+                      name_of(other), config.name, config.noc_index));
+    }
+  }
+  if (!device_->is_only_one()) config.chip = device_->id();
+  Entry entry{.config = std::move(config), .kernel = std::move(kernel)};
+  static_cast<void>(make_core(entry));  // for its checks
+  kernels_.push_back(std::move(entry));
+  return kernels_.size() - 1;
+}
+
+std::size_t Program::create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel) {
+  const machine::Coordinate place = device_->ethernet_core(core);
+  for (const Entry& entry : kernels_) {
+    if (entry.config.core == place) {
+      throw std::invalid_argument(
+          fmt::format("{} and kernel '{}' are both on Ethernet core ({}, {}); it serves one kernel",
+                      name_of(entry.config), config.name, core.x, core.y));
+    }
+  }
+  if (device_->is_reserved(core)) {
+    throw std::invalid_argument(
+        fmt::format("kernel '{}': the link of Ethernet core ({}, {}) of chip {} is the "
+                    "dispatcher's; get_active_ethernet_cores(true) leaves such cores out",
+                    config.name, core.x, core.y, device_->id()));
+  }
+  Entry entry{.config = {.core = place,
+                         .name = std::move(config.name),
+                         .noc_index = config.noc_index,
+                         .compile_args = std::move(config.compile_args),
+                         .runtime_args = std::move(config.runtime_args),
+                         .start_cycle = config.start_cycle,
+                         .chip = device_->is_only_one() ? kOnlyChip : device_->id()},
+              .kernel = [kernel = std::move(kernel)](
+                            DataMovementCore& on) { kernel(static_cast<EthernetCore&>(on)); },
+              .tile = &device_->ethernet_tile(core)};
+  static_cast<void>(make_core(entry));  // for its checks
+  kernels_.push_back(std::move(entry));
+  return kernels_.size() - 1;
+}
+
+std::unique_ptr<DataMovementCore> Program::make_core(const Entry& entry) const {
+  noc::ChipNetwork& network = device_->network();
+  if (entry.tile == nullptr) {
+    return std::make_unique<DataMovementCore>(network, entry.config, entry.watch);
+  }
+  return std::make_unique<EthernetCore>(network, entry.config, *entry.tile, entry.watch);
+}
+
+void Program::start() {
+  result_.kernels.resize(kernels_.size());
+  running_ = kernels_.size();
+  flit_hops_before_ = device_->flit_hops();
+  sim::Simulation& simulation = network().simulation();
+  sim::Random skew =
+      simulation.random(fmt::format("start of program {} on chip {}", generation_, device_->id()));
+  HazardMonitor* const monitor = device_->monitor();
+  if (monitor != nullptr) monitor->begin_program(device_->id());
+  for (const Semaphore& semaphore : semaphores_) initialise(semaphore);
+  const noc::Cycle begin =
+      network().cycle() + skew.between(0, device_->options().program_skew_cycles);
+  for (std::size_t number = 0; number < kernels_.size(); ++number) {
+    Entry& entry = kernels_[number];
+    for (const Semaphore& semaphore : semaphores_) {
+      entry.config.semaphores.push_back(semaphore.offset);
+    }
+    if (monitor != nullptr) {
+      entry.watch = &monitor->add_kernel({.chip = device_->id(),
+                                          .core = entry.config.core,
+                                          .noc_index = entry.config.noc_index,
+                                          .name = entry.config.name,
+                                          .generation = generation_});
+    }
+    entry.core = make_core(entry);
+    const noc::Cycle start =
+        begin + entry.config.start_cycle + skew.between(0, device_->options().start_skew_cycles);
+    simulation.spawn(name_of(entry.config), [this, number, start] { run_kernel(number, start); });
+  }
+}
+
+void Program::run_kernel(std::size_t number, noc::Cycle start) {
+  Entry& entry = kernels_[number];
+  entry.core->work_until(start);
+  if (entry.tile != nullptr) static_cast<EthernetCore&>(*entry.core).take_core();
+  result_.kernels[number].begin = network().cycle();
+  if (entry.watch != nullptr) entry.watch->start(*entry.core);
+  entry.kernel(*entry.core);
+  result_.kernels[number].end = network().cycle();
+  const std::string unanswered = entry.core->describe_unanswered();
+  if (!unanswered.empty()) {
+    throw std::runtime_error(fmt::format("{} ends in cycle {} without the barrier it needs: {}",
+                                         name_of(entry.config), network().cycle(), unanswered));
+  }
+  if (entry.watch != nullptr) entry.watch->end();
+  if (entry.tile != nullptr) entry.tile->set_firmware_running(true);
+  entry.is_over = true;
+  if (--running_ > 0) return;
+  result_.cycles = network().cycle();
+  result_.flit_hops = device_->flit_hops() - flit_hops_before_;
+  device_->program_over();
+}
+
+ProgramResult Program::run() {
+  TOWPATH_CHECK(own_cluster_ != nullptr, "a program of chip {} of a cluster is run by itself",
+                device_->id());
+  own_cluster_->run();
+  result_.flit_hops = device_->flit_hops();  // with what arrived after the last kernel
+  return result_;
+}
+
+bool Program::does_everybody_wait() const {
+  return std::ranges::all_of(
+      kernels_, [](const Entry& entry) { return entry.is_over || entry.core->is_suspended(); });
+}
+
+}  // namespace towpath::tenstorrent

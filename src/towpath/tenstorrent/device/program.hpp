@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "towpath/ethernet/link.hpp"
+#include "towpath/machine/chip.hpp"
+#include "towpath/noc/chip_network.hpp"
+#include "towpath/tenstorrent/device/data_movement_core.hpp"
+#include "towpath/tenstorrent/device/ethernet_core.hpp"
+
+// Kernels on the cores of one chip, run together in simulated time.
+//
+//   Program program(chip, {});
+//   const std::size_t ready = program.create_semaphore(0);
+//   program.create_kernel({.core = {1, 1}, .name = "sender"}, [=](DataMovementCore& core) {...});
+//   program.create_kernel({.core = {2, 1}, .name = "receiver"}, [=](DataMovementCore& core) {...});
+//   const ProgramResult result = program.run();
+//
+// Programs of several chips are made and run by a Cluster.
+
+namespace towpath::tenstorrent {
+
+class Cluster;
+class Device;
+
+struct ProgramResult {
+  struct KernelTimes {
+    noc::Cycle begin = 0;
+    noc::Cycle end = 0;
+  };
+  std::vector<KernelTimes> kernels;  // in the order in which they were created
+  noc::Cycle cycles = 0;                          // when the last one ended
+  std::int64_t flit_hops = 0;                     // of the chip, while it ran
+};
+
+struct RunOptions {
+  std::uint64_t seed = 1;
+  bool carries_data = true;  // otherwise only words and what goes over Ethernet, and time
+  bool records_requests = false;
+  // Each kernel, and each program, starts late by a random 0 to so many cycles.
+  noc::Cycle start_skew_cycles = 0;
+  noc::Cycle program_skew_cycles = 0;
+  noc::Cycle cycles_max = 0;                        // 0: no limit
+  bool finds_hazards = true;                        // of clusters with links
+  std::vector<ethernet::LinkFaults> link_faults{};  // by link; those that are missing have none
+};
+
+// A place among the cores of one kind. Ethernet cores are {0, channel}.
+struct LogicalCore {
+  int x = 0;
+  int y = 0;
+  auto operator<=>(const LogicalCore&) const = default;
+};
+
+// Of a kernel on an Ethernet core.
+struct EthernetConfig {
+  std::string name;
+  int noc_index = 0;
+  std::vector<std::uint32_t> compile_args{};
+  std::vector<std::uint32_t> runtime_args{};
+  noc::Cycle start_cycle = 0;
+};
+
+class Program {
+ public:
+  using Options = RunOptions;
+  // On a chip of its own.
+  Program(std::shared_ptr<const machine::Chip> chip, const Options& options);
+  // For Cluster::create_program().
+  Program(Device& device, int generation);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program();
+
+  // The same place in the L1 of every worker, or of every Ethernet core, aligned for any transfer.
+  // Throws std::invalid_argument when L1 is full.
+  std::uint64_t allocate(std::uint64_t size_bytes,
+                         machine::TileKind kind = machine::TileKind::worker);
+  // What it may ask for at once.
+  std::uint64_t free_bytes(machine::TileKind kind) const;
+  // A word that has this value on each of them when the program starts; its id, for get_semaphore.
+  std::size_t create_semaphore(std::uint32_t initial_value,
+                               machine::TileKind kind = machine::TileKind::worker);
+  // Its number. Throws std::invalid_argument where no kernel can run. A NoC of a core serves one;
+  // an Ethernet core serves one, and none if the dispatcher has taken its link.
+  std::size_t create_kernel(KernelConfig config, Kernel kernel);
+  std::size_t create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel);
+
+  // Memories to fill beforehand and to look at afterwards, and what the network has counted.
+  noc::ChipNetwork& network();
+  noc::Memory& memory(machine::Coordinate tile) { return network().memory(tile); }
+  // Programs of different chips with the same generation belong together.
+  int generation() const { return generation_; }
+
+  // Of a program on a chip of its own: runs all kernels to their end, once. Throws
+  // std::invalid_argument on a call that cannot be carried out, DeadlockError when kernels wait for
+  // ever, and std::runtime_error when
+  //   - bytes change that a write has yet to read (wait for noc_async_writes_flushed first),
+  //   - a kernel ends with requests that nobody waited for,
+  //   - the run takes more than cycles_max,
+  // in one sentence that names kernel, core and call.
+  ProgramResult run();
+  const ProgramResult& result() const { return result_; }
+
+  // --- for its device ---------------------------------------------------------------------------
+  // Starts its kernels; when the last one ends, the device is told.
+  void start();
+  bool is_running() const { return running_ > 0; }
+  bool does_everybody_wait() const;
+  struct Entry {
+    KernelConfig config;
+    Kernel kernel;
+    EthernetTile* tile = nullptr;              // of a kernel on an Ethernet core
+    std::unique_ptr<DataMovementCore> core{};  // from start() on
+    KernelWatch* watch = nullptr;              // if hazards are looked for
+    bool is_over = false;
+  };
+  const std::vector<Entry>& kernels() const { return kernels_; }
+  std::size_t running() const { return running_; }
+
+ private:
+  struct Semaphore {
+    std::uint64_t offset;
+    std::uint32_t initial_value;
+    machine::TileKind kind;
+  };
+  const std::vector<machine::Coordinate>& cores_of(machine::TileKind kind);
+  void initialise(const Semaphore& semaphore);
+  std::uint64_t l1_bytes(machine::TileKind kind) const;
+  std::uint64_t next_offset(machine::TileKind kind) const;
+  std::unique_ptr<DataMovementCore> make_core(const Entry& entry) const;
+  void run_kernel(std::size_t number, noc::Cycle start);
+
+  // Kernels outlive the simulation, whose end unwinds them.
+  std::vector<Entry> kernels_;
+  std::vector<Semaphore> semaphores_;
+  std::array<std::uint64_t, 2> allocated_bytes_;  // of workers, of Ethernet cores
+  std::size_t running_ = 0;
+  int generation_;
+  std::int64_t flit_hops_before_ = 0;
+  ProgramResult result_;
+  Device* device_ = nullptr;
+  std::unique_ptr<Cluster> own_cluster_;
+};
+
+std::string name_of(const KernelConfig& config);
+
+}  // namespace towpath::tenstorrent

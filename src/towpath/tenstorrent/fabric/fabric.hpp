@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/fabric/fabric_connection.hpp"
+#include "towpath/tenstorrent/fabric/fabric_router.hpp"
+#include "towpath/tenstorrent/fabric/fabric_topology.hpp"
+
+// Routers at all links of a topology, and how workers reach them.
+//
+//   Cluster cluster(t3000, {.finds_hazards = false});
+//   Fabric fabric(cluster, usual_shape_of(*t3000), {});
+//   fabric.program(0).create_kernel({.core = worker}, [&](DataMovementCore& core) {
+//     Connection connection(core, fabric.port(0, fabric.first_hop(0, 5), 0), 0x1000);
+//     ...
+//   });
+//   fabric.run();
+
+namespace towpath::tenstorrent::fabric {
+
+struct FabricOptions {
+  std::uint64_t payload_bytes_max = 4352;
+  bool has_bubbles = true;  // without them rings are refused
+  // Of a router that finds nothing to do; tt-metal's default_firmware_context_switch_interval.
+  std::int64_t polls_per_context_switch = 10'000;
+};
+
+class Fabric {
+ public:
+  // Makes a program for each chip, with the routers. The cluster lives as long as the fabric is
+  // used. It carries data, since routers read headers, and finds no hazards: routers send without a
+  // handshake. Throws std::invalid_argument when it does otherwise, when the routes may deadlock,
+  // or when slots do not fit into L1.
+  Fabric(tenstorrent::Cluster& cluster, Shape shape, const FabricOptions& options);
+
+  const Topology& topology() const { return topology_; }
+  const Layout& layout() const { return layout_; }
+  // Of the chip at a place; for the kernels of workers.
+  tenstorrent::Program& program(int place) const {
+    return *programs_[static_cast<std::size_t>(place)];
+  }
+  tenstorrent::Device& device(int place) const { return cluster_.device(topology_.chip_at(place)); }
+  RouterPort port(int place, Direction direction, int plane) const;
+
+  // Both throw std::invalid_argument when there is no such place or both are the same; a header,
+  // with the route in it, also when that is too long.
+  Direction first_hop(int from, int to) const { return route(from, to).front(); }
+  Header header(int from, int to) const;
+
+  // Runs until nothing happens any more; the routers stay. Throws
+  // tenstorrent::DeadlockError when a worker's kernel has not ended by then.
+  Time run();
+
+ private:
+  std::vector<Direction> route(int from, int to) const;
+  void create_routers(int place);
+  RouterConfig config(int place, Direction direction, int plane) const;
+
+  tenstorrent::Cluster& cluster_;
+  Topology topology_;
+  FabricOptions options_;
+  Layout layout_;
+  std::vector<tenstorrent::Program*> programs_;
+  std::vector<std::size_t> routers_;  // kernels of routers, by place
+};
+
+}  // namespace towpath::tenstorrent::fabric

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/fabric/fabric_packet.hpp"
+
+// Where a router keeps what, from `base` on in the L1 of its Ethernet core: the same on all cores
+// of a fabric, so that everybody knows where to write at anybody's. What one writer owns has cells
+// of its own: words of Ethernet.
+
+namespace towpath::tenstorrent::fabric {
+
+// Where workers and other routers of the chip put packets. Channel 0 is a worker's; 1 takes what
+// goes straight on; 2 and 3 what turns in from the first dimension, from below and from above.
+inline constexpr int kWorkerChannel = 0;
+inline constexpr int kStraightChannel = 1;
+constexpr int turn_channel(Direction came) { return 2 + came % 2; }
+
+struct Layout {
+  std::uint64_t base = 0;
+  int channels = 2;
+  int channel_slots = 8;
+  int receiver_slots = 16;
+  std::uint64_t header_bytes = 48;
+  std::uint64_t payload_bytes_max = 4352;
+
+  static constexpr std::uint64_t kCellBytes = tenstorrent::ethernet_memory_map::kWordBytes;
+  static constexpr std::uint64_t kCells = 16;  // of which one writer uses one after the other
+  static constexpr std::uint64_t kChannelBytes = 32;
+
+  // --- from the far end of the link: packets that have arrived there, and those whose slots are
+  // free there, counted
+  std::uint64_t answer_at() const { return base; }
+  // --- what is sent there
+  std::uint64_t answer_source(std::uint32_t number) const { return cell(1, number); }
+  // --- what is written to the next router: how many packets it has been given
+  std::uint64_t produced_source(std::uint32_t number) const { return cell(1 + kCells, number); }
+  // --- per channel: what its client and its router tell each other
+  std::uint64_t channel_at(int channel) const {
+    return base + (1 + 2 * kCells) * kCellBytes + index(channel) * kChannelBytes;
+  }
+  std::uint64_t produced_at(int channel) const { return channel_at(channel); }
+  std::uint64_t state_at(int channel) const { return channel_at(channel) + 4; }
+  std::uint64_t client_tile_at(int channel) const { return channel_at(channel) + 8; }
+  std::uint64_t client_word_at(int channel) const { return channel_at(channel) + 12; }
+  std::uint64_t released_at(int channel) const { return channel_at(channel) + 16; }
+  // --- per direction, of the router there: packets of this one that it has released, counted
+  std::uint64_t credit_at(Direction direction) const {
+    return channel_at(channels) + direction * kCellBytes;
+  }
+  // --- slots: header, payload, and the sequence number again
+  std::uint64_t slot_bytes() const { return header_bytes + payload_bytes_max + kCellBytes; }
+  std::uint64_t trailer_in_slot(const Header& header) const {
+    return header_bytes + (header.payload_bytes + kCellBytes - 1) / kCellBytes * kCellBytes;
+  }
+  std::uint64_t channel_slot(int channel, std::uint32_t number) const {
+    return slots() +
+           (index(channel) * index(channel_slots) + number % index(channel_slots)) * slot_bytes();
+  }
+  std::uint64_t receiver_slot(std::uint32_t number) const {
+    return slots() +
+           (index(channels) * index(channel_slots) + number % index(receiver_slots)) * slot_bytes();
+  }
+  std::uint64_t size_bytes() const {
+    return slots() - base +
+           (index(channels) * index(channel_slots) + index(receiver_slots)) * slot_bytes();
+  }
+
+ private:
+  static constexpr std::uint64_t index(int number) { return static_cast<std::uint64_t>(number); }
+  std::uint64_t cell(std::uint64_t first, std::uint32_t number) const {
+    return base + (first + number % kCells) * kCellBytes;
+  }
+  std::uint64_t slots() const { return credit_at(kDirections); }
+};
+
+// What a client writes to state_at().
+enum class ChannelState : std::uint32_t { free, open, closing };
+
+}  // namespace towpath::tenstorrent::fabric

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "towpath/noc/request.hpp"
+
+// What the fabric carries: a header, and behind it up to a slot's worth of payload. A packet is
+// source routed: its header says at each router on its way what to do with it.
+
+namespace towpath::tenstorrent::fabric {
+
+// What happens at the destination chip.
+enum class Operation : std::uint8_t {
+  write,            // the payload is written to an address
+  increment,        // a word goes up by a number
+  write_increment,  // both; the increment follows the payload on the same way over the NoC
+  // Both, and the word goes up when all that this router has written is acknowledged: payload and
+  // word may lie in different tiles.
+  write_flush_increment,
+};
+constexpr bool writes(Operation operation) { return operation != Operation::increment; }
+constexpr bool increments(Operation operation) { return operation != Operation::write; }
+
+// Along the first or the second dimension, to higher or to lower places.
+using Direction = std::uint8_t;
+inline constexpr int kDirections = 4;
+constexpr Direction direction_of(int dimension, bool is_downwards) {
+  return static_cast<Direction>(2 * dimension + (is_downwards ? 1 : 0));
+}
+constexpr int dimension_of(Direction direction) { return direction / 2; }
+constexpr Direction opposite(Direction direction) { return direction ^ 1; }
+
+inline constexpr std::uint8_t kDeliver = 0xf;
+inline constexpr int kHopsMax = 40;
+
+struct Header {
+  std::uint64_t payload_to = 0;  // packed addresses
+  std::uint64_t word_at = 0;
+  std::uint32_t increment = 0;
+  std::uint16_t payload_bytes = 0;
+  Operation operation = Operation::write;
+  std::uint8_t hop = 0;  // routers that have received it
+  // Of the packets over one link; again behind the payload, whose arrival it announces.
+  std::uint32_t sequence = 0;
+  std::array<std::uint8_t, kHopsMax / 2> commands{};  // of four bits
+
+  // What the router does that receives it after so many others: the direction to go on in, or
+  // kDeliver.
+  std::uint8_t command(int number) const {
+    const std::uint8_t both = commands[static_cast<std::size_t>(number) / 2];
+    return number % 2 == 0 ? both & 0xf : both >> 4;
+  }
+  void set_command(int number, std::uint8_t command) {
+    std::uint8_t& both = commands[static_cast<std::size_t>(number) / 2];
+    both = static_cast<std::uint8_t>(number % 2 == 0 ? (both & 0xf0) | command
+                                                     : (both & 0x0f) | command << 4);
+  }
+};
+static_assert(sizeof(Header) == 48);
+
+inline std::uint64_t pack(const noc::Address& address) {
+  return static_cast<std::uint64_t>(address.tile.x) << 56 |
+         static_cast<std::uint64_t>(address.tile.y) << 48 | address.offset;
+}
+inline noc::Address unpack(std::uint64_t bits) {
+  return {{static_cast<int>(bits >> 56), static_cast<int>(bits >> 48 & 0xff)},
+          bits & 0xffff'ffff'ffff};
+}
+
+inline std::span<const std::byte> bytes_of(const Header& header) {
+  return std::as_bytes(std::span(&header, 1));
+}
+inline std::span<std::byte> bytes_of(Header& header) {
+  return std::as_writable_bytes(std::span(&header, 1));
+}
+
+}  // namespace towpath::tenstorrent::fabric

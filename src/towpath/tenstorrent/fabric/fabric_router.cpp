@@ -1,0 +1,348 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/fabric/fabric_router.hpp"
+
+#include <cstddef>
+
+#include "towpath/noc/bits.hpp"
+#include "towpath/noc/torus.hpp"
+#include "towpath/tenstorrent/fabric/fabric_packet.hpp"
+
+namespace towpath::tenstorrent::fabric {
+
+namespace {
+
+using noc::index;
+using tenstorrent::EthernetCore;
+using tenstorrent::WriteOptions;
+
+const machine::EthernetSoftwareFigures& figures_of(const EthernetCore& core) {
+  return core.network().chip().ethernet_software;
+}
+
+Header load_header(EthernetCore& core, std::uint64_t slot) {
+  Header header;
+  core.load(slot, bytes_of(header));
+  return header;
+}
+
+void send(EthernetCore& core, int queue, std::uint64_t from, std::uint64_t to,
+          std::uint64_t size_bytes) {
+  core.eth_send_packet(queue, from / Layout::kCellBytes, to / Layout::kCellBytes,
+                       size_bytes / Layout::kCellBytes);
+}
+
+WriteOptions on_noc(const EthernetCore& core, machine::Coordinate to, bool is_posted) {
+  return {.is_posted = is_posted,
+          .noc = noc::nearer_noc(core.network().chip(), core.config().core, to)};
+}
+
+// Tells a client of released slots.
+void write_word(EthernetCore& core, const noc::Address& to, std::uint32_t value) {
+  core.noc_inline_dw_write(to, value, on_noc(core, to.tile, true));
+}
+
+// Of two counts. An answer that is sent again is read from L1 again, where a newer one may lie by
+// then; so one that comes behind it can say less.
+std::uint32_t later(std::uint32_t one, std::uint32_t other) {
+  return static_cast<std::int32_t>(other - one) > 0 ? other : one;
+}
+
+// From the channels to the far end.
+class Sender {
+ public:
+  Sender(EthernetCore& core, const RouterConfig& config)
+      : core_(core),
+        config_(config),
+        layout_(config.layout),
+        channels_(index(config.layout.channels)) {}
+
+  // Each returns whether there was anything to do.
+  bool take_answers();
+  bool send_packet();
+
+ private:
+  struct Channel {
+    std::uint32_t sent = 0;
+    std::uint32_t released = 0;
+    std::uint32_t told = 0;  // of released, to its client
+  };
+  bool needs_bubble(int channel) const { return config_.is_ring && channel != kStraightChannel; }
+  bool may_send(int channel);
+  void tell_client(int channel);
+  noc::Address worker_word(int channel);
+  void close(int channel);
+
+  EthernetCore& core_;
+  const RouterConfig& config_;
+  const Layout& layout_;
+  std::vector<Channel> channels_;
+  std::deque<int> under_way_;  // the channel of each packet whose slot is not free yet
+  std::uint32_t sent_ = 0;
+  std::uint32_t released_ = 0;
+  std::uint32_t arrived_ = 0;    // at the far end
+  std::uint32_t completed_ = 0;  // there
+  int next_channel_ = 0;
+};
+
+bool Sender::take_answers() {
+  arrived_ = later(arrived_, core_.load_word(layout_.answer_at()));
+  completed_ = later(completed_, core_.load_word(layout_.answer_at() + 4));
+  const std::uint32_t releasable = config_.is_ring ? arrived_ : completed_;
+  for (; released_ != releasable; ++released_) {
+    ++channels_[index(under_way_.front())].released;
+    under_way_.pop_front();
+  }
+  bool did_anything = false;
+  for (int channel = 0; channel < layout_.channels; ++channel) {
+    if (channels_[index(channel)].told != channels_[index(channel)].released) {
+      tell_client(channel);
+      did_anything = true;
+    }
+    close(channel);
+  }
+  return did_anything;
+}
+
+void Sender::tell_client(int channel) {
+  Channel& state = channels_[index(channel)];
+  state.told = state.released;
+  core_.store_word(layout_.released_at(channel), state.told);
+  if (const auto& client = config_.clients[index(channel)]; client) {
+    write_word(core_, {client->tile, layout_.credit_at(client->direction)}, state.told);
+  } else if (core_.load_word(layout_.state_at(channel)) !=
+             static_cast<std::uint32_t>(ChannelState::free)) {
+    write_word(core_, worker_word(channel), state.told);
+  }
+}
+
+noc::Address Sender::worker_word(int channel) {
+  const std::uint32_t tile = core_.load_word(layout_.client_tile_at(channel));
+  return {{static_cast<int>(tile & 0xff), static_cast<int>(tile >> 8)},
+          core_.load_word(layout_.client_word_at(channel))};
+}
+
+// A worker that closes its channel waits for a word behind its credits.
+void Sender::close(int channel) {
+  if (config_.clients[index(channel)]) return;
+  if (core_.load_word(layout_.state_at(channel)) !=
+      static_cast<std::uint32_t>(ChannelState::closing)) {
+    return;
+  }
+  core_.store_word(layout_.state_at(channel), static_cast<std::uint32_t>(ChannelState::free));
+  const noc::Address word = worker_word(channel);
+  write_word(core_, {word.tile, word.offset + Layout::kCellBytes}, 1);
+}
+
+bool Sender::may_send(int channel) {
+  const std::uint32_t produced = core_.load_word(layout_.produced_at(channel));
+  if (produced == channels_[index(channel)].sent) return false;
+  const auto free = static_cast<std::uint32_t>(layout_.receiver_slots) - (sent_ - completed_);
+  return free >= (needs_bubble(channel) ? 2u : 1u);
+}
+
+bool Sender::send_packet() {
+  for (int i = 0; i < layout_.channels; ++i) {
+    const int channel = (next_channel_ + i) % layout_.channels;
+    if (!may_send(channel)) continue;
+    if (core_.eth_txq_is_busy()) return false;
+    core_.work(figures_of(core_).fabric_send_cycles);
+    const std::uint64_t slot = layout_.channel_slot(channel, channels_[index(channel)].sent++);
+    const std::uint64_t trailer = layout_.trailer_in_slot(load_header(core_, slot));
+    core_.store_word(slot + offsetof(Header, sequence), sent_ + 1);
+    core_.store_word(slot + trailer, sent_ + 1);
+    send(core_, 0, slot, layout_.receiver_slot(sent_++), trailer + Layout::kCellBytes);
+    under_way_.push_back(channel);
+    next_channel_ = (channel + 1) % layout_.channels;
+    return true;
+  }
+  return false;
+}
+
+// From the far end to memory, or to the next router.
+class Receiver {
+ public:
+  Receiver(EthernetCore& core, const RouterConfig& config, int queue)
+      : core_(core), config_(config), layout_(config.layout), queue_(queue) {}
+
+  bool handle_packet();
+  bool answer();
+
+ private:
+  static int transaction_id(std::uint32_t packet) {
+    return static_cast<int>(packet % noc::kTransactionIdsMax);
+  }
+  void deliver(const Header& header, std::uint64_t slot);
+  bool forward(Header header, std::uint64_t slot);
+  void increment(const Header& header);
+  bool is_written(std::uint32_t packet) const;
+  bool increment_due();
+  bool has_left(std::uint32_t packet) const;
+  bool has_arrived(std::uint32_t packet);
+
+  EthernetCore& core_;
+  const RouterConfig& config_;
+  const Layout& layout_;
+  int queue_;
+  std::uint32_t arrived_ = 0;
+  std::uint32_t handled_ = 0;
+  std::uint32_t completed_ = 0;     // that have left
+  std::uint32_t acknowledged_ = 0;  // that are written
+  std::uint32_t told_arrived_ = 0;
+  std::uint32_t told_completed_ = 0;
+  std::uint32_t answers_ = 0;
+  // Packets whose increment waits for acknowledgements of all before it, oldest first. They keep
+  // their slots.
+  std::deque<std::uint32_t> due_;
+  std::array<std::uint32_t, kDirections> produced_{};
+  std::uint32_t notifications_ = 0;
+};
+
+bool Receiver::is_written(std::uint32_t packet) const {
+  for (int noc = 0; noc < 2; ++noc) {
+    const noc::NiuCounters& counters = core_.network().counters(noc, core_.config().core);
+    if (counters.outstanding[index(transaction_id(packet))] != 0) return false;
+  }
+  return true;
+}
+
+bool Receiver::has_left(std::uint32_t packet) const {
+  for (int noc = 0; noc < 2; ++noc) {
+    const noc::NiuCounters& counters = core_.network().counters(noc, core_.config().core);
+    if (counters.outgoing[index(transaction_id(packet))] != 0) return false;
+  }
+  return true;
+}
+
+bool Receiver::has_arrived(std::uint32_t packet) {
+  if (packet - completed_ == static_cast<std::uint32_t>(layout_.receiver_slots)) return false;
+  const std::uint64_t slot = layout_.receiver_slot(packet);
+  if (core_.load_word(slot + offsetof(Header, sequence)) != packet + 1) return false;
+  const Header header = load_header(core_, slot);
+  return core_.load_word(slot + layout_.trailer_in_slot(header)) == packet + 1;
+}
+
+bool Receiver::handle_packet() {
+  const bool did_anything = increment_due();
+  while (has_arrived(arrived_)) ++arrived_;
+  if (handled_ == arrived_) return did_anything;
+  const std::uint64_t slot = layout_.receiver_slot(handled_);
+  const Header header = load_header(core_, slot);
+  if (header.command(header.hop) != kDeliver) {
+    if (!forward(header, slot)) return did_anything;
+  } else {
+    deliver(header, slot);
+  }
+  ++handled_;
+  return true;
+}
+
+void Receiver::deliver(const Header& header, std::uint64_t slot) {
+  core_.work(figures_of(core_).fabric_receive_cycles);
+  const bool waits_for_acknowledgements =
+      increments(header.operation) &&
+      (header.operation == Operation::write_flush_increment || !due_.empty());
+  if (waits_for_acknowledgements) due_.push_back(handled_);
+  if (writes(header.operation) && header.payload_bytes > 0) {
+    const noc::Address to = unpack(header.payload_to);
+    const WriteOptions options = on_noc(core_, to.tile, false);
+    core_.noc_async_write_one_packet_with_trid(
+        slot + layout_.header_bytes, to, header.payload_bytes, transaction_id(handled_), options);
+    if (header.operation == Operation::write_increment) {
+      core_.noc_async_write_flushed_with_trid(transaction_id(handled_), options.noc);
+    }
+  }
+  if (increments(header.operation) && !waits_for_acknowledgements) increment(header);
+}
+
+void Receiver::increment(const Header& header) {
+  const noc::Address word = unpack(header.word_at);
+  core_.noc_semaphore_inc(word, header.increment, on_noc(core_, word.tile, true));
+}
+
+bool Receiver::increment_due() {
+  if (due_.empty()) return false;
+  while (acknowledged_ != handled_ && is_written(acknowledged_)) ++acknowledged_;
+  if (handled_ - acknowledged_ >= handled_ - due_.front()) return false;
+  increment(load_header(core_, layout_.receiver_slot(due_.front())));
+  due_.pop_front();
+  return true;
+}
+
+bool Receiver::forward(Header header, std::uint64_t slot) {
+  const auto direction = static_cast<Direction>(header.command(header.hop));
+  const RouterConfig::Next& next = *config_.next[direction];
+  std::uint32_t& produced = produced_[direction];
+  const std::uint32_t used = produced - core_.load_word(layout_.credit_at(direction));
+  if (used == static_cast<std::uint32_t>(layout_.channel_slots)) return false;
+  core_.work(figures_of(core_).fabric_receive_cycles);
+  ++header.hop;
+  core_.store(slot, bytes_of(header));
+  core_.noc_async_write_one_packet_with_trid(
+      slot, {next.tile, layout_.channel_slot(next.channel, produced)},
+      layout_.header_bytes + header.payload_bytes, transaction_id(handled_),
+      on_noc(core_, next.tile, false));
+  // By the same initiator as the packet, which it must not overtake.
+  const std::uint64_t source = layout_.produced_source(++notifications_);
+  core_.store_word(source, ++produced);
+  core_.noc_async_write_one_packet(source, {next.tile, layout_.produced_at(next.channel)},
+                                   noc::kWordBytes, on_noc(core_, next.tile, false));
+  return true;
+}
+
+bool Receiver::answer() {
+  const std::uint32_t completable = due_.empty() ? handled_ : due_.front();
+  while (completed_ != completable && has_left(completed_)) ++completed_;
+  const bool tells_arrived = config_.is_ring && told_arrived_ != arrived_;
+  if (!tells_arrived && told_completed_ == completed_) return false;
+  if (core_.eth_txq_is_busy(queue_)) return false;
+  told_arrived_ = arrived_;
+  told_completed_ = completed_;
+  const std::uint64_t source = layout_.answer_source(++answers_);
+  core_.store_word(source, told_arrived_);
+  core_.store_word(source + 4, told_completed_);
+  send(core_, queue_, source, layout_.answer_at(), Layout::kCellBytes);
+  return true;
+}
+
+// The base firmware has its turn after so many rounds, without which a link that went down would
+// stay so.
+void idle(EthernetCore& core, const RouterConfig& config) {
+  core.idle(figures_of(core).fabric_loop_cycles, config.polls_per_context_switch);
+}
+
+}  // namespace
+
+void route(EthernetCore& core, const RouterConfig& config) {
+  Sender sender(core, config);
+  Receiver receiver(core, config, 0);
+  while (true) {
+    // Answers first: a queue that is always busy with packets would never take them.
+    bool did_anything = receiver.handle_packet();
+    did_anything |= receiver.answer();
+    did_anything |= sender.take_answers();
+    did_anything |= sender.send_packet();
+    if (!did_anything) idle(core, config);
+  }
+}
+
+void route_sending(EthernetCore& core, const RouterConfig& config) {
+  Sender sender(core, config);
+  while (true) {
+    bool did_anything = sender.take_answers();
+    did_anything |= sender.send_packet();
+    if (!did_anything) idle(core, config);
+  }
+}
+
+void route_receiving(EthernetCore& core, const RouterConfig& config) {
+  const int queue = core.network().chip().ethernet.tx_queues_for_kernels > 1 ? 1 : 0;
+  Receiver receiver(core, config, queue);
+  while (true) {
+    bool did_anything = receiver.handle_packet();
+    did_anything |= receiver.answer();
+    if (!did_anything) idle(core, config);
+  }
+}
+
+}  // namespace towpath::tenstorrent::fabric

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/host/host_cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "towpath/base/invariant.hpp"
+#include "towpath/pcie/noc_way.hpp"
+#include "towpath/sim/process_call.hpp"
+
+namespace towpath::tenstorrent {
+
+using machine::Coordinate;
+using machine::TileKind;
+
+namespace {
+
+// The tiles of a DRAM group share theirs.
+class TileMemories final : public pcie::ChipMemory {
+ public:
+  explicit TileMemories(std::shared_ptr<const machine::Chip> chip) : chip_(std::move(chip)) {}
+
+  void read(Coordinate tile, std::uint64_t address, std::span<std::byte> to) override {
+    of(tile).read(address, to);
+  }
+  void write(Coordinate tile, std::uint64_t address, std::span<const std::byte> bytes) override {
+    of(tile).write(address, bytes);
+  }
+
+  noc::Memory& of(Coordinate tile) {
+    const std::uint64_t size_bytes = pcie::memory_bytes(*chip_, tile);
+    const int group = chip_->tile(tile).dram_group;
+    const Coordinate owner =
+        group < 0 ? tile : chip_->dram_groups[static_cast<std::size_t>(group)].front();
+    return memories_.try_emplace(owner, size_bytes).first->second;
+  }
+
+ private:
+  std::shared_ptr<const machine::Chip> chip_;
+  std::map<Coordinate, noc::Memory> memories_;
+};
+
+}  // namespace
+
+struct HostCluster::Slot {
+  Slot(sim::Simulation& simulation, const std::shared_ptr<const machine::Host>& host,
+       const std::shared_ptr<const machine::Chip>& chip, const pcie::HostLink::Options& options)
+      : memories(chip), link(simulation, host, chip, memories, options) {}
+  TileMemories memories;
+  pcie::HostLink link;
+};
+
+HostCluster::HostCluster(std::shared_ptr<const machine::Host> host,
+                         const std::vector<std::shared_ptr<const machine::Chip>>& chips,
+                         const Options& options)
+    : simulation_(options.seed) {
+  for (const auto& chip : chips) {
+    slots_.push_back(std::make_unique<Slot>(simulation_, host, chip, options.link));
+  }
+}
+
+HostCluster::~HostCluster() = default;
+
+HostCluster::Slot& HostCluster::slot(int chip) const {
+  if (chip < 0 || static_cast<std::size_t>(chip) >= slots_.size()) {
+    throw std::invalid_argument(slots_.empty()
+                                    ? fmt::format("there is no chip {}: the host has none", chip)
+                                    : fmt::format("there is no chip {}; the host has chips 0 to {}",
+                                                  chip, slots_.size() - 1));
+  }
+  return *slots_[static_cast<std::size_t>(chip)];
+}
+
+pcie::HostLink& HostCluster::link(int chip) const { return slot(chip).link; }
+
+noc::Memory& HostCluster::memory(int chip, Coordinate tile) { return slot(chip).memories.of(tile); }
+
+Coordinate HostCluster::core(int chip, TileKind kind, int number) const {
+  const machine::Chip& of = link(chip).chip();
+  std::vector<Coordinate> cores;
+  for (int tile = 0; tile < of.width * of.height; ++tile) {
+    const Coordinate at = of.coordinate_of(tile);
+    if (of.tile(at).kind == kind) cores.push_back(at);
+  }
+  if (kind == TileKind::ethernet) cores = of.ethernet_cores;
+  if (number >= 0 && static_cast<std::size_t>(number) < cores.size()) {
+    return cores[static_cast<std::size_t>(number)];
+  }
+  const std::string left =
+      cores.empty() ? "it has none" : fmt::format("it has 0 to {}", cores.size() - 1);
+  const std::string mask = kind == TileKind::ethernet && of.harvested_ethernet != 0
+                               ? fmt::format(" (harvest mask {:#x})", of.harvested_ethernet)
+                               : std::string();
+  throw std::invalid_argument(fmt::format("chip {} ({}) has no {} core {}; {} left{}", chip,
+                                          of.name, machine::name_of(kind), number, left, mask));
+}
+
+// The link's calls wait for times only.
+template <typename Body>
+auto HostCluster::call(Body body) {
+  auto result = std::make_shared<decltype(body())>();
+  const bool is_over =
+      run_process(simulation_, "host", [result, body = std::move(body)] { *result = body(); });
+  TOWPATH_CHECK(is_over, "a call of the host waits for ever: nothing is under way");
+  return std::move(*result);
+}
+
+pcie::Transfer HostCluster::move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move) {
+  return call([&of = link(chip), move = std::move(move)] { return move(of); });
+}
+
+pcie::WindowNumber HostCluster::configure_tlb(int chip, Coordinate core, std::uint64_t size_bytes,
+                                              std::uint64_t address, pcie::Ordering ordering,
+                                              pcie::Mapping mapping) {
+  return call([=, &of = link(chip)] {
+    return of.configure_tlb(core, size_bytes, address, ordering, mapping);
+  });
+}
+
+pcie::Transfer HostCluster::write_to_device(std::span<const std::byte> data, int chip,
+                                            Coordinate core, std::uint64_t address,
+                                            const pcie::TransferOptions& options) {
+  return move(chip, [=](auto& of) { return of.write_to_device(data, core, address, options); });
+}
+
+pcie::Transfer HostCluster::read_from_device(std::span<std::byte> to, int chip, Coordinate core,
+                                             std::uint64_t address,
+                                             const pcie::TransferOptions& options) {
+  return move(chip, [=](auto& of) { return of.read_from_device(to, core, address, options); });
+}
+
+pcie::Transfer HostCluster::dma_write_to_device(std::span<const std::byte> data, int chip,
+                                                Coordinate core, std::uint64_t address,
+                                                const pcie::TransferOptions& options) {
+  return move(chip, [=](auto& of) { return of.dma_write_to_device(data, core, address, options); });
+}
+
+pcie::Transfer HostCluster::dma_read_from_device(std::span<std::byte> to, int chip, Coordinate core,
+                                                 std::uint64_t address,
+                                                 const pcie::TransferOptions& options) {
+  return move(chip, [=](auto& of) { return of.dma_read_from_device(to, core, address, options); });
+}
+
+std::size_t HostCluster::allocate_sysmem_buffer(int chip, std::uint64_t size_bytes) {
+  return call([size_bytes, &of = link(chip)] { return of.allocate_sysmem_buffer(size_bytes); });
+}
+
+void HostCluster::unmap_sysmem_buffer(int chip, std::size_t buffer) {
+  call([buffer, &of = link(chip)] {
+    of.unmap_sysmem_buffer(buffer);
+    return true;
+  });
+}
+
+}  // namespace towpath::tenstorrent

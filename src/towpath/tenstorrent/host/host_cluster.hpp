@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "towpath/noc/memory.hpp"
+#include "towpath/pcie/host_link.hpp"
+#include "towpath/sim/simulation.hpp"
+
+namespace towpath::tenstorrent {
+
+// A host with chips in its slots, as a driver shows them: calls that name a chip, move real bytes,
+// and take simulated time. For programs that are no processes of a simulation themselves.
+//
+//   HostCluster cluster(host, {blackhole}, {});
+//   cluster.configure_tlb(0, {1, 2}, 2 << 20, 0, pcie::Ordering::standard);
+//   cluster.write_to_device(data, 0, {1, 2}, 0x1000);
+//
+// All throw std::invalid_argument as HostLink does, and for a chip that is not there.
+class HostCluster {
+ public:
+  struct Options {
+    std::uint64_t seed = 1;
+    pcie::HostLink::Options link;
+  };
+  HostCluster(std::shared_ptr<const machine::Host> host,
+              const std::vector<std::shared_ptr<const machine::Chip>>& chips,
+              const Options& options);
+  HostCluster(const HostCluster&) = delete;
+  HostCluster& operator=(const HostCluster&) = delete;
+  ~HostCluster();
+
+  std::size_t chips() const { return slots_.size(); }
+  const machine::Chip& chip(int chip) const { return link(chip).chip(); }
+  // A chip's n-th core of a kind. When there is none, says how many there are and what is
+  // harvested.
+  machine::Coordinate core(int chip, machine::TileKind kind, int number) const;
+  Time now() const { return simulation_.now(); }
+
+  pcie::WindowNumber configure_tlb(int chip, machine::Coordinate core, std::uint64_t size_bytes,
+                                   std::uint64_t address, pcie::Ordering ordering,
+                                   pcie::Mapping mapping = pcie::Mapping::write_combining);
+  void free_tlb(int chip, pcie::WindowNumber window) { link(chip).free_tlb(window); }
+  pcie::Transfer write_to_device(std::span<const std::byte> data, int chip,
+                                 machine::Coordinate core, std::uint64_t address,
+                                 const pcie::TransferOptions& options = {});
+  pcie::Transfer read_from_device(std::span<std::byte> to, int chip, machine::Coordinate core,
+                                  std::uint64_t address, const pcie::TransferOptions& options = {});
+  pcie::Transfer dma_write_to_device(std::span<const std::byte> data, int chip,
+                                     machine::Coordinate core, std::uint64_t address,
+                                     const pcie::TransferOptions& options = {});
+  pcie::Transfer dma_read_from_device(std::span<std::byte> to, int chip, machine::Coordinate core,
+                                      std::uint64_t address,
+                                      const pcie::TransferOptions& options = {});
+
+  // Buffers that the chip reaches; a number of each chip's own.
+  std::size_t allocate_sysmem_buffer(int chip, std::uint64_t size_bytes);
+  void unmap_sysmem_buffer(int chip, std::size_t buffer);
+  pcie::SysmemBuffer& sysmem_buffer(int chip, std::size_t buffer) {
+    return link(chip).sysmem_buffer(buffer);
+  }
+  // Moves a part of a buffer by any of the link's calls that do, with its bytes.
+  pcie::Transfer move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move);
+
+  // Lets everything that is posted land.
+  void flush() { simulation_.run(); }
+  // The memory behind a tile, as it is now.
+  noc::Memory& memory(int chip, machine::Coordinate tile);
+
+ private:
+  struct Slot;
+
+  pcie::HostLink& link(int chip) const;
+  Slot& slot(int chip) const;
+  // What the body returns when it has ended, as a process.
+  template <typename Body>
+  auto call(Body body);
+
+  sim::Simulation simulation_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace towpath::tenstorrent

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "towpath/machine/chip.hpp"
+#include "towpath/tenstorrent/device/ethernet_core.hpp"
+
+// The ERISC data mover (EDM): one kernel on an Ethernet core that moves messages of several
+// channels over its link, both ways, for workers on either side (tt-metal, tech report "CCL
+// developer guide"). DataMoverBuilder lays out both ends of a link; data_mover_worker.hpp is what
+// workers call.
+//
+// A channel goes one way and has slots. A slot is a buffer at either end, a sync word at either end
+// and four semaphores, and holds one message at a time; message m of a channel is in slot m modulo
+// the number of slots:
+//
+//   sender's worker     waits for "free", clears it, writes the message into the sender's buffer,
+//                       adds its size to the sender's semaphore
+//   sender              clears that, sends message and sync word
+//   receiver            sees bytes_sent; acknowledges (the sender's buffer is free again), adds the
+//                       size to its worker's semaphore
+//   receiver's worker   clears that, reads the buffer, waits until it has, tells the receiver
+//   receiver            clears that, says done: bytes_sent = 0 (its own buffer is free again)
+//   sender              adds one to its worker's "free"
+//
+// Whoever waits for a semaphore clears it before it tells anybody to go on, so that no notification
+// is lost. A message ends where its buffer ends, so that a merged sync word is always behind it.
+
+namespace towpath::tenstorrent::kernels {
+
+using tenstorrent::EthernetCore;
+
+enum class ChannelSync : std::uint8_t {
+  separate,  // a second command, to a channel of erisc_info from 1 on
+  merged     // behind the message, in the same command
+};
+
+// Takes the place of a message's size: the sender's worker has no more. It goes down the channel as
+// a message would.
+inline constexpr std::uint32_t kStop = 1U << 30;
+
+struct DataMoverSlot {
+  std::uint64_t end = 0;             // of the own buffer, and where a merged sync word lies
+  std::uint64_t far_end = 0;         // of the buffer at the other end of the link
+  int sync_channel = 0;              // of erisc_info, if separate
+  std::size_t semaphore = 0;         // the own one
+  std::size_t worker_semaphore = 0;  // the worker's
+};
+
+struct DataMoverChannel {
+  bool is_sender = false;
+  machine::Coordinate worker{};
+  std::uint64_t message_bytes_max = 0;
+  std::optional<std::uint64_t> messages{};  // none: until the worker says stop
+  std::vector<DataMoverSlot> slots{};
+};
+
+struct DataMoverConfig {
+  ChannelSync sync = ChannelSync::merged;
+  // Whether receivers tell that a message has arrived, before their workers have it.
+  bool acknowledges = true;
+  std::uint64_t acknowledgement_word = 0;  // 16 bytes of the own L1 for that
+  bool is_handshake_master = false;        // at one end of the link
+  std::int64_t polls_per_context_switch = 0;
+  std::vector<DataMoverChannel> channels;
+};
+
+// The kernel: shakes hands, moves messages until all channels are over and all credits are back.
+void data_mover(EthernetCore& core, const DataMoverConfig& config);
+
+// Its parts before and behind handshake(). `prepare` must be over when the peer may send.
+void data_mover_prepare(EthernetCore& core, const DataMoverConfig& config);
+void data_mover_run(EthernetCore& core, const DataMoverConfig& config);
+
+}  // namespace towpath::tenstorrent::kernels

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/kernels/link_ping.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "towpath/tenstorrent/kernels/handshake.hpp"
+#include "towpath/tenstorrent/kernels/merged_channel.hpp"
+#include "towpath/tenstorrent/kernels/timestamp.hpp"
+
+namespace towpath::tenstorrent::kernels {
+
+namespace {
+
+using machine::TileKind;
+using tenstorrent::Program;
+
+// What the sender does between two samples. No source says how long; three times as much moves the
+// times by at most 1.5 %.
+constexpr noc::Cycle kLoopCycles = 10;
+
+void ping(EthernetCore& core, const MergedChannel& channel, std::vector<LinkPingTimes>& times) {
+  clear(core, channel);
+  handshake(core, true);
+  send(core, channel);  // the first is not measured
+  wait_until_free(core, channel);
+  for (LinkPingTimes& sample : times) {
+    core.work(kLoopCycles);
+    const Time begin = timestamp(core);
+    const Time before = timestamp(core);
+    send(core, channel);
+    sample.send = timestamp(core) - before;
+    const Time sent = timestamp(core);
+    wait_until_free(core, channel);
+    sample.wait = timestamp(core) - sent;
+    sample.send_and_receive = timestamp(core) - begin;
+  }
+}
+
+void answer(EthernetCore& core, const MergedChannel& channel, std::vector<LinkPingTimes>& times) {
+  clear(core, channel);
+  handshake(core, false);
+  wait_for_payload(core, channel);
+  say_done(core, channel);
+  for (LinkPingTimes& sample : times) {
+    const Time begin = timestamp(core);
+    wait_for_payload(core, channel);
+    timestamp(core);
+    say_done(core, channel);
+    timestamp(core);
+    sample.wait_and_answer = timestamp(core) - begin;
+  }
+}
+
+}  // namespace
+
+std::vector<LinkPingTimes> run_link_ping(Cluster& cluster, const Socket& socket,
+                                         const LinkPing& config) {
+  if (config.samples < 1) {
+    throw std::invalid_argument(
+        fmt::format("{} pings are to be measured; at least 1 is", config.samples));
+  }
+  std::vector<LinkPingTimes> times(static_cast<std::size_t>(config.samples));
+  Program& sender = cluster.create_program(socket.sender_chip);
+  Program& receiver = cluster.create_program(socket.receiver_chip);
+  const std::uint64_t size_bytes = config.payload_bytes + MergedChannel::kSyncBytes;
+  const MergedChannel channel =
+      merged_channels(sender.allocate(size_bytes, TileKind::ethernet), config.payload_bytes, 1)
+          .front();
+  receiver.allocate(size_bytes, TileKind::ethernet);  // the same place
+  sender.create_kernel(socket.sender, {.name = "sender"},
+                       [&](EthernetCore& core) { ping(core, channel, times); });
+  receiver.create_kernel(socket.receiver, {.name = "receiver"},
+                         [&](EthernetCore& core) { answer(core, channel, times); });
+  cluster.run();
+  return times;
+}
+
+}  // namespace towpath::tenstorrent::kernels

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/kernels/ring_ping.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <stdexcept>
+
+#include "towpath/sim/random.hpp"
+#include "towpath/tenstorrent/kernels/handshake.hpp"
+#include "towpath/tenstorrent/kernels/merged_channel.hpp"
+#include "towpath/tenstorrent/kernels/timestamp.hpp"
+
+namespace towpath::tenstorrent::kernels {
+
+namespace {
+
+using machine::TileKind;
+using tenstorrent::NocAddress;
+using tenstorrent::Program;
+
+constexpr int kChannelsMax = 8;
+// Of the master between two trips; by how much it differs from one to the next decides where in
+// their polls the arrivals find the cores, as it does on chips whose clocks are not in phase.
+constexpr noc::Cycle kPauseCycles = 10'000;
+constexpr noc::Cycle kPauseSpreadCycles = 255;
+// What kernels do per packet besides their calls: code that runs once per packet is fetched from
+// L1. Fitted to ubench3, 16 B: the slope from one to eight channels for the sender, the round trip
+// of one for the receiver; between two commands to ubench4 from 512 B up.
+constexpr noc::Cycle kSenderCycles = 76;
+constexpr noc::Cycle kSyncCycles = 25;
+constexpr noc::Cycle kReceiverCycles = 28;
+
+// The same place in every Ethernet core's L1.
+struct Layout {
+  std::vector<MergedChannel> channels;
+  std::uint64_t semaphores = 0;
+  std::uint64_t acknowledgement = 0;  // its word
+
+  std::uint64_t semaphore(std::size_t channel) const { return semaphores + 16 * channel; }
+};
+
+struct Hop {
+  const RingPing* ping;
+  Layout layout;
+};
+
+Layout allocate(Program& program, const RingPing& ping) {
+  Layout layout;
+  const auto channels = static_cast<std::uint64_t>(ping.channels);
+  layout.semaphores = program.allocate(16 * (channels + 1), TileKind::ethernet);
+  layout.acknowledgement = layout.semaphore(channels);
+  const std::uint64_t channel_bytes = ping.packet_bytes + MergedChannel::kSyncBytes;
+  layout.channels = merged_channels(program.allocate(channels * channel_bytes, TileKind::ethernet),
+                                    ping.packet_bytes, ping.channels);
+  return layout;
+}
+
+// --- the channels, merged or not -----------------------------------------------------------------
+
+void wait_for_packet(EthernetCore& core, const Hop& hop, int channel) {
+  if (hop.ping->is_merged) {
+    wait_for_payload(core, hop.layout.channels[static_cast<std::size_t>(channel)]);
+  } else {
+    core.noc_semaphore_wait_min(EthernetCore::bytes_sent_at(channel), 1);
+  }
+}
+
+void say_done(EthernetCore& core, const Hop& hop, int channel) {
+  if (hop.ping->is_merged) {
+    say_done(core, hop.layout.channels[static_cast<std::size_t>(channel)]);
+  } else {
+    core.eth_receiver_channel_done(channel);
+  }
+}
+
+void send(EthernetCore& core, const Hop& hop, int channel) {
+  const MergedChannel& buffer = hop.layout.channels[static_cast<std::size_t>(channel)];
+  if (hop.ping->is_merged) {
+    send(core, buffer);
+  } else {  // as eth_send_bytes_over_channel() does, with its time between the two commands
+    core.eth_send_bytes_over_channel_payload_only(buffer.offset, buffer.offset, buffer.size_bytes,
+                                                  channel, buffer.size_bytes,
+                                                  buffer.size_bytes / 16);
+    core.work(kSyncCycles);
+    core.eth_send_payload_complete_signal_over_channel(
+        channel, static_cast<std::uint32_t>(buffer.size_bytes));
+  }
+}
+
+void wait_until_done(EthernetCore& core, const Hop& hop, int channel) {
+  if (hop.ping->is_merged) {
+    wait_until_free(core, hop.layout.channels[static_cast<std::size_t>(channel)]);
+  } else {
+    core.noc_semaphore_wait(EthernetCore::bytes_sent_at(channel), 0);
+  }
+}
+
+// --- kernels -------------------------------------------------------------------------------------
+
+void prepare(EthernetCore& core, const Hop& hop, bool is_master) {
+  for (const MergedChannel& channel : hop.layout.channels) clear(core, channel);
+  core.store_word(hop.layout.acknowledgement, 1);
+  core.store_word(hop.layout.acknowledgement + 4, 1);
+  handshake(core, is_master);
+}
+
+void hand_over(EthernetCore& core, const Hop& hop, machine::Coordinate sender, int channel) {
+  const MergedChannel& buffer = hop.layout.channels[static_cast<std::size_t>(channel)];
+  core.work(kReceiverCycles);
+  core.noc_async_write(buffer.offset, NocAddress{sender, buffer.offset}, buffer.size_bytes);
+  core.noc_semaphore_inc(
+      NocAddress{sender, hop.layout.semaphore(static_cast<std::size_t>(channel))}, 1);
+}
+
+void forward_to_sender(EthernetCore& core, const Hop& hop, machine::Coordinate sender) {
+  for (int i = 0; i < hop.ping->channels; ++i) {
+    wait_for_packet(core, hop, i);
+    hand_over(core, hop, sender, i);
+    if (!hop.ping->is_merged) core.eth_receiver_channel_ack(i, hop.layout.acknowledgement);
+  }
+  core.noc_async_writes_flushed();
+  for (int i = 0; i < hop.ping->channels; ++i) say_done(core, hop, i);
+}
+
+void send_round(EthernetCore& core, const Hop& hop, machine::Coordinate sender) {
+  for (int i = 0; i < hop.ping->channels; ++i) hand_over(core, hop, sender, i);
+  core.noc_async_writes_flushed();
+  for (int i = 0; i < hop.ping->channels; ++i) {
+    wait_for_packet(core, hop, i);
+    say_done(core, hop, i);
+  }
+}
+
+void receive(EthernetCore& core, const Hop& hop, machine::Coordinate sender) {
+  prepare(core, hop, false);
+  for (int trip = 0; trip <= hop.ping->samples; ++trip) forward_to_sender(core, hop, sender);
+  core.noc_async_full_barrier();
+}
+
+void receive_as_master(EthernetCore& core, const Hop& hop, machine::Coordinate sender,
+                       std::vector<Time>& times) {
+  prepare(core, hop, false);
+  sim::Random pause = core.network().simulation().random("pauses of a ring ping");
+  send_round(core, hop, sender);
+  for (int sample = 0; sample < hop.ping->samples; ++sample) {
+    core.work(kPauseCycles + pause.between(0, kPauseSpreadCycles));
+    const Time begin = timestamp(core);
+    send_round(core, hop, sender);
+    times.push_back(timestamp(core) - begin);
+  }
+  core.noc_async_full_barrier();
+}
+
+void send_on(EthernetCore& core, const Hop& hop) {
+  prepare(core, hop, true);
+  for (int trip = 0; trip <= hop.ping->samples; ++trip) {
+    for (int i = 0; i < hop.ping->channels; ++i) {
+      const std::uint64_t semaphore = hop.layout.semaphore(static_cast<std::size_t>(i));
+      core.noc_semaphore_wait(semaphore, 1);
+      core.noc_semaphore_set(semaphore, 0);
+      core.work(kSenderCycles);
+      send(core, hop, i);
+    }
+    for (int i = 0; i < hop.ping->channels; ++i) wait_until_done(core, hop, i);
+  }
+}
+
+void check(const RingPing& ping) {
+  if (ping.chips.size() < 2) {
+    throw std::invalid_argument(
+        fmt::format("a ring of {} chips is asked for; it has 2 or more", ping.chips.size()));
+  }
+  if (ping.channels < 1 || ping.channels > kChannelsMax) {
+    throw std::invalid_argument(fmt::format("{} packets are to go round together; 1 to {} can",
+                                            ping.channels, kChannelsMax));
+  }
+  if (ping.samples < 1) {
+    throw std::invalid_argument(
+        fmt::format("{} round trips are to be measured; at least 1 is", ping.samples));
+  }
+}
+
+}  // namespace
+
+std::vector<Time> run_ring_ping(Cluster& cluster, const RingPing& ping) {
+  check(ping);
+  const std::vector<Socket> sockets = ring_sockets(cluster, ping.chips);
+  std::map<int, Program*> programs;  // one per chip, however often the ring comes by
+  std::map<int, Hop> hops;
+  for (const int chip : ping.chips) {
+    if (programs.contains(chip)) continue;
+    programs[chip] = &cluster.create_program(chip);
+    hops[chip] = {&ping, allocate(*programs[chip], ping)};
+  }
+  std::vector<Time> times;
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    const Socket& next = sockets[i];
+    const Socket& previous = sockets[(i + sockets.size() - 1) % sockets.size()];
+    const int chip = next.sender_chip;
+    Program& program = *programs.at(chip);
+    const Hop& hop = hops.at(chip);
+    const machine::Coordinate sender = cluster.device(chip).ethernet_core(next.sender);
+    program.create_kernel(previous.receiver,
+                          {.name = fmt::format("{} {}", i == 0 ? "master" : "receiver", i)},
+                          [=, &hop, &times](EthernetCore& core) {
+                            if (i == 0) {
+                              receive_as_master(core, hop, sender, times);
+                            } else {
+                              receive(core, hop, sender);
+                            }
+                          });
+    program.create_kernel(next.sender, {.name = fmt::format("sender {}", i)},
+                          [&hop](EthernetCore& core) { send_on(core, hop); });
+  }
+  cluster.run();
+  return times;
+}
+
+}  // namespace towpath::tenstorrent::kernels

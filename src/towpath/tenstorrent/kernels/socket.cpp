@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/kernels/socket.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+namespace towpath::tenstorrent::kernels {
+
+Socket socket_between(Cluster& cluster, int sender_chip, int receiver_chip, int number) {
+  int links = 0;
+  tenstorrent::Device& device = cluster.device(sender_chip);
+  for (const LogicalCore core : device.get_active_ethernet_cores(true)) {
+    const auto [chip, other] = device.get_connected_ethernet_core(core);
+    if (chip != receiver_chip) continue;
+    if (links++ == number) return {sender_chip, core, receiver_chip, other};
+  }
+  throw std::invalid_argument(
+      fmt::format("link {} from chip {} to chip {} is asked for; kernels have {} between them",
+                  number + 1, sender_chip, receiver_chip, links));
+}
+
+std::vector<Socket> ring_sockets(Cluster& cluster, const std::vector<int>& chips) {
+  std::vector<Socket> sockets;
+  std::map<std::pair<int, int>, int> visits;
+  for (std::size_t i = 0; i < chips.size(); ++i) {
+    const int next = chips[(i + 1) % chips.size()];
+    int& visited = visits[std::minmax(chips[i], next)];
+    sockets.push_back(socket_between(cluster, chips[i], next, visited++));
+  }
+  return sockets;
+}
+
+std::vector<int> t3000_ring(int hops) {
+  switch (hops) {
+    case 2: return {0, 1};
+    case 4: return {0, 1, 2, 3};
+    case 8: return {0, 4, 5, 1, 2, 6, 7, 3};
+    case 12: return {0, 4, 5, 1, 2, 3, 0, 1, 2, 6, 7, 3};
+    default: break;
+  }
+  throw std::invalid_argument(
+      fmt::format("there is no ring of {} hops; 2, 4, 8 and 12 are possible", hops));
+}
+
+}  // namespace towpath::tenstorrent::kernels

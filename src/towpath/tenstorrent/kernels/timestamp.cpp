@@ -1,0 +1,13 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/kernels/timestamp.hpp"
+
+namespace towpath::tenstorrent::kernels {
+
+Time timestamp(tenstorrent::DataMovementCore& core) {
+  const Time now = core.network().simulation().now();
+  core.work(kTimestampCycles);
+  return now;
+}
+
+}  // namespace towpath::tenstorrent::kernels

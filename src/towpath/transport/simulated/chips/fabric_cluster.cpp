@@ -1,0 +1,463 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/simulated/chips/fabric_cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+#include <utility>
+
+#include "towpath/noc/bits.hpp"
+#include "towpath/noc/torus.hpp"
+#include "towpath/transport/simulated/chips/link_faults.hpp"
+#include "towpath/transport/simulated/endpoint.hpp"
+#include "towpath/transport/simulated/fence_order.hpp"
+
+namespace towpath::transport::simulated::chips {
+
+using noc::index;
+using tenstorrent::Device;
+using tenstorrent::fabric::Direction;
+using tenstorrent::fabric::pack;
+using tenstorrent::fabric::Shape;
+
+namespace {
+
+// What a worker takes at a time, so that workers share a large Move.
+constexpr std::uint64_t kPartBytesMax = 64 << 10;
+// Workers of a chip for what stays there.
+constexpr int kLocalWorkers = 4;
+// In the L1 of the worker whose words count arrivals.
+constexpr std::uint64_t kArrivals = 0x1000;
+
+FabricClusterOptions completed(FabricClusterOptions options,
+                               const machine::ChipCluster& description) {
+  if (options.payload_bytes_max == 0) {
+    options.payload_bytes_max = static_cast<std::uint64_t>(
+        description.chips.front().chip->ethernet_software.fabric_payload_bytes);
+  }
+  return options;
+}
+
+}  // namespace
+
+// To a peer, or within the rank's own chip. Pooled.
+struct FabricCluster::Delivery : simulated::Delivery {
+  Endpoint* from = nullptr;
+  Endpoint* to = nullptr;
+  bool has_source = false;
+  bool has_addend = false;
+  bool has_destination = false;
+  int to_leave = 0;   // parts
+  int to_arrive = 0;  // parts
+};
+
+struct FabricCluster::DeliveryPart : Part {
+  FabricCluster* cluster = nullptr;
+  Delivery* delivery = nullptr;
+  std::uint64_t offset = 0;  // in the payload
+  std::uint64_t staged_pages =
+      0;  // at the source, until it has left; arrived, if it is stored there
+  std::uint64_t landing_pages = 0;  // at the destination, until it has arrived
+};
+
+// What goes from one place to another on one plane, in order.
+struct FabricCluster::Stream {
+  std::deque<DeliveryPart*> under_way;
+  std::uint32_t arrived = 0;
+  PageRing landings;
+};
+
+struct FabricCluster::Place {
+  Place(const machine::Chip& chip, std::uint64_t payload_bytes_max)
+      : pages(chip, payload_bytes_max) {}
+  Pages pages;
+  PageRing staging;  // of sources
+  // By direction, then by plane.
+  std::vector<std::vector<std::unique_ptr<FabricWorker>>> workers{tenstorrent::fabric::kDirections};
+  std::vector<std::unique_ptr<FabricWorker>> local_workers;
+  machine::Coordinate arrivals;  // the worker with the words
+  std::vector<Stream> streams;   // to here, by source and plane
+};
+
+class FabricCluster::Endpoint final : public simulated::Endpoint {
+ public:
+  Endpoint(FabricCluster& cluster, int rank, int ranks, const FabricClusterOptions& options)
+      : simulated::Endpoint(cluster.simulation(), rank, ranks,
+                            {options.carries_data, options.heap_bytes, options.signals}),
+        cluster_(cluster),
+        orders_(index(ranks)) {}
+
+  int place() const { return cluster_.options_.places[index(rank())]; }
+  bool is_addressable(int) const override { return false; }
+  void start(Move& move) override;
+  void fence() override { ++epoch_; }
+  bool is_quiet() const override { return under_way_ == 0; }
+
+  void part_left(Delivery& delivery);
+  void part_arrived(Delivery& delivery);
+
+ private:
+  Delivery& new_delivery(Move& move);
+  void deliver(Delivery& delivery);
+  void release(Delivery& delivery);
+
+  FabricCluster& cluster_;
+  std::vector<FenceOrder<Delivery>> orders_;  // by peer
+  std::uint64_t epoch_ = 0;
+  std::uint64_t under_way_ = 0;
+  std::deque<Delivery> deliveries_;  // storage
+  std::vector<Delivery*> free_deliveries_;
+};
+
+// --- one rank ------------------------------------------------------------------------------------
+
+FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
+  if (free_deliveries_.empty()) free_deliveries_.push_back(&deliveries_.emplace_back());
+  Delivery& delivery = *free_deliveries_.back();
+  free_deliveries_.pop_back();
+  delivery.from = this;
+  delivery.to = nullptr;
+  delivery.has_source = move.has_source;
+  delivery.has_addend = move.has_addend;
+  delivery.has_destination = move.has_destination;
+  delivery.epoch = epoch_;
+  fill(delivery, move);
+  if (move.peer == kNoPeer) return delivery;
+  check_peer(move.peer);
+  delivery.to = cluster_.endpoints_[index(move.peer)].get();
+  orders_[index(move.peer)].add(delivery);
+  ++under_way_;
+  return delivery;
+}
+
+void FabricCluster::Endpoint::start(Move& move) {
+  Delivery& delivery = new_delivery(move);
+  load(delivery);
+  // A flag alone is a posted store: its sender goes on at once.
+  const bool is_flag = !move.has_source;
+  if (is_flag) delivery.move = nullptr;
+  cluster_.send(delivery);
+  if (is_flag) finish(move);
+}
+
+void FabricCluster::Endpoint::part_left(Delivery& delivery) {
+  if (--delivery.to_leave > 0) return;
+  Move* move = std::exchange(delivery.move, nullptr);
+  if (delivery.to == nullptr) release(delivery);
+  if (move != nullptr) finish(*move);
+}
+
+void FabricCluster::Endpoint::part_arrived(Delivery& delivery) {
+  if (--delivery.to_arrive > 0) return;
+  orders_[index(delivery.to->rank())].arrived(delivery,
+                                              [this](Delivery& visible) { deliver(visible); });
+}
+
+void FabricCluster::Endpoint::deliver(Delivery& delivery) {
+  --under_way_;
+  delivery.to->land(delivery);
+  release(delivery);
+  notify_blocked();
+}
+
+void FabricCluster::Endpoint::release(Delivery& delivery) {
+  delivery.payload.clear();
+  free_deliveries_.push_back(&delivery);
+}
+
+// --- parts ---------------------------------------------------------------------------------------
+
+FabricCluster::DeliveryPart& FabricCluster::new_part() {
+  if (free_parts_.empty()) {
+    parts_.push_back(std::make_unique<DeliveryPart>());
+    free_parts_.push_back(parts_.back().get());
+  }
+  DeliveryPart& part = *free_parts_.back();
+  free_parts_.pop_back();
+  part = {};
+  part.cluster = this;
+  return part;
+}
+
+void FabricCluster::send(Delivery& delivery) {
+  // All are counted before the first can be done.
+  const std::uint64_t count =
+      std::max<std::uint64_t>((delivery.size_bytes + kPartBytesMax - 1) / kPartBytesMax, 1);
+  delivery.to_leave = static_cast<int>(count);
+  delivery.to_arrive = static_cast<int>(count);
+  for (std::uint64_t number = 0; number < count; ++number) {
+    const std::uint64_t offset = number * kPartBytesMax;
+    add_part(delivery, offset, std::min(delivery.size_bytes - offset, kPartBytesMax));
+  }
+}
+
+void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes) {
+  const int from = delivery.from->place();
+  Place& place = *places_[index(from)];
+  DeliveryPart& part = new_part();
+  part.delivery = &delivery;
+  part.offset = offset;
+  part.size_bytes = size_bytes;
+  part.has_source = delivery.has_source;
+  part.has_addend = delivery.has_addend;
+  part.has_destination = delivery.has_destination;
+  stage(part);
+  if (delivery.to == nullptr || delivery.to == delivery.from) {
+    part.left = [](Part& left) {
+      DeliveryPart& done = static_cast<DeliveryPart&>(left);
+      Delivery& all = *done.delivery;
+      const bool arrives = all.to != nullptr;
+      done.cluster->unstage(done);
+      done.cluster->free_parts_.push_back(&done);
+      all.from->part_left(all);
+      if (arrives) all.from->part_arrived(all);
+    };
+    part.has_destination = true;
+    place.local_workers[least_loaded(place.local_workers)]->add(part);
+    return;
+  }
+  part.left = [](Part& left) {
+    DeliveryPart& done = static_cast<DeliveryPart&>(left);
+    if (!done.has_destination) done.cluster->unstage(done);
+    done.delivery->from->part_left(*done.delivery);
+  };
+  const int to = delivery.to->place();
+  const auto& workers = place.workers[fabric_.first_hop(from, to)];
+  const std::size_t worker = least_loaded(workers);
+  const auto plane = static_cast<int>(worker);
+  Stream& on = stream(from, to, plane);
+  part.landing_pages = take_pages(on.landings, part, to);
+  part.landing = on.landings.first_page(part.landing_pages);
+  on.under_way.push_back(&part);
+  part.pages = &places_[index(to)]->pages;
+  const Direction last_hop = fabric_.topology().route(from, to).back();
+  part.lander = fabric_.port(to, tenstorrent::fabric::opposite(last_hop), plane).tile;
+  part.header = fabric_.header(from, to);
+  part.arrival_word = pack(arrival_word(from, to, plane));
+  workers[worker]->add(part);
+}
+
+// Of a packet's payload each.
+std::uint64_t FabricCluster::pages_of(const DeliveryPart& part) const {
+  return (part.size_bytes + options_.payload_bytes_max - 1) / options_.payload_bytes_max;
+}
+
+std::uint64_t FabricCluster::take_pages(PageRing& ring, const DeliveryPart& part, int place) const {
+  if (const auto taken = ring.take(pages_of(part)); taken) return *taken;
+  throw std::runtime_error(
+      fmt::format("more is under way than the {} bytes that the DRAM of chip {} has for it; use "
+                  "smaller messages",
+                  ring.pages() * options_.payload_bytes_max, fabric_.topology().chip_at(place)));
+}
+
+// The bytes where the worker will read them: in the upper half of the chip's pages.
+void FabricCluster::stage(DeliveryPart& part) {
+  const int from = part.delivery->from->place();
+  Place& place = *places_[index(from)];
+  const std::uint64_t payload_max = options_.payload_bytes_max;
+  part.staged_pages = take_pages(place.staging, part, from);
+  part.staging = place.staging.first_page(part.staged_pages);
+  const std::span<const std::byte> payload(part.delivery->payload);
+  if (payload.empty()) return;
+  Device& device = fabric_.device(from);
+  for (std::uint64_t number = 0; number < pages_of(part); ++number) {
+    const std::uint64_t begin = number * payload_max;
+    const std::uint64_t size_bytes = std::min(part.size_bytes - begin, payload_max);
+    const noc::Address page = place.pages.address(part.staging + number);
+    device.memory(page.tile).write(page.offset, payload.subspan(part.offset + begin, size_bytes));
+  }
+}
+
+void FabricCluster::unstage(const DeliveryPart& part) {
+  places_[index(part.delivery->from->place())]->staging.release(part.staged_pages);
+}
+
+std::size_t FabricCluster::least_loaded(
+    const std::vector<std::unique_ptr<FabricWorker>>& workers) const {
+  const auto least = std::ranges::min_element(
+      workers, {}, [](const auto& worker) { return worker->queued_bytes(); });
+  return static_cast<std::size_t>(least - workers.begin());
+}
+
+FabricCluster::Stream& FabricCluster::stream(int from, int to, int plane) {
+  return places_[index(to)]->streams[index(from * fabric_.topology().planes() + plane)];
+}
+
+noc::Address FabricCluster::arrival_word(int from, int to, int plane) const {
+  const auto number = static_cast<std::uint64_t>(from * fabric_.topology().planes() + plane);
+  return {places_[index(to)]->arrivals, kArrivals + number * noc::kWordBytes};
+}
+
+// The bytes come from where the router wrote them.
+void FabricCluster::arrived(DeliveryPart& part) {
+  Delivery& delivery = *part.delivery;
+  // A store to the source's own DRAM is still under way when the last packet leaves.
+  if (part.has_destination) unstage(part);
+  if (!delivery.payload.empty()) {
+    const int place = delivery.to->place();
+    const std::uint64_t payload_max = options_.payload_bytes_max;
+    std::span<std::byte> payload(delivery.payload);
+    for (std::uint64_t begin = 0; begin < part.size_bytes; begin += payload_max) {
+      const noc::Address page =
+          places_[index(place)]->pages.address(part.landing + begin / payload_max);
+      const std::uint64_t size_bytes = std::min(part.size_bytes - begin, payload_max);
+      fabric_.device(place).memory(page.tile).read(
+          page.offset, payload.subspan(part.offset + begin, size_bytes));
+    }
+  }
+  free_parts_.push_back(&part);
+  delivery.from->part_arrived(delivery);
+}
+
+// Looks at the words of a chip whenever one of them has changed.
+void FabricCluster::watch_arrivals(int place) {
+  Place& here = *places_[index(place)];
+  noc::ChipNetwork& network = fabric_.device(place).network();
+  sim::Simulation& simulation = network.simulation();
+  const std::uint64_t size_bytes = here.streams.size() * noc::kWordBytes;
+  while (size_bytes > 0) {
+    for (std::size_t number = 0; number < here.streams.size(); ++number) {
+      Stream& stream = here.streams[number];
+      const std::uint32_t count =
+          network.load_word(here.arrivals, kArrivals + number * noc::kWordBytes);
+      while (stream.arrived != count) {
+        ++stream.arrived;
+        DeliveryPart& part = *stream.under_way.front();
+        stream.under_way.pop_front();
+        stream.landings.release(part.landing_pages);
+        arrived(part);
+      }
+    }
+    network.wake_on_write(here.arrivals, kArrivals, *simulation.current(), size_bytes);
+    simulation.suspend("arrivals");
+  }
+}
+
+// --- the cluster ---------------------------------------------------------------------------------
+
+FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> description,
+                             const FabricClusterOptions& options)
+    : options_(completed(options, *description)),
+      description_(std::move(description)),
+      cluster_(description_, options.run),
+      fabric_(cluster_,
+              options.shape ? *options.shape : tenstorrent::fabric::usual_shape_of(*description_),
+              {.payload_bytes_max = options_.payload_bytes_max}) {
+  check_link_faults(options.run.link_faults, *description_, fabric_.topology());
+  const tenstorrent::fabric::Topology& topology = fabric_.topology();
+  options_.places = placement(options.places, topology.places(), [](int place) {
+    return fmt::format("place {} of the fabric", place);
+  });
+  for (int place = 0; place < topology.places(); ++place) {
+    const machine::Chip& chip = fabric_.device(place).chip();
+    places_.push_back(std::make_unique<Place>(chip, options_.payload_bytes_max));
+    Place& here = *places_.back();
+    here.arrivals = chip.workers.back();
+    here.streams.resize(index(topology.places() * topology.planes()));
+    share_pages(here);
+    create_workers(place);
+    simulation().spawn(fmt::format("arrivals at chip {}", topology.chip_at(place)),
+                       [this, place] { watch_arrivals(place); });
+  }
+  for (int rank = 0; rank < ranks(); ++rank) {
+    endpoints_.push_back(std::make_unique<Endpoint>(*this, rank, ranks(), options_));
+  }
+}
+
+FabricCluster::~FabricCluster() = default;
+
+// What arrives has the lower half, an equal share for each stream.
+void FabricCluster::share_pages(Place& place) {
+  const std::uint64_t half = place.pages.pages() / 2;
+  if (half < std::max<std::uint64_t>(1, place.streams.size())) {
+    throw std::invalid_argument(
+        fmt::format("cluster '{}': half of a chip's DRAM holds {} packets; it needs room for one "
+                    "from each of {} places and links",
+                    cluster_.description().name, half, place.streams.size()));
+  }
+  place.staging = PageRing(half, half);
+  std::uint64_t first = 0;
+  for (Stream& stream : place.streams) {
+    stream.landings = PageRing(first, half / place.streams.size());
+    first += stream.landings.pages();
+  }
+}
+
+// For each link the worker that is nearest to it, then some for what stays on the chip.
+void FabricCluster::create_workers(int place) {
+  const tenstorrent::fabric::Topology& topology = fabric_.topology();
+  Place& here = *places_[index(place)];
+  const machine::Chip& chip = fabric_.device(place).chip();
+  std::vector<machine::Coordinate> free(chip.workers.begin(), chip.workers.end() - 1);
+  const auto make = [&](std::optional<tenstorrent::fabric::RouterPort> port) {
+    const auto nearest = std::ranges::min_element(free, {}, [&](machine::Coordinate worker) {
+      if (!port) return 0;
+      return noc::hops(chip, worker, port->tile, noc::nearer_noc(chip, worker, port->tile));
+    });
+    const machine::Coordinate worker = *nearest;
+    free.erase(nearest);
+    return std::make_unique<FabricWorker>(
+        fabric_.program(place), here.pages,
+        FabricWorker::Config{worker, std::move(port), options_.payload_bytes_max});
+  };
+  for (Direction direction = 0; direction < tenstorrent::fabric::kDirections; ++direction) {
+    for (int plane = 0; plane < topology.planes(); ++plane) {
+      if (!topology.end(place, direction, plane)) continue;
+      here.workers[direction].push_back(make(fabric_.port(place, direction, plane)));
+    }
+  }
+  for (int i = 0; i < kLocalWorkers; ++i) here.local_workers.push_back(make(std::nullopt));
+}
+
+Transport& FabricCluster::transport(int rank) { return *endpoints_.at(index(rank)); }
+
+template <typename Action>
+void FabricCluster::for_each_connected_worker(Action action) const {
+  for (const auto& place : places_) {
+    for (const auto& workers : place->workers) {
+      for (const auto& worker : workers) action(*worker);
+    }
+  }
+}
+
+void FabricCluster::close_connections() {
+  for_each_connected_worker([](FabricWorker& worker) { worker.close(); });
+}
+
+Time FabricCluster::closed_at() const {
+  Time last;
+  bool are_all_closed = true;
+  for_each_connected_worker([&](const FabricWorker& worker) {
+    last = std::max(last, worker.closed_at());
+    are_all_closed &= !worker.is_open();
+  });
+  if (!are_all_closed) {
+    const std::string outages = describe_outages(cluster_);
+    throw TransportError(TransportError::Kind::deadlock, kNoPeer,
+                         fmt::format("{}{}connections of workers to their routers never close",
+                                     outages, outages.empty() ? "" : "; "));
+  }
+  return last;
+}
+
+void FabricCluster::run() {
+  if (!std::exchange(has_started_, true)) cluster_.start();
+  if (has_faults(options_.run.link_faults)) {
+    deadline_.arm_in_background(
+        simulation(), simulation().from_now(options_.deadline),
+        [](void* cluster) { static_cast<FabricCluster*>(cluster)->fail_late(); }, this);
+  }
+  simulation().run();
+  deadline_.cancel();
+}
+
+void FabricCluster::fail_late() const {
+  throw TransportError(TransportError::Kind::timeout, kNoPeer,
+                       fmt::format("after {} us of simulated time there is no end; {}",
+                                   options_.deadline.us(), describe_drops(cluster_)));
+}
+
+}  // namespace towpath::transport::simulated::chips

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "towpath/sim/timer.hpp"
+#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/fabric/fabric.hpp"
+#include "towpath/transport/simulated/chips/fabric_worker.hpp"
+#include "towpath/transport/simulated/chips/page_ring.hpp"
+#include "towpath/transport/transport.hpp"
+
+// The transports of chips that Ethernet joins, one rank on each: every byte is read from DRAM,
+// carried over the NoC, through the routers of the fabric and over the links, and written to the
+// DRAM of the far chip.
+//
+//   FabricCluster cluster(t3000, {});
+//   cluster.simulation().spawn("rank 0", [&] { cluster.transport(0).barrier(1_s); });
+//   ...
+//   cluster.run();
+//
+// A Move is cut into parts, and these are dealt out to the workers that serve the links towards its
+// peer. A worker's parts arrive in order. Behind each part a word goes up at the far chip: one for
+// each source and plane; with the last part of a Move its bytes and its signal become visible.
+
+namespace towpath::transport::simulated::chips {
+
+struct FabricClusterOptions {
+  std::optional<tenstorrent::fabric::Shape> shape;  // none: usual_shape_of
+  // Where in the shape each rank runs; empty: rank r at place r, for all places.
+  std::vector<int> places;
+  bool carries_data = true;
+  std::uint64_t heap_bytes = 4ull << 30;  // per rank; only what is touched takes memory
+  std::uint32_t signals = 1u << 16;       // most that a rank can have
+  std::uint64_t payload_bytes_max = 0;    // of a packet; 0: what the chip's figures say
+  // Of links, only those that the fabric uses may have faults.
+  tenstorrent::RunOptions run{.finds_hazards = false};
+  // Where links have faults, how long in simulated time a call of run() may go on.
+  Time deadline = Time::from_seconds(1);
+};
+
+class FabricCluster {
+ public:
+  FabricCluster(std::shared_ptr<const machine::ChipCluster> description,
+                const FabricClusterOptions& options);
+  FabricCluster(const FabricCluster&) = delete;
+  FabricCluster& operator=(const FabricCluster&) = delete;
+  ~FabricCluster();
+
+  sim::Simulation& simulation() { return cluster_.simulation(); }
+  const tenstorrent::fabric::Topology& topology() const { return fabric_.topology(); }
+  tenstorrent::Cluster& cluster() { return cluster_; }
+  int ranks() const { return static_cast<int>(options_.places.size()); }
+  Transport& transport(int rank);
+  // Until nothing happens any more. Throws TransportError::Kind::timeout, with what the links have
+  // done, when the deadline comes before.
+  void run();
+  // Of all workers, at the end of a program: each when its router has released what it sent.
+  void close_connections();
+  // After run(), when the last one was closed. Throws TransportError::Kind::deadlock when one never
+  // will be, naming the links that are down.
+  Time closed_at() const;
+
+ private:
+  class Endpoint;
+  struct Delivery;
+  struct DeliveryPart;
+  struct Stream;
+  struct Place;
+
+  void share_pages(Place& place);
+  void create_workers(int place);
+  void watch_arrivals(int place);
+  Stream& stream(int from, int to, int plane);
+  noc::Address arrival_word(int from, int to, int plane) const;
+  void send(Delivery& delivery);
+  void add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes);
+  std::uint64_t pages_of(const DeliveryPart& part) const;
+  std::uint64_t take_pages(PageRing& ring, const DeliveryPart& part, int place) const;
+  void stage(DeliveryPart& part);
+  void unstage(const DeliveryPart& part);
+  template <typename Action>
+  void for_each_connected_worker(Action action) const;
+  std::size_t least_loaded(const std::vector<std::unique_ptr<FabricWorker>>& workers) const;
+  void arrived(DeliveryPart& part);
+  DeliveryPart& new_part();
+  [[noreturn]] void fail_late() const;
+
+  FabricClusterOptions options_;
+  std::shared_ptr<const machine::ChipCluster> description_;
+  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<std::unique_ptr<DeliveryPart>> parts_;  // storage
+  std::vector<DeliveryPart*> free_parts_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  // Kernels use what is above until the simulation ends with the cluster.
+  tenstorrent::Cluster cluster_;
+  tenstorrent::fabric::Fabric fabric_;
+  sim::Timer deadline_;
+  bool has_started_ = false;
+};
+
+}  // namespace towpath::transport::simulated::chips

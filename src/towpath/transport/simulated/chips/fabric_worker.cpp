@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/simulated/chips/fabric_worker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "towpath/noc/torus.hpp"
+
+namespace towpath::transport::simulated::chips {
+
+using tenstorrent::DataMovementCore;
+using tenstorrent::fabric::Connection;
+using tenstorrent::fabric::Header;
+using tenstorrent::fabric::kWorkerHeaders;
+using tenstorrent::fabric::kWorkerPayloads;
+using tenstorrent::fabric::kWorkerWords;
+using tenstorrent::fabric::Operation;
+using tenstorrent::fabric::pack;
+
+namespace {
+
+constexpr std::uint64_t kHeaderBytes = 64;
+constexpr std::uint64_t kBufferAlignment = 64;
+
+constexpr int kReaderNoc = 0;
+constexpr int kWriterNoc = 1;
+
+std::uint64_t aligned(std::uint64_t size_bytes) {
+  return (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+Time reduce_time(const machine::Chip& chip, std::uint64_t size_bytes) {
+  const auto per_cycle = static_cast<std::uint64_t>(chip.software.reduce_bytes_per_cycle);
+  const auto cycles = static_cast<std::int64_t>((size_bytes + per_cycle - 1) / per_cycle);
+  return chip.clock.time_of(Cycles(cycles));
+}
+
+}  // namespace
+
+Pages::Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max)
+    : chip_(chip),
+      page_bytes_(aligned(payload_bytes_max)),
+      rows_(static_cast<std::uint64_t>(chip.dram.channel_bytes) / page_bytes_) {}
+
+const std::vector<machine::Coordinate>& Pages::tiles(std::uint64_t page) const {
+  return chip_.dram_groups[page % chip_.dram_groups.size()];
+}
+
+std::uint64_t Pages::offset(std::uint64_t page) const {
+  const std::uint64_t bank = page % banks();
+  const std::uint64_t channel = bank / chip_.dram_groups.size();
+  return channel * static_cast<std::uint64_t>(chip_.dram.channel_bytes) +
+         page / banks() * page_bytes_;
+}
+
+noc::Address Pages::address(std::uint64_t page) const {
+  return {tiles(page).front(), offset(page)};
+}
+
+noc::Address Pages::to_read(std::uint64_t page, machine::Coordinate reader, int noc) const {
+  const auto way = [&](machine::Coordinate tile) { return noc::hops(chip_, tile, reader, noc); };
+  return {std::ranges::min(tiles(page), {}, way), offset(page)};
+}
+
+noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer) const {
+  const auto way = [&](machine::Coordinate tile) {
+    return noc::hops(chip_, writer, tile, noc::nearer_noc(chip_, writer, tile));
+  };
+  return {std::ranges::min(tiles(page), {}, way), offset(page)};
+}
+
+FabricWorker::FabricWorker(tenstorrent::Program& program, const Pages& pages, const Config& config)
+    : pages_(pages), config_(config), simulation_(program.network().simulation()) {
+  program.create_kernel({.core = config_.core, .name = "reader", .noc_index = kReaderNoc},
+                        [this](DataMovementCore& core) { run_reader(core); });
+  program.create_kernel({.core = config_.core, .name = "writer", .noc_index = kWriterNoc},
+                        [this](DataMovementCore& core) { run_writer(core); });
+  simulation_.spawn("compute", [this, &chip = program.network().chip()] { run_compute(chip); });
+}
+
+void FabricWorker::add(Part& part) {
+  queued_bytes_ += part.size_bytes;
+  ++queued_parts_;
+  parts_.push_back(&part);
+  wake(reader_);
+}
+
+void FabricWorker::close() {
+  shall_close_ = true;
+  wake(writer_);
+}
+
+void FabricWorker::wake(sim::Process*& waiting) {
+  if (waiting != nullptr) simulation_.wake(*std::exchange(waiting, nullptr));
+}
+
+// What another kernel of the core, or the transport, has to do first.
+template <typename Condition>
+void FabricWorker::wait_until(sim::Process*& waiting, Condition condition) {
+  while (!condition()) {
+    waiting = simulation_.current();
+    simulation_.suspend("data to move");
+  }
+}
+
+std::uint64_t FabricWorker::buffer(std::uint64_t packet, bool is_addend) const {
+  const std::uint64_t number = 2 * (packet % kBuffers) + (is_addend ? 1 : 0);
+  return kWorkerPayloads + number * aligned(config_.payload_bytes_max);
+}
+
+FabricWorker::Packet FabricWorker::next_packet() {
+  Part& part = *parts_.front();
+  const std::uint64_t begin = next_number_ * config_.payload_bytes_max;
+  const std::uint64_t size_bytes = std::min(part.size_bytes - begin, config_.payload_bytes_max);
+  const bool is_last = begin + size_bytes == part.size_bytes;
+  const Packet packet{&part, next_number_++, size_bytes, is_last, Time()};
+  if (is_last) {
+    parts_.pop_front();
+    next_number_ = 0;
+  }
+  return packet;
+}
+
+// Some packets ahead of the one that it waits for.
+void FabricWorker::run_reader(DataMovementCore& core) {
+  std::deque<Packet> under_way;
+  const auto can_read = [&] {
+    return !parts_.empty() && read_ - freed_ < kBuffers && under_way.size() < kReadAhead;
+  };
+  while (true) {
+    wait_until(reader_, [&] { return can_read() || !under_way.empty(); });
+    if (can_read()) {
+      under_way.push_back(next_packet());
+      read(core, under_way.back());
+      ++read_;
+      continue;
+    }
+    const Packet packet = under_way.front();
+    if (packet.part->has_source && packet.size_bytes > 0) {
+      core.noc_async_read_barrier_with_trid(
+          static_cast<int>((read_ - under_way.size()) % kReadAhead));
+    }
+    under_way.pop_front();
+    read_packets_.push_back(packet);
+    wake(compute_);
+  }
+}
+
+void FabricWorker::run_compute(const machine::Chip& chip) {
+  const Time latency = chip.clock.time_of(Cycles(chip.software.reduce_latency_cycles));
+  while (true) {
+    wait_until(compute_, [&] { return !read_packets_.empty(); });
+    Packet packet = read_packets_.front();
+    read_packets_.pop_front();
+    if (packet.part->has_addend) {
+      simulation_.sleep(reduce_time(chip, packet.size_bytes));
+      packet.ready_at = simulation_.now() + latency;
+    }
+    packets_.push_back(packet);
+    wake(writer_);
+  }
+}
+
+void FabricWorker::read(DataMovementCore& core, const Packet& packet) {
+  if (!packet.part->has_source || packet.size_bytes == 0) return;
+  const noc::Address from =
+      pages_.to_read(packet.part->staging + packet.number, config_.core, kReaderNoc);
+  core.noc_async_read_set_trid(static_cast<int>(read_ % kReadAhead));
+  core.noc_async_read(from, buffer(read_, false), packet.size_bytes);
+  if (!packet.part->has_addend) return;
+  core.noc_async_read(from, buffer(read_, true), packet.size_bytes);
+}
+
+void FabricWorker::run_writer(DataMovementCore& core) {
+  std::optional<Connection> connection;
+  if (config_.port) connection.emplace(core, *config_.port, kWorkerWords);
+  while (true) {
+    wait_until(writer_, [&] { return !packets_.empty() || (shall_close_ && queued_parts_ == 0); });
+    if (packets_.empty()) {
+      shall_close_ = false;
+      if (is_open_) connection->close();
+      is_open_ = false;
+      closed_at_ = simulation_.now();
+      continue;
+    }
+    if (connection && !std::exchange(is_open_, true)) connection->open();
+    const Packet packet = packets_.front();
+    packets_.pop_front();
+    if (simulation_.now() < packet.ready_at) simulation_.sleep_until(packet.ready_at);
+    write(core, connection ? &*connection : nullptr, packet);
+    queued_bytes_ -= packet.size_bytes;
+    ++written_;
+    if (!packet.is_last) continue;
+    --queued_parts_;
+    if (packet.part->left != nullptr) packet.part->left(*packet.part);
+  }
+}
+
+void FabricWorker::write(DataMovementCore& core, Connection* connection, const Packet& packet) {
+  const Part& part = *packet.part;
+  if (written_ - freed_ == kBuffers / 2) {
+    for (const int noc : {0, 1}) core.noc_async_writes_flushed(noc);
+    if (connection != nullptr) connection->wait_until_sent();
+    freed_ = written_;
+    wake(reader_);
+  }
+  if (part.has_destination && packet.size_bytes > 0) {
+    const noc::Address to = pages_.to_write(part.staging + packet.number, config_.core);
+    const int noc = noc::nearer_noc(core.network().chip(), config_.core, to.tile);
+    core.noc_async_write(buffer(written_, false), to, packet.size_bytes, {.noc = noc});
+    if (packet.is_last && connection == nullptr) {
+      for (const int each : {0, 1}) core.noc_async_write_barrier(each);
+    }
+  }
+  if (connection != nullptr) send(*connection, packet);
+}
+
+void FabricWorker::send(Connection& connection, const Packet& packet) {
+  const Part& part = *packet.part;
+  Header header = part.header;
+  header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
+  header.payload_to = pack(part.pages->to_write(part.landing + packet.number, part.lander));
+  header.operation = !packet.is_last          ? Operation::write
+                     : packet.size_bytes == 0 ? Operation::increment
+                                              : Operation::write_flush_increment;
+  header.word_at = part.arrival_word;
+  header.increment = 1;
+  connection.send(header, kWorkerHeaders + written_ % kBuffers * kHeaderBytes,
+                  buffer(written_, false));
+}
+
+}  // namespace towpath::transport::simulated::chips

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "towpath/tenstorrent/fabric/fabric.hpp"
+
+// A worker that moves data for a transport, packet by packet: one of its kernels reads operands
+// from DRAM into L1, the next reduces them, the last stores the result and sends it over the
+// fabric.
+
+namespace towpath::transport::simulated::chips {
+
+// Pages of a packet's payload, dealt out to a chip's DRAM channels in turn.
+class Pages;
+
+// One stretch of a Move, for one worker. It lives until `left` is called.
+struct Part {
+  std::uint64_t size_bytes = 0;
+  bool has_source = false;
+  bool has_addend = false;
+  bool has_destination = false;
+  std::uint64_t staging = 0;           // where the first packet lies in the chip's DRAM: a page
+  tenstorrent::fabric::Header header;  // of each packet, but for what follows
+  std::uint64_t landing = 0;           // where the first packet goes: a page of the far chip
+  const Pages* pages = nullptr;        // of that chip
+  machine::Coordinate lander;          // the router there that writes it
+  std::uint64_t arrival_word = 0;      // packed address; goes up by one behind the last packet
+  void (*left)(Part& part) = nullptr;  // all has been read, and stored
+};
+
+class Pages {
+ public:
+  Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max);
+  // Of the tiles that lead to a page's group, the one with the least way for what is read to, or
+  // written from, a tile over a NoC.
+  noc::Address to_read(std::uint64_t page, machine::Coordinate reader, int noc) const;
+  noc::Address to_write(std::uint64_t page, machine::Coordinate writer) const;
+  noc::Address address(std::uint64_t page) const;
+  // Of all channels together.
+  std::uint64_t pages() const { return rows_ * banks(); }
+
+ private:
+  // Channels of the chip.
+  std::uint64_t banks() const {
+    return chip_.dram_groups.size() * static_cast<std::uint64_t>(chip_.dram.channels_per_group);
+  }
+  const std::vector<machine::Coordinate>& tiles(std::uint64_t page) const;
+  std::uint64_t offset(std::uint64_t page) const;  // of its channel's group
+
+  const machine::Chip& chip_;
+  std::uint64_t page_bytes_;
+  std::uint64_t rows_;  // pages of a channel
+};
+
+class FabricWorker {
+ public:
+  struct Config {
+    machine::Coordinate core;
+    // Of the router that it sends to; none: it stores only.
+    std::optional<tenstorrent::fabric::RouterPort> port;
+    std::uint64_t payload_bytes_max = 4096;
+  };
+  // Makes its kernels in the program, which like the pages outlives it.
+  FabricWorker(tenstorrent::Program& program, const Pages& pages, const Config& config);
+  FabricWorker(const FabricWorker&) = delete;
+  FabricWorker& operator=(const FabricWorker&) = delete;
+
+  void add(Part& part);
+  // Its connection, behind the parts that it has; the next part opens it again.
+  void close();
+  bool is_open() const { return is_open_; }
+  // When it last closed it.
+  Time closed_at() const { return closed_at_; }
+  std::uint64_t queued_bytes() const { return queued_bytes_; }
+
+ private:
+  static constexpr int kBuffers = 32;
+  static constexpr std::size_t kReadAhead = 8;  // packets, each with a transaction id
+
+  struct Packet {
+    Part* part = nullptr;
+    std::uint64_t number = 0;  // in its part
+    std::uint64_t size_bytes = 0;
+    bool is_last = false;
+    Time ready_at;  // when its reduction is in L1
+  };
+  void run_reader(tenstorrent::DataMovementCore& core);
+  void run_compute(const machine::Chip& chip);
+  void run_writer(tenstorrent::DataMovementCore& core);
+  void read(tenstorrent::DataMovementCore& core, const Packet& packet);
+  void write(tenstorrent::DataMovementCore& core, tenstorrent::fabric::Connection* connection,
+             const Packet& packet);
+  void send(tenstorrent::fabric::Connection& connection, const Packet& packet);
+  Packet next_packet();
+  std::uint64_t buffer(std::uint64_t packet, bool is_addend) const;
+  template <typename Condition>
+  void wait_until(sim::Process*& waiting, Condition condition);
+  void wake(sim::Process*& waiting);
+
+  const Pages& pages_;
+  Config config_;
+  sim::Simulation& simulation_;
+  std::deque<Part*> parts_;          // not read yet
+  std::uint64_t next_number_ = 0;    // of the first part, the packet to read next
+  std::deque<Packet> read_packets_;  // that are in L1
+  std::deque<Packet> packets_;       // and reduced
+  std::uint64_t read_ = 0;           // packets, counted
+  std::uint64_t written_ = 0;
+  std::uint64_t freed_ = 0;  // whose buffers are free again
+  std::uint64_t queued_bytes_ = 0;
+  int queued_parts_ = 0;
+  bool is_open_ = false;
+  bool shall_close_ = false;
+  Time closed_at_;
+  sim::Process* reader_ = nullptr;  // while it waits
+  sim::Process* compute_ = nullptr;
+  sim::Process* writer_ = nullptr;
+};
+
+}  // namespace towpath::transport::simulated::chips

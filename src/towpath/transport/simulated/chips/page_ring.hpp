@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+
+namespace towpath::transport::simulated::chips {
+
+// Pages that are taken in turn, some consecutive ones at a time, and used again once they are
+// released, in whatever order.
+class PageRing {
+ public:
+  PageRing() = default;
+  PageRing(std::uint64_t first, std::uint64_t pages) : first_(first), pages_(pages) {}
+
+  std::uint64_t pages() const { return pages_; }
+  // The number of what is taken, for the calls below; none when it would overlap what is not
+  // released yet.
+  std::optional<std::uint64_t> take(std::uint64_t count);
+  std::uint64_t first_page(std::uint64_t number) const { return first_ + number % pages_; }
+  void release(std::uint64_t number) { taken_.erase(taken_.find(number)); }
+
+ private:
+  std::uint64_t first_ = 0;
+  std::uint64_t pages_ = 0;
+  // Pages count on; those at the end into which something did not fit count too.
+  std::uint64_t next_ = 0;
+  std::multiset<std::uint64_t> taken_;  // nothing at all may be taken, several times
+};
+
+}  // namespace towpath::transport::simulated::chips

@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/simulated/gpu/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <deque>
+#include <unordered_map>
+#include <utility>
+
+#include "towpath/transport/simulated/endpoint.hpp"
+#include "towpath/transport/simulated/fence_order.hpp"
+
+namespace towpath::transport::simulated {
+namespace {
+
+Time cost_of_payload(const machine::ProtocolCost& cost, std::uint64_t size_bytes) {
+  return transfer_time(Bytes(size_bytes), cost.block_rate);
+}
+
+}  // namespace
+
+// Pooled.
+struct Cluster::Delivery : gpu_links::Message, simulated::Delivery {
+  Endpoint* from = nullptr;
+  Peer* peer = nullptr;
+};
+
+// What one rank knows about another.
+struct Cluster::Peer {
+  int rank = kNoPeer;
+  Endpoint* endpoint = nullptr;
+  const gpu_links::Route* route = nullptr;
+  FenceOrder<Delivery> order;
+};
+
+class Cluster::Endpoint final : public simulated::Endpoint {
+ public:
+  Endpoint(Cluster& cluster, int rank)
+      : simulated::Endpoint(
+            cluster.simulation_, rank, cluster.ranks(),
+            {cluster.options_.carries_data, cluster.options_.heap_bytes, cluster.options_.signals}),
+        cluster_(cluster) {}
+
+  bool is_addressable(int peer_rank) const override {
+    return !const_cast<Endpoint&>(*this).peer(peer_rank).route->leaves_host;
+  }
+  void start(Move& move) override;
+  void fence() override { ++epoch_; }
+  bool is_quiet() const override { return under_way_ == 0; }
+
+ private:
+  const machine::ProtocolCost& cost(Protocol protocol) const {
+    return cluster_.network_.machine().gpu().protocol[static_cast<std::size_t>(protocol)];
+  }
+  void start_local(Move& move);
+  void start_put(Move& move);
+  void start_signal(Move& move);
+  Delivery& new_delivery(Move& move);
+  Time jitter();
+  Peer& peer(int rank);
+  static void send(void* delivery);
+  static void left(gpu_links::Message& message);
+  static void arrived(gpu_links::Message& message);
+  void deliver(Delivery& delivery);
+
+  Cluster& cluster_;
+  std::unordered_map<int, Peer> peers_;
+  std::array<Peer*, 16> recent_peers_{};  // by rank modulo their number; a look saves a search
+  std::uint64_t epoch_ = 0;
+  std::uint64_t under_way_ = 0;
+  std::deque<Delivery> deliveries_;  // storage
+  std::vector<Delivery*> free_deliveries_;
+};
+
+// --- the data path ----------------------------------------------------------------------------
+
+void Cluster::Endpoint::start(Move& move) {
+  if (move.peer == kNoPeer) {
+    start_local(move);
+  } else if (move.has_source) {
+    start_put(move);
+  } else {
+    start_signal(move);
+  }
+}
+
+void Cluster::Endpoint::start_local(Move& move) {
+  if (carries_data() && move.size_bytes > 0) {
+    combine(move, move.destination);
+  }
+  const Time duration = cost_of_payload(cost(move.protocol), move.size_bytes) + jitter();
+  if (duration == Time()) return finish(move);
+  // A Move knows no transport, so the event carries a delivery that goes nowhere.
+  Delivery& local = new_delivery(move);
+  cluster_.simulation_.after(
+      duration,
+      [](void* context) {
+        Delivery& finished = *static_cast<Delivery*>(context);
+        Endpoint& from = *finished.from;
+        Move& done = *finished.move;
+        from.free_deliveries_.push_back(&finished);
+        from.finish(done);
+      },
+      &local);
+}
+
+void Cluster::Endpoint::start_put(Move& move) {
+  Delivery& delivery = new_delivery(move);
+  load(delivery);
+  const machine::ProtocolCost& price = cost(move.protocol);
+  delivery.size = on_wire(Bytes(move.size_bytes), move.protocol);
+  delivery.pace = on_wire(price.block_rate, move.protocol);
+  if (move.has_signal) {
+    // A fenced flag is a message of its own: it leaves when the payload is acknowledged, so three
+    // trips pass instead of one.
+    if (price.fences) delivery.delay += delivery.peer->route->latency * 2;
+    delivery.delay += price.receive_overhead;
+  }
+  cluster_.simulation_.after(price.send_overhead, send, &delivery);
+}
+
+// A flag alone is a posted store: its sender goes on at once.
+void Cluster::Endpoint::start_signal(Move& move) {
+  Delivery& delivery = new_delivery(move);
+  delivery.size = Bytes(0);
+  delivery.pace = cost(move.protocol).block_rate;
+  delivery.delay += cost(move.protocol).receive_overhead;
+  delivery.move = nullptr;
+  cluster_.network_.send(delivery);
+  finish(move);
+}
+
+Cluster::Delivery& Cluster::Endpoint::new_delivery(Move& move) {
+  if (free_deliveries_.empty()) {
+    free_deliveries_.push_back(&deliveries_.emplace_back());
+  }
+  Delivery& delivery = *free_deliveries_.back();
+  free_deliveries_.pop_back();
+  delivery.from = this;
+  fill(delivery, move);
+  if (move.peer == kNoPeer) return delivery;
+
+  delivery.peer = &peer(move.peer);
+  delivery.epoch = epoch_;
+  delivery.route = delivery.peer->route;
+  delivery.protocol = move.protocol;
+  delivery.delay = jitter();
+  delivery.left = left;
+  delivery.arrived = arrived;
+  if (!move.has_source) delivery.left = nullptr;
+  delivery.peer->order.add(delivery);
+  ++under_way_;
+  return delivery;
+}
+
+Time Cluster::Endpoint::jitter() {
+  const std::int64_t most = cluster_.options_.jitter_max.ps();
+  if (most == 0) return Time();
+  return Time::from_ps(
+      static_cast<std::int64_t>(cluster_.random_.below(static_cast<std::uint64_t>(most) + 1)));
+}
+
+Cluster::Peer& Cluster::Endpoint::peer(int rank) {
+  Peer*& recent = recent_peers_[static_cast<std::size_t>(rank) % recent_peers_.size()];
+  if (recent != nullptr && recent->rank == rank) return *recent;
+  check_peer(rank);
+  Peer& found = peers_[rank];
+  recent = &found;
+  if (found.endpoint == nullptr) {
+    found.rank = rank;
+    found.endpoint = cluster_.endpoints_[static_cast<std::size_t>(rank)].get();
+    const auto& gpus = cluster_.options_.gpus;
+    found.route = &cluster_.network_.route(gpus[static_cast<std::size_t>(this->rank())],
+                                           gpus[static_cast<std::size_t>(rank)]);
+  }
+  return found;
+}
+
+void Cluster::Endpoint::send(void* context) {
+  Delivery& delivery = *static_cast<Delivery*>(context);
+  delivery.from->cluster_.network_.send(delivery);
+}
+
+void Cluster::Endpoint::left(gpu_links::Message& message) {
+  Delivery& delivery = static_cast<Delivery&>(message);
+  Move& move = *std::exchange(delivery.move, nullptr);
+  delivery.from->finish(move);
+}
+
+void Cluster::Endpoint::arrived(gpu_links::Message& message) {
+  Delivery& delivery = static_cast<Delivery&>(message);
+  Endpoint& from = *delivery.from;
+  delivery.peer->order.arrived(delivery, [&from](Delivery& visible) { from.deliver(visible); });
+}
+
+void Cluster::Endpoint::deliver(Delivery& delivery) {
+  --under_way_;
+  delivery.peer->endpoint->land(delivery);
+  delivery.payload.clear();
+  free_deliveries_.push_back(&delivery);
+  notify_blocked();
+}
+
+// --- the cluster --------------------------------------------------------------------------------
+
+Cluster::Cluster(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
+                 const ClusterOptions& options)
+    : simulation_(simulation),
+      network_(simulation, machine),
+      options_(options),
+      random_(simulation.random("transport jitter")) {
+  options_.gpus = placement(options.gpus, machine->ranks(), [&](int gpu) {
+    return fmt::format("GPU {} of machine '{}'", gpu, machine->name());
+  });
+  for (int rank = 0; rank < ranks(); ++rank) {
+    endpoints_.push_back(std::make_unique<Endpoint>(*this, rank));
+  }
+}
+
+Cluster::~Cluster() = default;
+
+Transport& Cluster::transport(int rank) { return *endpoints_.at(static_cast<std::size_t>(rank)); }
+
+}  // namespace towpath::transport::simulated

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "towpath/gpu_links/network.hpp"
+#include "towpath/machine/machine.hpp"
+#include "towpath/sim/simulation.hpp"
+#include "towpath/transport/transport.hpp"
+
+// The transports of all ranks of a simulated GPU cluster: real bytes, simulated time.
+//
+// A put by a thread block costs its protocol's send overhead, then moves at the block's rate
+// through the network; with a fencing protocol the signal leaves only when the payload is
+// acknowledged, and travels by itself. Payloads are read when the Move starts and become visible
+// when they arrive.
+
+namespace towpath::transport::simulated {
+
+struct ClusterOptions {
+  // Which GPU of the machine each rank runs on; empty: rank r on GPU r, for all GPUs.
+  std::vector<int> gpus;
+  bool carries_data = true;
+  std::uint64_t heap_bytes = 64ull << 30;  // per rank; only what is touched takes memory
+  std::uint32_t signals = 1u << 16;        // most that a rank can have
+  // Every arrival and every completion is late by a random time up to this, so that a run explores
+  // another interleaving for each seed of the simulation. Zero for timing.
+  Time jitter_max;
+};
+
+class Cluster {
+ public:
+  Cluster(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
+          const ClusterOptions& options);
+  ~Cluster();
+
+  int ranks() const { return static_cast<int>(options_.gpus.size()); }
+  Transport& transport(int rank);
+  const gpu_links::Network& network() const { return network_; }
+
+ private:
+  class Endpoint;
+  struct Delivery;
+  struct Peer;
+
+  sim::Simulation& simulation_;
+  gpu_links::Network network_;
+  ClusterOptions options_;
+  sim::Random random_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+};
+
+}  // namespace towpath::transport::simulated
