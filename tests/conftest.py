@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from towpath import cli
+from towpath.cli import main as cli
 from towpath.errors import ConfigError, Interruption
 
 ROOT = Path(__file__).parents[1]

@@ -8,51 +8,77 @@ Usage: tools/tidy.py [ROOT]
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-# What each layer may include besides itself: the map of ARCHITECTURE.md, read downwards.
+# What each layer of the C++ library may include besides itself and what that includes: the map of
+# ARCHITECTURE.md, read downwards.
 LAYERS: dict[str, set[str]] = {
-    "units": set(),
-    "sim": {"units"},
-    "machine": {"units"},
-    "noc": {"sim", "machine", "units"},
-    "ethernet": {"sim", "machine", "units"},
-    "pcie": {"sim", "machine", "units"},
-    "cluster": {"sim", "machine", "units"},
-    "routing": {"sim", "machine", "units"},
-    "mailbox": {"sim", "machine", "units"},
-    "device/mailbox": {"mailbox", "sim", "machine", "units"},
-    "device/tenstorrent": {"noc", "ethernet", "sim", "machine", "units"},
-    "kernels": {"device/tenstorrent", "noc", "ethernet", "sim", "machine", "units"},
-    "transport": {"units"},
-    "transport/shm": {"transport", "units"},
-    "mailbox/live": {"transport/shm", "transport", "units"},
-    "transport/simulated": {"transport", "cluster", "sim", "machine", "units"},
-    "transport/simulated/mailbox": {
-        "transport/simulated", "transport", "device/mailbox", "mailbox", "sim", "machine", "units",
-    },
-    "transport/simulated/ethernet": {
-        "transport", "transport/simulated", "kernels", "device/tenstorrent", "noc", "ethernet",
-        "sim", "machine", "units",
-    },
-    "collective": {"transport", "units"},
-    "collective/algorithms": {"collective", "units"},
-    "run": {
-        "collective", "transport", "transport/simulated", "transport/simulated/ethernet",
-        "transport/simulated/mailbox", "device/mailbox", "mailbox", "cluster",
-        "kernels",
-        "device/tenstorrent", "noc", "ethernet", "pcie", "sim", "machine", "units",
+    "base": set(),
+    "os": {"base"},
+    "sim": {"base"},
+    "machine": {"base"},
+    "noc": {"sim", "machine"},
+    "ethernet": {"sim", "machine"},
+    "pcie": {"sim", "machine"},
+    "gpu_links": {"sim", "machine"},
+    "mailbox": {"sim", "machine"},
+    "tenstorrent/device": {"noc", "ethernet"},
+    "tenstorrent/host": {"noc", "pcie"},
+    "tenstorrent/kernels": {"tenstorrent/device"},
+    "tenstorrent/fabric": {"tenstorrent/kernels"},
+    "tenstorrent/routing": {"sim", "machine"},
+    "tenstorrent/bench": {"tenstorrent/fabric"},
+    "riscv_mailbox": {"mailbox"},
+    "riscv_mailbox/live": {"os", "transport"},
+    "transport": {"base"},
+    "transport/shm": {"transport", "os"},
+    "transport/simulated": {"transport", "sim"},
+    "transport/simulated/gpu": {"transport/simulated", "gpu_links"},
+    "transport/simulated/mailbox": {"transport/simulated", "riscv_mailbox"},
+    "transport/simulated/chips": {"transport/simulated", "tenstorrent/fabric"},
+    "collective/schedule": {"transport"},
+    "collective/verify": {"collective/schedule"},
+    "collective/execute": {"collective/schedule"},
+    "collective/algorithms": {"collective/schedule"},
+    "simulate": {
+        "collective/execute", "transport/simulated/gpu", "transport/simulated/mailbox",
+        "transport/simulated/chips",
     },
     "bindings": {
-        "run", "collective", "collective/algorithms", "transport", "transport/shm", "cluster",
-        "transport/simulated/mailbox", "transport/simulated",
-        "routing", "kernels", "device/tenstorrent", "noc", "ethernet", "pcie", "device/mailbox",
-        "mailbox", "mailbox/live", "machine", "sim", "units",
+        "simulate", "collective/verify", "collective/algorithms", "transport/shm",
+        "riscv_mailbox/live", "tenstorrent/bench", "tenstorrent/host", "tenstorrent/routing",
     },
 }  # fmt: skip
+
+# What each folder of the Python package may import besides itself and what that imports.
+PYTHON_LAYERS: dict[str, set[str]] = {
+    "": set(),
+    "specs": {""},
+    "schedules": {""},
+    "collectives": {"schedules", "specs"},
+    "host": {"specs"},
+    "studies": {"collectives", "host"},
+    "tuning": {"studies"},
+    "validation": {"studies"},
+    "pages": {"tuning", "validation"},
+    "cli": {"pages"},
+}
+# The compiled core stands below all of them.
+COMPILED = "_core"
+
+
+def reachable(layers: dict[str, set[str]], layer: str) -> set[str]:
+    """A layer, what it names, and what that names in turn."""
+    found = {layer}
+    for below in layers[layer]:
+        found |= reachable(layers, below)
+    return found
+
+
 # Libraries of other people that a layer may use; the standard library and POSIX are free to all.
 LIBRARIES: dict[str, set[str]] = {
     "sim": {"fmt", "boost"},
@@ -60,7 +86,7 @@ LIBRARIES: dict[str, set[str]] = {
     "bindings": {"fmt", "nanobind"},
 }
 DEFAULT_LIBRARIES = {"fmt"}
-NO_LIBRARIES = {"units"}
+NO_LIBRARIES: set[str] = set()
 
 INCLUDE = re.compile(r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind)/[^>]*)>)')
 SPDX = "SPDX-License-Identifier: Apache-2.0"
@@ -89,8 +115,9 @@ def check_includes(path: str, text: str) -> list[str]:
         where = f"src/towpath/{path}:{number}"
         if match[1] is not None:
             included = layer_of(match[1])
-            if included != layer and included not in LAYERS[layer]:
-                allowed = ", ".join(sorted(LAYERS[layer])) or "nothing"
+            allowed_layers = reachable(LAYERS, layer) - {layer}
+            if included != layer and included not in allowed_layers:
+                allowed = ", ".join(sorted(allowed_layers)) or "nothing"
                 problems.append(f"{where}: {layer} includes {included}; it may include {allowed}")
         else:
             library = match[2].split("/")[0]
@@ -99,6 +126,38 @@ def check_includes(path: str, text: str) -> list[str]:
             if library not in allowed:
                 problems.append(f"{where}: {layer} uses {library}; it may use {sorted(allowed)}")
     return problems
+
+
+def check_imports(path: str, text: str) -> list[str]:
+    """Breaches of the layer rule in one file of the package, named by its path below it."""
+    layer = Path(path).parts[0] if len(Path(path).parts) > 1 else ""
+    if layer not in PYTHON_LAYERS:
+        return [f"python/towpath/{path}:1: folder '{layer}' is no layer; add it to tools/tidy.py"]
+    if layer == "" and Path(path).name == "__init__.py":
+        return []  # the door: it names what the layers offer
+    allowed = reachable(PYTHON_LAYERS, layer)
+    problems = []
+    for number, imported in imports_of(text):
+        parts = imported.split(".")
+        named = parts[1] if len(parts) > 1 else ""
+        below = named if named in PYTHON_LAYERS else ""
+        if named != COMPILED and below not in allowed:
+            problems.append(
+                f"python/towpath/{path}:{number}: {layer} imports {below}; it may import "
+                f"{', '.join(sorted(allowed - {layer, ''})) or 'nothing'}"
+            )
+    return problems
+
+
+def imports_of(text: str) -> list[tuple[int, str]]:
+    """(line, module) of everything of towpath that a file imports, wherever it does."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return [(line, module) for line, module in found if module.split(".")[0] == "towpath"]
 
 
 def check_text(path: str, text: str) -> list[str]:
@@ -151,6 +210,8 @@ def check(root: Path) -> list[str]:
         problems += check_text(path, text)
         if path.startswith("src/towpath/"):
             problems += check_includes(path.removeprefix("src/towpath/"), text)
+        if path.startswith("python/towpath/"):
+            problems += check_imports(path.removeprefix("python/towpath/"), text)
     return problems
 
 

@@ -38,8 +38,8 @@ def repetitions(size_bytes: int) -> int:
 
 
 def add_towpath(times: Times, ranks: int, channels: int, sizes_bytes: list[int]) -> None:
-    from towpath import live
-    from towpath.schedule_source import ScheduleSource
+    from towpath.collectives import live
+    from towpath.schedules.schedule_source import ScheduleSource
 
     for size_bytes in sizes_bytes:
         calls = [

@@ -38,11 +38,12 @@ Point = dict[str, Any]
 
 def measure_here(ranks: int, size_bytes: int) -> Point:
     """One simulation in this process, which has simulated nothing before."""
-    from towpath import machines, simulated
     from towpath._core import Chunking
-    from towpath.schedule_source import ScheduleSource
+    from towpath.collectives import simulated
+    from towpath.schedules.schedule_source import ScheduleSource
+    from towpath.specs import catalogue
 
-    spec = machines.load(MACHINE, ranks=ranks)
+    spec = catalogue.load(MACHINE, ranks=ranks)
     machine = spec.build()
     source = ScheduleSource(
         collective="all_reduce", ranks=ranks, channels=CHANNELS, hosts=spec.host_count

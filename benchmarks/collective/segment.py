@@ -58,12 +58,13 @@ def measure_here(module: Path) -> Times:
     core = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(core)
     sys.modules["towpath._core"] = towpath._core = core
-    from towpath import machines, simulated
-    from towpath.schedule_source import ScheduleSource
+    from towpath.collectives import simulated
+    from towpath.schedules.schedule_source import ScheduleSource
+    from towpath.specs import catalogue
 
     times: Times = {EVENTS: 0}
     for ranks in RANKS:
-        machine = machines.load("dgx-h100", ranks=ranks)
+        machine = catalogue.load("dgx-h100", ranks=ranks)
         place = simulated.Place(machine.build())
         for algorithm in ALGORITHMS:
             for protocol in PROTOCOLS:

@@ -8,8 +8,8 @@ import pytest
 
 from conftest import shared_data
 from mutate import check_mutants
-from towpath import machines
-from towpath.show_chip_cluster import describe_chip_cluster, draw_chip_cluster_svg
+from towpath.pages.show_chip_cluster import describe_chip_cluster, draw_chip_cluster_svg
+from towpath.specs import catalogue, shipped
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -46,12 +46,12 @@ harvesting:
 
 def read_chip(path):
     """What loads must build: the core has no sentence that the reader does not."""
-    machines.load_chip(path).core()
+    catalogue.load_chip(path).core()
 
 
 def read_chip_cluster(path):
     """Whatever loads must build, too, and must have a description and a drawing."""
-    spec = machines.load_chip_cluster(path)
+    spec = catalogue.load_chip_cluster(path)
     spec.core()
     describe_chip_cluster(spec)
     draw_chip_cluster_svg(spec)
@@ -64,7 +64,7 @@ def shared(pattern):
 def check_chips(seeds, folder):
     (folder / "descriptor.yaml").write_text(DESCRIPTOR)
     originals = [
-        *(REPOSITORY / "machines" / f"{name}.yaml" for name in machines.shipped_names("chip")),
+        *(REPOSITORY / "machines" / f"{name}.yaml" for name in shipped.names("chip")),
         folder / "descriptor.yaml",
         *shared("*_b0_8x10.yaml"),
         *shared("*_140_arch.yaml"),
@@ -77,7 +77,7 @@ def check_chip_clusters(seeds, folder):
     originals = [
         *(
             REPOSITORY / "machines" / f"{name}.yaml"
-            for name in machines.shipped_names("chip_cluster")
+            for name in shipped.names("chip_cluster")
         ),
         folder / "cluster.yaml",
         *shared("t3k_*.yaml"),

@@ -10,7 +10,7 @@ import pytest
 
 from mutate import check_mutants, mutant
 from towpath import _core
-from towpath.schedule_format.msccl_xml import (
+from towpath.schedules.msccl_xml import (
     SIZE_MAX_BYTES,
     ScheduleFormatError,
     dump_schedule,

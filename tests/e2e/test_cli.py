@@ -13,7 +13,7 @@ SMALL = "--machine dgx-h100 --hosts 1 --ranks-per-host 3 --sizes 64,1000003"
 
 def towpath(arguments, folder, code=0):
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli", *arguments.split()],
+        [sys.executable, "-m", "towpath.cli.main", *arguments.split()],
         cwd=folder, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == code, done.stderr

@@ -10,9 +10,10 @@ import pytest
 
 PROGRAM = """
 import json, resource
-from towpath import machines, simulated
-from towpath.schedule_source import ScheduleSource
-spec = machines.load("dgx-h100", ranks=1024)
+from towpath.specs import catalogue
+from towpath.collectives import simulated
+from towpath.schedules.schedule_source import ScheduleSource
+spec = catalogue.load("dgx-h100", ranks=1024)
 source = ScheduleSource(collective="all_reduce", ranks=1024, channels=8, hosts=128)
 place = simulated.Place(spec.build())
 outcome = simulated.invoke(

@@ -6,13 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from towpath import _core, machines, simulated
-from towpath.schedule_source import ScheduleSource
+from towpath import _core
+from towpath.collectives import simulated
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.specs import catalogue
 
 
 @pytest.fixture(scope="module")
 def two_hosts():
-    return simulated.Place(machines.load("dgx-h100").build())
+    return simulated.Place(catalogue.load("dgx-h100").build())
 
 
 def run(place, protocol="Simple", seed=1, jitter_ns=0.0):

@@ -4,8 +4,10 @@
 
 import pytest
 
-from towpath import _core, machines, simulated
-from towpath.verify_command import verify_schedule
+from towpath import _core
+from towpath.cli.verify import verify_schedule
+from towpath.collectives import simulated
+from towpath.specs import catalogue
 
 CHUNKS = 8
 
@@ -27,7 +29,7 @@ def send_all_then_receive_all(protocol):
 
 @pytest.fixture(scope="module")
 def pair():
-    return simulated.Place(machines.load("fully-connected", ranks=2).build())
+    return simulated.Place(catalogue.load("fully-connected", ranks=2).build())
 
 
 def test_simple_hangs_from_the_size_that_is_said_and_not_one_element_before(pair):

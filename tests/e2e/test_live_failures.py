@@ -10,8 +10,15 @@ from dataclasses import replace
 
 import pytest
 
-from towpath.live import LiveCall, LiveError, LiveGroup, LiveOptions, last_words, measure_calls
-from towpath.schedule_source import ScheduleSource
+from towpath.collectives.live import (
+    LiveCall,
+    LiveError,
+    LiveGroup,
+    LiveOptions,
+    last_words,
+    measure_calls,
+)
+from towpath.schedules.schedule_source import ScheduleSource
 
 RANKS = 4
 RING = ScheduleSource(collective="all_reduce", algorithm="ring_all_reduce", ranks=RANKS, channels=2)

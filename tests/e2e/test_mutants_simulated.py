@@ -12,8 +12,10 @@ import random
 import pytest
 
 from conftest import schedule_files
-from towpath import _core, machines, simulated
-from towpath.schedule_format.msccl_xml import load_schedule
+from towpath import _core
+from towpath.collectives import simulated
+from towpath.schedules.msccl_xml import load_schedule
+from towpath.specs import catalogue
 
 SEEDS = 4
 
@@ -83,7 +85,7 @@ def goes_wrong(place, call, size_bytes, chance):
 
 def check_mutants(count, seed):
     chance = random.Random(seed)
-    place = simulated.Place(machines.load("dgx-h100", hosts=1).build())
+    place = simulated.Place(catalogue.load("dgx-h100", hosts=1).build())
     schedules = originals()
     passed = exposed = 0
     for _ in range(count):

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from towpath import machines
-from towpath.noc_trace import load_noc_trace
-from towpath.replay import replay
+from towpath.specs import catalogue
+from towpath.studies.noc_trace import load_noc_trace
+from towpath.studies.replay import replay
 from trace_example import event, write, zone
 
 NEAR, FAR, DRAM = (1, 1), (9, 8), (0, 11)
@@ -18,7 +18,7 @@ NEAR, FAR, DRAM = (1, 1), (9, 8), (0, 11)
 
 def command(folder, *arguments, code=0):
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli", *arguments],
+        [sys.executable, "-m", "towpath.cli.main", *arguments],
         cwd=folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
@@ -71,14 +71,14 @@ def test_json_and_page_are_written(trace, tmp_path):
 
 
 def test_a_replay_is_the_same_every_time(trace):
-    spec = machines.load_chip("wormhole")
+    spec = catalogue.load_chip("wormhole")
     loaded = load_noc_trace(trace, (10, 12))
     assert replay(loaded, spec).to_dict() == replay(loaded, spec).to_dict()
 
 
 def test_more_readers_of_one_core_take_longer(tmp_path):
     """Waiting is the simulated network's: the traced ends are the same."""
-    spec = machines.load_chip("wormhole")
+    spec = catalogue.load_chip("wormhole")
     longest = []
     for readers in (1, 8):
         events = []
@@ -91,7 +91,7 @@ def test_more_readers_of_one_core_take_longer(tmp_path):
 
 
 def test_at_traced_times_a_late_request_is_late(tmp_path):
-    spec = machines.load_chip("wormhole")
+    spec = catalogue.load_chip("wormhole")
     events = reading(NEAR, [200, 5000], FAR, 4096, 6000)
     loaded = load_noc_trace(write(tmp_path / "t.json", events), (10, 12))
     for pace in ("gaps", "times"):

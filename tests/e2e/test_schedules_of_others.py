@@ -8,11 +8,12 @@ import os
 import pytest
 
 from conftest import schedule_files
-from towpath import machines, simulated
-from towpath.live import LiveCall, LiveOptions, measure_calls
-from towpath.schedule_format.msccl_xml import load_schedule
-from towpath.schedule_source import ScheduleSource
-from towpath.verify_command import verify_schedule
+from towpath.cli.verify import verify_schedule
+from towpath.collectives import simulated
+from towpath.collectives.live import LiveCall, LiveOptions, measure_calls
+from towpath.schedules.msccl_xml import load_schedule
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.specs import catalogue
 
 FILES = schedule_files()
 SIZE_BYTES = 1 << 20
@@ -37,7 +38,7 @@ def test_it_is_correct_at_its_smallest_and_largest_size(file):
 
 @pytest.fixture(scope="module")
 def one_host():
-    return simulated.Place(machines.load("dgx-h100", hosts=1).build())
+    return simulated.Place(catalogue.load("dgx-h100", hosts=1).build())
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from towpath.run_command import RunRequest, run_all
-from towpath.verify_command import verify_file
+from towpath.cli.run import RunRequest, run_all
+from towpath.cli.verify import verify_file
 
 
 def tune(arguments, folder, code=0):
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli", "tune", *arguments.split()],
+        [sys.executable, "-m", "towpath.cli.main", "tune", *arguments.split()],
         cwd=folder, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == code, done.stderr

@@ -9,8 +9,9 @@ import json
 
 import pytest
 
-from towpath import tune_answers, tune_ethernet
-from towpath.tune_ethernet import LinkBench
+from towpath.tuning import answers as tune_answers
+from towpath.tuning import ethernet as tune_ethernet
+from towpath.tuning.ethernet import LinkBench
 
 
 @pytest.fixture(scope="module")

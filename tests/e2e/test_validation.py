@@ -12,9 +12,9 @@ import statistics
 import pytest
 
 from towpath import _core
-from towpath.machines import load_chip, load_chip_cluster
-from towpath.validate import validate_table
-from towpath.validate_noc import Amount, DramPair, dram_programs, place_carefully, place_randomly
+from towpath.specs.catalogue import load_chip, load_chip_cluster
+from towpath.validation.noc import Amount, DramPair, dram_programs, place_carefully, place_randomly
+from towpath.validation.validate import validate_table
 
 MIB = 1 << 20
 

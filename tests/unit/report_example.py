@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 
-from towpath.result import LinkLoad, Report, Row, Run, Timeline, measure
+from towpath.collectives.result import LinkLoad, Report, Row, Run, Timeline, measure
 
 NAMES = ["wait", "send", "receive_reduce_send", "receive_reduce_copy_send", "receive_copy_send",
          "receive", "segment"]  # fmt: skip

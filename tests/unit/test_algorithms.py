@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import pytest
-from towpath._core import Buffer, Collective, Protocol, StepType
 
 from towpath import _core
-from towpath.schedule_format.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
+from towpath._core import Buffer, Collective, Protocol, StepType
+from towpath.schedules.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
 
 
 def test_every_algorithm_names_its_collective_and_cost():

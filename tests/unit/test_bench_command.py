@@ -12,9 +12,9 @@ import pytest
 from traffic_example import WORMHOLE, install
 
 from conftest import towpath_command
-from towpath import noc_study
 from towpath.errors import ConfigError, Interruption
-from towpath.sweep import how_to_resume
+from towpath.studies import noc_study
+from towpath.studies.sweep import how_to_resume
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_every_worker_takes_part_without_a_grid(bench, tmp_path):
 _WAITS = """
 import signal
 import threading
-from towpath import cli
+from towpath.cli import main as cli
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started the tests
 

@@ -6,15 +6,16 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from towpath import machines, show_chip_cluster
+from towpath.pages import show_chip_cluster
+from towpath.specs import catalogue, shipped
 
 SVG = "{http://www.w3.org/2000/svg}"
-CLUSTERS = machines.shipped_names("chip_cluster")
+CLUSTERS = shipped.names("chip_cluster")
 
 
 def drawing(name):
     return ElementTree.fromstring(
-        show_chip_cluster.draw_chip_cluster_svg(machines.shipped_chip_cluster(name))
+        show_chip_cluster.draw_chip_cluster_svg(catalogue.shipped_chip_cluster(name))
     )
 
 
@@ -33,7 +34,7 @@ def title(group):
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_every_chip_tile_and_end_is_drawn_once(name):
-    spec = machines.shipped_chip_cluster(name)
+    spec = catalogue.shipped_chip_cluster(name)
     root = drawing(name)
     assert len(groups(root, "card")) == len(spec.chips)
     tiles = [placed.chip.grid.width * placed.chip.grid.height for placed in spec.chips]
@@ -77,13 +78,13 @@ def test_links_of_a_mesh_are_lines_and_those_round_a_ring_are_stubs():
 
 
 def test_the_dispatchers_link_looks_different():
-    svg = show_chip_cluster.draw_chip_cluster_svg(machines.shipped_chip_cluster("n300"))
+    svg = show_chip_cluster.draw_chip_cluster_svg(catalogue.shipped_chip_cluster("n300"))
     lines = [wire.find(f"{SVG}path") for wire in groups(ElementTree.fromstring(svg), "wire")]
     assert [line.get("stroke-dasharray") for line in lines] == ["5 4", None]
     assert lines[0].get("stroke") != lines[1].get("stroke")
     assert "taken by the dispatcher" in svg
     assert "taken by" not in show_chip_cluster.draw_chip_cluster_svg(
-        machines.shipped_chip_cluster("galaxy")
+        catalogue.shipped_chip_cluster("galaxy")
     )
 
 
@@ -96,7 +97,7 @@ def test_a_tile_says_what_its_core_is_joined_to():
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_a_description_has_every_chip_and_link(name):
-    spec = machines.shipped_chip_cluster(name)
+    spec = catalogue.shipped_chip_cluster(name)
     text = show_chip_cluster.describe_chip_cluster(spec)
     assert max(map(len, text.splitlines())) <= 100
     assert text.isascii()
@@ -112,7 +113,7 @@ def test_a_description_has_every_chip_and_link(name):
 
 
 def test_racks_and_shelves_stand_side_by_side_and_empty_columns_go():
-    spec = machines.shipped_chip_cluster("n300")
+    spec = catalogue.shipped_chip_cluster("n300")
     near, far = spec.chips
     moved = dataclasses.replace(spec, chips=(near, dataclasses.replace(far, x=900)))
     assert show_chip_cluster.draw_chip_cluster_svg(moved).count('class="wire"') == 2
@@ -124,7 +125,7 @@ def test_racks_and_shelves_stand_side_by_side_and_empty_columns_go():
 
 def test_a_hostile_name_or_description_stays_text():
     spec = dataclasses.replace(
-        machines.shipped_chip_cluster("n300"), name="<b>", description="<script>" * 100
+        catalogue.shipped_chip_cluster("n300"), name="<b>", description="<script>" * 100
     )
     svg = show_chip_cluster.draw_chip_cluster_svg(spec)
     assert "<script>" not in svg and "<b>" not in svg
@@ -132,7 +133,7 @@ def test_a_hostile_name_or_description_stays_text():
 
 
 def test_under_load_a_link_has_the_colour_of_its_busier_direction():
-    spec = machines.shipped_chip_cluster("t3000")
+    spec = catalogue.shipped_chip_cluster("t3000")
     number = next(n for n, link in enumerate(spec.links) if not link.is_reserved)
     svg = show_chip_cluster.draw_chip_cluster_svg(spec, load={2 * number: 0.25, 2 * number + 1: 1})
     root = ElementTree.fromstring(svg)

@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 
 from conftest import joined, refusal
-from towpath import machines
-from towpath.chip_cluster_spec import EthernetEnd
 from towpath.errors import ConfigError
+from towpath.specs import catalogue, shipped
+from towpath.specs.chip_cluster_spec import EthernetEnd
 
-CLUSTERS = machines.shipped_names("chip_cluster")
+CLUSTERS = shipped.names("chip_cluster")
 TEXT = """\
 form: chip_cluster
 name: pair
@@ -39,7 +39,7 @@ grid:
 
 
 def spec_of(text):
-    return machines.parse_chip_cluster(text, "pair.yaml")
+    return catalogue.parse_chip_cluster(text, "pair.yaml")
 
 
 def neighbours(spec):
@@ -74,8 +74,8 @@ def test_a_channel_is_a_place_in_the_chips_list_of_ethernet_tiles():
 
 
 def test_chips_that_are_alike_are_one_chip():
-    core = machines.shipped_chip_cluster("t3000").core()
-    spec = machines.shipped_chip_cluster("t3000")
+    core = catalogue.shipped_chip_cluster("t3000").core()
+    spec = catalogue.shipped_chip_cluster("t3000")
     assert len({id(placed.chip) for placed in spec.chips}) == 1
     assert len(core.chips) == 8
 
@@ -127,7 +127,7 @@ def test_both_ends_of_a_link_speak_the_same_ethernet():
 
 
 def test_a_chip_may_be_a_file_beside_that_of_the_cluster(tmp_path):
-    wormhole = (machines._shipped_folder() / "wormhole.yaml").read_text()
+    wormhole = (shipped.folder() / "wormhole.yaml").read_text()
     rate = "line_rate_gb_per_s: {value: 12.5"
     assert rate in wormhole
     chip = wormhole.replace(rate, "line_rate_gb_per_s: {value: 25").replace(
@@ -136,12 +136,12 @@ def test_a_chip_may_be_a_file_beside_that_of_the_cluster(tmp_path):
     (tmp_path / "fast.yaml").write_text(chip)
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(TEXT.replace("chip: wormhole", "chip: fast.yaml"))
-    core = machines.load_chip_cluster(cluster).core()
+    core = catalogue.load_chip_cluster(cluster).core()
     assert [one.chip.name for one in core.chips] == ["fast-wormhole"] * 2
     assert core.chips[0].chip.ethernet["line_rate_gb_per_s"] == 25
     (tmp_path / "fast.yaml").write_text(chip.replace("axis: rows", "axis: tiles"))
     with pytest.raises(ConfigError, match=r"cluster.yaml:6: chips\[0\].chip: .*fast.yaml:\d+: har"):
-        machines.load_chip_cluster(cluster)
+        catalogue.load_chip_cluster(cluster)
 
 
 def test_a_grid_is_joined_to_the_right_and_downwards_row_by_row():
@@ -193,7 +193,7 @@ def test_a_ring_needs_two_chips():
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_shipped_clusters_build_and_say_where_they_are_from(name):
-    spec = machines.shipped_chip_cluster(name)
+    spec = catalogue.shipped_chip_cluster(name)
     core = spec.core()
     assert core.name == spec.name == name
     assert len(spec.source) > 5
@@ -204,14 +204,14 @@ def test_shipped_clusters_build_and_say_where_they_are_from(name):
 
 
 def test_the_n300_has_two_links_and_leaves_one_to_kernels():
-    spec = machines.shipped_chip_cluster("n300")
+    spec = catalogue.shipped_chip_cluster("n300")
     assert joined(spec) == ["0/8 1/0", "0/9 1/1"]
     assert [chip.has_host_link for chip in spec.chips] == [True, False]
     assert spec.core().active_channels(1) == [1]
 
 
 def test_the_t3000_is_a_mesh_of_four_by_two():
-    spec = machines.shipped_chip_cluster("t3000")
+    spec = catalogue.shipped_chip_cluster("t3000")
     assert [chip.has_host_link for chip in spec.chips] == [True] * 4 + [False] * 4
     assert set(neighbours(spec).values()) == {2}
     assert neighbours(spec).keys() == mesh_pairs(spec) and len(spec.links) == 20
@@ -240,7 +240,7 @@ RINGS = [
 
 @pytest.mark.parametrize("ring", RINGS, ids=len)
 def test_every_ring_of_the_t3000_has_a_link_of_its_own_for_each_hop(ring):
-    core = machines.shipped_chip_cluster("t3000").core()
+    core = catalogue.shipped_chip_cluster("t3000").core()
     visits = Counter()
     taken = set()
     for chip, following in zip(ring, ring[1:] + ring[:1], strict=True):
@@ -254,7 +254,7 @@ def test_every_ring_of_the_t3000_has_a_link_of_its_own_for_each_hop(ring):
 
 
 def test_the_galaxy_is_a_mesh_with_four_links_between_neighbours():
-    spec = machines.shipped_chip_cluster("galaxy")
+    spec = catalogue.shipped_chip_cluster("galaxy")
     assert len(spec.chips) == 32 and len(spec.links) == 208
     assert neighbours(spec).keys() == mesh_pairs(spec)
     assert set(neighbours(spec).values()) == {4}
@@ -263,7 +263,7 @@ def test_the_galaxy_is_a_mesh_with_four_links_between_neighbours():
 
 
 def test_the_galaxy_torus_is_the_mesh_and_what_its_edges_left_unused():
-    mesh, torus = (machines.shipped_chip_cluster(name) for name in ("galaxy", "galaxy-torus"))
+    mesh, torus = (catalogue.shipped_chip_cluster(name) for name in ("galaxy", "galaxy-torus"))
     assert set(mesh.links) < set(torus.links)
     assert all(len(torus.core().active_channels(chip)) == 16 for chip in range(32))
     assert torus.connected(EthernetEnd(0, 4)) == EthernetEnd(7, 4)
@@ -272,16 +272,16 @@ def test_the_galaxy_torus_is_the_mesh_and_what_its_edges_left_unused():
 
 
 def test_the_p150_is_one_blackhole_with_twelve_ethernet_cores():
-    spec = machines.shipped_chip_cluster("p150")
+    spec = catalogue.shipped_chip_cluster("p150")
     chip = spec.core().chips[0].chip
     assert len(chip.ethernet_cores) == 12
     assert spec.links == () and spec.core().active_channels(0, with_reserved=True) == []
-    blackhole = machines.shipped_chip("blackhole").tiles.ethernet
+    blackhole = shipped.chip("blackhole").tiles.ethernet
     assert chip.ethernet_cores == [tuple(at) for n, at in enumerate(blackhole) if n not in (5, 8)]
 
 
 def test_the_line_of_blackholes_has_two_links_between_neighbours():
-    spec = machines.shipped_chip_cluster("blackhole-line")
+    spec = catalogue.shipped_chip_cluster("blackhole-line")
     assert neighbours(spec) == {(chip, chip + 1): 2 for chip in range(7)}
     assert spec.connected(EthernetEnd(0, 2)) == EthernetEnd(1, 0)
 
@@ -292,7 +292,7 @@ def test_the_line_of_blackholes_has_two_links_between_neighbours():
 def core_of(chips, links):
     from towpath import _core
 
-    chip = machines.shipped_chip("wormhole").core()
+    chip = shipped.chip("wormhole").core()
     return _core.ChipCluster(
         name="made",
         chips=[_core.ClusterChip(chip) for _ in range(chips)],
@@ -319,15 +319,15 @@ def test_a_cluster_of_chips_is_no_machine_and_no_chip(tmp_path):
     with pytest.raises(
         ConfigError, match="n300.yaml:1: is a cluster of chips, not a cluster of GPUs"
     ):
-        machines.load("n300")
+        catalogue.load("n300")
     with pytest.raises(ConfigError, match="n300.yaml:1: is no chip"):
-        machines.load_chip("n300")
+        catalogue.load_chip("n300")
     with pytest.raises(ConfigError, match="wormhole.yaml:1: is no cluster of chips"):
-        machines.load_chip_cluster("wormhole")
+        catalogue.load_chip_cluster("wormhole")
     with pytest.raises(ConfigError, match="'n400'; shipped are blackhole-line, galaxy, "):
-        machines.load_chip_cluster("n400")
+        catalogue.load_chip_cluster("n400")
     with pytest.raises(ConfigError, match="there is no cluster of chips 'ring'"):
-        machines.shipped_chip_cluster("ring")
+        catalogue.shipped_chip_cluster("ring")
     file = tmp_path / "mine.yaml"
     file.write_text(TEXT)
-    assert machines.kind_of(file) == machines.kind_of("galaxy") == "chip_cluster"
+    assert catalogue.kind_of(file) == catalogue.kind_of("galaxy") == "chip_cluster"

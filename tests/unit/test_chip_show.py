@@ -6,12 +6,13 @@ from collections import Counter
 
 import pytest
 
-from towpath import machines, show_chip
-from towpath.chip_spec import PcieFigures
-from towpath.spec_model import figures_of
+from towpath.pages import show_chip
+from towpath.specs import catalogue, shipped
+from towpath.specs.chip_spec import PcieFigures
+from towpath.specs.spec_model import figures_of
 
 SVG = "{http://www.w3.org/2000/svg}"
-CHIPS = machines.shipped_names("chip")
+CHIPS = shipped.names("chip")
 
 
 def boxes(svg):
@@ -24,7 +25,7 @@ def boxes(svg):
 
 @pytest.mark.parametrize("name", CHIPS)
 def test_a_drawing_shows_every_tile_once_in_the_colour_of_its_kind(name):
-    spec = machines.shipped_chip(name)
+    spec = shipped.chip(name)
     kinds = spec.tile_kinds()
     fills = {}
     drawn = list(boxes(show_chip.draw_chip_svg(spec)))
@@ -38,7 +39,7 @@ def test_a_drawing_shows_every_tile_once_in_the_colour_of_its_kind(name):
 
 
 def test_workers_carry_their_logical_place_and_dram_its_group():
-    svg = show_chip.draw_chip_svg(machines.shipped_chip("wormhole"))
+    svg = show_chip.draw_chip_svg(shipped.chip("wormhole"))
     texts = {texts[-1]: texts[0] for _, _, texts in boxes(svg)}
     assert texts["1-1"] == "0,0"
     assert texts["9-10"] == "7,7"
@@ -49,7 +50,7 @@ def test_workers_carry_their_logical_place_and_dram_its_group():
 
 @pytest.mark.parametrize("name", CHIPS)
 def test_a_drawing_has_a_link_of_either_noc_in_every_gap(name):
-    spec = machines.shipped_chip(name)
+    spec = shipped.chip(name)
     root = ElementTree.fromstring(show_chip.draw_chip_svg(spec))
     ways = Counter()
     for path in root.iter(f"{SVG}path"):
@@ -70,7 +71,7 @@ def test_a_drawing_has_a_link_of_either_noc_in_every_gap(name):
 
 @pytest.mark.parametrize("name", CHIPS)
 def test_everything_stays_inside_and_apart(name):
-    svg = show_chip.draw_chip_svg(machines.shipped_chip(name))
+    svg = show_chip.draw_chip_svg(shipped.chip(name))
     root = ElementTree.fromstring(svg)
     width, height = float(root.get("width")), float(root.get("height"))
     placed = set()
@@ -83,11 +84,11 @@ def test_everything_stays_inside_and_apart(name):
 
 
 def test_a_drawing_follows_the_harvest_mask():
-    svg = show_chip.draw_chip_svg(machines.load_chip("wormhole", 65))
+    svg = show_chip.draw_chip_svg(catalogue.load_chip("wormhole", 65))
     harvested = {title.split(":")[0] for title, _, _ in boxes(svg) if title.endswith("harvested")}
     assert harvested == {f"{x}-{y}" for y in (1, 8) for x in (1, 2, 3, 4, 6, 7, 8, 9)}
     assert "rows 1, 8 harvested" in svg
-    assert "no rows harvested" in show_chip.draw_chip_svg(machines.load_chip("wormhole", 0))
+    assert "no rows harvested" in show_chip.draw_chip_svg(catalogue.load_chip("wormhole", 0))
 
 
 def in_words(value):
@@ -98,7 +99,7 @@ def in_words(value):
 
 @pytest.mark.parametrize("name", CHIPS)
 def test_a_description_holds_every_figure_and_source(name):
-    spec = machines.shipped_chip(name)
+    spec = shipped.chip(name)
     lines = show_chip.describe_chip(spec).splitlines()
     assert max(map(len, lines)) <= 100
     text = " ".join(" ".join(lines).split())
@@ -111,7 +112,7 @@ def test_a_description_holds_every_figure_and_source(name):
 
 
 def test_a_hostile_name_or_description_stays_text():
-    spec = machines.load_chip("wormhole").model_copy(update={"description": "<script>" * 100})
+    spec = catalogue.load_chip("wormhole").model_copy(update={"description": "<script>" * 100})
     svg = show_chip.draw_chip_svg(spec)
     assert "<script>" not in svg
     ElementTree.fromstring(svg)

@@ -6,12 +6,13 @@ import pytest
 import yaml
 
 from conftest import refusal
-from towpath import _core, machines
-from towpath.chip_spec import Coordinate
+from towpath import _core
 from towpath.errors import ConfigError
-from towpath.spec_model import Figure
+from towpath.specs import catalogue, shipped
+from towpath.specs.chip_spec import Coordinate
+from towpath.specs.spec_model import Figure
 
-WORMHOLE = machines.shipped_chip("wormhole")
+WORMHOLE = shipped.chip("wormhole")
 TEXT = """\
 form: chip
 name: small
@@ -44,7 +45,7 @@ BLOCKS = ("router", "niu", "dram", "software", "ethernet", "ethernet_software", 
 
 
 def spec_of(text):
-    return machines.parse_chip(text, "small.yaml")
+    return catalogue.parse_chip(text, "small.yaml")
 
 
 def changed(change):
@@ -82,9 +83,9 @@ def test_tiles_and_figures_reach_the_core_unchanged():
         assert set(getattr(chip, block)) == set(type(given).model_fields)
 
 
-@pytest.mark.parametrize("name", machines.shipped_names("chip"))
+@pytest.mark.parametrize("name", shipped.names("chip"))
 def test_every_quantity_of_a_shipped_chip_has_a_source(name):
-    spec = machines.shipped_chip(name)
+    spec = shipped.chip(name)
     figures = list(figures_in(spec))
     pcie = 14 + 3 * len(spec.pcie.windows)
     assert len(figures) == 3 + 11 + 12 + 5 + 15 + 13 + 8 + pcie + 3
@@ -92,18 +93,18 @@ def test_every_quantity_of_a_shipped_chip_has_a_source(name):
 
 
 def test_the_shipped_chips_are_those_that_were_measured():
-    wormhole, blackhole = (machines.shipped_chip(name).core() for name in ("wormhole", "blackhole"))
+    wormhole, blackhole = (shipped.chip(name).core() for name in ("wormhole", "blackhole"))
     assert (wormhole.worker_columns, wormhole.worker_rows, len(wormhole.workers)) == (8, 8, 64)
     assert (blackhole.worker_columns, blackhole.worker_rows) == (12, 10)
     assert len(blackhole.workers) == 120
     assert wormhole.tiles.count(_core.TileKind.harvested) == 16
     assert blackhole.tiles.count(_core.TileKind.harvested) == 20
-    assert machines.load_chip("wormhole", 528).workers() == WORMHOLE.workers()
-    assert machines.load_chip("blackhole", 192).core().workers == blackhole.workers
+    assert catalogue.load_chip("wormhole", 528).workers() == WORMHOLE.workers()
+    assert catalogue.load_chip("blackhole", 192).core().workers == blackhole.workers
 
 
 def test_a_harvest_mask_counts_the_rows_with_workers():
-    spec = machines.load_chip("wormhole", 0b1000100001)
+    spec = catalogue.load_chip("wormhole", 0b1000100001)
     assert spec.harvesting.harvested == (1, 7, 11)
     core = spec.core()
     assert (core.worker_columns, core.worker_rows) == (8, 7)
@@ -236,7 +237,7 @@ def test_harvested_ethernet_tiles_only_route_and_leave_no_gap():
 
 
 def test_the_host_link_reaches_the_core_unchanged():
-    for spec in (WORMHOLE, machines.shipped_chip("blackhole")):
+    for spec in (WORMHOLE, shipped.chip("blackhole")):
         chip = spec.core()
         for name, value in chip.pcie.items():
             assert value == getattr(spec.pcie, name).value, name
@@ -262,7 +263,7 @@ def test_a_host_link_that_does_not_fit_is_refused(change, expected):
     data = WORMHOLE.model_dump(mode="json")
     change(data["pcie"])
     with pytest.raises(ConfigError, match=expected):
-        machines.parse_chip(yaml.safe_dump(data), "chip.yaml")
+        catalogue.parse_chip(yaml.safe_dump(data), "chip.yaml")
 
 
 @pytest.mark.parametrize(
@@ -317,14 +318,14 @@ def test_the_core_refuses_what_it_cannot_simulate(change, expected):
 
 def test_a_chip_is_no_machine_and_a_machine_no_chip(tmp_path):
     with pytest.raises(ConfigError, match="wormhole.yaml:1: is a chip, not a cluster of GPUs"):
-        machines.load("wormhole")
+        catalogue.load("wormhole")
     with pytest.raises(ConfigError, match="ring.yaml:1: is no chip"):
-        machines.load_chip("ring")
+        catalogue.load_chip("ring")
     with pytest.raises(ConfigError, match="no file or chip 'warmhole'; shipped are blackhole, wo"):
-        machines.load_chip("warmhole")
-    assert not set(machines.shipped_names("machine")) & set(machines.shipped_names("chip"))
+        catalogue.load_chip("warmhole")
+    assert not set(shipped.names("machine")) & set(shipped.names("chip"))
     file = tmp_path / "mine.yaml"
     file.write_text(TEXT)
-    assert machines.load_chip(file).name == "small"
-    assert machines.kind_of(file) == machines.kind_of("blackhole") == "chip"
-    assert machines.kind_of("ring") == machines.kind_of("nothing") == "machine"
+    assert catalogue.load_chip(file).name == "small"
+    assert catalogue.kind_of(file) == catalogue.kind_of("blackhole") == "chip"
+    assert catalogue.kind_of("ring") == catalogue.kind_of("nothing") == "machine"

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from conftest import joined, refusal
-from towpath import machines
-from towpath.chip_cluster_spec import EthernetEnd
-from towpath.topology_import.cluster_descriptor import reserved_links
-from towpath.topology_import.mesh_places import mesh_places
+from towpath.specs import catalogue
+from towpath.specs.chip_cluster_spec import EthernetEnd
+from towpath.specs.importers.cluster_descriptor import reserved_links
+from towpath.specs.importers.mesh_places import mesh_places
 
 TEXT = """\
 arch: {0: wormhole_b0, 1: Wormhole, 5: WORMHOLE_B0}
@@ -38,7 +38,7 @@ boards:
 
 
 def spec_of(text):
-    return machines.parse_chip_cluster(text, "folder/cluster.yaml")
+    return catalogue.parse_chip_cluster(text, "folder/cluster.yaml")
 
 
 def test_a_descriptor_says_chips_places_links_and_harvesting():
@@ -149,7 +149,7 @@ def test_without_a_mesh_chips_stand_row_by_row(pairs):
 
 
 def published(data_folder, name):
-    return machines.load_chip_cluster(data_folder / "topologies" / "tenstorrent" / name)
+    return catalogue.load_chip_cluster(data_folder / "topologies" / "tenstorrent" / name)
 
 
 def wires(spec, only_reserved=False):
@@ -174,7 +174,7 @@ def wires(spec, only_reserved=False):
     ],
 )
 def test_published_descriptors_are_wired_as_the_shipped_machines(data_folder, file, name):
-    imported, shipped = published(data_folder, file), machines.shipped_chip_cluster(name)
+    imported, shipped = published(data_folder, file), catalogue.shipped_chip_cluster(name)
     assert wires(imported) == wires(shipped)
     assert wires(imported, only_reserved=True) == wires(shipped, only_reserved=True)
     on_pcie = [
@@ -190,6 +190,6 @@ def test_harvesting_of_published_descriptors_is_that_of_each_chip(data_folder):
     assert [chip.chip.harvesting.harvested for chip in n300.chips] == [(1, 8), (1, 3)]
     p150 = published(data_folder, "blackhole_P150.yaml")
     assert len(p150.chips[0].chip.tiles.ethernet) == 12
-    assert p150.chips[0].chip == machines.shipped_chip_cluster("p150").chips[0].chip.model_copy(
+    assert p150.chips[0].chip == catalogue.shipped_chip_cluster("p150").chips[0].chip.model_copy(
         update={"harvesting": p150.chips[0].chip.harvesting}
     )

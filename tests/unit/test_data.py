@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from towpath.data import OPERATIONS, TYPES, count_wrong, make_expected, make_input
+from towpath.collectives.data import OPERATIONS, TYPES, count_wrong, make_expected, make_input
 
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all"]
 

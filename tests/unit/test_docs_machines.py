@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from towpath import machines
+from towpath.specs import catalogue, shipped
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "machines.md"
 TEMPLATE, GRAPH, CHIP, CHIPS, GRID = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 def spec_of(text):
-    return machines.parse(text, "machines.md")
+    return catalogue.parse(text, "machines.md")
 
 
 def graph_spec():
@@ -48,8 +48,8 @@ def named_wires(layout):
 
 @pytest.mark.parametrize("spec", [spec_of(TEMPLATE), graph_spec()], ids=["template", "graph"])
 def test_the_sum_on_the_page_is_what_the_simulator_says(spec):
-    from towpath import simulated
-    from towpath.schedule_source import ScheduleSource
+    from towpath.collectives import simulated
+    from towpath.schedules.schedule_source import ScheduleSource
 
     *parts, total = rows_of_sum().values()
     assert len(parts) == 7
@@ -84,8 +84,8 @@ FIGURES = {
 
 
 def chip_spec():
-    wormhole = machines.shipped_chip("wormhole").model_dump(include=FIGURES)
-    return machines.parse_chip(yaml.safe_dump(yaml.safe_load(CHIP) | wormhole), "machines.md")
+    wormhole = shipped.chip("wormhole").model_dump(include=FIGURES)
+    return catalogue.parse_chip(yaml.safe_dump(yaml.safe_load(CHIP) | wormhole), "machines.md")
 
 
 def test_the_chip_on_the_page_builds_without_its_harvested_row():
@@ -100,11 +100,11 @@ def test_the_page_names_every_field_of_a_chip():
 
 
 def test_the_clusters_on_the_page_build():
-    core = machines.parse_chip_cluster(CHIPS, "machines.md").core()
+    core = catalogue.parse_chip_cluster(CHIPS, "machines.md").core()
     assert core.connected((2, 14)) == (1, 14)
     assert core.active_channels(0) == [9]
     assert [len(chip.chip.ethernet_cores) for chip in core.chips] == [16, 16, 15]
-    grid = machines.parse_chip_cluster(GRID, "machines.md").core()
+    grid = catalogue.parse_chip_cluster(GRID, "machines.md").core()
     assert len(grid.chips) == 6
     assert grid.connected((1, 2)) == (2, 2)  # column 2 is mirrored
     assert grid.connected((2, 0)) == (0, 0)  # and closes the ring with its other side
@@ -112,7 +112,7 @@ def test_the_clusters_on_the_page_build():
 
 
 def test_the_page_names_every_field_of_a_cluster_of_chips():
-    from towpath import chip_cluster_spec
+    from towpath.specs import chip_cluster_spec
 
     names = field_names(yaml.safe_load(CHIPS)) | field_names(yaml.safe_load(GRID))
     for model in (
@@ -127,7 +127,7 @@ def test_the_page_names_every_field_of_a_cluster_of_chips():
 def test_the_static_routes_on_the_page_are_what_the_command_says():
     from test_static_routes import ring
 
-    from towpath.static_routes import parse_routes, plan_routes
+    from towpath.studies.static_routes import parse_routes, plan_routes
 
     command = re.search(r"^\$ towpath routes ring4.yaml (.*)$", PAGE.read_text(), re.MULTILINE)
     text = plan_routes(ring(), parse_routes(command[1].split())).text()

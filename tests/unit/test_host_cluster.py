@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from towpath import host_cluster, machines
 from towpath.errors import ConfigError
-from towpath.host_cluster import HostCluster
+from towpath.host import host_cluster
+from towpath.host.host_cluster import HostCluster
+from towpath.specs import catalogue, shipped
 
 MIB = 1 << 20
 # As the document's Blackhole: the Tensix cores that it lacks, and none of its Ethernet cores.
-BLACKHOLE = machines.load_chip("blackhole", 0x1020).with_harvested_ethernet(range(14))
+BLACKHOLE = catalogue.load_chip("blackhole", 0x1020).with_harvested_ethernet(range(14))
 
 
 @pytest.fixture
@@ -166,7 +167,7 @@ def test_a_host_without_memory_channels_has_no_buffers():
 
 
 def test_a_chip_without_a_host_link_is_refused():
-    wormhole = machines.shipped_chip("wormhole")
+    wormhole = shipped.chip("wormhole")
     for chip, lacks in (
         (wormhole.model_copy(update={"pcie": None}), "block pcie"),
         (wormhole.model_copy(update={"tiles": wormhole.tiles.model_copy(update={"pcie": ()})}),

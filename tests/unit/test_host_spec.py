@@ -4,10 +4,10 @@ import pytest
 import yaml
 
 from conftest import refusal
-from towpath import machines
 from towpath.errors import ConfigError
-from towpath.host_spec import describe_host
-from towpath.spec_model import Figure
+from towpath.pages.show_host import describe_host
+from towpath.specs import catalogue, shipped
+from towpath.specs.spec_model import Figure
 
 NAMES = ["blackhole-host", "n300-xeon-host", "ryzen-host"]
 
@@ -18,13 +18,13 @@ def figures_in(spec):
 
 
 def test_three_hosts_are_shipped():
-    assert machines.shipped_names("host") == NAMES
-    assert machines.kind_of("ryzen-host") == "host"
+    assert shipped.names("host") == NAMES
+    assert catalogue.kind_of("ryzen-host") == "host"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_quantity_has_a_source_and_is_shown(name):
-    spec = machines.load_host(name)
+    spec = catalogue.load_host(name)
     figures = list(figures_in(spec))
     assert len(figures) == 7 + 10 + 8 + 9
     lines = describe_host(spec).splitlines()
@@ -37,11 +37,11 @@ def test_every_quantity_has_a_source_and_is_shown(name):
 
 
 def refused(tmp_path, change):
-    data = machines.load_host("ryzen-host").model_dump(mode="json")
+    data = catalogue.load_host("ryzen-host").model_dump(mode="json")
     change(data)
     file = tmp_path / "host.yaml"
     file.write_text(yaml.safe_dump(data))
-    return refusal(machines.load_host, file)
+    return refusal(catalogue.load_host, file)
 
 
 @pytest.mark.parametrize(
@@ -66,17 +66,17 @@ def test_an_unknown_host_is_refused_with_those_there_are():
     with pytest.raises(
         ConfigError, match="no file or host 'mine'; shipped are blackhole-host, n30"
     ):
-        machines.load_host("mine")
+        catalogue.load_host("mine")
 
 
 def test_other_kinds_are_no_hosts():
     with pytest.raises(ConfigError, match="is no host"):
-        machines.load_host("wormhole")
+        catalogue.load_host("wormhole")
 
 
 def test_hugepages_are_needed_without_an_iommu():
-    blackhole = machines.load_host("blackhole-host").with_hugepages(True)
+    blackhole = catalogue.load_host("blackhole-host").with_hugepages(True)
     assert blackhole.memory.has_hugepages.value
     assert not blackhole.with_hugepages(False).memory.has_hugepages.value
     with pytest.raises(ConfigError, match="host 'ryzen-host': has no IOMMU, so it needs hugepages"):
-        machines.load_host("ryzen-host").with_hugepages(False)
+        catalogue.load_host("ryzen-host").with_hugepages(False)

@@ -6,12 +6,14 @@ import re
 
 import pytest
 
-from towpath import _core, machines, table
+from towpath import _core
+from towpath.cli.run import RunRequest, run_all
+from towpath.collectives.link_faults import LinkFault, links_of, parse_link_fault
 from towpath.errors import ConfigError
-from towpath.link_faults import LinkFault, links_of, parse_link_fault
-from towpath.perfetto import write_perfetto
-from towpath.report import write_report
-from towpath.run_command import RunRequest, run_all
+from towpath.pages import table
+from towpath.pages.perfetto import write_perfetto
+from towpath.pages.report import write_report
+from towpath.specs import catalogue
 
 
 def _request(*faults, collective="all_reduce", sizes="1M", **more):
@@ -70,13 +72,13 @@ def test_a_bad_fault_is_one_sentence(text, sentence):
     ],
 )
 def test_a_fault_where_no_link_is_is_one_sentence(faults, sentence):
-    cluster = machines.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").core()
     with pytest.raises(ConfigError, match=re.escape(sentence)):
         links_of(cluster, [parse_link_fault(fault) for fault in faults])
 
 
 def test_either_end_names_a_link():
-    cluster = machines.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").core()
     ends = (parse_link_fault(f"{end},at=5us") for end in ("0:9", "4:1"))
     one, other = (links_of(cluster, [fault]).keys() for fault in ends)
     assert one == other
@@ -194,7 +196,7 @@ def reported():
 
 def test_each_direction_of_each_link_has_its_load(reported):
     run = reported.report.runs[0]
-    spec = machines.load_chip_cluster("t3000")
+    spec = catalogue.load_chip_cluster("t3000")
     assert len(run.links) == 2 * len(spec.links)
     used = [link for link in run.links if link.size_bytes > 0]
     assert len(used) == 16  # both ways round a ring of eight

@@ -9,7 +9,7 @@ in LL and in LL128, and NPKit; so the rows below that were not put in are predic
 
 import pytest
 
-from towpath.machines import shipped
+from towpath.specs import shipped
 
 TOLERANCE = 0.05  # of the nearer end of the published range
 
@@ -42,7 +42,7 @@ def step_ns(spec, protocol, path):
     ],
 )
 def test_a_step_takes_what_nccl_takes_it_to(protocol, path, published_ns):
-    step = step_ns(shipped("dgx-h100"), protocol, path)
+    step = step_ns(shipped.machine("dgx-h100"), protocol, path)
     least, most = published_ns
     assert least * (1 - TOLERANCE) <= step <= most * (1 + TOLERANCE)
 
@@ -59,12 +59,12 @@ def test_a_step_takes_what_nccl_takes_it_to(protocol, path, published_ns):
 def test_paths_without_their_proxies_take_what_ib_write_lat_shows(path, published_ns):
     proxies_ns = 2 * 1000
     least, most = published_ns
-    assert least <= path_ns(shipped("dgx-h100"), *path) - proxies_ns <= most
+    assert least <= path_ns(shipped.machine("dgx-h100"), *path) - proxies_ns <= most
 
 
 def test_a_small_all_reduce_of_two_hosts_takes_what_was_measured():
     """A tree in LL: down and up a chain of 8 GPUs and once across, 24.7 to 25.3 us measured."""
-    spec = shipped("dgx-h100")
+    spec = shipped.machine("dgx-h100")
     chain = 7 * step_ns(spec, "ll", NVLINK)
     across = step_ns(spec, "ll", NETWORK)
     total_ns = spec.gpu_cost.launch_ns.value + 2 * (chain + across)
@@ -73,7 +73,7 @@ def test_a_small_all_reduce_of_two_hosts_takes_what_was_measured():
 
 def test_rings_reach_the_measured_bandwidths():
     """392 GB/s over 8 adapters and 370 GB/s over NVLink (nccl-tests#309, nccl#1455)."""
-    links = shipped("dgx-h100").link_types
+    links = shipped.machine("dgx-h100").link_types
     assert 8 * links["infiniband"].rate_gb_per_s.value == pytest.approx(392, rel=0.01)
     assert links["nvlink"].rate_gb_per_s.value == pytest.approx(368, rel=0.02)
     assert links["pcie"].rate_gb_per_s.value > links["infiniband"].rate_gb_per_s.value

@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from towpath import machines, show
-from towpath.machines import shipped
+from towpath.pages import show
+from towpath.specs import catalogue, shipped
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -22,7 +22,7 @@ def boxes(svg):
 
 
 def test_a_description_holds_every_figure_and_source():
-    spec = shipped("dgx-h100")
+    spec = shipped.machine("dgx-h100")
     text = " ".join(show.describe(spec).split())
     for link_type in spec.link_types.values():
         for figure in (link_type.rate_gb_per_s, link_type.latency_ns):
@@ -31,9 +31,9 @@ def test_a_description_holds_every_figure_and_source():
     assert max(len(line) for line in show.describe(spec).splitlines()) <= 100
 
 
-@pytest.mark.parametrize("name", machines.shipped_names("machine"))
+@pytest.mark.parametrize("name", shipped.names("machine"))
 def test_a_drawing_shows_every_device_and_wire_of_a_small_machine(name):
-    spec = shipped(name)
+    spec = shipped.machine(name)
     layout = spec.layout()
     svg = show.draw_svg(spec)
     assert sorted(boxes(svg)) == sorted(f"{d.name} ({d.kind})" for d in layout.devices)
@@ -41,7 +41,7 @@ def test_a_drawing_shows_every_device_and_wire_of_a_small_machine(name):
 
 
 def test_a_drawing_of_many_hosts_shows_four_and_counts_the_others():
-    spec = machines.load("dgx-h100", hosts=128)
+    spec = catalogue.load("dgx-h100", hosts=128)
     svg = show.draw_svg(spec)
     assert "124 more hosts" in svg and "1,024 GPUs" in svg
     assert sum("gpu" in name for name in boxes(svg)) == 32
@@ -49,11 +49,11 @@ def test_a_drawing_of_many_hosts_shows_four_and_counts_the_others():
 
 
 def test_a_drawing_of_a_long_ring_says_how_much_it_leaves_out():
-    assert "1008 more GPUs not drawn" in show.draw_svg(machines.load("ring", ranks=1024))
+    assert "1008 more GPUs not drawn" in show.draw_svg(catalogue.load("ring", ranks=1024))
 
 
 def test_boxes_stay_inside_and_apart():
-    svg = show.draw_svg(machines.load("dgx-h100", hosts=4))
+    svg = show.draw_svg(catalogue.load("dgx-h100", hosts=4))
     root = ElementTree.fromstring(svg)
     width, height = float(root.get("width")), float(root.get("height"))
     placed = []
@@ -68,13 +68,13 @@ def test_boxes_stay_inside_and_apart():
 def test_thicker_wires_are_faster():
     width = {
         path.find(f"{SVG}title").text.split(": ")[1].split(",")[0]: float(path.get("stroke-width"))
-        for path in wires(show.draw_svg(shipped("dgx-h100")))
+        for path in wires(show.draw_svg(shipped.machine("dgx-h100")))
     }
     assert width["nvlink"] > width["infiniband_spine"] > width["pcie"] > width["infiniband"]
 
 
 def test_load_colours_a_wire_by_its_busier_direction():
-    spec = shipped("dgx-h100")
+    spec = shipped.machine("dgx-h100")
     plain = {path.get("stroke") for path in wires(show.draw_svg(spec))}
     loaded = show.draw_svg(spec, {0: 0.1, 1: 1.0})
     by_title = {path.find(f"{SVG}title").text: path.get("stroke") for path in wires(loaded)}
@@ -85,5 +85,5 @@ def test_load_colours_a_wire_by_its_busier_direction():
 
 
 def test_a_drawing_is_self_contained():
-    svg = show.draw_svg(shipped("dgx-h100"))
+    svg = show.draw_svg(shipped.machine("dgx-h100"))
     assert not re.search(r"(href|src)=", svg.replace("http://www.w3.org/2000/svg", ""))

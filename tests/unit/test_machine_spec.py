@@ -6,12 +6,11 @@ import pytest
 import yaml
 
 from conftest import refusal
-from towpath import machines
 from towpath.errors import ConfigError
-from towpath.input_file import parse_yaml
-from towpath.machine_spec import DEVICES_MAX, parse_machine_spec
-from towpath.machines import shipped
-from towpath.spec_model import Figure
+from towpath.specs import catalogue, shipped
+from towpath.specs.input_file import parse_yaml
+from towpath.specs.machine_spec import DEVICES_MAX, parse_machine_spec
+from towpath.specs.spec_model import Figure
 
 SMALL = """\
 form: template
@@ -88,9 +87,9 @@ def figures_in(model):
             yield from figures_in(getattr(model, name))
 
 
-@pytest.mark.parametrize("name", machines.shipped_names("machine"))
+@pytest.mark.parametrize("name", shipped.names("machine"))
 def test_every_quantity_of_a_shipped_machine_has_a_source(name):
-    spec = shipped(name)
+    spec = shipped.machine(name)
     figures = list(figures_in(spec))
     costs = spec.gpu_cost
     piecemeal = [costs.simple, costs.ll, costs.ll128]
@@ -99,9 +98,9 @@ def test_every_quantity_of_a_shipped_machine_has_a_source(name):
     assert all(len(figure.source) > 5 for figure in figures)
 
 
-@pytest.mark.parametrize("name", machines.shipped_names("machine"))
+@pytest.mark.parametrize("name", shipped.names("machine"))
 def test_every_shipped_machine_builds_and_joins_all_ranks(name):
-    machine = shipped(name).build()
+    machine = shipped.machine(name).build()
     for to_rank in range(1, machine.ranks):
         assert machine.route(0, to_rank)
 
@@ -173,7 +172,7 @@ def test_a_fabric_needs_adapters():
 
 
 def test_dgx_h100_sends_on_one_rail_without_the_spine_and_across_rails_with_it():
-    machine = shipped("dgx-h100").build()
+    machine = shipped.machine("dgx-h100").build()
     assert machine.ranks == 16
     assert path_names(machine, 0, 1) == ["host0/nvswitch", "host0/gpu1"]
     same_rail = ["host0/nic3", "leaf3", "host1/nic3", "host1/gpu3"]
@@ -183,18 +182,18 @@ def test_dgx_h100_sends_on_one_rail_without_the_spine_and_across_rails_with_it()
 
 def test_the_spine_carries_all_hosts_uplinks():
     for hosts in (2, 5):
-        machine = shipped("dgx-h100").build(hosts=hosts)
+        machine = shipped.machine("dgx-h100").build(hosts=hosts)
         spine = next(n for n, d in enumerate(machine.devices) if d.name == "spine")
         uplinks = [link for link in machine.links if link.to_device == spine]
         assert [link.rate_gb_per_s for link in uplinks] == [pytest.approx(49 * hosts)] * 8
 
 
 def test_any_number_of_hosts_or_ranks_may_be_asked_for():
-    spec = shipped("dgx-h100")
+    spec = shipped.machine("dgx-h100")
     assert spec.build(hosts=3).ranks == 24
     assert spec.build(ranks=1024).ranks == 1024
-    assert shipped("ring").build(ranks=5).ranks == 5
-    assert len(shipped("fully-connected").layout().wires) == 28
+    assert shipped.machine("ring").build(ranks=5).ranks == 5
+    assert len(shipped.machine("fully-connected").layout().wires) == 28
 
 
 @pytest.mark.parametrize(
@@ -211,7 +210,7 @@ def test_any_number_of_hosts_or_ranks_may_be_asked_for():
 )
 def test_an_impossible_size_is_refused(name, size, expected):
     with pytest.raises(ConfigError, match=expected):
-        shipped(name).build(**size)
+        shipped.machine(name).build(**size)
 
 
 def test_the_number_of_devices_is_bounded_before_they_are_made():
@@ -222,7 +221,7 @@ def test_the_number_of_devices_is_bounded_before_they_are_made():
 
 
 def test_a_ring_passes_on_what_is_not_for_its_gpus():
-    machine = shipped("ring").build(ranks=5)
+    machine = shipped.machine("ring").build(ranks=5)
     assert path_names(machine, 0, 2) == ["host0/gpu1", "host0/gpu2"]
     assert path_names(machine, 0, 3) == ["host0/gpu4", "host0/gpu3"]
 
@@ -235,16 +234,16 @@ def test_gpus_without_any_link_between_them_are_refused():
 
 def test_load_names_the_shipped_machines_when_there_is_none():
     with pytest.raises(ConfigError, match="no file or machine 'dgx'; shipped are dgx-h100"):
-        machines.load("dgx")
+        catalogue.load("dgx")
 
 
 def test_load_takes_a_path(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(SMALL)
-    assert machines.load(file).name == "small"
-    assert machines.load(str(file), ranks=1).ranks == 1
+    assert catalogue.load(file).name == "small"
+    assert catalogue.load(str(file), ranks=1).ranks == 1
     with pytest.raises(ConfigError, match="nothing completes"):
-        machines.load(file, complete_from="dgx-h100")
+        catalogue.load(file, complete_from="dgx-h100")
 
 
 GRAPH = """\

@@ -7,22 +7,24 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from towpath import _core, cli, machines
+from towpath import _core
+from towpath.cli import main as cli
 from towpath.errors import ConfigError, Interruption
-from towpath.mailbox_study import (
+from towpath.pages.mailbox_table import study_tables
+from towpath.specs import catalogue
+from towpath.specs.spec_model import figures_of
+from towpath.studies.mailbox_study import (
     StudyRequest,
     measure_latency,
     measure_study,
     settled_ns,
 )
-from towpath.mailbox_table import study_tables
-from towpath.plain_table import tables_text
-from towpath.spec_model import figures_of
+from towpath.studies.plain_table import tables_text
 
 
 @pytest.fixture(scope="module")
 def carvnet():
-    return machines.load_mailbox_cluster("carvnet")
+    return catalogue.load_mailbox_cluster("carvnet")
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +185,7 @@ def test_towpath_show_describes_it(tmp_path):
     line = ["show", "carvnet", "--svg", str(svg)]
     text = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption()).stdout
     said = " ".join(text.split())
-    for path, _, source in figures_of(machines.load_mailbox_cluster("carvnet")):
+    for path, _, source in figures_of(catalogue.load_mailbox_cluster("carvnet")):
         if source:
             assert path.rpartition(".")[2] in said and source in said
     assert "when_full back_pressure" in said

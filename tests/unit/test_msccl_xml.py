@@ -9,6 +9,8 @@ import os
 from pathlib import Path as FilePath
 
 import pytest
+
+from towpath import _core
 from towpath._core import (
     Buffer,
     Collective,
@@ -19,9 +21,7 @@ from towpath._core import (
     StepType,
     ThreadBlock,
 )
-
-from towpath import _core
-from towpath.schedule_format.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
+from towpath.schedules.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
 
 REPOSITORY = FilePath(__file__).resolve().parents[2]
 DATA = FilePath(os.environ.get("TOWPATH_DATA", REPOSITORY.parent / "shared" / "data"))

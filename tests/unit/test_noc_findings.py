@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from traffic_example import WORMHOLE
 
-from towpath.noc_findings import findings
+from towpath.studies.noc_findings import findings
 
 SIZES_BYTES = (64, 1024, 4096, 8192, 16384)
 

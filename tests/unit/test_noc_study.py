@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traffic_example import ISSUE_CYCLES, LATENCY_CYCLES, WORMHOLE, install, transactions
 
-from towpath.noc_study import (
+from towpath.studies.noc_study import (
     PATTERNS,
     POINT_FLIT_HOPS_MAX,
     StudyRequest,
@@ -18,7 +18,7 @@ from towpath.noc_study import (
     measure_point,
     study_parts,
 )
-from towpath.noc_traffic import (
+from towpath.studies.noc_traffic import (
     Coordinate,
     bandwidth_programs,
     destinations,

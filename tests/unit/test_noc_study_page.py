@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from traffic_example import WORMHOLE, install
 
-from towpath.noc_findings import findings
-from towpath.noc_study import PATTERNS, StudyRequest, measure_point, study_parts
-from towpath.noc_study_page import Study, bandwidth_figure, write_study
+from towpath.pages.noc_study_page import Study, bandwidth_figure, write_study
+from towpath.studies.noc_findings import findings
+from towpath.studies.noc_study import PATTERNS, StudyRequest, measure_point, study_parts
 
 HOSTILE = "</script><script>alert(1)</script>"
 

@@ -10,8 +10,8 @@ import pytest
 
 from mutate import check_mutants
 from towpath.errors import ConfigError
-from towpath.noc_trace import EVENTS_MAX, KINDS, load_noc_trace
-from towpath.replay import measured
+from towpath.studies.noc_trace import EVENTS_MAX, KINDS, load_noc_trace
+from towpath.studies.replay import measured
 from trace_example import event, every_kind, flush, write, zone
 
 CORE = (1, 1)
@@ -156,7 +156,7 @@ def test_the_line_of_a_mistake_in_the_middle_is_named(tmp_path):
 
 def test_more_events_than_are_read_are_refused(tmp_path, monkeypatch):
     assert EVENTS_MAX > 100_000
-    monkeypatch.setattr("towpath.noc_trace.EVENTS_MAX", 2)
+    monkeypatch.setattr("towpath.studies.noc_trace.EVENTS_MAX", 2)
     said = refusal(write(tmp_path / "t.json", [READ, START, END]))
     assert "t.json:4: event 2: at most 2 events are read" in said
 
@@ -188,7 +188,7 @@ def check(seeds, folder):
     indented = folder / "indented.json"
     indented.write_text(json.dumps(every_kind(), indent=1))
     originals.append(indented)
-    reader = "towpath.noc_trace:load_noc_trace"
+    reader = "towpath.studies.noc_trace:load_noc_trace"
     check_mutants(reader, originals, seeds, folder, seconds_max=20, place=":[0-9]+")
 
 

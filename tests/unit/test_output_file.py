@@ -4,7 +4,7 @@
 
 import json
 
-from towpath.output_file import deliver, results_folder
+from towpath.cli.output_file import deliver, results_folder
 
 
 def test_a_results_folder_is_one_folder_whatever_the_machine_is_called(tmp_path, monkeypatch):

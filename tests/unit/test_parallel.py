@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from towpath.parallel import ProcessEnded, map_in_order
+from towpath.studies.parallel import ProcessEnded, map_in_order
 
 
 def square_later(number):

@@ -11,21 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from towpath import cli, machines, pcie_study
+from towpath.cli import main as cli
 from towpath.errors import ConfigError
-from towpath.pcie_document import MB, TABLES
-from towpath.pcie_study import Cause, PcieBench, Way
+from towpath.specs import catalogue
+from towpath.studies import pcie_study
+from towpath.studies.pcie_document import MB, TABLES
+from towpath.studies.pcie_study import Cause, PcieBench, Way
 
 
 @pytest.fixture(scope="module")
 def documents():
     """The document's host and chip."""
-    return PcieBench(machines.load_host("blackhole-host"), machines.load_chip("blackhole"))
+    return PcieBench(catalogue.load_host("blackhole-host"), catalogue.load_chip("blackhole"))
 
 
 @pytest.fixture(scope="module")
 def wormhole():
-    return PcieBench(machines.load_host("n300-xeon-host"), machines.load_chip("wormhole"))
+    return PcieBench(catalogue.load_host("n300-xeon-host"), catalogue.load_chip("wormhole"))
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from collections import defaultdict
 import pytest
 from report_example import example_timeline
 
-from towpath.perfetto import write_perfetto
-from towpath.result import Timeline
+from towpath.collectives.result import Timeline
+from towpath.pages.perfetto import write_perfetto
 
 
 def _events(timeline, path):

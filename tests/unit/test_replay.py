@@ -8,10 +8,10 @@ import fake_traffic
 import pytest
 from fake_traffic import CALL, LATENCY, POLL, Spec, TrafficStep, chip
 
-from towpath import replay as replay_module
 from towpath.errors import ConfigError
-from towpath.noc_trace import load_noc_trace
-from towpath.replay import (
+from towpath.studies import replay as replay_module
+from towpath.studies.noc_trace import load_noc_trace
+from towpath.studies.replay import (
     RECORD_CYCLES,
     EndToEnd,
     chip_of,

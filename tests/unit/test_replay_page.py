@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 from fake_traffic import CALL, LATENCY, Spec
 
-from towpath import replay as replay_module
-from towpath.noc_trace import load_noc_trace
-from towpath.replay import PHASES, replay
-from towpath.replay_page import (
+from towpath.pages.replay_page import (
     LINKS_SHOWN_MAX,
     REQUEST_CORES_MAX,
     grid_figure,
@@ -22,6 +19,9 @@ from towpath.replay_page import (
     phases_figure,
     write_replay,
 )
+from towpath.studies import replay as replay_module
+from towpath.studies.noc_trace import load_noc_trace
+from towpath.studies.replay import PHASES, replay
 from trace_example import event, write, zone
 
 

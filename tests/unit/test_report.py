@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from report_example import example_report, example_run, example_timeline
 
-from towpath.report import write_report
-from towpath.report_figures import format_size, run_names, timeline_figures
-from towpath.result import LinkLoad, Report, Timeline
+from towpath.collectives.result import LinkLoad, Report, Timeline
+from towpath.pages.plots import run_names, timeline_figures
+from towpath.pages.report import write_report
+from towpath.specs.sizes import format_size
 
 _HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)>&amp;'
 

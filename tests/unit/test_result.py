@@ -5,7 +5,7 @@ import json
 import pytest
 from report_example import example_report, example_run
 
-from towpath.result import Row, bus_factor, measure
+from towpath.collectives.result import Row, bus_factor, measure
 
 
 @pytest.mark.parametrize(

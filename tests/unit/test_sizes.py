@@ -3,7 +3,7 @@
 import pytest
 
 from towpath.errors import ConfigError
-from towpath.sizes import parse_size, parse_sizes
+from towpath.specs.sizes import parse_size, parse_sizes
 
 
 @pytest.mark.parametrize(

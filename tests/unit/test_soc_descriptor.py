@@ -3,7 +3,7 @@
 import pytest
 
 from conftest import refusal
-from towpath import machines
+from towpath.specs import catalogue, shipped
 
 DESCRIPTOR = """\
 grid:
@@ -30,11 +30,11 @@ features: {overlay: {version: 2}}
 
 
 def spec_of(text):
-    return machines.parse_chip(text, "soc.yaml")
+    return catalogue.parse_chip(text, "soc.yaml")
 
 
 def test_a_descriptor_is_completed_with_the_figures_of_its_architecture():
-    wormhole = machines.shipped_chip("wormhole")
+    wormhole = shipped.chip("wormhole")
     spec = spec_of(DESCRIPTOR)
     assert (spec.name, spec.router, spec.software) == ("soc", wormhole.router, wormhole.software)
     assert "that of wormhole" in spec.notes[0]
@@ -119,11 +119,11 @@ def test_the_descriptors_of_the_driver_describe_the_shipped_chips(data_folder):
         ("wormhole_b0_8x10.yaml", "wormhole"),
         ("blackhole_140_arch.yaml", "blackhole"),
     ):
-        shipped = machines.shipped_chip(name)
-        spec = machines.load_chip(folder / file)
+        chip = shipped.chip(name)
+        spec = catalogue.load_chip(folder / file)
         assert spec.harvesting.harvested == ()
-        assert spec.l1_bytes.value == shipped.l1_bytes.value
-        assert spec.dram.channel_bytes.value == shipped.dram.channel_bytes.value
-        harvested = spec.with_harvested(shipped.harvesting.harvested)
-        assert harvested.tile_kinds() == shipped.tile_kinds()
-        assert harvested.core().dram_groups == shipped.core().dram_groups
+        assert spec.l1_bytes.value == chip.l1_bytes.value
+        assert spec.dram.channel_bytes.value == chip.dram.channel_bytes.value
+        harvested = spec.with_harvested(chip.harvesting.harvested)
+        assert harvested.tile_kinds() == chip.tile_kinds()
+        assert harvested.core().dram_groups == chip.core().dram_groups

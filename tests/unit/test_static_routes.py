@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from towpath import _core, machines
-from towpath.chip_cluster_spec import EthernetEnd
+from towpath import _core
 from towpath.errors import ConfigError
-from towpath.static_routes import parse_routes, plan_routes
+from towpath.specs import catalogue
+from towpath.specs.chip_cluster_spec import EthernetEnd
+from towpath.studies.static_routes import parse_routes, plan_routes
 
 RING = """\
 form: chip_cluster
@@ -25,7 +26,7 @@ OPPOSITE = ["0-1-2", "1-2-3", "2-3-0", "3-0-1"]
 
 
 def ring():
-    return machines.parse_chip_cluster(RING, "ring.yaml")
+    return catalogue.parse_chip_cluster(RING, "ring.yaml")
 
 
 def test_the_order_of_four_routes_round_a_ring_halves_their_timesteps():
@@ -67,7 +68,7 @@ def test_long_tables_go_on_below():
 
 
 def test_every_core_does_one_command_per_timestep():
-    spec = machines.shipped_chip_cluster("galaxy")
+    spec = catalogue.shipped_chip_cluster("galaxy")
     chips = [[y * 8 + x for x in range(8)] for y in range(4)]
     lists = chips + [row[::-1] for row in chips] + [[x + 8 * y for y in range(4)] for x in range(8)]
     planned = plan_routes(spec, lists * 3, candidates_max=200)

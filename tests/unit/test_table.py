@@ -5,8 +5,8 @@ from pathlib import Path
 
 from report_example import example_run
 
-from towpath import table
-from towpath.result import Measurement, Row
+from towpath.collectives.result import Measurement, Row
+from towpath.pages import table
 
 
 def _run(**changes):

@@ -16,21 +16,27 @@ def test_the_tree_keeps_the_rules():
 
 
 def test_a_layer_that_looks_upwards_is_named():
-    text = '#include "towpath/units/units.hpp"\n#include "towpath/collective/plan.hpp"\n'
+    text = '#include "towpath/base/units.hpp"\n#include "towpath/collective/schedule/plan.hpp"\n'
     (problem,) = tidy.check_includes("sim/clock.hpp", text)
     assert "sim/clock.hpp:2" in problem
-    assert "sim includes collective; it may include units" in problem
+    assert "sim includes collective/schedule; it may include base" in problem
 
 
 def test_a_live_transport_may_not_know_the_simulator():
     text = '#include "towpath/sim/simulation.hpp"\n'
     assert tidy.check_includes("transport/shm/shm_transport.cpp", text)
-    assert not tidy.check_includes("transport/simulated/cluster.cpp", text)
+    assert not tidy.check_includes("transport/simulated/gpu/cluster.cpp", text)
 
 
 def test_python_bindings_stay_out_of_the_core():
-    assert tidy.check_includes("collective/plan.cpp", "#include <nanobind/nanobind.h>\n")
+    assert tidy.check_includes("collective/schedule/plan.cpp", "#include <nanobind/nanobind.h>\n")
     assert not tidy.check_includes("bindings/run.cpp", "#include <nanobind/nanobind.h>\n")
+
+
+def test_a_module_that_looks_upwards_is_named():
+    text = "from towpath.specs import shipped\nfrom towpath.pages import plots\n"
+    (problem,) = tidy.check_imports("studies/sweep.py", text)
+    assert "studies/sweep.py:2: studies imports pages" in problem
 
 
 def test_a_folder_outside_the_map_is_named():

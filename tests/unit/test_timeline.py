@@ -4,8 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from towpath.result import Timeline
-from towpath.timeline import BEGIN_PS, BlockTrack, busy_per_bin_ps, parse_track, spans_array
+from towpath.collectives.result import Timeline
+from towpath.collectives.timeline import (
+    BEGIN_PS,
+    BlockTrack,
+    busy_per_bin_ps,
+    parse_track,
+    spans_array,
+)
 
 
 def test_tracks_are_told_apart_by_their_text():

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from conftest import refusal
-from towpath import machines
 from towpath.errors import ConfigError
-from towpath.topology_import import nccl_xml
+from towpath.specs import catalogue, shipped
+from towpath.specs.importers import nccl_xml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("TOWPATH_DATA", REPOSITORY.parent / "shared" / "data"))
@@ -92,14 +92,14 @@ def nearest_nics(spec, gpu):
 
 
 def refused(text, file="it.xml", **options):
-    return refusal(machines.parse, text, file, **options)
+    return refusal(catalogue.parse, text, file, **options)
 
 
 # --- nvidia-smi -------------------------------------------------------------------------------
 
 
 def test_a_table_gives_devices_bridges_and_nearest_adapters():
-    spec = machines.parse(hopper_table(), "dgx.txt")
+    spec = catalogue.parse(hopper_table(), "dgx.txt")
     found = kinds(spec)
     assert (found["gpu"], found["nic"], found["nvswitch"], found["cpu"]) == (8, 13, 1, 2)
     for gpu in range(8):
@@ -107,13 +107,13 @@ def test_a_table_gives_devices_bridges_and_nearest_adapters():
 
 
 def test_a_table_orders_adapters_by_distance():
-    known = latencies_ns(machines.parse(hopper_table(), "dgx.txt"), "gpu0")
+    known = latencies_ns(catalogue.parse(hopper_table(), "dgx.txt"), "gpu0")
     pix, pxb, node, sys = (known[nic] for nic in ("nic0", "nic1", "nic2", "nic4"))
     assert pix < pxb < node < sys
 
 
 def test_a_table_with_more_links_than_a_gpu_has_means_a_switch():
-    machine = machines.parse(hopper_table(), "dgx.txt").build()
+    machine = catalogue.parse(hopper_table(), "dgx.txt").build()
     links = [machine.links[link] for link in machine.route(0, 7)]
     assert [link.rate_gb_per_s for link in links] == [pytest.approx(18 * 20.6)] * 2
 
@@ -128,7 +128,7 @@ GPU3    NV4  NV4  NV4   X   0-31 0
 
 
 def test_a_table_with_few_links_means_direct_ones():
-    spec = machines.parse(FOUR_DIRECT, "hgx.txt")
+    spec = catalogue.parse(FOUR_DIRECT, "hgx.txt")
     assert "nvswitch" not in kinds(spec)
     nvlinks = [wire for wire in spec.wires if wire.link_type.startswith("nvlink")]
     assert [(wire.between, wire.parallel) for wire in nvlinks][0] == (("gpu0", "gpu1"), 4)
@@ -140,12 +140,12 @@ def test_escapes_around_the_header_are_ignored():
     text = FOUR_DIRECT.replace("        GPU0 GPU1", "\x1b[4mGPU0\tGPU1", 1).replace(
         "Affinity\n", "Affinity\x1b[0m\n", 1
     )
-    assert machines.parse(text, "hgx.txt").ranks == 4
+    assert catalogue.parse(text, "hgx.txt").ranks == 4
 
 
 def test_a_table_without_affinities_places_no_cpu():
     text = FOUR_DIRECT.replace("0-31 0", "").replace("CPU Affinity NUMA Affinity", "")
-    assert kinds(machines.parse(text, "hgx.txt")) == {"gpu": 4}
+    assert kinds(catalogue.parse(text, "hgx.txt")) == {"gpu": 4}
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ TWO_GPUS = """\
 
 
 def test_an_nvlink_that_both_ends_list_is_one_wire():
-    spec = machines.parse(TWO_GPUS, "two.xml")
+    spec = catalogue.parse(TWO_GPUS, "two.xml")
     nvlinks = [wire for wire in spec.wires if wire.link_type.startswith("nvlink")]
     assert [(set(wire.between), wire.parallel) for wire in nvlinks] == [({"gpu0", "gpu1"}, 6)]
     machine = spec.build()
@@ -214,7 +214,7 @@ def test_an_nvlink_that_both_ends_list_is_one_wire():
 
 
 def test_gpus_are_numbered_by_dev_and_pcie_rates_state_their_encoding():
-    spec = machines.parse(TWO_GPUS, "two.xml")
+    spec = catalogue.parse(TWO_GPUS, "two.xml")
     pcie = [wire.link_type for wire in spec.wires if wire.between == ("gpu0", "bridge0")]
     rate = spec.link_types[pcie[0]].rate_gb_per_s
     assert rate.value == pytest.approx(32 * 8 * 128 / 130 / 8, abs=1e-3)  # dev 0 has 8 lanes
@@ -230,7 +230,7 @@ def test_nvswitches_become_one_device_with_all_links():
         'target="0000:12:00.0" count="6" tclass="0x030200"',
         'target="0000:05:00.0" count="9" tclass="0x068000"',
     )
-    spec = machines.parse(text, "two.xml")
+    spec = catalogue.parse(text, "two.xml")
     assert kinds(spec)["nvswitch"] == 1
     assert {w.parallel for w in spec.wires if "nvswitch" in w.between} == {9}
 
@@ -351,7 +351,7 @@ def test_a_wrong_graph_file_is_refused(old, new, expected):
 def test_real_systems_have_the_devices_they_list_and_no_invented_nvlink(
     file, gpus, nics, bridges, cpus
 ):
-    spec = machines.load(NCCL_FILES / file)
+    spec = catalogue.load(NCCL_FILES / file)
     expected = Counter(gpu=gpus, nic=nics, pcie_bridge=bridges, cpu=cpus)
     assert kinds(spec) == +expected
     assert not any(link_type.kind == "nvlink" for link_type in spec.link_types.values())
@@ -361,13 +361,13 @@ def test_real_systems_have_the_devices_they_list_and_no_invented_nvlink(
 
 @needs_data
 def test_ndv5_pairs_each_gpu_with_its_own_adapter():
-    spec = machines.load(NCCL_FILES / "azure_ndv5-topo.xml")
+    spec = catalogue.load(NCCL_FILES / "azure_ndv5-topo.xml")
     assert [nearest_nics(spec, f"gpu{n}") for n in range(8)] == [[f"nic{n}"] for n in range(8)]
 
 
 @needs_data
 def test_ndv4_gives_two_gpus_the_two_adapters_on_their_bridge():
-    spec = machines.load(NCCL_FILES / "azure_ndv4-topo.xml")
+    spec = catalogue.load(NCCL_FILES / "azure_ndv4-topo.xml")
     for gpu in range(8):
         first = gpu - gpu % 2
         assert nearest_nics(spec, f"gpu{gpu}") == [f"nic{first}", f"nic{first + 1}"]
@@ -375,7 +375,7 @@ def test_ndv4_gives_two_gpus_the_two_adapters_on_their_bridge():
 
 @needs_data
 def test_ndv5_completed_from_dgx_h100_uses_nvlink_inside_and_rails_between():
-    spec = machines.load(NCCL_FILES / "azure_ndv5-topo.xml", hosts=3, complete_from="dgx-h100")
+    spec = catalogue.load(NCCL_FILES / "azure_ndv5-topo.xml", hosts=3, complete_from="dgx-h100")
     machine = spec.build()
     assert machine.ranks == 24
     names = [device.name for device in machine.devices]
@@ -393,8 +393,8 @@ def test_ndv5_completed_from_dgx_h100_uses_nvlink_inside_and_rails_between():
         "host2/bridge2",
         "host2/gpu2",
     ]
-    shipped = machines.shipped("dgx-h100").build()
-    dgx_ns = sum(shipped.links[n].latency_ns for n in shipped.route(2, 10))
+    dgx = shipped.machine("dgx-h100").build()
+    dgx_ns = sum(dgx.links[n].latency_ns for n in dgx.route(2, 10))
     assert sum(links[n].latency_ns for n in machine.route(2, 10)) == pytest.approx(dgx_ns)
 
 
@@ -416,7 +416,7 @@ def test_a_real_table_imports():
     seeds = sorted((DATA.parent / "seeds").glob("003_*.txt"))
     if not seeds:
         pytest.skip("no seeds beside TOWPATH_DATA")
-    spec = machines.parse(seeds[0].read_text()[:9000], "topo.txt")
+    spec = catalogue.parse(seeds[0].read_text()[:9000], "topo.txt")
     assert kinds(spec)["gpu"] == 8 and kinds(spec)["nic"] == 13
     assert [nearest_nics(spec, f"gpu{n}") for n in range(8)] == [[f"nic{n}"] for n in range(8)]
     assert any("nic12 is mlx5_eth4" in note for note in spec.notes)

@@ -4,8 +4,9 @@
 
 import pytest
 
-from towpath import _core, machines
+from towpath import _core
 from towpath.errors import DeadlockError
+from towpath.specs import shipped
 
 LARGE = 8192  # a whole packet: longer than the buffers on its way
 
@@ -26,7 +27,7 @@ def ring_traffic(columns: int) -> list[_core.TrafficProgram]:
 
 def row_chip(has_dateline: bool) -> _core.Chip:
     """Wormhole's figures on a row of workers."""
-    text = machines.shipped_chip("wormhole").model_dump(mode="json")
+    text = shipped.chip("wormhole").model_dump(mode="json")
     text["grid"].update(width=4, height=3)
     text["tiles"] = {
         "source": "chosen",
@@ -35,7 +36,7 @@ def row_chip(has_dateline: bool) -> _core.Chip:
     }
     text["harvesting"] = {"axis": "rows", "harvested": [], "source": "chosen"}
     text["router"]["has_dateline"] = has_dateline
-    return type(machines.shipped_chip("wormhole")).model_validate(text).core()
+    return type(shipped.chip("wormhole")).model_validate(text).core()
 
 
 def test_traffic_round_a_ring_ends_with_a_dateline():

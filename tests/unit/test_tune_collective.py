@@ -7,11 +7,12 @@ from dataclasses import asdict, replace
 import pytest
 
 from towpath import _core
+from towpath.cli.run import RunRequest, run_all
 from towpath.errors import ConfigError
-from towpath.run_command import RunRequest, run_all
-from towpath.schedule_format.msccl_xml import load_schedule
-from towpath.schedule_source import ScheduleSource
-from towpath.tune_collective import (
+from towpath.pages.tune_collective_page import all_table, candidate_name, tuning_text, write_tuning
+from towpath.schedules.msccl_xml import load_schedule
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.tuning.collective import (
     CHUNKS_PER_CHANNEL,
     Options,
     Timing,
@@ -20,9 +21,8 @@ from towpath.tune_collective import (
     cuts,
     has_chance,
 )
-from towpath.tune_collective_page import all_table, candidate_name, tuning_text, write_tuning
-from towpath.tune_export import check_nccl, check_xml, nccl_lines, ranges, write_xml
-from towpath.tune_where import Asked, where_from
+from towpath.tuning.export import check_nccl, check_xml, nccl_lines, ranges, write_xml
+from towpath.tuning.target import Asked, where_from
 
 
 def source(algorithm, channels=1, protocol="Simple", ranks=4, chunks=1):

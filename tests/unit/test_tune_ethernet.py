@@ -8,9 +8,11 @@ import pickle
 import pytest
 from typer.testing import CliRunner
 
-from towpath import cli, tune_answers, tune_ethernet
+from towpath.cli import main as cli
 from towpath.errors import ConfigError, Interruption
-from towpath.tune_ethernet import PACKET_BYTES, LinkBench, channel_counts, steady_points
+from towpath.tuning import answers as tune_answers
+from towpath.tuning import ethernet as tune_ethernet
+from towpath.tuning.ethernet import PACKET_BYTES, LinkBench, channel_counts, steady_points
 
 
 def made_up(**value_of_test):

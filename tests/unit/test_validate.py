@@ -7,7 +7,7 @@ import json
 import pytest
 
 from towpath.errors import ConfigError
-from towpath.validate import validate_table
+from towpath.validation.validate import validate_table
 
 HEADER = "source,nodes,gpus,config,size_bytes,time_us_out_of_place,note\n"
 

@@ -4,10 +4,10 @@
 
 import pytest
 
-from towpath import validate_ethernet
 from towpath.errors import ConfigError
-from towpath.table_kind import CannotSimulate, Context, half_of
-from towpath.validate import validate_table
+from towpath.validation import ethernet as validate_ethernet
+from towpath.validation.table_kind import CannotSimulate, Context, half_of
+from towpath.validation.validate import validate_table
 
 LINKS, FIGURES = validate_ethernet.ETHERNET_KINDS
 LINK_COLUMNS = "source,arch,test,direction,metric,unit,packet_bytes,value,tolerance"

@@ -4,10 +4,10 @@
 
 import pytest
 
-from towpath import validate_fabric
 from towpath.errors import ConfigError
-from towpath.table_kind import CannotSimulate, Context
-from towpath.validate import validate_table
+from towpath.validation import fabric as validate_fabric
+from towpath.validation.table_kind import CannotSimulate, Context
+from towpath.validation.validate import validate_table
 
 NEIGHBOURS, LINE, COLLECTIVES = validate_fabric.FABRIC_KINDS
 

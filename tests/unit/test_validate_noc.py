@@ -9,12 +9,11 @@ import fake_traffic
 import pytest
 from fake_traffic import CALL, LATENCY, Spec, TrafficStep, chip
 
-from towpath import noc_patterns, replay, validate, validate_noc
 from towpath.errors import ConfigError
-from towpath.noc_patterns import Cast, Pattern, cast_of, programs
-from towpath.table_kind import CannotSimulate, Context, half_of
-from towpath.validate import validate_table
-from towpath.validate_noc import (
+from towpath.studies import replay
+from towpath.validation import noc as validate_noc
+from towpath.validation import noc_patterns, validate
+from towpath.validation.noc import (
     FLIT_HOPS_MAX,
     Amount,
     Outcome,
@@ -24,6 +23,9 @@ from towpath.validate_noc import (
     place_randomly,
     run_scaled,
 )
+from towpath.validation.noc_patterns import Cast, Pattern, cast_of, programs
+from towpath.validation.table_kind import CannotSimulate, Context, half_of
+from towpath.validation.validate import validate_table
 from trace_example import event, write, zone
 
 COLUMNS = (

@@ -4,10 +4,10 @@
 
 import pytest
 
-from towpath import machines
 from towpath.errors import ConfigError
-from towpath.validate import validate_table
-from towpath.validate_pcie import PCIE_KINDS
+from towpath.specs import catalogue
+from towpath.validation.pcie import PCIE_KINDS
+from towpath.validation.validate import validate_table
 
 ACCESSES = "table,operation,col2,col3,throughput_GBps,latency_ns_min"
 DRIVER = "bench,case,op,bytes,ns_per_byte,bytes_per_s,err_pct"
@@ -29,7 +29,7 @@ def test_another_host_changes_the_prediction_and_the_chip_does_not(tmp_path):
     (xeon,) = validate_table(path).rows
     (ryzen,) = validate_table(path, "ryzen-host").rows
     assert xeon["measured"] == pytest.approx(4.1668, rel=1e-4)
-    spec = machines.load_host("n300-xeon-host"), machines.load_host("ryzen-host")
+    spec = catalogue.load_host("n300-xeon-host"), catalogue.load_host("ryzen-host")
     calls = [host.core.call_time_ns.value + host.link.read_time_ns.value for host in spec]
     assert 4e3 / xeon["predicted"] - 4e3 / ryzen["predicted"] == pytest.approx(calls[0] - calls[1])
 

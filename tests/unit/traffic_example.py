@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from towpath import _core, machines, noc_study, noc_traffic
-from towpath.noc_traffic import ChipShape, Coordinate
+from towpath import _core
+from towpath.specs import catalogue
+from towpath.studies import noc_study, noc_traffic
+from towpath.studies.noc_traffic import ChipShape, Coordinate
 
 WORMHOLE = ChipShape(
     name="wormhole", width=10, height=12, columns=8,
@@ -69,6 +71,6 @@ def install(monkeypatch, shape=WORMHOLE):
     }
     for name, value in traffic.items():
         monkeypatch.setattr(_core, name, value, raising=False)
-    monkeypatch.setattr(machines, "load_chip", lambda name: spec, raising=False)
+    monkeypatch.setattr(catalogue, "load_chip", lambda name: spec, raising=False)
     monkeypatch.setattr(noc_traffic, "shape_of", lambda spec: shape)
     monkeypatch.setattr(noc_study, "_chip_of", lambda spec_json: (shape, shape))

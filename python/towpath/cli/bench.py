@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from towpath.cli.mailbox import mailbox
+from towpath.cli.options import AsJson, Jobs
+from towpath.cli.output_file import command_line, deliver, results_folder
 from towpath.errors import ConfigError, Interruption, quoted
-from towpath.mailbox_command import mailbox
-from towpath.options import AsJson, Jobs
-from towpath.output_file import command_line, deliver, results_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from towpath.chip_spec import ChipSpec
-    from towpath.noc_study import StudyRequest
-    from towpath.noc_study_page import Study
-    from towpath.noc_traffic import ChipShape
-    from towpath.pcie_study import PcieBench
-    from towpath.pcie_study_page import PcieStudy
-    from towpath.sweep import Point, SweepOptions
+    from towpath.pages.noc_study_page import Study
+    from towpath.pages.pcie_study_page import PcieStudy
+    from towpath.specs.chip_spec import ChipSpec
+    from towpath.studies.noc_study import StudyRequest
+    from towpath.studies.noc_traffic import ChipShape
+    from towpath.studies.pcie_study import PcieBench
+    from towpath.studies.sweep import Point, SweepOptions
 
 app = typer.Typer(
     no_args_is_help=True, help="Studies of a described machine, as tables and a page."
@@ -87,11 +87,11 @@ def noc_vc(
 
     Results are kept as they come; after an interruption the same command goes on from there.
     """
-    from towpath import machines
-    from towpath.noc_traffic import shape_of
-    from towpath.sweep import SweepOptions
+    from towpath.specs import catalogue
+    from towpath.studies.noc_traffic import shape_of
+    from towpath.studies.sweep import SweepOptions
 
-    spec = machines.load_chip(machine)
+    spec = catalogue.load_chip(machine)
     shape = _cropped(shape_of(spec), grid)
     request = _request(shape, patterns, sizes, nocs, vcs, transactions, only, seed)
     folder = results_folder(out, f"noc-vc-{spec.name}")
@@ -109,11 +109,12 @@ def ethernet(
     as_json: AsJson = False,
 ) -> None:
     """The microbenchmarks of links between chips: bandwidth, latency and rings, as figures."""
-    from towpath import fabric, machines
-    from towpath.ethernet_study import figures_of
-    from towpath.ethernet_study_page import study_text, write_ethernet_study
+    from towpath.collectives import fabric
+    from towpath.pages.ethernet_study_page import study_text, write_ethernet_study
+    from towpath.specs import catalogue
+    from towpath.studies.ethernet_study import figures_of
 
-    spec = machines.load_chip_cluster(machine)
+    spec = catalogue.load_chip_cluster(machine)
     fabric.check_linked(machine, spec.core())
     try:
         figures = list(figures_of(spec))
@@ -142,12 +143,12 @@ def pcie(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """A host's link to a chip: windows, DMA, orderings, sizes, and why reads are slow."""
-    from towpath import machines
-    from towpath.host_cluster import check_host_link
-    from towpath.pcie_study import PcieBench
-    from towpath.pcie_study_page import SLOW_READ_PAGE, study_text, write_study
+    from towpath.host.host_cluster import check_host_link
+    from towpath.pages.pcie_study_page import SLOW_READ_PAGE, study_text, write_study
+    from towpath.specs import catalogue
+    from towpath.studies.pcie_study import PcieBench
 
-    chip, of_host = machines.load_chip(machine), machines.load_host(host)
+    chip, of_host = catalogue.load_chip(machine), catalogue.load_host(host)
     check_host_link(chip)
     if hugepages is not None:
         of_host = of_host.with_hugepages(hugepages)
@@ -162,8 +163,8 @@ def pcie(
 
 
 def _pcie_sizes(text: str) -> list[int]:
-    from towpath.pcie_study import SWEEP_BYTES_MAX
-    from towpath.sizes import parse_sizes
+    from towpath.specs.sizes import parse_sizes
+    from towpath.studies.pcie_study import SWEEP_BYTES_MAX
 
     sizes_bytes = sorted(set(parse_sizes(text)))
     for size_bytes in sizes_bytes:
@@ -179,7 +180,7 @@ def _request(
     shape: ChipShape, patterns: str | None, sizes: str | None, nocs: str, vcs: str,
     transactions: int, only: _Part | None, seed: int,
 ) -> StudyRequest:  # fmt: skip
-    from towpath.noc_study import PATTERNS, VCS_MAX, StudyRequest
+    from towpath.studies.noc_study import PATTERNS, VCS_MAX, StudyRequest
 
     if patterns is not None and only is _Part.follow_ups:
         raise ConfigError("--patterns is for the study, which --only follow-ups leaves out")
@@ -201,8 +202,8 @@ def _request(
 
 
 def _sizes(shape: ChipShape, text: str | None) -> tuple[int, ...]:
-    from towpath.noc_study import PAGES_MAX
-    from towpath.sizes import parse_sizes
+    from towpath.specs.sizes import parse_sizes
+    from towpath.studies.noc_study import PAGES_MAX
 
     page_bytes, most_bytes = shape.flit_bytes, PAGES_MAX * shape.flit_bytes
     sizes_bytes = parse_sizes(f"{page_bytes}:{most_bytes}" if text is None else text)
@@ -244,10 +245,10 @@ def _run(
     spec: ChipSpec, shape: ChipShape, request: StudyRequest, folder: Path, options: SweepOptions,
     interruption: Interruption,
 ) -> Study:  # fmt: skip
-    from towpath.noc_findings import findings
-    from towpath.noc_study import digest_of, flit_hops, measure_point, study_parts
-    from towpath.noc_study_page import Study
-    from towpath.sweep import how_to_resume, run_sweep
+    from towpath.pages.noc_study_page import Study
+    from towpath.studies.noc_findings import findings
+    from towpath.studies.noc_study import digest_of, flit_hops, measure_point, study_parts
+    from towpath.studies.sweep import how_to_resume, run_sweep
 
     asked = study_parts(shape, request)
     points = [point for part in asked.values() for point in part]
@@ -276,8 +277,8 @@ def _run(
 
 
 def _pcie_study(bench: PcieBench, sizes_bytes: list[int]) -> PcieStudy:
-    from towpath import pcie_study
-    from towpath.pcie_study_page import PcieStudy
+    from towpath.pages.pcie_study_page import PcieStudy
+    from towpath.studies import pcie_study
 
     memory = bench.host.memory
     facts = [
@@ -322,8 +323,8 @@ def _duration(flit_hops: int, options: SweepOptions) -> str:
 
 
 def _show(study: Study, folder: Path, as_json: bool) -> None:
-    from towpath.noc_study_page import write_study
-    from towpath.noc_table import findings_text, study_text
+    from towpath.pages.noc_study_page import write_study
+    from towpath.pages.noc_table import findings_text, study_text
 
     text = "\n".join([*study_text(study.parts), *findings_text(study.findings)])
     deliver(asdict(study), text, folder, as_json, lambda: write_study(study, folder / "study.html"))

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from towpath.cli.options import AsJson
 from towpath.errors import ConfigError
-from towpath.options import AsJson
 
 _ITERATIONS_MAX = 100_000_000
 
@@ -45,7 +45,7 @@ def mailbox(
     as_json: AsJson = False,
 ) -> None:
     """Ping-pong of small messages: histogram, breakdown, and sweeps or other libraries."""
-    from towpath.output_file import check_output, command_line
+    from towpath.cli.output_file import check_output, command_line
 
     check_output(page)
     if live == (machine is not None):
@@ -65,10 +65,10 @@ def mailbox(
 def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> tuple[Any, str, Any]:
     from dataclasses import replace
 
-    from towpath.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
-    from towpath.mailbox_peers import peer_measurements
-    from towpath.parallel import map_in_order
-    from towpath.plain_table import tables_text
+    from towpath.studies.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
+    from towpath.studies.mailbox_peers import peer_measurements
+    from towpath.studies.parallel import map_in_order
+    from towpath.studies.plain_table import tables_text
 
     request = LiveRequest(iterations, size_bytes, parse_cores(cores))
     steps: list[Callable[[], Any]] = [
@@ -78,8 +78,8 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
     study = replace(study, peers=rows)
 
     def write(command: str, path: Path) -> None:
-        from towpath.mailbox_page import Drawing, histogram_figure, write_tables_page
-        from towpath.report_figures import CURVE_COLORS
+        from towpath.pages.mailbox_page import Drawing, histogram_figure, write_tables_page
+        from towpath.pages.plots import CURVE_COLORS
 
         drawings = [
             Drawing("Mailbox", histogram_figure(study.message)),
@@ -97,17 +97,17 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
 
 
 def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> tuple[Any, str, Any]:
-    from towpath import machines
-    from towpath.mailbox_study import StudyRequest, measure_study
-    from towpath.mailbox_table import study_tables
-    from towpath.plain_table import tables_text
+    from towpath.pages.mailbox_table import study_tables
+    from towpath.specs import catalogue
+    from towpath.studies.mailbox_study import StudyRequest, measure_study
+    from towpath.studies.plain_table import tables_text
 
-    spec = machines.load_mailbox_cluster(machine)
+    spec = catalogue.load_mailbox_cluster(machine)
     request = StudyRequest(iterations, max(iterations * 3 // 10, 100), size_bytes, seed)
     study = measure_study(spec, request)
 
     def write(command: str, path: Path) -> None:
-        from towpath.mailbox_page import write_mailbox_study
+        from towpath.pages.mailbox_page import write_mailbox_study
 
         facts = [
             ("Cluster", f"{spec.name}, {spec.nodes.value} nodes"),

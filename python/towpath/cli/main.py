@@ -14,9 +14,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from towpath import _core, bench_command, tune_command
-from towpath.errors import ConfigError, Interruption, SweepError
-from towpath.options import (
+from towpath import _core
+from towpath.cli import bench as bench_command
+from towpath.cli import tune as tune_command
+from towpath.cli.options import (
     TIMES_MAX,
     CompleteFrom,
     Hosts,
@@ -27,10 +28,11 @@ from towpath.options import (
     Timeout,
     Warmup,
 )
-from towpath.output_file import check_output, command_line
-from towpath.replay_command import replay
-from towpath.run_command import RunRequest, run_all
-from towpath.sizes import parse_size
+from towpath.cli.output_file import check_output, command_line
+from towpath.cli.replay import replay
+from towpath.cli.run import RunRequest, run_all
+from towpath.errors import ConfigError, Interruption, SweepError
+from towpath.specs.sizes import parse_size
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
@@ -107,12 +109,12 @@ def run(
     if as_json:
         print(outcome.report.to_json())
     if report is not None:
-        from towpath.report import write_report
+        from towpath.pages.report import write_report
 
         write_report(outcome.report, report)
         print(f"report: {report}", file=sys.stderr)
     if trace is not None and outcome.timeline is not None:
-        from towpath.perfetto import write_perfetto
+        from towpath.pages.perfetto import write_perfetto
 
         write_perfetto(outcome.timeline, trace)
         print(f"trace: {trace} (open it at ui.perfetto.dev)", file=sys.stderr)
@@ -128,7 +130,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Says whether a schedule is correct, and from which size it would hang."""
-    from towpath.verify_command import verify_file
+    from towpath.cli.verify import verify_file
 
     verdict = verify_file(file, parse_size(size), dtype)
     print(json.dumps(verdict.to_dict()) if as_json else verdict.text())
@@ -154,7 +156,7 @@ def validate(
     ] = False,
 ) -> None:
     """Holds a table of measurements against the model: predicted, measured, error."""
-    from towpath.validate import validate_table
+    from towpath.validation.validate import validate_table
 
     result = validate_table(table, machine, half=half, group=group)
     if as_json:
@@ -169,7 +171,8 @@ app.command()(replay)
 @app.command()
 def machines() -> None:
     """Lists the machines and chips that come with towpath."""
-    from towpath import machines as all_machines
+    from towpath.specs import catalogue as all_machines
+    from towpath.specs import shipped
 
     for kind, word, load in (
         ("machine", "cluster", all_machines.load),
@@ -178,7 +181,7 @@ def machines() -> None:
         ("chip", "chip", all_machines.load_chip),
         ("host", "host", all_machines.load_host),
     ):
-        for name in all_machines.shipped_names(kind):
+        for name in shipped.names(kind):
             print(f"{name:<20} {word:<8} {load(name).description}")
 
 
@@ -201,11 +204,11 @@ def show(
     svg: Annotated[FileOption, typer.Option(help="draw it there")] = None,
 ) -> None:
     """Describes a machine or chip as text, and draws it with --svg."""
-    from towpath import show as show_machine
-    from towpath import show_chip, show_chip_cluster, show_mailbox_cluster
-    from towpath.host_spec import describe_host
-    from towpath.machines import (
-        KINDS,
+    from towpath.pages import show as show_machine
+    from towpath.pages import show_chip, show_chip_cluster, show_mailbox_cluster
+    from towpath.pages.show_host import describe_host
+    from towpath.specs import shipped
+    from towpath.specs.catalogue import (
         kind_of,
         load,
         load_chip,
@@ -218,7 +221,7 @@ def show(
     kind = kind_of(name)
     if kind != "machine" and any(option is not None for option in (hosts, ranks, complete_from)):
         options = "--hosts, --ranks and --complete-from are for clusters of GPUs"
-        raise ConfigError(f"is a {KINDS[kind]}; {options}", file=name)
+        raise ConfigError(f"is a {shipped.KINDS[kind]}; {options}", file=name)
     if kind != "chip" and harvest_mask is not None:
         raise ConfigError("is no chip, so it has no --harvest-mask", file=name)
     if kind == "host":
@@ -260,8 +263,8 @@ def routes(
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Static routes between chips as commands of Ethernet cores, and their best order."""
-    from towpath.machines import load_chip_cluster
-    from towpath.static_routes import parse_routes, plan_routes
+    from towpath.specs.catalogue import load_chip_cluster
+    from towpath.studies.static_routes import parse_routes, plan_routes
 
     planned = plan_routes(
         load_chip_cluster(machine), parse_routes(route), buffers_per_core=buffers,
@@ -284,8 +287,8 @@ def export(
     ] = 1,
 ) -> None:
     """Writes one of towpath's own schedules as MSCCL XML."""
-    from towpath.schedule_format.msccl_xml import dump_schedule
-    from towpath.schedule_source import ScheduleSource
+    from towpath.schedules.msccl_xml import dump_schedule
+    from towpath.schedules.schedule_source import ScheduleSource
 
     check_output(file)
     source = ScheduleSource(None, collective, algorithm, ranks, channels, protocol, root, hosts)
@@ -294,7 +297,7 @@ def export(
 
 def _run_command(interruption: Interruption) -> int:
     """Runs what the command line says; the exit code. A mistake is one sentence."""
-    from towpath.live import LiveError
+    from towpath.collectives.live import LiveError
 
     try:
         code = app(standalone_mode=False, obj=interruption)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from towpath.cli.output_file import check_output, command_line
 from towpath.errors import ConfigError, quoted
-from towpath.output_file import check_output, command_line
 
 if TYPE_CHECKING:
-    from towpath.replay import Replay
+    from towpath.studies.replay import Replay
 
 
 def replay(
@@ -36,15 +36,15 @@ def replay(
     out: Annotated[Path | None, typer.Option(help="write an HTML report there")] = None,
 ) -> None:
     """Replays the requests of a traced program: how long on this chip, and where they wait."""
-    from towpath import machines
-    from towpath.noc_trace import load_noc_trace
-    from towpath.replay import PACES
-    from towpath.replay import replay as run
+    from towpath.specs import catalogue
+    from towpath.studies.noc_trace import load_noc_trace
+    from towpath.studies.replay import PACES
+    from towpath.studies.replay import replay as run
 
     check_output(out)
     if pace not in PACES:
         raise ConfigError(f"--pace is {quoted(pace)}; allowed are {', '.join(PACES)}")
-    spec = machines.load_chip(machine)
+    spec = catalogue.load_chip(machine)
     loaded = load_noc_trace(trace, (spec.grid.width, spec.grid.height))
     try:
         replayed = run(loaded, spec, pace=pace, seed=seed, samples_links=out is not None)
@@ -52,7 +52,7 @@ def replay(
         raise ConfigError(str(error), file=str(trace)) from None
     print(json.dumps(replayed.to_dict()) if as_json else text(replayed))
     if out is not None:
-        from towpath.replay_page import write_replay
+        from towpath.pages.replay_page import write_replay
 
         write_replay(replayed, command_line(), out)
         print(f"report: {out}", file=sys.stderr)
@@ -60,7 +60,7 @@ def replay(
 
 def text(replayed: Replay) -> str:
     """The figures, the waits and the cores as a table."""
-    from towpath.replay import FIGURE_NAMES, PHASES
+    from towpath.studies.replay import FIGURE_NAMES, PHASES
 
     shown = replayed.to_dict()
     lines = [

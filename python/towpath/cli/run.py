@@ -11,24 +11,25 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from towpath import _core, fabric, live, machines, simulated, table
-from towpath.data import OPERATIONS, TYPES
+from towpath import _core
+from towpath.collectives import fabric, live, simulated
+from towpath.collectives.data import OPERATIONS, TYPES
+from towpath.collectives.gpus import channels_to_fill, channels_worth_it, gpus_used, hosts_of
+from towpath.collectives.link_faults import parse_link_fault
+from towpath.collectives.result import Report, Row, Run, Timeline
+from towpath.collectives.simulated import Call
 from towpath.errors import ConfigError, quoted
-from towpath.link_faults import parse_link_fault
-from towpath.result import Report, Row, Run, Timeline
-from towpath.schedule_source import ScheduleSource
-from towpath.show import draw_svg
-from towpath.show_chip_cluster import draw_chip_cluster_svg
-from towpath.simulated import Call
-from towpath.sizes import parse_size, parse_sizes
+from towpath.pages import table
+from towpath.pages.show import draw_svg
+from towpath.pages.show_chip_cluster import draw_chip_cluster_svg
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.specs import catalogue
+from towpath.specs.sizes import parse_size, parse_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from towpath.machine_spec import MachineSpec
 
-# A thread block moves 16 KiB in the time of a signal over NVLink, about half a microsecond.
-_CHUNK_BYTES_LEAST = 16 << 10
 _TIMELINE_BYTES_MAX = 1 << 20  # a timeline of more than this by default is too long to read
 _TRACE_BYTES_MAX = 1 << 30  # and of more than this, to write
 
@@ -139,15 +140,15 @@ def _refuse(request: RunRequest, names: tuple[str, ...], reason: str) -> None:
 
 
 def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
-    if machines.kind_of(request.machine) == "mailbox_cluster":
+    if catalogue.kind_of(request.machine) == "mailbox_cluster":
         return _run_on_mailboxes(request, print_lines)
-    if machines.kind_of(request.machine) == "chip_cluster":
+    if catalogue.kind_of(request.machine) == "chip_cluster":
         return _run_on_chips(request, print_lines)
     _refuse(request, ("link_faults",), _FAULTS_ARE)
-    spec = machines.load(request.machine, request.hosts, request.ranks, request.complete_from)
+    spec = catalogue.load(request.machine, request.hosts, request.ranks, request.complete_from)
     gpus = gpus_used(spec, request.ranks_per_host)
     sizes = parse_sizes(request.sizes)
-    channels = min(channels_to_fill(spec), _channels_worth_it(len(gpus), max(sizes)))
+    channels = min(channels_to_fill(spec), channels_worth_it(len(gpus), max(sizes)))
     source = _source(request, len(gpus), channels, hosts_of(spec, gpus))
     schedule = source.schedule()
     gpus = gpus[: schedule.rank_count]
@@ -171,7 +172,7 @@ def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
     _refuse(request, ("hosts", "ranks_per_host", "complete_from", "wants_trace"),
             "is about clusters of GPUs")  # fmt: skip
     _refuse(request, ("link_faults",), _FAULTS_ARE)
-    spec = machines.load_mailbox_cluster(request.machine)
+    spec = catalogue.load_mailbox_cluster(request.machine)
     if request.ranks is not None:
         spec = spec.with_figures(nodes=request.ranks)
     nodes = spec.nodes.value
@@ -188,7 +189,7 @@ def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
 def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
     _refuse(request, ("hosts", "ranks", "ranks_per_host", "complete_from"),
             "is for clusters of GPUs; on chips that Ethernet joins, each has a rank")  # fmt: skip
-    spec = machines.load_chip_cluster(request.machine)
+    spec = catalogue.load_chip_cluster(request.machine)
     cluster = spec.core()
     fabric.check_linked(request.machine, cluster)
     on_grid = fabric.is_on_grid(request.algorithm)
@@ -240,41 +241,6 @@ def _with_timeline(request: RunRequest, run: Run, place: simulated.AnyPlace, cal
         with_data=False, trace=_core.Trace(),
     )  # fmt: skip
     return replace(run, timeline=outcome.timeline, links=outcome.links)
-
-
-def gpus_used(spec: MachineSpec, ranks_per_host: int | None) -> list[int]:
-    """The machine's GPUs that ranks run on, in the order of ranks; all unless told.
-
-    Raises:
-        ConfigError: hosts have fewer.
-    """
-    per_host = spec.gpus_per_host
-    used = per_host if ranks_per_host is None else ranks_per_host
-    if not 1 <= used <= per_host:
-        raise ConfigError(
-            f"--ranks-per-host is {used}; allowed is 1 to {per_host}, the GPUs of each host of "
-            f"machine '{spec.name}'"
-        )
-    return [h * per_host + g for h in range(spec.host_count) for g in range(used)]
-
-
-def hosts_of(spec: MachineSpec, gpus: list[int]) -> int:
-    """How many hosts these GPUs are spread over."""
-    return len({gpu // spec.gpus_per_host for gpu in gpus})
-
-
-def _channels_worth_it(ranks: int, largest_bytes: int) -> int:
-    """More channels than this cut a ring's chunks below what a step's latency hides."""
-    return max(largest_bytes // (ranks * _CHUNK_BYTES_LEAST), 1)
-
-
-def channels_to_fill(spec: MachineSpec) -> int:
-    """Channels that can fill the fastest link of a GPU: enough thread blocks, and the same number
-    for each rail."""
-    fastest = max(link_type.rate_gb_per_s.value for link_type in spec.link_types.values())
-    blocks = -(-fastest // spec.gpu_cost.simple.block_rate_gb_per_s.value)
-    rails = spec.gpus_per_host if spec.host_count > 1 else 1
-    return int(min(-(-blocks // rails) * rails, 32))
 
 
 def _timeline_size(request: RunRequest) -> int:

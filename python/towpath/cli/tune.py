@@ -13,8 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from towpath.errors import ConfigError, Interruption, quoted
-from towpath.options import (
+from towpath.cli.options import (
     AsJson,
     CompleteFrom,
     Hosts,
@@ -26,12 +25,13 @@ from towpath.options import (
     Timeout,
     Warmup,
 )
-from towpath.output_file import check_output, command_line, deliver, results_folder
+from towpath.cli.output_file import check_output, command_line, deliver, results_folder
+from towpath.errors import ConfigError, Interruption, quoted
 
 if TYPE_CHECKING:
-    from towpath.live import LiveOptions
-    from towpath.schedule_source import ScheduleSource
-    from towpath.tune_collective import Timing
+    from towpath.collectives.live import LiveOptions
+    from towpath.schedules.schedule_source import ScheduleSource
+    from towpath.tuning.collective import Timing
 
 app = typer.Typer(
     no_args_is_help=True, help="What to use on a machine: schedules by size, packets on links."
@@ -55,14 +55,14 @@ def ethernet(
     as_json: AsJson = False,
 ) -> None:
     """How to use a link between chips: packet size, bytes outstanding, sync words, channels."""
-    from towpath import machines
-    from towpath.sweep import Point, SweepOptions, how_to_resume, run_sweep
-    from towpath.tune_answers import answers, packet_count_points, packets_per_channel
-    from towpath.tune_ethernet import LinkBench, steady_points
-    from towpath.tune_ethernet_page import tuning_text, write_tuning
-    from towpath.tune_rule import RULE
+    from towpath.pages.tune_ethernet_page import tuning_text, write_tuning
+    from towpath.specs import catalogue
+    from towpath.studies.sweep import Point, SweepOptions, how_to_resume, run_sweep
+    from towpath.tuning.answers import answers, packet_count_points, packets_per_channel
+    from towpath.tuning.ethernet import LinkBench, steady_points
+    from towpath.tuning.rule import RULE
 
-    spec = machines.load_chip_cluster(machine)
+    spec = catalogue.load_chip_cluster(machine)
     bench = LinkBench.on(machine)
     folder = results_folder(out, f"tune-ethernet-{spec.name}")
     file = folder / "points.jsonl"
@@ -138,13 +138,13 @@ def collective(
     as_json: AsJson = False,
 ) -> None:
     """Which algorithm, protocol and channels at which size; every candidate is timed."""
-    from towpath.live import LiveOptions
-    from towpath.sizes import parse_sizes
-    from towpath.sweep import SweepOptions, how_to_resume
-    from towpath.tune_collective import Tuning, candidates, simulated_timings
-    from towpath.tune_collective_page import tuning_text, write_tuning
-    from towpath.tune_export import check_nccl, check_xml, nccl_lines, write_xml
-    from towpath.tune_where import Asked, where_from
+    from towpath.collectives.live import LiveOptions
+    from towpath.pages.tune_collective_page import tuning_text, write_tuning
+    from towpath.specs.sizes import parse_sizes
+    from towpath.studies.sweep import SweepOptions, how_to_resume
+    from towpath.tuning.collective import Tuning, candidates, simulated_timings
+    from towpath.tuning.export import check_nccl, check_xml, nccl_lines, write_xml
+    from towpath.tuning.target import Asked, where_from
 
     name = context.info_name or ""
     if csv is not None:
@@ -190,7 +190,7 @@ for _name in _COLLECTIVES:
 def _timed_live(
     sources: list[ScheduleSource], sizes_bytes: list[int], options: LiveOptions
 ) -> list[Timing]:
-    from towpath.tune_collective import live_timings
+    from towpath.tuning.collective import live_timings
 
     console = Console(stderr=True)
     timings = live_timings(sources, sizes_bytes, options)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from towpath import _core
-from towpath.data import TYPES, type_bytes
+from towpath.collectives.data import TYPES, type_bytes
+from towpath.collectives.simulated import Call
 from towpath.errors import ConfigError, quoted
-from towpath.schedule_format.msccl_xml import load_schedule
-from towpath.simulated import Call
-from towpath.sizes import SIZE_BYTES_MAX
+from towpath.schedules.msccl_xml import load_schedule
+from towpath.specs.sizes import SIZE_BYTES_MAX
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,13 +18,13 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from towpath.collectives.result import Measurement, Row, measure
 from towpath.errors import ConfigError
-from towpath.result import Measurement, Row, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from towpath.schedule_source import ScheduleSource
+    from towpath.schedules.schedule_source import ScheduleSource
 
 # What the other ranks get to say why they ended after one of them failed, in seconds.
 _LAST_WORDS_S = 5.0
@@ -136,7 +136,7 @@ def _start_rank() -> subprocess.Popen[bytes]:
     # A session of its own: ctrl-C in a terminal is for the launcher, whose end ends the rank.
     # Safe path: a random.py in the user's folder is none of the rank's business.
     return subprocess.Popen(
-        [sys.executable, "-m", "towpath.live_rank"], start_new_session=True,
+        [sys.executable, "-m", "towpath.collectives.live_rank"], start_new_session=True,
         env={**os.environ, "PYTHONSAFEPATH": "1"},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip

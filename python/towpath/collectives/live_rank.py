@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from towpath import _core
-from towpath.data import count_wrong, make_expected, type_bytes
-from towpath.schedule_source import ScheduleSource
-from towpath.simulated import Call, buffers_of
+from towpath.collectives.data import count_wrong, make_expected, type_bytes
+from towpath.collectives.simulated import Call, buffers_of
+from towpath.schedules.schedule_source import ScheduleSource
 
 
 class Rank:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from towpath import _core
-from towpath.data import count_wrong, make_expected, make_input, type_bytes
-from towpath.link_faults import LinkFault, links_of
-from towpath.result import FaultCost, LinkFailure, LinkLoad, Row, Timeline, measure
+from towpath.collectives.data import count_wrong, make_expected, make_input, type_bytes
+from towpath.collectives.link_faults import LinkFault, links_of
+from towpath.collectives.result import FaultCost, LinkFailure, LinkLoad, Row, Timeline, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from towpath.result import Timeline
+from towpath.collectives.result import Timeline
 
 # Columns of spans_array().
 TRACK, NAME, BEGIN_PS, END_PS, VALUE = range(5)

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from towpath import machines
-from towpath.chip_spec import ChipSpec
 from towpath.errors import ConfigError, quoted
-from towpath.host_spec import HostSpec
+from towpath.specs import catalogue
+from towpath.specs.chip_spec import ChipSpec
+from towpath.specs.host_spec import HostSpec
 
 if TYPE_CHECKING:
     from towpath import _core
@@ -67,9 +67,9 @@ class HostCluster:
         """
         from towpath import _core
 
-        self.host = host if isinstance(host, HostSpec) else machines.load_host(host)
+        self.host = host if isinstance(host, HostSpec) else catalogue.load_host(host)
         self.chips = [
-            chip if isinstance(chip, ChipSpec) else machines.load_chip(chip) for chip in chips
+            chip if isinstance(chip, ChipSpec) else catalogue.load_chip(chip) for chip in chips
         ]
         for chip in self.chips:
             check_host_link(chip)

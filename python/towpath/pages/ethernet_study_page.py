@@ -8,9 +8,10 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from towpath.ethernet_study import Figure
-from towpath.report import write_page
-from towpath.report_figures import CURVE_COLORS, format_size, layout, size_axis
+from towpath.pages.plots import CURVE_COLORS, layout, size_axis
+from towpath.pages.report import write_page
+from towpath.specs.sizes import format_size
+from towpath.studies.ethernet_study import Figure
 
 
 def write_ethernet_study(title: str, command: str, figures: list[Figure], path: Path) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from towpath.mailbox_study import MailboxStudy
-from towpath.mailbox_table import study_tables
-from towpath.plain_table import PlainTable
-from towpath.report import write_page
-from towpath.report_figures import CURVE_COLORS, layout
+from towpath.pages.mailbox_table import study_tables
+from towpath.pages.plots import CURVE_COLORS, layout
+from towpath.pages.report import write_page
+from towpath.studies.mailbox_study import MailboxStudy
+from towpath.studies.plain_table import PlainTable
 
 _BINS_PER_DECADE = 40
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from towpath.mailbox_study import (
+from towpath.studies.mailbox_study import (
     PUBLISHED_AT_1_GHZ_NS,
     PUBLISHED_CYCLES,
     PUBLISHED_LATENCIES,
     MailboxStudy,
 )
-from towpath.plain_table import PlainTable
+from towpath.studies.plain_table import PlainTable
 
 Row = dict[str, Any]
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from towpath.noc_findings import Finding, Row
-from towpath.noc_table import (
+from towpath.pages.noc_table import (
     BandwidthTable,
     bandwidth_sections,
     bandwidth_table,
@@ -20,9 +19,11 @@ from towpath.noc_table import (
     stalled_vcs_table,
     throttle_table,
 )
-from towpath.plain_table import PlainTable
-from towpath.report import write_page
-from towpath.report_figures import CURVE_COLORS, format_size, layout, size_axis
+from towpath.pages.plots import CURVE_COLORS, layout, size_axis
+from towpath.pages.report import write_page
+from towpath.specs.sizes import format_size
+from towpath.studies.noc_findings import Finding, Row
+from towpath.studies.plain_table import PlainTable
 
 
 @dataclass(frozen=True)

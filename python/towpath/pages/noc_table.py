@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from towpath.noc_findings import Finding, Row
-from towpath.plain_table import PlainTable
+from towpath.studies.noc_findings import Finding, Row
+from towpath.studies.plain_table import PlainTable
 
 _PLACEMENTS = {"alone": "without data", "own_vc": "VC of its own", "data_vc": "the data's VC"}
 

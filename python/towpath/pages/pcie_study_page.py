@@ -11,10 +11,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from towpath.pcie_study import Cause, Row, SlowRead
-from towpath.plain_table import PlainTable
-from towpath.report import write_page
-from towpath.report_figures import CURVE_COLORS, format_size, layout, size_axis
+from towpath.pages.plots import CURVE_COLORS, layout, size_axis
+from towpath.pages.report import write_page
+from towpath.specs.sizes import format_size
+from towpath.studies.pcie_study import Cause, Row, SlowRead
+from towpath.studies.plain_table import PlainTable
 
 SLOW_READ_PAGE = "why_is_my_read_slow.html"
 READ_HOW = (

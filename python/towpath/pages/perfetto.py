@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from towpath.result import Timeline
-from towpath.timeline import (
+from towpath.collectives.result import Timeline
+from towpath.collectives.timeline import (
     BEGIN_PS,
     END_PS,
     TRACK,

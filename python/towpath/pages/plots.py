@@ -12,8 +12,8 @@ from html import escape
 import numpy as np
 import plotly.graph_objects as go
 
-from towpath.result import LinkLoad, Measurement, Run, Timeline
-from towpath.timeline import (
+from towpath.collectives.result import LinkLoad, Measurement, Run, Timeline
+from towpath.collectives.timeline import (
     BEGIN_PS,
     END_PS,
     NAME,
@@ -24,6 +24,7 @@ from towpath.timeline import (
     parse_track,
     spans_array,
 )
+from towpath.specs.sizes import format_size
 
 LINKS_SHOWN_MAX = 40
 RANKS_SHOWN_MAX = 16  # in the menu of the thread blocks' figure
@@ -61,20 +62,6 @@ def kind_name(kind: str) -> str:
 def kind_color(kind: str) -> str:
     """The colour a kind of link has in every figure and table."""
     return _KIND_COLORS.get(kind, _OTHER_STEP_COLOR)
-
-
-def format_size(size_bytes: int) -> str:
-    """A size in the largest binary unit that it reaches.
-
-    >>> format_size(8), format_size(1536), format_size(1 << 30)
-    ('8 B', '1.5 KiB', '1 GiB')
-    """
-    size, unit = float(size_bytes), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.4g} {unit}"
 
 
 def run_names(runs: list[Run]) -> list[str]:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from towpath.replay import FIGURE_NAMES, PHASES, CoreReplay, Replay, RequestReplay
-from towpath.report import write_page
-from towpath.report_figures import layout
+from towpath.pages.plots import layout
+from towpath.pages.report import write_page
+from towpath.studies.replay import FIGURE_NAMES, PHASES, CoreReplay, Replay, RequestReplay
 
 CORES_SHOWN_MAX = 128
 REQUEST_CORES_MAX = 16  # in the menu of the requests' figure

@@ -12,9 +12,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from towpath import report_figures as figures
-from towpath.result import LinkLoad, Report, Run
-from towpath.table import format_time
+from towpath.collectives.result import LinkLoad, Report, Run
+from towpath.pages import plots as figures
+from towpath.pages.table import format_time
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # Spans of thread blocks drawn in one file, all runs together: about 30 bytes each.

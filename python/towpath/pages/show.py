@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
-from towpath import spec_text
-from towpath.heat import heat, heat_scale
-from towpath.machine_spec import NETWORK, Layout, LinkType, MachineSpec, PlacedWire
-from towpath.spec_model import Figure
+from towpath.pages import spec_text
+from towpath.pages.heat import heat, heat_scale
+from towpath.specs.machine_spec import NETWORK, Layout, LinkType, MachineSpec, PlacedWire
+from towpath.specs.spec_model import Figure
 
 
 def describe(spec: MachineSpec) -> str:

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 from html import escape
 
-from towpath import spec_text
-from towpath.chip_spec import ChipSpec, Coordinate, TileKindName
+from towpath.pages import spec_text
+from towpath.specs.chip_spec import ChipSpec, Coordinate, TileKindName
 
 
 def describe_chip(spec: ChipSpec) -> str:

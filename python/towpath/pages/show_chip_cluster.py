@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal, NamedTuple
 
-from towpath import spec_text
-from towpath.chip_cluster_spec import ChipClusterSpec, EthernetEnd, EthernetLink
-from towpath.heat import heat, heat_scale
-from towpath.show_chip import FILLS, HATCHING, LETTER, TEXT_STYLE, legend_of_tiles
+from towpath.pages import spec_text
+from towpath.pages.heat import heat, heat_scale
+from towpath.pages.show_chip import FILLS, HATCHING, LETTER, TEXT_STYLE, legend_of_tiles
+from towpath.specs.chip_cluster_spec import ChipClusterSpec, EthernetEnd, EthernetLink
 
 _UNBROKEN = "\N{NO-BREAK SPACE}"  # for a space at which no line is to end
 

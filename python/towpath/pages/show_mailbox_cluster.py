@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 from html import escape
 
-from towpath import spec_text
-from towpath.mailbox_cluster_spec import MailboxClusterSpec
+from towpath.pages import spec_text
+from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
 
 _DRAWN_MAX = 32
 

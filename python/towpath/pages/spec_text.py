@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 
-from towpath.spec_model import Figure, Frozen, Leaf, figures_of
+from towpath.specs.spec_model import Figure, Frozen, Leaf, figures_of
 
 _WIDTH = 100
 _NAME_WIDTH = 38

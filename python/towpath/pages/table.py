@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from towpath.result import Measurement, Row, Run
+from towpath.collectives.result import Measurement, Row, Run
 
 _HEADINGS = (
     "#                                                              out-of-place"

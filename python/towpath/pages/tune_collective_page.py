@@ -9,13 +9,14 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from towpath.plain_table import PlainTable
-from towpath.report import write_page
-from towpath.report_figures import CURVE_COLORS, format_size, layout, size_axis
-from towpath.schedule_source import ScheduleSource
-from towpath.table import format_time
-from towpath.tune_collective import CHUNKS_PER_CHANNEL, Timing, Tuning
-from towpath.tune_rule import RULE
+from towpath.pages.plots import CURVE_COLORS, layout, size_axis
+from towpath.pages.report import write_page
+from towpath.pages.table import format_time
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.specs.sizes import format_size
+from towpath.studies.plain_table import PlainTable
+from towpath.tuning.collective import CHUNKS_PER_CHANNEL, Timing, Tuning
+from towpath.tuning.rule import RULE
 
 _DASHES = {"Simple": "solid", "LL": "dot", "LL128": "dash"}
 

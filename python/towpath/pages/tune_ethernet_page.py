@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from towpath.ethernet_study_page import draw_figure
-from towpath.report import write_page
-from towpath.tune_answers import Answer
-from towpath.tune_rule import RULE
+from towpath.pages.ethernet_study_page import draw_figure
+from towpath.pages.report import write_page
+from towpath.tuning.answers import Answer
+from towpath.tuning.rule import RULE
 
 
 def write_tuning(title: str, command: str, answers: list[Answer], path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from towpath import _core
 from towpath.errors import ConfigError, quoted
-from towpath.schedule_format.msccl_xml import load_schedule
+from towpath.schedules.msccl_xml import load_schedule
 
 
 @dataclass(frozen=True)

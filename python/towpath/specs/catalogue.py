@@ -4,39 +4,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from towpath.chip_cluster_spec import ChipClusterSpec, parse_chip_cluster_spec
-from towpath.chip_spec import ChipSpec, parse_chip_spec
-from towpath.errors import ConfigError, quoted
-from towpath.host_spec import HostSpec, parse_host_spec
-from towpath.input_file import YamlDocument, parse_yaml, read_text
-from towpath.machine_spec import MachineSpec, parse_machine_spec
-from towpath.mailbox_cluster_spec import MailboxClusterSpec, parse_mailbox_cluster_spec
+from towpath.errors import ConfigError
+from towpath.specs import shipped
+from towpath.specs.chip_cluster_spec import ChipClusterSpec, parse_chip_cluster_spec
+from towpath.specs.chip_spec import ChipSpec, parse_chip_spec
+from towpath.specs.host_spec import HostSpec, parse_host_spec
+from towpath.specs.input_file import YamlDocument, parse_yaml, read_text
+from towpath.specs.machine_spec import MachineSpec, parse_machine_spec
+from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec, parse_mailbox_cluster_spec
+from towpath.specs.shipped import KINDS, Kind
 
-Kind = Literal["machine", "chip", "chip_cluster", "mailbox_cluster", "host"]
-# What a name or a file can describe, in words.
-KINDS: dict[Kind, str] = {
-    "machine": "machine",
-    "chip": "chip",
-    "chip_cluster": "cluster of chips",
-    "mailbox_cluster": "cluster with mailboxes",
-    "host": "host",
-}
 Spec = TypeVar("Spec")
 
-
-def shipped_names(kind: Kind) -> list[str]:
-    """The names of what comes with towpath, of one kind.
-
-    >>> shipped_names("chip")
-    ['blackhole', 'wormhole']
-    """
-    return sorted(name for name, one in _shipped().items() if one == kind)
 
 
 def load(
@@ -48,7 +32,7 @@ def load(
     """The spec of a shipped machine, or of a file: YAML, NCCL topology XML, `nvidia-smi topo -m`.
 
     Args:
-        name_or_path: a name from `shipped_names("machine")`, or a path to a file, known by its
+        name_or_path: a name from `shipped.names("machine")`, or a path to a file, known by its
             content.
         hosts: another number of hosts.
         ranks: another number of GPUs altogether, instead of `hosts`.
@@ -66,7 +50,7 @@ def load_chip(name_or_path: str | Path, harvest_mask: int | None = None) -> Chip
     """The spec of a shipped chip, or of a file: YAML of the form chip, or a SoC descriptor.
 
     Args:
-        name_or_path: a name from `shipped_names("chip")`, or a path to a file, known by its
+        name_or_path: a name from `shipped.names("chip")`, or a path to a file, known by its
             content.
         harvest_mask: which rows or columns are harvested, instead of those that the spec names.
 
@@ -82,7 +66,7 @@ def load_chip_cluster(name_or_path: str | Path) -> ChipClusterSpec:
     """The spec of a shipped cluster of chips, or of a file.
 
     Args:
-        name_or_path: a name from `shipped_names("chip_cluster")`, or a path to a file, known by
+        name_or_path: a name from `shipped.names("chip_cluster")`, or a path to a file, known by
             its content: YAML of the form chip_cluster, or one of Tenstorrent's cluster descriptors.
 
     Raises:
@@ -105,7 +89,7 @@ def load_mailbox_cluster(name_or_path: str | Path) -> MailboxClusterSpec:
     """The spec of a shipped cluster with mailboxes, or of a file.
 
     Args:
-        name_or_path: a name from `shipped_names("mailbox_cluster")`, or a path to a YAML file of
+        name_or_path: a name from `shipped.names("mailbox_cluster")`, or a path to a YAML file of
             the form mailbox_cluster.
 
     Raises:
@@ -133,9 +117,9 @@ def _has_form(document: YamlDocument, form: str) -> bool:
 def kind_of(name_or_path: str | Path) -> Kind:
     """What that names, shipped or in a file; a machine where there is no such file."""
     name = str(name_or_path)
-    if name in _shipped():
-        return _shipped()[name]
-    return _kind_said_by(read_text(name)) if Path(name).is_file() else "machine"
+    if name in shipped.kinds():
+        return shipped.kinds()[name]
+    return shipped.kind_said_by(read_text(name)) if Path(name).is_file() else "machine"
 
 
 def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec:
@@ -144,13 +128,13 @@ def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec
     Raises:
         ConfigError: something in it is wrong.
     """
-    from towpath.topology_import import nccl_xml, nvidia_smi
+    from towpath.specs.importers import nccl_xml, nvidia_smi
 
     if nccl_xml.is_xml(text):
         return nccl_xml.parse_system(text, file, complete_from)
     if nvidia_smi.is_table(text):
         return nvidia_smi.parse_table(text, file, complete_from)
-    if (kind := _kind_said_by(text)) != "machine":
+    if (kind := shipped.kind_said_by(text)) != "machine":
         problem = f"is a {KINDS[kind]}, not a cluster of GPUs; towpath show describes it"
         raise ConfigError(problem, file=file, line=1)
     if complete_from is not None:
@@ -164,7 +148,7 @@ def parse_chip(text: str, file: str) -> ChipSpec:
     Raises:
         ConfigError: something in it is wrong.
     """
-    from towpath.topology_import import soc_descriptor
+    from towpath.specs.importers import soc_descriptor
 
     document = parse_yaml(text, file)
     if soc_descriptor.is_soc_descriptor(document):
@@ -183,14 +167,14 @@ def parse_chip_cluster(text: str, file: str) -> ChipClusterSpec:
     Raises:
         ConfigError: something in it is wrong.
     """
-    from towpath.topology_import import cluster_descriptor
+    from towpath.specs.importers import cluster_descriptor
 
     def chip_named(name: str) -> ChipSpec:
-        if name in shipped_names("chip"):
-            return shipped_chip(name)
+        if name in shipped.names("chip"):
+            return shipped.chip(name)
         path = Path(file).parent / name
         if not path.is_file():
-            raise _no_such(name, "chip", "file or chip")
+            raise shipped.no_such(name, "chip", "file or chip")
         return load_chip(path)
 
     document = parse_yaml(text, file)
@@ -209,76 +193,18 @@ def shipped_chip_cluster(name: str) -> ChipClusterSpec:
     Raises:
         ConfigError: there is no cluster of chips of that name.
     """
-    _check_is_shipped(name, "chip_cluster")
+    shipped.check(name, "chip_cluster")
     return load_chip_cluster(name)
 
 
-@lru_cache
-def shipped_chip(name: str) -> ChipSpec:
-    """A shipped chip as it is; specs are immutable, so each file is read once.
-
-    Raises:
-        ConfigError: there is no chip of that name.
-    """
-    _check_is_shipped(name, "chip")
-    return load_chip(name)
 
 
-@lru_cache
-def shipped(name: str) -> MachineSpec:
-    """A shipped machine as it is; specs are immutable, so each file is read once.
-
-    Raises:
-        ConfigError: there is no machine of that name.
-    """
-    _check_is_shipped(name, "machine")
-    return load(name)
-
-
-# The form of a spec, or what every descriptor of Tenstorrent's drivers has.
-_KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("chip", re.compile(r"""(?m)^(form:[ \t]*["']?chip\b|functional_workers[ \t]*:)""")),
-    (
-        "chip_cluster",
-        re.compile(r"""(?m)^(form:[ \t]*["']?chip_cluster\b|ethernet_connections[ \t]*:)"""),
-    ),
-    ("host", re.compile(r"""(?m)^form:[ \t]*["']?host\b""")),
-    ("mailbox_cluster", re.compile(r"""(?m)^form:[ \t]*["']?mailbox_cluster\b""")),
-)
-
-
-def _kind_said_by(text: str) -> Kind:
-    return next((kind for kind, pattern in _KINDS if pattern.search(text)), "machine")
 
 
 def _path_of(name_or_path: str | Path, kind: Kind) -> Path:
     name = str(name_or_path)
-    if name in _shipped():
-        return _shipped_folder() / f"{name}.yaml"
+    if name in shipped.kinds():
+        return shipped.folder() / f"{name}.yaml"
     if Path(name).is_file():
         return Path(name)
-    raise _no_such(name, kind, f"file or {KINDS[kind]}")
-
-
-def _check_is_shipped(name: str, kind: Kind) -> None:
-    if name not in shipped_names(kind):
-        raise _no_such(name, kind, KINDS[kind])
-
-
-def _no_such(name: str, kind: Kind, what: str) -> ConfigError:
-    known = ", ".join(shipped_names(kind))
-    return ConfigError(f"there is no {what} {quoted(name)}; shipped are {known}")
-
-
-@lru_cache
-def _shipped() -> dict[str, Kind]:
-    """What every shipped spec is, by name."""
-    files = _shipped_folder().glob("*.yaml")
-    return {path.stem: _kind_said_by(read_text(path)) for path in files}
-
-
-def _shipped_folder() -> Path:
-    """Inside an installed package, or beside `python/` in a source tree."""
-    package = Path(__file__).resolve().parent
-    installed = package / "machines"
-    return installed if installed.is_dir() else package.parents[1] / "machines"
+    raise shipped.no_such(name, kind, f"file or {KINDS[kind]}")

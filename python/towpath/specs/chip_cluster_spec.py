@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 from pydantic_core import PydanticCustomError
 
-from towpath.chip_spec import ChipSpec, Coordinate, EthernetFigures, Position
 from towpath.errors import ConfigError
-from towpath.input_file import YamlDocument
-from towpath.machine_spec import Name
-from towpath.spec_model import Frozen, Text, error_at, errors_at, validated, wrong
+from towpath.specs.chip_spec import ChipSpec, Coordinate, EthernetFigures, Position
+from towpath.specs.input_file import YamlDocument
+from towpath.specs.machine_spec import Name
+from towpath.specs.spec_model import Frozen, Text, error_at, errors_at, validated, wrong
 
 if TYPE_CHECKING:
     from towpath._core import ChipCluster

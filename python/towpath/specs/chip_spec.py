@@ -16,9 +16,9 @@ from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from towpath.errors import ConfigError
-from towpath.input_file import YamlDocument
-from towpath.machine_spec import Name
-from towpath.spec_model import DataRate, Duration, Figure, Frozen, Text, validated, wrong
+from towpath.specs.input_file import YamlDocument
+from towpath.specs.machine_spec import Name
+from towpath.specs.spec_model import DataRate, Duration, Figure, Frozen, Text, validated, wrong
 
 if TYPE_CHECKING:
     from towpath._core import Chip

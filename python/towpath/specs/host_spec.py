@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from towpath import spec_text
-from towpath.chip_spec import Count, Generation, Lanes, MemoryBytes, Truth, values_of
 from towpath.errors import ConfigError
-from towpath.input_file import YamlDocument
-from towpath.machine_spec import Name
-from towpath.spec_model import DataRate, Duration, Figure, Frozen, Text, validated, wrong
+from towpath.specs.chip_spec import Count, Generation, Lanes, MemoryBytes, Truth, values_of
+from towpath.specs.input_file import YamlDocument
+from towpath.specs.machine_spec import Name
+from towpath.specs.spec_model import DataRate, Duration, Figure, Frozen, Text, validated, wrong
 
 if TYPE_CHECKING:
     from towpath._core import Host
@@ -135,9 +134,3 @@ def parse_host_spec(document: YamlDocument, file: str) -> HostSpec:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
     """
     return validated(HostSpec, document, file)
-
-
-def describe_host(spec: HostSpec) -> str:
-    """Every figure with its source, as text."""
-    lines = [f"{spec.name}: {spec.description}"]
-    return "\n".join(lines + spec_text.figures(spec) + spec_text.notes(spec.notes)) + "\n"

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from towpath.errors import ConfigError, quoted
-from towpath.input_file import YamlDocument
-from towpath.spec_model import DataRate, Duration, Frozen, Ratio, Text, validated, wrong
+from towpath.specs.input_file import YamlDocument
+from towpath.specs.spec_model import DataRate, Duration, Frozen, Ratio, Text, validated, wrong
 
 if TYPE_CHECKING:
     from towpath._core import Machine

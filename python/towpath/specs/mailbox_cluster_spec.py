@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from towpath.chip_spec import Mhz, values_of
 from towpath.errors import ConfigError
-from towpath.input_file import YamlDocument
-from towpath.machine_spec import Name
-from towpath.spec_model import DataRate, Duration, Figure, Frozen, Text, validated, wrong
+from towpath.specs.chip_spec import Mhz, values_of
+from towpath.specs.input_file import YamlDocument
+from towpath.specs.machine_spec import Name
+from towpath.specs.spec_model import DataRate, Duration, Figure, Frozen, Text, validated, wrong
 
 if TYPE_CHECKING:
     from towpath._core import MailboxCluster

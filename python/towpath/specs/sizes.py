@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Message sizes as people write them: 64M, 8:1G, 1K:1M:4, 512,4096."""
+"""Message sizes as people write and read them: 64M, 8:1G, 1K:1M:4, 512,4096; 64 MiB."""
 
 from __future__ import annotations
 
@@ -58,3 +58,17 @@ def parse_sizes(text: str) -> list[int]:
         sizes.append(size_bytes)
         size_bytes *= factor
     return sizes
+
+
+def format_size(size_bytes: int) -> str:
+    """A size in the largest binary unit that it reaches.
+
+    >>> format_size(8), format_size(1536), format_size(1 << 30)
+    ('8 B', '1.5 KiB', '1 GiB')
+    """
+    size, unit = float(size_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.4g} {unit}"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import PydanticCustomError
 
 from towpath.errors import ConfigError, quoted
-from towpath.input_file import FieldPath, YamlDocument
+from towpath.specs.input_file import FieldPath, YamlDocument
 
 Number = TypeVar("Number")
 Model = TypeVar("Model", bound=BaseModel)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from towpath import _core, fabric
-from towpath.validate_ethernet import best_channels, bidirectional_gb_per_s, ring_us
+from towpath import _core
+from towpath.collectives import fabric
+from towpath.studies.ethernet_links import best_channels, bidirectional_gb_per_s, ring_us
 
 if TYPE_CHECKING:
-    from towpath.chip_cluster_spec import ChipClusterSpec
+    from towpath.specs.chip_cluster_spec import ChipClusterSpec
 
 _LINK_BYTES = tuple(1 << power for power in range(4, 15))
 _RING_BYTES = (16, 32, 64, 128, 256, 512, 768, 1024)

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from towpath.collectives.live import LiveError
 from towpath.errors import ConfigError
-from towpath.live import LiveError
-from towpath.plain_table import PlainTable
+from towpath.studies.plain_table import PlainTable
 
 MESSAGE_BYTES_MAX = 56
 _PATIENCE_S = 30.0
@@ -124,7 +124,7 @@ def measure_live(request: LiveRequest) -> LiveStudy:
 
 def _start(request: LiveRequest, names: list[str], side: int) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "towpath.mailbox_live_process"], text=True,
+        [sys.executable, "-m", "towpath.studies.mailbox_live_process"], text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONSAFEPATH": "1"},
     )  # fmt: skip

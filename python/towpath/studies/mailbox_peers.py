@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from towpath.mailbox_live import LiveRequest
+from towpath.studies.mailbox_live import LiveRequest
 
 Row = dict[str, Any]
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from towpath import _core
-from towpath.mailbox_cluster_spec import MailboxClusterSpec
-from towpath.parallel import progress_bar
+from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+from towpath.studies.parallel import progress_bar
 
 Row = dict[str, Any]
 

@@ -14,8 +14,8 @@ from itertools import groupby, pairwise
 from statistics import mean, median
 from typing import Any
 
-from towpath.noc_traffic import STALLED_MAX, ChipShape
-from towpath.report_figures import format_size
+from towpath.specs.sizes import format_size
+from towpath.studies.noc_traffic import STALLED_MAX, ChipShape
 
 Row = dict[str, Any]  # a point and its result
 

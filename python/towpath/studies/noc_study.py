@@ -16,8 +16,8 @@ from itertools import product
 from statistics import median
 from typing import TYPE_CHECKING
 
-from towpath import noc_traffic, sweep
-from towpath.noc_traffic import (
+from towpath.studies import noc_traffic, sweep
+from towpath.studies.noc_traffic import (
     STALL_BEGIN_CYCLE,
     STALL_COLUMNS,
     STALL_ROWS,
@@ -35,7 +35,7 @@ from towpath.noc_traffic import (
     stalled_vcs_programs,
     throttle_programs,
 )
-from towpath.sweep import Point, Result
+from towpath.studies.sweep import Point, Result
 
 if TYPE_CHECKING:
     from towpath._core import Chip, TrafficResult
@@ -242,7 +242,7 @@ def digest_of(spec_json: str) -> str:
 
 @lru_cache(maxsize=1)
 def _chip_of(spec_json: str) -> tuple[Chip, ChipShape]:
-    from towpath.chip_spec import ChipSpec
+    from towpath.specs.chip_spec import ChipSpec
 
     spec = ChipSpec.model_validate_json(spec_json)
     return spec.core(), shape_of(spec)

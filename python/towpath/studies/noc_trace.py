@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from towpath.errors import ConfigError, quoted
-from towpath.input_file import read_text
+from towpath.specs.input_file import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from towpath.sweep import Point
+from towpath.studies.sweep import Point
 
 if TYPE_CHECKING:
     from towpath._core import Chip, TrafficResult
-    from towpath.chip_spec import ChipSpec
+    from towpath.specs.chip_spec import ChipSpec
 
 _MESSAGES = 16  # that a receiver sends back, one per period
 STALLED_MAX = 3

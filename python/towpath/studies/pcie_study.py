@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from towpath.host_cluster import HostCluster
-from towpath.pcie_document import CHIP, HOST, MB, REPETITIONS, TABLES
+from towpath.host.host_cluster import HostCluster
+from towpath.studies.pcie_document import CHIP, HOST, MB, REPETITIONS, TABLES
 
 if TYPE_CHECKING:
     from towpath import _core
-    from towpath.chip_spec import ChipSpec
-    from towpath.host_spec import HostSpec
+    from towpath.specs.chip_spec import ChipSpec
+    from towpath.specs.host_spec import HostSpec
 
 Row = dict[str, Any]
 Setting = dict[str, Any]

@@ -21,7 +21,7 @@ import numpy as np
 
 from towpath import _core
 from towpath.errors import ConfigError
-from towpath.noc_trace import (
+from towpath.studies.noc_trace import (
     ATOMIC,
     BARRIER_BEGINS,
     BARRIER_ENDS,
@@ -35,7 +35,7 @@ from towpath.noc_trace import (
 )
 
 if TYPE_CHECKING:
-    from towpath.chip_spec import ChipSpec
+    from towpath.specs.chip_spec import ChipSpec
 
 Pace = Literal["gaps", "times"]
 PACES: tuple[Pace, ...] = ("gaps", "times")

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from towpath import _core
-from towpath.chip_cluster_spec import EthernetEnd
 from towpath.errors import ConfigError, quoted
+from towpath.specs.chip_cluster_spec import EthernetEnd
 
 if TYPE_CHECKING:
-    from towpath.chip_cluster_spec import ChipClusterSpec
+    from towpath.specs.chip_cluster_spec import ChipClusterSpec
 
 ROUTES_MAX = 1000
 _CHIPS_MAX = 1000

@@ -31,7 +31,7 @@ from rich.progress import (
 )  # fmt: skip
 
 from towpath.errors import ConfigError, SweepError
-from towpath.parallel import ProcessEnded, in_processes, processors
+from towpath.studies.parallel import ProcessEnded, in_processes, processors
 
 Point = dict[str, Any]
 Result = dict[str, Any]

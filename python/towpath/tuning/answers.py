@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from towpath.ethernet_study import Curve, Figure
-from towpath.plain_table import PlainTable
-from towpath.report_figures import format_size
-from towpath.sweep import Point
-from towpath.tune_ethernet import (
+from towpath.specs.sizes import format_size
+from towpath.studies.ethernet_study import Curve, Figure
+from towpath.studies.plain_table import PlainTable
+from towpath.studies.sweep import Point
+from towpath.tuning.ethernet import (
     OPERATION_BYTES,
     PACKET_BYTES,
     PACKETS_PER_CHANNEL,
@@ -27,7 +27,7 @@ from towpath.tune_ethernet import (
     round_trip,
     slot_counts,
 )  # fmt: skip
-from towpath.tune_rule import choose, reaches
+from towpath.tuning.rule import choose, reaches
 
 Value = Callable[[Point], float]  # what was measured at a point
 

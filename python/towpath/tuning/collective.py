@@ -17,20 +17,23 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from towpath import _core, fabric, live, machines, schedule_source, simulated
-from towpath.chip_cluster_spec import ChipClusterSpec
-from towpath.data import type_bytes
+from towpath import _core
+from towpath.collectives import fabric, live, simulated
+from towpath.collectives.data import type_bytes
+from towpath.collectives.result import bus_factor
+from towpath.collectives.simulated import Call
 from towpath.errors import ConfigError
-from towpath.mailbox_cluster_spec import MailboxClusterSpec
-from towpath.result import bus_factor
-from towpath.schedule_source import ScheduleSource
-from towpath.simulated import Call
-from towpath.sweep import digest_of
-from towpath.tune_rule import choose
+from towpath.schedules import schedule_source
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.specs import catalogue
+from towpath.specs.chip_cluster_spec import ChipClusterSpec
+from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+from towpath.studies.sweep import digest_of
+from towpath.tuning.rule import choose
 
 if TYPE_CHECKING:
-    from towpath.machine_spec import MachineSpec
-    from towpath.sweep import Point, Result, SweepOptions
+    from towpath.specs.machine_spec import MachineSpec
+    from towpath.studies.sweep import Point, Result, SweepOptions
 
 CHUNKS_PER_CHANNEL = (1, 4, 16)
 _SMALL_BYTES = 64 << 10
@@ -202,7 +205,7 @@ class Simulator:
 
     Attributes:
         machine: a cluster of GPUs, chips or mailboxes: a name or a file.
-        sized: hosts, ranks and complete_from, as machines.load takes them, for GPUs.
+        sized: hosts, ranks and complete_from, as catalogue.load takes them, for GPUs.
         places: where the ranks are on GPUs; none given: the first ones.
     """
 
@@ -215,13 +218,13 @@ class Simulator:
 
     @cached_property
     def spec(self) -> MachineSpec | ChipClusterSpec | MailboxClusterSpec:
-        kind = machines.kind_of(self.machine)
+        kind = catalogue.kind_of(self.machine)
         if kind == "chip_cluster":
-            return machines.load_chip_cluster(self.machine)
+            return catalogue.load_chip_cluster(self.machine)
         if kind == "mailbox_cluster":
-            spec, ranks = machines.load_mailbox_cluster(self.machine), self.sized[1]
+            spec, ranks = catalogue.load_mailbox_cluster(self.machine), self.sized[1]
             return spec if ranks is None else spec.with_figures(nodes=ranks)
-        return machines.load(self.machine, *self.sized)
+        return catalogue.load(self.machine, *self.sized)
 
     @cached_property
     def _place(self) -> simulated.MailboxPlace | simulated.Place:
@@ -268,7 +271,7 @@ def simulated_timings(
         ConfigError: no schedule cuts an array of one of the sizes.
         SweepError: a point failed.
     """
-    from towpath.sweep import run_sweep
+    from towpath.studies.sweep import run_sweep
 
     timings: list[Timing] = []
     problems: dict[str, None] = {}

@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from towpath import _core, fabric, machines, validate_ethernet
-from towpath.sweep import digest_of
-from towpath.validate_ethernet import channels_that_fit, slots_that_fit
+from towpath import _core
+from towpath.collectives import fabric
+from towpath.specs import catalogue
+from towpath.studies import ethernet_links
+from towpath.studies.ethernet_links import channels_that_fit, slots_that_fit
+from towpath.studies.sweep import digest_of
 
 if TYPE_CHECKING:
-    from towpath.chip_cluster_spec import ChipClusterSpec
-    from towpath.sweep import Point, Result
+    from towpath.specs.chip_cluster_spec import ChipClusterSpec
+    from towpath.studies.sweep import Point, Result
 
 PACKET_BYTES = tuple(1 << power for power in range(4, 17))
 # Smaller ones would need more slots than there are to keep the link busy.
@@ -60,7 +63,7 @@ class LinkBench:
         Raises:
             ConfigError: there is no such machine, or no such link.
         """
-        cluster = machines.load_chip_cluster(machine).core()
+        cluster = catalogue.load_chip_cluster(machine).core()
         fabric.check_linked(machine, cluster)
         pairs = [tuple(chip for chip, _ in link.ends) for link in cluster.links
                  if not link.is_reserved]  # fmt: skip
@@ -72,11 +75,11 @@ class LinkBench:
     def digest(self) -> str:
         """Stands for the machine, the simulator and the tests."""
         described = repr((self._spec, self.link, self.ring))
-        return digest_of(described, _core.__file__, validate_ethernet.__file__, __file__)
+        return digest_of(described, _core.__file__, ethernet_links.__file__, __file__)
 
     @cached_property
     def _spec(self) -> ChipClusterSpec:
-        return machines.load_chip_cluster(self.machine)
+        return catalogue.load_chip_cluster(self.machine)
 
     @cached_property
     def _cluster(self) -> _core.ChipCluster:

@@ -16,9 +16,9 @@ from io import StringIO
 from pathlib import Path
 
 from towpath.errors import ConfigError
-from towpath.schedule_format.msccl_xml import ScheduleFormatError, dump_schedule
-from towpath.schedule_source import ScheduleSource
-from towpath.tune_collective import Timing, Tuning
+from towpath.schedules.msccl_xml import ScheduleFormatError, dump_schedule
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.tuning.collective import Timing, Tuning
 
 _NCCL_COLLECTIVES = {
     "all_reduce": "allreduce",

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from towpath import fabric, live, machines
+from towpath.collectives import fabric, live
+from towpath.collectives.gpus import channels_to_fill, gpus_used, hosts_of
 from towpath.errors import ConfigError, quoted
-from towpath.run_command import channels_to_fill, gpus_used, hosts_of
-from towpath.tune_collective import Options, Simulator
+from towpath.specs import catalogue
+from towpath.tuning.collective import Options, Simulator
 
 PROTOCOLS = ("Simple", "LL", "LL128")
 _LIVE_CHANNELS = (1, 2, 4)
@@ -62,7 +63,7 @@ def where_from(asked: Asked) -> Where:
         raise ConfigError("say where: either --machine NAME simulates or --live RANKS runs here")
     if asked.machine is None:
         return _live(asked)
-    kind = machines.kind_of(asked.machine)
+    kind = catalogue.kind_of(asked.machine)
     if kind == "chip_cluster":
         return _chips(asked, asked.machine)
     return _mailboxes(asked, asked.machine) if kind == "mailbox_cluster" else _gpus(

@@ -6,10 +6,18 @@ from __future__ import annotations
 
 import re
 import statistics
-from functools import lru_cache
 
-from towpath import _core, machines
-from towpath.table_kind import (
+from towpath import _core
+from towpath.specs import catalogue
+from towpath.studies.ethernet_links import (
+    SAMPLES,
+    best_channels,
+    bidirectional_gb_per_s,
+    channels_that_fit,
+    cluster_of,
+    ring_us,
+)
+from towpath.validation.table_kind import (
     CannotSimulate,
     Context,
     Prediction,
@@ -22,21 +30,7 @@ from towpath.table_kind import (
 
 _PACKET_BYTES_MAX = 1 << 16
 _MESSAGES = 1024  # of a bandwidth: enough for the first and last to count for little
-_SAMPLES = 30
-# In each direction of a bidirectional test, and at least so many over each channel: both ends need
-# a while to settle, and the figures are plateaus.
-_PACKETS = 600
-_CHANNEL_PACKETS_MIN = 40
-_CHANNELS_MAX = 30  # in each direction, as ubench1 was limited
-_L1_BYTES = 150 * 1024  # for the channels of both directions
-_SYNC_BYTES = 16
 _LINE_BYTES_PER_NS = 12.5
-
-
-@lru_cache(maxsize=8)
-def cluster_of(name: str) -> _core.ChipCluster:
-    """What simulations run on, of a name or a file."""
-    return machines.load_chip_cluster(name).core()
 
 
 # --- one link, as tt-metal tests all of a machine -------------------------------------------------
@@ -73,34 +67,6 @@ def _parsed(row: Row, pattern: str) -> re.Match[str]:
     return match
 
 
-def bidirectional_gb_per_s(
-    cluster: _core.ChipCluster, packet_bytes: int, channels: int, merged: bool = True
-) -> float:
-    """Both directions together, with merged or separate sync words."""
-    packets = max(_PACKETS // channels, _CHANNEL_PACKETS_MIN)
-    return _core.bidirectional_gb_per_s(
-        cluster, packet_bytes=packet_bytes, channels=channels, packets=packets, merged=merged
-    )
-
-
-def channels_that_fit(packet_bytes: int) -> int:
-    """In each direction, into the L1 that the guide's kernels have."""
-    return min(_CHANNELS_MAX, slots_that_fit(packet_bytes) // 2)
-
-
-def slots_that_fit(packet_bytes: int) -> int:
-    """Of one direction, into that L1 if it has it alone."""
-    return _L1_BYTES // (packet_bytes + _SYNC_BYTES)
-
-
-def best_channels(cluster: _core.ChipCluster, packet_bytes: int) -> tuple[float, int]:
-    """The most that any number of channels reaches, in GB/s, and that number."""
-    return max(
-        (bidirectional_gb_per_s(cluster, packet_bytes, channels), channels)
-        for channels in range(1, channels_that_fit(packet_bytes) + 1)
-    )
-
-
 def _ubench1(row: Row, cluster: _core.ChipCluster) -> Prediction:
     size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
     if channels_that_fit(size_bytes) < 1:
@@ -112,17 +78,6 @@ def _ubench1(row: Row, cluster: _core.ChipCluster) -> Prediction:
 def _ubench2(row: Row, cluster: _core.ChipCluster) -> Prediction:
     match = _parsed(row, r"([0-9]{1,5})B ([0-9]{1,2})ch")
     return Prediction(bidirectional_gb_per_s(cluster, int(match[1]), int(match[2]), merged=False))
-
-
-def ring_us(
-    cluster: _core.ChipCluster, hops: int, packet_bytes: int, channels: int, *, merged: bool
-) -> list[float]:
-    """Round trips around the walkthrough's ring."""
-    times_ns = _core.ring_ping_ns(
-        cluster, chips=_core.t3000_ring(hops), packet_bytes=packet_bytes, channels=channels,
-        merged=merged, samples=_SAMPLES,
-    )  # fmt: skip
-    return [time_ns / 1000 for time_ns in times_ns]
 
 
 def _ubench3(row: Row, cluster: _core.ChipCluster) -> Prediction:
@@ -144,7 +99,7 @@ def _ubench4(row: Row, cluster: _core.ChipCluster) -> Prediction:
 
 def _ubench5(row: Row, cluster: _core.ChipCluster) -> Prediction:
     size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
-    pings = _core.link_ping(cluster, payload_bytes=size_bytes, samples=_SAMPLES)
+    pings = _core.link_ping(cluster, payload_bytes=size_bytes, samples=SAMPLES)
 
     def median(name: str) -> float:
         return statistics.median(getattr(ping, name) for ping in pings)
@@ -197,7 +152,7 @@ ETHERNET_KINDS = [
         measured=lambda row: real(row, "value"),
         predict=_predict_link,
         label=lambda row: f"{row['packet_bytes']} B",
-        check_machine=machines.load_chip_cluster,
+        check_machine=catalogue.load_chip_cluster,
         is_slow=True,
     ),
     TableKind(
@@ -209,7 +164,7 @@ ETHERNET_KINDS = [
         measured=lambda row: real(row, "y"),
         predict=_predict_figure,
         label=lambda row: f"{row['series']} {row['x']}",
-        check_machine=machines.load_chip_cluster,
+        check_machine=catalogue.load_chip_cluster,
         is_slow=True,
     ),
 ]  # fmt: skip

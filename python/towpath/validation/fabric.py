@@ -7,10 +7,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from towpath import _core, machines
-from towpath.schedule_source import ScheduleSource
-from towpath.simulated import Call
-from towpath.table_kind import (
+from towpath import _core
+from towpath.collectives.simulated import Call
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.specs import catalogue
+from towpath.studies.ethernet_links import cluster_of
+from towpath.validation.table_kind import (
     CannotSimulate,
     Context,
     Prediction,
@@ -20,7 +22,6 @@ from towpath.table_kind import (
     real,
     whole,
 )
-from towpath.validate_ethernet import cluster_of
 
 # Larger ones are on the line through this size and half of it.
 SIMULATED_BYTES_MAX = 8 << 20
@@ -149,7 +150,7 @@ FABRIC_KINDS = (
         measured=lambda row: real(row, "per_hop_avg_ns"),
         predict=_predict_neighbour,
         label=lambda row: f"{row['payload_bytes']} B",
-        check_machine=machines.load_chip_cluster,
+        check_machine=catalogue.load_chip_cluster,
     ),
     TableKind(
         name="latency along a line of chips",
@@ -163,7 +164,7 @@ FABRIC_KINDS = (
         measured=lambda row: real(row, "mean_ns"),
         predict=_predict_line,
         label=lambda row: f"{row['message_bytes']} B",
-        check_machine=machines.load_chip_cluster,
+        check_machine=catalogue.load_chip_cluster,
     ),
     TableKind(
         name="collectives on chips",
@@ -177,6 +178,6 @@ FABRIC_KINDS = (
         measured=lambda row: real(row, "time_us"),
         predict=_predict_collective,
         label=lambda row: f"{row['size_bytes']} B",
-        check_machine=machines.load_chip_cluster,
+        check_machine=catalogue.load_chip_cluster,
     ),
 )  # fmt: skip

@@ -11,11 +11,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from towpath import _core, machines, noc_patterns, replay
+from towpath import _core
 from towpath.errors import quoted
-from towpath.noc_patterns import MECHANISMS, PATTERNS, Pattern
-from towpath.noc_trace import NocTrace, load_noc_trace
-from towpath.table_kind import (
+from towpath.specs import catalogue
+from towpath.specs.importers.soc_descriptor import CHIP_OF_ARCHITECTURE
+from towpath.studies import replay
+from towpath.studies.noc_trace import NocTrace, load_noc_trace
+from towpath.validation import noc_patterns
+from towpath.validation.noc_patterns import MECHANISMS, PATTERNS, Pattern
+from towpath.validation.table_kind import (
     CannotSimulate,
     Context,
     Prediction,
@@ -25,12 +29,11 @@ from towpath.table_kind import (
     real,
     whole,
 )
-from towpath.topology_import.soc_descriptor import CHIP_OF_ARCHITECTURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from towpath.chip_spec import ChipSpec
+    from towpath.specs.chip_spec import ChipSpec
 
 # Flits times hops of one run; a row beyond is run smaller and scaled. Some seconds of simulation.
 FLIT_HOPS_MAX = 30_000_000
@@ -42,7 +45,7 @@ _BOOLEANS = ("True", "False")
 
 @lru_cache(maxsize=8)
 def _spec(name: str) -> ChipSpec:
-    return machines.load_chip(name)
+    return catalogue.load_chip(name)
 
 
 @lru_cache(maxsize=8)

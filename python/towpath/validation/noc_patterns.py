@@ -15,7 +15,7 @@ from math import isqrt
 from typing import Literal
 
 from towpath import _core
-from towpath.table_kind import CannotSimulate
+from towpath.validation.table_kind import CannotSimulate
 
 Mechanism = Literal["unicast", "multicast", "multicast_linked"]
 Place = tuple[int, int]

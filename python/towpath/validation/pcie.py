@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from towpath import machines
-from towpath.host_cluster import Core, HostCluster
-from towpath.table_kind import (
+from towpath.host.host_cluster import Core, HostCluster
+from towpath.specs import catalogue
+from towpath.validation.table_kind import (
     CannotSimulate,
     Context,
     Prediction,
@@ -156,7 +156,7 @@ PCIE_KINDS = [
         measured=lambda row: real(row, "throughput_GBps"),
         predict=_predict_access,
         label=lambda row: f"{row['col2']}, {row['col3']}".removesuffix(", "),
-        check_machine=machines.load_host,
+        check_machine=catalogue.load_host,
     ),
     TableKind(
         name="transfers through the driver of a host link",
@@ -169,6 +169,6 @@ PCIE_KINDS = [
         measured=lambda row: real(row, "bytes_per_s") / 1e6,
         predict=_predict_umd,
         label=lambda row: f"{row['bytes']} bytes",
-        check_machine=machines.load_host,
+        check_machine=catalogue.load_host,
     ),
 ]  # fmt: skip

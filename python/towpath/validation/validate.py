@@ -20,16 +20,21 @@ from typing import Any
 
 import numpy as np
 
-from towpath import machines, simulated
+from towpath.collectives import simulated
+from towpath.collectives.gpus import channels_to_fill
+from towpath.collectives.simulated import Call, Place
 from towpath.errors import ConfigError, quoted
-from towpath.input_file import read_text
-from towpath.machine_spec import GPUS_PER_HOST_MAX, HOSTS_MAX
-from towpath.parallel import map_in_order, processors
-from towpath.run_command import channels_to_fill
-from towpath.schedule_source import ScheduleSource
-from towpath.simulated import Call, Place
-from towpath.sizes import SIZE_BYTES_MAX
-from towpath.table_kind import (
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.specs import catalogue
+from towpath.specs.input_file import read_text
+from towpath.specs.machine_spec import GPUS_PER_HOST_MAX, HOSTS_MAX
+from towpath.specs.sizes import SIZE_BYTES_MAX
+from towpath.studies.parallel import map_in_order, processors
+from towpath.validation.ethernet import ETHERNET_KINDS
+from towpath.validation.fabric import FABRIC_KINDS
+from towpath.validation.noc import NOC_KINDS
+from towpath.validation.pcie import PCIE_KINDS
+from towpath.validation.table_kind import (
     CannotSimulate,
     Context,
     Half,
@@ -40,10 +45,6 @@ from towpath.table_kind import (
     real,
     whole,
 )
-from towpath.validate_ethernet import ETHERNET_KINDS
-from towpath.validate_fabric import FABRIC_KINDS
-from towpath.validate_noc import NOC_KINDS
-from towpath.validate_pcie import PCIE_KINDS
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ def _groups(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=8)
 def _place(machine: str, hosts: int) -> tuple[Place, int]:
-    spec = machines.load(machine, hosts=hosts)
+    spec = catalogue.load(machine, hosts=hosts)
     return Place(spec.build()), channels_to_fill(spec)
 
 
@@ -279,7 +280,7 @@ KINDS = [
         measured=lambda row: real(row, "time_us_out_of_place"),
         predict=_predict_all_reduce,
         label=lambda row: row["size_bytes"],
-        check_machine=machines.load,
+        check_machine=catalogue.load,
     ),
     *NOC_KINDS,
     *ETHERNET_KINDS,

@@ -15,8 +15,9 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from towpath import machines
-from towpath.chip_cluster_spec import (
+from towpath.errors import ConfigError, quoted
+from towpath.specs import shipped
+from towpath.specs.chip_cluster_spec import (
     CHANNELS_MAX,
     CHIPS_MAX,
     ChipClusterSpec,
@@ -27,13 +28,12 @@ from towpath.chip_cluster_spec import (
     check_links,
     check_places,
 )
-from towpath.chip_spec import ChipSpec
-from towpath.errors import ConfigError, quoted
-from towpath.input_file import YamlDocument
-from towpath.spec_model import error_at, errors_at, validated, wrong
-from towpath.topology_import.host_draft import machine_name
-from towpath.topology_import.mesh_places import mesh_places
-from towpath.topology_import.soc_descriptor import CHIP_OF_ARCHITECTURE
+from towpath.specs.chip_spec import ChipSpec
+from towpath.specs.importers.host_draft import machine_name
+from towpath.specs.importers.mesh_places import mesh_places
+from towpath.specs.importers.soc_descriptor import CHIP_OF_ARCHITECTURE
+from towpath.specs.input_file import YamlDocument
+from towpath.specs.spec_model import error_at, errors_at, validated, wrong
 
 # Clusters may name an architecture without its stepping.
 _CHIP_OF_ARCHITECTURE = CHIP_OF_ARCHITECTURE | {"wormhole": "wormhole"}
@@ -214,7 +214,7 @@ def _chip_specs(
 
 
 def _harvested(kind: _Kind, source: str) -> ChipSpec:
-    chip = machines.shipped_chip(kind.name)
+    chip = shipped.chip(kind.name)
     if kind.harvesting is None:
         return chip
     mask = kind.harvesting.eth_harvesting_mask

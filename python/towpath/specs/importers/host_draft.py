@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-from towpath import machines
 from towpath.errors import ConfigError
-from towpath.input_file import YamlDocument
-from towpath.machine_spec import GraphSpec, MachineSpec, TemplateSpec
-from towpath.spec_model import validated
+from towpath.specs import shipped
+from towpath.specs.input_file import YamlDocument
+from towpath.specs.machine_spec import GraphSpec, MachineSpec, TemplateSpec
+from towpath.specs.spec_model import validated
 
 # The shipped machine whose latencies and GPU costs stand in where a file is silent.
 REFERENCE_MACHINE = "dgx-h100"
@@ -123,7 +123,7 @@ class HostDraft:
             self.note(f"GPU costs are those of {REFERENCE_MACHINE}: the file has none")
             donor = _reference()
         else:
-            donor = machines.shipped(complete_from)
+            donor = shipped.machine(complete_from)
             self.note(f"GPU costs and the fabric are those of {donor.name}: the file has none")
             fabric = self._take_fabric(donor)
         has_nvlink = any(device["kind"] == "nvswitch" for device in self._devices) or any(
@@ -201,7 +201,7 @@ class HostDraft:
 
 
 def _reference() -> MachineSpec:
-    return machines.shipped(REFERENCE_MACHINE)
+    return shipped.machine(REFERENCE_MACHINE)
 
 
 def _blocks_ns() -> float:

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from towpath.errors import quoted
-from towpath.machine_spec import GraphSpec
-from towpath.topology_import.host_draft import (
+from towpath.specs.importers.host_draft import (
     PCIE_DEFAULT_GIGATRANSFERS,
     PCIE_DEFAULT_WIDTH,
     PCIE_GIGATRANSFERS,
     HostDraft,
 )
-from towpath.xml_file import XmlElement, parse_xml
+from towpath.specs.machine_spec import GraphSpec
+from towpath.specs.xml_file import XmlElement, parse_xml
 
 _CHILDREN = {
     "system": ("cpu",),

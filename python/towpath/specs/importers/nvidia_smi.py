@@ -13,8 +13,8 @@ import re
 from typing import NamedTuple
 
 from towpath.errors import ConfigError, quoted
-from towpath.machine_spec import GraphSpec
-from towpath.topology_import.host_draft import HostDraft
+from towpath.specs.importers.host_draft import HostDraft
+from towpath.specs.machine_spec import GraphSpec
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _FIRST_ROW = re.compile(r"(?m)^[ \t]*GPU[0-9]{1,4}[ \t]")

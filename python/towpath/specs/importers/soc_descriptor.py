@@ -15,8 +15,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from towpath import machines
-from towpath.chip_spec import (
+from towpath.errors import quoted
+from towpath.specs import shipped
+from towpath.specs.chip_spec import (
     ChipSpec,
     Coordinate,
     Count,
@@ -32,10 +33,9 @@ from towpath.chip_spec import (
     check_tiles,
     check_worker_grid,
 )
-from towpath.errors import quoted
-from towpath.input_file import YamlDocument
-from towpath.spec_model import validated, wrong
-from towpath.topology_import.host_draft import machine_name
+from towpath.specs.importers.host_draft import machine_name
+from towpath.specs.input_file import YamlDocument
+from towpath.specs.spec_model import validated, wrong
 
 # Which shipped chip has the figures of an architecture, by its name in small letters.
 CHIP_OF_ARCHITECTURE = {"wormhole_b0": "wormhole", "blackhole": "blackhole"}
@@ -90,7 +90,7 @@ class _SocDescriptor(_Lenient):
     @property
     def donor(self) -> ChipSpec:
         """The shipped chip that supplies what a descriptor does not say."""
-        return machines.shipped_chip(CHIP_OF_ARCHITECTURE[self.arch_name.lower()])
+        return shipped.chip(CHIP_OF_ARCHITECTURE[self.arch_name.lower()])
 
     @property
     def workers(self) -> TileList:

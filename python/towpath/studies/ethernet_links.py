@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Measurements of links between chips that studies, tuning and validation share."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from towpath import _core
+from towpath.specs import catalogue
+
+SAMPLES = 30
+# In each direction of a bidirectional test, and at least so many over each channel: both ends need
+# a while to settle, and the figures are plateaus.
+_PACKETS = 600
+_CHANNEL_PACKETS_MIN = 40
+_CHANNELS_MAX = 30  # in each direction, as ubench1 was limited
+_L1_BYTES = 150 * 1024  # for the channels of both directions
+_SYNC_BYTES = 16
+
+
+def bidirectional_gb_per_s(
+    cluster: _core.ChipCluster, packet_bytes: int, channels: int, merged: bool = True
+) -> float:
+    """Both directions together, with merged or separate sync words."""
+    packets = max(_PACKETS // channels, _CHANNEL_PACKETS_MIN)
+    return _core.bidirectional_gb_per_s(
+        cluster, packet_bytes=packet_bytes, channels=channels, packets=packets, merged=merged
+    )
+
+
+def channels_that_fit(packet_bytes: int) -> int:
+    """In each direction, into the L1 that the guide's kernels have."""
+    return min(_CHANNELS_MAX, slots_that_fit(packet_bytes) // 2)
+
+
+def slots_that_fit(packet_bytes: int) -> int:
+    """Of one direction, into that L1 if it has it alone."""
+    return _L1_BYTES // (packet_bytes + _SYNC_BYTES)
+
+
+def best_channels(cluster: _core.ChipCluster, packet_bytes: int) -> tuple[float, int]:
+    """The most that any number of channels reaches, in GB/s, and that number."""
+    return max(
+        (bidirectional_gb_per_s(cluster, packet_bytes, channels), channels)
+        for channels in range(1, channels_that_fit(packet_bytes) + 1)
+    )
+
+
+def ring_us(
+    cluster: _core.ChipCluster, hops: int, packet_bytes: int, channels: int, *, merged: bool
+) -> list[float]:
+    """Round trips around the walkthrough's ring."""
+    times_ns = _core.ring_ping_ns(
+        cluster, chips=_core.t3000_ring(hops), packet_bytes=packet_bytes, channels=channels,
+        merged=merged, samples=SAMPLES,
+    )  # fmt: skip
+    return [time_ns / 1000 for time_ns in times_ns]
+
+
+@lru_cache(maxsize=8)
+def cluster_of(name: str) -> _core.ChipCluster:
+    """What simulations run on, of a name or a file."""
+    return catalogue.load_chip_cluster(name).core()
