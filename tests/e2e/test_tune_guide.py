@@ -10,8 +10,8 @@ import json
 import pytest
 
 from towpath.tuning import answers as tune_answers
-from towpath.tuning import ethernet as tune_ethernet
-from towpath.tuning.ethernet import LinkBench
+from towpath.tuning import link_bench
+from towpath.tuning.link_bench import LinkBench
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def value():
 @pytest.fixture(autouse=True)
 def few_sizes(monkeypatch):
     """The small packets are far from every choice and take the time."""
-    for module in (tune_ethernet, tune_answers):
+    for module in (link_bench, tune_answers):
         monkeypatch.setattr(module, "PACKET_BYTES", (1024, 4096, 8192, 16384, 32768))
         monkeypatch.setattr(module, "OPERATION_BYTES", (256, 4096, 16384))
 

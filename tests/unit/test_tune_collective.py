@@ -22,7 +22,7 @@ from towpath.tuning.collective import (
     has_chance,
 )
 from towpath.tuning.export import check_nccl, check_xml, nccl_lines, ranges, write_xml
-from towpath.tuning.target import Asked, where_from
+from towpath.tuning.target import TuneRequest, find_target
 
 
 def source(algorithm, channels=1, protocol="Simple", ranks=4, chunks=1):
@@ -65,7 +65,7 @@ def test_candidates_begin_with_the_fewest_thread_blocks():
 )
 def test_grids_are_candidates_on_a_mesh_and_on_a_torus(machine, columns, row_rings):
     for collective in ("all_reduce", "all_gather", "reduce_scatter"):
-        found, _ = candidates(collective, where_from(Asked(machine, channels=(1,))).options)
+        found, _ = candidates(collective, find_target(TuneRequest(machine, channels=(1,))).options)
         (grid,) = [each for each in found if each.algorithm == f"grid_{collective}"]
         assert (grid.columns, grid.row_rings) == (columns, row_rings)
         assert all(each.columns == 0 for each in found if each is not grid)
@@ -73,14 +73,14 @@ def test_grids_are_candidates_on_a_mesh_and_on_a_torus(machine, columns, row_rin
 
 @pytest.mark.parametrize("machine", ["n300", "blackhole-line", "dgx-h100"])
 def test_there_are_no_grids_where_there_is_no_mesh(machine):
-    found, _ = candidates("all_gather", where_from(Asked(machine)).options)
+    found, _ = candidates("all_gather", find_target(TuneRequest(machine)).options)
     assert not [each for each in found if each.algorithm.startswith("grid_")]
     assert [each for each in found if each.algorithm == "line_all_gather"]
 
 
 @pytest.mark.parametrize("algorithm", ["grid_all_gather", "ring_all_gather"])
 def test_a_candidate_takes_the_time_of_a_run(algorithm):
-    where = where_from(Asked("t3000", channels=(2,)))
+    where = find_target(TuneRequest("t3000", channels=(2,)))
     (asked,) = [
         each
         for each in candidates("all_gather", where.options)[0]
@@ -257,15 +257,15 @@ def test_the_page_stands_alone_and_is_escaped(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "ranks", "hosts", "channels", "protocols"),
     [
-        (Asked("dgx-h100"), 16, 2, (1, 2, 4, 8, 16), 3),
-        (Asked("dgx-h100", hosts=1, ranks_per_host=3), 3, 1, (1, 2, 4, 8, 10), 3),
-        (Asked("t3000"), 8, 1, (1, 2), 1),
-        (Asked("carvnet", ranks=4), 4, 1, (1,), 1),
-        (Asked(live=2, channels=(1, 3)), 2, 1, (1, 3), 1),
+        (TuneRequest("dgx-h100"), 16, 2, (1, 2, 4, 8, 16), 3),
+        (TuneRequest("dgx-h100", hosts=1, ranks_per_host=3), 3, 1, (1, 2, 4, 8, 10), 3),
+        (TuneRequest("t3000"), 8, 1, (1, 2), 1),
+        (TuneRequest("carvnet", ranks=4), 4, 1, (1,), 1),
+        (TuneRequest(live=2, channels=(1, 3)), 2, 1, (1, 3), 1),
     ],
 )
 def test_a_place_suggests_its_candidates(asked, ranks, hosts, channels, protocols):
-    options = where_from(asked).options
+    options = find_target(asked).options
     assert (options.ranks, options.hosts, options.channels) == (ranks, hosts, channels)
     assert len(options.protocols) == protocols
 
@@ -273,15 +273,21 @@ def test_a_place_suggests_its_candidates(asked, ranks, hosts, channels, protocol
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (Asked(), "say where: either --machine NAME simulates or --live RANKS runs here"),
-        (Asked("t3000", live=2), "say where: "),
-        (Asked("t3000", ranks=4), "--ranks is for a machine of GPUs, not for chips"),
-        (Asked("carvnet", hosts=2), "--hosts is for a machine of GPUs, not for a cluster with"),
-        (Asked(live=2, ranks_per_host=2), "--ranks-per-host is for a machine of GPUs, not for"),
-        (Asked(live=100_000), "100000 live ranks are asked for"),
-        (Asked("dgx-h100", ranks_per_host=9), "--ranks-per-host is 9; allowed is 1 to 8"),
+        (TuneRequest(), "say where: either --machine NAME simulates or --live RANKS runs here"),
+        (TuneRequest("t3000", live=2), "say where: "),
+        (TuneRequest("t3000", ranks=4), "--ranks is for a machine of GPUs, not for chips"),
+        (
+            TuneRequest("carvnet", hosts=2),
+            "--hosts is for a machine of GPUs, not for a cluster with",
+        ),
+        (
+            TuneRequest(live=2, ranks_per_host=2),
+            "--ranks-per-host is for a machine of GPUs, not for",
+        ),
+        (TuneRequest(live=100_000), "100000 live ranks are asked for"),
+        (TuneRequest("dgx-h100", ranks_per_host=9), "--ranks-per-host is 9; allowed is 1 to 8"),
     ],
 )
 def test_places_that_are_not_there_are_one_sentence(asked, sentence):
     with pytest.raises(ConfigError, match=sentence):
-        where_from(asked)
+        find_target(asked)

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from towpath.cli import main as cli
 from towpath.errors import ConfigError, Interruption
 from towpath.tuning import answers as tune_answers
-from towpath.tuning import ethernet as tune_ethernet
-from towpath.tuning.ethernet import PACKET_BYTES, LinkBench, channel_counts, steady_points
+from towpath.tuning import link_bench
+from towpath.tuning.link_bench import PACKET_BYTES, LinkBench, channel_counts, steady_points
 
 
 def made_up(**value_of_test):
@@ -128,7 +128,7 @@ def test_a_bench_knows_link_and_ring_and_travels_without_its_cluster():
     bench = LinkBench.on("t3000")
     assert bench.link == (0, 1) and len(set(bench.ring)) == 8
     assert bench.line_gb_per_s == 12.5
-    point = tune_ethernet.round_trip(16)
+    point = link_bench.round_trip(16)
     assert pickle.loads(pickle.dumps(bench))(point) == bench(point)
     assert LinkBench.on("n300").ring == ()
 
@@ -139,7 +139,7 @@ def tune(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     few = {"PACKET_BYTES": (8192, 16384), "WINDOW_PACKET_BYTES": (8192,), "PING_BYTES": (16,),
            "OPERATION_BYTES": (1024,), "PACKETS_PER_CHANNEL": (1, 8)}  # fmt: skip
-    for module in (tune_ethernet, tune_answers):
+    for module in (link_bench, tune_answers):
         for name, values in few.items():
             monkeypatch.setattr(module, name, values)
 

@@ -87,6 +87,7 @@ def noc_vc(
 
     Results are kept as they come; after an interruption the same command goes on from there.
     """
+    from towpath.cli.progress import bar
     from towpath.specs import catalogue
     from towpath.studies.noc_traffic import shape_of
     from towpath.studies.sweep import SweepOptions
@@ -95,7 +96,7 @@ def noc_vc(
     shape = _cropped(shape_of(spec), grid)
     request = _request(shape, patterns, sizes, nocs, vcs, transactions, only, seed)
     folder = results_folder(out, f"noc-vc-{spec.name}")
-    options = SweepOptions(jobs=jobs, scheduler=scheduler)
+    options = SweepOptions(jobs=jobs, scheduler=scheduler, progress=bar)
     study = _run(spec, shape, request, folder, options, context.ensure_object(Interruption))
     _show(study, folder, as_json)
 

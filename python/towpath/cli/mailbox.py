@@ -65,6 +65,7 @@ def mailbox(
 def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> tuple[Any, str, Any]:
     from dataclasses import replace
 
+    from towpath.cli.progress import bar
     from towpath.studies.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
     from towpath.studies.mailbox_peers import peer_measurements
     from towpath.studies.parallel import map_in_order
@@ -74,7 +75,8 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
     steps: list[Callable[[], Any]] = [
         lambda: measure_live(request), *peer_measurements(request, peers)
     ]  # fmt: skip
-    study, *rows = map_in_order(lambda step: step(), steps, "measuring mailboxes and libraries")
+    label = "measuring mailboxes and libraries"
+    study, *rows = map_in_order(lambda step: step(), steps, label, progress=bar)
     study = replace(study, peers=rows)
 
     def write(command: str, path: Path) -> None:
@@ -97,6 +99,7 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
 
 
 def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> tuple[Any, str, Any]:
+    from towpath.cli.progress import bar
     from towpath.pages.mailbox_table import study_tables
     from towpath.specs import catalogue
     from towpath.studies.mailbox_study import StudyRequest, measure_study
@@ -104,7 +107,7 @@ def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> tup
 
     spec = catalogue.load_mailbox_cluster(machine)
     request = StudyRequest(iterations, max(iterations * 3 // 10, 100), size_bytes, seed)
-    study = measure_study(spec, request)
+    study = measure_study(spec, request, bar)
 
     def write(command: str, path: Path) -> None:
         from towpath.pages.mailbox_page import write_mailbox_study

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,50 +54,21 @@ def ethernet(
     as_json: AsJson = False,
 ) -> None:
     """How to use a link between chips: packet size, bytes outstanding, sync words, channels."""
+    from towpath.cli.progress import bar
     from towpath.pages.tune_ethernet_page import tuning_text, write_tuning
-    from towpath.specs import catalogue
-    from towpath.studies.sweep import Point, SweepOptions, how_to_resume, run_sweep
-    from towpath.tuning.answers import answers, packet_count_points, packets_per_channel
-    from towpath.tuning.ethernet import LinkBench, steady_points
-    from towpath.tuning.rule import RULE
+    from towpath.studies.sweep import SweepOptions, how_to_resume
+    from towpath.tuning.ethernet import tune_ethernet
+    from towpath.tuning.link_bench import LinkBench
 
-    spec = catalogue.load_chip_cluster(machine)
     bench = LinkBench.on(machine)
-    folder = results_folder(out, f"tune-ethernet-{spec.name}")
+    folder = results_folder(out, f"tune-ethernet-{bench.name}")
     file = folder / "points.jsonl"
     context.ensure_object(Interruption).sentence = how_to_resume(file)
-    measured: dict[str, float] = {}
-
-    def measure(points: list[Point]) -> None:
-        results = run_sweep(
-            bench, points, file, digest=bench.digest(),
-            options=SweepOptions(jobs=jobs, title="runs"),
-        )  # fmt: skip
-        measured.update(
-            (json.dumps(point), result["value"])
-            for point, result in zip(points, results, strict=True)
-        )
-
-    def value(point: Point) -> float:
-        return measured[json.dumps(point)]
-
-    measure(steady_points(has_ring=bool(bench.ring)))
-    found = answers(value, bench.line_gb_per_s, len(bench.ring))
-    channels_of = next(
-        answer.chosen["channels_of_packet_bytes"]
-        for answer in found
-        if "channels_of_packet_bytes" in answer.chosen
-    )
-    measure(packet_count_points(channels_of))
-    found.append(packets_per_channel(value, channels_of))
-    study = {
-        "machine": spec.name, "link": bench.link, "ring": bench.ring, "rule": RULE,
-        "answers": [answer.to_dict() for answer in found],
-    }  # fmt: skip
-    title = f"How to use the links of {spec.name}"
+    tuning = tune_ethernet(bench, file, SweepOptions(jobs=jobs, title="runs", progress=bar))
+    title = f"How to use the links of {bench.name}"
     deliver(
-        study, "\n".join(tuning_text(found)), folder, as_json,
-        lambda: write_tuning(title, command_line(), found, folder / "study.html"),
+        tuning.to_dict(), "\n".join(tuning_text(tuning.answers)), folder, as_json,
+        lambda: write_tuning(title, command_line(), tuning.answers, folder / "study.html"),
     )  # fmt: skip
 
 
@@ -138,13 +108,14 @@ def collective(
     as_json: AsJson = False,
 ) -> None:
     """Which algorithm, protocol and channels at which size; every candidate is timed."""
+    from towpath.cli.progress import bar
     from towpath.collectives.live import LiveOptions
     from towpath.pages.tune_collective_page import tuning_text, write_tuning
     from towpath.specs.sizes import parse_sizes
     from towpath.studies.sweep import SweepOptions, how_to_resume
     from towpath.tuning.collective import Tuning, candidates, simulated_timings
     from towpath.tuning.export import check_nccl, check_xml, nccl_lines, write_xml
-    from towpath.tuning.target import Asked, where_from
+    from towpath.tuning.target import TuneRequest, find_target
 
     name = context.info_name or ""
     if csv is not None:
@@ -152,26 +123,26 @@ def collective(
         check_output(csv)
     if xml is not None:
         check_xml(xml, name)
-    where = where_from(Asked(
+    target = find_target(TuneRequest(
         machine, live, hosts, ranks, ranks_per_host, complete_from,
         channels=None if channels is None else _numbers(channels),
         protocols=None if protocols is None else _protocols(protocols),
     ))  # fmt: skip
-    if csv is not None and not where.is_gpus:
-        raise ConfigError(f"--csv is for GPUs, where NCCL runs; this is for {where.text}")
+    if csv is not None and not target.is_gpus:
+        raise ConfigError(f"--csv is for GPUs, where NCCL runs; this is for {target.text}")
     sizes_bytes = sorted(set(parse_sizes(sizes)))
-    sources, notes = candidates(name, where.options)
-    folder = results_folder(out, f"tune-{name}-{where.name}")
-    if where.simulator is None:
+    sources, notes = candidates(name, target.options)
+    folder = results_folder(out, f"tune-{name}-{target.name}")
+    if target.simulator is None:
         timings = _timed_live(sources, sizes_bytes, LiveOptions(iterations, warmup, timeout))
     else:
         file = folder / "points.jsonl"
         context.ensure_object(Interruption).sentence = how_to_resume(file)
         timings, problems = simulated_timings(
-            where.simulator, sources, sizes_bytes, file, SweepOptions(jobs=jobs)
+            target.simulator, sources, sizes_bytes, file, SweepOptions(jobs=jobs, progress=bar)
         )
         notes += problems
-    tuning = Tuning(name, where.text, where.kind, len(sources), timings, notes)
+    tuning = Tuning(name, target.text, target.kind, len(sources), timings, notes)
     deliver(
         tuning.to_dict(), "\n".join(tuning_text(tuning)), folder, as_json,
         lambda: write_tuning(tuning, command_line(), folder / "study.html"),

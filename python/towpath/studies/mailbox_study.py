@@ -18,7 +18,7 @@ import numpy as np
 
 from towpath import _core
 from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
-from towpath.studies.parallel import progress_bar
+from towpath.studies.progress import Progress, silent
 
 Row = dict[str, Any]
 
@@ -105,8 +105,10 @@ class MailboxStudy:
     sweeps: dict[str, list[Row]] = field(default_factory=dict)
 
 
-def measure_study(spec: MailboxClusterSpec, request: StudyRequest) -> MailboxStudy:
-    """Everything, one after the other, with a bar for those who wait.
+def measure_study(
+    spec: MailboxClusterSpec, request: StudyRequest, progress: Progress = silent
+) -> MailboxStudy:
+    """Measure everything, one part after the other.
 
     Raises:
         ConfigError: a swept figure is out of bounds.
@@ -122,7 +124,7 @@ def measure_study(spec: MailboxClusterSpec, request: StudyRequest) -> MailboxStu
         breakdown=_breakdown(slowest),
         parts=parts,
         phases=[_phase_row(phase, cycles) for phase, cycles in enumerate(by_phase)],
-        latencies=_latencies(spec, request),
+        latencies=_latencies(spec, request, progress),
         projections=[*_projections(spec), *_arithmetic(spec, parts)],
         sweeps=_sweeps(spec),
     )
@@ -188,9 +190,11 @@ def _phase_row(phase: int, cycles: dict[tuple[int, str], int]) -> Row:
 # --- latencies ------------------------------------------------------------------------------------
 
 
-def _latencies(spec: MailboxClusterSpec, request: StudyRequest) -> dict[str, Row]:
+def _latencies(
+    spec: MailboxClusterSpec, request: StudyRequest, progress: Progress
+) -> dict[str, Row]:
     calm, iterations = request.calm_iterations, request.iterations
-    with progress_bar(f"measuring {spec.name}", calm + iterations) as show:
+    with progress(f"measuring {spec.name}", calm + iterations) as show:
         return {
             "without": measure_latency(spec, request, calm, False, show),
             "with": measure_latency(

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Long work on all processors of this host, with a bar for those who wait."""
+"""Process-pool map that reports its progress."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
-from rich.console import Console
-from rich.progress import Progress, track
+from towpath.studies.progress import Progress, silent
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
 class ProcessEnded(RuntimeError):
-    """A process ended in the middle of an item, whose number is `item`; `how` says how."""
+    """A process ended while it worked on an item.
+
+    Attributes:
+        item: the number of the item.
+        how: the exit code or the signal, as a phrase.
+    """
 
     def __init__(self, item: int, exit_code: int) -> None:
         how = (
@@ -40,44 +44,41 @@ def map_in_order(
     items: Sequence[_Item],
     label: str,
     processes: int = 1,
+    *,
+    progress: Progress = silent,
 ) -> list[_Result]:
-    """The results of all items, in the items' order whichever is done first.
+    """Call a function with every item.
 
     Args:
-        function: of a module when there are several processes, which import it.
+        function: at the top level of a module when there are several processes, which import it.
         items: each goes to one call.
-        label: what to show beside the bar.
+        label: text beside the progress.
         processes: how many to use; 1 stays in this one.
+        progress: shows how many items are done.
+
+    Returns:
+        The results in the order of the items, whichever is done first.
 
     Raises:
         ProcessEnded: a process was killed or crashed.
     """
     processes = min(processes, len(items))
-    if processes <= 1:
-        return [function(item) for item in _shown(items, label, len(items))]
-    results = dict(_shown(in_processes(function, items, processes), label, len(items)))
+    results: dict[int, _Result] = {}
+    with progress(label, len(items)) as update:
+        if processes <= 1:
+            for number, item in enumerate(items):
+                results[number] = function(item)
+                update(len(results))
+        else:
+            for number, result in in_processes(function, items, processes):
+                results[number] = result
+                update(len(results))
     return [results[number] for number in range(len(items))]
 
 
-@contextmanager
-def progress_bar(label: str, total: int) -> Generator[Callable[[int], None], None, None]:
-    """A bar for those who wait for one long item; what it gives is told how much of it is done."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(label, total=total)
-        yield lambda done: progress.update(task, completed=done)
-
-
 def processors() -> int:
-    """How many this process may use."""
+    """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def _shown(items: Iterable[_Item], label: str, total: int) -> Iterable[_Item]:
-    console = Console(stderr=True)
-    return track(
-        items, label, total, console=console, transient=True, disable=not console.is_terminal
-    )
 
 
 def in_processes(

@@ -20,18 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)  # fmt: skip
-
 from towpath.errors import ConfigError, SweepError
 from towpath.studies.parallel import ProcessEnded, in_processes, processors
+from towpath.studies.progress import Progress, silent
 
 Point = dict[str, Any]
 Result = dict[str, Any]
@@ -54,13 +45,15 @@ class SweepOptions:
             a debugger sees them.
         scheduler: address of a dask scheduler that gets the points instead, "host:8786".
         scheduler_timeout_s: what the scheduler and its first worker get to answer.
-        title: what the progress bar calls the points.
+        title: what the progress calls the points.
+        progress: shows how much is done; a point counts with its cost.
     """
 
     jobs: int = 0
     scheduler: str | None = None
     scheduler_timeout_s: float = 10.0
     title: str = "points"
+    progress: Progress = silent
 
 
 def run_sweep(
@@ -99,7 +92,7 @@ def run_sweep(
         todo = [asked[key] for key in waiting]
         try:
             with (
-                _progress(options.title, asked, cost) as advance,
+                _advancing(options, asked, cost) as advance,
                 closing(_measured(measure, todo, options)) as outcomes,
             ):
                 for key in asked.keys() & results.known.keys():
@@ -184,26 +177,17 @@ def _parsed(line: bytes, file: str, number: int) -> tuple[str, Result]:
 
 
 @contextmanager
-def _progress(
-    title: str, points: dict[str, Point], cost: Callable[[Point], float]
+def _advancing(
+    options: SweepOptions, points: dict[str, Point], cost: Callable[[Point], float]
 ) -> Iterator[Callable[[str], None]]:
-    """A bar that moves with the cost of what is done, so that the time it promises is kept."""
-    done = 0
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
-        TimeElapsedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task(title, total=math.fsum(map(cost, points.values())))
+    """Progress in units of cost, so that a display can tell how long the rest will take."""
+    total = math.fsum(map(cost, points.values()))
+    costs: list[float] = []
+    with options.progress(options.title, total) as update:
 
         def advance(key: str) -> None:
-            nonlocal done
-            done += 1
-            description = f"{title} {done}/{len(points)}"
-            bar.update(task, advance=cost(points[key]), description=description)
+            costs.append(cost(points[key]))
+            update(math.fsum(costs), f"{options.title} {len(costs)}/{len(points)}")
 
         yield advance
 

@@ -12,7 +12,7 @@ from towpath.specs.sizes import format_size
 from towpath.studies.ethernet_study import Curve, Figure
 from towpath.studies.plain_table import PlainTable
 from towpath.studies.sweep import Point
-from towpath.tuning.ethernet import (
+from towpath.tuning.link_bench import (
     OPERATION_BYTES,
     PACKET_BYTES,
     PACKETS_PER_CHANNEL,

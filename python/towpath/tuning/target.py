@@ -17,7 +17,7 @@ _LIVE_CHANNELS = (1, 2, 4)
 
 
 @dataclass(frozen=True)
-class Asked:
+class TuneRequest:
     """The options of the command that say where and what; None is what the place suggests."""
 
     machine: str | None = None
@@ -31,7 +31,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Where:
+class TuneTarget:
     """A place.
 
     Attributes:
@@ -53,42 +53,44 @@ class Where:
         return "live" if self.simulator is None else "simulated"
 
 
-def where_from(asked: Asked) -> Where:
+def find_target(request: TuneRequest) -> TuneTarget:
     """What the options name.
 
     Raises:
         ConfigError: there is no such place, or an option is not for it.
     """
-    if (asked.machine is None) == (asked.live is None):
+    if (request.machine is None) == (request.live is None):
         raise ConfigError("say where: either --machine NAME simulates or --live RANKS runs here")
-    if asked.machine is None:
-        return _live(asked)
-    kind = catalogue.kind_of(asked.machine)
+    if request.machine is None:
+        return _live(request)
+    kind = catalogue.kind_of(request.machine)
     if kind == "chip_cluster":
-        return _chips(asked, asked.machine)
-    return _mailboxes(asked, asked.machine) if kind == "mailbox_cluster" else _gpus(
-        asked, asked.machine
+        return _chips(request, request.machine)
+    return _mailboxes(request, request.machine) if kind == "mailbox_cluster" else _gpus(
+        request, request.machine
     )  # fmt: skip
 
 
-def _refuse(asked: Asked, names: tuple[str, ...], place: str) -> None:
+def _refuse(request: TuneRequest, names: tuple[str, ...], place: str) -> None:
     for name in names:
-        if getattr(asked, name) is not None:
+        if getattr(request, name) is not None:
             raise ConfigError(
                 f"--{name.replace('_', '-')} is for a machine of GPUs, not for {place}"
             )
 
 
-def _live(asked: Asked) -> Where:
-    _refuse(asked, ("hosts", "ranks", "ranks_per_host", "complete_from"), "processes of this host")
-    ranks = asked.live or 0
+def _live(request: TuneRequest) -> TuneTarget:
+    _refuse(
+        request, ("hosts", "ranks", "ranks_per_host", "complete_from"), "processes of this host"
+    )
+    ranks = request.live or 0
     live.check_ranks(ranks)
-    options = Options(ranks, asked.channels or _LIVE_CHANNELS, asked.protocols or ("Simple",))
-    return Where(f"live-{ranks}", f"{ranks} processes of this host", options)
+    options = Options(ranks, request.channels or _LIVE_CHANNELS, request.protocols or ("Simple",))
+    return TuneTarget(f"live-{ranks}", f"{ranks} processes of this host", options)
 
 
-def _chips(asked: Asked, machine: str) -> Where:
-    _refuse(asked, ("hosts", "ranks", "ranks_per_host", "complete_from"), "chips")
+def _chips(request: TuneRequest, machine: str) -> TuneTarget:
+    _refuse(request, ("hosts", "ranks", "ranks_per_host", "complete_from"), "chips")
     simulator = Simulator(machine)
     cluster = simulator.spec.core()
     fabric.check_linked(machine, cluster)
@@ -97,32 +99,34 @@ def _chips(asked: Asked, machine: str) -> Where:
     except ValueError as error:
         raise ConfigError(f"--machine is {quoted(machine)}: {error}") from None
     options = Options(
-        len(ring.places), asked.channels or powers_to(2 * fabric.planes(cluster)),
-        asked.protocols or ("Simple",), (False, True),
+        len(ring.places), request.channels or powers_to(2 * fabric.planes(cluster)),
+        request.protocols or ("Simple",), (False, True),
         grid=fabric.grid_of(mesh.shape) if fabric.is_grid(mesh.shape) else {},
     )  # fmt: skip
     name = simulator.spec.name
-    return Where(name, f"{name}, {len(ring.places)} chips", options, simulator)
+    return TuneTarget(name, f"{name}, {len(ring.places)} chips", options, simulator)
 
 
-def _mailboxes(asked: Asked, machine: str) -> Where:
-    _refuse(asked, ("hosts", "ranks_per_host", "complete_from"), "a cluster with mailboxes")
-    simulator = Simulator(machine, (None, asked.ranks, None))
+def _mailboxes(request: TuneRequest, machine: str) -> TuneTarget:
+    _refuse(request, ("hosts", "ranks_per_host", "complete_from"), "a cluster with mailboxes")
+    simulator = Simulator(machine, (None, request.ranks, None))
     name, nodes = simulator.spec.name, simulator.spec.nodes.value
-    options = Options(nodes, asked.channels or (1,), asked.protocols or ("Simple",))
-    return Where(name, f"{name}, {nodes} nodes", options, simulator)
+    options = Options(nodes, request.channels or (1,), request.protocols or ("Simple",))
+    return TuneTarget(name, f"{name}, {nodes} nodes", options, simulator)
 
 
-def _gpus(asked: Asked, machine: str) -> Where:
-    simulator = Simulator(machine, (asked.hosts, asked.ranks, asked.complete_from))
+def _gpus(request: TuneRequest, machine: str) -> TuneTarget:
+    simulator = Simulator(machine, (request.hosts, request.ranks, request.complete_from))
     spec = simulator.spec
-    gpus = gpus_used(spec, asked.ranks_per_host)
+    gpus = gpus_used(spec, request.ranks_per_host)
     options = Options(
-        len(gpus), asked.channels or powers_to(channels_to_fill(spec)),
-        asked.protocols or PROTOCOLS, hosts=hosts_of(spec, gpus),
+        len(gpus), request.channels or powers_to(channels_to_fill(spec)),
+        request.protocols or PROTOCOLS, hosts=hosts_of(spec, gpus),
     )  # fmt: skip
     text = f"{spec.name}, {len(gpus)} of {spec.ranks} GPUs on {spec.host_count} hosts"
-    return Where(spec.name, text, options, replace(simulator, places=tuple(gpus)), is_gpus=True)
+    return TuneTarget(
+        spec.name, text, options, replace(simulator, places=tuple(gpus)), is_gpus=True
+    )
 
 
 def powers_to(most: int) -> tuple[int, ...]:

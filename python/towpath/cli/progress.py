@@ -1,0 +1,44 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Progress bars for the terminal, on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from towpath.studies.progress import Update
+
+
+@contextmanager
+def bar(label: str, total: float) -> Iterator[Update]:
+    """A bar with the time left; nothing where standard error is not a terminal."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as shown:
+        task = shown.add_task(label, total=total)
+
+        def update(done: float, label: str | None = None) -> None:
+            shown.update(task, completed=done, description=label)
+
+        yield update
