@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import statistics
 from dataclasses import dataclass
@@ -344,7 +345,17 @@ def _trace_file(row: Row, context: Context) -> Path:
     if Path(name).name != name or not name.endswith(".json"):
         problem = "it must be the name of a JSON file in traces/noc beside the table"
         raise CannotSimulate(f"trace is {quoted(name)}; {problem}")
-    return context.folder / "traces" / "noc" / name
+    folders = [context.folder]
+    if elsewhere := os.environ.get("TOWPATH_DATA"):
+        folders.append(Path(elsewhere))
+    files = [folder / "traces" / "noc" / name for folder in folders]
+    for file in files:
+        if file.is_file():
+            return file
+    raise CannotSimulate(
+        f"the trace {name} is not here; it is looked for in traces/noc beside the table and in "
+        "$TOWPATH_DATA/traces/noc"
+    )
 
 
 @lru_cache(maxsize=4)

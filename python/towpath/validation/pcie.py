@@ -161,7 +161,7 @@ PCIE_KINDS = [
     TableKind(
         name="transfers through the driver of a host link",
         columns=frozenset({
-            "bench", "case", "op", "bytes", "ns_per_byte", "bytes_per_s", "err_pct",
+            "bench", "case", "op", "bytes", "bytes_per_s",
         }),
         unit="MB/s",
         identity=("bench", "case", "op"),
