@@ -60,7 +60,7 @@ def write_page(path: Path | str, template: str, **values: object) -> None:
     environment.filters["figure"] = _figure
     page = environment.get_template(template).stream(plotly=Markup(get_plotlyjs()), **values)
     with open(path, "w", encoding="utf-8") as file:
-        page.dump(file)
+        file.writelines(page)
 
 
 def _figure(figure) -> Markup:

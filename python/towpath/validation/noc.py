@@ -8,7 +8,7 @@ import os
 import random
 import statistics
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -317,11 +317,10 @@ def _predict_dram(row: Row, context: Context) -> Prediction:
         return Outcome(max(result.end_cycles) - min(result.begin_cycles), result.flit_hops)
 
     amount = Amount(_TILE_BYTES // _REQUEST_BYTES, _REQUEST_BYTES)
-    bytes_per_cycle, details = [], {}
+    bytes_per_cycle: list[float] = []
+    details: dict[str, Any] = {}
     for pairs in placements:
-        cycles, details = run_scaled(
-            lambda amount, pairs=pairs: run(pairs, amount), amount, _packet_bytes_max(chip)
-        )
+        cycles, details = run_scaled(partial(run, pairs), amount, _packet_bytes_max(chip))
         bytes_per_cycle.append(tiles * _TILE_BYTES / cycles)
     gb_per_s = statistics.median(bytes_per_cycle) * chip.clock_mhz / 1000
     if len(placements) > 1:
