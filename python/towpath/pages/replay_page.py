@@ -218,7 +218,7 @@ def requests_figure(requests: dict[str, list[RequestReplay]]) -> go.Figure:
 
 
 class _Link(NamedTuple):
-    """A link between tiles, with its ends on the grid; `to` may lie just beyond the border."""
+    """A link between tiles, with its ends on the grid; `to` may be just beyond the border."""
 
     number: int
     tile: tuple[int, int]

@@ -134,7 +134,7 @@ class _Canvas:
 
 
 def draw_svg(spec: MachineSpec, load: Mapping[int, float] | None = None) -> str:
-    """The machine as a self-contained SVG. Of many hosts the first four are drawn.
+    """The machine as a self-contained SVG, with at most the first four hosts.
 
     Args:
         spec: what to draw.

@@ -31,7 +31,7 @@ def candidate_name(source: ScheduleSource) -> str:
     channels = f"{source.channels} channel{'s' if source.channels > 1 else ''}"
     parts = [source.algorithm or "", source.protocol,
              channels + " both ways" * source.both_ways]  # fmt: skip
-    # The first option stands for all where an algorithm does not look at it.
+    # Only the first option counts where an algorithm does not look at it.
     if source.chunks_per_channel != CHUNKS_PER_CHANNEL[0]:
         parts.append(f"{source.chunks_per_channel} chunks each")
     return ", ".join(parts)

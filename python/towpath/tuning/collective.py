@@ -170,7 +170,7 @@ def candidates(collective: str, options: Options) -> tuple[list[ScheduleSource],
 
 
 def _thread_blocks(schedule: _core.Schedule) -> int:
-    """Of the rank that has the most."""
+    """Thread blocks of the rank that has the most."""
     return max(len(program.blocks) for program in schedule.ranks)
 
 
@@ -252,7 +252,7 @@ class Simulator:
         return {"time_us": outcome.time_us, "problem": None}
 
     def digest(self) -> str:
-        """Stands for the machine, the simulator, and where ranks are."""
+        """Digest of the machine, the simulator, and where ranks are."""
         files = (_core.__file__, fabric.__file__, simulated.__file__, schedule_source.__file__)
         return digest_of(repr((self.spec, self.places)), *files)
 

@@ -18,7 +18,7 @@ _LIVE_CHANNELS = (1, 2, 4)
 
 @dataclass(frozen=True)
 class TuneRequest:
-    """The options of the command that say where and what; None is what the place suggests."""
+    """What to tune for, as asked; None leaves a choice to the target."""
 
     machine: str | None = None
     live: int | None = None
