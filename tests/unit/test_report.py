@@ -12,6 +12,7 @@ from report_example import example_report, example_run, example_timeline
 
 from towpath.collectives.result import LinkLoad, Report, Timeline
 from towpath.pages.plots import run_names, timeline_figures
+from towpath.pages.provenance import Provenance, provenance
 from towpath.pages.report import write_report
 from towpath.specs.sizes import format_size
 
@@ -57,6 +58,17 @@ def example(tmp_path_factory):
 def test_report_of_sixteen_ranks_stays_below_six_megabytes(example):
     path, _ = example
     assert path.stat().st_size < 6_000_000
+
+
+def test_foot_says_what_the_report_was_made_with(example, tmp_path):
+    path, page = example
+    assert page.texts[-1].startswith(f"Towpath {provenance().version}, 20")
+    made = Provenance("9.9", "2026-01-02T03:04:05Z", {"ring": "12ab"}, {"<tree>": "34cd"})
+    write_report(Report("title", "command", []), tmp_path / "made.html", made)
+    texts = _Page((tmp_path / "made.html").read_text(encoding="utf-8")).texts
+    assert texts[-3:] == [
+        "Towpath 9.9, 2026-01-02T03:04:05Z", "machine ring 12ab", "schedule <tree> 34cd",
+    ]  # fmt: skip
 
 
 def test_report_needs_no_other_file_and_no_network(example):

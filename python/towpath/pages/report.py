@@ -14,6 +14,7 @@ from plotly.offline import get_plotlyjs
 
 from towpath.collectives.result import LinkLoad, Report, Run
 from towpath.pages import plots as figures
+from towpath.pages.provenance import Provenance, provenance
 from towpath.pages.table import format_time
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -21,8 +22,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _DRAWN_SPANS_MAX = 30_000
 
 
-def write_report(report: Report, path: Path | str) -> None:
-    """Writes the report.
+def write_report(report: Report, path: Path | str, made_with: Provenance | None = None) -> None:
+    """Writes the report; its foot says what it was made with.
 
     Everything that comes from outside is escaped, and drawings are shown as images, in which no
     script runs. The file is plotly's 5 MB and little more, whatever the runs' size.
@@ -32,6 +33,7 @@ def write_report(report: Report, path: Path | str) -> None:
     write_page(
         path,
         "report.html.jinja",
+        made_with=made_with,
         report=report,
         names=names,
         sections=[_section(run, _DRAWN_SPANS_MAX // max(timelines, 1)) for run in report.runs],
@@ -40,12 +42,15 @@ def write_report(report: Report, path: Path | str) -> None:
     )
 
 
-def write_page(path: Path | str, template: str, **values: object) -> None:
+def write_page(
+    path: Path | str, template: str, *, made_with: Provenance | None = None, **values: object
+) -> None:
     """Writes a page that needs nothing else.
 
     Args:
         path: the file.
         template: in templates/, extending page.html.jinja.
+        made_with: the foot of the page; by default only the version of Towpath and the date.
         values: what the template names; figures are plotly's.
     """
     environment = Environment(
@@ -58,7 +63,9 @@ def write_page(path: Path | str, template: str, **values: object) -> None:
     environment.filters["time"] = format_time
     environment.filters["size"] = figures.format_size
     environment.filters["figure"] = _figure
-    page = environment.get_template(template).stream(plotly=Markup(get_plotlyjs()), **values)
+    page = environment.get_template(template).stream(
+        plotly=Markup(get_plotlyjs()), made_with=made_with or provenance(), **values
+    )
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(page)
 
