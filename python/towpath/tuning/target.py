@@ -124,7 +124,8 @@ def _gpus(request: TuneRequest, machine: str) -> TuneTarget:
         len(gpus), request.channels or powers_to(channels_to_fill(spec)),
         request.protocols or PROTOCOLS, hosts=hosts_of(spec, gpus),
     )  # fmt: skip
-    text = f"{spec.name}, {len(gpus)} of {spec.ranks} GPUs on {spec.host_count} hosts"
+    hosts = "1 host" if spec.host_count == 1 else f"{spec.host_count} hosts"
+    text = f"{spec.name}, {len(gpus)} of {spec.ranks} GPUs on {hosts}"
     simulator = Simulator(machine, sized, tuple(gpus))
     return TuneTarget(spec.name, text, options, simulator, is_gpus=True)
 
