@@ -64,8 +64,8 @@ class Layout:
 
 
 def is_on_grid(algorithm: str | None) -> bool:
-    """Whether its ranks are those of a mesh or torus, row by row."""
-    return algorithm is not None and algorithm.startswith("grid_")
+    """Whether an algorithm's ranks are those of a mesh or torus, row by row."""
+    return any(known.needs_grid for known in _core.algorithms() if known.name == algorithm)
 
 
 def layout_of(cluster: _core.ChipCluster, on_grid: bool) -> Layout:

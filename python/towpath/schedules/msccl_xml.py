@@ -28,7 +28,7 @@ from towpath.errors import ConfigError, quoted
 
 SIZE_MAX_BYTES = 64 * 1024 * 1024
 RANKS_MAX = 65_536
-CHANNELS_MAX = 64
+CHANNELS_MAX: int = _core.CHANNELS_MAX
 BLOCKS_MAX = 32 * CHANNELS_MAX
 PEERS_PER_CHANNEL_MAX = 32
 STEPS_MAX = 255
@@ -49,7 +49,7 @@ _COLLECTIVES = {
     "reduce": Collective.reduce,
     "alltoall": Collective.all_to_all,
 }
-_PROTOCOLS = {name: _core.protocol_from(name) for name in ("Simple", "LL", "LL128")}
+_PROTOCOLS = {name: _core.protocol_from(name) for name in _core.PROTOCOLS}
 _BUFFERS = {"i": Buffer.input, "o": Buffer.output, "s": Buffer.scratch}
 _STEP_TYPES = {
     "s": StepType.send,

@@ -46,7 +46,8 @@ class ScheduleSource:
             return load_schedule(self.file)
         protocol = _core.protocol_from(self.protocol)
         if protocol is None:
-            raise ConfigError(f"protocol is {quoted(self.protocol)}; allowed are Simple, LL, LL128")
+            allowed = ", ".join(_core.PROTOCOLS)
+            raise ConfigError(f"protocol is {quoted(self.protocol)}; allowed are {allowed}")
         rings: list[list[int]] = []
         gpus_per_host = 1
         if self.hosts < 1 or self.ranks % self.hosts != 0:
@@ -71,7 +72,7 @@ class ScheduleSource:
         """The algorithm asked for, or the first one that is known for the collective."""
         collective = _core.collective_from(self.collective)
         if collective is None:
-            allowed = ", ".join(member.name for member in _core.Collective)
+            allowed = ", ".join(_core.COLLECTIVES)
             raise ConfigError(f"collective is {quoted(self.collective)}; allowed are {allowed}")
         known = _core.algorithm_names(collective)
         if self.algorithm is None:

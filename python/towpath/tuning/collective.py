@@ -240,7 +240,7 @@ class Simulator:
     def _place_of(self, source: ScheduleSource) -> Place:
         if not isinstance(self.spec, ChipClusterSpec):
             return self._place
-        layout = fabric.layout_of(self._chips, source.columns > 0)
+        layout = fabric.layout_of(self._chips, fabric.is_on_grid(source.algorithm))
         return ChipPlace(self._chips, layout.places, shape=layout.shape)
 
     def __call__(self, point: Point) -> Result:
