@@ -19,6 +19,10 @@ namespace towpath::simulate {
 namespace {
 using namespace literals;
 using namespace collective::samples;
+using transport::Comparison;
+using transport::SignalOperation;
+
+constexpr transport::Signal kSignal = 2000;  // beyond those that a transport keeps for itself
 
 std::shared_ptr<const collective::Plan> all_reduce_plan(int ranks, std::uint64_t elements) {
   return collective::make_plan(std::make_shared<collective::Schedule>(ring_all_reduce(ranks, 1)),
@@ -111,6 +115,44 @@ TEST(PlacesOfRanks, AreDifferentAndOnTheMachine) {
     EXPECT_NE(sentence.find("of machine 'three'; allowed are 3 different ones"), std::string::npos)
         << sentence;
   }
+}
+
+// 300 ns on each of two links, then the 30 ns that a receiver takes to see a flag.
+TEST(SimulatedGpus, AFlagAloneIsSeenAfterItsWayAndTheOverheadOfItsReceiver) {
+  SimulatedGpus gpus(three_gpus(), 2);
+  Time seen;
+  gpus.simulation().spawn("rank 0", [&] {
+    gpus.transport(0).put_signal(1, 0, nullptr, 0, kSignal, 1, SignalOperation::set, 1_s);
+  });
+  gpus.simulation().spawn("rank 1", [&] {
+    gpus.transport(1).signal_wait_until(kSignal, Comparison::equal, 1, 1_s, 0);
+    seen = gpus.simulation().now();
+  });
+  gpus.run();
+  EXPECT_EQ(seen, 300_ns * 2 + 30_ns);
+}
+
+// A flag every 3 us: a rank that gives up after 5 us of silence sees the fifth one, and one that
+// gives up after 2 us does not.
+TEST(SimulatedGpus, ATimeoutCountsFromTheLastThingThatHappened) {
+  const auto outcome = [](Time timeout) {
+    SimulatedGpus gpus(three_gpus(), 2);
+    std::string problem;
+    gpus.simulation().spawn("rank 0", [&] {
+      for (std::uint64_t i = 1; i <= 5; ++i) {
+        gpus.simulation().sleep(3_us);
+        gpus.transport(0).put_signal(1, 0, nullptr, 0, kSignal, i, SignalOperation::set, 1_s);
+      }
+    });
+    gpus.simulation().spawn("rank 1", [&] {
+      problem = sentence_of<transport::TransportError>(
+          [&] { gpus.transport(1).signal_wait_until(kSignal, Comparison::equal, 5, timeout, 0); });
+    });
+    gpus.run();
+    return problem;
+  };
+  EXPECT_EQ(outcome(5_us), "");
+  EXPECT_NE(outcome(2_us).find("rank 1 waited 2 us"), std::string::npos) << outcome(2_us);
 }
 
 }  // namespace
