@@ -42,7 +42,7 @@ _NOISE_PERIOD = 8191
 
 
 def _period(ranks: int) -> int:
-    """All patterns below repeat after this many elements, so only so many are computed."""
+    """All patterns below repeat after this many elements, so no more are computed."""
     return _NOISE_PERIOD * ranks
 
 

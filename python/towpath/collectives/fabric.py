@@ -12,8 +12,10 @@ from towpath.errors import ConfigError, quoted
 
 
 def check_linked(machine: str, cluster: _core.ChipCluster) -> None:
-    """Raises:
-    ConfigError: kernels may use no link of the machine that was named.
+    """Requires at least one link that kernels may use.
+
+    Raises:
+        ConfigError: the cluster has none.
     """
     if all(link.is_reserved for link in cluster.links):
         raise ConfigError(

@@ -335,7 +335,7 @@ class _Reader(ContentHandler):
         )
 
     def _chunk(self, attribute: str, is_used: bool) -> int:
-        """A chunk's number; -1 stands for none where the step does not look at it."""
+        """A chunk's number; -1 means none where the step ignores it."""
         return max(0, self._integer(attribute, 0 if is_used else -1, CHUNKS_MAX - 1))
 
     def _next(self, attribute: str, expected: int, count_max: int) -> None:
@@ -348,7 +348,7 @@ class _Reader(ContentHandler):
             )
 
     def _integer(self, attribute: str, low: int, high: int, default: str | None = None) -> int:
-        text = self._attributes.get(attribute, default)
+        text = self._attributes.get(attribute, default or "")
         if _INTEGER.match(text) and low <= (number := int(text)) <= high:
             return number
         raise self._error(

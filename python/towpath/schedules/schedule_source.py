@@ -13,13 +13,13 @@ from towpath.schedules.msccl_xml import load_schedule
 
 @dataclass(frozen=True)
 class ScheduleSource:
-    """Either `file`, or `collective` and `algorithm` and what that needs.
+    """Either `file`, or `collective` and `algorithm` with its options.
 
     With several `hosts`, rings enter and leave each on their own rail and trees join the hosts'
     chains; with one host the natural order of ranks is taken, and with `both_ways` every other
     ring goes round the other way. Chains and trees cut what goes through them into
-    `chunks_per_channel`; other algorithms do not look at it. Grids have so many `columns`, 0 for a
-    single row, and go round their rows and columns or along them as lines.
+    `chunks_per_channel`; other algorithms ignore it. Grids have `columns` columns, 0 for a
+    single row, and treat rows and columns as rings or as lines.
     """
 
     file: str | None = None
