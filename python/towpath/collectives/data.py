@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import numpy as np
 
-TYPES = {
-    "int8": np.int8, "uint8": np.uint8, "int32": np.int32, "uint32": np.uint32,
-    "int64": np.int64, "uint64": np.uint64, "float16": np.float16, "bfloat16": np.uint16,
-    "float32": np.float32, "float64": np.float64,
-}  # fmt: skip
-OPERATIONS = ("sum", "prod", "min", "max", "avg")
+from towpath import _core
+
+# Name -> how numpy stores it.
+TYPES = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in _core.DATA_TYPES}
+OPERATIONS: tuple[str, ...] = _core.OPERATIONS
 
 _CONTRIBUTORS = 8  # ranks whose value is not neutral, per element
 
 
 def type_bytes(type_name: str) -> int:
     """The size of one element in bytes."""
-    return np.dtype(TYPES[type_name]).itemsize
+    return TYPES[type_name].itemsize
 
 
 def _to_type(values: np.ndarray, type_name: str) -> np.ndarray:
@@ -43,7 +42,7 @@ _NOISE_PERIOD = 8191
 
 
 def _period(ranks: int) -> int:
-    """All patterns below repeat after this many elements, so only so many are computed."""
+    """All patterns below repeat after this many elements, so no more are computed."""
     return _NOISE_PERIOD * ranks
 
 

@@ -13,13 +13,13 @@ from towpath.schedules.msccl_xml import load_schedule
 
 @dataclass(frozen=True)
 class ScheduleSource:
-    """Either `file`, or `collective` and `algorithm` and what that needs.
+    """Either `file`, or `collective` and `algorithm` with its options.
 
     With several `hosts`, rings enter and leave each on their own rail and trees join the hosts'
     chains; with one host the natural order of ranks is taken, and with `both_ways` every other
     ring goes round the other way. Chains and trees cut what goes through them into
-    `chunks_per_channel`; other algorithms do not look at it. Grids have so many `columns`, 0 for a
-    single row, and go round their rows and columns or along them as lines.
+    `chunks_per_channel`; other algorithms ignore it. Grids have `columns` columns, 0 for a
+    single row, and treat rows and columns as rings or as lines.
     """
 
     file: str | None = None
@@ -46,7 +46,8 @@ class ScheduleSource:
             return load_schedule(self.file)
         protocol = _core.protocol_from(self.protocol)
         if protocol is None:
-            raise ConfigError(f"protocol is {quoted(self.protocol)}; allowed are Simple, LL, LL128")
+            allowed = ", ".join(_core.PROTOCOLS)
+            raise ConfigError(f"protocol is {quoted(self.protocol)}; allowed are {allowed}")
         rings: list[list[int]] = []
         gpus_per_host = 1
         if self.hosts < 1 or self.ranks % self.hosts != 0:
@@ -71,7 +72,7 @@ class ScheduleSource:
         """The algorithm asked for, or the first one that is known for the collective."""
         collective = _core.collective_from(self.collective)
         if collective is None:
-            allowed = ", ".join(member.name for member in _core.Collective)
+            allowed = ", ".join(_core.COLLECTIVES)
             raise ConfigError(f"collective is {quoted(self.collective)}; allowed are {allowed}")
         known = _core.algorithm_names(collective)
         if self.algorithm is None:

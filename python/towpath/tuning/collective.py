@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from towpath import _core
-from towpath.collectives import fabric, live, simulated
+from towpath.collectives import fabric, live, places, simulated
+from towpath.collectives.call import Call
 from towpath.collectives.data import type_bytes
+from towpath.collectives.places import ChipPlace, GpuPlace, MailboxPlace, Place
 from towpath.collectives.result import bus_factor
-from towpath.collectives.simulated import Call
 from towpath.errors import ConfigError
 from towpath.schedules import schedule_source
 from towpath.schedules.schedule_source import ScheduleSource
@@ -226,15 +227,15 @@ class Simulator:
         return catalogue.load(self.machine, *self.sized)
 
     @cached_property
-    def _place_of(self) -> Callable[[ScheduleSource], simulated.AnyPlace]:
+    def _place_of(self) -> Callable[[ScheduleSource], Place]:
         """Where a candidate runs; on chips that depends on the candidate."""
         spec = self.spec
         if isinstance(spec, ChipClusterSpec):
             return partial(_place_on_chips, spec.core())
-        place: simulated.AnyPlace = (
-            simulated.MailboxPlace(spec.core())
+        place: Place = (
+            MailboxPlace(spec.core())
             if isinstance(spec, MailboxClusterSpec)
-            else simulated.Place(spec.build(), self.places)
+            else GpuPlace(spec.build(), self.places)
         )
         return lambda _: place
 
@@ -253,8 +254,8 @@ class Simulator:
 
     def digest(self) -> str:
         """Digest of the machine, the simulator, and where ranks are."""
-        files = (_core.__file__, fabric.__file__, simulated.__file__, schedule_source.__file__)
-        return digest_of(repr((self.spec, self.places)), *files)
+        modules = (_core, fabric, places, simulated, schedule_source)
+        return digest_of(repr((self.spec, self.places)), *(module.__file__ for module in modules))
 
 
 def mailboxes_of(machine: str, nodes: int | None) -> MailboxClusterSpec:
@@ -267,9 +268,9 @@ def mailboxes_of(machine: str, nodes: int | None) -> MailboxClusterSpec:
     return spec if nodes is None else spec.with_figures(nodes=nodes)
 
 
-def _place_on_chips(cluster: _core.ChipCluster, source: ScheduleSource) -> simulated.ChipPlace:
-    layout = fabric.layout_of(cluster, source.columns > 0)
-    return simulated.ChipPlace(cluster, layout.places, shape=layout.shape)
+def _place_on_chips(cluster: _core.ChipCluster, source: ScheduleSource) -> ChipPlace:
+    layout = fabric.layout_of(cluster, fabric.is_on_grid(source.algorithm))
+    return ChipPlace(cluster, layout.places, shape=layout.shape)
 
 
 def simulated_timings(

@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from towpath.collectives import simulated
 from towpath.collectives.gpus import channels_to_fill
-from towpath.collectives.simulated import Call, Place
+from towpath.collectives.call import Call
+from towpath.collectives.places import GpuPlace
 from towpath.errors import quoted
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
@@ -27,9 +28,9 @@ from towpath.validation.table_kind import (
 
 
 @lru_cache(maxsize=8)
-def _place(machine: str, hosts: int) -> tuple[Place, int]:
+def _place(machine: str, hosts: int) -> tuple[GpuPlace, int]:
     spec = catalogue.load(machine, hosts=hosts)
-    return Place(spec.build()), channels_to_fill(spec)
+    return GpuPlace(spec.build()), channels_to_fill(spec)
 
 
 @lru_cache(maxsize=64)

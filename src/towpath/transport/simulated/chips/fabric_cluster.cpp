@@ -240,7 +240,7 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
   workers[worker]->add(part);
 }
 
-// Of a packet's payload each.
+// Pages that a part takes, one per packet.
 std::uint64_t FabricCluster::pages_of(const DeliveryPart& part) const {
   return (part.size_bytes + options_.payload_bytes_max - 1) / options_.payload_bytes_max;
 }
@@ -448,13 +448,14 @@ void FabricCluster::run() {
   if (has_faults(options_.run.link_faults)) {
     deadline_.arm_in_background(
         simulation(), simulation().from_now(options_.deadline),
-        [](void* cluster) { static_cast<FabricCluster*>(cluster)->fail_late(); }, this);
+        [](void* cluster) { static_cast<FabricCluster*>(cluster)->throw_deadline_exceeded(); },
+        this);
   }
   simulation().run();
   deadline_.cancel();
 }
 
-void FabricCluster::fail_late() const {
+void FabricCluster::throw_deadline_exceeded() const {
   throw TransportError(TransportError::Kind::timeout, kNoPeer,
                        fmt::format("after {} us of simulated time there is no end; {}",
                                    options_.deadline.us(), describe_drops(cluster_)));

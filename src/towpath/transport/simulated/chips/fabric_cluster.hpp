@@ -36,8 +36,8 @@ struct FabricClusterOptions {
   bool carries_data = true;
   std::uint64_t heap_bytes = 4ull << 30;  // per rank; only what is touched takes memory
   std::uint32_t signals = 1u << 16;       // most that a rank can have
-  std::uint64_t payload_bytes_max = 0;    // of a packet; 0: what the chip's figures say
-  // Of links, only those that the fabric uses may have faults.
+  std::uint64_t payload_bytes_max = 0;    // of a packet; 0: what the chip's spec says
+  // Faults may be set only on links that the fabric uses.
   tenstorrent::RunOptions run{.finds_hazards = false};
   // Where links have faults, how long in simulated time a call of run() may go on.
   Time deadline = Time::from_seconds(1);
@@ -59,7 +59,7 @@ class FabricCluster {
   // Until nothing happens any more. Throws TransportError::Kind::timeout, with what the links have
   // done, when the deadline comes before.
   void run();
-  // Of all workers, at the end of a program: each when its router has released what it sent.
+  // Closes every worker's connection; each closes once its router has released its packets.
   void close_connections();
   // After run(), when the last one was closed. Throws TransportError::Kind::deadlock when one never
   // will be, naming the links that are down.
@@ -88,7 +88,7 @@ class FabricCluster {
   std::size_t least_loaded(const std::vector<std::unique_ptr<FabricWorker>>& workers) const;
   void arrived(DeliveryPart& part);
   DeliveryPart& new_part();
-  [[noreturn]] void fail_late() const;
+  [[noreturn]] void throw_deadline_exceeded() const;
 
   FabricClusterOptions options_;
   std::shared_ptr<const machine::ChipCluster> description_;

@@ -23,9 +23,9 @@ struct Part {
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
-  std::uint64_t staging = 0;           // where the first packet lies in the chip's DRAM: a page
+  std::uint64_t staging = 0;           // page of the first packet in the chip's DRAM
   tenstorrent::fabric::Header header;  // of each packet, but for what follows
-  std::uint64_t landing = 0;           // where the first packet goes: a page of the far chip
+  std::uint64_t landing = 0;           // page of the far chip that the first packet goes to
   const Pages* pages = nullptr;        // of that chip
   machine::Coordinate lander;          // the router there that writes it
   std::uint64_t arrival_word = 0;      // packed address; goes up by one behind the last packet
@@ -35,12 +35,12 @@ struct Part {
 class Pages {
  public:
   Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max);
-  // Of the tiles that lead to a page's group, the one with the least way for what is read to, or
-  // written from, a tile over a NoC.
+  // Address of a page by the tile of its group that is nearest, over a NoC, to the tile that reads
+  // or writes it.
   noc::Address to_read(std::uint64_t page, machine::Coordinate reader, int noc) const;
   noc::Address to_write(std::uint64_t page, machine::Coordinate writer) const;
   noc::Address address(std::uint64_t page) const;
-  // Of all channels together.
+  // Pages of all channels together.
   std::uint64_t pages() const { return rows_ * banks(); }
 
  private:
@@ -60,7 +60,7 @@ class FabricWorker {
  public:
   struct Config {
     machine::Coordinate core;
-    // Of the router that it sends to; none: it stores only.
+    // Port of the router that it sends to; none: it stores only.
     std::optional<tenstorrent::fabric::RouterPort> port;
     std::uint64_t payload_bytes_max = 4096;
   };
