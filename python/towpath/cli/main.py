@@ -16,6 +16,7 @@ from rich.console import Console
 
 from towpath import _core
 from towpath.cli import bench as bench_command
+from towpath.cli import new as new_command
 from towpath.cli import tune as tune_command
 from towpath.cli.options import (
     TIMES_MAX,
@@ -40,6 +41,7 @@ app = typer.Typer(
 )  # fmt: skip
 app.add_typer(bench_command.app, name="bench")
 app.add_typer(tune_command.app, name="tune")
+app.add_typer(new_command.app, name="new")
 
 FileOption = Path | None
 _UsageError = typer.BadParameter.__base__  # typer does not export it, and has moved it before
