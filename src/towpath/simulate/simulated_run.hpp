@@ -36,7 +36,7 @@ struct SimulatedRunOptions {
   std::vector<ethernet::LinkFaults> link_faults{};
   // Where links have faults, how long a call may take.
   Time deadline = Time::from_seconds(1);
-  // Of the fabric between chips; none: usual_shape_of.
+  // Of the fabric between chips; none: default_shape.
   std::optional<tenstorrent::fabric::Shape> shape{};
 };
 
