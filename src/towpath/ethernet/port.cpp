@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "towpath/ethernet/link.hpp"
+#include "towpath/sim/hardware_priority.hpp"
 
 namespace towpath::ethernet {
 
@@ -51,7 +52,7 @@ CommandNumber Port::send(int queue_number, const Command& command) {
   }
   const Time end = simulation_.now() + figures_.command_time +
                    transfer_time(Bytes(waiting.command.size_bytes), figures_.read_rate);
-  simulation_.at(end, &fetched, &queue, kHardwarePriority);
+  simulation_.at(end, &fetched, &queue, sim::kHardwarePriority);
   if (simulation_.trace() != nullptr) trace_command(queue_number, waiting.command, end);
   fill_wire();
   return number;
@@ -129,8 +130,8 @@ void Port::notify() {
 
 // --- the wire
 
-// Puts the next frame on the wire, if there is one and nothing stands in its way: first those that
-// are sent again, then new ones.
+// Puts the next frame on the wire if there is one and the wire is free: frames to be sent again
+// first, then new ones.
 void Port::fill_wire() {
   if (on_wire_.has_value() || !is_link_up()) return;
   take_acknowledgements();
@@ -171,8 +172,8 @@ void Port::frame_next_part(std::size_t number) {
   if (frame.is_last) queue.waiting.erase(queue.waiting.begin());
 }
 
-// The far end takes a frame as a whole and hands it on at line rate, one after the other; so it is
-// known here when it will be there.
+// The far end takes a frame as a whole and passes it on at line rate, one after the other, so its
+// arrival time is known here.
 void Port::transmit(std::uint64_t sequence) {
   Frame& frame = frame_at(sequence);
   const Time duration = wire_time(frame.part);
@@ -185,7 +186,7 @@ void Port::transmit(std::uint64_t sequence) {
     counters_.payload_bytes_resent += frame.part.size_bytes;
   }
   if (simulation_.trace() != nullptr) trace_frame(frame);
-  simulation_.at(frame.sent_at, &wire_ended, this, kHardwarePriority);
+  simulation_.at(frame.sent_at, &wire_ended, this, sim::kHardwarePriority);
   link_->on_frame_sent();
   arm_resend();
   if (link_->loses_frame()) {
@@ -202,7 +203,7 @@ void Port::transmit(std::uint64_t sequence) {
   }
   wire_flight_ = &flight;
   far_end_free_at_ = std::max(frame.sent_at, far_end_free_at_) + duration;
-  simulation_.at(far_end_free_at_ + figures_.path_time, &arrived, &flight, kHardwarePriority);
+  simulation_.at(far_end_free_at_ + figures_.path_time, &arrived, &flight, sim::kHardwarePriority);
 }
 
 Port::Flight& Port::new_flight() {
@@ -216,7 +217,7 @@ Port::Flight& Port::new_flight() {
   return flight;
 }
 
-// A register travels as a word of payload.
+// A register write travels as a word of payload.
 Time Port::wire_time(const Command& part) const {
   const std::uint64_t payload = part.kind == Command::Kind::write
                                     ? part.size_bytes
@@ -270,9 +271,9 @@ void Port::write(const Flight& flight) {
 
 // --- Go-Back-N
 
-// An acknowledgement of all frames before `end` leaves the far end. It is on its way for the path
-// and the shortest frame, and takes no room on the wire that would be worth modelling. Only those
-// that make a difference when they come have an event; the others are looked at when needed.
+// Sends an acknowledgement of all frames before `end` from the far end. Its delay is the path and
+// the shortest frame; the room it takes on the wire is not modelled. Only acknowledgements that
+// change something on arrival get an event; the others are examined when needed.
 void Port::acknowledge(std::uint64_t end) {
   if (end <= announced_) return;
   const Time at =
@@ -280,7 +281,7 @@ void Port::acknowledge(std::uint64_t end) {
   acknowledgements_.push_back({at, end});
   bool is_awaited = is_window_full();
   for (; announced_ < end; ++announced_) is_awaited |= frame_at(announced_).is_last;
-  if (is_awaited) simulation_.at(at, &acknowledged, this, kHardwarePriority);
+  if (is_awaited) simulation_.at(at, &acknowledged, this, sim::kHardwarePriority);
 }
 
 void Port::acknowledged(void* context) {
@@ -303,17 +304,20 @@ void Port::take_acknowledgements() {
   if (first_ == end_) resend_.cancel();
 }
 
-// The next one, if it is on its way; else it will have an event because the window is full.
+// Schedules the next acknowledgement if it is already under way; otherwise it gets an event later,
+// because the window is full.
 void Port::wait_for_acknowledgement() {
   if (acknowledgements_.empty()) return;
-  simulation_.at(acknowledgements_.front().at, &acknowledged, this, kHardwarePriority);
+  simulation_.at(acknowledgements_.front().at, &acknowledged, this, sim::kHardwarePriority);
 }
 
-// One timer for the oldest frame; when it fires it looks whether that frame is still the oldest.
+// One timer serves the oldest frame; when it fires, it checks whether that frame is still the
+// oldest.
 void Port::arm_resend() {
   if (!link_->may_lose_frames() || resend_.is_armed() || next_ == first_) return;
   const Time due = frame_at(first_).sent_at + figures_.resend_timeout;
-  resend_.arm(simulation_, std::max(due, simulation_.now()), &timed_out, this, kHardwarePriority);
+  resend_.arm(simulation_, std::max(due, simulation_.now()), &timed_out, this,
+              sim::kHardwarePriority);
 }
 
 void Port::timed_out(void* port) { static_cast<Port*>(port)->on_resend_timeout(); }
@@ -344,7 +348,7 @@ bool Port::is_idle() const {
          std::ranges::all_of(queues_, [](const Queue& queue) { return queue.waiting.empty(); });
 }
 
-// What is not on the wire to the last byte is lost.
+// Frames that are not completely on the wire are lost.
 void Port::on_link_down() {
   if (wire_flight_ != nullptr && frame_at(*on_wire_).sent_at > simulation_.now()) {
     wire_flight_->is_lost = true;

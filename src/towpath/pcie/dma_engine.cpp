@@ -13,7 +13,7 @@ namespace towpath::pcie {
 
 namespace {
 
-// Little's law: so many bytes under way, each for so long.
+// Little's law: bytes under way divided by their latency.
 Rate rate_of(std::int64_t bytes_under_way, Time time) {
   const Int128 scaled = static_cast<Int128>(bytes_under_way) * 1'000'000'000'000;
   return Rate::from_bytes_per_second(
@@ -22,7 +22,7 @@ Rate rate_of(std::int64_t bytes_under_way, Time time) {
 
 Time one_way(const machine::Host& host) { return Time::from_ps(host.link.read_time.ps() / 2); }
 
-// The host's answers to reads of its memory.
+// Rate of the host's answers to reads of its memory.
 Rate host_read_rate(const machine::Host& host, const machine::Chip& chip, Time extra) {
   const std::int64_t request = host.link.read_request_bytes_max;
   const Rate link = payload_rate(negotiated(host.link, chip.pcie), host.link.completion_bytes,
@@ -36,11 +36,11 @@ Rate host_write_rate(const machine::Host& host, const machine::Chip& chip) {
                       kWriteOverheadBytes);
 }
 
-// The first access to a page is slower; what that adds to the mean request.
-Time translation(const machine::Host& host, std::uint64_t page_bytes) {
-  if (page_bytes == 0) return Time();
+// Cost of the first access to a page, spread over the requests of that page; 0 without an IOMMU.
+Time translation(const machine::Host& host) {
+  if (!host.memory.has_iommu) return Time();
   const auto request = static_cast<std::uint64_t>(host.link.read_request_bytes_max);
-  const std::uint64_t requests = std::max<std::uint64_t>(page_bytes / request, 1);
+  const std::uint64_t requests = std::max<std::uint64_t>(host.page_bytes() / request, 1);
   return Time::from_ps(host.memory.translation_time.ps() / static_cast<std::int64_t>(requests));
 }
 
@@ -52,7 +52,7 @@ Rate noc_write_rate(const machine::Host& host, const machine::Chip& chip, const 
       return std::min(
           way.rate, rate_of(std::int64_t{chip.pcie.axi_burst_bytes} * chip.pcie.writes_outstanding,
                             way.write()));
-    // All that one request brought is written before the next is.
+    // All data of one request is written before the data of the next.
     case Ordering::strict:
       return std::min(way.rate, rate_of(host.link.read_request_bytes_max, way.write()));
   }
@@ -66,8 +66,9 @@ std::uint64_t pages_of(const machine::Host& host, std::uint64_t size_bytes) {
 }  // namespace
 
 Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
-                  Direction direction, Ordering ordering, std::uint64_t page_bytes, Limits limits) {
-  const Time extra = translation(host, page_bytes);
+                  Direction direction, const DmaOptions& options) {
+  const auto [ordering, limits] = options;
+  const Time extra = translation(host);
   if (direction == Direction::to_device) {
     Rate rate = host_read_rate(host, chip, extra);
     if (limits.noc) rate = std::min(rate, noc_write_rate(host, chip, way, ordering));
