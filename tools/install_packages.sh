@@ -7,7 +7,7 @@ set -euo pipefail
 python=${1:-python3}
 
 packages=(g++ make cmake ninja-build pkg-config ccache
-  libboost-context-dev libfmt-dev libhwy-dev libgtest-dev libbenchmark-dev)
+  libboost-context-dev libfmt-dev libhwy-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
 command -v "$python" >/dev/null || packages+=(python3)
 if ! "$python" - <<'PY' 2>/dev/null
 import ensurepip, os, sysconfig, venv
