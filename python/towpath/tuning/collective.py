@@ -231,9 +231,9 @@ class Simulator:
         """Where a candidate runs; on chips that depends on the candidate."""
         spec = self.spec
         if isinstance(spec, ChipClusterSpec):
-            return partial(_place_on_chips, spec.core())
+            return partial(_place_on_chips, spec.build())
         place: Place = (
-            MailboxPlace(spec.core())
+            MailboxPlace(spec.build())
             if isinstance(spec, MailboxClusterSpec)
             else GpuPlace(spec.build(), self.places)
         )

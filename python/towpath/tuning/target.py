@@ -93,7 +93,7 @@ def _live(request: TuneRequest) -> TuneTarget:
 def _chips(request: TuneRequest, machine: str) -> TuneTarget:
     _refuse(request, ("hosts", "ranks", "ranks_per_host", "complete_from"), "chips")
     spec = catalogue.load_chip_cluster(machine)
-    cluster = spec.core()
+    cluster = spec.build()
     fabric.check_linked(machine, cluster)
     try:
         ring, mesh = (fabric.layout_of(cluster, on_grid) for on_grid in (False, True))
