@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 
-from towpath.specs.spec_model import Quantity, Frozen, Leaf, quantities_of
+from towpath.specs.spec_model import Frozen, Leaf, Quantity, quantities_of
 
 _WIDTH = 100
 _NAME_WIDTH = 38

@@ -8,8 +8,8 @@ import re
 from functools import lru_cache
 
 from towpath.collectives import simulated
-from towpath.collectives.gpus import channels_to_fill
 from towpath.collectives.call import Call
+from towpath.collectives.gpus import channels_to_fill
 from towpath.collectives.places import GpuPlace
 from towpath.errors import quoted
 from towpath.schedules.schedule_source import ScheduleSource
