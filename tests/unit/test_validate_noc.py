@@ -427,7 +427,7 @@ def test_halves_of_a_published_table_are_halves_and_keep_curves_whole():
     halves = {
         name: [own for own in rows if half_of(PATTERNS, own) == name] for name in ("fit", "check")
     }
-    # As validation/noc_patterns.md says; constants were fitted on these, so they must not move.
+    # As validation/noc_patterns.md says. Constants were fitted on these: they must not move.
     assert (len(halves["fit"]), len(halves["check"])) == (1793, 1628)
     curves = {tuple(own[column] for column in PATTERNS.identity) for own in halves["fit"]}
     assert not any(
