@@ -17,7 +17,7 @@
 namespace towpath::ethernet {
 
 // By which times can be told by hand; no chip's.
-machine::EthernetFigures plain_figures();
+machine::EthernetParameters plain_figures();
 
 // Keeps what happened to it.
 class PlainMemory : public TileMemory {
@@ -57,7 +57,7 @@ class PlainMemory : public TileMemory {
 struct PortPair {
   static constexpr std::uint64_t kMemoryBytes = 256 << 10;
 
-  explicit PortPair(const machine::EthernetFigures& figures, const LinkFaults& faults = {},
+  explicit PortPair(const machine::EthernetParameters& figures, const LinkFaults& faults = {},
                     std::uint64_t seed = 1)
       : simulation(seed),
         memory_a(simulation, kMemoryBytes),

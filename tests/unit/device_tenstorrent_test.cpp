@@ -211,7 +211,7 @@ TEST(DataMovementCore, WritesAndReadsDram) {
 
 TEST(DataMovementCore, CallsCostWhatTheChipSays) {
   Bench bench({.records_requests = true});
-  const machine::SoftwareFigures& cost = bench.network.chip().software;
+  const machine::SoftwareParameters& cost = bench.network.chip().software;
   run(bench, [&](DataMovementCore& core) {
     const auto costs = [&](int cycles, const std::function<void()>& call) {
       const Cycle before = core.cycle();

@@ -98,7 +98,7 @@ def test_an_interrupted_run_says_where_it_goes_on(bench, tmp_path):
         ),
         (("--sizes", "48"), "--sizes names 48 bytes; allowed are whole pages of 32 bytes, up to "),
         (("--sizes", "256K"), "--sizes names 262144 bytes; allowed are whole pages of 32 bytes, "),
-        (("--sizes", "few"), "'few' is no size from 1 byte to 16T; "),
+        (("--sizes", "few"), "'few' is not a size from 1 byte to 16T; "),
         (("--nocs", "2"), "--nocs is '2'; allowed are 0, 1"),
         (("--vcs", "1,5"), "--vcs is '1,5'; allowed are 1, 2, 3, 4"),
         (("--vcs", "\n"), r"--vcs is '\n'; allowed are 1, 2, 3, 4"),

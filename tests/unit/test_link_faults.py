@@ -72,13 +72,13 @@ def test_a_bad_fault_is_one_sentence(text, sentence):
     ],
 )
 def test_a_fault_where_no_link_is_is_one_sentence(faults, sentence):
-    cluster = catalogue.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").build()
     with pytest.raises(ConfigError, match=re.escape(sentence)):
         links_of(cluster, [parse_link_fault(fault) for fault in faults])
 
 
 def test_either_end_names_a_link():
-    cluster = catalogue.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").build()
     ends = (parse_link_fault(f"{end},at=5us") for end in ("0:9", "4:1"))
     one, other = (links_of(cluster, [fault]).keys() for fault in ends)
     assert one == other

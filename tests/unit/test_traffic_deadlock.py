@@ -36,7 +36,7 @@ def row_chip(has_dateline: bool) -> _core.Chip:
     }
     text["harvesting"] = {"axis": "rows", "harvested": [], "source": "chosen"}
     text["router"]["has_dateline"] = has_dateline
-    return type(shipped.chip("wormhole")).model_validate(text).core()
+    return type(shipped.chip("wormhole")).model_validate(text).build()
 
 
 def test_traffic_round_a_ring_ends_with_a_dateline():

@@ -115,7 +115,7 @@ def ethernet(
     from towpath.studies.ethernet_study import figures_of
 
     spec = catalogue.load_chip_cluster(machine)
-    fabric.check_linked(machine, spec.core())
+    fabric.check_linked(machine, spec.build())
     try:
         figures = list(figures_of(spec))
     except ValueError as error:

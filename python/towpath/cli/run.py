@@ -183,14 +183,14 @@ def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
             f"{nodes} nodes; --ranks makes it larger"
         )
     where = f"{spec.name}, {call.ranks} of {nodes} nodes"
-    return _measured(request, where, simulated.MailboxPlace(spec.core()), call, print_lines)
+    return _measured(request, where, simulated.MailboxPlace(spec.build()), call, print_lines)
 
 
 def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
     _refuse(request, ("hosts", "ranks", "ranks_per_host", "complete_from"),
             "is for clusters of GPUs; on chips that Ethernet joins, each has a rank")  # fmt: skip
     spec = catalogue.load_chip_cluster(request.machine)
-    cluster = spec.core()
+    cluster = spec.build()
     fabric.check_linked(request.machine, cluster)
     on_grid = fabric.is_on_grid(request.algorithm)
     try:

@@ -30,7 +30,7 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     size_bytes = int(match[1]) * _UNITS[match[2].upper()] if match else 0
     if not 1 <= size_bytes <= SIZE_BYTES_MAX:
-        raise ConfigError(f"{quoted(text)} is no size from 1 byte to 16T; {_ALLOWED}")
+        raise ConfigError(f"{quoted(text)} is not a size from 1 byte to 16T; {_ALLOWED}")
     return size_bytes
 
 
@@ -49,7 +49,7 @@ def parse_sizes(text: str) -> list[int]:
     has_factor = len(parts) == 3 and _FACTOR.fullmatch(parts[2].strip()) is not None
     factor = int(parts[2]) if has_factor else 2
     if len(parts) > 3 or factor < 2 or (len(parts) == 3 and not has_factor):
-        raise ConfigError(f"{quoted(text)} is no range of sizes; {_ALLOWED}")
+        raise ConfigError(f"{quoted(text)} is not a range of sizes; {_ALLOWED}")
     size_bytes, last_bytes = parse_size(parts[0]), parse_size(parts[1])
     if size_bytes > last_bytes:
         raise ConfigError(f"{quoted(text)} ends before it begins; {_ALLOWED}")

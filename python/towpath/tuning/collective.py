@@ -229,12 +229,12 @@ class Simulator:
     @cached_property
     def _place(self) -> simulated.MailboxPlace | simulated.Place:
         if isinstance(self.spec, MailboxClusterSpec):
-            return simulated.MailboxPlace(self.spec.core())
+            return simulated.MailboxPlace(self.spec.build())
         return simulated.Place(self.spec.build(), self.places)
 
     @cached_property
     def _chips(self) -> _core.ChipCluster:
-        return self.spec.core()
+        return self.spec.build()
 
     def _place_of(self, source: ScheduleSource) -> simulated.AnyPlace:
         if not isinstance(self.spec, ChipClusterSpec):

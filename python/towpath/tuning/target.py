@@ -90,7 +90,7 @@ def _live(asked: Asked) -> Where:
 def _chips(asked: Asked, machine: str) -> Where:
     _refuse(asked, ("hosts", "ranks", "ranks_per_host", "complete_from"), "chips")
     simulator = Simulator(machine)
-    cluster = simulator.spec.core()
+    cluster = simulator.spec.build()
     fabric.check_linked(machine, cluster)
     try:
         ring, mesh = (fabric.layout_of(cluster, on_grid) for on_grid in (False, True))

@@ -29,7 +29,7 @@ struct Request {
   RequestKind kind = RequestKind::write;
   int noc = 0;
   machine::Coordinate core;        // whose NIU this is
-  int initiator = 0;               // 0 .. NiuFigures::initiators - 1
+  int initiator = 0;               // 0 .. NiuParameters::initiators - 1
   std::uint64_t local_offset = 0;  // in the core's own memory: a write's source, a read's target
   Address remote;
   std::uint64_t size_bytes = 0;  // 4 of an inline write or an atomic

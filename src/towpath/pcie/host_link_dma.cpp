@@ -42,7 +42,7 @@ std::string HostLink::dma_obstacle(Direction direction) const {
 }
 
 Rate HostLink::bounce_rate(Direction direction, std::uint64_t size_bytes) const {
-  const machine::HostDriverFigures& driver = host_->driver;
+  const machine::HostDriverParameters& driver = host_->driver;
   const bool fits = size_bytes + std::min(size_bytes, driver.bounce_bytes) <= driver.cache_bytes;
   if (direction == Direction::to_device) {
     return fits ? driver.bounce_write_rate : driver.bounce_write_rate_uncached;
@@ -54,7 +54,7 @@ Rate HostLink::bounce_rate(Direction direction, std::uint64_t size_bytes) const 
 template <typename Move>
 Transfer HostLink::run_dma(Direction direction, std::uint64_t size_bytes, machine::Coordinate tile,
                            const TransferOptions& options, bool bounces, Move move) {
-  const machine::HostDriverFigures& driver = host_->driver;
+  const machine::HostDriverParameters& driver = host_->driver;
   const bool translates = host_->memory.has_iommu;
   const Stream stream =
       dma_stream(*host_, *chip_, noc_way(*chip_, tile), direction, options.ordering,

@@ -66,7 +66,7 @@ class Graph(NamedTuple):
 
 @dataclass
 class _Leaf:
-    """A GPU or adapter: where it stands, how it is joined, and what the file says of it."""
+    """A GPU or adapter: its place, its links, and what the file says about it."""
 
     element: XmlElement
     order: tuple[int, str]
@@ -90,7 +90,7 @@ def parse_system(text: str, file: str, complete_from: str | None = None) -> Grap
             interconnect, GPU costs, and the fabric between hosts.
 
     Raises:
-        ConfigError: it is no such file, or something in it is wrong.
+        ConfigError: it is not such a file, or something in it is wrong.
     """
     root = parse_xml(text, file)
     if root.tag == "graphs":
@@ -105,7 +105,7 @@ def parse_graphs(text: str, file: str) -> list[Graph]:
     """The graphs of a graph file, each with its channels as orders of GPUs.
 
     Raises:
-        ConfigError: it is no such file, or something in it is wrong.
+        ConfigError: it is not such a file, or something in it is wrong.
     """
     root = parse_xml(text, file)
     if root.tag != "graphs":
@@ -185,7 +185,7 @@ class _System:
             raise gpus[1].error("is the second GPU of one <pci>, which has one")
         is_gpu = bool(gpus) or pci_class.startswith(_GPU_CLASSES)
         if is_gpu and inner:
-            raise inner[0].error(f"stands in the GPU on line {element.line}, which holds none")
+            raise inner[0].error(f"is in the GPU on line {element.line}, which holds none")
         if is_gpu:
             leaf = gpus[0] if gpus else element
             number = leaf.integer("dev", 0, _GPU_NUMBER_MAX, default=_GPU_NUMBER_MAX + 1)
@@ -212,7 +212,7 @@ class _System:
         speed = "" if pci is None else pci.attributes.get("link_speed", "")
         width = 0 if pci is None else pci.integer("link_width", 0, 32, default=0)
         if not speed or not width:
-            self._draft.note("PCIe 3.0 x16 stands for links whose speed or width the file omits")
+            self._draft.note("PCIe 3.0 x16 is assumed where the file omits a speed or width")
         if not speed:
             return PCIE_DEFAULT_GIGATRANSFERS, width or PCIE_DEFAULT_WIDTH
         match = _LINK_SPEED.match(speed)

@@ -54,7 +54,7 @@ def parse_table(text: str, file: str, complete_from: str | None = None) -> Graph
             fabric between hosts, and the GPU interconnect where the table names no NVLink.
 
     Raises:
-        ConfigError: it is no such table, or something in it is wrong.
+        ConfigError: it is not such a table, or something in it is wrong.
     """
     table = _read(text, file)
     draft = HostDraft(file, "a table of nvidia-smi topo -m")

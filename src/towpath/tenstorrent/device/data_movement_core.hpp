@@ -20,7 +20,7 @@
 // What a kernel on a data-movement core sees, under the names that its documentation uses
 // (docs.tenstorrent.com, TT-Metalium, Data Movement APIs) and with arguments in the same order. A
 // kernel is a C++ function that runs as a process of the simulation; its calls cost the cycles that
-// the chip's SoftwareFigures name, and block where the hardware would make them wait.
+// the chip's SoftwareParameters name, and block where the hardware would make them wait.
 //
 //   [](DataMovementCore& core) {
 //     core.noc_async_write(0x1000, core.get_noc_addr(2, 1, 0x1000), 4096);

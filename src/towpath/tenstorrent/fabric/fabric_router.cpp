@@ -16,7 +16,7 @@ using noc::index;
 using tenstorrent::EthernetCore;
 using tenstorrent::WriteOptions;
 
-const machine::EthernetSoftwareFigures& figures_of(const EthernetCore& core) {
+const machine::EthernetSoftwareParameters& figures_of(const EthernetCore& core) {
   return core.network().chip().ethernet_software;
 }
 
