@@ -13,11 +13,7 @@
 
 #include "towpath/base/index.hpp"
 #include "towpath/machine/json_reader.hpp"
-
-// Where the machines that come with the library are: folders with colons between them.
-#ifndef TOWPATH_MACHINES_FOLDER
-#define TOWPATH_MACHINES_FOLDER ""
-#endif
+#include "towpath/machine/shipped_machines.hpp"
 
 namespace towpath::machine {
 
@@ -27,30 +23,15 @@ constexpr int kNumberMax = 1'000'000;  // larger than any coordinate, channel or
 
 // --- files ---------------------------------------------------------------------------------------
 
+// The folders that TOWPATH_MACHINES names.
 std::vector<std::filesystem::path> machine_folders() {
   const char* given = std::getenv("TOWPATH_MACHINES");
-  std::stringstream list(
-      fmt::format("{}:{}", given == nullptr ? "" : given, TOWPATH_MACHINES_FOLDER));
+  std::stringstream list(given == nullptr ? "" : given);
   std::vector<std::filesystem::path> folders;
   for (std::string folder; std::getline(list, folder, ':');) {
     if (!folder.empty()) folders.emplace_back(folder);
   }
   return folders;
-}
-
-std::filesystem::path file_of(const std::string& name_or_file) {
-  if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json")) {
-    return name_or_file;
-  }
-  std::string searched;
-  for (const std::filesystem::path& folder : machine_folders()) {
-    std::filesystem::path file = folder / (name_or_file + ".json");
-    if (std::filesystem::is_regular_file(file)) return file;
-    searched += fmt::format("{}{}", searched.empty() ? "" : ", ", folder.string());
-  }
-  throw std::invalid_argument(fmt::format(
-      "there is no machine '{}'; no {}.json is in {}; TOWPATH_MACHINES can name more folders",
-      name_or_file, name_or_file, searched.empty() ? "any known folder" : searched));
 }
 
 std::string text_of(const std::filesystem::path& file) {
@@ -60,6 +41,32 @@ std::string text_of(const std::filesystem::path& file) {
     throw std::invalid_argument(fmt::format("{}: cannot be read", file.string()));
   }
   return text;
+}
+
+// A description as text, and what errors in it begin with.
+struct Source {
+  std::string text;
+  std::string origin;
+};
+
+Source source_of(const std::string& name_or_file) {
+  if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json")) {
+    return {text_of(name_or_file), name_or_file};
+  }
+  for (const std::filesystem::path& folder : machine_folders()) {
+    const std::filesystem::path file = folder / (name_or_file + ".json");
+    if (std::filesystem::is_regular_file(file)) return {text_of(file), file.string()};
+  }
+  std::string names;
+  for (const ShippedMachine& shipped : shipped_machines()) {
+    if (shipped.name == name_or_file) {
+      return {std::string(shipped.json), fmt::format("machine '{}'", shipped.name)};
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", shipped.name);
+  }
+  throw std::invalid_argument(fmt::format(
+      "there is no machine '{}'; shipped are {}; TOWPATH_MACHINES can name folders of more",
+      name_or_file, names));
 }
 
 Json parsed(std::string_view text, const std::string& origin) {
@@ -80,8 +87,8 @@ JsonObject description(const Json& json, const std::string& form, const std::str
 
 template <typename Built>
 Built load(const std::string& name_or_file, Built (*parse)(std::string_view, const std::string&)) {
-  const std::filesystem::path file = file_of(name_or_file);
-  return parse(text_of(file), file.string());
+  const Source source = source_of(name_or_file);
+  return parse(source.text, source.origin);
 }
 
 // --- blocks --------------------------------------------------------------------------------------
