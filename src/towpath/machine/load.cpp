@@ -23,10 +23,16 @@ constexpr int kNumberMax = 1'000'000;  // larger than any coordinate, channel or
 
 // --- files ---------------------------------------------------------------------------------------
 
-struct NamedText {
-  std::string origin;
-  std::string text;
-};
+// The folders that TOWPATH_MACHINES names.
+std::vector<std::filesystem::path> machine_folders() {
+  const char* given = std::getenv("TOWPATH_MACHINES");
+  std::stringstream list(given == nullptr ? "" : given);
+  std::vector<std::filesystem::path> folders;
+  for (std::string folder; std::getline(list, folder, ':');) {
+    if (!folder.empty()) folders.emplace_back(folder);
+  }
+  return folders;
+}
 
 std::string text_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -37,32 +43,29 @@ std::string text_of(const std::filesystem::path& file) {
   return text;
 }
 
-// The folders of the environment variable TOWPATH_MACHINES.
-std::vector<std::filesystem::path> user_folders() {
-  const char* given = std::getenv("TOWPATH_MACHINES");
-  std::stringstream list(given == nullptr ? "" : given);
-  std::vector<std::filesystem::path> folders;
-  for (std::string folder; std::getline(list, folder, ':');) {
-    if (!folder.empty()) folders.emplace_back(folder);
-  }
-  return folders;
-}
+// A description as text, and what errors in it begin with.
+struct Source {
+  std::string text;
+  std::string origin;
+};
 
-NamedText find_machine(const std::string& name_or_file) {
+Source source_of(const std::string& name_or_file) {
   if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json")) {
-    return {name_or_file, text_of(name_or_file)};
+    return {text_of(name_or_file), name_or_file};
   }
-  for (const std::filesystem::path& folder : user_folders()) {
+  for (const std::filesystem::path& folder : machine_folders()) {
     const std::filesystem::path file = folder / (name_or_file + ".json");
-    if (std::filesystem::is_regular_file(file)) return {file.string(), text_of(file)};
+    if (std::filesystem::is_regular_file(file)) return {text_of(file), file.string()};
   }
   std::string names;
   for (const ShippedMachine& shipped : shipped_machines()) {
-    if (shipped.name == name_or_file) return {name_or_file, std::string(shipped.json)};
+    if (shipped.name == name_or_file) {
+      return {std::string(shipped.json), fmt::format("machine '{}'", shipped.name)};
+    }
     names += fmt::format("{}{}", names.empty() ? "" : ", ", shipped.name);
   }
   throw std::invalid_argument(fmt::format(
-      "there is no machine '{}'; shipped are {}; TOWPATH_MACHINES names folders of others",
+      "there is no machine '{}'; shipped are {}; TOWPATH_MACHINES can name folders of more",
       name_or_file, names));
 }
 
@@ -84,8 +87,8 @@ JsonObject description(const Json& json, const std::string& form, const std::str
 
 template <typename Built>
 Built load(const std::string& name_or_file, Built (*parse)(std::string_view, const std::string&)) {
-  const NamedText found = find_machine(name_or_file);
-  return parse(found.text, found.origin);
+  const Source source = source_of(name_or_file);
+  return parse(source.text, source.origin);
 }
 
 // --- blocks --------------------------------------------------------------------------------------

@@ -18,10 +18,10 @@
 //   const auto machine = towpath::machine::load_machine("dgx-h100");
 //
 // A name is looked up as NAME.json in the folders of the environment variable TOWPATH_MACHINES,
-// which colons separate, then among the machines that are built into the library. A name that
-// has a slash or ends in .json is the path of a file. All functions throw std::invalid_argument
-// with one sentence; for a value that is not allowed it is a DescriptionError (checks.hpp), which
-// names the field.
+// which colons separate, then among the machines that come with the library (shipped_machines.hpp).
+// Whatever has a slash or ends in .json is the path of a file. All functions throw
+// std::invalid_argument with one sentence; for a value that is not allowed it is a DescriptionError
+// (checks.hpp), which names the field.
 
 namespace towpath::machine {
 
