@@ -33,7 +33,7 @@ const char* type_of(const Parameter<Block>& parameter) {
 
 template <typename Block, std::size_t kSize>
 Json rows_of(const Parameter<Block> (&table)[kSize]) {
-  const Block fresh = Block();
+  static const Block fresh;  // static: gcc 12 takes a local one for uninitialized
   Json rows = Json::array();
   for (const Parameter<Block>& parameter : table) {
     rows.push_back({{"name", parameter.name},
