@@ -129,15 +129,21 @@ TEST(ChipCluster, AChipWithoutEthernetHasNoChannels) {
 }
 
 TEST(ChipCluster, BothEndsOfALinkHaveTheSameLineAndFrames) {
-  Chip chip = drawn_chip({"eeee", "wwww"});
-  chip.ethernet.line_rate = 25_GBps;
-  const std::string expected =
-      "cluster 'drawn': links[0] joins a drawn to a drawn; line rate, frames and words of both "
-      "must "
-      "be the same";
-  ChipCluster cluster = cluster_of(2, {{{{{0, 0}, {1, 0}}}}});
-  cluster.chips[1].chip = build_chip(chip);
-  EXPECT_EQ(refusal_of(std::move(cluster)), expected);
+  void (*const changes[])(EthernetParameters&) = {
+      [](EthernetParameters& ethernet) { ethernet.line_rate = 25_GBps; },
+      [](EthernetParameters& ethernet) { ethernet.word_bytes = 32; },
+      [](EthernetParameters& ethernet) { ethernet.frame_payload_bytes_max = 1024; },
+      [](EthernetParameters& ethernet) { ethernet.frame_overhead_bytes = 51; },
+  };
+  for (const auto change : changes) {
+    Chip chip = drawn_chip({"eeee", "wwww"});
+    change(chip.ethernet);
+    ChipCluster cluster = cluster_of(2, {{{{{0, 0}, {1, 0}}}}});
+    cluster.chips[1].chip = build_chip(chip);
+    EXPECT_EQ(refusal_of(std::move(cluster)),
+              "cluster 'drawn': links[0] joins a drawn to a drawn; line rate, frames and words of "
+              "both must be the same");
+  }
 }
 
 TEST(ChipCluster, EndsMayDifferInWhatTheirSoftwareCosts) {

@@ -19,6 +19,7 @@ TileKind kind_of(char letter) {
     case 'w': return TileKind::worker;
     case 'd': return TileKind::dram;
     case 'e': return TileKind::ethernet;
+    case 'p': return TileKind::pcie;
     case 'h': return TileKind::harvested;
     default: return TileKind::router_only;
   }
@@ -229,6 +230,31 @@ TEST(Chip, ChannelsOfEthernetCoresAreInTheListedOrderOrRowByRow) {
   EXPECT_EQ(build_chip(chip)->ethernet_cores, (std::vector<Coordinate>{{0, 0}, {0, 1}, {1, 1}}));
   chip.ethernet_cores = {{1, 1}, {0, 0}, {0, 1}};
   EXPECT_EQ(build_chip(chip)->ethernet_cores, chip.ethernet_cores);
+}
+
+TEST(Chip, AParameterMayReachTheOneThatBoundsIt) {
+  Chip chip = small();
+  chip.router.pool_flits_per_vc_max = chip.router.pool_flits_reserved = chip.router.pool_flits;
+  chip.niu.backoff_cycles_max = chip.niu.backoff_cycles_min;
+  chip.ethernet.tx_queues_for_kernels = chip.ethernet.tx_queues;
+  chip.ethernet.frame_payload_bytes_max = chip.ethernet.word_bytes;
+  EXPECT_EQ(refusal_of(std::move(chip)), "");
+}
+
+TEST(Chip, WindowsOfTheDriverAndOfDmaAreWindowsOfTheChip) {
+  Chip chip = drawn({"pwww"});
+  EXPECT_EQ(refusal_of(chip), "");
+  chip.pcie.windows = {{1 << 20, 4, 4}};
+  chip.pcie.dynamic_window_bytes = chip.pcie.dma_window_bytes = 1 << 20;
+  EXPECT_EQ(refusal_of(chip), "");
+  Chip other = chip;
+  other.pcie.dma_window_bytes = 1 << 21;
+  EXPECT_EQ(
+      refusal_of(std::move(other)),
+      "chip 'drawn': pcie.dma_window_bytes is 2097152; the chip has windows of 1048576 bytes");
+  chip.pcie.windows.front().reserved = 5;
+  EXPECT_EQ(refusal_of(std::move(chip)),
+            "chip 'drawn': pcie.windows[0].reserved is 5; it must be at most 4, the count");
 }
 
 TEST(Chip, NeedsNoEthernetParametersWithoutEthernetTiles) {

@@ -109,7 +109,10 @@ TEST(MachineLoad, FindsShippedMachinesByName) {
   EXPECT_TRUE(n300->chips[0].has_host_link);
   EXPECT_FALSE(n300->links.empty());
   EXPECT_EQ(load_host("ryzen-host")->name, "ryzen-host");
-  EXPECT_GE(load_mailbox_cluster("carvnet")->interruptions.size(), 1u);
+  const auto carvnet = load_mailbox_cluster("carvnet");
+  ASSERT_GE(carvnet->interruptions.size(), 1u);
+  EXPECT_EQ(carvnet->interruptions[0].name, "interrupt");
+  EXPECT_EQ(carvnet->interruptions[0].interval_mean, 4_ms);
   EXPECT_EQ(load_machine("ring")->route(0, 1).size(), 1u);
 }
 

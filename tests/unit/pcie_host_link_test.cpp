@@ -255,11 +255,12 @@ TEST(BuildHost, NamesWhatDoesNotFit) {
   EXPECT_EQ(sentence([](machine::Host& host) { host.link.generation = 7; }),
             "host 'plain': link.generation is 7; it must be 1 to 6");
   EXPECT_EQ(sentence([](machine::Host& host) { host.core.load_bytes = 128; }),
-            "host 'plain': core.load_bytes is 128; it must be a power of two, 64 at most");
+            "host 'plain': core.load_bytes is 128; it must be a power of two, 1 to 64");
   EXPECT_EQ(sentence([](machine::Host& host) { host.core.store_rate = Rate(); }),
-            "host 'plain': core.store_rate is 0 GB/s; it must be positive, 1000000 at most");
+            "host 'plain': core.store_rate_gb_per_s is 0; it must be 0.001 to 1000000");
   EXPECT_EQ(sentence([](machine::Host& host) { host.memory.page_bytes = 4095; }),
-            "host 'plain': memory.page_bytes is 4095; it must be a power of two, 2^40 at most");
+            "host 'plain': memory.page_bytes is 4095; it must be a power of two, 4096 to "
+            "1073741824");
 }
 
 }  // namespace
