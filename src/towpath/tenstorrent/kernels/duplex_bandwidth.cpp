@@ -165,8 +165,9 @@ void run_end(EthernetCore& core, const End& end, Time& time) {
 void check(const DuplexBandwidth& test) {
   const int channels_max = test.is_merged ? kMergedChannelsMax : kChannelsMax;
   if (test.channels < 1 || test.channels > channels_max) {
-    throw std::invalid_argument(fmt::format(
-        "there are {} channels in each direction; 1 to {} are possible", test.channels, channels_max));
+    throw std::invalid_argument(
+        fmt::format("there are {} channels in each direction; 1 to {} are possible", test.channels,
+                    channels_max));
   }
   if (test.packets < 1) {
     throw std::invalid_argument(
