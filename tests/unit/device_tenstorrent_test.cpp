@@ -245,6 +245,26 @@ TEST(DataMovementCore, WaitsForAnInitiatorThatHasWonNoVc) {
   EXPECT_GT(requests[2].issued, requests[1].issued + 256);
 }
 
+TEST(DataMovementCore, IsHeldUpByEveryResponseThatArrivesDuringACall) {
+  const auto call_cycles = [](int held_up_cycles) {
+    machine::Chip chip = *machine::tiny_chip();
+    chip.workers.clear();
+    chip.software.read_cycles = 2'000;
+    chip.software.read_held_up_cycles = held_up_cycles;
+    Bench bench({}, 1, machine::build_chip(chip));
+    Cycle cycles = 0;
+    run(bench, [&](DataMovementCore& core) {
+      core.noc_async_read({kFar, kTarget}, 0, 20'000);  // three responses
+      const Cycle begin = core.cycle();
+      core.noc_async_read({kFar, kTarget}, 0x8000, 32);
+      cycles = core.cycle() - begin;
+      core.noc_async_read_barrier();
+    });
+    return cycles;
+  };
+  EXPECT_EQ(call_cycles(10), call_cycles(0) + 3 * 10);
+}
+
 TEST(DataMovementCore, GoesOnOnceTheLastPacketOfARequestIsHandedOver) {
   Bench bench({.records_requests = true});
   run(bench, [&](DataMovementCore& core) {

@@ -114,9 +114,11 @@ TEST(HostLink, ACopyOfWordsReadsAWordBeforeItWritesAPartOfIt) {
     accesses.push_back(bench.link.write_to_device(all.first(4), kOther, 0).accesses);
     accesses.push_back(bench.link.write_to_device(all.first(1), kOther, 3).accesses);
     accesses.push_back(bench.link.write_to_device(all, kOther, 0x103).accesses);
+    accesses.push_back(bench.link.write_to_device(all.first(8), kOther, 0x202).accesses);
     bench.link.read_from_device(back, kOther, 0x103);
   });
-  EXPECT_EQ(accesses, (std::vector<std::uint64_t>{0, 1, 2}));  // 1 + 8 + 2 bytes: both ends
+  // 1 + 8 + 2 and 2 + 4 + 2 bytes: both ends.
+  EXPECT_EQ(accesses, (std::vector<std::uint64_t>{0, 1, 2, 2}));
   EXPECT_EQ(back, data);
 }
 
