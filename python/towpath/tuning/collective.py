@@ -22,7 +22,7 @@ from towpath.collectives import fabric, live, simulated
 from towpath.collectives.data import type_bytes
 from towpath.collectives.result import bus_factor
 from towpath.collectives.simulated import Call
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules import schedule_source
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
@@ -251,7 +251,7 @@ class Simulator:
                 self._place_of(source), call, point["size_bytes"],
                 in_place=not call.schedule.out_of_place, with_data=False,
             )  # fmt: skip
-        except _core.TransportError as error:
+        except DeadlockError as error:
             return {"time_us": None, "problem": str(error)}
         return {"time_us": outcome.time_us, "problem": None}
 

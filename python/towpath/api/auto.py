@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The fastest schedule for a size: candidates are simulated without data, smallest sizes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from towpath.collectives.data import type_bytes
+from towpath.collectives.simulated import AnyPlace, Call, invoke
+from towpath.errors import DeadlockError
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.tuning.collective import Options, Timing, candidates, cuts, has_chance
+
+# Smaller sizes whose times say which candidates have a chance at a larger one.
+_LADDER_BYTES = (1 << 10, 32 << 10, 1 << 20, 32 << 20, 1 << 30)
+# From so many ranks on, only the most channels and the usual cutting are tried.
+_RANKS_MANY = 128
+
+
+class Chooser:
+    """Finds the fastest candidate of one request, and remembers what it has simulated.
+
+    Smaller sizes are simulated first, so that tuning's bound excludes candidates without a chance at
+    the size itself. Where each transfer is simulated in full, as between chips, sizes above `bytes_max` are not simulated: the
+    line through the last two times stands for them.
+    """
+
+    def __init__(
+        self,
+        collective: str,
+        options: Options,
+        place_of: Callable[[ScheduleSource], AnyPlace],
+        *,
+        algorithm: str | None = None,
+        type_name: str = "float32",
+        root: int = 0,
+        bytes_max: int | None = None,
+    ) -> None:
+        """Lists the candidates.
+
+        Args:
+            collective: its name.
+            options: what candidates are made of.
+            place_of: where the ranks of a candidate are.
+            algorithm: only this one; None: all of the collective.
+            type_name: the element type.
+            root: of broadcast and reduce.
+            bytes_max: the largest size to simulate; None: all.
+
+        Raises:
+            ConfigError: there is no candidate.
+        """
+        if options.ranks > _RANKS_MANY:
+            options = replace(options, channels=(max(options.channels),))
+        found, _ = candidates(collective, options)
+        named = [source for source in found if algorithm in (None, source.algorithm)]
+        if options.ranks > _RANKS_MANY:
+            usual = [source for source in named if source.chunks_per_channel in (1, 4)]
+            named = usual or named
+        self._sources = [replace(source, root=root) for source in named]
+        self._calls = {source: Call(source.schedule(), type_name) for source in self._sources}
+        self._place_of = place_of
+        self._bytes_max = bytes_max
+        self._is_reduced = options.ranks > _RANKS_MANY
+        self._times_us: dict[tuple[ScheduleSource, int], float | None] = {}
+        self._chosen: dict[int, tuple[ScheduleSource, str | None]] = {}
+
+    def choose(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
+        """The fastest candidate at a size, and how it was chosen where that needs a word."""
+        if size_bytes not in self._chosen:
+            self._chosen[size_bytes] = self._search(size_bytes)
+        return self._chosen[size_bytes]
+
+    def _search(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
+        largest = size_bytes if self._bytes_max is None else min(size_bytes, self._bytes_max)
+        steps = [step for step in _LADDER_BYTES if step < largest] + [largest]
+        timings: list[Timing] = []
+        able = self._able(size_bytes)
+        for step in steps:
+            for source in [source for source in able if has_chance(source, step, timings)]:
+                time_us = self._time_us(source, step)
+                if time_us is not None:
+                    timings.append(Timing(source, step, time_us))
+        best = min(
+            (timing for timing in timings if timing.size_bytes == largest),
+            key=lambda timing: self._at(timing, timings, size_bytes),
+            default=None,
+        )
+        if best is None:
+            raise DeadlockError(f"every candidate hangs at {size_bytes} bytes")
+        return best.source, self._note(size_bytes, largest)
+
+    def _able(self, size_bytes: int) -> list[ScheduleSource]:
+        """Those that cut an array of the size; where none does, those that come nearest."""
+        able = [source for source in self._sources if cuts(source, size_bytes)]
+        if able:
+            return able
+        element_bytes = {
+            source: call.elements(size_bytes) * type_bytes(call.type_name)
+            for source, call in self._calls.items()
+        }
+        nearest = min(element_bytes.values())
+        return [source for source in self._sources if element_bytes[source] == nearest]
+
+    def _time_us(self, source: ScheduleSource, size_bytes: int) -> float | None:
+        """The simulated time; None where the schedule hangs."""
+        key = (source, size_bytes)
+        if key not in self._times_us:
+            call = self._calls[source]
+            try:
+                outcome = invoke(
+                    self._place_of(source), call, size_bytes,
+                    in_place=not call.schedule.out_of_place, with_data=False,
+                )  # fmt: skip
+                self._times_us[key] = outcome.time_us
+            except DeadlockError:
+                self._times_us[key] = None
+        return self._times_us[key]
+
+    def _at(self, last: Timing, timings: list[Timing], size_bytes: int) -> float:
+        """The time at a size: simulated, or on the line through the last two times."""
+        own = [timing for timing in timings if timing.source == last.source]
+        if last.size_bytes >= size_bytes or len(own) < 2:
+            return last.time_us
+        before = own[-2]
+        slope = (last.time_us - before.time_us) / (last.size_bytes - before.size_bytes)
+        return last.time_us + slope * (size_bytes - last.size_bytes)
+
+    def _note(self, size_bytes: int, largest_bytes: int) -> str | None:
+        notes = []
+        if largest_bytes < size_bytes:
+            notes.append(
+                "chosen by the line through the simulated times of smaller arrays, up to "
+                f"{largest_bytes} bytes"
+            )
+        if self._is_reduced:
+            notes.append(
+                f"chosen among candidates with the most channels only, as for more than "
+                f"{_RANKS_MANY} ranks"
+            )
+        return "; ".join(notes) or None
