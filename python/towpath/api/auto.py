@@ -4,26 +4,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from towpath import _core
 from towpath.collectives.data import type_bytes
 from towpath.collectives.simulated import AnyPlace, Call, invoke
-from towpath.errors import DeadlockError
+from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.tuning.collective import Options, Timing, candidates, cuts, has_chance
 
 # Smaller sizes whose times say which candidates have a chance at a larger one.
 _LADDER_BYTES = (1 << 10, 32 << 10, 1 << 20, 32 << 20, 1 << 30)
-# From so many ranks on, only the most channels and the usual cutting are tried.
-_RANKS_MANY = 128
+# For more ranks than this, candidates are those whose steps together stay below the budget: about
+# 20 seconds of simulation.
+_RANKS_MANY = 32
+_STEPS_BUDGET = 2_500_000
 
 
 class Chooser:
     """Finds the fastest candidate of one request, and remembers what it has simulated.
 
     Smaller sizes are simulated first, so that tuning's bound excludes candidates without a chance at
-    the size itself. Where each transfer is simulated in full, as between chips, sizes above `bytes_max` are not simulated: the
+    the size itself. On many ranks, candidates with too many steps to simulate are left out; the note
+    names them. Where each transfer is simulated in full, as between chips, sizes above `bytes_max` are not simulated: the
     line through the last two times stands for them.
     """
 
@@ -53,17 +58,16 @@ class Chooser:
             ConfigError: there is no candidate.
         """
         if options.ranks > _RANKS_MANY:
-            options = replace(options, channels=(max(options.channels),))
-        found, _ = candidates(collective, options)
-        named = [source for source in found if algorithm in (None, source.algorithm)]
-        if options.ranks > _RANKS_MANY:
-            usual = [source for source in named if source.chunks_per_channel in (1, 4)]
-            named = usual or named
+            named, self._left_out = affordable(collective, options, algorithm)
+        else:
+            found, _ = candidates(collective, options)
+            named = [source for source in found if algorithm in (None, source.algorithm)]
+            self._left_out = []
         self._sources = [replace(source, root=root) for source in named]
         self._calls = {source: Call(source.schedule(), type_name) for source in self._sources}
         self._place_of = place_of
         self._bytes_max = bytes_max
-        self._is_reduced = options.ranks > _RANKS_MANY
+        self._has_ladder = options.ranks <= _RANKS_MANY
         self._times_us: dict[tuple[ScheduleSource, int], float | None] = {}
         self._chosen: dict[int, tuple[ScheduleSource, str | None]] = {}
 
@@ -75,10 +79,10 @@ class Chooser:
 
     def _search(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
         largest = size_bytes if self._bytes_max is None else min(size_bytes, self._bytes_max)
-        steps = [step for step in _LADDER_BYTES if step < largest] + [largest]
+        steps = [step for step in _LADDER_BYTES if step < largest] if self._has_ladder else []
         timings: list[Timing] = []
         able = self._able(size_bytes)
-        for step in steps:
+        for step in [*steps, largest]:
             for source in [source for source in able if has_chance(source, step, timings)]:
                 time_us = self._time_us(source, step)
                 if time_us is not None:
@@ -135,9 +139,63 @@ class Chooser:
                 "chosen by the line through the simulated times of smaller arrays, up to "
                 f"{largest_bytes} bytes"
             )
-        if self._is_reduced:
+        if self._left_out:
             notes.append(
-                f"chosen among candidates with the most channels only, as for more than "
-                f"{_RANKS_MANY} ranks"
+                f"not among the candidates on so many ranks: {', '.join(self._left_out)}"
             )
         return "; ".join(notes) or None
+
+
+def affordable(
+    collective: str, options: Options, algorithm: str | None
+) -> tuple[list[ScheduleSource], list[str]]:
+    """Candidates whose simulation does not take too long, those with the fewest steps first.
+
+    Args:
+        collective: its name.
+        options: what candidates are made of; only the fewest and the most channels are tried.
+        algorithm: only this one; None: all of the collective.
+
+    Returns:
+        The candidates, at least one, and what was left out, in words.
+    """
+    known = _core.algorithm_names(_core.collective_from(collective))
+    priced = []
+    for name in (name for name in known if algorithm in (None, name)):
+        for channels in sorted({min(options.channels), max(options.channels)}):
+            steps = _steps_of(collective, name, options.ranks, channels)
+            if steps is not None:
+                priced.append((steps * len(options.protocols), name, channels))
+    sources: list[ScheduleSource] = []
+    left_out = []
+    budget = _STEPS_BUDGET
+    for steps, name, channels in sorted(priced):
+        if steps > budget and sources:
+            left_out.append(f"{name} with {channels} channel{'' if channels == 1 else 's'}")
+            continue
+        budget -= steps
+        sources += [
+            ScheduleSource(
+                collective=collective, algorithm=name, ranks=options.ranks, channels=channels,
+                protocol=protocol, hosts=options.hosts,
+            )
+            for protocol in options.protocols
+        ]  # fmt: skip
+    if not sources:
+        raise ConfigError(f"no schedule of {collective} is known for {options.ranks} ranks")
+    return sources, left_out
+
+
+def _steps_of(collective: str, algorithm: str, ranks: int, channels: int) -> float | None:
+    """About how many steps a schedule has, from those of smaller ones; None: there is none."""
+
+    def steps(fewer: int) -> int:
+        source = ScheduleSource(collective=collective, algorithm=algorithm, ranks=fewer)
+        return _core.step_count(source.schedule())
+
+    try:
+        few, more = steps(16), steps(32)
+    except ConfigError:
+        return None
+    power = math.log2(more / few)
+    return more * (ranks / 32) ** power * channels
