@@ -6,14 +6,15 @@
 
 #include <vector>
 
-#include "sentence.hpp"
+#include "towpath/simulate/simulated_gpus.hpp"
 #include "towpath/simulate/simulated_run.hpp"
 
 namespace towpath::collective {
 namespace {
 using namespace literals;
+using simulate::SimulatedGpus;
+using simulate::SimulatedGpusOptions;
 using simulate::SimulatedRun;
-using simulate::SimulatedRunOptions;
 
 // Two GPUs joined by one wire of 100 GB/s and 500 ns; a block moves 50 GB/s.
 std::shared_ptr<const machine::Machine> pair_machine() {
@@ -86,10 +87,17 @@ struct TwoRanks {
   std::vector<std::vector<float>> outputs;
 };
 
-SimulatedRunOptions time_only() {
-  SimulatedRunOptions options;
+SimulatedGpusOptions time_only() {
+  SimulatedGpusOptions options;
   options.carries_data = false;
   return options;
+}
+
+SimulatedRun run_on(const std::shared_ptr<const machine::Machine>& machine,
+                    const std::shared_ptr<const Plan>& plan,
+                    const SimulatedGpusOptions& options = {}, sim::Trace* trace = nullptr) {
+  const int ranks = plan->schedule->rank_count();
+  return {std::make_unique<SimulatedGpus>(machine, ranks, options), plan, trace};
 }
 
 TEST(Executor, AddsTheInputsOfTwoRanksForEveryProtocolSizeAndCut) {
@@ -98,7 +106,7 @@ TEST(Executor, AddsTheInputsOfTwoRanksForEveryProtocolSizeAndCut) {
     for (const std::size_t elements : {1u, 2u, 5u, 1000u, 8193u, 3'000'001u}) {
       for (const std::uint32_t chunks : {1u, 3u, 8u}) {
         TwoRanks data(elements);
-        SimulatedRun run(machine, make_plan(exchange(protocol, chunks), elements, {}), {});
+        SimulatedRun run = run_on(machine, make_plan(exchange(protocol, chunks), elements, {}));
         run.invoke(data.buffers());
         run.invoke(data.buffers());
         for (std::size_t r = 0; r < 2; ++r) {
@@ -113,27 +121,18 @@ TEST(Executor, AddsTheInputsOfTwoRanksForEveryProtocolSizeAndCut) {
   }
 }
 
-TEST(SimulatedRun, OfGpusRefusesWhatIsForClustersOfChips) {
-  SimulatedRunOptions options;
-  options.link_faults.resize(1);
-  EXPECT_EQ(sentence_of([&] {
-              SimulatedRun(pair_machine(), make_plan(exchange(Protocol::ll128, 1), 1125, {}),
-                           options);
-            }),
-            "machine 'pair' has GPUs; link faults and the shape of a fabric are for clusters of "
-            "chips");
-}
-
 // launch 2 us; send overhead 100 ns; 4,500 bytes at the block's 50 GB/s: 90 ns; wire 500 ns;
 // receive overhead 30 ns; then the reduction of 4,500 bytes at 50 GB/s: 90 ns.
 TEST(Executor, TakesTheSumOfItsPartsInLL128) {
-  SimulatedRun run(pair_machine(), make_plan(exchange(Protocol::ll128, 1), 1125, {}), time_only());
+  SimulatedRun run =
+      run_on(pair_machine(), make_plan(exchange(Protocol::ll128, 1), 1125, {}), time_only());
   EXPECT_EQ(run.invoke({}), 2_us + 100_ns + 90_ns + 500_ns + 30_ns + 90_ns);
 }
 
 // As above, and the flag travels when the payload has been acknowledged: two more trips.
 TEST(Executor, PaysForTheFenceInSimple) {
-  SimulatedRun run(pair_machine(), make_plan(exchange(Protocol::simple, 1), 1125, {}), time_only());
+  SimulatedRun run =
+      run_on(pair_machine(), make_plan(exchange(Protocol::simple, 1), 1125, {}), time_only());
   EXPECT_EQ(run.invoke({}), 2_us + 100_ns + 90_ns + 1500_ns + 30_ns + 90_ns);
 }
 
@@ -188,7 +187,8 @@ std::shared_ptr<Schedule> send_then_receive(std::uint32_t count) {
 TEST(Executor, HasAFifoAtEitherEndOfAConnectionBetweenHosts) {
   const auto runs = [](const std::shared_ptr<const machine::Machine>& machine,
                        std::uint32_t count) {
-    SimulatedRun run(machine, make_plan(send_then_receive(count), count * 100, {}), time_only());
+    SimulatedRun run =
+        run_on(machine, make_plan(send_then_receive(count), count * 100, {}), time_only());
     try {
       run.invoke({});
       return true;
@@ -207,8 +207,8 @@ TEST(Executor, HasAFifoAtEitherEndOfAConnectionBetweenHosts) {
 // 90 ns to reduce. The head reaches the adapter 1 us after the start either way.
 TEST(Executor, WaitsForAnAdapterThatAProxySlowsDown) {
   const auto time_with = [](Rate adapter_rate) {
-    SimulatedRun run(far_pair(adapter_rate), make_plan(exchange(Protocol::ll128, 1), 1125, {}),
-                     time_only());
+    SimulatedRun run = run_on(far_pair(adapter_rate),
+                              make_plan(exchange(Protocol::ll128, 1), 1125, {}), time_only());
     return run.invoke({});
   };
   EXPECT_EQ(time_with({}), 100_ns + 90_ns + 3_us + 30_ns + 90_ns);
@@ -235,7 +235,7 @@ TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {
     program.blocks = {block};
     schedule->ranks.push_back(program);
   }
-  SimulatedRun run(pair_machine(), make_plan(schedule, 9000, {}), time_only());
+  SimulatedRun run = run_on(pair_machine(), make_plan(schedule, 9000, {}), time_only());
   try {
     run.invoke({});
     FAIL() << "it finished";
@@ -249,9 +249,9 @@ TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {
 TEST(Executor, IsTheSameRunTwice) {
   const auto run_once = [](std::uint64_t seed, Time jitter) {
     sim::Trace trace(sim::Trace::Mode::hash_only);
-    SimulatedRunOptions options{{}, false, seed, jitter, &trace};
-    SimulatedRun run(pair_machine(), make_plan(exchange(Protocol::simple, 8), 1 << 20, {}),
-                     options);
+    SimulatedRun run =
+        run_on(pair_machine(), make_plan(exchange(Protocol::simple, 8), 1 << 20, {}),
+               {.places = {}, .carries_data = false, .seed = seed, .jitter_max = jitter}, &trace);
     run.invoke({});
     return trace.hash();
   };
