@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
+#include "schedules.hpp"
 #include "towpath/simulate/simulated_gpus.hpp"
 #include "towpath/simulate/simulated_run.hpp"
 
@@ -65,6 +68,12 @@ std::shared_ptr<Schedule> exchange(Protocol protocol, std::uint32_t chunks) {
   return schedule;
 }
 
+template <typename T>
+Buffers buffers_of(const std::vector<T>& input, std::vector<T>& output) {
+  return {reinterpret_cast<const std::byte*>(input.data()),
+          reinterpret_cast<std::byte*>(output.data())};
+}
+
 struct TwoRanks {
   explicit TwoRanks(std::size_t elements) : inputs(2), outputs(2) {
     for (std::size_t r = 0; r < 2; ++r) {
@@ -78,8 +87,7 @@ struct TwoRanks {
   std::vector<Buffers> buffers() {
     std::vector<Buffers> all;
     for (std::size_t r = 0; r < 2; ++r) {
-      all.push_back({reinterpret_cast<const std::byte*>(inputs[r].data()),
-                     reinterpret_cast<std::byte*>(outputs[r].data())});
+      all.push_back(buffers_of(inputs[r], outputs[r]));
     }
     return all;
   }
@@ -119,6 +127,45 @@ TEST(Executor, AddsTheInputsOfTwoRanksForEveryProtocolSizeAndCut) {
       }
     }
   }
+}
+
+// The second slice of the last transfer begins beyond the end of the array: 30 transfers of 71
+// chunks of 58 elements, of which the last has 1,989 elements in slices of 2,059.
+TEST(Executor, ASliceBeyondTheRaggedEndMovesNothing) {
+  constexpr std::size_t kElements = 2130 * 57 + 1;
+  constexpr std::size_t kBeyond = 71 * 58;
+  const auto plan = make_plan(exchange(Protocol::simple, 2130), kElements,
+                              {transport::DataType::float64, transport::ReductionOperation::sum});
+  std::vector<std::vector<double>> inputs(2, std::vector<double>(kElements + kBeyond, 1.0));
+  std::vector<std::vector<double>> outputs(2, std::vector<double>(kElements + kBeyond, -1.0));
+  SimulatedRun run = run_on(pair_machine(), plan);
+  run.invoke({buffers_of(inputs[0], outputs[0]), buffers_of(inputs[1], outputs[1])});
+  for (const std::vector<double>& output : outputs) {
+    const auto end = output.begin() + kElements;
+    EXPECT_EQ(std::count(output.begin(), end, 2.0), kElements);
+    EXPECT_EQ(std::count(end, output.end(), -1.0), kBeyond);
+  }
+}
+
+// Rank 0 has 2 everywhere and rank 1 has 6. What is not a result stays as it is.
+TEST(Executor, DividesAnAverageByTheRanksWhereThereIsAResult) {
+  const auto averages = [](const Schedule& schedule) {
+    const auto plan = make_plan(std::make_shared<Schedule>(schedule), 6,
+                                {transport::DataType::float32, transport::ReductionOperation::avg});
+    std::vector<std::vector<float>> inputs = {std::vector<float>(6, 2), std::vector<float>(6, 6)};
+    std::vector<std::vector<float>> outputs(
+        2, std::vector<float>(plan->output_bytes() / sizeof(float), -1));
+    SimulatedRun run = run_on(pair_machine(), plan);
+    run.invoke({buffers_of(inputs[0], outputs[0]), buffers_of(inputs[1], outputs[1])});
+    return outputs;
+  };
+  const std::vector<float> whole(6, 4);
+  const std::vector<float> part(3, 4);
+  const std::vector<float> untouched(6, -1);
+  using Outputs = std::vector<std::vector<float>>;
+  EXPECT_EQ(averages(samples::ring_all_reduce(2, 1)), (Outputs{whole, whole}));
+  EXPECT_EQ(averages(samples::ring_reduce_scatter(2)), (Outputs{part, part}));
+  EXPECT_EQ(averages(samples::one_slot_reduce(2, 2)), (Outputs{whole, untouched}));
 }
 
 // launch 2 us; send overhead 100 ns; 4,500 bytes at the block's 50 GB/s: 90 ns; wire 500 ns;
