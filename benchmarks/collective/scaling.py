@@ -40,6 +40,8 @@ def measure_here(ranks: int, size_bytes: int) -> Point:
     """One simulation in this process, which has simulated nothing before."""
     from towpath._core import Chunking
     from towpath.collectives import simulated
+    from towpath.collectives.call import Call
+    from towpath.collectives.places import GpuPlace
     from towpath.schedules.schedule_source import ScheduleSource
     from towpath.specs import catalogue
 
@@ -49,10 +51,10 @@ def measure_here(ranks: int, size_bytes: int) -> Point:
         collective="all_reduce", ranks=ranks, channels=CHANNELS, hosts=spec.host_count
     )
     schedule = source.schedule()
-    call = simulated.Call(schedule)
+    call = Call(schedule)
     started = time.perf_counter()
     outcome = simulated.invoke(
-        simulated.Place(machine), call, size_bytes, in_place=False, with_data=False
+        GpuPlace(machine), call, size_bytes, in_place=False, with_data=False
     )
     wall_s = time.perf_counter() - started
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

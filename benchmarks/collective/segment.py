@@ -59,20 +59,22 @@ def measure_here(module: Path) -> Times:
     spec.loader.exec_module(core)
     sys.modules["towpath._core"] = towpath._core = core
     from towpath.collectives import simulated
+    from towpath.collectives.call import Call
+    from towpath.collectives.places import GpuPlace
     from towpath.schedules.schedule_source import ScheduleSource
     from towpath.specs import catalogue
 
     times: Times = {EVENTS: 0}
     for ranks in RANKS:
         machine = catalogue.load("dgx-h100", ranks=ranks)
-        place = simulated.Place(machine.build())
+        place = GpuPlace(machine.build())
         for algorithm in ALGORITHMS:
             for protocol in PROTOCOLS:
                 source = ScheduleSource(
                     algorithm=algorithm, ranks=ranks, channels=CHANNELS, protocol=protocol,
                     hosts=machine.host_count,
                 )  # fmt: skip
-                call = simulated.Call(source.schedule())
+                call = Call(source.schedule())
                 for size_bytes in SIZES_BYTES:
                     outcome = simulated.invoke(
                         place, call, size_bytes, in_place=False, with_data=False

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "conformance/simulated_ranks.hpp"
-#include "towpath/transport/simulated/gpu/cluster.hpp"
+#include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 
 namespace towpath::conformance {
 namespace {
@@ -45,10 +45,10 @@ std::shared_ptr<const machine::Machine> small_cluster(int ranks) {
 
 std::vector<std::string> run_simulated_cluster(int ranks, const Body& body, Time jitter_max) {
   sim::Simulation simulation(7);
-  transport::simulated::ClusterOptions options;
+  transport::simulated::GpuRanksOptions options;
   options.jitter_max = jitter_max;
-  transport::simulated::Cluster cluster(simulation, small_cluster(ranks), options);
-  return run_ranks(simulation, cluster, ranks, body, [&] { simulation.run(); });
+  transport::simulated::GpuRanks all(simulation, small_cluster(ranks), options);
+  return run_ranks(simulation, all, ranks, body, [&] { simulation.run(); });
 }
 
 }  // namespace towpath::conformance

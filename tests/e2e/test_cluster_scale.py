@@ -12,12 +12,14 @@ PROGRAM = """
 import json, resource
 from towpath.specs import catalogue
 from towpath.collectives import simulated
+from towpath.collectives.call import Call
+from towpath.collectives.places import GpuPlace
 from towpath.schedules.schedule_source import ScheduleSource
 spec = catalogue.load("dgx-h100", ranks=1024)
 source = ScheduleSource(collective="all_reduce", ranks=1024, channels=8, hosts=128)
-place = simulated.Place(spec.build())
+place = GpuPlace(spec.build())
 outcome = simulated.invoke(
-    place, simulated.Call(source.schedule()), 64 << 20, in_place=False, with_data=False)
+    place, Call(source.schedule()), 64 << 20, in_place=False, with_data=False)
 peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 print(json.dumps({"time_us": outcome.time_us, "peak_bytes": peak_bytes}))
 """

@@ -3,18 +3,21 @@
 """The same run is the same run: twice, and beside another one."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from towpath import _core
 from towpath.collectives import simulated
+from towpath.collectives.call import Call
+from towpath.collectives.places import GpuPlace
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
 
 
 @pytest.fixture(scope="module")
 def two_hosts():
-    return simulated.Place(catalogue.load("dgx-h100").build())
+    return GpuPlace(catalogue.load("dgx-h100").build())
 
 
 def run(place, protocol="Simple", seed=1, jitter_ns=0.0):
@@ -23,8 +26,8 @@ def run(place, protocol="Simple", seed=1, jitter_ns=0.0):
     )
     trace = _core.Trace(keeps_records=False)
     return simulated.invoke(
-        place, simulated.Call(source.schedule()), 1 << 20, in_place=False, with_data=True,
-        trace=trace, seed=seed, jitter_ns=jitter_ns,
+        replace(place, jitter_ns=jitter_ns), Call(source.schedule()), 1 << 20, in_place=False,
+        with_data=True, trace=trace, seed=seed,
     )  # fmt: skip
 
 

@@ -7,6 +7,8 @@ import pytest
 from towpath import _core
 from towpath.cli.verify import verify_schedule
 from towpath.collectives import simulated
+from towpath.collectives.call import Call
+from towpath.collectives.places import GpuPlace
 from towpath.specs import catalogue
 
 CHUNKS = 8
@@ -29,7 +31,7 @@ def send_all_then_receive_all(protocol):
 
 @pytest.fixture(scope="module")
 def pair():
-    return simulated.Place(catalogue.load("fully-connected", ranks=2).build())
+    return GpuPlace(catalogue.load("fully-connected", ranks=2).build())
 
 
 def test_simple_hangs_from_the_size_that_is_said_and_not_one_element_before(pair):
@@ -38,7 +40,7 @@ def test_simple_hangs_from_the_size_that_is_said_and_not_one_element_before(pair
     # Two transfers of at most 2 MiB fit into the FIFO: 8 chunks need three as soon as only three
     # of them fit into one transfer, which is when a chunk is larger than 2 MiB / 4.
     assert result.hangs_from_bytes == 4 * ((2 << 20) // 4 // 4 * CHUNKS + 1)
-    call = simulated.Call(schedule)
+    call = Call(schedule)
     below = simulated.invoke(
         pair, call, result.hangs_from_bytes - 4, in_place=False, with_data=True
     )
@@ -54,6 +56,6 @@ def test_ll_never_hangs_because_eight_transfers_fit(pair):
     schedule = send_all_then_receive_all(_core.Protocol.ll)
     assert verify_schedule(schedule, 1 << 20).hangs_from_bytes is None
     outcome = simulated.invoke(
-        pair, simulated.Call(schedule), 64 << 20, in_place=False, with_data=True
+        pair, Call(schedule), 64 << 20, in_place=False, with_data=True
     )
     assert outcome.wrong == 0

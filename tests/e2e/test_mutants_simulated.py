@@ -8,12 +8,15 @@ executor on the simulated cluster with random delays.
 
 import copy
 import random
+from dataclasses import replace
 
 import pytest
 
 from conftest import schedule_files
 from towpath import _core
 from towpath.collectives import simulated
+from towpath.collectives.call import Call
+from towpath.collectives.places import GpuPlace
 from towpath.schedules.msccl_xml import load_schedule
 from towpath.specs import catalogue
 
@@ -73,8 +76,8 @@ def goes_wrong(place, call, size_bytes, chance):
         for seed in range(SEEDS):
             try:
                 outcome = simulated.invoke(
-                    place, call, size_bytes, in_place=in_place, with_data=True, seed=seed,
-                    jitter_ns=chance.choice([0, 3_000, 30_000]),
+                    replace(place, jitter_ns=chance.choice([0, 3_000, 30_000])), call, size_bytes,
+                    in_place=in_place, with_data=True, seed=seed,
                 )  # fmt: skip
             except _core.TransportError:
                 return True
@@ -85,11 +88,11 @@ def goes_wrong(place, call, size_bytes, chance):
 
 def check_mutants(count, seed):
     chance = random.Random(seed)
-    place = simulated.Place(catalogue.load("dgx-h100", hosts=1).build())
+    place = GpuPlace(catalogue.load("dgx-h100", hosts=1).build())
     schedules = originals()
     passed = exposed = 0
     for _ in range(count):
-        call = simulated.Call(mutate(chance.choice(schedules), chance))
+        call = Call(mutate(chance.choice(schedules), chance))
         size_bytes = chance.choice([1 << 12, 1 << 16, 1 << 20])
         try:
             verdict = _core.verify(call.schedule, call.elements(size_bytes), 4)

@@ -10,7 +10,9 @@ import pytest
 from conftest import schedule_files
 from towpath.cli.verify import verify_schedule
 from towpath.collectives import simulated
+from towpath.collectives.call import Call
 from towpath.collectives.live import LiveCall, LiveOptions, measure_calls
+from towpath.collectives.places import GpuPlace
 from towpath.schedules.msccl_xml import load_schedule
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
@@ -38,12 +40,12 @@ def test_it_is_correct_at_its_smallest_and_largest_size(file):
 
 @pytest.fixture(scope="module")
 def one_host():
-    return simulated.Place(catalogue.load("dgx-h100", hosts=1).build())
+    return GpuPlace(catalogue.load("dgx-h100", hosts=1).build())
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_simulated_it_gives_right_data(file, one_host):
-    call = simulated.Call(load_schedule(file))
+    call = Call(load_schedule(file))
     for in_place in (False, True):
         if call.schedule.in_place if in_place else call.schedule.out_of_place:
             outcome = simulated.invoke(

@@ -4,16 +4,20 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
-#include "sentence.hpp"
+#include "schedules.hpp"
+#include "towpath/simulate/simulated_gpus.hpp"
 #include "towpath/simulate/simulated_run.hpp"
 
 namespace towpath::collective {
 namespace {
 using namespace literals;
+using simulate::SimulatedGpus;
+using simulate::SimulatedGpusOptions;
 using simulate::SimulatedRun;
-using simulate::SimulatedRunOptions;
 
 // Two GPUs joined by one wire of 100 GB/s and 500 ns; a block moves 50 GB/s.
 std::shared_ptr<const machine::Machine> pair_machine() {
@@ -64,6 +68,12 @@ std::shared_ptr<Schedule> exchange(Protocol protocol, std::uint32_t chunks) {
   return schedule;
 }
 
+template <typename T>
+Buffers buffers_of(const std::vector<T>& input, std::vector<T>& output) {
+  return {reinterpret_cast<const std::byte*>(input.data()),
+          reinterpret_cast<std::byte*>(output.data())};
+}
+
 struct TwoRanks {
   explicit TwoRanks(std::size_t elements) : inputs(2), outputs(2) {
     for (std::size_t r = 0; r < 2; ++r) {
@@ -77,8 +87,7 @@ struct TwoRanks {
   std::vector<Buffers> buffers() {
     std::vector<Buffers> all;
     for (std::size_t r = 0; r < 2; ++r) {
-      all.push_back({reinterpret_cast<const std::byte*>(inputs[r].data()),
-                     reinterpret_cast<std::byte*>(outputs[r].data())});
+      all.push_back(buffers_of(inputs[r], outputs[r]));
     }
     return all;
   }
@@ -86,10 +95,17 @@ struct TwoRanks {
   std::vector<std::vector<float>> outputs;
 };
 
-SimulatedRunOptions time_only() {
-  SimulatedRunOptions options;
+SimulatedGpusOptions time_only() {
+  SimulatedGpusOptions options;
   options.carries_data = false;
   return options;
+}
+
+SimulatedRun run_on(const std::shared_ptr<const machine::Machine>& machine,
+                    const std::shared_ptr<const Plan>& plan,
+                    const SimulatedGpusOptions& options = {}, sim::Trace* trace = nullptr) {
+  const int ranks = plan->schedule->rank_count();
+  return {std::make_unique<SimulatedGpus>(machine, ranks, options), plan, trace};
 }
 
 TEST(Executor, AddsTheInputsOfTwoRanksForEveryProtocolSizeAndCut) {
@@ -98,7 +114,7 @@ TEST(Executor, AddsTheInputsOfTwoRanksForEveryProtocolSizeAndCut) {
     for (const std::size_t elements : {1u, 2u, 5u, 1000u, 8193u, 3'000'001u}) {
       for (const std::uint32_t chunks : {1u, 3u, 8u}) {
         TwoRanks data(elements);
-        SimulatedRun run(machine, make_plan(exchange(protocol, chunks), elements, {}), {});
+        SimulatedRun run = run_on(machine, make_plan(exchange(protocol, chunks), elements, {}));
         run.invoke(data.buffers());
         run.invoke(data.buffers());
         for (std::size_t r = 0; r < 2; ++r) {
@@ -113,27 +129,57 @@ TEST(Executor, AddsTheInputsOfTwoRanksForEveryProtocolSizeAndCut) {
   }
 }
 
-TEST(SimulatedRun, OfGpusRefusesWhatIsForClustersOfChips) {
-  SimulatedRunOptions options;
-  options.link_faults.resize(1);
-  EXPECT_EQ(sentence_of([&] {
-              SimulatedRun(pair_machine(), make_plan(exchange(Protocol::ll128, 1), 1125, {}),
-                           options);
-            }),
-            "machine 'pair' has GPUs; link faults and the shape of a fabric are for clusters of "
-            "chips");
+// The second slice of the last transfer begins beyond the end of the array: 30 transfers of 71
+// chunks of 58 elements, of which the last has 1,989 elements in slices of 2,059.
+TEST(Executor, ASliceBeyondTheRaggedEndMovesNothing) {
+  constexpr std::size_t kElements = 2130 * 57 + 1;
+  constexpr std::size_t kBeyond = 71 * 58;
+  const auto plan = make_plan(exchange(Protocol::simple, 2130), kElements,
+                              {transport::DataType::float64, transport::ReductionOperation::sum});
+  std::vector<std::vector<double>> inputs(2, std::vector<double>(kElements + kBeyond, 1.0));
+  std::vector<std::vector<double>> outputs(2, std::vector<double>(kElements + kBeyond, -1.0));
+  SimulatedRun run = run_on(pair_machine(), plan);
+  run.invoke({buffers_of(inputs[0], outputs[0]), buffers_of(inputs[1], outputs[1])});
+  for (const std::vector<double>& output : outputs) {
+    const auto end = output.begin() + kElements;
+    EXPECT_EQ(std::count(output.begin(), end, 2.0), kElements);
+    EXPECT_EQ(std::count(end, output.end(), -1.0), kBeyond);
+  }
+}
+
+// Rank 0 has 2 everywhere and rank 1 has 6. What is not a result stays as it is.
+TEST(Executor, DividesAnAverageByTheRanksWhereThereIsAResult) {
+  const auto averages = [](const Schedule& schedule) {
+    const auto plan = make_plan(std::make_shared<Schedule>(schedule), 6,
+                                {transport::DataType::float32, transport::ReductionOperation::avg});
+    std::vector<std::vector<float>> inputs = {std::vector<float>(6, 2), std::vector<float>(6, 6)};
+    std::vector<std::vector<float>> outputs(
+        2, std::vector<float>(plan->output_bytes() / sizeof(float), -1));
+    SimulatedRun run = run_on(pair_machine(), plan);
+    run.invoke({buffers_of(inputs[0], outputs[0]), buffers_of(inputs[1], outputs[1])});
+    return outputs;
+  };
+  const std::vector<float> whole(6, 4);
+  const std::vector<float> part(3, 4);
+  const std::vector<float> untouched(6, -1);
+  using Outputs = std::vector<std::vector<float>>;
+  EXPECT_EQ(averages(samples::ring_all_reduce(2, 1)), (Outputs{whole, whole}));
+  EXPECT_EQ(averages(samples::ring_reduce_scatter(2)), (Outputs{part, part}));
+  EXPECT_EQ(averages(samples::one_slot_reduce(2, 2)), (Outputs{whole, untouched}));
 }
 
 // launch 2 us; send overhead 100 ns; 4,500 bytes at the block's 50 GB/s: 90 ns; wire 500 ns;
 // receive overhead 30 ns; then the reduction of 4,500 bytes at 50 GB/s: 90 ns.
 TEST(Executor, TakesTheSumOfItsPartsInLL128) {
-  SimulatedRun run(pair_machine(), make_plan(exchange(Protocol::ll128, 1), 1125, {}), time_only());
+  SimulatedRun run =
+      run_on(pair_machine(), make_plan(exchange(Protocol::ll128, 1), 1125, {}), time_only());
   EXPECT_EQ(run.invoke({}), 2_us + 100_ns + 90_ns + 500_ns + 30_ns + 90_ns);
 }
 
 // As above, and the flag travels when the payload has been acknowledged: two more trips.
 TEST(Executor, PaysForTheFenceInSimple) {
-  SimulatedRun run(pair_machine(), make_plan(exchange(Protocol::simple, 1), 1125, {}), time_only());
+  SimulatedRun run =
+      run_on(pair_machine(), make_plan(exchange(Protocol::simple, 1), 1125, {}), time_only());
   EXPECT_EQ(run.invoke({}), 2_us + 100_ns + 90_ns + 1500_ns + 30_ns + 90_ns);
 }
 
@@ -188,7 +234,8 @@ std::shared_ptr<Schedule> send_then_receive(std::uint32_t count) {
 TEST(Executor, HasAFifoAtEitherEndOfAConnectionBetweenHosts) {
   const auto runs = [](const std::shared_ptr<const machine::Machine>& machine,
                        std::uint32_t count) {
-    SimulatedRun run(machine, make_plan(send_then_receive(count), count * 100, {}), time_only());
+    SimulatedRun run =
+        run_on(machine, make_plan(send_then_receive(count), count * 100, {}), time_only());
     try {
       run.invoke({});
       return true;
@@ -207,8 +254,8 @@ TEST(Executor, HasAFifoAtEitherEndOfAConnectionBetweenHosts) {
 // 90 ns to reduce. The head reaches the adapter 1 us after the start either way.
 TEST(Executor, WaitsForAnAdapterThatAProxySlowsDown) {
   const auto time_with = [](Rate adapter_rate) {
-    SimulatedRun run(far_pair(adapter_rate), make_plan(exchange(Protocol::ll128, 1), 1125, {}),
-                     time_only());
+    SimulatedRun run = run_on(far_pair(adapter_rate),
+                              make_plan(exchange(Protocol::ll128, 1), 1125, {}), time_only());
     return run.invoke({});
   };
   EXPECT_EQ(time_with({}), 100_ns + 90_ns + 3_us + 30_ns + 90_ns);
@@ -235,7 +282,7 @@ TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {
     program.blocks = {block};
     schedule->ranks.push_back(program);
   }
-  SimulatedRun run(pair_machine(), make_plan(schedule, 9000, {}), time_only());
+  SimulatedRun run = run_on(pair_machine(), make_plan(schedule, 9000, {}), time_only());
   try {
     run.invoke({});
     FAIL() << "it finished";
@@ -249,9 +296,9 @@ TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {
 TEST(Executor, IsTheSameRunTwice) {
   const auto run_once = [](std::uint64_t seed, Time jitter) {
     sim::Trace trace(sim::Trace::Mode::hash_only);
-    SimulatedRunOptions options{{}, false, seed, jitter, &trace};
-    SimulatedRun run(pair_machine(), make_plan(exchange(Protocol::simple, 8), 1 << 20, {}),
-                     options);
+    SimulatedRun run =
+        run_on(pair_machine(), make_plan(exchange(Protocol::simple, 8), 1 << 20, {}),
+               {.places = {}, .carries_data = false, .seed = seed, .jitter_max = jitter}, &trace);
     run.invoke({});
     return trace.hash();
   };

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/simulate/simulated_chips.hpp"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,11 +49,11 @@ Result all_reduce(std::uint64_t count, int channels, std::uint64_t seed,
   const auto plan = collective::make_plan(
       std::make_shared<collective::Schedule>(collective::ring_all_reduce(options)), count,
       {transport::DataType::int32, transport::ReductionOperation::sum});
-  SimulatedRunOptions run_options;
+  SimulatedChipsOptions run_options;
   run_options.seed = seed;
   run_options.link_faults = faults;
   run_options.deadline = deadline;
-  SimulatedRun run(ring_of_four(), plan, run_options);
+  SimulatedRun run(std::make_unique<SimulatedChips>(ring_of_four(), 4, run_options), plan);
   std::vector<std::vector<std::int32_t>> inputs(4, std::vector<std::int32_t>(count));
   Result result{Time(), inputs, {}, {}};
   std::vector<Buffers> buffers;
@@ -84,26 +86,12 @@ TEST(SimulatedChips, AnAllReduceGivesTheSumOnAllRanks) {
   }
 }
 
-TEST(SimulatedChips, JitterIsRefused) {
-  AlgorithmOptions algorithm;
-  algorithm.ranks = 4;
-  const auto plan = collective::make_plan(
-      std::make_shared<collective::Schedule>(collective::ring_all_reduce(algorithm)), 12,
-      {transport::DataType::int32, transport::ReductionOperation::sum});
-  SimulatedRunOptions options;
-  options.jitter_max = Time::from_ns(5);
-  EXPECT_EQ(
-      sentence_of([&] { SimulatedRun(machine::chips_on_grid(4, 1, true, 1), plan, options); }),
-      "cluster 'grid': a cluster of chips has no jitter, of which up to 5 ns are asked for; a "
-      "seed is enough");
-}
-
 TEST(SimulatedChips, TheSameRunTakesTheSameTime) {
   EXPECT_EQ(all_reduce(6'000, 2, 1).time.ps(), all_reduce(6'000, 2, 1).time.ps());
 }
 
 TEST(SimulatedChips, ACallTakesAtLeastItsEntryAndTheWayRoundTheRing) {
-  // Six steps one after the other, each over a link of 400 ns, after a greeting over one.
+  // Six steps one after the other, each over a link of 400 ns, after a notice over one.
   EXPECT_GT(all_reduce(12, 1, 1).time, Time::from_ns(7 * 400));
 }
 

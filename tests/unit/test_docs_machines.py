@@ -49,6 +49,8 @@ def named_wires(layout):
 @pytest.mark.parametrize("spec", [spec_of(TEMPLATE), graph_spec()], ids=["template", "graph"])
 def test_the_sum_on_the_page_is_what_the_simulator_says(spec):
     from towpath.collectives import simulated
+    from towpath.collectives.call import Call
+    from towpath.collectives.places import GpuPlace
     from towpath.schedules.schedule_source import ScheduleSource
 
     *parts, total = rows_of_sum().values()
@@ -56,7 +58,7 @@ def test_the_sum_on_the_page_is_what_the_simulator_says(spec):
     assert sum(parts) == total
     source = ScheduleSource(collective="all_gather", algorithm="all_pairs_all_gather", ranks=2)
     outcome = simulated.invoke(
-        simulated.Place(spec.build()), simulated.Call(source.schedule()), 32 << 10, in_place=True,
+        GpuPlace(spec.build()), Call(source.schedule()), 32 << 10, in_place=True,
         with_data=True,
     )  # fmt: skip
     assert outcome.wrong == 0

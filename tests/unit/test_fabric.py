@@ -5,7 +5,7 @@ import pytest
 from towpath import _core
 from towpath.cli import main as cli
 from towpath.cli.run import RunRequest, run_all
-from towpath.collectives import fabric, simulated
+from towpath.collectives import fabric
 from towpath.specs import catalogue, shipped
 
 
@@ -167,10 +167,3 @@ def test_a_shape_with_neighbours_that_no_link_joins_is_refused():
     cluster = catalogue.load_chip_cluster("t3000").core()
     with pytest.raises(ValueError, match="no link joins them"):
         _core.fabric_planes(cluster, _core.FabricShape.line([0, 6]))
-
-
-def test_jitter_on_chips_is_refused():
-    place = simulated.ChipPlace(catalogue.load_chip_cluster("n300").core())
-    call = simulated.Call(_core.make_schedule("ring_all_gather", ranks=2))
-    with pytest.raises(ValueError, match="a cluster of chips has no jitter"):
-        simulated.invoke(place, call, 1024, in_place=False, with_data=False, jitter_ns=10.0)

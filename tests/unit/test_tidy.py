@@ -25,7 +25,7 @@ def test_a_layer_that_looks_upwards_is_named():
 def test_a_live_transport_may_not_know_the_simulator():
     text = '#include "towpath/sim/simulation.hpp"\n'
     assert tidy.check_includes("transport/shm/shm_transport.cpp", text)
-    assert not tidy.check_includes("transport/simulated/gpu/cluster.cpp", text)
+    assert not tidy.check_includes("transport/simulated/gpu/gpu_ranks.cpp", text)
 
 
 def test_python_bindings_stay_out_of_the_core():

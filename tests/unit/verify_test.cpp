@@ -215,14 +215,23 @@ TEST(Verify, SlicesOfOneTransferRaceByThemselves) {
 }
 
 TEST(Verify, AStepWhoseRangesOverlapRacesWithItself) {
-  Schedule schedule = empty_schedule(Collective::broadcast, 1, 3);
-  add_block(schedule, 0, kNone, kNone).steps = {
-      make_step(StepType::copy, Buffer::input, 0, Buffer::output, 0, 3),
-      make_step(StepType::copy, Buffer::output, 0, Buffer::output, 1, 2)};
-  const Finding finding = only_finding(schedule, 30, 4, FindingKind::race);
-  EXPECT_EQ(finding.sentence,
-            "race: rank 0 thread block 0 (channel 0) step 1 copy reads output chunks 0 to 1 and "
-            "stores to output chunks 1 to 2, which overlap (out of place)");
+  const auto shifted = [](std::uint32_t source, std::uint32_t destination, std::uint32_t count) {
+    Schedule schedule = empty_schedule(Collective::broadcast, 1, 5);
+    add_block(schedule, 0, kNone, kNone).steps = {
+        make_step(StepType::copy, Buffer::input, 0, Buffer::output, 0, 5),
+        make_step(StepType::copy, Buffer::output, source, Buffer::output, destination, count)};
+    return schedule;
+  };
+  const Finding finding = only_finding(shifted(0, 1, 2), 30, 4, FindingKind::race);
+  EXPECT_NE(finding.sentence.find("step 1 copy reads output chunks 0 to 1 and stores to output "
+                                  "chunks 1 to 2, which overlap"),
+            std::string::npos)
+      << finding.sentence;
+  // An overlap of one chunk, from either side, and ranges that only touch.
+  EXPECT_TRUE(has_kind(verify(shifted(0, 1, 2), 30, 4), FindingKind::race));
+  EXPECT_TRUE(has_kind(verify(shifted(1, 0, 2), 30, 4), FindingKind::race));
+  EXPECT_FALSE(has_kind(verify(shifted(0, 2, 2), 30, 4), FindingKind::race));
+  EXPECT_FALSE(has_kind(verify(shifted(2, 0, 2), 30, 4), FindingKind::race));
 }
 
 // --- connections -----------------------------------------------------------------------------
@@ -382,6 +391,25 @@ TEST(SmallestHangingSize, IsTheFirstOfAllSizesThatHang) {
         }
       }
       EXPECT_EQ(smallest_hanging_size(schedule, element_bytes, 50 * count - 1), first);
+    }
+  }
+}
+
+// In Simple a transfer of 32 KiB is one slice and one with an element more is two; the last piece
+// of a long chunk is one slice where those before are two. What hangs hangs however it is cut.
+TEST(Verify, HowTransfersAreCutDoesNotMatterForDeadlocks) {
+  const std::uint64_t elements_per_slice = 8192;
+  const std::uint64_t elements_per_transfer = 524'288;
+  for (const std::uint32_t count : {2u, 3u}) {  // two transfers fill a FIFO
+    const Schedule schedule = stepwise_all_to_all(2, count);
+    for (const std::uint64_t chunk :
+         {std::uint64_t{1}, elements_per_slice, elements_per_slice + 1, elements_per_transfer,
+          elements_per_transfer + 1, elements_per_transfer + elements_per_slice + 1}) {
+      const std::uint64_t elements = chunk * schedule.chunks;
+      const Outcome outcome = interpret(schedule, elements, 4, false, 1).outcome;
+      EXPECT_EQ(outcome, count == 2 ? Outcome::correct : Outcome::hang) << chunk;
+      EXPECT_EQ(has_kind(verify(schedule, elements, 4), FindingKind::deadlock), count == 3)
+          << chunk;
     }
   }
 }

@@ -10,7 +10,9 @@ from dataclasses import replace
 
 from towpath import _core
 from towpath.collectives.data import type_bytes
-from towpath.collectives.simulated import AnyPlace, Call, invoke
+from towpath.collectives.call import Call
+from towpath.collectives.places import Place
+from towpath.collectives.simulated import invoke
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.tuning.collective import Options, Timing, candidates, cuts, has_chance
@@ -36,7 +38,7 @@ class Chooser:
         self,
         collective: str,
         options: Options,
-        place_of: Callable[[ScheduleSource], AnyPlace],
+        place_of: Callable[[ScheduleSource], Place],
         *,
         algorithm: str | None = None,
         type_name: str = "float32",

@@ -12,7 +12,8 @@ from towpath import _core
 from towpath.api.cluster import Cluster, protocols_of
 from towpath.api.machine import Machine
 from towpath.api.run import Request, check_ranks
-from towpath.collectives import fabric, simulated
+from towpath.collectives import fabric
+from towpath.collectives.places import ChipPlace
 from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.tuning.collective import Options
@@ -141,13 +142,13 @@ class ChipCluster(Cluster):
 
     def place_for(
         self, schedule: _core.Schedule, source: ScheduleSource | None, faults: tuple[LinkFault, ...]
-    ) -> simulated.ChipPlace:
+    ) -> ChipPlace:
         """Along the ring of the fabric, or row by row on its mesh."""
         on_grid = source is not None and fabric.is_on_grid(source.algorithm)
         layout = self._layout(on_grid)
         ranks = schedule.rank_count
         check_ranks(self.name, ranks, schedule.name, len(layout.places), "chips")
-        return simulated.ChipPlace(self._cluster, layout.places[:ranks], faults, layout.shape)
+        return ChipPlace(self._cluster, layout.places[:ranks], faults, layout.shape)
 
     def where(self, ranks: int) -> str:
         """The cluster and its ranks in words."""

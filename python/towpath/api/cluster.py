@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from towpath.api.auto import Chooser
     from towpath.api.result import RunResult
-    from towpath.collectives import simulated
+    from towpath.collectives.places import Place
     from towpath.collectives.result import LinkLoad
     from towpath.schedules.schedule_source import ScheduleSource
     from towpath.studies.progress import Progress
@@ -190,7 +190,7 @@ class Cluster(Machine):
 
     def place_for(
         self, schedule: _core.Schedule, source: ScheduleSource | None, faults: tuple[LinkFault, ...]
-    ) -> simulated.AnyPlace:
+    ) -> Place:
         """Where the ranks of a schedule are."""
         raise NotImplementedError
 

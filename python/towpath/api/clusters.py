@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from towpath import _core
 from towpath.api.cluster import Cluster, protocols_of
 from towpath.api.run import Request, check_ranks
-from towpath.collectives import simulated
 from towpath.collectives.gpus import channels_to_fill, channels_worth_it, gpus_used, hosts_of
+from towpath.collectives.places import GpuPlace, MailboxPlace
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.tuning.collective import Options
 from towpath.tuning.target import TuneRequest, powers_to
@@ -105,11 +105,11 @@ class GpuCluster(Cluster):
 
     def place_for(
         self, schedule: _core.Schedule, source: ScheduleSource | None, faults: tuple[LinkFault, ...]
-    ) -> simulated.Place:
+    ) -> GpuPlace:
         """The first GPUs, in the order of ranks."""
         ranks = schedule.rank_count
         check_ranks(self.name, ranks, schedule.name, self.ranks, "GPUs in use; load it larger")
-        return simulated.Place(self._machine, tuple(self._gpus[:ranks]))
+        return GpuPlace(self._machine, tuple(self._gpus[:ranks]))
 
     def where(self, ranks: int) -> str:
         """The machine and its ranks in words."""
@@ -192,12 +192,12 @@ class MailboxCluster(Cluster):
 
     def place_for(
         self, schedule: _core.Schedule, source: ScheduleSource | None, faults: tuple[LinkFault, ...]
-    ) -> simulated.MailboxPlace:
+    ) -> MailboxPlace:
         """Rank r on node r."""
         check_ranks(
             self.name, schedule.rank_count, schedule.name, self.ranks, "nodes; load it with ranks="
         )
-        return simulated.MailboxPlace(self._cluster)
+        return MailboxPlace(self._cluster)
 
     def where(self, ranks: int) -> str:
         """The cluster and its ranks in words."""

@@ -13,11 +13,12 @@ from towpath.api.result import Part, RunResult, Traced, rows_of
 from towpath.collectives import simulated
 from towpath.collectives.link_faults import LinkFault
 from towpath.collectives.result import LinkLoad, Row, Run
-from towpath.collectives.simulated import Call
+from towpath.collectives.call import Call
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath.api.schedule import Schedule
+    from towpath.collectives.places import Place
     from towpath.schedules.schedule_source import ScheduleSource
     from towpath.tuning.collective import Options
 
@@ -82,7 +83,7 @@ class Ground(Protocol):
 
     def place_for(
         self, schedule: _core.Schedule, source: ScheduleSource | None, faults: tuple[LinkFault, ...]
-    ) -> simulated.AnyPlace:
+    ) -> Place:
         """Where the ranks of a schedule are."""
 
     def where(self, ranks: int) -> str:
@@ -119,7 +120,7 @@ def run_simulated(
         call = Call(schedule, request.dtype, request.op)
         place = ground.place_for(schedule, source, request.link_faults)
         # Mistakes in faults come before the first row.
-        place.run_of(call.plan(1), with_data=False, seed=1, jitter_ns=0.0, trace=None)
+        place.run_of(call.plan(1), with_data=False)
         where = ground.where(call.ranks)
         run = describe("simulated", where, call, [*notes, *_notes(call, sizes_bytes, request.data)])
         rows = simulated.measure_sizes(place, call, list(sizes_bytes), with_data=request.data)
@@ -162,12 +163,11 @@ def _groups(
         yield last[0], tuple(group), [last[1]] if last[1] else []
 
 
-def _tracer(ground: Ground, place: simulated.AnyPlace, call: Call) -> Callable[[int], Traced]:
+def _tracer(ground: Ground, place: Place, call: Call) -> Callable[[int], Traced]:
     def trace(size_bytes: int) -> Traced:
-        has_timeline = not isinstance(place, simulated.MailboxPlace)
         outcome = simulated.invoke(
             place, call, size_bytes, in_place=not call.schedule.out_of_place, with_data=False,
-            trace=_core.Trace() if has_timeline else None,
+            trace=_core.Trace(),
         )  # fmt: skip
         return Traced(outcome.timeline, outcome.links, ground.draw_loads(outcome.links))
 

@@ -11,7 +11,7 @@ from towpath import _core
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Size, size_of
 from towpath.collectives.data import type_bytes, type_named
-from towpath.collectives.simulated import Call
+from towpath.collectives.call import Call
 from towpath.specs.sizes import SIZE_BYTES_MAX
 
 _PLACE = ("rank", "block", "channel", "step", "other_rank", "other_block", "other_step")

@@ -13,11 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from towpath import _core
 from towpath.collectives import fabric, live, simulated
+from towpath.collectives.call import Call
 from towpath.collectives.data import OPERATIONS, TYPES
 from towpath.collectives.gpus import channels_to_fill, channels_worth_it, gpus_used, hosts_of
 from towpath.collectives.link_faults import parse_link_fault
+from towpath.collectives.places import ChipPlace, GpuPlace, MailboxPlace, Place
 from towpath.collectives.result import Report, Row, Run, Timeline
-from towpath.collectives.simulated import Call
 from towpath.errors import ConfigError, quoted
 from towpath.pages import table
 from towpath.pages.show import draw_svg
@@ -158,7 +159,7 @@ def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
             f"machine '{spec.name}' are used; --hosts or --ranks makes it larger"
         )
     call = Call(schedule, request.type_name, request.operation)
-    place = simulated.Place(spec.build(), tuple(gpus))
+    place = GpuPlace(spec.build(), tuple(gpus))
     where = f"{spec.name}, {call.ranks} of {spec.ranks} GPUs on {spec.host_count} hosts"
     run = _measured(request, where, place, call, print_lines)
     run = _with_timeline(request, run, place, call)
@@ -183,7 +184,7 @@ def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
             f"{nodes} nodes; --ranks makes it larger"
         )
     where = f"{spec.name}, {call.ranks} of {nodes} nodes"
-    return _measured(request, where, simulated.MailboxPlace(spec.core()), call, print_lines)
+    return _measured(request, where, MailboxPlace(spec.core()), call, print_lines)
 
 
 def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
@@ -208,12 +209,12 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
             f"has {len(places)} chips"
         )
     call = Call(schedule, request.type_name, request.operation)
-    place = simulated.ChipPlace(
+    place = ChipPlace(
         cluster, places[: call.ranks], tuple(map(parse_link_fault, request.link_faults)),
         layout.shape,
     )  # fmt: skip
     # Mistakes in faults come before the first line.
-    place.run_of(call.plan(1), with_data=False, seed=1, jitter_ns=0.0, trace=None)
+    place.run_of(call.plan(1), with_data=False)
     where = f"{spec.name}, {call.ranks} of {len(places)} chips"
     run = _measured(request, where, place, call, print_lines)
     run = _with_timeline(request, run, place, call)
@@ -224,7 +225,7 @@ def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
 
 
 def _measured(
-    request: RunRequest, where: str, place: simulated.AnyPlace, call: Call, print_lines: bool
+    request: RunRequest, where: str, place: Place, call: Call, print_lines: bool
 ) -> Run:
     sizes = parse_sizes(request.sizes)
     run = _describe("simulated", where, call, _notes(call, sizes, request.with_data))
@@ -232,7 +233,7 @@ def _measured(
     return replace(run, rows=_show(run, rows, len(sizes), print_lines))
 
 
-def _with_timeline(request: RunRequest, run: Run, place: simulated.AnyPlace, call: Call) -> Run:
+def _with_timeline(request: RunRequest, run: Run, place: Place, call: Call) -> Run:
     """Where a report or a trace is asked for, the run with what one traced invocation showed."""
     if not (request.wants_report or request.wants_trace):
         return run

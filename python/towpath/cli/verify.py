@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from towpath import _core
+from towpath.collectives.call import Call
 from towpath.collectives.data import TYPES, type_bytes
-from towpath.collectives.simulated import Call
 from towpath.errors import ConfigError, quoted
 from towpath.schedules.msccl_xml import load_schedule
 from towpath.specs.sizes import SIZE_BYTES_MAX

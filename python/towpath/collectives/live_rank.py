@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from towpath import _core
-from towpath.collectives.data import count_wrong, make_expected, type_bytes
-from towpath.collectives.simulated import Call, buffers_of
+from towpath.collectives.call import Call, buffers_of, wrong_elements
+from towpath.collectives.data import type_bytes
 from towpath.schedules.schedule_source import ScheduleSource
 
 
@@ -70,11 +70,7 @@ class Rank:
         source, output = buffers_of(call, self.rank, elements, in_place)
         views = (source.view(np.uint8), output.view(np.uint8))
         executor.run(plan, *views, times=1, timeout_s=self.timeout_s)
-        expected = make_expected(
-            call.collective, self.rank, call.ranks, elements, call.type_name, call.operation,
-            call.schedule.root,
-        )  # fmt: skip
-        wrong = count_wrong(output, expected, call.type_name)
+        wrong = wrong_elements(call, self.rank, elements, output)
         # Repeating in place would pile sums on sums until they overflow; zeros stay zeros.
         source[:] = 0
         executor.run(plan, *views, times=self.job["warmup"], timeout_s=self.timeout_s)

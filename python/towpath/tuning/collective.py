@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from towpath import _core
-from towpath.collectives import fabric, live, simulated
+from towpath.collectives import fabric, live, places, simulated
+from towpath.collectives.call import Call
 from towpath.collectives.data import type_bytes
+from towpath.collectives.places import ChipPlace, GpuPlace, MailboxPlace, Place
 from towpath.collectives.result import bus_factor
-from towpath.collectives.simulated import Call
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules import schedule_source
 from towpath.schedules.schedule_source import ScheduleSource
@@ -227,20 +228,20 @@ class Simulator:
         return catalogue.load(self.machine, *self.sized)
 
     @cached_property
-    def _place(self) -> simulated.MailboxPlace | simulated.Place:
+    def _place(self) -> Place:
         if isinstance(self.spec, MailboxClusterSpec):
-            return simulated.MailboxPlace(self.spec.core())
-        return simulated.Place(self.spec.build(), self.places)
+            return MailboxPlace(self.spec.core())
+        return GpuPlace(self.spec.build(), self.places)
 
     @cached_property
     def _chips(self) -> _core.ChipCluster:
         return self.spec.core()
 
-    def _place_of(self, source: ScheduleSource) -> simulated.AnyPlace:
+    def _place_of(self, source: ScheduleSource) -> Place:
         if not isinstance(self.spec, ChipClusterSpec):
             return self._place
         layout = fabric.layout_of(self._chips, source.columns > 0)
-        return simulated.ChipPlace(self._chips, layout.places, shape=layout.shape)
+        return ChipPlace(self._chips, layout.places, shape=layout.shape)
 
     def __call__(self, point: Point) -> Result:
         """Times one candidate at one size; `problem` says why there is no time."""
@@ -257,8 +258,8 @@ class Simulator:
 
     def digest(self) -> str:
         """Stands for the machine, the simulator, and where ranks are."""
-        files = (_core.__file__, fabric.__file__, simulated.__file__, schedule_source.__file__)
-        return digest_of(repr((self.spec, self.places)), *files)
+        modules = (_core, fabric, places, simulated, schedule_source)
+        return digest_of(repr((self.spec, self.places)), *(module.__file__ for module in modules))
 
 
 def simulated_timings(

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from towpath import _core
-from towpath.collectives.simulated import Call
+from towpath.collectives.call import Call
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
 from towpath.studies.ethernet_links import cluster_of
@@ -98,7 +98,7 @@ def call_us(machine: str, collective: str, algorithm: str, channels: int, size_b
         None, collective, algorithm, _CHIPS, channels=channels, both_ways=goes_round
     )
     plan = Call(source.schedule()).plan(size_bytes)
-    run = _core.SimulatedRun(cluster_of(machine), plan, carries_data=False)
+    run = _core.SimulatedRun.on_chips(cluster_of(machine), plan, carries_data=False)
     run.invoke(plan)
     return run.invoke(plan)
 

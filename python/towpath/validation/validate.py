@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from towpath.collectives import simulated
+from towpath.collectives.call import Call
 from towpath.collectives.gpus import channels_to_fill
-from towpath.collectives.simulated import Call, Place
+from towpath.collectives.places import GpuPlace
 from towpath.errors import ConfigError, quoted
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
@@ -207,9 +208,9 @@ def _groups(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=8)
-def _place(machine: str, hosts: int) -> tuple[Place, int]:
+def _place(machine: str, hosts: int) -> tuple[GpuPlace, int]:
     spec = catalogue.load(machine, hosts=hosts)
-    return Place(spec.build()), channels_to_fill(spec)
+    return GpuPlace(spec.build()), channels_to_fill(spec)
 
 
 @lru_cache(maxsize=64)

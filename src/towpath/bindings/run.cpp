@@ -18,7 +18,9 @@
 #include "towpath/collective/execute/executor.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/sim/trace.hpp"
-#include "towpath/simulate/mailbox_run.hpp"
+#include "towpath/simulate/simulated_chips.hpp"
+#include "towpath/simulate/simulated_gpus.hpp"
+#include "towpath/simulate/simulated_mailboxes.hpp"
 #include "towpath/simulate/simulated_run.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 #include "towpath/transport/transport.hpp"
@@ -114,31 +116,6 @@ std::vector<Buffers> all_checked(const Plan& plan, const std::vector<ByteArray>&
   return buffers;
 }
 
-void bind_mailbox_run(nb::module_& module) {
-  using simulate::MailboxRun;
-  nb::class_<MailboxRun>(module, "MailboxRun",
-                         "All ranks of one plan on the nodes of a cluster with mailboxes.")
-      .def(
-          "__init__",
-          [](MailboxRun* place, std::shared_ptr<machine::MailboxCluster> cluster,
-             std::shared_ptr<Plan> plan, bool carries_data, std::uint64_t seed) {
-            new (place) MailboxRun(std::move(cluster), std::move(plan), carries_data, seed);
-          },
-          "cluster"_a, "plan"_a, nb::kw_only(), "carries_data"_a = true, "seed"_a = 1)
-      .def(
-          "invoke",
-          [](MailboxRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
-             const std::vector<ByteArray>& outputs) {
-            const std::vector<Buffers> buffers = all_checked(plan, inputs, outputs);
-            nb::gil_scoped_release release;
-            return run.invoke(buffers).us();
-          },
-          "plan"_a, "inputs"_a = std::vector<ByteArray>(), "outputs"_a = std::vector<ByteArray>(),
-          "As SimulatedRun.invoke.")
-      .def_prop_ro("events", &MailboxRun::events)
-      .def_prop_ro("now_us", [](const MailboxRun& run) { return run.now().us(); });
-}
-
 constexpr double kFaultTimeUsMax = 1e9;
 
 void bind_link_failures(nb::module_& module) {
@@ -182,44 +159,72 @@ void bind_link_failures(nb::module_& module) {
       .def_ro("is_up", &LinkFailure::is_up);
 }
 
+std::unique_ptr<SimulatedRun> run_on(std::unique_ptr<simulate::SimulatedRanks> ranks,
+                                     std::shared_ptr<Plan> plan, sim::Trace* trace) {
+  return std::make_unique<SimulatedRun>(std::move(ranks), std::move(plan), trace);
+}
+
 void bind_simulated_run(nb::module_& module) {
   nb::class_<SimulatedRun>(module, "SimulatedRun", "All ranks of one plan on one machine.")
-      .def(
-          "__init__",
-          [](SimulatedRun* run, std::shared_ptr<machine::Machine> machine,
-             std::shared_ptr<Plan> plan, std::vector<int> gpus, bool carries_data,
-             std::uint64_t seed, double jitter_ns, sim::Trace* trace) {
-            new (run) SimulatedRun(
-                std::move(machine), std::move(plan),
-                {std::move(gpus), carries_data, seed, Time::from_ns(jitter_ns), trace});
+      .def_static(
+          "on_gpus",
+          [](std::shared_ptr<machine::Machine> machine, std::shared_ptr<Plan> plan,
+             std::vector<int> places, bool carries_data, std::uint64_t seed, double jitter_ns,
+             sim::Trace* trace) {
+            return run_on(
+                std::make_unique<simulate::SimulatedGpus>(
+                    std::move(machine), plan->schedule->rank_count(),
+                    simulate::SimulatedGpusOptions{.places = std::move(places),
+                                                   .carries_data = carries_data,
+                                                   .seed = seed,
+                                                   .jitter_max = Time::from_ns(jitter_ns)}),
+                plan, trace);
           },
-          "machine"_a, "plan"_a, nb::kw_only(), "gpus"_a = std::vector<int>(),
+          "machine"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
           "carries_data"_a = true, "seed"_a = 1, "jitter_ns"_a = 0.0, "trace"_a = nb::none(),
-          nb::keep_alive<1, 8>())
-      .def(
-          "__init__",
-          [](SimulatedRun* run, std::shared_ptr<machine::ChipCluster> cluster,
-             std::shared_ptr<Plan> plan, std::vector<int> gpus, bool carries_data,
-             std::uint64_t seed, sim::Trace* trace, std::vector<ethernet::LinkFaults> link_faults,
-             double deadline_us, std::optional<tenstorrent::fabric::Shape> shape) {
-            new (run) SimulatedRun(std::move(cluster), std::move(plan),
-                                   {.gpus = std::move(gpus),
-                                    .carries_data = carries_data,
-                                    .seed = seed,
-                                    .jitter_max = Time(),
-                                    .trace = trace,
-                                    .link_faults = std::move(link_faults),
-                                    .deadline = Time::from_us(deadline_us),
-                                    .shape = std::move(shape)});
+          nb::keep_alive<0, 7>(),
+          "A run on the GPUs of a machine; `places` has the GPU of each rank, or none for the\n"
+          "first ones. Raises ValueError.")
+      .def_static(
+          "on_chips",
+          [](std::shared_ptr<machine::ChipCluster> cluster, std::shared_ptr<Plan> plan,
+             std::vector<int> places, bool carries_data, std::uint64_t seed, sim::Trace* trace,
+             std::vector<ethernet::LinkFaults> link_faults, double deadline_us,
+             std::optional<tenstorrent::fabric::Shape> shape) {
+            return run_on(
+                std::make_unique<simulate::SimulatedChips>(
+                    std::move(cluster), plan->schedule->rank_count(),
+                    simulate::SimulatedChipsOptions{.places = std::move(places),
+                                                    .carries_data = carries_data,
+                                                    .seed = seed,
+                                                    .link_faults = std::move(link_faults),
+                                                    .deadline = Time::from_us(deadline_us),
+                                                    .shape = std::move(shape)}),
+                plan, trace);
           },
-          "machine"_a, "plan"_a, nb::kw_only(), "gpus"_a = std::vector<int>(),
+          "cluster"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
           "carries_data"_a = true, "seed"_a = 1, "trace"_a = nb::none(),
           "link_faults"_a = std::vector<ethernet::LinkFaults>(), "deadline_us"_a = 1e6,
-          "shape"_a = nb::none(), nb::keep_alive<1, 7>(),
-          "`link_faults` go by the cluster's links; those that are missing have none. With faults, "
-          "a call of invoke may take deadline_us of simulated time. `gpus` are places of the "
-          "fabric's "
-          "`shape`; none given: FabricShape.usual.")
+          "shape"_a = nb::none(), nb::keep_alive<0, 6>(),
+          "A run on chips that Ethernet joins; `places` has the place of each rank in the "
+          "fabric's\n"
+          "`shape`, or none for the first ones. `link_faults` go by the cluster's links; missing\n"
+          "ones mean no fault. With faults, an invocation may take `deadline_us` of simulated "
+          "time.\n"
+          "Raises ValueError.")
+      .def_static(
+          "on_mailboxes",
+          [](std::shared_ptr<machine::MailboxCluster> cluster, std::shared_ptr<Plan> plan,
+             bool carries_data, std::uint64_t seed, sim::Trace* trace) {
+            return run_on(std::make_unique<simulate::SimulatedMailboxes>(
+                              std::move(cluster), plan->schedule->rank_count(),
+                              simulate::SimulatedMailboxesOptions{.carries_data = carries_data,
+                                                                  .seed = seed}),
+                          plan, trace);
+          },
+          "cluster"_a, "plan"_a, nb::kw_only(), "carries_data"_a = true, "seed"_a = 1,
+          "trace"_a = nb::none(), nb::keep_alive<0, 5>(),
+          "A run on the nodes of a cluster with mailboxes, rank r on node r. Raises ValueError.")
       .def(
           "invoke",
           [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
@@ -242,9 +247,9 @@ void bind_simulated_run(nb::module_& module) {
             }
             return loads;
           },
-          "(size_bytes, busy_us, messages) per link of the machine; of chips two per link, from\n"
-          "its first end and from its second.")
-      .def_prop_ro("link_failures", &SimulatedRun::link_failures, "Of the links with faults.");
+          "(size_bytes, busy_us, messages) per link of a GPU machine; two per link of a chip\n"
+          "cluster, from its first end and from its second; none for mailboxes.")
+      .def_prop_ro("link_failures", &SimulatedRun::link_failures, "One per link with faults.");
 }
 
 void bind_live(nb::module_& module) {
@@ -314,6 +319,5 @@ void bind_run(nb::module_& module) {
   bind_trace(module);
   bind_link_failures(module);
   bind_simulated_run(module);
-  bind_mailbox_run(module);
   bind_live(module);
 }

@@ -16,20 +16,9 @@ namespace {
 constexpr std::array<std::string_view, kFindingKinds> kFindingNames = {
     "structure", "mismatch", "deadlock", "race", "wrong_data", "input_overwritten"};
 
-// The iterations that can differ in the slots they take: the first, and the last if it is shorter.
-std::vector<std::uint64_t> distinct_iterations(const Chunking& chunking) {
-  const std::uint64_t last = chunking.iterations() - 1;
-  if (chunking.nominal(1, last) == chunking.nominal(1, 0)) return {0};
-  return {0, last};
-}
-
 std::vector<Blocked> find_stuck(const Network& network, const Chunking& chunking) {
-  Visitor nobody;
-  for (const std::uint64_t iteration : distinct_iterations(chunking)) {
-    std::vector<Blocked> stuck = walk(network, chunking, iteration, nobody);
-    if (!stuck.empty()) return stuck;
-  }
-  return {};
+  Visitor visitor;
+  return walk(network, chunking, 0, visitor);
 }
 
 bool check_deadlock(const Network& network, const Chunking& chunking, FindingList& findings) {
@@ -143,18 +132,15 @@ void check_placement(const Network& network, const Chunking& chunking, Placement
   check_data(network, chunking, placement, findings);
 }
 
-// The chunk sizes, in elements, at which the slots that steps take may change; between two of them
-// nothing does. They are where chunks_per_transfer steps down, where a transfer of n chunks becomes
-// two slices, and where one chunk becomes several pieces, the last of which may be a single element
-// and is otherwise like pieces seen before.
+// The chunk sizes, in elements, at which chunks_per_transfer steps down. Between two of them steps
+// make the same transfers, and into how many slices these are cut does not matter for deadlocks
+// (verify_walk.hpp).
 std::set<std::uint64_t> chunk_sizes_that_matter(const Schedule& schedule,
                                                 std::uint64_t element_bytes) {
-  const FifoLimits fifo = fifo_limits(schedule.protocol);
-  const std::uint64_t transfer = fifo.transfer_bytes_max / element_bytes;
-  std::set<std::uint64_t> sizes = {1, transfer + 1};
-  for (std::uint64_t chunks = 1; chunks <= kChunksPerTransferMax; ++chunks) {
+  const std::uint64_t transfer = fifo_limits(schedule.protocol).transfer_bytes_max / element_bytes;
+  std::set<std::uint64_t> sizes = {1};
+  for (std::uint64_t chunks = 1; chunks < kChunksPerTransferMax; ++chunks) {
     sizes.insert(transfer / (chunks + 1) + 1);
-    sizes.insert(fifo.slice_bytes_min / (chunks * element_bytes) + 1);
   }
   return sizes;
 }
@@ -171,19 +157,12 @@ std::set<std::uint32_t> distinct_counts(const Schedule& schedule) {
   return counts;
 }
 
-// All that decides how many slots a step of each count takes.
-std::vector<std::uint64_t> slot_pattern(const Chunking& chunking,
-                                        const std::set<std::uint32_t>& counts) {
-  std::vector<std::uint64_t> pattern;
-  for (const std::uint64_t iteration : distinct_iterations(chunking)) {
-    for (const std::uint32_t count : counts) {
-      const std::uint32_t whole = std::min(count, chunking.chunks_per_transfer());
-      const std::uint32_t rest = count % whole;
-      pattern.insert(
-          pattern.end(),
-          {chunking.transfers(count), chunking.slices(chunking.nominal(whole, iteration)),
-           rest == 0 ? 0 : chunking.slices(chunking.nominal(rest, iteration))});
-    }
+// The chunks of the transfers of a step of each count.
+std::vector<std::uint32_t> transfer_pattern(const Chunking& chunking,
+                                            const std::set<std::uint32_t>& counts) {
+  std::vector<std::uint32_t> pattern;
+  for (const std::uint32_t count : counts) {
+    pattern.push_back(std::min(count, chunking.chunks_per_transfer()));
   }
   return pattern;
 }
@@ -262,12 +241,12 @@ std::optional<std::uint64_t> smallest_hanging_size(const Schedule& schedule,
   check_structure(schedule);
   const Network network(schedule);
   const std::set<std::uint32_t> counts = distinct_counts(schedule);
-  std::vector<std::uint64_t> pattern_before;
+  std::vector<std::uint32_t> pattern_before;
   for (const std::uint64_t chunk : chunk_sizes_that_matter(schedule, element_bytes)) {
     const std::uint64_t elements = smallest_elements_with_chunk(schedule, chunk);
     if (elements > elements_max) break;
     const Chunking chunking(schedule, elements, element_bytes);
-    std::vector<std::uint64_t> pattern = slot_pattern(chunking, counts);
+    std::vector<std::uint32_t> pattern = transfer_pattern(chunking, counts);
     if (pattern == pattern_before) continue;
     pattern_before = std::move(pattern);
     if (agrees(network, chunking) && !find_stuck(network, chunking).empty()) return elements;

@@ -20,9 +20,8 @@
 
 namespace towpath::transport::simulated {
 
-struct ClusterOptions {
-  // Which GPU of the machine each rank runs on; empty: rank r on GPU r, for all GPUs.
-  std::vector<int> gpus;
+struct GpuRanksOptions {
+  std::vector<int> places;  // rank -> GPU of the machine; empty: rank r on GPU r, for all GPUs
   bool carries_data = true;
   std::uint64_t heap_bytes = 64ull << 30;  // per rank; only what is touched takes memory
   std::uint32_t signals = 1u << 16;        // most that a rank can have
@@ -31,13 +30,13 @@ struct ClusterOptions {
   Time jitter_max;
 };
 
-class Cluster {
+class GpuRanks {
  public:
-  Cluster(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
-          const ClusterOptions& options);
-  ~Cluster();
+  GpuRanks(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
+           const GpuRanksOptions& options);
+  ~GpuRanks();
 
-  int ranks() const { return static_cast<int>(options_.gpus.size()); }
+  int ranks() const { return static_cast<int>(options_.places.size()); }
   Transport& transport(int rank);
   const gpu_links::Network& network() const { return network_; }
 
@@ -48,7 +47,7 @@ class Cluster {
 
   sim::Simulation& simulation_;
   gpu_links::Network network_;
-  ClusterOptions options_;
+  GpuRanksOptions options_;
   sim::Random random_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
 };

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/gpu/cluster.hpp"
+#include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 
 #include <fmt/format.h>
 
@@ -22,26 +22,26 @@ Time cost_of_payload(const machine::ProtocolCost& cost, std::uint64_t size_bytes
 }  // namespace
 
 // Pooled.
-struct Cluster::Delivery : gpu_links::Message, simulated::Delivery {
+struct GpuRanks::Delivery : gpu_links::Message, simulated::Delivery {
   Endpoint* from = nullptr;
   Peer* peer = nullptr;
 };
 
 // What one rank knows about another.
-struct Cluster::Peer {
+struct GpuRanks::Peer {
   int rank = kNoPeer;
   Endpoint* endpoint = nullptr;
   const gpu_links::Route* route = nullptr;
   FenceOrder<Delivery> order;
 };
 
-class Cluster::Endpoint final : public simulated::Endpoint {
+class GpuRanks::Endpoint final : public simulated::Endpoint {
  public:
-  Endpoint(Cluster& cluster, int rank)
+  Endpoint(GpuRanks& ranks, int rank)
       : simulated::Endpoint(
-            cluster.simulation_, rank, cluster.ranks(),
-            {cluster.options_.carries_data, cluster.options_.heap_bytes, cluster.options_.signals}),
-        cluster_(cluster) {}
+            ranks.simulation_, rank, ranks.ranks(),
+            {ranks.options_.carries_data, ranks.options_.heap_bytes, ranks.options_.signals}),
+        ranks_(ranks) {}
 
   bool is_addressable(int peer_rank) const override {
     return !const_cast<Endpoint&>(*this).peer(peer_rank).route->leaves_host;
@@ -52,7 +52,7 @@ class Cluster::Endpoint final : public simulated::Endpoint {
 
  private:
   const machine::ProtocolCost& cost(Protocol protocol) const {
-    return cluster_.network_.machine().gpu().protocol[static_cast<std::size_t>(protocol)];
+    return ranks_.network_.machine().gpu().protocol[static_cast<std::size_t>(protocol)];
   }
   void start_local(Move& move);
   void start_put(Move& move);
@@ -65,7 +65,7 @@ class Cluster::Endpoint final : public simulated::Endpoint {
   static void arrived(gpu_links::Message& message);
   void deliver(Delivery& delivery);
 
-  Cluster& cluster_;
+  GpuRanks& ranks_;
   std::unordered_map<int, Peer> peers_;
   std::array<Peer*, 16> recent_peers_{};  // by rank modulo their number; a look saves a search
   std::uint64_t epoch_ = 0;
@@ -76,7 +76,7 @@ class Cluster::Endpoint final : public simulated::Endpoint {
 
 // --- the data path ----------------------------------------------------------------------------
 
-void Cluster::Endpoint::start(Move& move) {
+void GpuRanks::Endpoint::start(Move& move) {
   if (move.peer == kNoPeer) {
     start_local(move);
   } else if (move.has_source) {
@@ -86,7 +86,7 @@ void Cluster::Endpoint::start(Move& move) {
   }
 }
 
-void Cluster::Endpoint::start_local(Move& move) {
+void GpuRanks::Endpoint::start_local(Move& move) {
   if (carries_data() && move.size_bytes > 0) {
     combine(move, move.destination);
   }
@@ -94,7 +94,7 @@ void Cluster::Endpoint::start_local(Move& move) {
   if (duration == Time()) return finish(move);
   // A Move knows no transport, so the event carries a delivery that goes nowhere.
   Delivery& local = new_delivery(move);
-  cluster_.simulation_.after(
+  ranks_.simulation_.after(
       duration,
       [](void* context) {
         Delivery& finished = *static_cast<Delivery*>(context);
@@ -106,7 +106,7 @@ void Cluster::Endpoint::start_local(Move& move) {
       &local);
 }
 
-void Cluster::Endpoint::start_put(Move& move) {
+void GpuRanks::Endpoint::start_put(Move& move) {
   Delivery& delivery = new_delivery(move);
   load(delivery);
   const machine::ProtocolCost& price = cost(move.protocol);
@@ -118,21 +118,21 @@ void Cluster::Endpoint::start_put(Move& move) {
     if (price.fences) delivery.delay += delivery.peer->route->latency * 2;
     delivery.delay += price.receive_overhead;
   }
-  cluster_.simulation_.after(price.send_overhead, send, &delivery);
+  ranks_.simulation_.after(price.send_overhead, send, &delivery);
 }
 
 // A flag alone is a posted store: its sender goes on at once.
-void Cluster::Endpoint::start_signal(Move& move) {
+void GpuRanks::Endpoint::start_signal(Move& move) {
   Delivery& delivery = new_delivery(move);
   delivery.size = Bytes(0);
   delivery.pace = cost(move.protocol).block_rate;
   delivery.delay += cost(move.protocol).receive_overhead;
   delivery.move = nullptr;
-  cluster_.network_.send(delivery);
+  ranks_.network_.send(delivery);
   finish(move);
 }
 
-Cluster::Delivery& Cluster::Endpoint::new_delivery(Move& move) {
+GpuRanks::Delivery& GpuRanks::Endpoint::new_delivery(Move& move) {
   if (free_deliveries_.empty()) {
     free_deliveries_.push_back(&deliveries_.emplace_back());
   }
@@ -155,14 +155,14 @@ Cluster::Delivery& Cluster::Endpoint::new_delivery(Move& move) {
   return delivery;
 }
 
-Time Cluster::Endpoint::jitter() {
-  const std::int64_t most = cluster_.options_.jitter_max.ps();
+Time GpuRanks::Endpoint::jitter() {
+  const std::int64_t most = ranks_.options_.jitter_max.ps();
   if (most == 0) return Time();
   return Time::from_ps(
-      static_cast<std::int64_t>(cluster_.random_.below(static_cast<std::uint64_t>(most) + 1)));
+      static_cast<std::int64_t>(ranks_.random_.below(static_cast<std::uint64_t>(most) + 1)));
 }
 
-Cluster::Peer& Cluster::Endpoint::peer(int rank) {
+GpuRanks::Peer& GpuRanks::Endpoint::peer(int rank) {
   Peer*& recent = recent_peers_[static_cast<std::size_t>(rank) % recent_peers_.size()];
   if (recent != nullptr && recent->rank == rank) return *recent;
   check_peer(rank);
@@ -170,32 +170,32 @@ Cluster::Peer& Cluster::Endpoint::peer(int rank) {
   recent = &found;
   if (found.endpoint == nullptr) {
     found.rank = rank;
-    found.endpoint = cluster_.endpoints_[static_cast<std::size_t>(rank)].get();
-    const auto& gpus = cluster_.options_.gpus;
-    found.route = &cluster_.network_.route(gpus[static_cast<std::size_t>(this->rank())],
-                                           gpus[static_cast<std::size_t>(rank)]);
+    found.endpoint = ranks_.endpoints_[static_cast<std::size_t>(rank)].get();
+    const auto& places = ranks_.options_.places;
+    found.route = &ranks_.network_.route(places[static_cast<std::size_t>(this->rank())],
+                                         places[static_cast<std::size_t>(rank)]);
   }
   return found;
 }
 
-void Cluster::Endpoint::send(void* context) {
+void GpuRanks::Endpoint::send(void* context) {
   Delivery& delivery = *static_cast<Delivery*>(context);
-  delivery.from->cluster_.network_.send(delivery);
+  delivery.from->ranks_.network_.send(delivery);
 }
 
-void Cluster::Endpoint::left(gpu_links::Message& message) {
+void GpuRanks::Endpoint::left(gpu_links::Message& message) {
   Delivery& delivery = static_cast<Delivery&>(message);
   Move& move = *std::exchange(delivery.move, nullptr);
   delivery.from->finish(move);
 }
 
-void Cluster::Endpoint::arrived(gpu_links::Message& message) {
+void GpuRanks::Endpoint::arrived(gpu_links::Message& message) {
   Delivery& delivery = static_cast<Delivery&>(message);
   Endpoint& from = *delivery.from;
   delivery.peer->order.arrived(delivery, [&from](Delivery& visible) { from.deliver(visible); });
 }
 
-void Cluster::Endpoint::deliver(Delivery& delivery) {
+void GpuRanks::Endpoint::deliver(Delivery& delivery) {
   --under_way_;
   delivery.peer->endpoint->land(delivery);
   delivery.payload.clear();
@@ -203,15 +203,15 @@ void Cluster::Endpoint::deliver(Delivery& delivery) {
   notify_blocked();
 }
 
-// --- the cluster --------------------------------------------------------------------------------
+// --- the ranks ---------------------------------------------------------------------------------
 
-Cluster::Cluster(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
-                 const ClusterOptions& options)
+GpuRanks::GpuRanks(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
+                   const GpuRanksOptions& options)
     : simulation_(simulation),
       network_(simulation, machine),
       options_(options),
       random_(simulation.random("transport jitter")) {
-  options_.gpus = placement(options.gpus, machine->ranks(), [&](int gpu) {
+  options_.places = placement(options.places, machine->ranks(), [&](int gpu) {
     return fmt::format("GPU {} of machine '{}'", gpu, machine->name());
   });
   for (int rank = 0; rank < ranks(); ++rank) {
@@ -219,8 +219,8 @@ Cluster::Cluster(sim::Simulation& simulation, std::shared_ptr<const machine::Mac
   }
 }
 
-Cluster::~Cluster() = default;
+GpuRanks::~GpuRanks() = default;
 
-Transport& Cluster::transport(int rank) { return *endpoints_.at(static_cast<std::size_t>(rank)); }
+Transport& GpuRanks::transport(int rank) { return *endpoints_.at(static_cast<std::size_t>(rank)); }
 
 }  // namespace towpath::transport::simulated

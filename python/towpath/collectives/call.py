@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""A collective call, simulated or live: its plan at each size, and the buffers of each rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from towpath import _core
+from towpath.collectives.data import count_wrong, make_expected, make_input, type_bytes
+
+
+@dataclass(frozen=True)
+class Call:
+    """One collective call as the user asks for it, without its size.
+
+    Attributes:
+        schedule: who sends what to whom.
+        type_name: of the elements, such as "float32".
+        operation: of reductions: "sum", "prod", "min", "max" or "avg".
+    """
+
+    schedule: _core.Schedule
+    type_name: str = "float32"
+    operation: str = "sum"
+
+    @property
+    def collective(self) -> str:
+        """The collective's name, such as "all_reduce"."""
+        return _core.name_of(self.schedule.collective)
+
+    @property
+    def ranks(self) -> int:
+        """The number of ranks."""
+        return self.schedule.rank_count
+
+    def elements(self, size_bytes: int) -> int:
+        """The elements of an array of about that size: rounded down to what the schedule can cut,
+        but never to nothing."""
+        granularity = _core.element_granularity(self.schedule)
+        elements = size_bytes // type_bytes(self.type_name)
+        return max(elements // granularity, 1) * granularity
+
+    def plan(self, size_bytes: int) -> _core.Plan:
+        """The schedule at about that size, with `elements(size_bytes)` elements."""
+        return _core.Plan(self.schedule, self.elements(size_bytes), self.type_name, self.operation)
+
+
+def buffers_of(
+    call: Call, rank: int, elements: int, in_place: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """A rank's input and output, 1-D arrays of the call's type.
+
+    Args:
+        call: the call.
+        rank: whose buffers.
+        elements: of the whole array, as `Call.elements` gives it.
+        in_place: whether input and output share memory, one as a part of the other.
+
+    Returns:
+        The input, filled with the rank's test data, and the output.
+    """
+    arguments = (call.collective, rank, call.ranks, elements, call.type_name, call.operation)
+    source = make_input(*arguments)
+    part = elements // call.ranks
+    if not in_place:
+        size = part if call.collective == "reduce_scatter" else elements
+        return source, np.zeros(size, source.dtype)
+    if call.collective == "all_gather":
+        output = np.zeros(elements, source.dtype)
+        own = output[rank * part : (rank + 1) * part]
+        own[:] = source
+        return own, output
+    if call.collective == "reduce_scatter":
+        return source, source[rank * part : (rank + 1) * part]
+    return source, source
+
+
+def wrong_elements(call: Call, rank: int, elements: int, output: np.ndarray) -> int:
+    """How many elements of a rank's output differ from what numpy computes.
+
+    Args:
+        call: the call.
+        rank: whose output.
+        elements: of the whole array.
+        output: as the call left it, 1-D, of the call's type.
+    """
+    expected = make_expected(
+        call.collective, rank, call.ranks, elements, call.type_name, call.operation,
+        call.schedule.root,
+    )  # fmt: skip
+    return count_wrong(output, expected, call.type_name)

@@ -1,0 +1,218 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Where ranks of a simulated call run: GPUs, chips that Ethernet joins, nodes with mailboxes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from towpath import _core
+from towpath.collectives.link_faults import LinkFault, links_of
+from towpath.collectives.result import LinkFailure, LinkLoad
+
+
+class Place(Protocol):
+    """A described machine, and which part of it each rank runs on."""
+
+    def run_of(
+        self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
+        trace: _core.Trace | None = None,
+    ) -> _core.SimulatedRun:  # fmt: skip
+        """The ranks of a plan here, ready to be invoked.
+
+        Args:
+            plan: what they run.
+            with_data: whether they carry bytes; otherwise they keep time only.
+            seed: of all that is random on the machine.
+            trace: gets what happens, if given.
+
+        Raises:
+            ValueError: the machine is too small for the plan.
+        """
+        ...
+
+    def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
+        """What each link has carried in `run`, in the machine's order; empty if it has no links
+        of its own."""
+        ...
+
+    def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
+        """One entry per link that has a fault."""
+        ...
+
+    def track_names(self) -> dict[str, str]:
+        """The simulator's name of a track -> its name in a timeline, where they differ."""
+        ...
+
+    def without_faults(self) -> Place:
+        """The same place with links that never fail."""
+        ...
+
+
+@dataclass(frozen=True)
+class GpuPlace:
+    """A machine with GPUs.
+
+    Attributes:
+        machine: the machine.
+        places: rank -> GPU of the machine; empty: the first ones.
+        jitter_ns: arrivals are late by a random time up to this, which explores interleavings;
+            leave zero for timing.
+    """
+
+    machine: _core.Machine
+    places: tuple[int, ...] = ()
+    jitter_ns: float = 0.0
+
+    def run_of(
+        self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
+        trace: _core.Trace | None = None,
+    ) -> _core.SimulatedRun:  # fmt: skip
+        """See Place."""
+        return _core.SimulatedRun.on_gpus(
+            self.machine, plan, places=list(self.places), carries_data=with_data, seed=seed,
+            jitter_ns=self.jitter_ns, trace=trace,
+        )  # fmt: skip
+
+    def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
+        """See Place."""
+        names = [device.name for device in self.machine.devices]
+        total_us = max(run.now_us, 1e-9)
+        return [
+            LinkLoad(
+                names[link.from_device],
+                names[link.to_device],
+                link.kind.name,
+                size_bytes,
+                busy_us / total_us,
+            )
+            for link, (size_bytes, busy_us, _) in zip(self.machine.links, run.loads, strict=True)
+        ]
+
+    def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
+        """See Place."""
+        return []
+
+    def track_names(self) -> dict[str, str]:
+        """See Place."""
+        return {}
+
+    def without_faults(self) -> GpuPlace:
+        """See Place."""
+        return self
+
+
+@dataclass(frozen=True)
+class ChipPlace:
+    """Chips that Ethernet joins.
+
+    Attributes:
+        cluster: the chips and their links.
+        places: rank -> place of the fabric; empty: the first ones.
+        link_faults: links that may fail.
+        shape: of the fabric; None: the default shape.
+    """
+
+    cluster: _core.ChipCluster
+    places: tuple[int, ...] = ()
+    link_faults: tuple[LinkFault, ...] = ()
+    shape: _core.FabricShape | None = None
+
+    def run_of(
+        self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
+        trace: _core.Trace | None = None,
+    ) -> _core.SimulatedRun:  # fmt: skip
+        """See Place."""
+        faults = [_core.LinkFaults() for _ in self.cluster.links]
+        for link, fault in links_of(self.cluster, self.link_faults).items():
+            faults[link] = fault.core()
+        return _core.SimulatedRun.on_chips(
+            self.cluster, plan, places=list(self.places), carries_data=with_data, seed=seed,
+            trace=trace, link_faults=faults, shape=self.shape,
+        )  # fmt: skip
+
+    def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
+        """Two per link of the cluster, in its order: from its first end, and from its second."""
+        ways = [way for link in self.cluster.links for way in (link.ends, link.ends[::-1])]
+        total_us = max(run.now_us, 1e-9)
+        return [
+            LinkLoad(name_of_end(a), name_of_end(b), "ethernet", size_bytes, busy_us / total_us)
+            for (a, b), (size_bytes, busy_us, _) in zip(ways, run.loads, strict=True)
+        ]
+
+    def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
+        """See Place."""
+        faults = links_of(self.cluster, self.link_faults)
+        return [
+            LinkFailure(
+                link=" - ".join(map(name_of_end, self.cluster.links[failure.link].ends)),
+                fault=faults[failure.link].text, drops=failure.drops, down_us=failure.down_us,
+                is_up=failure.is_up, frames_lost=failure.frames_lost,
+                resent_bytes=sum(failure.resent_bytes),
+            )
+            for failure in run.link_failures
+        ]  # fmt: skip
+
+    def track_names(self) -> dict[str, str]:
+        """See Place."""
+        names = {}
+        for link in self.cluster.links:
+            core_a, core_b = (self._core_name(end) for end in link.ends)
+            end_a, end_b = map(name_of_end, link.ends)
+            names[f"link {core_a} > {core_b}"] = f"link {end_a} > {end_b}"
+            names[f"link {core_b} > {core_a}"] = f"link {end_b} > {end_a}"
+            names[f"ethernet link between {core_a} and {core_b}"] = f"outages of {end_a} - {end_b}"
+        return names
+
+    def without_faults(self) -> ChipPlace:
+        """See Place."""
+        return replace(self, link_faults=())
+
+    def _core_name(self, end: tuple[int, int]) -> str:
+        return f"Ethernet core {self.cluster.core_of(end)} of chip {end[0]}"
+
+
+@dataclass(frozen=True)
+class MailboxPlace:
+    """A cluster with mailboxes; rank r is on node r. It has no links of its own.
+
+    Attributes:
+        cluster: the nodes.
+    """
+
+    cluster: _core.MailboxCluster
+
+    def run_of(
+        self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
+        trace: _core.Trace | None = None,
+    ) -> _core.SimulatedRun:  # fmt: skip
+        """See Place."""
+        return _core.SimulatedRun.on_mailboxes(
+            self.cluster, plan, carries_data=with_data, seed=seed, trace=trace
+        )
+
+    def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
+        """See Place."""
+        return []
+
+    def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
+        """See Place."""
+        return []
+
+    def track_names(self) -> dict[str, str]:
+        """See Place."""
+        return {}
+
+    def without_faults(self) -> MailboxPlace:
+        """See Place."""
+        return self
+
+
+def name_of_end(end: tuple[int, int]) -> str:
+    """An end of a link between chips, (chip, channel), as text and drawings name it.
+
+    >>> name_of_end((0, 9))
+    'chip 0 E9'
+    """
+    return f"chip {end[0]} E{end[1]}"

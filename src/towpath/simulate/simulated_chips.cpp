@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/simulate/simulated_chips.hpp"
+
+#include <utility>
+
+#include "towpath/ethernet/port.hpp"
+#include "towpath/transport/simulated/chips/link_faults.hpp"
+
+namespace towpath::simulate {
+
+using transport::Move;
+using transport::SignalWait;
+
+SimulatedChips::SimulatedChips(std::shared_ptr<const machine::ChipCluster> cluster, int ranks,
+                               const SimulatedChipsOptions& options)
+    : link_faults_(options.link_faults),
+      chips_(std::move(cluster), {.shape = options.shape,
+                                  .places = places_of_ranks(options.places, ranks),
+                                  .carries_data = options.carries_data,
+                                  .run = {.seed = options.seed,
+                                          .finds_hazards = false,
+                                          .link_faults = options.link_faults},
+                                  .deadline = options.deadline}),
+      meetings_(static_cast<std::size_t>(ranks)) {}
+
+void SimulatedChips::set_peers(const std::vector<std::vector<int>>& peers) {
+  for (std::size_t rank = 0; rank < meetings_.size(); ++rank) {
+    Meeting& meeting = meetings_[rank];
+    meeting.chips = this;
+    meeting.rank = static_cast<int>(rank);
+    meeting.all_present.signal = transport(meeting.rank).allocate_signals(1);
+    meeting.all_present.context = &meeting;
+    meeting.all_present.ready = [](SignalWait& wait) {
+      const Meeting& ready = *static_cast<Meeting*>(wait.context);
+      ready.chips->on_begin(ready.rank);
+    };
+    for (const int peer : peers[rank]) {
+      Move& notice = meeting.notices.emplace_back();
+      notice.peer = peer;
+      notice.has_signal = true;
+      notice.signal = meeting.all_present.signal;
+      notice.signal_value = 1;
+      notice.signal_operation = transport::SignalOperation::add;
+    }
+  }
+}
+
+void SimulatedChips::await_peers(int rank) {
+  Meeting& meeting = meetings_[static_cast<std::size_t>(rank)];
+  for (Move& notice : meeting.notices) transport(rank).start(notice);
+  meeting.all_present.value += meeting.notices.size();
+  transport(rank).wait(meeting.all_present);
+}
+
+std::string SimulatedChips::outages() {
+  return transport::simulated::chips::describe_outages(chips_.cluster());
+}
+
+std::vector<gpu_links::LinkLoad> SimulatedChips::loads() {
+  std::vector<gpu_links::LinkLoad> loads;
+  tenstorrent::Cluster& cluster = chips_.cluster();
+  for (std::size_t number = 0; number < cluster.description().links.size(); ++number) {
+    for (const ethernet::Port* port : cluster.link(number).ports()) {
+      const ethernet::PortCounters& counters = port->counters();
+      loads.push_back({Bytes(counters.payload_bytes_sent), counters.wire_time, counters.commands});
+    }
+  }
+  return loads;
+}
+
+std::vector<LinkFailure> SimulatedChips::link_failures() {
+  std::vector<LinkFailure> failures;
+  for (std::size_t number = 0; number < link_faults_.size(); ++number) {
+    if (link_faults_[number] == ethernet::LinkFaults{}) continue;
+    const ethernet::Link& link = chips_.cluster().link(number);
+    LinkFailure failure{.link = number,
+                        .drops = link.drops(),
+                        .down_time = link.down_time(),
+                        .resent = {},
+                        .is_up = link.is_up()};
+    for (std::size_t end = 0; end < 2; ++end) {
+      const ethernet::PortCounters& counters = link.ports()[end]->counters();
+      failure.frames_lost += counters.frames_lost;
+      failure.resent[end] = Bytes(counters.payload_bytes_resent);
+    }
+    failures.push_back(failure);
+  }
+  return failures;
+}
+
+}  // namespace towpath::simulate

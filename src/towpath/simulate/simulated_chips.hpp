@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "towpath/ethernet/link.hpp"
+#include "towpath/machine/chip_cluster.hpp"
+#include "towpath/simulate/simulated_ranks.hpp"
+#include "towpath/tenstorrent/fabric/fabric_topology.hpp"
+#include "towpath/transport/simulated/chips/fabric_cluster.hpp"
+
+namespace towpath::simulate {
+
+struct SimulatedChipsOptions {
+  std::vector<int> places;  // rank -> place of the fabric; empty: the first ones
+  bool carries_data = true;
+  std::uint64_t seed = 1;
+  // Faults by the number of the link; missing entries mean none. Faults may be set only on links
+  // the fabric uses.
+  std::vector<ethernet::LinkFaults> link_faults{};
+  // Longest simulated time of an invocation where links have faults.
+  Time deadline = Time::from_seconds(1);
+  std::optional<tenstorrent::fabric::Shape> shape{};  // of the fabric; none: the default shape
+};
+
+// Ranks on chips that Ethernet joins. Programs of neighbours wait for each other before they send,
+// so a rank begins when all its peers have been called; it is done when its connections are closed.
+class SimulatedChips final : public SimulatedRanks {
+ public:
+  SimulatedChips(std::shared_ptr<const machine::ChipCluster> cluster, int ranks,
+                 const SimulatedChipsOptions& options = {});
+
+  sim::Simulation& simulation() override { return chips_.simulation(); }
+  transport::Transport& transport(int rank) override { return chips_.transport(rank); }
+  void set_peers(const std::vector<std::vector<int>>& peers) override;
+  void start(int rank) override { await_peers(rank); }
+  void run() override { chips_.run(); }
+  void close() override { chips_.close_connections(); }
+  Time closed_at() const override { return chips_.closed_at(); }
+  std::string outages() override;
+  std::vector<gpu_links::LinkLoad> loads() override;
+  std::vector<LinkFailure> link_failures() override;
+
+ private:
+  // How one rank waits for its peers.
+  struct Meeting {
+    SimulatedChips* chips = nullptr;
+    int rank = 0;
+    std::vector<transport::Move> notices;  // one to each peer
+    transport::SignalWait all_present;
+  };
+
+  // Tells the peers of a rank that it has been called, and waits until all of them have.
+  void await_peers(int rank);
+
+  std::vector<ethernet::LinkFaults> link_faults_;
+  transport::simulated::chips::FabricCluster chips_;
+  std::vector<Meeting> meetings_;  // one per rank
+};
+
+}  // namespace towpath::simulate

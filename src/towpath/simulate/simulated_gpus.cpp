@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/simulate/simulated_gpus.hpp"
+
+namespace towpath::simulate {
+
+SimulatedGpus::SimulatedGpus(std::shared_ptr<const machine::Machine> machine, int ranks,
+                             const SimulatedGpusOptions& options)
+    : simulation_(options.seed),
+      ranks_(simulation_, machine,
+             {.places = places_of_ranks(options.places, ranks),
+              .carries_data = options.carries_data,
+              .jitter_max = options.jitter_max}),
+      launch_time_(machine->gpu().launch) {
+  for (int rank = 0; rank < ranks; ++rank) launches_.push_back({this, rank});
+}
+
+void SimulatedGpus::start(int rank) {
+  simulation_.after(
+      launch_time_,
+      [](void* context) {
+        const Launch& launch = *static_cast<Launch*>(context);
+        launch.gpus->on_begin(launch.rank);
+      },
+      &launches_[static_cast<std::size_t>(rank)]);
+}
+
+}  // namespace towpath::simulate

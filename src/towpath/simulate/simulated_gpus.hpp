@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "towpath/machine/machine.hpp"
+#include "towpath/simulate/simulated_ranks.hpp"
+#include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
+
+namespace towpath::simulate {
+
+struct SimulatedGpusOptions {
+  std::vector<int> places;  // rank -> GPU of the machine; empty: the first ones
+  bool carries_data = true;
+  std::uint64_t seed = 1;
+  Time jitter_max;  // explores interleavings; leave zero for timing
+};
+
+// Ranks on the GPUs of a machine. A rank begins when its kernel has been launched.
+class SimulatedGpus final : public SimulatedRanks {
+ public:
+  SimulatedGpus(std::shared_ptr<const machine::Machine> machine, int ranks,
+                const SimulatedGpusOptions& options = {});
+
+  sim::Simulation& simulation() override { return simulation_; }
+  transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
+  void start(int rank) override;
+  void run() override { simulation_.run(); }
+  std::vector<gpu_links::LinkLoad> loads() override { return ranks_.network().loads(); }
+
+ private:
+  struct Launch {
+    SimulatedGpus* gpus;
+    int rank;
+  };
+
+  sim::Simulation simulation_;
+  transport::simulated::GpuRanks ranks_;
+  Time launch_time_;
+  std::vector<Launch> launches_;  // one per rank
+};
+
+}  // namespace towpath::simulate

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "towpath/machine/mailbox_cluster.hpp"
+#include "towpath/simulate/simulated_ranks.hpp"
+#include "towpath/transport/simulated/mailbox/mailbox_ranks.hpp"
+
+namespace towpath::simulate {
+
+struct SimulatedMailboxesOptions {
+  bool carries_data = true;
+  std::uint64_t seed = 1;
+};
+
+// Ranks on the nodes of a cluster with mailboxes, rank r on node r. Interruptions do not happen:
+// cores only pay for what they do.
+class SimulatedMailboxes final : public SimulatedRanks {
+ public:
+  SimulatedMailboxes(std::shared_ptr<const machine::MailboxCluster> cluster, int ranks,
+                     const SimulatedMailboxesOptions& options = {})
+      : simulation_(options.seed),
+        ranks_(simulation_, machine::without_interruptions(*cluster),
+               {.ranks = ranks, .carries_data = options.carries_data}) {}
+
+  sim::Simulation& simulation() override { return simulation_; }
+  transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
+  void start(int rank) override { on_begin(rank); }
+  void run() override { simulation_.run(); }
+
+ private:
+  sim::Simulation simulation_;
+  transport::simulated::MailboxRanks ranks_;
+};
+
+}  // namespace towpath::simulate

@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "towpath/base/units.hpp"
+#include "towpath/gpu_links/network.hpp"
+#include "towpath/sim/simulation.hpp"
+#include "towpath/transport/transport.hpp"
+
+// The ranks of one described machine in one simulation: what a SimulatedRun joins a plan to. Each
+// kind of machine implements it, with options of its own.
+
+namespace towpath::simulate {
+
+// What the faults of a link between chips have done so far.
+struct LinkFailure {
+  std::size_t link = 0;  // its number in the cluster
+  std::uint64_t drops = 0;
+  Time down_time;
+  std::uint64_t frames_lost = 0;
+  std::array<Bytes, 2> resent;  // payload, from each end
+  bool is_up = true;
+};
+
+class SimulatedRanks {
+ public:
+  SimulatedRanks() = default;
+  SimulatedRanks(const SimulatedRanks&) = delete;
+  SimulatedRanks& operator=(const SimulatedRanks&) = delete;
+  virtual ~SimulatedRanks() = default;
+
+  virtual sim::Simulation& simulation() = 0;
+  virtual transport::Transport& transport(int rank) = 0;
+
+  // The ranks that each rank exchanges data with. Called once, before the first start().
+  virtual void set_peers(const std::vector<std::vector<int>>& peers) { (void)peers; }
+  // The host of `rank` calls now; the rank begins later, or at once.
+  virtual void start(int rank) = 0;
+  std::function<void(int rank)> on_begin;  // called when a rank begins; must be set
+  // Runs the simulation until nothing happens any more.
+  virtual void run() = 0;
+  // All ranks have done their part of an invocation; connections may be closed.
+  virtual void close() {}
+  // Time at which everything was closed; the origin where nothing has to be.
+  virtual Time closed_at() const { return Time(); }
+  // Links that are down, for the sentence of an error; empty if none is.
+  virtual std::string outages() { return {}; }
+
+  // One entry per link of a GPU machine; two per link of a chip cluster (from its first end, then
+  // from its second); none for mailboxes. Retransmitted bytes count toward `busy`, not `bytes`.
+  virtual std::vector<gpu_links::LinkLoad> loads() { return {}; }
+  // One entry per link that has faults.
+  virtual std::vector<LinkFailure> link_failures() { return {}; }
+};
+
+// `places`, or the first places of the machine when it is empty. Throws std::invalid_argument
+// unless there is one for each rank.
+std::vector<int> places_of_ranks(std::vector<int> places, int ranks);
+
+}  // namespace towpath::simulate
