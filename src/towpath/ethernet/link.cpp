@@ -93,7 +93,7 @@ void Link::on_frame_sent() {
   if (drops_ > 0 && !drop_.is_armed()) arm_drop();
 }
 
-// At the next time of the schedule.
+// Arms the timer for the next drop of the schedule.
 void Link::arm_drop() {
   if (faults_.drop_period == Time::max()) return;
   const std::int64_t period = faults_.drop_period.ps();
@@ -102,7 +102,7 @@ void Link::arm_drop() {
   drop_.arm_in_background(simulation_, next, &dropped, this, kHardwarePriority);
 }
 
-// Between two drops a frame has gone over the line, so it has been up.
+// A frame has crossed the line since the previous drop, so the line has been up.
 void Link::drop() {
   if (drops_ > 0 && !is_used_) return;
   ++drops_;

@@ -16,53 +16,53 @@ namespace towpath::ethernet {
 
 class Port;
 
-// What is wrong with a link. As it is by default: nothing.
+// Faults of a link; by default it has none.
 struct LinkFaults {
   double frame_loss = 0;           // probability that a frame, or an acknowledgement, is lost
-  Time drop_at = Time::max();      // when the line drops for the first time: never
-  Time drop_period = Time::max();  // from one drop to the next: it drops once only
-  Time dead_time = Time();         // from a drop until it can be trained; Time::max(): for ever
-  std::optional<Time> training_time{};  // none: what the figures of its ports say
+  Time drop_at = Time::max();      // time of the first drop; default: never
+  Time drop_period = Time::max();  // time from one drop to the next; default: it drops only once
+  Time dead_time = Time();         // time from a drop until it can be trained; Time::max(): never
+  std::optional<Time> training_time{};  // none: as the parameters of its ports say
 
   bool operator==(const LinkFaults&) const = default;
 };
 
 // The line between two ports: up or down.
 //
-// It is up at first. When it drops, the frame that is on the wire is lost, and nothing goes over it
-// until it has been trained: the software of both ends must call run_routing(), and the line must
-// not be dead any more; training_time later it is up, and the ports go on with the first frame that
-// was not acknowledged.
+// It is up at first. When it drops, the frame on the wire is lost, and nothing crosses it until it
+// has been trained: the software of both ends must call run_routing(), and the line must no longer
+// be dead. training_time later it is up, and the ports continue with the first unacknowledged
+// frame.
 //
 // Wrong: a port whose core never calls run_routing(). Its link stays down; outage() says so.
 //
-// A drop to come keeps no simulation going in which nothing else happens; a line over which no
-// frame has gone since its last drop does not drop again.
+// A future drop does not keep a simulation going in which nothing else happens; a line that no
+// frame has crossed since its last drop does not drop again.
 class Link {
  public:
-  // Joins two ports that nothing is connected to yet; all of them live as long as the simulation
-  // runs. Throws std::invalid_argument when a port is connected already, or joined to itself, when
-  // the loss is not a probability below 1, or when the link would drop before it is up again.
+  // Joins two unconnected ports; all of them live as long as the simulation runs. Throws
+  // std::invalid_argument when a port is already connected, or joined to itself, when the loss is
+  // not a probability below 1, or when the link would drop before it is up again.
   Link(sim::Simulation& simulation, Port& one, Port& other, const LinkFaults& faults = {});
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
   // "link between Ethernet core (9, 0) of chip 0 and ...", with the ports' names.
   const std::string& name() const { return name_; }
-  // In the order in which they were joined.
+  // Both ends, in the order in which they were joined.
   const std::array<Port*, 2>& ports() const { return ports_; }
   Port& far_end(const Port& port) const { return *ports_[1 - index_of(port)]; }
   bool is_up() const { return !down_since_.has_value(); }
   std::optional<Time> down_since() const { return down_since_; }
   // Whether an end's software has called run_routing() since the link went down.
   bool is_ready_to_train(const Port& port) const { return is_ready_[index_of(port)]; }
-  // Down, and no training under way: without a call of run_routing() it stays so.
+  // Whether it is down with no training under way: without a call of run_routing() it stays down.
   bool is_stuck() const { return !is_up() && !training_.is_armed(); }
   const LinkFaults& faults() const { return faults_; }
   std::uint64_t drops() const { return drops_; }
-  // For how long it has been down so far, all drops together.
+  // Total time for which it has been down so far, over all drops.
   Time down_time() const;
-  // Of a link that is down: since when, and what it waits for. Empty when it is up.
+  // Since when the link has been down, and what it waits for; empty when it is up.
   std::string outage() const;
 
  private:

@@ -129,8 +129,8 @@ void Port::notify() {
 
 // --- the wire
 
-// Puts the next frame on the wire, if there is one and nothing stands in its way: first those that
-// are sent again, then new ones.
+// Puts the next frame on the wire if there is one and the wire is free: frames to be sent again
+// first, then new ones.
 void Port::fill_wire() {
   if (on_wire_.has_value() || !is_link_up()) return;
   take_acknowledgements();
@@ -171,8 +171,8 @@ void Port::frame_next_part(std::size_t number) {
   if (frame.is_last) queue.waiting.erase(queue.waiting.begin());
 }
 
-// The far end takes a frame as a whole and hands it on at line rate, one after the other; so it is
-// known here when it will be there.
+// The far end takes a frame as a whole and passes it on at line rate, one after the other, so its
+// arrival time is known here.
 void Port::transmit(std::uint64_t sequence) {
   Frame& frame = frame_at(sequence);
   const Time duration = wire_time(frame.part);
@@ -216,7 +216,7 @@ Port::Flight& Port::new_flight() {
   return flight;
 }
 
-// A register travels as a word of payload.
+// A register write travels as a word of payload.
 Time Port::wire_time(const Command& part) const {
   const std::uint64_t payload = part.kind == Command::Kind::write
                                     ? part.size_bytes
@@ -270,9 +270,9 @@ void Port::write(const Flight& flight) {
 
 // --- Go-Back-N
 
-// An acknowledgement of all frames before `end` leaves the far end. It is on its way for the path
-// and the shortest frame, and takes no room on the wire that would be worth modelling. Only those
-// that make a difference when they come have an event; the others are looked at when needed.
+// Sends an acknowledgement of all frames before `end` from the far end. Its delay is the path and
+// the shortest frame; the room it takes on the wire is not modelled. Only acknowledgements that
+// change something on arrival get an event; the others are examined when needed.
 void Port::acknowledge(std::uint64_t end) {
   if (end <= announced_) return;
   const Time at =
@@ -303,13 +303,15 @@ void Port::take_acknowledgements() {
   if (first_ == end_) resend_.cancel();
 }
 
-// The next one, if it is on its way; else it will have an event because the window is full.
+// Schedules the next acknowledgement if it is already under way; otherwise it gets an event later,
+// because the window is full.
 void Port::wait_for_acknowledgement() {
   if (acknowledgements_.empty()) return;
   simulation_.at(acknowledgements_.front().at, &acknowledged, this, kHardwarePriority);
 }
 
-// One timer for the oldest frame; when it fires it looks whether that frame is still the oldest.
+// One timer serves the oldest frame; when it fires, it checks whether that frame is still the
+// oldest.
 void Port::arm_resend() {
   if (!link_->may_lose_frames() || resend_.is_armed() || next_ == first_) return;
   const Time due = frame_at(first_).sent_at + figures_.resend_timeout;
@@ -344,7 +346,7 @@ bool Port::is_idle() const {
          std::ranges::all_of(queues_, [](const Queue& queue) { return queue.waiting.empty(); });
 }
 
-// What is not on the wire to the last byte is lost.
+// Frames that are not completely on the wire are lost.
 void Port::on_link_down() {
   if (wire_flight_ != nullptr && frame_at(*on_wire_).sent_at > simulation_.now()) {
     wire_flight_->is_lost = true;

@@ -17,13 +17,13 @@
 #include "towpath/sim/trace.hpp"
 
 // The Ethernet subsystem of one tile: transmit queues that take commands from the core, frames on
-// the wire, and at the far end bytes that appear in L1 in the order of their arrival.
+// the wire, and at the far end bytes that appear in L1 in order of arrival.
 //
-// A command is taken when its queue is free, and the queue is then busy while the command's bytes
-// are fetched. Commands of one queue go out in order, frame by frame; the queues take turns at the
+// A command is taken when its queue is free; the queue is then busy while the command's bytes are
+// fetched. Commands of one queue go out in order, frame by frame; the queues take turns at the
 // wire, frame by frame. A frame's bytes are read from L1 when it goes onto the wire, and again when
-// it is sent again: the source belongs to the command until the far end's hardware has
-// acknowledged its last frame. A frame is written at the far end as a whole.
+// it is sent again: the source must not change until the far end's hardware has acknowledged the
+// command's last frame. A frame is written at the far end as a whole.
 
 namespace towpath::ethernet {
 
@@ -31,7 +31,7 @@ class Link;
 
 using sim::kHardwarePriority;
 
-// Commands that a port has taken, counted from 1.
+// Number of commands that a port has taken, counted from 1.
 using CommandNumber = std::uint64_t;
 
 // The L1 of the port's tile.
@@ -40,11 +40,11 @@ class TileMemory {
   virtual ~TileMemory() = default;
   virtual std::uint64_t size_bytes() const = 0;
   virtual void read(std::uint64_t offset, std::span<std::byte> to) const = 0;
-  // From a frame: whoever waits for these bytes is woken.
+  // Writes a frame's bytes, and wakes processes that wait for them.
   virtual void write(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
-  // A 32-bit register of the tile, from a frame.
+  // Writes a frame's word to a 32-bit register of the tile.
   virtual void write_register(std::uint64_t address, std::uint32_t value) = 0;
-  // The bytes are the source of a command, until released; for memories that watch them.
+  // Marks bytes as the source of a command until it is released, for memories that watch sources.
   virtual void hold_source(CommandNumber, std::uint64_t /*offset*/, std::uint64_t /*size_bytes*/) {}
   virtual void release_source(CommandNumber) {}
 };
@@ -52,26 +52,27 @@ class TileMemory {
 struct Command {
   enum class Kind : std::uint8_t { write, register_write };
   Kind kind = Kind::write;
-  std::uint64_t source = 0;       // offset in the own L1; of a write
+  std::uint64_t source = 0;       // write: offset in the port's own L1
   std::uint64_t destination = 0;  // offset in the L1 at the far end, or the register's address
-  std::uint64_t size_bytes = 0;   // of a write
-  std::uint32_t value = 0;        // of a register write
+  std::uint64_t size_bytes = 0;   // write only
+  std::uint32_t value = 0;        // register write only
 };
 
 struct PortCounters {
-  std::uint64_t commands = 0;     // taken
-  std::uint64_t frames_sent = 0;  // with those sent again
+  std::uint64_t commands = 0;     // commands taken
+  std::uint64_t frames_sent = 0;  // including those sent again
   std::uint64_t frames_resent = 0;
-  std::uint64_t frames_lost = 0;             // of those sent: on the wire
-  std::uint64_t frames_received = 0;         // and written
-  std::uint64_t frames_dropped = 0;          // received, but not the next in order
-  std::uint64_t payload_bytes_sent = 0;      // each byte once, however often it is sent
-  std::uint64_t payload_bytes_resent = 0;    // each time after the first
-  std::uint64_t payload_bytes_received = 0;  // and written
-  Time wire_time;                            // in which frames were on the wire
+  std::uint64_t frames_lost = 0;             // sent, but lost on the wire
+  std::uint64_t frames_received = 0;         // received and written
+  std::uint64_t frames_dropped = 0;          // received out of order
+  std::uint64_t payload_bytes_sent = 0;      // first transmissions only
+  std::uint64_t payload_bytes_resent = 0;    // retransmissions only
+  std::uint64_t payload_bytes_received = 0;  // received and written
+  Time wire_time;                            // time in which frames were on the wire
 };
 
-// One per Ethernet tile. It lives as long as its simulation runs, and so does its TileMemory.
+// The port of one Ethernet tile. It lives as long as its simulation runs, and so does its
+// TileMemory.
 //
 //   Port port(simulation, figures, memory, "Ethernet core (9, 0) of chip 0");
 //   Link link(simulation, port, other_port);
@@ -81,30 +82,30 @@ struct PortCounters {
 //   }
 //   port.send(0, {.source = 0x1000, .destination = 0x2000, .size_bytes = 64});
 //
-// Wrong: writing a payload over queue 0 and its flag over queue 1. Nothing is promised between
-// queues, and the flag does arrive first.
+// Wrong: writing a payload over queue 0 and its flag over queue 1. Order between queues is not
+// guaranteed, and the flag does arrive first.
 class Port {
  public:
-  // `name` is the subject of the sentences in which errors are told.
+  // `name` is the subject of error messages.
   Port(sim::Simulation& simulation, const machine::EthernetFigures& figures, TileMemory& memory,
        std::string name);
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  // The queue is free. Throws std::invalid_argument when there is no such queue, nothing is
-  // connected, there is nothing to send, a size or address is not a multiple of the word, or bytes
-  // lie beyond the L1 of either end.
+  // Takes a command; the queue must be free. Throws std::invalid_argument when there is no such
+  // queue, nothing is connected, there is nothing to send, a size or address is not a multiple of
+  // the word, or bytes are beyond the L1 of either end.
   CommandNumber send(int queue, const Command& command);
 
   // Whether a queue cannot take a command now: the last one is being fetched, or too many are not
-  // on the wire yet. Throws std::invalid_argument when there is no such queue.
+  // yet on the wire. Throws std::invalid_argument when there is no such queue.
   bool is_busy(int queue) const;
-  // The process is woken once, when the queue is free the next time: it suspends until it is not
-  // busy, in a loop, and does not end before.
+  // Wakes the process once, when the queue is next free. The process must suspend in a loop until
+  // the queue is not busy, and must not end before.
   void wake_when_free(int queue, sim::Process& process);
 
-  // Called whenever a queue has become free, and when the link has come up or gone down. There is
-  // one listener; it must not send from within the call.
+  // Sets the one listener, called whenever a queue has become free and when the link has come up or
+  // gone down. It must not send from within the call.
   void set_listener(sim::Action action, void* context);
 
   const std::string& name() const { return name_; }
@@ -115,10 +116,10 @@ class Port {
   Port* far_end() const;
   bool is_link_up() const;
 
-  // What the base firmware does when the core yields to it: over a link that is down it says that
-  // this end is ready to train. Nothing happens when the link is up, or there is none.
+  // Base firmware's action when the core yields to it: if the link is down, marks this end as ready
+  // to train. Does nothing when the link is up or absent.
   void run_routing();
-  // Since the link went down. False when it is up.
+  // Whether it has been called since the link went down. False when the link is up.
   bool has_run_routing() const;
 
   // Whether all commands are on the wire and acknowledged.
@@ -128,7 +129,7 @@ class Port {
  private:
   friend class Link;
 
-  // A command of which not everything has been made into frames.
+  // A command that is not yet completely split into frames.
   struct Waiting {
     CommandNumber number;
     Command command;
@@ -137,20 +138,20 @@ class Port {
   struct Queue {
     Port* port = nullptr;
     bool is_fetching = false;
-    int not_on_wire = 0;  // commands taken of which some byte is not on the wire
+    int not_on_wire = 0;  // commands taken with bytes not yet on the wire
     std::vector<Waiting> waiting;
-    std::vector<sim::Process*> processes;  // that wait for it to be free
+    std::vector<sim::Process*> processes;  // waiting for the queue to be free
   };
-  // What is kept of a frame until it is acknowledged.
+  // Record of a frame, kept until it is acknowledged.
   struct Frame {
     CommandNumber command = 0;
     std::size_t queue = 0;
     bool is_last = false;        // of its command
     bool has_been_sent = false;  // to the last byte
-    Time sent_at = Time();       // the last byte, the last time
+    Time sent_at = Time();       // when its last byte was last sent
     Command part;
   };
-  // A frame on its way.
+  // A frame under way.
   struct Flight {
     Port* from = nullptr;
     std::uint64_t sequence = 0;
@@ -210,11 +211,11 @@ class Port {
   void* listener_context_ = nullptr;
 
   std::vector<Queue> queues_;
-  std::size_t next_queue_ = 0;  // whose turn it is at the wire
+  std::size_t next_queue_ = 0;  // next at the wire
   CommandNumber commands_ = 0;
 
-  // Go-Back-N, sending: frames [first_, end_) are not acknowledged, of which [next_, end_) are to
-  // be sent, or sent again.
+  // Go-Back-N, sending: frames [first_, end_) are unacknowledged; [next_, end_) of them are still
+  // to be sent, or sent again.
   std::vector<Frame> frames_;
   std::uint64_t first_ = 0;
   std::uint64_t next_ = 0;
@@ -223,12 +224,12 @@ class Port {
   std::uint64_t announced_ = 0;                   // the end that the last of them will bring
   sim::Timer resend_;
 
-  // Receiving.
+  // Go-Back-N, receiving.
   std::uint64_t expected_ = 0;
 
   std::optional<std::uint64_t> on_wire_;
-  Flight* wire_flight_ = nullptr;  // null when lost already
-  Time far_end_free_at_;           // when the far end has handed on all that was sent
+  Flight* wire_flight_ = nullptr;  // null when already lost
+  Time far_end_free_at_;           // when the far end has passed on everything sent
   std::deque<Flight> flights_;
   std::vector<Flight*> free_flights_;
 

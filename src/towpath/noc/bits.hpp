@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Small sets of numbers as the bits of a word.
+// Small sets of numbers, kept as the bits of a word.
 
 namespace towpath::noc {
 
@@ -21,7 +21,7 @@ void clear_bit(Set& set, int number) {
   set = static_cast<Set>(set & ~(Set{1} << number));
 }
 
-// The members of `set` in turn, beginning with `first`: rotated so that `first` is bit 0.
+// The members of `set` in rotated order: `first` becomes bit 0.
 inline unsigned in_turn(unsigned set, unsigned first) {
   return (set | set << 16) >> first & 0xffffu;
 }

@@ -8,7 +8,7 @@
 
 #include "towpath/noc/chip_network.hpp"
 
-// The memories behind the tiles: who may touch them, who is woken, what must not change.
+// Memories behind the tiles: access checks, wake-ups, and sources that must not change.
 
 namespace towpath::noc {
 
@@ -108,7 +108,7 @@ void ChipNetwork::changed(Group& group, std::uint64_t offset, std::uint64_t size
   });
 }
 
-// Bytes that stay the same do no harm.
+// Bytes that keep their value are allowed.
 void ChipNetwork::check_sources(const Group& group, machine::Coordinate tile, std::uint64_t offset,
                                 std::span<const std::byte> bytes, Writer writer) const {
   for (const Source& source : group.sources) {

@@ -12,11 +12,11 @@ namespace towpath::noc {
 
 namespace {
 
-// Ticks come after everything else of their cycle: what software does in a cycle is seen in it.
+// Ticks run last in their cycle, so that the network sees what software did in it.
 constexpr int kTickPriority = sim::EventQueue::kPriorityMax;
-// Lanes of a NIU beyond those of the initiators. Multicasts leave in the order of their issue,
-// whoever issues them: the last of a linked path gives it back. Answers overtake requests that
-// cannot leave.
+// Lanes of a NIU beyond those of the initiators. Multicasts leave in order of issue, from all
+// initiators: the last one of a linked path releases the path. Answers overtake requests that are
+// blocked.
 constexpr int kMulticastLane = kInitiatorsMax;
 constexpr int kAcknowledgementLane = kMulticastLane + 1;
 constexpr int kResponseLane = kAcknowledgementLane + 1;
@@ -92,7 +92,7 @@ std::uint64_t ChipNetwork::packet_bytes_max() const {
          static_cast<std::uint64_t>(chip_->router.flit_bytes);
 }
 
-// Of one packet of a request that is split.
+// Size of one packet of a request that is split.
 std::uint64_t ChipNetwork::bytes_of(const Request& request, std::uint32_t packet) const {
   return std::min(packet_bytes_max(), request.size_bytes - packet * packet_bytes_max());
 }
@@ -125,7 +125,7 @@ void ChipNetwork::wake_when(int noc, machine::Coordinate core, Condition conditi
   niu(noc, core).waiting.push_back({condition, &process});
 }
 
-// Conditions are looked at here, because a process costs more to wake than a counter to read.
+// Conditions are tested here: reading a counter is cheaper than waking a process.
 void ChipNetwork::wake(Niu& niu) {
   std::erase_if(niu.waiting, [&](const Waiting& waiting) {
     if (!waiting.condition.holds(niu.counters, waiting.condition.argument)) return false;
@@ -146,7 +146,7 @@ void ChipNetwork::request_tick(Cycle cycle) {
 void ChipNetwork::tick(void* self) { static_cast<ChipNetwork*>(self)->run_cycle(); }
 
 void ChipNetwork::run_cycle() {
-  if (simulation_.now() != tick_time_) return;  // an earlier tick was asked for after this one
+  if (simulation_.now() != tick_time_) return;  // a later call asked for an earlier tick
   const Cycle now = tick_at_;
   is_stepping_ = true;
   for (std::size_t noc = 0; noc < networks_.size(); ++noc) {
@@ -165,7 +165,7 @@ void ChipNetwork::run_cycle() {
 
 // --- issuing ------------------------------------------------------------------------------------
 
-// The workers that a multicast goes to.
+// Workers that a multicast reaches.
 std::vector<int> ChipNetwork::receivers_of(const Request& request) const {
   const Torus& torus = networks_[index(request.noc)]->torus();
   std::vector<int> nodes;
@@ -239,7 +239,7 @@ void ChipNetwork::count_issued(const Transaction& transaction) {
   if (request.kind == RequestKind::write) counters.outgoing[id] += transaction.packets;
 }
 
-// Everything but where it goes to. Data is read from memory in streams that overlap.
+// Everything but the destination. Data is read from memory in overlapping streams.
 Packet ChipNetwork::request_packet(const Transaction& transaction, Niu& own,
                                    std::uint64_t size_bytes) const {
   const Request& request = transaction.request;
@@ -266,7 +266,7 @@ Packet ChipNetwork::request_packet(const Transaction& transaction, Niu& own,
   return packet;
 }
 
-// `receivers` are those of a multicast.
+// `receivers` are a multicast's; empty otherwise.
 void ChipNetwork::send_packets(std::uint32_t number, const std::vector<int>& receivers) {
   const Request& request = transactions_[number].request;
   const int packets = transactions_[number].packets;
@@ -309,7 +309,7 @@ void ChipNetwork::issue(const Request& request) {
   request_tick(network.now());
 }
 
-// --- what becomes of packets --------------------------------------------------------------------
+// --- packets under way --------------------------------------------------------------------------
 
 void ChipNetwork::packet_started(const Packet& packet, Cycle now) {
   const Tag tag = Tag::unpack(packet.tag);
@@ -329,7 +329,7 @@ std::span<std::byte> ChipNetwork::data_of(Transaction& transaction, std::uint32_
       .subspan(packet * packet_bytes_max(), bytes_of(transaction.request, packet));
 }
 
-// The last flit has left: until now the source could still change what was sent.
+// The last flit has left. Until now the source could still change what is sent.
 void ChipNetwork::packet_sent(const Packet& packet, Cycle now) {
   const Tag tag = Tag::unpack(packet.tag);
   if (tag.role == PacketRole::acknowledgement) return;
@@ -418,8 +418,8 @@ void ChipNetwork::acknowledge(const Tag& tag, const Transaction& transaction, in
   networks_[index(transaction.request.noc)]->send(answer);
 }
 
-// Data is read one response after the other; until it has been, the request's VC is not free for
-// the next request, which waits in the network.
+// Responses read their data one after the other. Until a response has read its data, the VC of its
+// request is held, and the next request waits in the network.
 void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transaction, int node,
                                     int vc, Cycle now) {
   const Request& request = transaction.request;
@@ -449,14 +449,15 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
   answer.header_at = (start + kPaceCycle - 1) / kPaceCycle + wait;
   answer.data_at = answer.header_at * kPaceCycle + interval;
   answer.data_interval = interval;
-  if (from_dram) {  // the NIU collects what comes slower than it can send, and sends without a gap
+  // the NIU collects data that arrives slower than it sends, then sends without a gap
+  if (from_dram) {
     answer.header_at += data_flits * (interval - kPaceCycle) / kPaceCycle;
     answer.data_at = answer.data_interval = 0;
   }
   answer.tag = Tag{tag.transaction, tag.packet, PacketRole::read_response}.pack();
   ++own.counters.read_responses_sent;
   networks_[index(noc)]->send(answer);
-  // DRAM has many reads under way at once.
+  // DRAM serves many reads at once.
   if (!from_dram) networks_[index(noc)]->hold(node, vc, std::max(now + 1, stream / kPaceCycle));
 }
 
@@ -489,7 +490,7 @@ void ChipNetwork::release(std::uint32_t number) {
   --unfinished_;
 }
 
-// Of DRAM tiles: a channel takes the data of writes at its own rate, whichever NIU brings it.
+// A DRAM channel takes the data of writes at its own rate, through whichever NIU it arrives.
 Cycle ChipNetwork::flit_received(const Packet& packet, int, Cycle now) {
   const Tag tag = Tag::unpack(packet.tag);
   const Request& request = transactions_[tag.transaction].request;

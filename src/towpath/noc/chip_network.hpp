@@ -16,7 +16,8 @@
 #include "towpath/sim/simulation.hpp"
 
 // Both networks of a chip with the NIUs and memories of its tiles, in simulated time. A request is
-// split into packets, travels, acts on memory and is answered; the NIU's counters tell how far.
+// split into packets, travels, acts on memory and is answered. The counters of the NIU show its
+// progress.
 
 namespace towpath::noc {
 
@@ -24,13 +25,13 @@ inline constexpr std::uint64_t kWordBytes = 4;
 inline constexpr int kInitiatorsMax = 4;
 inline constexpr int kTransactionIdsMax = 16;
 
-// Of one NIU. Packets are counted, not requests, as in the hardware.
+// Counters of one NIU. They count packets, not requests, as in the hardware.
 struct NiuCounters {
   std::uint32_t reads_issued = 0;
   std::uint32_t read_responses_received = 0;
-  std::uint32_t read_responses_sent = 0;  // to others
-  std::uint32_t writes_issued = 0;        // those to be acknowledged, inline ones among them
-  std::uint32_t writes_sent = 0;          // whose last flit has left the NIU
+  std::uint32_t read_responses_sent = 0;  // sent by this NIU to others
+  std::uint32_t writes_issued = 0;        // writes with acknowledgement, inline writes included
+  std::uint32_t writes_sent = 0;          // writes whose last flit has left the NIU
   std::uint32_t write_acks_awaited = 0;   // a multicast is acknowledged by each receiver
   std::uint32_t write_acks_received = 0;
   std::uint32_t posted_writes_issued = 0;
@@ -38,29 +39,31 @@ struct NiuCounters {
   std::uint32_t atomics_issued = 0;
   std::uint32_t atomic_responses_awaited = 0;
   std::uint32_t atomic_responses_received = 0;
-  // Per initiator, of its last request: packets that have won no VC.
+  // Packets of each initiator's last request that have not won a VC.
   std::array<std::uint32_t, kInitiatorsMax> packets_to_start{};
-  // Per transaction id. A packet adds one to those outstanding, each answer to it takes one away:
-  // once a multicast was counted, the number means nothing. The hardware's has 8 bits.
+  // Outstanding packets per transaction id: a packet adds one, each answer subtracts one.
+  // Multicasts have more answers than packets, so after one the number is meaningless. The
+  // hardware's has 8 bits.
   std::array<std::int32_t, kTransactionIdsMax> outstanding{};
   std::array<std::int32_t, kTransactionIdsMax> outgoing{};  // writes with data that have not left
-  std::uint32_t multicast_ids = 0;  // whose count means nothing, one bit each
+  std::uint32_t multicast_ids = 0;  // ids whose count is meaningless, one bit each
 };
 
-// When a request got how far, in cycles; -1: not yet, or never.
+// Times of a request's stages, in cycles; -1: not yet, or never.
 struct RequestTimes {
   Request request;
   Cycle issued = -1;
-  Cycle started = -1;    // its first packet won a VC
-  Cycle sent = -1;       // the last flit left the NIU
-  Cycle received = -1;   // the last packet was taken at the far end
-  Cycle completed = -1;  // the last answer was taken
+  Cycle started = -1;    // first packet won a VC
+  Cycle sent = -1;       // last flit left the NIU
+  Cycle received = -1;   // last packet was taken at the far end
+  Cycle completed = -1;  // last answer was taken
 };
 
 class ChipNetwork final : private Endpoint {
  public:
   struct Options {
-    // Otherwise only words (4 bytes) are kept, because kernels wait for them; all else is time.
+    // If false, only words (4 bytes) are stored, because kernels wait for them; other data only
+    // takes time.
     bool carries_data = true;
     bool records_requests = false;
     // Throws std::runtime_error when bytes change that a write has yet to read.
@@ -74,57 +77,58 @@ class ChipNetwork final : private Endpoint {
   const machine::Chip& chip() const { return *chip_; }
   const sim::Clock& clock() const { return clock_; }
   sim::Simulation& simulation() const { return simulation_; }
-  // The cycle of now.
+  // Cycle at the current time.
   Cycle cycle() const { return clock_.cycle_at(simulation_.now()).count(); }
 
-  // Whether the initiator can take a request: the packets of its last one have all won a VC.
+  // Whether the initiator can take a request: all packets of its last one have won a VC.
   bool is_ready(int noc, machine::Coordinate core, int initiator) const;
-  // Throws std::invalid_argument with one sentence on a request that the chip cannot carry out:
-  // off the grid, a harvested or otherwise memoryless tile, an address beyond the memory or not
-  // aligned, a wrong VC or transaction id, nothing to move. The initiator must be ready.
+  // Throws std::invalid_argument on a request that the chip cannot carry out: off the grid, a tile
+  // without memory or harvested, an address beyond the memory or misaligned, a wrong VC or
+  // transaction id, nothing to move. The initiator must be ready.
   void issue(const Request& request);
   const NiuCounters& counters(int noc, machine::Coordinate core) const;
-  // Counts transaction ids from zero again, one bit each.
+  // Resets the counts of these transaction ids to zero; one bit per id.
   void clear_outstanding(int noc, machine::Coordinate core, std::uint32_t ids);
 
-  // What a process may wait for.
+  // Conditions that a process may wait for.
   struct Condition {
     bool (*holds)(const NiuCounters& counters, int argument);
     int argument = 0;
   };
-  // Woken once it holds.
+  // Wakes the process once the condition holds.
   void wake_when(int noc, machine::Coordinate core, Condition condition, sim::Process& process);
-  // Woken when any of these bytes of this core's memory has been written, once.
+  // Wakes the process once, when any of these bytes of the core's memory is written.
   void wake_on_write(machine::Coordinate core, std::uint64_t offset, sim::Process& process,
                      std::uint64_t size_bytes = kWordBytes);
-  // A process that waits for more than one thing of its core waits for none of them any more.
+  // Cancels all other waits of a process that waited for several events of its core.
   void stop_waking(machine::Coordinate core, const sim::Process& process);
-  // How often the memory of this core has been written, by whomever.
+  // Number of writes to the memory of this core, from any source.
   std::uint64_t writes_to(machine::Coordinate core) const;
 
-  // A core's own access to its memory. Throws std::invalid_argument beyond it, and for words at
-  // offsets that are no multiple of 4.
+  // A core's own access to its memory. Throws std::invalid_argument beyond its end, and for words
+  // at offsets that are not multiples of 4.
   void load(machine::Coordinate core, std::uint64_t offset, std::span<std::byte> to) const;
   void store(machine::Coordinate core, std::uint64_t offset, std::span<const std::byte> from);
   std::uint32_t load_word(machine::Coordinate core, std::uint64_t offset) const;
   void store_word(machine::Coordinate core, std::uint64_t offset, std::uint32_t value);
-  // Bytes that reach a core's memory from outside of the chip, kept in any case. They fit in.
+  // Writes bytes that reach a core's memory from outside the chip. They are stored even if
+  // carries_data is false. The range must be inside the memory.
   void deliver(machine::Coordinate core, std::uint64_t offset, std::span<const std::byte> from);
 
-  // The memory behind a tile, for whoever fills it beforehand and looks at it afterwards. Throws
+  // The memory behind a tile, to fill it before a run and to inspect it afterwards. Throws
   // std::invalid_argument when there is none.
   Memory& memory(machine::Coordinate tile);
 
   const Network& network(int noc) const { return *networks_[static_cast<std::size_t>(noc)]; }
-  // In the order of issue; empty unless recorded.
+  // Times of requests in order of issue; empty unless recorded.
   const std::vector<RequestTimes>& requests() const { return records_; }
-  // Requests with packets under way or unanswered.
+  // Number of requests with packets under way or unanswered.
   std::int64_t unfinished() const;
-  // The core's first request that has not left or is not answered, or else the path that it keeps
-  // reserved; empty if there is neither.
+  // Describes the core's first request that has not left or is not answered, or else the path that
+  // it keeps reserved; empty if there is neither.
   std::string describe_unanswered(int noc, machine::Coordinate core) const;
-  // Why nothing moves: packets that wait for each other, or paths that cores keep reserved; empty
-  // if there is neither.
+  // Describes why nothing moves: packets that wait for each other, or paths that cores keep
+  // reserved; empty if there is neither.
   std::string describe_deadlock() const;
 
  private:
@@ -132,7 +136,7 @@ class ChipNetwork final : private Endpoint {
     Condition condition;
     sim::Process* process;
   };
-  // Where linked multicasts go.
+  // Destination of linked multicasts.
   struct Rectangle {
     machine::Coordinate first;
     machine::Coordinate last;
@@ -144,7 +148,7 @@ class ChipNetwork final : private Endpoint {
   }
   struct Niu {
     NiuCounters counters;
-    std::vector<PaceTime> request_stream;  // when each of the overlapping reads is done
+    std::vector<PaceTime> request_stream;  // end of each of the overlapping reads
     std::size_t next_stream = 0;
     int next_response_lane = 0;
     PaceTime response_stream = 0;
@@ -163,33 +167,34 @@ class ChipNetwork final : private Endpoint {
     std::uint64_t size_bytes;
     sim::Process* process;
   };
-  struct Group {  // memory that several NIUs may share
+  struct Group {  // a memory that several NIUs may share
     explicit Group(std::uint64_t size_bytes, int channels)
         : memory(size_bytes), channel_free(static_cast<std::size_t>(channels)) {}
     Memory memory;
-    std::vector<PaceTime> channel_free;  // of DRAM: when each channel is done with what it has
+    // DRAM only: when each channel has finished its current work
+    std::vector<PaceTime> channel_free;
     std::vector<WriteWaiting> waiting;
     std::vector<Source> sources;
     std::uint64_t writes = 0;
   };
-  // Who changes a memory: a request, the core itself, or somebody outside of the chip.
+  // Source of a change: a request, the core itself, or something outside the chip.
   struct Writer {
     const Request* request = nullptr;
     bool is_outside = false;
   };
   struct Transaction {
     Request request;
-    std::vector<std::byte> data;  // on its way, of writes and read responses
+    std::vector<std::byte> data;  // data under way, for writes and read responses
     Cycle issued = 0;
     int packets = 0;
-    int answers_left = 0;  // acknowledgements or responses
+    int answers_left = 0;  // acknowledgements or responses still to come
     int to_leave = 0;
     int to_receive = 0;
     std::int32_t record = -1;
     std::int32_t uses_left = 0;  // packets that still refer to it
   };
   enum class PacketRole : std::uint8_t { request, read_response, acknowledgement };
-  // What a packet's tag says: transaction, number of the packet in it, role.
+  // Tag of a packet: its transaction, its number in it, and its role.
   struct Tag {
     std::uint32_t transaction = 0;
     std::uint32_t packet = 0;
@@ -230,7 +235,7 @@ class ChipNetwork final : private Endpoint {
   bool is_dram(machine::Coordinate tile) const {
     return chip_->tile(tile).kind == machine::TileKind::dram;
   }
-  // Whether a request's bytes are moved, or only their time is kept.
+  // Whether the request's bytes are moved; if not, it only takes time.
   bool carries(const Request& request) const {
     return options_.carries_data || request.size_bytes == kWordBytes;
   }
@@ -265,9 +270,9 @@ class ChipNetwork final : private Endpoint {
   std::vector<Transaction> transactions_;
   std::vector<std::uint32_t> free_transactions_;
   std::int64_t unfinished_ = 0;
-  Cycle tick_at_ = kNever;  // the cycle that is to be simulated next
+  Cycle tick_at_ = kNever;  // next cycle to simulate
   Time tick_time_ = Time::max();
-  std::array<Cycle, 2> work_at_{kNever, kNever};  // when each network has something to do
+  std::array<Cycle, 2> work_at_{kNever, kNever};  // next cycle in which each network has work
   bool is_stepping_ = false;
   std::vector<RequestTimes> records_;
 };

@@ -11,8 +11,8 @@
 
 namespace towpath::noc {
 
-// Follows who waits for whom among the VC buffers, from each that cannot move, until a buffer comes
-// up again.
+// Searches for a cycle in the wait-for graph of the VC buffers, starting from each buffer that
+// cannot move.
 class DeadlockSearch {
  public:
   explicit DeadlockSearch(const Network& network) : network_(network) {}
@@ -38,8 +38,8 @@ class DeadlockSearch {
     return network_.routers_[index(node)].input_vc(input * Network::kVcsMax + vc);
   }
 
-  // Where the buffer's packet waits: at the far end of the link for room, or here for the VC that
-  // another packet has. A place that holds nothing if it waits for neither.
+  // The buffer that this buffer's packet waits for: at the far end of the link for room, or in this
+  // router for the VC that another packet owns. Node -1 if it waits for neither.
   Place waits_for(const Place& place) const {
     const auto& [node, input, vc] = place;
     const Network::Router& router = network_.routers_[index(node)];
@@ -52,13 +52,13 @@ class DeadlockSearch {
       const int output_vc = way % Network::kVcsMax;
       const Network::OutputLink& link = router.output[index(output)];
       if (output != Network::kNiu && !network_.has_room(link, static_cast<unsigned>(output_vc))) {
-        return {static_cast<int>(link.target >> 6), output, output_vc};
+        return {static_cast<int>(link.target.node()), output, output_vc};
       }
     }
     return {-1, 0, 0};
   }
 
-  // The output VCs of an allocated VC's packet; of a multicast only those of the outputs named.
+  // Output VCs of an allocated VC's packet; for a multicast, only those of the given outputs.
   static std::uint64_t output_vcs(const Network::Router& router, int number, unsigned outputs) {
     const Network::InputVc& vc = router.input_vc(number);
     if ((router.multicast >> number & 1) == 0) return std::uint64_t{1} << vc.way;
@@ -70,7 +70,7 @@ class DeadlockSearch {
     return output_vcs;
   }
 
-  // The buffer whose packet has an output VC.
+  // The buffer whose packet owns an output VC.
   Place owner(int node, int way) const {
     const Network::Router& router = network_.routers_[index(node)];
     for (std::uint64_t rest = router.input.allocated; rest != 0; rest &= rest - 1) {
@@ -106,7 +106,7 @@ class DeadlockSearch {
                        to.x, to.y, vc, here.x, here.y);
   }
 
-  // A packet may stand in several buffers of the cycle, one behind the other; it is named once.
+  // A packet may occupy several consecutive buffers of the cycle; it is named once.
   std::string sentence(const std::vector<Place>& cycle) const {
     std::vector<Place> packets;
     for (const Place& place : cycle) {

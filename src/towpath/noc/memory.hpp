@@ -11,14 +11,14 @@
 
 namespace towpath::noc {
 
-// The bytes of a tile's L1 or of a DRAM group, zero until written. Pages exist once touched, so
-// that a chip with gigabytes of DRAM costs what is used of it.
+// Bytes of a tile's L1 or of a DRAM group, zero until written. Pages are allocated on first write,
+// so that gigabytes of DRAM cost only what is used.
 class Memory {
  public:
   explicit Memory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {}
 
   std::uint64_t size_bytes() const { return size_bytes_; }
-  // The caller has checked that all bytes lie inside.
+  // The caller has checked that the range is inside the memory.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
   void write(std::uint64_t offset, std::span<const std::byte> from);
   std::uint32_t load_word(std::uint64_t offset) const;

@@ -11,7 +11,7 @@ constexpr std::uint8_t kToY = 1;
 constexpr std::uint8_t kToNiu = 2;
 constexpr std::uint8_t kInputFromNiu = 2;
 
-// Follows one copy's route and adds what the tree lacks of it.
+// Follows one copy's route and adds the branches that the tree lacks.
 void add_route(const Torus& torus, int destination, MulticastTree& tree) {
   std::int32_t at = 0;
   while (true) {

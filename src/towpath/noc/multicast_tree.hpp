@@ -10,10 +10,10 @@
 
 namespace towpath::noc {
 
-// The way of a multicast: the routes of its copies laid over each other, along the row of the
-// source first and down the columns from there, and the state of its reservation.
+// Tree of a multicast: the routes of its copies merged, along the row of the source first, then
+// down the columns; and the state of its reservation.
 struct MulticastTree {
-  // A router on the way; outputs as in Network::Port.
+  // A router of the tree; outputs as in Network::Port.
   struct Branch {
     int node = 0;
     std::uint8_t input = 0;
@@ -35,12 +35,12 @@ struct MulticastTree {
   int probes_left = 0;
   std::int64_t answer_at = 0;  // when the last answer to a probe is back at the source
   int tries = 0;
-  int packets_sent = 0;     // linked ones, in the order of sending
-  int packets_started = 0;  // of those, how many have had their VC at the NIU
-  int copies_left = 0;      // still to be received, of all packets that were sent
+  int packets_sent = 0;     // linked packets, in order of sending
+  int packets_started = 0;  // linked packets that have won their VC at the NIU
+  int copies_left = 0;      // copies still to be received, of all packets sent
 };
 
-// The tree from `source` to `destinations`, which may hold the source. VCs are not yet known.
+// The tree from `source` to `destinations`, which may include the source. VCs are assigned later.
 MulticastTree multicast_tree(const Torus& torus, int source, const std::vector<int>& destinations);
 
 }  // namespace towpath::noc

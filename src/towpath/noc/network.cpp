@@ -65,29 +65,29 @@ void Network::step() {
 
 void Network::receive_slot(Slot& slot) {
   for (const Arrival& arrival : slot.to_routers.headers().all()) {
-    header_arrives(routers_[arrival.to >> 6], arrival);
+    header_arrives(routers_[arrival.to.node()], arrival);
   }
   for (const Arrival& arrival : slot.to_routers.others().all()) {
-    flit_arrives(routers_[arrival.to >> 6], arrival.to);
-    active_routers_.insert(static_cast<int>(arrival.to >> 6));
+    flit_arrives(routers_[arrival.to.node()], arrival.to);
+    active_routers_.insert(static_cast<int>(arrival.to.node()));
   }
   for (const Arrival& arrival : slot.to_sinks.headers().all()) {
-    header_arrives(sinks_[arrival.to >> 6], arrival);
-    active_sinks_.insert(static_cast<int>(arrival.to >> 6));
+    header_arrives(sinks_[arrival.to.node()], arrival);
+    active_sinks_.insert(static_cast<int>(arrival.to.node()));
   }
   for (const Arrival& arrival : slot.to_sinks.others().all()) {
-    flit_arrives(sinks_[arrival.to >> 6], arrival.to);
-    active_sinks_.insert(static_cast<int>(arrival.to >> 6));
+    flit_arrives(sinks_[arrival.to.node()], arrival.to);
+    active_sinks_.insert(static_cast<int>(arrival.to.node()));
   }
-  for (const std::uint32_t credit : slot.router_credits.all()) {
-    credit_arrives(routers_[credit >> 6], credit & 63);
+  for (const Wire credit : slot.router_credits.all()) {
+    credit_arrives(routers_[credit.node()], static_cast<unsigned>(credit.number()));
   }
-  for (const std::uint32_t credit : slot.source_credits.all()) {
-    return_credit(sources_[credit >> 6].link, credit & 15);
-    active_sources_.insert(static_cast<int>(credit >> 6));
+  for (const Wire credit : slot.source_credits.all()) {
+    return_credit(sources_[credit.node()].link, static_cast<unsigned>(credit.vc()));
+    active_sources_.insert(static_cast<int>(credit.node()));
   }
-  for (const std::uint32_t release : slot.releases) {
-    decide(routers_[release >> 6], std::uint64_t{1} << (release & 63));
+  for (const Wire release : slot.releases) {
+    decide(routers_[release.node()], std::uint64_t{1} << release.number());
   }
   slot.releases.clear();
   slot.to_routers.clear();
@@ -140,7 +140,7 @@ void Network::run_events() {
   }
 }
 
-// A packet comes to the front of a router's buffer: where does it go on, and on which VC?
+// A packet reaches the front of a router's buffer: chooses its output and its VC.
 void Network::begin_packet(Router& router, int number, PacketId id) {
   InputVc& vc = router.input_vc(number);
   const Header& header = headers_[id];
@@ -163,7 +163,7 @@ void Network::begin_packet(Router& router, int number, PacketId id) {
   router.flexible |= std::uint64_t{!header.keeps_buddy} << number;
   set_bit(router.output_vc(wanted).contenders, number);
   set_bit(router.wanted, wanted);
-  // As long as other packets have those that it could get, there is nothing to decide.
+  // While other packets own both candidate VCs there is nothing to decide.
   const std::uint64_t open = ~router.owned | router.draining;
   const std::uint64_t is_open = open >> wanted | (header.keeps_buddy ? 0 : open >> (wanted ^ 1));
   decide(router, (is_open & 1) << wanted);
@@ -176,8 +176,8 @@ void Network::begin_packet(Sink& sink, int number, PacketId id) {
 }
 
 template <typename End>
-int Network::flit_arrives(End& end, std::uint32_t to) {
-  const int number = static_cast<int>(to & (end.input.turn.size() == 1 ? 15 : 63));
+int Network::flit_arrives(End& end, Wire to) {
+  const int number = end.input.turn.size() == 1 ? to.vc() : to.number();
   ++end.input_vc(number).flits;
   set_bit(end.input.occupied, number);
   return number;
@@ -195,7 +195,7 @@ void Network::header_arrives(End& end, const Arrival& arrival) {
   vc.last_behind = arrival.header;
 }
 
-// The packet in front has left; the one behind it comes forward.
+// The packet in front has left; the next one becomes the front.
 template <typename End>
 void Network::end_packet(End& end, int number) {
   InputVc& vc = end.input_vc(number);
@@ -216,7 +216,7 @@ void Network::hold(int node, int vc, Cycle until) {
   schedule(until, EventKind::release, node, vc);
 }
 
-// The VCs whose next flit may be taken.
+// VCs from which the next flit may be taken.
 unsigned Network::takeable(const Sink& sink) const {
   const unsigned waiting = static_cast<unsigned>(sink.input.occupied) & ~sink.held;
   if (sink.current_vc < 0) return waiting;
@@ -234,7 +234,7 @@ bool Network::step_sink(int node) {
   if (!sink.by_endpoint && !sink.pace.is_ready(now_)) return true;
   const unsigned turn = sink.input.turn[0];
   const int vc = static_cast<int>(
-      (static_cast<unsigned>(std::countr_zero(in_turn(waiting, turn))) + turn) & 15u);
+      (static_cast<unsigned>(std::countr_zero(in_turn(waiting, turn))) + turn) & (kVcsMax - 1));
   take_flit(node, vc);
   return true;
 }
@@ -245,8 +245,8 @@ void Network::take_flit(int node, int number) {
   const PacketId id = vc.packet;
   const bool is_last = --vc.flits_left == 0;
   if (--vc.flits == 0) clear_bit(sink.input.occupied, number);
-  credits_[kX]->add(code(node, kNiu) | static_cast<std::uint32_t>(number));
-  sink.input.turn[0] = static_cast<std::uint8_t>((number + 1) & 15);
+  credits_[kX]->add(wire_of(node, kNiu).with_vc(static_cast<unsigned>(number)));
+  sink.input.turn[0] = static_cast<std::uint8_t>((number + 1) & (kVcsMax - 1));
   if (sink.by_endpoint) {
     sink.ready_at = endpoint_.flit_received(packets_[id], node, now_);
   } else {
@@ -264,7 +264,7 @@ void Network::take_flit(int node, int number) {
 
 // --- routers ------------------------------------------------------------------------------------
 
-// Arithmetic instead of branches, which nothing could predict.
+// Arithmetic instead of branches, which would be unpredictable.
 int Network::output_to(const Router& router, const Header& header) {
   static_assert(kX == 0 && kY == 1 && kNiu == 2);
   const int is_x = header.destination_x == router.x ? 1 : 0;
@@ -279,7 +279,7 @@ int Network::next_vc(const Router& router, int input, int vc, int output) const 
   return vc + 2 * classes_ * (next - dateline);
 }
 
-// Whether nobody has the output VC; nobody does once it is drained.
+// Whether no packet owns the output VC; a drained VC becomes free here.
 bool Network::is_free(Router& router, int output_vc) const {
   if ((router.owned >> output_vc & 1) == 0) return true;
   if ((router.draining >> output_vc & 1) == 0) return false;
@@ -289,14 +289,15 @@ bool Network::is_free(Router& router, int output_vc) const {
   return true;
 }
 
-// The output VCs are looked at in the next allocation: they, or who wants them, may have changed.
+// Marks output VCs for the next allocation: their state, or the packets waiting for them, may have
+// changed.
 void Network::decide(Router& router, std::uint64_t output_vcs) {
   undecided_routers_.insert_if(static_cast<int>(router.node), output_vcs != 0);
   router.undecided |= output_vcs;
 }
 
-// Gives output VCs to the packets that wait for one: first to each the VC of its own buddy bit,
-// then to those that may change it the other one. True if some are to be looked at again.
+// Gives output VCs to waiting packets: first the VC of the packet's own buddy bit, then, if the
+// packet may change it, the other one. True if some VCs must be examined again.
 bool Network::allocate(Router& router) {
   std::uint64_t rest = router.undecided & router.wanted;
   router.undecided = 0;
@@ -309,14 +310,14 @@ bool Network::allocate(Router& router) {
     const int wanted = std::countr_zero(rest);
     const std::uint64_t left = router.output_vc(wanted).contenders & router.flexible;
     if (left == 0 || !give_vc(router, left, wanted ^ 1)) continue;
-    // Who contended with the one that got a VC may be alone with the one it wants now.
+    // Contenders that lost may now be alone with the VC they want.
     router.undecided |= std::uint64_t{1} << wanted;
   }
   return router.undecided != 0;
 }
 
-// To one of the contenders, in turn, if the VC is free. Until it is released, a VC may only go on
-// to the next packet of the same buffer, and only when nobody else waits for it.
+// Gives the VC to one of the contenders, in turn, if it is free. Until its release, a VC may only
+// go to the next packet of the same buffer, and only when no other packet waits for it.
 bool Network::give_vc(Router& router, std::uint64_t contenders, int output_vc) {
   OutputVc& given = router.output_vc(output_vc);
   int number = (std::countr_zero(std::rotr(contenders, given.turn)) + given.turn) & 63;
@@ -344,18 +345,17 @@ bool Network::give_vc(Router& router, std::uint64_t contenders, int output_vc) {
   return true;
 }
 
-// The packets that wait for a VC which is not released are looked at again when it is.
+// Packets that wait for a VC not yet released are examined again at its release.
 void Network::release_when_free(Router& router, int output_vc) {
   const Cycle ahead = router.output_vc(output_vc).free_at - now_;
-  slot_in(static_cast<int>(ahead))
-      .releases.push_back(router.node << 6 | static_cast<std::uint32_t>(output_vc));
+  slot_in(static_cast<int>(ahead)).releases.push_back(Wire(router.node, output_vc));
 }
 
-// Room at the other end is kept as sets of input VCs, so that those which could not send are not
-// even looked at.
+// Room at the other end is kept as sets of input VCs, so that VCs that could not send are not
+// examined.
 
-// A slot is known to be free: its VC's own if that has no flit there any more, otherwise one of
-// the pool.
+// A credit frees a slot: the VC's own slot if the VC has no flits there any more, otherwise a slot
+// of the pool.
 void Network::credit_arrives(Router& router, unsigned output_vc) {
   const unsigned output = output_vc / kVcsMax;
   OutputLink& link = router.output[output];
@@ -372,7 +372,8 @@ void Network::credit_arrives(Router& router, unsigned output_vc) {
                             was_empty || (waiting | router.multicast) != 0);
 }
 
-// A flit leaves for the other end, of a unicast in VC `number`, or of a multicast: nobody.
+// Takes a slot at the other end for a flit: of a unicast in VC `number`, or of a multicast (number
+// kNobody).
 void Network::use_room(Router& router, int number, unsigned output, unsigned vc) const {
   OutputLink& link = router.output[output];
   use_slot(link, vc);
@@ -381,7 +382,7 @@ void Network::use_room(Router& router, int number, unsigned output, unsigned vc)
   router.full |= std::uint64_t{link.used[vc] > figures_.pool_flits_per_vc_max} << number;
 }
 
-// A packet gets an output VC, which may have flits of others at the other end.
+// Gives a packet an output VC, which may still have flits of others at the other end.
 void Network::take_room(Router& router, int number, int output_vc) const {
   router.holder[index(output_vc)] = static_cast<std::uint8_t>(number);
   const unsigned output = static_cast<unsigned>(output_vc) / kVcsMax;
@@ -400,7 +401,7 @@ void Network::leave_room(Router& router, int number, int output_vc) {
   clear_bit(router.full, number);
 }
 
-// False when no VC can send in the next cycle, unless a flit or a credit arrives.
+// False when no VC can send in the next cycle unless a flit or a credit arrives.
 bool Network::move_flits(Router& router) {
   const std::uint64_t candidates = router.ready();
   if (candidates == 0) return false;
@@ -412,7 +413,7 @@ bool Network::move_flits(Router& router) {
   return router.ready() != 0;
 }
 
-// Where the flit in front of a VC that is ready could go in this cycle, bit per port.
+// Outputs that the front flit of a ready VC could take in this cycle, one bit per port.
 unsigned Network::possible_outputs(const Router& router, int number) const {
   const InputVc& vc = router.input_vc(number);
   if ((router.multicast >> number & 1) == 0) return 1u << vc.way / kVcsMax;
@@ -424,7 +425,7 @@ unsigned Network::possible_outputs(const Router& router, int number) const {
   return possible;
 }
 
-// By the port in turn and the ports that want an output: who gets it.
+// Input port that wins an output, by the port whose turn it is and the set of ports that want it.
 constexpr std::uint8_t kFirstInput[3][8] = {
     {0, 0, 1, 0, 2, 0, 1, 0}, {0, 0, 1, 1, 2, 2, 1, 1}, {0, 0, 1, 0, 2, 2, 2, 2}};
 
@@ -465,35 +466,35 @@ bool Network::move_one_per_port(Router& router, std::uint64_t candidates) {
 
 void Network::take_turns(Router& router, int number, int output) const {
   const unsigned input = static_cast<unsigned>(number) / kVcsMax;
-  router.input.turn[input] = static_cast<std::uint8_t>((number + 1) & 15);
+  router.input.turn[input] = static_cast<std::uint8_t>((number + 1) & (kVcsMax - 1));
   router.output[index(output)].turn =
       static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
 }
 
-// A unicast's flit leaves.
+// Sends a unicast's front flit.
 void Network::send_flit(Router& router, int number, int output) {
   InputVc& vc = router.input_vc(number);
   OutputLink& link = router.output[index(output)];
   const unsigned output_vc = vc.way % kVcsMax;
   use_room(router, number, static_cast<unsigned>(output), output_vc);
-  arrivals_[index(output)]->add({link.target | output_vc, vc.header});
+  arrivals_[index(output)]->add({link.target.with_vc(output_vc), vc.header});
   vc.header = kNoPacket;
   take_turns(router, number, output);
   free_slot(router, number);
-  ended_.add_if(router.node << 6 | static_cast<std::uint32_t>(number), vc.flits_left == 0);
+  ended_.add_if(Wire(router.node, number), vc.flits_left == 0);
 }
 
 void Network::end_packets() {
-  for (const std::uint32_t place : ended_.all()) {
-    Router& router = routers_[place >> 6];
-    const int number = static_cast<int>(place & 63);
-    let_go(router, number, router.input_vc(number).way);
+  for (const Wire place : ended_.all()) {
+    Router& router = routers_[place.node()];
+    const int number = place.number();
+    release_vc(router, number, router.input_vc(number).way);
     end_packet(router, number);
   }
   ended_.clear();
 }
 
-// A multicast's flit leaves through one of the outputs that need it.
+// Sends a multicast's front flit through one of the outputs that need it.
 void Network::send_copy(Router& router, int number, int output) {
   InputVc& vc = router.input_vc(number);
   OutputLink& link = router.output[index(output)];
@@ -501,11 +502,11 @@ void Network::send_copy(Router& router, int number, int output) {
   const bool is_last = vc.flits_left == 1;
   use_room(router, kNobody, static_cast<unsigned>(output), static_cast<unsigned>(output_vc));
   arrivals_[index(output)]->add(
-      {link.target | static_cast<std::uint32_t>(output_vc),
+      {link.target.with_vc(static_cast<unsigned>(output_vc)),
        vc.header == kNoPacket ? kNoPacket : branch_off(vc.packet, output)});
   take_turns(router, number, output);
   if (is_last && !headers_[vc.packet].keeps_path) {
-    let_go(router, number, output * kVcsMax + output_vc);
+    release_vc(router, number, output * kVcsMax + output_vc);
   }
   vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
   if (vc.outputs != 0) return;
@@ -519,7 +520,7 @@ void Network::send_copy(Router& router, int number, int output) {
   end_packet(router, number);
 }
 
-// The copy of a multicast that goes on through one output has a packet of its own.
+// Creates the packet for the copy of a multicast that continues through one output.
 PacketId Network::branch_off(PacketId id, int output) {
   Packet copy = packets_[id];
   if (output != kNiu) {
@@ -528,24 +529,24 @@ PacketId Network::branch_off(PacketId id, int output) {
   return add_packet(copy);
 }
 
-// The flit in front has left its buffer, which the sender will know.
+// Frees the slot of the front flit, and returns its credit to the sender.
 void Network::free_slot(Router& router, int number) {
   InputVc& vc = router.input_vc(number);
   --vc.flits_left;
   --vc.flits;
   router.input.occupied &= ~(std::uint64_t{vc.flits == 0} << number);
   const unsigned place = static_cast<unsigned>(number);
-  credits_[place / kVcsMax]->add(router.upstream[place / kVcsMax] | place % kVcsMax);
+  credits_[place / kVcsMax]->add(router.upstream[place / kVcsMax].with_vc(place % kVcsMax));
 }
 
-// A packet's last flit leaves: its output VC is free for all vc_release_cycles later.
-void Network::let_go(Router& router, int number, int output_vc) {
+// A packet's last flit leaves: its output VC becomes free vc_release_cycles later.
+void Network::release_vc(Router& router, int number, int output_vc) {
   OutputVc& left = router.output_vc(output_vc);
-  left.last_owner = static_cast<std::uint8_t>(number);  // of a multicast not yet so
+  left.last_owner = static_cast<std::uint8_t>(number);  // not yet set for a multicast
   leave_room(router, number, output_vc);
   left.free_at = now_ + figures_.vc_release_cycles;
   set_bit(router.draining, output_vc);
-  // Those that wait for it, or, if they can do with it, for the one of the other buddy bit.
+  // Wakes packets that wait for it or, if they may change buddy, for the VC of the other buddy bit.
   const bool is_awaited = (router.wanted >> output_vc & 1) != 0 ||
                           ((router.wanted >> (output_vc ^ 1) & 1) != 0 && router.flexible != 0);
   if (is_awaited) release_when_free(router, output_vc);

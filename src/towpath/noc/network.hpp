@@ -17,24 +17,23 @@
 #include "towpath/noc/torus.hpp"
 #include "towpath/sim/random.hpp"
 
-// One network on chip, flit by flit: routers, links, buffers and credits, and the ends where NIUs
-// put packets in and take them out. What a packet means is none of its business; see
-// chip_network.hpp.
+// One network on chip, flit by flit: routers, links, buffers, credits, and the NIU ends that inject
+// and eject packets. The meaning of packets is defined in chip_network.hpp.
 //
 // A flit that leaves a router in cycle t may leave the next one in cycle t + hop_cycles, and the
-// buffer slot it leaves is known to be free one credit_return later. A packet has its output VC
+// buffer slot it leaves is known to be free one credit_return later. A packet owns its output VC
 // from its header until vc_release_cycles after its last flit; the next packet of the same input VC
-// may follow without that gap when nobody else waits. In each cycle
-//   1. flits and credits that were on their way arrive,
-//   2. each NIU takes at most one flit out of its receive buffers: of one unicast request after
-//      the other, of multicasts and responses in turn,
+// may follow without that gap when no other packet waits. In each cycle
+//   1. flits and credits that were under way arrive,
+//   2. each NIU takes at most one flit out of its receive buffers: unicast requests one after
+//      the other, multicasts and responses in turn,
 //   3. each NIU puts at most one flit on the link to its router,
 //   4. each router gives output VCs to waiting header flits, then moves flits: every input port
 //      picks one VC, in turn, among those that could send; every output port picks one input port,
 //      in turn, among those that want it. An input port that is not picked sends nothing in this
-//      cycle, though another of its VCs might have: VCs are chosen before ports.
+//      cycle, even if another of its VCs could have: VCs are chosen before ports.
 // Routers only meet through links that take several cycles, so their order within a cycle is free.
-// A cycle costs time only for routers that hold flits which can move.
+// Only routers with flits that can move cost computing time.
 
 namespace towpath::noc {
 
@@ -43,51 +42,52 @@ inline constexpr Cycle kNever = std::numeric_limits<Cycle>::max();
 using PacketId = std::uint32_t;
 inline constexpr PacketId kNoPacket = ~PacketId{0};
 
-// Of a packet's class; a VC number is (dateline bit, class, buddy bit).
+// Class of a packet. A VC number is (dateline bit, class, buddy bit).
 enum class PacketClass : std::uint8_t { request_a, request_b, broadcast, response };
 
 struct Packet {
-  int source = 0;       // nodes of this network
-  int destination = 0;  // without meaning in a multicast
+  int source = 0;       // node of this network
+  int destination = 0;  // meaningless in a multicast
   int flits = 1;        // header included
   std::uint8_t packet_class = 0;
   std::uint8_t buddy = 0;
   bool keeps_buddy = true;  // static VC; otherwise the buddy bit may change at each hop
-  bool keeps_class = true;  // otherwise the NIU may choose the other class of requests
-  std::uint8_t lane = 0;    // packets of one lane of a NIU leave one after the other
+  bool keeps_class = true;  // otherwise the NIU may choose the other request class
+  std::uint8_t lane = 0;    // packets of one lane of a NIU leave in order
   // The header may leave the NIU at `header_at`, data flit i (from 1) at data_at + i x interval.
   Cycle header_at = 0;
   PaceTime data_at = 0;
   PaceTime data_interval = 0;
-  std::uint64_t tag = 0;  // the sender's own
-  // Of a multicast: the tree and the branch of it where this copy of the packet is.
+  std::uint64_t tag = 0;  // free for the sender's use
+  // Multicast only: the tree, and the branch of it at which this copy is.
   std::int32_t tree = -1;
   std::int32_t branch = 0;
-  bool keeps_path = false;  // linked: the tree stays reserved behind this packet
+  bool keeps_path = false;  // linked: the tree stays reserved after this packet
 };
 
-// Whoever sends and receives. Calls come while a cycle is being simulated; sending is allowed.
+// The sender and receiver of packets. It is called while a cycle is being simulated and may send.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
-  // The packet has won its VC: those sent before it on its lane have left the NIU, and so has
-  // whatever had the VC.
+  // The packet has won its VC: all packets before it on its lane have left the NIU, and so has the
+  // previous owner of the VC.
   virtual void packet_started(const Packet& packet, Cycle now) = 0;
   // The last flit leaves the NIU.
   virtual void packet_sent(const Packet& packet, Cycle now) = 0;
-  // The NIU of `node` has taken the last flit, which came on `vc`; a multicast calls once per node.
+  // The NIU of `node` has taken the last flit, which arrived on `vc`; a multicast calls once per
+  // node.
   virtual void packet_received(const Packet& packet, int node, int vc, Cycle now) = 0;
-  // Only for nodes set to be paced by the endpoint: when the next flit may be taken after this one.
+  // The first cycle in which the next flit may be taken; called only for pace_by_endpoint() nodes.
   virtual Cycle flit_received(const Packet& packet, int node, Cycle now) = 0;
 };
 
 class Network {
  public:
-  // Ports of a router: inputs come from the left, from above and from the NIU, outputs lead to the
+  // Ports of a router: inputs come from the left, from above and from the NIU; outputs lead to the
   // right, downwards and to the NIU, all in the network's own coordinates (torus.hpp).
   enum Port : std::uint8_t { kX, kY, kNiu, kPorts, kFromNiu = kPorts };
   static constexpr int kVcsMax = 16;
-  static constexpr int kLanes = 8;  // of a NIU
+  static constexpr int kLanes = 8;  // per NIU
 
   // `noc` is 0 or 1. The endpoint outlives the network.
   Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::uint64_t seed);
@@ -96,29 +96,30 @@ class Network {
   // The cycle that the next step() simulates.
   Cycle now() const { return now_; }
 
-  // Queues a packet at its source's NIU, behind those sent before on the same lane.
+  // Queues a packet at its source's NIU, behind earlier packets of the same lane.
   void send(const Packet& packet);
 
-  // Queues a multicast to `destinations`. The path is reserved first, unless the packet before it
+  // Queues a multicast to `destinations`. The path is reserved first, unless the previous packet
   // from this source kept it (`Packet::keeps_path`); the destinations must then be the same.
   void send_multicast(const Packet& packet, const std::vector<int>& destinations);
 
-  // The NIU of `node` takes nothing more from `vc` until cycle `until`.
+  // Makes the NIU of `node` take nothing from `vc` until cycle `until`.
   void hold(int node, int vc, Cycle until);
-  // Makes the endpoint say when the NIU of `node` may take the next flit.
+  // Lets the endpoint decide when the NIU of `node` may take the next flit.
   void pace_by_endpoint(int node);
 
-  // Simulates cycle now(). Cycles in which next_work() says nothing happens may be skipped.
+  // Simulates cycle now(). Cycles before next_work() may be skipped.
   void step();
   Cycle next_work() const;
   void skip_to(Cycle cycle);
 
-  // Packets that are sent and not yet received everywhere. With some left and nothing to do for
-  // ever, the network is deadlocked.
+  // Packets that are sent and not yet received everywhere. If some remain and next_work() is
+  // kNever, the network is deadlocked.
   std::int64_t packets_in_flight() const { return packets_in_flight_; }
-  // Flits that passed a router so far.
+  // Total flits that have passed a router.
   std::int64_t flit_hops() const;
-  // Flits that left so far on a link: `port` kX, kY, kNiu, or kFromNiu for the NIU's to the router.
+  // Total flits that have left on a link: `port` kX, kY, kNiu, or kFromNiu for the NIU-to-router
+  // link.
   std::int64_t link_flits(int node, int port) const;
 
   // One sentence with the cycle of packets that wait for each other; empty if there is none.
@@ -127,73 +128,96 @@ class Network {
  private:
   friend class DeadlockSearch;
 
-  // VC v of a router's port p is number p * 16 + v, its bit in each set as well.
-  static constexpr std::uint8_t kNobody = 63;  // a bit that nobody looks at
+  // VC v of a router's port p has number p * kVcsMax + v, which is also its bit in each set.
+  static constexpr std::uint8_t kNobody = 63;  // a bit that nothing reads
 
-  // A VC's buffer at the receiving end of a link.
+  // A VC of a node's port, packed into a word: node, 2 bits of port, 4 bits of VC.
+  class Wire {
+   public:
+    Wire() = default;
+    Wire(std::uint32_t node, int number)
+        : word_(node << kNumberBits | static_cast<std::uint32_t>(number)) {}
+    std::uint32_t node() const { return word_ >> kNumberBits; }
+    // The VC among all of its node, and among those of its port.
+    int number() const { return static_cast<int>(word_ & ((1u << kNumberBits) - 1)); }
+    int vc() const { return static_cast<int>(word_ & (kVcsMax - 1)); }
+    // The same port with another VC; valid on a wire of VC 0.
+    Wire with_vc(unsigned vc) const {
+      Wire wire;
+      wire.word_ = word_ | vc;
+      return wire;
+    }
+
+   private:
+    static constexpr int kNumberBits = 6;
+    static_assert(kVcsMax == 16 && (kPorts + 1) * kVcsMax == 1 << kNumberBits);
+    std::uint32_t word_ = 0;
+  };
+
+  // Buffer of a VC at the receiving end of a link.
   struct InputVc {
-    PacketId packet = kNoPacket;   // whose flits are in front
+    PacketId packet = kNoPacket;   // packet whose flits are in front
     PacketId header = kNoPacket;   // the same while the flit in front is its header
-    std::uint16_t flits_left = 0;  // of `packet`, still to leave from here
-    std::uint8_t flits = 0;        // in the buffer
-    std::uint8_t way = 0;          // of a unicast: the output VC that it asks for, then has
-    // Of a multicast: ports that still need the flit in front, ports that need each, their VCs.
+    std::uint16_t flits_left = 0;  // flits of `packet` still to leave from here
+    std::uint8_t flits = 0;        // flits in the buffer
+    std::uint8_t way = 0;          // unicast: the output VC that it asks for, then owns
+    // Multicast: ports that still need the front flit, ports that need each flit, and their VCs.
     std::uint8_t outputs = 0;
     std::uint8_t all_outputs = 0;
     std::array<std::uint8_t, kPorts> output_vc{};
-    PacketId first_behind = kNoPacket;  // packets behind the one in front, linked
+    PacketId first_behind = kNoPacket;  // linked list of the packets behind the one in front
     PacketId last_behind = kNoPacket;
   };
-  // The VC buffers of up to three input ports.
+  // VC buffers of up to three input ports.
   template <int ports>
   struct Inputs {
     std::uint64_t occupied = 0;   // VCs that hold flits
-    std::uint64_t allocated = 0;  // VCs whose packet has its output VC
+    std::uint64_t allocated = 0;  // VCs whose packet owns its output VC
     std::array<std::uint8_t, ports> turn{};
   };
-  // The sending end of a link: what it knows of the buffers at the other end.
+  // Sending end of a link: its view of the buffers at the other end.
   struct OutputLink {
-    std::array<std::uint8_t, kVcsMax> used{};  // flits of each VC, the first in a slot of its own
+    std::array<std::uint8_t, kVcsMax> used{};  // flits of each VC; the first has a slot of its own
     std::uint8_t pool_used = 0;
     std::uint8_t turn = 0;
-    std::uint32_t target = 0;  // where flits arrive, without the VC
+    Wire target;  // where flits arrive, with VC 0
     std::int64_t flits = 0;
   };
-  // Who has a router's output VC, and who waits for it.
+  // Owner of a router's output VC, and the packets that wait for it.
   struct OutputVc {
     std::uint64_t contenders = 0;  // input VCs whose packets ask for it
-    Cycle free_at = 0;             // once draining
-    std::uint8_t turn = 0;         // whose turn it is to get it
-    std::uint8_t last_owner = 0;   // whose packet has or had it
+    Cycle free_at = 0;             // valid while draining
+    std::uint8_t turn = 0;         // input VC with the highest priority
+    std::uint8_t last_owner = 0;   // input VC whose packet owns or owned it
   };
-  // Input and output VCs of one number are used together: most packets go straight on.
+  // Input and output VCs of the same number are used together: most packets go straight on.
   struct alignas(64) Vc {
     InputVc in;
     OutputVc out;
   };
-  // Ordered by use: what a move looks at first lies in one line of the cache.
+  // Members in order of use: what a move reads first shares a cache line.
   struct alignas(64) Router {
     Inputs<kPorts> input;
-    std::uint64_t full = 0;     // VCs whose output VC has as many flits at the other end as it may
-    std::uint64_t starved = 0;  // those that need a slot of a pool that has none left
+    std::uint64_t full = 0;       // VCs whose output VC is at its limit of flits at the other end
+    std::uint64_t starved = 0;    // VCs that need a slot of a pool that is exhausted
     std::uint64_t multicast = 0;  // VCs with a multicast in front
     std::uint32_t node = 0;
     std::int16_t x = 0;
     std::int16_t y = 0;
-    std::uint64_t flexible = 0;  // VCs that wait for an output VC and can do with the other buddy's
-    std::uint64_t owned = 0;     // output VCs that a packet has, or had until not long ago
-    std::uint64_t draining = 0;  // of those: the last flit has left
-    std::uint64_t wanted = 0;    // output VCs with contenders
-    std::uint64_t undecided = 0;  // output VCs that may have become free for one of them
-    std::array<std::uint64_t, kPorts> pooled{};  // by output, VCs that need a slot of its pool
+    std::uint64_t flexible = 0;   // VCs that wait for an output VC and may take the other buddy's
+    std::uint64_t owned = 0;      // output VCs that a packet owns, or that drain
+    std::uint64_t draining = 0;   // owned VCs whose last flit has left
+    std::uint64_t wanted = 0;     // output VCs with contenders
+    std::uint64_t undecided = 0;  // output VCs that may have become free for a contender
+    std::array<std::uint64_t, kPorts> pooled{};  // by output: VCs that need a slot of its pool
     std::array<OutputLink, kPorts> output;
-    std::array<bool, kPorts> crosses_dateline{};        // outputs whose link leads to the beginning
-    std::array<std::uint8_t, kPorts * kVcsMax> holder;  // whose unicast has it, or kNobody
-    std::array<std::uint32_t, kPorts> upstream{};       // the link that feeds each input
+    std::array<bool, kPorts> crosses_dateline{};        // outputs whose link wraps around
+    std::array<std::uint8_t, kPorts * kVcsMax> holder;  // VC whose unicast owns it, or kNobody
+    std::array<Wire, kPorts> upstream{};                // link that feeds each input, with VC 0
     std::array<Vc, kPorts * kVcsMax> vc;
 
     Router() { holder.fill(kNobody); }
-    // VCs whose packet may send a flit; of a multicast it depends on more.
+    // VCs whose packet may send a flit; multicasts have further conditions.
     std::uint64_t ready() const { return input.occupied & input.allocated & ~(full | starved); }
     InputVc& input_vc(int number) { return vc[static_cast<std::size_t>(number)].in; }
     const InputVc& input_vc(int number) const { return vc[static_cast<std::size_t>(number)].in; }
@@ -202,16 +226,16 @@ class Network {
   };
   struct Source {
     OutputLink link;
-    std::uint16_t owned = 0;   // VCs that a packet has
-    std::uint8_t sending = 0;  // lanes whose packet in front has its VC
-    std::uint8_t waiting = 0;  // lanes whose packet in front waits for one
+    std::uint16_t owned = 0;   // VCs that a packet owns
+    std::uint8_t sending = 0;  // lanes whose front packet has its VC
+    std::uint8_t waiting = 0;  // lanes whose front packet waits for one
     std::uint8_t turn = 0;
     Pace pace;
     struct Lane {
       PacketId packet = kNoPacket;  // in front
-      PacketId next = kNoPacket;    // packets behind it, linked
+      PacketId next = kNoPacket;    // linked list of packets behind it
       PacketId last = kNoPacket;
-      int flits_sent = 0;  // of the packet in front
+      int flits_sent = 0;  // flits of the front packet
       int vc = 0;
     };
     std::array<Lane, kLanes> lane;
@@ -225,14 +249,14 @@ class Network {
     Pace pace;
     std::uint16_t held = 0;
     std::array<Cycle, kVcsMax> held_until{};
-    int current_vc = -1;  // of the request that is being taken
+    int current_vc = -1;  // VC of the request being taken
     bool by_endpoint = false;
     Cycle ready_at = 0;
   };
   struct QueuedPacket : Packet {
-    int order = 0;  // of a multicast, among those of its tree
+    int order = 0;  // multicast: its position among those of its tree
   };
-  // What a router looks at when a header comes to the front.
+  // What a router reads when a header reaches the front.
   struct Header {
     std::int16_t destination_x = 0;
     std::int16_t destination_y = 0;
@@ -242,11 +266,11 @@ class Network {
     bool is_multicast : 1 = false;
   };
   struct Arrival {
-    std::uint32_t to;  // node, port, VC
-    PacketId header;   // kNoPacket: another flit
+    Wire to;
+    PacketId header;  // kNoPacket: not a header flit
   };
-  // What arrives in one cycle. No link brings more than one of a kind, so room is made once. Each
-  // kind has a list of its own: nothing predicts a branch on what comes next.
+  // Arrivals of one cycle. A link brings at most one item of each kind, so room is allocated once.
+  // Each kind has its own list, because a branch on the kind would be unpredictable.
   template <typename Item>
   class List {
    public:
@@ -255,7 +279,7 @@ class Network {
       end_ = items_.get();
     }
     void add(const Item& item) { *end_++ = item; }
-    // Without a branch; there is room for one more than are ever kept.
+    // Branch-free append; capacity is one more than the maximum kept.
     void add_if(const Item& item, bool is_kept) {
       *end_ = item;
       end_ += is_kept ? 1 : 0;
@@ -282,9 +306,10 @@ class Network {
   struct Slot {
     Arrivals to_routers;
     Arrivals to_sinks;
-    List<std::uint32_t> router_credits;  // links: node, port, VC
-    List<std::uint32_t> source_credits;
-    std::vector<std::uint32_t> releases;  // routers' output VCs that are free now and awaited
+    List<Wire> router_credits;  // the links that they credit
+    List<Wire> source_credits;
+    // Output VCs of routers that become free now and are awaited.
+    std::vector<Wire> releases;
     bool is_empty() const {
       return to_routers.empty() && to_sinks.empty() && router_credits.empty() &&
              source_credits.empty() && releases.empty();
@@ -301,7 +326,7 @@ class Network {
       return at != other.at ? at > other.at : sequence > other.sequence;
     }
   };
-  // Nodes to look at in this cycle, one bit each.
+  // Nodes to examine in this cycle, one bit each.
   class NodeSet {
    public:
     explicit NodeSet(int nodes) : words_(static_cast<std::size_t>(nodes + 63) / 64) {}
@@ -316,8 +341,8 @@ class Network {
     void insert_if(int node, std::uint64_t is_member) {
       words_[word(node)] |= is_member << (node & 63);
     }
-    // Calls visit(node) -> bool for each node, in order; the node leaves the set on false, unless
-    // it has been inserted meanwhile.
+    // Calls visit(node) -> bool for each node, in order. A node leaves the set on false, unless it
+    // was inserted meanwhile.
     template <typename Visit>
     void filter(Visit visit);
 
@@ -327,8 +352,8 @@ class Network {
     std::vector<std::uint64_t> words_;
   };
 
-  static std::uint32_t code(int node, int port) {
-    return static_cast<std::uint32_t>(node << 6 | port << 4);
+  static Wire wire_of(int node, int port) {
+    return Wire(static_cast<std::uint32_t>(node), port * kVcsMax);
   }
 
   int vc_of(int dateline, int packet_class, int buddy) const {
@@ -336,7 +361,7 @@ class Network {
   }
   int dateline_of(int vc) const { return (vc >> 1) >= classes_ ? 1 : 0; }
   static int output_to(const Router& router, const Header& header);
-  // The VC on which a packet leaves a router: of the same class and buddy bit.
+  // VC on which a packet leaves a router: of the same class and buddy bit.
   int next_vc(const Router& router, int input, int vc, int output) const;
 
   PacketId add_packet(const Packet& packet);
@@ -350,7 +375,7 @@ class Network {
 
   void receive_slot(Slot& slot);
   template <typename End>  // Router or Sink
-  static int flit_arrives(End& end, std::uint32_t to);
+  static int flit_arrives(End& end, Wire to);
   template <typename End>
   void header_arrives(End& end, const Arrival& arrival);
   inline void begin_packet(Router& router, int number, PacketId id);
@@ -396,7 +421,7 @@ class Network {
   inline void take_turns(Router& router, int number, int output) const;
   inline void free_slot(Router& router, int number);
   void end_packets();
-  inline void let_go(Router& router, int number, int output_vc);
+  inline void release_vc(Router& router, int number, int output_vc);
   PacketId branch_off(PacketId id, int output);
 
   void start_reservation(std::int32_t tree);
@@ -416,33 +441,35 @@ class Network {
   int classes_;
   int pool_limit_;
   PaceTime port_interval_;
-  std::uint16_t interleaved_vcs_ = 0;  // a NIU takes their packets side by side: it must, of
-                                       // multicasts, since each waits for all of its receivers
+  // VCs whose packets a NIU takes side by side. Multicasts require it: each waits for all of its
+  // receivers.
+  std::uint16_t interleaved_vcs_ = 0;
   Cycle now_ = 0;
   std::vector<Router> routers_;
   std::vector<Source> sources_;
   std::vector<Sink> sinks_;
   std::vector<Slot> wheel_;
   std::size_t wheel_mask_;
-  // Where what leaves in this cycle comes to: by output port, and by input port.
+  // Where flits and credits of this cycle are filed, by output port and by input port.
   std::array<Arrivals*, kPorts> arrivals_{};
-  std::array<List<std::uint32_t>*, kPorts> credits_{};
-  List<std::uint32_t> ended_;  // VCs that a unicast's last flit has left in this cycle
-  NodeSet undecided_routers_;  // those with output VCs to decide on
-  NodeSet active_routers_;     // those that may have a flit to move
+  std::array<List<Wire>*, kPorts> credits_{};
+  List<Wire> ended_;           // VCs that a unicast's last flit left in this cycle
+  NodeSet undecided_routers_;  // routers with output VCs to decide on
+  NodeSet active_routers_;     // routers that may have a flit to move
   NodeSet active_sources_;
   NodeSet active_sinks_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t sequence_ = 0;
 
   std::vector<QueuedPacket> packets_;
-  std::vector<Header> headers_;        // of the packets
-  std::vector<PacketId> next_packet_;  // of a queue of waiting packets, by packet
+  std::vector<Header> headers_;        // by packet
+  std::vector<PacketId> next_packet_;  // by packet: the next in its queue
   std::vector<PacketId> free_packets_;
   std::vector<MulticastTree> trees_;
   std::vector<std::int32_t> free_trees_;
-  std::vector<std::int32_t> kept_tree_;     // per source and buddy, -1: none
-  std::vector<std::int32_t> path_sources_;  // per output VC, whose multicast reserved it last
+  std::vector<std::int32_t> kept_tree_;  // per source and buddy; -1: none
+  // per output VC: source of the multicast that reserved it last
+  std::vector<std::int32_t> path_sources_;
   sim::Random random_;
   std::int64_t packets_in_flight_ = 0;
 };

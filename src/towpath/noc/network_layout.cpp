@@ -6,7 +6,7 @@
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/network.hpp"
 
-// How routers, NIUs and links are joined, and what has passed the links.
+// Topology of routers, NIUs and links; flit counts of the links.
 
 namespace towpath::noc {
 
@@ -59,15 +59,15 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
     router.node = static_cast<std::uint32_t>(node);
     router.x = static_cast<std::int16_t>(torus_.x_of(node));
     router.y = static_cast<std::int16_t>(torus_.y_of(node));
-    routers_[index(torus_.right_of(node))].upstream[kX] = code(node, kX);
-    routers_[index(torus_.below(node))].upstream[kY] = code(node, kY);
-    router.upstream[kNiu] = code(node, kFromNiu);
+    routers_[index(torus_.right_of(node))].upstream[kX] = wire_of(node, kX);
+    routers_[index(torus_.below(node))].upstream[kY] = wire_of(node, kY);
+    router.upstream[kNiu] = wire_of(node, kFromNiu);
     router.crosses_dateline = {chip.router.has_dateline && router.x + 1 == torus_.width(),
                                chip.router.has_dateline && router.y + 1 == torus_.height(), false};
-    router.output[kX].target = code(torus_.right_of(node), kX);
-    router.output[kY].target = code(torus_.below(node), kY);
-    router.output[kNiu].target = code(node, kFromNiu);
-    sources_[index(node)].link.target = code(node, kNiu);
+    router.output[kX].target = wire_of(torus_.right_of(node), kX);
+    router.output[kY].target = wire_of(torus_.below(node), kY);
+    router.output[kNiu].target = wire_of(node, kFromNiu);
+    sources_[index(node)].link.target = wire_of(node, kNiu);
   }
 }
 

@@ -7,7 +7,7 @@
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/network.hpp"
 
-// Where NIUs put packets in: lanes, and the link to the router.
+// Injection by NIUs: lanes, and the link to the router.
 
 namespace towpath::noc {
 
@@ -39,15 +39,16 @@ void Network::send(const Packet& packet) {
   queue(add_packet(packet));
 }
 
-// Gives the packet in front of a lane its VC on the link to the router: of those it may use and
-// nobody has, the one with the most room, the one it names if there are several.
+// Gives the front packet of a lane its VC on the link to the router: the free one with the most
+// room among those that it may use; on a tie, the VC it names.
 bool Network::take_source_vc(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   QueuedPacket& packet = packets_[lane.packet];
   const int named = vc_of(0, packet.packet_class, packet.buddy);
   const bool may_change_class = !packet.keeps_class && packet.packet_class < 2 && classes_ > 1;
   int best = -1;
-  if (packet.tree >= 0) {  // linked ones in the order of sending, and nobody in between
+  // linked multicasts leave in order of sending, with none of others in between
+  if (packet.tree >= 0) {
     if (packet.order != trees_[index(packet.tree)].packets_started) return false;
     if (source.linked_tree[packet.buddy] == packet.tree) clear_bit(source.owned, named);
   }
@@ -75,7 +76,7 @@ bool Network::take_source_vc(Source& source, int number) {
   return true;
 }
 
-// When the next flit of the packet in front is there.
+// When the next flit of the front packet is available.
 Cycle Network::next_flit_at(const Source::Lane& lane) const {
   const Packet& packet = packets_[lane.packet];
   if (lane.flits_sent == 0) return packet.header_at;
@@ -83,7 +84,7 @@ Cycle Network::next_flit_at(const Source::Lane& lane) const {
   return (at + kPaceCycle - 1) / kPaceCycle;
 }
 
-// Whether a multicast's path is reserved; if not, sees to it.
+// Whether a multicast's path is reserved; if not, starts the reservation.
 bool Network::is_granted(const Packet& packet) {
   MulticastTree& tree = trees_[index(packet.tree)];
   if (tree.state == MulticastTree::State::idle) start_reservation(packet.tree);
@@ -126,12 +127,12 @@ void Network::send_from_source(Source& source, int number) {
   source.pace.take(now_, port_interval_);
   use_slot(source.link, static_cast<unsigned>(lane.vc));
   slot_in(figures_.niu_to_router_cycles)
-      .to_routers.add({source.link.target | static_cast<std::uint32_t>(lane.vc),
+      .to_routers.add({source.link.target.with_vc(static_cast<unsigned>(lane.vc)),
                        lane.flits_sent == 0 ? lane.packet : kNoPacket});
   if (++lane.flits_sent == packets_[lane.packet].flits) finish_sending(source, number);
 }
 
-// The packet's VC is free, and the next packet of its lane comes forward.
+// Releases the packet's VC and moves the next packet of its lane to the front.
 void Network::finish_sending(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   const Packet sent = packets_[lane.packet];

@@ -9,24 +9,24 @@
 
 namespace towpath::noc {
 
-// Time in 1/1024 cycle, for rates that are no whole number of flits per cycle.
+// Time in 1/1024 cycle, for rates that are not a whole number of flits per cycle.
 using PaceTime = std::int64_t;
 inline constexpr PaceTime kPaceCycle = 1024;
 
-// What a flit takes at a rate.
+// Time of a flit at a rate.
 inline PaceTime flit_interval(int flit_bytes, machine::BytesPerCycle rate) {
   return static_cast<PaceTime>(static_cast<double>(flit_bytes) * kPaceCycle / rate.value() + 0.5);
 }
 
-// Lets something happen at most once per interval. What it lags behind whole cycles is made up for,
-// so that the rate is exact; time in which nothing was asked for is not.
+// Limits an action to once per interval. Rounding to whole cycles is made up for, so that the rate
+// is exact; idle time is not.
 class Pace {
  public:
   bool is_ready(std::int64_t cycle) const { return next_ <= cycle * kPaceCycle; }
   void take(std::int64_t cycle, PaceTime interval) {
     next_ = std::max(next_, (cycle - 1) * kPaceCycle + 1) + interval;
   }
-  // The first cycle in which it is ready.
+  // First cycle in which it is ready.
   std::int64_t ready_at() const { return (next_ + kPaceCycle - 1) / kPaceCycle; }
 
  private:

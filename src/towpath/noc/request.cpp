@@ -10,7 +10,7 @@
 #include "towpath/base/invariant.hpp"
 #include "towpath/noc/chip_network.hpp"
 
-// What a chip cannot carry out, and what requests wait for, in words.
+// Refusal of requests that a chip cannot carry out, and descriptions of what requests wait for.
 
 namespace towpath::noc {
 

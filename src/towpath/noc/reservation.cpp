@@ -6,9 +6,9 @@
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/network.hpp"
 
-// Multicasts: a probe goes down every branch of the tree and takes the output VCs, the answers come
-// back against the direction of the links, and only when all have been granted does data flow. One
-// refusal gives everything back, and the source tries again after a random time.
+// Reservation of multicast paths. A probe goes down every branch of the tree and takes the output
+// VCs; the answers return against the direction of the links; data flows only when all are granted.
+// One refusal releases everything, and the source tries again after a random time.
 
 namespace towpath::noc {
 
@@ -58,13 +58,13 @@ void Network::start_reservation(std::int32_t number) {
   schedule(now_ + figures_.niu_to_router_cycles, EventKind::probe, number, 0);
 }
 
-// A probe reaches a router: it takes the output VCs there, or none of them.
+// A probe reaches a router: it takes all output VCs there, or none.
 void Network::probe(std::int32_t number, std::int32_t at) {
   MulticastTree& tree = trees_[index(number)];
   MulticastTree::Branch& branch = tree.branches[index(at)];
   Router& router = routers_[index(branch.node)];
   bool are_free = true;
-  bool is_own = true;  // what is taken is taken by this source's multicast before
+  bool is_own = true;  // all taken VCs belong to an earlier multicast of this source
   for (int output = 0; output < kPorts; ++output) {
     if ((branch.outputs >> output & 1) == 0) continue;
     const int vc = next_vc(router, branch.input, branch.input_vc, output);
@@ -73,7 +73,7 @@ void Network::probe(std::int32_t number, std::int32_t at) {
     are_free = false;
     if (path_source(branch.node, output, vc) != tree.source) is_own = false;
   }
-  if (!are_free && is_own) {  // that one is in front: it will have gone on
+  if (!are_free && is_own) {  // the earlier multicast is ahead and will move on
     schedule(now_ + 1, EventKind::probe, number, at);
     return;
   }

@@ -7,8 +7,8 @@
 namespace towpath::noc {
 
 // Nodes of one NoC in its own coordinates, in which packets always go to the right first, then
-// downwards, and round the edges. NoC 0's are the chip's. NoC 1 goes upwards first, then to the
-// left: its coordinates are the chip's, mirrored and with the axes exchanged.
+// downwards, and wrap around the edges. NoC 0 uses the chip's coordinates. NoC 1 goes upwards
+// first, then to the left: its coordinates are the chip's, mirrored, with the axes exchanged.
 class Torus {
  public:
   Torus(int width, int height, int noc)
@@ -44,14 +44,14 @@ class Torus {
   bool mirrors_;
 };
 
-// From one tile of a chip to another over a NoC.
+// Hops from one tile of a chip to another over a NoC.
 inline int hops(const machine::Chip& chip, machine::Coordinate from, machine::Coordinate to,
                 int noc) {
   const Torus torus(chip.width, chip.height, noc);
   return torus.hops(torus.node_of(from), torus.node_of(to));
 }
 
-// The NoC with the shorter way.
+// The NoC with the shorter route.
 inline int nearer_noc(const machine::Chip& chip, machine::Coordinate from, machine::Coordinate to) {
   return hops(chip, from, to, 0) <= hops(chip, from, to, 1) ? 0 : 1;
 }

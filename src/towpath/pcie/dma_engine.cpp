@@ -13,7 +13,7 @@ namespace towpath::pcie {
 
 namespace {
 
-// Little's law: so many bytes under way, each for so long.
+// Little's law: bytes under way divided by their latency.
 Rate rate_of(std::int64_t bytes_under_way, Time time) {
   const Int128 scaled = static_cast<Int128>(bytes_under_way) * 1'000'000'000'000;
   return Rate::from_bytes_per_second(
@@ -22,7 +22,7 @@ Rate rate_of(std::int64_t bytes_under_way, Time time) {
 
 Time one_way(const machine::Host& host) { return Time::from_ps(host.link.read_time.ps() / 2); }
 
-// The host's answers to reads of its memory.
+// Rate of the host's answers to reads of its memory.
 Rate host_read_rate(const machine::Host& host, const machine::Chip& chip, Time extra) {
   const std::int64_t request = host.link.read_request_bytes_max;
   const Rate link = payload_rate(negotiated(host.link, chip.pcie), host.link.completion_bytes,
@@ -36,7 +36,7 @@ Rate host_write_rate(const machine::Host& host, const machine::Chip& chip) {
                       kWriteOverheadBytes);
 }
 
-// The first access to a page is slower; what that adds to the mean request.
+// Cost of the first access to a page, spread over the requests of that page.
 Time translation(const machine::Host& host, std::uint64_t page_bytes) {
   if (page_bytes == 0) return Time();
   const auto request = static_cast<std::uint64_t>(host.link.read_request_bytes_max);
@@ -52,7 +52,7 @@ Rate noc_write_rate(const machine::Host& host, const machine::Chip& chip, const 
       return std::min(
           way.rate, rate_of(std::int64_t{chip.pcie.axi_burst_bytes} * chip.pcie.writes_outstanding,
                             way.write()));
-    // All that one request brought is written before the next is.
+    // All data of one request is written before the data of the next.
     case Ordering::strict:
       return std::min(way.rate, rate_of(host.link.read_request_bytes_max, way.write()));
   }

@@ -14,32 +14,32 @@ namespace towpath::pcie {
 
 enum class Direction : std::uint8_t { to_device, from_device };
 
-// How long bytes are under way between the host's memory and a tile when no core touches them.
+// Latency and rate of bytes between the host's memory and a tile when no host core touches them.
 struct Stream {
-  Time latency;  // until the first byte is there
-  Rate rate;     // of those behind it
+  Time latency;  // until the first byte arrives
+  Rate rate;     // of the bytes behind it
 
   Time time_of(std::uint64_t size_bytes) const {
     return latency + transfer_time(Bytes(size_bytes), rate);
   }
 };
 
-// Moved by the chip's DMA engine: it reads the host's memory in requests, or the tile's in bursts,
-// so many at a time, and writes what comes. `page_bytes` is the host's page, 0 where no IOMMU
-// translates.
+// Stream of the chip's DMA engine: it reads the host's memory in requests, or the tile's in bursts,
+// a fixed number at a time, and writes what arrives. `page_bytes` is the host's page size, 0
+// without an IOMMU.
 Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
                   Direction direction, Ordering ordering, std::uint64_t page_bytes, Limits limits);
 
-// Moved by a core of the chip: it writes to, or reads from, the PCIe tile over the NoC.
+// Stream of a core of the chip that writes to, or reads from, the PCIe tile over the NoC.
 Stream device_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
                      Direction direction, Limits limits);
 
-// What pinning a buffer and mapping it for the device takes, and taking that back.
+// Time to pin a buffer and map it for the device, and to undo that.
 Time map_time(const machine::Host& host, std::uint64_t size_bytes);
 Time unmap_time(const machine::Host& host, std::uint64_t size_bytes);
 
-// Throws std::invalid_argument with one sentence on a transfer that the engine cannot carry out:
-// in a direction that it does not have, too long, or not aligned.
+// Throws std::invalid_argument on a transfer that the engine cannot carry out: an unsupported
+// direction, too long, or misaligned.
 void check_dma(const machine::Chip& chip, Direction direction, std::uint64_t address,
                std::uint64_t size_bytes);
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::uint64_t kLineBytes = PostedWrites::kLineBytes;
 constexpr std::uint64_t kWordBytes = 4;
-// Bytes land in the chip's memory, and are read from it, at the time of the last of so many.
+// Granularity at which bytes land in the chip's memory, or are read from it: each block at the time
+// of its last byte.
 constexpr std::uint64_t kLandingBytes = 4096;
 
 constexpr std::string_view kCall = "call";
@@ -30,7 +31,7 @@ constexpr std::string_view kTile = "PCIe tile";
 constexpr std::string_view kHops = "NoC hops";
 constexpr std::string_view kEndpoints = "NoC interfaces";
 constexpr std::string_view kMemory = "DRAM";
-// How many boundaries of `unit` lie inside of a range that begins `phase` behind one.
+// Number of boundaries of `unit` inside a range that begins `phase` behind one.
 std::uint64_t cuts(std::uint64_t unit, std::uint64_t phase, std::uint64_t size_bytes) {
   return (phase % unit + size_bytes - 1) / unit;
 }
@@ -117,7 +118,7 @@ Transfer HostLink::write_to_device(std::span<const std::byte> data, machine::Coo
   return account.finish(simulation_);
 }
 
-// A copy of whole words reads a word before it writes a part of it.
+// A copy of whole words reads a word before it writes part of it.
 void HostLink::write_piece(Account& account, const Piece& piece, std::span<const std::byte> data) {
   Piece rest = piece;
   while (rest.size_bytes > 0) {
@@ -200,7 +201,7 @@ void HostLink::read_piece(Account& account, const Piece& piece, std::span<std::b
                           const TransferOptions& options) {
   const machine::HostCoreFigures& core = host_->core;
   if (options.load == Load::stream && piece.mapping == Mapping::write_combining) {
-    // Lines overlap: one comes whenever another has left its place.
+    // Reads of lines overlap: a line is requested whenever another has arrived.
     const std::uint64_t lines = cuts(kLineBytes, piece.address, piece.size_bytes) + 1;
     const auto overlapping = static_cast<std::uint64_t>(core.stream_loads_outstanding);
     add_round_trips(account, piece, (lines + overlapping - 1) / overlapping);
@@ -222,13 +223,13 @@ std::uint64_t HostLink::accesses_of(const Piece& piece, const TransferOptions& o
   }
   const auto load = static_cast<std::uint64_t>(core.load_bytes);
   if (core.copies_words) return cuts(load, piece.address, piece.size_bytes) + 1;
-  // Cut where the buffer's loads begin, and again where the window's lines do.
+  // Loads are cut where the buffer's loads begin, and again at the window's lines.
   const std::uint64_t loads = cuts(load, options.misalignment_bytes, piece.size_bytes) + 1;
   const bool is_aligned = options.misalignment_bytes % load == piece.address % load;
   return is_aligned ? loads : loads + cuts(kLineBytes, piece.address, piece.size_bytes);
 }
 
-// Non-posted: each waits for its answer, the first one for the writes before it too.
+// Non-posted: each read waits for its answer; the first also waits for earlier writes.
 void HostLink::add_round_trips(Account& account, const Piece& piece, std::uint64_t count) {
   const NocWay way = noc_way(*chip_, piece.tile);
   const Time host = host_->link.read_time;

@@ -20,7 +20,7 @@
 
 namespace towpath::pcie {
 
-// The memories behind the tiles of the link's chip. The link has checked what it asks for.
+// Memories behind the tiles of the link's chip. The link has already checked the arguments.
 class ChipMemory {
  public:
   virtual ~ChipMemory() = default;
@@ -33,29 +33,29 @@ class ChipMemory {
 // write-combining memory at once.
 enum class Load : std::uint8_t { copy, stream };
 
-// For the windows of transfers that no configured one holds, and for what a DMA writes.
+// Options for windows of transfers that no configured window covers, and for writes by DMA.
 struct TransferOptions {
   Ordering ordering = Ordering::standard;
   Mapping mapping = Mapping::write_combining;
-  std::uint64_t window_bytes = 0;  // 0: the size that the driver takes
+  std::uint64_t window_bytes = 0;  // 0: the driver's default size
   Load load = Load::copy;
-  // Of the host's buffer, from a line: a copy's loads are cut where the buffer's lines begin, and
-  // one that crosses a line of the window is two round trips.
+  // Offset of the host's buffer from a line: a copy's loads are cut at the buffer's lines, and a
+  // load that crosses a line of the window takes two round trips.
   std::uint64_t misalignment_bytes = 0;
 };
 
-// Host memory that the device may reach. Made by HostLink::allocate_sysmem_buffer().
+// Host memory that the device may reach, made by HostLink::allocate_sysmem_buffer().
 struct SysmemBuffer {
   std::uint64_t size_bytes = 0;
   bool is_mapped = false;
-  Time map_time;                 // what pinning and mapping it took
-  std::vector<std::byte> bytes;  // empty where data is not carried
+  Time map_time;                 // time for pinning and mapping
+  std::vector<std::byte> bytes;  // empty if data is not carried
 };
 
-// The link between a host and one of its chips, with what the driver offers on it. Called from
-// processes of the simulation, one at a time: a call takes simulated time, and returns when the
-// real one would. Writes are posted: they land in the chip's memory later, in order; a read waits
-// for those before it.
+// The link between a host and one of its chips, with the driver's operations. Processes of the
+// simulation call it, one at a time: a call takes simulated time, and returns when the real one
+// would. Writes are posted: they land in the chip's memory later, in order; a read waits for the
+// writes before it.
 //
 //   simulation.spawn("host", [&] {
 //     link.configure_tlb({1, 2}, 2_MiB, 0, Ordering::standard);
@@ -64,14 +64,14 @@ struct SysmemBuffer {
 //   });
 //
 // Wrong: looking into the chip's memory as soon as write_to_device() has returned; or letting the
-// DMA engine write where posted writes are still on their way, which may land behind it.
+// DMA engine write where posted writes are still under way, because its data may land after them.
 //
-// The NoC is taken as one with nobody else on it: a kernel's traffic slows the host down no more
-// than the host slows down a kernel.
+// The NoC is assumed idle: traffic of kernels does not slow down the host, and the host does not
+// slow down kernels.
 class HostLink {
  public:
   struct Options {
-    bool carries_data = true;      // otherwise only time; buffers are not touched
+    bool carries_data = true;      // otherwise only time passes; buffers are not touched
     int host_memory_channels = 1;  // 0: the host gives the chip no memory for DMA
     Limits limits = {};
   };
@@ -85,49 +85,50 @@ class HostLink {
   const machine::Host& host() const { return *host_; }
   const WindowTable& windows() const { return windows_; }
 
-  // Takes a window for good: transfers that it holds need no other. Throws std::invalid_argument
-  // when the chip has no such window, or nothing is behind it.
+  // Configures a window permanently: transfers inside it need no other. Throws
+  // std::invalid_argument when the chip has no such window, or there is no memory behind it.
   WindowNumber configure_tlb(machine::Coordinate tile, std::uint64_t size_bytes,
                              std::uint64_t address, Ordering ordering,
                              Mapping mapping = Mapping::write_combining);
   void free_tlb(WindowNumber number) { windows_.free(number); }
 
-  // All throw std::invalid_argument with one sentence where there is no memory, or nothing to move.
+  // All throw std::invalid_argument where there is no memory, or nothing to move.
   Transfer write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
                            std::uint64_t address, const TransferOptions& options = {});
   Transfer read_from_device(std::span<std::byte> to, machine::Coordinate tile,
                             std::uint64_t address, const TransferOptions& options = {});
 
-  // Through the driver's bounce buffer. Where the engine cannot, or there is no memory for it, the
-  // processor moves the data, and the transfer says so.
+  // DMA through the driver's bounce buffer. Where the engine cannot, or there is no memory for it,
+  // the processor moves the data, and the transfer says so.
   Transfer dma_write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
                                std::uint64_t address, const TransferOptions& options = {});
   Transfer dma_read_from_device(std::span<std::byte> to, machine::Coordinate tile,
                                 std::uint64_t address, const TransferOptions& options = {});
-  // Why dma_...() would not use the engine; empty when it would.
+  // Reason why dma_...() would not use the engine; empty when it would.
   std::string dma_obstacle(Direction direction) const;
 
-  // Pinned, zeroed, mapped for the device. Throws std::invalid_argument without host memory
-  // channels, and where neither an IOMMU nor hugepages make it contiguous for the device.
+  // Allocates a buffer: pinned, zeroed, mapped for the device. Throws std::invalid_argument without
+  // host memory channels, and where neither an IOMMU nor hugepages make it contiguous for the
+  // device.
   std::size_t allocate_sysmem_buffer(std::uint64_t size_bytes);
   void unmap_sysmem_buffer(std::size_t number);
   SysmemBuffer& sysmem_buffer(std::size_t number);
-  // Without a copy. Throw std::invalid_argument where the engine cannot, and for a buffer that is
-  // not mapped or too small.
+  // DMA without a copy. Throw std::invalid_argument where the engine cannot, and for a buffer that
+  // is not mapped or too small.
   Transfer dma_write_to_device(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
                                machine::Coordinate tile, std::uint64_t address,
                                const TransferOptions& options = {});
   Transfer dma_read_from_device(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
                                 machine::Coordinate tile, std::uint64_t address,
                                 const TransferOptions& options = {});
-  // By a core of the chip, between its own memory and a buffer.
+  // Transfers by a core of the chip, between its own memory and a buffer.
   Transfer noc_write_to_host(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
                              machine::Coordinate tile, std::uint64_t address);
   Transfer noc_read_from_host(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
                               machine::Coordinate tile, std::uint64_t address);
 
  private:
-  // Bytes that arrive in the chip's memory at a time.
+  // Bytes that arrive in the chip's memory at one time.
   struct Landing {
     HostLink* link;
     machine::Coordinate tile;
@@ -135,7 +136,7 @@ class HostLink {
     std::vector<std::byte> bytes;
     std::list<Landing>::iterator place;
   };
-  // What of a transfer goes through one window.
+  // Part of a transfer that goes through one window.
   struct Piece {
     machine::Coordinate tile;
     std::uint64_t address = 0;
@@ -155,7 +156,8 @@ class HostLink {
                   const TransferOptions& options);
   void add_round_trips(Account& account, const Piece& piece, std::uint64_t count);
   std::uint64_t accesses_of(const Piece& piece, const TransferOptions& options) const;
-  // Calls `move` with offset and size of each part that the engine takes at once, at its end.
+  // Calls `move` with offset and size of each part that the engine takes at once, at the part's
+  // end.
   template <typename Move>
   Transfer run_dma(Direction direction, std::uint64_t size_bytes, machine::Coordinate tile,
                    const TransferOptions& options, bool bounces, Move move);

@@ -10,7 +10,7 @@
 
 #include "towpath/pcie/host_link.hpp"
 
-// Transfers that no core of the host carries out: by the DMA engine, or by a core of the chip.
+// Transfers without a core of the host: by the DMA engine, or by a core of the chip.
 
 namespace towpath::pcie {
 
@@ -50,7 +50,7 @@ Rate HostLink::bounce_rate(Direction direction, std::uint64_t size_bytes) const 
   return fits ? driver.bounce_read_rate : driver.bounce_read_rate_uncached;
 }
 
-// Part by part, each of which the driver waits for.
+// Moves the transfer part by part; the driver waits for each.
 template <typename Move>
 Transfer HostLink::run_dma(Direction direction, std::uint64_t size_bytes, machine::Coordinate tile,
                            const TransferOptions& options, bool bounces, Move move) {
@@ -80,7 +80,8 @@ Transfer HostLink::run_dma(Direction direction, std::uint64_t size_bytes, machin
   return account.finish(simulation_);
 }
 
-// To the device where the host's bytes are const. The processor moves them where the engine cannot.
+// Moves to the device if the host's bytes are const, from it otherwise. The processor moves them if
+// the engine cannot.
 template <typename Byte>
 Transfer HostLink::bounce(std::span<Byte> bytes, machine::Coordinate tile, std::uint64_t address,
                           const TransferOptions& options) {

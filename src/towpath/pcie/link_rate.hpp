@@ -8,22 +8,23 @@
 
 namespace towpath::pcie {
 
-// What two ends negotiate: the lower generation, the fewer lanes.
+// Link as negotiated by its two ends: the lower generation, the smaller number of lanes.
 struct Link {
   int generation = 1;
   int lanes = 1;
 };
 Link negotiated(const machine::HostLinkFigures& host, const machine::PcieFigures& chip);
 
-// Of all lanes after the line code: 128b/130b of generations 3 to 5, 8b/10b before, flits since.
+// Rate of all lanes after the line code: 8b/10b for generations 1 and 2, 128b/130b for 3 to 5,
+// flits from 6 on.
 Rate raw_rate(Link link);
 
 // Bytes of a packet besides its payload. A memory write has a header of 16 bytes with a 64-bit
-// address, a completion one of 12; both have 4 bytes of framing and 4 of check sum.
+// address, a completion one of 12; both have 4 bytes of framing and 4 of checksum.
 inline constexpr int kWriteOverheadBytes = 24;
 inline constexpr int kCompletionOverheadBytes = 20;
 
-// Of payload alone, in packets of one size.
+// Rate of the payload alone, in packets of one size.
 Rate payload_rate(Link link, int payload_bytes, int overhead_bytes);
 
 }  // namespace towpath::pcie

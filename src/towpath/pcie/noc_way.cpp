@@ -19,7 +19,7 @@ using machine::TileKind;
 
 namespace {
 
-// Lines of the grid that have workers, harvested ones included, and which of them are off.
+// Rows or columns of the grid that contain workers, harvested ones included, and which are off.
 struct Lines {
   const char* axis = "rows";
   std::vector<int> left;

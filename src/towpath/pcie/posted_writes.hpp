@@ -13,40 +13,40 @@
 
 namespace towpath::pcie {
 
-// What a host link is limited by; a study may switch a cause off to see what it was good for.
+// Limits of a host link; a study may switch off a cause to measure its effect.
 struct Limits {
   bool posted_writes = true;  // otherwise the core never waits for a write to leave
-  bool noc = true;            // otherwise the chip takes whatever the link brings
+  bool noc = true;            // otherwise the chip takes everything at the rate of the link
 };
 
-// The way of a host's writes, one after the other: the core hands a line to the posted writes that
-// have not left yet, if there is a place; they leave one per interval, over the link, as long as
-// the chip's buffer has room; there they wait until the NoC has a place for one more
-// acknowledgement. Whoever finds no place waits for the line that goes first.
+// Path of a host's writes, in order. The core hands a line to the posted writes that have not left
+// yet, if there is a place. They leave one per interval, over the link, as long as the chip's
+// buffer has room; there they wait until the NoC has a place for one more acknowledgement. Where
+// there is no place, a line waits for the oldest one to leave.
 //
 //   Passed line = writes.pass(now, 64, way, Ordering::standard);
 //
-// Lines must be handed over in the order of their times.
+// Lines must be handed over in order of time.
 class PostedWrites {
  public:
-  // A piece that write-combining makes one write of.
+  // Largest piece that write-combining makes one write of.
   static constexpr std::uint64_t kLineBytes = 64;
 
   struct Passed {
-    Time taken;   // the core may go on
-    Time landed;  // the bytes are in memory
-    Time done;    // and the chip knows
+    Time taken;   // when the core may continue
+    Time landed;  // when the bytes are in memory
+    Time done;    // when the chip knows
   };
 
   PostedWrites(const machine::Host& host, const machine::Chip& chip, Limits limits);
 
-  // At most a line, which the core has ready at `ready`.
+  // Passes at most a line, which the core has ready at `ready`.
   Passed pass(Time ready, std::uint64_t size_bytes, const NocWay& way, Ordering ordering);
-  // When the chip has acknowledged everything so far; a read that comes behind waits for it.
+  // When the chip will have acknowledged everything so far; a following read waits for it.
   Time all_done() const { return all_done_; }
 
  private:
-  // The last so many times, of which the oldest decides when there is a place.
+  // The times of the last `size` occupants; the oldest decides when there is a place.
   class Places {
    public:
     explicit Places(std::size_t count) : times_(count) {}

@@ -14,27 +14,28 @@ namespace towpath::pcie {
 enum class Mechanism : std::uint8_t { mmio, dma, noc };
 std::string_view name_of(Mechanism mechanism);
 
-// Where time of a transfer went.
+// Time of a transfer that has one cause.
 struct Part {
   std::string_view name;
   Time time;
 };
 
-// What a call did, and how long it took.
+// Result of a call: what it did, and how long it took.
 struct Transfer {
   Mechanism asked = Mechanism::mmio;
   Mechanism used = Mechanism::mmio;
-  std::string obstacle;  // why it is not the one asked for; empty where it is
+  std::string obstacle;  // why it differs from the request; empty if it does not
   Time begin;
   Time end;                    // when the call returned
-  std::uint64_t accesses = 0;  // of a read by the processor: round trips
-  int windows = 0;             // configured for it
-  std::vector<Part> parts;     // whose sum is time()
+  std::uint64_t accesses = 0;  // read by the processor: round trips
+  int windows = 0;             // windows configured for it
+  std::vector<Part> parts;     // their sum is time()
 
   Time time() const { return end - begin; }
 };
 
-// One call in the making. The processor runs ahead of simulated time; finish() lets that catch up.
+// Account of one call. The processor runs ahead of simulated time; finish() lets simulated time
+// catch up.
 class Account {
  public:
   Account(const sim::Simulation& simulation, Mechanism mechanism) : now_(simulation.now()) {
@@ -43,7 +44,7 @@ class Account {
   }
 
   Time now() const { return now_; }
-  // `name` must stay where it is.
+  // `name` must outlive the account.
   void spend(std::string_view name, Time time);
   Transfer finish(sim::Simulation& simulation);
 

@@ -12,8 +12,8 @@
 
 namespace towpath::pcie {
 
-// Of NoC writes that come through a window: with an acknowledgement, with one that the next write
-// of the kind waits longer for, or without.
+// Ordering of NoC writes through a window: acknowledged; acknowledged, with the next write of the
+// kind waiting for longer; or posted, without acknowledgement.
 enum class Ordering : std::uint8_t { standard, strict, posted };
 
 // How the host's processor maps a window.
@@ -34,22 +34,22 @@ struct Window {
   }
 };
 
-// The windows of one chip: which there are, which are taken, and where they point.
+// The windows of one chip: their sizes, their use, and where they point.
 class WindowTable {
  public:
   explicit WindowTable(std::shared_ptr<const machine::Chip> chip);
 
-  // Takes a free window of exactly that size. Throws std::invalid_argument with one sentence when
-  // the chip has no windows of that size (which it has) or all are taken.
+  // Takes a free window of exactly that size. Throws std::invalid_argument when the chip has no
+  // windows of that size (naming the sizes it has) or all are taken.
   WindowNumber allocate(std::uint64_t size_bytes);
-  // Points a window of the table at the piece of memory that holds `address`. Throws
+  // Points a window of the table at the piece of memory that contains `address`. Throws
   // std::invalid_argument when there is no such window, or no memory.
   void configure(WindowNumber number, machine::Coordinate tile, std::uint64_t address,
                  Ordering ordering, Mapping mapping);
   void free(WindowNumber number);
 
   const Window& window(WindowNumber number) const;
-  // The one that holds a byte of a tile's memory, if any.
+  // The window that contains a byte of a tile's memory, if any.
   std::optional<WindowNumber> find(machine::Coordinate tile, std::uint64_t address) const;
   int available(std::uint64_t size_bytes) const;
 

@@ -25,11 +25,13 @@ using tenstorrent::fabric::Shape;
 
 namespace {
 
-// What a worker takes at a time, so that workers share a large Move.
+// Most bytes that a worker takes at a time, so that workers share a large Move. Chosen here; no
+// source.
 constexpr std::uint64_t kPartBytesMax = 64 << 10;
-// Workers of a chip for what stays there.
+// Workers of a chip for Moves inside it. Chosen here; no source.
 constexpr int kLocalWorkers = 4;
-// In the L1 of the worker whose words count arrivals.
+// Offset of the words that count arrivals, in the L1 of the worker that keeps them. Chosen here; no
+// source.
 constexpr std::uint64_t kArrivals = 0x1000;
 
 FabricClusterOptions completed(FabricClusterOptions options,
@@ -43,15 +45,15 @@ FabricClusterOptions completed(FabricClusterOptions options,
 
 }  // namespace
 
-// To a peer, or within the rank's own chip. Pooled.
+// Delivery to a peer, or within the rank's own chip. Pooled.
 struct FabricCluster::Delivery : simulated::Delivery {
   Endpoint* from = nullptr;
   Endpoint* to = nullptr;
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
-  int to_leave = 0;   // parts
-  int to_arrive = 0;  // parts
+  int to_leave = 0;   // parts that have not left
+  int to_arrive = 0;  // parts that have not arrived
 };
 
 struct FabricCluster::DeliveryPart : Part {
@@ -59,11 +61,11 @@ struct FabricCluster::DeliveryPart : Part {
   Delivery* delivery = nullptr;
   std::uint64_t offset = 0;  // in the payload
   std::uint64_t staged_pages =
-      0;  // at the source, until it has left; arrived, if it is stored there
+      0;  // at the source until it has left, or until it has arrived if it is stored there
   std::uint64_t landing_pages = 0;  // at the destination, until it has arrived
 };
 
-// What goes from one place to another on one plane, in order.
+// Packets from one place to another on one plane, in order.
 struct FabricCluster::Stream {
   std::deque<DeliveryPart*> under_way;
   std::uint32_t arrived = 0;
@@ -74,12 +76,12 @@ struct FabricCluster::Place {
   Place(const machine::Chip& chip, std::uint64_t payload_bytes_max)
       : pages(chip, payload_bytes_max) {}
   Pages pages;
-  PageRing staging;  // of sources
+  PageRing staging;  // for sources
   // By direction, then by plane.
   std::vector<std::vector<std::unique_ptr<FabricWorker>>> workers{tenstorrent::fabric::kDirections};
   std::vector<std::unique_ptr<FabricWorker>> local_workers;
   machine::Coordinate arrivals;  // the worker with the words
-  std::vector<Stream> streams;   // to here, by source and plane
+  std::vector<Stream> streams;   // streams to this place, by source and plane
 };
 
 class FabricCluster::Endpoint final : public simulated::Endpoint {
@@ -136,7 +138,7 @@ FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
 void FabricCluster::Endpoint::start(Move& move) {
   Delivery& delivery = new_delivery(move);
   load(delivery);
-  // A flag alone is a posted store: its sender goes on at once.
+  // A flag alone is a posted store: its sender continues at once.
   const bool is_flag = !move.has_source;
   if (is_flag) delivery.move = nullptr;
   cluster_.send(delivery);
@@ -183,7 +185,7 @@ FabricCluster::DeliveryPart& FabricCluster::new_part() {
 }
 
 void FabricCluster::send(Delivery& delivery) {
-  // All are counted before the first can be done.
+  // All parts are counted before the first can finish.
   const std::uint64_t count =
       std::max<std::uint64_t>((delivery.size_bytes + kPartBytesMax - 1) / kPartBytesMax, 1);
   delivery.to_leave = static_cast<int>(count);
@@ -240,7 +242,7 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
   workers[worker]->add(part);
 }
 
-// Of a packet's payload each.
+// Pages, each the size of a packet's payload.
 std::uint64_t FabricCluster::pages_of(const DeliveryPart& part) const {
   return (part.size_bytes + options_.payload_bytes_max - 1) / options_.payload_bytes_max;
 }
@@ -253,7 +255,7 @@ std::uint64_t FabricCluster::take_pages(PageRing& ring, const DeliveryPart& part
                   ring.pages() * options_.payload_bytes_max, fabric_.topology().chip_at(place)));
 }
 
-// The bytes where the worker will read them: in the upper half of the chip's pages.
+// Copies the bytes to where the worker will read them: the upper half of the chip's pages.
 void FabricCluster::stage(DeliveryPart& part) {
   const int from = part.delivery->from->place();
   Place& place = *places_[index(from)];
@@ -291,7 +293,7 @@ noc::Address FabricCluster::arrival_word(int from, int to, int plane) const {
   return {places_[index(to)]->arrivals, kArrivals + number * noc::kWordBytes};
 }
 
-// The bytes come from where the router wrote them.
+// Takes the bytes from where the router wrote them.
 void FabricCluster::arrived(DeliveryPart& part) {
   Delivery& delivery = *part.delivery;
   // A store to the source's own DRAM is still under way when the last packet leaves.
@@ -312,7 +314,7 @@ void FabricCluster::arrived(DeliveryPart& part) {
   delivery.from->part_arrived(delivery);
 }
 
-// Looks at the words of a chip whenever one of them has changed.
+// Examines the words of a chip whenever one of them has changed.
 void FabricCluster::watch_arrivals(int place) {
   Place& here = *places_[index(place)];
   noc::ChipNetwork& network = fabric_.device(place).network();
@@ -369,7 +371,7 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
 
 FabricCluster::~FabricCluster() = default;
 
-// What arrives has the lower half, an equal share for each stream.
+// Arrivals get the lower half, an equal share for each stream.
 void FabricCluster::share_pages(Place& place) {
   const std::uint64_t half = place.pages.pages() / 2;
   if (half < std::max<std::uint64_t>(1, place.streams.size())) {
@@ -386,7 +388,7 @@ void FabricCluster::share_pages(Place& place) {
   }
 }
 
-// For each link the worker that is nearest to it, then some for what stays on the chip.
+// Places one worker near each link, then some for Moves that stay on the chip.
 void FabricCluster::create_workers(int place) {
   const tenstorrent::fabric::Topology& topology = fabric_.topology();
   Place& here = *places_[index(place)];

@@ -14,32 +14,33 @@
 #include "towpath/transport/simulated/chips/page_ring.hpp"
 #include "towpath/transport/transport.hpp"
 
-// The transports of chips that Ethernet joins, one rank on each: every byte is read from DRAM,
-// carried over the NoC, through the routers of the fabric and over the links, and written to the
-// DRAM of the far chip.
+// Transports of chips joined by Ethernet, one rank on each: every byte is read from DRAM, carried
+// over the NoC, through the routers of the fabric and over the links, and written to the DRAM of
+// the far chip.
 //
 //   FabricCluster cluster(t3000, {});
 //   cluster.simulation().spawn("rank 0", [&] { cluster.transport(0).barrier(1_s); });
 //   ...
 //   cluster.run();
 //
-// A Move is cut into parts, and these are dealt out to the workers that serve the links towards its
-// peer. A worker's parts arrive in order. Behind each part a word goes up at the far chip: one for
-// each source and plane; with the last part of a Move its bytes and its signal become visible.
+// A Move is cut into parts, which are dealt out to the workers that serve the links towards its
+// peer. A worker's parts arrive in order. Each part is followed by an increment of a word at the
+// far chip: one word for each source and plane. With the last part of a Move, its bytes and its
+// signal become visible.
 
 namespace towpath::transport::simulated::chips {
 
 struct FabricClusterOptions {
-  std::optional<tenstorrent::fabric::Shape> shape;  // none: usual_shape_of
-  // Where in the shape each rank runs; empty: rank r at place r, for all places.
+  std::optional<tenstorrent::fabric::Shape> shape;  // none: default_shape
+  // Place in the shape of each rank; empty: rank r at place r, for all places.
   std::vector<int> places;
   bool carries_data = true;
   std::uint64_t heap_bytes = 4ull << 30;  // per rank; only what is touched takes memory
-  std::uint32_t signals = 1u << 16;       // most that a rank can have
-  std::uint64_t payload_bytes_max = 0;    // of a packet; 0: what the chip's figures say
-  // Of links, only those that the fabric uses may have faults.
+  std::uint32_t signals = 1u << 16;       // most signals per rank
+  std::uint64_t payload_bytes_max = 0;    // per packet; 0: as the chip's parameters say
+  // Faults may be set only on links that the fabric uses.
   tenstorrent::RunOptions run{.finds_hazards = false};
-  // Where links have faults, how long in simulated time a call of run() may go on.
+  // Longest simulated time of a call of run() where links have faults.
   Time deadline = Time::from_seconds(1);
 };
 
@@ -56,13 +57,14 @@ class FabricCluster {
   tenstorrent::Cluster& cluster() { return cluster_; }
   int ranks() const { return static_cast<int>(options_.places.size()); }
   Transport& transport(int rank);
-  // Until nothing happens any more. Throws TransportError::Kind::timeout, with what the links have
-  // done, when the deadline comes before.
+  // Runs until no event is left. Throws TransportError::Kind::timeout, with the state of the links,
+  // when the deadline passes first.
   void run();
-  // Of all workers, at the end of a program: each when its router has released what it sent.
+  // Closes every worker's connection, at the end of a program; each closes once its router has
+  // released its packets.
   void close_connections();
-  // After run(), when the last one was closed. Throws TransportError::Kind::deadlock when one never
-  // will be, naming the links that are down.
+  // Time at which the last connection was closed, after run(). Throws
+  // TransportError::Kind::deadlock when one can never be, naming the links that are down.
   Time closed_at() const;
 
  private:
@@ -96,7 +98,7 @@ class FabricCluster {
   std::vector<std::unique_ptr<DeliveryPart>> parts_;  // storage
   std::vector<DeliveryPart*> free_parts_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
-  // Kernels use what is above until the simulation ends with the cluster.
+  // Kernels use the members above until the simulation ends with the cluster.
   tenstorrent::Cluster cluster_;
   tenstorrent::fabric::Fabric fabric_;
   sim::Timer deadline_;

@@ -95,7 +95,7 @@ void FabricWorker::wake(sim::Process*& waiting) {
   if (waiting != nullptr) simulation_.wake(*std::exchange(waiting, nullptr));
 }
 
-// What another kernel of the core, or the transport, has to do first.
+// Waits for something that another kernel of the core, or the transport, has to do first.
 template <typename Condition>
 void FabricWorker::wait_until(sim::Process*& waiting, Condition condition) {
   while (!condition()) {
@@ -122,7 +122,7 @@ FabricWorker::Packet FabricWorker::next_packet() {
   return packet;
 }
 
-// Some packets ahead of the one that it waits for.
+// Reads some packets ahead of the one that it waits for.
 void FabricWorker::run_reader(DataMovementCore& core) {
   std::deque<Packet> under_way;
   const auto can_read = [&] {

@@ -14,33 +14,33 @@
 
 namespace towpath::transport::simulated::chips {
 
-// Pages of a packet's payload, dealt out to a chip's DRAM channels in turn.
+// Pages of a packet's payload, distributed over a chip's DRAM channels in turn.
 class Pages;
 
-// One stretch of a Move, for one worker. It lives until `left` is called.
+// One stretch of a Move, for one worker. It must live until `left` is called.
 struct Part {
   std::uint64_t size_bytes = 0;
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
-  std::uint64_t staging = 0;           // where the first packet lies in the chip's DRAM: a page
-  tenstorrent::fabric::Header header;  // of each packet, but for what follows
-  std::uint64_t landing = 0;           // where the first packet goes: a page of the far chip
+  std::uint64_t staging = 0;           // page of the chip's DRAM where the first packet is staged
+  tenstorrent::fabric::Header header;  // of each packet, except for the following members
+  std::uint64_t landing = 0;           // page of the far chip where the first packet goes
   const Pages* pages = nullptr;        // of that chip
-  machine::Coordinate lander;          // the router there that writes it
-  std::uint64_t arrival_word = 0;      // packed address; goes up by one behind the last packet
-  void (*left)(Part& part) = nullptr;  // all has been read, and stored
+  machine::Coordinate lander;          // router there that writes it
+  std::uint64_t arrival_word = 0;      // packed address; incremented after the last packet
+  void (*left)(Part& part) = nullptr;  // called when everything has been read, and stored
 };
 
 class Pages {
  public:
   Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max);
-  // Of the tiles that lead to a page's group, the one with the least way for what is read to, or
-  // written from, a tile over a NoC.
+  // Among the tiles that lead to a page's group, the one with the shortest route for data read to,
+  // or written from, a tile over a NoC.
   noc::Address to_read(std::uint64_t page, machine::Coordinate reader, int noc) const;
   noc::Address to_write(std::uint64_t page, machine::Coordinate writer) const;
   noc::Address address(std::uint64_t page) const;
-  // Of all channels together.
+  // Pages of all channels together.
   std::uint64_t pages() const { return rows_ * banks(); }
 
  private:
@@ -60,26 +60,27 @@ class FabricWorker {
  public:
   struct Config {
     machine::Coordinate core;
-    // Of the router that it sends to; none: it stores only.
+    // The router that it sends to; none: it only stores.
     std::optional<tenstorrent::fabric::RouterPort> port;
     std::uint64_t payload_bytes_max = 4096;
   };
-  // Makes its kernels in the program, which like the pages outlives it.
+  // Creates its kernels in the program, which, like the pages, outlives it.
   FabricWorker(tenstorrent::Program& program, const Pages& pages, const Config& config);
   FabricWorker(const FabricWorker&) = delete;
   FabricWorker& operator=(const FabricWorker&) = delete;
 
   void add(Part& part);
-  // Its connection, behind the parts that it has; the next part opens it again.
+  // Closes its connection after its current parts; the next part opens it again.
   void close();
   bool is_open() const { return is_open_; }
-  // When it last closed it.
+  // When it last closed its connection.
   Time closed_at() const { return closed_at_; }
   std::uint64_t queued_bytes() const { return queued_bytes_; }
 
  private:
   static constexpr int kBuffers = 32;
-  static constexpr std::size_t kReadAhead = 8;  // packets, each with a transaction id
+  // packets, each with a transaction id; chosen here, no source
+  static constexpr std::size_t kReadAhead = 8;
 
   struct Packet {
     Part* part = nullptr;
@@ -105,12 +106,12 @@ class FabricWorker {
   Config config_;
   sim::Simulation& simulation_;
   std::deque<Part*> parts_;          // not read yet
-  std::uint64_t next_number_ = 0;    // of the first part, the packet to read next
-  std::deque<Packet> read_packets_;  // that are in L1
-  std::deque<Packet> packets_;       // and reduced
-  std::uint64_t read_ = 0;           // packets, counted
+  std::uint64_t next_number_ = 0;    // next packet of the first part to read
+  std::deque<Packet> read_packets_;  // packets in L1
+  std::deque<Packet> packets_;       // packets in L1 and reduced
+  std::uint64_t read_ = 0;           // number of packets read
   std::uint64_t written_ = 0;
-  std::uint64_t freed_ = 0;  // whose buffers are free again
+  std::uint64_t freed_ = 0;  // number of packets whose buffers are free again
   std::uint64_t queued_bytes_ = 0;
   int queued_parts_ = 0;
   bool is_open_ = false;

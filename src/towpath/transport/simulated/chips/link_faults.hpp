@@ -10,7 +10,7 @@
 #include "towpath/tenstorrent/device/cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
 
-// Faults of a cluster's links, by the number of the link; those that are missing have none.
+// Faults of a cluster's links, by the number of the link; links beyond the end have none.
 
 namespace towpath::transport::simulated::chips {
 
@@ -18,15 +18,15 @@ using LinkFaults = towpath::ethernet::LinkFaults;
 
 bool has_faults(const std::vector<LinkFaults>& faults);
 
-// Throws std::invalid_argument when there are more than links, or one is of a link that a fabric of
-// this topology does not use: nothing would come of it.
+// Throws std::invalid_argument when there are more faults than links, or one is for a link that a
+// fabric of this topology does not use, where it would have no effect.
 void check_link_faults(const std::vector<LinkFaults>& faults, const machine::ChipCluster& cluster,
                        const tenstorrent::fabric::Topology& topology);
 
-// "the link between ... is down since ..." of each that is down; empty if none is.
+// "the link between ... is down since ..." for each that is down; empty if none is.
 std::string describe_outages(const tenstorrent::Cluster& cluster);
 
-// "the link between ... dropped 3 times and was down for 60 us" of each that has faults.
+// "the link between ... dropped 3 times and was down for 60 us" for each that has faults.
 std::string describe_drops(const tenstorrent::Cluster& cluster);
 
 }  // namespace towpath::transport::simulated::chips
