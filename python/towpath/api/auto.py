@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from towpath import _core
-from towpath.collectives.data import type_bytes
 from towpath.collectives.call import Call
+from towpath.collectives.data import type_bytes
 from towpath.collectives.places import Place
 from towpath.collectives.simulated import invoke
 from towpath.errors import ConfigError, DeadlockError
@@ -142,9 +142,7 @@ class Chooser:
                 f"{largest_bytes} bytes"
             )
         if self._left_out:
-            notes.append(
-                f"not among the candidates on so many ranks: {', '.join(self._left_out)}"
-            )
+            notes.append(f"not among the candidates on so many ranks: {', '.join(self._left_out)}")
         return "; ".join(notes) or None
 
 

@@ -137,9 +137,7 @@ class Cluster(Machine):
         options = SweepOptions(jobs=jobs, progress=progress or silent)
         with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
             points = Path(folder, "points.jsonl") if file is None else Path(file)
-            timings, problems = simulated_timings(
-                target.simulator, sources, sizes, points, options
-            )
+            timings, problems = simulated_timings(target.simulator, sources, sizes, points, options)
         return Tuning(name, target.text, target.kind, len(sources), timings, notes + problems)
 
     def _check(self, request: Request) -> None:

@@ -5,18 +5,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from towpath.errors import ConfigError
 from towpath.specs import catalogue, shipped
-from towpath.specs.chip_cluster_spec import ChipClusterSpec
-from towpath.specs.chip_spec import ChipSpec
-from towpath.specs.host_spec import HostSpec
-from towpath.specs.machine_spec import MachineSpec
-from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
 
 KIND_WORDS = {
     "machine": "gpu_cluster",
@@ -171,7 +165,9 @@ def load(
         return ChipCluster(catalogue.load_chip_cluster(name), name)
     if kind == "mailbox_cluster":
         spec = catalogue.load_mailbox_cluster(name)
-        return MailboxCluster(spec if ranks is None else spec.with_figures(nodes=ranks), name, ranks)
+        return MailboxCluster(
+            spec if ranks is None else spec.with_figures(nodes=ranks), name, ranks
+        )
     sized = (hosts, ranks, complete_from)
     return GpuCluster(catalogue.load(name, *sized), name, sized, ranks_per_host)
 

@@ -273,9 +273,7 @@ class RunResult:
             [{name: row[name] for name in row if name not in nested} for row in rows]
         )
 
-    def report(
-        self, path: str | os.PathLike[str], *, trace_size_bytes: int | None = None
-    ) -> None:
+    def report(self, path: str | os.PathLike[str], *, trace_size_bytes: int | None = None) -> None:
         """Writes an HTML page that needs no other file: tables, curves, timeline, loads of links.
 
         Args:
@@ -364,7 +362,9 @@ def timeline_size(sizes_bytes: list[int], size_bytes: int | None) -> int:
         ConfigError: the one asked for is above 1 GiB.
     """
     if size_bytes is None:
-        return max((size for size in sizes_bytes if size <= TIMELINE_BYTES_MAX), default=min(sizes_bytes))
+        return max(
+            (size for size in sizes_bytes if size <= TIMELINE_BYTES_MAX), default=min(sizes_bytes)
+        )
     if size_bytes > TRACE_BYTES_MAX:
         raise ConfigError(
             f"the size of the timeline is {size_bytes} bytes; allowed is up to 1G, a million spans"

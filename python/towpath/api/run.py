@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 from towpath import _core
 from towpath.api.result import Part, RunResult, Traced, rows_of
 from towpath.collectives import simulated
+from towpath.collectives.call import Call
 from towpath.collectives.link_faults import LinkFault
 from towpath.collectives.result import LinkLoad, Row, Run
-from towpath.collectives.call import Call
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -7,13 +7,11 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from towpath import _core
-from towpath.collectives.data import type_named
 from towpath.schedules.msccl_xml import dump_schedule, load_schedule
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import collective_named
@@ -174,7 +172,7 @@ class Schedule:
 
     @property
     def protocol(self) -> str:
-        """"Simple", "LL" or "LL128"."""
+        """ "Simple", "LL" or "LL128"."""
         return _core.name_of(self._core.protocol)
 
     @property

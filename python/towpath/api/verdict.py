@@ -10,8 +10,8 @@ from typing import Any
 from towpath import _core
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Size, size_of
-from towpath.collectives.data import type_bytes, type_named
 from towpath.collectives.call import Call
+from towpath.collectives.data import type_bytes, type_named
 from towpath.specs.sizes import SIZE_BYTES_MAX
 
 _PLACE = ("rank", "block", "channel", "step", "other_rank", "other_block", "other_step")
@@ -95,9 +95,7 @@ class Verdict:
         return f"Verdict({self.schedule!r}, {self.size_bytes} bytes, {found})"
 
 
-def verify(
-    schedule: Schedule, *, size_bytes: Size = "64M", dtype: str = "float32"
-) -> Verdict:
+def verify(schedule: Schedule, *, size_bytes: Size = "64M", dtype: str = "float32") -> Verdict:
     """Whether a schedule computes its collective, without a race or deadlock in any order of events.
 
     Args:
