@@ -286,8 +286,14 @@ TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {
   try {
     run.invoke({});
     FAIL() << "it finished";
-  } catch (const transport::TransportError& error) {
-    EXPECT_EQ(error.kind(), transport::TransportError::Kind::deadlock);
+  } catch (const DeadlockError& error) {
+    ASSERT_EQ(error.cycle().size(), 2u) << error.what();
+    EXPECT_EQ(error.cycle()[0],
+              "rank 0 thread block 0 (channel 0) step 0 send waits for a free slot from rank 1 "
+              "thread block 0");
+    EXPECT_EQ(error.cycle()[1],
+              "rank 1 thread block 0 (channel 0) step 0 send waits for a free slot from rank 0 "
+              "thread block 0");
     EXPECT_NE(std::string(error.what()).find("rank 0"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
   }

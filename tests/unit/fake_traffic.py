@@ -88,7 +88,6 @@ def install(monkeypatch, *modules):
 
     stand_in = SimpleNamespace(
         TrafficStep=TrafficStep, TrafficProgram=TrafficProgram, run_traffic=run_traffic,
-        TransportError=_core.TransportError,
     )  # fmt: skip
     for module in modules:
         monkeypatch.setattr(module, "_core", stand_in)

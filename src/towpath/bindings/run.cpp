@@ -235,7 +235,7 @@ void bind_simulated_run(nb::module_& module) {
           },
           "plan"_a, "inputs"_a = std::vector<ByteArray>(), "outputs"_a = std::vector<ByteArray>(),
           "Runs one invocation on every rank and returns its time in microseconds. Without arrays\n"
-          "the run keeps time only. Raises TransportError for a deadlock.")
+          "the run keeps time only. Raises DeadlockError.")
       .def_prop_ro("events", &SimulatedRun::events)
       .def_prop_ro("now_us", [](const SimulatedRun& run) { return run.now().us(); })
       .def_prop_ro(
@@ -253,7 +253,6 @@ void bind_simulated_run(nb::module_& module) {
 }
 
 void bind_live(nb::module_& module) {
-  nb::exception<transport::TransportError>(module, "TransportError", PyExc_RuntimeError);
   nb::class_<Transport>(module, "Transport", "One rank's one-sided view of the others.")
       .def_prop_ro("rank", &Transport::rank)
       .def_prop_ro("ranks", &Transport::ranks)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "towpath/base/deadlock_error.hpp"
 #include "towpath/sim/process_call.hpp"
 
 namespace towpath::riscv_mailbox {
@@ -42,7 +43,7 @@ void MailboxSession::close(Context& context) {
 
 void MailboxSession::call(const char* what, const char* obstacle, std::function<void()> body) {
   if (run_process(simulation_, what, std::move(body))) return;
-  throw std::runtime_error(
+  throw DeadlockError(
       fmt::format("{} waits for ever: nothing is under way, and {}", what, obstacle));
 }
 

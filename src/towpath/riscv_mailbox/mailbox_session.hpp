@@ -27,7 +27,7 @@ class MailboxSession {
   riscv_mailbox::Context& open(int node, int domain);
   void close(riscv_mailbox::Context& context);
 
-  // Throw std::runtime_error when nothing that could end the wait is under way. It goes on all the
+  // Throw DeadlockError when nothing that could end the wait is under way. It goes on all the
   // same: the message is sent as soon as there is room, and a receive takes the next one.
   void send(riscv_mailbox::Context& context, riscv_mailbox::Address to,
             std::span<const std::byte> payload);

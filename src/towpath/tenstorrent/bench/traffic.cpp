@@ -208,7 +208,7 @@ class Traffic {
     const std::string sentence =
         fmt::format("after {} cycles {} of {} traffic programs are not over: {}", network_.cycle(),
                     running_, programs_.size(), who);
-    if (waits_for_ever) throw tenstorrent::DeadlockError(sentence);
+    if (waits_for_ever) throw DeadlockError(sentence, network_.deadlock_cycle());
     throw std::runtime_error(sentence);
   }
 

@@ -53,7 +53,7 @@ class Fabric {
   Header header(int from, int to) const;
 
   // Runs until nothing happens any more; the routers stay. Throws
-  // tenstorrent::DeadlockError when a worker's kernel has not ended by then.
+  // DeadlockError when a worker's kernel has not ended by then.
   Time run();
 
  private:

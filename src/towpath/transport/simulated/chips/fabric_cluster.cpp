@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/base/deadlock_error.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/torus.hpp"
 #include "towpath/transport/simulated/chips/link_faults.hpp"
@@ -438,9 +439,8 @@ Time FabricCluster::closed_at() const {
   });
   if (!are_all_closed) {
     const std::string outages = describe_outages(cluster_);
-    throw TransportError(TransportError::Kind::deadlock, kNoPeer,
-                         fmt::format("{}{}connections of workers to their routers never close",
-                                     outages, outages.empty() ? "" : "; "));
+    throw DeadlockError(fmt::format("{}{}connections of workers to their routers never close",
+                                    outages, outages.empty() ? "" : "; "));
   }
   return last;
 }

@@ -64,7 +64,7 @@ class FabricCluster {
   // released its packets.
   void close_connections();
   // Time at which the last connection was closed, after run(). Throws
-  // TransportError::Kind::deadlock when one can never be, naming the links that are down.
+  // DeadlockError when one can never be, naming the links that are down.
   Time closed_at() const;
 
  private:
