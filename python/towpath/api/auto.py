@@ -28,10 +28,10 @@ _STEPS_BUDGET = 2_500_000
 class Chooser:
     """Finds the fastest candidate of one request, and remembers what it has simulated.
 
-    Smaller sizes are simulated first, so that tuning's bound excludes candidates without a chance at
-    the size itself. On many ranks, candidates with too many steps to simulate are left out; the note
-    names them. Where each transfer is simulated in full, as between chips, sizes above `bytes_max` are not simulated: the
-    line through the last two times stands for them.
+    Smaller sizes are simulated first: tuning's bound then excludes candidates without a chance at
+    the size itself. On many ranks, candidates with too many steps to simulate are left out, and the
+    note names them. Where every transfer is simulated in full, as between chips, sizes above
+    `bytes_max` are not simulated: the line through the last two times stands for them.
     """
 
     def __init__(

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import SupportsIndex, Union
+from typing import SupportsIndex
 
 from towpath.errors import ConfigError, quoted
 from towpath.specs.sizes import SIZE_BYTES_MAX, parse_size, parse_sizes
 
-Size = Union[SupportsIndex, str]
-Sizes = Union[Size, Iterable[Size]]
+Size = SupportsIndex | str
+Sizes = Size | Iterable[Size]
 
 
 def size_of(size_bytes: Size) -> int:

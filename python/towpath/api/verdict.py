@@ -96,7 +96,7 @@ class Verdict:
 
 
 def verify(schedule: Schedule, *, size_bytes: Size = "64M", dtype: str = "float32") -> Verdict:
-    """Whether a schedule computes its collective, without a race or deadlock in any order of events.
+    """Whether a schedule computes its collective in every order of events.
 
     Args:
         schedule: from `Schedule.generate` or `Schedule.load`.
@@ -104,7 +104,8 @@ def verify(schedule: Schedule, *, size_bytes: Size = "64M", dtype: str = "float3
         dtype: the element type; its size decides how the array is cut.
 
     Returns:
-        What is wrong, if anything, and from which size on the schedule hangs.
+        Races, deadlocks, wrong data and accesses out of bounds, if any, and from which size on the
+        schedule hangs.
 
     Raises:
         ConfigError: the size or the type is wrong, or the schedule cannot be cut for it.
