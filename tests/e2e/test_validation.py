@@ -11,26 +11,33 @@ import statistics
 
 import pytest
 
+from conftest import shared_data
 from towpath import _core
 from towpath.specs.catalogue import load_chip, load_chip_cluster
 from towpath.validation.noc import Amount, DramPair, dram_programs, place_carefully, place_randomly
+from towpath.validation.shipped import find_table, names, summarize
+from towpath.validation.table_file import read_table
 from towpath.validation.validate import validate_table
 
 MIB = 1 << 20
 
 
-def measured_table(name):
-    from conftest import shared_data
+def shipped(name, **options):
+    return validate_table(find_table(name), **options)
 
-    table = shared_data() / name
-    if not table.is_file():
-        pytest.skip(f"needs measurements made by others in {table}")
-    return table
+
+@pytest.fixture
+def traces(monkeypatch):
+    """The traces are files made by others and not part of the project."""
+    folder = shared_data() / "traces" / "noc"
+    if not folder.is_dir():
+        pytest.skip(f"needs traces made by others in {folder} (or $TOWPATH_DATA)")
+    monkeypatch.setenv("TOWPATH_DATA", str(shared_data()))
 
 
 @pytest.fixture(scope="module")
 def all_reduce():
-    return validate_table(measured_table("h100_allreduce.csv"))
+    return shipped("gpu_collectives/all_reduce_two_h100_servers")
 
 
 def errors(validation, word, least_bytes, most_bytes):
@@ -78,37 +85,33 @@ def test_gap_reduction_inside_the_switch(all_reduce):
 # --- chips ----------------------------------------------------------------------------------------
 
 
-def chip_table(name, **options):
-    return validate_table(measured_table(name), **options)
-
-
 def absolute(validation):
     return sorted(abs(row["error_pct"]) for row in validation.rows)
 
 
-def test_traced_kernels_of_the_check_half():
-    found = absolute(chip_table("noc_trace_cycles.csv", half="check"))
+def test_traced_kernels_of_the_check_half(traces):
+    found = absolute(shipped("noc/traced_kernels", half="check"))
     assert len(found) == 14
     assert found[len(found) // 2] < 3
     assert found[-1] < 12
 
 
-def test_gap_a_column_that_takes_all_data_from_dram():
-    rows = chip_table("noc_trace_cycles.csv").rows
+def test_gap_a_column_that_takes_all_data_from_dram(traces):
+    rows = shipped("noc/traced_kernels").rows
     (row,) = [row for row in rows if row["trace"] == "DRAM_TO_8x1_HEIGHT.json"]
     assert row["error_pct"] > 12
 
 
 @pytest.mark.parametrize("group", ["one_to_one", "one_from_one", "one_to_row", "one_to_column"])
 def test_single_masters_are_within_three_percent_in_the_median(group):
-    found = absolute(chip_table("noc_silicon_cycles.csv", group=group, half="check"))
+    found = absolute(shipped("noc/patterns", group=group, half="check"))
     assert found[len(found) // 2] < 3
 
 
 def test_a_single_small_transaction_goes_round_in_the_measured_time():
     found = [
         abs(row["error_pct"])
-        for row in chip_table("noc_silicon_cycles.csv", group="one_(to|from)_one").rows
+        for row in shipped("noc/patterns", group="one_(to|from)_one").rows
         if row["num_transactions"] == "1" and int(row["transaction_bytes"]) <= 512
     ]
     assert len(found) > 15
@@ -116,7 +119,7 @@ def test_a_single_small_transaction_goes_round_in_the_measured_time():
 
 
 def test_dynamic_vcs_make_dram_writes_collapse():
-    careful = chip_table("dram_silicon.csv", group="write carefully").rows
+    careful = shipped("dram/wormhole", group="write carefully").rows
     dynamic = [r for r in careful if r["vc"] == "Dynamic" and r["n_tiles"] == "48"]
     static = [r for r in careful if r["vc"] == "Static" and r["n_tiles"] == "48"]
     assert len(dynamic) == len(static) == 2
@@ -147,12 +150,12 @@ def test_readers_beside_their_banks_of_blackhole_get_what_elsewhere_the_network_
 
 @pytest.fixture(scope="module")
 def links():
-    return chip_table("ethernet_links.csv")
+    return shipped("ethernet/link_tests")
 
 
 @pytest.fixture(scope="module")
 def figures():
-    return chip_table("ethernet_figures.csv")
+    return shipped("ethernet/guide_points")
 
 
 def link_errors(validation, arch, test, metric, least_bytes=0):
@@ -234,17 +237,17 @@ def test_gap_small_messages_that_nobody_sees_leave(links):
 
 
 def test_the_line_of_eight_chips_is_within_five_percent():
-    rows = chip_table("fabric_latency_1d.csv").rows
+    rows = shipped("fabric/line_of_eight").rows
     assert max(abs(row["error_pct"]) for row in rows) < 5
 
 
 def test_neighbours_in_the_fabric_are_within_five_percent_at_16_bytes():
-    rows = chip_table("fabric_latency.csv").rows
+    rows = shipped("fabric/neighbours").rows
     assert max(abs(row["error_pct"]) for row in rows if row["payload_bytes"] == "16") < 5
 
 
 def test_gap_a_payload_is_seen_as_a_whole():
-    rows = chip_table("fabric_latency.csv", group="UNICAST_WRITE").rows
+    rows = shipped("fabric/neighbours", group="UNICAST_WRITE").rows
     assert max(row["error_pct"] for row in rows) > 10
 
 
@@ -273,19 +276,18 @@ def test_gap_streams_between_neighbours():
 
 
 def test_line_all_gather_on_blackholes_is_within_eight_percent_in_the_median():
-    (group,) = chip_table("collectives_silicon.csv", group="blackhole line all_gather").groups
+    (group,) = shipped("chip_collectives/eight_chips", group="blackhole line all_gather").groups
     assert group["median_pct"] < 8
     assert group["worst_pct"] < 25
 
 
 @pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
 def test_small_collectives_on_chips_are_within_a_quarter(tmp_path, arch):
-    with measured_table("collectives_silicon.csv").open(newline="") as table:
-        reader = csv.DictReader(table)
-        rows = [row for row in reader if row["arch"] == arch and int(row["size_bytes"]) <= 1 << 20]
+    table = read_table(find_table("chip_collectives/eight_chips"))
+    rows = [row for row in table.rows if row["arch"] == arch and int(row["size_bytes"]) <= MIB]
     part = tmp_path / "part.csv"
     with part.open("w", newline="") as file:
-        writer = csv.DictWriter(file, reader.fieldnames)
+        writer = csv.DictWriter(file, sorted(table.columns))
         writer.writeheader()
         writer.writerows(rows)
     found = absolute(validate_table(part))
@@ -298,18 +300,18 @@ def test_small_collectives_on_chips_are_within_a_quarter(tmp_path, arch):
 
 
 def host_link(name):
-    validation = chip_table(name)
+    validation = shipped(name)
     return validation.rows, absolute(validation)
 
 
 @pytest.fixture(scope="module")
 def wormhole_accesses():
-    return host_link("pcie_wormhole.csv")
+    return host_link("host_link/accesses")
 
 
 @pytest.fixture(scope="module")
 def n300_transfers():
-    return host_link("pcie_n300.csv")
+    return host_link("host_link/driver_transfers")
 
 
 def test_accesses_over_a_wormholes_link(wormhole_accesses):
@@ -382,3 +384,15 @@ def test_gap_large_writes_to_l1(n300_transfers):
     (error,) = [row["error_pct"] for row in rows if row["bench"] == "TLB_Ethernet"
                 and row["op"] == "write" and row["bytes"] == "131072"]  # fmt: skip
     assert error > 20
+
+
+# --- every table as a whole -----------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", names())
+def test_every_shipped_table_is_within_its_tolerance(name, request):
+    if name == "noc/traced_kernels":
+        request.getfixturevalue("traces")
+    summary = summarize(name)
+    assert summary.verdict == "holds", summary

@@ -48,12 +48,12 @@ def test_tiles_of_a_dram_group_show_the_same_memory(cluster):
 def test_dma_moves_a_buffer_in_place(cluster):
     core = cluster.core(0, "worker")
     buffer = cluster.allocate_sysmem_buffer(0, 4096)
-    buffer.bytes[:] = np.arange(4096) % 251
+    buffer.array[:] = np.arange(4096) % 251
     transfer = buffer.dma_write_to_device(1024, 2048, core, 0x100)
     assert (transfer.asked, transfer.used, transfer.obstacle) == ("DMA", "DMA", "")
-    assert cluster.memory(0, core, 0x100, 2048) == buffer.bytes[1024:3072].tobytes()
+    assert cluster.memory(0, core, 0x100, 2048) == buffer.array[1024:3072].tobytes()
     buffer.noc_write(0, 1024, core, 0x100)
-    assert buffer.bytes[:1024].tobytes() == buffer.bytes[1024:2048].tobytes()
+    assert buffer.array[:1024].tobytes() == buffer.array[1024:2048].tobytes()
     assert sum(time for _, time in transfer.parts) == pytest.approx(transfer.time_ns)
 
 
@@ -139,10 +139,10 @@ def test_a_dma_that_falls_back_says_so(channels, is_write, obstacle):
          "the DMA engine of blackhole does not move data from the device"),
         (lambda c: c.write_to_device(b"12", 0, (1, 2), 0, ordering="loose"),
          "ordering is 'loose'; allowed are default, strict, posted"),
-        (lambda c: c.configure_tlb(0, (1, 2), 2 * MIB, 0, "loose"),
+        (lambda c: c.configure_tlb(0, (1, 2), 2 * MIB, 0, ordering="loose"),
          "ordering is 'loose'; allowed are default, strict, posted"),
         (lambda c: c.write_to_device(b"12", 0, (1, 2), 0, order="posted"),
-         "order is no option; allowed are ordering, mapping, window_bytes, load, misalignment_by"),
+         "order is not an option; allowed are ordering, mapping, window_bytes, load, "),
         (lambda c: c.memory(0, (1, 2), 1 << 40, 8), "8 bytes at address 1099511627776 of "),
         (lambda c: c.core(0, "tensix"), "kind is 'tensix'; allowed are worker, dram, ethernet, "),
     ],
@@ -197,7 +197,7 @@ def test_memory_is_what_an_array_would_be_and_time_passes(steps):
     for what, at, size, ordering, value in steps:
         before_ns = cluster.now_ns
         if what == "window":
-            cluster.configure_tlb(0, core, MIB, 0, ordering)
+            cluster.configure_tlb(0, core, MIB, 0, ordering=ordering)
             continue
         at, size = (at // 4 * 4, size // 4 * 4 + 4) if what == "dma" else (at, size)
         data = np.full(size, value, np.uint8)

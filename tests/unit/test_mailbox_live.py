@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from towpath import _core
 from towpath.cli import main as cli
 from towpath.errors import ConfigError, Interruption
+from towpath.pages.plain_text import tables_text
 from towpath.studies.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
 from towpath.studies.mailbox_peers import peer_measurements
-from towpath.studies.plain_table import tables_text
 
 SMALL = LiveRequest(
     iterations=2000, cores=None, rounds=2, blocks=5, block_messages=1000

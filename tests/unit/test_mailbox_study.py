@@ -11,6 +11,7 @@ from towpath import _core
 from towpath.cli import main as cli
 from towpath.errors import ConfigError, Interruption
 from towpath.pages.mailbox_table import study_tables
+from towpath.pages.plain_text import tables_text
 from towpath.specs import catalogue
 from towpath.specs.spec_model import figures_of
 from towpath.studies.mailbox_study import (
@@ -19,7 +20,6 @@ from towpath.studies.mailbox_study import (
     measure_study,
     settled_ns,
 )
-from towpath.studies.plain_table import tables_text
 
 
 @pytest.fixture(scope="module")

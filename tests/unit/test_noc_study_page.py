@@ -16,12 +16,13 @@ from towpath.studies.noc_study import PATTERNS, StudyRequest, measure_point, stu
 HOSTILE = "</script><script>alert(1)</script>"
 
 
-@pytest.fixture
-def study(monkeypatch):
-    install(monkeypatch)
+@pytest.fixture(scope="module")
+def study():
     request = StudyRequest(PATTERNS, sizes_bytes=(32, 4096), vcs=(1, 2), transactions=64)
     asked = study_parts(WORMHOLE, request)
-    parts = {part: [{**p, **measure_point("", p)} for p in own] for part, own in asked.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        install(patch)
+        parts = {part: [{**p, **measure_point("", p)} for p in own] for part, own in asked.items()}
     facts = [("Chip", WORMHOLE.name)]
     return Study("a title", "a command", facts, parts, findings(parts, WORMHOLE))
 

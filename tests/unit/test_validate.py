@@ -5,8 +5,15 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
+from conftest import refusal, towpath_command
+from towpath.cli import main as cli
 from towpath.errors import ConfigError
+from towpath.pages.validation_text import summary_line, validation_text, verdict_text
+from towpath.validation.shipped import TableSummary, find_table, names, validate_shipped
+from towpath.validation.statistics import ErrorStatistics, error_statistics
+from towpath.validation.table_file import Tolerance, read_table
 from towpath.validation.validate import validate_table
 
 HEADER = "source,nodes,gpus,config,size_bytes,time_us_out_of_place,note\n"
@@ -57,7 +64,7 @@ def test_a_row_that_cannot_be_simulated_stays_in_and_says_why(tmp_path, row, rea
     assert result.rows[0]["predicted"] is None and result.rows[0]["error_pct"] is None
     assert reason in result.rows[0]["error"]
     assert result.rows[1]["predicted"] > 0
-    assert reason in result.text()
+    assert reason in validation_text(result)
 
 
 @pytest.mark.parametrize(
@@ -69,3 +76,153 @@ def test_what_is_no_such_table_is_refused_in_one_sentence(tmp_path, text):
     with pytest.raises(ConfigError, match=r"table\.csv:\d+: ") as refused:
         validate_table(path)
     assert "\n" not in str(refused.value)
+
+
+# --- files of tables ------------------------------------------------------------------------------
+
+SPREAD = """# title: two curves
+# source: a thread, which
+#   goes on here
+#not a fact
+# tolerance: median 3 %, p90 10.5 %, worst 20 %
+a,us@size=64,us@size=128
+x,1,2
+y,,4
+"""
+
+
+def test_comments_are_facts_and_a_column_may_stand_for_many_rows(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(SPREAD)
+    table = read_table(path)
+    assert table.facts["title"] == "two curves"
+    assert table.facts["source"] == "a thread, which goes on here"
+    assert table.columns == {"a", "us", "size"}
+    assert table.rows == [
+        {"a": "x", "us": "1", "size": "64"},
+        {"a": "x", "us": "2", "size": "128"},
+        {"a": "y", "us": "4", "size": "128"},
+    ]
+    assert table.header_line == 6
+    assert Tolerance.of(table) == Tolerance(3, 10.5, 20)
+
+
+@pytest.mark.parametrize(
+    "spoilt", ["median 3, p90 4, worst 5", "median 1.2.3 %, p90 4 %, worst 5 %"]
+)
+def test_a_tolerance_that_is_none_is_refused(tmp_path, spoilt):
+    path = tmp_path / "table.csv"
+    path.write_text(f"# tolerance: {spoilt}\na\n1\n")
+    assert "tolerance is" in refusal(Tolerance.of, read_table(path))
+
+
+def test_a_line_behind_comments_is_named_by_its_own_number(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(SPREAD + "z,1\n")
+    assert "table.csv:9: a row does not have the 3 fields" in refusal(read_table, path)
+    path.write_text("# title: x\na,b\n1,2\n")
+    assert "table.csv:2: its columns fit no known table" in refusal(validate_table, path)
+
+
+# --- shipped tables -------------------------------------------------------------------------------
+
+
+def test_every_shipped_table_names_its_source_its_tolerance_and_a_known_kind():
+    assert len(names()) == 11
+    for name in names():
+        table = read_table(find_table(name))
+        assert {"title", "source", "measured", "tolerance"} <= set(table.facts), name
+        assert Tolerance.of(table) is not None
+        readme = find_table(name).parent / "README.md"
+        assert f"towpath validate {name}" in readme.read_text(), name
+
+
+def test_the_big_table_holds_all_its_rows():
+    table = read_table(find_table("noc/patterns"))
+    assert len(table.rows) == 3421
+    sizes = {row["transaction_bytes"] for row in table.rows}
+    assert sizes == {str(64 << power) for power in range(11)}
+
+
+def test_statistics_are_of_absolute_errors_of_rows_that_were_predicted():
+    errors = [-40, 1, 2, None, 3, 4]
+    found = error_statistics({"error_pct": error} for error in errors)
+    assert (found.rows, found.predicted) == (6, 5)
+    assert (found.median_pct, found.worst_pct) == (3, 40)
+    assert found.p90_pct == pytest.approx(4 + 0.6 * 36)
+    assert error_statistics([]) == ErrorStatistics(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("statistics", "is_within"),
+    [
+        (ErrorStatistics(5, 5, 3, 10, 20), True),  # the bound itself is allowed
+        (ErrorStatistics(5, 5, 3.01, 10, 20), False),
+        (ErrorStatistics(5, 5, 3, 10.01, 20), False),
+        (ErrorStatistics(5, 5, 3, 10, 20.01), False),
+        (ErrorStatistics(5, 4, 3, 10, 20), False),  # a row is missing
+        (ErrorStatistics(5, 0), False),
+    ],
+)
+def test_a_table_is_within_its_tolerance_if_every_figure_is(statistics, is_within):
+    assert statistics.is_within(Tolerance(3, 10, 20)) is is_within
+
+
+@pytest.fixture
+def small_tables(tmp_path, monkeypatch):
+    """Three tables instead of the shipped ones; their values are asked for by name."""
+    monkeypatch.setattr("towpath.validation.shipped.folder", lambda: tmp_path)
+
+    def write(**measured_us):
+        for name, (measured, worst) in measured_us.items():
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / "t.csv").write_text(
+                f"# tolerance: median {worst} %, p90 {worst} %, worst {worst} %\n"
+                f"nodes,gpus,config,size_bytes,time_us_out_of_place\n2,16,default,1024,{measured}\n"
+            )
+
+    return write
+
+
+def test_every_shipped_table_gets_a_verdict(small_tables):
+    small_tables(a=(20, 1000), b=(1000, 1), c=("fast", 5))
+    verdicts = {each.name: each.verdict for each in validate_shipped()}
+    assert verdicts == {"a/t": "holds", "b/t": "exceeded", "c/t": "not run"}
+
+
+def test_without_an_argument_all_tables_are_held_against_the_models(small_tables):
+    small_tables(a=(20, 1000))
+    lines = towpath_command("validate").stdout.splitlines()
+    assert len(lines) == 3
+    assert lines[1].startswith("a/t ") and lines[1].endswith("1000, 1000, 1000%   holds")
+    assert lines[2] == "1 tables: 1 within tolerance"
+    (found,) = json.loads(towpath_command("validate", "--json").stdout)
+    assert found["name"] == "a/t" and found["statistics"]["predicted"] == 1
+
+
+def test_a_tolerance_that_is_exceeded_fails_the_command(small_tables):
+    small_tables(b=(1000, 1))
+    assert CliRunner().invoke(cli.app, ["validate"]).exit_code == 1
+
+
+def test_options_for_one_table_need_its_name():
+    with pytest.raises(ConfigError, match="are for one table; name it"):
+        towpath_command("validate", "--half", "fit")
+
+
+def test_a_shipped_table_is_found_by_its_name_and_others_by_their_path(tmp_path):
+    assert find_table("fabric/neighbours").name == "neighbours.csv"
+    assert find_table(str(tmp_path / "t.csv")) == tmp_path / "t.csv"
+    assert "shipped are chip_collectives/eight_chips," in refusal(find_table, "fabric/neighbors")
+
+
+def test_lines_say_what_was_found_and_what_is_allowed():
+    summary = TableSummary(
+        "a/b", "kind", ErrorStatistics(7, 5, 1, 2.25, 30), Tolerance(1.5, 3, 40), "exceeded"
+    )
+    words = summary_line(summary).split()
+    assert words[:5] == ["a/b", "7", "1.0%", "2.2%", "30.0%"]
+    assert summary_line(summary).endswith("1.5, 3, 40%         exceeded; 2 rows not simulated")
+    not_run = TableSummary("c/d", "kind", ErrorStatistics(1, 0), None, "not run", "no trace")
+    assert summary_line(not_run).endswith("none                not run: no trace")
+    assert verdict_text([summary, not_run]) == "2 tables: 1 beyond it, 1 not run"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of tables measured on chips: the programs they become, by hand, and what is made of runs."""
 
-import csv
 import random
 
 import fake_traffic
@@ -10,6 +9,7 @@ import pytest
 from fake_traffic import CALL, LATENCY, Spec, TrafficStep, chip
 
 from towpath.errors import ConfigError
+from towpath.pages.validation_text import validation_text
 from towpath.studies import replay
 from towpath.validation import noc as validate_noc
 from towpath.validation import noc_patterns, validate
@@ -24,6 +24,8 @@ from towpath.validation.noc import (
     run_scaled,
 )
 from towpath.validation.noc_patterns import Cast, Pattern, cast_of, programs
+from towpath.validation.shipped import find_table
+from towpath.validation.table_file import read_table
 from towpath.validation.table_kind import CannotSimulate, Context, half_of
 from towpath.validation.validate import validate_table
 from trace_example import event, write, zone
@@ -227,7 +229,7 @@ def test_the_prediction_is_the_median_over_masters(tmp_path):
     assert done["error_pct"] == pytest.approx(16)
     assert "scaled_from" not in done
     assert done["group"] == "wormhole_b0 all_to_all unicast"
-    assert "8 x 64 B, 4 sub" in result.text()
+    assert "8 x 64 B, 4 sub" in validation_text(result)
 
 
 # --- runs that would take too long ----------------------------------------------------------------
@@ -404,7 +406,7 @@ def test_a_trace_lies_beside_its_table(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("../secret.json", "trace is '../secret.json'"), ("no.json", "no.json: cannot be read")],
+    [("../secret.json", "trace is '../secret.json'"), ("no.json", "the trace no.json is not here")],
 )
 def test_a_trace_that_is_not_there_is_named(tmp_path, name, reason):
     (done,) = validate_table(trace_table(tmp_path, f"{name},1,1,1"), processes=1).rows
@@ -414,9 +416,8 @@ def test_a_trace_that_is_not_there_is_named(tmp_path, name, reason):
 # --- halves and groups ----------------------------------------------------------------------------
 
 
-def test_halves_of_a_published_table_are_halves_and_keep_curves_whole(data_folder):
-    with open(data_folder / "noc_silicon_cycles.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+def test_halves_of_a_published_table_are_halves_and_keep_curves_whole():
+    rows = read_table(find_table("noc/patterns")).rows
     halves = {
         name: [own for own in rows if half_of(PATTERNS, own) == name] for name in ("fit", "check")
     }
@@ -428,15 +429,14 @@ def test_halves_of_a_published_table_are_halves_and_keep_curves_whole(data_folde
     )
 
 
-def test_every_published_row_becomes_programs(data_folder):
+def test_every_published_row_becomes_programs():
     grids = {"wormhole_b0": chip(), "blackhole": chip(worker_columns=12, worker_rows=10)}
     columns = tuple(range(20))
     grids["blackhole"].worker = lambda x, y: (columns[x], columns[y])
-    with open(data_folder / "noc_silicon_cycles.csv", newline="") as file:
-        for own in csv.DictReader(file):
-            wanted = pattern_of(own)
-            amount = amount_of(own, wanted)
-            assert programs(wanted, grids[own["arch"]], amount.transactions, 64)
+    for own in read_table(find_table("noc/patterns")).rows:
+        wanted = pattern_of(own)
+        amount = amount_of(own, wanted)
+        assert programs(wanted, grids[own["arch"]], amount.transactions, 64)
 
 
 def test_rows_are_chosen_by_half_and_group(tmp_path):

@@ -66,10 +66,10 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
     from dataclasses import replace
 
     from towpath.cli.progress import bar
+    from towpath.pages.plain_text import tables_text
     from towpath.studies.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
     from towpath.studies.mailbox_peers import peer_measurements
     from towpath.studies.parallel import map_in_order
-    from towpath.studies.plain_table import tables_text
 
     request = LiveRequest(iterations, size_bytes, parse_cores(cores))
     steps: list[Callable[[], Any]] = [
@@ -101,9 +101,9 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
 def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> tuple[Any, str, Any]:
     from towpath.cli.progress import bar
     from towpath.pages.mailbox_table import study_tables
+    from towpath.pages.plain_text import tables_text
     from towpath.specs import catalogue
     from towpath.studies.mailbox_study import StudyRequest, measure_study
-    from towpath.studies.plain_table import tables_text
 
     spec = catalogue.load_mailbox_cluster(machine)
     request = StudyRequest(iterations, max(iterations * 3 // 10, 100), size_bytes, seed)

@@ -140,7 +140,10 @@ def verify(
 
 @app.command()
 def validate(
-    table: Annotated[Path, typer.Argument(help="a CSV table of measurements")],
+    table: Annotated[
+        str | None,
+        typer.Argument(help="a CSV table of measurements, or a shipped one; default: all shipped"),
+    ] = None,
     machine: Annotated[
         str | None, typer.Option(help="hold it against this machine instead of the table's own")
     ] = None,
@@ -155,14 +158,40 @@ def validate(
         bool, typer.Option("--json", help="one JSON object: rows and groups")
     ] = False,
 ) -> None:
-    """Holds a table of measurements against the model: predicted, measured, error."""
+    """Holds tables of measurements against the model: predicted, measured, error."""
+    from towpath.cli.progress import bar
+    from towpath.pages.validation_text import validation_text
+    from towpath.validation.shipped import find_table
     from towpath.validation.validate import validate_table
 
-    result = validate_table(table, machine, half=half, group=group)
+    if table is None:
+        if (machine, half, group) != (None, None, None):
+            raise ConfigError("--machine, --half and --group are for one table; name it")
+        _validate_all(as_json)
+        return
+    result = validate_table(find_table(table), machine, half=half, group=group, progress=bar)
+    print(json.dumps(result.to_dict()) if as_json else validation_text(result))
+
+
+def _validate_all(as_json: bool) -> None:
+    """A line per shipped table as it is done; exits 1 if a tolerance is exceeded."""
+    from towpath.cli.progress import bar
+    from towpath.pages.validation_text import SUMMARY_HEADING, summary_line, verdict_text
+    from towpath.validation.shipped import TableSummary, validate_shipped
+
+    summaries: list[TableSummary] = []
+    if not as_json:
+        print(SUMMARY_HEADING)
+    for summary in validate_shipped(progress=bar):
+        summaries.append(summary)
+        if not as_json:
+            print(summary_line(summary), flush=True)
     if as_json:
-        print(json.dumps(result.to_dict()))
+        print(json.dumps([summary.to_dict() for summary in summaries]))
     else:
-        print(result.text())
+        print(verdict_text(summaries))
+    if any(summary.verdict == "exceeded" for summary in summaries):
+        raise typer.Exit(1)
 
 
 app.command()(replay)

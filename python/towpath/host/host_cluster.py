@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A described host with chips in its slots, as tt-umd's Cluster shows them, in simulated time.
 
-Calls move real bytes: what was written lies in the simulated L1 or DRAM and can be read back. Each
-returns a Transfer that says how long it took, and where the time went.
+Calls move real bytes: what was written is in the simulated L1 or DRAM and can be read back. Each
+returns a Transfer: how long it took, and where the time went.
 
 >>> cluster = HostCluster("n300-xeon-host", ["wormhole"])
 >>> _ = cluster.configure_tlb(0, (1, 1), 1 << 20, 0x1000)
@@ -17,9 +17,10 @@ returns a Transfer that says how long it took, and where the time went.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from towpath.errors import ConfigError, quoted
 from towpath.specs import catalogue
@@ -27,22 +28,41 @@ from towpath.specs.chip_spec import ChipSpec
 from towpath.specs.host_spec import HostSpec
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from towpath import _core
 
 Core = tuple[int, int]
+# Contiguous memory; of an array of any shape and dtype its bytes count.
+Data = bytes | bytearray | memoryview | npt.NDArray[Any]
+Ordering = Literal["default", "strict", "posted"]
+Mapping = Literal["write_combining", "uncached"]
+Load = Literal["copy", "stream"]
+
+
+class TransferOptions(TypedDict, total=False):
+    """Options of a transfer, all of them keywords.
+
+    Attributes:
+        ordering: ordering of the windows that the transfer takes for itself.
+        mapping: mapping of these windows.
+        window_bytes: size of each of these windows.
+        load: loads of a read: as memcpy makes them, or streaming ones.
+        misalignment_bytes: distance of a read's buffer from the beginning of a line.
+    """
+
+    ordering: Ordering
+    mapping: Mapping
+    window_bytes: int
+    load: Load
+    misalignment_bytes: int
 
 
 class HostCluster:
     """A host and its chips.
 
-    A core is its place (x, y) on the grid of NoC 0. Options of a transfer, all of keywords:
-    `ordering` ("default", "strict", "posted") and `mapping` ("write_combining", "uncached") of the
-    windows that it takes for itself, of `window_bytes` each; `load` ("copy", "stream") and
-    `misalignment_bytes`, the buffer's from a line, of a read.
-
-    Raises:
-        ConfigError: there is no such host, or chip.
-        ValueError: by every call that cannot be carried out, in one sentence.
+    A core is given by its place (x, y) on the grid of NoC 0. The options of a transfer are those of
+    `TransferOptions`. Every call that cannot be carried out raises ValueError with one sentence.
     """
 
     def __init__(
@@ -55,15 +75,19 @@ class HostCluster:
         limits_posted_writes: bool = True,
         limits_noc: bool = True,
     ) -> None:
-        """Opens the host.
+        """Open the host.
 
         Args:
             host: a spec, or the name or file of one.
             chips: specs, or names or files of some.
-            num_host_mem_ch_per_mmio_device: 0: no memory for DMA is allocated.
-            carries_data: False keeps time only, and touches no buffer.
+            num_host_mem_ch_per_mmio_device: channels of host memory for DMA per chip; 0 allocates
+                none.
+            carries_data: False keeps time only and touches no buffer.
             limits_posted_writes: False: a core never waits for a write to leave.
             limits_noc: False: the chip takes whatever the link brings.
+
+        Raises:
+            ConfigError: there is no such host or chip, or a chip has no host link.
         """
         from towpath import _core
 
@@ -88,20 +112,41 @@ class HostCluster:
         return self._cluster.now_ns
 
     def core(self, chip: int, kind: str, number: int = 0) -> Core:
-        """A chip's n-th core of a kind: worker, dram, ethernet.
+        """Find a chip's n-th core of a kind.
+
+        Args:
+            chip: number of the chip.
+            kind: worker, dram or ethernet.
+            number: from 0.
+
+        Returns:
+            Its place (x, y).
 
         Raises:
-            ValueError: there is none; says how many are left, and what is harvested.
+            ConfigError: there is no such kind.
+            ValueError: there is no such core; says how many are left, and what is harvested.
         """
         from towpath import _core
 
         return self._cluster.core(chip, _member(_core.TileKind, "kind", kind), number)
 
     def configure_tlb(
-        self, chip: int, core: Core, size_bytes: int, address: int, ordering: str = "default",
-        mapping: str = "write_combining",
+        self, chip: int, core: Core, size_bytes: int, address: int, *,
+        ordering: Ordering = "default", mapping: Mapping = "write_combining",
     ) -> int:  # fmt: skip
-        """Takes a window for good; transfers that it holds need no other. Its number."""
+        """Take a window until free_tlb; transfers within it need no other.
+
+        Args:
+            chip: number of the chip.
+            core: place of the core that the window shows.
+            size_bytes: size of the window, one that the chip has.
+            address: first byte that the window shows, in the core's memory.
+            ordering: ordering of accesses through the window.
+            mapping: how the processor maps the window.
+
+        Returns:
+            The number of the window.
+        """
         from towpath import _core
 
         return self._cluster.configure_tlb(
@@ -110,47 +155,88 @@ class HostCluster:
         )  # fmt: skip
 
     def free_tlb(self, chip: int, window: int) -> None:
-        """Gives a window back."""
+        """Give a window back."""
         self._cluster.free_tlb(chip, window)
 
     def write_to_device(
-        self, data: Any, chip: int, core: Core, address: int, **options: Any
-    ) -> _core.Transfer:
-        """Stores of the processor to a window."""
+        self, data: Data, chip: int, core: Core, address: int,
+        **options: Unpack[TransferOptions],
+    ) -> _core.Transfer:  # fmt: skip
+        """Write with stores of the processor to a window.
+
+        Args:
+            data: the bytes: any contiguous buffer, of any dtype.
+            chip: number of the chip.
+            core: place of the core.
+            address: first byte in the core's memory.
+            options: see TransferOptions.
+
+        Returns:
+            How long it took, and where the time went.
+        """
         return self._cluster.write_to_device(_bytes(data), chip, core, address, _options(options))
 
     def read_from_device(
-        self, to: Any, chip: int, core: Core, address: int, **options: Any
-    ) -> _core.Transfer:
-        """Loads of the processor from a window, into a writable buffer."""
+        self, to: Data, chip: int, core: Core, address: int,
+        **options: Unpack[TransferOptions],
+    ) -> _core.Transfer:  # fmt: skip
+        """Read with loads of the processor from a window.
+
+        Args:
+            to: a writable contiguous buffer, which the bytes fill.
+            chip: number of the chip.
+            core: place of the core.
+            address: first byte in the core's memory.
+            options: see TransferOptions.
+
+        Returns:
+            How long it took, and where the time went.
+        """
         return self._cluster.read_from_device(_bytes(to), chip, core, address, _options(options))
 
     def dma_write_to_device(
-        self, data: Any, chip: int, core: Core, address: int, **options: Any
-    ) -> _core.Transfer:
-        """By the DMA engine, through the driver's bounce buffer.
+        self, data: Data, chip: int, core: Core, address: int,
+        **options: Unpack[TransferOptions],
+    ) -> _core.Transfer:  # fmt: skip
+        """Write with the DMA engine, through the driver's bounce buffer.
 
-        Where that is not possible the processor writes; the transfer's `used` and `obstacle` say.
+        Where that is not possible the processor writes: the transfer's `used` says so, its
+        `obstacle` why. The arguments are those of write_to_device.
         """
         return self._cluster.dma_write_to_device(
             _bytes(data), chip, core, address, _options(options)
         )
 
     def dma_read_from_device(
-        self, to: Any, chip: int, core: Core, address: int, **options: Any
-    ) -> _core.Transfer:
-        """By the DMA engine, through the driver's bounce buffer; see dma_write_to_device."""
+        self, to: Data, chip: int, core: Core, address: int,
+        **options: Unpack[TransferOptions],
+    ) -> _core.Transfer:  # fmt: skip
+        """Read with the DMA engine, through the driver's bounce buffer.
+
+        Where that is not possible the processor reads, as in dma_write_to_device. The arguments are
+        those of read_from_device.
+        """
         return self._cluster.dma_read_from_device(
             _bytes(to), chip, core, address, _options(options)
         )
 
     def allocate_sysmem_buffer(self, chip: int, size_bytes: int) -> SysmemBuffer:
-        """Host memory that the chip reaches: pinned, zeroed, mapped."""
+        """Allocate host memory that the chip reaches: pinned, zeroed, mapped."""
         number = self._cluster.allocate_sysmem_buffer(chip, size_bytes)
         return SysmemBuffer(self._cluster, chip, number, size_bytes)
 
     def memory(self, chip: int, core: Core, address: int, size_bytes: int) -> bytes:
-        """What is in the chip's memory once everything posted has landed."""
+        """Copy the chip's memory, after everything posted has landed, which takes simulated time.
+
+        Args:
+            chip: number of the chip.
+            core: place of the core.
+            address: first byte in the core's memory.
+            size_bytes: number of bytes.
+
+        Returns:
+            The bytes.
+        """
         self._cluster.flush()
         to = np.empty(size_bytes, np.uint8)
         self._cluster.memory(chip, core, address, to)
@@ -158,10 +244,10 @@ class HostCluster:
 
 
 def check_host_link(chip: ChipSpec) -> None:
-    """Only a chip with a PCIe tile, and figures for it, has a host link.
+    """Require a PCIe tile and its parameters.
 
     Raises:
-        ConfigError: it has none.
+        ConfigError: the chip lacks one of them.
     """
     if chip.pcie is None or not chip.tiles.pcie:
         lacks = "block pcie" if chip.pcie is None else "PCIe tile"
@@ -169,7 +255,11 @@ def check_host_link(chip: ChipSpec) -> None:
 
 
 class SysmemBuffer:
-    """Host memory that a chip reaches without a copy. Made by HostCluster."""
+    """Host memory that a chip reaches without a copy. Made by HostCluster.
+
+    Attributes:
+        size_bytes: its size.
+    """
 
     def __init__(self, cluster: _core.HostCluster, chip: int, number: int, size_bytes: int) -> None:
         self._cluster = cluster
@@ -178,69 +268,71 @@ class SysmemBuffer:
         self.size_bytes = size_bytes
 
     @property
-    def bytes(self) -> np.ndarray:
-        """The memory itself, as uint8."""
+    def array(self) -> npt.NDArray[np.uint8]:
+        """The memory itself: shape (size_bytes,), uint8, writable, no copy."""
         return self._cluster.buffer_bytes(self._chip, self._number)
 
     @property
     def map_time_ns(self) -> float:
-        """What pinning and mapping took."""
+        """Time that pinning and mapping took."""
         return self._cluster.buffer_map_time_ns(self._chip, self._number)
 
     def dma_write_to_device(
-        self, offset: int, size_bytes: int, core: Core, address: int, **options: Any
-    ) -> _core.Transfer:
-        """The engine reads this buffer and writes the core's memory."""
+        self, offset: int, size_bytes: int, core: Core, address: int,
+        **options: Unpack[TransferOptions],
+    ) -> _core.Transfer:  # fmt: skip
+        """Let the engine read this buffer and write the core's memory."""
         return self._cluster.buffer_dma_write(
             self._chip, self._number, offset, size_bytes, core, address, _options(options)
         )
 
     def dma_read_from_device(
-        self, offset: int, size_bytes: int, core: Core, address: int, **options: Any
-    ) -> _core.Transfer:
-        """The engine reads the core's memory and writes this buffer."""
+        self, offset: int, size_bytes: int, core: Core, address: int,
+        **options: Unpack[TransferOptions],
+    ) -> _core.Transfer:  # fmt: skip
+        """Let the engine read the core's memory and write this buffer."""
         return self._cluster.buffer_dma_read(
             self._chip, self._number, offset, size_bytes, core, address, _options(options)
         )
 
     def noc_write(self, offset: int, size_bytes: int, core: Core, address: int) -> _core.Transfer:
-        """The core itself writes its memory to this buffer."""
+        """Let the core itself write its memory to this buffer."""
         return self._cluster.buffer_noc_write(
             self._chip, self._number, offset, size_bytes, core, address
         )
 
     def noc_read(self, offset: int, size_bytes: int, core: Core, address: int) -> _core.Transfer:
-        """The core itself reads this buffer into its memory."""
+        """Let the core itself read this buffer into its memory."""
         return self._cluster.buffer_noc_read(
             self._chip, self._number, offset, size_bytes, core, address
         )
 
     def unmap(self) -> None:
-        """The chip does not reach it any more."""
+        """End the mapping; the chip does not reach the buffer any more."""
         self._cluster.unmap_sysmem_buffer(self._chip, self._number)
 
 
-def _bytes(buffer: Any) -> np.ndarray:
-    return np.frombuffer(memoryview(buffer).cast("B"), np.uint8)
+def _bytes(buffer: Data) -> npt.NDArray[np.uint8]:
+    view: Any = buffer  # mypy before Python 3.12 does not know arrays as buffers
+    return np.frombuffer(memoryview(view).cast("B"), np.uint8)
 
 
-_OPTIONS = ("ordering", "mapping", "window_bytes", "load", "misalignment_bytes")
-
-
-def _options(given: dict[str, Any]) -> _core.TransferOptions:
+def _options(given: TransferOptions) -> _core.TransferOptions:
     from towpath import _core
 
+    allowed = TransferOptions.__annotations__
     for name in given:
-        if name not in _OPTIONS:
-            raise ConfigError(f"{name} is no option; allowed are {', '.join(_OPTIONS)}")
+        if name not in allowed:
+            raise ConfigError(f"{name} is not an option; allowed are {', '.join(allowed)}")
     words = {"ordering": _core.Ordering, "mapping": _core.Mapping, "load": _core.Load}
-    for name, kind in words.items():
-        if name in given:
-            given = {**given, name: _member(kind, name, given[name])}
-    return _core.TransferOptions(**given)
+    values: dict[str, Any] = {
+        name: _member(words[name], name, value) if name in words else value
+        for name, value in given.items()
+    }
+    return _core.TransferOptions(**values)
 
 
-def _member(kind: Any, name: str, word: str) -> Any:
+def _member(kind: Any, name: str, word: object) -> Any:
     """The member of an enumeration that a word names."""
     known = kind.__members__
     if word not in known:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from towpath.studies.mailbox_study import (
@@ -70,7 +71,8 @@ def parts_table(study: MailboxStudy) -> PlainTable:
 
 
 def _beside_published(
-    study: MailboxStudy, title: str, headings: tuple[str, ...], lines: list[tuple[str, ...]],
+    study: MailboxStudy, title: str, headings: tuple[str, ...],
+    lines: Sequence[tuple[str, ...]],
     columns: int,
 ) -> PlainTable:  # fmt: skip
     """The last columns speak of the document, so that no other cluster has them."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from towpath.pages.plain_text import table_text
 from towpath.studies.noc_findings import Finding, Row
 from towpath.studies.plain_table import PlainTable
 
@@ -129,7 +130,7 @@ def study_text(parts: dict[str, list[Row]]) -> Iterator[str]:
     for part, table, title in others:
         if parts.get(part):
             yield f"# {title}"
-            yield from table(parts[part]).text()
+            yield from table_text(table(parts[part]))
             yield ""
 
 

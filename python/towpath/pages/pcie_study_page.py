@@ -11,6 +11,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from towpath.pages.plain_text import table_text
 from towpath.pages.plots import CURVE_COLORS, layout, size_axis
 from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
@@ -121,18 +122,18 @@ def study_text(study: PcieStudy) -> Iterator[str]:
     """Every table, for a terminal; MB/s are of 2^20 bytes."""
     for title, rows in study.tables.items():
         yield f"# {title} (MB/s)"
-        yield from document_table(rows, study.is_the_documents).text()
+        yield from table_text(document_table(rows, study.is_the_documents))
         yield ""
     for title, rows in study.comparisons.items():
         yield f"# {title}"
-        yield from comparison_table(rows).text()
+        yield from table_text(comparison_table(rows))
         yield ""
     yield "# What the document explains, with the cause and without"
-    yield from causes_table(study.causes).text()
+    yield from table_text(causes_table(study.causes))
     for read in study.slow_reads:
         yield ""
         yield f"# Why is my read slow? {_slow_read_title(read)}"
-        yield from slow_read_table(read).text()
+        yield from table_text(slow_read_table(read))
 
 
 def _slow_read_title(read: SlowRead) -> str:

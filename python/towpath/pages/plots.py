@@ -322,11 +322,7 @@ def _curves(runs: list[Run], names: list[str], value_of, hover: str) -> go.Figur
     for index, (run, name) in enumerate(zip(runs, names, strict=True)):
         color = CURVE_COLORS[index % len(CURVE_COLORS)]
         for way, words in (("out_of_place", "out of place"), ("in_place", "in place")):
-            points: list[tuple[int, Measurement]] = [
-                (row.size_bytes, measurement)
-                for row in run.rows
-                if (measurement := getattr(row, way)) is not None and row.size_bytes > 0
-            ]
+            points = _points(run, way)
             if not points:
                 continue
             is_in_place = way == "in_place"
@@ -347,6 +343,15 @@ def _curves(runs: list[Run], names: list[str], value_of, hover: str) -> go.Figur
     sizes_bytes = {row.size_bytes for run in runs for row in run.rows if row.size_bytes > 0}
     figure.update_xaxes(title="size", **size_axis(sizes_bytes))
     return figure
+
+
+def _points(run: Run, way: str) -> list[tuple[int, Measurement]]:
+    """Sizes above 0 with what was measured out_of_place or in_place."""
+    return [
+        (row.size_bytes, measurement)
+        for row in run.rows
+        if (measurement := getattr(row, way)) is not None and row.size_bytes > 0
+    ]
 
 
 def size_axis(sizes_bytes: set[int]) -> dict:

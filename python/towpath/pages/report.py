@@ -67,7 +67,7 @@ def write_page(
         plotly=Markup(get_plotlyjs()), made_with=made_with or provenance(), **values
     )
     with open(path, "w", encoding="utf-8") as file:
-        page.dump(file)
+        file.writelines(page)
 
 
 def _figure(figure) -> Markup:

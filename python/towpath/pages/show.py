@@ -215,15 +215,32 @@ def _columns(layout: Layout, rows: list[list[int]]) -> dict[int, float]:
     nics = [device for device in sorted(row_of) if kind[device] == "nic"]
     columns: dict[int, float] = {gpu: number for number, gpu in enumerate(gpus)}
     inner = [row for row in reversed(rows) if kind[row[0]] in ("pcie_bridge", "cpu")]
+    children = {
+        device: [n for n in near[device] if row_of[n] > row_of[device] or kind[n] == "nic"]
+        for row in inner
+        for device in row
+    }
+    _centre_over_children(columns, children)
+    _place_beside_parents(columns, nics, near)
+    _centre_over_children(columns, children)
+    for row in rows:
+        columns.update(_spread({device: columns.get(device, 0) for device in row}))
+    first = min(columns.values())
+    return {device: column - first for device, column in columns.items()}
 
-    def centre_over_children() -> None:
-        for device in (device for row in inner for device in row):
-            children = (n for n in near[device] if row_of[n] > row_of[device] or kind[n] == "nic")
-            below = [columns[n] for n in children if n in columns]
-            if below:
-                columns[device] = sum(below) / len(below)
 
-    centre_over_children()
+def _centre_over_children(columns: dict[int, float], children: dict[int, list[int]]) -> None:
+    """Moves devices, in their order, to the middle of those children that have a column."""
+    for device, below in children.items():
+        placed = [columns[child] for child in below if child in columns]
+        if placed:
+            columns[device] = sum(placed) / len(placed)
+
+
+def _place_beside_parents(
+    columns: dict[int, float], nics: list[int], near: dict[int, list[int]]
+) -> None:
+    """Adapters around the middle of what they hang on; without such, at the end."""
     parents = {nic: tuple(n for n in near[nic] if n in columns) for nic in nics}
     for nic in nics:
         if parents[nic]:
@@ -232,11 +249,6 @@ def _columns(layout: Layout, rows: list[list[int]]) -> dict[int, float]:
             columns[nic] = middle + siblings.index(nic) - (len(siblings) - 1) / 2
         else:
             columns[nic] = max(columns.values()) + 1
-    centre_over_children()
-    for row in rows:
-        columns.update(_spread({device: columns.get(device, 0) for device in row}))
-    first = min(columns.values())
-    return {device: column - first for device, column in columns.items()}
 
 
 def _spread(wanted: dict[int, float]) -> dict[int, float]:
@@ -271,13 +283,13 @@ def _place_hosts(spec: MachineSpec, layout: Layout, canvas: _Canvas) -> None:
         height = _HOST_PADDING + 16 + (len(rows) - 1) * _ROW + 54 + arcs
         hidden = spec.gpus_per_host - _GPUS_DRAWN
         label = f"host {host}" + (f", {hidden} more GPUs not drawn" if hidden > 0 else "")
-        canvas.frames.append(_frame(x, top, width, height, label, dashed=False))
+        canvas.frames.append(_frame((x, top), (width, height), label, dashed=False))
         bottom = max(bottom, top + height)
         x += width + _HOST_GAP
     more = spec.host_count - _HOSTS_DRAWN
     if more > 0:
         label = f"… {more} more host{'s' if more > 1 else ''}"
-        canvas.frames.append(_frame(x, top, _MORE_WIDTH, bottom - top, label, dashed=True))
+        canvas.frames.append(_frame((x, top), (_MORE_WIDTH, bottom - top), label, dashed=True))
         canvas.more = _Point(x + _MORE_WIDTH / 2, top)
         x += _MORE_WIDTH + _HOST_GAP
     canvas.width = max(x - _HOST_GAP + _MARGIN, _WIDTH_MIN)
@@ -300,7 +312,8 @@ def _sag(span: float) -> float:
     return 14 + 11 * span
 
 
-def _frame(x: float, y: float, width: float, height: float, label: str, dashed: bool) -> str:
+def _frame(at: tuple[float, float], size: tuple[float, float], label: str, *, dashed: bool) -> str:
+    (x, y), (width, height) = at, size
     dash = ' stroke-dasharray="5 5"' if dashed else ""
     fill = "#fbfcfd" if dashed else "#f6f8fa"
     return (
@@ -337,7 +350,14 @@ def _wires(
         if wire.one in canvas.at and wire.other in canvas.at
     ]
     drawn.sort(key=lambda pair: -_rate(spec, pair[1]))
-    return [_wire(spec, layout, canvas, number, wire, load) for number, wire in drawn]
+    return [
+        _wire(spec, layout, canvas, wire, None if load is None else _busier_way(load, number))
+        for number, wire in drawn
+    ]
+
+
+def _busier_way(load: Mapping[int, float], wire: int) -> float:
+    return max(load.get(2 * wire, 0.0), load.get(2 * wire + 1, 0.0))
 
 
 def _rate(spec: MachineSpec, wire: PlacedWire) -> float:
@@ -352,9 +372,8 @@ def _wire(
     spec: MachineSpec,
     layout: Layout,
     canvas: _Canvas,
-    number: int,
     wire: PlacedWire,
-    load: Mapping[int, float] | None,
+    busy: float | None,
 ) -> str:
     link_type = spec.link_types[wire.link_type]
     rate = _rate(spec, wire)
@@ -362,8 +381,7 @@ def _wire(
     title = f"{names[0]} to {names[1]}: {wire.link_type}, {rate:.4g} GB/s"
     title += f", {link_type.latency_ns.value:g} ns"
     colour = _LINK_COLOURS[link_type.kind]
-    if load is not None:
-        busy = max(load.get(2 * number, 0.0), load.get(2 * number + 1, 0.0))
+    if busy is not None:
         colour = heat(busy)
         title += f", {busy:.0%} busy"
     return (

@@ -177,11 +177,11 @@ def _layout(spec: ChipClusterSpec) -> _Layout:
     width = max(grid.width for grid in grids) * tile
     height = max(grid.height for grid in grids) * tile
     for (_, side), ends in _ends_by_side(spec, sides).items():
-        room = len(ends) * _PORT_PITCH[side]
+        needed = len(ends) * _PORT_PITCH[side]
         if side in ("left", "right"):
-            height = max(height, room)
+            height = max(height, needed)
         else:
-            width = max(width, room)
+            width = max(width, needed)
     width, height = width + 2 * _PADDING, height + _HEADER + 2 * _PADDING
     stubs = {side for side, is_stub in sides.values() if is_stub}
     room = {side: _STUB_ROOM[side] if side in stubs else 0 for side in _STUB_ROOM}
@@ -449,6 +449,17 @@ def _legend(spec: ChipClusterSpec, layout: _Layout, *, is_loaded: bool) -> list[
             text = "dashed: taken by the dispatcher"
             parts.append(f'<text class="small" x="{x + 340:g}" y="{y + 4:g}">{text}</text>')
         return parts
+    samples, x = _samples_of_links(spec, x, y)
+    parts += samples
+    if any(port.is_stub for port in layout.ports.values()):
+        text = "3/8: its other end is channel 8 of chip 3"
+        parts.append(f'<text class="small" x="{x:g}" y="{y + 4:g}">{text}</text>')
+    return parts
+
+
+def _samples_of_links(spec: ChipClusterSpec, x: float, y: float) -> tuple[list[str], float]:
+    """A port and a link of each look that the drawing has, and where the next text begins."""
+    parts = []
     samples = [
         (EthernetLink(EthernetEnd(0, 0), EthernetEnd(0, 0), is_reserved), text)
         for is_reserved, text in (
@@ -465,7 +476,4 @@ def _legend(spec: ChipClusterSpec, layout: _Layout, *, is_loaded: bool) -> list[
             f'<text class="small" x="{x + 48:g}" y="{y + 4:g}">{text}</text>'
         )
         x += 66 + LETTER * len(text)
-    if any(port.is_stub for port in layout.ports.values()):
-        text = "3/8: its other end is channel 8 of chip 3"
-        parts.append(f'<text class="small" x="{x:g}" y="{y + 4:g}">{text}</text>')
-    return parts
+    return parts, x

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from towpath.pages.plain_text import table_text
 from towpath.pages.plots import CURVE_COLORS, layout, size_axis
 from towpath.pages.report import write_page
 from towpath.pages.table import format_time
@@ -69,7 +70,7 @@ def tuning_text(tuning: Tuning) -> Iterator[str]:
     yield f"# {tuning.collective}, {tuning.kind} on {tuning.where}: {tuning.candidates} candidates"
     yield f"# {RULE}"
     yield from (f"# {note}" for note in tuning.notes)
-    yield from winners_table(tuning).text()
+    yield from table_text(winners_table(tuning))
 
 
 def write_tuning(tuning: Tuning, command: str, path: Path) -> None:

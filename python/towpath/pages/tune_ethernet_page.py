@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from towpath.pages.ethernet_study_page import draw_figure
+from towpath.pages.plain_text import table_text
 from towpath.pages.report import write_page
 from towpath.tuning.answers import Answer
 from towpath.tuning.rule import RULE
@@ -25,7 +26,7 @@ def tuning_text(answers: list[Answer]) -> Iterator[str]:
     """Every table, and what follows from them in the end."""
     for answer in answers:
         yield f"# {answer.title}"
-        yield from answer.table.text()
+        yield from table_text(answer.table)
         yield ""
     yield f"# In short. {RULE}"
     for answer in answers:

@@ -8,6 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from towpath import _core
@@ -86,9 +87,7 @@ def bandwidth_by_channels(cluster: _core.ChipCluster) -> Figure:
     curves = [
         _curve(
             f"{channels} channel{'s' if channels > 1 else ''}", _BIDIRECTIONAL_BYTES,
-            lambda size, channels=channels: bidirectional_gb_per_s(
-                cluster, size, channels, merged=False
-            ),
+            partial(bidirectional_gb_per_s, cluster, channels=channels, merged=False),
         )
         for channels in (1, 2, 3, 4)
     ]  # fmt: skip
@@ -108,14 +107,16 @@ def ring_trips(cluster: _core.ChipCluster) -> Figure:
     return Figure("Ring ping", how, "round trip (us)", "trips", curves)
 
 
+def _median_trip_us(cluster: _core.ChipCluster, is_merged: bool, size_bytes: int) -> float:
+    return statistics.median(ring_us(cluster, 8, size_bytes, 1, merged=is_merged))
+
+
 def ring_by_size(cluster: _core.ChipCluster) -> Figure:
     """ubench4."""
     curves = [
         _curve(
             f"8 hops, {'one command' if merged else 'two commands'}", _RING_BYTES,
-            lambda size, merged=merged: statistics.median(
-                ring_us(cluster, 8, size, 1, merged=merged)
-            ),
+            partial(_median_trip_us, cluster, merged),
         )
         for merged in (False, True)
     ]  # fmt: skip

@@ -147,7 +147,7 @@ def bandwidth_programs(shape: ChipShape, point: Point) -> list[Program]:
         steps: list[Step] = []
         for j in range(len(targets)):
             to = targets[(j + turn) % len(targets)]
-            steps += _transactions(kind, to, size_bytes, count, turn, vcs)
+            steps += _transactions(kind, to, size_bytes, count=count, first=turn, vcs=vcs)
         steps.append(Step(f"{kind}_barrier", {}))
         programs.append(Program(master, steps))
     return programs
@@ -158,7 +158,7 @@ def _turn(core: Coordinate) -> int:
 
 
 def _transactions(
-    kind: str, to: Coordinate, size_bytes: int, count: int, first: int, vcs: int
+    kind: str, to: Coordinate, size_bytes: int, *, count: int, first: int, vcs: int
 ) -> list[Step]:
     """`count` transactions of which the i-th uses VC (first + i) % vcs.
 
@@ -215,7 +215,7 @@ def throttle_programs(shape: ChipShape, point: Point) -> list[Program]:
         for k in range(point["per_destination"] * len(targets)):
             to = targets[(k + turn) % len(targets)]
             steps.append(Step("wait_until", {"cycle": k * point["interval_cycles"]}))
-            steps += _transactions("write", to, size_bytes, 1, k + turn, vcs)
+            steps += _transactions("write", to, size_bytes, count=1, first=k + turn, vcs=vcs)
         steps.append(Step("write_barrier", {}))
         programs.append(Program(master, steps))
     return programs

@@ -156,6 +156,7 @@ def _serve(function: Callable[[Any], Any], connection: Connection) -> None:
             item = connection.recv()
         except EOFError:
             return
+        answer: tuple[Any, Exception | None]
         try:
             answer = function(item), None
         except Exception as error:

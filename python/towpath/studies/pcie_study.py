@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from towpath.host.host_cluster import HostCluster
+from towpath.host.host_cluster import HostCluster, Mapping, Ordering, TransferOptions
 from towpath.studies.pcie_document import CHIP, HOST, MB, REPETITIONS, TABLES
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Way:
     mechanism: str = "window"
     is_static: bool = False
     window_bytes: int | None = None
-    options: Setting = field(default_factory=dict)
+    options: TransferOptions = field(default_factory=TransferOptions)
     setting: Setting = field(default_factory=dict)
 
 
@@ -103,32 +103,29 @@ class PcieBench:
     def _move(
         self, cluster: HostCluster, way: Way, core: tuple[int, int], size_bytes: int
     ) -> Callable[[], _core.Transfer]:
-        options = dict(way.options)
+        options = way.options.copy()
         if way.mechanism in ("zero-copy", "device"):
             buffer = cluster.allocate_sysmem_buffer(0, size_bytes)
-            calls = {
-                ("zero-copy", True): buffer.dma_write_to_device,
-                ("zero-copy", False): buffer.dma_read_from_device,
-                ("device", True): buffer.noc_read,  # to the device: it reads the host
-                ("device", False): buffer.noc_write,
-            }
-            call = calls[way.mechanism, way.is_write]
-            return lambda: call(0, size_bytes, core, 0, **options)
+            if way.mechanism == "device":  # to the device: the core reads the host
+                by_device = buffer.noc_read if way.is_write else buffer.noc_write
+                return lambda: by_device(0, size_bytes, core, 0)
+            in_place = buffer.dma_write_to_device if way.is_write else buffer.dma_read_from_device
+            return lambda: in_place(0, size_bytes, core, 0, **options)
         data = np.empty(size_bytes, np.uint8)
         if way.mechanism == "DMA":
             by_engine = (
-                cluster.dma_write_to_device if way.is_write else (cluster.dma_read_from_device)
+                cluster.dma_write_to_device if way.is_write else cluster.dma_read_from_device
             )
             return lambda: by_engine(data, 0, core, 0, **options)
         if way.is_static:
             ordering = options.pop("ordering", "default")
             mapping = options.pop("mapping", "write_combining")
             window_bytes = way.window_bytes or self._window_bytes_for(size_bytes)
-            cluster.configure_tlb(0, core, window_bytes, 0, ordering, mapping)
+            cluster.configure_tlb(0, core, window_bytes, 0, ordering=ordering, mapping=mapping)
         elif way.window_bytes is not None:
             options["window_bytes"] = way.window_bytes
-        call = cluster.write_to_device if way.is_write else cluster.read_from_device
-        return lambda: call(data, 0, core, 0, **options)
+        by_core = cluster.write_to_device if way.is_write else cluster.read_from_device
+        return lambda: by_core(data, 0, core, 0, **options)
 
     def _window_bytes_for(self, size_bytes: int) -> int:
         """Of the smallest window that holds so many bytes, or the largest where none does."""
@@ -226,9 +223,9 @@ def _mechanisms(bench: PcieBench) -> Iterator[Row]:
 
 
 def _orderings(bench: PcieBench) -> Iterator[Row]:
-    for mapping in ("write_combining", "uncached"):
-        for ordering in ("default", "strict", "posted"):
-            options = {"ordering": ordering, "mapping": mapping}
+    for mapping in get_args(Mapping):
+        for ordering in get_args(Ordering):
+            options = TransferOptions(ordering=ordering, mapping=mapping)
             name = f"{ordering} ordering, {mapping.replace('_', '-')}"
             for kind in KINDS:
                 way = Way(name, is_static=True, options=options)
@@ -329,7 +326,7 @@ def causes(bench: PcieBench) -> list[Cause]:
               f"{dram:.0f} against {read:.0f} MB/s; moved by {_mover(by_engine)} "
               f"{by_engine.mb_per_s:.0f}")
     )  # fmt: skip
-    posted = {"ordering": "posted"}
+    posted = TransferOptions(ordering="posted")
     dma = bench.measure(Way("", mechanism="zero-copy", options=posted), "dram", MB).mb_per_s
     link = _link_mb_per_s(bench)
     found.append(

@@ -1,49 +1,34 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of texts, for terminals and pages."""
+"""Tables of texts, as data; pages/plain_text.py renders them for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class PlainTable:
-    """Headings, lines with as many texts, and a title where nothing else gives one."""
+    """Headings and lines of texts.
+
+    Attributes:
+        headings: one per column.
+        lines: as many texts each.
+        title: "" where something else gives one.
+    """
 
     headings: Sequence[str]
     lines: Sequence[Sequence[str]]
     title: str = ""
 
     @property
-    def rights(self) -> list[bool]:
-        """By column, whether it stands to the right, as figures do; words stand to the left."""
+    def are_numeric(self) -> list[bool]:
+        """Whether each column holds numbers, with units perhaps, and no words."""
         columns = zip(self.headings, *self.lines, strict=True)
-        return [all(map(_is_figure, column[1:])) for column in columns]
-
-    def text(self) -> Iterator[str]:
-        """For a terminal."""
-        if self.title:
-            yield f"# {self.title}"
-        columns = list(zip(self.headings, *self.lines, strict=True))
-        widths = [max(map(len, column)) for column in columns]
-        rights = self.rights
-        first = "  " if self.title else "# "
-        for mark, line in [(first, self.headings)] + [("  ", line) for line in self.lines]:
-            cells = (
-                cell.rjust(width) if is_right else cell.ljust(width)
-                for cell, width, is_right in zip(line, widths, rights, strict=True)
-            )
-            yield (mark + "  ".join(cells)).rstrip()
+        return [all(map(_is_number, column[1:])) for column in columns]
 
 
-def tables_text(tables: Iterable[PlainTable]) -> str:
-    """All of them, for a terminal."""
-    return "\n\n".join("\n".join(table.text()) for table in tables)
-
-
-def _is_figure(cell: str) -> bool:
-    """A number, with a unit perhaps, or none."""
+def _is_number(cell: str) -> bool:
     begins = not cell or cell == "-" or cell.lstrip("+-")[:1].isdecimal()
     return begins and cell.count(" ") < 2

@@ -312,9 +312,9 @@ def dram_channels(trace: NocTrace, chip: _core.Chip) -> dict[tuple[int, int], in
     """
     used = {event.to for core in trace.cores for event in core.events if event.kind in _REQUESTS}
     per_group = chip.dram["channels_per_group"]
-    channels = {}
+    channels: dict[tuple[int, int], int] = {}
     for group in chip.dram_groups:
-        tiles = [tuple(tile) for tile in group if tuple(tile) in used]
+        tiles = [(x, y) for x, y in group if (x, y) in used]
         channels |= {tile: number % per_group for number, tile in enumerate(tiles)}
     return channels
 
@@ -334,12 +334,12 @@ def software_gaps(trace: NocTrace) -> list[list[int]]:
                 key = core.processor, event.kind, following.kind
                 kinds[key].append(following.cycle - event.cycle)
     software: dict[tuple[str, str, str], tuple[float, int]] = {}
-    for key, cycles in kinds.items():
-        limit = _WAITED_FACTOR * min(cycles)
-        software[key] = limit, int(statistics.median(gap for gap in cycles if gap <= limit))
+    for key, found in kinds.items():
+        limit = _WAITED_FACTOR * min(found)
+        software[key] = limit, int(statistics.median(gap for gap in found if gap <= limit))
     gaps = []
     for core in trace.cores:
-        own = []
+        own: list[int] = []
         for event, following in _pairs(core):
             cycles = following.cycle - event.cycle
             if event.kind in _REQUESTS | WAITS and not _holds_flush(core, event, following):
@@ -420,6 +420,7 @@ class _Writer:
         fields: dict[str, Any] = {"to": event.to}
         if event.kind == MULTICAST:
             kind = "multicast"
+            assert event.to is not None and event.to_last is not None  # of a multicast
             (x, y), (last_x, last_y) = event.to, event.to_last
             fields["to"] = min(x, last_x), min(y, last_y)
             fields["to_last"] = max(x, last_x), max(y, last_y)
@@ -471,6 +472,7 @@ def _requests(
             (queue for queue in queues if queue[1][0].to == (to_x, to_y)), queues[0]
         )
         event = events.popleft()
+        assert event.to is not None  # of every request
         yield RequestReplay(
             core.core, core.processor, event.kind, noc, event.to, event.size_bytes, *cycles
         )

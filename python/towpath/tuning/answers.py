@@ -240,9 +240,12 @@ def under_way(value: Value, line_gb_per_s: float) -> Answer:
 # --- sync words -----------------------------------------------------------------------------------
 
 
+_SYNC_WORDS = ("separate", "merged")
+
+
 def sync_words(value: Value, hops: int) -> Answer:
     """Behind the packet in the same command, or a command of their own."""
-    names = ("separate", "merged")
+    names = _SYNC_WORDS
     lines, chosen = [], {}
     curves: dict[str, list[float]] = {name: [] for name in names}
     for size in PACKET_BYTES:
@@ -262,14 +265,10 @@ def sync_words(value: Value, hops: int) -> Answer:
     words = [_sync_words_by_size([choice == "merged" for choice in chosen.values()])]
     result: dict[str, Any] = {"sync_of_packet_bytes": chosen}
     if hops:
-        times = [value(round_trip(16, merged=is_merged)) for is_merged in (False, True)]
-        choice = names[choose([1 / time for time in times])]
-        per_hop = [f"{time / hops:.0f} ns" for time in times]
-        lines.append(["16 B round the ring, per hop", *per_hop,
-                      f"{times[0] / times[1] - 1:+.1%}", choice, ""])  # fmt: skip
-        words.append(f"{choice} for a packet round the ring, {per_hop[1]} per hop merged against "
-                     f"{per_hop[0]}")  # fmt: skip
-        result |= {"sync_in_ring": choice, "ring_ns": dict(zip(names, times, strict=True))}
+        line, sentence, numbers = _sync_words_in_ring(value, hops)
+        lines.append(line)
+        words.append(sentence)
+        result |= numbers
     return Answer(
         "Sync words",
         "Behind the packet in the same command, or as a command of their own, with the best of "
@@ -284,6 +283,20 @@ def sync_words(value: Value, hops: int) -> Answer:
                [_curve(f"{name}, up to {SEPARATE_CHANNELS_MAX} channels", PACKET_BYTES, rates)
                 for name, rates in curves.items()]),
     )  # fmt: skip
+
+
+def _sync_words_in_ring(value: Value, hops: int) -> tuple[list[str], str, dict[str, Any]]:
+    """For a small packet round the ring: a line of the table, the choice in words and numbers."""
+    times = [value(round_trip(16, merged=is_merged)) for is_merged in (False, True)]
+    choice = _SYNC_WORDS[choose([1 / time for time in times])]
+    per_hop = [f"{time / hops:.0f} ns" for time in times]
+    faster = f"{times[0] / times[1] - 1:+.1%}"
+    line = ["16 B round the ring, per hop", *per_hop, faster, choice, ""]
+    sentence = (
+        f"{choice} for a packet round the ring, {per_hop[1]} per hop merged against {per_hop[0]}"
+    )
+    ring_ns = dict(zip(_SYNC_WORDS, times, strict=True))
+    return line, sentence, {"sync_in_ring": choice, "ring_ns": ring_ns}
 
 
 def _sync_words_by_size(are_merged: list[bool]) -> str:

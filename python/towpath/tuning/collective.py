@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
@@ -223,25 +223,21 @@ class Simulator:
         if kind == "chip_cluster":
             return catalogue.load_chip_cluster(self.machine)
         if kind == "mailbox_cluster":
-            spec, ranks = catalogue.load_mailbox_cluster(self.machine), self.sized[1]
-            return spec if ranks is None else spec.with_figures(nodes=ranks)
+            return mailboxes_of(self.machine, self.sized[1])
         return catalogue.load(self.machine, *self.sized)
 
     @cached_property
-    def _place(self) -> Place:
-        if isinstance(self.spec, MailboxClusterSpec):
-            return MailboxPlace(self.spec.core())
-        return GpuPlace(self.spec.build(), self.places)
-
-    @cached_property
-    def _chips(self) -> _core.ChipCluster:
-        return self.spec.core()
-
-    def _place_of(self, source: ScheduleSource) -> Place:
-        if not isinstance(self.spec, ChipClusterSpec):
-            return self._place
-        layout = fabric.layout_of(self._chips, source.columns > 0)
-        return ChipPlace(self._chips, layout.places, shape=layout.shape)
+    def _place_of(self) -> Callable[[ScheduleSource], Place]:
+        """Where a candidate runs; on chips that depends on the candidate."""
+        spec = self.spec
+        if isinstance(spec, ChipClusterSpec):
+            return partial(_place_on_chips, spec.core())
+        place: Place = (
+            MailboxPlace(spec.core())
+            if isinstance(spec, MailboxClusterSpec)
+            else GpuPlace(spec.build(), self.places)
+        )
+        return lambda _: place
 
     def __call__(self, point: Point) -> Result:
         """Times one candidate at one size; `problem` says why there is no time."""
@@ -260,6 +256,21 @@ class Simulator:
         """Stands for the machine, the simulator, and where ranks are."""
         modules = (_core, fabric, places, simulated, schedule_source)
         return digest_of(repr((self.spec, self.places)), *(module.__file__ for module in modules))
+
+
+def mailboxes_of(machine: str, nodes: int | None) -> MailboxClusterSpec:
+    """A cluster with mailboxes, with another number of nodes if one is given.
+
+    Raises:
+        ConfigError: there is no such cluster, or it cannot have as many nodes.
+    """
+    spec = catalogue.load_mailbox_cluster(machine)
+    return spec if nodes is None else spec.with_figures(nodes=nodes)
+
+
+def _place_on_chips(cluster: _core.ChipCluster, source: ScheduleSource) -> ChipPlace:
+    layout = fabric.layout_of(cluster, source.columns > 0)
+    return ChipPlace(cluster, layout.places, shape=layout.shape)
 
 
 def simulated_timings(
@@ -341,6 +352,7 @@ def live_timings(
     rows = live.measure_calls(calls, sources[0].ranks, options)
     for (source, size_bytes), (_, row) in zip(asked, rows, strict=True):
         measured = row.out_of_place or row.in_place
+        assert measured is not None  # every row has one of them
         if measured.wrong:
             reason = (
                 f"{source.algorithm} gave {measured.wrong} wrong elements at {size_bytes} bytes"

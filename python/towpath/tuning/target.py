@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from towpath.collectives import fabric, live
 from towpath.collectives.gpus import channels_to_fill, gpus_used, hosts_of
 from towpath.errors import ConfigError, quoted
 from towpath.specs import catalogue
-from towpath.tuning.collective import Options, Simulator
+from towpath.tuning.collective import Options, Simulator, mailboxes_of
 
 PROTOCOLS = ("Simple", "LL", "LL128")
 _LIVE_CHANNELS = (1, 2, 4)
@@ -91,8 +91,8 @@ def _live(request: TuneRequest) -> TuneTarget:
 
 def _chips(request: TuneRequest, machine: str) -> TuneTarget:
     _refuse(request, ("hosts", "ranks", "ranks_per_host", "complete_from"), "chips")
-    simulator = Simulator(machine)
-    cluster = simulator.spec.core()
+    spec = catalogue.load_chip_cluster(machine)
+    cluster = spec.core()
     fabric.check_linked(machine, cluster)
     try:
         ring, mesh = (fabric.layout_of(cluster, on_grid) for on_grid in (False, True))
@@ -103,30 +103,30 @@ def _chips(request: TuneRequest, machine: str) -> TuneTarget:
         request.protocols or ("Simple",), (False, True),
         grid=fabric.grid_of(mesh.shape) if fabric.is_grid(mesh.shape) else {},
     )  # fmt: skip
-    name = simulator.spec.name
-    return TuneTarget(name, f"{name}, {len(ring.places)} chips", options, simulator)
+    text = f"{spec.name}, {len(ring.places)} chips"
+    return TuneTarget(spec.name, text, options, Simulator(machine))
 
 
 def _mailboxes(request: TuneRequest, machine: str) -> TuneTarget:
     _refuse(request, ("hosts", "ranks_per_host", "complete_from"), "a cluster with mailboxes")
-    simulator = Simulator(machine, (None, request.ranks, None))
-    name, nodes = simulator.spec.name, simulator.spec.nodes.value
+    spec = mailboxes_of(machine, request.ranks)
+    nodes = spec.nodes.value
     options = Options(nodes, request.channels or (1,), request.protocols or ("Simple",))
-    return TuneTarget(name, f"{name}, {nodes} nodes", options, simulator)
+    simulator = Simulator(machine, (None, request.ranks, None))
+    return TuneTarget(spec.name, f"{spec.name}, {nodes} nodes", options, simulator)
 
 
 def _gpus(request: TuneRequest, machine: str) -> TuneTarget:
-    simulator = Simulator(machine, (request.hosts, request.ranks, request.complete_from))
-    spec = simulator.spec
+    sized = (request.hosts, request.ranks, request.complete_from)
+    spec = catalogue.load(machine, *sized)
     gpus = gpus_used(spec, request.ranks_per_host)
     options = Options(
         len(gpus), request.channels or powers_to(channels_to_fill(spec)),
         request.protocols or PROTOCOLS, hosts=hosts_of(spec, gpus),
     )  # fmt: skip
     text = f"{spec.name}, {len(gpus)} of {spec.ranks} GPUs on {spec.host_count} hosts"
-    return TuneTarget(
-        spec.name, text, options, replace(simulator, places=tuple(gpus)), is_gpus=True
-    )
+    simulator = Simulator(machine, sized, tuple(gpus))
+    return TuneTarget(spec.name, text, options, simulator, is_gpus=True)
 
 
 def powers_to(most: int) -> tuple[int, ...]:

@@ -144,7 +144,7 @@ ETHERNET_KINDS = [
     TableKind(
         name="tests of a link between chips",
         columns=frozenset({
-            "arch", "test", "direction", "metric", "unit", "packet_bytes", "value",
+            "arch", "test", "direction", "metric", "packet_bytes", "value",
         }),
         unit="GB/s or ns",
         identity=("arch", "test", "metric"),
@@ -157,8 +157,8 @@ ETHERNET_KINDS = [
     ),
     TableKind(
         name="figures of the multichip guide",
-        columns=frozenset({"figure", "arch", "series", "x_name", "x", "y_name", "y"}),
-        unit="as y_name says",
+        columns=frozenset({"figure", "arch", "series", "x", "y"}),
+        unit="GB/s, us or ns",
         identity=("figure", "series"),
         group=_figure_group,
         measured=lambda row: real(row, "y"),

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import statistics
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -316,11 +317,10 @@ def _predict_dram(row: Row, context: Context) -> Prediction:
         return Outcome(max(result.end_cycles) - min(result.begin_cycles), result.flit_hops)
 
     amount = Amount(_TILE_BYTES // _REQUEST_BYTES, _REQUEST_BYTES)
-    bytes_per_cycle, details = [], {}
+    bytes_per_cycle: list[float] = []
+    details: dict[str, Any] = {}
     for pairs in placements:
-        cycles, details = run_scaled(
-            lambda amount, pairs=pairs: run(pairs, amount), amount, _packet_bytes_max(chip)
-        )
+        cycles, details = run_scaled(partial(run, pairs), amount, _packet_bytes_max(chip))
         bytes_per_cycle.append(tiles * _TILE_BYTES / cycles)
     gb_per_s = statistics.median(bytes_per_cycle) * chip.clock_mhz / 1000
     if len(placements) > 1:
@@ -344,7 +344,17 @@ def _trace_file(row: Row, context: Context) -> Path:
     if Path(name).name != name or not name.endswith(".json"):
         problem = "it must be the name of a JSON file in traces/noc beside the table"
         raise CannotSimulate(f"trace is {quoted(name)}; {problem}")
-    return context.folder / "traces" / "noc" / name
+    folders = [context.folder]
+    if elsewhere := os.environ.get("TOWPATH_DATA"):
+        folders.append(Path(elsewhere))
+    files = [folder / "traces" / "noc" / name for folder in folders]
+    for file in files:
+        if file.is_file():
+            return file
+    raise CannotSimulate(
+        f"the trace {name} is not here; it is looked for in traces/noc beside the table and in "
+        "$TOWPATH_DATA/traces/noc"
+    )
 
 
 @lru_cache(maxsize=4)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from towpath.host.host_cluster import Core, HostCluster
+from towpath.host.host_cluster import Core, HostCluster, Load, Mapping, Ordering
 from towpath.specs import catalogue
 from towpath.validation.table_kind import (
     CannotSimulate,
@@ -45,7 +45,11 @@ _DEVICE_CORES: dict[str, Core] = {
     "Tensix same row as PCIe tile": (1, 3),
     "Tensix different row": (1, 1),
 }
-_ORDERINGS = {"Posted writes": "posted", "Default": "default", "Strict AXI": "strict"}
+_ORDERINGS: dict[str, Ordering] = {
+    "Posted writes": "posted",
+    "Default": "default",
+    "Strict AXI": "strict",
+}
 _OPERATIONS = (
     "DMA to device", "memcpy to device", "DMA from device", "memcpy from device",
     "_mm_stream_load_si128 from device",
@@ -62,20 +66,22 @@ def _cluster(host: str) -> HostCluster:
 # --- accesses one by one, without a driver: tt-isa-documentation ----------------------------------
 
 
-def _host_move(cluster: HostCluster, operation: str, core: Core, col: tuple[str, str]) -> Move:
+def _host_move(
+    cluster: HostCluster, operation: str, core: Core, window: tuple[Mapping, Ordering]
+) -> Move:
     """What moves so many bytes through one window, or by the engine."""
-    mapping, ordering = col
+    mapping, ordering = window
     if operation.startswith("DMA"):
         buffer = cluster.allocate_sysmem_buffer(0, _MIB)
         move = buffer.dma_write_to_device
         if operation == "DMA from device":
             move = buffer.dma_read_from_device
         return lambda size: move(0, size, core, 0, ordering=ordering)
-    cluster.configure_tlb(0, core, 2 * _MIB, 0, ordering, mapping)
+    cluster.configure_tlb(0, core, 2 * _MIB, 0, ordering=ordering, mapping=mapping)
     data = np.zeros(_MIB, np.uint8)
     if operation == "memcpy to device":
         return lambda size: cluster.write_to_device(data[:size], 0, core, 0)
-    load = "copy" if operation == "memcpy from device" else "stream"
+    load: Load = "copy" if operation == "memcpy from device" else "stream"
     return lambda size: cluster.read_from_device(data[:size], 0, core, 0, load=load)
 
 
@@ -93,9 +99,8 @@ def _access(row: Row, context: Context) -> tuple[Move, str]:
         core = _TARGETS[one_of(row, "col2", tuple(_TARGETS))]
         one_of(row, "col3", ("WC posted",))
         return _host_move(cluster, operation, core, ("write_combining", "posted")), operation
-    mapping = (
-        "uncached" if one_of(row, "col2", ("WC", "UC", "WC or UC")) == "UC" else ("write_combining")
-    )
+    is_uncached = one_of(row, "col2", ("WC", "UC", "WC or UC")) == "UC"
+    mapping: Mapping = "uncached" if is_uncached else "write_combining"
     ordering = _ORDERINGS[one_of(row, "col3", tuple(_ORDERINGS))]
     return _host_move(cluster, operation, _SAME_ROW, (mapping, ordering)), operation
 
@@ -161,7 +166,7 @@ PCIE_KINDS = [
     TableKind(
         name="transfers through the driver of a host link",
         columns=frozenset({
-            "bench", "case", "op", "bytes", "ns_per_byte", "bytes_per_s", "err_pct",
+            "bench", "case", "op", "bytes", "bytes_per_s",
         }),
         unit="MB/s",
         identity=("bench", "case", "op"),
