@@ -3,17 +3,25 @@
 """Moves data between processors: for real, or simulated on a machine that is only described.
 
 >>> import towpath
->>> towpath.load("dgx-h100", hosts=1).run("all_reduce", size_bytes="1M").wrong
-0
+>>> result = towpath.load("dgx-h100", hosts=1).run("all_reduce", size_bytes="1M")
+>>> result.algorithm, result.wrong
+('two_shot_all_reduce', 0)
 
-Machines: `machines`, `load`, `Machine`, `MachineInfo`, `GpuCluster`, `ChipCluster`,
-`MailboxCluster`, `Chip`, `Host`, `HostCluster`.
+Everything below is public: documented, stable, and deprecated for one release before it changes.
+Names that are not below, `towpath._core` among them, may change at any time.
 
-Collectives: `RunResult`, `RunRow`, `Tuning`.
+**Machines.** `machines`, `load`, `MachineInfo`, `Machine`, `GpuCluster`, `ChipCluster`,
+`MailboxCluster`, `Chip`, `Host`, `HostCluster`
 
-Schedules: `Schedule`, `algorithms`, `AlgorithmInfo`, `verify`, `Verdict`.
+**Collectives.** `RunResult`, `RunRow`, `Tuning`, `run_live`
 
-Errors: `TowpathError`, `ConfigError`, `TransportError`, `DeadlockError`, `HazardError`.
+**Schedules.** `Schedule`, `algorithms`, `AlgorithmInfo`, `verify`, `Verdict`
+
+**Measurements.** `validate`, `Validation`
+
+**Errors.** `TowpathError`, `ConfigError`, `TransportError`, `DeadlockError`, `HazardError`
+
+`__version__` is the version of the package.
 """
 
 from __future__ import annotations
@@ -24,9 +32,11 @@ if TYPE_CHECKING:
     from towpath.api.chips import Chip, ChipCluster
     from towpath.api.clusters import GpuCluster, MailboxCluster
     from towpath.api.host import Host
+    from towpath.api.live_run import run_live
     from towpath.api.machine import Machine, MachineInfo, load, machines
     from towpath.api.result import RunResult, RunRow
     from towpath.api.schedule import AlgorithmInfo, Schedule, algorithms
+    from towpath.api.validation import validate
     from towpath.api.verdict import Verdict, verify
     from towpath.errors import (
         ConfigError,
@@ -37,51 +47,74 @@ if TYPE_CHECKING:
     )
     from towpath.host.host_cluster import HostCluster
     from towpath.tuning.collective import Tuning
+    from towpath.validation.validate import Validation
 
-# Where each public name comes from. It is imported at its first use, so that `import towpath` and
-# `towpath --help` cost next to nothing.
-_HOMES = {
-    "machines": "towpath.api.machine",
-    "load": "towpath.api.machine",
-    "Machine": "towpath.api.machine",
-    "MachineInfo": "towpath.api.machine",
-    "GpuCluster": "towpath.api.clusters",
-    "ChipCluster": "towpath.api.chips",
-    "MailboxCluster": "towpath.api.clusters",
-    "Chip": "towpath.api.chips",
-    "Host": "towpath.api.host",
-    "HostCluster": "towpath.host.host_cluster",
-    "RunResult": "towpath.api.result",
-    "RunRow": "towpath.api.result",
-    "Tuning": "towpath.tuning.collective",
-    "Schedule": "towpath.api.schedule",
-    "algorithms": "towpath.api.schedule",
-    "AlgorithmInfo": "towpath.api.schedule",
-    "verify": "towpath.api.verdict",
-    "Verdict": "towpath.api.verdict",
-    "TowpathError": "towpath.errors",
-    "ConfigError": "towpath.errors",
-    "TransportError": "towpath.errors",
-    "DeadlockError": "towpath.errors",
-    "HazardError": "towpath.errors",
+    __version__: str
+
+__all__ = [
+    "machines",
+    "load",
+    "MachineInfo",
+    "Machine",
+    "GpuCluster",
+    "ChipCluster",
+    "MailboxCluster",
+    "Chip",
+    "Host",
+    "HostCluster",
+    "RunResult",
+    "RunRow",
+    "Tuning",
+    "run_live",
+    "Schedule",
+    "algorithms",
+    "AlgorithmInfo",
+    "verify",
+    "Verdict",
+    "validate",
+    "Validation",
+    "TowpathError",
+    "ConfigError",
+    "TransportError",
+    "DeadlockError",
+    "HazardError",
+]
+
+# The module of each public name, imported at its first use: `import towpath` and `towpath --help`
+# cost next to nothing.
+_MODULES = {
+    "api.machine": ("machines", "load", "MachineInfo", "Machine"),
+    "api.clusters": ("GpuCluster", "MailboxCluster"),
+    "api.chips": ("ChipCluster", "Chip"),
+    "api.host": ("Host",),
+    "host.host_cluster": ("HostCluster",),
+    "api.result": ("RunResult", "RunRow"),
+    "tuning.collective": ("Tuning",),
+    "api.live_run": ("run_live",),
+    "api.schedule": ("Schedule", "algorithms", "AlgorithmInfo"),
+    "api.verdict": ("verify", "Verdict"),
+    "api.validation": ("validate",),
+    "validation.validate": ("Validation",),
+    "errors": ("TowpathError", "ConfigError", "TransportError", "DeadlockError", "HazardError"),
 }
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = [*_HOMES]
 
+if not TYPE_CHECKING:  # type checkers know every name from the imports above, and no other
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from importlib.metadata import version
 
-        return version("towpath")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'towpath' has no attribute {name!r}")
-    from importlib import import_module
+            return version("towpath")
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module 'towpath' has no attribute {name!r}")
+        from importlib import import_module
 
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+        value = getattr(import_module(f"towpath.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    return sorted([*__all__, "__version__"])

@@ -168,7 +168,7 @@ def affordable(
                 priced.append((steps * len(options.protocols), name, channels))
     sources: list[ScheduleSource] = []
     left_out = []
-    budget = _STEPS_BUDGET
+    budget: float = _STEPS_BUDGET
     for steps, name, channels in sorted(priced):
         if steps > budget and sources:
             left_out.append(f"{name} with {channels} channel{'' if channels == 1 else 's'}")

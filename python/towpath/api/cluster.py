@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,38 +12,37 @@ from typing import TYPE_CHECKING
 
 from towpath import _core
 from towpath.api.machine import Machine
-from towpath.api.run import OnRow, Request, ignore, run_simulated
+from towpath.api.request import Request, checked_request
+from towpath.api.run import Choice, OnRow, ignore, run_simulated
 from towpath.api.schedule import Schedule
+from towpath.api.sites import Site
 from towpath.api.sizes import Sizes, sizes_of
-from towpath.collectives.data import operation_named, type_named
-from towpath.collectives.link_faults import LinkFault, parse_link_fault
+from towpath.collectives.link_faults import LinkFault
 from towpath.errors import ConfigError
-from towpath.schedules.words import PROTOCOLS, algorithm_named, collective_named, protocol_named
+from towpath.schedules.words import collective_named, protocol_named
 
 if TYPE_CHECKING:
-    import os
-
     from towpath.api.auto import Chooser
     from towpath.api.result import RunResult
-    from towpath.collectives.places import Place
-    from towpath.collectives.result import LinkLoad
-    from towpath.schedules.schedule_source import ScheduleSource
     from towpath.studies.progress import Progress
-    from towpath.tuning.collective import Options, Tuning
-    from towpath.tuning.target import TuneRequest
+    from towpath.tuning.collective import Tuning
+
+__all__ = ["Cluster", "checked_request"]
 
 
 class Cluster(Machine):
     """A machine on whose ranks collectives run."""
 
-    def __init__(self, spec: object) -> None:
-        super().__init__(spec)
+    def __init__(self, site: Site) -> None:
+        """Wraps a checked description; users call `load`."""
+        super().__init__(site.spec)
+        self._site = site
         self._choosers: dict[tuple[object, ...], Chooser] = {}
 
     @property
     def ranks(self) -> int:
-        """How many ranks it has room for."""
-        raise NotImplementedError
+        """How many ranks it has room for: GPUs in use, chips or nodes."""
+        return self._site.ranks
 
     def run(
         self,
@@ -91,7 +91,7 @@ class Cluster(Machine):
             link_faults=link_faults,
         )  # fmt: skip
         self._check(request)
-        return run_simulated(self, request, self._choose, on_row)
+        return run_simulated(self._site, request, self._choose, on_row)
 
     def tune(
         self,
@@ -129,7 +129,7 @@ class Cluster(Machine):
         name = collective_named(collective)
         numbers = None if channels is None else tuple(sorted(set(channels)))
         words = None if protocols is None else tuple(map(protocol_named, protocols))
-        target = find_target(self._tune_request(numbers, words))
+        target = find_target(self._site.tune_request(numbers, words))
         sources, notes = candidates(name, target.options)
         sizes = sorted(set(sizes_of(size_bytes)))
         if target.simulator is None:
@@ -141,18 +141,23 @@ class Cluster(Machine):
         return Tuning(name, target.text, target.kind, len(sources), timings, notes + problems)
 
     def _check(self, request: Request) -> None:
-        """Options that this kind of machine does not have.
+        """Refuses options that have no effect on this kind of machine.
 
         Raises:
             ConfigError: one is there.
         """
-        if request.link_faults:
+        if request.link_faults and not self._site.has_link_faults:
             raise ConfigError(
                 f"links between chips may fail, such as those of t3000; '{self.name}' has none",
                 field="link_faults",
             )
+        if request.protocol not in ("auto", *self._site.protocols):
+            raise ConfigError(
+                f"protocol is {request.protocol}; on a {self.kind} all protocols cost the same, so "
+                f"only {', '.join(self._site.protocols)} is allowed"
+            )
 
-    def _choose(self, request: Request, size_bytes: int) -> tuple[ScheduleSource, str | None]:
+    def _choose(self, request: Request, size_bytes: int) -> Choice:
         """The fastest schedule for a size."""
         from towpath.api.auto import Chooser
 
@@ -166,94 +171,11 @@ class Cluster(Machine):
                 named = _core.algorithm_names(_core.collective_from(request.collective))[0]
             self._choosers[key] = Chooser(
                 request.collective,
-                self.options_for(request),
-                lambda source: self.place_for(source.schedule(), source, ()),
+                self._site.options_for(request),
+                lambda source: self._site.place_for(source.schedule(), source),
                 algorithm=None if named == "auto" else named,
                 type_name=request.dtype,
                 root=request.root,
-                bytes_max=self._simulated_bytes_max,
+                bytes_max=self._site.simulated_bytes_max,
             )
         return self._choosers[key].choose(size_bytes)
-
-    # Where the simulation of a large array takes minutes, candidates are simulated up to this size.
-    _simulated_bytes_max: int | None = None
-
-    def source_for(self, request: Request, sizes_bytes: tuple[int, ...]) -> ScheduleSource:
-        """The schedule of the request's algorithm as this machine takes it."""
-        raise NotImplementedError
-
-    def options_for(self, request: Request) -> Options:
-        """What candidates are made of."""
-        raise NotImplementedError
-
-    def place_for(
-        self, schedule: _core.Schedule, source: ScheduleSource | None, faults: tuple[LinkFault, ...]
-    ) -> Place:
-        """Where the ranks of a schedule are."""
-        raise NotImplementedError
-
-    def where(self, ranks: int) -> str:
-        """The machine and its ranks in words."""
-        raise NotImplementedError
-
-    def draw_loads(self, links: list[LinkLoad]) -> str | None:
-        """The machine as an SVG drawing with the load of each link."""
-        raise NotImplementedError
-
-    def _tune_request(
-        self, channels: tuple[int, ...] | None, protocols: tuple[str, ...] | None
-    ) -> TuneRequest:
-        raise NotImplementedError
-
-
-def checked_request(
-    collective_or_schedule: str | Schedule,
-    sizes_bytes: list[int],
-    *,
-    dtype: str,
-    op: str,
-    root: int,
-    algorithm: str | None,
-    protocol: str,
-    channels: int | None,
-    data: bool = True,
-    link_faults: Iterable[str | LinkFault] = (),
-) -> Request:
-    """What is to run, with full names.
-
-    Raises:
-        ConfigError: an option is wrong, or has no effect on a schedule of the user's own.
-    """
-    faults = tuple(
-        parse_link_fault(fault) if isinstance(fault, str) else fault for fault in link_faults
-    )
-    common = {
-        "sizes_bytes": tuple(sizes_bytes), "dtype": type_named(dtype), "op": operation_named(op),
-        "data": data, "link_faults": faults,
-    }  # fmt: skip
-    if isinstance(collective_or_schedule, Schedule):
-        schedule = collective_or_schedule
-        given = {
-            "algorithm": algorithm not in ("auto", None), "protocol": protocol != "auto",
-            "channels": channels is not None, "root": root != 0,
-        }  # fmt: skip
-        for option in (option for option, is_given in given.items() if is_given):
-            raise ConfigError(
-                f"{option} is for Towpath's own schedules; schedule '{schedule.name}' has its own",
-                field=option,
-            )
-        return Request(schedule.collective, schedule, root=schedule.root, **common)
-    collective = collective_named(collective_or_schedule)
-    if algorithm not in ("auto", None):
-        algorithm = algorithm_named(algorithm, collective)
-    if protocol != "auto":
-        protocol = protocol_named(protocol)
-    return Request(
-        collective, None, root=root, algorithm=algorithm, protocol=protocol, channels=channels,
-        **common,
-    )  # fmt: skip
-
-
-def protocols_of(request: Request, usual: tuple[str, ...] = PROTOCOLS) -> tuple[str, ...]:
-    """The protocols that candidates of a request may have."""
-    return usual if request.protocol == "auto" else (request.protocol,)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from typing import Any, ClassVar
 from towpath.errors import ConfigError
 from towpath.specs import catalogue, shipped
 
-KIND_WORDS = {
+KIND_WORDS: dict[shipped.Kind, str] = {
     "machine": "gpu_cluster",
     "chip_cluster": "chip_cluster",
     "mailbox_cluster": "mailbox_cluster",
@@ -39,7 +40,7 @@ class MachineInfo:
         return f"MachineInfo({self.name!r}, {self.kind})"
 
 
-class Machine:
+class Machine(ABC):
     """A described machine. `load` makes one; its class says what can be done with it.
 
     Attributes:
@@ -64,13 +65,13 @@ class Machine:
         """One line about it."""
         return self.spec.description
 
+    @abstractmethod
     def show(self) -> str:
         """The machine as text.
 
         Returns:
             Lines with every figure and its source.
         """
-        raise NotImplementedError
 
     def draw(self) -> str:
         """The machine as a drawing.
@@ -103,8 +104,8 @@ def machines() -> list[MachineInfo]:
     ]
 
 
-def _load_spec(name: str, kind: str) -> Any:
-    loaders: dict[str, Callable[[str], Any]] = {
+def _load_spec(name: str, kind: shipped.Kind) -> Any:
+    loaders: dict[shipped.Kind, Callable[[str], Any]] = {
         "machine": catalogue.load,
         "chip_cluster": catalogue.load_chip_cluster,
         "mailbox_cluster": catalogue.load_mailbox_cluster,
@@ -149,6 +150,7 @@ def load(
     from towpath.api.chips import Chip, ChipCluster
     from towpath.api.clusters import GpuCluster, MailboxCluster
     from towpath.api.host import Host
+    from towpath.api.sites import ChipSite, GpuSite, MailboxSite
 
     name = os.fspath(name_or_file)
     given = {
@@ -162,17 +164,16 @@ def load(
     if kind == "host":
         return Host(catalogue.load_host(name))
     if kind == "chip_cluster":
-        return ChipCluster(catalogue.load_chip_cluster(name), name)
+        return ChipCluster(ChipSite(catalogue.load_chip_cluster(name), name))
     if kind == "mailbox_cluster":
         spec = catalogue.load_mailbox_cluster(name)
-        return MailboxCluster(
-            spec if ranks is None else spec.with_figures(nodes=ranks), name, ranks
-        )
+        sized_spec = spec if ranks is None else spec.with_figures(nodes=ranks)
+        return MailboxCluster(MailboxSite(sized_spec, name, ranks))
     sized = (hosts, ranks, complete_from)
-    return GpuCluster(catalogue.load(name, *sized), name, sized, ranks_per_host)
+    return GpuCluster(GpuSite(catalogue.load(name, *sized), name, sized, ranks_per_host))
 
 
-_TAKES = {
+_TAKES: dict[shipped.Kind, tuple[str, ...]] = {
     "machine": ("hosts", "ranks", "ranks_per_host", "complete_from"),
     "mailbox_cluster": ("ranks",),
     "chip": ("harvest_mask",),
@@ -188,7 +189,7 @@ _FOR = {
 }
 
 
-def _refuse(name: str, kind: str, given: dict[str, Any]) -> None:
+def _refuse(name: str, kind: shipped.Kind, given: dict[str, Any]) -> None:
     """Options that would have no effect."""
     for option, value in given.items():
         if value is not None and option not in _TAKES[kind]:

@@ -24,7 +24,7 @@ from towpath.errors import ConfigError
 from towpath.specs.sizes import format_size
 
 if TYPE_CHECKING:
-    import pandas
+    import pandas  # type: ignore[import-untyped]
 
     from towpath.pages.provenance import Provenance
 

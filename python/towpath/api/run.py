@@ -5,104 +5,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from towpath import _core
 from towpath.api.result import Part, RunResult, Traced, rows_of
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
-from towpath.collectives.link_faults import LinkFault
-from towpath.collectives.result import LinkLoad, Row, Run
-from towpath.errors import ConfigError
+from towpath.collectives.result import Row, Run
 
 if TYPE_CHECKING:
-    from towpath.api.schedule import Schedule
+    from towpath.api.request import Request
+    from towpath.api.sites import Site
     from towpath.collectives.places import Place
     from towpath.schedules.schedule_source import ScheduleSource
-    from towpath.tuning.collective import Options
 
-OnRow = Callable[[Run, "Row | None"], None]
+OnRow = Callable[[Run, Row | None], None]
 """Called with a run before its first row (None), and with each row as it comes."""
+
+Choice = tuple["ScheduleSource", "str | None"]
+"""A schedule for one size, and a note about how it was chosen."""
 
 
 def ignore(run: Run, row: Row | None) -> None:
     """The default of `on_row`."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is to run, checked and with full names.
-
-    Attributes:
-        collective: its name.
-        schedule: run this one; None: one of Towpath's own.
-        sizes_bytes: at least one.
-        dtype: the element type.
-        op: the reduction.
-        root: of broadcast and reduce.
-        algorithm: its full name; "auto" chooses per size; None is the collective's first.
-        protocol: "Simple", "LL", "LL128", or "auto".
-        channels: parallel channels; None: what the machine needs, or what "auto" finds.
-        data: whether to carry and check bytes.
-        link_faults: of links between chips.
-    """
-
-    collective: str
-    schedule: Schedule | None
-    sizes_bytes: tuple[int, ...]
-    dtype: str = "float32"
-    op: str = "sum"
-    root: int = 0
-    algorithm: str | None = "auto"
-    protocol: str = "auto"
-    channels: int | None = None
-    data: bool = True
-    link_faults: tuple[LinkFault, ...] = ()
-
-    @property
-    def is_auto(self) -> bool:
-        """Whether the schedule is searched for, size by size."""
-        return self.schedule is None and "auto" in (self.algorithm, self.protocol)
-
-
-class Ground(Protocol):
-    """What a kind of machine tells the runner."""
-
-    name: str
-
-    @property
-    def spec(self) -> object:
-        """The description, for its hash."""
-
-    def source_for(self, request: Request, sizes_bytes: tuple[int, ...]) -> ScheduleSource:
-        """The schedule of the request's algorithm as this machine takes it."""
-
-    def options_for(self, request: Request) -> Options:
-        """What candidates are made of."""
-
-    def place_for(
-        self, schedule: _core.Schedule, source: ScheduleSource | None, faults: tuple[LinkFault, ...]
-    ) -> Place:
-        """Where the ranks of a schedule are."""
-
-    def where(self, ranks: int) -> str:
-        """The machine and its ranks in words."""
-
-    def draw_loads(self, links: list[LinkLoad]) -> str | None:
-        """The machine as an SVG drawing with the load of each link."""
-
-
 def run_simulated(
-    ground: Ground,
+    site: Site,
     request: Request,
-    choose: Callable[[Request, int], tuple[ScheduleSource, str | None]],
+    choose: Callable[[Request, int], Choice],
     on_row: OnRow,
 ) -> RunResult:
     """Simulates a request.
 
     Args:
-        ground: the machine.
+        site: the machine.
         request: what is to run.
         choose: the schedule of a size, and a note about the choice, for requests with "auto".
         on_row: sees runs and rows as they come.
@@ -114,62 +54,61 @@ def run_simulated(
 
     parts = []
     schedules = []
-    for source, sizes_bytes, notes in _groups(ground, request, choose):
-        schedule = request.schedule._core if request.schedule else source.schedule()
+    for schedule, source, sizes_bytes, notes in _groups(site, request, choose):
         schedules.append(schedule)
         call = Call(schedule, request.dtype, request.op)
-        place = ground.place_for(schedule, source, request.link_faults)
+        place = site.place_for(schedule, source, request.link_faults)
         # Mistakes in faults come before the first row.
         place.run_of(call.plan(1), with_data=False)
-        where = ground.where(call.ranks)
+        where = site.where(call.ranks)
         run = describe("simulated", where, call, [*notes, *_notes(call, sizes_bytes, request.data)])
         rows = simulated.measure_sizes(place, call, list(sizes_bytes), with_data=request.data)
         run = collect(run, rows, on_row)
         algorithm = source.algorithm_name() if source is not None and source.file is None else None
-        parts.append(Part(run, algorithm, _tracer(ground, place, call)))
+        parts.append(Part(run, algorithm, _tracer(site, place, call)))
     rows_by_size = [row for part in parts for row in rows_of(part)]
     return RunResult(
-        machine=ground.name,
+        machine=site.spec.name,
         collective=parts[0].run.collective,
         kind="simulated",
         rows=tuple(rows_by_size),
         parts=tuple(parts),
-        provenance=provenance([ground.spec], schedules),  # type: ignore[list-item]
+        provenance=provenance([site.spec], schedules),
     )
 
 
+class _Group(NamedTuple):
+    """Consecutive sizes that one schedule serves, where it is from, and notes about the choice."""
+
+    schedule: _core.Schedule
+    source: ScheduleSource | None
+    sizes_bytes: tuple[int, ...]
+    notes: list[str]
+
+
 def _groups(
-    ground: Ground,
-    request: Request,
-    choose: Callable[[Request, int], tuple[ScheduleSource, str | None]],
-) -> Iterator[tuple[ScheduleSource | None, tuple[int, ...], list[str]]]:
-    """Sizes in a row that one schedule serves, and notes about the choice."""
+    site: Site, request: Request, choose: Callable[[Request, int], Choice]
+) -> Iterator[_Group]:
     if request.schedule is not None:
-        yield request.schedule._source, request.sizes_bytes, []
-        return
-    if not request.is_auto:
-        yield ground.source_for(request, request.sizes_bytes), request.sizes_bytes, []
-        return
-    group: list[int] = []
-    last: tuple[ScheduleSource, str | None] | None = None
-    for size_bytes in request.sizes_bytes:
-        chosen = choose(request, size_bytes)
-        if last is not None and chosen != last:
-            yield last[0], tuple(group), [last[1]] if last[1] else []
-            group = []
-        group.append(size_bytes)
-        last = chosen
-    if last is not None:
-        yield last[0], tuple(group), [last[1]] if last[1] else []
+        own = request.schedule
+        yield _Group(own._core, own._source, request.sizes_bytes, [])
+    elif request.is_auto:
+        choices = [(choose(request, size), size) for size in request.sizes_bytes]
+        for (source, note), group in groupby(choices, key=itemgetter(0)):
+            sizes_bytes = tuple(size for _, size in group)
+            yield _Group(source.schedule(), source, sizes_bytes, [note] if note else [])
+    else:
+        source = site.source_for(request)
+        yield _Group(source.schedule(), source, request.sizes_bytes, [])
 
 
-def _tracer(ground: Ground, place: Place, call: Call) -> Callable[[int], Traced]:
+def _tracer(site: Site, place: Place, call: Call) -> Callable[[int], Traced]:
     def trace(size_bytes: int) -> Traced:
         outcome = simulated.invoke(
             place, call, size_bytes, in_place=not call.schedule.out_of_place, with_data=False,
             trace=_core.Trace(),
         )  # fmt: skip
-        return Traced(outcome.timeline, outcome.links, ground.draw_loads(outcome.links))
+        return Traced(outcome.timeline, outcome.links, site.draw_loads(outcome.links))
 
     return trace
 
@@ -205,17 +144,3 @@ def _notes(call: Call, sizes_bytes: tuple[int, ...], with_data: bool) -> list[st
         f"from {min(too_large)} bytes on, the ranks' buffers exceed "
         f"{simulated.DATA_BYTES_MAX >> 30} GiB: only time is simulated, #wrong is N/A"
     ]
-
-
-def check_ranks(name: str, schedule_ranks: int, schedule_name: str, available: int, what: str
-                ) -> None:  # fmt: skip
-    """A machine must have a place for every rank of a schedule.
-
-    Raises:
-        ConfigError: it has fewer.
-    """
-    if schedule_ranks > available:
-        raise ConfigError(
-            f"schedule '{schedule_name}' has {schedule_ranks} ranks; '{name}' has {available} "
-            f"{what}"
-        )
