@@ -3,6 +3,7 @@
 """Errors of the core arrive in Python as one hierarchy, with their fields."""
 
 import pytest
+
 import towpath
 from towpath import _core
 from towpath.collectives.call import Call
