@@ -18,12 +18,20 @@ HANGS = """<algo name="crossed" proto="Simple" nchannels="1" nchunksperloop="16"
       <step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="8" cnt="8" depid="-1" deps="-1"
  hasdep="0"/>
     </tb>
+    <tb id="1" send="-1" recv="-1" chan="0">
+      <step s="0" type="cpy" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="8" depid="-1" deps="-1"
+ hasdep="0"/>
+    </tb>
   </gpu>
   <gpu id="1" i_chunks="16" o_chunks="16" s_chunks="0">
     <tb id="0" send="0" recv="0" chan="0">
       <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="8" depid="-1" deps="-1"
  hasdep="0"/>
       <step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="8" depid="-1" deps="-1"
+ hasdep="0"/>
+    </tb>
+    <tb id="1" send="-1" recv="-1" chan="0">
+      <step s="0" type="cpy" srcbuf="i" srcoff="8" dstbuf="o" dstoff="8" cnt="8" depid="-1" deps="-1"
  hasdep="0"/>
     </tb>
   </gpu>
@@ -122,7 +130,9 @@ def test_virtual_channels_are_studied_on_part_of_a_chip(tmp_path):
         workers=(2, 1), follow_ups=False, jobs=1,
     )  # fmt: skip
     assert len(study.parts["patterns"]) == 2
-    assert all(row["bandwidth"] > 0 for row in study.parts["patterns"]) or study.parts
+    for row in study.parts["patterns"]:
+        assert row["bandwidth_bytes_per_cycle"] > 0
+    assert repr(study).startswith("NocStudy('wormhole', 2 rows, ")
     assert "did you mean 'one_to_one'" in refusal(chip.study, patterns=["one_to_oen"])
     assert "whole flits" in refusal(chip.study, size_bytes=[33])
     assert "vcs has 9" in refusal(chip.study, vcs=[9])
@@ -135,4 +145,6 @@ def test_a_table_is_validated(tmp_path):
     validation = towpath.validate(table)
     assert validation.rows[0]["measured"] == 60
     assert validation.rows[0]["predicted"] > 0
-    assert "fit no known table" in refusal(towpath.validate, __file__)
+    other = tmp_path / "other.csv"
+    other.write_text("colour\nred\n")
+    assert "fit no known table" in refusal(towpath.validate, other)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from towpath import _core
+from towpath.collectives import fabric
 from towpath.collectives.call import Call
 from towpath.collectives.data import type_bytes
 from towpath.collectives.places import Place
@@ -160,8 +161,10 @@ def affordable(
         The candidates, at least one, and what was left out, in words.
     """
     known = _core.algorithm_names(_core.collective_from(collective))
+    # Without columns and rows, a grid is a line.
+    known = [name for name in known if options.grid or not fabric.is_on_grid(name)]
     priced = []
-    for name in (name for name in known if algorithm in (None, name)):
+    for name in known if algorithm is None else [algorithm]:
         for channels in sorted({min(options.channels), max(options.channels)}):
             steps = _steps_of(collective, name, options.ranks, channels)
             if steps is not None:
@@ -177,7 +180,8 @@ def affordable(
         sources += [
             ScheduleSource(
                 collective=collective, algorithm=name, ranks=options.ranks, channels=channels,
-                protocol=protocol, hosts=options.hosts,
+                protocol=protocol, hosts=options.hosts, both_ways=options.both_ways[-1],
+                **(options.grid if fabric.is_on_grid(name) else {}),
             )
             for protocol in options.protocols
         ]  # fmt: skip

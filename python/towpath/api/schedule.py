@@ -9,7 +9,7 @@ import os
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from towpath import _core
 from towpath.schedules.msccl_xml import dump_schedule, load_schedule
@@ -17,7 +17,8 @@ from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import collective_named
 
 
-class Step(NamedTuple):
+@dataclass(frozen=True)
+class Step:
     """One step of a schedule, and where it stands.
 
     Attributes:
