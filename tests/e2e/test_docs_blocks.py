@@ -49,7 +49,7 @@ def test_the_dialogues_of_a_page_say_what_python_says(page, tmp_path, monkeypatc
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("text", blocks("python"))
+@pytest.mark.parametrize("text", list(blocks("python")))
 def test_a_program_runs_as_printed(text, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(text, encoding="utf-8")
@@ -59,7 +59,7 @@ def test_a_program_runs_as_printed(text, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("words", commands())
+@pytest.mark.parametrize("words", list(commands()))
 def test_a_command_parses(words):
     command, arguments = typer.main.get_command(cli.app), list(words)
     while True:
