@@ -63,10 +63,10 @@ def test_a_program_runs_as_printed(text, tmp_path):
 def test_a_command_parses(words):
     command, arguments = typer.main.get_command(cli.app), list(words)
     while True:
-        context = command.make_context("towpath", arguments, ignore_unknown_options=False)
+        context = command.make_context("towpath", arguments)
         if not hasattr(command, "resolve_command"):
             return
-        rest = [*context.protected_args, *context.args]
+        rest = [*getattr(context, "_protected_args", ()), *context.args]
         _, command, arguments = command.resolve_command(context, rest)
 
 
