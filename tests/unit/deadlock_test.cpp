@@ -68,7 +68,7 @@ TEST(DescribeDeadlock, SaysForWhomAndForWhat) {
   EXPECT_EQ(describe_deadlock(schedule, blocked),
             "rank 0 thread block 1 (channel 0) step 1 send waits for step 0 of rank 0 thread block "
             "0, which at step 0 receive waits for data from rank 2 thread block 1, which at step 0 "
-            "send waits for the launch of rank 1, which itself waits for nobody");
+            "send waits for the launch of rank 1, which does not wait");
 }
 
 TEST(DescribeDeadlock, CutsLongChainsShort) {

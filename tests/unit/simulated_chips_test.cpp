@@ -86,6 +86,20 @@ TEST(SimulatedChips, AnAllReduceGivesTheSumOnAllRanks) {
   }
 }
 
+TEST(SimulatedChips, ARankBeginsWhenAllItsPeersHaveBeenCalled) {
+  SimulatedChips chips(ring_of_four(), 4);
+  std::vector<int> begun;
+  chips.on_begin = [&](int rank) { begun.push_back(rank); };
+  chips.set_peers({{1, 3}, {0, 2}, {1, 3}, {0, 2}});
+  for (const int rank : {0, 1, 2}) chips.start(rank);
+  chips.run();
+  EXPECT_EQ(begun, std::vector<int>{1});
+  chips.start(3);
+  chips.run();
+  std::ranges::sort(begun);
+  EXPECT_EQ(begun, (std::vector<int>{0, 1, 2, 3}));
+}
+
 TEST(SimulatedChips, TheSameRunTakesTheSameTime) {
   EXPECT_EQ(all_reduce(6'000, 2, 1).time.ps(), all_reduce(6'000, 2, 1).time.ps());
 }

@@ -8,6 +8,7 @@ import pytest
 
 from towpath import _core
 from towpath._core import Buffer, Collective, Protocol, StepType
+from towpath.collectives import fabric
 from towpath.schedules.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
 
 
@@ -22,6 +23,22 @@ def test_every_algorithm_names_its_collective_and_cost():
 def test_every_collective_has_an_algorithm():
     for collective in Collective:
         assert _core.algorithm_names(collective), collective
+
+
+def test_algorithms_on_grids_need_a_grid():
+    on_grids = {algorithm.name for algorithm in _core.algorithms() if algorithm.needs_grid}
+    assert on_grids == {"grid_all_reduce", "grid_all_gather", "grid_reduce_scatter"}
+    assert fabric.is_on_grid("grid_all_reduce")
+    assert not fabric.is_on_grid("ring_all_reduce") and not fabric.is_on_grid(None)
+
+
+def test_words_are_those_of_the_enumerations():
+    assert tuple(_core.name_of(each) for each in Collective) == _core.COLLECTIVES
+    assert tuple(_core.name_of(each) for each in Protocol) == _core.PROTOCOLS
+    for name in _core.COLLECTIVES:
+        assert _core.collective_from(name).name == name
+    assert [_core.name_of(each) for each in StepType] == [each.name for each in StepType]
+    assert [_core.name_of(each) for each in Buffer] == ["input", "output", "scratch"]
 
 
 @pytest.mark.parametrize("name", _core.algorithm_names())

@@ -5,9 +5,17 @@
 import numpy as np
 import pytest
 
-from towpath.collectives.data import OPERATIONS, TYPES, count_wrong, make_expected, make_input
+from towpath import _core
+from towpath.collectives.data import (
+    OPERATIONS,
+    TYPES,
+    count_wrong,
+    make_expected,
+    make_input,
+    type_bytes,
+)
 
-COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all"]
+COLLECTIVES = _core.COLLECTIVES
 
 
 def numbers(stored, type_name):
@@ -55,6 +63,14 @@ def test_the_reference_is_what_a_naive_computation_gives(collective, ranks):
                 found = numbers(expected, type_name) if expected.dtype != np.float64 else expected
                 wanted = naive(collective, rank, ranks, elements, type_name, operation, ranks - 1)
                 np.testing.assert_array_equal(found, wanted, f"{type_name} {operation}")
+
+
+def test_types_have_the_size_that_plans_assume():
+    schedule = _core.make_schedule("ring_all_reduce", ranks=2)
+    assert list(TYPES) == list(_core.DATA_TYPES)
+    for name in TYPES:
+        assert _core.Plan(schedule, 10, name).input_bytes == 10 * type_bytes(name)
+    assert OPERATIONS == ("sum", "prod", "min", "max", "avg")
 
 
 @pytest.mark.parametrize("type_name", TYPES)

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from towpath import _core
 from towpath.names import chosen
 
-TYPES = {
-    "int8": np.int8, "uint8": np.uint8, "int32": np.int32, "uint32": np.uint32,
-    "int64": np.int64, "uint64": np.uint64, "float16": np.float16, "bfloat16": np.uint16,
-    "float32": np.float32, "float64": np.float64,
-}  # fmt: skip
-OPERATIONS = ("sum", "prod", "min", "max", "avg")
+# Name -> how numpy stores it.
+TYPES = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in _core.DATA_TYPES}
+OPERATIONS: tuple[str, ...] = _core.OPERATIONS
 # As PyTorch, NCCL's tests, CUDA and C call them.
 _TYPE_WORDS = {
     "char": "int8", "i8": "int8", "byte": "uint8", "u8": "uint8", "int": "int32", "i32": "int32",
@@ -60,7 +58,7 @@ def operation_named(text: str, what: str = "op") -> str:
 
 def type_bytes(type_name: str) -> int:
     """The size of one element in bytes."""
-    return np.dtype(TYPES[type_name]).itemsize
+    return TYPES[type_name].itemsize
 
 
 def _to_type(values: np.ndarray, type_name: str) -> np.ndarray:
@@ -80,7 +78,7 @@ _NOISE_PERIOD = 8191
 
 
 def _period(ranks: int) -> int:
-    """All patterns below repeat after this many elements, so only so many are computed."""
+    """All patterns below repeat after this many elements, so no more are computed."""
     return _NOISE_PERIOD * ranks
 
 

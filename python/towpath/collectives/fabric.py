@@ -12,8 +12,10 @@ from towpath.errors import ConfigError, quoted
 
 
 def check_linked(machine: str, cluster: _core.ChipCluster) -> None:
-    """Raises:
-    ConfigError: kernels may use no link of the machine that was named.
+    """Requires at least one link that kernels may use.
+
+    Raises:
+        ConfigError: the cluster has none.
     """
     if all(link.is_reserved for link in cluster.links):
         raise ConfigError(
@@ -64,8 +66,8 @@ class Layout:
 
 
 def is_on_grid(algorithm: str | None) -> bool:
-    """Whether its ranks are those of a mesh or torus, row by row."""
-    return algorithm is not None and algorithm.startswith("grid_")
+    """Whether an algorithm's ranks are those of a mesh or torus, row by row."""
+    return any(known.needs_grid for known in _core.algorithms() if known.name == algorithm)
 
 
 def layout_of(cluster: _core.ChipCluster, on_grid: bool) -> Layout:

@@ -23,19 +23,17 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class LinkFault:
-    """What is wrong with one link.
-
-    It is the far end's fault as much: a link has two ends, and either names it.
+    """The faults of one link, named by either of its ends.
 
     Attributes:
-        chip: at one of its ends.
-        channel: of that chip.
+        chip: number of the chip at one end.
+        channel: Ethernet channel of that chip.
         frame_loss: probability that a frame, or an acknowledgement, is lost.
         drop_at_us: when the line drops for the first time; infinite: never.
         drop_period_us: from one drop to the next; infinite: it drops once.
-        dead_time_us: from a drop until it can be trained; infinite: for ever.
-        training_time_us: how long that takes; None: what the chip's figures say.
-        text: as it was typed.
+        dead_time_us: from a drop until it can be trained; infinite: it stays down.
+        training_time_us: how long that takes; None: what the chip's spec says.
+        text: the fault as it was typed.
     """
 
     chip: int
@@ -48,7 +46,7 @@ class LinkFault:
     text: str = ""
 
     def core(self) -> _core.LinkFaults:
-        """The same for the simulator."""
+        """The same faults for the simulator."""
         return _core.LinkFaults(
             frame_loss=self.frame_loss, drop_at_us=self.drop_at_us,
             drop_period_us=self.drop_period_us, dead_time_us=self.dead_time_us,
@@ -57,12 +55,12 @@ class LinkFault:
 
 
 def parse_link_fault(text: str) -> LinkFault:
-    """A fault as the command line has it.
+    """The fault that an option of the command line describes.
 
     Where only `every` is given, the line drops for the first time after one period.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the text is not a fault.
 
     >>> parse_link_fault("0:9,every=100us,training=5us").drop_at_us
     100.0

@@ -22,7 +22,7 @@ _BUS_FACTORS = {
 def bus_factor(collective: str, ranks: int) -> float:
     """Bus bandwidth divided by algorithm bandwidth.
 
-    It makes figures comparable across numbers of ranks: a perfect ring shows the speed of its
+    It makes results comparable across numbers of ranks: a perfect ring shows the speed of its
     links. In-switch reduction sends less than the factor assumes and may exceed the wire.
 
     Args:

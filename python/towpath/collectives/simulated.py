@@ -107,7 +107,7 @@ def measure_sizes(
         if carries:
             outcomes = {in_place: column(in_place) for in_place, runs in ways.items() if runs}
         else:
-            # Where there is no memory, there is no difference.
+            # Without memory, in place and out of place are the same.
             outcomes = dict.fromkeys((way for way, runs in ways.items() if runs), column(False))
         measured = {
             in_place: measure(

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a Timeline: whose track is whose, spans as an array, how busy something was when."""
+"""Reads a Timeline: owners of tracks, spans as an array, busy time per interval."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LinkTrack:
 
 
 def parse_track(text: str) -> BlockTrack | LinkTrack | None:
-    """Whose track it is; None when it is neither a thread block's nor a link's.
+    """The owner of a track; None when it is neither a thread block nor a link.
 
     >>> parse_track("rank 3 thread block 5")
     BlockTrack(rank=3, block=5)
@@ -50,14 +50,14 @@ def parse_track(text: str) -> BlockTrack | LinkTrack | None:
 def spans_array(timeline: Timeline) -> np.ndarray:
     """All spans as int64 rows (track, name, begin_ps, end_ps, value), in order of their begin.
 
-    Of those that begin together the shortest comes first: an empty span ends where the next begins.
+    Spans that begin together are in order of their length: an empty one ends where the next begins.
     """
     spans = np.asarray(timeline.spans, dtype=np.int64).reshape(-1, 5)
     return spans[np.lexsort((spans[:, END_PS], spans[:, BEGIN_PS]))]
 
 
 def busy_per_bin_ps(begins_ps: np.ndarray, ends_ps: np.ndarray, edges_ps: np.ndarray) -> np.ndarray:
-    """How much of the spans lies between each two neighbouring edges, in picoseconds.
+    """How much of the spans is between each two neighbouring edges, in picoseconds.
 
     Spans that overlap count each.
 

@@ -28,7 +28,7 @@ from towpath.errors import ConfigError, quoted
 
 SIZE_MAX_BYTES = 64 * 1024 * 1024
 RANKS_MAX = 65_536
-CHANNELS_MAX = 64
+CHANNELS_MAX: int = _core.CHANNELS_MAX
 BLOCKS_MAX = 32 * CHANNELS_MAX
 PEERS_PER_CHANNEL_MAX = 32
 STEPS_MAX = 255
@@ -49,7 +49,7 @@ _COLLECTIVES = {
     "reduce": Collective.reduce,
     "alltoall": Collective.all_to_all,
 }
-_PROTOCOLS = {name: _core.protocol_from(name) for name in ("Simple", "LL", "LL128")}
+_PROTOCOLS = {name: _core.protocol_from(name) for name in _core.PROTOCOLS}
 _BUFFERS = {"i": Buffer.input, "o": Buffer.output, "s": Buffer.scratch}
 _STEP_TYPES = {
     "s": StepType.send,
@@ -335,7 +335,7 @@ class _Reader(ContentHandler):
         )
 
     def _chunk(self, attribute: str, is_used: bool) -> int:
-        """A chunk's number; -1 stands for none where the step does not look at it."""
+        """A chunk's number; -1 means none where the step ignores it."""
         return max(0, self._integer(attribute, 0 if is_used else -1, CHUNKS_MAX - 1))
 
     def _next(self, attribute: str, expected: int, count_max: int) -> None:
@@ -348,7 +348,7 @@ class _Reader(ContentHandler):
             )
 
     def _integer(self, attribute: str, low: int, high: int, default: str | None = None) -> int:
-        text = self._attributes.get(attribute, default)
+        text = self._attributes.get(attribute, default or "")
         if _INTEGER.match(text) and low <= (number := int(text)) <= high:
             return number
         raise self._error(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from towpath import _core
 from towpath.names import chosen
 
-PROTOCOLS = ("Simple", "LL", "LL128")
+PROTOCOLS: tuple[str, ...] = _core.PROTOCOLS
 
 
 def collective_named(text: str, what: str = "collective") -> str:

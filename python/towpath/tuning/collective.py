@@ -293,7 +293,7 @@ def mailboxes_of(machine: str, nodes: int | None) -> MailboxClusterSpec:
 
 
 def _place_on_chips(cluster: _core.ChipCluster, source: ScheduleSource) -> ChipPlace:
-    layout = fabric.layout_of(cluster, source.columns > 0)
+    layout = fabric.layout_of(cluster, fabric.is_on_grid(source.algorithm))
     return ChipPlace(cluster, layout.places, shape=layout.shape)
 
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from towpath import _core
 from towpath.collectives import fabric, live
 from towpath.collectives.gpus import channels_to_fill, gpus_used, hosts_of
 from towpath.errors import ConfigError, quoted
 from towpath.specs import catalogue
 from towpath.tuning.collective import Options, Simulator, mailboxes_of
 
-PROTOCOLS = ("Simple", "LL", "LL128")
+PROTOCOLS: tuple[str, ...] = _core.PROTOCOLS
 _LIVE_CHANNELS = (1, 2, 4)
 
 

@@ -55,9 +55,9 @@ Buffers checked(const Plan& plan, const ByteArray& input, const ByteArray& outpu
 
 transport::Reduction reduction_from(std::string_view type, std::string_view operation) {
   const auto data_type = transport::data_type_from(type);
-  if (!data_type) throw std::invalid_argument(fmt::format("'{}' is no data type", type));
+  if (!data_type) throw std::invalid_argument(fmt::format("'{}' is not a data type", type));
   const auto reduction = transport::reduction_operation_from(operation);
-  if (!reduction) throw std::invalid_argument(fmt::format("'{}' is no reduction", operation));
+  if (!reduction) throw std::invalid_argument(fmt::format("'{}' is not a reduction", operation));
   return {*data_type, *reduction};
 }
 
@@ -121,7 +121,7 @@ constexpr double kFaultTimeUsMax = 1e9;
 void bind_link_failures(nb::module_& module) {
   using ethernet::LinkFaults;
   using simulate::LinkFailure;
-  nb::class_<LinkFaults>(module, "LinkFaults", "What is wrong with a link; by default nothing.")
+  nb::class_<LinkFaults>(module, "LinkFaults", "The faults of a link; by default none.")
       .def(
           "__init__",
           [](LinkFaults* faults, double frame_loss, double drop_at_us, double drop_period_us,
@@ -140,13 +140,14 @@ void bind_link_failures(nb::module_& module) {
             if (!training_time_us) return;
             if (*training_time_us == INFINITY) {
               throw std::invalid_argument(
-                  "a link is trained for ever; one that never comes back is dead for ever");
+                  "a link's training never ends; for one that never comes back set an infinite "
+                  "dead_time_us");
             }
             faults->training_time = time(*training_time_us);
           },
           nb::kw_only(), "frame_loss"_a = 0.0, "drop_at_us"_a = INFINITY,
           "drop_period_us"_a = INFINITY, "dead_time_us"_a = 0.0, "training_time_us"_a = nb::none(),
-          "An infinite time is never, and for ever of a dead time.");
+          "An infinite time means never; an infinite dead time, that the link stays down.");
   nb::class_<LinkFailure>(module, "LinkFailure", "What the faults of a link have done.")
       .def_ro("link", &LinkFailure::link)
       .def_ro("drops", &LinkFailure::drops)

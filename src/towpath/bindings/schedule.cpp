@@ -12,6 +12,7 @@
 
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/schedule/chunking.hpp"
+#include "towpath/transport/reduction.hpp"
 
 // In Python a Schedule and its parts are values: reading ranks, blocks or steps gives copies, and
 // assigning or adding stores one. schedule.rank(i) and schedule.step(...) copy only what is asked
@@ -60,32 +61,44 @@ void bind_copies(Class& bound) {
       .def(nb::self == nb::self);
 }
 
+// The names of an enumeration whose last member is kLast.
+template <auto kLast>
+std::vector<std::string_view> names_up_to() {
+  std::vector<std::string_view> names;
+  for (int i = 0; i <= static_cast<int>(kLast); ++i) {
+    names.push_back(name_of(static_cast<decltype(kLast)>(i)));
+  }
+  return names;
+}
+
+// The names are literals, so they end with a null.
+template <auto kLast>
+void bind_enum(nb::module_& module, const char* name) {
+  nb::enum_<decltype(kLast)> bound(module, name);
+  int value = 0;
+  for (const std::string_view member : names_up_to<kLast>()) {
+    bound.value(member.data(), static_cast<decltype(kLast)>(value++));
+  }
+}
+
+// The words that options of commands and fields of files are made of.
+void bind_words(nb::module_& module) {
+  module.attr("COLLECTIVES") = nb::tuple(nb::cast(names_up_to<Collective::all_to_all>()));
+  module.attr("PROTOCOLS") = nb::tuple(nb::cast(names_up_to<Protocol::ll128>()));
+  module.attr("DATA_TYPES") = nb::tuple(nb::cast(names_up_to<transport::DataType::float64>()));
+  module.attr("OPERATIONS") =
+      nb::tuple(nb::cast(names_up_to<transport::ReductionOperation::avg>()));
+  module.attr("CHANNELS_MAX") = kChannelsMax;
+}
+
 void bind_names(nb::module_& module) {
-  nb::enum_<Collective>(module, "Collective")
-      .value("all_reduce", Collective::all_reduce)
-      .value("all_gather", Collective::all_gather)
-      .value("reduce_scatter", Collective::reduce_scatter)
-      .value("broadcast", Collective::broadcast)
-      .value("reduce", Collective::reduce)
-      .value("all_to_all", Collective::all_to_all);
+  bind_enum<Collective::all_to_all>(module, "Collective");
   nb::enum_<Protocol>(module, "Protocol")
       .value("simple", Protocol::simple)
       .value("ll", Protocol::ll)
       .value("ll128", Protocol::ll128);
-  nb::enum_<Buffer>(module, "Buffer")
-      .value("input", Buffer::input)
-      .value("output", Buffer::output)
-      .value("scratch", Buffer::scratch);
-  nb::enum_<StepType>(module, "StepType")
-      .value("send", StepType::send)
-      .value("receive", StepType::receive)
-      .value("receive_copy_send", StepType::receive_copy_send)
-      .value("receive_reduce_send", StepType::receive_reduce_send)
-      .value("receive_reduce_copy", StepType::receive_reduce_copy)
-      .value("receive_reduce_copy_send", StepType::receive_reduce_copy_send)
-      .value("copy", StepType::copy)
-      .value("reduce", StepType::reduce)
-      .value("nop", StepType::nop);
+  bind_enum<Buffer::scratch>(module, "Buffer");
+  bind_enum<StepType::nop>(module, "StepType");
   module.def("name_of", nb::overload_cast<Collective>(&name_of), "collective"_a);
   module.def("name_of", nb::overload_cast<Protocol>(&name_of), "protocol"_a);
   module.def("name_of", nb::overload_cast<Buffer>(&name_of), "buffer"_a);
@@ -309,7 +322,8 @@ void bind_algorithms(nb::module_& module) {
       .def_ro("name", &Algorithm::name)
       .def_ro("collective", &Algorithm::collective)
       .def_ro("description", &Algorithm::description)
-      .def_ro("cost", &Algorithm::cost);
+      .def_ro("cost", &Algorithm::cost)
+      .def_ro("needs_grid", &Algorithm::needs_grid);
   module.def("algorithms",
              [] { return std::vector<Algorithm>(algorithms().begin(), algorithms().end()); });
   module.def(
@@ -351,6 +365,7 @@ void bind_algorithms(nb::module_& module) {
 void bind_schedule(nb::module_& module) {
   using namespace towpath::collective;
   bind_names(module);
+  bind_words(module);
   bind_step(module);
   bind_programs(module);
   bind_schedule_class(module);

@@ -44,11 +44,11 @@ static_assert(sizeof(Event) == 32 && std::is_trivially_copyable_v<Event>);
 // from base_, a time not after any pending one: 11 levels of 64 buckets. When the front runs out,
 // base_ moves to the start of the first occupied bucket. A bucket of at most one chunk is sorted
 // and becomes the front, with small ones that follow it; a larger one is spread over the levels
-// below. An event therefore moves at
-// most 11 times, two or three times usually, whatever the distribution of times, and always by
-// appending to, and reading through, chunks of consecutive memory.
+// below. An event therefore moves at most 11 times, two or three times usually, whatever the
+// distribution of times, and always by appending to, and reading through, chunks of consecutive
+// memory.
 //
-// The front is a sorted run, and a heap for what arrives within its span when it is no more short.
+// The front is a sorted run, and a heap for what arrives within its span when it is no longer short.
 // A front that becomes crowded goes back into the buckets, but for the events of its first time.
 //
 // Wrong: pushing an event earlier than the last one popped, or than a limit at which pop() has

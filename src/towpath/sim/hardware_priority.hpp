@@ -4,8 +4,8 @@
 
 namespace towpath::sim {
 
-// Of events of hardware, before processes: software that looks at a time sees what the hardware has
-// done by then.
+// Priority of hardware events: they run before processes at the same time, so software that polls
+// at t sees all effects of the hardware up to t.
 inline constexpr int kHardwarePriority = -1;
 
 }  // namespace towpath::sim

@@ -41,7 +41,7 @@ struct BlockedProcess {
 // an action or a process leaves run() as it is; the simulation may then be run further.
 //
 // Wrong: a process that waits for something by sleeping and looking again. It should suspend(),
-// and whoever brings the thing about should wake() it.
+// and what brings the thing about should wake() it.
 class Simulation {
  public:
   static constexpr std::size_t kStackBytes = 64 << 10;
@@ -53,7 +53,7 @@ class Simulation {
   ~Simulation();
 
   Time now() const { return now_; }
-  // now + delay, but not beyond the end of time: a timeout of Time::max() is no timeout.
+  // now + delay, but not beyond the end of time: a timeout of Time::max() never ends.
   Time from_now(Time delay) const {
     return delay > Time::max() - now_ ? Time::max() : now_ + delay;
   }
@@ -79,7 +79,7 @@ class Simulation {
   // Runs the next event; false when there is none.
   bool step();
   // Runs until no event is left but those of timers in the background. Look at blocked() then: it
-  // names those who wait for ever.
+  // names the processes that never go on.
   void run();
   // Runs all events up to and including `limit`, at which now() is then.
   void run_until(Time limit);
@@ -105,7 +105,7 @@ class Simulation {
   // The same seed and stream name give the same numbers.
   Random random(std::string_view stream) const { return Random(seed_, stream); }
 
-  // Where models tell what they do; null when nobody listens. The caller owns it.
+  // Where models tell what they do; null when none is kept. The caller owns it.
   Trace* trace() const { return trace_; }
   void set_trace(Trace* trace) { trace_ = trace; }
 

@@ -8,7 +8,7 @@
 
 namespace towpath::sim {
 
-// Stacks for processes, mapped many at a time and used again. Below each lies a guard page: a
+// Stacks for processes, mapped many at a time and used again. Below each is a guard page: a
 // process that needs more than its stack ends the program with SIGSEGV instead of writing into its
 // neighbour.
 class StackPool {

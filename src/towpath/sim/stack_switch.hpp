@@ -12,7 +12,7 @@
 namespace towpath::sim {
 
 // Tells the address sanitizer which stack a process is on: it cannot see a switch by itself. Each
-// call stands next to a switch; without the sanitizer they are nothing.
+// call is next to a switch; without the sanitizer they do nothing.
 class StackSwitch {
  public:
 #if defined(__SANITIZE_ADDRESS__)

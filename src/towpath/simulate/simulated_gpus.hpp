@@ -16,7 +16,7 @@ struct SimulatedGpusOptions {
   std::vector<int> places;  // rank -> GPU of the machine; empty: the first ones
   bool carries_data = true;
   std::uint64_t seed = 1;
-  Time jitter_max;  // explores interleavings; leave zero for timing
+  Time jitter_max{};  // explores interleavings; leave zero for timing
 };
 
 // Ranks on the GPUs of a machine. A rank begins when its kernel has been launched.

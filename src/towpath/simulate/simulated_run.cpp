@@ -98,9 +98,8 @@ void SimulatedRun::fail_deadlocked() const {
   }
   const std::string outages = ranks_->outages();
   const WaitChain chain = find_wait_chain(blocked);
-  throw DeadlockError(
-      (outages.empty() ? "" : outages + "; ") + describe(*plan_->schedule, chain),
-      describe_cycle(*plan_->schedule, chain));
+  throw DeadlockError((outages.empty() ? "" : outages + "; ") + describe(*plan_->schedule, chain),
+                      describe_cycle(*plan_->schedule, chain));
 }
 
 }  // namespace towpath::simulate

@@ -89,7 +89,7 @@ void Transport::quiet(Time timeout) {
 }
 
 // Dissemination: in round k every rank tells the one 2^k further on. Counters only grow, so a rank
-// that is already in the next barrier disturbs nobody.
+// that is already in the next barrier disturbs no other.
 void Transport::barrier(Time timeout) {
   quiet(timeout);
   ++barriers_;

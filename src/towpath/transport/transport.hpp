@@ -20,10 +20,10 @@
 // peer may raise and their owner waits for.
 //
 // Ordering, and nothing more than this:
-//   1. put_signal: its payload is visible to whoever sees its signal.
+//   1. put_signal: its payload is visible to a rank that sees its signal.
 //   2. fence: what was started to a peer before it is visible there before what is started after.
 //   3. quiet: what this rank started is visible at every peer when it returns.
-//   4. barrier: quiet on every rank, then nobody leaves before everybody has entered.
+//   4. barrier: quiet on every rank, then no rank leaves before every rank has entered.
 // Two puts without a fence between them may become visible in any order.
 //
 // What is started goes on by itself or in progress(). Only the calls under "blocking" block, and

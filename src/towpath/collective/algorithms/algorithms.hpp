@@ -9,8 +9,8 @@
 #include "towpath/collective/schedule/schedule.hpp"
 
 // The schedules that this project writes itself: one function and one file per algorithm, each with
-// its cost in the first comment. S is the size of the whole array, R the number of ranks, C of
-// channels; wire bytes are what one rank sends, before the protocol's own expansion.
+// its cost in the first comment. S is the size of the whole array, R the number of ranks, C the
+// number of channels; wire bytes are what one rank sends, before the protocol's own expansion.
 //
 // Every schedule runs in place as well as out of place, where it leaves the input as it was. On a
 // single rank it is a local copy.
@@ -45,7 +45,7 @@ inline constexpr int kRanksMax = 65'536;
 inline constexpr int kChannelsMax = 64;
 inline constexpr int kChunksPerChannelMax = 64;
 
-// All of them throw std::invalid_argument, one sentence, for options that are not possible.
+// Each throws std::invalid_argument, one sentence, for options that are not possible.
 Schedule ring_all_reduce(const AlgorithmOptions& options);
 Schedule one_shot_all_reduce(const AlgorithmOptions& options);
 Schedule two_shot_all_reduce(const AlgorithmOptions& options);
@@ -70,6 +70,7 @@ struct Algorithm {
   Schedule (*make)(const AlgorithmOptions& options);
   std::string_view description;  // one line
   std::string_view cost;         // steps one after the other, and wire bytes per rank
+  bool needs_grid = false;       // its ranks are those of a mesh or torus, row by row
 };
 
 std::span<const Algorithm> algorithms();

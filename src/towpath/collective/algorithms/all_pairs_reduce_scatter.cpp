@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // All-pairs reduce-scatter: 1 step over the wire, S (R-1)/R bytes on the wire per rank. S is the
-// array before it is scattered. Every rank gets its part of everybody's input and adds them up.
+// array before it is scattered. Every rank gets its part of every input and adds them up.
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {

@@ -11,32 +11,32 @@ namespace towpath::collective {
 namespace {
 
 // A place in the grid, row by row. Parts of the array are named by the place that keeps them.
-using Place = std::uint32_t;
+using GridIndex = std::uint32_t;
 
 struct Dimension {
-  Place count = 1;
-  Place stride = 1;
+  GridIndex count = 1;
+  GridIndex stride = 1;
   bool is_ring = false;
 };
 
-Place coordinate(Place place, const Dimension& dimension) {
+GridIndex coordinate(GridIndex place, const Dimension& dimension) {
   return place / dimension.stride % dimension.count;
 }
 
 // So many places before `place` in its row or column, round the end where it has to be.
-Place back_from(Place place, const Dimension& dimension, Place distance) {
-  const Place from = coordinate(place, dimension);
-  const Place to = (from + dimension.count - distance) % dimension.count;
+GridIndex back_from(GridIndex place, const Dimension& dimension, GridIndex distance) {
+  const GridIndex from = coordinate(place, dimension);
+  const GridIndex to = (from + dimension.count - distance) % dimension.count;
   return place - from * dimension.stride + to * dimension.stride;
 }
 
 // All places that differ from `place` in these dimensions only; itself first, then those before it.
-std::vector<Place> spread(Place place, std::span<const Dimension> dimensions) {
-  std::vector<Place> places{place};
+std::vector<GridIndex> spread(GridIndex place, std::span<const Dimension> dimensions) {
+  std::vector<GridIndex> places{place};
   for (const Dimension& dimension : dimensions) {
-    std::vector<Place> wider;
-    for (Place distance = 0; distance < dimension.count; ++distance) {
-      for (const Place each : places) wider.push_back(back_from(each, dimension, distance));
+    std::vector<GridIndex> wider;
+    for (GridIndex distance = 0; distance < dimension.count; ++distance) {
+      for (const GridIndex each : places) wider.push_back(back_from(each, dimension, distance));
     }
     places = std::move(wider);
   }
@@ -45,8 +45,8 @@ std::vector<Place> spread(Place place, std::span<const Dimension> dimensions) {
 
 // Those with more than one place: rows, then columns.
 std::vector<Dimension> dimensions_of(int rank_count, const Grid& grid) {
-  const auto ranks = static_cast<Place>(rank_count);
-  const Place columns = grid.columns == 0 ? ranks : static_cast<Place>(grid.columns);
+  const auto ranks = static_cast<GridIndex>(rank_count);
+  const GridIndex columns = grid.columns == 0 ? ranks : static_cast<GridIndex>(grid.columns);
   std::vector<Dimension> dimensions{{columns, 1, grid.row_rings},
                                     {ranks / columns, columns, grid.column_rings}};
   std::erase_if(dimensions, [](const Dimension& each) { return each.count == 1; });
@@ -57,17 +57,17 @@ std::vector<Dimension> dimensions_of(int rank_count, const Grid& grid) {
 // its places has for that.
 struct Way {
   bool is_ring = false;
-  std::vector<Place> places;
+  std::vector<GridIndex> places;
   std::vector<std::uint32_t> blocks;
 
-  Place size() const { return static_cast<Place>(places.size()); }
-  bool is_begin(Place position) const { return !is_ring && position == 0; }
-  bool is_end(Place position) const { return !is_ring && position + 1 == size(); }
-  Place before(Place position, Place distance) const {
+  GridIndex size() const { return static_cast<GridIndex>(places.size()); }
+  bool is_begin(GridIndex position) const { return !is_ring && position == 0; }
+  bool is_end(GridIndex position) const { return !is_ring && position + 1 == size(); }
+  GridIndex before(GridIndex position, GridIndex distance) const {
     return places[(position + size() - distance) % size()];
   }
   // How many places a gather brings something from.
-  Place senders(Place position) const { return is_ring ? size() - 1 : position; }
+  GridIndex senders(GridIndex position) const { return is_ring ? size() - 1 : position; }
 };
 
 // A ring is gone round one way, a line both ways.
@@ -77,8 +77,8 @@ using Ways = std::vector<Way>;
 // its rank has stored waits for that.
 class ChannelWriter {
  public:
-  using ChunkOf = std::function<Chunk(Place place, Place part)>;
-  using Parts = std::function<std::vector<Place>(Place place)>;
+  using ChunkOf = std::function<Chunk(GridIndex place, GridIndex part)>;
+  using Parts = std::function<std::vector<GridIndex>(GridIndex place)>;
 
   ChannelWriter(Schedule& schedule, const AlgorithmOptions& options, const Grid& grid, int channel)
       : schedule_(schedule),
@@ -91,7 +91,7 @@ class ChannelWriter {
     if (channel % 2 == 1 && !grid.row_rings) std::ranges::reverse(dimensions_);
     for (const Dimension& dimension : dimensions_) {
       std::vector<Ways>& groups = groups_.emplace_back();
-      for (Place place = 0; place < ranks_.size(); ++place) {
+      for (GridIndex place = 0; place < ranks_.size(); ++place) {
         if (coordinate(place, dimension) == 0) groups.push_back(ways_from(place, dimension));
       }
     }
@@ -100,17 +100,17 @@ class ChannelWriter {
   std::span<const Dimension> dimensions() const { return dimensions_; }
 
   // The chunk of a buffer with all parts, and that of the buffer with this rank's only.
-  std::uint32_t index_of(Place part) const {
+  std::uint32_t index_of(GridIndex part) const {
     return static_cast<std::uint32_t>(ranks_[part]) * schedule_.channels + own();
   }
   std::uint32_t own() const { return static_cast<std::uint32_t>(channel_); }
 
-  // Everyone gets what `parts` says that the others in its row or column have.
+  // Each rank gets what `parts` says that the others in its row or column have.
   void all_gather(std::size_t dimension, const Parts& parts, const ChunkOf& chunk) {
     for (const Ways& ways : groups_[dimension]) {
       for (const Way& way : ways) {
         for (const Parts& some : batches(way, parts)) {
-          for (Place position = 0; position < way.size(); ++position) {
+          for (GridIndex position = 0; position < way.size(); ++position) {
             gather_at(way, position, some, chunk);
           }
         }
@@ -118,13 +118,13 @@ class ChannelWriter {
     }
   }
 
-  // Everyone gets the sums, over its row or column, of what `parts` says that it keeps.
+  // Each rank gets the sums, over its row or column, of what `parts` says that it keeps.
   void reduce_scatter(std::size_t dimension, const Parts& parts, const ChunkOf& source,
                       const ChunkOf& sum) {
     for (const Ways& ways : groups_[dimension]) {
       for (std::size_t i = 0; i < ways.size(); ++i) {
         for (const Parts& some : batches(ways[i], parts)) {
-          for (Place position = 0; position < ways[i].size(); ++position) {
+          for (GridIndex position = 0; position < ways[i].size(); ++position) {
             pass_on(ways[i], position, some, source);
             // The other way along a line has left its sums, except at its beginning.
             const bool is_second = i == 1 && !ways[i].is_end(position);
@@ -141,9 +141,10 @@ class ChannelWriter {
     std::uint32_t step = 0;
   };
 
-  Ways ways_from(Place first, const Dimension& dimension) {
+  Ways ways_from(GridIndex first, const Dimension& dimension) {
     Way way{.is_ring = dimension.is_ring, .places = {}, .blocks = {}};
-    for (Place i = 0; i < dimension.count; ++i) way.places.push_back(first + i * dimension.stride);
+    for (GridIndex i = 0; i < dimension.count; ++i)
+      way.places.push_back(first + i * dimension.stride);
     Ways ways{way};
     if (!dimension.is_ring) {
       std::ranges::reverse(way.places);
@@ -155,8 +156,8 @@ class ChannelWriter {
 
   void add_blocks(Way& way) {
     std::vector<int> ranks;
-    for (const Place place : way.places) ranks.push_back(ranks_[place]);
-    for (Place position = 0; position < way.size(); ++position) {
+    for (const GridIndex place : way.places) ranks.push_back(ranks_[place]);
+    for (GridIndex position = 0; position < way.size(); ++position) {
       if (way.is_ring) {
         add_ring_block(schedule_, ranks, position, channel_, way.size());
       } else {
@@ -166,61 +167,62 @@ class ChannelWriter {
     }
   }
 
-  std::vector<ThreadBlock>& program(Place place) {
+  std::vector<ThreadBlock>& program(GridIndex place) {
     return schedule_.ranks[static_cast<std::size_t>(ranks_[place])].blocks;
   }
 
   // What goes along a way before anything else does: on a line all parts, but round a ring, where
-  // everybody sends before receiving, one by one, or the circle of slots would fill up.
+  // every rank sends before it receives, one by one, or the circle of slots would fill up.
   static std::vector<Parts> batches(const Way& way, const Parts& parts) {
     if (!way.is_ring) return {parts};
     std::vector<Parts> found;
     for (std::size_t i = 0; i < parts(way.places.front()).size(); ++i) {
-      found.push_back([&parts, i](Place place) { return std::vector<Place>{parts(place)[i]}; });
+      found.push_back(
+          [&parts, i](GridIndex place) { return std::vector<GridIndex>{parts(place)[i]}; });
     }
     return found;
   }
 
-  void gather_at(const Way& way, Place position, const Parts& parts, const ChunkOf& chunk) {
-    const Place here = way.places[position];
+  void gather_at(const Way& way, GridIndex position, const Parts& parts, const ChunkOf& chunk) {
+    const GridIndex here = way.places[position];
     if (!way.is_end(position)) {
-      for (const Place part : parts(here)) {
+      for (const GridIndex part : parts(here)) {
         add(way, position, step(StepType::send, chunk(here, part)));
       }
     }
-    for (Place distance = 1; distance <= way.senders(position); ++distance) {
+    for (GridIndex distance = 1; distance <= way.senders(position); ++distance) {
       const bool goes_on = way.is_ring ? distance + 1 < way.size() : !way.is_end(position);
       const StepType type = goes_on ? StepType::receive_copy_send : StepType::receive;
-      for (const Place part : parts(way.before(position, distance))) {
+      for (const GridIndex part : parts(way.before(position, distance))) {
         add(way, position, step(type, chunk(here, part)));
       }
     }
   }
 
   // What goes past here: the farthest keeper's parts first.
-  void pass_on(const Way& way, Place position, const Parts& parts, const ChunkOf& source) {
-    const Place here = way.places[position];
-    const Place keepers = way.is_ring ? way.size() - 1 : way.size() - 1 - position;
-    for (Place i = 0; i < keepers; ++i) {
-      const Place keeper =
+  void pass_on(const Way& way, GridIndex position, const Parts& parts, const ChunkOf& source) {
+    const GridIndex here = way.places[position];
+    const GridIndex keepers = way.is_ring ? way.size() - 1 : way.size() - 1 - position;
+    for (GridIndex i = 0; i < keepers; ++i) {
+      const GridIndex keeper =
           way.is_ring ? way.before(position, i + 1) : way.places[way.size() - 1 - i];
       const bool begins = way.is_ring ? i == 0 : position == 0;
       const StepType type = begins ? StepType::send : StepType::receive_reduce_send;
-      for (const Place part : parts(keeper)) add(way, position, step(type, source(here, part)));
+      for (const GridIndex part : parts(keeper)) add(way, position, step(type, source(here, part)));
     }
   }
 
-  void keep(const Way& way, Place position, const Parts& parts, const ChunkOf& source,
+  void keep(const Way& way, GridIndex position, const Parts& parts, const ChunkOf& source,
             const ChunkOf& sum) {
     if (way.is_begin(position)) return;
-    const Place here = way.places[position];
-    for (const Place part : parts(here)) {
+    const GridIndex here = way.places[position];
+    for (const GridIndex part : parts(here)) {
       add(way, position, step(StepType::receive_reduce_copy, source(here, part), sum(here, part)));
     }
   }
 
-  void add(const Way& way, Place position, Step next) {
-    const Place here = way.places[position];
+  void add(const Way& way, GridIndex position, Step next) {
+    const GridIndex here = way.places[position];
     const std::uint32_t block = way.blocks[position];
     std::vector<Step>& steps = program(here)[block].steps;
     if (reads_source(next.type)) {
@@ -238,8 +240,8 @@ class ChannelWriter {
     steps.push_back(next);
   }
 
-  // Who stored last to a chunk; nobody stores to one of the input.
-  std::optional<Writer>& writer_of(Place place, Chunk chunk) {
+  // The last step that stored to a chunk; no step stores to the input.
+  std::optional<Writer>& writer_of(GridIndex place, Chunk chunk) {
     auto& writers = writers_[place];
     writers.resize(std::size_t{kBuffers} * schedule_.chunks / schedule_.channels + kBuffers);
     const std::size_t number = chunk.index / schedule_.channels;
@@ -267,8 +269,8 @@ void reduce_scatter_all(ChannelWriter& writer, const ChannelWriter::ChunkOf& inp
                         const ChannelWriter::ChunkOf& partial, const ChannelWriter::ChunkOf& sum) {
   const auto dimensions = writer.dimensions();
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    const auto kept = [rest = dimensions.subspan(i + 1)](Place place) {
-      std::vector<Place> parts = spread(place, rest);
+    const auto kept = [rest = dimensions.subspan(i + 1)](GridIndex place) {
+      std::vector<GridIndex> parts = spread(place, rest);
       // The next dimension passes on those of others first.
       std::ranges::rotate(parts, parts.begin() + 1);
       return parts;
@@ -290,12 +292,12 @@ Schedule all_gather_by_dimension(std::string_view name, const AlgorithmOptions& 
   if (options.ranks == 1) return local_copy(std::move(schedule));
   for (int channel = 0; channel < options.channels; ++channel) {
     ChannelWriter writer(schedule, options, grid, channel);
-    const auto chunk = [&](Place place, Place part) {
+    const auto chunk = [&](GridIndex place, GridIndex part) {
       return part == place ? input(writer.own()) : output(writer.index_of(part));
     };
     for (std::size_t i = 0; i < writer.dimensions().size(); ++i) {
       const auto done = writer.dimensions().first(i);
-      writer.all_gather(i, [&](Place place) { return spread(place, done); }, chunk);
+      writer.all_gather(i, [&](GridIndex place) { return spread(place, done); }, chunk);
     }
   }
   add_own_copies(schedule);
@@ -310,11 +312,11 @@ Schedule reduce_scatter_by_dimension(std::string_view name, const AlgorithmOptio
     ChannelWriter writer(schedule, options, grid, channel);
     const auto dimensions = writer.dimensions();
     reduce_scatter_all(
-        writer, [&](Place, Place part) { return input(writer.index_of(part)); },
-        [&](Place, Place part) {
+        writer, [&](GridIndex, GridIndex part) { return input(writer.index_of(part)); },
+        [&](GridIndex, GridIndex part) {
           return scratch(coordinate(part, dimensions[1]) * schedule.channels + writer.own());
         },
-        [&](Place, Place) { return output(writer.own()); });
+        [&](GridIndex, GridIndex) { return output(writer.own()); });
     if (dimensions.size() == 1) continue;
     for (RankProgram& program : schedule.ranks) {
       program.scratch_chunks =
@@ -330,12 +332,12 @@ Schedule all_reduce_by_dimension(std::string_view name, const AlgorithmOptions& 
   if (options.ranks == 1) return local_copy(std::move(schedule));
   for (int channel = 0; channel < options.channels; ++channel) {
     ChannelWriter writer(schedule, options, grid, channel);
-    const auto sum = [&](Place, Place part) { return output(writer.index_of(part)); };
+    const auto sum = [&](GridIndex, GridIndex part) { return output(writer.index_of(part)); };
     reduce_scatter_all(
-        writer, [&](Place, Place part) { return input(writer.index_of(part)); }, sum, sum);
+        writer, [&](GridIndex, GridIndex part) { return input(writer.index_of(part)); }, sum, sum);
     for (std::size_t i = writer.dimensions().size(); i-- > 0;) {
       const auto done = writer.dimensions().subspan(i + 1);
-      writer.all_gather(i, [&](Place place) { return spread(place, done); }, sum);
+      writer.all_gather(i, [&](GridIndex place) { return spread(place, done); }, sum);
     }
   }
   return schedule;

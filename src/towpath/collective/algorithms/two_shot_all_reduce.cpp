@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Two-shot all-reduce: 2 steps over the wire, 2 S (R-1)/R bytes on the wire per rank. Rank r sums
-// the r-th part of everybody's input and hands the sum to everybody.
+// the r-th part of every rank's input and hands the sum to every rank.
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {

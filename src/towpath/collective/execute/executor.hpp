@@ -62,7 +62,7 @@ class Executor {
   // Starts and finishes `times` invocations back to back; returns their mean time.
   Time run(const Buffers& buffers, int times, Time timeout);
 
-  // Where it stands, for the sentence of an error; empty when finished.
+  // What it waits for, for the sentence of an error; empty when finished.
   std::vector<Blocked> blocked() const;
   std::string waiting_for() const;
 

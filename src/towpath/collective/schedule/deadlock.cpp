@@ -90,7 +90,7 @@ WaitChain find_wait_chain(std::span<const Blocked> blocked) {
     const auto found = places.find({blocked[place].waits_for_rank, blocked[place].waits_for_block});
     return found == places.end() ? kNowhere : found->second;
   };
-  // Everyone waits for one other, so a walk along the waits ends outside the list, on an earlier
+  // Each one waits for one other, so a walk along the waits ends outside the list, on an earlier
   // walk, or on itself: a cycle.
   std::vector<std::size_t> seen_by(blocked.size(), kNowhere);
   std::vector<std::size_t> first_path;
@@ -128,7 +128,7 @@ std::string describe(const Schedule& schedule, const WaitChain& chain) {
         fmt::format(", and so on through {} more thread blocks to rank {} thread block {}", more,
                     chain.links.back().waits_for_rank, chain.links.back().waits_for_block);
   }
-  return text + (chain.is_cycle ? ", where the circle closes" : ", which itself waits for nobody");
+  return text + (chain.is_cycle ? ", where the circle closes" : ", which does not wait");
 }
 
 std::vector<std::string> describe_cycle(const Schedule& schedule, const WaitChain& chain) {

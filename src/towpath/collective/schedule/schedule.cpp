@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 9> kStepNames = {"send",
 constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"Simple", "LL", "LL128"};
 
 // Says where in the schedule a check failed.
-struct Place {
+struct StepLocation {
   const Schedule& schedule;
   int rank = 0;
   std::size_t block = 0;
@@ -40,7 +40,7 @@ struct Place {
   }
 };
 
-void check_range(const Place& at, const char* role, Buffer buffer, std::uint32_t chunk,
+void check_range(const StepLocation& at, const char* role, Buffer buffer, std::uint32_t chunk,
                  std::uint32_t count) {
   const std::uint32_t size = chunks_in(at.schedule, at.rank, buffer);
   if (chunk > size || count > size - chunk) {
@@ -51,7 +51,7 @@ void check_range(const Place& at, const char* role, Buffer buffer, std::uint32_t
   }
 }
 
-void check_dependency(const Place& at, const Step& step) {
+void check_dependency(const StepLocation& at, const Step& step) {
   if (step.depends_on_block == kNone) return;
   const auto& blocks = at.schedule.ranks[static_cast<std::size_t>(at.rank)].blocks;
   const auto block = static_cast<std::size_t>(step.depends_on_block);
@@ -71,7 +71,7 @@ void check_dependency(const Place& at, const Step& step) {
   }
 }
 
-void check_step(const Place& at, const ThreadBlock& block, const Step& step) {
+void check_step(const StepLocation& at, const ThreadBlock& block, const Step& step) {
   if (sends(step.type) && block.send_peer == kNone) {
     at.fail("it is a {}, but its thread block has no send peer", name_of(step.type));
   }
@@ -110,7 +110,7 @@ void check_header(const Schedule& schedule) {
   }
 }
 
-void check_peer(const Place& at, const char* role, std::int32_t peer) {
+void check_peer(const StepLocation& at, const char* role, std::int32_t peer) {
   if (peer == kNone) return;
   if (peer < 0 || peer >= at.schedule.rank_count() || peer == at.rank) {
     at.fail("its {} peer is rank {}; allowed is any other of {} ranks", role, peer,
@@ -121,7 +121,7 @@ void check_peer(const Place& at, const char* role, std::int32_t peer) {
 // (sender, receiver, channel) -> how many thread blocks hold either end.
 using Connections = std::map<std::tuple<int, int, int>, std::array<int, 2>>;
 
-void add_connections(const Place& at, const ThreadBlock& block, Connections& connections) {
+void add_connections(const StepLocation& at, const ThreadBlock& block, Connections& connections) {
   if (block.send_peer != kNone && ++connections[{at.rank, block.send_peer, block.channel}][0] > 1) {
     at.fail("another thread block of the rank sends to rank {} on channel {} too", block.send_peer,
             block.channel);
@@ -231,7 +231,7 @@ void check_structure(const Schedule& schedule) {
     const RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
     for (std::size_t b = 0; b < program.blocks.size(); ++b) {
       const ThreadBlock& block = program.blocks[b];
-      Place at{schedule, rank, b, 0};
+      StepLocation at{schedule, rank, b, 0};
       check_peer(at, "send", block.send_peer);
       check_peer(at, "receive", block.receive_peer);
       add_connections(at, block, connections);
@@ -247,7 +247,7 @@ void check_structure(const Schedule& schedule) {
     const RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
     for (std::size_t b = 0; b < program.blocks.size(); ++b) {
       const ThreadBlock& block = program.blocks[b];
-      const Place at{schedule, rank, b, 0};
+      const StepLocation at{schedule, rank, b, 0};
       if (has_step(block, sends) && connections[{rank, block.send_peer, block.channel}][1] == 0) {
         at.fail("it sends to rank {} on channel {}, where no thread block receives from rank {}",
                 block.send_peer, block.channel, rank);

@@ -282,7 +282,7 @@ class LastStores : public Visitor {
 
 // --- one run and its explanation -------------------------------------------------------------
 
-// Which elements of its chunks a run stands for.
+// Which elements of its chunks a run represents.
 struct Elements {
   std::uint32_t begun = 0;  // this many chunks of a part hold them
   const char* words = "";

@@ -23,15 +23,15 @@
 //     dependencies is so in every run.
 //   - Iterations and invocations: when one iteration finishes and no connection is left with a
 //     slice in it (no mismatch), it ends in the state in which the next one begins; so running them
-//     one after the other is a run that finishes, hence all do. When one iteration stands still,
-//     those who wait in it wait for others who do not finish it either, since whoever finished has
-//     sent and received all that its peers expect of it; so no later iteration helps. Only the
+//     one after the other is a run that finishes, hence all do. When one iteration is stuck, the
+//     blocks that wait in it wait for others that do not finish it either, since a block that has
+//     finished has sent and received all that its peers expect of it; so no later iteration helps. Only the
 //     slices can differ between iterations, and only in the last, whose pieces are shorter.
 //   - Slices: a transfer takes the same slots in one slice as in several, and the slots of a FIFO
 //     are a multiple of those. A run with whole transfers is also one with slices, which move one
-//     behind the other. Where it stands still, each FIFO holds whole transfers, so one without room
-//     for a transfer has none for a slice, and one without a transfer has no slice: slices stand
-//     still, too. Hence how transfers are cut does not matter for deadlocks.
+//     behind the other. Where it is stuck, each FIFO holds whole transfers, so one without room
+//     for a transfer has none for a slice, and one without a transfer has no slice: slices are
+//     stuck, too. Hence how transfers are cut does not matter for deadlocks.
 //   - Races: memory belongs to one rank, whose invocations do not overlap, and iterations touch
 //     different elements; two accesses can only race within one iteration.
 //   - Data: one invocation is a linear map of the rank's memory before it. If its outputs are the

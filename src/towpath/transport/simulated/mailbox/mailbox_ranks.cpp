@@ -167,7 +167,7 @@ void MailboxRanks::Endpoint::work() {
     while (has_message()) apply(*context_.receive());
     if (!tasks_.empty() && (tasks_.front().is_local || can_send())) {
       go_on();
-    } else if (!has_message()) {
+    } else {
       simulation().suspend("messages and puts");
     }
   }

@@ -16,8 +16,8 @@
 // them to the packetizer one after the other. The peer's core takes them out of its mailbox and
 // stores them: one core per rank does both, by turns, and when it can do neither it polls. Packets
 // between two ranks stay in order, so a signal is a packet behind its payload, and a fence is
-// nothing. What a rank started counts as visible when the peer's core has stored it; nobody tells
-// the sender over the network.
+// nothing. What a rank started counts as visible when the peer's core has stored it; no message
+// tells the sender.
 
 namespace towpath::transport::simulated {
 
