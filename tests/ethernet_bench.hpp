@@ -16,10 +16,10 @@
 
 namespace towpath::ethernet {
 
-// By which times can be told by hand; no chip's.
+// Parameters with which times are easily computed by hand; not those of a chip.
 machine::EthernetFigures plain_figures();
 
-// Keeps what happened to it.
+// Records what happened to it.
 class PlainMemory : public TileMemory {
  public:
   struct Write {
@@ -68,7 +68,7 @@ struct PortPair {
 
   // From a process: waits until the queue of `port` is free.
   void wait_until_free(Port& port, int queue);
-  // Both ends say that they are ready to train whenever the link is down.
+  // Makes both ends ready to train whenever the link is down.
   void answer_routing();
 
   sim::Simulation simulation;

@@ -19,7 +19,7 @@ namespace towpath::tenstorrent {
 
 using tenstorrent::kernels::handshake;
 
-// Two chips, channel i of the one joined to channel i of the other.
+// Two chips, channel i of one joined to channel i of the other.
 std::shared_ptr<const machine::ChipCluster> two_chips(int links = 1, int queues_for_kernels = 1);
 // Channel 1 of each chip joined to channel 0 of the next.
 std::shared_ptr<const machine::ChipCluster> ring_of_chips(int chips);
@@ -30,13 +30,13 @@ struct Pair {
       : cluster(two_chips(links, queues_for_kernels), options) {}
   // The next programs of both chips.
   void create(const EthernetKernel& sender, const EthernetKernel& receiver);
-  // Of the kernel's core.
+  // Reads the L1 of the kernel's core.
   std::vector<std::byte> read(int chip, std::uint64_t offset, std::uint64_t size_bytes);
   std::uint32_t word(int chip, std::uint64_t offset);
   Cluster cluster;
 };
 
-// The place of buffers, on both ends.
+// Offset of buffers, on both ends.
 inline constexpr std::uint64_t kBuffer = 0x20000;
 
 struct Failure {

@@ -10,7 +10,7 @@
 
 namespace towpath::machine {
 
-// Chip y * columns + x at (x, y), joined to its neighbours by so many links; with rings, those at
+// Chip y * columns + x at (x, y), joined to its neighbours by `links` links; with rings, those at
 // opposite edges too.
 std::shared_ptr<const ChipCluster> chips_on_grid(int columns, int rows, bool has_rings, int links);
 

@@ -11,7 +11,7 @@
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/tenstorrent/device/cluster.hpp"
 
-// Clusters of which the host reaches some chips over PCIe and the others through them. Each chip
+// Clusters in which the host reaches some chips over PCIe and the others through them. Each chip
 // has Ethernet cores (0, 0) to (3, 0), four workers below, and DRAM at (0, 2).
 
 namespace towpath::tenstorrent {
@@ -22,13 +22,12 @@ inline constexpr machine::Coordinate kHostEthernet{3, 0};
 
 // Without links.
 machine::ChipCluster chips_with_host(int count, const std::set<int>& on_pcie);
-// As an n300: chip 0 is on PCIe, the link of channels 0 is free, that of channels 1, if there is
-// one, the dispatcher's.
+// Like an n300: chip 0 is on PCIe, the link of channels 0 is free, that of channels 1, if there is
+// one, is the dispatcher's.
 std::shared_ptr<const machine::ChipCluster> board(bool has_reserved_link = true);
-// As a t3000: four boards, and links between their left chips, and between their right ones.
+// Like a t3000: four boards, and links between their left chips, and between their right ones.
 std::shared_ptr<const machine::ChipCluster> four_boards();
-// As a Galaxy of which only chip 0, at a corner, is on PCIe: right, left, down, up are channels 0
-// to 3.
+// Like a Galaxy with only chip 0, at a corner, on PCIe: right, left, down, up are channels 0 to 3.
 std::shared_ptr<const machine::ChipCluster> mesh(int columns, int rows);
 
 std::vector<std::byte> memory_of(Cluster& cluster, int chip, machine::Coordinate tile,

@@ -12,7 +12,7 @@
 namespace towpath::tenstorrent {
 
 inline const KernelConfig kKernel{.core = noc::kCore, .name = "k"};
-// What every refusal of such a kernel's calls begins with.
+// Beginning of every refusal of such a kernel's calls.
 inline const std::string kBegin = "kernel 'k' on core (1, 1) in ";
 
 inline const NocAddress kFarTarget{noc::kFar, noc::kTarget};
@@ -22,7 +22,7 @@ inline const NocMulticastAddress kSquare{{1, 1}, {2, 2}, noc::kTarget};
 // Runs a kernel to its end.
 void run(noc::Bench& bench, const Kernel& kernel, const KernelConfig& config = kKernel);
 
-// What a kernel is refused for.
+// The error with which a kernel's call is refused.
 std::string refusal(const Kernel& kernel, const KernelConfig& config = kKernel);
 
 }  // namespace towpath::tenstorrent

@@ -16,7 +16,7 @@ constexpr int kNiu = Network::kNiu;
 constexpr int kFromNiu = Network::kFromNiu;
 constexpr int kBroadcast = static_cast<int>(PacketClass::broadcast);
 
-// Round and round.
+// Cyclic successor.
 int next(int number, int count) { return number + 1 == count ? 0 : number + 1; }
 
 }  // namespace
@@ -184,8 +184,8 @@ void ReferenceNetwork::give_source_vcs(int node, int first_lane) {
   }
 }
 
-// Of the VCs that the packet may use and no other has, the one with most room; -1: there is none.
-// Linked multicasts go in the order of sending, whatever their lanes, and nobody in between.
+// The free VC with the most room among those that the packet may use; -1: there is none. Linked
+// multicasts leave in order of sending, whatever their lanes, with none of others in between.
 int ReferenceNetwork::free_source_vc(int node, const QueuedPacket& queued) const {
   const Packet& packet = queued.packet;
   if (queued.tree != nullptr) {
@@ -320,8 +320,8 @@ void ReferenceNetwork::give_output_vcs(Router& router) {
   }
 }
 
-// To one of the contenders, in turn. Before it is released, a VC goes on to the next packet of the
-// same buffer if nobody else contends.
+// Gives it to one of the contenders, in turn. Before it is released, a VC passes to the next packet
+// of the same buffer if no other packet contends.
 void ReferenceNetwork::give_output_vc(Router& router, int output, int number_out,
                                       const std::vector<int>& contenders) {
   VirtualChannel& to = router.output[output]->vcs[number_out];
@@ -455,8 +455,8 @@ void ReferenceNetwork::start_reservation(Tree& tree) {
                         [this, &tree] { probe(tree, tree.source); });
 }
 
-// All outputs of this stop, or none. Whoever is refused or has no stop behind it answers. A probe
-// that only meets its own source's multicast before waits for that to go on.
+// All outputs of this stop, or none. A stop that refuses, or has no stop behind it, answers. A
+// probe that only meets an earlier multicast of its own source waits for that to move on.
 void ReferenceNetwork::probe(Tree& tree, int node) {
   Tree::Stop& stop = tree.stops.at(node);
   bool is_free = true;

@@ -48,7 +48,7 @@ class ReferenceNetwork {
     Cycle from = 0;  // may leave the buffer from this cycle on
     bool is_last() const { return index + 1 == of->packet.flits; }
   };
-  // Of a link: the buffer at the receiving end, and what the sending end knows of it.
+  // Buffer at the receiving end of a link, and what the sending end knows of it.
   struct VirtualChannel {
     std::deque<Flit> flits;     // in the buffer, or on their way there
     Flit last{};                // that the sender put on the link
@@ -59,7 +59,7 @@ class ReferenceNetwork {
     Cycle free_from = 0;        // when it is released after the packet before
     int last_place = -1;        // the input VC that packet came from, port by port
     int last_multicaster = -1;  // whose multicast reserved it last
-    // Of the packet in front; -1: that output is not needed, or not given yet.
+    // State of the packet in front; -1: that output is not needed, or not given yet.
     bool is_routed = false;
     PerOutput output_vc{-1, -1, -1};
     std::array<bool, kPorts> has_left{};  // outputs that the flit in front needs no more
@@ -182,7 +182,7 @@ class ReferenceNetwork {
   std::vector<Sink> sinks_;
   std::deque<QueuedPacket> packets_;  // all that there ever were
   std::deque<Tree> trees_;
-  // What reservations do next, by cycle and then in the order in which it was asked for.
+  // Next steps of reservations, by cycle and then in the order in which they were requested.
   std::multimap<Cycle, std::function<void()>> reservations_;
   sim::Random random_;
   std::int64_t packets_in_flight_ = 0;

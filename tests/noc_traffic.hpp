@@ -11,7 +11,7 @@
 #include "towpath/machine/chip.hpp"
 #include "towpath/noc/network.hpp"
 
-// Traffic for a network, and what becomes of it: the same for Network and for ReferenceNetwork.
+// Traffic for a network, and its outcome: the same for Network and for ReferenceNetwork.
 
 namespace towpath::noc {
 
@@ -50,7 +50,7 @@ struct RandomTraffic {
 };
 Traffic random_traffic(const RandomTraffic& options, std::uint64_t seed);
 
-// What an endpoint was told. In order, what happens in the same cycle has no order of its own.
+// A call to an endpoint. The order of calls in the same cycle is not significant.
 struct Event {
   enum Kind : std::uint8_t { started, sent, received };
   Cycle at = 0;
@@ -64,7 +64,7 @@ std::string to_string(const Event& event);
 // The first difference, in words; empty if there is none.
 std::string difference(std::vector<Event> left, std::vector<Event> right);
 
-// Sends the traffic in time and writes down what is told.
+// Sends the traffic in time and records the calls.
 template <typename SomeNetwork>
 class Player final : public Endpoint {
  public:

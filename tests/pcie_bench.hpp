@@ -14,7 +14,8 @@
 #include "towpath/noc/memory.hpp"
 #include "towpath/pcie/host_link.hpp"
 
-// A host link with figures by which times can be told by hand, and plain memories behind it.
+// A host link with parameters with which times are easily computed by hand, and plain memories
+// behind it.
 
 namespace towpath::pcie {
 
@@ -56,7 +57,7 @@ struct LinkBench {
 
   // Runs the body as a process, to its end, and what it has posted.
   void run(const std::function<void()>& body);
-  // What the call throws, "" if nothing.
+  // The error that the call throws, "" if none.
   std::string sentence_of(const std::function<void()>& body);
 
   sim::Simulation simulation;

@@ -111,7 +111,7 @@ ChannelPlan random_channel(Random& random) {
   return channel;
 }
 
-// Those for which there are workers, and separate sync words.
+// Adds channels for which there are workers, and separate sync words.
 void add_mover_channels(const Plan& plan, LinkPlan& link, Random& random, FreeWorkers& workers) {
   int slots_left = link.sync == ChannelSync::separate ? 7 : 24;
   for (const ChannelPlan& channel : link.channels) slots_left -= channel.slots;

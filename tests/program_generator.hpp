@@ -50,7 +50,7 @@ struct ChannelPlan {
   int slots = 1;
   bool is_count_fixed = true;
   std::uint64_t content = 0;  // which bytes
-  // Of a data mover: the workers, which are busy for so long with each message.
+  // Data mover only: the workers, which are busy for this long with each message.
   WorkerPlace sender{};
   WorkerPlace receiver{};
   noc::Cycle sender_cycles = 0;
@@ -64,7 +64,7 @@ struct ChannelPlan {
   noc::Cycle second_sender_start = 0;
 };
 
-// What goes over a link in one program.
+// Traffic over a link in one program.
 struct LinkPlan {
   std::size_t link = 0;
   // Otherwise kernels on the Ethernet cores use their channels themselves, all the same way.
@@ -120,14 +120,14 @@ Expected inject(Plan& plan, Mistake mistake, std::uint64_t seed);
 
 struct Outcome {
   std::string hazard = "none";  // or "deadlock", "error", "wrong data"
-  std::vector<Core> cores;      // who did it, or the cycle
+  std::vector<Core> cores;      // the culprit, or the cycle
   std::string sentence;
   // When half of the messages of the link with a mistake had gone over it.
   Time half_time{};
 };
 Outcome run(const Plan& plan);
 
-// Whether the right thing was said.
+// Whether the outcome is the expected one.
 bool is_right(const Outcome& outcome, const Expected& expected);
 
 }  // namespace towpath::tenstorrent::kernels

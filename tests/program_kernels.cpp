@@ -17,7 +17,7 @@ constexpr std::int64_t kPollsPerContextSwitch = 1000;
 constexpr noc::Cycle kPollCycles = 8;
 constexpr std::uint64_t kWordBytes = 16;
 
-// Of no two messages the same at any place: bytes that do not change do no harm.
+// No two messages are equal at any place: bytes that keep their value do no harm.
 noc::Data content_of(const ChannelPlan& plan, std::uint64_t message) {
   sim::Random random(plan.content + message, "content");
   noc::Data content(plan.sizes[message]);
@@ -141,7 +141,7 @@ class BareEnd {
   bool is_acknowledged(std::size_t channel) const {
     return core_.load_word(sync_word(channel) + 4) != 0;
   }
-  // Merged sync words lie where an earlier program may have left anything.
+  // Merged sync words are where an earlier program may have left any value.
   void prepare() {
     for (std::size_t channel = 0; is_merged() && channel < link_.ends.size(); ++channel) {
       for (std::uint64_t word = 0; word < kWordBytes; word += 4) {

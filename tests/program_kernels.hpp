@@ -8,11 +8,11 @@
 #include "program_generator.hpp"
 #include "towpath/tenstorrent/kernels/data_mover_worker.hpp"
 
-// What generated programs are made of. Each kernel can make the mistake that its plan asks for.
+// Building blocks of generated programs. Each kernel can make the mistake that its plan asks for.
 
 namespace towpath::tenstorrent::kernels {
 
-// What kernels tell about a run.
+// What kernels report about a run.
 struct RunLog {
   int messages = 0;  // of the link with a mistake, altogether
   int received = 0;  // of those
@@ -29,7 +29,7 @@ struct WorkerTask {
 };
 void send_messages(DataMovementCore& core, const WorkerTask& task);
 void receive_messages(DataMovementCore& core, const WorkerTask& task, RunLog& log);
-// Writes into the buffer of a channel that serves somebody else.
+// Writes into the buffer of a channel that serves another worker.
 void send_uncalled(DataMovementCore& core, const WorkerTask& task);
 
 // The channels of a link without data mover, as one end sees them. A message ends where its buffer

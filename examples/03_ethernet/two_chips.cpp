@@ -67,7 +67,7 @@ void receive_blocks(EthernetCore& core, const Channels& channels, std::uint64_t 
     core.noc_async_write(channel.offset, NocAddress{kWorker, destination + block * kBlockBytes},
                          kBlockBytes);
     core.noc_async_writes_flushed();
-    say_done(core, channel);
+    ack_done(core, channel);
   }
   core.noc_async_write_barrier();
 }

@@ -55,7 +55,7 @@ TEST(EthernetTiming, AProcessIsWokenWhenTheQueueIsFree) {
   EXPECT_EQ(woken, 56'125_ps);
 }
 
-// Software that looks at the very time sees it, whatever was scheduled first.
+// Software that looks at exactly that time sees it, in whichever order both were scheduled.
 TEST(EthernetTiming, AProcessThatLooksAtTheTimeSeesTheQueueFree) {
   PortPair pair(plain_figures());
   bool is_busy = true;

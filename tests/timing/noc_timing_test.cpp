@@ -187,9 +187,9 @@ std::int64_t flits_beside_stalled_vcs(int stalled) {
   return flits_in(player, 1, kX, 1600);
 }
 
-// What was found on silicon: the buffers are good for three VCs. Two stalled ones hold 2 x 15 of
-// the pool and leave 15. Three hold 45, the rest is reserved, and whoever else comes has the slot
-// of its own: a flit each 9 + 7 cycles.
+// As measured on silicon: the buffers suffice for three VCs. Two stalled ones hold 2 x 15 of the
+// pool and leave 15. Three hold 45, the rest is reserved, and any further VC has only its own slot:
+// a flit each 9 + 7 cycles.
 TEST(NocTiming, BesideTwoStalledVcsAnotherRunsInFullAndBesideThreeAtASixteenth) {
   EXPECT_EQ(flits_beside_stalled_vcs(0), 1600);
   EXPECT_EQ(flits_beside_stalled_vcs(1), 1600);
@@ -227,7 +227,7 @@ TEST(NocTiming, AVcWithAFreeWayWaitsForTheOneThatItsPortCommittedTo) {
 
 // A header that waits for an output VC, static or dynamic, whose packets are stalled, lets the
 // other VCs of its port pass in every cycle.
-TEST(NocTiming, AVcThatWaitsForItsOutputVcTakesNobodysTurn) {
+TEST(NocTiming, AVcThatWaitsForItsOutputVcTakesNoTurn) {
   for (const bool is_static : {true, false}) {
     Traffic traffic{plain_chip(4, 1)};
     for (const int vc : {0, 1}) {
@@ -291,7 +291,7 @@ TEST(NocTiming, AVcIsReleasedAndGoesToTheNextInTurn) {
   EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 0}));
 }
 
-TEST(NocTiming, TheSameInputVcFollowsWithoutAGapWhenNobodyElseWaits) {
+TEST(NocTiming, TheSameInputVcFollowsWithoutAGapWhenNoOtherWaits) {
   Traffic traffic{plain_chip(4, 1)};
   traffic.injections = {{0, packet(0, 2, 1)}, {0, packet(0, 2, 1)}};
   Player<Network> player(traffic);

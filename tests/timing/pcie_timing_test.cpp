@@ -167,7 +167,7 @@ TEST(PcieLinkRate, IsWhatTheSpecificationGives) {
 
 // The way that the host link reckons with is that of the flits, but for the flits of the packet:
 // from a worker to one in its row, and to one in another row and column.
-TEST(PcieNocWay, IsThatOfTheNetworkWhenNobodyElseIsOnIt) {
+TEST(PcieNocWay, EqualsThatOfAnIdleNetwork) {
   const std::shared_ptr<const machine::Chip> chip = machine::wormhole_like_chip();
   machine::Chip linked = *chip;
   linked.pcie = link_chip().pcie;

@@ -25,7 +25,7 @@ using Bytes = std::vector<std::byte>;
 constexpr Coordinate kWorker = kHostWorker;
 constexpr Coordinate kDram = kHostDram;
 
-// What an access of the word at offset 0x500 of a worker costs the core that issues it.
+// Cost, for the core that issues it, of an access to the word at offset 0x500 of a worker.
 Time access_time(bool is_write) {
   Cluster cluster(board(false), {});
   noc::Cycle cycles = 0;
@@ -147,7 +147,7 @@ TEST(BaseFirmware, HasTheCoreForAContextSwitch) {
   EXPECT_LT(time, 1_us + read_time({}) + 100_ns);
 }
 
-// What the kernel's wait takes is what it takes without the host, but for the firmware's work.
+// The kernel's wait takes as long as without the host, apart from the firmware's work.
 TEST(BaseFirmware, LeavesAKernelsPollingAsItIs) {
   const auto end_of = [](bool has_host) {
     Cluster cluster(board(false), {});
@@ -188,7 +188,7 @@ TEST(BaseFirmware, NeverHasItsTurnIfTheKernelDoesNotYield) {
   const Failure failure = run_to_failure(cluster);
   EXPECT_EQ(failure.hazard, "deadlock");
   EXPECT_EQ(failure.sentence,
-            "1 of 1 kernels wait for ever: kernel 'stubborn' on core (0, 0) of chip 1 in "
+            "1 of 1 kernels wait forever: kernel 'stubborn' on core (0, 0) of chip 1 in "
             "noc_semaphore_wait since cycle 0: its word at offset 131072 is 0 and must become 1; "
             "host 'tool' in barrier since 1000 ns, whose write of 960 bytes to offset 64 of (1, 1) "
             "of chip 1 is not answered: the base firmware of Ethernet core (0, 0) of chip 1 has "
@@ -196,7 +196,7 @@ TEST(BaseFirmware, NeverHasItsTurnIfTheKernelDoesNotYield) {
             "not yield");
 }
 
-// It goes on as soon as the kernel has ended.
+// It continues as soon as the kernel has ended.
 TEST(BaseFirmware, GoesOnWhenTheKernelHasEnded) {
   Cluster cluster(board(false), {});
   Program& program = cluster.create_program(1);
@@ -308,7 +308,7 @@ TEST(BaseFirmware, SaysThatALinkStaysDown) {
   Cluster cluster(board(), {.link_faults = {{}, {.drop_at = 5_us, .dead_time = Time::max()}}});
   cluster.run_host("tool", [&](HostAccess& host) { host.write(1, {kDram, 0}, Bytes(100'000)); });
   EXPECT_EQ(run_to_failure(cluster).sentence,
-            "the host waits for ever: host 'tool' in write of 100000 bytes to offset 0 of (0, 2) "
+            "the host waits forever: host 'tool' in write of 100000 bytes to offset 0 of (0, 2) "
             "of chip 1 since 0 ns, whose write of 1024 bytes to offset 11264 of (0, 2) of chip 1 "
             "is not answered; the link between Ethernet core (1, 0) of chip 0 and Ethernet core "
             "(1, 0) of chip 1 is down since 5000 ns and cannot be trained again");

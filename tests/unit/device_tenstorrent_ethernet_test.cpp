@@ -402,7 +402,7 @@ TEST(EthernetCore, NamesCallsThatItsPortCannotCarryOut) {
             "and 1 words; at least one of each is possible");
 }
 
-// The receiver core hands what arrived to its sibling, which sends it on, back to the first chip.
+// The receiver core passes what arrived to its sibling, which sends it on, back to the first chip.
 TEST(EthernetCore, FetchesFromItsSiblingWhileItWaits) {
   Pair pair({}, 2);
   constexpr std::uint64_t kBytes = 64;
@@ -472,8 +472,8 @@ TEST(EthernetCore, IdlesUntilTheNextLookThatSeesSomething) {
   EXPECT_LT(simulation.events(), 400u);  // not one per poll
 }
 
-// What happens between two looks, while the kernel is busy, is not missed.
-TEST(EthernetCore, IdlesNotPastWhatHappenedBefore) {
+// A change between two looks, while the kernel is busy, is not missed.
+TEST(EthernetCore, DoesNotIdlePastAnEarlierChange) {
   Pair pair;
   Program& program = pair.cluster.create_program(0);
   Cycle end = 0;

@@ -54,7 +54,7 @@ void receive(EthernetCore& core, std::uint32_t packets) {
 }
 
 // A worker pushes payload after payload into an Ethernet core, which sends them; it may push the
-// next one when it is told that the buffer is free.
+// next one when the core has announced that the buffer is free.
 enum class Waits { before, after, never };
 
 Programs worker_pushes(Waits waits) {
@@ -103,8 +103,8 @@ TEST(Hazard, SourceThatAWorkerFillsTooEarlyIsFoundInEveryRun) {
   }
 }
 
-// The core sends what a worker writes, and was not told that it is done.
-TEST(Hazard, SourceIsSentWhenItsWriterHasSaidSo) {
+// The core sends what a worker writes, without a message that the worker has finished.
+TEST(Hazard, SourceIsSentAfterTheNotificationOfItsWriter) {
   const auto setup = [](bool is_told) {
     return [=](Cluster& cluster) {
       Program& program = cluster.create_program(0);

@@ -9,8 +9,8 @@
 #include "chip_bench.hpp"
 #include "ethernet_cluster.hpp"
 
-// Kernels that go wrong, beside those that do the same without the mistake. A mistake is found
-// whenever the programs happen to start, and so is a correct program never accused.
+// Kernels with a mistake, beside kernels that do the same without it. The mistake is found whenever
+// the programs happen to start, and a correct program is never accused.
 
 namespace towpath::tenstorrent {
 namespace {
@@ -28,12 +28,16 @@ constexpr int kSeeds = 20;
 using Programs = std::function<void(Cluster&)>;
 
 // Without skew, with some and with more than a program takes.
+struct LinkSetup {
+  int links = 1;
+  int queues = 1;
+};
 void expect_in_every_run(const Programs& set_up, const std::string& hazard, int chip,
-                         const std::string& kernel, int links = 1, int queues = 1) {
+                         const std::string& kernel, const LinkSetup& joined = {}) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const auto skew = static_cast<noc::Cycle>(seed % 4 * seed * 1000);
     Pair pair({.seed = seed + 1, .start_skew_cycles = skew / 50, .program_skew_cycles = skew},
-              links, queues);
+              joined.links, joined.queues);
     set_up(pair.cluster);
     const Failure failure = run_to_failure(pair.cluster);
     ASSERT_EQ(failure.hazard, hazard) << failure.sentence << " (seed " << seed << ")";
@@ -42,8 +46,8 @@ void expect_in_every_run(const Programs& set_up, const std::string& hazard, int 
     EXPECT_EQ(failure.kernel, kernel) << failure.sentence;
   }
 }
-void expect_clean(const Programs& set_up, int links = 1, int queues = 1) {
-  expect_in_every_run(set_up, "none", -1, "", links, queues);
+void expect_clean(const Programs& set_up, const LinkSetup& joined = {}) {
+  expect_in_every_run(set_up, "none", -1, "", joined);
 }
 
 Programs kernels(const EthernetKernel& sender, const EthernetKernel& receiver) {
@@ -110,7 +114,7 @@ TEST(Hazard, MissingHandshakeIsFoundBehindAProgramThatShookHands) {
   expect_clean(in_sequence({first, first, first}));
 }
 
-// What the guide shows: the second program of one chip sends into the first one of the other.
+// The guide's example: the second program of one chip sends into the first one of the other.
 TEST(Hazard, MissingHandshakeIsFoundWhenThePeerStillRunsTheProgramBefore) {
   const Programs long_first = [](Cluster& cluster) {
     cluster.create_program(0).create_kernel({.core = {0, 1}, .name = "short"},
@@ -123,7 +127,7 @@ TEST(Hazard, MissingHandshakeIsFoundWhenThePeerStillRunsTheProgramBefore) {
   expect_clean(in_sequence({long_first, kernels(sender(1), receiver(1))}));
 }
 
-// A handshake over one link is good for the other when the chips' cores tell each other.
+// A handshake over one link is valid for the other when the chips' cores tell each other.
 Programs two_links_one_handshake(bool is_told) {
   return [=](Cluster& cluster) {
     for (const int chip : {0, 1}) {
@@ -150,9 +154,10 @@ Programs two_links_one_handshake(bool is_told) {
   };
 }
 
-TEST(Hazard, HandshakeIsKnownToWhomeverIsToldOfIt) {
-  expect_clean(two_links_one_handshake(true), 2);
-  expect_in_every_run(two_links_one_handshake(false), "missing_handshake", 0, "second", 2);
+TEST(Hazard, HandshakeIsKnownToANotifiedKernel) {
+  expect_clean(two_links_one_handshake(true), {.links = 2});
+  expect_in_every_run(two_links_one_handshake(false), "missing_handshake", 0, "second",
+                      {.links = 2});
 }
 
 TEST(Hazard, MissingTeardownIsFoundInEveryRun) {
@@ -165,7 +170,7 @@ TEST(Hazard, MissingTeardownIsFoundInEveryRun) {
             "of chip 0 has ended; a kernel waits for all that is sent to it");
 }
 
-// The credit is there when the sender ends, which did not look.
+// The credit has arrived when the sender ends, but it did not look.
 TEST(Hazard, MissingTeardownIsFoundWhenNothingIsUnderWay) {
   const EthernetKernel late = [](EthernetCore& core) {
     sender(1, true, false)(core);
@@ -300,7 +305,7 @@ TEST(Hazard, SyncWordBeforeThePayloadOfItsCommandIsFoundInEveryRun) {
   }
 }
 
-// Between queues nothing is promised.
+// Order between queues is not guaranteed.
 TEST(Hazard, SyncWordOnAnotherQueueIsFoundInEveryRun) {
   const auto setup = [](int queue) {
     return kernels(
@@ -313,11 +318,11 @@ TEST(Hazard, SyncWordOnAnotherQueueIsFoundInEveryRun) {
         },
         receiver(1));
   };
-  expect_clean(setup(0), 1, 2);
-  expect_in_every_run(setup(1), "sync_before_payload", 1, "receiver", 1, 2);
+  expect_clean(setup(0), {.queues = 2});
+  expect_in_every_run(setup(1), "sync_before_payload", 1, "receiver", {.queues = 2});
 }
 
-// A worker that reads what arrived must have been told, too.
+// A worker that reads what arrived must have been notified, too.
 Programs worker_reads(bool is_told) {
   return [=](Cluster& cluster) {
     cluster.create_program(0).create_kernel({0, 0}, {.name = "sender"}, sender(1));
@@ -346,7 +351,7 @@ Programs worker_reads(bool is_told) {
   };
 }
 
-TEST(Hazard, PayloadIsReadOnlyByWhomeverWasToldOfIt) {
+TEST(Hazard, PayloadIsReadOnlyByANotifiedKernel) {
   expect_clean(worker_reads(true));
   expect_in_every_run(worker_reads(false), "sync_before_payload", 1, "worker");
 }
@@ -407,8 +412,8 @@ TEST(Hazard, SemaphoreThatIsClearedAfterTheNotificationIsFoundInEveryRun) {
                       0, "worker");
 }
 
-// Two workers push into the same buffer of an Ethernet core, one after the other if they are told
-// to.
+// Two workers push into the same buffer of an Ethernet core, one after the other if they are
+// notified.
 Programs two_workers(bool are_told, bool share_a_buffer) {
   return [=](Cluster& cluster) {
     Program& program = cluster.create_program(0);
@@ -534,7 +539,7 @@ TEST(Hazard, BufferChainThatIsTooSmallIsADeadlockWithItsCycle) {
       EXPECT_EQ(failure.cycle[i].kernel, i % 2 == 0 ? "receiver" : "sender");
       EXPECT_EQ(failure.cycle[i].chip, static_cast<int>(i / 2));
     }
-    EXPECT_EQ(failure.sentence.find("8 of 8 kernels wait for ever: kernel 'receiver' on core "
+    EXPECT_EQ(failure.sentence.find("8 of 8 kernels wait forever: kernel 'receiver' on core "
                                     "(0, 0) of chip 0 in eth_noc_semaphore_wait since cycle "),
               0u);
   }

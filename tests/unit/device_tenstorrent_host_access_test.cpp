@@ -15,7 +15,7 @@
 #include "towpath/sim/random.hpp"
 #include "towpath/sim/trace.hpp"
 
-// Processes of the host: that what they write is there, and what they read is right.
+// Processes of the host: what they write arrives, and what they read is right.
 
 namespace towpath::tenstorrent {
 namespace {

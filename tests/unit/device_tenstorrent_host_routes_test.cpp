@@ -7,7 +7,7 @@
 #include "host_cluster.hpp"
 #include "towpath/tenstorrent/device/host_routes.hpp"
 
-// Which way the host goes to chips that are not on PCIe.
+// Routes of the host to chips that are not on PCIe.
 
 namespace towpath::tenstorrent {
 namespace {

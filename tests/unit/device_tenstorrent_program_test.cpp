@@ -13,7 +13,7 @@
 #include "sentence.hpp"
 #include "towpath/tenstorrent/device/program.hpp"
 
-// Kernels that meet: what they agree on, how long it takes, and what is said when they do not.
+// Kernels that synchronize: the result, its time, and the errors when they do not.
 
 namespace towpath::tenstorrent {
 namespace {
@@ -118,7 +118,7 @@ TEST(Program, PlaysPingPong) {
   }
 }
 
-// Everybody adds one to the first worker's counter; when it has seen all, it tells everybody.
+// Each worker adds one to the first worker's counter; when all have, the first notifies all.
 TEST(Program, HoldsABarrierOfAllWorkers) {
   const auto chip = machine::wormhole_like_chip();
   Program program(chip, {.seed = 5, .start_skew_cycles = 3000});
@@ -217,7 +217,7 @@ TEST(Program, LetsPostedWritesArriveAfterTheLastKernel) {
 
 // --- order --------------------------------------------------------------------------------------
 
-// The receiver is told on `vc` that so much has been written on VC 1, and looks.
+// The receiver is notified on `vc` that so many bytes have been written on VC 1, and looks.
 Data seen_by_receiver(std::uint64_t size_bytes, int vc) {
   Program program(machine::tiny_chip(), {});
   const std::uint64_t buffer = program.allocate(size_bytes);
@@ -243,7 +243,7 @@ TEST(Program, ShowsThatASemaphoreMayOvertakeTheDataItAnnounces) {
   EXPECT_TRUE(std::equal(seen.end() - 8192, seen.end(), Data(8192).begin()));  // is on its way
 }
 
-// --- what is said when it goes wrong ------------------------------------------------------------
+// --- errors -------------------------------------------------------------------------------------
 
 TEST(Program, RefusesKernelsThatCannotBe) {
   const Kernel nothing = [](DataMovementCore&) {};
@@ -277,7 +277,7 @@ TEST(Program, NamesWhoWaitsForWhatInADeadlock) {
                           });
   }
   EXPECT_EQ(sentence_of<std::runtime_error>([&] { program.run(); }),
-            "2 of 2 kernels wait for ever: kernel 'a' on core (1, 1) in noc_semaphore_wait_min "
+            "2 of 2 kernels wait forever: kernel 'a' on core (1, 1) in noc_semaphore_wait_min "
             "since cycle 1: its word at offset 0 is 0 and must become at least 1; kernel 'b' on "
             "core (3, 2) in noc_semaphore_wait_min since cycle 3: its word at offset 0 is 0 and "
             "must become at least 1");
@@ -293,7 +293,7 @@ TEST(Program, NamesAWaitThatTheOtherKernelsOutlast) {
     core.work(1'000'000);
   });
   EXPECT_EQ(sentence_of<std::runtime_error>([&] { program.run(); }),
-            "1 of 2 kernels wait for ever: kernel 'waiter' on core (1, 1) in noc_semaphore_wait "
+            "1 of 2 kernels wait forever: kernel 'waiter' on core (1, 1) in noc_semaphore_wait "
             "since cycle 0: its word at offset 64 is 3 and must become 2");
 }
 
@@ -311,7 +311,7 @@ TEST(Program, NamesThePathThatIsNeverReleased) {
                           core.noc_async_write_barrier();
                         });
   EXPECT_EQ(sentence_of<std::runtime_error>([&] { program.run(); }),
-            "2 of 2 kernels wait for ever: kernel 'keeper' on core (1, 1) in noc_semaphore_wait "
+            "2 of 2 kernels wait forever: kernel 'keeper' on core (1, 1) in noc_semaphore_wait "
             "since cycle 900: its word at offset 0 is 0 and must become 1; kernel 'other' on core "
             "(2, 2) in noc_async_write_barrier since cycle 1041: its write of 64 bytes to the "
             "rectangle (1, 1) to (3, 3), issued in cycle 1041, has 1 of 1 packets to send; core "
@@ -335,7 +335,7 @@ TEST(Program, NamesThePacketsThatWaitForEachOther) {
                           });
   }
   const std::string sentence = sentence_of<std::runtime_error>([&] { program.run(); });
-  EXPECT_EQ(sentence.find("4 of 4 kernels wait for ever: kernel 'k0' on core (0, 0) in "),
+  EXPECT_EQ(sentence.find("4 of 4 kernels wait forever: kernel 'k0' on core (0, 0) in "),
             std::size_t{0})
       << sentence;
   EXPECT_NE(sentence.find("the packet from (3, 0) to (1, 0) on VC 1 at (0, 0) waits for the packet "
@@ -355,7 +355,7 @@ TEST(Program, WaitsForASlowMemory) {
   EXPECT_GT(program.run().cycles, 1'000'000);
 }
 
-TEST(Program, NamesNoMoreThanEightOfThoseWhoWait) {
+TEST(Program, NamesAtMostEightWaitingKernels) {
   const auto chip = machine::wormhole_like_chip();
   Program program(chip, {});
   for (const Coordinate worker : chip->workers) {
@@ -363,7 +363,7 @@ TEST(Program, NamesNoMoreThanEightOfThoseWhoWait) {
                           [](DataMovementCore& core) { core.noc_semaphore_wait(0, 1); });
   }
   const std::string sentence = sentence_of<std::runtime_error>([&] { program.run(); });
-  EXPECT_EQ(sentence.find("64 of 64 kernels wait for ever: "), std::size_t{0});
+  EXPECT_EQ(sentence.find("64 of 64 kernels wait forever: "), std::size_t{0});
   EXPECT_NE(sentence.find("; and 56 more"), std::string::npos) << sentence;
 }
 
@@ -407,7 +407,7 @@ TEST(Program, NamesASourceThatChangesTooEarly) {
   EXPECT_EQ(patient.memory(kFar).load_word(4096 + 8000), 0u);
 }
 
-TEST(Program, NamesARequestThatNobodyWaitedFor) {
+TEST(Program, NamesARequestWithoutAWait) {
   const auto expect = [](const Kernel& kernel, const std::string& request) {
     Program program(machine::tiny_chip(), {});
     program.create_kernel({.core = kCore, .name = "k"}, kernel);

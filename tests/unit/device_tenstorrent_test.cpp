@@ -8,8 +8,7 @@
 
 #include "kernels.hpp"
 
-// The calls of a kernel that move data, one by one. Sources lie at offset 0 and up, targets at
-// kTarget.
+// The calls of a kernel that move data, one by one. Sources start at offset 0, targets at kTarget.
 
 namespace towpath::tenstorrent {
 namespace {

@@ -14,7 +14,7 @@ namespace towpath::ethernet {
 namespace {
 using namespace literals;
 
-// 16 KiB in commands of 4 KiB, each byte another.
+// 16 KiB in commands of 4 KiB, with distinct bytes.
 void send_some(PortPair& pair) {
   for (std::size_t i = 0; i < 16384; ++i) pair.memory_a.bytes[i] = std::byte(i * 37 >> 4);
   pair.simulation.spawn("sender", [&pair] {
@@ -100,7 +100,24 @@ TEST(EthernetLink, WaitsForNoTimeoutOnceAllIsAcknowledged) {
   EXPECT_LT(pair.simulation.now(), 5_us);
 }
 
-// The receiver takes nothing after a frame that is missing: what came behind it is sent again.
+// The timeout counts from the last byte of the oldest frame. When it passes for the first frame,
+// that frame is long acknowledged, and the oldest one has been on its way for less than 1 us.
+TEST(EthernetLink, SendsNothingAgainThatIsYoungerThanTheTimeout) {
+  PortPair pair(plain_figures(), {.frame_loss = 1e-9});
+  pair.simulation.spawn("sender", [&pair] {
+    while (pair.simulation.now() < 100_us) {  // five timeouts
+      pair.wait_until_free(pair.a, 0);
+      pair.a.send(0, write_of(0, 0, 4096));
+    }
+  });
+  pair.simulation.run();
+  EXPECT_EQ(pair.a.counters().frames_lost, 0u);
+  EXPECT_EQ(pair.a.counters().frames_resent, 0u);
+  EXPECT_EQ(pair.b.counters().frames_dropped, 0u);
+  EXPECT_EQ(pair.a.counters().payload_bytes_sent, pair.b.counters().payload_bytes_received);
+}
+
+// The receiver takes nothing after a missing frame: the frames behind it are sent again.
 TEST(EthernetLink, DropsWhatIsNotTheNextInOrder) {
   bool was_dropped = false;
   for (std::uint64_t seed = 1; seed <= 100 && !was_dropped; ++seed) {
@@ -178,7 +195,7 @@ TEST(EthernetLink, StaysDownWhenOneCoreNeverRunsRouting) {
   EXPECT_TRUE(has_arrived(pair));
 }
 
-TEST(EthernetLink, NeverComesBackWhenItIsDeadForEver) {
+TEST(EthernetLink, NeverComesBackWhenItIsDeadForever) {
   PortPair pair(plain_figures(), {.drop_at = 700_ns, .dead_time = Time::max()});
   pair.answer_routing();
   send_some(pair);
@@ -189,7 +206,7 @@ TEST(EthernetLink, NeverComesBackWhenItIsDeadForEver) {
   EXPECT_FALSE(pair.memory_a.held.empty());
 }
 
-// Commands are taken all the same, as many as the queue has room for.
+// Commands are still taken, as many as the queue has room for.
 TEST(EthernetLink, SendsNothingWhileItIsDown) {
   PortPair pair(plain_figures(), {.drop_at = 0_ns});
   pair.simulation.run_until(1_us);

@@ -129,7 +129,7 @@ class Scenario {
     port.send(queue, command);
   }
 
-  // Software leaves a source alone until it is released.
+  // Software does not change a source until it is released.
   static bool overlaps_held(const PlainMemory& memory, const Command& command) {
     return std::ranges::any_of(memory.held, [&](const auto& entry) {
       const PlainMemory::Write& held = entry.second;

@@ -53,9 +53,9 @@ TEST(FabricTopology, HalfWayRoundOddPlacesGoDown) {
   EXPECT_EQ(topology.route(1, 3), (std::vector<Direction>{kLeft, kLeft}));
 }
 
-TEST(FabricTopology, TheUsualShapeOfTwoRowsIsTheRingRoundThem) {
+TEST(FabricTopology, TheDefaultShapeOfTwoRowsIsTheRingRoundThem) {
   const auto chips = chips_on_grid(4, 2, false, 1);
-  const Shape shape = usual_shape_of(*chips);
+  const Shape shape = default_shape(*chips);
   EXPECT_EQ(shape.chips, (std::vector<int>{0, 1, 2, 3, 7, 6, 5, 4}));
   EXPECT_TRUE(shape.dimensions[0].is_ring);
 }
@@ -83,7 +83,7 @@ TEST(FabricDeadlock, RingsAreSafeWithBubblesOnly) {
   const Topology topology(*chips, mesh_of(*chips));
   check_deadlock_free(topology, true);
   const std::string sentence = sentence_of([&] { check_deadlock_free(topology, false); });
-  EXPECT_NE(sentence.find("packets may wait for each other for ever"), std::string::npos);
+  EXPECT_NE(sentence.find("packets may wait for each other forever"), std::string::npos);
   EXPECT_NE(sentence.find("chip 0 channel"), std::string::npos) << sentence;
 }
 
@@ -165,7 +165,7 @@ TEST(Fabric, AllToAllRoundARingArrivesWithoutDeadlock) {
 }
 TEST(Fabric, AllToAllOnATorusArrivesWithoutDeadlock) { exchange(chips_on_grid(3, 3, true, 1), 20); }
 
-TEST(Fabric, AWorkerThatWaitsForEverIsNamed) {
+TEST(Fabric, AWorkerThatWaitsForeverIsNamed) {
   const auto chips = chips_on_grid(2, 1, false, 1);
   Cluster cluster(chips, {.finds_hazards = false});
   Fabric fabric(cluster, mesh_of(*chips), {});

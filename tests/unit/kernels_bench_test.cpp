@@ -12,7 +12,7 @@
 #include "towpath/tenstorrent/bench/ethernet_bench.hpp"
 #include "towpath/tenstorrent/kernels/timestamp.hpp"
 
-// The microbenchmarks, with hazards looked for: what must hold whatever the figures are.
+// The microbenchmarks, with hazards monitored: facts that hold whatever the parameters are.
 
 namespace towpath::tenstorrent::bench {
 namespace {
@@ -152,9 +152,9 @@ TEST(DuplexBandwidth, TakesLongerWithTwoCommandsPerPacket) {
 
 TEST(DuplexBandwidth, RefusesWhatCannotBe) {
   EXPECT_EQ(sentence_of([] { bidirectional({.channels = 31}); }),
-            "there are 31 channels in each direction; 1 to 30 can be");
+            "there are 31 channels in each direction; 1 to 30 are possible");
   EXPECT_EQ(sentence_of([] { bidirectional({.is_merged = false, .channels = 5}); }),
-            "there are 5 channels in each direction; 1 to 4 can be");
+            "there are 5 channels in each direction; 1 to 4 are possible");
   EXPECT_EQ(sentence_of([] { bidirectional({.packets = 0}); }),
             "0 packets go over each channel; at least 1 does");
   EXPECT_NE(sentence_of([] { bidirectional({.packet_bytes = 65536}); }), "");  // L1 is too small

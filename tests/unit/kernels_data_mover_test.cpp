@@ -63,7 +63,7 @@ std::vector<std::uint32_t> sizes_of(const Traffic& traffic, int channel) {
   return sizes;
 }
 
-// What a channel carries, all messages together.
+// Content of a channel, all messages together.
 Data content_of(const Traffic& traffic, int channel) {
   std::uint64_t bytes = 0;
   for (const std::uint32_t size_bytes : sizes_of(traffic, channel)) bytes += size_bytes;
@@ -75,7 +75,7 @@ int sending_chip(const Traffic& traffic, int channel) {
 }
 Coordinate receiving_worker(int channel) { return worker((channel + 3) % kWorkers); }
 
-// What the receiver of a channel got.
+// Messages that the receiver of a channel got.
 struct Received {
   int channel = 0;
   std::uint64_t offset = 0;  // in its L1
@@ -199,7 +199,7 @@ TEST(DataMover, GivesWayToTheNextProgramOverALinkThatLosesFrames) {
   }
 }
 
-// Of several packets on the NoC, of which no semaphore may overtake the last.
+// Messages of several packets on the NoC; no semaphore may overtake the last.
 TEST(DataMover, BringsMessagesOfSeveralPackets) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Traffic traffic{.channels = 4, .messages = 4, .size_bytes_max = 20'480, .run = kSkewed};
@@ -239,7 +239,7 @@ TEST(DataMover, BringsTheSameUnderAnySkewSizesAndOptions) {
 
 // --- links that go down -------------------------------------------------------------------------
 
-// Training takes 5 us. Each drop loses what is on the line, which is then sent again.
+// Training takes 5 us. Each drop loses the frames on the line, which are then sent again.
 TEST(DataMover, BringsItsDataOverALinkThatDropsEvery100us) {
   for (const ChannelSync sync : {ChannelSync::merged, ChannelSync::separate}) {
     Traffic traffic{.channels = 4, .messages = 1200, .size_bytes = 256, .mover = {.sync = sync}};
@@ -336,7 +336,7 @@ TEST(DataMover, IsFasterWithFirstLevelAcknowledgements) {
   EXPECT_GT(rate(true), 1.05 * rate(false));
 }
 
-// --- what is refused ----------------------------------------------------------------------------
+// --- refusals -----------------------------------------------------------------------------------
 
 std::string refusal(const std::function<void(DataMoverBuilder&)>& action,
                     const DataMoverBuilder::Options& options = {}) {

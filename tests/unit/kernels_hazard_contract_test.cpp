@@ -8,8 +8,8 @@
 
 #include "program_generator.hpp"
 
-// What is promised about hazards: no correct program is accused, and those with one mistake all
-// are, of the right one, at the right core. TOWPATH_LONG_TESTS=1 tries 10,000.
+// Contract of hazards: no correct program is accused, and every program with one mistake is, of the
+// right one, at the right core. TOWPATH_LONG_TESTS=1 tries 10,000.
 
 namespace towpath::tenstorrent::kernels {
 namespace {
@@ -38,8 +38,8 @@ TEST(HazardContract, OneMistakeIsReportedByItsNameAndCore) {
   EXPECT_EQ(missed, "");
 }
 
-// Of each chip the worker, the mover that sends and the one of the next chip that receives.
-TEST(HazardContract, CycleOfADeadlockAroundTheRingIsTold) {
+// For each chip the worker, the mover that sends and the one of the next chip that receives.
+TEST(HazardContract, CycleOfADeadlockAroundTheRingIsReported) {
   int rings = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Plan plan = random_plan(seed);

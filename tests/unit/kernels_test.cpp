@@ -14,7 +14,7 @@
 #include "towpath/tenstorrent/kernels/merged_channel.hpp"
 #include "towpath/tenstorrent/kernels/socket.hpp"
 
-// The small functions that kernels at the ends of a link are made of.
+// The small functions of which kernels at the ends of a link consist.
 
 namespace towpath::tenstorrent::kernels {
 namespace {
@@ -57,7 +57,7 @@ TEST(Handshake, LetsBothEndsSendWhicheverStartsLate) {
           shake(core, is_master);
           send(core, out);
           wait_for_payload(core, in);
-          say_done(core, in);
+          ack_done(core, in);
           wait_until_free(core, out);
         };
       };
@@ -164,7 +164,7 @@ TEST(MergedChannel, ShowsItsWordOnlyWithTheWholePayload) {
           wait_for_payload(core, channel);
           Bytes& bytes = seen.emplace_back(channel.size_bytes);
           core.load(channel.offset, bytes);
-          say_done(core, channel);
+          ack_done(core, channel);
         }
       });
   const Failure failure = run_to_failure(pair.cluster);
@@ -187,7 +187,7 @@ TEST(MergedChannel, TakesOneCommandEachWay) {
         clear(core, channel);
         tenstorrent::kernels::handshake(core, false);
         wait_for_payload(core, channel);
-        say_done(core, channel);
+        ack_done(core, channel);
       });
   pair.cluster.run();
   const auto commands = [&](int chip) {
@@ -211,7 +211,7 @@ TEST(MergedChannel, MustNotBeFilledBeforeItIsFree) {
         clear(core, channel);
         tenstorrent::kernels::handshake(core, false);
         wait_for_payload(core, channel);
-        say_done(core, channel);
+        ack_done(core, channel);
       });
   EXPECT_EQ(run_to_failure(pair.cluster).hazard, "source_overwritten");
 }

@@ -142,7 +142,8 @@ TEST(ChipNetwork, AMulticastReachesTheWorkersOfItsRectangle) {
 
 TEST(ChipNetwork, AMulticastPassesOverTilesThatAreNoWorkers) {
   Bench bench({}, 1, machine::wormhole_like_chip());
-  Request request = multicast({3, 4}, {6, 7}, 256);  // harvested, ethernet and dram in between
+  // the rectangle contains harvested, Ethernet and DRAM tiles
+  Request request = multicast({3, 4}, {6, 7}, 256);
   bench.put(kCore, 0, pattern(256, 8));
   bench.run(request);
   for (const Coordinate worker : {Coordinate{3, 4}, {4, 4}, {6, 4}, {3, 7}, {4, 7}, {6, 7}}) {
@@ -280,7 +281,7 @@ TEST(ChipNetwork, AnAcknowledgedWriteIsCountedAsItGoes) {
   EXPECT_EQ(bench.counters(kFar).writes_issued, 0u);
 }
 
-TEST(ChipNetwork, APostedWriteArrivesAndNobodyAnswers) {
+TEST(ChipNetwork, APostedWriteArrivesWithoutAnAnswer) {
   Bench bench({.records_requests = true});
   bench.put(kCore, 0, pattern(9000, 1));
   Request request = write(kFar, 9000);
@@ -376,7 +377,7 @@ TEST(ChipNetwork, AMulticastSpoilsTheCountOfItsTransactionId) {
 TEST(ChipNetwork, AnInitiatorIsReadyOnceItsPacketsHaveWonAVc) {
   Bench bench;
   bench.network.issue(write(kFar, 8192));
-  EXPECT_TRUE(bench.network.is_ready(0, kCore, 0));  // nobody was before it
+  EXPECT_TRUE(bench.network.is_ready(0, kCore, 0));  // no request was before it
   bench.network.issue(write(kFar, 8192));
   EXPECT_FALSE(bench.network.is_ready(0, kCore, 0));
   for (const int other : {1, 2, 3}) EXPECT_TRUE(bench.network.is_ready(0, kCore, other));
@@ -407,14 +408,14 @@ TEST(ChipNetwork, WakesAProcessWhenItsConditionHoldsAndNotBefore) {
     bench.simulation.suspend();
     ++woken;
     EXPECT_EQ(bench.counters().write_acks_received, 2u);
-    bench.simulation.suspend();  // nobody asked to be woken again
+    bench.simulation.suspend();  // no wake-up is requested again
     ++woken;
   });
   bench.simulation.run();
   EXPECT_EQ(woken, 1);
 }
 
-TEST(ChipNetwork, WakesWhoeverWaitsForAWord) {
+TEST(ChipNetwork, WakesAProcessThatWaitsForAWord) {
   Bench bench;
   std::vector<Cycle> woken;
   bench.simulation.spawn("waiter", [&] {

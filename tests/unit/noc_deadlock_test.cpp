@@ -12,7 +12,8 @@
 namespace towpath::noc {
 namespace {
 
-// A row of `width` nodes, and each sends a packet of `flits` flits to the second node to the right.
+// A row of `width` nodes, each of which sends a packet of `flits` flits to the second node to its
+// right.
 Traffic traffic_round_a_ring(int width, int flits, bool has_dateline) {
   Traffic traffic;
   traffic.chip = plain_chip(width, 1);
@@ -43,8 +44,8 @@ std::size_t count(std::string_view text, std::string_view part) {
   return times;
 }
 
-// Each packet has the VC of its first link and waits at the next node for the second link, which
-// the packet from there has. 257 flits are more than the 2 x 16 slots on the way can take.
+// Each packet owns the VC of its first link and waits at the next node for the second link, which
+// that node's packet owns. 257 flits exceed the 2 x 16 slots on the way.
 TEST(NocDeadlock, OfARingWithoutADatelineNamesItsPackets) {
   const Traffic traffic = traffic_round_a_ring(4, 257, false);
   Player<Network> player(traffic);
@@ -63,7 +64,7 @@ TEST(NocDeadlock, OfARingWithoutADatelineNamesItsPackets) {
   EXPECT_EQ(count(sentence, "the packet from"), named) << sentence;
 }
 
-// With a dynamic VC each waits for two VCs, and the packets that have them wait too.
+// With a dynamic VC each packet waits for two VCs, and their owners wait too.
 TEST(NocDeadlock, OfDynamicVcsIsFound) {
   Traffic traffic = traffic_round_a_ring(4, 257, false);
   for (Injection& injection : traffic.injections) injection.packet.keeps_buddy = false;
@@ -78,7 +79,7 @@ TEST(NocDeadlock, OfDynamicVcsIsFound) {
   EXPECT_NE(player.network().describe_deadlock(), "");
 }
 
-// One more packet waits for the three that wait for each other; it is none of them.
+// One more packet waits for the three that wait for each other, and is not part of the cycle.
 TEST(NocDeadlock, IsFoundBesidePacketsThatOnlyWait) {
   Traffic traffic = traffic_round_a_ring(3, 257, false);
   Packet packet = traffic.injections[0].packet;
@@ -103,8 +104,8 @@ TEST(NocDeadlock, DoesNotHappenWithADateline) {
   }
 }
 
-// What is held for ever is stuck, and yet no circle.
-TEST(NocDeadlock, IsNotSaidOfPacketsThatNobodyTakes) {
+// A packet held forever is stuck, but it is not a cycle.
+TEST(NocDeadlock, IsNotReportedForPacketsThatNoNiuTakes) {
   Traffic traffic = traffic_round_a_ring(4, 257, true);
   for (int vc = 0; vc < Network::kVcsMax; ++vc) traffic.holds.push_back({0, 0, vc, kNever - 1});
   Player<Network> player(traffic);
@@ -194,8 +195,8 @@ class EndlessTraffic final : public Endpoint {
   std::int64_t copies_received_ = 0;
 };
 
-// Sends in bursts, each of which has to drain: then no packet is left behind, not even by others
-// that still move. Every cycle is simulated, and in each there are packets under way.
+// Sends in bursts, each of which has to drain: then no packet is left behind, even while others
+// move. Every cycle is simulated, and in each there are packets under way.
 void expect_no_deadlock(int width, int height, int noc, Cycle cycles) {
   SCOPED_TRACE(testing::Message() << width << " x " << height << ", NoC " << noc);
   constexpr Cycle kBurst = 200'000;
@@ -226,7 +227,7 @@ TEST(NocDeadlock, DoesNotHappenUnderHeavyRandomTraffic) {
   }
 }
 
-// Buffers are counted, not packets, and a packet stands in two of them.
+// The cycle consists of buffers, and a packet may occupy two of them.
 TEST(NocDeadlock, NamesEachPacketOnce) {
   Traffic traffic{plain_chip(4, 1)};
   traffic.chip.router.has_dateline = false;

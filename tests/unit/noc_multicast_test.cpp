@@ -56,8 +56,8 @@ Cycle first_received(const Player<Network>& player, std::uint64_t tag) {
   return -1;
 }
 
-// Any set of destinations, the source among them or not, from any source and on either NoC.
-TEST(NocMulticast, GivesEachDestinationOneCopyAndNobodyElse) {
+// Any set of destinations, with or without the source, from any source and on either NoC.
+TEST(NocMulticast, GivesOneCopyToEachDestinationAndToNoOtherNode) {
   sim::Random random(1, "destinations");
   for (int noc = 0; noc < 2; ++noc) {
     Traffic traffic{plain_chip(5, 6), noc};
@@ -97,7 +97,8 @@ TEST(NocMulticast, PutsEachFlitOnEachLinkOnce) {
   }
 }
 
-// Between the two linked ones and the last, long after they have gone, the path is nobody else's.
+// Between the two linked ones and the last, long after they have gone, no other packet gets the
+// path.
 TEST(NocMulticast, LinkedKeepsThePathUntilOneThatIsNot) {
   Traffic traffic{plain_chip(4, 4)};
   traffic.injections = {{0, linked(multicast(0, 10, 1)), {1, 2, 3}},
@@ -112,8 +113,8 @@ TEST(NocMulticast, LinkedKeepsThePathUntilOneThatIsNot) {
   EXPECT_GT(first_received(player, 3), 5023 + 9);
 }
 
-// The buddy's VC is another path.
-TEST(NocMulticast, OfTheBuddyGoesBesideALinkedOne) {
+// The VC of the other buddy is another path.
+TEST(NocMulticast, OfTheOtherBuddyPassesALinkedOne) {
   Traffic traffic{plain_chip(4, 4)};
   traffic.injections = {{0, linked(multicast(0, 10, 1)), {1, 2, 3}},
                         {300, multicast(1, 1, 2, 1), {2}},
@@ -123,7 +124,7 @@ TEST(NocMulticast, OfTheBuddyGoesBesideALinkedOne) {
   EXPECT_EQ(first_received(player, 2), 300 + 10 + 16 + 5 + 9 + 5);
 }
 
-// Both need the links to nodes 2 and 3. Whoever is refused gives back what it has and tries again.
+// Both need the links to nodes 2 and 3. A refused one releases what it has and tries again.
 TEST(NocMulticast, TwoInConflictFinishOneAfterTheOther) {
   Traffic traffic{plain_chip(4, 4)};
   traffic.injections = {{0, multicast(0, 100, 1), {2, 3}}, {0, multicast(1, 100, 2), {2, 3}}};
@@ -180,9 +181,9 @@ Cycle sent(const Player<Network>& player, std::uint64_t tag) {
   return -1;
 }
 
-// Software sends a block as linked packets of one initiator and a flag, not linked, of another.
-// The flag must not come in between: it would be there before the data, and give back the path
-// that the second packet of data then takes all the same.
+// Software sends a block as linked packets of one initiator and a flag, not linked, of another. The
+// flag must not come in between: it would arrive before the data, and release the path that the
+// second packet of data then takes anyway.
 TEST(NocMulticast, LinkedPacketsStayTogetherWhateverTheirLanes) {
   Traffic traffic{plain_chip(4, 1)};
   Packet data = multicast(0, 257, 1);

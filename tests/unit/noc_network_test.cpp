@@ -15,7 +15,7 @@
 namespace towpath::noc {
 namespace {
 
-// Long enough for every traffic here; what deadlocks is compared up to here.
+// Long enough for every traffic here; traffic that deadlocks is compared up to this cycle.
 constexpr Cycle kCyclesMax = 20'000;
 
 bool is_long() { return std::getenv("TOWPATH_LONG_TESTS") != nullptr; }
@@ -31,7 +31,7 @@ std::vector<std::int64_t> link_flits(const SomeNetwork& network, int nodes) {
   return flits;
 }
 
-// Runs the network, over cycles without work only where it may.
+// Runs the network, skipping cycles without work only where allowed.
 void run_skipping(Player<Network>& player, Cycle end) {
   Network& network = player.network();
   while (network.now() < end && !player.is_done()) {
@@ -111,7 +111,7 @@ TEST(NocNetwork, MovesEveryFlitInTheCycleOfTheReference) {
 
 // --- conservation -------------------------------------------------------------------------------
 
-// Takes note of every flit that a NIU takes.
+// Counts every flit that a NIU takes.
 class FlitCounter final : public Endpoint {
  public:
   void packet_started(const Packet&, Cycle) override {}
@@ -194,7 +194,7 @@ TEST(NocNetwork, TakesTheShortestWayTheTorusHas) {
   EXPECT_EQ(outcome.link_flits, expected);
 }
 
-// Sent on one lane, hence one VC, and static: nobody overtakes on the same way.
+// Sent on one lane, hence one VC, and static: no packet overtakes another on the same route.
 TEST(NocNetwork, KeepsTheOrderOfAStaticVc) {
   const std::vector<Packet> packets = random_packets(12, 3000, true);
   Outcome outcome;

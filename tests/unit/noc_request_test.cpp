@@ -258,7 +258,7 @@ TEST(SourceCheck, NamesTheStoreAndTheWriteThatHasYetToRead) {
   EXPECT_THROW(bench.network.store(kCore, 0, pattern(16, 1)), std::runtime_error);
 }
 
-TEST(SourceCheck, LetsBytesChangeThatNobodyReads) {
+TEST(SourceCheck, LetsBytesChangeThatNoWriteReads) {
   Bench bench(kChecked);
   Request request = write(kFar, 8192);
   request.local_offset = 64;

@@ -73,8 +73,8 @@ TEST(HostLink, ThePartsOfATransferAreItsTime) {
     transfers.push_back(bench.link.read_from_device(back, kDram, 3));
     transfers.push_back(bench.link.dma_write_to_device(counted(5'000), kOther, 0));
     transfers.push_back(bench.link.dma_read_from_device(back, kOther, 0));
-    transfers.push_back(bench.link.dma_write_to_device(buffer, 0, 8192, kOther, 0));
-    transfers.push_back(bench.link.noc_read_from_host(buffer, 0, 8192, kOther, 0));
+    transfers.push_back(bench.link.dma_write_to_device({buffer, 0, 8192}, kOther, 0));
+    transfers.push_back(bench.link.noc_read_from_host({buffer, 0, 8192}, kOther, 0));
   });
   for (const Transfer& transfer : transfers) {
     Time sum;
@@ -91,10 +91,10 @@ TEST(HostLink, MovesABufferByTheEngineAndByACoreOfTheChip) {
     const std::size_t there = link.allocate_sysmem_buffer(8192);
     const std::size_t back = link.allocate_sysmem_buffer(8192);
     link.sysmem_buffer(there).bytes = data;
-    link.dma_write_to_device(there, 4096, 4096, kOther, 0x100);
-    link.dma_read_from_device(back, 0, 4096, kOther, 0x100);
-    link.noc_read_from_host(there, 0, 4096, kSameRow, 0);
-    link.noc_write_to_host(back, 4096, 4096, kSameRow, 0);
+    link.dma_write_to_device({there, 4096, 4096}, kOther, 0x100);
+    link.dma_read_from_device({back, 0, 4096}, kOther, 0x100);
+    link.noc_read_from_host({there, 0, 4096}, kSameRow, 0);
+    link.noc_write_to_host({back, 4096, 4096}, kSameRow, 0);
     const std::vector<std::byte>& bytes = link.sysmem_buffer(back).bytes;
     EXPECT_TRUE(std::equal(data.begin() + 4096, data.end(), bytes.begin()));
     EXPECT_TRUE(std::equal(data.begin(), data.begin() + 4096, bytes.begin() + 4096));
@@ -148,7 +148,7 @@ TEST(HostLink, AnErrorIsOneSentence) {
             "core (2, 1) of small is harvested: mask 0x2 over the columns with workers leaves "
             "columns 1, 3");
   EXPECT_EQ(sentence([&] { link.write_to_device(data, kOther, 1'499'100); }),
-            "64 bytes at address 1499100 of (1, 1) lie beyond its memory, which has 1499136");
+            "64 bytes at address 1499100 of (1, 1) are beyond its memory, which has 1499136");
   EXPECT_EQ(sentence([&] { link.write_to_device({}, kOther, 0); }),
             "a transfer of 0 bytes; at least 1 is moved");
   EXPECT_EQ(sentence([&] { link.write_to_device(data, kOther, 0, {.window_bytes = 16 * kMiB}); }),
@@ -165,10 +165,10 @@ TEST(HostLink, ABufferThatIsNotMappedIsRefused) {
   LinkBench bench;
   HostLink& link = bench.link;
   bench.run([&] { link.allocate_sysmem_buffer(4096); });
-  EXPECT_EQ(bench.sentence_of([&] { link.dma_write_to_device(0, 64, 4096, kOther, 0); }),
-            "4096 bytes at offset 64 lie beyond sysmem buffer 0, which has 4096");
+  EXPECT_EQ(bench.sentence_of([&] { link.dma_write_to_device({0, 64, 4096}, kOther, 0); }),
+            "4096 bytes at offset 64 are beyond sysmem buffer 0, which has 4096");
   bench.run([&] { link.unmap_sysmem_buffer(0); });
-  EXPECT_EQ(bench.sentence_of([&] { link.dma_write_to_device(0, 0, 64, kOther, 0); }),
+  EXPECT_EQ(bench.sentence_of([&] { link.dma_write_to_device({0, 0, 64}, kOther, 0); }),
             "sysmem buffer 0 is not mapped, so the device cannot reach it");
   EXPECT_EQ(bench.sentence_of([&] { link.unmap_sysmem_buffer(0); }),
             "sysmem buffer 0 is not mapped");
@@ -205,7 +205,7 @@ TEST(HostLink, HugepagesMakeMappingCheap) {
   EXPECT_EQ(map_time(host, 2 * kMiB), 23_us);
 }
 
-// Whatever is written in whatever pieces and windows, memory holds it, and time never goes back.
+// Random writes in random pieces and windows: memory holds them, and time never goes back.
 TEST(HostLink, MemoryIsWhatAPlainArrayWouldBe) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     machine::Host host = link_host();

@@ -250,7 +250,8 @@ TEST(SimulatedChips, ALinkThatDiesAtTheEndIsNamedUnlessAllIsDone) {
 TEST(SimulatedChips, ACallOverAFailingLinkEndsAtItsDeadline) {
   const std::vector<LinkFaults> faults = faults_at(0, {.drop_at = 20_us, .training_time = 5_us});
   const std::string sentence = failure_of<TransportError>(faults, 60_us);
-  EXPECT_EQ(sentence.find("after 60 us of simulated time there is no end; the link between "), 0u)
+  EXPECT_EQ(sentence.find("the run has not ended after 60 us of simulated time; the link between "),
+            0u)
       << sentence;
   EXPECT_NE(sentence.find(" dropped 1 times and was down for 40 us"), std::string::npos)
       << sentence;
@@ -260,7 +261,7 @@ TEST(SimulatedChips, ACallOverAFailingLinkEndsAtItsDeadline) {
 // A ring round two rows of four leaves out the links in the middle, such as that of chips 1 and 5.
 TEST(SimulatedChips, FaultsThatNothingWouldComeOfAreRefused) {
   const auto chips = machine::chips_on_grid(4, 2, false, 1);
-  const tenstorrent::fabric::Topology topology(*chips, tenstorrent::fabric::usual_shape_of(*chips));
+  const tenstorrent::fabric::Topology topology(*chips, tenstorrent::fabric::default_shape(*chips));
   const auto refused = [&](const std::vector<LinkFaults>& faults) {
     return sentence_of(
         [&] { transport::simulated::chips::check_link_faults(faults, *chips, topology); });
@@ -272,7 +273,7 @@ TEST(SimulatedChips, FaultsThatNothingWouldComeOfAreRefused) {
       "does not use it; it uses channels 0, 1 of chip 1 and 1, 2 of chip 5");
   EXPECT_EQ(refused(faults_at(*chips->link_at({1, 0}), {.frame_loss = 0.1})), "");
   EXPECT_EQ(refused(std::vector<LinkFaults>(11)),
-            "there are faults of 11 links; cluster 'grid' has 10");
+            "there are faults for 11 links; cluster 'grid' has 10");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic that waits for ever ends in an error of its own."""
+"""Traffic that waits forever ends in a DeadlockError."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_traffic_round_a_ring_ends_with_a_dateline():
 
 
 def test_traffic_round_a_ring_without_a_dateline_is_a_deadlock():
-    with pytest.raises(DeadlockError, match=r"4 of 4 traffic programs are not over: deadlock of "):
+    with pytest.raises(DeadlockError, match=r"4 of 4 traffic programs have not ended: deadlock of "):
         _core.run_traffic(row_chip(has_dateline=False), ring_traffic(4))
 
 
@@ -55,6 +55,6 @@ def test_a_deadlock_whose_links_are_sampled_is_named_too():
 
 
 def test_too_short_a_limit_is_no_deadlock():
-    with pytest.raises(RuntimeError, match="4 of 4 traffic programs are not over") as caught:
+    with pytest.raises(RuntimeError, match="4 of 4 traffic programs have not ended") as caught:
         _core.run_traffic(row_chip(has_dateline=True), ring_traffic(4), cycles_max=100)
     assert not isinstance(caught.value, DeadlockError)

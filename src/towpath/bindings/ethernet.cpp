@@ -21,7 +21,7 @@ using namespace nb::literals;
 namespace towpath::tenstorrent::bench {
 namespace {
 
-using tenstorrent::kernels::LinkBandwidthKind;
+using kernels::LinkBandwidthKind;
 using MutableCluster = std::shared_ptr<machine::ChipCluster>;
 using Place = std::pair<int, int>;
 
@@ -37,26 +37,14 @@ LinkBandwidthKind kind_from(std::string_view name) {
     if (known_name == name) return kind;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", known_name);
   }
-  throw std::invalid_argument(fmt::format("'{}' is no test of a link; there are {}", name, known));
+  throw std::invalid_argument(
+      fmt::format("'{}' is not a test of a link; there are {}", name, known));
 }
 
 LinkPlace place_from(Place place) { return {place.first, place.second}; }
 
-std::vector<double> ring_ping_ns(const MutableCluster& cluster, std::vector<int> chips,
-                                 std::uint64_t packet_bytes, int channels, bool merged, int samples,
-                                 std::uint64_t seed, bool finds_hazards) {
-  nb::gil_scoped_release released;
-  std::vector<double> times_ns;
-  for (const Time time :
-       ring_ping(cluster, {std::move(chips), packet_bytes, channels, merged, samples},
-                 {.seed = seed, .finds_hazards = finds_hazards})) {
-    times_ns.push_back(time.ns());
-  }
-  return times_ns;
-}
-
 void bind_times(nb::module_& module) {
-  using Times = tenstorrent::kernels::LinkPingTimes;
+  using Times = kernels::LinkPingTimes;
   nb::class_<Times>(module, "LinkPingTimes", "One ping, as the profilers of both cores see it.")
       .def_prop_ro("send_and_receive_ns", [](const Times& t) { return t.send_and_receive.ns(); })
       .def_prop_ro("send_ns", [](const Times& t) { return t.send.ns(); })
@@ -75,7 +63,7 @@ void bind_link_tests(nb::module_& module) {
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "payload_bytes"_a, "samples"_a = 100,
       "seed"_a = 1, "finds_hazards"_a = true,
-      "There and back over the first free link between two chips.");
+      "Round trips over the first free link between two chips.");
   module.def(
       "link_test_ns",
       [](const MutableCluster& cluster, Place link, std::string_view kind,
@@ -101,7 +89,7 @@ void bind_link_tests(nb::module_& module) {
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "packet_bytes"_a, "merged"_a = true,
       "channels"_a, "packets"_a = 64, "seed"_a = 1, "finds_hazards"_a = true,
-      "Both directions of a link together, each with so many channels.");
+      "Rate of both directions of a link together, each with this number of channels.");
 }
 
 }  // namespace
@@ -111,10 +99,22 @@ void bind_ethernet(nb::module_& module) {
   using namespace towpath::tenstorrent::bench;
   bind_times(module);
   bind_link_tests(module);
-  module.def("ring_ping_ns", &ring_ping_ns, "cluster"_a, nb::kw_only(), "chips"_a,
-             "packet_bytes"_a = 16, "channels"_a = 1, "merged"_a = true, "samples"_a = 100,
-             "seed"_a = 1, "finds_hazards"_a = true,
-             "The time of each trip around a ring of chips.");
+  module.def(
+      "ring_ping_ns",
+      [](const MutableCluster& cluster, std::vector<int> chips, std::uint64_t packet_bytes,
+         int channels, bool merged, int samples, std::uint64_t seed, bool finds_hazards) {
+        nb::gil_scoped_release released;
+        std::vector<double> times_ns;
+        for (const towpath::Time time :
+             ring_ping(cluster, {std::move(chips), packet_bytes, channels, merged, samples},
+                       {.seed = seed, .finds_hazards = finds_hazards})) {
+          times_ns.push_back(time.ns());
+        }
+        return times_ns;
+      },
+      "cluster"_a, nb::kw_only(), "chips"_a, "packet_bytes"_a = 16, "channels"_a = 1,
+      "merged"_a = true, "samples"_a = 100, "seed"_a = 1, "finds_hazards"_a = true,
+      "The time of each trip around a ring of chips.");
   module.def("t3000_ring", &towpath::tenstorrent::kernels::t3000_ring, "hops"_a,
              "The chips of the rings of 2, 4, 8 and 12 hops through a T3000.");
 }

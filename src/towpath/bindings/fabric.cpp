@@ -23,7 +23,7 @@ void bind_fabric(nb::module_& module) {
       .def_static("ring", &tenstorrent::fabric::ring_of, "chips"_a)
       .def_static("mesh", &tenstorrent::fabric::mesh_of, "cluster"_a,
                   "All chips of a cluster by where they sit. Raises ValueError.")
-      .def_static("usual", &tenstorrent::fabric::usual_shape_of, "cluster"_a,
+      .def_static("usual", &tenstorrent::fabric::default_shape, "cluster"_a,
                   "The ring round a mesh of two rows or columns; else the mesh or torus.")
       .def_prop_ro("chips", [](const Shape& shape) { return shape.chips; })
       .def_prop_ro("dimensions", [](const Shape& shape) {

@@ -144,7 +144,7 @@ void bind_words(nb::module_& module) {
            "load"_a = pcie::Load::copy, "misalignment_bytes"_a = 0);
 }
 
-// A call that moves the bytes of an array.
+// Binds a call that moves the bytes of an array.
 template <typename Array, typename Class, typename Bytes>
 void bind_bytes(Class& cluster, const char* name, const char* array_name,
                 Transfer (HostCluster::*call)(Bytes, int, machine::Coordinate, std::uint64_t,
@@ -158,11 +158,10 @@ void bind_bytes(Class& cluster, const char* name, const char* array_name,
       nb::arg(array_name), "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions());
 }
 
-using Buffered = Transfer (pcie::HostLink::*)(std::size_t, std::uint64_t, std::uint64_t,
-                                              machine::Coordinate, std::uint64_t,
-                                              const TransferOptions&);
-using ByDevice = Transfer (pcie::HostLink::*)(std::size_t, std::uint64_t, std::uint64_t,
-                                              machine::Coordinate, std::uint64_t);
+using Buffered = Transfer (pcie::HostLink::*)(const pcie::BufferRange&, machine::Coordinate,
+                                              std::uint64_t, const TransferOptions&);
+using ByDevice = Transfer (pcie::HostLink::*)(const pcie::BufferRange&, machine::Coordinate,
+                                              std::uint64_t);
 
 template <typename Class>
 void bind_buffers(Class& cluster) {
@@ -173,7 +172,7 @@ void bind_buffers(Class& cluster) {
                std::uint64_t size_bytes, Core core, std::uint64_t address,
                const TransferOptions& options) {
           return self.move(chip, [&](pcie::HostLink& link) {
-            return (link.*call)(buffer, offset, size_bytes, tile(core), address, options);
+            return (link.*call)({buffer, offset, size_bytes}, tile(core), address, options);
           });
         },
         "chip"_a, "buffer"_a, "offset"_a, "size_bytes"_a, "core"_a, "address"_a,
@@ -185,7 +184,7 @@ void bind_buffers(Class& cluster) {
         [call](HostCluster& self, int chip, std::size_t buffer, std::uint64_t offset,
                std::uint64_t size_bytes, Core core, std::uint64_t address) {
           return self.move(chip, [&](pcie::HostLink& link) {
-            return (link.*call)(buffer, offset, size_bytes, tile(core), address);
+            return (link.*call)({buffer, offset, size_bytes}, tile(core), address);
           });
         },
         "chip"_a, "buffer"_a, "offset"_a, "size_bytes"_a, "core"_a, "address"_a);
@@ -252,7 +251,7 @@ void bind_pcie(nb::module_& module) {
           "configure_tlb",
           [](HostCluster& self, int chip, Core core, std::uint64_t size_bytes,
              std::uint64_t address, pcie::Ordering ordering, pcie::Mapping mapping) {
-            return self.configure_tlb(chip, tile(core), size_bytes, address, ordering, mapping);
+            return self.configure_tlb(chip, {size_bytes, tile(core), address, ordering, mapping});
           },
           "chip"_a, "core"_a, "size_bytes"_a, "address"_a, "ordering"_a = pcie::Ordering::standard,
           "mapping"_a = pcie::Mapping::write_combining)
@@ -265,7 +264,7 @@ void bind_pcie(nb::module_& module) {
             const std::uint64_t size_bytes = memory.size_bytes();
             if (address > size_bytes || to.size() > size_bytes - address) {
               throw std::invalid_argument(fmt::format(
-                  "{} bytes at address {} of ({}, {}) lie beyond its memory, which has {}",
+                  "{} bytes at address {} of ({}, {}) are beyond its memory, which has {}",
                   to.size(), address, core.first, core.second, size_bytes));
             }
             memory.read(address, bytes_of(to));

@@ -21,31 +21,68 @@ using namespace nb::literals;
 namespace towpath::tenstorrent::bench {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, TrafficKind>, 11> kKinds{{
-    {"write", TrafficKind::write},
-    {"read", TrafficKind::read},
-    {"multicast", TrafficKind::multicast},
-    {"inline_write", TrafficKind::inline_write},
-    {"atomic", TrafficKind::atomic},
-    {"write_barrier", TrafficKind::write_barrier},
-    {"writes_flushed", TrafficKind::writes_flushed},
-    {"read_barrier", TrafficKind::read_barrier},
-    {"atomic_barrier", TrafficKind::atomic_barrier},
-    {"wait_until", TrafficKind::wait_until},
-    {"work", TrafficKind::work},
-}};
-
-TrafficKind kind_from(std::string_view name) {
-  std::string known;
-  for (const auto& [known_name, kind] : kKinds) {
-    if (known_name == name) return kind;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", known_name);
-  }
-  throw std::invalid_argument(fmt::format("'{}' is no kind of traffic; there are {}", name, known));
-}
-
 using Pair = std::pair<int, int>;
 machine::Coordinate coordinate(const Pair& pair) { return {pair.first, pair.second}; }
+
+// Fields of a step as Python gives them; each kind uses some of them.
+struct StepFields {
+  Pair to;
+  Pair to_last;
+  std::uint64_t size_bytes;
+  int count;
+  int first_vc;
+  int vcs;
+  bool is_dynamic_vc;
+  bool has_state;
+  bool is_posted;
+  bool is_linked;
+  bool includes_source;
+  int channel;
+  std::int64_t cycle;
+};
+
+template <TrafficTransfer::Kind kind>
+TrafficStep transfer(const StepFields& fields) {
+  return {TrafficTransfer{kind, coordinate(fields.to), fields.size_bytes, fields.count,
+                          fields.first_vc, fields.vcs, fields.is_dynamic_vc, fields.has_state,
+                          fields.is_posted, fields.channel}};
+}
+
+TrafficStep multicast(const StepFields& fields) {
+  return {TrafficMulticast{coordinate(fields.to), coordinate(fields.to_last), fields.size_bytes,
+                           fields.count, fields.first_vc, fields.vcs, fields.is_linked,
+                           fields.includes_source}};
+}
+
+template <TrafficBarrier kind>
+TrafficStep barrier(const StepFields&) {
+  return {kind};
+}
+
+using MakeStep = TrafficStep (*)(const StepFields&);
+constexpr std::array<std::pair<std::string_view, MakeStep>, 11> kKinds{{
+    {"write", &transfer<TrafficTransfer::Kind::write>},
+    {"read", &transfer<TrafficTransfer::Kind::read>},
+    {"multicast", &multicast},
+    {"inline_write", &transfer<TrafficTransfer::Kind::inline_write>},
+    {"atomic", &transfer<TrafficTransfer::Kind::atomic>},
+    {"write_barrier", &barrier<TrafficBarrier::writes>},
+    {"writes_flushed", &barrier<TrafficBarrier::writes_flushed>},
+    {"read_barrier", &barrier<TrafficBarrier::reads>},
+    {"atomic_barrier", &barrier<TrafficBarrier::atomics>},
+    {"wait_until", [](const StepFields& fields) { return TrafficStep{TrafficWait{fields.cycle}}; }},
+    {"work", [](const StepFields& fields) { return TrafficStep{TrafficWork{fields.cycle}}; }},
+}};
+
+TrafficStep step_from(std::string_view name, const StepFields& fields) {
+  std::string known;
+  for (const auto& [known_name, make] : kKinds) {
+    if (known_name == name) return make(fields);
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", known_name);
+  }
+  throw std::invalid_argument(
+      fmt::format("'{}' is not a kind of traffic; there are {}", name, known));
+}
 
 using Matrix = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<3>>;
 
@@ -97,27 +134,16 @@ nb::list per_program(const TrafficResult& result, Get get) {
 }
 
 void bind_step(nb::module_& module) {
-  nb::class_<TrafficStep>(module, "TrafficStep", "What a data-movement core does next.")
+  nb::class_<TrafficStep>(module, "TrafficStep", "Next action of a data-movement core.")
       .def(
           "__init__",
           [](TrafficStep* self, std::string_view kind, Pair to, Pair to_last,
              std::uint64_t size_bytes, int count, int first_vc, int vcs, bool dynamic_vc,
              bool has_state, bool posted, bool linked, bool includes_source, int channel,
              std::int64_t cycle) {
-            new (self) TrafficStep{kind_from(kind),
-                                   coordinate(to),
-                                   coordinate(to_last),
-                                   size_bytes,
-                                   count,
-                                   first_vc,
-                                   vcs,
-                                   dynamic_vc,
-                                   has_state,
-                                   posted,
-                                   linked,
-                                   includes_source,
-                                   channel,
-                                   cycle};
+            new (self) TrafficStep(
+                step_from(kind, {to, to_last, size_bytes, count, first_vc, vcs, dynamic_vc,
+                                 has_state, posted, linked, includes_source, channel, cycle}));
           },
           "kind"_a, nb::kw_only(), "to"_a = Pair(), "to_last"_a = Pair(), "size_bytes"_a = 0,
           "count"_a = 1, "first_vc"_a = 1, "vcs"_a = 1, "dynamic_vc"_a = false,
@@ -140,7 +166,8 @@ void bind_traffic(nb::module_& module) {
           },
           nb::kw_only(), "core"_a, "noc"_a = 0, "start_cycle"_a = 0, "steps"_a);
   nb::class_<TrafficResult>(module, "TrafficResult")
-      .def_ro("flit_hops", &TrafficResult::flit_hops, "Flits that passed a router.")
+      .def_ro("flit_hops", &TrafficResult::flit_hops,
+              "Number of times that a flit passed a router.")
       .def_ro("cycles", &TrafficResult::cycles)
       .def_prop_ro("begin_cycles",
                    [](const TrafficResult& result) {
@@ -159,7 +186,7 @@ void bind_traffic(nb::module_& module) {
                      return per_program(result, [](const auto& p) { return p.step_end; });
                    })
       .def_prop_ro("link_samples", &link_samples, nb::rv_policy::move,
-                   "Flits that had left on each link: [sample, NoC, tile * 4 + port].")
+                   "Total flits that had left on each link: [sample, NoC, tile * 4 + port].")
       .def_prop_ro("waits", &waits, "Cycles of each request by name, -1 where it never happened.");
   module.def(
       "run_traffic",

@@ -8,26 +8,27 @@
 #include <stdexcept>
 
 #include "towpath/ethernet/port.hpp"
+#include "towpath/sim/hardware_priority.hpp"
 
 namespace towpath::ethernet {
 
 namespace {
 
-std::string name_of(const Port& one, const Port& other) {
-  return fmt::format("link between {} and {}", one.name(), other.name());
+std::string name_of(const Port& a, const Port& b) {
+  return fmt::format("link between {} and {}", a.name(), b.name());
 }
 
 }  // namespace
 
-Link::Link(sim::Simulation& simulation, Port& one, Port& other, const LinkFaults& faults)
+Link::Link(sim::Simulation& simulation, Port& a, Port& b, const LinkFaults& faults)
     : simulation_(simulation),
-      ports_{&one, &other},
+      ports_{&a, &b},
       faults_(faults),
-      name_(name_of(one, other)),
+      name_(name_of(a, b)),
       random_(simulation.random(name_)) {
   check_faults();
-  if (&one == &other) {
-    throw std::invalid_argument(fmt::format("{} cannot be connected to itself", one.name()));
+  if (&a == &b) {
+    throw std::invalid_argument(fmt::format("{} cannot be connected to itself", a.name()));
   }
   for (Port* const port : ports_) {
     if (!port->is_connected()) continue;
@@ -36,7 +37,7 @@ Link::Link(sim::Simulation& simulation, Port& one, Port& other, const LinkFaults
   }
   for (Port* const port : ports_) port->link_ = this;
   if (faults_.drop_at < Time::max()) {
-    drop_.arm_in_background(simulation_, faults_.drop_at, &dropped, this, kHardwarePriority);
+    drop_.arm_in_background(simulation_, faults_.drop_at, &dropped, this, sim::kHardwarePriority);
   }
 }
 
@@ -99,7 +100,7 @@ void Link::arm_drop() {
   const std::int64_t period = faults_.drop_period.ps();
   const std::int64_t passed = (simulation_.now() - faults_.drop_at).ps() / period;
   const Time next = faults_.drop_at + faults_.drop_period * (passed + 1);
-  drop_.arm_in_background(simulation_, next, &dropped, this, kHardwarePriority);
+  drop_.arm_in_background(simulation_, next, &dropped, this, sim::kHardwarePriority);
 }
 
 // A frame has crossed the line since the previous drop, so the line has been up.
@@ -119,7 +120,7 @@ void Link::say_ready(const Port& port) {
   is_ready_[index_of(port)] = true;
   if (!is_ready_[0] || !is_ready_[1] || dead_until_ == Time::max()) return;
   const Time begin = std::max(simulation_.now(), dead_until_);
-  training_.arm(simulation_, begin + training_time(), &trained, this, kHardwarePriority);
+  training_.arm(simulation_, begin + training_time(), &trained, this, sim::kHardwarePriority);
 }
 
 void Link::come_up() {

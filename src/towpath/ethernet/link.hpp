@@ -43,7 +43,7 @@ class Link {
   // Joins two unconnected ports; all of them live as long as the simulation runs. Throws
   // std::invalid_argument when a port is already connected, or joined to itself, when the loss is
   // not a probability below 1, or when the link would drop before it is up again.
-  Link(sim::Simulation& simulation, Port& one, Port& other, const LinkFaults& faults = {});
+  Link(sim::Simulation& simulation, Port& a, Port& b, const LinkFaults& faults = {});
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "towpath/ethernet/link.hpp"
+#include "towpath/sim/hardware_priority.hpp"
 
 namespace towpath::ethernet {
 
@@ -51,7 +52,7 @@ CommandNumber Port::send(int queue_number, const Command& command) {
   }
   const Time end = simulation_.now() + figures_.command_time +
                    transfer_time(Bytes(waiting.command.size_bytes), figures_.read_rate);
-  simulation_.at(end, &fetched, &queue, kHardwarePriority);
+  simulation_.at(end, &fetched, &queue, sim::kHardwarePriority);
   if (simulation_.trace() != nullptr) trace_command(queue_number, waiting.command, end);
   fill_wire();
   return number;
@@ -185,7 +186,7 @@ void Port::transmit(std::uint64_t sequence) {
     counters_.payload_bytes_resent += frame.part.size_bytes;
   }
   if (simulation_.trace() != nullptr) trace_frame(frame);
-  simulation_.at(frame.sent_at, &wire_ended, this, kHardwarePriority);
+  simulation_.at(frame.sent_at, &wire_ended, this, sim::kHardwarePriority);
   link_->on_frame_sent();
   arm_resend();
   if (link_->loses_frame()) {
@@ -202,7 +203,7 @@ void Port::transmit(std::uint64_t sequence) {
   }
   wire_flight_ = &flight;
   far_end_free_at_ = std::max(frame.sent_at, far_end_free_at_) + duration;
-  simulation_.at(far_end_free_at_ + figures_.path_time, &arrived, &flight, kHardwarePriority);
+  simulation_.at(far_end_free_at_ + figures_.path_time, &arrived, &flight, sim::kHardwarePriority);
 }
 
 Port::Flight& Port::new_flight() {
@@ -280,7 +281,7 @@ void Port::acknowledge(std::uint64_t end) {
   acknowledgements_.push_back({at, end});
   bool is_awaited = is_window_full();
   for (; announced_ < end; ++announced_) is_awaited |= frame_at(announced_).is_last;
-  if (is_awaited) simulation_.at(at, &acknowledged, this, kHardwarePriority);
+  if (is_awaited) simulation_.at(at, &acknowledged, this, sim::kHardwarePriority);
 }
 
 void Port::acknowledged(void* context) {
@@ -307,7 +308,7 @@ void Port::take_acknowledgements() {
 // because the window is full.
 void Port::wait_for_acknowledgement() {
   if (acknowledgements_.empty()) return;
-  simulation_.at(acknowledgements_.front().at, &acknowledged, this, kHardwarePriority);
+  simulation_.at(acknowledgements_.front().at, &acknowledged, this, sim::kHardwarePriority);
 }
 
 // One timer serves the oldest frame; when it fires, it checks whether that frame is still the
@@ -315,7 +316,8 @@ void Port::wait_for_acknowledgement() {
 void Port::arm_resend() {
   if (!link_->may_lose_frames() || resend_.is_armed() || next_ == first_) return;
   const Time due = frame_at(first_).sent_at + figures_.resend_timeout;
-  resend_.arm(simulation_, std::max(due, simulation_.now()), &timed_out, this, kHardwarePriority);
+  resend_.arm(simulation_, std::max(due, simulation_.now()), &timed_out, this,
+              sim::kHardwarePriority);
 }
 
 void Port::timed_out(void* port) { static_cast<Port*>(port)->on_resend_timeout(); }

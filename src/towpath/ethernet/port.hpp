@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "towpath/machine/ethernet_figures.hpp"
-#include "towpath/sim/hardware_priority.hpp"
 #include "towpath/sim/simulation.hpp"
 #include "towpath/sim/timer.hpp"
 #include "towpath/sim/trace.hpp"
@@ -28,8 +27,6 @@
 namespace towpath::ethernet {
 
 class Link;
-
-using sim::kHardwarePriority;
 
 // Number of commands that a port has taken, counted from 1.
 using CommandNumber = std::uint64_t;

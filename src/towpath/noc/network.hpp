@@ -369,6 +369,7 @@ class Network {
 
   PacketId add_packet(const Packet& packet);
   void queue(PacketId id);
+  int best_source_vc(const Source& source, const Packet& packet) const;
   bool take_source_vc(Source& source, int lane);
   Slot& slot_in(int cycles) {
     return wheel_[static_cast<std::size_t>(now_ + cycles) & wheel_mask_];

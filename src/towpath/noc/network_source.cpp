@@ -39,19 +39,12 @@ void Network::send(const Packet& packet) {
   queue(add_packet(packet));
 }
 
-// Gives the front packet of a lane its VC on the link to the router: the free one with the most
-// room among those that it may use; on a tie, the VC it names.
-bool Network::take_source_vc(Source& source, int number) {
-  Source::Lane& lane = source.lane[index(number)];
-  QueuedPacket& packet = packets_[lane.packet];
+// The free VC with the most room among those that a packet may use; on a tie, the VC it names. -1
+// if none is free.
+int Network::best_source_vc(const Source& source, const Packet& packet) const {
   const int named = vc_of(0, packet.packet_class, packet.buddy);
   const bool may_change_class = !packet.keeps_class && packet.packet_class < 2 && classes_ > 1;
   int best = -1;
-  // linked multicasts leave in order of sending, with none of others in between
-  if (packet.tree >= 0) {
-    if (packet.order != trees_[index(packet.tree)].packets_started) return false;
-    if (source.linked_tree[packet.buddy] == packet.tree) clear_bit(source.owned, named);
-  }
   for (const int other_buddy : {0, 1}) {
     if (other_buddy == 1 && packet.keeps_buddy) continue;
     for (const int other_class : {0, 2}) {
@@ -61,6 +54,21 @@ bool Network::take_source_vc(Source& source, int number) {
       if (best < 0 || source.link.used[index(vc)] < source.link.used[index(best)]) best = vc;
     }
   }
+  return best;
+}
+
+// Gives the front packet of a lane its VC on the link to the router. False if none is free.
+bool Network::take_source_vc(Source& source, int number) {
+  Source::Lane& lane = source.lane[index(number)];
+  QueuedPacket& packet = packets_[lane.packet];
+  // Linked multicasts leave in order of sending, with none of others in between.
+  if (packet.tree >= 0) {
+    if (packet.order != trees_[index(packet.tree)].packets_started) return false;
+    if (source.linked_tree[packet.buddy] == packet.tree) {
+      clear_bit(source.owned, vc_of(0, packet.packet_class, packet.buddy));
+    }
+  }
+  const int best = best_source_vc(source, packet);
   if (best < 0) return false;
   if (packet.tree >= 0) {
     ++trees_[index(packet.tree)].packets_started;

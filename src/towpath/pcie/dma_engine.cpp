@@ -36,11 +36,11 @@ Rate host_write_rate(const machine::Host& host, const machine::Chip& chip) {
                       kWriteOverheadBytes);
 }
 
-// Cost of the first access to a page, spread over the requests of that page.
-Time translation(const machine::Host& host, std::uint64_t page_bytes) {
-  if (page_bytes == 0) return Time();
+// Cost of the first access to a page, spread over the requests of that page; 0 without an IOMMU.
+Time translation(const machine::Host& host) {
+  if (!host.memory.has_iommu) return Time();
   const auto request = static_cast<std::uint64_t>(host.link.read_request_bytes_max);
-  const std::uint64_t requests = std::max<std::uint64_t>(page_bytes / request, 1);
+  const std::uint64_t requests = std::max<std::uint64_t>(host.page_bytes() / request, 1);
   return Time::from_ps(host.memory.translation_time.ps() / static_cast<std::int64_t>(requests));
 }
 
@@ -66,8 +66,9 @@ std::uint64_t pages_of(const machine::Host& host, std::uint64_t size_bytes) {
 }  // namespace
 
 Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
-                  Direction direction, Ordering ordering, std::uint64_t page_bytes, Limits limits) {
-  const Time extra = translation(host, page_bytes);
+                  Direction direction, const DmaOptions& options) {
+  const auto [ordering, limits] = options;
+  const Time extra = translation(host);
   if (direction == Direction::to_device) {
     Rate rate = host_read_rate(host, chip, extra);
     if (limits.noc) rate = std::min(rate, noc_write_rate(host, chip, way, ordering));

@@ -24,11 +24,15 @@ struct Stream {
   }
 };
 
+struct DmaOptions {
+  Ordering ordering = Ordering::standard;
+  Limits limits;
+};
+
 // Stream of the chip's DMA engine: it reads the host's memory in requests, or the tile's in bursts,
-// a fixed number at a time, and writes what arrives. `page_bytes` is the host's page size, 0
-// without an IOMMU.
+// a fixed number at a time, and writes what arrives.
 Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
-                  Direction direction, Ordering ordering, std::uint64_t page_bytes, Limits limits);
+                  Direction direction, const DmaOptions& options);
 
 // Stream of a core of the chip that writes to, or reads from, the PCIe tile over the NoC.
 Stream device_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,

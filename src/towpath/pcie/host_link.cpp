@@ -65,7 +65,7 @@ void HostLink::check(machine::Coordinate tile, std::uint64_t address,
   if (size_bytes == 0) throw std::invalid_argument("a transfer of 0 bytes; at least 1 is moved");
   if (address > memory || size_bytes > memory - address) {
     throw std::invalid_argument(
-        fmt::format("{} bytes at address {} of ({}, {}) lie beyond its memory, which has {}",
+        fmt::format("{} bytes at address {} of ({}, {}) are beyond its memory, which has {}",
                     size_bytes, address, tile.x, tile.y, memory));
   }
 }

@@ -52,6 +52,13 @@ struct SysmemBuffer {
   std::vector<std::byte> bytes;  // empty if data is not carried
 };
 
+// A part of a SysmemBuffer, by the buffer's number.
+struct BufferRange {
+  std::size_t buffer = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
+};
+
 // The link between a host and one of its chips, with the driver's operations. Processes of the
 // simulation call it, one at a time: a call takes simulated time, and returns when the real one
 // would. Writes are posted: they land in the chip's memory later, in order; a read waits for the
@@ -115,17 +122,15 @@ class HostLink {
   SysmemBuffer& sysmem_buffer(std::size_t number);
   // DMA without a copy. Throw std::invalid_argument where the engine cannot, and for a buffer that
   // is not mapped or too small.
-  Transfer dma_write_to_device(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
-                               machine::Coordinate tile, std::uint64_t address,
-                               const TransferOptions& options = {});
-  Transfer dma_read_from_device(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
-                                machine::Coordinate tile, std::uint64_t address,
-                                const TransferOptions& options = {});
+  Transfer dma_write_to_device(const BufferRange& from, machine::Coordinate tile,
+                               std::uint64_t address, const TransferOptions& options = {});
+  Transfer dma_read_from_device(const BufferRange& to, machine::Coordinate tile,
+                                std::uint64_t address, const TransferOptions& options = {});
   // Transfers by a core of the chip, between its own memory and a buffer.
-  Transfer noc_write_to_host(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
-                             machine::Coordinate tile, std::uint64_t address);
-  Transfer noc_read_from_host(std::size_t buffer, std::uint64_t offset, std::uint64_t size_bytes,
-                              machine::Coordinate tile, std::uint64_t address);
+  Transfer noc_write_to_host(const BufferRange& to, machine::Coordinate tile,
+                             std::uint64_t address);
+  Transfer noc_read_from_host(const BufferRange& from, machine::Coordinate tile,
+                              std::uint64_t address);
 
  private:
   // Bytes that arrive in the chip's memory at one time.
@@ -146,8 +151,7 @@ class HostLink {
   };
 
   void check(machine::Coordinate tile, std::uint64_t address, std::uint64_t size_bytes) const;
-  void check_buffer(std::size_t number, std::uint64_t offset, std::uint64_t size_bytes,
-                    machine::Coordinate tile, std::uint64_t address);
+  void check_buffer(const BufferRange& range, machine::Coordinate tile, std::uint64_t address);
   Piece next_piece(Account& account, machine::Coordinate tile, std::uint64_t address,
                    std::uint64_t size_bytes, const TransferOptions& options);
   void write_piece(Account& account, const Piece& piece, std::span<const std::byte> data);
@@ -156,11 +160,15 @@ class HostLink {
                   const TransferOptions& options);
   void add_round_trips(Account& account, const Piece& piece, std::uint64_t count);
   std::uint64_t accesses_of(const Piece& piece, const TransferOptions& options) const;
+  struct DmaPath {
+    Direction direction;
+    bool bounces;  // through the driver's bounce buffer
+  };
   // Calls `move` with offset and size of each part that the engine takes at once, at the part's
   // end.
   template <typename Move>
-  Transfer run_dma(Direction direction, std::uint64_t size_bytes, machine::Coordinate tile,
-                   const TransferOptions& options, bool bounces, Move move);
+  Transfer run_dma(DmaPath path, std::uint64_t size_bytes, machine::Coordinate tile,
+                   const TransferOptions& options, Move move);
   template <typename Byte>
   Transfer bounce(std::span<Byte> bytes, machine::Coordinate tile, std::uint64_t address,
                   const TransferOptions& options);

@@ -52,13 +52,12 @@ Rate HostLink::bounce_rate(Direction direction, std::uint64_t size_bytes) const 
 
 // Moves the transfer part by part; the driver waits for each.
 template <typename Move>
-Transfer HostLink::run_dma(Direction direction, std::uint64_t size_bytes, machine::Coordinate tile,
-                           const TransferOptions& options, bool bounces, Move move) {
+Transfer HostLink::run_dma(DmaPath path, std::uint64_t size_bytes, machine::Coordinate tile,
+                           const TransferOptions& options, Move move) {
+  const auto [direction, bounces] = path;
   const machine::HostDriverFigures& driver = host_->driver;
-  const bool translates = host_->memory.has_iommu;
-  const Stream stream =
-      dma_stream(*host_, *chip_, noc_way(*chip_, tile), direction, options.ordering,
-                 translates ? host_->page_bytes() : 0, options_.limits);
+  const Stream stream = dma_stream(*host_, *chip_, noc_way(*chip_, tile), direction,
+                                   {.ordering = options.ordering, .limits = options_.limits});
   const std::uint64_t window = chip_->pcie.dma_window_bytes;
   const std::uint64_t part_max = bounces ? std::min(driver.bounce_bytes, window) : window;
   Account account(simulation_, Mechanism::dma);
@@ -97,7 +96,7 @@ Transfer HostLink::bounce(std::span<Byte> bytes, machine::Coordinate tile, std::
     return transfer;
   }
   check_dma(*chip_, kDirection, address, bytes.size());
-  return run_dma(kDirection, bytes.size(), tile, options, true,
+  return run_dma({kDirection, true}, bytes.size(), tile, options,
                  [&](std::uint64_t at, std::uint64_t size_bytes) {
                    const std::span<Byte> part = bytes.subspan(at, size_bytes);
                    if constexpr (kWrites) memory_.write(tile, address + at, part);
@@ -158,8 +157,9 @@ void HostLink::unmap_sysmem_buffer(std::size_t number) {
   simulation_.sleep(unmap_time(*host_, buffer.size_bytes));
 }
 
-void HostLink::check_buffer(std::size_t number, std::uint64_t offset, std::uint64_t size_bytes,
-                            machine::Coordinate tile, std::uint64_t address) {
+void HostLink::check_buffer(const BufferRange& range, machine::Coordinate tile,
+                            std::uint64_t address) {
+  const auto& [number, offset, size_bytes] = range;
   const SysmemBuffer& buffer = sysmem_buffer(number);
   if (!buffer.is_mapped) {
     throw std::invalid_argument(
@@ -167,33 +167,31 @@ void HostLink::check_buffer(std::size_t number, std::uint64_t offset, std::uint6
   }
   if (offset > buffer.size_bytes || size_bytes > buffer.size_bytes - offset) {
     throw std::invalid_argument(
-        fmt::format("{} bytes at offset {} lie beyond sysmem buffer {}, which has {}", size_bytes,
+        fmt::format("{} bytes at offset {} are beyond sysmem buffer {}, which has {}", size_bytes,
                     offset, number, buffer.size_bytes));
   }
   check(tile, address, size_bytes);
 }
 
-Transfer HostLink::dma_write_to_device(std::size_t buffer, std::uint64_t offset,
-                                       std::uint64_t size_bytes, machine::Coordinate tile,
+Transfer HostLink::dma_write_to_device(const BufferRange& from, machine::Coordinate tile,
                                        std::uint64_t address, const TransferOptions& options) {
-  check_buffer(buffer, offset, size_bytes, tile, address);
-  check_dma(*chip_, Direction::to_device, address | offset, size_bytes);
-  return run_dma(Direction::to_device, size_bytes, tile, options, false,
+  check_buffer(from, tile, address);
+  check_dma(*chip_, Direction::to_device, address | from.offset, from.size_bytes);
+  return run_dma({Direction::to_device, false}, from.size_bytes, tile, options,
                  [&](std::uint64_t at, std::uint64_t part) {
-                   const std::span<const std::byte> bytes(buffers_[buffer].bytes);
-                   memory_.write(tile, address + at, bytes.subspan(offset + at, part));
+                   const std::span<const std::byte> bytes(buffers_[from.buffer].bytes);
+                   memory_.write(tile, address + at, bytes.subspan(from.offset + at, part));
                  });
 }
 
-Transfer HostLink::dma_read_from_device(std::size_t buffer, std::uint64_t offset,
-                                        std::uint64_t size_bytes, machine::Coordinate tile,
+Transfer HostLink::dma_read_from_device(const BufferRange& to, machine::Coordinate tile,
                                         std::uint64_t address, const TransferOptions& options) {
-  check_buffer(buffer, offset, size_bytes, tile, address);
-  check_dma(*chip_, Direction::from_device, address | offset, size_bytes);
-  return run_dma(Direction::from_device, size_bytes, tile, options, false,
+  check_buffer(to, tile, address);
+  check_dma(*chip_, Direction::from_device, address | to.offset, to.size_bytes);
+  return run_dma({Direction::from_device, false}, to.size_bytes, tile, options,
                  [&](std::uint64_t at, std::uint64_t part) {
-                   const std::span<std::byte> bytes(buffers_[buffer].bytes);
-                   memory_.read(tile, address + at, bytes.subspan(offset + at, part));
+                   const std::span<std::byte> bytes(buffers_[to.buffer].bytes);
+                   memory_.read(tile, address + at, bytes.subspan(to.offset + at, part));
                  });
 }
 
@@ -208,26 +206,24 @@ Transfer HostLink::by_device(Direction direction, machine::Coordinate tile,
   return account.finish(simulation_);
 }
 
-Transfer HostLink::noc_write_to_host(std::size_t buffer, std::uint64_t offset,
-                                     std::uint64_t size_bytes, machine::Coordinate tile,
+Transfer HostLink::noc_write_to_host(const BufferRange& to, machine::Coordinate tile,
                                      std::uint64_t address) {
-  check_buffer(buffer, offset, size_bytes, tile, address);
-  Transfer transfer = by_device(Direction::from_device, tile, size_bytes);
+  check_buffer(to, tile, address);
+  Transfer transfer = by_device(Direction::from_device, tile, to.size_bytes);
   if (options_.carries_data) {
-    const std::span<std::byte> bytes(buffers_[buffer].bytes);
-    memory_.read(tile, address, bytes.subspan(offset, size_bytes));
+    const std::span<std::byte> bytes(buffers_[to.buffer].bytes);
+    memory_.read(tile, address, bytes.subspan(to.offset, to.size_bytes));
   }
   return transfer;
 }
 
-Transfer HostLink::noc_read_from_host(std::size_t buffer, std::uint64_t offset,
-                                      std::uint64_t size_bytes, machine::Coordinate tile,
+Transfer HostLink::noc_read_from_host(const BufferRange& from, machine::Coordinate tile,
                                       std::uint64_t address) {
-  check_buffer(buffer, offset, size_bytes, tile, address);
-  Transfer transfer = by_device(Direction::to_device, tile, size_bytes);
+  check_buffer(from, tile, address);
+  Transfer transfer = by_device(Direction::to_device, tile, from.size_bytes);
   if (options_.carries_data) {
-    const std::span<const std::byte> bytes(buffers_[buffer].bytes);
-    memory_.write(tile, address, bytes.subspan(offset, size_bytes));
+    const std::span<const std::byte> bytes(buffers_[from.buffer].bytes);
+    memory_.write(tile, address, bytes.subspan(from.offset, from.size_bytes));
   }
   return transfer;
 }

@@ -6,8 +6,7 @@ namespace towpath::tenstorrent::bench {
 
 namespace {
 
-using tenstorrent::kernels::Cluster;
-using tenstorrent::kernels::Socket;
+using kernels::Socket;
 
 Cluster::Options cluster_options(const EthernetBenchOptions& options) {
   return {.seed = options.seed,
@@ -16,37 +15,34 @@ Cluster::Options cluster_options(const EthernetBenchOptions& options) {
 }
 
 Socket socket_at(Cluster& cluster, const LinkPlace& place) {
-  return tenstorrent::kernels::socket_between(cluster, place.sender_chip, place.receiver_chip);
+  return kernels::socket_between(cluster, place.sender_chip, place.receiver_chip);
 }
 
 }  // namespace
 
-std::vector<Time> ring_ping(const SharedCluster& description,
-                            const tenstorrent::kernels::RingPing& ping,
+std::vector<Time> ring_ping(const SharedCluster& description, const kernels::RingPing& ping,
                             const EthernetBenchOptions& options) {
   Cluster cluster(description, cluster_options(options));
-  return tenstorrent::kernels::run_ring_ping(cluster, ping);
+  return kernels::run_ring_ping(cluster, ping);
 }
 
-std::vector<tenstorrent::kernels::LinkPingTimes> link_ping(
-    const SharedCluster& description, const LinkPlace& place,
-    const tenstorrent::kernels::LinkPing& ping, const EthernetBenchOptions& options) {
+std::vector<kernels::LinkPingTimes> link_ping(const SharedCluster& description,
+                                              const LinkPlace& place, const kernels::LinkPing& ping,
+                                              const EthernetBenchOptions& options) {
   Cluster cluster(description, cluster_options(options));
-  return tenstorrent::kernels::run_link_ping(cluster, socket_at(cluster, place), ping);
+  return kernels::run_link_ping(cluster, socket_at(cluster, place), ping);
 }
 
 Time link_bandwidth(const SharedCluster& description, const LinkPlace& place,
-                    const tenstorrent::kernels::LinkBandwidth& test,
-                    const EthernetBenchOptions& options) {
+                    const kernels::LinkBandwidth& test, const EthernetBenchOptions& options) {
   Cluster cluster(description, cluster_options(options));
-  return tenstorrent::kernels::run_link_test(cluster, socket_at(cluster, place), test);
+  return kernels::run_link_bandwidth(cluster, socket_at(cluster, place), test);
 }
 
 double duplex_bandwidth(const SharedCluster& description, const LinkPlace& place,
-                        const tenstorrent::kernels::DuplexBandwidth& test,
-                        const EthernetBenchOptions& options) {
+                        const kernels::DuplexBandwidth& test, const EthernetBenchOptions& options) {
   Cluster cluster(description, cluster_options(options));
-  return tenstorrent::kernels::run_bidirectional_test(cluster, socket_at(cluster, place), test);
+  return kernels::run_duplex_bandwidth(cluster, socket_at(cluster, place), test);
 }
 
 }  // namespace towpath::tenstorrent::bench

@@ -12,17 +12,18 @@
 #include "towpath/tenstorrent/kernels/link_ping.hpp"
 #include "towpath/tenstorrent/kernels/ring_ping.hpp"
 
-// The microbenchmarks of Ethernet links, each on a described cluster from the start.
+// The microbenchmarks of Ethernet links, each on a new cluster.
 
 namespace towpath::tenstorrent::bench {
 
 struct EthernetBenchOptions {
   std::uint64_t seed = 1;
-  noc::Cycle program_skew_cycles = 1000;  // programs of different chips start apart by up to this
+  // largest skew of the start of programs of different chips
+  noc::Cycle program_skew_cycles = 1000;
   bool finds_hazards = true;
 };
 
-// Which link, and in which direction: the first from one chip to another that kernels may use.
+// A link and its direction: the first from one chip to another that kernels may use.
 struct LinkPlace {
   int sender_chip = 0;
   int receiver_chip = 1;
@@ -30,18 +31,15 @@ struct LinkPlace {
 
 using SharedCluster = std::shared_ptr<const machine::ChipCluster>;
 
-std::vector<Time> ring_ping(const SharedCluster& cluster,
-                            const tenstorrent::kernels::RingPing& ping,
+std::vector<Time> ring_ping(const SharedCluster& cluster, const kernels::RingPing& ping,
                             const EthernetBenchOptions& options);
-std::vector<tenstorrent::kernels::LinkPingTimes> link_ping(
-    const SharedCluster& cluster, const LinkPlace& place,
-    const tenstorrent::kernels::LinkPing& ping, const EthernetBenchOptions& options);
+std::vector<kernels::LinkPingTimes> link_ping(const SharedCluster& cluster, const LinkPlace& place,
+                                              const kernels::LinkPing& ping,
+                                              const EthernetBenchOptions& options);
 Time link_bandwidth(const SharedCluster& cluster, const LinkPlace& place,
-                    const tenstorrent::kernels::LinkBandwidth& test,
-                    const EthernetBenchOptions& options);
+                    const kernels::LinkBandwidth& test, const EthernetBenchOptions& options);
 // GB/s of both directions together.
 double duplex_bandwidth(const SharedCluster& cluster, const LinkPlace& place,
-                        const tenstorrent::kernels::DuplexBandwidth& test,
-                        const EthernetBenchOptions& options);
+                        const kernels::DuplexBandwidth& test, const EthernetBenchOptions& options);
 
 }  // namespace towpath::tenstorrent::bench

@@ -11,28 +11,26 @@
 
 namespace towpath::tenstorrent::bench {
 
-using tenstorrent::Cluster;
-using tenstorrent::DataMovementCore;
-using tenstorrent::fabric::Connection;
-using tenstorrent::fabric::Fabric;
-using tenstorrent::fabric::FabricOptions;
-using tenstorrent::fabric::Header;
-using tenstorrent::fabric::kWorkerHeaders;
-using tenstorrent::fabric::kWorkerPayloads;
-using tenstorrent::fabric::kWorkerWords;
-using tenstorrent::fabric::Operation;
-using tenstorrent::fabric::pack;
+using fabric::Connection;
+using fabric::Fabric;
+using fabric::FabricOptions;
+using fabric::Header;
+using fabric::kWorkerHeaders;
+using fabric::kWorkerPayloads;
+using fabric::kWorkerWords;
+using fabric::Operation;
+using fabric::pack;
 
 namespace {
 
-// What a worker has besides its connection, in its L1.
+// Words of a worker besides its connection, in its L1.
 constexpr std::uint64_t kInbox = kWorkerPayloads + 0x10000;
 constexpr std::uint64_t kCounter = kInbox + 0x10000;
 
-// Until all connections are open.
+// Time until all connections are open. Chosen here; no source.
 constexpr noc::Cycle kOpenCycles = 10'000;
 
-// A header has 16 bits for it. Pings count in its last word.
+// Alignment of payloads: a header has 16 bits for it. Pings count in the payload's last word.
 constexpr std::uint64_t kPayloadAlignment = 4;
 constexpr std::uint64_t kPayloadBytesMax = 65'532;
 
@@ -62,7 +60,7 @@ void check(const FabricPing& ping) {
 
 void check(const std::vector<FabricStream>& streams, std::uint64_t payload_bytes, int packets) {
   check_payload(payload_bytes, kPayloadAlignment);
-  if (streams.empty()) throw std::invalid_argument("there are no streams; there is at least 1");
+  if (streams.empty()) throw std::invalid_argument("there are no streams; at least 1 is needed");
   if (packets < 1) {
     throw std::invalid_argument(fmt::format("a stream has {} packets; it has at least 1", packets));
   }
@@ -70,13 +68,13 @@ void check(const std::vector<FabricStream>& streams, std::uint64_t payload_bytes
 
 // A router serves one worker at a time.
 void check_links(const Fabric& fabric, const std::vector<FabricStream>& streams) {
-  std::map<std::pair<int, tenstorrent::fabric::Direction>, std::size_t> first;  // by link
+  std::map<std::pair<int, fabric::Direction>, std::size_t> first;  // by link
   for (std::size_t number = 0; number < streams.size(); ++number) {
     const auto [from, to] = streams[number];
     const auto [other, is_new] = first.try_emplace({from, fabric.first_hop(from, to)}, number);
     if (is_new) continue;
     throw std::invalid_argument(
-        fmt::format("streams {} and {} leave place {} over the same link; each has one of its own",
+        fmt::format("streams {} and {} leave place {} over the same link; each needs a link of its own",
                     other->second, number, from));
   }
 }
@@ -119,11 +117,11 @@ struct Pinger {
 }  // namespace
 
 Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& description,
-                       const tenstorrent::fabric::Shape& shape, const FabricPing& ping) {
+                       const fabric::Shape& shape, const FabricPing& ping) {
   check(ping);
   Cluster cluster(description, {.finds_hazards = false});
   Fabric fabric(cluster, shape, options_for(ping.payload_bytes));
-  fabric.first_hop(ping.from, ping.to);  // these are two places
+  fabric.first_hop(ping.from, ping.to);  // throws unless these are two places
   Time total;
   const auto worker = [&](int place) { return fabric.device(place).chip().workers.front(); };
   fabric.program(ping.from).create_kernel(
@@ -155,9 +153,8 @@ Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& descri
 }
 
 Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& description,
-                        const tenstorrent::fabric::Shape& shape,
-                        const std::vector<FabricStream>& streams, std::uint64_t payload_bytes,
-                        int packets) {
+                        const fabric::Shape& shape, const std::vector<FabricStream>& streams,
+                        std::uint64_t payload_bytes, int packets) {
   check(streams, payload_bytes, packets);
   Cluster cluster(description, {.finds_hazards = false});
   Fabric fabric(cluster, shape, options_for(payload_bytes));

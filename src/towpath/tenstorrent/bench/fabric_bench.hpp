@@ -12,30 +12,29 @@
 
 // The microbenchmarks of the fabric: latency between two workers, and the rate of many streams.
 // Both throw std::invalid_argument for places that the shape does not have, a payload that is not a
-// multiple of 4 bytes or that a slot cannot hold, and where nothing is sent.
+// multiple of 4 bytes or that does not fit into a slot, and where nothing is sent.
 
 namespace towpath::tenstorrent::bench {
 
 struct FabricPing {
-  int from = 0;  // places
+  int from = 0;  // place
   int to = 0;
   std::uint64_t payload_bytes = 0;
   bool is_fused = false;  // the responder waits for the increment, not for the payload
   int rounds = 10;
 };
-// Mean time there and back, without what the responder does in between.
+// Mean round-trip time, without the responder's work in between.
 Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& cluster,
-                       const tenstorrent::fabric::Shape& shape, const FabricPing& ping);
+                       const fabric::Shape& shape, const FabricPing& ping);
 
 struct FabricStream {
   int from = 0;
   int to = 0;
 };
-// Of the slowest stream, with all at once, each from a worker of its own to another one, over a
-// first link of its own.
+// Rate of the slowest stream, with all at once, each from a worker of its own to another one, over
+// a first link of its own.
 Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& cluster,
-                        const tenstorrent::fabric::Shape& shape,
-                        const std::vector<FabricStream>& streams, std::uint64_t payload_bytes,
-                        int packets);
+                        const fabric::Shape& shape, const std::vector<FabricStream>& streams,
+                        std::uint64_t payload_bytes, int packets);
 
 }  // namespace towpath::tenstorrent::bench

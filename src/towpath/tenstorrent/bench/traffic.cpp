@@ -16,16 +16,122 @@ namespace towpath::tenstorrent::bench {
 namespace {
 
 using noc::index;
-using tenstorrent::DataMovementCore;
 
-// Sources lie in the first half of a core's memory, targets in the second, all at the same place:
+// Sources are in the first half of a core's memory, targets in the second, all at the same offset:
 // the time does not depend on it.
-std::uint64_t target_offset(const machine::Chip& chip, const TrafficStep& step) {
-  if (chip.tile(step.to).kind == machine::TileKind::dram) {
-    return static_cast<std::uint64_t>(step.channel) * chip.dram.channel_bytes;
+std::uint64_t target_offset(const machine::Chip& chip, machine::Coordinate to, int channel) {
+  if (chip.tile(to).kind == machine::TileKind::dram) {
+    return static_cast<std::uint64_t>(channel) * chip.dram.channel_bytes;
   }
   return chip.l1_bytes / 2 / 64 * 64;
 }
+
+WriteOptions write_options(const TrafficTransfer& transfer, int vc) {
+  return {.vc = vc, .is_static_vc = !transfer.is_dynamic_vc, .is_posted = transfer.is_posted};
+}
+
+// Executes a step on its core.
+struct Runner {
+  DataMovementCore& core;
+  const machine::Chip& chip;
+
+  void operator()(const TrafficTransfer& transfer) const {
+    const NocAddress to{transfer.to, target_offset(chip, transfer.to, transfer.channel)};
+    if (transfer.has_state) set_state(transfer, to);
+    for (int i = 0; i < transfer.count; ++i) request(transfer, to, i);
+  }
+
+  void operator()(const TrafficMulticast& multicast) const {
+    const NocMulticastAddress to{multicast.first, multicast.last,
+                                 target_offset(chip, multicast.first, 0)};
+    const int destinations =
+        multicast_destinations(chip, core.config().core, to, multicast.includes_source);
+    for (int i = 0; i < multicast.count; ++i) {
+      const MulticastOptions options{.vc = multicast.first_vc + i % multicast.vcs,
+                                     .is_linked = multicast.is_linked && i + 1 < multicast.count};
+      if (multicast.includes_source) {
+        core.noc_async_write_multicast_loopback_src(0, to, multicast.size_bytes, destinations,
+                                                    options);
+      } else {
+        core.noc_async_write_multicast(0, to, multicast.size_bytes, destinations, options);
+      }
+    }
+  }
+
+  void operator()(TrafficBarrier barrier) const {
+    switch (barrier) {
+      case TrafficBarrier::writes: core.noc_async_write_barrier(); break;
+      case TrafficBarrier::writes_flushed: core.noc_async_writes_flushed(); break;
+      case TrafficBarrier::reads: core.noc_async_read_barrier(); break;
+      case TrafficBarrier::atomics: core.noc_async_atomic_barrier(); break;
+    }
+  }
+
+  void operator()(const TrafficWait& wait) const { core.work_until(wait.until); }
+  void operator()(const TrafficWork& work) const { core.work(work.cycles); }
+
+ private:
+  void set_state(const TrafficTransfer& transfer, const NocAddress& to) const {
+    if (transfer.kind == TrafficTransfer::Kind::read) {
+      core.noc_async_read_set_state(to, {.vc = transfer.first_vc});
+    } else if (transfer.kind == TrafficTransfer::Kind::write) {
+      core.noc_async_write_set_state(to, write_options(transfer, transfer.first_vc));
+    }
+  }
+
+  void request(const TrafficTransfer& transfer, const NocAddress& to, int number) const {
+    const int vc = transfer.first_vc + number % transfer.vcs;
+    switch (transfer.kind) {
+      case TrafficTransfer::Kind::write:
+        if (transfer.has_state) {
+          core.noc_async_write_with_state(0, to.offset, transfer.size_bytes);
+        } else {
+          core.noc_async_write(0, to, transfer.size_bytes, write_options(transfer, vc));
+        }
+        break;
+      case TrafficTransfer::Kind::read:
+        if (transfer.has_state) {
+          core.noc_async_read_with_state(to.offset, 0, transfer.size_bytes);
+        } else {
+          core.noc_async_read(to, 0, transfer.size_bytes, {.vc = vc});
+        }
+        break;
+      case TrafficTransfer::Kind::inline_write:
+        core.noc_inline_dw_write(to, 1, write_options(transfer, vc));
+        break;
+      case TrafficTransfer::Kind::atomic:
+        core.noc_semaphore_inc(to, 1, write_options(transfer, vc));
+        break;
+    }
+  }
+};
+
+// What a chip cannot carry out in a step, where that is known before the run; empty if nothing.
+struct Obstacle {
+  const machine::Chip& chip;
+
+  std::string operator()(const TrafficTransfer& transfer) const {
+    std::string why = counts_or_target(transfer.count, transfer.vcs, transfer.to);
+    if (why.empty() &&
+        (transfer.channel < 0 || transfer.channel >= std::max(1, chip.dram.channels_per_group))) {
+      why = fmt::format("channel is {}; a DRAM group has {}", transfer.channel,
+                        chip.dram.channels_per_group);
+    }
+    return why;
+  }
+  std::string operator()(const TrafficMulticast& multicast) const {
+    return counts_or_target(multicast.count, multicast.vcs, multicast.first);
+  }
+  std::string operator()(const auto&) const { return {}; }
+
+ private:
+  std::string counts_or_target(int count, int vcs, machine::Coordinate to) const {
+    if (count < 1 || vcs < 1) return "count and vcs must be at least 1";
+    if (chip.holds(to)) return {};
+    return fmt::format("({}, {}) is outside of the {} x {} grid", to.x, to.y, chip.width,
+                       chip.height);
+  }
+};
 
 class Traffic {
  public:
@@ -44,12 +150,11 @@ class Traffic {
     for (std::size_t number = 0; number < programs_.size(); ++number) {
       const TrafficProgram& program = programs_[number];
       check(program, number);
-      tenstorrent::run_kernel(
-          network_,
-          {.core = program.core,
-           .name = fmt::format("traffic program {}", number),
-           .noc_index = program.noc},
-          [this, number](DataMovementCore& core) { run_program(core, number); });
+      run_kernel(network_,
+                 {.core = program.core,
+                  .name = fmt::format("traffic program {}", number),
+                  .noc_index = program.noc},
+                 [this, number](DataMovementCore& core) { run_program(core, number); });
       ++running_;
     }
     if (options_.link_sample_cycles > 0) sample_links(this);
@@ -79,14 +184,8 @@ class Traffic {
     }
     if (program.noc != 0 && program.noc != 1) refuse("its NoC must be 0 or 1");
     for (const TrafficStep& step : program.steps) {
-      if (step.count < 1 || step.vcs < 1) refuse("count and vcs must be at least 1");
-      if (step.kind <= TrafficKind::atomic && !chip.holds(step.to)) {
-        refuse(fmt::format("({}, {}) is outside of the {} x {} grid", step.to.x, step.to.y,
-                           chip.width, chip.height));
-      }
-      if (step.channel < 0 || step.channel >= std::max(1, chip.dram.channels_per_group)) {
-        refuse(fmt::format("channel is {}; a DRAM group has {}", step.channel,
-                           chip.dram.channels_per_group));
+      if (const std::string why = std::visit(Obstacle{chip}, step.action); !why.empty()) {
+        refuse(why);
       }
     }
   }
@@ -98,80 +197,11 @@ class Traffic {
     times.begin = core.cycle();
     for (const TrafficStep& step : program.steps) {
       times.step_begin.push_back(core.cycle());
-      run_step(core, step);
+      std::visit(Runner{core, network_.chip()}, step.action);
       times.step_end.push_back(core.cycle());
     }
     times.end = core.cycle();
     --running_;
-  }
-
-  void run_step(DataMovementCore& core, const TrafficStep& step) {
-    switch (step.kind) {
-      case TrafficKind::write_barrier: core.noc_async_write_barrier(); return;
-      case TrafficKind::writes_flushed: core.noc_async_writes_flushed(); return;
-      case TrafficKind::read_barrier: core.noc_async_read_barrier(); return;
-      case TrafficKind::atomic_barrier: core.noc_async_atomic_barrier(); return;
-      case TrafficKind::wait_until: core.work_until(step.cycle); return;
-      case TrafficKind::work: core.work(step.cycle); return;
-      default: break;
-    }
-    const std::uint64_t offset = target_offset(network_.chip(), step);
-    const tenstorrent::NocAddress to{step.to, offset};
-    if (step.has_state) set_state(core, step, to);
-    for (int i = 0; i < step.count; ++i) transact(core, step, to, i);
-  }
-
-  static void set_state(DataMovementCore& core, const TrafficStep& step,
-                        const tenstorrent::NocAddress& to) {
-    if (step.kind == TrafficKind::read) {
-      core.noc_async_read_set_state(to, {.vc = step.first_vc});
-    } else if (step.kind == TrafficKind::write) {
-      core.noc_async_write_set_state(
-          to,
-          {.vc = step.first_vc, .is_static_vc = !step.is_dynamic_vc, .is_posted = step.is_posted});
-    }
-  }
-
-  static void transact(DataMovementCore& core, const TrafficStep& step,
-                       const tenstorrent::NocAddress& to, int number) {
-    const int vc = step.first_vc + number % step.vcs;
-    const tenstorrent::WriteOptions write{
-        .vc = vc, .is_static_vc = !step.is_dynamic_vc, .is_posted = step.is_posted};
-    switch (step.kind) {
-      case TrafficKind::write:
-        if (step.has_state) {
-          core.noc_async_write_with_state(0, to.offset, step.size_bytes);
-        } else {
-          core.noc_async_write(0, to, step.size_bytes, write);
-        }
-        break;
-      case TrafficKind::read:
-        if (step.has_state) {
-          core.noc_async_read_with_state(to.offset, 0, step.size_bytes);
-        } else {
-          core.noc_async_read(to, 0, step.size_bytes, {.vc = vc});
-        }
-        break;
-      case TrafficKind::multicast: multicast(core, step, to.offset, number); break;
-      case TrafficKind::inline_write: core.noc_inline_dw_write(to, 1, write); break;
-      case TrafficKind::atomic: core.noc_semaphore_inc(to, 1, write); break;
-      default: break;
-    }
-  }
-
-  static void multicast(DataMovementCore& core, const TrafficStep& step, std::uint64_t offset,
-                        int number) {
-    const tenstorrent::NocMulticastAddress to{step.to, step.to_last, offset};
-    const int destinations = tenstorrent::multicast_destinations(
-        core.network().chip(), core.config().core, to, step.includes_source);
-    const tenstorrent::MulticastOptions options{
-        .vc = step.first_vc + number % step.vcs,
-        .is_linked = step.is_linked && number + 1 < step.count};
-    if (step.includes_source) {
-      core.noc_async_write_multicast_loopback_src(0, to, step.size_bytes, destinations, options);
-    } else {
-      core.noc_async_write_multicast(0, to, step.size_bytes, destinations, options);
-    }
   }
 
   static void sample_links(void* self) { static_cast<Traffic*>(self)->take_sample(); }
@@ -189,7 +219,7 @@ class Traffic {
       }
       result_.link_samples.push_back(std::move(flits));
     }
-    // A sample keeps nothing going in which nothing else happens.
+    // A sample must not keep a simulation going in which nothing else happens.
     if (running_ == 0 || simulation_.pending_events() == 0) return;
     simulation_.at(network_.clock().edge(Cycles(network_.cycle() + options_.link_sample_cycles)),
                    &Traffic::sample_links, this);
@@ -197,7 +227,7 @@ class Traffic {
 
   [[noreturn]] void fail() const {
     std::string who = network_.describe_deadlock();
-    const bool waits_for_ever = !who.empty() || simulation_.pending_events() == 0;
+    const bool is_deadlock = !who.empty() || simulation_.pending_events() == 0;
     if (who.empty()) {
       for (const sim::BlockedProcess& blocked : simulation_.blocked()) {
         who += fmt::format("{}{} waits for {}", who.empty() ? "" : ", ", blocked.name,
@@ -206,9 +236,9 @@ class Traffic {
       }
     }
     const std::string sentence =
-        fmt::format("after {} cycles {} of {} traffic programs are not over: {}", network_.cycle(),
-                    running_, programs_.size(), who);
-    if (waits_for_ever) throw DeadlockError(sentence, network_.deadlock_cycle());
+        fmt::format("after {} cycles {} of {} traffic programs have not ended: {}",
+                    network_.cycle(), running_, programs_.size(), who);
+    if (is_deadlock) throw DeadlockError(sentence, network_.deadlock_cycle());
     throw std::runtime_error(sentence);
   }
 

@@ -5,45 +5,57 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "towpath/machine/chip.hpp"
 #include "towpath/noc/chip_network.hpp"
 
-// Traffic on a chip, written down as steps per data-movement core instead of as kernels: what a
-// study sweeps and what a trace replays.
+// Traffic on a chip, described as steps per data-movement core instead of as kernels: the input of
+// sweeps and of replayed traces.
 
 namespace towpath::tenstorrent::bench {
 
-enum class TrafficKind : std::uint8_t {
-  write,
-  read,
-  multicast,
-  inline_write,
-  atomic,
-  write_barrier,
-  writes_flushed,
-  read_barrier,
-  atomic_barrier,
-  wait_until,  // not before cycle `cycle` of the run
-  work         // so many cycles
+// Requests from the core to one tile, back to back. Targets in DRAM are in one channel of the
+// group.
+struct TrafficTransfer {
+  enum class Kind : std::uint8_t { write, read, inline_write, atomic };
+  Kind kind = Kind::write;
+  machine::Coordinate to;
+  std::uint64_t size_bytes = 0;  // write and read only
+  int count = 1;
+  int first_vc = 1;  // request i uses VC first_vc + i % vcs
+  int vcs = 1;
+  bool is_dynamic_vc = false;
+  bool has_state = false;  // write and read: destination and size are set once for all `count`
+  bool is_posted = false;
+  int channel = 0;  // of a DRAM tile's group
+};
+
+// Multicasts to the workers of the rectangle from `first`, with the least x and y, to `last`.
+struct TrafficMulticast {
+  machine::Coordinate first;
+  machine::Coordinate last;
+  std::uint64_t size_bytes = 0;
+  int count = 1;
+  int first_vc = 1;  // multicast i uses VC first_vc + i % vcs
+  int vcs = 1;
+  bool is_linked = false;  // all but the last of `count`
+  bool includes_source = false;
+};
+
+enum class TrafficBarrier : std::uint8_t { writes, writes_flushed, reads, atomics };
+
+// The core waits until a cycle of the run, or works for a number of cycles.
+struct TrafficWait {
+  noc::Cycle until = 0;
+};
+struct TrafficWork {
+  noc::Cycle cycles = 0;
 };
 
 struct TrafficStep {
-  TrafficKind kind = TrafficKind::work;
-  machine::Coordinate to;       // the other end; of a multicast the corner with the least x and y
-  machine::Coordinate to_last;  // of a multicast, the other corner
-  std::uint64_t size_bytes = 0;
-  int count = 1;     // transactions, back to back
-  int first_vc = 1;  // transaction i uses VC first_vc + i % vcs
-  int vcs = 1;
-  bool is_dynamic_vc = false;
-  bool has_state = false;  // destination and size are set once for all `count`
-  bool is_posted = false;
-  bool is_linked = false;  // all but the last of `count`
-  bool includes_source = false;
-  int channel = 0;  // of a DRAM tile's group
-  noc::Cycle cycle = 0;
+  std::variant<TrafficTransfer, TrafficMulticast, TrafficBarrier, TrafficWait, TrafficWork> action;
 };
 
 struct TrafficProgram {
@@ -70,18 +82,17 @@ struct TrafficResult {
   };
   std::vector<Program> programs;
   std::vector<noc::RequestTimes> requests;
-  // One row per sample and NoC: flits that had left on each link so far. Links are numbered
-  // tile * 4 + port with the tile's number in NoC 0's coordinates; ports are along the first axis
-  // that the NoC travels, along the second, to the NIU, from the NIU.
+  // One row per sample and NoC: total flits that had left on each link. Links are numbered tile * 4
+  // + port with the tile's number in NoC 0's coordinates; ports are along the first axis that the
+  // NoC travels, along the second, to the NIU, from the NIU.
   std::vector<std::vector<std::int64_t>> link_samples;
   std::int64_t flit_hops = 0;
   noc::Cycle cycles = 0;
 };
 
 // Runs all programs on one chip. Throws std::invalid_argument, naming the program, on a step that
-// the chip cannot carry out, before anything is run where that can be known; DeadlockError when the
-// traffic deadlocks and std::runtime_error when it takes more than cycles_max, naming who waits for
-// what.
+// the chip cannot carry out, before the run where that can be known; DeadlockError when the traffic
+// deadlocks and std::runtime_error when it takes more than cycles_max, naming what waits for what.
 TrafficResult run_traffic(const std::shared_ptr<const machine::Chip>& chip,
                           const std::vector<TrafficProgram>& programs,
                           const TrafficOptions& options);

@@ -19,7 +19,7 @@ using noc::index;
 
 namespace {
 
-// Among those that come from the same side.
+// Number of a slot among those that are filled from the same side.
 int number_of(int slot) { return slot % kHostSlots; }
 
 }  // namespace
@@ -34,7 +34,7 @@ BaseFirmware::BaseFirmware(Device& device, EthernetTile& tile, const HostRoutes&
                                                   [this] { run(); });
 }
 
-// --- having the core ----------------------------------------------------------------------------
+// --- possession of the core ---------------------------------------------------------------------
 
 void BaseFirmware::run() {
   for (;;) {
@@ -47,8 +47,8 @@ void BaseFirmware::run() {
   }
 }
 
-// It looks at multiples of its period from the time on at which it has the core and nothing to do,
-// or in the turn that a kernel gives it.
+// It looks at multiples of its period while it has the core and is idle, or in the turn that a
+// kernel gives it.
 void BaseFirmware::wait_for_look() {
   const Cycle period = std::max(1, device_.chip().ethernet_software.routing_firmware_cycles);
   Cycle first = core_.cycle();
@@ -60,14 +60,14 @@ void BaseFirmware::wait_for_look() {
     if (has_core && has_work()) {
       due = first + ((core_.cycle() - first) / period + 1) * period;
     } else if (has_work()) {
-      tile_.wake_kernel();  // which may wait, and yield
+      tile_.wake_kernel();  // the kernel may wait, and yield
     }
     suspend_until(due);
     if (!has_core) first = core_.cycle();
   }
 }
 
-// Or until something may have changed.
+// Suspends it until that cycle, or until something may have changed.
 void BaseFirmware::suspend_until(Cycle due) {
   noc::ChipNetwork& network = device_.network();
   sim::Simulation& simulation = network.simulation();
@@ -104,7 +104,7 @@ void BaseFirmware::suspend_for_kernel() {
   }
 }
 
-// --- what there is to do ------------------------------------------------------------------------
+// --- finding work -------------------------------------------------------------------------------
 
 bool BaseFirmware::is_new(int slot) const {
   return device_.network().load_word(tile_.core(), command_at(slot)) !=
@@ -141,7 +141,7 @@ bool BaseFirmware::has_work() const {
   return false;
 }
 
-// All that it sees when it looks, oldest first.
+// Handles all commands and answers that it sees, oldest first.
 void BaseFirmware::look() {
   std::vector<int> busy;
   for (int slot = 0; slot < kFirmwareSlots; ++slot) {
@@ -158,7 +158,7 @@ void BaseFirmware::look() {
   for (const int slot : busy) advance(slot);
 }
 
-// As far as it goes without waiting for another core.
+// Advances a command as far as possible without waiting for another core.
 void BaseFirmware::advance(int slot) {
   Slot& state = slots_[index(slot)];
   if (state.stage == Stage::to_do) begin(slot);
@@ -189,7 +189,7 @@ void BaseFirmware::begin(int slot) {
   state.has_data_to_send = !is_read;
 }
 
-// The answer to a command of the host is the host's own business.
+// The answer to a command of the host is left in its slot; the host takes it.
 bool BaseFirmware::forward(int slot) {
   if (!send(slot, next_of(slot), false)) return false;
   slots_[index(slot)].stage = slot < kHostSlots ? Stage::idle : Stage::awaiting;
@@ -212,7 +212,7 @@ void BaseFirmware::do_access(int slot) {
   }
 }
 
-// --- passing on ---------------------------------------------------------------------------------
+// --- forwarding ---------------------------------------------------------------------------------
 
 BaseFirmware::Destination BaseFirmware::next_of(int slot) const {
   const int channel = routes_.next(device_.id(), slots_[index(slot)].command.chip).channel;

@@ -17,10 +17,10 @@ namespace towpath::tenstorrent {
 class Device;
 class EthernetTile;
 
-// --- where commands lie in the L1 of an Ethernet core -------------------------------------------
+// --- commands in the L1 of an Ethernet core -----------------------------------------------------
 // A slot is a command of 32 bytes, the answer to it, and a buffer of 1 KiB. There are 4 for the
 // host, 4 for the far end of the link and 16 for other cores of the chip, as many as there are data
-// buffers. Commands lie in the first 2 KiB of the command queue, answers in the second.
+// buffers. Commands are in the first 2 KiB of the command queue, answers in the second.
 
 inline constexpr int kHostSlots = 4;
 inline constexpr int kFirstEthernetSlot = 4;
@@ -28,17 +28,17 @@ inline constexpr int kFirstNocSlot = 8;
 inline constexpr int kFirmwareSlots = 24;
 inline constexpr std::uint64_t kSlotBytes = 1024;
 
-// A byte lies at the same place in a slot's buffer as in the kilobyte of its target, so that the
-// NoC's rules of alignment are kept, and an access does not cross a kilobyte.
+// A byte has the same offset in a slot's buffer as in the kilobyte of its target, so that the NoC's
+// alignment rules are kept, and an access does not cross a kilobyte.
 struct FirmwareCommand {
   enum class Kind : std::uint32_t { read, write };
-  std::uint32_t sequence = 0;  // larger than that of any command before it from the same gateway
+  std::uint32_t sequence = 0;  // larger than in all earlier commands of the same gateway
   Kind kind = Kind::read;
-  std::int32_t chip = 0;  // the target
-  std::int32_t tile = 0;  // its number on the chip
+  std::int32_t chip = 0;  // target
+  std::int32_t tile = 0;  // target's number on the chip
   std::uint64_t offset = 0;
   std::uint32_t size_bytes = 0;
-  // Where the answer goes: to a slot of a core of the same chip, or of the far end.
+  // Destination of the answer: a slot of a core of the same chip, or of the far end.
   std::uint16_t from_channel = 0;
   std::uint16_t from_slot = 0;
 };
@@ -56,35 +56,35 @@ static_assert(answer_at(0) >= command_at(kFirmwareSlots));
 static_assert(answer_at(kFirmwareSlots) <= ethernet_memory_map::kDataBufferBase);
 static_assert(data_at(kFirmwareSlots) == ethernet_memory_map::kBarrierBase);
 
-// What an Ethernet core runs when no kernel has it, and for a turn when a kernel yields, as far as
-// it serves the host: it takes commands out of its slots and passes them on, over its link or over
-// the NoC to the core that leads further; at the target's chip it reads or writes, and the answer
-// goes back the way that the command came. A write is answered when its bytes are in memory.
+// Firmware that has an Ethernet core when no kernel does, and for a turn when a kernel yields;
+// modelled as far as it serves the host. It takes commands out of its slots and forwards them, over
+// its link or over the NoC to the next core of the route; at the target's chip it reads or writes,
+// and the answer returns by the same route. A write is answered when its bytes are in memory.
 //
-// It looks once in routing_firmware_cycles and does all that it can; a send costs send_cycles, the
-// NoC what it costs a kernel. It gives the core back with no request of its own unanswered, and
-// sends over the transmit queue that is not for kernels, if there is one.
+// It looks once in routing_firmware_cycles and does all the work that it finds; a send costs
+// send_cycles, the NoC what it costs a kernel. It gives the core back with no request of its own
+// unanswered, and sends over the transmit queue that kernels do not use, if there is one.
 //
-// A command keeps the number of its slot at the gateway, and a slot on each core of its way, until
-// it is answered. There is one way to each core, so that a slot which is free at the gateway is
+// A command keeps the number of its slot at the gateway, and a slot on each core of its route,
+// until it is answered. There is one route to each core, so a slot that is free at the gateway is
 // free everywhere: nothing is overwritten, and nothing waits for room. Commands from a gateway to
-// one chip are carried out in their order.
+// one chip are carried out in order.
 class BaseFirmware {
  public:
   BaseFirmware(Device& device, EthernetTile& tile, const HostRoutes& routes);
   BaseFirmware(const BaseFirmware&) = delete;
   BaseFirmware& operator=(const BaseFirmware&) = delete;
 
-  // There is something that it could do if it had the core.
+  // Whether it would have work if it had the core.
   bool has_work() const;
   EthernetTile& tile() const { return tile_; }
 
   // --- for the kernel that has the core, or takes it ---------------------------------------------
-  // It looks once; returns when that is done.
+  // Looks once; returns when that is done.
   void take_turn();
-  // Returns when it is in the middle of nothing.
+  // Waits until it has finished its current look.
   void finish_look();
-  // It may have the core now.
+  // Tells it that it may have the core now.
   void wake();
 
  private:
@@ -94,7 +94,7 @@ class BaseFirmware {
     bool has_data_to_send = false;
     FirmwareCommand command;
   };
-  // Where something is sent: a slot over the own link, or one of another core.
+  // Destination of a message: a slot over the core's own link, or one of another core.
   struct Destination {
     bool is_far_end = false;
     machine::Coordinate core;
@@ -115,8 +115,8 @@ class BaseFirmware {
   bool can_send(const Destination& to) const;
   Destination next_of(int slot) const;
   Destination previous_of(int slot) const;
-  // Data, if there is any, and then the command itself, to the place of one or of its answer. False
-  // when the transmit queue is busy.
+  // Sends data, if there is any, then the command itself, to a command's slot or to its answer's.
+  // False when the transmit queue is busy.
   bool send(int slot, const Destination& to, bool is_answer);
   void send_part(std::uint64_t source, const Destination& to, std::uint64_t destination,
                  std::uint64_t size_bytes);
@@ -127,7 +127,7 @@ class BaseFirmware {
   const HostRoutes& routes_;
   DataMovementCore core_;
   sim::Process* process_ = nullptr;
-  sim::Process* kernel_ = nullptr;  // that waits for it to be done
+  sim::Process* kernel_ = nullptr;  // waits for it to be done
   bool has_turn_ = false;
   bool is_at_work_ = false;
   sim::Timer timer_;

@@ -17,11 +17,11 @@ namespace towpath::tenstorrent {
 
 namespace {
 
-// Of those who wait for ever, so many are named.
+// Most kernels and processes that a deadlock's sentence names.
 constexpr std::size_t kNamedMax = 8;
 
-// Longer than nothing moves in a network that will go on: many tries to reserve a path, or a
-// memory that takes its time.
+// Longest time without progress in a network that will continue: many attempts to reserve a path,
+// or a slow memory.
 noc::Cycle longest_pause(const machine::Chip& chip) {
   constexpr noc::Cycle kTries = 64;
   const machine::NiuFigures& niu = chip.niu;
@@ -103,8 +103,8 @@ Time Cluster::run() {
   return end;
 }
 
-// In slices, because cores that try in vain to reserve a path do so for ever: nothing is under way
-// when all wait from the beginning of a slice to its end and nothing moves.
+// Runs in slices, because cores that cannot reserve a path retry forever: the run has stopped when
+// all wait from the beginning of a slice to its end and nothing moves.
 void Cluster::run_until_over() {
   const sim::Clock& clock = devices_.front()->network().clock();
   const auto cycle = [&] { return devices_.front()->network().cycle(); };
@@ -112,7 +112,7 @@ void Cluster::run_until_over() {
   for (const auto& device : devices_) slice = std::max(slice, longest_pause(device->chip()));
   const noc::Cycle limit = options_.cycles_max;
   while (!is_over()) {
-    const bool did_everybody_wait = does_everybody_wait();
+    const bool were_all_blocked = all_blocked();
     const std::int64_t progress_before = progress();
     noc::Cycle until = cycle() + slice;
     if (limit > 0) until = std::min(until, limit);
@@ -122,7 +122,7 @@ void Cluster::run_until_over() {
       throw std::runtime_error(fmt::format("after {} cycles, the limit, {} of {} kernels go on: {}",
                                            limit, running(), kernels(), describe_waits()));
     }
-    if (did_everybody_wait && does_everybody_wait() && progress() == progress_before &&
+    if (were_all_blocked && all_blocked() && progress() == progress_before &&
         is_ethernet_at_rest()) {
       fail_waiting();
     }
@@ -134,10 +134,10 @@ bool Cluster::is_over() const {
          std::ranges::all_of(devices_, [](const auto& device) { return device->is_over(); });
 }
 
-bool Cluster::does_everybody_wait() const {
-  if (host_ && !host_->does_everybody_wait()) return false;
+bool Cluster::all_blocked() const {
+  if (host_ && !host_->all_blocked()) return false;
   return std::ranges::all_of(devices_, [](const auto& device) {
-    return device->is_over() || device->current()->does_everybody_wait();
+    return device->is_over() || device->current()->all_blocked();
   });
 }
 
@@ -154,7 +154,7 @@ std::int64_t Cluster::progress() const {
   return sum;
 }
 
-// Nothing is on a line that is up, and no other is being trained.
+// Whether nothing is on a line that is up, and no line is being trained.
 bool Cluster::is_ethernet_at_rest() const {
   return std::ranges::all_of(links_,
                              [](const auto& link) { return link->is_up() || link->is_stuck(); }) &&
@@ -181,7 +181,7 @@ std::size_t Cluster::running() const {
   return count;
 }
 
-// --- what is said when it does not end ----------------------------------------------------------
+// --- errors of a run that does not end ----------------------------------------------------------
 
 std::string Cluster::describe_waits() const {
   std::string text;
@@ -214,7 +214,7 @@ std::vector<const Program::Entry*> Cluster::waiting() const {
   return entries;
 }
 
-// Kernels that wait for each other, as far as it is known who could end a wait.
+// Kernels that wait for each other, as far as it is known which kernel could end a wait.
 std::vector<KernelName> Cluster::find_cycle() const {
   if (!monitor_) return {};
   std::map<const KernelWatch*, std::vector<const KernelWatch*>> awaited;
@@ -223,7 +223,8 @@ std::vector<KernelName> Cluster::find_cycle() const {
     if (entry->watch == nullptr || range.size_bytes == 0) continue;
     awaited[entry->watch] = monitor_->writers_of(*entry->watch, range.offset, range.size_bytes);
   }
-  // Beginning with those that wait for one word, which any cycle they are in explains.
+  // Kernels that wait for one word come first, because a cycle with one of them is easiest to
+  // explain.
   std::vector<const Program::Entry*> entries = waiting();
   std::ranges::stable_partition(entries, [](const Program::Entry* entry) {
     return entry->core->awaited().size_bytes <= noc::kWordBytes;
@@ -248,7 +249,7 @@ std::vector<KernelName> Cluster::find_cycle() const {
   return {};
 }
 
-// A link that only a kernel could have trained, which does not yield to the base firmware.
+// Reports a link that only a kernel could have trained, by yielding to the base firmware.
 void Cluster::check_links() const {
   for (const Program::Entry* entry : waiting()) {
     if (entry->tile == nullptr || !entry->tile->needs_firmware()) continue;
@@ -256,7 +257,7 @@ void Cluster::check_links() const {
     const int chip = entry->tile->end().chip;
     throw HazardError(
         Hazard::link_down_without_routing, {chip, entry->config.core, entry->config.name},
-        fmt::format("{}; it waits for ever and does not call run_routing(), while its link is "
+        fmt::format("{}; it waits forever and does not call run_routing(), while its link is "
                     "down: {}",
                     entry->core->describe_wait(), entry->tile->port().link()->outage()));
   }
@@ -274,8 +275,8 @@ void Cluster::fail_waiting() const {
   check_links();
   std::vector<KernelName> kernels_in_cycle = find_cycle();
   const std::string who = running() == 0
-                              ? "the host waits for ever"
-                              : fmt::format("{} of {} kernels wait for ever", running(), kernels());
+                              ? "the host waits forever"
+                              : fmt::format("{} of {} kernels wait forever", running(), kernels());
   std::string sentence = fmt::format("{}: {}{}", who, describe_waits(), describe_links());
   std::vector<std::string> cycle;
   for (const KernelName& kernel : kernels_in_cycle) {

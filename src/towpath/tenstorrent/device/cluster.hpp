@@ -17,18 +17,18 @@
 #include "towpath/tenstorrent/device/host_access.hpp"
 #include "towpath/tenstorrent/device/program.hpp"
 
-// Chips that Ethernet joins, with the programs that run on them.
+// Chips joined by Ethernet, with the programs that run on them.
 //
 //   Cluster cluster(n300, {.program_skew_cycles = 1000});
 //   const LogicalCore sender = cluster.device(0).get_active_ethernet_cores(true).front();
 //   const auto [chip, receiver] = cluster.device(0).get_connected_ethernet_core(sender);
 //   cluster.create_program(0).create_kernel(sender, {.name = "send"},
-//                                          [](EthernetCore& core) {...});
+//                                           [](EthernetCore& core) {...});
 //   cluster.create_program(chip).create_kernel(receiver, {.name = "receive"}, ...);
 //   cluster.run();
 //
-// Nothing is promised about when programs of different chips start; a kernel that sends to another
-// chip must know that its peer runs.
+// Start times of programs of different chips are not specified; a kernel that sends to another chip
+// must know that its peer runs.
 
 namespace towpath::tenstorrent {
 
@@ -45,33 +45,35 @@ class Cluster {
   sim::Simulation& simulation() { return simulation_; }
   Device& device(int chip);
   std::size_t devices() const { return devices_.size(); }
-  // By number in the description.
+  // The link of that number in the description.
   ethernet::Link& link(std::size_t number) { return *links_[number]; }
   const ethernet::Link& link(std::size_t number) const { return *links_[number]; }
 
-  // To run on a chip after those that were created before. Programs of different chips with the
-  // same generation belong together; unless told, the first ones of all chips do, the second, ...
+  // Creates a program that runs on a chip after those created before. Programs of different chips
+  // with the same generation belong together; by default the n-th programs of all chips do.
   Program& create_program(int chip);
   Program& create_program(int chip, int generation);
 
-  // A process of the host, which goes along with the programs from the beginning. Throws
+  // Adds a process of the host, which runs beside the programs from the beginning. Throws
   // std::invalid_argument when the cluster carries no data.
   void run_host(std::string name, std::function<void(HostAccess&)> body);
 
-  // Runs all programs and processes of the host to their end, once; the time at which the last of
-  // them ended. Throws what Program::run() does, HazardError, and what a process of the host does.
+  // Runs all programs and processes of the host to their end, once; returns the time at which the
+  // last of them ended. Throws what Program::run() does, HazardError, and what a process of the
+  // host does.
   Time run();
 
-  // For whoever runs the simulation, with kernels that stay: starts the first program of each chip.
+  // Starts the first program of each chip, for callers that run the simulation themselves, with
+  // kernels that do not end.
   void start();
-  // Throws what run() does when kernels wait for ever.
+  // Throws what run() does when kernels wait forever.
   [[noreturn]] void fail_waiting() const;
 
  private:
   void run_until_over();
   bool is_over() const;
-  bool does_everybody_wait() const;
-  // Of everything that moves: differs when something has.
+  bool all_blocked() const;
+  // A number that changes whenever anything has moved.
   std::int64_t progress() const;
   bool is_ethernet_at_rest() const;
   std::size_t kernels() const;

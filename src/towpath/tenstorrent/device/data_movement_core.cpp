@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "towpath/noc/bits.hpp"
-#include "towpath/tenstorrent/device/hazards.hpp"
 
 namespace towpath::tenstorrent {
 
@@ -30,8 +29,10 @@ int multicast_destinations(const machine::Chip& chip, machine::Coordinate source
 }
 
 DataMovementCore::DataMovementCore(noc::ChipNetwork& network, KernelConfig config,
-                                   KernelWatch* watch)
-    : network_(network), config_(std::move(config)), watch_(watch) {
+                                   CoreObserver* observer)
+    : network_(network),
+      config_(std::move(config)),
+      observer_(observer == nullptr ? &ignores_everything_ : observer) {
   const machine::Chip& chip = network_.chip();
   if (!chip.holds(config_.core)) {
     refuse("it is outside of the {} x {} grid", chip.width, chip.height);
@@ -71,56 +72,56 @@ void DataMovementCore::work_until(noc::Cycle cycle) {
 // --- arguments, memory --------------------------------------------------------------------------
 
 std::uint32_t DataMovementCore::get_arg_val(std::size_t number) {
-  call_ = "get_arg_val";
+  call_ = __func__;
   const std::size_t count = config_.runtime_args.size();
   if (number >= count) refuse("there is no runtime argument {}; it has {}", number, count);
   return config_.runtime_args[number];
 }
 
 std::uint32_t DataMovementCore::get_compile_time_arg_val(std::size_t number) {
-  call_ = "get_compile_time_arg_val";
+  call_ = __func__;
   const std::size_t count = config_.compile_args.size();
   if (number >= count) refuse("there is no compile-time argument {}; it has {}", number, count);
   return config_.compile_args[number];
 }
 
 std::uint64_t DataMovementCore::get_semaphore(std::size_t id) {
-  call_ = "get_semaphore";
+  call_ = __func__;
   const std::size_t count = config_.semaphores.size();
   if (id >= count) refuse("there is no semaphore {}; the program has {}", id, count);
   return config_.semaphores[id];
 }
 
 std::uint32_t DataMovementCore::load_word(std::uint64_t offset) {
-  call_ = "load_word";
+  call_ = __func__;
   return look(offset);
 }
 
 void DataMovementCore::store_word(std::uint64_t offset, std::uint32_t value) {
-  call_ = "store_word";
+  call_ = __func__;
   change(offset, value);
 }
 
 std::uint32_t DataMovementCore::look(std::uint64_t offset) {
   const std::uint32_t value = named([&] { return network_.load_word(config_.core, offset); });
-  if (watch_ != nullptr) watch_->looked(offset, value);
+  observer_->looked(offset, value);
   return value;
 }
 
 void DataMovementCore::change(std::uint64_t offset, std::uint32_t value) {
-  if (watch_ != nullptr) watch_->storing(offset, std::as_bytes(std::span(&value, 1)));
+  observer_->storing(offset, std::as_bytes(std::span(&value, 1)));
   named([&] { network_.store_word(config_.core, offset, value); });
 }
 
 void DataMovementCore::load(std::uint64_t offset, std::span<std::byte> to) {
-  call_ = "load";
+  call_ = __func__;
   named([&] { network_.load(config_.core, offset, to); });
-  if (watch_ != nullptr) watch_->using_bytes(offset, to.size());
+  observer_->using_bytes(offset, to.size());
 }
 
 void DataMovementCore::store(std::uint64_t offset, std::span<const std::byte> from) {
-  call_ = "store";
-  if (watch_ != nullptr) watch_->storing(offset, from);
+  call_ = __func__;
+  observer_->storing(offset, from);
   named([&] { network_.store(config_.core, offset, from); });
 }
 
@@ -130,47 +131,45 @@ DataMovementCore::InitiatorState& DataMovementCore::state(int noc, int initiator
   return states_[index(noc)][index(initiator)];
 }
 
-Request DataMovementCore::request(RequestKind kind, Initiator initiator, const NocAddress& remote,
-                                  std::uint64_t local_offset, std::uint64_t size_bytes,
+Request DataMovementCore::request(const Command& command, const NocAddress& remote,
                                   const WriteOptions& options) {
   Request request;
-  request.kind = kind;
+  request.kind = command.kind;
   request.noc = noc_of(options.noc);
   request.core = config_.core;
-  request.initiator = initiator;
+  request.initiator = command.initiator;
   request.remote = remote;
-  request.local_offset = local_offset;
-  request.size_bytes = size_bytes;
+  request.local_offset = command.local_offset;
+  request.size_bytes = command.size_bytes;
   request.vc = options.vc;
   request.is_static_vc = options.is_static_vc;
   request.is_posted = options.is_posted;
-  request.transaction_id = state(request.noc, initiator).transaction_id;
+  request.transaction_id = state(request.noc, command.initiator).transaction_id;
   return request;
 }
 
 Request DataMovementCore::read_request(const NocAddress& from, std::uint64_t local_offset,
                                        std::uint64_t size_bytes, const ReadOptions& options) {
-  return request(RequestKind::read, kRead, from, local_offset, size_bytes,
+  return request({RequestKind::read, kRead, local_offset, size_bytes}, from,
                  {.vc = options.vc, .noc = options.noc});
 }
 
-Request DataMovementCore::multicast_request(RequestKind kind, Initiator initiator,
-                                            const NocMulticastAddress& to,
-                                            std::uint64_t local_offset, std::uint64_t size_bytes,
-                                            int destinations, bool includes_source,
+Request DataMovementCore::multicast_request(const Command& command, const NocMulticastAddress& to,
+                                            const Receivers& receivers,
                                             const MulticastOptions& options) {
-  const int workers = multicast_destinations(network_.chip(), config_.core, to, includes_source);
-  if (destinations != workers) {
+  const int workers =
+      multicast_destinations(network_.chip(), config_.core, to, receivers.includes_source);
+  if (receivers.workers != workers) {
     refuse("is told {} destinations; the rectangle ({}, {}) to ({}, {}) has {} workers{}",
-           destinations, to.first.x, to.first.y, to.last.x, to.last.y, workers,
-           includes_source ? "" : " besides this core");
+           receivers.workers, to.first.x, to.first.y, to.last.x, to.last.y, workers,
+           receivers.includes_source ? "" : " besides this core");
   }
-  Request multicast = request(kind, initiator, {to.first, to.offset}, local_offset, size_bytes,
-                              {.vc = options.vc, .noc = options.noc});
+  Request multicast =
+      request(command, {to.first, to.offset}, {.vc = options.vc, .noc = options.noc});
   multicast.is_multicast = true;
   multicast.last_tile = to.last;
   multicast.is_linked = options.is_linked;
-  multicast.includes_source = includes_source;
+  multicast.includes_source = receivers.includes_source;
   return multicast;
 }
 
@@ -191,7 +190,7 @@ void DataMovementCore::wait_for_initiator(int noc, int initiator) {
                 noc);
 }
 
-// Software hands over a request packet by packet: it goes on once it has handed over the last.
+// Software hands over a request packet by packet: it continues once it has handed over the last.
 void DataMovementCore::wait_for_last_packet(int noc, int initiator) {
   suspend_until({[](const NiuCounters& counters, int number) {
                    return counters.packets_to_start[index(number)] <= 1;
@@ -209,7 +208,7 @@ void DataMovementCore::issue_with_state(const Request& request, int cycles) {
   }
   wait_for_initiator(request.noc, request.initiator);  // the core's other kernel may have used it
   has_used_noc_[index(request.noc)] = true;
-  if (watch_ != nullptr) watch_->issuing(request);
+  observer_->issuing(request);
   named([&] { network_.issue(request); });
   wait_for_last_packet(request.noc, request.initiator);
 }
@@ -261,21 +260,21 @@ Request DataMovementCore::request_with_state(Initiator initiator, int noc,
 
 void DataMovementCore::noc_async_read(const NocAddress& from, std::uint64_t local_offset,
                                       std::uint64_t size_bytes, const ReadOptions& options) {
-  call_ = "noc_async_read";
+  call_ = __func__;
   issue(read_request(from, local_offset, size_bytes, options),
         network_.chip().software.read_cycles);
 }
 
 void DataMovementCore::noc_async_read_set_state(const NocAddress& from,
                                                 const ReadOptions& options) {
-  call_ = "noc_async_read_set_state";
+  call_ = __func__;
   set_state(read_request(from, 0, 0, options));
 }
 
 void DataMovementCore::noc_async_read_with_state(std::uint64_t from_offset,
                                                  std::uint64_t local_offset,
                                                  std::uint64_t size_bytes, int noc) {
-  call_ = "noc_async_read_with_state";
+  call_ = __func__;
   Request read = request_with_state(kRead, noc, local_offset, from_offset);
   read.size_bytes = size_bytes;
   issue_with_state(read, network_.chip().software.read_with_state_cycles);
@@ -284,7 +283,7 @@ void DataMovementCore::noc_async_read_with_state(std::uint64_t from_offset,
 void DataMovementCore::noc_async_read_one_packet(const NocAddress& from, std::uint64_t local_offset,
                                                  std::uint64_t size_bytes,
                                                  const ReadOptions& options) {
-  call_ = "noc_async_read_one_packet";
+  call_ = __func__;
   check_one_packet(size_bytes);
   issue(read_request(from, local_offset, size_bytes, options),
         network_.chip().software.read_cycles);
@@ -293,14 +292,14 @@ void DataMovementCore::noc_async_read_one_packet(const NocAddress& from, std::ui
 void DataMovementCore::noc_async_read_one_packet_set_state(const NocAddress& from,
                                                            std::uint64_t size_bytes,
                                                            const ReadOptions& options) {
-  call_ = "noc_async_read_one_packet_set_state";
+  call_ = __func__;
   check_one_packet(size_bytes);
   set_state(read_request(from, 0, size_bytes, options));
 }
 
 void DataMovementCore::noc_async_read_one_packet_with_state(std::uint64_t from_offset,
                                                             std::uint64_t local_offset, int noc) {
-  call_ = "noc_async_read_one_packet_with_state";
+  call_ = __func__;
   issue_with_state(request_with_state(kRead, noc, local_offset, from_offset),
                    network_.chip().software.read_with_state_cycles);
 }
@@ -309,21 +308,21 @@ void DataMovementCore::noc_async_read_one_packet_with_state(std::uint64_t from_o
 
 void DataMovementCore::noc_async_write(std::uint64_t local_offset, const NocAddress& to,
                                        std::uint64_t size_bytes, const WriteOptions& options) {
-  call_ = "noc_async_write";
-  issue(request(RequestKind::write, kWrite, to, local_offset, size_bytes, options),
+  call_ = __func__;
+  issue(request(write_of(local_offset, size_bytes), to, options),
         network_.chip().software.write_cycles);
 }
 
 void DataMovementCore::noc_async_write_set_state(const NocAddress& to,
                                                  const WriteOptions& options) {
-  call_ = "noc_async_write_set_state";
-  set_state(request(RequestKind::write, kWrite, to, 0, 0, options));
+  call_ = __func__;
+  set_state(request(write_of(0, 0), to, options));
 }
 
 void DataMovementCore::noc_async_write_with_state(std::uint64_t local_offset,
                                                   std::uint64_t to_offset, std::uint64_t size_bytes,
                                                   int noc) {
-  call_ = "noc_async_write_with_state";
+  call_ = __func__;
   Request write = request_with_state(kWrite, noc, local_offset, to_offset);
   write.size_bytes = size_bytes;
   issue_with_state(write, network_.chip().software.write_with_state_cycles);
@@ -332,23 +331,23 @@ void DataMovementCore::noc_async_write_with_state(std::uint64_t local_offset,
 void DataMovementCore::noc_async_write_one_packet(std::uint64_t local_offset, const NocAddress& to,
                                                   std::uint64_t size_bytes,
                                                   const WriteOptions& options) {
-  call_ = "noc_async_write_one_packet";
+  call_ = __func__;
   check_one_packet(size_bytes);
-  issue(request(RequestKind::write, kWrite, to, local_offset, size_bytes, options),
+  issue(request(write_of(local_offset, size_bytes), to, options),
         network_.chip().software.write_cycles);
 }
 
 void DataMovementCore::noc_async_write_one_packet_set_state(const NocAddress& to,
                                                             std::uint64_t size_bytes,
                                                             const WriteOptions& options) {
-  call_ = "noc_async_write_one_packet_set_state";
+  call_ = __func__;
   check_one_packet(size_bytes);
-  set_state(request(RequestKind::write, kWrite, to, 0, size_bytes, options));
+  set_state(request(write_of(0, size_bytes), to, options));
 }
 
 void DataMovementCore::noc_async_write_one_packet_with_state(std::uint64_t local_offset,
                                                              std::uint64_t to_offset, int noc) {
-  call_ = "noc_async_write_one_packet_with_state";
+  call_ = __func__;
   issue_with_state(request_with_state(kWrite, noc, local_offset, to_offset),
                    network_.chip().software.write_with_state_cycles);
 }
@@ -357,9 +356,8 @@ void DataMovementCore::noc_async_write_multicast(std::uint64_t local_offset,
                                                  const NocMulticastAddress& to,
                                                  std::uint64_t size_bytes, int destinations,
                                                  const MulticastOptions& options) {
-  call_ = "noc_async_write_multicast";
-  issue(multicast_request(RequestKind::write, kWrite, to, local_offset, size_bytes, destinations,
-                          false, options),
+  call_ = __func__;
+  issue(multicast_request(write_of(local_offset, size_bytes), to, {destinations, false}, options),
         network_.chip().software.multicast_cycles);
 }
 
@@ -368,10 +366,9 @@ void DataMovementCore::noc_async_write_multicast_one_packet(std::uint64_t local_
                                                             std::uint64_t size_bytes,
                                                             int destinations,
                                                             const MulticastOptions& options) {
-  call_ = "noc_async_write_multicast_one_packet";
+  call_ = __func__;
   check_one_packet(size_bytes);
-  issue(multicast_request(RequestKind::write, kWrite, to, local_offset, size_bytes, destinations,
-                          false, options),
+  issue(multicast_request(write_of(local_offset, size_bytes), to, {destinations, false}, options),
         network_.chip().software.multicast_cycles);
 }
 
@@ -380,28 +377,27 @@ void DataMovementCore::noc_async_write_multicast_loopback_src(std::uint64_t loca
                                                               std::uint64_t size_bytes,
                                                               int destinations,
                                                               const MulticastOptions& options) {
-  call_ = "noc_async_write_multicast_loopback_src";
-  issue(multicast_request(RequestKind::write, kWrite, to, local_offset, size_bytes, destinations,
-                          true, options),
+  call_ = __func__;
+  issue(multicast_request(write_of(local_offset, size_bytes), to, {destinations, true}, options),
         network_.chip().software.multicast_cycles);
 }
 
 void DataMovementCore::noc_inline_dw_write(const NocAddress& to, std::uint32_t value,
                                            const WriteOptions& options) {
-  call_ = "noc_inline_dw_write";
-  Request write = request(RequestKind::inline_write, kAtomic, to, 0, noc::kWordBytes, options);
+  call_ = __func__;
+  Request write = request({RequestKind::inline_write, kAtomic, 0, noc::kWordBytes}, to, options);
   write.value = value;
   issue(write, network_.chip().software.inline_write_cycles);
 }
 
 void DataMovementCore::noc_inline_dw_write_set_state(const NocAddress& to,
                                                      const WriteOptions& options) {
-  call_ = "noc_inline_dw_write_set_state";
-  set_state(request(RequestKind::inline_write, kAtomic, to, 0, noc::kWordBytes, options));
+  call_ = __func__;
+  set_state(request({RequestKind::inline_write, kAtomic, 0, noc::kWordBytes}, to, options));
 }
 
 void DataMovementCore::noc_inline_dw_write_with_state(std::uint32_t value, int noc) {
-  call_ = "noc_inline_dw_write_with_state";
+  call_ = __func__;
   const std::uint64_t offset = state(noc_of(noc), kAtomic).request.remote.offset;
   Request write = request_with_state(kAtomic, noc, 0, offset);
   write.value = value;

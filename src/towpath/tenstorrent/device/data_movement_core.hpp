@@ -16,28 +16,28 @@
 #include <vector>
 
 #include "towpath/noc/chip_network.hpp"
+#include "towpath/tenstorrent/device/core_observer.hpp"
 
-// What a kernel on a data-movement core sees, under the names that its documentation uses
-// (docs.tenstorrent.com, TT-Metalium, Data Movement APIs) and with arguments in the same order. A
-// kernel is a C++ function that runs as a process of the simulation; its calls cost the cycles that
-// the chip's SoftwareFigures name, and block where the hardware would make them wait.
+// API of a kernel on a data-movement core, with the names and the order of arguments of its
+// documentation (docs.tenstorrent.com, TT-Metalium, Data Movement APIs). A kernel is a C++ function
+// that runs as a process of the simulation; its calls cost the cycles in the chip's software
+// parameters, and block where the hardware would make them wait.
 //
 //   [](DataMovementCore& core) {
 //     core.noc_async_write(0x1000, core.get_noc_addr(2, 1, 0x1000), 4096);
 //     core.noc_async_write_barrier();
 //   }
 //
-// A place in the core's own L1 is an offset, a place elsewhere a NocAddress. Coordinates are those
-// of NoC 0, whichever NoC is used. Every call takes the NoC that its kernel was given unless told
-// another. A call that cannot be carried out throws std::invalid_argument, which names kernel, call
-// and core.
+// An address in the core's own L1 is an offset, any other is a NocAddress. Coordinates are those of
+// NoC 0, whichever NoC is used. Every call uses the NoC of its kernel's configuration unless it is
+// given another. A call that cannot be carried out throws std::invalid_argument, which names
+// kernel, call and core.
 //
 // Wrong: while (core.load_word(flag) == 0) {}    No time passes. Use noc_semaphore_wait.
 
 namespace towpath::tenstorrent {
 
-class KernelWatch;
-
+// Source: tt-metal, dataflow_api.h: NOC_UNICAST_WRITE_VC and NOC_MULTICAST_WRITE_VC.
 inline constexpr int kUnicastWriteVc = 1;
 inline constexpr int kMulticastWriteVc = 4;
 inline constexpr int kKernelNoc = -1;
@@ -45,15 +45,14 @@ inline constexpr int kOnlyChip = -1;
 
 using NocAddress = noc::Address;
 
-// The workers of a rectangle, the first corner the one with the least x and y, and the same offset
-// in each.
+// The workers of a rectangle, and the same offset in each. The first corner has the least x and y.
 struct NocMulticastAddress {
   machine::Coordinate first;
   machine::Coordinate last;
   std::uint64_t offset = 0;
 };
 
-// How many workers a multicast from `source` reaches, which its call must be told.
+// Number of workers that a multicast from `source` reaches, which its call must be given.
 int multicast_destinations(const machine::Chip& chip, machine::Coordinate source,
                            const NocMulticastAddress& to, bool includes_source);
 
@@ -63,9 +62,9 @@ struct KernelConfig {
   int noc_index = 0;
   std::vector<std::uint32_t> compile_args{};
   std::vector<std::uint32_t> runtime_args{};
-  std::vector<std::uint64_t> semaphores{};  // where each lies; Program fills it in
+  std::vector<std::uint64_t> semaphores{};  // offset of each; Program fills it in
   noc::Cycle start_cycle = 0;
-  int chip = kOnlyChip;  // of a cluster; Program fills it in
+  int chip = kOnlyChip;  // in its cluster; Program fills it in
 };
 
 struct WriteOptions {
@@ -86,23 +85,24 @@ struct MulticastOptions {
 
 class DataMovementCore {
  public:
-  // Throws std::invalid_argument where no kernel can run. `watch` is told what the kernel does, and
-  // outlives it.
-  DataMovementCore(noc::ChipNetwork& network, KernelConfig config, KernelWatch* watch = nullptr);
+  // Throws std::invalid_argument where no kernel can run. `observer` outlives the core; none
+  // if null.
+  DataMovementCore(noc::ChipNetwork& network, KernelConfig config,
+                   CoreObserver* observer = nullptr);
   DataMovementCore(const DataMovementCore&) = delete;
   DataMovementCore& operator=(const DataMovementCore&) = delete;
 
   const KernelConfig& config() const { return config_; }
   noc::ChipNetwork& network() const { return network_; }
   noc::Cycle cycle() const { return network_.cycle(); }
-  // The core is busy with something else for so many cycles, or until a cycle.
+  // Keeps the core busy with other work for that many cycles, or until a cycle.
   void work(noc::Cycle cycles);
   void work_until(noc::Cycle cycle);
 
   // --- arguments, addresses ---------------------------------------------------------------------
   std::uint32_t get_arg_val(std::size_t number);
   std::uint32_t get_compile_time_arg_val(std::size_t number);
-  // Where a semaphore lies, on every core.
+  // Offset of a semaphore, the same on every core.
   std::uint64_t get_semaphore(std::size_t id);
   static NocAddress get_noc_addr(int x, int y, std::uint64_t offset) { return {{x, y}, offset}; }
   NocAddress get_noc_addr(std::uint64_t offset) const { return {config_.core, offset}; }
@@ -111,7 +111,7 @@ class DataMovementCore {
     return {{x_first, y_first}, {x_last, y_last}, offset};
   }
 
-  // --- the core's own L1; takes no time, say work() for it --------------------------------------
+  // --- the core's own L1; takes no time, add work() for it ---------------------------------------
   std::uint32_t load_word(std::uint64_t offset);
   void store_word(std::uint64_t offset, std::uint32_t value);
   void load(std::uint64_t offset, std::span<std::byte> to);
@@ -120,8 +120,8 @@ class DataMovementCore {
   // --- reads ------------------------------------------------------------------------------------
   void noc_async_read(const NocAddress& from, std::uint64_t local_offset, std::uint64_t size_bytes,
                       const ReadOptions& options = {});
-  // With state, what does not change is set once and each request then costs less. Any other call
-  // of the same kind overwrites the state. "One packet": no more than a packet may hold.
+  // With state, the constant part of requests is set once, and each request then costs less. Any
+  // other call of the same kind overwrites the state. "One packet": at most the size of a packet.
   void noc_async_read_set_state(const NocAddress& from, const ReadOptions& options = {});
   void noc_async_read_with_state(std::uint64_t from_offset, std::uint64_t local_offset,
                                  std::uint64_t size_bytes, int noc = kKernelNoc);
@@ -145,9 +145,9 @@ class DataMovementCore {
   void noc_async_write_one_packet_with_state(std::uint64_t local_offset, std::uint64_t to_offset,
                                              int noc = kKernelNoc);
 
-  // To all workers of a rectangle but the core itself, whose number must be right; with
-  // loopback_src also to the core, which then counts. A linked one keeps its path reserved for the
-  // next to the same workers, and everybody else off it: the last must not be linked.
+  // Writes to all workers of a rectangle except the core itself, whose number must be right; with
+  // loopback_src also to the core, which then counts. A linked multicast keeps its path reserved
+  // for the next to the same workers, and blocks others from it: the last one must not be linked.
   void noc_async_write_multicast(std::uint64_t local_offset, const NocMulticastAddress& to,
                                  std::uint64_t size_bytes, int destinations,
                                  const MulticastOptions& options = {});
@@ -165,7 +165,7 @@ class DataMovementCore {
   void noc_inline_dw_write_with_state(std::uint32_t value, int noc = kKernelNoc);
 
   // --- transaction ids --------------------------------------------------------------------------
-  // The id of all reads, or writes, from now on.
+  // Sets the id of all following reads, or writes.
   void noc_async_read_set_trid(int transaction_id, int noc = kKernelNoc);
   void noc_async_write_set_trid(int transaction_id, int noc = kKernelNoc);
   void noc_async_read_one_packet_with_state_with_trid(std::uint64_t from_base,
@@ -184,29 +184,29 @@ class DataMovementCore {
   void noc_async_read_barrier_with_trid(int transaction_id, int noc = kKernelNoc);
   void noc_async_write_barrier_with_trid(int transaction_id, int noc = kKernelNoc);
   void noc_async_write_flushed_with_trid(int transaction_id, int noc = kKernelNoc);
-  // Counts the ids in the mask from zero again.
+  // Resets the counters of the ids in the mask to zero.
   void reset_noc_trid_barrier_counter(std::uint32_t ids = 0xffff, int noc = kKernelNoc);
 
   // --- barriers ---------------------------------------------------------------------------------
-  // All reads are here; all writes are acknowledged; all atomics are answered.
+  // Wait until all reads have arrived, all writes are acknowledged, all atomics are answered.
   void noc_async_read_barrier(int noc = kKernelNoc);
   void noc_async_write_barrier(int noc = kKernelNoc);
   void noc_async_atomic_barrier(int noc = kKernelNoc);
-  // All writes, or all posted ones, have left the core: their sources may change.
+  // Wait until all writes, or all posted ones, have left the core: their sources may change.
   void noc_async_writes_flushed(int noc = kKernelNoc);
   void noc_async_posted_writes_flushed(int noc = kKernelNoc);
   void noc_async_full_barrier(int noc = kKernelNoc);
 
   // --- semaphores: words of L1 ------------------------------------------------------------------
   void noc_semaphore_set(std::uint64_t semaphore, std::uint32_t value);
-  // Until it is the value, or at least the value.
+  // Wait until it equals the value, or is at least the value.
   void noc_semaphore_wait(std::uint64_t semaphore, std::uint32_t value);
   void noc_semaphore_wait_min(std::uint64_t semaphore, std::uint32_t value);
   void noc_semaphore_inc(const NocAddress& semaphore, std::uint32_t increment,
                          const WriteOptions& options = {});
   void noc_semaphore_inc_multicast(const NocMulticastAddress& semaphore, std::uint32_t increment,
                                    int destinations, const MulticastOptions& options = {});
-  // Writes the core's own word at `local_offset` there.
+  // Writes the core's own word at `local_offset` to the semaphore.
   void noc_semaphore_set_remote(std::uint64_t local_offset, const NocAddress& semaphore,
                                 const WriteOptions& options = {});
   void noc_semaphore_set_multicast(std::uint64_t local_offset, const NocMulticastAddress& semaphore,
@@ -216,18 +216,18 @@ class DataMovementCore {
                                                 int destinations,
                                                 const MulticastOptions& options = {});
 
-  // --- for whoever runs the kernel --------------------------------------------------------------
-  // "kernel 'a' on core (1, 1) in noc_async_read": what every error begins with.
+  // --- for the caller that runs the kernel -------------------------------------------------------
+  // "kernel 'a' on core (1, 1) in noc_async_read": the beginning of every error message.
   std::string where() const;
   bool is_waiting() const { return wait_.kind != Wait::Kind::nothing; }
-  // It waits, and does nothing before what it waits for comes about.
+  // Whether it waits, and does nothing until its condition holds.
   bool is_suspended() const { return is_waiting() && !wait_.has_turn; }
   // While it waits: "kernel 'a' on core (1, 1) in noc_semaphore_wait since cycle 12: ..."
   std::string describe_wait() const;
-  // What it has issued and not waited for; empty if there is nothing.
+  // Requests that it has issued and not waited for; empty if there are none.
   std::string describe_unanswered() const;
-  // The bytes of its own L1 of which one must change for it to go on; empty when it does not wait
-  // for that.
+  // Bytes of its own L1, one of which must change for it to continue; empty when it waits for
+  // something else, or does not wait.
   struct Range {
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
@@ -235,10 +235,10 @@ class DataMovementCore {
   Range awaited() const;
 
  protected:
-  // The hardware's command buffers and what each serves.
+  // The hardware's command buffers, by the calls that use them.
   enum Initiator : int { kWrite, kRead, kWriteWord, kAtomic, kInitiators };
   struct InitiatorState {
-    noc::Request request;  // what set_state has left
+    noc::Request request;  // as set_state left it
     bool is_set = false;
     int transaction_id = 0;
   };
@@ -247,23 +247,34 @@ class DataMovementCore {
     Kind kind = Kind::nothing;
     noc::Cycle since = 0;
     int noc = 0;
-    std::uint64_t word = 0;  // or, of `change`, the whole L1
+    std::uint64_t word = 0;  // or, with `change`, the whole L1
     std::uint32_t value = 0;
     std::string_view relation{};  // "", "at least "
-    std::string_view change{};    // what has to happen
-    bool has_turn = false;        // it goes on by itself to yield to the base firmware
+    std::string_view change{};    // the awaited event
+    bool has_turn = false;        // it continues by itself to yield to the base firmware
   };
 
   InitiatorState& state(int noc, int initiator);
-  noc::Request request(noc::RequestKind kind, Initiator initiator, const NocAddress& remote,
-                       std::uint64_t local_offset, std::uint64_t size_bytes,
+  // Part of a request that is independent of its destination.
+  struct Command {
+    noc::RequestKind kind;
+    Initiator initiator;
+    std::uint64_t local_offset = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  static Command write_of(std::uint64_t local_offset, std::uint64_t size_bytes) {
+    return {noc::RequestKind::write, kWrite, local_offset, size_bytes};
+  }
+  struct Receivers {
+    int workers = 0;  // as the kernel says; checked
+    bool includes_source = false;
+  };
+  noc::Request request(const Command& command, const NocAddress& remote,
                        const WriteOptions& options);
   noc::Request read_request(const NocAddress& from, std::uint64_t local_offset,
                             std::uint64_t size_bytes, const ReadOptions& options);
-  noc::Request multicast_request(noc::RequestKind kind, Initiator initiator,
-                                 const NocMulticastAddress& to, std::uint64_t local_offset,
-                                 std::uint64_t size_bytes, int destinations, bool includes_source,
-                                 const MulticastOptions& options);
+  noc::Request multicast_request(const Command& command, const NocMulticastAddress& to,
+                                 const Receivers& receivers, const MulticastOptions& options);
   void set_state(const noc::Request& request);
   noc::Request request_with_state(Initiator initiator, int noc, std::uint64_t local_offset,
                                   std::uint64_t remote_offset);
@@ -272,36 +283,37 @@ class DataMovementCore {
   void check_transaction_id(int transaction_id) const;
   void wait_for_outstanding(int transaction_id, int noc);
 
-  // Waits for the initiator, spends what the call costs, issues.
+  // Waits for the initiator, spends the cost of the call, issues.
   void issue(const noc::Request& request, int cycles);
-  // The same; what set_state has left stays.
+  // The same, without changing what set_state has left.
   void issue_with_state(const noc::Request& request, int cycles);
   void wait_for_initiator(int noc, int initiator);
   void wait_for_last_packet(int noc, int initiator);
-  // Work at the NIU's registers, which is held up by each read response that the NIU handles.
+  // Works at the NIU's registers, which each read response that the NIU handles delays.
   void work_at_niu(int noc, int cycles);
   void suspend_until(noc::ChipNetwork::Condition condition, int noc);
-  // Looks every poll_cycles, from now on, until it holds.
+  // Polls every poll_cycles, from now on, until the condition holds.
   void wait_for(noc::ChipNetwork::Condition condition, int noc);
   void wait_for_semaphore(std::uint64_t semaphore, std::uint32_t value, bool is_minimum);
   void finish_polling(noc::Cycle first);
 
   int noc_of(int noc) const;
-  // A word of the own L1, as the kernel sees and as it changes it.
+  // Reads and writes a word of the core's own L1, and tells the observer.
   std::uint32_t look(std::uint64_t offset);
   void change(std::uint64_t offset, std::uint32_t value);
   template <typename... Arguments>
   [[noreturn]] void refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) const;
-  // Does what the network may refuse.
+  // Runs an action that the network may refuse.
   template <typename Action>
   decltype(auto) named(Action action) const;
 
   noc::ChipNetwork& network_;
   KernelConfig config_;
-  KernelWatch* watch_;
+  CoreObserver ignores_everything_;
+  CoreObserver* observer_;
   std::array<std::array<InitiatorState, kInitiators>, 2> states_;
   std::array<bool, 2> has_used_noc_{};
-  std::string_view call_;  // that it is in, or was in last
+  std::string_view call_;  // current call, or the last one
   Wait wait_;
 };
 
@@ -325,7 +337,7 @@ decltype(auto) DataMovementCore::named(Action action) const {
 
 using Kernel = std::function<void(DataMovementCore&)>;
 
-// Starts a kernel; it is over when the process is.
+// Starts a kernel; it has ended when the process has.
 sim::Process& run_kernel(noc::ChipNetwork& network, KernelConfig config, Kernel kernel);
 
 }  // namespace towpath::tenstorrent

@@ -5,7 +5,7 @@
 #include "towpath/noc/bits.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 
-// Transaction ids, barriers and semaphores: the calls of a kernel that wait, and what for.
+// Calls of a kernel that wait: transaction ids, barriers and semaphores.
 
 namespace towpath::tenstorrent {
 
@@ -98,7 +98,7 @@ std::string DataMovementCore::describe_unanswered() const {
 // --- barriers -----------------------------------------------------------------------------------
 
 void DataMovementCore::noc_async_read_barrier(int noc) {
-  call_ = "noc_async_read_barrier";
+  call_ = __func__;
   wait_for({[](const NiuCounters& counters, int) {
              return counters.read_responses_received == counters.reads_issued;
            }},
@@ -106,7 +106,7 @@ void DataMovementCore::noc_async_read_barrier(int noc) {
 }
 
 void DataMovementCore::noc_async_write_barrier(int noc) {
-  call_ = "noc_async_write_barrier";
+  call_ = __func__;
   wait_for({[](const NiuCounters& counters, int) {
              return counters.write_acks_received == counters.write_acks_awaited;
            }},
@@ -114,7 +114,7 @@ void DataMovementCore::noc_async_write_barrier(int noc) {
 }
 
 void DataMovementCore::noc_async_atomic_barrier(int noc) {
-  call_ = "noc_async_atomic_barrier";
+  call_ = __func__;
   wait_for({[](const NiuCounters& counters, int) {
              return counters.atomic_responses_received == counters.atomic_responses_awaited;
            }},
@@ -122,7 +122,7 @@ void DataMovementCore::noc_async_atomic_barrier(int noc) {
 }
 
 void DataMovementCore::noc_async_writes_flushed(int noc) {
-  call_ = "noc_async_writes_flushed";
+  call_ = __func__;
   wait_for({[](const NiuCounters& counters, int) {
              return counters.writes_sent == counters.writes_issued;
            }},
@@ -130,7 +130,7 @@ void DataMovementCore::noc_async_writes_flushed(int noc) {
 }
 
 void DataMovementCore::noc_async_posted_writes_flushed(int noc) {
-  call_ = "noc_async_posted_writes_flushed";
+  call_ = __func__;
   wait_for({[](const NiuCounters& counters, int) {
              return counters.posted_writes_sent == counters.posted_writes_issued;
            }},
@@ -159,7 +159,7 @@ void DataMovementCore::set_transaction_id(Initiator initiator, int transaction_i
   state(noc_of(noc), initiator).transaction_id = transaction_id;
 }
 
-// The hardware's counters have 8 bits and go down with every answer, whoever gives it.
+// The hardware's counters have 8 bits and go down with every answer, from any sender.
 void DataMovementCore::wait_for_outstanding(int transaction_id, int noc) {
   check_transaction_id(transaction_id);
   const NiuCounters& counters = network_.counters(noc_of(noc), config_.core);
@@ -181,12 +181,12 @@ void DataMovementCore::wait_for_outstanding(int transaction_id, int noc) {
 }
 
 void DataMovementCore::noc_async_read_set_trid(int transaction_id, int noc) {
-  call_ = "noc_async_read_set_trid";
+  call_ = __func__;
   set_transaction_id(kRead, transaction_id, noc);
 }
 
 void DataMovementCore::noc_async_write_set_trid(int transaction_id, int noc) {
-  call_ = "noc_async_write_set_trid";
+  call_ = __func__;
   set_transaction_id(kWrite, transaction_id, noc);
 }
 
@@ -194,7 +194,7 @@ void DataMovementCore::noc_async_read_one_packet_with_state_with_trid(std::uint6
                                                                       std::uint64_t from_offset,
                                                                       std::uint64_t local_offset,
                                                                       int transaction_id, int noc) {
-  call_ = "noc_async_read_one_packet_with_state_with_trid";
+  call_ = __func__;
   set_transaction_id(kRead, transaction_id, noc);
   issue_with_state(request_with_state(kRead, noc, local_offset, from_base + from_offset),
                    network_.chip().software.read_with_state_cycles);
@@ -205,17 +205,17 @@ void DataMovementCore::noc_async_write_one_packet_with_trid(std::uint64_t local_
                                                             std::uint64_t size_bytes,
                                                             int transaction_id,
                                                             const WriteOptions& options) {
-  call_ = "noc_async_write_one_packet_with_trid";
+  call_ = __func__;
   check_one_packet(size_bytes);
   set_transaction_id(kWrite, transaction_id, options.noc);
-  issue(request(RequestKind::write, kWrite, to, local_offset, size_bytes, options),
+  issue(request(write_of(local_offset, size_bytes), to, options),
         network_.chip().software.write_cycles);
 }
 
 void DataMovementCore::noc_async_write_one_packet_with_trid_set_state(const NocAddress& to,
                                                                       const WriteOptions& options) {
-  call_ = "noc_async_write_one_packet_with_trid_set_state";
-  set_state(request(RequestKind::write, kWrite, to, 0, 0, options));
+  call_ = __func__;
+  set_state(request(write_of(0, 0), to, options));
 }
 
 void DataMovementCore::noc_async_write_one_packet_with_trid_with_state(std::uint64_t local_offset,
@@ -223,7 +223,7 @@ void DataMovementCore::noc_async_write_one_packet_with_trid_with_state(std::uint
                                                                        std::uint64_t size_bytes,
                                                                        int transaction_id,
                                                                        int noc) {
-  call_ = "noc_async_write_one_packet_with_trid_with_state";
+  call_ = __func__;
   check_one_packet(size_bytes);
   set_transaction_id(kWrite, transaction_id, noc);
   Request write = request_with_state(kWrite, noc, local_offset, to_offset);
@@ -232,17 +232,17 @@ void DataMovementCore::noc_async_write_one_packet_with_trid_with_state(std::uint
 }
 
 void DataMovementCore::noc_async_read_barrier_with_trid(int transaction_id, int noc) {
-  call_ = "noc_async_read_barrier_with_trid";
+  call_ = __func__;
   wait_for_outstanding(transaction_id, noc);
 }
 
 void DataMovementCore::noc_async_write_barrier_with_trid(int transaction_id, int noc) {
-  call_ = "noc_async_write_barrier_with_trid";
+  call_ = __func__;
   wait_for_outstanding(transaction_id, noc);
 }
 
 void DataMovementCore::noc_async_write_flushed_with_trid(int transaction_id, int noc) {
-  call_ = "noc_async_write_flushed_with_trid";
+  call_ = __func__;
   check_transaction_id(transaction_id);
   wait_for({[](const NiuCounters& counters, int id) { return counters.outgoing[index(id)] == 0; },
             transaction_id},
@@ -250,33 +250,33 @@ void DataMovementCore::noc_async_write_flushed_with_trid(int transaction_id, int
 }
 
 void DataMovementCore::reset_noc_trid_barrier_counter(std::uint32_t ids, int noc) {
-  call_ = "reset_noc_trid_barrier_counter";
+  call_ = __func__;
   network_.clear_outstanding(noc_of(noc), config_.core, ids);
 }
 
 // --- semaphores ---------------------------------------------------------------------------------
 
 void DataMovementCore::noc_semaphore_set(std::uint64_t semaphore, std::uint32_t value) {
-  call_ = "noc_semaphore_set";
+  call_ = __func__;
   work(network_.chip().software.call_cycles);
   change(semaphore, value);
 }
 
 void DataMovementCore::noc_semaphore_wait(std::uint64_t semaphore, std::uint32_t value) {
-  call_ = "noc_semaphore_wait";
+  call_ = __func__;
   wait_for_semaphore(semaphore, value, false);
 }
 
 void DataMovementCore::noc_semaphore_wait_min(std::uint64_t semaphore, std::uint32_t value) {
-  call_ = "noc_semaphore_wait_min";
+  call_ = __func__;
   wait_for_semaphore(semaphore, value, true);
 }
 
 void DataMovementCore::noc_semaphore_inc(const NocAddress& semaphore, std::uint32_t increment,
                                          const WriteOptions& options) {
-  call_ = "noc_semaphore_inc";
+  call_ = __func__;
   Request atomic =
-      request(RequestKind::atomic_increment, kAtomic, semaphore, 0, noc::kWordBytes, options);
+      request({RequestKind::atomic_increment, kAtomic, 0, noc::kWordBytes}, semaphore, options);
   atomic.value = increment;
   issue(atomic, network_.chip().software.atomic_cycles);
 }
@@ -284,9 +284,9 @@ void DataMovementCore::noc_semaphore_inc(const NocAddress& semaphore, std::uint3
 void DataMovementCore::noc_semaphore_inc_multicast(const NocMulticastAddress& semaphore,
                                                    std::uint32_t increment, int destinations,
                                                    const MulticastOptions& options) {
-  call_ = "noc_semaphore_inc_multicast";
-  Request atomic = multicast_request(RequestKind::atomic_increment, kAtomic, semaphore, 0,
-                                     noc::kWordBytes, destinations, false, options);
+  call_ = __func__;
+  Request atomic = multicast_request({RequestKind::atomic_increment, kAtomic, 0, noc::kWordBytes},
+                                     semaphore, {destinations, false}, options);
   atomic.value = increment;
   issue(atomic, network_.chip().software.multicast_cycles);
 }
@@ -294,27 +294,28 @@ void DataMovementCore::noc_semaphore_inc_multicast(const NocMulticastAddress& se
 void DataMovementCore::noc_semaphore_set_remote(std::uint64_t local_offset,
                                                 const NocAddress& semaphore,
                                                 const WriteOptions& options) {
-  call_ = "noc_semaphore_set_remote";
-  issue(request(RequestKind::write, kWriteWord, semaphore, local_offset, noc::kWordBytes, options),
-        network_.chip().software.write_cycles);
+  call_ = __func__;
+  issue(
+      request({RequestKind::write, kWriteWord, local_offset, noc::kWordBytes}, semaphore, options),
+      network_.chip().software.write_cycles);
 }
 
 void DataMovementCore::noc_semaphore_set_multicast(std::uint64_t local_offset,
                                                    const NocMulticastAddress& semaphore,
                                                    int destinations,
                                                    const MulticastOptions& options) {
-  call_ = "noc_semaphore_set_multicast";
-  issue(multicast_request(RequestKind::write, kWriteWord, semaphore, local_offset, noc::kWordBytes,
-                          destinations, false, options),
+  call_ = __func__;
+  issue(multicast_request({RequestKind::write, kWriteWord, local_offset, noc::kWordBytes},
+                          semaphore, {destinations, false}, options),
         network_.chip().software.multicast_cycles);
 }
 
 void DataMovementCore::noc_semaphore_set_multicast_loopback_src(
     std::uint64_t local_offset, const NocMulticastAddress& semaphore, int destinations,
     const MulticastOptions& options) {
-  call_ = "noc_semaphore_set_multicast_loopback_src";
-  issue(multicast_request(RequestKind::write, kWriteWord, semaphore, local_offset, noc::kWordBytes,
-                          destinations, true, options),
+  call_ = __func__;
+  issue(multicast_request({RequestKind::write, kWriteWord, local_offset, noc::kWordBytes},
+                          semaphore, {destinations, true}, options),
         network_.chip().software.multicast_cycles);
 }
 

@@ -15,8 +15,8 @@
 
 namespace towpath::tenstorrent {
 
-// One chip of a cluster: its networks, its Ethernet cores, and its programs, which run one after
-// the other, each as soon as the last kernel of the one before has ended. Made by Cluster.
+// One chip of a cluster: its networks, its Ethernet cores, and its programs. Programs run in order,
+// each as soon as the last kernel of the previous one has ended. Made by Cluster.
 class Device {
  public:
   // `monitor` may be null.
@@ -31,12 +31,12 @@ class Device {
   const noc::ChipNetwork& network() const { return network_; }
   noc::Memory& memory(machine::Coordinate tile) { return network_.memory(tile); }
 
-  // The Ethernet cores that a link joins to another, in order; without those whose link the
-  // dispatcher has taken, if asked.
+  // Ethernet cores with a link to another, in order. `skip_reserved` leaves out those whose link
+  // the dispatcher has taken.
   std::vector<LogicalCore> get_active_ethernet_cores(bool skip_reserved) const;
-  // The chip and core at the other end. Throws std::invalid_argument when there is none.
+  // Chip and core at the other end. Throws std::invalid_argument when there is none.
   std::pair<int, LogicalCore> get_connected_ethernet_core(LogicalCore core) const;
-  // Where an Ethernet core is on the grid. Throws std::invalid_argument when there is none.
+  // Tile of an Ethernet core on the grid. Throws std::invalid_argument when there is none.
   machine::Coordinate ethernet_core(LogicalCore core) const;
   EthernetTile& ethernet_tile(LogicalCore core);
   bool is_reserved(LogicalCore core) const;
@@ -52,7 +52,7 @@ class Device {
   bool is_over() const { return next_ == programs_.size(); }
   // When the last kernel ended.
   Time over_at() const { return over_at_; }
-  // Null when all are over.
+  // The running program; null when all have ended.
   const Program* current() const { return is_over() ? nullptr : programs_[next_]; }
   std::vector<std::unique_ptr<EthernetTile>>& ethernet_tiles() { return tiles_; }
   std::int64_t flit_hops() const;

@@ -12,26 +12,25 @@
 #include "towpath/base/deadlock_error.hpp"
 #include "towpath/machine/chip.hpp"
 
-// What ends a run of kernels. All of it is told in one sentence; what a program may want to look at
-// is beside the sentence.
+// Errors that end a run of kernels. Each has one sentence, and fields for programs that inspect it.
 
 namespace towpath::tenstorrent {
 
-// Mistakes in kernels that send over Ethernet. They are found from what each kernel can know of the
-// others, so that they are found in every run, not only in those that they spoil.
+// Mistakes in kernels that send over Ethernet. They are derived from what each kernel can know of
+// the others, so they are found in every run, including those in which they do no harm.
 enum class Hazard : std::uint8_t {
-  missing_handshake,    // a kernel sends to one of which it cannot know that it has started
-  missing_teardown,     // a kernel ends while something is, or will be, on its way to it
-  source_overwritten,   // bytes change that a send may still have to read, or read again
-  sync_before_payload,  // a kernel is told of, or uses, bytes that may not have arrived
-  acknowledgement_from_channel_word,     // the source of an acknowledgement is a channel's own word
-  semaphore_cleared_after_notification,  // what is counted meanwhile is lost
+  missing_handshake,    // sends to a kernel that is not known to have started
+  missing_teardown,     // ends while something is, or will be, on its way to it
+  source_overwritten,   // changes bytes that a send may still have to read, or read again
+  sync_before_payload,  // announces, or uses, bytes that may not have arrived
+  acknowledgement_from_channel_word,     // sends an acknowledgement from a channel's own word
+  semaphore_cleared_after_notification,  // increments in between are lost
   two_workers_on_one_channel,  // both write the same buffer, and neither knows of the other
-  link_down_without_routing    // whoever could train it does not yield to the base firmware
+  link_down_without_routing    // no kernel that could train the link yields to the base firmware
 };
 std::string_view name_of(Hazard hazard);
 
-// Who did it. `chip` is the number of the chip in its cluster.
+// The kernel that made the mistake. `chip` is its number in the cluster.
 struct KernelName {
   int chip = 0;
   machine::Coordinate core;

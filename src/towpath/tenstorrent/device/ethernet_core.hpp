@@ -9,10 +9,10 @@
 #include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/device/ethernet_tile.hpp"
 
-// What a kernel on an Ethernet core sees besides: the Ethernet data movement interface under its
-// documented names (tt-metal, hw/inc/ethernet/dataflow_api.h and tunneling.h at 97b21652).
-// Addresses are offsets in L1, of the own core where something is sent from and of the one at the
-// other end of the link where it goes to; they and sizes are multiples of 16.
+// Additional API of a kernel on an Ethernet core: the Ethernet data movement interface under its
+// documented names (tt-metal, hw/inc/ethernet/dataflow_api.h and tunneling.h at 97b21652). Sources
+// are offsets in the core's own L1, destinations in the L1 at the other end of the link; offsets
+// and sizes are multiples of 16.
 //
 // Flow control is software: a channel is a sync word of 16 bytes at either end, bytes_sent and
 // receiver_ack. The sender writes bytes_sent at both ends; the receiver answers with receiver_ack
@@ -23,25 +23,25 @@
 //                                    4096, 256);       ...
 //   core.eth_wait_for_receiver_channel_done(1);        core.eth_receiver_channel_done(1);
 //
-// A wait that is documented to yield to the base firmware does; only so can a link that went down
-// be trained. The tests (eth_is_..., eth_bytes_are_available_...) take a poll's time.
+// A wait that is documented to yield to the base firmware does; only then can a link that went down
+// be trained. The tests (eth_is_..., eth_bytes_are_available_...) take the time of a poll.
 //
 // Wrong: while (!core.eth_bytes_are_available_on_channel(1)) {}    Correct, but every poll costs
-// the simulator an event, and a hang is not seen. Use a wait, or look at all channels in a loop
+// the simulator an event, and a hang is not detected. Use a wait, or poll all channels in a loop
 // that ends in idle().
 
 namespace towpath::tenstorrent {
 
 class EthernetCore : public DataMovementCore {
  public:
-  // Of a kernel that never yields.
+  // Polls per context switch of a kernel that never yields.
   static constexpr std::int64_t kNever = 0;
   static constexpr std::int64_t kPollsPerContextSwitch = 100'000;
 
   EthernetCore(noc::ChipNetwork& network, KernelConfig config, EthernetTile& tile,
-               KernelWatch* watch = nullptr);
+               CoreObserver* observer = nullptr);
 
-  // The number of its channel among the chip's Ethernet cores.
+  // Number of its channel among the chip's Ethernet cores.
   int channel() const { return tile_.end().channel; }
   static constexpr std::uint64_t bytes_sent_at(int channel) {
     return ethernet_memory_map::bytes_sent_at(channel);
@@ -49,22 +49,22 @@ class EthernetCore : public DataMovementCore {
   static constexpr std::uint64_t receiver_ack_at(int channel) {
     return ethernet_memory_map::receiver_ack_at(channel);
   }
-  // Where both ends of a link may write at any time: 16 bytes for a handshake.
+  // Offset that both ends of a link may write at any time: 16 bytes for a handshake.
   static constexpr std::uint64_t handshake_scratch() {
     return ethernet_memory_map::kUnreservedBase;
   }
 
   // --- transmit queues --------------------------------------------------------------------------
   bool eth_txq_is_busy(int queue = 0);
-  // Words of 16 bytes. Waits until the queue takes the command.
+  // Sends words of 16 bytes. Waits until the queue takes the command.
   void eth_send_packet(int queue, std::uint64_t source_word, std::uint64_t destination_word,
                        std::uint64_t words);
-  // Takes its time at the queue and over the link, and changes nothing: the registers at the far
-  // end steer hardware that is not modelled.
+  // Takes its time at the queue and over the link, but has no effect: the registers at the far end
+  // control hardware that is not modelled.
   void eth_write_remote_reg(int queue, std::uint64_t address, std::uint32_t value);
 
   // --- channel 0, as a one-shot -----------------------------------------------------------------
-  // In packets of `bytes_per_send`; what it adds to bytes_sent is sent by what comes next.
+  // Sends in packets of `bytes_per_send`; the next announcement sends the sum of their bytes_sent.
   void eth_send_bytes(std::uint64_t source, std::uint64_t destination, std::uint64_t size_bytes,
                       std::uint64_t bytes_per_send = 16, std::uint64_t words_per_send = 1);
   void eth_wait_for_receiver_done();
@@ -98,43 +98,43 @@ class EthernetCore : public DataMovementCore {
   // --- channels: the receiver -------------------------------------------------------------------
   bool eth_bytes_are_available_on_channel(int channel);
   void eth_wait_for_bytes_on_channel(std::uint32_t size_bytes, int channel);
-  // `ack_word` holds bytes_sent = receiver_ack = 1, and is no channel's own.
+  // `ack_word` contains bytes_sent = receiver_ack = 1, and is not a channel's own word.
   void eth_receiver_channel_ack(int channel, std::uint64_t ack_word);
   void eth_receiver_channel_done(int channel);
 
-  // --- the NoC, yielding to the base firmware while it waits ------------------------------------
+  // --- the NoC, yielding to the base firmware during waits ---------------------------------------
   void eth_noc_semaphore_wait(std::uint64_t semaphore, std::uint32_t value);
   void eth_noc_semaphore_wait_min(std::uint64_t semaphore, std::uint32_t value);
   void eth_noc_async_read_barrier(int noc = kKernelNoc);
   void eth_noc_async_write_barrier(int noc = kKernelNoc);
 
   // --- the base firmware ------------------------------------------------------------------------
-  // It has one turn; for 100,000 cycles.
+  // Gives it one turn; gives it turns for 100,000 cycles.
   void run_routing();
   void check_and_context_switch();
-  // Adds one to the dispatcher's count of kernels that are done; noc_async_atomic_barrier() waits
-  // for its answer.
+  // Adds one to the dispatcher's count of finished kernels; noc_async_atomic_barrier() waits for
+  // its answer.
   void notify_dispatch_core_done(const NocAddress& dispatcher);
 
-  // --- polling many things ----------------------------------------------------------------------
-  // What ends a loop that looks at many things and found nothing to do: the kernel goes on at a
-  // multiple of poll_cycles from now once there is anything new since the last idle() returned, in
-  // its L1, at its queues, on the NoC or on the link. The base firmware has its turn after so many
-  // polls. That is what polling would see, for the price of one event.
+  // --- polling many conditions ------------------------------------------------------------------
+  // Ends a loop that polls many conditions and found nothing to do: the kernel continues at a
+  // multiple of poll_cycles from now once anything has changed since the last idle() returned, in
+  // its L1, at its queues, on the NoC or on the link. The base firmware has its turn after every
+  // polls_per_context_switch polls. The result equals that of polling, for the price of one event.
   void idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_switch = kPollsPerContextSwitch);
 
-  // --- for whoever runs the kernel --------------------------------------------------------------
-  // It has the core from now on, once the base firmware is done with what it is doing.
+  // --- for the caller that runs the kernel -------------------------------------------------------
+  // Takes the core, once the base firmware has finished its current work.
   void take_core();
 
  private:
   struct Polling {
     noc::Cycle poll_cycles = 1;
     std::int64_t polls_per_context_switch = kNever;
-    // Of the firmware's turn when it has nothing to do.
+    // Duration of the firmware's turn when it has nothing to do.
     noc::Cycle routing_cycles = 0;
   };
-  // What can make a condition true.
+  // Causes that can make a condition true.
   enum class Cause : std::uint8_t { word, port, anything };
 
   template <typename Condition>
@@ -142,7 +142,7 @@ class EthernetCore : public DataMovementCore {
   static noc::Cycle poll_end(const Polling& polling, noc::Cycle waited);
   static noc::Cycle next_turn(const Polling& polling, noc::Cycle waited);
   static noc::Cycle turn_end(const Polling& polling, noc::Cycle waited);
-  // The base firmware does what it has to do, which takes time only if there is something.
+  // Lets the base firmware do its work, which takes time only if there is some.
   void yield_to_firmware();
   Wait firmware_wait() const;
   void suspend_until_turn(noc::Cycle turn);
@@ -156,10 +156,10 @@ class EthernetCore : public DataMovementCore {
   void send_packets(std::uint64_t source, std::uint64_t destination, std::uint64_t size_bytes,
                     std::uint64_t bytes_per_send, std::uint64_t words_per_send);
   void send_channel_word(int channel, std::uint64_t from);
-  // At both ends.
+  // Writes the sync word at both ends.
   void set_channel(int channel, std::uint32_t bytes_sent, std::uint32_t receiver_ack);
   void check_channel(int channel) const;
-  // A look at a word of L1, which takes a poll.
+  // Reads a word of L1, which takes a poll.
   std::uint32_t poll(std::uint64_t word);
 
   EthernetTile& tile_;

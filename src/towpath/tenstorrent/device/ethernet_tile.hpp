@@ -37,22 +37,22 @@ class EthernetTile final : private ethernet::TileMemory {
 
   bool is_firmware_running() const { return is_firmware_running_; }
   void set_firmware_running(bool is_running);
-  // The base firmware has something to do: a link that is down and of which this end has not said
-  // that it is ready to train, or something to carry for the host.
+  // Whether the base firmware has something to do: a link that is down and for which this end has
+  // not said that it is ready to train, or something to carry for the host.
   bool needs_firmware() const;
-  // Of a core that serves the host; null when it does not.
+  // Null if the core does not serve the host.
   BaseFirmware* base_firmware() const { return base_firmware_; }
   void set_base_firmware(BaseFirmware* firmware) { base_firmware_ = firmware; }
 
-  // A number that differs when anything has happened that software on the core could see: a write
+  // A number that changes when anything has happened that software on the core could see: a write
   // to its L1, a change of a queue or of the link, an answer over the NoC.
   std::uint64_t changes() const;
-  // The process is woken, once, by the next of these that concerns the port.
+  // Wakes the process once, at the next change that concerns the port.
   void wake_on_port_change(sim::Process& process) { waiting_.push_back(&process); }
-  // By the next of all of them.
+  // Wakes the process once, at the next change of any kind.
   void wake_on_change(sim::Process& process);
   void stop_waking(const sim::Process& process);
-  // The base firmware has something new to do: whoever has the core looks at what it waits for.
+  // Announces new work for the base firmware: the kernel that has the core rechecks its wait.
   void wake_kernel();
 
  private:
@@ -60,8 +60,8 @@ class EthernetTile final : private ethernet::TileMemory {
   void read(std::uint64_t offset, std::span<std::byte> to) const override;
   void write(std::uint64_t offset, std::span<const std::byte> bytes) override;
   void write_register(std::uint64_t address, std::uint32_t value) override;
-  // Sources are not held: what software may change is decided by what it knows (HazardMonitor). The
-  // hardware releases a source no later than that, but for acknowledgements that were lost: what is
+  // Sources are not held: HazardMonitor decides what software may change, by what it knows. The
+  // hardware releases a source no later than that, except when acknowledgements were lost: what is
   // then sent again is not written again.
   bool needs_training() const;
   static void on_port_change(void* self);

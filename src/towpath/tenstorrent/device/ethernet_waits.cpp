@@ -5,15 +5,14 @@
 #include "towpath/sim/timer.hpp"
 #include "towpath/tenstorrent/device/base_firmware.hpp"
 #include "towpath/tenstorrent/device/ethernet_core.hpp"
-#include "towpath/tenstorrent/device/hazards.hpp"
 
-// How a kernel on an Ethernet core waits: as if it polled, without an event per poll.
+// Waits of a kernel on an Ethernet core: equivalent to polling, without an event per poll.
 
 namespace towpath::tenstorrent {
 
 namespace {
 
-constexpr noc::Cycle kContextSwitchCycles = 100'000;  // of check_and_context_switch()
+constexpr noc::Cycle kContextSwitchCycles = 100'000;  // as in check_and_context_switch()
 constexpr noc::Cycle kNoTurn = -1;
 
 struct Sleeper {
@@ -37,7 +36,7 @@ EthernetCore::Polling EthernetCore::polling(std::int64_t polls_per_context_switc
           routing_cycles()};
 }
 
-// When the look is over that sees what happened `waited` cycles after the first look began.
+// End of the look that sees an event `waited` cycles after the first look began.
 noc::Cycle EthernetCore::poll_end(const Polling& polling, noc::Cycle waited) {
   const noc::Cycle poll = polling.poll_cycles;
   if (polling.polls_per_context_switch == kNever) return (waited / poll + 1) * poll;
@@ -49,14 +48,14 @@ noc::Cycle EthernetCore::poll_end(const Polling& polling, noc::Cycle waited) {
   return round * period + (phase / poll + 1) * poll;
 }
 
-// When the firmware has its next turn, which may be under way.
+// Start of the firmware's next turn, which may be under way.
 noc::Cycle EthernetCore::next_turn(const Polling& polling, noc::Cycle waited) {
   const noc::Cycle looking = polling.polls_per_context_switch * polling.poll_cycles;
   const noc::Cycle period = looking + polling.routing_cycles;
   return std::max(waited, waited / period * period + looking);
 }
 
-// When the turn that is under way ends.
+// End of the turn that is under way.
 noc::Cycle EthernetCore::turn_end(const Polling& polling, noc::Cycle waited) {
   const noc::Cycle looking = polling.polls_per_context_switch * polling.poll_cycles;
   const noc::Cycle period = looking + polling.routing_cycles;
@@ -85,7 +84,7 @@ void EthernetCore::take_core() {
   wait_.kind = Wait::Kind::nothing;
 }
 
-// Until woken, or until this cycle.
+// Suspends it until woken, or until this cycle.
 void EthernetCore::suspend_until_turn(noc::Cycle turn) {
   sim::Simulation& simulation = network_.simulation();
   Sleeper sleeper{simulation, *simulation.current()};
@@ -155,26 +154,25 @@ void EthernetCore::submit(int queue, const ethernet::Command& command) {
   ethernet::Port& port = tile_.port();
   const int queues = network_.chip().ethernet.tx_queues_for_kernels;
   if (queue < 0 || queue >= queues) {
-    refuse("there is no queue {} for kernels; 0 to {} are possible", queue,
-           queues - 1);
+    refuse("there is no queue {} for kernels; 0 to {} are possible", queue, queues - 1);
   }
   if (port.is_busy(queue)) {
     poll_until(polling, wait, Cause::port, [&] { return !port.is_busy(queue); });
   }
   work(network_.chip().ethernet_software.send_cycles);
   named([&] { port.send(queue, command); });
-  if (watch_ != nullptr) watch_->sending(queue, command);
+  observer_->sending(queue, command);
 }
 
 // --- the NoC ------------------------------------------------------------------------------------
 
 void EthernetCore::eth_noc_semaphore_wait(std::uint64_t semaphore, std::uint32_t value) {
-  call_ = "eth_noc_semaphore_wait";
+  call_ = __func__;
   wait_for_word(semaphore, value, "", 1);
 }
 
 void EthernetCore::eth_noc_semaphore_wait_min(std::uint64_t semaphore, std::uint32_t value) {
-  call_ = "eth_noc_semaphore_wait_min";
+  call_ = __func__;
   wait_for_word(semaphore, value, "at least ", 1);
 }
 
@@ -186,7 +184,7 @@ void EthernetCore::wait_for_counters(noc::ChipNetwork::Condition condition, int 
 }
 
 void EthernetCore::eth_noc_async_read_barrier(int noc) {
-  call_ = "eth_noc_async_read_barrier";
+  call_ = __func__;
   wait_for_counters({[](const noc::NiuCounters& counters, int) {
                       return counters.read_responses_received == counters.reads_issued;
                     }},
@@ -194,7 +192,7 @@ void EthernetCore::eth_noc_async_read_barrier(int noc) {
 }
 
 void EthernetCore::eth_noc_async_write_barrier(int noc) {
-  call_ = "eth_noc_async_write_barrier";
+  call_ = __func__;
   wait_for_counters({[](const noc::NiuCounters& counters, int) {
                       return counters.write_acks_received == counters.write_acks_awaited;
                     }},
@@ -204,28 +202,28 @@ void EthernetCore::eth_noc_async_write_barrier(int noc) {
 // --- the base firmware --------------------------------------------------------------------------
 
 void EthernetCore::run_routing() {
-  call_ = "run_routing";
+  call_ = __func__;
   yield_to_firmware();
   work(routing_cycles());
 }
 
 void EthernetCore::check_and_context_switch() {
-  call_ = "check_and_context_switch";
+  call_ = __func__;
   tile_.set_firmware_running(true);
   work(kContextSwitchCycles);
   take_core();
 }
 
 void EthernetCore::notify_dispatch_core_done(const NocAddress& dispatcher) {
-  call_ = "notify_dispatch_core_done";
+  call_ = __func__;
   for (int noc = 0; noc < 2; ++noc) wait_for_initiator(noc, kAtomic);
   noc_semaphore_inc(dispatcher, 1);
 }
 
-// --- polling many things ------------------------------------------------------------------------
+// --- polling many conditions --------------------------------------------------------------------
 
 void EthernetCore::idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_switch) {
-  call_ = "idle";
+  call_ = __func__;
   if (poll_cycles < 1 || polls_per_context_switch < 0) {
     refuse(
         "polls take {} cycles and there are {} to a context switch; at least 1 and 0 are "
@@ -236,7 +234,7 @@ void EthernetCore::idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_s
   poll_until({poll_cycles, polls_per_context_switch, routing_cycles()}, wait, Cause::anything,
              [&] { return tile_.changes() != changes_seen_; });
   changes_seen_ = tile_.changes();
-  if (watch_ != nullptr) watch_->idled();
+  observer_->idled();
 }
 
 }  // namespace towpath::tenstorrent

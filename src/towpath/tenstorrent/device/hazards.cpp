@@ -10,7 +10,7 @@
 #include "towpath/noc/bits.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 
-// What kernels of one chip learn from each other: words of L1, and what goes over the NoC.
+// What kernels of one chip learn from each other: words of L1, and requests over the NoC.
 
 namespace towpath::tenstorrent {
 
@@ -19,10 +19,10 @@ namespace {
 using machine::TileKind;
 using noc::index;
 
-// Increments that are kept one by one.
+// Most increments of a word that are kept one by one.
 constexpr std::size_t kIncrementsMax = 32;
 
-// Different words of which it is known that a loop looks at them.
+// Most words that a loop is recorded to look at.
 constexpr std::size_t kLooksMax = 256;
 
 std::string place_of_kernel(const KernelWatch& kernel) {
@@ -73,7 +73,7 @@ void KernelWatch::using_bytes(std::uint64_t offset, std::uint64_t size_bytes) {
 
 void KernelWatch::storing(std::uint64_t offset, std::span<const std::byte> bytes) {
   const std::uint64_t end = offset + bytes.size();
-  monitor_.check_sources(*this, config_.chip, config_.core, offset, bytes.size(), bytes);
+  monitor_.check_sources(*this, config_.chip, {config_.core, offset, bytes.size(), bytes});
   HazardMonitor::Ledger& ledger = monitor_.ledger(config_.chip, config_.core);
   const Stamp stamp = learner_.step();
   if (bytes.size() == noc::kWordBytes) monitor_.word_at(config_.chip, config_.core, offset);
@@ -199,12 +199,13 @@ void HazardMonitor::read_issued(KernelWatch& kernel, const noc::Request& request
   const KernelWatch::Config& config = kernel.config();
   noc::ChipNetwork& network = *chips_[index(config.chip)].network;
   const machine::Coordinate tile = request.remote.tile;
-  if (!network.chip().holds(tile)) return;  // will be refused
+  if (!network.chip().holds(tile)) return;  // the network will refuse it
   const TileKind kind = network.chip().tile(tile).kind;
   if (kind == TileKind::worker || kind == TileKind::ethernet) {
     const std::uint64_t first = request.remote.offset;
     const std::uint64_t end = first + request.size_bytes;
-    if (request.size_bytes > noc::kWordBytes) {  // otherwise it looks whether they are there
+    // for a word, the kernel looks whether it has arrived
+    if (request.size_bytes > noc::kWordBytes) {
       check_bytes_are_there(kernel, config.chip, tile, first, request.size_bytes);
     }
     Ledger& remote = ledger(config.chip, tile);
@@ -214,7 +215,7 @@ void HazardMonitor::read_issued(KernelWatch& kernel, const noc::Request& request
       learn_from(kernel, at->second, network.memory(tile).load_word(at->first));
     }
   }
-  check_sources(kernel, config.chip, config.core, request.local_offset, request.size_bytes, {});
+  check_sources(kernel, config.chip, {config.core, request.local_offset, request.size_bytes});
   Ledger& own = ledger(config.chip, config.core);
   own.incoming.erase(request.local_offset, request.local_offset + request.size_bytes);
   own.arrived.erase(request.local_offset, request.local_offset + request.size_bytes);
@@ -240,7 +241,7 @@ void HazardMonitor::write_issued(KernelWatch& kernel, const noc::Request& reques
         });
     std::vector<std::byte> bytes(request.size_bytes);
     network.memory(config.core).read(request.local_offset, bytes);
-    check_sources(kernel, config.chip, tile, first, request.size_bytes, bytes);
+    check_sources(kernel, config.chip, {tile, first, request.size_bytes, bytes});
   }
   ledger_there.pushed.assign(first, end, {&kernel, stamp});
   ledger_there.incoming.erase(first, end);

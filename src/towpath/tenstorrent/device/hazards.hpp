@@ -15,16 +15,17 @@
 #include "towpath/ethernet/port.hpp"
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/noc/chip_network.hpp"
+#include "towpath/tenstorrent/device/core_observer.hpp"
 #include "towpath/tenstorrent/device/errors.hpp"
 #include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/device/knowledge.hpp"
 
-// Finds the mistakes of `Hazard` while kernels run. What a kernel may do depends on what it can
-// know: a thing is known to have happened when a chain of words that were written after it and then
-// looked at leads from it to the kernel. What merely happened in time, in this run, is not known,
-// and so a mistake is found whether or not it does any harm this time.
+// Finds the mistakes of `Hazard` while kernels run, from what each kernel can know. An event is
+// known to a kernel when a chain of words, written after the event and then looked at, leads from
+// it to the kernel. What merely happened earlier in this run is not known, so a mistake is found
+// whether or not it does any harm this time.
 //
-// What a word over the NoC brings is taken as known from the time on at which the word was issued,
+// The content of a word over the NoC is taken as known from the time at which the word was issued,
 // if the value that is seen allows for it. Semaphores are counted exactly.
 
 namespace towpath::tenstorrent {
@@ -32,9 +33,9 @@ namespace towpath::tenstorrent {
 class DataMovementCore;
 class HazardMonitor;
 
-// What one kernel does, told beforehand by its core. Each call throws HazardError, in a sentence
-// that names kernel, core and call, when it is a mistake.
-class KernelWatch {
+// Watch of one kernel. Each call throws HazardError, which names kernel, core and call, when the
+// action is a mistake.
+class KernelWatch final : public CoreObserver {
  public:
   struct Config {
     int chip = 0;
@@ -49,24 +50,19 @@ class KernelWatch {
   const Config& config() const { return config_; }
   KernelName name() const { return {config_.chip, config_.core, config_.name}; }
   bool is_over() const { return state_ == State::over; }
-  // It begins, on this core, which speaks for it in errors; it ends.
+  // The kernel begins on this core, which errors name; it ends.
   void start(const DataMovementCore& core);
   void end();
 
-  // It has seen a word of its own L1; it uses bytes of it; it is going to change them.
-  void looked(std::uint64_t offset, std::uint32_t value);
-  void using_bytes(std::uint64_t offset, std::uint64_t size_bytes);
-  void storing(std::uint64_t offset, std::span<const std::byte> bytes);
-  // It is going to hand over a request, or a command of an Ethernet core.
-  void issuing(const noc::Request& request);
-  void sending(int queue, const ethernet::Command& command);
-  // Of what it sends from now on, so much is payload of a channel; it announces so much.
-  void sending_payload(int channel, std::uint64_t size_bytes);
-  void announcing(int channel, std::uint64_t size_bytes);
-  // It sends the acknowledgement of a channel from a word.
-  void acknowledging(int channel, std::uint64_t from);
-  // It has waited for anything to change that it had looked at.
-  void idled() { looked_at_.clear(); }
+  void looked(std::uint64_t offset, std::uint32_t value) override;
+  void using_bytes(std::uint64_t offset, std::uint64_t size_bytes) override;
+  void storing(std::uint64_t offset, std::span<const std::byte> bytes) override;
+  void issuing(const noc::Request& request) override;
+  void sending(int queue, const ethernet::Command& command) override;
+  void sending_payload(int channel, std::uint64_t size_bytes) override;
+  void announcing(int channel, std::uint64_t size_bytes) override;
+  void acknowledging(int channel, std::uint64_t from) override;
+  void idled() override { looked_at_.clear(); }
 
  private:
   friend class HazardMonitor;
@@ -80,22 +76,22 @@ class KernelWatch {
   Stamp begin_;       // its start
   int channel_ = -1;  // on an Ethernet core
   std::array<std::uint64_t, ethernet_memory_map::kChannels> unannounced_bytes_{};
-  std::vector<std::uint64_t> looked_at_;   // words, since it last idled; of Ethernet cores
+  std::vector<std::uint64_t> looked_at_;   // words, since it last idled; Ethernet cores only
   std::vector<machine::Coordinate> told_;  // cores of its chip whose words it has incremented
 };
 
-// One for all chips of a cluster.
+// Monitor of all chips of a cluster.
 class HazardMonitor {
  public:
   explicit HazardMonitor(const machine::ChipCluster& cluster);
 
-  // The chips, in order.
+  // Adds the next chip, in order.
   void add_chip(noc::ChipNetwork& network);
-  // A program begins on a chip: all kernels of the one before are over.
+  // A program begins on a chip; all kernels of the previous one have ended.
   void begin_program(int chip);
-  // A kernel of that program; it lives as long as the monitor.
+  // Adds a kernel of that program; its watch lives as long as the monitor.
   KernelWatch& add_kernel(KernelWatch::Config config);
-  // A word has its initial value, and nobody has written it before.
+  // A word has its initial value, and no kernel has written it.
   void initialise_word(int chip, machine::Coordinate core, std::uint64_t offset);
   // The host has written these bytes: what kernels wrote there before is gone.
   void host_has_written(int chip, machine::Coordinate tile, std::uint64_t offset,
@@ -103,10 +99,11 @@ class HazardMonitor {
   // A frame is going to be written into the L1 of a channel's core.
   void arriving(machine::EthernetEnd at, std::uint64_t offset, std::span<const std::byte> bytes);
 
-  // Who could write one of these bytes of a kernel's core: the kernels that have, and the one at
-  // the other end of the link if that has, or may answer to what was sent from there; if there are
-  // none, those on the cores that the kernel has told something, or else all others of the chip. Of
-  // more than a word, those words count that the kernel has looked at since it last idled.
+  // Kernels that could write one of these bytes of a kernel's core: those that have, and the one at
+  // the other end of the link if it has, or may answer to what was sent from there; if there are
+  // none, those on the cores that the kernel has incremented a word of, or else all others of the
+  // chip. For a range larger than a word, only words count that the kernel has looked at since it
+  // last idled.
   std::vector<const KernelWatch*> writers_of(const KernelWatch& owner, std::uint64_t offset,
                                              std::uint64_t size_bytes) const;
   // The kernel that runs at the other end of the link; null if there is none.
@@ -136,31 +133,31 @@ class HazardMonitor {
     const KernelWatch* writer = nullptr;
     Stamp stamp;
   };
-  // A word that is written as such.
+  // A word that is written by atomics or whole stores.
   struct Word {
     struct Increment {
-      std::uint32_t total = 0;  // of all since the last store
+      std::uint32_t total = 0;  // sum of all since the last store
       const KernelWatch* writer = nullptr;
       Stamp stamp;
     };
     std::uint32_t base = 0;
-    std::vector<Increment> increments;  // of which not everything is in `seen`
-    Knowledge seen;                     // what those brought that have been seen
+    std::vector<Increment> increments;  // those not entirely in `seen`
+    Knowledge seen;                     // what the increments seen so far made known
     bool is_counted = true;             // no increment was negative
     std::optional<Pushed> store;        // the last one, by a kernel of this core
     std::optional<Pushed> inline_write;
     std::uint32_t inline_value = 0;
     std::vector<const KernelWatch*> writers;
   };
-  // A command for which its receiver must wait, and where it ends.
+  // A command that its receiver must wait for, and where it ends.
   struct Awaited {
     std::uint64_t end = 0;
     const KernelWatch* sender = nullptr;
     ethernet::Command command;
   };
-  // Of one tile's memory.
+  // Record of one tile's memory.
   struct Ledger {
-    // What has last arrived in a channel's sync word, as long as nobody has looked at it.
+    // Latest arrival in a channel's sync word, until a kernel looks at it.
     std::array<std::optional<Awaited>, ethernet_memory_map::kChannels> unseen_syncs;
     RangeMap<Incoming> incoming;  // over Ethernet, submitted
     RangeMap<Arrived> arrived;
@@ -184,7 +181,7 @@ class HazardMonitor {
   struct ChipState {
     noc::ChipNetwork* network = nullptr;
     std::vector<std::unique_ptr<Ledger>> ledgers;  // by tile
-    // Of all kernels that are over: those of earlier programs, and all.
+    // Knowledge of all kernels that have ended: those of earlier programs, and all.
     Knowledge known;
     Knowledge ended;
   };
@@ -201,12 +198,15 @@ class HazardMonitor {
   void check_peer(KernelWatch& kernel, const ethernet::Command& command, machine::EthernetEnd to);
   void check_bytes_are_there(const KernelWatch& kernel, int chip, machine::Coordinate tile,
                              std::uint64_t offset, std::uint64_t size_bytes);
-  // `bytes` is what they change to; empty: something else.
-  void check_sources(const KernelWatch& kernel, int chip, machine::Coordinate tile,
-                     std::uint64_t offset, std::uint64_t size_bytes,
-                     std::span<const std::byte> bytes);
+  struct Change {
+    machine::Coordinate tile;
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
+    std::span<const std::byte> bytes{};  // new content; empty: unknown content
+  };
+  void check_sources(const KernelWatch& kernel, int chip, const Change& change);
   void check_increments(const KernelWatch& kernel, std::uint64_t offset, const Word& word);
-  // Whether what others have written into the source of a send is known to be there.
+  // Checks that what others have written into the source of a send is known to have arrived.
   void check_pushed(const KernelWatch& kernel, std::uint64_t offset, std::uint64_t size_bytes);
   void add_writers(const KernelWatch& owner, std::uint64_t offset, std::uint64_t size_bytes,
                    std::vector<const KernelWatch*>& writers) const;
@@ -226,8 +226,8 @@ class HazardMonitor {
   std::vector<StreamState> streams_;
   std::vector<std::uint32_t> first_stream_;  // by chip
   std::vector<Place> first_place_;           // by chip
-  std::map<Place, std::uint32_t> clocks_;    // of the last kernel at a place
-  // Kernels, and those of Ethernet cores by chip and channel.
+  std::map<Place, std::uint32_t> clocks_;    // clock of the last kernel at a place
+  // All kernels, and those of Ethernet cores by chip and channel.
   std::vector<std::unique_ptr<KernelWatch>> kernels_;
   std::vector<std::vector<std::vector<KernelWatch*>>> ethernet_kernels_;
 };

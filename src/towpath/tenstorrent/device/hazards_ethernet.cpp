@@ -10,7 +10,7 @@
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 #include "towpath/tenstorrent/device/hazards.hpp"
 
-// What kernels of different chips learn from each other: what goes over Ethernet.
+// What kernels of different chips learn from each other: traffic over Ethernet.
 
 namespace towpath::tenstorrent {
 
@@ -20,7 +20,7 @@ using noc::index;
 
 namespace {
 
-// Frames whose words are told from each other; of a larger one, all counts as changed.
+// Largest frame whose words are compared one by one; a larger one counts as entirely changed.
 constexpr std::size_t kSmallFrameBytes = 64;
 
 std::string name_of(machine::Coordinate core, int chip) {
@@ -36,11 +36,12 @@ bool lies_in(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t first
              std::uint64_t length) {
   return offset >= first && offset + size_bytes <= first + length;
 }
-// Where anybody may write at any time, before a handshake and after the end.
+// Whether the bytes are in the area that any kernel may write at any time, before a handshake and
+// after the end.
 bool is_handshake_area(std::uint64_t offset, std::uint64_t size_bytes) {
   return lies_in(offset, size_bytes, map::kUnreservedBase, map::kHandshakeBytes);
 }
-// Channel 0 is what handshakes are made of.
+// Handshakes use channel 0.
 bool is_handshake_word(std::uint64_t offset, std::uint64_t size_bytes) {
   return lies_in(offset, size_bytes, map::bytes_sent_at(0), map::kChannelSyncBytes);
 }
@@ -139,8 +140,8 @@ void KernelWatch::end() {
   if (channel_ >= 0) monitor_.check_arrivals(*this);
 }
 
-// Whether a kernel that ends has waited for all that its peer has sent to it: it knows that it has
-// arrived, and it has looked at every credit.
+// Checks that a kernel that ends has waited for all that its peer has sent to it: it knows that it
+// has arrived, and it has looked at every credit.
 void HazardMonitor::check_arrivals(const KernelWatch& kernel) {
   const KernelWatch::Config& config = kernel.config();
   const auto from = cluster_.connected({config.chip, kernel.channel_});
@@ -187,7 +188,7 @@ void KernelWatch::sending(int queue, const ethernet::Command& command) {
     monitor_.check_peer(*this, command, *to);
     std::vector<std::byte> bytes(command.size_bytes);
     monitor_.chips_[index(config_.chip)].network->load(config_.core, command.source, bytes);
-    monitor_.check_sources(*this, to->chip, monitor_.core_of(*to), first, bytes.size(), bytes);
+    monitor_.check_sources(*this, to->chip, {monitor_.core_of(*to), first, bytes.size(), bytes});
   }
   const Stream stream = monitor_.stream_of({config_.chip, channel_}, queue);
   HazardMonitor::StreamState& state = monitor_.streams_[stream];
@@ -204,7 +205,7 @@ void KernelWatch::sending(int queue, const ethernet::Command& command) {
       .incoming.assign(first, end, {stream, position - first, this});
 }
 
-// Whether the kernel at the other end is there to take it.
+// Checks that the kernel at the other end is there to take it.
 void HazardMonitor::check_peer(KernelWatch& kernel, const ethernet::Command& command,
                                EthernetEnd to) {
   const KernelWatch* peer = kernel_at(to, kernel.config_.generation);
@@ -247,22 +248,22 @@ void HazardMonitor::check_bytes_are_there(const KernelWatch& kernel, int chip,
       });
 }
 
-void HazardMonitor::check_sources(const KernelWatch& kernel, int chip, machine::Coordinate tile,
-                                  std::uint64_t offset, std::uint64_t size_bytes,
-                                  std::span<const std::byte> bytes) {
+void HazardMonitor::check_sources(const KernelWatch& kernel, int chip, const Change& change) {
+  const auto& [tile, offset, size_bytes, bytes] = change;
   const Ledger* const there = find_ledger(chip, tile);
   if (there == nullptr) return;
   there->sources.each(
       offset, offset + size_bytes,
-      [&](std::uint64_t first, std::uint64_t end, const Source& source) {
+      [&, &tile = tile, &offset = offset, &bytes = bytes](std::uint64_t first, std::uint64_t end,
+                                                          const Source& source) {
         if (kernel.learner_.knows_arrived(source.stream, source.end)) return;
         if (is_handshake_area(first, end - first)) return;
-        // Of an earlier program: its last answers, which nobody answers.
+        // A source of an earlier program: its last answers, which are not answered themselves.
         if (source.sender->is_over() &&
             source.sender->config_.generation < kernel.config_.generation) {
           return;
         }
-        if (!bytes.empty()) {  // bytes that stay the same do no harm
+        if (!bytes.empty()) {  // bytes that keep their value are allowed
           std::vector<std::byte> before(end - first);
           chips_[index(chip)].network->load(tile, first, before);
           if (std::ranges::equal(before, bytes.subspan(first - offset, end - first))) return;
@@ -276,7 +277,7 @@ void HazardMonitor::check_sources(const KernelWatch& kernel, int chip, machine::
       });
 }
 
-// A worker that has been heard of was told once that it may write, and has written more than that.
+// A worker that is known was told once that it may write, and has written more than that.
 void HazardMonitor::check_pushed(const KernelWatch& kernel, std::uint64_t offset,
                                  std::uint64_t size_bytes) {
   const KernelWatch::Config& config = kernel.config_;
@@ -348,7 +349,7 @@ void HazardMonitor::arriving(EthernetEnd at, std::uint64_t offset,
       here.arrived.assign(offset, offset + bytes.size(), {stamp, stream, shift});
       return;
     }
-    // A word that stays what it was tells nobody that something has arrived.
+    // A word that keeps its value does not announce an arrival.
     std::vector<std::byte> before(bytes.size());
     chips_[index(at.chip)].network->load(core_of(at), offset, before);
     for (std::uint64_t word = 0; word < bytes.size(); word += noc::kWordBytes) {

@@ -17,7 +17,7 @@ using Kind = FirmwareCommand::Kind;
 
 namespace {
 
-// How much of an access that begins at `offset` fits into a slot.
+// Bytes of an access at `offset` that fit into a slot.
 std::uint64_t part_bytes(std::uint64_t offset, std::uint64_t size_bytes) {
   return std::min(size_bytes, kSlotBytes - offset % kSlotBytes);
 }
@@ -35,7 +35,7 @@ bool is_firmwares_own(std::uint64_t offset, std::uint64_t size_bytes) {
 
 }  // namespace
 
-// --- what a process calls -----------------------------------------------------------------------
+// --- calls of a process -------------------------------------------------------------------------
 
 void HostAccess::write(int chip, const NocAddress& to, std::span<const std::byte> bytes) {
   const Host::Access access{Kind::write, chip, to};
@@ -118,7 +118,7 @@ bool Host::is_over() const {
                              [](const HostAccess& process) { return process.is_over_; });
 }
 
-bool Host::does_everybody_wait() const {
+bool Host::all_blocked() const {
   return std::ranges::all_of(processes_, [](const HostAccess& process) {
     return process.is_over_ || process.is_waiting_;
   });
@@ -222,7 +222,7 @@ void Host::wait_for_answers(HostAccess& process, Gateway& gateway) const {
   while (has_pending(gateway, process)) wait_for_answer(process, gateway);
 }
 
-// --- what is said when nothing moves ------------------------------------------------------------
+// --- errors when nothing moves ------------------------------------------------------------------
 
 std::string Host::describe_waits() const {
   std::string text;
@@ -236,7 +236,7 @@ std::string Host::describe_waits() const {
   return text;
 }
 
-// Its oldest command, and what stands in its way.
+// Describes its oldest command, and what blocks it.
 std::string Host::describe_unanswered(const HostAccess& process) const {
   const FirmwareCommand* oldest = nullptr;
   for (const auto& [end, gateway] : gateways_) {
@@ -254,7 +254,7 @@ std::string Host::describe_unanswered(const HostAccess& process) const {
       describe_hold_up(oldest->chip));
 }
 
-// A core on the way to a chip whose base firmware would have something to do.
+// A core on the route to a chip whose base firmware has work but not the core.
 std::string Host::describe_hold_up(int chip) const {
   while (routes_.to(chip).links > 0) {
     const HostRoutes::Route& route = routes_.to(chip);

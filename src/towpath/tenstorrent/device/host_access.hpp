@@ -22,7 +22,8 @@ namespace towpath::tenstorrent {
 class Device;
 class Host;
 
-// What a process of the host sees of the chips: all their L1 and DRAM, by chip, tile and offset.
+// View that a process of the host has of the chips: all their L1 and DRAM, by chip, tile and
+// offset.
 //
 //   cluster.run_host("loader", [&](HostAccess& host) {
 //     host.write(1, {{1, 1}, 0x1000}, bytes);
@@ -30,28 +31,28 @@ class Host;
 //     host.read(1, {{1, 1}, 0x1000}, bytes);
 //   });
 //
-// Of a chip on PCIe it sees the memory itself, in no time: what PCIe costs is not reckoned here. Of
-// another, the base firmware of Ethernet cores carries it, a kilobyte at a time, four at once.
-// Any offset and any size will do.
+// Chips on PCIe are accessed instantly (PCIe cost is not modelled on this path). Other chips are
+// reached through the base firmware of Ethernet cores, a kilobyte at a time, four at once. Offsets
+// and sizes are not restricted.
 //
-// What one process does to one chip is done in order: a read sees what it has written before. Other
-// order there is none, but by barrier(). A write may return before the bytes are there; they are
-// when barrier() returns, and when the process ends.
+// Accesses of one process to one chip are carried out in order: a read sees the process's earlier
+// writes. Any other order needs barrier(). A write may return before the bytes have arrived; they
+// have when barrier() returns, and when the process ends.
 //
-// Wrong: polling a word with read() alone. Of a chip on PCIe no time passes; sleep() in between.
+// Wrong: polling a word with read() alone. On a chip on PCIe no time passes; sleep() in between.
 class HostAccess {
  public:
   HostAccess(Host& host, std::string name) : host_(host), name_(std::move(name)) {}
   HostAccess(const HostAccess&) = delete;
   HostAccess& operator=(const HostAccess&) = delete;
 
-  // They throw std::invalid_argument when there is no such memory, the host does not reach it, or
-  // the bytes to be written are the base firmware's own.
+  // Throw std::invalid_argument when there is no such memory, the host does not reach it, or the
+  // bytes to be written belong to the base firmware.
   void write(int chip, const NocAddress& to, std::span<const std::byte> bytes);
   void read(int chip, const NocAddress& from, std::span<std::byte> bytes);
-  // All that this process has written is there.
+  // Waits until all writes of this process have arrived.
   void barrier();
-  // The process does something else for so long.
+  // Lets simulated time pass.
   void sleep(Time time);
 
   const std::string& name() const { return name_; }
@@ -67,7 +68,7 @@ class HostAccess {
   bool is_over_ = false;
 };
 
-// The host of a cluster: its processes, and what they have under way. Made by Cluster.
+// The host of a cluster: its processes and their accesses under way. Made by Cluster.
 class Host {
  public:
   Host(const machine::ChipCluster& cluster, const std::vector<std::unique_ptr<Device>>& devices);
@@ -76,12 +77,12 @@ class Host {
 
   void start(std::string name, std::function<void(HostAccess&)> body);
   bool is_over() const;
-  // Every process is over or waits for an answer.
-  bool does_everybody_wait() const;
+  // Whether every process has ended or waits for an answer.
+  bool all_blocked() const;
   // When the last process ended.
   Time over_at() const { return over_at_; }
-  // Of each process that is not over: in what it is, and which kernel stands in its way. Empty when
-  // all are over.
+  // Describes, for each process that has not ended, its call and the kernel that blocks it. Empty
+  // when all have ended.
   std::string describe_waits() const;
 
  private:
@@ -96,9 +97,9 @@ class Host {
   struct Pending {
     HostAccess* process = nullptr;  // null: the slot is free
     FirmwareCommand command;
-    std::span<std::byte> to;  // of a read
+    std::span<std::byte> to;  // read only
   };
-  // An Ethernet core of a chip on PCIe where ways to other chips begin.
+  // An Ethernet core of a chip on PCIe where routes to other chips begin.
   struct Gateway {
     Device* device = nullptr;
     machine::Coordinate core;
@@ -111,10 +112,10 @@ class Host {
   bool reaches_directly(int chip) const { return routes_.to(chip).links == 0; }
   Device& device(int chip) const { return *devices_[static_cast<std::size_t>(chip)]; }
   Gateway& gateway(int chip);
-  // One kilobyte, or less. `from` is empty for a read, `to` for a write.
+  // Submits at most one kilobyte. `from` is empty for a read, `to` for a write.
   void submit(HostAccess& process, const Access& access, std::span<const std::byte> from,
               std::span<std::byte> to);
-  // Takes the answers that are there.
+  // Takes the answers that have arrived.
   static void take_answers(Gateway& gateway);
   static bool has_pending(const Gateway& gateway, const HostAccess& process);
   // Suspends the process until there may be an answer.

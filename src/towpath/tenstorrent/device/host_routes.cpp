@@ -19,7 +19,8 @@ HostRoutes::HostRoutes(const machine::ChipCluster& cluster) {
   }
 }
 
-// Whether the way over this link from one of its ends is the best so far to the chip at the other.
+// Whether the route over this link from one of its ends is the best so far to the chip at the
+// other.
 bool HostRoutes::extend(const machine::EthernetLink& link, int from, int links) {
   const EthernetEnd near = link.ends[static_cast<std::size_t>(from)];
   const EthernetEnd far = link.ends[static_cast<std::size_t>(1 - from)];

@@ -8,24 +8,25 @@
 
 namespace towpath::tenstorrent {
 
-// How the host reaches each chip: directly over PCIe, or over the fewest links from a chip on PCIe;
-// of as many, over most that the dispatcher has taken, and then over those described first. There
-// is one way to each chip, so that the ways form trees, with a chip on PCIe at each root.
+// Routes from the host to each chip: directly over PCIe, or over the fewest links from a chip on
+// PCIe; among equals, over the most links that the dispatcher has taken, then over those described
+// first. There is one route to each chip, so routes form trees, with a chip on PCIe at each root.
 class HostRoutes {
  public:
   explicit HostRoutes(const machine::ChipCluster& cluster);
 
   struct Route {
     int links = kNotReached;      // 0: the host reaches the chip directly
-    int reserved_links = 0;       // of which the dispatcher has taken so many
-    machine::EthernetEnd near{};  // of the last link: on the chip before, and on this one
+    int reserved_links = 0;       // links of the route that the dispatcher has taken
+    machine::EthernetEnd near{};  // ends of the last link: on the chip before, and on this one
     machine::EthernetEnd far{};
   };
   const Route& to(int chip) const { return routes_[static_cast<std::size_t>(chip)]; }
   bool is_reached(int chip) const { return to(chip).links != kNotReached; }
-  // The Ethernet core of a chip on PCIe where the way to a chip begins; it has at least one link.
+  // Ethernet core of a chip on PCIe where the route to a chip begins; the route has at least one
+  // link.
   machine::EthernetEnd gateway(int chip) const;
-  // The Ethernet core of a chip on this way over which it goes on.
+  // Ethernet core of a chip on this route over which it continues.
   machine::EthernetEnd next(int chip, int target) const;
 
  private:

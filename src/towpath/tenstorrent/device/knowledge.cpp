@@ -49,7 +49,7 @@ Knowledge& Learner::own() {
 }
 
 void Learner::learn(const Stamp& stamp) {
-  // Whoever knows a moment of a place knows what was known there.
+  // A kernel that knows one moment of a place already knows what was known there.
   if (knows(stamp)) return;
   Knowledge& known = own();
   known.join(*stamp.known);

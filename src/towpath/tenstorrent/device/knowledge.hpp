@@ -11,21 +11,22 @@
 #include <utility>
 #include <vector>
 
-// What a kernel can know of the others: vector clocks. A kernel's clock goes on with everything it
-// does that others may learn of; whoever sees that knows what the kernel knew then.
+// Knowledge of kernels about each other, as vector clocks. A kernel's clock advances with
+// everything it does that others may learn of; a kernel that sees the effect knows what the first
+// kernel knew then.
 
 namespace towpath::tenstorrent {
 
-// Where a kernel runs, through all the cluster's cores; one kernel after the other has its place.
+// Place where kernels run, numbered through all cores of the cluster; successive kernels share it.
 using Place = std::uint32_t;
-// A transmit queue of an Ethernet core, through all of the cluster. What it sends has a position:
-// the bytes that it had sent before.
+// A transmit queue of an Ethernet core, numbered through the cluster. What it sends has a position:
+// the number of bytes sent before.
 using Stream = std::uint32_t;
 
 class Knowledge {
  public:
   std::uint32_t clock(Place place) const { return place < clocks_.size() ? clocks_[place] : 0; }
-  // Up to which position it is known that all has arrived at the far end.
+  // Position up to which everything is known to have arrived at the far end.
   std::uint64_t arrived(Stream stream) const {
     return stream < arrived_.size() ? arrived_[stream] : 0;
   }
@@ -39,14 +40,14 @@ class Knowledge {
   std::vector<std::uint64_t> arrived_;
 };
 
-// What was known at one moment of a place's clock; goes along with what is sent.
+// Knowledge at one moment of a place's clock; it travels with what is sent.
 struct Stamp {
   std::shared_ptr<const Knowledge> known;
   Place place = 0;
   std::uint32_t clock = 0;
 };
 
-// The knowledge of one kernel as it grows. Stamps share it until it does.
+// The growing knowledge of one kernel. Stamps share it until it grows.
 class Learner {
  public:
   Learner(Place place, std::uint32_t clock)
@@ -54,7 +55,7 @@ class Learner {
 
   Place place() const { return place_; }
   std::uint32_t clock() const { return clock_; }
-  // The clock goes on.
+  // Advances the clock.
   Stamp step() { return {known_, place_, ++clock_}; }
   bool knows(const Stamp& stamp) const {
     return stamp.place == place_ || known_->clock(stamp.place) >= stamp.clock;
@@ -68,7 +69,7 @@ class Learner {
   const Knowledge& known() const { return *known_; }
 
  private:
-  // The own copy, to be changed.
+  // A copy that is not shared, for changes.
   Knowledge& own();
 
   std::shared_ptr<Knowledge> known_;
@@ -76,7 +77,7 @@ class Learner {
   std::uint32_t clock_;
 };
 
-// A value for each byte of a memory, in ranges.
+// A value for each byte of a memory, stored as ranges.
 template <typename Value>
 class RangeMap {
  public:
@@ -96,7 +97,8 @@ class RangeMap {
     }
   }
 
-  // Calls action(first, end, value) for what lies in the range, in order. It must not change this.
+  // Calls action(first, end, value) for each piece inside the range, in order. It must not change
+  // the map.
   template <typename Action>
   void each(std::uint64_t first, std::uint64_t end, Action action) const {
     for (auto at = first_overlap(first); at != ranges_.end() && at->first < end; ++at) {

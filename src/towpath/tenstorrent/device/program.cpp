@@ -211,11 +211,11 @@ ProgramResult Program::run() {
   TOWPATH_CHECK(own_cluster_ != nullptr, "a program of chip {} of a cluster is run by itself",
                 device_->id());
   own_cluster_->run();
-  result_.flit_hops = device_->flit_hops();  // with what arrived after the last kernel
+  result_.flit_hops = device_->flit_hops();  // includes what arrived after the last kernel
   return result_;
 }
 
-bool Program::does_everybody_wait() const {
+bool Program::all_blocked() const {
   return std::ranges::all_of(
       kernels_, [](const Entry& entry) { return entry.is_over || entry.core->is_suspended(); });
 }

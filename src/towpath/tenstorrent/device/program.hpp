@@ -37,30 +37,31 @@ struct ProgramResult {
     noc::Cycle end = 0;
   };
   std::vector<KernelTimes> kernels;  // in the order in which they were created
-  noc::Cycle cycles = 0;                          // when the last one ended
-  std::int64_t flit_hops = 0;                     // of the chip, while it ran
+  noc::Cycle cycles = 0;             // when the last one ended
+  std::int64_t flit_hops = 0;        // on the chip, while the program ran
 };
 
 struct RunOptions {
   std::uint64_t seed = 1;
-  bool carries_data = true;  // otherwise only words and what goes over Ethernet, and time
+  // if false, only words and Ethernet payloads are stored; other data only takes time
+  bool carries_data = true;
   bool records_requests = false;
-  // Each kernel, and each program, starts late by a random 0 to so many cycles.
+  // Largest random delay, from 0, of the start of each kernel and of each program.
   noc::Cycle start_skew_cycles = 0;
   noc::Cycle program_skew_cycles = 0;
   noc::Cycle cycles_max = 0;                        // 0: no limit
-  bool finds_hazards = true;                        // of clusters with links
-  std::vector<ethernet::LinkFaults> link_faults{};  // by link; those that are missing have none
+  bool finds_hazards = true;                        // in clusters with links
+  std::vector<ethernet::LinkFaults> link_faults{};  // by link; links beyond the end have none
 };
 
-// A place among the cores of one kind. Ethernet cores are {0, channel}.
+// Number of a core among those of its kind. Ethernet cores are {0, channel}.
 struct LogicalCore {
   int x = 0;
   int y = 0;
   auto operator<=>(const LogicalCore&) const = default;
 };
 
-// Of a kernel on an Ethernet core.
+// Configuration of a kernel on an Ethernet core.
 struct EthernetConfig {
   std::string name;
   int noc_index = 0;
@@ -72,55 +73,57 @@ struct EthernetConfig {
 class Program {
  public:
   using Options = RunOptions;
-  // On a chip of its own.
+  // Creates a program for a chip on its own.
   Program(std::shared_ptr<const machine::Chip> chip, const Options& options);
-  // For Cluster::create_program().
+  // Used by Cluster::create_program().
   Program(Device& device, int generation);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   ~Program();
 
-  // The same place in the L1 of every worker, or of every Ethernet core, aligned for any transfer.
-  // Throws std::invalid_argument when L1 is full.
+  // Allocates the same offset in the L1 of every worker, or of every Ethernet core, aligned for any
+  // transfer. Throws std::invalid_argument when L1 is full.
   std::uint64_t allocate(std::uint64_t size_bytes,
                          machine::TileKind kind = machine::TileKind::worker);
-  // What it may ask for at once.
+  // Largest size that allocate() can return now.
   std::uint64_t free_bytes(machine::TileKind kind) const;
-  // A word that has this value on each of them when the program starts; its id, for get_semaphore.
+  // Creates a word that has this value on each of these cores when the program starts; returns its
+  // id for get_semaphore.
   std::size_t create_semaphore(std::uint32_t initial_value,
                                machine::TileKind kind = machine::TileKind::worker);
-  // Its number. Throws std::invalid_argument where no kernel can run. A NoC of a core serves one;
-  // an Ethernet core serves one, and none if the dispatcher has taken its link.
+  // Creates a kernel and returns its number. Throws std::invalid_argument where no kernel can run.
+  // Each NoC of a worker serves one kernel; an Ethernet core serves one, and none if the dispatcher
+  // has taken its link.
   std::size_t create_kernel(KernelConfig config, Kernel kernel);
   std::size_t create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel);
 
-  // Memories to fill beforehand and to look at afterwards, and what the network has counted.
+  // The chip's network: memories to fill before a run and to inspect afterwards, and its counters.
   noc::ChipNetwork& network();
   noc::Memory& memory(machine::Coordinate tile) { return network().memory(tile); }
   // Programs of different chips with the same generation belong together.
   int generation() const { return generation_; }
 
-  // Of a program on a chip of its own: runs all kernels to their end, once. Throws
-  // std::invalid_argument on a call that cannot be carried out, DeadlockError when kernels wait for
-  // ever, and std::runtime_error when
+  // Runs all kernels to their end, once; only for a program on a chip on its own. Throws
+  // std::invalid_argument on a call that cannot be carried out, DeadlockError when kernels wait
+  // forever, and std::runtime_error when
   //   - bytes change that a write has yet to read (wait for noc_async_writes_flushed first),
-  //   - a kernel ends with requests that nobody waited for,
-  //   - the run takes more than cycles_max,
-  // in one sentence that names kernel, core and call.
+  //   - a kernel ends with requests that it has not waited for,
+  //   - the run takes more than cycles_max.
+  // Errors name kernel, core and call.
   ProgramResult run();
   const ProgramResult& result() const { return result_; }
 
   // --- for its device ---------------------------------------------------------------------------
-  // Starts its kernels; when the last one ends, the device is told.
+  // Starts its kernels; when the last one ends, the device is notified.
   void start();
   bool is_running() const { return running_ > 0; }
-  bool does_everybody_wait() const;
+  bool all_blocked() const;
   struct Entry {
     KernelConfig config;
     Kernel kernel;
-    EthernetTile* tile = nullptr;              // of a kernel on an Ethernet core
+    EthernetTile* tile = nullptr;              // on an Ethernet core
     std::unique_ptr<DataMovementCore> core{};  // from start() on
-    KernelWatch* watch = nullptr;              // if hazards are looked for
+    KernelWatch* watch = nullptr;              // if hazards are monitored
     bool is_over = false;
   };
   const std::vector<Entry>& kernels() const { return kernels_; }
@@ -142,7 +145,7 @@ class Program {
   // Kernels outlive the simulation, whose end unwinds them.
   std::vector<Entry> kernels_;
   std::vector<Semaphore> semaphores_;
-  std::array<std::uint64_t, 2> allocated_bytes_;  // of workers, of Ethernet cores
+  std::array<std::uint64_t, 2> allocated_bytes_;  // workers, Ethernet cores
   std::size_t running_ = 0;
   int generation_;
   std::int64_t flit_hops_before_ = 0;

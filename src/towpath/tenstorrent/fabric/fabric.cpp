@@ -14,21 +14,18 @@
 namespace towpath::tenstorrent::fabric {
 
 using noc::index;
-using tenstorrent::Cluster;
-using tenstorrent::EthernetCore;
-using tenstorrent::Program;
 
 namespace {
 
 constexpr std::uint64_t kHeaderBytes = 48;
 constexpr std::uint64_t kHeaderBytesOfMesh = 96;
 
-// Of a channel, and of the receiver, which has one transaction id per slot.
+// Slots of a channel, and of the receiver, which has one transaction id per slot.
 using Slots = std::array<int, 2>;
 constexpr std::array<Slots, 4> kSlots{{{8, 16}, {4, 16}, {4, 8}, {2, 4}}};
 static_assert(kSlots.front()[1] <= noc::kTransactionIdsMax);
 
-// As many slots as L1 has room for.
+// As many slots as fit into L1.
 Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint64_t room_bytes,
                  std::uint64_t payload_bytes_max) {
   const bool is_mesh = topology.is_two_dimensional();
@@ -56,8 +53,8 @@ void check(const Cluster& cluster) {
                   cluster.options().carries_data ? "finds hazards" : "keeps times only"));
 }
 
-// The second RISC-V runs beside the kernel, which is the first one's.
-tenstorrent::EthernetKernel router(const RouterConfig& config, tenstorrent::EthernetTile& tile) {
+// The second RISC-V runs beside the kernel, which runs on the first.
+tenstorrent::EthernetKernel router(const RouterConfig& config, EthernetTile& tile) {
   return [config, &tile](EthernetCore& core) {
     if (core.network().chip().ethernet_software.fabric_cores == 1) return route(core, config);
     core.network().simulation().spawn(core.config().name + ", receiving", [&] {
@@ -80,7 +77,7 @@ Fabric::Fabric(Cluster& cluster, Shape shape, const FabricOptions& options)
   layout_ = layout_of(topology_, device(0).chip(),
                       programs_.front()->free_bytes(machine::TileKind::ethernet),
                       options.payload_bytes_max);
-  for (tenstorrent::Program* program : programs_) {
+  for (Program* program : programs_) {
     layout_.base = program->allocate(layout_.size_bytes(), machine::TileKind::ethernet);
   }
   for (int place = 0; place < topology_.places(); ++place) create_routers(place);
@@ -114,7 +111,7 @@ RouterConfig Fabric::config(int place, Direction direction, int plane) const {
   const auto exists = [&](Direction other) {
     return topology_.end(place, other, plane).has_value();
   };
-  // What goes straight on comes from the link behind.
+  // Packets that go straight on come from the link behind.
   if (exists(opposite(direction))) {
     config.clients[kStraightChannel] = {tile(opposite(direction)), direction};
     config.next[opposite(direction)] = {tile(opposite(direction)), kStraightChannel};

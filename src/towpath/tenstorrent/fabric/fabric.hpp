@@ -11,10 +11,10 @@
 #include "towpath/tenstorrent/fabric/fabric_router.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
 
-// Routers at all links of a topology, and how workers reach them.
+// Routers at all links of a topology, and the ports through which workers reach them.
 //
 //   Cluster cluster(t3000, {.finds_hazards = false});
-//   Fabric fabric(cluster, usual_shape_of(*t3000), {});
+//   Fabric fabric(cluster, default_shape(*t3000), {});
 //   fabric.program(0).create_kernel({.core = worker}, [&](DataMovementCore& core) {
 //     Connection connection(core, fabric.port(0, fabric.first_hop(0, 5), 0), 0x1000);
 //     ...
@@ -26,25 +26,24 @@ namespace towpath::tenstorrent::fabric {
 struct FabricOptions {
   std::uint64_t payload_bytes_max = 4352;
   bool has_bubbles = true;  // without them rings are refused
-  // Of a router that finds nothing to do; tt-metal's default_firmware_context_switch_interval.
+  // Idle rounds of a router between context switches; tt-metal's
+  // default_firmware_context_switch_interval.
   std::int64_t polls_per_context_switch = 10'000;
 };
 
 class Fabric {
  public:
   // Makes a program for each chip, with the routers. The cluster lives as long as the fabric is
-  // used. It carries data, since routers read headers, and finds no hazards: routers send without a
-  // handshake. Throws std::invalid_argument when it does otherwise, when the routes may deadlock,
+  // used. It must carry data, because routers read headers, and not find hazards, because routers
+  // send without a handshake. Throws std::invalid_argument otherwise, when the routes may deadlock,
   // or when slots do not fit into L1.
-  Fabric(tenstorrent::Cluster& cluster, Shape shape, const FabricOptions& options);
+  Fabric(Cluster& cluster, Shape shape, const FabricOptions& options);
 
   const Topology& topology() const { return topology_; }
   const Layout& layout() const { return layout_; }
-  // Of the chip at a place; for the kernels of workers.
-  tenstorrent::Program& program(int place) const {
-    return *programs_[static_cast<std::size_t>(place)];
-  }
-  tenstorrent::Device& device(int place) const { return cluster_.device(topology_.chip_at(place)); }
+  // Program of the chip at a place, for the kernels of workers.
+  Program& program(int place) const { return *programs_[static_cast<std::size_t>(place)]; }
+  Device& device(int place) const { return cluster_.device(topology_.chip_at(place)); }
   RouterPort port(int place, Direction direction, int plane) const;
 
   // Both throw std::invalid_argument when there is no such place or both are the same; a header,
@@ -52,8 +51,8 @@ class Fabric {
   Direction first_hop(int from, int to) const { return route(from, to).front(); }
   Header header(int from, int to) const;
 
-  // Runs until nothing happens any more; the routers stay. Throws
-  // DeadlockError when a worker's kernel has not ended by then.
+  // Runs until no event is left; the routers do not end. Throws DeadlockError when a
+  // worker's kernel has not ended by then.
   Time run();
 
  private:
@@ -61,11 +60,11 @@ class Fabric {
   void create_routers(int place);
   RouterConfig config(int place, Direction direction, int plane) const;
 
-  tenstorrent::Cluster& cluster_;
+  Cluster& cluster_;
   Topology topology_;
   FabricOptions options_;
   Layout layout_;
-  std::vector<tenstorrent::Program*> programs_;
+  std::vector<Program*> programs_;
   std::vector<std::size_t> routers_;  // kernels of routers, by place
 };
 

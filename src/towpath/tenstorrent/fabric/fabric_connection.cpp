@@ -6,8 +6,7 @@
 
 namespace towpath::tenstorrent::fabric {
 
-Connection::Connection(tenstorrent::DataMovementCore& core, const RouterPort& port,
-                       std::uint64_t words)
+Connection::Connection(DataMovementCore& core, const RouterPort& port, std::uint64_t words)
     : core_(core),
       port_(port),
       noc_(noc::nearer_noc(core.network().chip(), core.config().core, port.tile)),
@@ -22,7 +21,7 @@ void Connection::open() {
                        Layout::kChannelBytes, {.noc = noc_});
   core_.noc_async_read_barrier(noc_);
   produced_ = core_.load_word(snapshot_);
-  // Whoever had it before has waited for all its packets to be released.
+  // The previous client has waited for all its packets to be released.
   core_.store_word(credit_, produced_);
   core_.store_word(closed_, 0);
   const machine::Coordinate tile = core_.config().core;
@@ -52,7 +51,7 @@ void Connection::wait_for_free_slot() {
 
 void Connection::send(const Header& header, std::uint64_t header_at, std::uint64_t payload_at) {
   wait_for_free_slot();
-  const tenstorrent::WriteOptions posted{.is_posted = true, .noc = noc_};
+  const WriteOptions posted{.is_posted = true, .noc = noc_};
   const Layout& layout = port_.layout;
   const std::uint64_t slot = layout.channel_slot(kWorkerChannel, produced_);
   core_.store(header_at, bytes_of(header));

@@ -9,7 +9,7 @@
 
 namespace towpath::tenstorrent::fabric {
 
-// Where a worker finds a router of its chip.
+// Address of a router for a worker of its chip.
 struct RouterPort {
   machine::Coordinate tile;
   Layout layout;
@@ -27,10 +27,10 @@ class Connection {
  public:
   static constexpr std::uint64_t kWordsBytes = 64 + 16 * Layout::kCellBytes;
 
-  Connection(tenstorrent::DataMovementCore& core, const RouterPort& port, std::uint64_t words);
+  Connection(DataMovementCore& core, const RouterPort& port, std::uint64_t words);
 
   void open();
-  // Waits until the router has released all packets, and until it knows.
+  // Waits until the router has released all packets and has confirmed the close.
   void close();
   bool has_free_slot();
   void wait_for_free_slot();
@@ -43,17 +43,17 @@ class Connection {
  private:
   std::uint32_t slots() const { return static_cast<std::uint32_t>(port_.layout.channel_slots); }
 
-  tenstorrent::DataMovementCore& core_;
+  DataMovementCore& core_;
   RouterPort port_;
   int noc_;
-  std::uint64_t credit_;    // packets released, counted; written by the router
+  std::uint64_t credit_;    // number of packets released; written by the router
   std::uint64_t closed_;    // written by the router
-  std::uint64_t snapshot_;  // of the channel's words, read when it is opened
-  std::uint64_t sources_;   // of what is written to produced_at()
+  std::uint64_t snapshot_;  // of the channel's words, read on opening
+  std::uint64_t sources_;   // of words written to produced_at()
   std::uint32_t produced_ = 0;
 };
 
-// Where a worker that has one connection may keep what belongs to it, in its L1.
+// Offset in L1 for the words of a worker that has one connection.
 inline constexpr std::uint64_t kWorkerWords = 0x1000;
 inline constexpr std::uint64_t kWorkerHeaders = 0x2000;
 inline constexpr std::uint64_t kWorkerPayloads = 0x4000;

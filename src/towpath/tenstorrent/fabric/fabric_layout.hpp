@@ -7,18 +7,21 @@
 #include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
 
-// Where a router keeps what, from `base` on in the L1 of its Ethernet core: the same on all cores
-// of a fabric, so that everybody knows where to write at anybody's. What one writer owns has cells
-// of its own: words of Ethernet.
+// Layout of a router's memory, from `base` on in the L1 of its Ethernet core: the same on all cores
+// of a fabric, so that each core knows the addresses in all others. The words of each writer have
+// cells of their own, each a word of Ethernet.
 
 namespace towpath::tenstorrent::fabric {
 
-// Where workers and other routers of the chip put packets. Channel 0 is a worker's; 1 takes what
-// goes straight on; 2 and 3 what turns in from the first dimension, from below and from above.
+// Channels of a router, filled by workers and by other routers of the chip. Channel 0 is a
+// worker's; 1 takes what goes straight on; 2 and 3 what turns in from the first dimension, from
+// below and from above.
 inline constexpr int kWorkerChannel = 0;
 inline constexpr int kStraightChannel = 1;
 constexpr int turn_channel(Direction came) { return 2 + came % 2; }
 
+// The defaults are those of a line. Source: tt-metal, fabric: 2 sender channels of 8 slots, 1
+// receiver of 16, headers of 48 bytes for one dimension, payloads of 4352.
 struct Layout {
   std::uint64_t base = 0;
   int channels = 2;
@@ -27,18 +30,19 @@ struct Layout {
   std::uint64_t header_bytes = 48;
   std::uint64_t payload_bytes_max = 4352;
 
-  static constexpr std::uint64_t kCellBytes = tenstorrent::ethernet_memory_map::kWordBytes;
-  static constexpr std::uint64_t kCells = 16;  // of which one writer uses one after the other
+  static constexpr std::uint64_t kCellBytes = ethernet_memory_map::kWordBytes;
+  // Cells per writer, used in turn. Chosen here; no source.
+  static constexpr std::uint64_t kCells = 16;
   static constexpr std::uint64_t kChannelBytes = 32;
 
-  // --- from the far end of the link: packets that have arrived there, and those whose slots are
-  // free there, counted
+  // --- from the far end of the link: numbers of packets that have arrived there, and of those
+  // whose slots are free there
   std::uint64_t answer_at() const { return base; }
-  // --- what is sent there
+  // --- sources of messages to there
   std::uint64_t answer_source(std::uint32_t number) const { return cell(1, number); }
-  // --- what is written to the next router: how many packets it has been given
+  // --- source of what is written to the next router: the number of packets passed to it
   std::uint64_t produced_source(std::uint32_t number) const { return cell(1 + kCells, number); }
-  // --- per channel: what its client and its router tell each other
+  // --- per channel: words between its client and its router
   std::uint64_t channel_at(int channel) const {
     return base + (1 + 2 * kCells) * kCellBytes + index(channel) * kChannelBytes;
   }
@@ -47,7 +51,7 @@ struct Layout {
   std::uint64_t client_tile_at(int channel) const { return channel_at(channel) + 8; }
   std::uint64_t client_word_at(int channel) const { return channel_at(channel) + 12; }
   std::uint64_t released_at(int channel) const { return channel_at(channel) + 16; }
-  // --- per direction, of the router there: packets of this one that it has released, counted
+  // --- per direction, of the router there: number of packets of this one that it has released
   std::uint64_t credit_at(Direction direction) const {
     return channel_at(channels) + direction * kCellBytes;
   }
@@ -77,7 +81,7 @@ struct Layout {
   std::uint64_t slots() const { return credit_at(kDirections); }
 };
 
-// What a client writes to state_at().
+// State that a client writes to state_at().
 enum class ChannelState : std::uint32_t { free, open, closing };
 
 }  // namespace towpath::tenstorrent::fabric

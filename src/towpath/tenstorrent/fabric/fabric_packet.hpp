@@ -10,18 +10,18 @@
 
 #include "towpath/noc/request.hpp"
 
-// What the fabric carries: a header, and behind it up to a slot's worth of payload. A packet is
-// source routed: its header says at each router on its way what to do with it.
+// Packet of the fabric: a header, followed by up to a slot's worth of payload. A packet is source
+// routed: its header tells each router on its route what to do with it.
 
 namespace towpath::tenstorrent::fabric {
 
-// What happens at the destination chip.
+// Action at the destination chip.
 enum class Operation : std::uint8_t {
   write,            // the payload is written to an address
-  increment,        // a word goes up by a number
-  write_increment,  // both; the increment follows the payload on the same way over the NoC
-  // Both, and the word goes up when all that this router has written is acknowledged: payload and
-  // word may lie in different tiles.
+  increment,        // a word is incremented
+  write_increment,  // both; the increment follows the payload on the same path over the NoC
+  // Both, and the word is incremented when all that this router has written is acknowledged:
+  // payload and word may be in different tiles.
   write_flush_increment,
 };
 constexpr bool writes(Operation operation) { return operation != Operation::increment; }
@@ -40,18 +40,18 @@ inline constexpr std::uint8_t kDeliver = 0xf;
 inline constexpr int kHopsMax = 40;
 
 struct Header {
-  std::uint64_t payload_to = 0;  // packed addresses
+  std::uint64_t payload_to = 0;  // packed address
   std::uint64_t word_at = 0;
   std::uint32_t increment = 0;
   std::uint16_t payload_bytes = 0;
   Operation operation = Operation::write;
-  std::uint8_t hop = 0;  // routers that have received it
-  // Of the packets over one link; again behind the payload, whose arrival it announces.
+  std::uint8_t hop = 0;  // number of routers that have received it
+  // Number of the packet on its link; repeated behind the payload, whose arrival it announces.
   std::uint32_t sequence = 0;
-  std::array<std::uint8_t, kHopsMax / 2> commands{};  // of four bits
+  std::array<std::uint8_t, kHopsMax / 2> commands{};  // four bits each
 
-  // What the router does that receives it after so many others: the direction to go on in, or
-  // kDeliver.
+  // Action of the router that receives the packet after `number` others: the direction to continue
+  // in, or kDeliver.
   std::uint8_t command(int number) const {
     const std::uint8_t both = commands[static_cast<std::size_t>(number) / 2];
     return number % 2 == 0 ? both & 0xf : both >> 4;

@@ -13,8 +13,6 @@ namespace towpath::tenstorrent::fabric {
 namespace {
 
 using noc::index;
-using tenstorrent::EthernetCore;
-using tenstorrent::WriteOptions;
 
 const machine::EthernetSoftwareFigures& figures_of(const EthernetCore& core) {
   return core.network().chip().ethernet_software;
@@ -42,13 +40,13 @@ void write_word(EthernetCore& core, const noc::Address& to, std::uint32_t value)
   core.noc_inline_dw_write(to, value, on_noc(core, to.tile, true));
 }
 
-// Of two counts. An answer that is sent again is read from L1 again, where a newer one may lie by
-// then; so one that comes behind it can say less.
+// The later of two counts. An answer that is sent again is read from L1 again, which may already
+// contain a newer one; so a following answer can be lower.
 std::uint32_t later(std::uint32_t one, std::uint32_t other) {
   return static_cast<std::int32_t>(other - one) > 0 ? other : one;
 }
 
-// From the channels to the far end.
+// Moves packets from the channels to the far end.
 class Sender {
  public:
   Sender(EthernetCore& core, const RouterConfig& config)
@@ -65,7 +63,7 @@ class Sender {
   struct Channel {
     std::uint32_t sent = 0;
     std::uint32_t released = 0;
-    std::uint32_t told = 0;  // of released, to its client
+    std::uint32_t told = 0;  // part of `released` that its client was told
   };
   bool needs_bubble(int channel) const { return config_.is_ring && channel != kStraightChannel; }
   bool may_send(int channel);
@@ -77,11 +75,11 @@ class Sender {
   const RouterConfig& config_;
   const Layout& layout_;
   std::vector<Channel> channels_;
-  std::deque<int> under_way_;  // the channel of each packet whose slot is not free yet
+  std::deque<int> under_way_;  // channel of each packet whose slot is not free yet
   std::uint32_t sent_ = 0;
   std::uint32_t released_ = 0;
-  std::uint32_t arrived_ = 0;    // at the far end
-  std::uint32_t completed_ = 0;  // there
+  std::uint32_t arrived_ = 0;    // number at the far end
+  std::uint32_t completed_ = 0;  // number completed there
   int next_channel_ = 0;
 };
 
@@ -122,7 +120,7 @@ noc::Address Sender::worker_word(int channel) {
           core_.load_word(layout_.client_word_at(channel))};
 }
 
-// A worker that closes its channel waits for a word behind its credits.
+// A worker that closes its channel waits for a word that follows its credits.
 void Sender::close(int channel) {
   if (config_.clients[index(channel)]) return;
   if (core_.load_word(layout_.state_at(channel)) !=
@@ -159,7 +157,7 @@ bool Sender::send_packet() {
   return false;
 }
 
-// From the far end to memory, or to the next router.
+// Moves packets from the far end to memory, or to the next router.
 class Receiver {
  public:
   Receiver(EthernetCore& core, const RouterConfig& config, int queue)
@@ -186,13 +184,13 @@ class Receiver {
   int queue_;
   std::uint32_t arrived_ = 0;
   std::uint32_t handled_ = 0;
-  std::uint32_t completed_ = 0;     // that have left
-  std::uint32_t acknowledged_ = 0;  // that are written
+  std::uint32_t completed_ = 0;     // number that have left
+  std::uint32_t acknowledged_ = 0;  // number that are written
   std::uint32_t told_arrived_ = 0;
   std::uint32_t told_completed_ = 0;
   std::uint32_t answers_ = 0;
-  // Packets whose increment waits for acknowledgements of all before it, oldest first. They keep
-  // their slots.
+  // Packets whose increment waits for acknowledgements of all writes before it, oldest first. They
+  // keep their slots.
   std::deque<std::uint32_t> due_;
   std::array<std::uint32_t, kDirections> produced_{};
   std::uint32_t notifications_ = 0;
@@ -305,8 +303,8 @@ bool Receiver::answer() {
   return true;
 }
 
-// The base firmware has its turn after so many rounds, without which a link that went down would
-// stay so.
+// The base firmware has its turn after polls_per_context_switch rounds; without it a link that went
+// down would never be trained.
 void idle(EthernetCore& core, const RouterConfig& config) {
   core.idle(figures_of(core).fabric_loop_cycles, config.polls_per_context_switch);
 }

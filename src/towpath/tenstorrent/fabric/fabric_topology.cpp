@@ -70,7 +70,7 @@ Shape mesh_of(const machine::ChipCluster& cluster) {
   return shape;
 }
 
-Shape usual_shape_of(const machine::ChipCluster& cluster) {
+Shape default_shape(const machine::ChipCluster& cluster) {
   const Shape mesh = mesh_of(cluster);
   if (mesh.dimensions.size() == 1) return mesh;
   const int width = mesh.dimensions[0].size;
@@ -176,7 +176,7 @@ std::vector<Direction> Topology::route(int from, int to) const {
     int distance = coordinate(to, dimension) - coordinate(from, dimension);
     if (is_ring && 2 * distance > size) distance -= size;
     if (is_ring && 2 * distance < -size) distance += size;
-    // Half way round, packets of even places go up and those of odd ones down.
+    // Halfway round, packets of even places go up and those of odd ones down.
     if (is_ring && 2 * std::abs(distance) == size) {
       distance = coordinate(from, dimension) % 2 == 0 ? size / 2 : -(size / 2);
     }
@@ -189,7 +189,7 @@ std::vector<Direction> Topology::route(int from, int to) const {
 
 namespace {
 
-// Those of a link: its router's channels, and behind it the receiver's, which all of them share.
+// Buffers of a link: its router's channels, and behind it the receiver's, which all of them share.
 struct Buffer {
   int place = 0;
   Direction direction = 0;
@@ -226,7 +226,7 @@ void add_route(Graph& graph, const Topology& topology, RoutePair pair, bool has_
   }
 }
 
-// Depth first; the path from `buffer` back to itself, or nothing.
+// Depth-first search; the path from `buffer` back to itself, or nothing.
 bool find_cycle(const Graph& graph, const Buffer& at, std::vector<Buffer>& path,
                 std::set<Buffer>& done) {
   const auto begin = std::ranges::find(path, at);
@@ -261,7 +261,7 @@ void check_deadlock_free(const Topology& topology, bool has_bubbles,
     std::string cycle;
     for (const Buffer& at : path) cycle += describe(topology, at) + ", ";
     throw std::invalid_argument(
-        fmt::format("packets may wait for each other for ever: the buffers of {}and again "
+        fmt::format("packets may wait for each other forever: the buffers of {}and again "
                     "{} can all be full; a bubble is needed there",
                     cycle, describe(topology, path.front())));
   }

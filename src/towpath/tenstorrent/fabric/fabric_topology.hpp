@@ -10,8 +10,8 @@
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
 
-// Which chips a fabric joins, in lines or rings along one or two dimensions, over which links, and
-// the way of a packet: the first dimension first, round a ring the shorter way.
+// Topology of a fabric: the chips that it joins, in lines or rings along one or two dimensions, its
+// links, and the route of a packet: the first dimension first, round a ring the shorter way.
 
 namespace towpath::tenstorrent::fabric {
 
@@ -26,15 +26,15 @@ struct Shape {
   std::vector<int> chips;
 };
 
-// Chips along a line, or round a ring.
+// Shape with the chips along a line, or round a ring.
 Shape line_of(std::vector<int> chips);
 Shape ring_of(std::vector<int> chips);
-// All chips of a cluster by where they sit; a dimension is a ring when links close each of its
-// lines. Throws std::invalid_argument when they do not fill a rectangle.
+// Shape with all chips of a cluster at their coordinates; a dimension is a ring when links close
+// each of its lines. Throws std::invalid_argument when they do not fill a rectangle.
 Shape mesh_of(const machine::ChipCluster& cluster);
-// The ring round the edge of a mesh with two rows or two columns, which has all its chips, from the
-// chip at (0, 0) on; of another cluster, mesh_of.
-Shape usual_shape_of(const machine::ChipCluster& cluster);
+// The ring round the edge of a mesh with two rows or two columns, which contains all its chips,
+// starting at the chip at (0, 0); for any other cluster, mesh_of.
+Shape default_shape(const machine::ChipCluster& cluster);
 
 class Topology {
  public:
@@ -46,14 +46,15 @@ class Topology {
   int places() const { return static_cast<int>(shape_.chips.size()); }
   int chip_at(int place) const { return shape_.chips[static_cast<std::size_t>(place)]; }
   bool is_two_dimensional() const { return shape_.dimensions.size() == 2; }
-  // Parallel links; packets stay on theirs. The pair of neighbours with the fewest sets the number.
+  // Number of parallel links; packets stay on theirs. The pair of neighbours with the fewest sets
+  // it.
   int planes() const { return planes_; }
 
   std::optional<int> neighbour(int place, Direction direction) const;
   // The end, at a place, of the link towards a direction.
   std::optional<machine::EthernetEnd> end(int place, Direction direction, int plane) const;
 
-  // The directions of all hops; empty when both are the same. Throws std::invalid_argument when
+  // Directions of all hops; empty when both places are the same. Throws std::invalid_argument when
   // there is no such place.
   std::vector<Direction> route(int from, int to) const;
 
@@ -67,9 +68,9 @@ class Topology {
   std::vector<std::vector<machine::EthernetEnd>> ends_;
 };
 
-// Packets between all places cannot wait for each other in a cycle: every cycle of buffers that
-// their routes close has a bubble, without which nobody enters it. Throws std::invalid_argument
-// that names the cycle where one has none. `routes` are pairs of places; empty: all.
+// Throws std::invalid_argument, naming a cycle, unless packets between all places cannot wait for
+// each other: every cycle of buffers that their routes close must have a bubble, without which no
+// packet enters it. `routes` are pairs of places; empty: all.
 struct RoutePair {
   int from = 0;
   int to = 0;

@@ -19,7 +19,7 @@ using machine::TileKind;
 
 namespace {
 
-// The tiles of a DRAM group share theirs.
+// The tiles of a DRAM group share one memory.
 class TileMemories final : public pcie::ChipMemory {
  public:
   explicit TileMemories(std::shared_ptr<const machine::Chip> chip) : chip_(std::move(chip)) {}
@@ -99,13 +99,13 @@ Coordinate HostCluster::core(int chip, TileKind kind, int number) const {
                                           of.name, machine::name_of(kind), number, left, mask));
 }
 
-// The link's calls wait for times only.
+// The link's calls wait only for times.
 template <typename Body>
 auto HostCluster::call(Body body) {
   auto result = std::make_shared<decltype(body())>();
   const bool is_over =
       run_process(simulation_, "host", [result, body = std::move(body)] { *result = body(); });
-  TOWPATH_CHECK(is_over, "a call of the host waits for ever: nothing is under way");
+  TOWPATH_CHECK(is_over, "a call of the host waits forever: nothing is under way");
   return std::move(*result);
 }
 
@@ -113,11 +113,11 @@ pcie::Transfer HostCluster::move(int chip, std::function<pcie::Transfer(pcie::Ho
   return call([&of = link(chip), move = std::move(move)] { return move(of); });
 }
 
-pcie::WindowNumber HostCluster::configure_tlb(int chip, Coordinate core, std::uint64_t size_bytes,
-                                              std::uint64_t address, pcie::Ordering ordering,
-                                              pcie::Mapping mapping) {
-  return call([=, &of = link(chip)] {
-    return of.configure_tlb(core, size_bytes, address, ordering, mapping);
+pcie::WindowNumber HostCluster::configure_tlb(int chip, const pcie::Window& window) {
+  pcie::HostLink& of = link(chip);
+  return call([&] {
+    return of.configure_tlb(window.tile, window.size_bytes, window.address, window.ordering,
+                            window.mapping);
   });
 }
 

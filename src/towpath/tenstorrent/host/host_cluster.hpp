@@ -16,13 +16,13 @@
 namespace towpath::tenstorrent {
 
 // A host with chips in its slots, as a driver shows them: calls that name a chip, move real bytes,
-// and take simulated time. For programs that are no processes of a simulation themselves.
+// and take simulated time. For programs that are not processes of a simulation themselves.
 //
 //   HostCluster cluster(host, {blackhole}, {});
-//   cluster.configure_tlb(0, {1, 2}, 2 << 20, 0, pcie::Ordering::standard);
+//   cluster.configure_tlb(0, {.size_bytes = 2 << 20, .tile = {1, 2}});
 //   cluster.write_to_device(data, 0, {1, 2}, 0x1000);
 //
-// All throw std::invalid_argument as HostLink does, and for a chip that is not there.
+// All throw std::invalid_argument like HostLink, and for a chip that does not exist.
 class HostCluster {
  public:
   struct Options {
@@ -38,14 +38,12 @@ class HostCluster {
 
   std::size_t chips() const { return slots_.size(); }
   const machine::Chip& chip(int chip) const { return link(chip).chip(); }
-  // A chip's n-th core of a kind. When there is none, says how many there are and what is
-  // harvested.
+  // Tile of a chip's n-th core of a kind. When there is none, the error says how many there are and
+  // what is harvested.
   machine::Coordinate core(int chip, machine::TileKind kind, int number) const;
   Time now() const { return simulation_.now(); }
 
-  pcie::WindowNumber configure_tlb(int chip, machine::Coordinate core, std::uint64_t size_bytes,
-                                   std::uint64_t address, pcie::Ordering ordering,
-                                   pcie::Mapping mapping = pcie::Mapping::write_combining);
+  pcie::WindowNumber configure_tlb(int chip, const pcie::Window& window);
   void free_tlb(int chip, pcie::WindowNumber window) { link(chip).free_tlb(window); }
   pcie::Transfer write_to_device(std::span<const std::byte> data, int chip,
                                  machine::Coordinate core, std::uint64_t address,
@@ -59,18 +57,18 @@ class HostCluster {
                                       std::uint64_t address,
                                       const pcie::TransferOptions& options = {});
 
-  // Buffers that the chip reaches; a number of each chip's own.
+  // Buffers that the chip reaches; each chip numbers its own.
   std::size_t allocate_sysmem_buffer(int chip, std::uint64_t size_bytes);
   void unmap_sysmem_buffer(int chip, std::size_t buffer);
   pcie::SysmemBuffer& sysmem_buffer(int chip, std::size_t buffer) {
     return link(chip).sysmem_buffer(buffer);
   }
-  // Moves a part of a buffer by any of the link's calls that do, with its bytes.
+  // Moves a part of a buffer by any of the link's calls for buffers, with its bytes.
   pcie::Transfer move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move);
 
   // Lets everything that is posted land.
   void flush() { simulation_.run(); }
-  // The memory behind a tile, as it is now.
+  // The memory behind a tile, in its current state.
   noc::Memory& memory(int chip, machine::Coordinate tile);
 
  private:
@@ -78,7 +76,7 @@ class HostCluster {
 
   pcie::HostLink& link(int chip) const;
   Slot& slot(int chip) const;
-  // What the body returns when it has ended, as a process.
+  // Runs the body as a process and returns its result.
   template <typename Body>
   auto call(Body body);
 

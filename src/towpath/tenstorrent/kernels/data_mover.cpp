@@ -11,7 +11,7 @@
 
 namespace towpath::tenstorrent::kernels {
 
-using tenstorrent::ethernet_memory_map::kWordBytes;
+using ethernet_memory_map::kWordBytes;
 
 namespace {
 
@@ -23,7 +23,7 @@ class Channel {
   Channel(EthernetCore& core, const DataMoverConfig& config, const DataMoverChannel& channel)
       : core_(core), config_(config), channel_(channel) {}
 
-  // Does what can be done now; false when there was nothing.
+  // Makes the progress that is possible now; false when there was none.
   bool step() { return channel_.is_sender ? step_sender() : step_receiver(); }
   bool is_over() const { return total_ && done_ == *total_; }
   void start();
@@ -75,7 +75,7 @@ class Channel {
   const DataMoverChannel& channel_;
   std::optional<std::uint64_t> total_ = channel_.messages;
   std::uint64_t moved_ = 0;  // sent, or received
-  std::uint64_t freed_ = 0;  // of a sender: whose buffer is free again
+  std::uint64_t freed_ = 0;  // sender: messages whose buffer is free again
   std::uint64_t done_ = 0;
 };
 
@@ -125,7 +125,7 @@ void Channel::send_message(const DataMoverSlot& slot, std::uint32_t size_bytes) 
   send_words(from, to, size_bytes + kWordBytes);
 }
 
-// The oldest message whose buffer is not free has arrived, or is done.
+// Frees the oldest buffer whose message has arrived, or is done.
 bool Channel::free_buffer() {
   if (freed_ == moved_) return false;
   const DataMoverSlot& at = slot(freed_);
@@ -206,7 +206,7 @@ void Channel::check_size(std::uint32_t size_bytes) const {
 
 }  // namespace
 
-// What an earlier program has left there must not be taken for a sync word.
+// Values left by an earlier program must not be taken for a sync word.
 void data_mover_prepare(EthernetCore& core, const DataMoverConfig& config) {
   if (config.sync == ChannelSync::separate) return;  // a program leaves erisc_info empty
   for (const DataMoverChannel& channel : config.channels) {

@@ -12,8 +12,8 @@
 
 // The ERISC data mover (EDM): one kernel on an Ethernet core that moves messages of several
 // channels over its link, both ways, for workers on either side (tt-metal, tech report "CCL
-// developer guide"). DataMoverBuilder lays out both ends of a link; data_mover_worker.hpp is what
-// workers call.
+// developer guide"). DataMoverBuilder lays out both ends of a link; data_mover_worker.hpp is the
+// API of workers.
 //
 // A channel goes one way and has slots. A slot is a buffer at either end, a sync word at either end
 // and four semaphores, and holds one message at a time; message m of a channel is in slot m modulo
@@ -28,28 +28,27 @@
 //   receiver            clears that, says done: bytes_sent = 0 (its own buffer is free again)
 //   sender              adds one to its worker's "free"
 //
-// Whoever waits for a semaphore clears it before it tells anybody to go on, so that no notification
-// is lost. A message ends where its buffer ends, so that a merged sync word is always behind it.
+// A kernel that waits for a semaphore clears it before it tells its partner to continue, so that no
+// notification is lost. A message ends where its buffer ends, so that a merged sync word always
+// follows it.
 
 namespace towpath::tenstorrent::kernels {
-
-using tenstorrent::EthernetCore;
 
 enum class ChannelSync : std::uint8_t {
   separate,  // a second command, to a channel of erisc_info from 1 on
   merged     // behind the message, in the same command
 };
 
-// Takes the place of a message's size: the sender's worker has no more. It goes down the channel as
-// a message would.
+// Sent in place of a message's size: the sender's worker has no more messages. It travels down the
+// channel like a message.
 inline constexpr std::uint32_t kStop = 1U << 30;
 
 struct DataMoverSlot {
-  std::uint64_t end = 0;             // of the own buffer, and where a merged sync word lies
+  std::uint64_t end = 0;             // of the end's own buffer; a merged sync word follows
   std::uint64_t far_end = 0;         // of the buffer at the other end of the link
   int sync_channel = 0;              // of erisc_info, if separate
-  std::size_t semaphore = 0;         // the own one
-  std::size_t worker_semaphore = 0;  // the worker's
+  std::size_t semaphore = 0;         // of this end
+  std::size_t worker_semaphore = 0;  // of its worker
 };
 
 struct DataMoverChannel {
@@ -62,18 +61,19 @@ struct DataMoverChannel {
 
 struct DataMoverConfig {
   ChannelSync sync = ChannelSync::merged;
-  // Whether receivers tell that a message has arrived, before their workers have it.
+  // Whether receivers announce that a message has arrived, before their workers have it.
   bool acknowledges = true;
-  std::uint64_t acknowledgement_word = 0;  // 16 bytes of the own L1 for that
+  std::uint64_t acknowledgement_word = 0;  // 16 bytes of the core's own L1 for that
   bool is_handshake_master = false;        // at one end of the link
   std::int64_t polls_per_context_switch = 0;
   std::vector<DataMoverChannel> channels;
 };
 
-// The kernel: shakes hands, moves messages until all channels are over and all credits are back.
+// The kernel: shakes hands, then moves messages until all channels have ended and all credits are
+// back.
 void data_mover(EthernetCore& core, const DataMoverConfig& config);
 
-// Its parts before and behind handshake(). `prepare` must be over when the peer may send.
+// Its parts before and after handshake(). `prepare` must be over when the peer may send.
 void data_mover_prepare(EthernetCore& core, const DataMoverConfig& config);
 void data_mover_run(EthernetCore& core, const DataMoverConfig& config);
 

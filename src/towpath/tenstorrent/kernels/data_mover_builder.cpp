@@ -9,12 +9,10 @@
 
 namespace towpath::tenstorrent::kernels {
 
-namespace map = tenstorrent::ethernet_memory_map;
+namespace map = ethernet_memory_map;
 using machine::Coordinate;
 using machine::TileKind;
 using map::kWordBytes;
-using tenstorrent::Cluster;
-using tenstorrent::Program;
 
 namespace {
 

@@ -30,14 +30,14 @@ class DataMoverBuilder {
  public:
   struct End {
     int chip = 0;
-    tenstorrent::LogicalCore core;
-    tenstorrent::Program* program = nullptr;
+    LogicalCore core;
+    Program* program = nullptr;
   };
   struct Options {
     ChannelSync sync = ChannelSync::merged;
     bool acknowledges = true;
     int noc_index = 0;
-    // Often enough for a link that went down to be trained soon; 100 cycles in 8000 and more.
+    // Small enough for a link that went down to be trained soon; 100 cycles in 8000 and more.
     std::int64_t polls_per_context_switch = 1000;
   };
   struct ChannelConfig {
@@ -53,25 +53,24 @@ class DataMoverBuilder {
     DataMoverWorker receiver;
   };
 
-  // `far_program` runs on the chip that the link leads to. Throws std::invalid_argument when there
-  // is no link, or it leads back to the same chip.
-  DataMoverBuilder(tenstorrent::Cluster& cluster, const End& end, tenstorrent::Program& far_program,
-                   const Options& options);
+  // `far_program` runs on the chip at the other end of the link. Throws std::invalid_argument when
+  // there is no link, or it leads back to the same chip.
+  DataMoverBuilder(Cluster& cluster, const End& end, Program& far_program, const Options& options);
 
-  // Throws std::invalid_argument when it is of another chip, has no slot, its messages are no
-  // multiple of 16 bytes, L1 is full, or separate sync words have run out: a link has 7.
+  // Throws std::invalid_argument when it is for another chip, has no slot, its messages are not a
+  // multiple of 16 bytes, L1 is full, or separate sync words are exhausted: a link has 7.
   WorkerEnds add_channel(const ChannelConfig& config);
-  // On both cores.
+  // Creates the kernels on both cores.
   void create_kernels();
 
-  // What the kernels of the end on a chip are given.
+  // Configuration of the kernels at the end on a chip.
   const DataMoverConfig& config(int chip) const { return configs_[side_of(chip)]; }
 
  private:
   std::size_t side_of(int chip) const;
   void check(const ChannelConfig& config) const;
 
-  tenstorrent::Cluster& cluster_;
+  Cluster& cluster_;
   std::array<End, 2> ends_;
   Options options_;
   std::array<DataMoverConfig, 2> configs_;

@@ -11,7 +11,7 @@
 
 namespace towpath::tenstorrent::kernels {
 
-using tenstorrent::ethernet_memory_map::kWordBytes;
+using ethernet_memory_map::kWordBytes;
 
 namespace {
 
@@ -19,7 +19,7 @@ const DataMoverWorker::Slot& slot_of(const DataMoverWorker& channel, std::uint64
   return channel.slots[number % channel.slots.size()];
 }
 
-// Cleared before the mover is told anything.
+// Cleared before the mover is notified.
 std::uint32_t take(DataMovementCore& core, const DataMoverWorker::Slot& slot) {
   const std::uint64_t semaphore = core.get_semaphore(slot.semaphore);
   core.noc_semaphore_wait_min(semaphore, 1);

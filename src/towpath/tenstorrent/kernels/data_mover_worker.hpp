@@ -11,18 +11,16 @@
 #include "towpath/machine/chip.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 
-// What a worker calls to hand messages to a data mover, and to get them from one. It may be the
+// API of a worker to hand messages to a data mover, and to receive them from one. It may be the
 // sender of one channel and the receiver of another; a channel serves one worker at either end.
 //
 //   DataMoverWorker channel = ...;  // from DataMoverBuilder
 //   [=](DataMovementCore& core) { data_mover_sender(core, channel, {{0x1000, 4096}}); }
 //
 // Wrong: two kernels that send over the same channel. The mover tells one of them that the buffer
-// is free; the other one waits for ever, or overwrites what the first has written.
+// is free; the other one waits forever, or overwrites what the first has written.
 
 namespace towpath::tenstorrent::kernels {
-
-using tenstorrent::DataMovementCore;
 
 // One end of a channel, as its worker sees it.
 struct DataMoverWorker {
@@ -37,7 +35,7 @@ struct DataMoverWorker {
   std::vector<Slot> slots{};
 };
 
-// Messages in the worker's L1: multiples of 16 bytes, at multiples of 16.
+// A message in the worker's L1: a multiple of 16 bytes, at a multiple of 16.
 struct DataMoverMessage {
   std::uint64_t offset = 0;
   std::uint32_t size_bytes = 0;
@@ -45,31 +43,31 @@ struct DataMoverMessage {
 
 // --- kernels ------------------------------------------------------------------------------------
 // Sends these, in order, and says stop if the channel has no fixed count. Throws
-// std::invalid_argument when there are not as many as it has.
+// std::invalid_argument when their number differs from the channel's.
 void data_mover_sender(DataMovementCore& core, const DataMoverWorker& channel,
                        std::span<const DataMoverMessage> messages);
-// Puts everything one behind the other from an offset on. What it got, in order.
+// Receives all messages, stores them consecutively from an offset on, and returns them in order.
 std::vector<DataMoverMessage> data_mover_receiver(DataMovementCore& core,
                                                   const DataMoverWorker& channel,
                                                   std::uint64_t offset);
 
 // --- their parts; messages are numbered from 0 --------------------------------------------------
-// Until the message's buffer is free.
+// Waits until the message's buffer is free.
 void wait_for_buffer(DataMovementCore& core, const DataMoverWorker& channel, std::uint64_t number);
 // The source may change after noc_async_writes_flushed().
 void push_message(DataMovementCore& core, const DataMoverWorker& channel, std::uint64_t number,
                   const DataMoverMessage& message);
-// After the last one, in place of a message: waits for its buffer as for any other's, and until
-// the mover has nothing more to say.
+// Says stop after the last message: waits for its buffer as for any other's, and until the mover
+// has nothing more to say.
 void push_stop(DataMovementCore& core, const DataMoverWorker& channel, std::uint64_t number);
 
-// The size of a message that has arrived, or kStop.
+// Waits for a message; returns its size, or kStop.
 std::uint32_t wait_for_message(DataMovementCore& core, const DataMoverWorker& channel,
                                std::uint64_t number);
-// It is in the worker's L1.
+// Copies a message into the worker's L1.
 void pull_message(DataMovementCore& core, const DataMoverWorker& channel, std::uint64_t number,
                   const DataMoverMessage& message);
-// Its buffer may be used again.
+// Returns a message's buffer to the mover.
 void release_message(DataMovementCore& core, const DataMoverWorker& channel, std::uint64_t number);
 
 }  // namespace towpath::tenstorrent::kernels

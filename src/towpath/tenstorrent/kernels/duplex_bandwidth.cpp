@@ -16,10 +16,9 @@ namespace towpath::tenstorrent::kernels {
 namespace {
 
 using machine::TileKind;
-using tenstorrent::Program;
 
 constexpr int kMergedChannelsMax = 30;
-constexpr int kChannelsMax = tenstorrent::ethernet_memory_map::kChannels / 2;
+constexpr int kChannelsMax = ethernet_memory_map::kChannels / 2;
 // What a pass of the loop takes, and what comes on top, besides the calls, when it finds a channel
 // free, has sent, or answers; merged words are reached over a table of pointers. Fitted to ubench2,
 // 512 B over one and over four channels, and to ubench1, 1 KiB.
@@ -37,10 +36,10 @@ struct End {
   bool is_master = false;
 };
 
-// The loop of one end. Each pass looks at one channel to send over and at one to receive from, and
-// skips what it would have to wait for. As in the kernels that were measured: with separate words a
-// channel found free is sent over when the loop comes back to it, behind the pass's answer; with
-// merged ones at once, and the loop stays with a channel to receive from until it has answered.
+// Loop of one end. Each pass examines one channel to send over and one to receive from, and skips
+// what it would have to wait for. As in the kernels that were measured: with separate words a
+// channel found free is used when the loop returns to it, after the pass's answer; with merged ones
+// at once, and the loop stays with a channel to receive from until it has answered.
 class Loop {
  public:
   Loop(EthernetCore& core, const End& end)
@@ -52,7 +51,7 @@ class Loop {
   }
 
  private:
-  // Of a channel to send over.
+  // State of a channel to send over.
   enum class State : std::uint8_t { free, to_announce, in_use };
 
   bool separate() {
@@ -118,7 +117,7 @@ class Loop {
     if (core_.eth_txq_is_busy()) return false;
     core_.work(step_cycles());
     if (end_.is_merged) {
-      say_done(core_, end_.in[in_]);
+      ack_done(core_, end_.in[in_]);
     } else {
       core_.eth_receiver_channel_done(channel(end_.first_in, in_));
     }
@@ -127,8 +126,7 @@ class Loop {
     return true;
   }
 
-  // Once it has looked at all channels in vain, it looks again when something has changed; passes
-  // go on meanwhile.
+  // After it has examined all channels in vain, it waits for a change; passes continue meanwhile.
   void end_pass(bool did_anything) {
     idle_passes_ = did_anything ? 0 : idle_passes_ + 1;
     const noc::Cycle begin = core_.cycle();
@@ -168,7 +166,7 @@ void check(const DuplexBandwidth& test) {
   const int channels_max = test.is_merged ? kMergedChannelsMax : kChannelsMax;
   if (test.channels < 1 || test.channels > channels_max) {
     throw std::invalid_argument(fmt::format(
-        "there are {} channels in each direction; 1 to {} can be", test.channels, channels_max));
+        "there are {} channels in each direction; 1 to {} are possible", test.channels, channels_max));
   }
   if (test.packets < 1) {
     throw std::invalid_argument(
@@ -178,7 +176,7 @@ void check(const DuplexBandwidth& test) {
 
 }  // namespace
 
-double run_bidirectional_test(Cluster& cluster, const Socket& socket, const DuplexBandwidth& test) {
+double run_duplex_bandwidth(Cluster& cluster, const Socket& socket, const DuplexBandwidth& test) {
   check(test);
   Program& one = cluster.create_program(socket.sender_chip);
   Program& other = cluster.create_program(socket.receiver_chip);
@@ -189,7 +187,7 @@ double run_bidirectional_test(Cluster& cluster, const Socket& socket, const Dupl
   };
   const auto there = channels(one.allocate(size_bytes, TileKind::ethernet));
   const auto back = channels(one.allocate(size_bytes, TileKind::ethernet));
-  other.allocate(size_bytes, TileKind::ethernet);  // the same places
+  other.allocate(size_bytes, TileKind::ethernet);  // the same offsets
   other.allocate(size_bytes, TileKind::ethernet);
   const End master{there, back, 0, test.channels, test.is_merged, test.packets, true};
   const End subordinate{back, there, test.channels, 0, test.is_merged, test.packets, false};

@@ -20,6 +20,6 @@ struct DuplexBandwidth {
 };
 
 // GB/s of both directions together.
-double run_bidirectional_test(Cluster& cluster, const Socket& socket, const DuplexBandwidth& test);
+double run_duplex_bandwidth(Cluster& cluster, const Socket& socket, const DuplexBandwidth& test);
 
 }  // namespace towpath::tenstorrent::kernels

@@ -15,15 +15,13 @@ namespace towpath::tenstorrent::kernels {
 namespace {
 
 using machine::TileKind;
-using tenstorrent::NocAddress;
-using tenstorrent::Program;
 
 // What one pass of a loop takes besides its calls. Fitted to the rows of 128 B: erisc for the
 // sender, erisc_write_worker for the receiver.
 constexpr noc::Cycle kSenderCycles = 20;
 constexpr noc::Cycle kReceiverCycles = 23;
 
-// Slots are used in turn; the indices count on.
+// Slots are used in turn; the indices are not wrapped.
 class SlotRing {
  public:
   SlotRing(std::uint64_t offset, const LinkBandwidth& test)
@@ -70,7 +68,7 @@ Time send_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& te
 
 // --- the receiver --------------------------------------------------------------------------------
 
-// So many ids that each is used again only when its last message has been answered.
+// There are enough ids that each is reused only when its last message has been answered.
 int transaction_id(const SlotRing& slots, int message) {
   return static_cast<int>(slots.index(message)) % (slots.ssize() / 2) + 1;
 }
@@ -106,7 +104,7 @@ void receive_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth&
     }
     if (answered < taken && (!waits || has_left(core, transaction_id(slots, answered)))) {
       const MergedChannel& slot = slots[answered++];
-      test.returns_payload ? return_payload(core, slot) : say_done(core, slot);
+      test.returns_payload ? return_payload(core, slot) : ack_done(core, slot);
       did_anything = true;
     }
     end_pass(core, did_anything, kReceiverCycles);
@@ -127,14 +125,14 @@ void check(const LinkBandwidth& test) {
 
 }  // namespace
 
-Time run_link_test(Cluster& cluster, const Socket& socket, const LinkBandwidth& test) {
+Time run_link_bandwidth(Cluster& cluster, const Socket& socket, const LinkBandwidth& test) {
   check(test);
   Program& sender = cluster.create_program(socket.sender_chip);
   Program& receiver = cluster.create_program(socket.receiver_chip);
   const std::uint64_t size_bytes =
       static_cast<std::uint64_t>(test.slots) * (test.message_bytes + MergedChannel::kSyncBytes);
   const SlotRing slots(sender.allocate(size_bytes, TileKind::ethernet), test);
-  receiver.allocate(size_bytes, TileKind::ethernet);  // the same place
+  receiver.allocate(size_bytes, TileKind::ethernet);  // the same offset
   const NocAddress worker{cluster.device(socket.receiver_chip).chip().workers.front(),
                           receiver.allocate(test.message_bytes)};
   Time time;

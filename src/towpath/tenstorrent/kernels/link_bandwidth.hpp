@@ -6,8 +6,8 @@
 
 #include "towpath/tenstorrent/kernels/socket.hpp"
 
-// One way over one link, as tt-metal tests all links of a machine
-// (tests/tt_metal/microbenchmarks/ethernet/test_all_ethernet_links_*.py): messages go through a
+// Bandwidth in one direction over one link, as tt-metal tests all links of a machine
+// (tests/tt_metal/microbenchmarks/ethernet/test_all_ethernet_links_*.py): messages pass through a
 // ring of slots, each with its sync word right behind it.
 
 namespace towpath::tenstorrent::kernels {
@@ -24,10 +24,11 @@ struct LinkBandwidth {
   std::uint64_t message_bytes = 1024;  // without its sync word
   int slots = 16;                      // all but one of them are ever in use
   int messages = 4096;
-  bool returns_payload = false;  // the answer is the whole message, so that both ways are alike
+  // if true, the answer is the whole message, so that both directions are alike
+  bool returns_payload = false;
 };
 
 // The sender's time for all messages and their answers, with one timestamp of its profiler.
-Time run_link_test(Cluster& cluster, const Socket& socket, const LinkBandwidth& test);
+Time run_link_bandwidth(Cluster& cluster, const Socket& socket, const LinkBandwidth& test);
 
 }  // namespace towpath::tenstorrent::kernels

@@ -15,10 +15,9 @@ namespace towpath::tenstorrent::kernels {
 namespace {
 
 using machine::TileKind;
-using tenstorrent::Program;
 
-// What the sender does between two samples. No source says how long; three times as much moves the
-// times by at most 1.5 %.
+// Work of the sender between two samples. No source says how long; tripling it changes the times by
+// at most 1.5 %.
 constexpr noc::Cycle kLoopCycles = 10;
 
 void ping(EthernetCore& core, const MergedChannel& channel, std::vector<LinkPingTimes>& times) {
@@ -43,12 +42,12 @@ void answer(EthernetCore& core, const MergedChannel& channel, std::vector<LinkPi
   clear(core, channel);
   handshake(core, false);
   wait_for_payload(core, channel);
-  say_done(core, channel);
+  ack_done(core, channel);
   for (LinkPingTimes& sample : times) {
     const Time begin = timestamp(core);
     wait_for_payload(core, channel);
     timestamp(core);
-    say_done(core, channel);
+    ack_done(core, channel);
     timestamp(core);
     sample.wait_and_answer = timestamp(core) - begin;
   }
@@ -69,7 +68,7 @@ std::vector<LinkPingTimes> run_link_ping(Cluster& cluster, const Socket& socket,
   const MergedChannel channel =
       merged_channels(sender.allocate(size_bytes, TileKind::ethernet), config.payload_bytes, 1)
           .front();
-  receiver.allocate(size_bytes, TileKind::ethernet);  // the same place
+  receiver.allocate(size_bytes, TileKind::ethernet);  // the same offset
   sender.create_kernel(socket.sender, {.name = "sender"},
                        [&](EthernetCore& core) { ping(core, channel, times); });
   receiver.create_kernel(socket.receiver, {.name = "receiver"},

@@ -7,8 +7,8 @@
 
 #include "towpath/tenstorrent/kernels/socket.hpp"
 
-// There and back over one link (tt-metal, Basic Ethernet Multichip, "Single Ethernet Link
-// Round-Trip Latency"): a payload with its sync word there, its sync word back.
+// Round trip over one link (tt-metal, Basic Ethernet Multichip, "Single Ethernet Link Round-Trip
+// Latency"): a payload with its sync word there, its sync word back.
 
 namespace towpath::tenstorrent::kernels {
 
@@ -17,13 +17,13 @@ struct LinkPing {
   int samples = 100;
 };
 
-// As the profilers of both cores see it: each of these is between two timestamps, and timestamps
-// take their time.
+// Times as the profilers of both cores see them: each is between two timestamps, which take time
+// themselves.
 struct LinkPingTimes {
-  Time send_and_receive;  // the sender's, in full
-  Time send;              // the sender's, to hand over the command
-  Time wait;              // the sender's, from having sent until the sync word is there
-  Time wait_and_answer;   // the receiver's, in full
+  Time send_and_receive;  // sender, in full
+  Time send;              // sender: to hand over the command
+  Time wait;              // sender: from the send until the sync word has arrived
+  Time wait_and_answer;   // receiver, in full
 };
 
 std::vector<LinkPingTimes> run_link_ping(Cluster& cluster, const Socket& socket,

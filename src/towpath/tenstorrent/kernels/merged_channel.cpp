@@ -8,7 +8,7 @@
 
 namespace towpath::tenstorrent::kernels {
 
-using tenstorrent::ethernet_memory_map::kWordBytes;
+using ethernet_memory_map::kWordBytes;
 
 namespace {
 
@@ -47,7 +47,7 @@ void wait_for_payload(EthernetCore& core, const MergedChannel& channel) {
   core.noc_semaphore_wait_min(channel.sync(), 1);
 }
 
-void say_done(EthernetCore& core, const MergedChannel& channel) {
+void ack_done(EthernetCore& core, const MergedChannel& channel) {
   set_sync(core, channel, 0);
   send_from(core, channel.sync(), channel.end());
 }

@@ -7,47 +7,45 @@
 
 #include "towpath/tenstorrent/device/ethernet_core.hpp"
 
-// A channel whose sync word lies right behind its buffer, so that payload and word are one command
-// (tt-metal, Basic Ethernet Multichip, "End-to-End Flow Control"). The word comes last: whoever
-// sees it has the payload. Both ends have the channel at the same place.
+// A channel whose sync word follows its buffer, so that payload and word are one command (tt-metal,
+// Basic Ethernet Multichip, "End-to-End Flow Control"). The word comes last: a kernel that sees it
+// has the payload. Both ends have the channel at the same offset.
 //
 //   // sender                            // receiver
 //   send(core, channel);                 wait_for_payload(core, channel);
 //   ...                                  ...
-//   wait_until_free(core, channel);      say_done(core, channel);
+//   wait_until_free(core, channel);      ack_done(core, channel);
 //
 // With the sync words of erisc_info instead, use EthernetCore::eth_send_bytes_over_channel().
 
 namespace towpath::tenstorrent::kernels {
 
-using tenstorrent::EthernetCore;
-
 struct MergedChannel {
-  static constexpr std::uint64_t kSyncBytes = tenstorrent::ethernet_memory_map::kChannelSyncBytes;
+  static constexpr std::uint64_t kSyncBytes = ethernet_memory_map::kChannelSyncBytes;
 
   std::uint64_t offset = 0;      // a multiple of 16
-  std::uint64_t size_bytes = 0;  // of its payload; a multiple of 16
+  std::uint64_t size_bytes = 0;  // payload; a multiple of 16
 
   std::uint64_t sync() const { return offset + size_bytes; }
   std::uint64_t end() const { return sync() + kSyncBytes; }
 };
 
-// Before the handshake: nothing is there.
+// Marks the channel empty, before the handshake.
 void clear(EthernetCore& core, const MergedChannel& channel);
 
 void send(EthernetCore& core, const MergedChannel& channel);
-// No longer in use by the far end. It takes no time to look.
+// Whether the far end no longer uses it. The look takes no time.
 bool is_free(EthernetCore& core, const MergedChannel& channel);
 void wait_until_free(EthernetCore& core, const MergedChannel& channel);
 
 bool has_payload(EthernetCore& core, const MergedChannel& channel);
 void wait_for_payload(EthernetCore& core, const MergedChannel& channel);
-// The buffer may be overwritten; the second sends the payload back along with that.
-void say_done(EthernetCore& core, const MergedChannel& channel);
+// Tells the sender that the buffer may be overwritten; the second also sends the payload back.
+void ack_done(EthernetCore& core, const MergedChannel& channel);
 void return_payload(EthernetCore& core, const MergedChannel& channel);
 
-// So many channels, one behind the other from `offset` on. Throws std::invalid_argument when they
-// would not be made of words.
+// Channels laid out consecutively from `offset` on. Throws std::invalid_argument when they would
+// not consist of whole words.
 std::vector<MergedChannel> merged_channels(std::uint64_t offset, std::uint64_t size_bytes,
                                            int channels);
 

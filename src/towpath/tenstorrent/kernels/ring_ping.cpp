@@ -17,12 +17,10 @@ namespace towpath::tenstorrent::kernels {
 namespace {
 
 using machine::TileKind;
-using tenstorrent::NocAddress;
-using tenstorrent::Program;
 
 constexpr int kChannelsMax = 8;
-// Of the master between two trips; by how much it differs from one to the next decides where in
-// their polls the arrivals find the cores, as it does on chips whose clocks are not in phase.
+// Pause of the master between two trips. Its variation decides where in their polls the arrivals
+// find the cores, as it does on chips whose clocks are not in phase.
 constexpr noc::Cycle kPauseCycles = 10'000;
 constexpr noc::Cycle kPauseSpreadCycles = 255;
 // What kernels do per packet besides their calls: code that runs once per packet is fetched from
@@ -32,11 +30,11 @@ constexpr noc::Cycle kSenderCycles = 76;
 constexpr noc::Cycle kSyncCycles = 25;
 constexpr noc::Cycle kReceiverCycles = 28;
 
-// The same place in every Ethernet core's L1.
+// The same offsets in every Ethernet core's L1.
 struct Layout {
   std::vector<MergedChannel> channels;
   std::uint64_t semaphores = 0;
-  std::uint64_t acknowledgement = 0;  // its word
+  std::uint64_t acknowledgement = 0;  // of its word
 
   std::uint64_t semaphore(std::size_t channel) const { return semaphores + 16 * channel; }
 };
@@ -67,9 +65,9 @@ void wait_for_packet(EthernetCore& core, const Hop& hop, int channel) {
   }
 }
 
-void say_done(EthernetCore& core, const Hop& hop, int channel) {
+void ack_done(EthernetCore& core, const Hop& hop, int channel) {
   if (hop.ping->is_merged) {
-    say_done(core, hop.layout.channels[static_cast<std::size_t>(channel)]);
+    ack_done(core, hop.layout.channels[static_cast<std::size_t>(channel)]);
   } else {
     core.eth_receiver_channel_done(channel);
   }
@@ -121,7 +119,7 @@ void forward_to_sender(EthernetCore& core, const Hop& hop, machine::Coordinate s
     if (!hop.ping->is_merged) core.eth_receiver_channel_ack(i, hop.layout.acknowledgement);
   }
   core.noc_async_writes_flushed();
-  for (int i = 0; i < hop.ping->channels; ++i) say_done(core, hop, i);
+  for (int i = 0; i < hop.ping->channels; ++i) ack_done(core, hop, i);
 }
 
 void send_round(EthernetCore& core, const Hop& hop, machine::Coordinate sender) {
@@ -129,7 +127,7 @@ void send_round(EthernetCore& core, const Hop& hop, machine::Coordinate sender) 
   core.noc_async_writes_flushed();
   for (int i = 0; i < hop.ping->channels; ++i) {
     wait_for_packet(core, hop, i);
-    say_done(core, hop, i);
+    ack_done(core, hop, i);
   }
 }
 
@@ -187,7 +185,7 @@ void check(const RingPing& ping) {
 std::vector<Time> run_ring_ping(Cluster& cluster, const RingPing& ping) {
   check(ping);
   const std::vector<Socket> sockets = ring_sockets(cluster, ping.chips);
-  std::map<int, Program*> programs;  // one per chip, however often the ring comes by
+  std::map<int, Program*> programs;  // one per chip, even if the ring visits it several times
   std::map<int, Hop> hops;
   for (const int chip : ping.chips) {
     if (programs.contains(chip)) continue;

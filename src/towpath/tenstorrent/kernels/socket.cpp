@@ -13,7 +13,7 @@ namespace towpath::tenstorrent::kernels {
 
 Socket socket_between(Cluster& cluster, int sender_chip, int receiver_chip, int number) {
   int links = 0;
-  tenstorrent::Device& device = cluster.device(sender_chip);
+  Device& device = cluster.device(sender_chip);
   for (const LogicalCore core : device.get_active_ethernet_cores(true)) {
     const auto [chip, other] = device.get_connected_ethernet_core(core);
     if (chip != receiver_chip) continue;

@@ -4,7 +4,7 @@
 
 namespace towpath::tenstorrent::kernels {
 
-Time timestamp(tenstorrent::DataMovementCore& core) {
+Time timestamp(DataMovementCore& core) {
   const Time now = core.network().simulation().now();
   core.work(kTimestampCycles);
   return now;

@@ -11,6 +11,6 @@ namespace towpath::tenstorrent::kernels {
 // receiving in full takes 290 ns more than waiting alone, which are four timestamps and a send.
 inline constexpr noc::Cycle kTimestampCycles = 67;
 
-Time timestamp(tenstorrent::DataMovementCore& core);
+Time timestamp(DataMovementCore& core);
 
 }  // namespace towpath::tenstorrent::kernels

@@ -24,7 +24,7 @@ struct Problem {
   std::vector<std::vector<bool>> share_cores;  // by route and route
   std::size_t cores = 0;
   std::size_t buffers = 1;
-  int least = 0;  // timesteps of any order
+  int least = 0;  // least timesteps of any order
 };
 
 Problem problem_of(std::span<const Route> routes, int buffers_per_core) {
@@ -57,20 +57,20 @@ Problem problem_of(std::span<const Route> routes, int buffers_per_core) {
   return problem;
 }
 
-// What the routes that have been added so far leave behind. One that is added later changes nothing
-// of them: it comes behind them in every list.
+// State after the routes added so far. A route added later does not change it for them: it follows
+// them in every list.
 struct Progress {
   explicit Progress(const Problem& problem) : busy_until(problem.cores), freed_at(problem.cores) {}
 
-  std::vector<int> busy_until;             // by core: the timestep of its last command
+  std::vector<int> busy_until;             // by core: timestep of its last command
   std::vector<std::vector<int>> freed_at;  // by core and packet received: when its buffer is free
   int timesteps = 0;
-  int total = 0;  // of the routes' last timesteps
+  int total = 0;  // sum of the routes' last timesteps
 };
 
 void add_route(const Problem& problem, std::size_t number, Progress& progress) {
   int arrived = 0;
-  std::vector<int>* holder = nullptr;  // where the packet lies
+  std::vector<int>* holder = nullptr;  // buffers of the core that holds the packet
   for (const auto& [from, to] : problem.routes[number]) {
     std::vector<int>& freed = progress.freed_at[to];
     const int free = freed.size() < problem.buffers ? 0 : freed[freed.size() - problem.buffers];
@@ -85,8 +85,8 @@ void add_route(const Problem& problem, std::size_t number, Progress& progress) {
   progress.total += arrived;
 }
 
-// Every order, but those that cannot be better and those that only exchange two routes without a
-// core in common.
+// Examines every order, except those that cannot be better and those that only exchange two routes
+// without a common core.
 class ExactSearch {
  public:
   ExactSearch(const Problem& problem, RouteOrder best)
@@ -126,7 +126,7 @@ class ExactSearch {
            problem_.share_cores[next][static_cast<std::size_t>(order.back())];
   }
 
-  // Timesteps that no order of the others can go below.
+  // Lower bound of timesteps for any order of the remaining routes.
   int bound(const Progress& progress, const std::vector<bool>& is_added) const {
     std::vector<int> busy_until = progress.busy_until;
     for (std::size_t route = 0; route < problem_.routes.size(); ++route) {
@@ -152,8 +152,8 @@ Cost cost_of(const Problem& problem, const std::vector<int>& order) {
   return {progress.timesteps, progress.total};
 }
 
-// Takes a route out and puts it in elsewhere as long as that is no worse; begins anew from a
-// shuffled order when nothing has been better for a while.
+// Removes a route and inserts it elsewhere as long as that is no worse; restarts from a shuffled
+// order after a long time without improvement.
 RouteOrder search_locally(const Problem& problem, const OrderSearch& search,
                           const std::vector<int>& given) {
   sim::Random random(search.seed, "route order");

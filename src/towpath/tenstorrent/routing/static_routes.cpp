@@ -35,7 +35,7 @@ std::string name_of(std::span<const Route> routes, HopName name) {
 
 const char* name_of(Command::Kind kind) { return kind == Command::Kind::send ? "send" : "receive"; }
 
-// The hops of all routes numbered one after the other.
+// Numbers the hops of all routes consecutively.
 class HopNumbers {
  public:
   explicit HopNumbers(std::span<const Route> routes) : routes_(routes) {
@@ -100,7 +100,7 @@ void check_lists(std::span<const Route> routes, std::span<const CoreCommands> li
   }
 }
 
-// By hop: what it waits for.
+// By hop: its waits.
 std::vector<std::vector<Wait>> waits_of(std::span<const Route> routes,
                                         std::span<const CoreCommands> lists,
                                         const HopNumbers& numbers, std::size_t buffers) {
@@ -132,7 +132,7 @@ std::vector<std::vector<Wait>> waits_of(std::span<const Route> routes,
   return waits;
 }
 
-// Follows from each hop that cannot go on one that it waits for, until a hop comes again.
+// Follows from each blocked hop one that it waits for, until a hop repeats.
 std::vector<Wait> cycle_of(const std::vector<std::vector<Wait>>& waits, const HopNumbers& numbers,
                            const std::vector<int>& timesteps) {
   const auto is_stuck = [&](std::size_t number) { return timesteps[number] == 0; };

@@ -10,20 +10,20 @@
 #include "towpath/machine/chip_cluster.hpp"
 
 // Static routes as commands: every hop of a route is one command of the Ethernet core that sends
-// and one of the core that receives. A core does its commands in the order of its list, one per
+// and one of the core that receives. A core executes its commands in the order of its list, one per
 // timestep; both ends of a hop are in the same timestep. A packet stays in a buffer of the core
 // that received it until its next hop, at the end of which that buffer is free again; at the end of
-// its route it is taken away at once.
+// its route it is removed at once.
 //
 //   const auto routes = route_over_links(cluster, {{0, 1, 2}, {2, 3, 0}});
 //   const Outcome outcome = execute(routes, commands_in_order(routes, given_order(routes)));
 //
-// Since every list has an order, a hop waits for fixed other ones only. What they take is the
-// longest path through these waits, and they deadlock where the waits are a cycle.
+// Since every list has an order, each hop waits for a fixed set of others. The duration is the
+// longest path through these waits, and the routes deadlock where the waits form a cycle.
 
 namespace towpath::tenstorrent::routing {
 
-// Over one link, from the core that sends to the core that receives.
+// One link, from the core that sends to the core that receives.
 struct Hop {
   machine::EthernetEnd from;
   machine::EthernetEnd to;
@@ -32,7 +32,7 @@ struct Hop {
 
 using Route = std::vector<Hop>;
 
-// Which hop of which route.
+// Name of a hop: its route, and its number in it.
 struct HopName {
   int route = 0;
   int hop = 0;
@@ -51,7 +51,7 @@ struct CoreCommands {
   std::vector<Command> commands;
 };
 
-// Why a hop waits for another one.
+// Reason why a hop waits for another one.
 enum class WaitReason : std::uint8_t {
   route,   // the packet has not come that far
   order,   // it is behind the other one in a core's list
@@ -62,7 +62,7 @@ struct Wait {
   HopName hop;
   HopName waits_for;
   WaitReason reason = WaitReason::route;
-  machine::EthernetEnd core;  // of the list, or of the buffers; of reason route: the sender
+  machine::EthernetEnd core;  // of the list, or of the buffers; for reason route, the sender
 };
 
 struct Outcome {
@@ -72,10 +72,10 @@ struct Outcome {
 };
 
 // A route over links for each list of chips. Among the links between two chips that the dispatcher
-// has not taken, a hop gets one with the fewest hops so far, of those the one of the lowest
+// has not taken, a hop gets one with the fewest hops so far, and of those the one of the lowest
 // channel; so a revisited edge gets another link if there is one. Throws std::invalid_argument
-// naming list and chips when a list has fewer than two chips or two that follow each other are
-// not joined.
+// naming list and chips when a list has fewer than two chips or two consecutive ones are not
+// joined.
 std::vector<Route> route_over_links(const machine::ChipCluster& cluster,
                                     std::span<const std::vector<int>> chip_lists);
 
@@ -88,8 +88,9 @@ std::vector<int> given_order(std::span<const Route> routes);
 std::vector<CoreCommands> commands_in_order(std::span<const Route> routes,
                                             std::span<const int> order);
 
-// What becomes of any lists. Throws std::invalid_argument when a hop is not once in the list of its
-// sender and once in that of its receiver, when a list has anything else, or without a buffer.
+// Outcome of any lists. Throws std::invalid_argument when a hop does not occur once in the list of
+// its sender and once in that of its receiver, when a list contains anything else, or without a
+// buffer.
 Outcome execute(std::span<const Route> routes, std::span<const CoreCommands> lists,
                 int buffers_per_core = 1);
 

@@ -347,7 +347,7 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
       description_(std::move(description)),
       cluster_(description_, options.run),
       fabric_(cluster_,
-              options.shape ? *options.shape : tenstorrent::fabric::usual_shape_of(*description_),
+              options.shape ? *options.shape : tenstorrent::fabric::default_shape(*description_),
               {.payload_bytes_max = options_.payload_bytes_max}) {
   check_link_faults(options.run.link_faults, *description_, fabric_.topology());
   const tenstorrent::fabric::Topology& topology = fabric_.topology();
@@ -458,7 +458,7 @@ void FabricCluster::run() {
 
 void FabricCluster::fail_late() const {
   throw TransportError(TransportError::Kind::timeout, kNoPeer,
-                       fmt::format("after {} us of simulated time there is no end; {}",
+                       fmt::format("the run has not ended after {} us of simulated time; {}",
                                    options_.deadline.us(), describe_drops(cluster_)));
 }
 

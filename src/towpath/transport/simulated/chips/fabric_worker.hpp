@@ -78,8 +78,9 @@ class FabricWorker {
   std::uint64_t queued_bytes() const { return queued_bytes_; }
 
  private:
+  // Packets that a worker holds in L1, and packets whose reads are under way, each with a
+  // transaction id. Chosen here; no source.
   static constexpr int kBuffers = 32;
-  // packets, each with a transaction id; chosen here, no source
   static constexpr std::size_t kReadAhead = 8;
 
   struct Packet {
