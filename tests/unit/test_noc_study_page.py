@@ -10,6 +10,7 @@ import pytest
 from traffic_example import WORMHOLE, install
 
 from towpath.pages.noc_study_page import Study, bandwidth_figure, write_study
+from towpath.pages.provenance import Provenance
 from towpath.studies.noc_findings import findings
 from towpath.studies.noc_study import PATTERNS, StudyRequest, measure_point, study_parts
 
@@ -80,3 +81,12 @@ def test_the_page_needs_nothing_else_and_escapes_what_it_is_given(study, tmp_pat
     assert hostile.count("<script") == plain.count("<script")
     assert "default-src &#39;none&#39;" in plain or "default-src 'none'" in plain
     assert not re.search(r'(src|href)="(?!#)', plain.split("<script>")[0])
+
+
+def test_the_foot_says_what_the_study_was_made_with(study, tmp_path):
+    made_with = Provenance("9.8.7", "2026-11-22T06:40:00Z", {"wormhole": "0123abcd"})
+    write_study(study, tmp_path / "study.html", made_with=made_with)
+    page = (tmp_path / "study.html").read_text(encoding="utf-8")
+    foot = page[page.index("<footer>") : page.index("</footer>")]
+    assert "Towpath 9.8.7, 2026-11-22T06:40:00Z" in foot
+    assert "machine wormhole 0123abcd" in foot

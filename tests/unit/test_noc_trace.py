@@ -127,13 +127,13 @@ def test_a_run_of_hours_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", ":1: is no NoC trace"),
-        ("{}", ":1: is no NoC trace"),
+        ("", ":1: is not a NoC trace"),
+        ("{}", ":1: is not a NoC trace"),
         ("\n\n[]", ":3: holds no events"),
         ("[\n{},\n", ":2: event 0: has no 'sx'"),
         ('[\n{"sx": 1, "sx": 2}]', ":2: holds an item that gives 'sx' a second time"),
         ("[\n[\n1", "is not valid JSON"),
-        ('[\n{"sx": NaN}]', "holds NaN, which is no number"),
+        ('[\n{"sx": NaN}]', "holds NaN, which is not a number"),
         ('[{"sx": ' + "9" * 5000 + "}]", "at most 20 digits"),
         ("[" * 100_000, ":1: is nested too deeply"),
     ],

@@ -116,7 +116,7 @@ def test_a_file_of_something_else_is_refused_and_left_alone(line, tmp_path):
     run_sweep(square, POINTS[:1], file, options=HERE)
     text = file.read_text() + line + "\n"
     file.write_text(text)
-    with pytest.raises(ConfigError, match=r"p\.jsonl:2: is no line of a sweep"):
+    with pytest.raises(ConfigError, match=r"p\.jsonl:2: is not a line of a sweep"):
         run_sweep(square, POINTS, file, options=HERE)
     assert file.read_text() == text
 

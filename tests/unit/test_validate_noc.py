@@ -416,13 +416,19 @@ def test_a_trace_that_is_not_there_is_named(tmp_path, name, reason):
 # --- halves and groups ----------------------------------------------------------------------------
 
 
+def test_the_first_byte_of_a_hash_decides_about_the_half():
+    # SHA-256 by another program: the first bytes of these are odd, odd, odd and even.
+    found = [half_of(PATTERNS, wormhole_row("one_to_one", transactions=n)) for n in (1, 4, 16, 64)]
+    assert found == ["check", "check", "check", "fit"]
+
+
 def test_halves_of_a_published_table_are_halves_and_keep_curves_whole():
     rows = read_table(find_table("noc/patterns")).rows
     halves = {
         name: [own for own in rows if half_of(PATTERNS, own) == name] for name in ("fit", "check")
     }
-    assert len(halves["fit"]) + len(halves["check"]) == len(rows)
-    assert 0.4 < len(halves["fit"]) / len(rows) < 0.6
+    # As validation/noc_patterns.md says. Constants were fitted on these: they must not move.
+    assert (len(halves["fit"]), len(halves["check"])) == (1793, 1628)
     curves = {tuple(own[column] for column in PATTERNS.identity) for own in halves["fit"]}
     assert not any(
         tuple(own[column] for column in PATTERNS.identity) in curves for own in halves["check"]

@@ -9,18 +9,28 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from towpath.pages.plots import CURVE_COLORS, layout, size_axis
+from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
 from towpath.studies.ethernet_study import Figure
 
 
-def write_ethernet_study(title: str, command: str, figures: list[Figure], path: Path) -> None:
-    """Writes the page; it needs no other file and no network."""
+def write_ethernet_study(
+    title: str, command: str, figures: list[Figure], path: Path, *,
+    made_with: Provenance | None = None,
+) -> None:  # fmt: skip
+    """Write the page; it needs no other file and no network.
+
+    `made_with` becomes its foot; by default that is the version of Towpath and the date.
+    """
     drawn = [
         {"title": figure.title, "how": figure.how, "plot": draw_figure(figure)}
         for figure in figures
     ]
-    write_page(path, "ethernet_study.html.jinja", title=title, command=command, figures=drawn)
+    write_page(
+        path, "ethernet_study.html.jinja", made_with=made_with, title=title, command=command,
+        figures=drawn,
+    )  # fmt: skip
 
 
 def study_text(figures: list[Figure]) -> str:

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from towpath.pages.mailbox_table import study_tables
 from towpath.pages.plots import CURVE_COLORS, layout
+from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.studies.mailbox_study import MailboxStudy
 from towpath.studies.plain_table import PlainTable
@@ -29,9 +30,13 @@ class Drawing:
 
 
 def write_mailbox_study(
-    study: MailboxStudy, title: str, command: str, facts: list[tuple[str, str]], path: Path
-) -> None:
-    """Writes the page; it needs no other file and no network."""
+    study: MailboxStudy, title: str, command: str, facts: list[tuple[str, str]], path: Path, *,
+    made_with: Provenance | None = None,
+) -> None:  # fmt: skip
+    """Write the page; it needs no other file and no network.
+
+    `made_with` becomes its foot; by default that is the version of Towpath and the date.
+    """
     drawings = [Drawing("A round trip", breakdown_figure(study))]
     drawings += [
         Drawing(f"One way {words} interrupts", histogram_figure(study.latencies[words]))
@@ -42,17 +47,18 @@ def write_mailbox_study(
         for name, rows in study.sweeps.items()
         if "one_way_ns" in rows[0]
     ]
-    write_tables_page(title, command, facts, drawings, study_tables(study), path)
+    tables = study_tables(study)
+    write_tables_page(title, command, facts, drawings, tables, path, made_with=made_with)
 
 
 def write_tables_page(
     title: str, command: str, facts: list[tuple[str, str]], drawings: list[Drawing],
-    tables: list[PlainTable], path: Path,
+    tables: list[PlainTable], path: Path, *, made_with: Provenance | None = None,
 ) -> None:  # fmt: skip
-    """A page of figures and tables."""
+    """A page of figures and tables, with `made_with` as its foot."""
     write_page(
-        path, "tables.html.jinja", title=title, command=command, facts=facts, drawings=drawings,
-        tables=tables,
+        path, "tables.html.jinja", made_with=made_with, title=title, command=command, facts=facts,
+        drawings=drawings, tables=tables,
     )  # fmt: skip
 
 

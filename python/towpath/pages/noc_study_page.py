@@ -20,6 +20,7 @@ from towpath.pages.noc_table import (
     throttle_table,
 )
 from towpath.pages.plots import CURVE_COLORS, layout, size_axis
+from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
 from towpath.studies.noc_findings import Finding, Row
@@ -58,12 +59,16 @@ class _Section:
     table: BandwidthTable
 
 
-def write_study(study: Study, path: Path | str) -> None:
-    """Writes the page; it needs no other file and no network."""
+def write_study(study: Study, path: Path | str, *, made_with: Provenance | None = None) -> None:
+    """Write the page; it needs no other file and no network.
+
+    `made_with` becomes its foot; by default that is the version of Towpath and the date.
+    """
     parts = study.parts
     write_page(
         path,
         "noc_study.html.jinja",
+        made_with=made_with,
         study=study,
         sections=_sections(parts.get("patterns", [])),
         loopback=_sections(parts.get("loopback", [])),

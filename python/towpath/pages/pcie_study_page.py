@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from towpath.pages.plain_text import table_text
 from towpath.pages.plots import CURVE_COLORS, layout, size_axis
+from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
 from towpath.studies.pcie_study import Cause, Row, SlowRead
@@ -146,11 +147,15 @@ def _slow_read_title(read: SlowRead) -> str:
 # --- pages ----------------------------------------------------------------------------------------
 
 
-def write_study(study: PcieStudy, folder: Path) -> None:
-    """Writes study.html and the page of slow reads; they need no other file and no network."""
+def write_study(study: PcieStudy, folder: Path, *, made_with: Provenance | None = None) -> None:
+    """Write study.html and the page of slow reads; they need no other file and no network.
+
+    `made_with` becomes their foot; by default that is the version of Towpath and the date.
+    """
     write_page(
         folder / "study.html",
         "pcie_study.html.jinja",
+        made_with=made_with,
         study=study,
         tables=[
             (title, document_table(rows, study.is_the_documents))
@@ -167,6 +172,7 @@ def write_study(study: PcieStudy, folder: Path) -> None:
     write_page(
         folder / SLOW_READ_PAGE,
         "slow_read.html.jinja",
+        made_with=made_with,
         study=study,
         reads=[
             (_slow_read_title(read), slow_read_table(read), slow_read_figure(read))

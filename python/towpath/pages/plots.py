@@ -173,7 +173,7 @@ def timeline_figures(timeline: Timeline, drawn_spans_max: int) -> TimelineFigure
     """Draws what thread blocks did; None when the timeline has none.
 
     Args:
-        timeline: of one call.
+        timeline: timeline of one call.
         drawn_spans_max: how many spans the thread blocks' figure may hold.
     """
     tracks = {i: t for i, text in enumerate(timeline.tracks) if (t := _block_track(text))}

@@ -13,6 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from towpath.pages.plots import layout
+from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.studies.replay import FIGURE_NAMES, PHASES, CoreReplay, Replay, RequestReplay
 
@@ -47,13 +48,16 @@ class _Network:
     links_used: int
 
 
-def write_replay(replayed: Replay, command: str, path: Path | str) -> None:
-    """Writes the page; it needs no other file and no network.
+def write_replay(
+    replayed: Replay, command: str, path: Path | str, *, made_with: Provenance | None = None
+) -> None:
+    """Write the page; it needs no other file and no network.
 
     Args:
         replayed: with the links' load sampled.
         command: what was typed.
         path: the HTML file.
+        made_with: the foot of the page; by default the version of Towpath and the date.
     """
     cores = [core for core in replayed.cores if core.end_cycle_measured > core.begin_cycle]
     requests = _by_core(replayed.requests)
@@ -61,6 +65,7 @@ def write_replay(replayed: Replay, command: str, path: Path | str) -> None:
     write_page(
         path,
         "replay.html.jinja",
+        made_with=made_with,
         replayed=replayed,
         command=command,
         facts=_facts(replayed, cores),
@@ -218,7 +223,7 @@ def requests_figure(requests: dict[str, list[RequestReplay]]) -> go.Figure:
 
 
 class _Link(NamedTuple):
-    """A link between tiles, with its ends on the grid; `to` may lie just beyond the border."""
+    """A link between tiles, with its ends on the grid; `to` may be just beyond the border."""
 
     number: int
     tile: tuple[int, int]

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -134,7 +134,7 @@ class _Canvas:
 
 
 def draw_svg(spec: MachineSpec, load: Mapping[int, float] | None = None) -> str:
-    """The machine as a self-contained SVG. Of many hosts the first four are drawn.
+    """The machine as a self-contained SVG, with at most the first four hosts.
 
     Args:
         spec: what to draw.
@@ -211,14 +211,18 @@ def _columns(layout: Layout, rows: list[list[int]]) -> dict[int, float]:
     row_of = {device: number for number, row in enumerate(rows) for device in row}
     near = _neighbours(layout, set(row_of))
     kind = {device: layout.devices[device].kind for device in row_of}
-    gpus = [device for device in sorted(row_of) if kind[device] == "gpu"]
-    nics = [device for device in sorted(row_of) if kind[device] == "nic"]
-    columns: dict[int, float] = {gpu: number for number, gpu in enumerate(gpus)}
+    of_kind = defaultdict(list)
+    for device in sorted(row_of):
+        of_kind[kind[device]].append(device)
+    nics = of_kind["nic"]
+    columns: dict[int, float] = {gpu: number for number, gpu in enumerate(of_kind["gpu"])}
     inner = [row for row in reversed(rows) if kind[row[0]] in ("pcie_bridge", "cpu")]
+
+    def is_child(device: int, other: int) -> bool:
+        return row_of[other] > row_of[device] or kind[other] == "nic"
+
     children = {
-        device: [n for n in near[device] if row_of[n] > row_of[device] or kind[n] == "nic"]
-        for row in inner
-        for device in row
+        device: [n for n in near[device] if is_child(device, n)] for row in inner for device in row
     }
     _centre_over_children(columns, children)
     _place_beside_parents(columns, nics, near)

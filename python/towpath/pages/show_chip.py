@@ -59,7 +59,7 @@ _AXIS = 34  # room for stubs and the numbers of rows and columns
 _TITLE_HEIGHT = 84
 _LEGEND_HEIGHT = 104
 _WIDTH_MIN = 700
-LETTER = 7  # of small text, rather too wide
+LETTER = 7  # width of a letter of small text, rather too wide
 
 _NOC_COLOURS = ("#2f6fc4", "#c4572f")
 FILLS: dict[TileKindName, tuple[str, str]] = {
@@ -115,7 +115,7 @@ def draw_chip_svg(spec: ChipSpec) -> str:
 
 
 def _origin(spec: ChipSpec) -> tuple[int, int]:
-    """The upper left corner of the grid; a small one stands in the middle."""
+    """The upper left corner of the grid; a small grid is centred."""
     spare = max(_WIDTH_MIN - _grid_width(spec) - 2 * (_MARGIN + _AXIS), 0)
     return _MARGIN + _AXIS + spare // 2, _TITLE_HEIGHT + _AXIS
 

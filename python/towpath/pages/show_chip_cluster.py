@@ -88,8 +88,8 @@ Side = Literal["left", "right", "up", "down"]
 _MARGIN = 28
 _TITLE_HEIGHT = 78
 _WIDTH_MIN = 700
-_HEADER = 28  # of a card: the chip's number, and whether it is on PCIe
-_PADDING = 26  # of a card: half a port and some air
+_HEADER = 28  # height of a card's head: the chip's number, and whether it is on PCIe
+_PADDING = 26  # inside a card: half a port and some space
 _PORT_WIDTH = 28
 _PORT_HEIGHT = 16
 _PORT_PITCH = {"left": 21, "right": 21, "up": 34, "down": 34}
@@ -359,7 +359,7 @@ def _use_of(spec: ChipClusterSpec, end: EthernetEnd) -> str:
 
 @dataclass(frozen=True)
 class _Paint:
-    """Of each end of a link, its colour, and what is said about its load."""
+    """Colour of each end of a link, and the text about its load."""
 
     colours: dict[EthernetEnd, str]
     words: dict[EthernetEnd, str]

@@ -20,7 +20,7 @@ def describe_mailbox_cluster(spec: MailboxClusterSpec) -> str:
 
 
 def draw_mailbox_cluster_svg(spec: MailboxClusterSpec) -> str:
-    """The ring as a drawing; of a large one, so many nodes as can be told apart."""
+    """The ring as a drawing; a large ring with as many nodes as can be told apart."""
     count = min(spec.nodes.value, _DRAWN_MAX)
     places = [
         (

@@ -22,7 +22,7 @@ def paragraph(text: str, start: str) -> list[str]:
 
 
 def facts(rows: dict[str, str], width: int) -> list[str]:
-    """Texts behind their names, which take so many columns."""
+    """Texts behind their names, which are padded to this number of columns."""
     return [line for name, fact in rows.items() for line in paragraph(fact, f"  {name:<{width}}")]
 
 

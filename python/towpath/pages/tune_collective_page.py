@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from towpath.pages.plain_text import table_text
 from towpath.pages.plots import CURVE_COLORS, layout, size_axis
+from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.pages.table import format_time
 from towpath.schedules.schedule_source import ScheduleSource
@@ -31,7 +32,7 @@ def candidate_name(source: ScheduleSource) -> str:
     channels = f"{source.channels} channel{'s' if source.channels > 1 else ''}"
     parts = [source.algorithm or "", source.protocol,
              channels + " both ways" * source.both_ways]  # fmt: skip
-    # The first option stands for all where an algorithm does not look at it.
+    # Only the first option counts where an algorithm does not look at it.
     if source.chunks_per_channel != CHUNKS_PER_CHANNEL[0]:
         parts.append(f"{source.chunks_per_channel} chunks each")
     return ", ".join(parts)
@@ -73,11 +74,17 @@ def tuning_text(tuning: Tuning) -> Iterator[str]:
     yield from table_text(winners_table(tuning))
 
 
-def write_tuning(tuning: Tuning, command: str, path: Path) -> None:
-    """Writes the page; it needs no other file and no network."""
+def write_tuning(
+    tuning: Tuning, command: str, path: Path, *, made_with: Provenance | None = None
+) -> None:
+    """Write the page; it needs no other file and no network.
+
+    `made_with` becomes its foot; by default that is the version of Towpath and the date.
+    """
     write_page(
         path,
         "tune_collective.html.jinja",
+        made_with=made_with,
         title=f"{tuning.collective} on {tuning.where}",
         command=command,
         rule=RULE,
@@ -94,7 +101,7 @@ def write_tuning(tuning: Tuning, command: str, path: Path) -> None:
 
 def _time_figure(tuning: Tuning) -> go.Figure:
     figure = _curves(tuning, lambda timing: timing.time_us)
-    figure.update_yaxes(title="time (us)", type="log", dtick=1, tickformat=",~g")
+    figure.update_yaxes(title="time (us)", type="log", dtick="D2", tickformat=",~g")
     return figure
 
 

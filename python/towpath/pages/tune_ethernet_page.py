@@ -9,17 +9,25 @@ from pathlib import Path
 
 from towpath.pages.ethernet_study_page import draw_figure
 from towpath.pages.plain_text import table_text
+from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.tuning.answers import Answer
 from towpath.tuning.rule import RULE
 
 
-def write_tuning(title: str, command: str, answers: list[Answer], path: Path) -> None:
-    """Writes the page; it needs no other file and no network."""
+def write_tuning(
+    title: str, command: str, answers: list[Answer], path: Path, *,
+    made_with: Provenance | None = None,
+) -> None:  # fmt: skip
+    """Write the page; it needs no other file and no network.
+
+    `made_with` becomes its foot; by default that is the version of Towpath and the date.
+    """
     drawn = [(a, None if a.figure is None else draw_figure(a.figure)) for a in answers]
     write_page(
-        path, "tune_ethernet.html.jinja", title=title, command=command, rule=RULE, answers=drawn
-    )
+        path, "tune_ethernet.html.jinja", made_with=made_with, title=title, command=command,
+        rule=RULE, answers=drawn,
+    )  # fmt: skip
 
 
 def tuning_text(answers: list[Answer]) -> Iterator[str]:

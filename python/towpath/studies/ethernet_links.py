@@ -10,8 +10,8 @@ from towpath import _core
 from towpath.specs import catalogue
 
 SAMPLES = 30
-# In each direction of a bidirectional test, and at least so many over each channel: both ends need
-# a while to settle, and the figures are plateaus.
+# Packets in each direction of a bidirectional test, and the least number over each channel: both
+# ends need a while to settle, and the published values are plateaus.
 _PACKETS = 600
 _CHANNEL_PACKETS_MIN = 40
 _CHANNELS_MAX = 30  # in each direction, as ubench1 was limited
@@ -35,7 +35,7 @@ def channels_that_fit(packet_bytes: int) -> int:
 
 
 def slots_that_fit(packet_bytes: int) -> int:
-    """Of one direction, into that L1 if it has it alone."""
+    """Channels of one direction that fit if it has L1 alone."""
     return _L1_BYTES // (packet_bytes + _SYNC_BYTES)
 
 

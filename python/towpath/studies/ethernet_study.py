@@ -91,7 +91,7 @@ def bandwidth_by_channels(cluster: _core.ChipCluster) -> Figure:
         )
         for channels in (1, 2, 3, 4)
     ]  # fmt: skip
-    how = "Both directions together, with so many channels and separate sync words in each."
+    how = "Both directions together, each with this number of channels and separate sync words."
     return Figure("Bandwidth by packet size and channels", how, "size", "GB/s", curves)
 
 

@@ -19,7 +19,7 @@ from towpath.studies.noc_traffic import STALLED_MAX, ChipShape
 
 Row = dict[str, Any]  # a point and its result
 
-# Differences below this are none: lines this close lie on each other in the study's plots.
+# Smaller differences do not count: such lines coincide in the study's plots.
 MATERIAL = 0.05
 # Beside data on the same VC a message must take so much longer for its own VC to be worth having.
 _WORTH_A_VC = 1.5
@@ -36,7 +36,7 @@ class Finding:
         name: short, for programs.
         claim: what the study found.
         shown: whether this run shows it too.
-        numbers: of this run, that the verdict comes from, a clause each.
+        numbers: numbers of this run that the verdict comes from, a clause each.
         reason: why it is so.
     """
 
@@ -56,7 +56,7 @@ def findings(parts: dict[str, list[Row]], shape: ChipShape) -> list[Finding]:
 
     Args:
         parts: rows by part of the study, as in noc_study.study_parts().
-        shape: of the chip.
+        shape: shape of the chip.
     """
     patterns = parts.get("patterns", [])
     found = [
@@ -249,7 +249,7 @@ def cure_by_turning(rows: Iterable[Row]) -> Finding | None:
     claim = "Randomising destination and VC per master takes the drop away"
     reason = (
         "Masters that begin elsewhere in the list load all destinations at once, each with one "
-        "flow at a time. A single master has nobody to get out of the way of."
+        "flow at a time. A single master competes with no other."
     )
     return Finding("cure_by_order", claim, bool(regained) and all(regained), numbers, reason)
 

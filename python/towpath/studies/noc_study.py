@@ -44,7 +44,7 @@ WRITE_PATTERNS = ("one_to_one", "one_to_all", "all_to_all")
 READ_PATTERNS = ("one_from_one", "one_from_all", "all_from_all")
 PATTERNS = WRITE_PATTERNS + READ_PATTERNS
 FOLLOW_UP_PATTERNS = ("one_to_all", "all_to_all")  # whose order of destinations is turned
-VCS_MAX = 4  # of the classes for unicast requests
+VCS_MAX = 4  # the classes for unicast requests
 PAGES_MAX = 4096  # a page is a flit
 
 # Beyond this a single point of several hundred would take a core longer than about ten seconds.
@@ -64,14 +64,14 @@ class StudyRequest:
     """What is asked for.
 
     Attributes:
-        patterns: of PATTERNS, for the study proper.
-        sizes_bytes: of a transaction.
+        patterns: patterns of the study proper, out of PATTERNS.
+        sizes_bytes: sizes of a transaction.
         nocs: 0, 1 or both.
         vcs: numbers of VCs, each 1 to VCS_MAX.
         transactions: per master, spread over its destinations: rounded down, at least one each.
         has_study: whether to run the study proper.
         has_follow_ups: whether to run the follow-ups.
-        seed: of the simulations.
+        seed: seed of the simulations.
     """
 
     patterns: tuple[str, ...]
@@ -234,7 +234,7 @@ def measure_point(spec_json: str, point: Point) -> Result:
 
 
 def digest_of(spec_json: str) -> str:
-    """Stands for what results depend on besides the point: the chip, simulator and traffic."""
+    """Digest of what results depend on besides the point: the chip, simulator and traffic."""
     from towpath import _core
 
     return sweep.digest_of(spec_json, _core.__file__, noc_traffic.__file__, __file__)
@@ -309,7 +309,7 @@ def _flow_control_summary(
 
 
 def _stalled_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
-    """Of the free flow; the stalled ones beside it in its row must outlast it."""
+    """Bandwidth of the free flow; the stalled flows in its row must outlast it."""
     size_bytes = _bytes_of(programs[0])
     begin, end = max(STALL_BEGIN_CYCLE, outcome.begin_cycles[0]), outcome.end_cycles[0]
     row = programs[0].core.y

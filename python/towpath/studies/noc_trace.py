@@ -119,7 +119,7 @@ class CoreTrace:
 
     @property
     def end_cycle(self) -> int:
-        """Of its last event; a kernel without events ends where it begins."""
+        """Cycle of its last event; a kernel without events ends where it begins."""
         return self.events[-1].cycle if self.events else self.begin_cycle
 
 
@@ -142,10 +142,10 @@ def load_noc_trace(path: Path | str, grid: tuple[int, int] = GRID_MAX) -> NocTra
 
     Args:
         path: a JSON file.
-        grid: columns and rows of the chip, which all coordinates must lie on.
+        grid: columns and rows of the chip, which must contain all coordinates.
 
     Raises:
-        ConfigError: the file is no such trace, or something is missing from it.
+        ConfigError: the file is not such a trace, or something is missing from it.
     """
     text = read_text(path, FILE_BYTES_MAX)
     reader = _Reader(str(path), grid)
@@ -167,7 +167,7 @@ def _list_items(text: str, file: str) -> Iterator[tuple[int, object]]:
     )
     position, line = _skip_blank(text, 0), 1 + text.count("\n", 0, _skip_blank(text, 0))
     if text[position : position + 1] != "[":
-        raise ConfigError("is no NoC trace: a JSON list is expected", file=file, line=line)
+        raise ConfigError("is not a NoC trace: a JSON list is expected", file=file, line=line)
     is_first = True
     while True:
         begin = _skip_blank(text, position + 1)
@@ -220,7 +220,7 @@ def _integer(text: str) -> int:
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"holds {text}, which is no number")
+    raise ValueError(f"holds {text}, which is not a number")
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ class _Reader:
         before = own.events[-1].cycle if own.events else own.begin
         if timestamp < before:
             raise self._error(
-                f"lies {before - timestamp} cycles before the one ahead of it on "
+                f"is {before - timestamp} cycles before the one ahead of it on "
                 f"{_name(core, processor)}; a core's events are in order of time"
             )
         event = self._event(value, kind, noc, timestamp, own)

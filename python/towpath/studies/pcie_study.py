@@ -33,7 +33,7 @@ class Measurement:
     """Transfers of one kind, one behind the other.
 
     Attributes:
-        mb_per_s: of 2^20 bytes.
+        mb_per_s: bandwidth; here 1 MB is 2^20 bytes.
         asked: the mechanism that the benchmark meant, MMIO, DMA or NoC.
         used: the one that moved the data.
         obstacle: why it is another one.
@@ -62,8 +62,8 @@ class Way:
         mechanism: "window", "DMA" (through the bounce buffer), "zero-copy" or "device".
         is_static: the window is configured once, of `window_bytes` or the smallest that holds all,
             as far as one does.
-        options: of the transfer.
-        setting: of the cluster.
+        options: options of the transfer.
+        setting: options of the HostCluster.
     """
 
     name: str
@@ -128,7 +128,7 @@ class PcieBench:
         return lambda: by_core(data, 0, core, 0, **options)
 
     def _window_bytes_for(self, size_bytes: int) -> int:
-        """Of the smallest window that holds so many bytes, or the largest where none does."""
+        """Size of the smallest window that holds the bytes, or of the largest if none does."""
         sizes = sorted(self.windows_bytes)
         return next((window for window in sizes if window >= size_bytes), sizes[-1])
 
@@ -274,7 +274,7 @@ class Cause:
     Attributes:
         effect: what is to be explained.
         cause: what the document says.
-        size: of the effect, as a ratio: with the cause, and without; 1 is no effect.
+        size: size of the effect, as a ratio: with the cause and without; 1 is no effect.
         numbers: the figures behind, in words.
     """
 
@@ -349,7 +349,7 @@ def causes(bench: PcieBench) -> list[Cause]:
 
 
 def _fastest_read(bench: PcieBench) -> Measurement:
-    """Of what no processor waits for: by the engine where it can, else by a core of the chip."""
+    """The fastest read that no processor waits for: by the engine, else by a core of the chip."""
     assert bench.chip.pcie is not None
     can = bench.chip.pcie.dma_from_device.value
     return bench.measure(Way("", False, "zero-copy" if can else "device"), "dram", MB)
@@ -404,7 +404,7 @@ class SlowRead:
     """One read of 1 MB: where its time goes.
 
     Attributes:
-        title: which memory, and how the buffer lies.
+        title: which memory, and whether the buffer is on a line.
         time_us: in all.
         accesses: round trips, one after the other.
         parts: name, microseconds of the whole, nanoseconds of each round trip or 0.
@@ -436,7 +436,7 @@ def slow_reads(bench: PcieBench) -> list[SlowRead]:
                 (name, time_ns / 1e3, 0.0 if name in _ONCE else time_ns / last.accesses)
                 for name, time_ns in last.parts
             ]
-            lies = "not on a line" if misalignment_bytes else "on a line"
-            title = f"{target}, buffer {lies}"
+            place = "not on a line" if misalignment_bytes else "on a line"
+            title = f"{target}, buffer {place}"
             reads.append(SlowRead(title, last.time_ns / 1e3, last.accesses, parts))
     return reads

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the requests of a NoC trace on a described chip, and compares how long that takes.
 
-A trace shows when software called, not when the network moved. Between two calls of a core lies
-software: what the kernel computes, and what recording the call costs (75 to 150 cycles each). That
-is replayed as work. What lies inside a barrier is waiting for the network; the simulated network
-decides how long it is. A gap that also holds waiting, because a request could not leave yet, is
-told by being much longer than others of its kind, and only its software is replayed.
+A trace shows when software called, not when the network moved. The time between two
+calls of a core is software: what the kernel computes, and what recording the call costs (75 to 150
+cycles each). It is replayed as work. The time inside a barrier is waiting for the network; the
+simulated network decides how long it is. A gap that also holds waiting, because a request could not
+leave yet, is recognised by being much longer than others of its kind; only its software is
+replayed.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ FIGURE_NAMES = {
     "median_core": "median core",
     "first_begin_to_last_event": "first begin to last event",
 }
-# Of a request, one after the other.
+# States of a request, in order.
 PHASES = ("waits to start", "leaves", "travels", "is answered")
 
 # What the profiler takes to record a call, before the call does anything: with nothing outstanding
-# a barrier's two events lie 77 to 84 cycles apart (128 of them, in two of tt-npe's traces).
+# a barrier's two events are 77 to 84 cycles apart (128 of them, in two of tt-npe's traces).
 RECORD_CYCLES = 75
 # Gaps of one kind differ by up to 1.55 where software alone decides, in 31 of tt-npe's traces.
 _WAITED_FACTOR = 1.6
@@ -76,7 +77,7 @@ class EndToEnd:
     Attributes:
         longest_core: the longest of any processor, from its kernel's begin to its last event.
         median_core: the median of the same.
-        first_begin_to_last_event: of all processors together.
+        first_begin_to_last_event: span of all processors together.
     """
 
     longest_core: int
@@ -149,7 +150,7 @@ class Replay:
 
     Attributes:
         grid: columns and rows of tiles.
-        tile_kinds: of all tiles, row by row.
+        tile_kinds: kinds of all tiles, row by row.
         link_sample_cycles: how long a sample is.
         link_flits: the flits that left on each link in each sample, [sample, NoC, tile * 4 + port];
             tiles row by row, ports along the first axis that the NoC travels, along the second, to
@@ -197,7 +198,7 @@ def chip_of(trace: NocTrace, spec: ChipSpec) -> _core.Chip:
     """The chip that the trace was taken on: none of the lines that it uses is harvested.
 
     Raises:
-        ConfigError: a core or the other end of a request lies outside of the chip's grid.
+        ConfigError: a core or the other end of a request is outside the chip's grid.
     """
     width, height = spec.grid.width, spec.grid.height
     used = {core.core for core in trace.cores}
@@ -226,7 +227,7 @@ def replay(
         spec: the chip.
         pace: what decides when the next call comes: "gaps", the software between it and the one
             before; "times", its time in the trace, or later when the one before is not done.
-        seed: of whatever the chip does at random.
+        seed: seed of everything random on the chip.
         samples_links: whether to keep the links' load over time.
 
     Raises:
@@ -420,7 +421,7 @@ class _Writer:
         fields: dict[str, Any] = {"to": event.to}
         if event.kind == MULTICAST:
             kind = "multicast"
-            assert event.to is not None and event.to_last is not None  # of a multicast
+            assert event.to is not None and event.to_last is not None  # a multicast has both
             (x, y), (last_x, last_y) = event.to, event.to_last
             fields["to"] = min(x, last_x), min(y, last_y)
             fields["to_last"] = max(x, last_x), max(y, last_y)
@@ -472,7 +473,7 @@ def _requests(
             (queue for queue in queues if queue[1][0].to == (to_x, to_y)), queues[0]
         )
         event = events.popleft()
-        assert event.to is not None  # of every request
+        assert event.to is not None  # every request has one
         yield RequestReplay(
             core.core, core.processor, event.kind, noc, event.to, event.size_bytes, *cycles
         )

@@ -145,7 +145,7 @@ def plan_routes(
         chip_lists: the chips of each route, from producer to consumer.
         buffers_per_core: packets that an Ethernet core can keep.
         candidates_max: orders that are tried when there are too many to try them all.
-        seed: of that search.
+        seed: seed of that search.
 
     Raises:
         ConfigError: two chips that follow each other are not joined.

@@ -26,12 +26,12 @@ from towpath.studies.progress import Progress, silent
 
 Point = dict[str, Any]
 Result = dict[str, Any]
-Measure = Callable[[Point], Result]  # of the top level of a module, so that others can import it
+Measure = Callable[[Point], Result]  # at the top level of a module, which processes import
 _Outcomes = Generator[tuple[int, Result], None, None]
 
 
 def digest_of(described: str, *files: str) -> str:
-    """Stands for what results depend on besides the point: what is described, and this code."""
+    """Digest of what results depend on besides the point: a description, and this code."""
     code = b"".join(Path(file).read_bytes() for file in files)
     return hashlib.sha256(described.encode() + code).hexdigest()[:16]
 
@@ -68,10 +68,10 @@ def run_sweep(
     """Measures all points that `file` does not hold yet, the longest first.
 
     Args:
-        measure: a function of the point alone, whoever calls it and whenever.
+        measure: a function of the point alone, in any process and at any time.
         points: what to measure; equal points are measured once.
         file: gets a line per point; what it holds of other points or digests stays in it.
-        digest: stands for all else that results depend on; a result counts for its digest only.
+        digest: digest of all else that results depend on; a result counts for its digest only.
         cost: how long a point takes beside the others, in any unit.
         options: where to run.
 
@@ -172,7 +172,7 @@ def _parsed(line: bytes, file: str, number: int) -> tuple[str, Result]:
         entry = json.loads(line)
         return _key(entry["point"], entry["digest"]), entry["result"]
     except (ValueError, TypeError, KeyError):
-        problem = "is no line of a sweep; delete it, or name another file"
+        problem = "is not a line of a sweep; delete it, or name another file"
         raise ConfigError(problem, file=file, line=number) from None
 
 

@@ -195,7 +195,7 @@ def candidates(collective: str, options: Options) -> tuple[list[ScheduleSource],
 
 
 def _thread_blocks(schedule: _core.Schedule) -> int:
-    """Of the rank that has the most."""
+    """Thread blocks of the rank that has the most."""
     return max(len(program.blocks) for program in schedule.ranks)
 
 

@@ -36,7 +36,7 @@ _RING_CHANNELS = (1, 2, 4, 8)
 _RING_BYTES_MIN = 16
 _SLOTS = tuple(range(2, 31, 2))
 _MESSAGES = 512
-# In each direction of a steady run, and at least so many over each channel.
+# Packets in each direction of a steady run, and the least number over each channel.
 _PACKETS = 600
 _CHANNEL_PACKETS_MIN = 40
 _SAMPLES = 20
@@ -61,7 +61,7 @@ class LinkBench:
         """On the first link that kernels may use, and the ring through all chips if there is one.
 
         Raises:
-            ConfigError: there is no such machine, or no such link.
+            ConfigError: there is no such machine, or it has no such link.
         """
         cluster = catalogue.load_chip_cluster(machine).core()
         fabric.check_linked(machine, cluster)
@@ -73,7 +73,7 @@ class LinkBench:
         return LinkBench, (self.machine, self.link, self.ring)  # without what is cached
 
     def digest(self) -> str:
-        """Stands for the machine, the simulator and the tests."""
+        """Digest of the machine, the simulator and the tests."""
         described = repr((self._spec, self.link, self.ring))
         return digest_of(described, _core.__file__, ethernet_links.__file__, __file__)
 
@@ -92,7 +92,7 @@ class LinkBench:
 
     @property
     def line_gb_per_s(self) -> float:
-        """Of the link, framing included."""
+        """Line rate of the link, framing included."""
         figures = self._spec.chips[self.link[0]].chip.ethernet
         if figures is None:
             raise ValueError(f"chip {self.link[0]} has a link but no Ethernet")
@@ -146,7 +146,7 @@ def _ring_of(cluster: _core.ChipCluster) -> tuple[int, ...]:
 def both_ways(
     packet_bytes: int, channels: int, *, merged: bool = True, packets: int | None = None
 ) -> Point:
-    """So many packets over each channel; as many as a steady rate needs, unless said."""
+    """Point with `packets` over each channel; by default as many as a steady rate needs."""
     steady = max(_PACKETS // channels, _CHANNEL_PACKETS_MIN)
     options = {
         "packet_bytes": packet_bytes, "channels": channels, "merged": merged,

@@ -19,7 +19,7 @@ _LIVE_CHANNELS = (1, 2, 4)
 
 @dataclass(frozen=True)
 class TuneRequest:
-    """The options of the command that say where and what; None is what the place suggests."""
+    """What to tune for, as asked; None leaves a choice to the target."""
 
     machine: str | None = None
     live: int | None = None
@@ -125,7 +125,8 @@ def _gpus(request: TuneRequest, machine: str) -> TuneTarget:
         len(gpus), request.channels or powers_to(channels_to_fill(spec)),
         request.protocols or PROTOCOLS, hosts=hosts_of(spec, gpus),
     )  # fmt: skip
-    text = f"{spec.name}, {len(gpus)} of {spec.ranks} GPUs on {spec.host_count} hosts"
+    hosts = "1 host" if spec.host_count == 1 else f"{spec.host_count} hosts"
+    text = f"{spec.name}, {len(gpus)} of {spec.ranks} GPUs on {hosts}"
     simulator = Simulator(machine, sized, tuple(gpus))
     return TuneTarget(spec.name, text, options, simulator, is_gpus=True)
 

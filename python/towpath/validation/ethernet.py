@@ -29,7 +29,7 @@ from towpath.validation.table_kind import (
 )
 
 _PACKET_BYTES_MAX = 1 << 16
-_MESSAGES = 1024  # of a bandwidth: enough for the first and last to count for little
+_MESSAGES = 1024  # for a bandwidth: enough for the first and last to count for little
 _LINE_BYTES_PER_NS = 12.5
 
 
@@ -63,7 +63,7 @@ def _predict_link(row: Row, context: Context) -> Prediction:
 def _parsed(row: Row, pattern: str) -> re.Match[str]:
     match = re.fullmatch(pattern, row["series"].strip())
     if match is None:
-        raise CannotSimulate(f"series is '{row['series']}'; {row['figure']} has no such")
+        raise CannotSimulate(f"series is '{row['series']}'; {row['figure']} does not have it")
     return match
 
 

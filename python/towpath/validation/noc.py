@@ -88,7 +88,7 @@ def run_scaled(
     through them. Smaller is fewer transactions, and below one transaction fewer of its packets, but
     never fewer than two packets: all masters together then keep the network busy for long enough.
     """
-    packets = -(-amount.transaction_bytes // packet_bytes_max)  # of one transaction
+    packets = -(-amount.transaction_bytes // packet_bytes_max)  # in one transaction
     units = amount.transactions * packets
     least = run(_part(amount, 1, packet_bytes_max))
     if units == 1:
@@ -116,7 +116,7 @@ def _whole_units(units: int, packets: int) -> int:
 
 
 def _part(amount: Amount, units: int, packet_bytes_max: int) -> Amount:
-    """So many packets of an amount."""
+    """The first `units` packets of an amount."""
     packets = -(-amount.transaction_bytes // packet_bytes_max)
     if units >= packets:
         return Amount(units // packets, amount.transaction_bytes)
@@ -199,7 +199,7 @@ def _pattern_label(row: Row) -> str:
 
 _TILE_BYTES = 1 << 20  # what every tile moves
 _REQUEST_BYTES = 8192
-_SEEDS = 5  # of a random placement; their median is taken
+_SEEDS = 5  # random placements, of which the median is taken
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@
 
 Cores are named by their place on the logical grid. Every master walks the same list of
 subordinates, column by column, as tt-metal lists cores unless told otherwise (corerange_to_cores);
-its own core is one of them where masters and subordinates are the same. Nobody waits for the others
-at the start.
+its own core is one of them where masters and subordinates are the same. No master waits for the
+others at the start.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Pattern:
         mechanism: one of MECHANISMS.
         subordinates: as the table counts them: without the master where it is left out, 0 for a
             single one.
-        same_axis: of a single subordinate: whether it is in the master's column.
+        same_axis: whether a single subordinate is in the master's column.
         has_state: whether destination and size are set beforehand.
-        includes_source: of a multicast: whether the master is one of the receivers.
+        includes_source: whether the master of a multicast is one of the receivers.
     """
 
     name: str
@@ -92,7 +92,7 @@ def programs(
     Args:
         pattern: what to move.
         chip: where.
-        transactions: of each master to each subordinate; multicasts of each master.
+        transactions: number from each master to each subordinate; multicasts of each master.
         transaction_bytes: payload of each.
 
     Raises:

@@ -69,7 +69,7 @@ def _cluster(host: str) -> HostCluster:
 def _host_move(
     cluster: HostCluster, operation: str, core: Core, window: tuple[Mapping, Ordering]
 ) -> Move:
-    """What moves so many bytes through one window, or by the engine."""
+    """A function that moves a number of bytes through one window, or by the engine."""
     mapping, ordering = window
     if operation.startswith("DMA"):
         buffer = cluster.allocate_sysmem_buffer(0, _MIB)

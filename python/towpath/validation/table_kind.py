@@ -27,7 +27,7 @@ class Context:
 
     Attributes:
         machine: simulate on this one instead of what the row says.
-        folder: where the table lies.
+        folder: the folder of the table.
     """
 
     machine: str | None = None
@@ -49,14 +49,14 @@ class TableKind:
     Attributes:
         name: for people.
         columns: a table that has them is of this kind.
-        unit: of predicted and measured figures.
+        unit: unit of predicted and measured values.
         identity: the columns that decide which half of the table a row belongs to; without those
             along which figures hardly change, so that a curve is in one half as a whole.
         group: a row's group, for statistics.
         measured: a row's measured figure.
         predict: the simulation that answers a row.
-        label: what stands before a row's figures in text.
-        check_machine: raises ConfigError for what is no machine that `predict` can take.
+        label: text before a row's values.
+        check_machine: raises ConfigError for a machine that `predict` cannot take.
         is_slow: whether its rows are worth a process per processor.
     """
 
