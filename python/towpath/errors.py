@@ -42,6 +42,22 @@ class SweepError(RuntimeError):
     """A point of a sweep that could not be measured; its text names the point."""
 
 
+class RankError(RuntimeError):
+    """A rank of a live run that failed.
+
+    Attributes:
+        rank: the culprit.
+        reason: what happened to it, "failed (KeyError: 'x')" or "was killed by SIGKILL".
+        others: what each of the other ranks said, one sentence by rank.
+    """
+
+    def __init__(self, sentence: str, rank: int, reason: str, others: dict[int, str]) -> None:
+        super().__init__(sentence)
+        self.rank = rank
+        self.reason = reason
+        self.others = others
+
+
 @dataclass
 class Interruption:
     """What the user is told on ctrl-C; a command that can be resumed says so here beforehand."""
