@@ -32,6 +32,8 @@ Message = dict[str, Any]
 # Time for the other ranks to say why they ended after one of them failed, in seconds.
 _LAST_WORDS_S = 5.0
 _CHUNK_BYTES = 1 << 16
+# Time that ranks get to start, whatever the launcher's patience is later.
+_START_S = 60.0
 # A job that a stopped rank does not take is given up after this many seconds.
 _SEND_S = 60.0
 
@@ -68,7 +70,9 @@ class RankProcesses:
         self.processes: list[subprocess.Popen[bytes]] = []
         self._sockets: list[socket.socket] = []
         self._readers = [FrameReader() for _ in jobs]
-        self._has_finished: set[int] = set()
+        self._has_ended: set[int] = set()
+        self._has_spoken: set[int] = set()
+        self._is_done: set[int] = set()  # ranks that said so
         try:
             for rank in range(len(jobs)):
                 self._start(rank, prints)
@@ -108,14 +112,17 @@ class RankProcesses:
         """
         with selectors.DefaultSelector() as selector, contextlib.ExitStack() as opened:
             for rank, process in enumerate(self.processes):
-                if rank in self._has_finished:
+                if rank in self._has_ended:
                     continue
                 end = os.pidfd_open(process.pid)
                 opened.callback(os.close, end)
                 selector.register(end, selectors.EVENT_READ, (rank, True))
                 selector.register(self._sockets[rank], selectors.EVENT_READ, (rank, False))
             while selector.get_map():
-                ready = selector.select(silence_s)
+                have_started = len(self._has_spoken) == len(self.processes)
+                ready = selector.select(
+                    silence_s if have_started or silence_s is None else max(silence_s, _START_S)
+                )
                 if not ready:
                     return
                 for key, _ in ready:
@@ -123,12 +130,13 @@ class RankProcesses:
                         continue  # closed by an event before this one
                     rank, has_ended = key.data
                     messages, is_closed = self._read(rank, is_last=has_ended)
+                    self._has_spoken.add(rank)
                     for message in messages:
                         yield rank, message
                     if has_ended or is_closed:
                         selector.unregister(key.fileobj)
                     if has_ended:
-                        self._has_finished.add(rank)
+                        self._has_ended.add(rank)
                         with contextlib.suppress(KeyError):
                             selector.unregister(self._sockets[rank])
                         yield rank, None
@@ -143,39 +151,35 @@ class RankProcesses:
             LiveError: a rank failed, or none showed progress. It names the culprit and holds what
                 the others said.
         """
-        is_done = [False] * len(self.processes)
         for rank, message in self.messages(silence_s):
             if message is None:
-                if is_done[rank]:
+                if rank in self._is_done:
                     continue
+                self.processes[rank].wait()
                 message = self._end_of(rank)
             if "error" in message:
                 self._fail(rank, message)
-            is_done[rank] = is_done[rank] or bool(message.get("is_done"))
+            if "is_done" in message:
+                self._is_done.add(rank)
             yield rank, message
-        if not all(is_done):
-            rank = is_done.index(False)
-            raise LiveError({rank: f"the ranks showed no progress for {silence_s:g} s"})
+        late = [rank for rank in range(len(self.processes)) if rank not in self._is_done]
+        if late:
+            raise LiveError({late[0]: f"the ranks showed no progress for {silence_s:g} s"})
 
-    def last_words(self, spared: set[int]) -> dict[int, Message]:
-        """What the ranks still say after one of them failed.
-
-        Args:
-            spared: ranks from which nothing is expected. They are added to as others name them.
-        """
+    def _last_words(self, first: int) -> dict[int, Message]:
+        """What the ranks still say after `first` failed, given a moment to notice."""
         said: dict[int, Message] = {}
         deadline = time.monotonic() + _LAST_WORDS_S
         for rank, message in self.messages(_LAST_WORDS_S):
-            if message is None and rank not in said:
+            if message is None and rank not in said and rank not in self._is_done:
+                self.processes[rank].wait()
                 message = self._end_of(rank)
             if message is not None and "error" in message:
                 said.setdefault(rank, message)
-                spared.add(message["culprit"])
-            is_complete = all(
-                rank in said or rank in spared or rank in self._has_finished
-                for rank in range(len(self.processes))
-            )
-            if is_complete or time.monotonic() > deadline:
+            silent = set(range(len(self.processes))) - said.keys() - self._has_ended - {first}
+            if time.monotonic() > deadline or all(
+                _is_stopped(self.processes[each].pid) for each in silent
+            ):
                 break
         return said
 
@@ -187,26 +191,28 @@ class RankProcesses:
 
     def _fail(self, rank: int, first: Message) -> None:
         self.announce(first["culprit"], first["what"])
-        said = {rank: first} | self.last_words({rank, first["culprit"]})
+        said = {rank: first} | self._last_words(rank)
         culprit = next((r for r, message in said.items() if message["culprit"] == r), None)
         if culprit is None:
             culprit = first["culprit"]
-            if self.processes[culprit].poll() is not None:
-                said[culprit] = self._end_of(culprit)
+            said.setdefault(culprit, self._end_of(culprit))
         ordered = {r: said[r]["error"] for r in sorted(said, key=lambda r: r != culprit)}
-        what = said[culprit]["what"] if culprit in said else first["what"]
-        trace = said.get(culprit, {}).get("traceback")
-        raise LiveError(ordered, culprit, what) from (RemoteTraceback(trace) if trace else None)
+        trace = said[culprit].get("traceback")
+        cause = RemoteTraceback(trace) if trace else None
+        raise LiveError(ordered, culprit, said[culprit]["what"]) from cause
 
     def _end_of(self, rank: int) -> Message:
-        """What a process that ended without a word is taken to have said."""
-        code = self.processes[rank].wait()
-        if code < 0:
-            what = f"was killed by {signal.Signals(-code).name}"
+        """What a rank that does not speak for itself is taken to have said."""
+        process = self.processes[rank]
+        if rank in self._is_done:
+            what = "left"
+        elif process.poll() is None:
+            what = "is stopped" if _is_stopped(process.pid) else "is alive, but slow or elsewhere"
+        elif process.returncode < 0:
+            what = f"was killed by {signal.Signals(-process.returncode).name}"
         else:
-            what = f"exited early with status {code}"
-        pid = self.processes[rank].pid
-        return {"error": f"rank {rank} (pid {pid}) {what}", "culprit": rank, "what": what}
+            what = f"exited early with status {process.returncode}"
+        return {"error": f"rank {rank} (pid {process.pid}) {what}", "culprit": rank, "what": what}
 
     def _start(self, rank: int, prints: bool) -> None:
         here, there = socket.socketpair()
@@ -249,6 +255,14 @@ class RankProcesses:
             messages += self._readers[rank].feed(piece)
             if not is_last:
                 return messages, False
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in "Tt"
+    except OSError:
+        return False
 
 
 def _standard_error() -> int:

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -54,25 +55,26 @@ class Measuring:
     """This process's part in a job of collectives to measure."""
 
     def __init__(self, job: dict[str, Any], channel: RankChannel, news: _core.News) -> None:
-        from towpath import _core
-
-        self._core = _core
         self.job = job
         self.channel = channel
         self.rank: int = job["rank"]
         self.timeout_s: float = job["options"].timeout_s
         self._is_waiting = False
-        self._activity = 0
-        self.transport = _core.connect_shm(
-            job["rendezvous"], self.rank, job["ranks"], timeout_s=self.timeout_s, news=news
-        )
+        self._beat()
+
+        from towpath import _core
+
+        self._core = _core
+        with self._waiting():
+            self.transport = _core.connect_shm(
+                job["rendezvous"], self.rank, job["ranks"], timeout_s=self.timeout_s, news=news
+            )
 
     def run(self) -> None:
         """Measures all calls; one message each, and others that say that it makes progress."""
         # After connecting: a rank that may run on one core only would count as crowded.
         if self.job["core"] is not None:
             os.sched_setaffinity(0, {self.job["core"]})
-        self._beat()
         index = 0
         for asked in self.job["calls"]:
             call = asked.call()
@@ -84,14 +86,16 @@ class Measuring:
 
     def _beat(self) -> None:
         """Tells the launcher from time to time that this rank computes, or progresses."""
-        is_over = threading.Event()
 
         def beat() -> None:
-            while not is_over.wait(self.job["options"].beat_s):
-                activity = self.transport.activity
-                if not self._is_waiting or activity != self._activity:
+            seen = 0
+            while True:
+                transport = getattr(self, "transport", None)
+                activity = 0 if transport is None else transport.activity
+                if not self._is_waiting or activity != seen:
                     self.channel.send({})
-                self._activity = activity
+                seen = activity
+                time.sleep(self.job["options"].beat_s)
 
         threading.Thread(target=beat, daemon=True).start()
 
