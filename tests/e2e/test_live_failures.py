@@ -98,7 +98,9 @@ def test_a_rank_that_fails_is_named_with_its_reason_by_all_others(fail):
         assert re.search(rf"rank {CULPRIT} \(pid \d+\) ({said})", sentence), sentence
         assert "\n" not in sentence
         for innocent in error.others:
-            assert not re.search(rf"rank {innocent} \(pid \d+\) (left|died|is )", sentence), sentence
+            assert not re.search(
+                rf"rank {innocent} \(pid \d+\) (left|died|is )", sentence
+            ), sentence
 
 
 NOT_JOINED = {
@@ -260,7 +262,7 @@ def test_a_library_that_prints_does_not_end_a_measurement(tmp_path, monkeypatch,
 def test_a_stop_shorter_than_the_timeout_does_not_matter():
     with measuring_ranks([[LiveCall(RING, (64,))] * 40] * RANKS, ENOUGH) as group:
         rows = 0
-        for seen, (rank, message) in enumerate(group.reports(60)):
+        for seen, (_, message) in enumerate(group.reports(60)):
             if seen == 4:
                 os.kill(group.processes[1].pid, signal.SIGSTOP)
                 time.sleep(0.5)
@@ -287,7 +289,9 @@ def test_a_run_needs_no_more_address_space_than_it_may_have(limit, where):
 
 
 def test_a_full_heap_says_so():
-    with pytest.raises(RankError, match=r"the symmetric heap of \d+ bytes has no room for \d+ more"):
+    with pytest.raises(
+        RankError, match=r"heap of \d+ bytes has no room for \d+ more"
+    ):
         launch(fill_the_heap, 2)
 
 

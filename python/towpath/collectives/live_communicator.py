@@ -211,7 +211,7 @@ class Communicator:
 
         Args:
             target: an array made by `allocate`, or a contiguous part of one.
-            source: an array of the same shape and dtype, or what numpy makes one of.
+            source: an array of the same shape and dtype, or a list that makes one.
             peer: a rank; it may be this one.
 
         Raises:
@@ -553,7 +553,8 @@ def _checked_out(out: np.ndarray, shape: tuple[int, ...], kind: np.dtype[Any]) -
 
 def _like(target: np.ndarray, source: Any) -> np.ndarray:
     """The bytes of `source`, which must look like `target`."""
-    array = np.ascontiguousarray(source)
+    is_array = isinstance(source, np.ndarray)
+    array = np.ascontiguousarray(source, None if is_array else target.dtype)
     if array.shape != target.shape or array.dtype != target.dtype:
         raise ConfigError(
             f"source is {array.dtype.name} of shape {array.shape}, but target is "

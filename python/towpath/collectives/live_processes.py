@@ -191,7 +191,7 @@ class RankProcesses:
 
     def _fail(self, rank: int, first: Message) -> None:
         self.announce(first["culprit"], first["what"])
-        said = {rank: first} | self._last_words(rank)
+        said = self._last_words(rank) | {rank: first}
         culprit = next((r for r, message in said.items() if message["culprit"] == r), None)
         if culprit is None:
             culprit = first["culprit"]
