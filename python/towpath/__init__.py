@@ -13,13 +13,16 @@ Names that are not below, `towpath._core` among them, may change at any time.
 **Machines.** `machines`, `load`, `MachineInfo`, `Machine`, `GpuCluster`, `ChipCluster`,
 `MailboxCluster`, `Chip`, `Host`, `HostCluster`
 
-**Collectives.** `RunResult`, `RunRow`, `Tuning`, `run_live`
+**Collectives.** `RunResult`, `RunRow`, `Tuning`
+
+**Live.** `run_live`, `launch`, `connect`, `Communicator`, `Mailbox`
 
 **Schedules.** `Schedule`, `algorithms`, `AlgorithmInfo`, `verify`, `Verdict`
 
 **Measurements.** `validate`, `Validation`
 
-**Errors.** `TowpathError`, `ConfigError`, `TransportError`, `DeadlockError`, `HazardError`
+**Errors.** `TowpathError`, `ConfigError`, `TransportError`, `DeadlockError`, `HazardError`,
+`RankError`
 
 `__version__` is the version of the package.
 """
@@ -38,10 +41,14 @@ if TYPE_CHECKING:
     from towpath.api.schedule import AlgorithmInfo, Schedule, algorithms
     from towpath.api.validation import validate
     from towpath.api.verdict import Verdict, verify
+    from towpath.collectives.live_communicator import Communicator, connect
+    from towpath.collectives.live_launch import launch
+    from towpath.collectives.live_mailbox import Mailbox
     from towpath.errors import (
         ConfigError,
         DeadlockError,
         HazardError,
+        RankError,
         TowpathError,
         TransportError,
     )
@@ -66,6 +73,10 @@ __all__ = [
     "RunRow",
     "Tuning",
     "run_live",
+    "launch",
+    "connect",
+    "Communicator",
+    "Mailbox",
     "Schedule",
     "algorithms",
     "AlgorithmInfo",
@@ -78,6 +89,7 @@ __all__ = [
     "TransportError",
     "DeadlockError",
     "HazardError",
+    "RankError",
 ]
 
 # The module of each public name, imported at its first use: `import towpath` and `towpath --help`
@@ -95,7 +107,17 @@ _MODULES = {
     "api.verdict": ("verify", "Verdict"),
     "api.validation": ("validate",),
     "validation.validate": ("Validation",),
-    "errors": ("TowpathError", "ConfigError", "TransportError", "DeadlockError", "HazardError"),
+    "collectives.live_launch": ("launch",),
+    "collectives.live_communicator": ("connect", "Communicator"),
+    "collectives.live_mailbox": ("Mailbox",),
+    "errors": (
+        "TowpathError",
+        "ConfigError",
+        "TransportError",
+        "DeadlockError",
+        "HazardError",
+        "RankError",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -111,6 +111,22 @@ class SweepError(TowpathError, RuntimeError):
     """A point of a sweep that could not be measured; its text names the point."""
 
 
+class RankError(TowpathError, RuntimeError):
+    """A rank of a live run that failed.
+
+    Attributes:
+        rank: the culprit.
+        reason: what happened to it, "failed (KeyError: 'x')" or "was killed by SIGKILL".
+        others: what each of the other ranks said, one sentence by rank.
+    """
+
+    def __init__(self, sentence: str, rank: int, reason: str, others: dict[int, str]) -> None:
+        super().__init__(sentence)
+        self.rank = rank
+        self.reason = reason
+        self.others = others
+
+
 @dataclass
 class Interruption:
     """The message printed on Ctrl-C; a command that can be resumed sets it before it starts."""

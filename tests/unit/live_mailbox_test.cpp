@@ -77,7 +77,7 @@ TEST(LiveMailbox, IsBoundedAndGoesOnWhenThereIsRoom) {
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(sender.try_send(bytes_of("again")));
 }
 
-// What random interleavings of both sides do is what a queue does.
+// Random interleavings of both sides behave like a queue.
 TEST(LiveMailbox, ActsLikeAQueueOfItsDepth) {
   for (std::uint32_t depth = 1; depth <= 64; depth *= 4) {
     const Mailbox mailbox(unique_name("queue"), {.depth_messages = depth});
@@ -115,7 +115,7 @@ TEST(LiveMailbox, SendersHaveLanesOfTheirOwnAndGiveThemBack) {
               fmt::format("mailbox \"{}\" has 3 senders already, and no more", mailbox.name()));
     for (int i = 0; i < 4; ++i) EXPECT_TRUE(a.try_send(bytes_of("a")));
     EXPECT_FALSE(a.try_send(bytes_of("a")));
-    EXPECT_TRUE(b.try_send(bytes_of("b")));  // nobody is held back by another
+    EXPECT_TRUE(b.try_send(bytes_of("b")));  // no sender is held back by another
     EXPECT_TRUE(c.try_send(bytes_of("c")));
   }
   Sender next(mailbox);
@@ -150,6 +150,39 @@ TEST(LiveMailbox, ASuccessorReceivesTheUnreleasedMessageOnceMore) {
   EXPECT_EQ(message.number, 2u);
   ASSERT_TRUE(receiver.try_receive(message));
   EXPECT_EQ(text_of(message), "three");
+}
+
+TEST(LiveMailbox, ASuccessorGivesBackTheRoomOfWhatWasReceived) {
+  const Mailbox mailbox(unique_name("room"), {.depth_messages = 8});
+  Sender sender(mailbox);
+  while (sender.try_send(bytes_of("x"))) continue;
+  Message message;
+  {
+    Receiver receiver(mailbox);
+    ASSERT_TRUE(receiver.try_receive(message));
+  }
+  EXPECT_FALSE(sender.try_send(bytes_of("x")));  // room is given back in quarters
+  Receiver successor(mailbox);
+  EXPECT_TRUE(sender.try_send(bytes_of("x")));
+  EXPECT_FALSE(sender.try_send(bytes_of("x")));
+}
+
+TEST(LiveMailbox, ABusySenderDoesNotKeepOthersWaiting) {
+  const Mailbox mailbox(unique_name("fair"));
+  Receiver receiver(mailbox);
+  Sender busy(mailbox), quiet(mailbox);
+  EXPECT_TRUE(quiet.try_send(bytes_of("once")));
+  Message message;
+  int before = 0;
+  for (bool is_received = false; !is_received; ++before) {
+    ASSERT_LE(before, 32);
+    while (busy.try_send(bytes_of("x"))) continue;
+    ASSERT_TRUE(receiver.try_receive(message));
+    is_received = message.lane == quiet.lane();
+  }
+  // The busy one gets its turn again, too.
+  ASSERT_TRUE(receiver.try_receive(message));
+  EXPECT_EQ(message.lane, busy.lane());
 }
 
 TEST(LiveMailbox, ThereIsOneReceiverAtATime) {
@@ -238,7 +271,7 @@ TEST(LiveMailbox, ANewMailboxOfAnotherCoreIsNotTakenForAnOlderOne) {
   EXPECT_EQ(::sched_setaffinity(0, sizeof(allowed), &allowed), 0);
 }
 
-// Nobody need ever wait for a message: who only looks, or always finds one, greets too.
+// A receiver that only looks, or always finds a message, serves look-ups, too.
 TEST(LiveMailbox, IsFoundAsOftenAsIsAskedForWhileItsReceiverLooks) {
   const Mailbox mailbox(unique_name("often"));
   Receiver receiver(mailbox);
@@ -257,16 +290,16 @@ TEST(LiveMailbox, IsFoundAsOftenAsIsAskedForWhileItsReceiverLooks) {
   ASSERT_EQ(error_of([&] { Mailbox::find(mailbox.name()); }), "nothing was thrown");
 }
 
-TEST(LiveMailbox, ThatNobodyGreetsForSaysWhyItIsNotFound) {
+TEST(LiveMailbox, SaysWhyItIsNotFoundWhenItsMakerServesNoLookups) {
   const Mailbox mailbox(unique_name("alone"));
   const std::string sentence = error_of([&] {
     for (int i = 0; i < SOMAXCONN + 2; ++i) Mailbox::find(mailbox.name());
   });
   EXPECT_EQ(sentence,
             fmt::format("mailbox \"{}\" has been looked up too often while its maker did not "
-                        "receive; it must receive or greet",
+                        "receive; it must receive or call serve_lookups",
                         mailbox.name()));
-  mailbox.greet();
+  mailbox.serve_lookups();
   EXPECT_EQ(error_of([&] { Mailbox::find(mailbox.name()); }), "nothing was thrown");
 }
 
@@ -282,7 +315,7 @@ TEST(LiveMailbox, TheFirstMessageOfAnyNewSenderIsSeenAtOnce) {
 
 TEST(LiveMailbox, RefusesWhatIsNoMailboxAndNoMessage) {
   EXPECT_EQ(error_of([] { Mailbox(""); }),
-            "the name of a mailbox has 0 bytes; 1 to 64 that are not zero are allowed");
+            "the name of a mailbox has 0 bytes; allowed are 1 to 64, none of them zero");
   EXPECT_EQ(error_of([] { Mailbox("x", {.depth_messages = 3}); }),
             "mailbox \"x\" has a depth of 3; powers of two up to 65536 are allowed");
   EXPECT_EQ(error_of([] { Mailbox("x", {.senders_max = 0}); }),

@@ -103,6 +103,20 @@ TEST(Mailbox, ContextsOfANodeAreCountedAndUsedAgain) {
   EXPECT_EQ(bench.interconnect.open(1, 0), (Address{1, 0}));
 }
 
+// Otherwise its acknowledgement would be the new owner's.
+TEST(Mailbox, AContextIsNotReusedWhileItsPacketsAreUnacknowledged) {
+  RingBench bench(carvnet());
+  const Address first = bench.interconnect.open(0, 0), to = bench.interconnect.open(1, 0);
+  bench.interconnect.submit(first, to, bytes_of(8));
+  bench.interconnect.close(first);
+  const Address second = bench.interconnect.open(0, 0);
+  EXPECT_EQ(second, (Address{0, 1}));
+  bench.simulation.run();
+  EXPECT_EQ(bench.interconnect.notices(second), Notices());
+  EXPECT_EQ(bench.interconnect.open(0, 0), first);
+  EXPECT_EQ(bench.interconnect.notices(first), Notices());
+}
+
 TEST(Mailbox, WhatWaitsBeforeAMailboxThatClosesIsRefused) {
   RingBench bench(carvnet());
   const Address from = bench.interconnect.open(0, 0), to = bench.interconnect.open(1, 0);
@@ -230,7 +244,7 @@ TEST(MailboxSession, AReceiveThatNothingCanEndSaysSo) {
   riscv_mailbox::MailboxSession session(machine::build_mailbox_cluster(carvnet()));
   Context& one = session.open(0, 0);
   EXPECT_EQ(error_of([&] { session.receive(one, Time::max()); }),
-            "receive waits for ever: nothing is under way, and its mailbox is empty");
+            "receive cannot end: no event is left, and its mailbox is empty");
   EXPECT_EQ(error_of([&] { session.flush(one); }), "nothing was thrown");
 }
 
@@ -240,7 +254,7 @@ TEST(MailboxSession, ASendThatNothingCanEndSaysSoAndGoesLater) {
   Context& other = session.open(1, 0);
   for (int i = 0; i < 12; ++i) session.send(one, other.address(), bytes_of(8, i));
   EXPECT_EQ(error_of([&] { session.send(one, other.address(), bytes_of(8, 12)); }),
-            "send waits for ever: nothing is under way, and the mailbox that it is for is full");
+            "send cannot end: no event is left, and the mailbox of its target is full");
   for (int i = 0; i < 13; ++i) {
     EXPECT_EQ(session.receive(other, 1_ms)->payload, bytes_of(8, i)) << i;
   }

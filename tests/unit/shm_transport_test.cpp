@@ -5,7 +5,9 @@
 #include <dirent.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,11 +18,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
 
 #include "conformance/processes.hpp"
+#include "towpath/os/process.hpp"
 
 namespace towpath::transport::shm {
 namespace {
@@ -287,6 +292,227 @@ TEST(ShmTransport, BlamesTheRankThatDiedFirstNotTheOneThatGaveUp) {
   EXPECT_EQ(ended[1], "");
   EXPECT_EQ(ended[2], "killed by signal 9");
   ::munmap(may_look, sizeof(Flag));
+}
+
+// --- failures and news
+
+void expect_all_name(const std::vector<std::string>& outcomes, int culprit,
+                     const std::string& what) {
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    if (static_cast<int>(rank) == culprit) continue;
+    expect_contains(outcomes[rank], {fmt::format("rank {} (pid ", culprit), what});
+  }
+}
+
+TEST(ShmTransport, NamesARankThatGivesUpWithItsReason) {
+  const std::string name = unique_name();
+  Processes processes(5, [&](int rank) {
+    const auto transport = connect(options(name, rank, 5));
+    transport->barrier(20_s);
+    if (rank == 2) {
+      transport->abandon("failed (KeyError: 'x')");
+      return;
+    }
+    // Each waits for its neighbour; only rank 3 waits for the culprit.
+    transport->signal_wait_until(Transport::kReservedSignals, Comparison::equal, 1, 20_s,
+                                 (rank + 4) % 5);
+  });
+  const auto ended = processes.wait(std::chrono::seconds(30));
+  EXPECT_EQ(ended[2], "");
+  expect_all_name(ended, 2, "failed (KeyError: 'x') while rank ");
+}
+
+// The reason that counts is that of the rank that gave up first, whoever passes it on.
+TEST(ShmTransport, ARankThatGivesUpBecauseOfAPeerNamesThatPeer) {
+  const std::string name = unique_name();
+  Processes processes(3, [&](int rank) {
+    const auto transport = connect(options(name, rank, 3));
+    transport->barrier(20_s);
+    if (rank == 2) return;  // leaves in good order
+    try {
+      transport->signal_wait_until(Transport::kReservedSignals, Comparison::equal, 1, 20_s,
+                                   rank + 1);
+    } catch (const TransportError& error) {
+      transport->abandon("is not to blame", error.peer());
+      throw;
+    }
+  });
+  const auto ended = processes.wait(std::chrono::seconds(30));
+  expect_contains(ended[0], {"rank 2 (pid ", "left while rank 0 waited"});
+  expect_contains(ended[1], {"rank 2 (pid ", "left while rank 1 waited"});
+}
+
+TEST(ShmTransport, NamesAStoppedRankAndNoOtherWhenTheTimeIsUp) {
+  const std::string name = unique_name();
+  Processes processes(4, [&](int rank) {
+    const auto transport = connect(options(name, rank, 4));
+    transport->barrier(20_s);
+    if (rank == 1) std::raise(SIGSTOP);
+    // Rank 3 waits for rank 2, which is as healthy as it is.
+    transport->signal_wait_until(Transport::kReservedSignals, Comparison::equal, 1, 1500_ms,
+                                 (rank + 3) % 4);
+  });
+  std::vector<std::string> ended(4);
+  siginfo_t end;
+  for (const int rank : {0, 2, 3}) {
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(processes.pid(rank)), &end, WEXITED | WNOWAIT), 0);
+  }
+  ::kill(processes.pid(1), SIGKILL);
+  ended = processes.wait(std::chrono::seconds(30));
+  expect_all_name(ended, 1, "is stopped");
+}
+
+TEST(ShmTransport, NewsOfTheLauncherEndsAWaitAndAConnection) {
+  const auto news = std::make_shared<News>();
+  Options early = options(unique_name(), 0, 2);
+  early.news = news;
+  news->post({1, "exited early with status 0"});
+  news->post({0, "is too late"});
+  try {
+    connect(early);
+    ADD_FAILURE() << "it connected";
+  } catch (const TransportError& error) {
+    EXPECT_EQ(error.peer(), 1);
+    expect_contains(error.what(), {"rank 1 exited early with status 0 while group"});
+  }
+  Options alone = options(unique_name(), 0, 1);
+  alone.news = std::make_shared<News>();
+  const auto transport = connect(alone);
+  std::const_pointer_cast<News>(alone.news)->post({0, "was told to end"});
+  try {
+    transport->signal_wait_until(Transport::kReservedSignals, Comparison::equal, 1, 20_s);
+    ADD_FAILURE() << "the wait ended";
+  } catch (const TransportError& error) {
+    expect_contains(error.what(), {"was told to end while rank 0 waited for signal"});
+  }
+}
+
+TEST(ShmTransport, WhatTheCallerThrowsEndsAWait) {
+  Options mine = options(unique_name(), 0, 1);
+  int looks = 0;
+  mine.on_look = [&] {
+    if (++looks == 3) throw std::runtime_error("enough");
+  };
+  const auto transport = connect(mine);
+  EXPECT_THROW(
+      transport->signal_wait_until(Transport::kReservedSignals, Comparison::equal, 1, 20_s),
+      std::runtime_error);
+  EXPECT_EQ(looks, 3);
+}
+
+bool has_ended(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = text.rfind(')');
+  return name_end == std::string::npos || text.substr(name_end + 2, 1) == "Z";
+}
+
+// Rank 1 raises the signal and dies after rank 0 has looked at its signals, and before it looks at
+// its peers. What rank 1 did before it died still counts.
+void expect_last_look(const std::function<bool(ShmTransport&)>& wait) {
+  struct Shared {
+    std::atomic<bool> may_die;
+    std::atomic<pid_t> pid;
+  };
+  auto* shared = static_cast<Shared*>(
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(shared, MAP_FAILED);
+  const std::string name = unique_name();
+  Processes processes(2, [&](int rank) {
+    Options mine = options(name, rank, 2);
+    bool is_joined = false;
+    if (rank == 0) {
+      mine.on_look = [&] {
+        if (!is_joined) return;
+        shared->may_die.store(true);
+        while (!has_ended(shared->pid.load())) ::sched_yield();
+      };
+    } else {
+      shared->pid.store(::getpid());
+    }
+    const auto transport = connect(mine);
+    transport->barrier(20_s);
+    is_joined = true;
+    const Signal signal = transport->allocate_signals(1);
+    if (rank == 1) {
+      while (!shared->may_die.load()) ::sched_yield();
+      transport->put_signal(0, 0, nullptr, 0, signal, 1, SignalOperation::set, 20_s);
+      std::raise(SIGKILL);
+    }
+    if (!wait(*transport)) throw std::runtime_error("the signal was not seen");
+  });
+  const auto ended = processes.wait(std::chrono::seconds(30));
+  EXPECT_EQ(ended[0], "");
+  EXPECT_EQ(ended[1], "killed by signal 9");
+  ::munmap(shared, sizeof(Shared));
+}
+
+TEST(ShmTransport, ABlockedRankSeesWhatAPeerDidBeforeItDied) {
+  expect_last_look([](ShmTransport& transport) {
+    transport.signal_wait_until(Transport::kReservedSignals, Comparison::equal, 1, 20_s, 1);
+    return true;
+  });
+}
+
+TEST(ShmTransport, ProgressSeesWhatAPeerDidBeforeItDied) {
+  expect_last_look([](ShmTransport& transport) {
+    bool is_ready = false;
+    SignalWait wait;
+    wait.signal = Transport::kReservedSignals;
+    wait.value = 1;
+    wait.peer = 1;
+    wait.context = &is_ready;
+    wait.ready = [](SignalWait& self) { *static_cast<bool*>(self.context) = true; };
+    transport.wait(wait);
+    while (!is_ready) transport.progress();
+    return is_ready;
+  });
+}
+
+TEST(ShmTransport, AFullHeapSaysHowLargeItIs) {
+  Options small = options(unique_name(), 0, 1);
+  small.heap_bytes = 1 << 20;
+  const auto transport = connect(small);
+  try {
+    transport->allocate(2 << 20);
+    ADD_FAILURE() << "it was allocated";
+  } catch (const std::bad_alloc& error) {
+    expect_contains(error.what(), {"heap of 1048576 bytes", "2097152 more", "heap_bytes"});
+  }
+}
+
+TEST(ShmTransport, ReservesNoMoreThanTheLimitsOfTheProcessAllow) {
+  EXPECT_EQ(default_heap_bytes(8), std::uint64_t{64} << 30);
+  Processes processes(1, [&](int) {
+    const rlimit limit{std::uint64_t{6} << 30, std::uint64_t{6} << 30};
+    ::setrlimit(RLIMIT_AS, &limit);
+    const auto transport = connect(options(unique_name(), 0, 1));
+    const Offset all = transport->allocate(std::uint64_t{1} << 30);
+    transport->data(all)[(1 << 30) - 1] = std::byte{1};
+    if (default_heap_bytes(8) > (std::uint64_t{6} << 30) / 8) throw std::runtime_error("too much");
+  });
+  EXPECT_EQ(processes.wait(std::chrono::seconds(30))[0], "");
+}
+
+TEST(CountCores, CountsTheDifferentCoresOfAllProcesses) {
+  const pid_t self = ::getpid();
+  const std::vector<pid_t> twice{self, self};
+  EXPECT_EQ(os::count_cores(twice), os::count_cores(std::vector<pid_t>{self}));
+  Processes processes(1, [&](int) {
+    cpu_set_t all, first;
+    ::sched_getaffinity(0, sizeof(all), &all);
+    CPU_ZERO(&first);
+    for (int core = 0; CPU_COUNT(&first) == 0; ++core) {
+      if (CPU_ISSET(core, &all)) CPU_SET(core, &first);
+    }
+    ::sched_setaffinity(0, sizeof(first), &first);
+    const pid_t mine = ::getpid();
+    if (os::count_cores(std::vector<pid_t>{mine}) != 1) throw std::runtime_error("not pinned");
+    if (os::count_cores(std::vector<pid_t>{mine, self}) != CPU_COUNT(&all)) {
+      throw std::runtime_error("a rank that is pinned hides the cores of others");
+    }
+  });
+  EXPECT_EQ(processes.wait(std::chrono::seconds(30))[0], "");
 }
 
 }  // namespace

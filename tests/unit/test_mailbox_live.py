@@ -10,8 +10,8 @@ import threading
 import pytest
 from typer.testing import CliRunner
 
-from towpath import _core
 from towpath.cli import main as cli
+from towpath.collectives.live_mailbox import Mailbox
 from towpath.errors import ConfigError, Interruption
 from towpath.pages.plain_text import tables_text
 from towpath.studies.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
@@ -28,8 +28,8 @@ def unique_name(what):
 
 
 def test_messages_go_by_name():
-    one = _core.LiveMailboxContext(unique_name("python"))
-    other = _core.LiveMailboxContext(unique_name("python"), depth_messages=4)
+    one = Mailbox(unique_name("python"))
+    other = Mailbox(unique_name("python"), depth_messages=4)
     assert other.try_receive() is None
     for number in range(4):
         one.send(other.address, b"message %d" % number)
@@ -38,10 +38,39 @@ def test_messages_go_by_name():
     assert other.receive(timeout_s=0.01) is None
 
 
-def test_threads_share_a_context():
+def test_a_name_and_what_cannot_be_sent():
+    mailbox = Mailbox(unique_name("named"))
+    assert mailbox.name == mailbox.address and mailbox.name in repr(mailbox)
+    with pytest.raises(ConfigError, match="depth of 3; powers of two"):
+        Mailbox("odd", depth_messages=3)
+    with pytest.raises(TypeError):
+        mailbox.send(mailbox.name, "text")
+
+
+def test_a_closed_mailbox_is_not_found_and_its_name_is_free():
+    with Mailbox(unique_name("closed")) as mailbox:
+        name = mailbox.name
+    with pytest.raises(ValueError, match="the mailbox is closed"):
+        mailbox.try_receive()
+    other = Mailbox(unique_name("other"))
+    with pytest.raises(RuntimeError, match="there is no mailbox"):
+        other.send(name, b"x")
+    Mailbox(name)
+
+
+def test_a_full_mailbox_whose_receiver_is_gone_is_an_error_with_fields():
+    here, there = Mailbox(unique_name("here")), Mailbox(unique_name("there"), depth_messages=1)
+    here.send(there.name, b"lost")
+    there.close()
+    with pytest.raises(RuntimeError, match="its receiver is gone") as caught:
+        here.send(there.name, b"x", timeout_s=30)
+    assert (caught.value.kind, caught.value.peer) == ("peer_died", None)
+
+
+def test_threads_share_a_mailbox():
     """They wait without the interpreter's lock, so that several would write the same slot."""
-    one = _core.LiveMailboxContext(unique_name("python"))
-    other = _core.LiveMailboxContext(unique_name("python"), depth_messages=4)
+    one = Mailbox(unique_name("python"))
+    other = Mailbox(unique_name("python"), depth_messages=4)
     each, senders = 5000, 4
 
     def send(sender):
@@ -62,13 +91,13 @@ def test_threads_share_a_context():
 
 
 def test_mistakes_are_sentences():
-    context = _core.LiveMailboxContext(unique_name("python"))
+    context = Mailbox(unique_name("python"))
     with pytest.raises(RuntimeError, match='there is no mailbox "nobody" on this host'):
         context.send("nobody", b"x")
-    with pytest.raises(ValueError, match="a message has 57 bytes; up to 56 are possible"):
+    with pytest.raises(ValueError, match="a message has 57 bytes; up to 56"):
         context.send(context.address, bytes(57))
     with pytest.raises(RuntimeError, match="there is a mailbox .* already"):
-        _core.LiveMailboxContext(context.address)
+        Mailbox(context.address)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +174,7 @@ def test_a_place_is_asked_for(arguments):
 
 
 def test_wrong_options_are_named():
-    with pytest.raises(ConfigError, match="allowed are two different ones of"):
+    with pytest.raises(ConfigError, match="allowed are two different cores of"):
         parse_cores("0,0")
     with pytest.raises(ConfigError, match="allowed is 0 to 56"):
         measure_live(LiveRequest(size_bytes=57))

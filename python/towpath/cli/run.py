@@ -280,7 +280,8 @@ def _live_call(request: RunRequest) -> live.LiveCall:
 def _run_live(request: RunRequest, asked: live.LiveCall, print_lines: bool) -> Run:
     call = Call(asked.source.schedule(), asked.type_name, asked.operation)
     options = live.LiveOptions(request.iterations, request.warmup, request.timeout_s)
-    run = _describe("live", f"{request.live} processes of this host", call, [])
+    notes = live.notes(request.live)
+    run = _describe("live", f"{request.live} processes of this host", call, notes)
     run = replace(run, iterations=request.iterations, warmup=request.warmup)
     rows = (row for _, row in live.measure_calls([asked], request.live, options))
     return replace(run, rows=_show(run, rows, len(asked.sizes_bytes), print_lines))

@@ -1,61 +1,130 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a live run: `python -m towpath.live_rank`, started by towpath.live.
+"""One rank of a live run: `python -m towpath.collectives.live_rank CHANNEL RANK`.
 
-Reads its job as one line of JSON, writes one line of JSON per size, or one with `error`.
+Started by live_processes. It reads its job from the channel, does it, and says how it ended. The
+first SIGINT or SIGTERM ends it, also while it waits in the core.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
+import signal
 import sys
 import threading
-from typing import Any
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from towpath.collectives.live_channel import RankChannel
 
-from towpath import _core
-from towpath.collectives.call import Call, buffers_of, wrong_elements
-from towpath.collectives.data import type_bytes
-from towpath.schedules.schedule_source import ScheduleSource
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from towpath import _core
+    from towpath.collectives.call import Call
 
 
-class Rank:
-    """This process's part in a job."""
+class Interrupted(KeyboardInterrupt):
+    """The process was asked to end. Its text is the name of the signal."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
+
+def what_happened(error: BaseException) -> str:
+    """How a sentence about the rank goes on: "failed (KeyError: 'x')". One line."""
+    text = " ".join(str(error).split())
+    if isinstance(error, KeyboardInterrupt):
+        return f"was interrupted ({text or 'SIGINT'})"
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        return f"exited early with status {code}"
+    if isinstance(error, MemoryError):
+        return f"ran out of memory ({text or 'no more is to be had'})"
+    return f"failed ({': '.join(part for part in (type(error).__name__, text) if part)})"
+
+
+def abandon(transport: _core.ShmTransport, error: BaseException) -> None:
+    """Tells the other ranks why this one gives up, unless they disagreed: then they know."""
+    if getattr(error, "kind", None) == "disagreement":
+        transport.leave()
+        return
+    transport.abandon(what_happened(error), getattr(error, "peer", None))
+
+
+class Measuring:
+    """This process's part in a job of collectives to measure."""
+
+    def __init__(self, job: dict[str, Any], channel: RankChannel, news: _core.News) -> None:
         self.job = job
+        self.channel = channel
         self.rank: int = job["rank"]
-        self.timeout_s: float = job["timeout_s"]
-        self.transport = _core.connect_shm(
-            job["rendezvous"], self.rank, job["ranks"], timeout_s=self.timeout_s
-        )
+        self.timeout_s: float = job["options"].timeout_s
+        self._is_waiting = False
+        self._beat()
+
+        from towpath import _core
+
+        self._core = _core
+        with self._waiting():
+            self.transport = _core.connect_shm(
+                job["rendezvous"], self.rank, job["ranks"], timeout_s=self.timeout_s, news=news
+            )
 
     def run(self) -> None:
+        """Measures all calls; one message each, and others that say that it makes progress."""
+        # After connecting: a rank that may run on one core only would count as crowded.
+        if self.job["core"] is not None:
+            os.sched_setaffinity(0, {self.job["core"]})
         index = 0
         for asked in self.job["calls"]:
-            schedule = ScheduleSource(**asked["source"]).schedule()
-            call = Call(schedule, asked["type_name"], asked["operation"])
-            for size_bytes in asked["sizes_bytes"]:
-                report = {"index": index, **self._measure(call, size_bytes)}
-                print(json.dumps(report), flush=True)
+            call = asked.call()
+            for size_bytes in asked.sizes_bytes:
+                self.channel.send({"index": index, **self._measure(call, size_bytes)})
                 index += 1
-        self.transport.barrier(self.timeout_s)
+        with self._waiting():
+            self.transport.barrier(self.timeout_s)
+
+    def _beat(self) -> None:
+        """Tells the launcher from time to time that this rank computes, or progresses."""
+
+        def beat() -> None:
+            seen = 0
+            while True:
+                transport = getattr(self, "transport", None)
+                activity = 0 if transport is None else transport.activity
+                if not self._is_waiting or activity != seen:
+                    self.channel.send({})
+                seen = activity
+                time.sleep(self.job["options"].beat_s)
+
+        threading.Thread(target=beat, daemon=True).start()
+
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """What is done in here may wait for other ranks."""
+        self._is_waiting = True
+        try:
+            yield
+        finally:
+            self._is_waiting = False
 
     def _measure(self, call: Call, size_bytes: int) -> dict[str, Any]:
+        from towpath.collectives.data import type_bytes
+
         elements = call.elements(size_bytes)
         plan = call.plan(size_bytes)
-        # Before any memory is shared out, and so before anything can go astray.
-        self.transport.agree(plan.statement, self.timeout_s)
-        executor = _core.Executor(self.transport, plan)
+        with self._waiting():
+            # Before any memory is shared out, and so before anything can go astray.
+            self.transport.agree(plan.statement, self.timeout_s)
+        executor = self._core.Executor(self.transport, plan)
         ways = {"out_of_place": call.schedule.out_of_place, "in_place": call.schedule.in_place}
         columns = {
             name: self._column(call, executor, plan, elements, name == "in_place") if runs else None
             for name, runs in ways.items()
         }
-        # Nobody gives memory back that a peer may still write to.
-        self.transport.barrier(self.timeout_s)
+        with self._waiting():
+            # A rank must not give memory back that a peer may still write to.
+            self.transport.barrier(self.timeout_s)
         return {
             "collective": call.collective,
             "size_bytes": elements * type_bytes(call.type_name),
@@ -65,40 +134,117 @@ class Rank:
 
     def _column(
         self, call: Call, executor: _core.Executor, plan: _core.Plan, elements: int, in_place: bool
-    ) -> dict[str, float]:
+    ) -> dict[str, Any]:
         """Checks one invocation on fresh data, then measures."""
+        import numpy as np
+
+        from towpath.collectives.call import buffers_of, wrong_elements
+
         source, output = buffers_of(call, self.rank, elements, in_place)
         views = (source.view(np.uint8), output.view(np.uint8))
-        executor.run(plan, *views, times=1, timeout_s=self.timeout_s)
+        options = self.job["options"]
+
+        def measure(times: int) -> list[float]:
+            with self._waiting():
+                return executor.measure(self.transport, plan, *views, times, self.timeout_s)
+
+        measure(1)
         wrong = wrong_elements(call, self.rank, elements, output)
         # Repeating in place would pile sums on sums until they overflow; zeros stay zeros.
         source[:] = 0
-        executor.run(plan, *views, times=self.job["warmup"], timeout_s=self.timeout_s)
-        self.transport.barrier(self.timeout_s)
-        time_us = executor.run(plan, *views, times=self.job["iterations"], timeout_s=self.timeout_s)
-        return {"time_us": time_us, "wrong": wrong}
+        measure(options.warmup)
+        with self._waiting():
+            self.transport.barrier(self.timeout_s)
+        points = np.percentile(measure(options.iterations), (0, 25, 50, 75, 99, 100))
+        return {"percentiles_us": points.tolist(), "wrong": wrong}
 
 
-def _end_with_launcher() -> None:
-    """The launcher keeps standard input open and silent; its end is the launcher's, however it
-    came about."""
-    os.read(sys.stdin.fileno(), 1)
-    os._exit(1)
-
-
-def main() -> int:
-    line = sys.stdin.readline()
-    if not line:
-        return 1  # the launcher ended before it said what to do
-    job = json.loads(line)
-    threading.Thread(target=_end_with_launcher, daemon=True).start()
+def _measure(job: dict[str, Any], channel: RankChannel, news: _core.News) -> dict[str, Any]:
+    measuring = Measuring(job, channel, news)
     try:
-        Rank(job).run()
-    except (RuntimeError, ValueError, MemoryError) as error:
-        print(json.dumps({"error": str(error)}), flush=True)
+        measuring.run()
+    except BaseException as error:
+        abandon(measuring.transport, error)
+        raise
+    measuring.transport.leave()
+    return {}
+
+
+def _call(job: dict[str, Any], channel: RankChannel, news: _core.News) -> dict[str, Any]:
+    """Calls the user's function with a communicator."""
+    import pickle
+
+    from towpath.collectives.live_communicator import join
+
+    os.environ.update(
+        RANK=str(job["rank"]), WORLD_SIZE=str(job["ranks"]), TOWPATH_JOB=job["rendezvous"]
+    )
+    _prepare_main(job["main"])
+    function, arguments = pickle.loads(job["call"])
+    with join(
+        job["rendezvous"], job["rank"], job["ranks"], job["timeout_s"], 0, news
+    ) as communicator:
+        return {"result": pickle.dumps(function(communicator, *arguments))}
+
+
+def _prepare_main(main: dict[str, Any]) -> None:
+    """Makes the launcher's main module importable here, as multiprocessing does for its own."""
+    import multiprocessing
+    from multiprocessing import spawn
+
+    process = multiprocessing.current_process()
+    process._inheriting = True  # type: ignore[attr-defined]  # a launch in here is an error
+    try:
+        spawn.prepare(main)
+    finally:
+        del process._inheriting  # type: ignore[attr-defined]
+
+
+_JOBS: dict[str, Callable[[dict[str, Any], RankChannel, _core.News], dict[str, Any]]] = {
+    "measure": _measure,
+    "call": _call,
+}
+
+
+def _raise_interrupted(number: int, _frame: object) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
+    raise Interrupted(signal.Signals(number).name)
+
+
+def _run(channel: RankChannel, rank: int) -> int:
+    try:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, _raise_interrupted)
+        job = channel.receive()
+
+        from towpath import _core
+
+        news = _core.News()
+        channel.watch(news)
+        channel.send({"is_done": True, **_JOBS[job["kind"]](job, channel, news)})
+    except BaseException as error:
+        what = what_happened(error)
+        peer = getattr(error, "peer", None)
+        is_own = peer is None or peer == rank
+        channel.send({
+            "error": f"rank {rank} (pid {os.getpid()}) {what}" if is_own else " ".join(str(error).split()),
+            "culprit": rank if is_own else peer, "what": what,
+            "traceback": "".join(traceback.format_exception(error)),
+        })  # fmt: skip
         return 1
     return 0
 
 
+def main() -> None:
+    """Entry point."""
+    # Without the interpreter's own end, which would wait for threads of the user's function.
+    code = _run(RankChannel(int(sys.argv[1])), rank=int(sys.argv[2]))
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

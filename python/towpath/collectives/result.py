@@ -46,26 +46,48 @@ def bus_factor(collective: str, ranks: int) -> float:
 
 
 @dataclass(frozen=True)
+class Percentiles:
+    """How the times of single calls of a live measurement spread, in microseconds.
+
+    Attributes:
+        min_us: the shortest call of any rank.
+        p25_us: a quarter of the calls took no longer; mean over ranks.
+        p75_us: three quarters of the calls took no longer; mean over ranks.
+        p99_us: 99 of 100 calls took no longer, on the slowest rank.
+        max_us: the longest call of any rank.
+    """
+
+    min_us: float
+    p25_us: float
+    p75_us: float
+    p99_us: float
+    max_us: float
+
+
+@dataclass(frozen=True)
 class Measurement:
     """One size, run one way.
 
     Attributes:
-        time_us: mean time of one call in microseconds.
+        time_us: time of one call in microseconds: simulated, or the median of a live measurement.
         algbw_gb_per_s: array size over time, in 1e9 bytes per second.
         busbw_gb_per_s: algbw_gb_per_s times bus_factor().
         wrong: elements that came out wrong on all ranks together; None when the run kept time
             only and data was not checked.
+        percentiles: of a live measurement; None when simulated.
     """
 
     time_us: float
     algbw_gb_per_s: float
     busbw_gb_per_s: float
     wrong: int | None
+    percentiles: Percentiles | None = None
 
 
 def measure(
-    time_us: float, size_bytes: int, collective: str, ranks: int, wrong: int | None
-) -> Measurement:
+    time_us: float, size_bytes: int, collective: str, ranks: int, wrong: int | None,
+    percentiles: Percentiles | None = None,
+) -> Measurement:  # fmt: skip
     """The bandwidths that follow from a time.
 
     Args:
@@ -74,6 +96,7 @@ def measure(
         collective: as for bus_factor().
         ranks: as for bus_factor().
         wrong: as in Measurement.
+        percentiles: as in Measurement.
 
     Raises:
         ValueError: the time is not above zero, or bus_factor() does not know the collective.
@@ -85,7 +108,7 @@ def measure(
         raise ValueError(f"time_us is {time_us}; it must be above 0")
     algbw_gb_per_s = size_bytes / time_us / 1e3
     busbw_gb_per_s = algbw_gb_per_s * bus_factor(collective, ranks)
-    return Measurement(time_us, algbw_gb_per_s, busbw_gb_per_s, wrong)
+    return Measurement(time_us, algbw_gb_per_s, busbw_gb_per_s, wrong, percentiles)
 
 
 @dataclass(frozen=True)

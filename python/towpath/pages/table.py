@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from towpath.collectives.result import Measurement, Row, Run
+from towpath.collectives.result import Measurement, Percentiles, Row, Run
 
 _HEADINGS = (
     "#                                                              out-of-place"
@@ -43,8 +43,11 @@ def row(run: Run, row: Row) -> str:
 
 
 def row_lines(run: Run, each: Row) -> Iterator[str]:
-    """One size, and below it, as comments, what links that fail have cost."""
+    """One size, and below it, as comments, how live times spread and what failing links cost."""
     yield row(run, each)
+    for way, measurement in (("out of place", each.out_of_place), ("in place", each.in_place)):
+        if measurement is not None and measurement.percentiles is not None:
+            yield _spread(way, measurement.time_us, measurement.percentiles)
     cost = each.fault_cost
     if cost is None:
         return
@@ -58,6 +61,15 @@ def row_lines(run: Run, each: Row) -> Iterator[str]:
             f"{format_time(link.down_us)} us{'' if link.is_up else ' and still so'}, "
             f"{link.frames_lost} frames lost, {link.resent_bytes} B sent again"
         )
+
+
+def _spread(way: str, median_us: float, spread: Percentiles) -> str:
+    """How the times of single calls differ; the spread is that of the middle half."""
+    middle = (spread.p75_us - spread.p25_us) / median_us
+    return (
+        f"#   {way}: median {format_time(median_us)} us, 99 % within {format_time(spread.p99_us)} "
+        f"us, {format_time(spread.min_us)} to {format_time(spread.max_us)} us, spread {middle:.0%}"
+    )
 
 
 def footer(run: Run) -> Iterator[str]:

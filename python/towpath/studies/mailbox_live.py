@@ -29,15 +29,15 @@ _RUN_S_MAX = 600.0
 
 @dataclass(frozen=True)
 class LiveRequest:
-    """What is asked for.
+    """Parameters of a measurement.
 
     Attributes:
-        iterations: of each ping-pong.
-        size_bytes: of a message.
-        cores: of the initiator and of the responder; none: wherever the system puts them.
+        iterations: iterations of each ping-pong.
+        size_bytes: payload of a message.
+        cores: cores of the initiator and of the responder; None: wherever the system puts them.
         rounds: how often line and mailbox take turns.
-        blocks: whose rates are told, of block_messages each.
-        block_messages: few enough that most blocks are not interrupted.
+        blocks: number of blocks, each of which gives a rate.
+        block_messages: messages of a block, few enough that most blocks are not interrupted.
     """
 
     iterations: int = 200_000
@@ -50,7 +50,7 @@ class LiveRequest:
 
 @dataclass(frozen=True)
 class LiveStudy:
-    """What a run found out: statistics and histograms in ns, and rows about other libraries."""
+    """Results: statistics and histograms in ns, and rows about other libraries."""
 
     request: LiveRequest
     line: dict[str, Any]
@@ -68,13 +68,13 @@ class LiveStudy:
 
 
 def default_cores() -> tuple[int, int] | None:
-    """Two cores of those that this process may use; none when there is one only."""
+    """Two of the cores that this process may use; None when there is only one."""
     cores = sorted(os.sched_getaffinity(0))
     return (cores[0], cores[1]) if len(cores) > 1 else None
 
 
 def parse_cores(text: str | None) -> tuple[int, int] | None:
-    """Two core numbers as typed, or the default ones.
+    """Two core numbers from text, or the default ones.
 
     Raises:
         ConfigError: they are not two different cores that this process may use.
@@ -86,12 +86,12 @@ def parse_cores(text: str | None) -> tuple[int, int] | None:
     numbers = [int(part) for part in parts if part.strip().isdecimal()]
     if len(parts) != 2 or len(set(numbers)) != 2 or not set(numbers) <= set(allowed):
         known = ", ".join(map(str, allowed))
-        raise ConfigError(f"--cores is {text!r}; allowed are two different ones of {known}")
+        raise ConfigError(f"--cores is {text!r}; allowed are two different cores of {known}")
     return numbers[0], numbers[1]
 
 
 def measure_live(request: LiveRequest) -> LiveStudy:
-    """Both processes, and what they found.
+    """Runs both processes and returns their results.
 
     Raises:
         ConfigError: the message does not fit.

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""One process of a live measurement: `python -m towpath.mailbox_live_process`.
+"""One process of a live measurement: `python -m towpath.studies.mailbox_live_process`.
 
-Started by towpath.mailbox_live. Reads its job as one line of JSON, writes one line of JSON.
+Started by mailbox_live. Reads its job as one line of JSON, writes one line of JSON.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ _WARMUP = 1000
 
 
 def main() -> int:
+    # What a library prints must not be taken for the answer.
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     job: dict[str, Any] = json.loads(sys.stdin.readline())
     try:
         if job["core"] is not None:
             os.sched_setaffinity(0, {job["core"]})
-        print(json.dumps(_measure(job)), flush=True)
+        print(json.dumps(_measure(job)), file=answer, flush=True)
     except (RuntimeError, ValueError, OSError) as error:
-        print(json.dumps({"error": str(error)}), flush=True)
+        print(json.dumps({"error": str(error)}), file=answer, flush=True)
         return 1
     return 0
 

@@ -38,10 +38,10 @@ class _Skip(Exception):
 
 
 def peer_measurements(request: LiveRequest, folder: Path) -> list[Callable[[], Row]]:
-    """What measures each library: a row of its figures, or `skipped` with the reason.
+    """One function per library, which measures it: a row of results, or `skipped` with the reason.
 
     Args:
-        request: what was asked of the mailbox.
+        request: parameters of the mailbox's own measurement.
         folder: where the programs of benchmarks/mailbox/peers were built.
     """
     measured: dict[str, Callable[[LiveRequest, Path], Row]] = {
@@ -66,7 +66,7 @@ def _sizes(request: LiveRequest) -> list[str]:
 
 
 def _cores(request: LiveRequest) -> list[str]:
-    """Of the initiator and the responder; none: wherever the system puts them."""
+    """Cores of the initiator and the responder; none: wherever the system puts them."""
     return [str(core) for core in request.cores or ()]
 
 

@@ -28,6 +28,9 @@ nb::object shown(bool is_there, const Message& message) {
   return nb::bytes(message.bytes.data(), message.size_bytes);
 }
 
+// Slices of a wait, between which the interpreter acts on signals.
+constexpr Time kSlice = Time::from_seconds(0.1);
+
 // A context for all threads of a program, which wait without the interpreter's lock: one of them
 // sends at a time, and one receives.
 struct SharedContext {
@@ -55,33 +58,29 @@ struct SharedContext {
   nb::object receive(double timeout_s) {
     Message message;
     bool is_there = false;
-    {
-      nb::gil_scoped_release released;
-      const std::lock_guard lock(receiving);
-      is_there = context.receive(message, Time::from_seconds(timeout_s));
+    for (Time left = Time::from_seconds(timeout_s); !is_there; left = left - kSlice) {
+      const bool is_last = left <= kSlice;
+      {
+        nb::gil_scoped_release released;
+        const std::lock_guard lock(receiving);
+        is_there = context.receive(message, is_last ? left : kSlice);
+      }
+      if (is_last) break;
+      if (!is_there && PyErr_CheckSignals() != 0) throw nb::python_error();
     }
     return shown(is_there, message);
   }
 };
 
 void bind_context(nb::module_& module) {
-  nb::class_<SharedContext>(
-      module, "LiveMailboxContext",
-      "A mailbox of this process, and messages to those of others on this host. Of several\n"
-      "threads one sends at a time, and one receives; the others wait for it.")
-      .def(nb::init<const std::string&, std::uint32_t, std::uint32_t>(), "name"_a, nb::kw_only(),
-           "depth_messages"_a = 256, "senders_max"_a = 64)
+  nb::class_<SharedContext>(module, "LiveMailboxContext", "The core of towpath's Mailbox.")
+      .def(nb::init<const std::string&, std::uint32_t, std::uint32_t>(), "name"_a,
+           "depth_messages"_a, "senders_max"_a)
       .def_prop_ro("address", [](const SharedContext& self) { return self.context.address(); })
-      .def("send", &SharedContext::send, "to"_a, "payload"_a, "timeout_s"_a = 60.0,
-           "Returns when the message will be received, whatever becomes of this process, as long\n"
-           "as some process keeps the mailbox. Raises TransportError while the mailbox stays full\n"
-           "or has no receiver.")
-      .def("try_send", &SharedContext::try_send, "to"_a, "payload"_a,
-           "False when there is no room, or while another thread sends.")
-      .def("try_receive", &SharedContext::try_receive,
-           "The payload, or None when there is none, or while another thread receives.")
-      .def("receive", &SharedContext::receive, "timeout_s"_a = 60.0,
-           "The payload, or None when there was none for so long.");
+      .def("send", &SharedContext::send, "to"_a, "payload"_a, "timeout_s"_a)
+      .def("try_send", &SharedContext::try_send, "to"_a, "payload"_a)
+      .def("try_receive", &SharedContext::try_receive)
+      .def("receive", &SharedContext::receive, "timeout_s"_a);
 }
 
 void bind_measurement(nb::module_& module) {

@@ -4,6 +4,7 @@
 
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
+void bind_live(nanobind::module_& module);
 void bind_live_mailbox(nanobind::module_& module);
 void bind_errors(nanobind::module_& module);
 void bind_ethernet(nanobind::module_& module);
@@ -31,6 +32,7 @@ NB_MODULE(_core, module) {
   bind_run(module);
   bind_traffic(module);
   bind_mailbox(module);
+  bind_live(module);
   bind_live_mailbox(module);
   bind_ethernet(module);
 }

@@ -8,13 +8,13 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
-#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <optional>
 #include <utility>
 
+#include "towpath/bindings/plan.hpp"
 #include "towpath/collective/execute/executor.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/sim/trace.hpp"
@@ -22,7 +22,6 @@
 #include "towpath/simulate/simulated_gpus.hpp"
 #include "towpath/simulate/simulated_mailboxes.hpp"
 #include "towpath/simulate/simulated_run.hpp"
-#include "towpath/transport/shm/shm_transport.hpp"
 #include "towpath/transport/transport.hpp"
 
 namespace nb = nanobind;
@@ -31,27 +30,11 @@ using namespace nb::literals;
 namespace {
 
 using namespace towpath;
+using bindings::ByteArray;
+using bindings::checked;
 using collective::Buffers;
-using collective::Executor;
 using collective::Plan;
 using simulate::SimulatedRun;
-using transport::Transport;
-
-// Any contiguous array of bytes; the caller sees to type and size with Plan.input_bytes.
-using ByteArray = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-Buffers checked(const Plan& plan, const ByteArray& input, const ByteArray& output) {
-  const auto require = [](const char* which, std::uint64_t is, std::uint64_t needed) {
-    if (is != needed) {
-      throw std::invalid_argument(
-          fmt::format("the {} array has {} bytes; the plan needs {}", which, is, needed));
-    }
-  };
-  require("input", input.size(), plan.input_bytes());
-  require("output", output.size(), plan.output_bytes());
-  return {reinterpret_cast<const std::byte*>(input.data()),
-          reinterpret_cast<std::byte*>(output.data())};
-}
 
 transport::Reduction reduction_from(std::string_view type, std::string_view operation) {
   const auto data_type = transport::data_type_from(type);
@@ -253,65 +236,6 @@ void bind_simulated_run(nb::module_& module) {
       .def_prop_ro("link_failures", &SimulatedRun::link_failures, "One per link with faults.");
 }
 
-void bind_live(nb::module_& module) {
-  nb::class_<Transport>(module, "Transport", "One rank's one-sided view of the others.")
-      .def_prop_ro("rank", &Transport::rank)
-      .def_prop_ro("ranks", &Transport::ranks)
-      .def(
-          "barrier",
-          [](Transport& transport, double timeout_s) {
-            nb::gil_scoped_release release;
-            transport.barrier(Time::from_seconds(timeout_s));
-          },
-          "timeout_s"_a)
-      .def(
-          "agree",
-          [](Transport& transport, std::string_view statement, double timeout_s) {
-            nb::gil_scoped_release release;
-            transport.agree(statement, Time::from_seconds(timeout_s));
-          },
-          "statement"_a, "timeout_s"_a,
-          "Returns when every rank said the same; otherwise raises TransportError on all of them.");
-
-  module.def(
-      "connect_shm",
-      [](std::string rendezvous, int rank, int ranks, std::uint64_t heap_bytes,
-         std::uint32_t signals, double timeout_s) {
-        transport::shm::Options options;
-        options.rendezvous = std::move(rendezvous);
-        options.rank = rank;
-        options.ranks = ranks;
-        if (heap_bytes > 0) options.heap_bytes = heap_bytes;
-        if (signals > 0) options.signals = signals;
-        options.timeout = Time::from_seconds(timeout_s);
-        nb::gil_scoped_release release;
-        return transport::shm::connect(options);
-      },
-      "rendezvous"_a, "rank"_a, "ranks"_a, nb::kw_only(), "heap_bytes"_a = 0, "signals"_a = 0,
-      "timeout_s"_a = 30.0,
-      "Joins the processes of this host that gave the same rendezvous name. Raises "
-      "TransportError.");
-
-  nb::class_<Executor>(module, "Executor", "One rank's run of a plan over a transport.")
-      .def(
-          "__init__",
-          [](Executor* executor, Transport& transport, std::shared_ptr<Plan> plan) {
-            new (executor) Executor(transport, std::move(plan));
-          },
-          "transport"_a, "plan"_a, nb::keep_alive<1, 2>())
-      .def(
-          "run",
-          [](Executor& executor, const Plan& plan, const ByteArray& input, const ByteArray& output,
-             int times, double timeout_s) {
-            const Buffers buffers = checked(plan, input, output);
-            nb::gil_scoped_release release;
-            return executor.run(buffers, times, Time::from_seconds(timeout_s)).us();
-          },
-          "plan"_a, "input"_a, "output"_a, nb::kw_only(), "times"_a = 1, "timeout_s"_a = 30.0,
-          "Runs `times` invocations one after another; returns their mean time in microseconds.\n"
-          "Raises TransportError when a peer dies or the time is up.");
-}
-
 }  // namespace
 
 void bind_run(nb::module_& module) {
@@ -319,5 +243,5 @@ void bind_run(nb::module_& module) {
   bind_trace(module);
   bind_link_failures(module);
   bind_simulated_run(module);
-  bind_live(module);
+  bind_mailbox_run(module);
 }

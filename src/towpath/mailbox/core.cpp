@@ -35,13 +35,14 @@ Core::Interruptions* Core::next() {
 
 Cycles Core::end_of(Cycles begin, std::int64_t cycles) {
   Cycles end = begin + Cycles(cycles);
-  for (Interruptions* one = next(); one != nullptr && one->begin < end; one = next()) {
-    const Cycles over = one->begin + one->duration;
-    // One that began before the work only delays it by what is left of it, if anything is.
-    const Cycles from = std::max(one->begin, begin);
+  for (Interruptions* next_one = next(); next_one != nullptr && next_one->begin < end;
+       next_one = next()) {
+    const Cycles over = next_one->begin + next_one->duration;
+    // An interruption that began before the work delays it only by what is left of it, if anything.
+    const Cycles from = std::max(next_one->begin, begin);
     if (over > from) end = end + (over - from);
-    draw(*one, over);
-    // One at a time: what comes meanwhile waits for its end.
+    draw(*next_one, over);
+    // One at a time: an interruption that comes meanwhile waits for the end of this one.
     for (Interruptions& other : interruptions_) other.begin = std::max(other.begin, over);
   }
   return end;

@@ -12,35 +12,35 @@
 
 namespace towpath::mailbox {
 
-// A processor, on which one process spends cycles. What interrupts it takes cycles of its own: the
-// process goes on where it was, later.
+// A processor on which one process spends cycles. Interruptions take cycles of their own; the
+// process then goes on where it was.
 //
-// Interruptions come from seeded streams of this core alone, and only so far ahead as the process
-// goes, so that they cost no events.
+// Interruptions come from seeded streams of this core, drawn only as far ahead as the process goes,
+// so they cost no events.
 class Core {
  public:
-  // `name` is in the names of the streams, and in errors.
+  // `name` names the streams, and appears in errors.
   Core(sim::Simulation& simulation, const machine::MailboxCluster& cluster, std::string name);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
   const std::string& name() const { return name_; }
   const sim::Clock& clock() const { return clock_; }
-  // What the cycle counter says, which counts while interrupted, too.
+  // The cycle counter, which also counts while the process is interrupted.
   Cycles now() const { return clock_.cycle_at(simulation_.now()); }
 
-  // Off: nothing interrupts. What would have come meanwhile does not come later.
+  // When off, nothing interrupts, and skipped interruptions are not made up for later.
   void set_interruptible(bool is_interruptible) { is_interruptible_ = is_interruptible; }
 
-  // The calling process computes for so many cycles.
+  // The calling process computes for `cycles`.
   void spend(int cycles);
   // A store to an array in memory, which may need a page walk.
   void store_to_array();
 
-  // When `cycles` of work that begin at `begin` are done. Work is asked for in order.
+  // End of `cycles` of work that begin at `begin`. Calls must come in order of time.
   Cycles end_of(Cycles begin, std::int64_t cycles);
-  // The first end of a poll that is not before `seen_from`. The last poll ended at `polled`, and
-  // one ends every `period` cycles.
+  // The first end of a poll at or after `seen_from`. The last poll ended at `polled`, and one ends
+  // every `period` cycles.
   Cycles polled_after(Cycles polled, std::int64_t period, Cycles seen_from);
 
  private:

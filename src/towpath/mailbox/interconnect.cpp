@@ -40,7 +40,7 @@ const Interconnect::Context& Interconnect::at(Address address) const {
   return const_cast<Interconnect&>(*this).at(address);
 }
 
-void Interconnect::tell(int node, std::string_view event, Time time) const {
+void Interconnect::trace_instant(int node, std::string_view event, Time time) const {
   sim::Trace* const trace = simulation_.trace();
   if (trace == nullptr) return;
   trace->instant(trace->track(fmt::format("node {}", node)), trace->name(event), time);
@@ -111,11 +111,11 @@ void Interconnect::formed(void* context) {
   Interconnect& self = *forming.interconnect;
   Packet packet = std::move(forming.packet);
   self.free_forming_.push_back(&forming);
-  self.tell(packet.from.node, "header leaves", self.simulation_.now());
+  self.trace_instant(packet.from.node, "header leaves", self.simulation_.now());
   self.ring_.send(std::move(packet));
 }
 
-void Interconnect::hear(Context& sender, Packet::Kind kind) {
+void Interconnect::on_notice(Context& sender, Packet::Kind kind) {
   --sender.unacknowledged;
   switch (kind) {
     case Packet::Kind::full: ++sender.notices.full; break;
@@ -130,10 +130,10 @@ void Interconnect::hear(Context& sender, Packet::Kind kind) {
 void Interconnect::arrive(Packet& packet, Time rest) {
   const Address to = packet.to;
   if (packet.kind != Packet::Kind::message) {
-    tell(to.node, "acknowledgement arrives", simulation_.now());
-    return hear(at(to), packet.kind);
+    trace_instant(to.node, "acknowledgement arrives", simulation_.now());
+    return on_notice(at(to), packet.kind);
   }
-  tell(to.node, "header arrives", simulation_.now());
+  trace_instant(to.node, "header arrives", simulation_.now());
   const bool exists = to.context >= 0 && to.context < cluster_->packetizer.contexts;
   if (!exists || !at(to).is_open || at(to).domain != packet.domain) {
     return answer(packet, Packet::Kind::refused);
@@ -149,10 +149,10 @@ void Interconnect::arrive(Packet& packet, Time rest) {
 void Interconnect::enqueue(Context& mailbox, Packet packet, Time rest) {
   const Time now = simulation_.now();
   answer(packet, Packet::Kind::acknowledgement);
-  Time visible = std::max(clock_.edge_after(now, Cycles(cluster_->mailbox.enqueue_cycles)),
-                          clock_.next_edge(now + rest));
+  // A packet behind another one is read after it, so its own time is enough.
+  const Time visible = std::max(clock_.edge_after(now, Cycles(cluster_->mailbox.enqueue_cycles)),
+                                clock_.next_edge(now + rest));
   const bool is_first = mailbox.fifo.empty();
-  if (!is_first) visible = std::max(visible, mailbox.fifo.back().visible_from);
   mailbox.fifo.push_back({std::move(packet), visible});
   if (is_first) wake(mailbox);
 }

@@ -16,7 +16,7 @@
 #include "towpath/sim/simulation.hpp"
 
 // The packetizers and mailboxes of all nodes, and the ring between them: what the stores and loads
-// of cores reach. What those cost, and a library around them, is device/mailbox.
+// of cores reach. What those cost, and a library around them, is in riscv_mailbox/.
 //
 // A context is one process's share of its node's packetizer, with a mailbox of its own. Contexts
 // belong to a domain; a packet for a mailbox of another one is refused.
@@ -28,11 +28,11 @@ struct Message {
   std::vector<std::byte> payload;
 };
 
-// Of one context, as a sender.
+// What one context has learned of the messages it sent.
 struct Notices {
   std::uint64_t acknowledged = 0;
   std::uint64_t full = 0;     // dropped, as the mailbox was full
-  std::uint64_t refused = 0;  // dropped, as there is no such mailbox in the context's domain
+  std::uint64_t refused = 0;  // dropped, as the context's domain has no such mailbox
   bool operator==(const Notices&) const = default;
 };
 
@@ -45,20 +45,21 @@ class Interconnect {
   const machine::MailboxCluster& cluster() const { return *cluster_; }
   sim::Simulation& simulation() const { return simulation_; }
 
-  // The lowest context that is free. Throws std::invalid_argument when there is no such node, or
-  // none is free on it.
+  // Opens the lowest free context. Throws std::invalid_argument when the node does not exist, or
+  // has no free context.
   Address open(int node, int domain);
-  // What is in the mailbox is gone. A context cannot be opened anew while packets of it are under
-  // way; closing it twice does nothing.
+  // Drops what is in the mailbox. A context cannot be reopened while packets of it are in flight;
+  // closing it twice does nothing.
   void close(Address context);
 
   // --- packetizer: the context's process
   // Whether a packet can be taken now.
   bool has_room(Address context) const;
-  // The last store has been written; there is room. Throws std::invalid_argument for a node that
-  // does not exist and for a payload that is empty or too large.
+  // Takes a packet whose last store has been written; there must be room. Throws
+  // std::invalid_argument for a node that does not exist and for a payload that is empty or too
+  // large.
   void submit(Address from, Address to, std::span<const std::byte> payload);
-  // Packets that were submitted and about whose end nothing is known yet.
+  // Packets submitted whose fate is not known yet.
   int unacknowledged(Address context) const { return at(context).unacknowledged; }
   const Notices& notices(Address context) const { return at(context).notices; }
 
@@ -74,7 +75,7 @@ class Interconnect {
   void set_process(Address context, sim::Process* process) { at(context).process = process; }
 
   // An instant on the track of a node, where the simulation has a trace.
-  void tell(int node, std::string_view event, Time time) const;
+  void trace_instant(int node, std::string_view event, Time time) const;
 
  private:
   struct Entry {
@@ -107,7 +108,7 @@ class Interconnect {
   void arrive(Packet& packet, Time rest);
   void enqueue(Context& mailbox, Packet packet, Time rest);
   void answer(const Packet& packet, Packet::Kind kind);
-  void hear(Context& sender, Packet::Kind kind);
+  void on_notice(Context& sender, Packet::Kind kind);
   void wake(Context& context);
 
   sim::Simulation& simulation_;

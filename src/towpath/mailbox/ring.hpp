@@ -26,23 +26,23 @@ struct Packet {
   enum class Kind : std::uint8_t {
     message,
     acknowledgement,  // the message is in its mailbox
-    full,             // it was dropped there: no room
-    refused,          // it was dropped: no such mailbox, or one of another domain
+    full,             // the message was dropped: no room in the mailbox
+    refused,          // the message was dropped: no such mailbox, or one of another domain
   };
   Kind kind = Kind::message;
   Address from;
   Address to;
-  int domain = 0;  // of the sender
+  int domain = 0;  // the sender's
   std::vector<std::byte> payload;
 };
 
-// The links of all nodes, one each way between neighbours. A packet takes the shortest way, upwards
-// where both are as long; its header goes on as soon as the next link is free, the payload behind
-// it. Packets from one node to another arrive in order.
+// Links of all nodes, one each way between neighbours. A packet takes the shorter way, upwards
+// where both are equally long; its header goes on as soon as the next link is free, and the payload
+// follows. Packets from one node to another arrive in order.
 class Ring {
  public:
-  // `arrived` gets a packet at its node when the header is there, and how long after that the last
-  // byte is.
+  // `arrived` is called when a packet's header is at its node; `rest` is the time until its last
+  // byte is there.
   using Arrived = std::function<void(Packet& packet, Time rest)>;
   Ring(sim::Simulation& simulation, std::shared_ptr<const machine::MailboxCluster> cluster,
        Arrived arrived);

@@ -12,16 +12,19 @@
 
 namespace towpath::os {
 
+using literals::operator""_ms;
+
 // How a rank waits: first it spins, because a peer on another core answers within a microsecond;
 // then it yields, because the peer may need this core; after a long time it sleeps in short naps,
-// because the peer is busy with something else. Spinning that fails again and again says that the
-// peer shares this core, or takes long: it gets shorter, and longer again when it succeeds.
+// because the peer is busy with something else. Repeated failure to spin long enough means that
+// the peer shares this core, or takes long: spinning gets shorter, and longer again when it
+// succeeds.
 class SpinWait {
  public:
   // `is_crowded`: there are more ranks than cores, so that spinning keeps a peer from working.
   explicit SpinWait(bool is_crowded) : spins_most_(is_crowded ? kSpinsLeast : kSpinsMost) {}
 
-  // Whether it was still worth spinning.
+  // False once spinning is no longer worth it.
   bool spin() {
     if (spins_ > spins_max_) return false;
     if (++spins_ > spins_max_) {
@@ -46,7 +49,7 @@ class SpinWait {
     }
   }
 
-  // Something happened, or a new wait begins.
+  // Called when something happened, and when a new wait begins.
   void renew() {
     if (spins_ > 0 && spins_ <= spins_max_) spins_max_ = std::min(spins_max_ * 2, spins_most_);
     spins_ = 0;
@@ -54,7 +57,7 @@ class SpinWait {
   }
 
  private:
-  static constexpr Time kYieldFor = Time::from_ps(20'000'000'000);  // 20 ms
+  static constexpr Time kYieldFor = 20_ms;
   static constexpr std::chrono::microseconds kNap{50};
 
   static constexpr int kSpinsLeast = 20;

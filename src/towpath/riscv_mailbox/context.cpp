@@ -40,9 +40,9 @@ void Context::send(Address to, std::span<const std::byte> payload) {
   core_.spend(software_.send_cycles);
   while (!interconnect_.has_room(address_)) wait("room in the packetizer");
   const int words = interconnect_.cluster().words_of(static_cast<int>(payload.size()));
-  interconnect_.tell(address_.node, "first store", interconnect_.simulation().now());
+  interconnect_.trace_instant(address_.node, "first store", interconnect_.simulation().now());
   core_.spend((words + software_.descriptor_words) * software_.store_cycles);
-  interconnect_.tell(address_.node, "last store", interconnect_.simulation().now());
+  interconnect_.trace_instant(address_.node, "last store", interconnect_.simulation().now());
   interconnect_.submit(address_, to, payload);
 }
 
@@ -64,12 +64,12 @@ std::optional<Message> Context::try_receive() {
 std::optional<Message> Context::receive(Time deadline) {
   core_.spend(software_.receive_cycles);
   const Cycles first = core_.end_of(core_.now(), software_.load_cycles);
-  interconnect_.tell(address_.node, "first poll", core_.clock().edge(first));
+  interconnect_.trace_instant(address_.node, "first poll", core_.clock().edge(first));
   return receive_at(first, deadline);
 }
 
-// `polled` is when the first poll ends. The polls that see nothing cost no events: when a message
-// comes, they are told one after the other.
+// `polled` is when the first poll ends. Polls that see nothing cost no events: their ends are
+// computed once a message has come.
 std::optional<Message> Context::receive_at(Cycles polled, Time deadline) {
   sim::Simulation& simulation = interconnect_.simulation();
   Sleeper sleeper{&simulation, simulation.current()};
@@ -87,7 +87,7 @@ std::optional<Message> Context::receive_at(Cycles polled, Time deadline) {
   polled = core_.polled_after(polled, software_.poll_cycles, seen_from);
   simulation.sleep_until(std::max(core_.clock().edge(polled), simulation.now()));
   if (!can_see(polled)) return std::nullopt;
-  interconnect_.tell(address_.node, "poll sees the message", simulation.now());
+  interconnect_.trace_instant(address_.node, "poll sees the message", simulation.now());
   return read();
 }
 
@@ -97,7 +97,7 @@ Message Context::read() {
   const int words = interconnect_.cluster().words_of(static_cast<int>(message.payload.size()));
   core_.spend(words * software_.load_cycles + software_.release_cycles);
   interconnect_.release(address_);
-  interconnect_.tell(address_.node, "last word read", interconnect_.simulation().now());
+  interconnect_.trace_instant(address_.node, "last word read", interconnect_.simulation().now());
   return message;
 }
 

@@ -9,15 +9,14 @@
 #include "towpath/mailbox/core.hpp"
 #include "towpath/mailbox/interconnect.hpp"
 
-// The library with which a program in user space sends and receives small messages, and what it
-// costs its core.
+// Library of a user-space program that sends and receives small messages, with its cost in cycles.
 //
 //   Context context(interconnect, core, {.node = 0});
 //   context.send({1, 0}, bytes);
 //   Message answer = *context.receive();
 //
-// Wrong: a receive() on each side before the first send(). Nothing ends it: a simulation that has
-// no event left says who waits.
+// Wrong: a receive() on each side before the first send(). Nothing ends it; when no event is left,
+// the simulation names who waits.
 
 namespace towpath::riscv_mailbox {
 
@@ -27,8 +26,8 @@ using towpath::mailbox::Interconnect;
 using towpath::mailbox::Message;
 using towpath::mailbox::Notices;
 
-// One process's context: its share of the packetizer, and its mailbox. Calls are those of one
-// process at a time, and block it for what they cost.
+// A process's context: its share of the packetizer, and its mailbox. One process calls at a time,
+// and each call blocks it for as long as it costs.
 class Context {
  public:
   struct Options {
@@ -51,12 +50,12 @@ class Context {
 
   // Looks once.
   std::optional<Message> try_receive();
-  // Polls until there is a message; none when there is none by `deadline`.
+  // Polls until there is a message; nullopt when none has come by `deadline`.
   std::optional<Message> receive(Time deadline = Time::max());
 
-  // What has become of what was sent. A message that was dropped is told here, later than send().
+  // What became of the messages sent. A drop shows here some time after send().
   const Notices& notices() const { return interconnect_.notices(address_); }
-  // Waits until something is known about all that was sent.
+  // Waits until the fate of every message sent is known.
   void flush();
 
  private:

@@ -14,11 +14,6 @@
 
 namespace towpath::riscv_mailbox {
 
-using riscv_mailbox::Address;
-using riscv_mailbox::Context;
-using riscv_mailbox::Core;
-using riscv_mailbox::Message;
-
 MailboxSession::MailboxSession(std::shared_ptr<const machine::MailboxCluster> cluster,
                                std::uint64_t seed)
     : simulation_(seed), interconnect_(simulation_, std::move(cluster)) {}
@@ -43,12 +38,11 @@ void MailboxSession::close(Context& context) {
 
 void MailboxSession::call(const char* what, const char* obstacle, std::function<void()> body) {
   if (run_process(simulation_, what, std::move(body))) return;
-  throw DeadlockError(
-      fmt::format("{} waits for ever: nothing is under way, and {}", what, obstacle));
+  throw DeadlockError(fmt::format("{} cannot end: no event is left, and {}", what, obstacle));
 }
 
 namespace {
-constexpr const char* kFull = "the mailbox that it is for is full";
+constexpr const char* kFull = "the mailbox of its target is full";
 constexpr const char* kEmpty = "its mailbox is empty";
 }  // namespace
 

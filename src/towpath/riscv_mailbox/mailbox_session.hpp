@@ -22,30 +22,29 @@ class MailboxSession {
   explicit MailboxSession(std::shared_ptr<const machine::MailboxCluster> cluster,
                           std::uint64_t seed = 1);
 
-  // A process of its own on `node`, with a core of its own. Throws std::invalid_argument when the
-  // node has no core or context left.
-  riscv_mailbox::Context& open(int node, int domain);
-  void close(riscv_mailbox::Context& context);
+  // Starts a process on a free core of `node`. Throws std::invalid_argument when the node has no
+  // core or context left.
+  Context& open(int node, int domain);
+  void close(Context& context);
 
-  // Throw DeadlockError when nothing that could end the wait is under way. It goes on all the
-  // same: the message is sent as soon as there is room, and a receive takes the next one.
-  void send(riscv_mailbox::Context& context, riscv_mailbox::Address to,
-            std::span<const std::byte> payload);
-  void flush(riscv_mailbox::Context& context);
-  std::optional<riscv_mailbox::Message> try_receive(riscv_mailbox::Context& context);
-  std::optional<riscv_mailbox::Message> receive(riscv_mailbox::Context& context, Time timeout);
+  // Throw DeadlockError when no event is left that could end the wait. The call itself stays
+  // pending: the message is sent as soon as there is room, and a receive takes the next one.
+  void send(Context& context, Address to, std::span<const std::byte> payload);
+  void flush(Context& context);
+  std::optional<Message> try_receive(Context& context);
+  std::optional<Message> receive(Context& context, Time timeout);
 
   Time now() const { return simulation_.now(); }
 
  private:
   struct Process {
-    std::unique_ptr<riscv_mailbox::Core> core;
-    std::unique_ptr<riscv_mailbox::Context> context;
+    std::unique_ptr<Core> core;
+    std::unique_ptr<Context> context;
   };
   void call(const char* what, const char* obstacle, std::function<void()> body);
 
   sim::Simulation simulation_;
-  riscv_mailbox::Interconnect interconnect_;
+  Interconnect interconnect_;
   std::deque<Process> processes_;
 };
 

@@ -14,21 +14,18 @@
 
 namespace towpath::riscv_mailbox {
 
-using riscv_mailbox::Address;
-using riscv_mailbox::Context;
-using riscv_mailbox::Core;
-using riscv_mailbox::Interconnect;
+using namespace literals;
 
 namespace {
 
-// A receiver looks for so long after the last message before it believes that it was the last.
-constexpr Time kQuiet = Time::from_ps(100'000'000);  // 100 us
+// Silence after which a receiver takes the last message for the last one.
+constexpr Time kQuiet = 100_us;
 
 std::shared_ptr<const machine::MailboxCluster> checked(
     const std::shared_ptr<const machine::MailboxCluster>& cluster,
     const MailboxStreamOptions& options) {
   if (options.senders < 1) {
-    throw std::invalid_argument(fmt::format("{} senders; 1 is least", options.senders));
+    throw std::invalid_argument(fmt::format("{} senders; at least 1 is needed", options.senders));
   }
   machine::check_programs_per_node(*cluster, options.senders / cluster->nodes + 1);
   if (options.messages < 1 || options.burst_messages < 1 || options.pause_cycles < 0) {

@@ -8,13 +8,13 @@
 #include "towpath/base/units.hpp"
 #include "towpath/machine/mailbox_cluster.hpp"
 
-// Many senders, one mailbox: how fast messages pass, and what becomes of those that find it full.
+// Many senders, one mailbox: message rate, and drops when it is full.
 
 namespace towpath::riscv_mailbox {
 
 struct MailboxStreamOptions {
   int senders = 1;  // each on a core and context of its own, on the nodes in turn, from node 1 on
-  int messages = 1000;  // of each sender, in bursts
+  int messages = 1000;  // per sender, in bursts
   int burst_messages = 1000;
   int pause_cycles = 0;  // between a sender's bursts
   int size_bytes = 32;
@@ -27,8 +27,8 @@ struct MailboxStreamResult {
   Time time;  // until the last one was received
 };
 
-// Without interruptions. Throws std::invalid_argument when there are too few cores or contexts, or
-// when the message is no packet.
+// Runs without interruptions. Throws std::invalid_argument when there are too few cores or
+// contexts, or when the message is not a packet.
 MailboxStreamResult run_mailbox_stream(std::shared_ptr<const machine::MailboxCluster> cluster,
                                        const MailboxStreamOptions& options);
 

@@ -17,11 +17,6 @@ namespace towpath::riscv_mailbox {
 
 namespace {
 
-using riscv_mailbox::Context;
-using riscv_mailbox::Core;
-using riscv_mailbox::Interconnect;
-using riscv_mailbox::Message;
-
 // The iteration of the breakdown: the first ones differ, as both nodes begin at once.
 constexpr int kSettled = 4;
 // Some milliseconds of work.
@@ -37,8 +32,10 @@ std::shared_ptr<const machine::MailboxCluster> checked(
                      cluster->nodes / 2));
   }
   machine::check_programs_per_node(*cluster, options.pairs * (options.hops == 0 ? 2 : 1));
-  if (options.phase_cycles < 0) fail(fmt::format("phase is {}; 0 is least", options.phase_cycles));
-  if (options.iterations < 1) fail(fmt::format("iterations is {}; 1 is least", options.iterations));
+  if (options.phase_cycles < 0)
+    fail(fmt::format("phase is {}; it must be at least 0", options.phase_cycles));
+  if (options.iterations < 1)
+    fail(fmt::format("iterations is {}; it must be at least 1", options.iterations));
   if (!options.has_interruptions) cluster = machine::without_interruptions(*cluster);
   if (options.has_page_walks) return cluster;
   machine::MailboxCluster without = *cluster;

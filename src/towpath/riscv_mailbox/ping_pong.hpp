@@ -21,37 +21,38 @@ struct PingPongOptions {
   int size_bytes = 32;
   int iterations = 1000;
   int hops = 1;  // between the nodes of each pair
-  // Each a pair of programs on cores and contexts of their own, all on the same two nodes.
+  // Pairs of programs, each program on a core and context of its own, all on the same two nodes.
   int pairs = 1;
-  // So much later than the initiator does the responder begin to poll: the phase of its polls.
+  // Delay, in core cycles, between the initiator's first poll and the responder's.
   int phase_cycles = 0;
   bool has_interruptions = true;
   bool has_page_walks = true;
   std::uint64_t seed = 1;
-  // Told now and then how many iterations of the first pair are over. What it throws ends the run.
+  // Called now and then with the finished iterations of the first pair. What it throws ends the
+  // run.
   std::function<void(std::size_t iterations)> on_progress = {};
 };
 
 struct PingPongResult {
-  // From one iteration's reading of the counter to the next one's, of each pair in turn.
+  // Cycles between readings of the counter in successive iterations, pair after pair.
   std::vector<std::int64_t> round_trip_cycles;
   Time time;
   std::uint64_t events = 0;
 };
 
-// Throws std::invalid_argument when the cluster has no two nodes so far apart, too few cores or
-// contexts, or when the message is no packet.
+// Throws std::invalid_argument when no two nodes are `hops` apart, when cores or contexts are too
+// few, or when the message is not a packet.
 PingPongResult run_ping_pong(std::shared_ptr<const machine::MailboxCluster> cluster,
                              const PingPongOptions& options);
 
-// What a node's hardware signals, and when.
+// An event in a node's hardware, and its time.
 struct PingPongEvent {
   int node = 0;
   std::string event;
-  Cycles cycle;  // of the core's clock, from the first store of the iteration on
+  Cycles cycle;  // core cycles since the first store of the iteration
 };
 
-// One iteration that nothing disturbs, up to the first store of the next.
+// Events of one undisturbed iteration, up to the first store of the next.
 std::vector<PingPongEvent> ping_pong_breakdown(
     std::shared_ptr<const machine::MailboxCluster> cluster, const PingPongOptions& options);
 

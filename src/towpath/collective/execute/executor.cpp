@@ -146,15 +146,6 @@ void Executor::finish(Time timeout) {
                          [this] { return waiting_for(); });
 }
 
-Time Executor::run(const Buffers& buffers, int times, Time timeout) {
-  const Time begin = transport_.now();
-  for (int i = 0; i < times; ++i) {
-    start(buffers);
-    finish(timeout);
-  }
-  return Time::from_ps((transport_.now() - begin).ps() / std::max(times, 1));
-}
-
 void Executor::advance(Block& block) {
   while (!block.is_finished) {
     if (!dependency_met(block) || !slice_arrived(block) || !slots_free(block)) return;

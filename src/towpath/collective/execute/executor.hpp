@@ -59,8 +59,6 @@ class Executor {
   bool is_finished() const { return unfinished_blocks_ == 0; }
   // Blocks until finished, or throws transport::TransportError.
   void finish(Time timeout);
-  // Starts and finishes `times` invocations back to back; returns their mean time.
-  Time run(const Buffers& buffers, int times, Time timeout);
 
   // What it waits for, for the sentence of an error; empty when finished.
   std::vector<Blocked> blocked() const;

@@ -24,27 +24,28 @@ namespace towpath::riscv_mailbox::live {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using namespace literals;
 using transport::TransportError;
 
 constexpr std::size_t kNameBytesMax = 64;
 constexpr std::uint32_t kDepthMax = 1 << 16;
 constexpr std::uint32_t kSendersMax = 1024;
-// A receiver reads so many messages of one lane before it looks at the next.
+// Messages that a receiver takes from one lane before it looks at the next.
 constexpr std::uint32_t kInRowMax = 32;
-// Looks that are made before time is asked for: a peer on another core answers within them.
+// Looks before the clock is read: a peer on another core answers within them.
 constexpr int kQuickLooks = 4000;
-// A receiver that comes, or follows another, has so long before senders give it up.
-constexpr Time kGrace = Time::from_ps(500'000'000'000);
-constexpr Time kLookInterval = Time::from_ps(1'000'000'000);
-// A receiver that never waits greets once in so many looks; a power of two.
-constexpr std::uint32_t kLooksPerGreeting = 1 << 16;
+// Time that a receiver, or its successor, has to come before senders give up.
+constexpr Time kGrace = 500_ms;
+constexpr Time kLookInterval = 1_ms;
+// Looks between two calls of serve_lookups by a receiver that never waits; a power of two.
+constexpr std::uint32_t kLooksPerServing = 1 << 16;
 
 Time steady_now() {
   const auto since = Clock::now().time_since_epoch();
   return Time::from_ps(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count() * 1000);
 }
 
-// With the time of its making, so that the youngest of a name is known.
+// Contains the time of creation, so that the youngest of several is known.
 constexpr std::string_view kMemoryPrefix = "towpath-mailbox ";
 constexpr std::size_t kStampDigits = 16;
 std::string memory_name(const std::string& name) {
@@ -57,7 +58,7 @@ std::string socket_address(const std::string& name) {
 void check(const std::string& name, const MailboxOptions& options) {
   const auto reject = [](const std::string& sentence) { throw std::invalid_argument(sentence); };
   if (name.empty() || name.size() > kNameBytesMax || name.find('\0') != std::string::npos) {
-    reject(fmt::format("the name of a mailbox has {} bytes; 1 to {} that are not zero are allowed",
+    reject(fmt::format("the name of a mailbox has {} bytes; allowed are 1 to {}, none of them zero",
                        name.size(), kNameBytesMax));
   }
   if (!std::has_single_bit(options.depth_messages) || options.depth_messages > kDepthMax) {
@@ -70,8 +71,8 @@ void check(const std::string& name, const MailboxOptions& options) {
   }
 }
 
-// The memory of that name among the open files of a process, the youngest where it still sends to
-// an older one; empty when it has none.
+// Path of the mailbox's memory among the open files of a process: the youngest one, as the process
+// may still send to an older one. Empty when it has none.
 std::string memory_path(pid_t pid, const std::string& name) {
   const std::string folder = fmt::format("/proc/{}/fd", pid);
   const std::string prefix = fmt::format("/memfd:{}", kMemoryPrefix);
@@ -94,24 +95,24 @@ std::string memory_path(pid_t pid, const std::string& name) {
   return found;
 }
 
-// Spins, then yields, then naps, until `holds`; whether it did before the time was up. `look` is
-// called now and then.
+// Spins, then yields, then naps, until `holds`; false when the time was up first. `look` is called
+// now and then.
 template <class Holds, class Look>
-bool wait_until(os::SpinWait& patience, Time timeout, const Holds& holds, const Look& look) {
+bool wait_until(os::SpinWait& spin_wait, Time timeout, const Holds& holds, const Look& look) {
   for (int i = 0; i < kQuickLooks; ++i) {
     if (holds()) return true;
   }
   const Time begin = steady_now();
   Time next_look = begin + kLookInterval;
-  for (patience.renew(); !holds();) {
-    if (patience.spin()) continue;
+  for (spin_wait.renew(); !holds();) {
+    if (spin_wait.spin()) continue;
     const Time now = steady_now();
     if (now - begin >= timeout) return false;
     if (now >= next_look) {
       look();
       next_look = now + kLookInterval;
     }
-    patience.rest(now);
+    spin_wait.rest(now);
   }
   return true;
 }
@@ -129,20 +130,20 @@ Mailbox::Mailbox(const std::string& name, const MailboxOptions& options) : name_
   if (!listener.is_open()) {
     throw std::runtime_error(fmt::format("there is a mailbox \"{}\" already", name));
   }
-  // Who owns the name makes the memory, and is found when it is there.
+  // The owner of the name makes the memory; others find it once it is complete.
   memory_ = Memory::create(memory_name(name), options.depth_messages, options.senders_max);
   os::listen_on(listener);
   listener_ = std::make_shared<FileDescriptor>(std::move(listener));
 }
 
-// The kernel says whose the name is: nobody has to answer.
+// The kernel says who owns the name; the owner need not answer.
 Mailbox Mailbox::find(const std::string& name) {
   check(name, {});
   const FileDescriptor connection = os::connect_to(socket_address(name));
   if (!connection.is_open() && errno == EAGAIN) {
     throw std::runtime_error(
         fmt::format("mailbox \"{}\" has been looked up too often while its maker did not receive; "
-                    "it must receive or greet",
+                    "it must receive or call serve_lookups",
                     name));
   }
   ucred owner{};
@@ -156,7 +157,7 @@ Mailbox Mailbox::find(const std::string& name) {
   return Mailbox(name, Memory::open(path));
 }
 
-void Mailbox::greet() const {
+void Mailbox::serve_lookups() const {
   while (listener_ != nullptr && os::accept_from(*listener_).is_open()) continue;
 }
 
@@ -173,7 +174,7 @@ Sender::Sender(const Mailbox& mailbox)
   state_ = &memory_->state(lane_);
   slots_ = memory_->slots(lane_);
   mask_ = control.depth - 1;
-  // Whoever had the lane before may have sent more than was released.
+  // The lane's previous owner may have sent more than was released.
   credit_ = state_->credit.load(std::memory_order_acquire);
   position_ = credit_;
   const auto is_sent = [&](std::uint64_t number) {
@@ -212,7 +213,7 @@ void Sender::send(std::span<const std::byte> payload, Time timeout) {
     throw TransportError(TransportError::Kind::peer_died, transport::kNoPeer,
                          fmt::format("mailbox \"{}\" is full, and its receiver is gone", name_));
   };
-  if (!wait_until(patience_, timeout, [&] { return has_new_credit(); }, throw_if_alone)) {
+  if (!wait_until(spin_wait_, timeout, [&] { return has_new_credit(); }, throw_if_alone)) {
     throw TransportError(
         TransportError::Kind::timeout, transport::kNoPeer,
         fmt::format("mailbox \"{}\" was full for {:g} s; its receiver is {}", name_,
@@ -268,7 +269,7 @@ bool Receiver::take(std::uint32_t number, Message& message) {
 }
 
 bool Receiver::try_receive(Message& message) {
-  if (++looks_ % kLooksPerGreeting == 0) mailbox_.greet();
+  if (++looks_ % kLooksPerServing == 0) mailbox_.serve_lookups();
   release();
   const auto lanes = static_cast<std::uint32_t>(lanes_.size());
   for (std::uint32_t i = 0; i < lanes; ++i) {
@@ -288,7 +289,7 @@ bool Receiver::try_receive(Message& message) {
 
 bool Receiver::receive(Message& message, Time timeout) {
   return wait_until(
-      patience_, timeout, [&] { return try_receive(message); }, [&] { mailbox_.greet(); });
+      spin_wait_, timeout, [&] { return try_receive(message); }, [&] { mailbox_.serve_lookups(); });
 }
 
 // --- Context
@@ -301,8 +302,7 @@ Sender& Context::sender_to(const std::string& name) {
   return found->second;
 }
 
-// Without its receiver a mailbox may be one that no other will ever read: the name is looked up
-// again by the next call.
+// A mailbox without a receiver may never be read again: the next call looks the name up again.
 void Context::send(const std::string& to, std::span<const std::byte> payload, Time timeout) {
   Sender& sender = sender_to(to);
   try {

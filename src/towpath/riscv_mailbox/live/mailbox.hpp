@@ -16,16 +16,17 @@
 #include "towpath/riscv_mailbox/live/memory.hpp"
 
 // Mailboxes between processes of one Linux host: small messages from user space to user space, each
-// a cache line, without a system call. There is no daemon and no name in a file system; whoever is
-// killed, nothing is left behind, and no message that was sent is lost, doubled or torn, as long as
-// some process keeps the mailbox: its maker, by whose name others find it, or its receiver.
+// a cache line, without a system call. There is no daemon and no name in a file system. When a
+// process is killed, nothing is left behind, and no message that was sent is lost, doubled or torn,
+// as long as some process keeps the mailbox: its maker, by whose name others find it, or its
+// receiver.
 //
 //   Mailbox mailbox("job-17/results");         // in the process that keeps it
 //   Receiver receiver(mailbox);                // there, or in another one
 //   Sender sender(Mailbox::find("job-17/results"));   // in up to senders_max processes
 //
-// Messages of one sender arrive in order and exactly once; between senders nothing is promised.
-// Memory is bounded: a sender waits, or is told, while its part of the mailbox is full.
+// Messages of one sender arrive in order and exactly once; between senders no order is promised.
+// Memory is bounded: a sender waits, or its call fails, while its part of the mailbox is full.
 //
 // Wrong: a Mailbox, Sender or Receiver made before fork(). Both processes hold its lock and name,
 // and a child that merely inherits them keeps them from others after its parent's end, until it
@@ -34,35 +35,36 @@
 namespace towpath::riscv_mailbox::live {
 
 struct MailboxOptions {
-  std::uint32_t depth_messages = 256;  // of each sender; a power of two
+  std::uint32_t depth_messages = 256;  // per sender; a power of two
   std::uint32_t senders_max = 64;      // at a time
 };
 
-// The memory of a mailbox, held. It is there for as long as some process holds it.
+// A handle of a mailbox's memory, which exists for as long as some process has a handle.
 class Mailbox {
  public:
-  // A new one, which others of the same user find by its name. Throws std::invalid_argument for
-  // options that are wrong in themselves, std::runtime_error when the name is taken.
+  // Makes a new mailbox, which others of the same user find by its name. Throws
+  // std::invalid_argument for options that are wrong in themselves, std::runtime_error when the
+  // name is taken.
   explicit Mailbox(const std::string& name, const MailboxOptions& options = {});
-  // Throws std::runtime_error when nobody who lives has made it.
+  // Finds the mailbox of a live process. Throws std::runtime_error when there is none.
   static Mailbox find(const std::string& name);
 
   const std::string& name() const { return name_; }
   const std::shared_ptr<Memory>& memory() const { return memory_; }
-  // Lets go of those who have looked the name up. A receiver in the maker's process does this now
-  // and then; a maker that has none there must, before some thousand others have looked it up.
-  void greet() const;
+  // Completes the look-ups of the name so far. A receiver in the maker's process does this now and
+  // then; a maker without one must call it before some 4,000 look-ups have queued up.
+  void serve_lookups() const;
 
  private:
   Mailbox(std::string name, std::shared_ptr<Memory> memory);
 
   std::string name_;
   std::shared_ptr<Memory> memory_;
-  std::shared_ptr<FileDescriptor> listener_;  // whose owner's process has the memory
+  std::shared_ptr<FileDescriptor> listener_;  // its owner is the process that has the memory
 };
 
 struct Message {
-  std::uint32_t lane = 0;    // of its sender; of another one when that has gone
+  std::uint32_t lane = 0;    // the sender's; a later sender may get the same one
   std::uint64_t number = 0;  // in its lane, from 1 without gaps
   std::size_t size_bytes = 0;
   std::array<std::byte, kPayloadBytesMax> bytes;
@@ -80,8 +82,8 @@ class Sender {
   std::uint64_t depth() const { return mask_ + 1; }
   std::uint64_t sent() const { return position_; }  // by all senders that had this lane
 
-  // The message will be received, whatever becomes of this process, as long as some process keeps
-  // the mailbox; false when there is no room. Throws std::invalid_argument for more than
+  // True: the message will be received even if this process is killed, as long as some process
+  // keeps the mailbox. False: there is no room. Throws std::invalid_argument for more than
   // kPayloadBytesMax bytes.
   bool try_send(std::span<const std::byte> payload) {
     if (position_ - credit_ > mask_ && !has_new_credit()) return false;
@@ -106,12 +108,12 @@ class Sender {
   Slot* slots_ = nullptr;
   std::uint64_t mask_ = 0;
   std::uint64_t position_ = 0;  // messages in the lane so far
-  std::uint64_t credit_ = 0;    // of which so many are known to be released
-  os::SpinWait patience_{false};
+  std::uint64_t credit_ = 0;    // messages in the lane known to be released
+  os::SpinWait spin_wait_{false};
 };
 
-// The one who reads a mailbox. A message is released by the next call: should this process die
-// before, its successor receives it once more, under the same lane and number.
+// The reader of a mailbox. A message is released by the next call: if this process dies before, its
+// successor receives it once more, with the same lane and number.
 class Receiver {
  public:
   // Throws std::runtime_error when there is a receiver already.
@@ -121,9 +123,9 @@ class Receiver {
   ~Receiver() { release(); }
 
   bool try_receive(Message& message);
-  // False when there was none for `timeout` long.
+  // False when no message came within `timeout`.
   bool receive(Message& message, Time timeout = Time::from_seconds(60));
-  // What was received last will not be received again.
+  // Releases the message received last: a successor will not receive it again.
   void release();
 
  private:
@@ -131,7 +133,7 @@ class Receiver {
     LaneState* state;
     Slot* slots;
     std::uint64_t head;      // messages received
-    std::uint64_t credited;  // as the senders know
+    std::uint64_t credited;  // as senders know
   };
   bool take(std::uint32_t number, Message& message);
   void add_lanes();
@@ -142,10 +144,10 @@ class Receiver {
   std::uint64_t credit_step_ = 1;
   std::vector<Lane> lanes_;
   std::uint32_t next_ = 0;          // the lane to look at first
-  std::uint32_t taken_in_row_ = 0;  // from that lane
+  std::uint32_t taken_in_row_ = 0;  // messages from that lane
   std::uint32_t looks_ = 0;
   Lane* unreleased_ = nullptr;
-  os::SpinWait patience_{false};
+  os::SpinWait spin_wait_{false};
 };
 
 // A process's mailbox and all its senders behind the calls of riscv_mailbox::Context, with names

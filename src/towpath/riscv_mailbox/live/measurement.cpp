@@ -22,7 +22,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// A counter that costs as little as there is, and how long one count of it is.
+// The cheapest counter there is; tick_ns() is the length of one count.
 std::int64_t ticks() {
 #if defined(__x86_64__)
   return static_cast<std::int64_t>(__rdtsc());
@@ -62,7 +62,7 @@ Mailbox found(const std::string& name, Time timeout) {
 
 void receive(Receiver& receiver, Message& message) {
   if (!receiver.receive(message, Time::from_seconds(30))) {
-    throw std::runtime_error("the other process of the measurement has been silent for 30 s");
+    throw std::runtime_error("the other process of the measurement sent nothing for 30 s");
   }
 }
 
@@ -82,7 +82,7 @@ std::vector<double> Measurement::line_ping_pong_ns(int iterations) {
   const auto& theirs = is_initiator_ ? control.pong : control.ping;
   const auto await = [&](std::uint64_t value) {
     for (std::uint64_t looks = 0; theirs.load(std::memory_order_acquire) != value; ++looks) {
-      // The other one may need this core, or be gone.
+      // The other process may need this core, or have ended.
       if (looks < 100'000) continue;
       std::this_thread::yield();
       if (looks > 30'000'000) throw std::runtime_error("the other process of the measurement left");

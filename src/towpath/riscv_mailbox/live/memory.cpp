@@ -71,11 +71,11 @@ std::shared_ptr<Memory> Memory::open(const std::string& path) {
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) throw_system_error("cannot look at a mailbox");
   const auto size_bytes = static_cast<std::size_t>(status.st_size);
-  if (size_bytes < kControlBytes) throw std::runtime_error("what was opened is no mailbox");
+  if (size_bytes < kControlBytes) throw std::runtime_error("what was opened is not a mailbox");
   auto memory = std::make_shared<Memory>(std::move(file), size_bytes);
   const Control& control = memory->control();
   if (control.version != kVersion || size_of(control.depth, control.lanes) != size_bytes) {
-    throw std::runtime_error("what was opened is no mailbox of this version");
+    throw std::runtime_error("what was opened is not a mailbox of this version");
   }
   memory->states_ = reinterpret_cast<LaneState*>(memory->base_ + kControlBytes);
   memory->slots_ = reinterpret_cast<Slot*>(memory->states_ + control.lanes);

@@ -17,8 +17,8 @@
 // message of the lane it is and how long. The tag is stored last, so that there is no message until
 // it is whole; a writer that dies before leaves nothing but bytes that the next one overwrites.
 //
-// Who writes a lane, and who reads the mailbox, is said by locks of the file, which the kernel
-// takes back when their process ends, however it ends.
+// Locks of the file say who writes a lane and who reads the mailbox. The kernel releases them when
+// their process ends, however it ends.
 
 namespace towpath::riscv_mailbox::live {
 
@@ -29,7 +29,8 @@ inline constexpr std::size_t kPayloadBytesMax = 56;
 
 struct alignas(kLineBytes) Slot {
   std::byte payload[kPayloadBytesMax];
-  // (number of the message in its lane, from 1) * 256 + its size; of an earlier lap otherwise.
+  // (number of the message in its lane, from 1) * 256 + its size; a message of an earlier lap
+  // otherwise.
   std::atomic<std::uint64_t> tag;
 };
 static_assert(sizeof(Slot) == kLineBytes);
@@ -41,7 +42,7 @@ constexpr std::uint64_t tag_of(std::uint64_t number, std::size_t size_bytes) {
 struct LaneState {
   // Messages that the reader has released. Its own line: writers look only when they find no room.
   alignas(kLineBytes) std::atomic<std::uint64_t> credit;
-  // The same, up to date at every message; only the reader and its successors look.
+  // The same, up to date after every message; only the reader and its successors look.
   alignas(kLineBytes) std::atomic<std::uint64_t> head;
 };
 
@@ -50,8 +51,7 @@ struct Control {
   std::uint64_t version;
   std::uint32_t depth;  // slots of a lane, a power of two
   std::uint32_t lanes;
-  alignas(
-      kLineBytes) std::atomic<std::uint32_t> lanes_used;  // all that were ever written are below
+  alignas(kLineBytes) std::atomic<std::uint32_t> lanes_used;  // lanes ever written are below it
   // For measurements: a line each way.
   alignas(kLineBytes) std::atomic<std::uint64_t> ping;
   alignas(kLineBytes) std::atomic<std::uint64_t> pong;
@@ -59,11 +59,12 @@ struct Control {
 
 class Memory {
  public:
-  // New memory, which has no name in any file system and is gone with the last process that has it.
+  // Makes memory that has no name in any file system and is freed with the last process that has
+  // it.
   static std::shared_ptr<Memory> create(const std::string& name, std::uint32_t depth,
                                         std::uint32_t lanes);
-  // Opens `path`, which is a file descriptor of some process. Throws std::runtime_error when it is
-  // no mailbox.
+  // Opens `path`, a file descriptor of some process. Throws std::runtime_error when it is not a
+  // mailbox.
   static std::shared_ptr<Memory> open(const std::string& path);
 
   Memory(FileDescriptor file, std::size_t size_bytes);
@@ -83,7 +84,7 @@ class Memory {
   // Locks belong to this object, not to the process: they go with it.
   bool lock_reader() { return lock(0); }
   bool lock_lane(std::uint32_t lane) { return lock(1 + lane); }
-  // Whether some other object has that lock.
+  // Whether another object has the reader's lock.
   bool has_reader() const;
 
  private:

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -13,16 +14,21 @@
 
 namespace towpath::transport::shm {
 
-enum class Presence : std::uint32_t { here, left };
+enum class Presence : std::uint32_t { here, left, failed };
 
-// What a rank says about itself to whoever finds it gone.
+inline constexpr std::size_t kReasonBytes = 256;
+
+// What a rank says about itself. Only that rank writes it; all others read it.
 struct Control {
   std::atomic<Presence> presence;
-  std::atomic<std::int32_t> culprit;  // the dead rank because of which it gave up, or kNoPeer
+  std::atomic<std::int32_t> culprit;       // rank because of which this one gave up, or kNoPeer
+  std::atomic<std::int64_t> looked_at_ns;  // steady clock: when it last looked around in a wait
+  std::atomic<std::uint64_t> activity;
+  std::array<char, kReasonBytes> reason;  // what the culprit did; whole before `culprit` is stored
 };
 
 struct MemoryLayout {
-  std::uint64_t words = 0;  // of signals, each on a cache line of its own
+  std::uint64_t words = 0;  // signal words, each on a cache line of its own
   std::uint64_t heap_bytes = 0;
 
   std::uint64_t heap_begin() const;

@@ -28,13 +28,15 @@ using std::chrono::nanoseconds;
 using Kind = TransportError::Kind;
 
 constexpr std::uint64_t kProtocolVersion = 0x746f'7770'6174'6801;  // the last byte counts up
-// How much longer the others wait for rank 0's verdict than rank 0 waits for them.
+// Time that the others wait for rank 0's verdict beyond rank 0's own deadline.
 constexpr milliseconds kGrace{500};
 
-// How long rank 0 stays after a refusal, for ranks that come a little later than the others.
+// Time that rank 0 stays after a refusal, for ranks that come a little later than the others.
 constexpr milliseconds kLinger{1000};
+// How often a waiting rank looks whether it should go on waiting.
+constexpr milliseconds kLookInterval{10};
 
-// What a rank says when it comes.
+// A rank's first message.
 struct Hello {
   std::uint64_t version = kProtocolVersion;
   std::int32_t rank = 0;
@@ -45,7 +47,8 @@ struct Hello {
   std::int64_t patience_ns = 0;  // until its own deadline
 };
 
-// What rank 0 answers: one member each, or the sentence that ends the rendezvous for everybody.
+// What rank 0 answers: one member each, or the sentence that ends the rendezvous for all. A rank
+// that gives up before the group is complete sends one, too, and its sentence says why.
 struct Answer {
   bool is_refusal = false;
   Kind kind = Kind::timeout;
@@ -65,7 +68,7 @@ std::string address_of(const Options& options) {
 }
 
 os::Deadline deadline_after(Time timeout) {
-  // A year is as good as for ever, and cannot overflow.
+  // A quarter of a year is long enough, and cannot overflow.
   const auto bound = std::min(timeout, Time::from_seconds(365.0 * 24 * 3600 / 4));
   return os::Clock::now() +
          std::chrono::duration_cast<os::Clock::duration>(nanoseconds(bound.ps() / 1000));
@@ -80,6 +83,36 @@ Hello hello_of(const Options& options, const Member& self, os::Deadline deadline
   hello.pid = self.pid;
   hello.patience_ns = nanoseconds(deadline - os::Clock::now()).count();
   return hello;
+}
+
+// Ends the wait where the caller or the launcher wants it.
+void look(const Options& options) {
+  if (options.on_look) options.on_look();
+  if (options.news == nullptr) return;
+  const std::optional<Loss> loss = options.news->read();
+  if (!loss) return;
+  throw TransportError(Kind::peer_died, loss->culprit,
+                       fmt::format("rank {} {} while group \"{}\" came together", loss->culprit,
+                                   loss->what, options.rendezvous));
+}
+
+// As os::wait_readable, looking around meanwhile.
+std::vector<std::size_t> wait_readable(const Options& options,
+                                       const std::vector<const os::FileDescriptor*>& sockets,
+                                       os::Deadline deadline) {
+  while (true) {
+    look(options);
+    const os::Deadline now = os::Clock::now();
+    auto readable = os::wait_readable(sockets, std::min(deadline, now + kLookInterval));
+    if (!readable.empty() || now >= deadline) return readable;
+  }
+}
+
+// The last line of an error's text: of an exception in Python, which it is.
+std::string reason_of(const std::exception& error) {
+  std::string text = error.what();
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
 }
 
 // Rank 0's side.
@@ -102,14 +135,27 @@ class Gathering {
   }
 
   std::vector<Member> run() {
-    std::optional<Refusal> refusal;
-    while (!refusal && !missing().empty()) refusal = step();
-    if (!refusal) refusal = tell_members();
+    const std::optional<Refusal> refusal = gather();
     if (refusal) refuse(*refusal);
     return std::move(members_);
   }
 
  private:
+  std::optional<Refusal> gather() {
+    try {
+      std::optional<Refusal> refusal;
+      while (!refusal && !missing().empty()) refusal = step();
+      return refusal ? refusal : send_members();
+    } catch (const TransportError& error) {
+      return Refusal{error.kind(), error.peer(), error.what()};
+    } catch (const std::exception& error) {
+      announce({Kind::peer_died, 0,
+                fmt::format("rank 0 (pid {}) gave up while group \"{}\" came together: {}",
+                            members_[0].pid, options_.rendezvous, reason_of(error))});
+      throw;
+    }
+  }
+
   std::vector<int> missing() const {
     std::vector<int> ranks;
     for (int rank = 1; rank < options_.ranks; ++rank) {
@@ -118,7 +164,7 @@ class Gathering {
     return ranks;
   }
 
-  // Waits for one thing to happen: somebody comes, says hello, or goes.
+  // Waits for one thing to happen: a rank connects, says hello, or goes.
   std::optional<Refusal> step() {
     std::vector<const os::FileDescriptor*> sockets{&listener_};
     std::vector<int> ranks;
@@ -129,7 +175,7 @@ class Gathering {
       ranks.push_back(rank);
     }
     for (const os::FileDescriptor& newcomer : newcomers_) sockets.push_back(&newcomer);
-    const std::vector<std::size_t> readable = os::wait_readable(sockets, deadline_);
+    const std::vector<std::size_t> readable = wait_readable(options_, sockets, deadline_);
     if (readable.empty()) {
       const std::vector<int> ranks_missing = missing();
       return Refusal{Kind::timeout, ranks_missing.front(),
@@ -141,7 +187,7 @@ class Gathering {
     const std::size_t index = readable.front();
     if (index == 0) return accept_newcomer();
     if (index <= ranks.size()) return member_gone(ranks[index - 1]);
-    return hear(index - 1 - ranks.size());
+    return receive_hello(index - 1 - ranks.size());
   }
 
   static std::string named(const std::vector<int>& ranks) {
@@ -160,12 +206,18 @@ class Gathering {
 
   Refusal member_gone(int rank) const {
     const Member& member = members_[static_cast<std::size_t>(rank)];
+    Answer farewell;
+    std::vector<os::FileDescriptor> none;
+    const bool has_reason =
+        os::receive_message(connections_[static_cast<std::size_t>(rank)], &farewell,
+                            sizeof(farewell), none, os::Clock::now()) == os::Outcome::done;
     return {Kind::peer_died, rank,
-            fmt::format("rank {} (pid {}) went away while group \"{}\" came together", rank,
-                        member.pid, options_.rendezvous)};
+            fmt::format("rank {} (pid {}) went away while group \"{}\" came together{}{}", rank,
+                        member.pid, options_.rendezvous, has_reason ? ": " : "",
+                        has_reason ? farewell.sentence.data() : "")};
   }
 
-  std::optional<Refusal> hear(std::size_t index) {
+  std::optional<Refusal> receive_hello(std::size_t index) {
     Hello hello;
     Member member;
     std::vector<os::FileDescriptor> descriptors;
@@ -211,8 +263,8 @@ class Gathering {
     return std::nullopt;
   }
 
-  // Everybody gets every other's descriptors, in the order of the ranks.
-  std::optional<Refusal> tell_members() {
+  // Each rank gets the descriptors of all others, in the order of the ranks.
+  std::optional<Refusal> send_members() {
     for (int to = 1; to < options_.ranks; ++to) {
       for (int rank = 0; rank < options_.ranks; ++rank) {
         if (rank == to) continue;
@@ -229,24 +281,29 @@ class Gathering {
     return std::nullopt;
   }
 
-  [[noreturn]] void refuse(const Refusal& refusal) {
+  // Sends the refusal to all that have come, and to those who come a little later.
+  void announce(const Refusal& refusal) {
     Answer answer;
     answer.is_refusal = true;
     answer.kind = refusal.kind;
     answer.rank = refusal.culprit;
     refusal.sentence.copy(answer.sentence.data(), answer.sentence.size() - 1);
-    const auto tell = [&](const os::FileDescriptor& connection) {
+    const auto send = [&](const os::FileDescriptor& connection) {
       if (!connection.is_open()) return;
       os::send_message(connection, &answer, sizeof(answer), {}, os::Clock::now() + kGrace);
     };
-    for (const os::FileDescriptor& connection : connections_) tell(connection);
-    for (const os::FileDescriptor& connection : newcomers_) tell(connection);
+    for (const os::FileDescriptor& connection : connections_) send(connection);
+    for (const os::FileDescriptor& connection : newcomers_) send(connection);
     const os::Deadline end = std::min(deadline_, os::Clock::now() + kLinger);
     while (came_ < options_.ranks - 1 && !os::wait_readable({&listener_}, end).empty()) {
       newcomers_.clear();
       accept_newcomer();
-      for (const os::FileDescriptor& connection : newcomers_) tell(connection);
+      for (const os::FileDescriptor& connection : newcomers_) send(connection);
     }
+  }
+
+  [[noreturn]] void refuse(const Refusal& refusal) {
+    announce(refusal);
     throw TransportError(refusal.kind, refusal.culprit, refusal.sentence);
   }
 
@@ -270,28 +327,26 @@ os::FileDescriptor find_rank_0(const Options& options, os::Deadline deadline) {
           fmt::format("rank {} (pid {}) found no rank 0 of group \"{}\" within {:g} s",
                       options.rank, ::getpid(), options.rendezvous, options.timeout.seconds()));
     }
+    look(options);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, milliseconds{10});
   }
 }
 
-// The side of all other ranks.
-std::vector<Member> join(const Options& options, Member self) {
-  const os::Deadline deadline = deadline_after(options.timeout);
-  const os::FileDescriptor connection = find_rank_0(options, deadline);
-  const Hello hello = hello_of(options, self, deadline);
+// Rank 0's answers, one for each other rank.
+std::vector<Member> receive_members(const Options& options, const os::FileDescriptor& connection,
+                                    Member self, os::Deadline deadline) {
   const auto silent = [&](Kind kind, const char* what) {
     return TransportError(kind, 0,
                           fmt::format("rank {} (pid {}) came to group \"{}\", but rank 0 {}",
                                       options.rank, ::getpid(), options.rendezvous, what));
   };
-  os::send_message(connection, &hello, sizeof(hello), {self.memory.number(), self.process.number()},
-                   deadline);
   std::vector<Member> members(static_cast<std::size_t>(options.ranks));
   members[static_cast<std::size_t>(options.rank)] = std::move(self);
   for (int answers = 1; answers < options.ranks; ++answers) {
     Answer answer;
     std::vector<os::FileDescriptor> descriptors;
+    wait_readable(options, {&connection}, deadline + kGrace);
     switch (
         os::receive_message(connection, &answer, sizeof(answer), descriptors, deadline + kGrace)) {
       case os::Outcome::done: break;
@@ -308,6 +363,24 @@ std::vector<Member> join(const Options& options, Member self) {
                                                       std::move(descriptors[1]), answer.pid};
   }
   return members;
+}
+
+// The side of all other ranks.
+std::vector<Member> join(const Options& options, Member self) {
+  const os::Deadline deadline = deadline_after(options.timeout);
+  const os::FileDescriptor connection = find_rank_0(options, deadline);
+  const Hello hello = hello_of(options, self, deadline);
+  os::send_message(connection, &hello, sizeof(hello), {self.memory.number(), self.process.number()},
+                   deadline);
+  try {
+    return receive_members(options, connection, std::move(self), deadline);
+  } catch (const std::exception& error) {
+    Answer farewell;
+    const std::string reason = reason_of(error);
+    reason.copy(farewell.sentence.data(), farewell.sentence.size() - 1);
+    os::send_message(connection, &farewell, sizeof(farewell), {}, os::Clock::now());
+    throw;
+  }
 }
 
 }  // namespace

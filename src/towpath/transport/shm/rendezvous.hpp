@@ -10,8 +10,8 @@
 #include "towpath/transport/shm/shm_transport.hpp"
 
 // How the ranks of a group find each other: rank 0 listens on an abstract Unix socket named after
-// the group, the others bring their file descriptors, and everybody gets everybody's. The name
-// vanishes with the socket.
+// the group, the others bring their file descriptors, and each rank gets those of all others. The
+// name vanishes with the socket.
 
 namespace towpath::transport::shm {
 

@@ -4,17 +4,20 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "towpath/os/process.hpp"
 #include "towpath/os/spin_wait.hpp"
 #include "towpath/transport/shm/memory.hpp"
 #include "towpath/transport/shm/rendezvous.hpp"
@@ -23,14 +26,17 @@
 namespace towpath::transport::shm {
 namespace {
 
+using namespace literals;
 using Kind = TransportError::Kind;
 
 constexpr std::size_t kRendezvousBytesMax = 64;
 // How often a waiting rank looks whether all peers are alive; one system call.
-constexpr Time kLookInterval = Time::from_ps(1'000'000'000);
+constexpr Time kLookInterval = 1_ms;
 // A reduction that is also put reads its result while it is still in the cache.
 constexpr std::uint64_t kBlockBytes = 64 << 10;
 constexpr std::size_t kWaitsInSentenceMax = 4;
+constexpr std::uint64_t kHeapBytesMost = std::uint64_t{64} << 30;
+constexpr std::uint64_t kBytesBesideHeap = 12 << 20;  // control page and signals
 
 struct Peer {
   Memory memory;
@@ -38,33 +44,53 @@ struct Peer {
   pid_t pid;
 };
 
-// Why a wait will not end: a rank died, or left in good order.
-struct Loss {
-  int culprit;
-  bool is_death;
+// A loss, and whether this group can never go on after it: a rank that left in good order may not
+// be missed by those who do not wait for it.
+struct Found {
+  Loss loss;
+  bool is_final;
 };
 
-int cores_available() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+// An allocation that the heap has no room for, with a reason.
+class HeapFull : public std::bad_alloc {
+ public:
+  HeapFull(std::uint64_t asked_bytes, std::uint64_t heap_bytes)
+      : sentence_(
+            fmt::format("the symmetric heap of {} bytes has no room for {} more; give connect "
+                        "a larger heap_bytes",
+                        heap_bytes, asked_bytes)) {}
+  const char* what() const noexcept override { return sentence_.c_str(); }
+
+ private:
+  std::string sentence_;
+};
+
+std::int64_t steady_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::nanoseconds(now).count();
 }
 
-class ShmTransport final : public Transport {
+bool is_crowded(std::span<const Peer> peers) {
+  std::vector<pid_t> processes;
+  for (const Peer& peer : peers) processes.push_back(peer.pid);
+  return static_cast<int>(peers.size()) > os::count_cores(processes);
+}
+
+class MappedTransport final : public ShmTransport {
  public:
-  ShmTransport(const Options& options, SymmetricHeap heap, std::vector<Peer> peers)
+  MappedTransport(const Options& options, SymmetricHeap heap, std::vector<Peer> peers)
       : rank_(options.rank),
         heap_(std::move(heap)),
         peers_(std::move(peers)),
-        patience_(options.ranks > cores_available()) {
+        spin_wait_(is_crowded(peers_)),
+        news_(options.news),
+        on_look_(options.on_look) {
     for (const Peer& peer : peers_) processes_.push_back({peer.process.number(), POLLIN, 0});
+    own_control().looked_at_ns.store(steady_ns(), std::memory_order_relaxed);
   }
-  ~ShmTransport() override {
-    // A forked child has a copy of this object, but is not the rank.
-    if (::getpid() != self().pid) return;
-    self().memory.control().presence.store(Presence::left, std::memory_order_release);
-  }
-  ShmTransport(const ShmTransport&) = delete;
-  ShmTransport& operator=(const ShmTransport&) = delete;
+  ~MappedTransport() override { leave(); }
+  MappedTransport(const MappedTransport&) = delete;
+  MappedTransport& operator=(const MappedTransport&) = delete;
 
   int rank() const override { return rank_; }
   int ranks() const override { return static_cast<int>(peers_.size()); }
@@ -76,7 +102,7 @@ class ShmTransport final : public Transport {
   bool carries_data() const override { return true; }
   bool is_addressable(int) const override { return true; }
 
-  Offset allocate(std::uint64_t size_bytes) override { return heap_.allocate(size_bytes); }
+  Offset allocate(std::uint64_t size_bytes) override;
   void release(Offset offset) override { heap_.release(offset); }
   Signal allocate_signals(std::uint32_t count) override { return heap_.allocate_signals(count); }
   void release_signals(Signal first) override;
@@ -104,10 +130,23 @@ class ShmTransport final : public Transport {
   void block_until(const std::function<bool()>& holds, Time timeout, int peer,
                    const std::function<std::string()>& what) override;
 
+  void leave() override {
+    if (is_this_rank()) withdraw(Presence::left);
+  }
+  void abandon(const std::string& what, int culprit) override;
+  const std::byte* peer_data(int rank, Offset offset) const override;
+  std::uint64_t activity() const override {
+    return own_control().activity.load(std::memory_order_relaxed);
+  }
+
  private:
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
   const Peer& self() const { return peer(rank_); }
+  Control& own_control() const { return self().memory.control(); }
+  // A forked child has a copy of this object, but is not the rank.
+  bool is_this_rank() const { return ::getpid() == self().pid; }
+  void check_peer(int rank) const;
 
   void check(const Move& move) const;
   void carry_payload(const Move& move);
@@ -121,12 +160,30 @@ class ShmTransport final : public Transport {
   void throw_if_failed() const {
     if (failure_) throw *failure_;
   }
-  bool is_time_to_look(Time time);
-  bool has_left(int rank) const;
-  std::optional<Loss> find_loss(int awaited);
-  std::optional<Loss> find_loss_among_waits();
-  [[noreturn]] void give_up(const Loss& loss, const std::string& awaited);
-  [[noreturn]] void time_out(Time timeout, int awaited, const std::string& what) const;
+  void note_progress() const {
+    std::atomic<std::uint64_t>& activity = own_control().activity;
+    activity.store(activity.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  // Whether it is time to look whether the peers are there. Ends the wait if the caller wants it.
+  bool looks_around(Time time);
+  Presence presence_of(int rank) const {
+    return peer(rank).memory.control().presence.load(std::memory_order_acquire);
+  }
+  // Why that rank gave up; nullopt when it has not said.
+  std::optional<Loss> blame_by(int rank) const;
+  std::optional<Loss> find_failure() const;
+  std::optional<Loss> find_death();
+  std::optional<Found> find_loss(int awaited);
+  std::optional<Found> find_loss_among_waits();
+  int find_silent(Time timeout) const;
+  [[noreturn]] void give_up(const Found& found, const std::string& awaited);
+  [[noreturn]] void throw_deadline_exceeded(Time timeout, int awaited, const std::string& what);
+  // Says why this rank gives up, for slower ranks that find it gone. The first reason counts.
+  void publish(const Loss& loss) const;
+  void withdraw(Presence presence) const {
+    if (presence_of(rank_) != Presence::here) return;
+    own_control().presence.store(presence, std::memory_order_release);
+  }
 
   std::string named(int rank) const {
     return fmt::format("rank {} (pid {})", rank, peer(rank).pid);
@@ -139,26 +196,45 @@ class ShmTransport final : public Transport {
   SymmetricHeap heap_;
   std::vector<Peer> peers_;
   std::vector<pollfd> processes_;  // by rank
-  os::SpinWait patience_;
+  os::SpinWait spin_wait_;
+  std::shared_ptr<const News> news_;
+  std::function<void()> on_look_;
   SignalWait* first_wait_ = nullptr;
   SignalWait* last_wait_ = nullptr;
   SignalWait* next_to_poll_ = nullptr;  // survives what `ready` does to the list
   Time next_look_;
-  std::optional<TransportError> failure_;  // a rank died
+  std::optional<TransportError> failure_;  // every later call throws it again
+  std::optional<Loss> last_loss_;          // what the last TransportError was about
 };
 
-void ShmTransport::release_signals(Signal first) {
+void MappedTransport::release_signals(Signal first) {
   const std::uint32_t count = heap_.release_signals(first);
   for (Signal signal = first; signal < first + count; ++signal) {
     self().memory.word(heap_.previous_word_of(signal)).store(0, std::memory_order_relaxed);
   }
 }
 
-void ShmTransport::check(const Move& move) const {
-  if (move.peer != kNoPeer && (move.peer < 0 || move.peer >= ranks())) {
-    throw std::out_of_range(
-        fmt::format("rank {} is outside the range 0 to {}", move.peer, ranks() - 1));
+Offset MappedTransport::allocate(std::uint64_t size_bytes) {
+  try {
+    return heap_.allocate(size_bytes);
+  } catch (const std::bad_alloc&) {
+    throw HeapFull(size_bytes, heap_.size_bytes());
   }
+}
+
+void MappedTransport::check_peer(int rank) const {
+  if (rank >= 0 && rank < ranks()) return;
+  throw std::out_of_range(fmt::format("rank {} is outside the range 0 to {}", rank, ranks() - 1));
+}
+
+const std::byte* MappedTransport::peer_data(int rank, Offset offset) const {
+  check_peer(rank);
+  heap_.check_range(offset, 0);
+  return peer(rank).memory.heap() + offset;
+}
+
+void MappedTransport::check(const Move& move) const {
+  if (move.peer != kNoPeer) check_peer(move.peer);
   if (move.peer != kNoPeer && move.has_source) heap_.check_range(move.remote, move.size_bytes);
   if (move.has_signal) heap_.check_signal(move.signal);
   const bool lacks_peer = move.has_signal && move.peer == kNoPeer;
@@ -174,7 +250,7 @@ void ShmTransport::check(const Move& move) const {
   }
 }
 
-void ShmTransport::carry_payload(const Move& move) {
+void MappedTransport::carry_payload(const Move& move) {
   std::byte* const remote =
       move.peer == kNoPeer ? nullptr : peer(move.peer).memory.heap() + move.remote;
   std::byte* const local = move.has_destination ? move.destination : nullptr;
@@ -196,7 +272,7 @@ void ShmTransport::carry_payload(const Move& move) {
   }
 }
 
-void ShmTransport::start(Move& move) {
+void MappedTransport::start(Move& move) {
   throw_if_failed();
   check(move);
   if (move.has_source && move.size_bytes > 0) carry_payload(move);
@@ -211,7 +287,7 @@ void ShmTransport::start(Move& move) {
   if (move.done != nullptr) move.done(move);
 }
 
-void ShmTransport::wait(SignalWait& wait) {
+void MappedTransport::wait(SignalWait& wait) {
   throw_if_failed();
   if (wait.is_waiting) throw std::invalid_argument("a wait that is already waiting began again");
   if (is_ready(wait)) {
@@ -225,11 +301,11 @@ void ShmTransport::wait(SignalWait& wait) {
   last_wait_ = &wait;
 }
 
-void ShmTransport::cancel(SignalWait& wait) {
+void MappedTransport::cancel(SignalWait& wait) {
   if (wait.is_waiting) unlink(wait);
 }
 
-void ShmTransport::unlink(SignalWait& wait) {
+void MappedTransport::unlink(SignalWait& wait) {
   if (next_to_poll_ == &wait) next_to_poll_ = wait.next;
   (wait.previous == nullptr ? first_wait_ : wait.previous->next) = wait.next;
   (wait.next == nullptr ? last_wait_ : wait.next->previous) = wait.previous;
@@ -237,7 +313,7 @@ void ShmTransport::unlink(SignalWait& wait) {
   wait.is_waiting = false;
 }
 
-bool ShmTransport::poll_waits() {
+bool MappedTransport::poll_waits() {
   bool any = false;
   next_to_poll_ = first_wait_;
   while (next_to_poll_ != nullptr) {
@@ -250,17 +326,17 @@ bool ShmTransport::poll_waits() {
   return any;
 }
 
-bool ShmTransport::progress() {
+bool MappedTransport::progress() {
   throw_if_failed();
   if (poll_waits()) return true;
-  if (!is_time_to_look(now())) return false;
-  const std::optional<Loss> loss = find_loss_among_waits();
-  if (!loss) return false;
+  if (!looks_around(now())) return false;
+  const std::optional<Found> found = find_loss_among_waits();
+  if (!found) return false;
   if (poll_waits()) return true;  // what it did before it ended still counts
-  give_up(*loss, describe_all(loss->culprit, ""));
+  give_up(*found, describe_all(found->loss.culprit, ""));
 }
 
-std::string ShmTransport::pending() const {
+std::string MappedTransport::pending() const {
   std::string lines;
   for (const SignalWait* wait = first_wait_; wait != nullptr; wait = wait->next) {
     lines += describe(*wait) + '\n';
@@ -269,99 +345,168 @@ std::string ShmTransport::pending() const {
   return lines;
 }
 
-void ShmTransport::block_until(const std::function<bool()>& holds, Time timeout, int awaited,
-                               const std::function<std::string()>& what) {
+void MappedTransport::block_until(const std::function<bool()>& holds, Time timeout, int awaited,
+                                  const std::function<std::string()>& what) {
   throw_if_failed();
+  note_progress();
   if (holds()) return;
   Time progressed = now();
   bool has_progressed = false;
-  patience_.renew();
+  spin_wait_.renew();
   while (true) {
     if (poll_waits()) {
-      patience_.renew();
+      spin_wait_.renew();
       has_progressed = true;
     }
     if (holds()) return;
-    if (patience_.spin()) continue;
+    if (spin_wait_.spin()) continue;
     const Time time = now();
-    if (std::exchange(has_progressed, false)) progressed = time;
-    if (is_time_to_look(time)) {
-      std::optional<Loss> loss = find_loss(awaited);
-      if (!loss) loss = find_loss_among_waits();
+    if (std::exchange(has_progressed, false)) {
+      progressed = time;
+      note_progress();
+    }
+    if (looks_around(time)) {
+      std::optional<Found> found = find_loss(awaited);
+      if (!found) found = find_loss_among_waits();
       // What it did before it ended still counts.
-      if (loss && !poll_waits() && !holds()) {
-        give_up(*loss, describe_all(loss->culprit, what()));
+      if (found && !poll_waits() && !holds()) {
+        give_up(*found, describe_all(found->loss.culprit, what()));
       }
       continue;
     }
-    if (time - progressed >= timeout) time_out(timeout, awaited, what());
-    patience_.rest(time);
+    if (time - progressed >= timeout) throw_deadline_exceeded(timeout, awaited, what());
+    spin_wait_.rest(time);
   }
 }
 
-bool ShmTransport::is_time_to_look(Time time) {
+bool MappedTransport::looks_around(Time time) {
   if (time < next_look_) return false;
   next_look_ = time + kLookInterval;
+  own_control().looked_at_ns.store(steady_ns(), std::memory_order_relaxed);
+  if (on_look_) on_look_();
   return true;
 }
 
-bool ShmTransport::has_left(int rank) const {
-  return peer(rank).memory.control().presence.load(std::memory_order_acquire) == Presence::left;
+std::optional<Loss> MappedTransport::blame_by(int rank) const {
+  const Control& control = peer(rank).memory.control();
+  const int culprit = control.culprit.load(std::memory_order_acquire);
+  if (culprit == kNoPeer) return std::nullopt;
+  return Loss{culprit, control.reason.data()};
 }
 
-// A process that ended after its rank had left is no loss. Of several dead ranks, the one that
-// blamed nobody died first; the others ended because of it.
-std::optional<Loss> ShmTransport::find_loss(int awaited) {
-  if (::poll(processes_.data(), processes_.size(), 0) > 0) {
-    int culprit = kNoPeer;
-    for (int rank = 0; rank < ranks(); ++rank) {
-      const bool has_ended = processes_[static_cast<std::size_t>(rank)].revents != 0;
-      if (!has_ended || has_left(rank)) continue;
-      const int blamed = peer(rank).memory.control().culprit.load(std::memory_order_acquire);
-      if (blamed == kNoPeer) return Loss{rank, true};
-      culprit = blamed;
-    }
-    if (culprit != kNoPeer) return Loss{culprit, true};
+// Of several ranks that gave up, one that blames itself knows best.
+std::optional<Loss> MappedTransport::find_failure() const {
+  std::optional<Loss> found;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (rank == rank_ || presence_of(rank) != Presence::failed) continue;
+    std::optional<Loss> blame = blame_by(rank);
+    if (blame && blame->culprit == rank) return blame;
+    if (!found) found = std::move(blame);
   }
-  if (awaited != kNoPeer && awaited != rank_ && has_left(awaited)) {
-    const int blamed = peer(awaited).memory.control().culprit.load(std::memory_order_acquire);
-    if (blamed != kNoPeer) return Loss{blamed, true};
-    return Loss{awaited, false};
-  }
-  return std::nullopt;
+  return found;
 }
 
-std::optional<Loss> ShmTransport::find_loss_among_waits() {
-  std::optional<Loss> loss = find_loss(kNoPeer);
-  for (SignalWait* wait = first_wait_; wait != nullptr && !loss; wait = wait->next) {
-    if (wait->peer != kNoPeer && has_left(wait->peer)) loss = find_loss(wait->peer);
+// A process that ended after its rank had left is not a loss. Of several dead ranks, the one that
+// blamed no other died first; the others ended because of it.
+std::optional<Loss> MappedTransport::find_death() {
+  if (::poll(processes_.data(), processes_.size(), 0) <= 0) return std::nullopt;
+  std::optional<Loss> found;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const bool has_ended = processes_[static_cast<std::size_t>(rank)].revents != 0;
+    if (!has_ended || presence_of(rank) != Presence::here) continue;
+    std::optional<Loss> blame = blame_by(rank);
+    if (!blame) return Loss{rank, "died"};
+    found = std::move(blame);
   }
-  return loss;
+  return found;
 }
 
-void ShmTransport::give_up(const Loss& loss, const std::string& awaited) {
+std::optional<Found> MappedTransport::find_loss(int awaited) {
+  if (std::optional<Loss> failure = find_failure()) return Found{std::move(*failure), true};
+  if (std::optional<Loss> death = find_death()) return Found{std::move(*death), true};
+  if (news_ != nullptr) {
+    if (std::optional<Loss> loss = news_->read()) return Found{std::move(*loss), true};
+  }
+  if (awaited == kNoPeer || awaited == rank_) return std::nullopt;
+  if (presence_of(awaited) != Presence::left) return std::nullopt;
+  if (std::optional<Loss> blame = blame_by(awaited)) return Found{std::move(*blame), true};
+  return Found{{awaited, "left"}, false};
+}
+
+std::optional<Found> MappedTransport::find_loss_among_waits() {
+  std::optional<Found> found = find_loss(kNoPeer);
+  for (SignalWait* wait = first_wait_; wait != nullptr && !found; wait = wait->next) {
+    const bool has_left = wait->peer != kNoPeer && presence_of(wait->peer) == Presence::left;
+    if (has_left) found = find_loss(wait->peer);
+  }
+  return found;
+}
+
+void MappedTransport::publish(const Loss& loss) const {
+  Control& control = own_control();
+  if (control.culprit.load(std::memory_order_relaxed) != kNoPeer) return;
+  const std::size_t size = loss.what.copy(control.reason.data(), control.reason.size() - 1);
+  control.reason[size] = '\0';
+  control.culprit.store(loss.culprit, std::memory_order_release);
+}
+
+void MappedTransport::abandon(const std::string& what, int culprit) {
+  if (!is_this_rank()) return;
+  const bool is_known = culprit != kNoPeer && last_loss_ && last_loss_->culprit == culprit;
+  publish(is_known ? *last_loss_ : Loss{rank_, what});
+  withdraw(Presence::failed);
+}
+
+void MappedTransport::give_up(const Found& found, const std::string& awaited) {
+  const Loss& loss = found.loss;
   const TransportError error(Kind::peer_died, loss.culprit,
                              fmt::format("{} {} while rank {} waited for {}", named(loss.culprit),
-                                         loss.is_death ? "died" : "left", rank_, awaited));
-  if (loss.is_death) {
+                                         loss.what, rank_, awaited));
+  last_loss_ = loss;
+  if (found.is_final) {
     // Slower ranks may find this one gone as well; they shall not blame it.
-    self().memory.control().culprit.store(loss.culprit, std::memory_order_release);
+    publish(loss);
     failure_ = error;
   }
   throw error;
 }
 
-void ShmTransport::time_out(Time timeout, int awaited, const std::string& what) const {
-  const std::string silent =
-      awaited == kNoPeer || awaited == rank_
-          ? std::string()
-          : fmt::format("; {} is alive, but slow, stopped or elsewhere", named(awaited));
-  throw TransportError(Kind::timeout, awaited,
-                       fmt::format("{} waited {:g} s in vain for {}{}", named(rank_),
-                                   timeout.seconds(), describe_all(awaited, what), silent));
+// The rank that has not looked at its peers for the longest time, of those that did not look for
+// half of the timeout; a stopped one before all others. kNoPeer when all ranks wait, too.
+int MappedTransport::find_silent(Time timeout) const {
+  const std::int64_t now_ns = steady_ns();
+  std::int64_t longest_ns = timeout.ps() / 2000;
+  int silent = kNoPeer;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (rank == rank_ || presence_of(rank) != Presence::here) continue;
+    const std::int64_t looked_at_ns =
+        peer(rank).memory.control().looked_at_ns.load(std::memory_order_relaxed);
+    if (now_ns - looked_at_ns <= longest_ns) continue;
+    if (os::is_stopped(peer(rank).pid)) return rank;
+    longest_ns = now_ns - looked_at_ns;
+    silent = rank;
+  }
+  return silent;
 }
 
-std::string ShmTransport::describe(const SignalWait& wait) const {
+void MappedTransport::throw_deadline_exceeded(Time timeout, int awaited, const std::string& what) {
+  const int silent = find_silent(timeout);
+  const int culprit = silent != kNoPeer || awaited == rank_ ? silent : awaited;
+  std::string end;
+  if (culprit != kNoPeer) {
+    const bool is_stopped = os::is_stopped(peer(culprit).pid);
+    last_loss_ =
+        Loss{culprit, is_stopped ? std::string("was stopped")
+                                 : fmt::format("was silent for {:g} s", timeout.seconds())};
+    end = fmt::format("; {} is {}", named(culprit),
+                      is_stopped ? "stopped" : "alive, but slow or elsewhere");
+  }
+  throw TransportError(Kind::timeout, culprit,
+                       fmt::format("{} waited {:g} s in vain for {}{}", named(rank_),
+                                   timeout.seconds(), describe_all(culprit, what), end));
+}
+
+std::string MappedTransport::describe(const SignalWait& wait) const {
   if (wait.describe != nullptr) return wait.describe(wait);
   const std::string from = wait.peer == kNoPeer ? "" : fmt::format(" from rank {}", wait.peer);
   return fmt::format("signal {} (it is {}, compared with {}){}", wait.signal,
@@ -369,7 +514,7 @@ std::string ShmTransport::describe(const SignalWait& wait) const {
 }
 
 // First what concerns the culprit, then all, shortened.
-std::string ShmTransport::describe_all(int culprit, const std::string& what) const {
+std::string MappedTransport::describe_all(int culprit, const std::string& what) const {
   std::string first = what;
   std::string all = what;
   std::size_t count = 0;
@@ -397,8 +542,41 @@ void check(const Options& options) {
 
 }  // namespace
 
-std::unique_ptr<Transport> connect(const Options& options) {
-  check(options);
+void News::post(Loss loss) {
+  const std::lock_guard lock(mutex_);
+  if (is_posted_.load(std::memory_order_relaxed)) return;
+  loss_ = std::move(loss);
+  is_posted_.store(true, std::memory_order_release);
+}
+
+std::optional<Loss> News::read() const {
+  if (!is_posted_.load(std::memory_order_acquire)) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  return loss_;
+}
+
+// A process maps the heap of each rank, and while it connects its own one twice. Half of the
+// address space is left to the program.
+std::uint64_t default_heap_bytes(int ranks) {
+  constexpr std::uint64_t kUnit = 2 << 20;
+  std::uint64_t most = kHeapBytesMost;
+  const auto limit = [&most](std::uint64_t file_bytes) {
+    most = std::min(most, file_bytes - std::min(file_bytes, kBytesBesideHeap));
+  };
+  rlimit found{};
+  if (::getrlimit(RLIMIT_AS, &found) == 0 && found.rlim_cur != RLIM_INFINITY) {
+    limit(found.rlim_cur / 2 / (static_cast<std::uint64_t>(ranks) + 1));
+  }
+  if (::getrlimit(RLIMIT_FSIZE, &found) == 0 && found.rlim_cur != RLIM_INFINITY) {
+    limit(found.rlim_cur);
+  }
+  return std::max(most / kUnit * kUnit, kUnit);
+}
+
+std::unique_ptr<ShmTransport> connect(const Options& asked) {
+  check(asked);
+  Options options = asked;
+  if (options.heap_bytes == 0) options.heap_bytes = default_heap_bytes(options.ranks);
   SymmetricHeap heap(options.ranks, options.heap_bytes, options.signals);
   const MemoryLayout layout{heap.signal_words(), options.heap_bytes};
   os::FileDescriptor file = create_memory(layout);
@@ -409,7 +587,7 @@ std::unique_ptr<Transport> connect(const Options& options) {
     for (Member& member : rendezvous(options, this_member(std::move(file)))) {
       peers.push_back({Memory(member.memory, layout), std::move(member.process), member.pid});
     }
-    return std::make_unique<ShmTransport>(options, std::move(heap), std::move(peers));
+    return std::make_unique<MappedTransport>(options, std::move(heap), std::move(peers));
   } catch (...) {
     // Others may have all they need already, and wait.
     own.control().presence.store(Presence::left);

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <numeric>
@@ -13,6 +15,19 @@
 #include "towpath/sim/timer.hpp"
 
 namespace towpath::transport::simulated {
+
+namespace {
+
+// The heaps of all ranks get half of the address space that this process may use.
+std::uint64_t within_limit(std::uint64_t heap_bytes, int ranks) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return heap_bytes;
+  const std::uint64_t share = limit.rlim_cur / 2 / static_cast<std::uint64_t>(std::max(ranks, 1));
+  const std::uint64_t needed = Transport::reserved_bytes(ranks) + SymmetricHeap::kAlignment;
+  return std::min(heap_bytes, std::max(share, needed));
+}
+
+}  // namespace
 
 SparseMemory::SparseMemory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
   if (size_bytes == 0) return;
@@ -57,8 +72,10 @@ Endpoint::Endpoint(sim::Simulation& simulation, int rank, int ranks, const Optio
       rank_(rank),
       ranks_(ranks),
       carries_data_(options.carries_data),
-      heap_(ranks, options.heap_bytes, options.signals),
-      memory_(options.carries_data ? options.heap_bytes : 0) {}
+      heap_(ranks,
+            options.carries_data ? within_limit(options.heap_bytes, ranks) : options.heap_bytes,
+            options.signals),
+      memory_(options.carries_data ? heap_.size_bytes() : 0) {}
 
 void Endpoint::release_signals(Signal first) {
   // A peer that is ahead already raises the signals' other words; see SymmetricHeap.

@@ -1,0 +1,575 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Data between live processes of this host, from a program of one's own: `connect`, `Communicator`."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import sys
+import weakref
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from towpath import _core
+from towpath.collectives.data import TYPES
+from towpath.collectives.live_rank import abandon
+from towpath.errors import ConfigError, quoted
+from towpath.schedules.schedule_source import ScheduleSource
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    _Kept = tuple[_core.Schedule, _core.Plan, _core.Executor]
+
+# Plans whose memory is kept for the next call of the same kind.
+_PLANS_MAX = 32
+_BYTES = np.dtype(np.uint8)
+
+
+def connect(
+    job: str | None = None,
+    rank: int | None = None,
+    ranks: int | None = None,
+    *,
+    timeout_s: float = 30.0,
+    heap_bytes: int | None = None,
+) -> Communicator:
+    """Joins the processes of this host that give the same job; returns when all are there.
+
+    Args:
+        job: a name of up to 64 bytes that no other group has at this time. None: $TOWPATH_JOB.
+        rank: this process's number, from 0. None: $RANK.
+        ranks: how many processes take part. None: $WORLD_SIZE.
+        timeout_s: how long to wait for the others, in seconds; later, how long a call waits
+            without any progress.
+        heap_bytes: size of each rank's symmetric heap in bytes, the same on every rank; only what
+            is touched takes memory. None: 64 GiB, or what RLIMIT_AS and RLIMIT_FSIZE allow.
+
+    Returns:
+        The communicator. Use it as a context manager, or close it.
+
+    Raises:
+        ConfigError: job, rank or ranks is missing or wrong.
+        TransportError: a rank is missing ("timeout"), has ended ("peer_died"), or wants something
+            else than the others ("disagreement"); `kind` and `peer` say which.
+    """
+    job = job if job is not None else os.environ.get("TOWPATH_JOB")
+    if job is None:
+        raise ConfigError("connect needs a job: an argument, or $TOWPATH_JOB")
+    rank = _number("rank", rank, "RANK")
+    ranks = _number("ranks", ranks, "WORLD_SIZE")
+    if heap_bytes is not None and heap_bytes < 1:
+        raise ConfigError(f"heap_bytes is {heap_bytes}; it must be at least 1")
+    return join(job, rank, ranks, timeout_s, heap_bytes or 0, None)
+
+
+def join(
+    job: str, rank: int, ranks: int, timeout_s: float, heap_bytes: int, news: _core.News | None
+) -> Communicator:
+    """As `connect`, where a launcher may post what happens to other ranks."""
+    try:
+        transport = _core.connect_shm(
+            job, rank, ranks, heap_bytes=heap_bytes, timeout_s=timeout_s, news=news
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return Communicator(transport, timeout_s)
+
+
+def _number(what: str, value: int | None, variable: str) -> int:
+    text = os.environ.get(variable) if value is None else str(value)
+    if text is None:
+        raise ConfigError(f"connect needs {what}: an argument, or ${variable}")
+    if not text.isdecimal():
+        raise ConfigError(f"{what} is {quoted(text)}; it must be a whole number, 0 or more")
+    return int(text)
+
+
+class Communicator:
+    """One rank's one-sided view of the others, and collectives over numpy arrays.
+
+    Every rank makes the same collective calls, and the same calls of `allocate` and `signals`, in
+    the same order. A call that cannot end raises TransportError: `kind` is "peer_died" (a rank
+    has ended, failed or left), "timeout" (a rank is stopped, slow or elsewhere) or "disagreement"
+    (ranks asked for different things), and `peer` is the culprit, or None. A rank that leaves
+    its `with` block by an exception gives up, and the others name it with its reason.
+
+    Belongs to one thread.
+
+    Attributes:
+        rank: this process's number, from 0.
+        ranks: how many take part.
+        timeout_s: how long a call waits without any progress, in seconds.
+    """
+
+    def __init__(self, transport: _core.ShmTransport, timeout_s: float) -> None:
+        self._transport: _core.ShmTransport | None = transport
+        self._plans: OrderedDict[tuple[Any, ...], _Kept] = OrderedDict()
+        self._base = transport.address_of(0)
+        self._allocated: dict[int, int] = {}  # offset -> bytes
+        self.rank: int = transport.rank
+        self.ranks: int = transport.ranks
+        self.timeout_s = timeout_s
+        atexit.register(_abandon_at_exit, weakref.ref(self))
+
+    def __repr__(self) -> str:
+        state = "" if self._transport is not None else ", closed"
+        return f"<towpath.Communicator rank {self.rank} of {self.ranks}{state}>"
+
+    # --- its end ----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Leaves in good order. Ranks that still wait for this one are told that it has left."""
+        transport = self._forget()
+        if transport is not None:
+            transport.leave()
+
+    def __enter__(self) -> Communicator:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._abandon(error)
+
+    def _abandon(self, error: BaseException) -> None:
+        transport = self._forget()
+        if transport is not None:
+            abandon(transport, error)
+
+    def _forget(self) -> _core.ShmTransport | None:
+        self._plans.clear()
+        transport, self._transport = self._transport, None
+        return transport
+
+    @property
+    def _open(self) -> _core.ShmTransport:
+        if self._transport is None:
+            raise ValueError("the communicator is closed")
+        return self._transport
+
+    # --- symmetric memory -------------------------------------------------------------------------
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+        """An array on the symmetric heap: peers can put to it, and get from it.
+
+        Its contents are undefined. A peer that has called this already may have put to it.
+
+        Args:
+            shape: of the array, the same on every rank.
+            dtype: any numpy type, the same on every rank.
+
+        Returns:
+            This rank's copy. Its memory lives as long as the array or the communicator does.
+
+        Raises:
+            MemoryError: the heap is full.
+        """
+        kind = np.dtype(dtype)
+        count = math.prod(shape) if isinstance(shape, tuple) else shape
+        size_bytes = count * kind.itemsize
+        offset = self._open.allocate(max(size_bytes, 1))
+        self._allocated[offset] = size_bytes
+        return self._open.bytes_at(offset, size_bytes).view(kind).reshape(shape)
+
+    def signals(self, count: int = 1) -> int:
+        """New signals, which are zero: numbers that peers raise and this rank waits for.
+
+        Args:
+            count: how many, the same on every rank.
+
+        Returns:
+            The first one; the others follow it.
+        """
+        return self._open.allocate_signals(count)
+
+    def _offset_of(self, array: np.ndarray, what: str) -> int:
+        """Where an array, or a contiguous part of one, is in the symmetric heap."""
+        if not array.flags.c_contiguous:
+            raise ConfigError(f"{what} is not contiguous")
+        offset = array.__array_interface__["data"][0] - self._base
+        size_bytes = array.nbytes
+        for start, length in self._allocated.items():
+            if start <= offset and offset + size_bytes <= start + length:
+                return offset
+        raise ConfigError(f"{what} is not on the symmetric heap; use an array made by allocate")
+
+    # --- one-sided --------------------------------------------------------------------------------
+
+    def put(self, target: np.ndarray, source: Any, peer: int) -> None:
+        """Copies `source` to the peer's copy of `target`. It is visible there after `quiet`.
+
+        Args:
+            target: an array made by `allocate`, or a contiguous part of one.
+            source: an array of the same shape and dtype, or a list that makes one.
+            peer: a rank; it may be this one.
+
+        Raises:
+            ConfigError: the arrays do not fit together, or `target` is not on the heap.
+            IndexError: there is no such rank.
+            TransportError: see Communicator.
+        """
+        offset = self._offset_of(target, "target")
+        self._open.put(peer, offset, _like(target, source), self.timeout_s)
+
+    def get(self, source: np.ndarray, peer: int, out: np.ndarray | None = None) -> np.ndarray:
+        """The peer's copy of `source`.
+
+        Args:
+            source: an array made by `allocate`, or a contiguous part of one.
+            peer: a rank; it may be this one.
+            out: where to copy it, of the same shape and dtype; None: a new array.
+
+        Returns:
+            `out`.
+
+        Raises:
+            ConfigError: the arrays do not fit together, or `source` is not on the heap.
+            IndexError: there is no such rank.
+        """
+        offset = self._offset_of(source, "source")
+        if out is None:
+            out = np.empty_like(source)
+        self._open.get(peer, offset, _as_bytes(_checked_out(out, source.shape, source.dtype)))
+        return out
+
+    def put_signal(
+        self,
+        target: np.ndarray,
+        source: Any,
+        peer: int,
+        signal: int,
+        value: int = 1,
+        operation: str = "set",
+    ) -> None:
+        """As `put`, and raises a signal there afterwards: its waiter sees the data.
+
+        Args:
+            target, source, peer: as for `put`.
+            signal: a number that `signals` gave.
+            value: what it is set to, or what is added to it.
+            operation: "set" or "add".
+
+        Raises:
+            ValueError: there is no such operation.
+            ConfigError, IndexError, TransportError: as for `put`.
+        """
+        offset = self._offset_of(target, "target")
+        self._open.put_signal(
+            peer, offset, _like(target, source), signal, value, operation, self.timeout_s
+        )
+
+    def wait_signal(
+        self,
+        signal: int,
+        value: int = 1,
+        comparison: str = ">=",
+        *,
+        peer: int | None = None,
+        timeout_s: float | None = None,
+    ) -> int:
+        """Waits until a signal of this rank has a value.
+
+        Args:
+            signal: a number that `signals` gave.
+            value: what it is compared with.
+            comparison: ">=", "==" or "!=".
+            peer: the rank that is expected to raise it. An error names it.
+            timeout_s: in seconds; None: the communicator's.
+
+        Returns:
+            The signal's value.
+
+        Raises:
+            ValueError: there is no such comparison.
+            TransportError: see Communicator.
+        """
+        patience_s = self.timeout_s if timeout_s is None else timeout_s
+        self._open.wait_signal(signal, comparison, value, patience_s, peer)
+        return self._open.signal_fetch(signal)
+
+    def fence(self) -> None:
+        """Puts to a peer before it are visible there before puts to that peer after it."""
+        self._open.fence()
+
+    def quiet(self) -> None:
+        """Returns when all that this rank put is visible at its peers."""
+        self._open.quiet(self.timeout_s)
+
+    def barrier(self, *, timeout_s: float | None = None) -> None:
+        """`quiet`, and returns when every rank has called it.
+
+        Args:
+            timeout_s: in seconds; None: the communicator's.
+
+        Raises:
+            TransportError: see Communicator.
+        """
+        self._open.barrier(self.timeout_s if timeout_s is None else timeout_s)
+
+    # --- collectives ------------------------------------------------------------------------------
+
+    def all_reduce(
+        self,
+        array: np.ndarray,
+        op: str = "sum",
+        *,
+        out: np.ndarray | None = None,
+        algorithm: str | None = None,
+        dtype: str | None = None,
+    ) -> np.ndarray:
+        """Every rank gets the reduction of all ranks' arrays.
+
+        Args:
+            array: any shape, the same on every rank; int8, uint8, int32, uint32, int64, uint64,
+                float16, bfloat16, float32 or float64.
+            op: "sum", "prod", "min", "max" or "avg".
+            out: an array like it for the result; None: `array` itself.
+            algorithm: a name that `towpath algorithms` lists; None: the first for the collective.
+            dtype: "bfloat16" where `array` holds that as uint16.
+
+        Returns:
+            `out`, or `array`.
+
+        Raises:
+            ConfigError: an argument cannot be used.
+            TransportError: see Communicator.
+        """
+        result = array if out is None else out
+        return self._run("all_reduce", array, result, array.shape, op, 0, algorithm, dtype)
+
+    def reduce(
+        self,
+        array: np.ndarray,
+        op: str = "sum",
+        *,
+        root: int = 0,
+        out: np.ndarray | None = None,
+        algorithm: str | None = None,
+        dtype: str | None = None,
+    ) -> np.ndarray:
+        """The root gets the reduction of all ranks' arrays. The result of others is undefined.
+
+        Args:
+            array, op, algorithm, dtype: as for `all_reduce`.
+            root: the rank that gets it.
+            out: an array like `array`; None: a new one.
+
+        Returns:
+            `out`.
+
+        Raises:
+            ConfigError, TransportError: as for `all_reduce`.
+        """
+        result = np.empty_like(array, order="C") if out is None else out
+        return self._run("reduce", array, result, array.shape, op, root, algorithm, dtype)
+
+    def broadcast(
+        self,
+        array: np.ndarray,
+        *,
+        root: int = 0,
+        algorithm: str | None = None,
+        dtype: str | None = None,
+    ) -> np.ndarray:
+        """Every rank's array becomes that of the root, in place.
+
+        Args:
+            array, algorithm, dtype: as for `all_reduce`.
+            root: the rank whose array it is.
+
+        Returns:
+            `array`.
+
+        Raises:
+            ConfigError, TransportError: as for `all_reduce`.
+        """
+        return self._run("broadcast", array, array, array.shape, "sum", root, algorithm, dtype)
+
+    def all_gather(
+        self,
+        array: np.ndarray,
+        *,
+        out: np.ndarray | None = None,
+        algorithm: str | None = None,
+        dtype: str | None = None,
+    ) -> np.ndarray:
+        """Every rank gets the arrays of all, one after the other.
+
+        Args:
+            array, algorithm, dtype: as for `all_reduce`.
+            out: of shape (ranks, *array.shape); None: a new array.
+
+        Returns:
+            `out`.
+
+        Raises:
+            ConfigError, TransportError: as for `all_reduce`.
+        """
+        shape = (self.ranks, *array.shape)
+        result = np.empty(shape, array.dtype) if out is None else out
+        return self._run("all_gather", array, result, shape, "sum", 0, algorithm, dtype)
+
+    def reduce_scatter(
+        self,
+        array: np.ndarray,
+        op: str = "sum",
+        *,
+        out: np.ndarray | None = None,
+        algorithm: str | None = None,
+        dtype: str | None = None,
+    ) -> np.ndarray:
+        """Rank r gets row r of the reduction of all ranks' arrays.
+
+        Args:
+            array: of shape (ranks, *rest).
+            op, algorithm, dtype: as for `all_reduce`.
+            out: of shape rest; None: a new array.
+
+        Returns:
+            `out`.
+
+        Raises:
+            ConfigError, TransportError: as for `all_reduce`.
+        """
+        shape = self._rows("reduce_scatter", array)
+        result = np.empty(shape, array.dtype) if out is None else out
+        return self._run("reduce_scatter", array, result, shape, op, 0, algorithm, dtype)
+
+    def all_to_all(
+        self,
+        array: np.ndarray,
+        *,
+        out: np.ndarray | None = None,
+        algorithm: str | None = None,
+        dtype: str | None = None,
+    ) -> np.ndarray:
+        """Rank r gets row r of every rank's array.
+
+        Args:
+            array: of shape (ranks, *rest); row p is for rank p.
+            algorithm, dtype: as for `all_reduce`.
+            out: an array like it; None: a new one.
+
+        Returns:
+            `out`; its row p is from rank p.
+
+        Raises:
+            ConfigError, TransportError: as for `all_reduce`.
+        """
+        self._rows("all_to_all", array)
+        result = np.empty_like(array, order="C") if out is None else out
+        return self._run("all_to_all", array, result, array.shape, "sum", 0, algorithm, dtype)
+
+    def _rows(self, collective: str, array: np.ndarray) -> tuple[int, ...]:
+        if array.ndim == 0 or array.shape[0] != self.ranks:
+            raise ConfigError(
+                f"{collective} takes an array with a row per rank; its shape is {array.shape}, "
+                f"and there are {self.ranks} ranks"
+            )
+        return array.shape[1:]
+
+    def _run(
+        self,
+        collective: str,
+        array: np.ndarray,
+        result: np.ndarray,
+        shape: tuple[int, ...],
+        operation: str,
+        root: int,
+        algorithm: str | None,
+        dtype: str | None,
+    ) -> np.ndarray:
+        """Runs a collective from `array` to `result`, which may be the same, and returns that."""
+        type_name = _type_name(array, dtype)
+        _checked_out(result, shape, array.dtype)
+        elements = max(array.size, result.size)
+        if elements == 0:
+            return result
+        key = (collective, algorithm, elements, type_name, operation, root)
+        schedule, plan, executor = self._plan(key)
+        source = np.ascontiguousarray(array)
+        if np.shares_memory(source, result) and not schedule.in_place:
+            source = source.copy()
+        if not np.shares_memory(source, result) and not schedule.out_of_place:
+            result[...] = source
+            source = result
+        executor.run(plan, _as_bytes(source), _as_bytes(result), self.timeout_s)
+        return result
+
+    def _plan(self, key: tuple[Any, ...]) -> _Kept:
+        """The plan of a call and its executor, made at the first call of this kind."""
+        collective, algorithm, elements, type_name, operation, root = key
+        kept = self._plans.pop(key, None)
+        if kept is None:
+            source = ScheduleSource(None, collective, algorithm, self.ranks, root=root)
+            schedule = source.schedule()
+            try:
+                plan = _core.Plan(schedule, elements, type_name, operation)
+            except ValueError as error:
+                raise ConfigError(str(error)) from None
+            self._open.agree(plan.statement, self.timeout_s)
+            self._make_room()
+            kept = (schedule, plan, _core.Executor(self._open, plan))
+        self._plans[key] = kept
+        return kept
+
+    def _make_room(self) -> None:
+        """Gives back the memory of the plan that was not used for the longest time."""
+        if len(self._plans) < _PLANS_MAX:
+            return
+        self._open.barrier(self.timeout_s)  # a peer may still write to it
+        self._plans.popitem(last=False)
+
+
+def _type_name(array: np.ndarray, dtype: str | None) -> str:
+    name = array.dtype.name if dtype is None else dtype
+    if name not in TYPES:
+        raise ConfigError(f"the array is of type {quoted(name)}; allowed are {', '.join(TYPES)}")
+    if array.dtype.name != name and array.dtype != np.dtype(TYPES[name]):
+        raise ConfigError(f"the array holds {array.dtype.name}, not {name}")
+    return name
+
+
+def _checked_out(out: np.ndarray, shape: tuple[int, ...], kind: np.dtype[Any]) -> np.ndarray:
+    if out.shape != shape or out.dtype != kind:
+        raise ConfigError(
+            f"out is {out.dtype.name} of shape {out.shape}; it must be {kind.name} of shape {shape}"
+        )
+    if not out.flags.c_contiguous or not out.flags.writeable:
+        raise ConfigError("the array for the result must be contiguous and writable")
+    return out
+
+
+def _like(target: np.ndarray, source: Any) -> np.ndarray:
+    """The bytes of `source`, which must look like `target`."""
+    is_array = isinstance(source, np.ndarray)
+    array = np.ascontiguousarray(source, None if is_array else target.dtype)
+    if array.shape != target.shape or array.dtype != target.dtype:
+        raise ConfigError(
+            f"source is {array.dtype.name} of shape {array.shape}, but target is "
+            f"{target.dtype.name} of shape {target.shape}"
+        )
+    return _as_bytes(array)
+
+
+def _as_bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(_BYTES)
+
+
+def _abandon_at_exit(reference: weakref.ref[Communicator]) -> None:
+    """A program that ends without closing its communicator gives up; the others hear why."""
+    communicator = reference()
+    if communicator is None:
+        return
+    communicator._abandon(getattr(sys, "last_value", None) or SystemExit(0))

@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""A function on every rank of a group of processes of this host: `launch`."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+from multiprocessing import spawn
+from typing import TYPE_CHECKING, Any
+
+from towpath.collectives.live import check_ranks
+from towpath.collectives.live_processes import RankProcesses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def launch(
+    function: Callable[..., Any],
+    ranks: int,
+    *,
+    timeout_s: float = 30.0,
+    arguments: Sequence[Any] = (),
+) -> list[Any]:
+    """Calls `function(communicator, *arguments)` in `ranks` new processes of this host.
+
+    As with multiprocessing, processes are spawned: the function must be importable, from its
+    module or from the main program, and the main program must call this below
+    `if __name__ == "__main__":`. What ranks print goes to this process's standard output.
+
+    Args:
+        function: its first argument is this rank's Communicator.
+        ranks: how many processes.
+        timeout_s: how long a rank waits without any progress of the others, in seconds. The
+            function itself may take any time.
+        arguments: further arguments, the same on every rank. They are pickled.
+
+    Returns:
+        What the function returned, by rank. It is pickled.
+
+    Raises:
+        ConfigError: this host cannot run that many.
+        RankError: a rank failed: `rank`, `reason`, and in `others` what the other ranks said. All
+            processes have ended by then.
+    """
+    check_ranks(ranks)
+    main = spawn.get_preparation_data("towpath rank")
+    for name in ("authkey", "start_method"):  # multiprocessing's own
+        main.pop(name, None)
+    job = {
+        "kind": "call", "rendezvous": f"{os.getpid()}-{secrets.token_hex(6)}", "ranks": ranks,
+        "timeout_s": timeout_s, "main": main,
+        "call": pickle.dumps((function, tuple(arguments))),
+    }  # fmt: skip
+    results: list[Any] = [None] * ranks
+    with RankProcesses([{**job, "rank": rank} for rank in range(ranks)], prints=True) as processes:
+        for rank, message in processes.reports(silence_s=None):
+            if "result" in message:
+                results[rank] = pickle.loads(message["result"])
+    return results

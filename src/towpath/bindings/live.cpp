@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "towpath/bindings/plan.hpp"
+#include "towpath/collective/execute/executor.hpp"
+#include "towpath/collective/execute/repeat.hpp"
+#include "towpath/transport/shm/shm_transport.hpp"
+#include "towpath/transport/transport.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace towpath;
+using bindings::ByteArray;
+using collective::Executor;
+using collective::Plan;
+using transport::Comparison;
+using transport::SignalOperation;
+using transport::shm::News;
+using transport::shm::ShmTransport;
+
+// A peer's number; none for kNoPeer.
+int peer_from(std::optional<int> peer) { return peer.value_or(transport::kNoPeer); }
+
+// Lets the interpreter act on signals while a rank waits in here. Only its main thread does.
+void look_at_signals() {
+  const nb::gil_scoped_acquire acquired;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+Comparison comparison_from(std::string_view name) {
+  if (name == "==") return Comparison::equal;
+  if (name == "!=") return Comparison::not_equal;
+  if (name == ">=") return Comparison::greater_equal;
+  throw std::invalid_argument(
+      fmt::format("comparison is '{}'; allowed are '==', '!=' and '>='", name));
+}
+
+SignalOperation operation_from(std::string_view name) {
+  if (name == "set") return SignalOperation::set;
+  if (name == "add") return SignalOperation::add;
+  throw std::invalid_argument(fmt::format("operation is '{}'; allowed are 'set' and 'add'", name));
+}
+
+// Bytes of this rank's heap, as an array that keeps the transport.
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_at(nb::handle transport,
+                                                           transport::Offset offset,
+                                                           std::uint64_t size_bytes) {
+  auto& self = nb::cast<ShmTransport&>(transport);
+  auto* const data = reinterpret_cast<std::uint8_t*>(self.data(offset));
+  return {data, {static_cast<std::size_t>(size_bytes)}, nb::borrow(transport)};
+}
+
+void bind_memory(nb::class_<ShmTransport>& type) {
+  type.def("allocate", &ShmTransport::allocate, "size_bytes"_a,
+           "The offset of new symmetric memory; every rank makes the same calls in the same order.")
+      .def("release", &ShmTransport::release, "offset"_a)
+      .def("allocate_signals", &ShmTransport::allocate_signals, "count"_a = 1,
+           "The first of `count` new signals.")
+      .def("release_signals", &ShmTransport::release_signals, "first"_a)
+      .def("signal_fetch", &ShmTransport::signal_fetch, "signal"_a)
+      .def("bytes_at", &bytes_at, "offset"_a, "size_bytes"_a,
+           "uint8 array over this rank's copy of the heap.")
+      .def(
+          "address_of",
+          [](ShmTransport& self, transport::Offset offset) {
+            return reinterpret_cast<std::uintptr_t>(self.data(offset));
+          },
+          "offset"_a, "Address of an offset of this rank's copy of the heap.");
+}
+
+void bind_data_path(nb::class_<ShmTransport>& type) {
+  type.def(
+          "put",
+          [](ShmTransport& self, int peer, transport::Offset remote, const ByteArray& source,
+             double timeout_s) {
+            nb::gil_scoped_release released;
+            self.put(peer, remote, source.data(), source.size(), Time::from_seconds(timeout_s));
+          },
+          "peer"_a, "remote"_a, "source"_a, "timeout_s"_a)
+      .def(
+          "put_signal",
+          [](ShmTransport& self, int peer, transport::Offset remote, const ByteArray& source,
+             transport::Signal signal, std::uint64_t value, std::string_view operation,
+             double timeout_s) {
+            const SignalOperation how = operation_from(operation);
+            nb::gil_scoped_release released;
+            self.put_signal(peer, remote, source.data(), source.size(), signal, value, how,
+                            Time::from_seconds(timeout_s));
+          },
+          "peer"_a, "remote"_a, "source"_a, "signal"_a, "value"_a, "operation"_a, "timeout_s"_a)
+      .def(
+          "get",
+          [](ShmTransport& self, int peer, transport::Offset remote, const ByteArray& target) {
+            const std::byte* const source = self.peer_data(peer, remote);
+            self.peer_data(peer, remote + target.size());  // the end is in the heap, too
+            nb::gil_scoped_release released;
+            std::memcpy(target.data(), source, target.size());
+          },
+          "peer"_a, "remote"_a, "target"_a)
+      .def(
+          "wait_signal",
+          [](ShmTransport& self, transport::Signal signal, std::string_view comparison,
+             std::uint64_t value, double timeout_s, std::optional<int> peer) {
+            const Comparison how = comparison_from(comparison);
+            nb::gil_scoped_release released;
+            self.signal_wait_until(signal, how, value, Time::from_seconds(timeout_s),
+                                   peer_from(peer));
+          },
+          "signal"_a, "comparison"_a, "value"_a, "timeout_s"_a, "peer"_a = nb::none())
+      .def("fence", &ShmTransport::fence)
+      .def(
+          "quiet",
+          [](ShmTransport& self, double timeout_s) {
+            nb::gil_scoped_release released;
+            self.quiet(Time::from_seconds(timeout_s));
+          },
+          "timeout_s"_a);
+}
+
+void bind_transport(nb::module_& module) {
+  nb::class_<ShmTransport> type(module, "ShmTransport", "One rank's one-sided view of the others.");
+  type.def_prop_ro("rank", &ShmTransport::rank)
+      .def_prop_ro("ranks", &ShmTransport::ranks)
+      .def_prop_ro("activity", &ShmTransport::activity, "Grows while this rank makes progress.")
+      .def(
+          "barrier",
+          [](ShmTransport& self, double timeout_s) {
+            nb::gil_scoped_release released;
+            self.barrier(Time::from_seconds(timeout_s));
+          },
+          "timeout_s"_a)
+      .def(
+          "agree",
+          [](ShmTransport& self, std::string_view statement, double timeout_s) {
+            nb::gil_scoped_release released;
+            self.agree(statement, Time::from_seconds(timeout_s));
+          },
+          "statement"_a, "timeout_s"_a,
+          "Returns when every rank said the same; otherwise raises TransportError on all of them.")
+      .def("leave", &ShmTransport::leave, "This rank leaves in good order; nothing follows.")
+      .def(
+          "abandon",
+          [](ShmTransport& self, const std::string& what, std::optional<int> culprit) {
+            self.abandon(what, peer_from(culprit));
+          },
+          "what"_a, "culprit"_a = nb::none(),
+          "Tells all others that this rank gives up, and why: `what` goes on after \"rank N\". "
+          "Where\n"
+          "the last TransportError named `culprit`, they are told of that peer instead.");
+  bind_memory(type);
+  bind_data_path(type);
+}
+
+void bind_connect(nb::module_& module) {
+  nb::class_<News>(module, "News", "What a launcher tells a waiting rank about the others.")
+      .def(nb::init<>())
+      .def(
+          "post",
+          [](News& news, int culprit, std::string what) { news.post({culprit, std::move(what)}); },
+          "culprit"_a, "what"_a,
+          "Ends the waits of the rank with a TransportError; `what` goes on after \"rank N\".");
+  module.def(
+      "connect_shm",
+      [](std::string rendezvous, int rank, int ranks, std::uint64_t heap_bytes,
+         std::uint32_t signals, double timeout_s, std::shared_ptr<News> news) {
+        transport::shm::Options options;
+        options.rendezvous = std::move(rendezvous);
+        options.rank = rank;
+        options.ranks = ranks;
+        options.heap_bytes = heap_bytes;
+        if (signals > 0) options.signals = signals;
+        options.timeout = Time::from_seconds(timeout_s);
+        options.news = std::move(news);
+        options.on_look = look_at_signals;
+        nb::gil_scoped_release released;
+        return transport::shm::connect(options);
+      },
+      "rendezvous"_a, "rank"_a, "ranks"_a, nb::kw_only(), "heap_bytes"_a = 0, "signals"_a = 0,
+      "timeout_s"_a = 30.0, "news"_a = nb::none(),
+      "Joins the processes of this host that gave the same rendezvous name. Raises "
+      "TransportError.");
+}
+
+void bind_executor(nb::module_& module) {
+  nb::class_<Executor>(module, "Executor", "One rank's run of a plan over a transport.")
+      .def(
+          "__init__",
+          [](Executor* executor, ShmTransport& transport, std::shared_ptr<Plan> plan) {
+            new (executor) Executor(transport, std::move(plan));
+          },
+          "transport"_a, "plan"_a, nb::keep_alive<1, 2>())
+      .def(
+          "run",
+          [](Executor& executor, const Plan& plan, const ByteArray& input, const ByteArray& output,
+             double timeout_s) {
+            const collective::Buffers buffers = bindings::checked(plan, input, output);
+            nb::gil_scoped_release released;
+            executor.start(buffers);
+            executor.finish(Time::from_seconds(timeout_s));
+          },
+          "plan"_a, "input"_a, "output"_a, "timeout_s"_a,
+          "Runs one invocation. Arrays are uint8, as long as Plan.input_bytes and\n"
+          "Plan.output_bytes say. Raises TransportError when a peer dies or the time is up.")
+      .def(
+          "measure",
+          [](Executor& executor, ShmTransport& transport, const Plan& plan, const ByteArray& input,
+             const ByteArray& output, int times, double timeout_s) {
+            const collective::Buffers buffers = bindings::checked(plan, input, output);
+            collective::Repetition repetition;
+            {
+              nb::gil_scoped_release released;
+              repetition = collective::repeat(executor, transport, buffers, times,
+                                              Time::from_seconds(timeout_s));
+            }
+            nb::list samples;
+            for (const Time sample : repetition.samples) samples.append(sample.us());
+            return samples;
+          },
+          "transport"_a, "plan"_a, "input"_a, "output"_a, "times"_a, "timeout_s"_a,
+          "As run, `times` times back to back; durations in microseconds, evenly spaced samples\n"
+          "where there are more than 65,536.");
+}
+
+}  // namespace
+
+void bind_live(nb::module_& module) {
+  bind_transport(module);
+  bind_connect(module);
+  bind_executor(module);
+}

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/os/process.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace towpath::os {
+
+int count_cores(std::span<const pid_t> processes) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (const pid_t process : processes) {
+    cpu_set_t own;
+    if (::sched_getaffinity(process, sizeof(own), &own) == 0) CPU_OR(&all, &all, &own);
+  }
+  return std::max(CPU_COUNT(&all), 1);
+}
+
+bool is_stopped(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // "PID (NAME) STATE ...", and the name may contain anything.
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= text.size()) return false;
+  const char state = text[name_end + 2];
+  return state == 'T' || state == 't';
+}
+
+}  // namespace towpath::os
