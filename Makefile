@@ -69,5 +69,11 @@ $(VENV)/ready: pyproject.toml CMakeLists.txt tools/install_packages.sh
 	  --editable ".[test,lint]"
 	@touch $@
 
+# The reference of `import towpath` as HTML, from its docstrings.
+.PHONY: docs
+docs: build
+	@$(BIN)/python -m pip install --quiet "pdoc>=14"
+	@$(BIN)/python tools/docs.py out/docs
+
 clean:
 	rm -rf $(BUILD) build-dev build-release build-asan build-tsan $(VENV) out

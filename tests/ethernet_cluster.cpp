@@ -58,8 +58,8 @@ Failure run_to_failure(Cluster& cluster) {
             error.culprit().kernel,
             error.what(),
             {}};
-  } catch (const DeadlockError& error) {
-    return {"deadlock", -1, "", error.what(), error.cycle()};
+  } catch (const KernelDeadlock& error) {
+    return {"deadlock", -1, "", error.what(), error.kernels()};
   } catch (const std::invalid_argument& error) {
     return {"refusal", -1, "", error.what(), {}};
   } catch (const std::runtime_error& error) {

@@ -16,7 +16,7 @@ namespace towpath::tenstorrent::kernels {
 
 using machine::EthernetEnd;
 using tenstorrent::Cluster;
-using tenstorrent::DeadlockError;
+using tenstorrent::KernelDeadlock;
 using tenstorrent::HazardError;
 using tenstorrent::KernelConfig;
 using tenstorrent::KernelName;
@@ -227,9 +227,9 @@ Outcome run(const Plan& plan) {
     outcome = {std::string(name_of(error.hazard())),
                {{error.culprit().chip, error.culprit().core}},
                error.what()};
-  } catch (const DeadlockError& error) {
+  } catch (const KernelDeadlock& error) {
     outcome = {"deadlock", {}, error.what()};
-    for (const KernelName& kernel : error.cycle()) {
+    for (const KernelName& kernel : error.kernels()) {
       outcome.cores.push_back({kernel.chip, kernel.core});
     }
   } catch (const std::exception& error) {

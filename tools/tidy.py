@@ -65,7 +65,8 @@ PYTHON_LAYERS: dict[str, set[str]] = {
     "tuning": {"studies"},
     "validation": {"studies"},
     "pages": {"tuning", "validation"},
-    "cli": {"pages"},
+    "api": {"pages"},
+    "cli": {"api"},
 }
 # The compiled core stands below all of them.
 COMPILED = "_core"

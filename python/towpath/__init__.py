@@ -1,3 +1,142 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Moves data between processors: for real, or simulated on a machine that is only described."""
+"""Moves data between processors: for real, or simulated on a machine that is only described.
+
+>>> import towpath
+>>> result = towpath.load("dgx-h100", hosts=1).run("all_reduce", size_bytes="1M")
+>>> result.algorithm, result.wrong
+('two_shot_all_reduce', 0)
+
+Everything below is public: documented, stable, and deprecated for one release before it changes.
+Names that are not below, `towpath._core` among them, may change at any time.
+
+**Machines.** `machines`, `load`, `MachineInfo`, `Machine`, `GpuCluster`, `ChipCluster`,
+`MailboxCluster`, `Chip`, `Host`, `HostCluster`
+
+**Collectives.** `RunResult`, `RunRow`, `Tuning`
+
+**Live.** `run_live`, `launch`, `connect`, `Communicator`, `Mailbox`
+
+**Schedules.** `Schedule`, `algorithms`, `AlgorithmInfo`, `verify`, `Verdict`
+
+**Measurements.** `validate`, `Validation`
+
+**Errors.** `TowpathError`, `ConfigError`, `TransportError`, `DeadlockError`, `HazardError`,
+`RankError`
+
+`__version__` is the version of the package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from towpath.api.chips import Chip, ChipCluster
+    from towpath.api.clusters import GpuCluster, MailboxCluster
+    from towpath.api.host import Host
+    from towpath.api.live_run import run_live
+    from towpath.api.machine import Machine, MachineInfo, load, machines
+    from towpath.api.result import RunResult, RunRow
+    from towpath.api.schedule import AlgorithmInfo, Schedule, algorithms
+    from towpath.api.validation import validate
+    from towpath.api.verdict import Verdict, verify
+    from towpath.collectives.live_communicator import Communicator, connect
+    from towpath.collectives.live_launch import launch
+    from towpath.collectives.live_mailbox import Mailbox
+    from towpath.errors import (
+        ConfigError,
+        DeadlockError,
+        HazardError,
+        RankError,
+        TowpathError,
+        TransportError,
+    )
+    from towpath.host.host_cluster import HostCluster
+    from towpath.tuning.collective import Tuning
+    from towpath.validation.validate import Validation
+
+    __version__: str
+
+__all__ = [
+    "machines",
+    "load",
+    "MachineInfo",
+    "Machine",
+    "GpuCluster",
+    "ChipCluster",
+    "MailboxCluster",
+    "Chip",
+    "Host",
+    "HostCluster",
+    "RunResult",
+    "RunRow",
+    "Tuning",
+    "run_live",
+    "launch",
+    "connect",
+    "Communicator",
+    "Mailbox",
+    "Schedule",
+    "algorithms",
+    "AlgorithmInfo",
+    "verify",
+    "Verdict",
+    "validate",
+    "Validation",
+    "TowpathError",
+    "ConfigError",
+    "TransportError",
+    "DeadlockError",
+    "HazardError",
+    "RankError",
+]
+
+# The module of each public name, imported at its first use: `import towpath` and `towpath --help`
+# cost next to nothing.
+_MODULES = {
+    "api.machine": ("machines", "load", "MachineInfo", "Machine"),
+    "api.clusters": ("GpuCluster", "MailboxCluster"),
+    "api.chips": ("ChipCluster", "Chip"),
+    "api.host": ("Host",),
+    "host.host_cluster": ("HostCluster",),
+    "api.result": ("RunResult", "RunRow"),
+    "tuning.collective": ("Tuning",),
+    "api.live_run": ("run_live",),
+    "api.schedule": ("Schedule", "algorithms", "AlgorithmInfo"),
+    "api.verdict": ("verify", "Verdict"),
+    "api.validation": ("validate",),
+    "validation.validate": ("Validation",),
+    "collectives.live_launch": ("launch",),
+    "collectives.live_communicator": ("connect", "Communicator"),
+    "collectives.live_mailbox": ("Mailbox",),
+    "errors": (
+        "TowpathError",
+        "ConfigError",
+        "TransportError",
+        "DeadlockError",
+        "HazardError",
+        "RankError",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # type checkers know every name from the imports above, and no other
+
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("towpath")
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module 'towpath' has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f"towpath.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,18 +1,34 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The errors that users see. Each is one sentence: what is wrong, where, what is allowed."""
+"""The errors that users see. Each is one sentence: what is wrong, where, what is allowed.
+
+All derive from `TowpathError`. A mistake in what was asked is also a ValueError, a failure of a run
+also a RuntimeError, so that programs that know nothing of Towpath catch them as such.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 _QUOTE_LENGTH_MAX = 60
 
 
-class ConfigError(ValueError):
+class TowpathError(Exception):
+    """Base class of all errors that Towpath defines."""
+
+
+class ConfigError(TowpathError, ValueError):
     """A description, file or option that cannot be used.
 
-    Its text is one line. `file`, `line` and `field` say where, as far as that is known.
+    Its text is one line.
+
+    Attributes:
+        problem: the sentence without the place.
+        file: the file that is wrong, or None.
+        line: its line, from 1, or None.
+        field: the field or option that is wrong, or None.
     """
 
     def __init__(
@@ -34,15 +50,68 @@ class ConfigError(ValueError):
         self.field = field
 
 
-class DeadlockError(RuntimeError):
-    """Kernels, or the traffic on a chip, wait for ever; its text names who waits for what."""
+class TransportError(TowpathError, RuntimeError):
+    """A wait between ranks that will not end.
+
+    Attributes:
+        kind: "peer_died": the process is gone, and every later call raises the same;
+            "timeout": the deadline passed, and the peer is slow, stopped or in another program;
+            "disagreement": ranks asked for different things, and nothing was started.
+        peer: the rank that is the culprit, or None where there is no single one.
+    """
+
+    def __init__(
+        self,
+        sentence: str,
+        *,
+        kind: Literal["peer_died", "timeout", "disagreement"] = "timeout",
+        peer: int | None = None,
+    ) -> None:
+        super().__init__(sentence)
+        self.kind = kind
+        self.peer = peer
 
 
-class SweepError(RuntimeError):
+class DeadlockError(TowpathError, RuntimeError):
+    """A simulation in which no event is left that could end a wait.
+
+    Ranks of a schedule, kernels on a chip and packets on its network raise the same error.
+
+    Attributes:
+        cycle: who waits for whom: each waits for the next, and the last for the first. Empty where
+            it is not known who should have acted; the text then names all that wait.
+    """
+
+    def __init__(self, sentence: str, cycle: Sequence[str] = ()) -> None:
+        super().__init__(sentence)
+        self.cycle = list(cycle)
+
+
+class HazardError(TowpathError, RuntimeError):
+    """A mistake in kernels that would spoil some runs, found in every run.
+
+    Attributes:
+        hazard: its name, such as "source_overwritten"; docs/kernels.md lists all.
+        culprit: the name of the kernel that made it.
+        chip: the number of its chip in the cluster.
+        core: the place (x, y) of its core on the grid of NoC 0.
+    """
+
+    def __init__(
+        self, sentence: str, *, hazard: str, culprit: str, chip: int, core: tuple[int, int]
+    ) -> None:
+        super().__init__(sentence)
+        self.hazard = hazard
+        self.culprit = culprit
+        self.chip = chip
+        self.core = core
+
+
+class SweepError(TowpathError, RuntimeError):
     """A point of a sweep that could not be measured; its text names the point."""
 
 
-class RankError(RuntimeError):
+class RankError(TowpathError, RuntimeError):
     """A rank of a live run that failed.
 
     Attributes:
@@ -60,7 +129,7 @@ class RankError(RuntimeError):
 
 @dataclass
 class Interruption:
-    """What the user is told on ctrl-C; a command that can be resumed says so here beforehand."""
+    """The message printed on Ctrl-C; a command that can be resumed sets it before it starts."""
 
     sentence: str = "interrupted"
 

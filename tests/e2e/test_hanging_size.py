@@ -9,6 +9,7 @@ from towpath.cli.verify import verify_schedule
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
 from towpath.collectives.places import GpuPlace
+from towpath.errors import DeadlockError
 from towpath.specs import catalogue
 
 CHUNKS = 8
@@ -45,7 +46,7 @@ def test_simple_hangs_from_the_size_that_is_said_and_not_one_element_before(pair
         pair, call, result.hangs_from_bytes - 4, in_place=False, with_data=True
     )
     assert below.wrong == 0
-    with pytest.raises(_core.TransportError, match="rank 0 .* waits for a free slot .* rank 1"):
+    with pytest.raises(DeadlockError, match="rank 0 .* waits for a free slot .* rank 1"):
         simulated.invoke(pair, call, result.hangs_from_bytes, in_place=False, with_data=True)
     assert verify_schedule(schedule, result.hangs_from_bytes - 4).is_correct
     hanging = verify_schedule(schedule, result.hangs_from_bytes)

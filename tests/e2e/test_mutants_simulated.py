@@ -17,6 +17,7 @@ from towpath import _core
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
 from towpath.collectives.places import GpuPlace
+from towpath.errors import DeadlockError
 from towpath.schedules.msccl_xml import load_schedule
 from towpath.specs import catalogue
 
@@ -79,7 +80,7 @@ def goes_wrong(place, call, size_bytes, chance):
                     replace(place, jitter_ns=chance.choice([0, 3_000, 30_000])), call, size_bytes,
                     in_place=in_place, with_data=True, seed=seed,
                 )  # fmt: skip
-            except _core.TransportError:
+            except DeadlockError:
                 return True
             if outcome.wrong:
                 return True

@@ -389,10 +389,12 @@ TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {
   try {
     run.invoke({});
     FAIL() << "it finished";
-  } catch (const transport::TransportError& error) {
-    EXPECT_EQ(error.kind(), transport::TransportError::Kind::deadlock);
-    EXPECT_NE(std::string(error.what()).find("rank 0"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
+  } catch (const DeadlockError& error) {
+    ASSERT_EQ(error.cycle().size(), 2u) << error.what();
+    EXPECT_TRUE(error.cycle()[0].starts_with("rank 0 thread block 0")) << error.cycle()[0];
+    EXPECT_TRUE(error.cycle()[1].starts_with("rank 1 thread block 0")) << error.cycle()[1];
+    EXPECT_NE(error.cycle()[0].find("waits for data from rank 1"), std::string::npos)
+        << error.cycle()[0];
   }
 }
 

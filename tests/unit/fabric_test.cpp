@@ -18,7 +18,6 @@ namespace {
 using machine::chips_on_grid;
 using tenstorrent::Cluster;
 using tenstorrent::DataMovementCore;
-using tenstorrent::DeadlockError;
 
 std::vector<int> numbers(int count) {
   std::vector<int> all(static_cast<std::size_t>(count));

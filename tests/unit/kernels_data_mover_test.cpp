@@ -25,7 +25,6 @@ using machine::Coordinate;
 using noc::Data;
 using noc::pattern;
 using tenstorrent::Cluster;
-using tenstorrent::DeadlockError;
 using tenstorrent::Program;
 using tenstorrent::RunOptions;
 

@@ -9,7 +9,7 @@ import pytest
 from towpath import _core
 from towpath.cli.run import RunRequest, run_all
 from towpath.collectives.link_faults import LinkFault, links_of, parse_link_fault
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, DeadlockError
 from towpath.pages import table
 from towpath.pages.perfetto import write_perfetto
 from towpath.pages.report import write_report
@@ -162,7 +162,7 @@ def test_frames_that_are_lost_are_sent_again():
 
 
 def test_a_link_that_never_comes_back_is_named_with_both_ends():
-    with pytest.raises(_core.TransportError) as caught:
+    with pytest.raises(DeadlockError) as caught:
         run_all(_request("0:9,at=20us,dead=forever", sizes="256K"), print_lines=False)
     assert str(caught.value).startswith(
         "the link between Ethernet core (1, 6) of chip 0 and Ethernet core (1, 0) of chip 4 is "

@@ -32,7 +32,7 @@ from towpath.cli.options import (
 from towpath.cli.output_file import check_output, command_line
 from towpath.cli.replay import replay
 from towpath.cli.run import RunRequest, run_all
-from towpath.errors import ConfigError, Interruption, SweepError
+from towpath.errors import ConfigError, Interruption, TowpathError
 from towpath.specs.sizes import parse_size
 
 app = typer.Typer(
@@ -337,7 +337,7 @@ def _run_command(interruption: Interruption) -> int:
         return code if isinstance(code, int) else 0
     except _UsageError as error:
         problem = error.format_message()
-    except (ConfigError, LiveError, SweepError, _core.TransportError, ValueError) as error:
+    except (TowpathError, LiveError, ValueError) as error:
         problem = str(error)
     except MemoryError:
         problem = "this needs more memory than there is"

@@ -80,7 +80,7 @@ def run_all(request: RunRequest, *, print_lines: bool) -> RunOutcome:
     Raises:
         ConfigError: an option is wrong.
         LiveError: a live rank failed.
-        TransportError: the schedule hangs in the simulation.
+        DeadlockError: the schedule hangs in the simulation.
     """
     _check(request)
     live_call = None if request.live is None else _live_call(request)  # its mistakes come first

@@ -12,12 +12,48 @@ from __future__ import annotations
 import numpy as np
 
 from towpath import _core
+from towpath.names import chosen
 
 # Name -> how numpy stores it.
 TYPES = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in _core.DATA_TYPES}
 OPERATIONS: tuple[str, ...] = _core.OPERATIONS
+# As PyTorch, NCCL's tests, CUDA and C call them.
+_TYPE_WORDS = {
+    "char": "int8", "i8": "int8", "byte": "uint8", "u8": "uint8", "int": "int32", "i32": "int32",
+    "uint": "uint32", "u32": "uint32", "long": "int64", "i64": "int64", "ulong": "uint64",
+    "u64": "uint64", "half": "float16", "fp16": "float16", "f16": "float16", "bf16": "bfloat16",
+    "float": "float32", "fp32": "float32", "f32": "float32", "single": "float32",
+    "double": "float64", "fp64": "float64", "f64": "float64",
+}  # fmt: skip
+_OPERATION_WORDS = {"add": "sum", "mul": "prod", "product": "prod", "mean": "avg", "average": "avg"}
 
 _CONTRIBUTORS = 8  # ranks whose value is not neutral, per element
+
+
+def type_named(text: str, what: str = "dtype") -> str:
+    """The element type that a text names: "float16", "half", "bf16".
+
+    Args:
+        text: as typed.
+        what: the option or field, for the error.
+
+    Raises:
+        ConfigError: there is no such type.
+    """
+    return chosen(what, text, TYPES, _TYPE_WORDS)
+
+
+def operation_named(text: str, what: str = "op") -> str:
+    """The reduction that a text names: "sum", "avg", "mean".
+
+    Args:
+        text: as typed.
+        what: the option or field, for the error.
+
+    Raises:
+        ConfigError: there is no such reduction.
+    """
+    return chosen(what, text, OPERATIONS, _OPERATION_WORDS)
 
 
 def type_bytes(type_name: str) -> int:

@@ -59,7 +59,7 @@ def invoke(
         seed: of all that is random.
 
     Raises:
-        TransportError: the schedule hangs; the sentence names who waits for whom.
+        DeadlockError: the schedule hangs; the sentence names who waits for whom.
         ValueError: the machine is too small.
     """
     elements = call.elements(size_bytes)

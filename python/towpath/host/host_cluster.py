@@ -155,7 +155,12 @@ class HostCluster:
         )  # fmt: skip
 
     def free_tlb(self, chip: int, window: int) -> None:
-        """Give a window back."""
+        """Give a window back.
+
+        Args:
+            chip: number of the chip.
+            window: number that configure_tlb returned.
+        """
         self._cluster.free_tlb(chip, window)
 
     def write_to_device(
@@ -201,7 +206,17 @@ class HostCluster:
         """Write with the DMA engine, through the driver's bounce buffer.
 
         Where that is not possible the processor writes: the transfer's `used` says so, its
-        `obstacle` why. The arguments are those of write_to_device.
+        `obstacle` why.
+
+        Args:
+            data: the bytes: any contiguous buffer, of any dtype.
+            chip: number of the chip.
+            core: place of the core.
+            address: first byte in the core's memory.
+            options: see TransferOptions.
+
+        Returns:
+            How long it took, and where the time went.
         """
         return self._cluster.dma_write_to_device(
             _bytes(data), chip, core, address, _options(options)
@@ -213,15 +228,32 @@ class HostCluster:
     ) -> _core.Transfer:  # fmt: skip
         """Read with the DMA engine, through the driver's bounce buffer.
 
-        Where that is not possible the processor reads, as in dma_write_to_device. The arguments are
-        those of read_from_device.
+        Where that is not possible the processor reads, as in dma_write_to_device.
+
+        Args:
+            to: a writable contiguous buffer, which the bytes fill.
+            chip: number of the chip.
+            core: place of the core.
+            address: first byte in the core's memory.
+            options: see TransferOptions.
+
+        Returns:
+            How long it took, and where the time went.
         """
         return self._cluster.dma_read_from_device(
             _bytes(to), chip, core, address, _options(options)
         )
 
     def allocate_sysmem_buffer(self, chip: int, size_bytes: int) -> SysmemBuffer:
-        """Allocate host memory that the chip reaches: pinned, zeroed, mapped."""
+        """Allocate host memory that the chip reaches: pinned, zeroed, mapped.
+
+        Args:
+            chip: number of the chip.
+            size_bytes: size of the memory.
+
+        Returns:
+            The memory.
+        """
         number = self._cluster.allocate_sysmem_buffer(chip, size_bytes)
         return SysmemBuffer(self._cluster, chip, number, size_bytes)
 

@@ -7,19 +7,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from towpath import _core
-from towpath.errors import ConfigError, quoted
+from towpath.errors import ConfigError
 from towpath.schedules.msccl_xml import load_schedule
+from towpath.schedules.words import algorithm_named, collective_named, protocol_named
 
 
 @dataclass(frozen=True)
 class ScheduleSource:
-    """Either `file`, or `collective` and `algorithm` with its options.
+    """Either `file`, or `collective` and `algorithm` and what that needs.
 
     With several `hosts`, rings enter and leave each on their own rail and trees join the hosts'
     chains; with one host the natural order of ranks is taken, and with `both_ways` every other
     ring goes round the other way. Chains and trees cut what goes through them into
-    `chunks_per_channel`; other algorithms ignore it. Grids have `columns` columns, 0 for a
-    single row, and treat rows and columns as rings or as lines.
+    `chunks_per_channel`; other algorithms do not look at it. Grids have so many `columns`, 0 for a
+    single row, and go round their rows and columns or along them as lines.
     """
 
     file: str | None = None
@@ -44,10 +45,7 @@ class ScheduleSource:
         """
         if self.file is not None:
             return load_schedule(self.file)
-        protocol = _core.protocol_from(self.protocol)
-        if protocol is None:
-            allowed = ", ".join(_core.PROTOCOLS)
-            raise ConfigError(f"protocol is {quoted(self.protocol)}; allowed are {allowed}")
+        protocol = _core.protocol_from(protocol_named(self.protocol))
         rings: list[list[int]] = []
         gpus_per_host = 1
         if self.hosts < 1 or self.ranks % self.hosts != 0:
@@ -70,15 +68,7 @@ class ScheduleSource:
 
     def algorithm_name(self) -> str:
         """The algorithm asked for, or the first one that is known for the collective."""
-        collective = _core.collective_from(self.collective)
-        if collective is None:
-            allowed = ", ".join(_core.COLLECTIVES)
-            raise ConfigError(f"collective is {quoted(self.collective)}; allowed are {allowed}")
-        known = _core.algorithm_names(collective)
+        collective = collective_named(self.collective)
         if self.algorithm is None:
-            return known[0]
-        if self.algorithm not in known:
-            raise ConfigError(
-                f"algorithm is {quoted(self.algorithm)}; {self.collective} has {', '.join(known)}"
-            )
-        return self.algorithm
+            return _core.algorithm_names(_core.collective_from(collective))[0]
+        return algorithm_named(self.algorithm, collective)

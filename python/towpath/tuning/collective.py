@@ -23,7 +23,7 @@ from towpath.collectives.call import Call
 from towpath.collectives.data import type_bytes
 from towpath.collectives.places import ChipPlace, GpuPlace, MailboxPlace, Place
 from towpath.collectives.result import bus_factor
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules import schedule_source
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
@@ -98,14 +98,29 @@ class Tuning:
 
     @property
     def sizes_bytes(self) -> list[int]:
+        """The sizes that were measured, smallest first."""
         return sorted({timing.size_bytes for timing in self.timings})
 
     def at(self, size_bytes: int) -> list[Timing]:
-        """In the candidates' order."""
+        """What was measured at a size.
+
+        Args:
+            size_bytes: one of `sizes_bytes`.
+
+        Returns:
+            The timings in the candidates' order.
+        """
         return [timing for timing in self.timings if timing.size_bytes == size_bytes]
 
     def winners(self, counts: Callable[[ScheduleSource], bool] = lambda _: True) -> list[Timing]:
-        """What the rule chooses of those that count, at each size."""
+        """What the rule of docs/tune.md chooses at each size.
+
+        Args:
+            counts: says of a candidate whether it may be chosen; by default all may.
+
+        Returns:
+            A timing per size at which some candidate counts, smallest size first.
+        """
         chosen = []
         for size_bytes in self.sizes_bytes:
             able = [timing for timing in self.at(size_bytes) if counts(timing.source)]
@@ -114,10 +129,19 @@ class Tuning:
         return chosen
 
     def fastest(self) -> list[Timing]:
-        """At each size."""
+        """The fastest candidate at each size.
+
+        Returns:
+            A timing per size, smallest size first.
+        """
         return [min(self.at(size), key=lambda each: each.time_us) for size in self.sizes_bytes]
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data that JSON can hold.
+
+        Returns:
+            The attributes, and what the rule chooses, and the fastest.
+        """
         return {
             "collective": self.collective, "where": self.where, "kind": self.kind,
             "candidates": self.candidates, "notes": self.notes,
@@ -248,7 +272,7 @@ class Simulator:
                 self._place_of(source), call, point["size_bytes"],
                 in_place=not call.schedule.out_of_place, with_data=False,
             )  # fmt: skip
-        except _core.TransportError as error:
+        except DeadlockError as error:
             return {"time_us": None, "problem": str(error)}
         return {"time_us": outcome.time_us, "problem": None}
 

@@ -54,7 +54,11 @@ class Validation:
         return error_statistics(self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data that JSON can hold."""
+        """Everything as plain data that JSON can hold.
+
+        Returns:
+            The attributes, and the statistics of all rows as "all".
+        """
         return {
             "kind": self.kind, "unit": self.unit, "rows": self.rows, "groups": self.groups,
             "all": asdict(self.statistics),

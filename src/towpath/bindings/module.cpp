@@ -2,14 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 
-#include <exception>
-
-#include "towpath/tenstorrent/device/errors.hpp"
-
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
 void bind_live(nanobind::module_& module);
 void bind_live_mailbox(nanobind::module_& module);
+void bind_errors(nanobind::module_& module);
 void bind_ethernet(nanobind::module_& module);
 void bind_fabric(nanobind::module_& module);
 void bind_load(nanobind::module_& module);
@@ -22,19 +19,9 @@ void bind_schedule(nanobind::module_& module);
 void bind_traffic(nanobind::module_& module);
 void bind_verify(nanobind::module_& module);
 
-// Errors that have a class of their own in towpath.errors.
-static void translate_error(const std::exception_ptr& thrown, void*) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const towpath::tenstorrent::DeadlockError& error) {
-    const auto type = nanobind::module_::import_("towpath.errors").attr("DeadlockError");
-    PyErr_SetString(type.ptr(), error.what());
-  }
-}
-
 NB_MODULE(_core, module) {
-  nanobind::register_exception_translator(translate_error);
-  module.doc() = "The C++ core of towpath.";
+  module.doc() = "The C++ core of Towpath. Its names are not public; import towpath instead.";
+  bind_errors(module);
   bind_chip(module);
   bind_chip_cluster(module);
   bind_machine(module);

@@ -219,7 +219,7 @@ void bind_simulated_run(nb::module_& module) {
           },
           "plan"_a, "inputs"_a = std::vector<ByteArray>(), "outputs"_a = std::vector<ByteArray>(),
           "Runs one invocation on every rank and returns its time in microseconds. Without arrays\n"
-          "the run keeps time only. Raises TransportError for a deadlock.")
+          "the run keeps time only. Raises DeadlockError.")
       .def_prop_ro("events", &SimulatedRun::events)
       .def_prop_ro("now_us", [](const SimulatedRun& run) { return run.now().us(); })
       .def_prop_ro(

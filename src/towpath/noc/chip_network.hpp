@@ -130,6 +130,8 @@ class ChipNetwork final : private Endpoint {
   // Describes why nothing moves: packets that wait for each other, or paths that cores keep
   // reserved; empty if there is neither.
   std::string describe_deadlock() const;
+  // The packets of one network that wait for each other, see Network::deadlock_cycle.
+  std::vector<std::string> deadlock_cycle() const;
 
  private:
   struct Waiting {

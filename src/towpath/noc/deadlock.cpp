@@ -17,17 +17,18 @@ class DeadlockSearch {
  public:
   explicit DeadlockSearch(const Network& network) : network_(network) {}
 
-  std::string describe() const {
+  // Names of the packets of the first cycle found.
+  std::vector<std::string> find() const {
     for (int node = 0; node < network_.torus_.nodes(); ++node) {
       for (int input = 0; input < Network::kPorts; ++input) {
         for (int vc = 0; vc < Network::kVcsMax; ++vc) {
           if (buffer({node, input, vc}).flits == 0) continue;
-          const std::string cycle = cycle_from({node, input, vc});
+          const std::vector<std::string> cycle = cycle_from({node, input, vc});
           if (!cycle.empty()) return cycle;
         }
       }
     }
-    return "";
+    return {};
   }
 
  private:
@@ -83,17 +84,17 @@ class DeadlockSearch {
     return {-1, 0, 0};
   }
 
-  std::string cycle_from(const Place& start) const {
+  std::vector<std::string> cycle_from(const Place& start) const {
     std::map<Place, int> order;
     std::vector<Place> way;
     Place at = start;
     while (std::get<0>(at) >= 0 && buffer(at).packet != kNoPacket) {
       const auto [known, is_new] = order.emplace(at, static_cast<int>(way.size()));
-      if (!is_new) return sentence({way.begin() + known->second, way.end()});
+      if (!is_new) return names_of({way.begin() + known->second, way.end()});
       way.push_back(at);
       at = waits_for(at);
     }
-    return "";
+    return {};
   }
 
   std::string name(const Place& place) const {
@@ -107,16 +108,16 @@ class DeadlockSearch {
   }
 
   // A packet may occupy several consecutive buffers of the cycle; it is named once.
-  std::string sentence(const std::vector<Place>& cycle) const {
+  std::vector<std::string> names_of(const std::vector<Place>& cycle) const {
     std::vector<Place> packets;
     for (const Place& place : cycle) {
       const bool is_known = !packets.empty() && is_same_packet(packets.back(), place);
       if (!is_known) packets.push_back(place);
     }
     if (packets.size() > 1 && is_same_packet(packets.front(), packets.back())) packets.pop_back();
-    std::string text = fmt::format("deadlock of {} packets: ", packets.size());
-    for (const Place& place : packets) text += name(place) + " waits for ";
-    return text + "the first";
+    std::vector<std::string> names;
+    for (const Place& place : packets) names.push_back(name(place));
+    return names;
   }
 
   bool is_same_packet(const Place& left, const Place& right) const {
@@ -126,6 +127,14 @@ class DeadlockSearch {
   const Network& network_;
 };
 
-std::string Network::describe_deadlock() const { return DeadlockSearch(*this).describe(); }
+std::vector<std::string> Network::deadlock_cycle() const { return DeadlockSearch(*this).find(); }
+
+std::string Network::describe_deadlock() const {
+  const std::vector<std::string> cycle = deadlock_cycle();
+  if (cycle.empty()) return "";
+  std::string text = fmt::format("deadlock of {} packets: ", cycle.size());
+  for (const std::string& packet : cycle) text += packet + " waits for ";
+  return text + "the first";
+}
 
 }  // namespace towpath::noc

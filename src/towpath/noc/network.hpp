@@ -122,6 +122,9 @@ class Network {
   // link.
   std::int64_t link_flits(int node, int port) const;
 
+  // The packets that wait for each other, each for the next and the last for the first; empty if
+  // there are none.
+  std::vector<std::string> deadlock_cycle() const;
   // One sentence with the cycle of packets that wait for each other; empty if there is none.
   std::string describe_deadlock() const;
 

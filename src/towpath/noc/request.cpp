@@ -190,6 +190,14 @@ std::string ChipNetwork::describe_linked(const Niu& niu) {
   return "";
 }
 
+std::vector<std::string> ChipNetwork::deadlock_cycle() const {
+  for (const auto& network : networks_) {
+    std::vector<std::string> cycle = network->deadlock_cycle();
+    if (!cycle.empty()) return cycle;
+  }
+  return {};
+}
+
 std::string ChipNetwork::describe_deadlock() const {
   for (const auto& network : networks_) {
     const std::string cycle = network->describe_deadlock();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "towpath/base/deadlock_error.hpp"
 #include "towpath/sim/process_call.hpp"
 
 namespace towpath::riscv_mailbox {
@@ -37,7 +38,7 @@ void MailboxSession::close(Context& context) {
 
 void MailboxSession::call(const char* what, const char* obstacle, std::function<void()> body) {
   if (run_process(simulation_, what, std::move(body))) return;
-  throw std::runtime_error(fmt::format("{} cannot end: no event is left, and {}", what, obstacle));
+  throw DeadlockError(fmt::format("{} cannot end: no event is left, and {}", what, obstacle));
 }
 
 namespace {

@@ -27,7 +27,7 @@ class MailboxSession {
   Context& open(int node, int domain);
   void close(Context& context);
 
-  // Throw std::runtime_error when no event is left that could end the wait. The call itself stays
+  // Throw DeadlockError when no event is left that could end the wait. The call itself stays
   // pending: the message is sent as soon as there is room, and a receive takes the next one.
   void send(Context& context, Address to, std::span<const std::byte> payload);
   void flush(Context& context);

@@ -8,12 +8,12 @@
 #include <set>
 #include <utility>
 
+#include "towpath/base/deadlock_error.hpp"
 #include "towpath/collective/schedule/deadlock.hpp"
 
 namespace towpath::simulate {
 
 using namespace collective;
-using transport::TransportError;
 
 namespace {
 
@@ -85,20 +85,21 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
   }
   ranks_->run();
   if (running_ > 0) {
-    throw TransportError(TransportError::Kind::deadlock, transport::kNoPeer, describe_deadlock());
+    fail_deadlocked();
   }
   return std::max(finished_, ranks_->closed_at()) - called;
 }
 
-std::string SimulatedRun::describe_deadlock() const {
+void SimulatedRun::fail_deadlocked() const {
   std::vector<Blocked> blocked;
   for (const auto& executor : executors_) {
     const std::vector<Blocked> more = executor->blocked();
     blocked.insert(blocked.end(), more.begin(), more.end());
   }
   const std::string outages = ranks_->outages();
-  return (outages.empty() ? "" : outages + "; ") +
-         collective::describe_deadlock(*plan_->schedule, blocked);
+  const WaitChain chain = find_wait_chain(blocked);
+  throw DeadlockError((outages.empty() ? "" : outages + "; ") + describe(*plan_->schedule, chain),
+                      describe_cycle(*plan_->schedule, chain));
 }
 
 }  // namespace towpath::simulate

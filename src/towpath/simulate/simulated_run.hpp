@@ -29,7 +29,7 @@ class SimulatedRun {
 
   // One invocation: every rank's host calls at the same moment. Returns the time from there until
   // the last rank has finished. `buffers` has one entry per rank, or none in a time-only run.
-  // Throws transport::TransportError::Kind::deadlock naming who waits for whom and which links are
+  // Throws DeadlockError naming who waits for whom and which links are
   // down, or Kind::timeout at the deadline of the ranks.
   Time invoke(const std::vector<collective::Buffers>& buffers);
 
@@ -41,7 +41,7 @@ class SimulatedRun {
  private:
   void finish_rank();
   void observe_steps(sim::Trace& trace);
-  std::string describe_deadlock() const;
+  [[noreturn]] void fail_deadlocked() const;
 
   std::shared_ptr<const collective::Plan> plan_;
   std::unique_ptr<SimulatedRanks> ranks_;

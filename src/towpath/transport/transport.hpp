@@ -108,7 +108,6 @@ class TransportError : public std::runtime_error {
     peer_died,     // fatal: the process is gone; every later call throws the same
     timeout,       // the deadline passed; the peer is slow, stopped, or in another program
     disagreement,  // ranks asked for different things; nothing was started
-    deadlock,      // simulated only: no event is left that could end the wait
   };
   TransportError(Kind kind, int peer, const std::string& sentence)
       : std::runtime_error(sentence), kind_(kind), peer_(peer) {}

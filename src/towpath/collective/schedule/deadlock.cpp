@@ -131,6 +131,16 @@ std::string describe(const Schedule& schedule, const WaitChain& chain) {
   return text + (chain.is_cycle ? ", where the circle closes" : ", which does not wait");
 }
 
+std::vector<std::string> describe_cycle(const Schedule& schedule, const WaitChain& chain) {
+  std::vector<std::string> links;
+  if (!chain.is_cycle) return links;
+  for (const Blocked& at : chain.links) {
+    links.push_back(describe_step(schedule, at.rank, at.block, at.step) + " " +
+                    describe_wait(schedule, at));
+  }
+  return links;
+}
+
 std::string describe_deadlock(const Schedule& schedule, std::span<const Blocked> blocked) {
   return describe(schedule, find_wait_chain(blocked));
 }

@@ -52,6 +52,10 @@ WaitChain find_wait_chain(std::span<const Blocked> blocked);
 // which at step 2 send waits for ...". Long chains are cut short.
 std::string describe(const Schedule& schedule, const WaitChain& chain);
 
+// Every link of a cycle in words, "rank 0 thread block 1 (channel 0) step 3 send waits for a free
+// slot from rank 1 thread block 0"; empty for a chain that is not a cycle.
+std::vector<std::string> describe_cycle(const Schedule& schedule, const WaitChain& chain);
+
 // The two together: one sentence about a standstill.
 std::string describe_deadlock(const Schedule& schedule, std::span<const Blocked> blocked);
 

@@ -238,7 +238,7 @@ class Traffic {
     const std::string sentence =
         fmt::format("after {} cycles {} of {} traffic programs have not ended: {}",
                     network_.cycle(), running_, programs_.size(), who);
-    if (is_deadlock) throw DeadlockError(sentence);
+    if (is_deadlock) throw DeadlockError(sentence, network_.deadlock_cycle());
     throw std::runtime_error(sentence);
   }
 

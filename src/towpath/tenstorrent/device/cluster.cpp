@@ -3,6 +3,7 @@
 #include "towpath/tenstorrent/device/cluster.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -272,20 +273,24 @@ std::string Cluster::describe_links() const {
 
 void Cluster::fail_waiting() const {
   check_links();
-  std::vector<KernelName> cycle = find_cycle();
+  std::vector<KernelName> kernels_in_cycle = find_cycle();
   const std::string who = running() == 0
                               ? "the host waits forever"
                               : fmt::format("{} of {} kernels wait forever", running(), kernels());
   std::string sentence = fmt::format("{}: {}{}", who, describe_waits(), describe_links());
-  for (std::size_t i = 0; i < cycle.size(); ++i) {
-    const KernelName& kernel = cycle[i];
-    sentence += fmt::format("{}'{}' on core ({}, {}) of chip {}",
-                            i == 0 ? "; each of these waits for the next, and the last for the "
-                                     "first: "
-                                   : ", ",
-                            kernel.kernel, kernel.core.x, kernel.core.y, kernel.chip);
+  std::vector<std::string> cycle;
+  for (const KernelName& kernel : kernels_in_cycle) {
+    cycle.push_back(fmt::format("'{}' on core ({}, {}) of chip {}", kernel.kernel, kernel.core.x,
+                                kernel.core.y, kernel.chip));
   }
-  throw DeadlockError(sentence, std::move(cycle));
+  if (!cycle.empty()) {
+    sentence += fmt::format("; each of these waits for the next, and the last for the first: {}",
+                            fmt::join(cycle, ", "));
+  }
+  for (const auto& device : devices_) {
+    if (cycle.empty()) cycle = device->network().deadlock_cycle();
+  }
+  throw KernelDeadlock(sentence, std::move(cycle), std::move(kernels_in_cycle));
 }
 
 }  // namespace towpath::tenstorrent

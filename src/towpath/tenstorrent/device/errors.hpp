@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "towpath/base/deadlock_error.hpp"
 #include "towpath/machine/chip.hpp"
 
 // Errors that end a run of kernels. Each has one sentence, and fields for programs that inspect it.
@@ -49,18 +50,18 @@ class HazardError : public std::runtime_error {
   KernelName culprit_;
 };
 
-// Kernels wait forever.
-class DeadlockError : public std::runtime_error {
+// A deadlock that kernels take part in.
+class KernelDeadlock : public DeadlockError {
  public:
-  explicit DeadlockError(const std::string& sentence, std::vector<KernelName> cycle = {})
-      : std::runtime_error(sentence), cycle_(std::move(cycle)) {}
+  KernelDeadlock(const std::string& sentence, std::vector<std::string> cycle,
+                 std::vector<KernelName> kernels)
+      : DeadlockError(sentence, std::move(cycle)), kernels_(std::move(kernels)) {}
 
-  // Kernels of which each waits for the next, and the last for the first; empty when it is unknown
-  // which kernel should have acted.
-  const std::vector<KernelName>& cycle() const { return cycle_; }
+  // Kernels of the cycle, in its order; empty when the cycle is one of packets, or unknown.
+  const std::vector<KernelName>& kernels() const { return kernels_; }
 
  private:
-  std::vector<KernelName> cycle_;
+  std::vector<KernelName> kernels_;
 };
 
 }  // namespace towpath::tenstorrent

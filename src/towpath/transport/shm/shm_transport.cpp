@@ -34,6 +34,8 @@ constexpr Time kLookInterval = 1_ms;
 // A reduction that is also put reads its result while it is still in the cache.
 constexpr std::uint64_t kBlockBytes = 64 << 10;
 constexpr std::size_t kWaitsInSentenceMax = 4;
+constexpr std::uint64_t kHeapBytesMost = std::uint64_t{64} << 30;
+constexpr std::uint64_t kBytesBesideHeap = 12 << 20;  // control page and signals
 
 struct Peer {
   Memory memory;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/base/deadlock_error.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/torus.hpp"
 #include "towpath/transport/simulated/chips/link_faults.hpp"
@@ -438,9 +439,8 @@ Time FabricCluster::closed_at() const {
   });
   if (!are_all_closed) {
     const std::string outages = describe_outages(cluster_);
-    throw TransportError(TransportError::Kind::deadlock, kNoPeer,
-                         fmt::format("{}{}connections of workers to their routers never close",
-                                     outages, outages.empty() ? "" : "; "));
+    throw DeadlockError(fmt::format("{}{}connections of workers to their routers never close",
+                                    outages, outages.empty() ? "" : "; "));
   }
   return last;
 }
@@ -450,14 +450,13 @@ void FabricCluster::run() {
   if (has_faults(options_.run.link_faults)) {
     deadline_.arm_in_background(
         simulation(), simulation().from_now(options_.deadline),
-        [](void* cluster) { static_cast<FabricCluster*>(cluster)->throw_deadline_exceeded(); },
-        this);
+        [](void* cluster) { static_cast<FabricCluster*>(cluster)->fail_late(); }, this);
   }
   simulation().run();
   deadline_.cancel();
 }
 
-void FabricCluster::throw_deadline_exceeded() const {
+void FabricCluster::fail_late() const {
   throw TransportError(TransportError::Kind::timeout, kNoPeer,
                        fmt::format("the run has not ended after {} us of simulated time; {}",
                                    options_.deadline.us(), describe_drops(cluster_)));

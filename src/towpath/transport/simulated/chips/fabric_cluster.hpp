@@ -63,7 +63,7 @@ class FabricCluster {
   // Closes every worker's connection; each closes once its router has released its packets.
   void close_connections();
   // Time at which the last connection was closed, after run(). Throws
-  // TransportError::Kind::deadlock when one can never be, naming the links that are down.
+  // DeadlockError when one can never be, naming the links that are down.
   Time closed_at() const;
 
  private:
@@ -89,7 +89,7 @@ class FabricCluster {
   std::size_t least_loaded(const std::vector<std::unique_ptr<FabricWorker>>& workers) const;
   void arrived(DeliveryPart& part);
   DeliveryPart& new_part();
-  [[noreturn]] void throw_deadline_exceeded() const;
+  [[noreturn]] void fail_late() const;
 
   FabricClusterOptions options_;
   std::shared_ptr<const machine::ChipCluster> description_;

@@ -1,0 +1,205 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The fastest schedule for a size: candidates are simulated without data, smallest sizes first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from towpath import _core
+from towpath.collectives import fabric
+from towpath.collectives.call import Call
+from towpath.collectives.data import type_bytes
+from towpath.collectives.places import Place
+from towpath.collectives.simulated import invoke
+from towpath.errors import ConfigError, DeadlockError
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.tuning.collective import Options, Timing, candidates, cuts, has_chance
+
+# Smaller sizes whose times say which candidates have a chance at a larger one.
+_LADDER_BYTES = (1 << 10, 32 << 10, 1 << 20, 32 << 20, 1 << 30)
+# For more ranks than this, candidates are those whose steps together stay below the budget: about
+# 20 seconds of simulation.
+_RANKS_MANY = 32
+_STEPS_BUDGET = 2_500_000
+
+
+class Chooser:
+    """Finds the fastest candidate of one request, and remembers what it has simulated.
+
+    Smaller sizes are simulated first: tuning's bound then excludes candidates without a chance at
+    the size itself. On many ranks, candidates with too many steps to simulate are left out, and the
+    note names them. Where every transfer is simulated in full, as between chips, sizes above
+    `bytes_max` are not simulated: the line through the last two times stands for them.
+    """
+
+    def __init__(
+        self,
+        collective: str,
+        options: Options,
+        place_of: Callable[[ScheduleSource], Place],
+        *,
+        algorithm: str | None = None,
+        type_name: str = "float32",
+        root: int = 0,
+        bytes_max: int | None = None,
+    ) -> None:
+        """Lists the candidates.
+
+        Args:
+            collective: its name.
+            options: what candidates are made of.
+            place_of: where the ranks of a candidate are.
+            algorithm: only this one; None: all of the collective.
+            type_name: the element type.
+            root: of broadcast and reduce.
+            bytes_max: the largest size to simulate; None: all.
+
+        Raises:
+            ConfigError: there is no candidate.
+        """
+        if options.ranks > _RANKS_MANY:
+            named, self._left_out = affordable(collective, options, algorithm)
+        else:
+            found, _ = candidates(collective, options)
+            named = [source for source in found if algorithm in (None, source.algorithm)]
+            self._left_out = []
+        self._sources = [replace(source, root=root) for source in named]
+        self._calls = {source: Call(source.schedule(), type_name) for source in self._sources}
+        self._place_of = place_of
+        self._bytes_max = bytes_max
+        self._has_ladder = options.ranks <= _RANKS_MANY
+        self._times_us: dict[tuple[ScheduleSource, int], float | None] = {}
+        self._chosen: dict[int, tuple[ScheduleSource, str | None]] = {}
+
+    def choose(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
+        """The fastest candidate at a size, and how it was chosen where that needs a word."""
+        if size_bytes not in self._chosen:
+            self._chosen[size_bytes] = self._search(size_bytes)
+        return self._chosen[size_bytes]
+
+    def _search(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
+        largest = size_bytes if self._bytes_max is None else min(size_bytes, self._bytes_max)
+        steps = [step for step in _LADDER_BYTES if step < largest] if self._has_ladder else []
+        timings: list[Timing] = []
+        able = self._able(size_bytes)
+        for step in [*steps, largest]:
+            for source in [source for source in able if has_chance(source, step, timings)]:
+                time_us = self._time_us(source, step)
+                if time_us is not None:
+                    timings.append(Timing(source, step, time_us))
+        best = min(
+            (timing for timing in timings if timing.size_bytes == largest),
+            key=lambda timing: self._at(timing, timings, size_bytes),
+            default=None,
+        )
+        if best is None:
+            raise DeadlockError(f"every candidate hangs at {size_bytes} bytes")
+        return best.source, self._note(size_bytes, largest)
+
+    def _able(self, size_bytes: int) -> list[ScheduleSource]:
+        """Those that cut an array of the size; where none does, those that come nearest."""
+        able = [source for source in self._sources if cuts(source, size_bytes)]
+        if able:
+            return able
+        element_bytes = {
+            source: call.elements(size_bytes) * type_bytes(call.type_name)
+            for source, call in self._calls.items()
+        }
+        nearest = min(element_bytes.values())
+        return [source for source in self._sources if element_bytes[source] == nearest]
+
+    def _time_us(self, source: ScheduleSource, size_bytes: int) -> float | None:
+        """The simulated time; None where the schedule hangs."""
+        key = (source, size_bytes)
+        if key not in self._times_us:
+            call = self._calls[source]
+            try:
+                outcome = invoke(
+                    self._place_of(source), call, size_bytes,
+                    in_place=not call.schedule.out_of_place, with_data=False,
+                )  # fmt: skip
+                self._times_us[key] = outcome.time_us
+            except DeadlockError:
+                self._times_us[key] = None
+        return self._times_us[key]
+
+    def _at(self, last: Timing, timings: list[Timing], size_bytes: int) -> float:
+        """The time at a size: simulated, or on the line through the last two times."""
+        own = [timing for timing in timings if timing.source == last.source]
+        if last.size_bytes >= size_bytes or len(own) < 2:
+            return last.time_us
+        before = own[-2]
+        slope = (last.time_us - before.time_us) / (last.size_bytes - before.size_bytes)
+        return last.time_us + slope * (size_bytes - last.size_bytes)
+
+    def _note(self, size_bytes: int, largest_bytes: int) -> str | None:
+        notes = []
+        if largest_bytes < size_bytes:
+            notes.append(
+                "chosen by the line through the simulated times of smaller arrays, up to "
+                f"{largest_bytes} bytes"
+            )
+        if self._left_out:
+            notes.append(f"not among the candidates on so many ranks: {', '.join(self._left_out)}")
+        return "; ".join(notes) or None
+
+
+def affordable(
+    collective: str, options: Options, algorithm: str | None
+) -> tuple[list[ScheduleSource], list[str]]:
+    """Candidates whose simulation does not take too long, those with the fewest steps first.
+
+    Args:
+        collective: its name.
+        options: what candidates are made of; only the fewest and the most channels are tried.
+        algorithm: only this one; None: all of the collective.
+
+    Returns:
+        The candidates, at least one, and what was left out, in words.
+    """
+    known = _core.algorithm_names(_core.collective_from(collective))
+    # Without columns and rows, a grid is a line.
+    known = [name for name in known if options.grid or not fabric.is_on_grid(name)]
+    priced = []
+    for name in known if algorithm is None else [algorithm]:
+        for channels in sorted({min(options.channels), max(options.channels)}):
+            steps = _steps_of(collective, name, options.ranks, channels)
+            if steps is not None:
+                priced.append((steps * len(options.protocols), name, channels))
+    sources: list[ScheduleSource] = []
+    left_out = []
+    budget: float = _STEPS_BUDGET
+    for steps, name, channels in sorted(priced):
+        if steps > budget and sources:
+            left_out.append(f"{name} with {channels} channel{'' if channels == 1 else 's'}")
+            continue
+        budget -= steps
+        sources += [
+            ScheduleSource(
+                collective=collective, algorithm=name, ranks=options.ranks, channels=channels,
+                protocol=protocol, hosts=options.hosts, both_ways=options.both_ways[-1],
+                **(options.grid if fabric.is_on_grid(name) else {}),
+            )
+            for protocol in options.protocols
+        ]  # fmt: skip
+    if not sources:
+        raise ConfigError(f"no schedule of {collective} is known for {options.ranks} ranks")
+    return sources, left_out
+
+
+def _steps_of(collective: str, algorithm: str, ranks: int, channels: int) -> float | None:
+    """About how many steps a schedule has, from those of smaller ones; None: there is none."""
+
+    def steps(fewer: int) -> int:
+        source = ScheduleSource(collective=collective, algorithm=algorithm, ranks=fewer)
+        return _core.step_count(source.schedule())
+
+    try:
+        few, more = steps(16), steps(32)
+    except ConfigError:
+        return None
+    power = math.log2(more / few)
+    return more * (ranks / 32) ** power * channels

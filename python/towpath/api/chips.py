@@ -1,0 +1,402 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""A chip with its networks, and chips that Ethernet joins."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from towpath import _core
+from towpath.api.cluster import Cluster
+from towpath.api.machine import Machine
+from towpath.api.sites import ChipSite
+from towpath.api.sizes import Sizes, sizes_of
+from towpath.errors import ConfigError
+from towpath.names import unknown
+
+if TYPE_CHECKING:
+    from towpath.api.noc_study import NocStudy
+    from towpath.specs.chip_cluster_spec import ChipClusterSpec
+    from towpath.specs.chip_spec import ChipSpec
+    from towpath.studies.ethernet_study import Figure
+    from towpath.studies.progress import Progress
+    from towpath.studies.replay import Replay
+    from towpath.studies.static_routes import StaticRoutes
+    from towpath.tuning.ethernet import EthernetTuning
+
+
+class LinkPing(NamedTuple):
+    """One ping over a link, as the profilers of both Ethernet cores see it, in nanoseconds.
+
+    Attributes:
+        send_and_receive_ns: the sender, from the first send to the answer.
+        send_ns: the sender's send call.
+        wait_ns: the sender's wait for the answer.
+        wait_and_answer_ns: the receiver, from its wait to the end of its answer.
+    """
+
+    send_and_receive_ns: float
+    send_ns: float
+    wait_ns: float
+    wait_and_answer_ns: float
+
+
+class Chip(Machine):
+    """A chip: a grid of tiles on two networks, such as wormhole."""
+
+    kind = "chip"
+    spec: ChipSpec
+
+    def show(self) -> str:
+        """The chip as text: its tiles, and every figure with its source.
+
+        Returns:
+            The text, in lines.
+        """
+        from towpath.pages.show_chip import describe_chip
+
+        return describe_chip(self.spec)
+
+    def draw(self) -> str:
+        """The chip as a drawing: its grid of tiles.
+
+        Returns:
+            The text of an SVG file.
+        """
+        from towpath.pages.show_chip import draw_chip_svg
+
+        return draw_chip_svg(self.spec)
+
+    def study(
+        self,
+        *,
+        size_bytes: Sizes = "32:128K",
+        patterns: Sequence[str] | None = None,
+        nocs: Sequence[int] = (0, 1),
+        vcs: Sequence[int] = (1, 2, 3, 4),
+        transactions: int = 256,
+        workers: tuple[int, int] | None = None,
+        follow_ups: bool = True,
+        seed: int = 1,
+        file: str | os.PathLike[str] | None = None,
+        jobs: int = 0,
+        progress: Progress | None = None,
+    ) -> NocStudy:
+        """Whether several virtual channels help: bandwidth over size, VC count, NoC and pattern.
+
+        Args:
+            size_bytes: sizes of a transaction; whole flits, up to 4096 of them.
+            patterns: "one_to_one", "one_to_all", "all_to_all", "one_from_one", "one_from_all",
+                "all_from_all"; None: all.
+            nocs: 0, 1 or both.
+            vcs: numbers of virtual channels, each 1 to 4.
+            transactions: how many each master issues, spread over its destinations.
+            workers: (columns, rows) of workers that take part; None: all.
+            follow_ups: whether to run what the study left open: orders of destinations, loopback,
+                flow control, throttled traffic, stalled VCs.
+            seed: of the simulations.
+            file: keeps what is measured, a line of JSON per point; a later call continues from it.
+            jobs: processes that simulate; 0: one per core.
+            progress: a display for long work; see `towpath.studies.progress`.
+
+        Returns:
+            A row per point by part of the study, and what follows from them.
+
+        Raises:
+            ConfigError: a size, pattern, VC count or number of workers is not possible.
+        """
+        from towpath.api.noc_study import StudyPlan, run_study
+
+        plan = StudyPlan(
+            tuple(sizes_of(size_bytes)), patterns, tuple(nocs), tuple(vcs), transactions, workers,
+            follow_ups, seed,
+        )  # fmt: skip
+        return run_study(self.spec, plan, file, jobs, progress)
+
+    def replay(
+        self,
+        trace: str | os.PathLike[str],
+        *,
+        pace: Literal["gaps", "times"] = "gaps",
+        seed: int = 1,
+        samples_links: bool = False,
+    ) -> Replay:
+        """Replays the network requests of a traced program on this chip.
+
+        Args:
+            trace: a NoC trace, JSON as tt-npe reads it.
+            pace: "gaps": each call follows the one before after the time that software took;
+                "times": none comes before its time in the trace.
+            seed: of whatever the chip does at random.
+            samples_links: whether to keep the load of each link over time.
+
+        Returns:
+            Predicted and measured cycles, as a whole, by core and by request.
+
+        Raises:
+            ConfigError: the trace cannot be read or does not fit the chip.
+            DeadlockError: its traffic hangs on this chip.
+        """
+        from towpath.studies.noc_trace import load_noc_trace
+        from towpath.studies.replay import PACES, replay
+
+        if pace not in PACES:
+            raise unknown("pace is", pace, PACES)
+        grid = (self.spec.grid.width, self.spec.grid.height)
+        loaded = load_noc_trace(os.fspath(trace), grid)
+        return replay(loaded, self.spec, pace=pace, seed=seed, samples_links=samples_links)
+
+    def __repr__(self) -> str:
+        columns, rows = self.spec.worker_grid()
+        return f"Chip({self.name!r}, {columns} x {rows} workers)"
+
+
+class ChipCluster(Cluster):
+    """Chips that Ethernet joins, such as t3000. Each chip has a rank.
+
+    >>> from towpath import load
+    >>> load("t3000").run("all_gather", size_bytes=4096).wrong
+    0
+    """
+
+    kind = "chip_cluster"
+    spec: ChipClusterSpec
+
+    def __init__(self, site: ChipSite) -> None:
+        """Wraps a checked description; users call `load`."""
+        super().__init__(site)
+        self._chip_site = site
+
+    @property
+    def _cluster(self) -> _core.ChipCluster:
+        return self._chip_site.cluster
+
+    def show(self) -> str:
+        """The cluster as text: its chips, their places and the links between them.
+
+        Returns:
+            The text, in lines.
+        """
+        from towpath.pages.show_chip_cluster import describe_chip_cluster
+
+        return describe_chip_cluster(self.spec)
+
+    def draw(self) -> str:
+        """The cluster as a drawing: chips and links.
+
+        Returns:
+            The text of an SVG file.
+        """
+        from towpath.pages.show_chip_cluster import draw_chip_cluster_svg
+
+        return draw_chip_cluster_svg(self.spec)
+
+    def __repr__(self) -> str:
+        return f"ChipCluster({self.name!r}, {self.ranks} chips)"
+
+    def routes(
+        self,
+        routes: Iterable[Sequence[int]],
+        *,
+        buffers_per_core: int = 1,
+        candidates_max: int = 20_000,
+        seed: int = 1,
+    ) -> StaticRoutes:
+        """Static routes as commands of Ethernet cores, in an order that takes few timesteps.
+
+        Args:
+            routes: the chips of each route, from producer to consumer: [[0, 1, 2], [2, 3, 0]].
+            buffers_per_core: packets that an Ethernet core can keep.
+            candidates_max: orders to try where there are too many to try them all.
+            seed: of that search.
+
+        Returns:
+            The commands and timesteps in the given order and in the best one found.
+
+        Raises:
+            ConfigError: two chips that follow each other are not joined.
+        """
+        from towpath.studies.static_routes import plan_routes
+
+        return plan_routes(
+            self.spec, [list(chips) for chips in routes], buffers_per_core=buffers_per_core,
+            candidates_max=candidates_max, seed=seed,
+        )  # fmt: skip
+
+    def study_links(self) -> list[Figure]:
+        """The microbenchmarks of links: utilisation, bandwidth, pings, rings where it has them.
+
+        Returns:
+            One plot's data per microbenchmark: named curves with units.
+
+        Raises:
+            ConfigError: kernels may use no link between chips 0 and 1.
+        """
+        from towpath.studies.ethernet_study import figures_of
+
+        try:
+            return list(figures_of(self.spec))
+        except ValueError as error:
+            raise ConfigError(str(error), field=f"cluster '{self.name}'") from None
+
+    def tune_links(
+        self,
+        *,
+        file: str | os.PathLike[str] | None = None,
+        jobs: int = 0,
+        progress: Progress | None = None,
+    ) -> EthernetTuning:
+        """How to use a link between chips: packet size, bytes outstanding, sync words, channels.
+
+        Args:
+            file: keeps what is measured, a line of JSON per point; a later call continues from it.
+            jobs: processes that simulate; 0: one per core.
+            progress: a display for long work; see `towpath.studies.progress`.
+
+        Returns:
+            An answer per question, with the rule of docs/tune.md.
+
+        Raises:
+            ConfigError: kernels may use no link.
+        """
+        from towpath.studies.progress import silent
+        from towpath.studies.sweep import SweepOptions
+        from towpath.tuning.ethernet import tune_ethernet
+        from towpath.tuning.link_bench import LinkBench
+
+        options = SweepOptions(jobs=jobs, progress=progress or silent)
+        with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
+            points = Path(folder, "points.jsonl") if file is None else Path(file)
+            return tune_ethernet(LinkBench.on(self._chip_site.name_or_file), points, options)
+
+    def ring_ping(
+        self,
+        chips: Sequence[int],
+        *,
+        packet_bytes: int = 16,
+        channels: int = 1,
+        merged: bool = True,
+        samples: int = 100,
+        seed: int = 1,
+    ) -> list[float]:
+        """Sends packets around a ring of chips.
+
+        Args:
+            chips: the chips in order; the last is joined to the first.
+            packet_bytes: payload of a packet.
+            channels: packets that go round at the same time.
+            merged: whether payload and sync word are one command.
+            samples: trips.
+            seed: of the simulation.
+
+        Returns:
+            The time of each trip in nanoseconds.
+
+        Raises:
+            ValueError: two chips that follow each other are not joined.
+        """
+        return _core.ring_ping_ns(
+            self._cluster, chips=list(chips), packet_bytes=packet_bytes, channels=channels,
+            merged=merged, samples=samples, seed=seed,
+        )  # fmt: skip
+
+    def link_ping(
+        self,
+        link: tuple[int, int] = (0, 1),
+        *,
+        payload_bytes: int,
+        samples: int = 100,
+        seed: int = 1,
+    ) -> list[LinkPing]:
+        """Sends a packet there and back over the first free link between two chips.
+
+        Args:
+            link: the two chips.
+            payload_bytes: payload of a packet.
+            samples: pings.
+            seed: of the simulation.
+
+        Returns:
+            The times of each ping in nanoseconds, as the profilers of both cores see them.
+
+        Raises:
+            ValueError: the chips are not joined, or the payload is too large.
+        """
+        pings = _core.link_ping(
+            self._cluster,
+            link=link,
+            payload_bytes=payload_bytes,
+            samples=samples,
+            seed=seed,
+        )
+        return [
+            LinkPing(
+                ping.send_and_receive_ns, ping.send_ns, ping.wait_ns, ping.wait_and_answer_ns
+            )
+            for ping in pings
+        ]  # fmt: skip
+
+    def link_bandwidth(
+        self,
+        link: tuple[int, int] = (0, 1),
+        *,
+        message_bytes: int,
+        slots: int = 16,
+        messages: int = 4096,
+        seed: int = 1,
+    ) -> float:
+        """Sends messages one way over a link, each slot free again when it is answered.
+
+        Args:
+            link: the two chips, the sender first.
+            message_bytes: size of a message.
+            slots: messages under way at most.
+            messages: how many are sent.
+            seed: of the simulation.
+
+        Returns:
+            Payload over time, in 1e9 bytes per second.
+
+        Raises:
+            ValueError: the chips are not joined, or the slots do not fit their memory.
+        """
+        time_ns = _core.link_test_ns(
+            self._cluster, link=link, message_bytes=message_bytes, slots=slots, messages=messages,
+            seed=seed,
+        )  # fmt: skip
+        return messages * message_bytes / time_ns
+
+    def duplex_bandwidth(
+        self,
+        link: tuple[int, int] = (0, 1),
+        *,
+        packet_bytes: int,
+        channels: int,
+        merged: bool = True,
+        packets: int = 64,
+        seed: int = 1,
+    ) -> float:
+        """Sends packets over a link in both directions at the same time.
+
+        Args:
+            link: the two chips.
+            packet_bytes: payload of a packet.
+            channels: channels in each direction, 1 to 30.
+            merged: whether payload and sync word are one command.
+            packets: packets over each channel.
+            seed: of the simulation.
+
+        Returns:
+            Payload of both directions together over time, in 1e9 bytes per second.
+
+        Raises:
+            ValueError: the chips are not joined, or the channels do not fit their memory.
+        """
+        return _core.bidirectional_gb_per_s(
+            self._cluster, link=link, packet_bytes=packet_bytes, merged=merged, channels=channels,
+            packets=packets, seed=seed,
+        )  # fmt: skip

@@ -1,0 +1,181 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What all machines have on which collectives run: `run` and `tune`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from towpath import _core
+from towpath.api.machine import Machine
+from towpath.api.request import Request, checked_request
+from towpath.api.run import Choice, OnRow, ignore, run_simulated
+from towpath.api.schedule import Schedule
+from towpath.api.sites import Site
+from towpath.api.sizes import Sizes, sizes_of
+from towpath.collectives.link_faults import LinkFault
+from towpath.errors import ConfigError
+from towpath.schedules.words import collective_named, protocol_named
+
+if TYPE_CHECKING:
+    from towpath.api.auto import Chooser
+    from towpath.api.result import RunResult
+    from towpath.studies.progress import Progress
+    from towpath.tuning.collective import Tuning
+
+__all__ = ["Cluster", "checked_request"]
+
+
+class Cluster(Machine):
+    """A machine on whose ranks collectives run."""
+
+    def __init__(self, site: Site) -> None:
+        """Wraps a checked description; users call `load`."""
+        super().__init__(site.spec)
+        self._site = site
+        self._choosers: dict[tuple[object, ...], Chooser] = {}
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks it has room for: GPUs in use, chips or nodes."""
+        return self._site.ranks
+
+    def run(
+        self,
+        collective_or_schedule: str | Schedule = "all_reduce",
+        *,
+        size_bytes: Sizes,
+        dtype: str = "float32",
+        op: str = "sum",
+        root: int = 0,
+        algorithm: str | None = "auto",
+        protocol: str = "auto",
+        channels: int | None = None,
+        data: bool = True,
+        link_faults: Iterable[str | LinkFault] = (),
+        on_row: OnRow = ignore,
+    ) -> RunResult:
+        """Simulates a collective on all ranks, and checks every byte that they receive.
+
+        Args:
+            collective_or_schedule: "all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                "reduce", "all_to_all", or a schedule of your own.
+            size_bytes: the whole array: bytes (64 << 20), a text ("64M"), several of them, or a
+                range ("8:1G:4" from, to, factor).
+            dtype: the element type, "int8" to "float64", "float16", "bfloat16".
+            op: the reduction: "sum", "prod", "min", "max", "avg".
+            root: the root rank of broadcast and reduce.
+            algorithm: "auto" takes the fastest candidate for each size; a name ("ring", "tree")
+                takes that one; None takes the collective's first. See `algorithms`.
+            protocol: "auto", "Simple", "LL" or "LL128".
+            channels: parallel channels; None: what the machine needs.
+            data: whether to carry and check data; without, only time is simulated.
+            link_faults: links between chips that fail, such as "0:9,every=100us,training=5us".
+            on_row: called with the run and None before its first row, and with each row as it
+                comes.
+
+        Returns:
+            A row per size: time, bandwidths, wrong elements, and the schedule that was chosen.
+
+        Raises:
+            ConfigError: an option is wrong, or the machine cannot run it.
+            DeadlockError: the schedule hangs.
+        """
+        request = checked_request(
+            collective_or_schedule, sizes_of(size_bytes), dtype=dtype, op=op, root=root,
+            algorithm=algorithm, protocol=protocol, channels=channels, data=data,
+            link_faults=link_faults,
+        )  # fmt: skip
+        self._check(request)
+        return run_simulated(self._site, request, self._choose, on_row)
+
+    def tune(
+        self,
+        collective: str = "all_reduce",
+        *,
+        size_bytes: Sizes = "1K:16M",
+        channels: Iterable[int] | None = None,
+        protocols: Iterable[str] | None = None,
+        file: str | os.PathLike[str] | None = None,
+        jobs: int = 0,
+        progress: Progress | None = None,
+    ) -> Tuning:
+        """Times every schedule that can be written for a collective, at each size.
+
+        Args:
+            collective: as for `run`.
+            size_bytes: as for `run`.
+            channels: numbers of channels to try; None: powers of two up to what the machine needs.
+            protocols: protocols to try; None: all that make sense on the machine.
+            file: keeps what is measured, a line of JSON per point; a later call continues from it.
+            jobs: processes that simulate; 0: one per core.
+            progress: a display for long work; see `towpath.studies.progress`.
+
+        Returns:
+            All timings, the fastest at each size, and what the rule of docs/tune.md chooses.
+
+        Raises:
+            ConfigError: an option is wrong, or no schedule cuts an array of one of the sizes.
+        """
+        from towpath.studies.progress import silent
+        from towpath.studies.sweep import SweepOptions
+        from towpath.tuning.collective import Tuning, candidates, simulated_timings
+        from towpath.tuning.target import find_target
+
+        name = collective_named(collective)
+        numbers = None if channels is None else tuple(sorted(set(channels)))
+        words = None if protocols is None else tuple(map(protocol_named, protocols))
+        target = find_target(self._site.tune_request(numbers, words))
+        sources, notes = candidates(name, target.options)
+        sizes = sorted(set(sizes_of(size_bytes)))
+        if target.simulator is None:
+            raise ConfigError(f"'{self.name}' has no simulator to tune on")
+        options = SweepOptions(jobs=jobs, progress=progress or silent)
+        with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
+            points = Path(folder, "points.jsonl") if file is None else Path(file)
+            timings, problems = simulated_timings(target.simulator, sources, sizes, points, options)
+        return Tuning(name, target.text, target.kind, len(sources), timings, notes + problems)
+
+    def _check(self, request: Request) -> None:
+        """Refuses options that have no effect on this kind of machine.
+
+        Raises:
+            ConfigError: one is there.
+        """
+        if request.link_faults and not self._site.has_link_faults:
+            raise ConfigError(
+                f"links between chips may fail, such as those of t3000; '{self.name}' has none",
+                field="link_faults",
+            )
+        if request.protocol not in ("auto", *self._site.protocols):
+            raise ConfigError(
+                f"protocol is {request.protocol}; on a {self.kind} all protocols cost the same, so "
+                f"only {', '.join(self._site.protocols)} is allowed"
+            )
+
+    def _choose(self, request: Request, size_bytes: int) -> Choice:
+        """The fastest schedule for a size."""
+        from towpath.api.auto import Chooser
+
+        key = (
+            request.collective, request.algorithm, request.protocol, request.channels,
+            request.dtype, request.root,
+        )  # fmt: skip
+        if key not in self._choosers:
+            named = request.algorithm
+            if named is None:
+                named = _core.algorithm_names(_core.collective_from(request.collective))[0]
+            self._choosers[key] = Chooser(
+                request.collective,
+                self._site.options_for(request),
+                lambda source: self._site.place_for(source.schedule(), source),
+                algorithm=None if named == "auto" else named,
+                type_name=request.dtype,
+                root=request.root,
+                bytes_max=self._site.simulated_bytes_max,
+            )
+        return self._choosers[key].choose(size_bytes)

@@ -1,0 +1,199 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Machines as a program handles them: listed, loaded, shown, and run on."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from towpath.errors import ConfigError
+from towpath.specs import catalogue, shipped
+
+KIND_WORDS: dict[shipped.Kind, str] = {
+    "machine": "gpu_cluster",
+    "chip_cluster": "chip_cluster",
+    "mailbox_cluster": "mailbox_cluster",
+    "chip": "chip",
+    "host": "host",
+}
+
+
+@dataclass(frozen=True)
+class MachineInfo:
+    """A machine that comes with Towpath.
+
+    Attributes:
+        name: for `load`.
+        kind: "gpu_cluster", "chip_cluster", "mailbox_cluster", "chip" or "host".
+        description: one line.
+    """
+
+    name: str
+    kind: str
+    description: str
+
+    def __repr__(self) -> str:
+        return f"MachineInfo({self.name!r}, {self.kind})"
+
+
+class Machine(ABC):
+    """A described machine. `load` makes one; its class says what can be done with it.
+
+    Attributes:
+        kind: "gpu_cluster", "chip_cluster", "mailbox_cluster", "chip" or "host".
+        spec: the description: every figure with its source. Its fields follow the file format of
+            docs/machines.md and are not part of the stable interface.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, spec: Any) -> None:
+        """Wraps a checked description; users call `load`."""
+        self.spec = spec
+
+    @property
+    def name(self) -> str:
+        """Its name, such as "dgx-h100"."""
+        return self.spec.name
+
+    @property
+    def description(self) -> str:
+        """One line about it."""
+        return self.spec.description
+
+    @abstractmethod
+    def show(self) -> str:
+        """The machine as text.
+
+        Returns:
+            Lines with every figure and its source.
+        """
+
+    def draw(self) -> str:
+        """The machine as a drawing.
+
+        Returns:
+            The text of an SVG file.
+
+        Raises:
+            ConfigError: there is nothing to draw.
+        """
+        raise ConfigError(f"'{self.name}' is a {self.kind}, of which there is no drawing")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def machines() -> list[MachineInfo]:
+    """The machines and chips that come with Towpath.
+
+    Returns:
+        One entry per machine, by kind and name.
+
+    >>> [machine.name for machine in machines() if machine.kind == "chip"]
+    ['blackhole', 'wormhole']
+    """
+    return [
+        MachineInfo(name, word, _load_spec(name, kind).description)
+        for kind, word in KIND_WORDS.items()
+        for name in shipped.names(kind)
+    ]
+
+
+def _load_spec(name: str, kind: shipped.Kind) -> Any:
+    loaders: dict[shipped.Kind, Callable[[str], Any]] = {
+        "machine": catalogue.load,
+        "chip_cluster": catalogue.load_chip_cluster,
+        "mailbox_cluster": catalogue.load_mailbox_cluster,
+        "chip": catalogue.load_chip,
+        "host": catalogue.load_host,
+    }
+    return loaders[kind](name)
+
+
+def load(
+    name_or_file: str | os.PathLike[str],
+    *,
+    hosts: int | None = None,
+    ranks: int | None = None,
+    ranks_per_host: int | None = None,
+    complete_from: str | None = None,
+    harvest_mask: int | None = None,
+) -> Machine:
+    """A machine by its name, or from a file of any kind that Towpath reads.
+
+    Args:
+        name_or_file: a name that `machines` lists, or the path of a file, known by its content: our
+            YAML, an NCCL topology XML, the output of `nvidia-smi topo -m`, or one of Tenstorrent's
+            SoC and cluster descriptors.
+        hosts: another number of hosts, for GPUs.
+        ranks: another number of GPUs or mailbox nodes altogether.
+        ranks_per_host: use only this many GPUs of each host.
+        complete_from: for topology files of GPUs, the shipped machine that supplies what they do
+            not say.
+        harvest_mask: for a chip, which rows or columns it lacks, as bits.
+
+    Returns:
+        A GpuCluster, ChipCluster, MailboxCluster, Chip or Host.
+
+    Raises:
+        ConfigError: there is no such machine, something in it is wrong, or an option is not for
+            its kind.
+
+    >>> load("t3000")
+    ChipCluster('t3000', 8 chips)
+    """
+    from towpath.api.chips import Chip, ChipCluster
+    from towpath.api.clusters import GpuCluster, MailboxCluster
+    from towpath.api.host import Host
+    from towpath.api.sites import ChipSite, GpuSite, MailboxSite
+
+    name = os.fspath(name_or_file)
+    given = {
+        "hosts": hosts, "ranks": ranks, "ranks_per_host": ranks_per_host,
+        "complete_from": complete_from, "harvest_mask": harvest_mask,
+    }  # fmt: skip
+    kind = catalogue.kind_of(name)
+    _refuse(name, kind, given)
+    if kind == "chip":
+        return Chip(catalogue.load_chip(name, harvest_mask))
+    if kind == "host":
+        return Host(catalogue.load_host(name))
+    if kind == "chip_cluster":
+        return ChipCluster(ChipSite(catalogue.load_chip_cluster(name), name))
+    if kind == "mailbox_cluster":
+        spec = catalogue.load_mailbox_cluster(name)
+        sized_spec = spec if ranks is None else spec.with_figures(nodes=ranks)
+        return MailboxCluster(MailboxSite(sized_spec, name, ranks))
+    sized = (hosts, ranks, complete_from)
+    return GpuCluster(GpuSite(catalogue.load(name, *sized), name, sized, ranks_per_host))
+
+
+_TAKES: dict[shipped.Kind, tuple[str, ...]] = {
+    "machine": ("hosts", "ranks", "ranks_per_host", "complete_from"),
+    "mailbox_cluster": ("ranks",),
+    "chip": ("harvest_mask",),
+    "chip_cluster": (),
+    "host": (),
+}
+_FOR = {
+    "hosts": "clusters of GPUs",
+    "ranks": "clusters of GPUs and of mailbox nodes",
+    "ranks_per_host": "clusters of GPUs",
+    "complete_from": "topology files of GPUs",
+    "harvest_mask": "chips",
+}
+
+
+def _refuse(name: str, kind: shipped.Kind, given: dict[str, Any]) -> None:
+    """Options that would have no effect."""
+    for option, value in given.items():
+        if value is not None and option not in _TAKES[kind]:
+            raise ConfigError(
+                f"{option} is for {_FOR[option]}; '{name}' is a {shipped.KINDS[kind]}",
+                field=option,
+            )

@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The study of virtual channels on a chip: checked options in, rows and findings out."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from towpath.errors import ConfigError
+from towpath.names import unknown
+from towpath.studies.noc_findings import Finding, findings
+from towpath.studies.noc_study import (
+    PAGES_MAX,
+    PATTERNS,
+    VCS_MAX,
+    StudyRequest,
+    digest_of,
+    flit_hops,
+    measure_point,
+    study_parts,
+)
+from towpath.studies.noc_traffic import ChipShape, shape_of
+from towpath.studies.progress import Progress, silent
+from towpath.studies.sweep import SweepOptions, run_sweep
+
+if TYPE_CHECKING:
+    from towpath.specs.chip_spec import ChipSpec
+
+TRANSACTIONS_MAX = 1_000_000
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """What `Chip.study` is asked for; its arguments say what each field means."""
+
+    sizes_bytes: tuple[int, ...]
+    patterns: Sequence[str] | None = None
+    nocs: tuple[int, ...] = (0, 1)
+    vcs: tuple[int, ...] = (1, 2, 3, 4)
+    transactions: int = 256
+    workers: tuple[int, int] | None = None
+    follow_ups: bool = True
+    seed: int = 1
+
+
+@dataclass(frozen=True, repr=False)
+class NocStudy:
+    """What a study of virtual channels found out.
+
+    Attributes:
+        chip: its name.
+        parts: the measured points by part of the study; each row has the point and its result.
+        findings: verdicts, each with the rows that it rests on.
+    """
+
+    chip: str
+    parts: dict[str, list[dict[str, Any]]]
+    findings: list[Finding]
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as plain data for JSON.
+
+        Returns:
+            The attributes.
+        """
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        rows = sum(map(len, self.parts.values()))
+        return f"NocStudy({self.chip!r}, {rows} rows, {len(self.findings)} findings)"
+
+
+def run_study(
+    spec: ChipSpec,
+    plan: StudyPlan,
+    file: str | os.PathLike[str] | None = None,
+    jobs: int = 0,
+    progress: Progress | None = None,
+) -> NocStudy:
+    """Measures all points of a study.
+
+    Raises:
+        ConfigError: an option is not possible on the chip.
+    """
+    shape = _cropped(shape_of(spec), plan.workers)
+    asked = study_parts(shape, _request(shape, plan))
+    points = [point for part in asked.values() for point in part]
+    spec_json = spec.model_dump_json()
+    with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
+        results = iter(
+            run_sweep(
+                partial(measure_point, spec_json),
+                points,
+                Path(folder, "points.jsonl") if file is None else Path(file),
+                digest=digest_of(spec_json),
+                cost=partial(flit_hops, shape),
+                options=SweepOptions(jobs=jobs, progress=progress or silent),
+            )
+        )
+    parts = {part: [{**point, **next(results)} for point in own] for part, own in asked.items()}
+    return NocStudy(spec.name, parts, findings(parts, shape))
+
+
+def _request(shape: ChipShape, plan: StudyPlan) -> StudyRequest:
+    patterns = PATTERNS if plan.patterns is None else tuple(plan.patterns)
+    for pattern in patterns:
+        if pattern not in PATTERNS:
+            raise unknown("patterns names", pattern, PATTERNS)
+    flit_bytes, most_bytes = shape.flit_bytes, PAGES_MAX * shape.flit_bytes
+    for size_bytes in plan.sizes_bytes:
+        if size_bytes % flit_bytes or size_bytes > most_bytes:
+            raise ConfigError(
+                f"size_bytes names {size_bytes} bytes; allowed are whole flits of {flit_bytes} "
+                f"bytes, up to {most_bytes}"
+            )
+    _check_numbers("nocs", plan.nocs, 0, 1)
+    _check_numbers("vcs", plan.vcs, 1, VCS_MAX)
+    _check_numbers("transactions", (plan.transactions,), 1, TRANSACTIONS_MAX)
+    return StudyRequest(
+        patterns=patterns,
+        sizes_bytes=tuple(sorted(set(plan.sizes_bytes))),
+        nocs=plan.nocs,
+        vcs=plan.vcs,
+        transactions=plan.transactions,
+        has_follow_ups=plan.follow_ups,
+        seed=plan.seed,
+    )
+
+
+def _check_numbers(name: str, numbers: Sequence[int], least: int, most: int) -> None:
+    for number in numbers:
+        if not least <= number <= most:
+            raise ConfigError(f"{name} has {number}; allowed is {least} to {most}")
+    if not numbers:
+        raise ConfigError(f"{name} is empty; allowed is {least} to {most}")
+
+
+def _cropped(shape: ChipShape, workers: tuple[int, int] | None) -> ChipShape:
+    if workers is None:
+        return shape
+    columns, rows = workers
+    fits = 1 <= columns <= shape.columns and 1 <= rows <= shape.rows
+    if not fits or columns * rows < 2:
+        raise ConfigError(
+            f"workers is {columns} x {rows}; allowed are two workers or more, up to the "
+            f"{shape.columns} x {shape.rows} of {shape.name}"
+        )
+    return shape.cropped(columns, rows)

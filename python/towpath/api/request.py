@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is to run, checked once, with full names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from towpath.api.schedule import Schedule
+from towpath.collectives.data import operation_named, type_named
+from towpath.collectives.link_faults import LinkFault, parse_link_fault
+from towpath.errors import ConfigError
+from towpath.schedules.words import algorithm_named, collective_named, protocol_named
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to run, checked and with full names.
+
+    Attributes:
+        collective: its name.
+        schedule: run this one; None: one of Towpath's own.
+        sizes_bytes: at least one.
+        dtype: the element type.
+        op: the reduction.
+        root: of broadcast and reduce.
+        algorithm: its full name; "auto" chooses per size; None is the collective's first.
+        protocol: "Simple", "LL", "LL128", or "auto".
+        channels: parallel channels; None: what the machine needs, or what "auto" finds.
+        data: whether to carry and check bytes.
+        link_faults: of links between chips.
+    """
+
+    collective: str
+    schedule: Schedule | None
+    sizes_bytes: tuple[int, ...]
+    dtype: str = "float32"
+    op: str = "sum"
+    root: int = 0
+    algorithm: str | None = "auto"
+    protocol: str = "auto"
+    channels: int | None = None
+    data: bool = True
+    link_faults: tuple[LinkFault, ...] = ()
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the schedule is searched for, size by size."""
+        return self.schedule is None and "auto" in (self.algorithm, self.protocol)
+
+
+def checked_request(
+    collective_or_schedule: str | Schedule,
+    sizes_bytes: list[int],
+    *,
+    dtype: str,
+    op: str,
+    root: int,
+    algorithm: str | None,
+    protocol: str,
+    channels: int | None,
+    data: bool = True,
+    link_faults: Iterable[str | LinkFault] = (),
+) -> Request:
+    """What is to run, with full names.
+
+    Raises:
+        ConfigError: an option is wrong, or has no effect on a schedule of the user's own.
+    """
+    faults = tuple(
+        parse_link_fault(fault) if isinstance(fault, str) else fault for fault in link_faults
+    )
+    common: dict[str, Any] = {
+        "sizes_bytes": tuple(sizes_bytes), "dtype": type_named(dtype), "op": operation_named(op),
+        "data": data, "link_faults": faults,
+    }  # fmt: skip
+    if isinstance(collective_or_schedule, Schedule):
+        schedule = collective_or_schedule
+        given = {
+            "algorithm": algorithm not in ("auto", None), "protocol": protocol != "auto",
+            "channels": channels is not None, "root": root != 0,
+        }  # fmt: skip
+        for option in (option for option, is_given in given.items() if is_given):
+            raise ConfigError(
+                f"{option} is for Towpath's own schedules; schedule '{schedule.name}' has its own",
+                field=option,
+            )
+        return Request(schedule.collective, schedule, root=schedule.root, **common)
+    collective = collective_named(collective_or_schedule)
+    if algorithm is not None and algorithm != "auto":
+        algorithm = algorithm_named(algorithm, collective)
+    if protocol != "auto":
+        protocol = protocol_named(protocol)
+    return Request(
+        collective, None, root=root, algorithm=algorithm, protocol=protocol, channels=channels,
+        **common,
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a collective on a machine: finds the schedule for each size, simulates, collects rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from towpath import _core
+from towpath.api.result import Part, RunResult, Traced, rows_of
+from towpath.collectives import simulated
+from towpath.collectives.call import Call
+from towpath.collectives.result import Row, Run
+
+if TYPE_CHECKING:
+    from towpath.api.request import Request
+    from towpath.api.sites import Site
+    from towpath.collectives.places import Place
+    from towpath.schedules.schedule_source import ScheduleSource
+
+OnRow = Callable[[Run, Row | None], None]
+"""Called with a run before its first row (None), and with each row as it comes."""
+
+Choice = tuple["ScheduleSource", "str | None"]
+"""A schedule for one size, and a note about how it was chosen."""
+
+
+def ignore(run: Run, row: Row | None) -> None:
+    """The default of `on_row`."""
+
+
+def run_simulated(
+    site: Site,
+    request: Request,
+    choose: Callable[[Request, int], Choice],
+    on_row: OnRow,
+) -> RunResult:
+    """Simulates a request.
+
+    Args:
+        site: the machine.
+        request: what is to run.
+        choose: the schedule of a size, and a note about the choice, for requests with "auto".
+        on_row: sees runs and rows as they come.
+
+    Returns:
+        A row per size.
+    """
+    from towpath.pages.provenance import provenance
+
+    parts = []
+    schedules = []
+    for schedule, source, sizes_bytes, notes in _groups(site, request, choose):
+        schedules.append(schedule)
+        call = Call(schedule, request.dtype, request.op)
+        place = site.place_for(schedule, source, request.link_faults)
+        # Mistakes in faults come before the first row.
+        place.run_of(call.plan(1), with_data=False)
+        where = site.where(call.ranks)
+        run = describe("simulated", where, call, [*notes, *_notes(call, sizes_bytes, request.data)])
+        rows = simulated.measure_sizes(place, call, list(sizes_bytes), with_data=request.data)
+        run = collect(run, rows, on_row)
+        algorithm = source.algorithm_name() if source is not None and source.file is None else None
+        parts.append(Part(run, algorithm, _tracer(site, place, call)))
+    rows_by_size = [row for part in parts for row in rows_of(part)]
+    return RunResult(
+        machine=site.spec.name,
+        collective=parts[0].run.collective,
+        kind="simulated",
+        rows=tuple(rows_by_size),
+        parts=tuple(parts),
+        provenance=provenance([site.spec], schedules),
+    )
+
+
+class _Group(NamedTuple):
+    """Consecutive sizes that one schedule serves, where it is from, and notes about the choice."""
+
+    schedule: _core.Schedule
+    source: ScheduleSource | None
+    sizes_bytes: tuple[int, ...]
+    notes: list[str]
+
+
+def _groups(
+    site: Site, request: Request, choose: Callable[[Request, int], Choice]
+) -> Iterator[_Group]:
+    if request.schedule is not None:
+        own = request.schedule
+        yield _Group(own._core, own._source, request.sizes_bytes, [])
+    elif request.is_auto:
+        choices = [(choose(request, size), size) for size in request.sizes_bytes]
+        for (source, note), group in groupby(choices, key=itemgetter(0)):
+            sizes_bytes = tuple(size for _, size in group)
+            yield _Group(source.schedule(), source, sizes_bytes, [note] if note else [])
+    else:
+        source = site.source_for(request)
+        yield _Group(source.schedule(), source, request.sizes_bytes, [])
+
+
+def _tracer(site: Site, place: Place, call: Call) -> Callable[[int], Traced]:
+    def trace(size_bytes: int) -> Traced:
+        outcome = simulated.invoke(
+            place, call, size_bytes, in_place=not call.schedule.out_of_place, with_data=False,
+            trace=_core.Trace(),
+        )  # fmt: skip
+        return Traced(outcome.timeline, outcome.links, site.draw_loads(outcome.links))
+
+    return trace
+
+
+def describe(kind: str, where: str, call: Call, notes: list[str]) -> Run:
+    """A run without rows."""
+    schedule = call.schedule
+    return Run(
+        kind=kind, where=where, collective=call.collective, schedule=schedule.name,
+        protocol=_core.name_of(schedule.protocol), channels=schedule.channels, ranks=call.ranks,
+        type=call.type_name, operation=call.operation, root=schedule.root, rows=[], iterations=1,
+        warmup=0, timeline=None, links=[], topology_svg=None, notes=notes,
+    )  # fmt: skip
+
+
+def collect(run: Run, rows: Iterator[Row], on_row: OnRow) -> Run:
+    """The run with its rows, each shown as it comes."""
+    on_row(run, None)
+    collected: list[Row] = []
+    for row in rows:
+        collected.append(row)
+        on_row(run, row)
+    return replace(run, rows=collected)
+
+
+def _notes(call: Call, sizes_bytes: tuple[int, ...], with_data: bool) -> list[str]:
+    if not with_data:
+        return ["data is off: only time is simulated, #wrong is N/A"]
+    too_large = [size for size in sizes_bytes if not simulated.fits(call, size)]
+    if not too_large:
+        return []
+    return [
+        f"from {min(too_large)} bytes on, the ranks' buffers exceed "
+        f"{simulated.DATA_BYTES_MAX >> 30} GiB: only time is simulated, #wrong is N/A"
+    ]

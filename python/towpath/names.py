@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Names as people type them: other spellings are understood, near misses get a suggestion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from towpath.errors import ConfigError, quoted
+
+_SIMILARITY_LEAST = 0.6
+
+
+def chosen(what: str, text: str, allowed: Iterable[str], spellings: Mapping[str, str]) -> str:
+    """The name that a text stands for, whatever its case and whether words are joined by - or _.
+
+    Args:
+        what: the option or field, for the error: "--dtype".
+        text: as typed.
+        allowed: the names.
+        spellings: other words for some of them.
+
+    Returns:
+        One of `allowed`.
+
+    Raises:
+        ConfigError: the text stands for none of them; the sentence lists all and suggests the
+            nearest.
+
+    >>> chosen("protocol", "simple", ["Simple", "LL"], {})
+    'Simple'
+    """
+    names = list(allowed)
+    known = {_key(word): name for word, name in spellings.items()}
+    known.update((_key(name), name) for name in names)
+    if _key(text) in known:
+        return known[_key(text)]
+    raise unknown(f"{what} is", text, names, [*names, *spellings])
+
+
+def unknown(
+    problem: str, text: str, allowed: Iterable[str], words: Iterable[str] | None = None
+) -> ConfigError:
+    """The error for a name that names nothing.
+
+    Args:
+        problem: what comes before the text: "there is no machine".
+        text: as typed.
+        allowed: the names that the sentence lists, in this order.
+        words: the words one of which may have been meant; by default the allowed ones.
+
+    >>> str(unknown("--op is", "summ", ["sum", "max"]))
+    "--op is 'summ'; did you mean 'sum'? Allowed are sum, max"
+    """
+    names = list(allowed)
+    near = nearest(text, names if words is None else words)
+    question = f"did you mean {quoted(near)}? Allowed" if near else "allowed"
+    return ConfigError(f"{problem} {quoted(text)}; {question} are {', '.join(names)}")
+
+
+def nearest(text: str, words: Iterable[str]) -> str | None:
+    """The word that is most like the text; None where none is.
+
+    >>> nearest("dgx-h10", ["ring", "dgx-h100"])
+    'dgx-h100'
+    """
+    from difflib import get_close_matches
+
+    by_key = {_key(word): word for word in words}
+    found = get_close_matches(_key(text), by_key, 1, _SIMILARITY_LEAST)
+    return by_key[found[0]] if found else None
+
+
+def _key(word: str) -> str:
+    return word.strip().lower().replace("-", "").replace("_", "")

@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The words of schedules: collectives, algorithms, protocols; each in all its spellings."""
+
+from __future__ import annotations
+
+from towpath import _core
+from towpath.names import chosen
+
+PROTOCOLS: tuple[str, ...] = _core.PROTOCOLS
+
+
+def collective_named(text: str, what: str = "collective") -> str:
+    """The collective that a text names: "all_reduce", "AllReduce", "all-reduce".
+
+    Args:
+        text: as typed.
+        what: the option or field, for the error.
+
+    Raises:
+        ConfigError: there is no such collective.
+    """
+    return chosen(what, text, [member.name for member in _core.Collective], {})
+
+
+def protocol_named(text: str, what: str = "protocol") -> str:
+    """The protocol that a text names: "Simple", "simple", "ll128".
+
+    Args:
+        text: as typed.
+        what: the option or field, for the error.
+
+    Raises:
+        ConfigError: there is no such protocol.
+    """
+    return chosen(what, text, PROTOCOLS, {})
+
+
+def algorithm_named(text: str, collective: str, what: str = "algorithm") -> str:
+    """The algorithm of a collective that a text names: "ring_all_reduce", "ring", "one-shot".
+
+    Args:
+        text: as typed.
+        collective: one of `collective_named`.
+        what: the option or field, for the error.
+
+    Raises:
+        ConfigError: the collective has no such algorithm.
+    """
+    known = _core.algorithm_names(_core.collective_from(collective))
+    short = {name.removesuffix(f"_{collective}"): name for name in known}
+    return chosen(what, text, known, short)

@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The code in README.md and docs/: Python runs as printed, commands parse, cheap ones run."""
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from conftest import ROOT
+from towpath.cli import main as cli
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# What takes no simulation.
+CHEAP = {"machines", "algorithms", "show", "routes", "export"}
+
+
+def blocks(*languages: str):
+    """(page:line, text) of the code blocks in these languages."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in BLOCK.finditer(text):
+            if match[1] in languages:
+                line = text.count("\n", 0, match.start()) + 1
+                yield pytest.param(match[2], id=f"{page.name}:{line}")
+
+
+def commands():
+    """(page:line, words) of every `towpath ...` in a block without a language."""
+    for block in blocks("", "sh", "console"):
+        for number, line in enumerate(block.values[0].splitlines(), 1):
+            match = re.match(r"(?:\$ )?towpath (.*)", line)
+            if match:
+                words = shlex.split(match[1], comments=True)
+                yield pytest.param(words, id=f"{block.id}+{number} {' '.join(words)[:40]}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_dialogues_of_a_page_say_what_python_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.testfile(str(page), module_relative=False, optionflags=flags)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("text", list(blocks("python")))
+def test_a_program_runs_as_printed(text, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, program.name], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", list(commands()))
+def test_a_command_parses(words):
+    command, arguments = typer.main.get_command(cli.app), list(words)
+    while True:
+        context = command.make_context("towpath", arguments)
+        if not hasattr(command, "resolve_command"):
+            return
+        rest = [*getattr(context, "_protected_args", ()), *context.args]
+        _, command, arguments = command.resolve_command(context, rest)
+
+
+@pytest.mark.parametrize(
+    "words", [command for command in commands() if command.values[0][0] in CHEAP]
+)
+def test_a_cheap_command_runs(words, tmp_path):
+    if any(Path(word).suffix in (".yaml", ".xml", ".txt", ".csv") for word in words[1:2]):
+        pytest.skip("about a file of the reader's own")
+    done = subprocess.run(
+        [sys.executable, "-m", "towpath.cli.main", *words],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_is_code_to_run():
+    assert len(list(blocks("python"))) >= 3
+    assert len(list(commands())) >= 8

@@ -1,0 +1,256 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Machines that run collectives: what is chosen, what comes back, what is refused."""
+
+import json
+
+import pytest
+
+import towpath
+from conftest import refusal
+from towpath.api.auto import Chooser, affordable
+from towpath.collectives.call import Call
+from towpath.collectives.simulated import invoke
+from towpath.tuning.collective import Options, candidates
+
+
+@pytest.fixture(scope="module")
+def dgx():
+    return towpath.load("dgx-h100", hosts=1)
+
+
+@pytest.fixture(scope="module")
+def chips():
+    return towpath.load("n300")
+
+
+def test_an_explicit_schedule_is_taken_as_it_is(dgx):
+    result = dgx.run("all_reduce", size_bytes="1M", algorithm="ring", protocol="ll", channels=2)
+    assert (result.algorithm, result.protocol, result.channels) == ("ring_all_reduce", "LL", 2)
+    assert result.wrong == 0
+    row = result.row
+    assert row.algorithm_bandwidth_gb_per_s == pytest.approx((1 << 20) / row.time_us / 1e3)
+    assert row.bus_bandwidth_gb_per_s == pytest.approx(row.algorithm_bandwidth_gb_per_s * 1.75)
+
+
+def test_none_is_the_first_algorithm_that_is_listed(dgx):
+    result = dgx.run("broadcast", size_bytes=4096, algorithm=None, protocol="Simple", root=3)
+    assert result.algorithm == towpath.algorithms("broadcast")[0].name
+    assert result.runs[0].root == 3
+    assert result.wrong == 0
+
+
+def test_auto_is_the_fastest_of_all_candidates(dgx):
+    for size_bytes in (1 << 10, 1 << 20, 16 << 20):
+        result = dgx.run("all_reduce", size_bytes=size_bytes, data=False)
+        sources, _ = candidates("all_reduce", dgx._site.options_for(request_for(size_bytes)))
+        fastest_us = min(
+            invoke(
+                dgx._site.place_for(source.schedule(), source), Call(source.schedule()),
+                size_bytes, in_place=False, with_data=False,
+            ).time_us
+            for source in sources
+        )  # fmt: skip
+        assert result.time_us == fastest_us
+
+
+def request_for(size_bytes, **changes):
+    from towpath.api.request import checked_request
+
+    options = {"dtype": "float32", "op": "sum", "root": 0, "algorithm": "auto",
+               "protocol": "auto", "channels": None}  # fmt: skip
+    return checked_request("all_reduce", [size_bytes], **{**options, **changes})
+
+
+def test_auto_keeps_to_what_is_given(dgx):
+    result = dgx.run("all_reduce", size_bytes="64K", protocol="LL", channels=4, data=False)
+    assert (result.protocol, result.channels) == ("LL", 4)
+    result = dgx.run("all_reduce", size_bytes="64K", algorithm="tree", data=False)
+    assert result.algorithm == "tree_all_reduce"
+
+
+def test_sizes_that_one_schedule_serves_are_one_run(dgx):
+    result = dgx.run("all_reduce", size_bytes=["1K", "2K", "32M"], data=False)
+    assert [row.size_bytes for row in result.rows] == [1 << 10, 2 << 10, 32 << 20]
+    assert [len(run.rows) for run in result.runs] == [2, 1]
+    assert result.runs[0].schedule != result.runs[1].schedule
+
+
+def test_between_chips_large_sizes_are_chosen_by_smaller_ones(chips):
+    result = chips.run("all_gather", size_bytes="256K", data=False)
+    assert "up to 65536 bytes" in result.runs[0].notes[0]
+    assert chips.run("all_gather", size_bytes="8K", data=False).runs[0].notes == [
+        "data is off: only time is simulated, #wrong is N/A"
+    ]
+
+
+def test_a_choice_is_remembered(chips, monkeypatch):
+    first = chips.run("all_reduce", size_bytes="4K", data=False)
+    monkeypatch.setattr("towpath.api.auto.invoke", None)
+    assert chips.run("all_reduce", size_bytes="4K", data=False).time_us == first.time_us
+
+
+def test_on_many_ranks_what_would_take_too_long_is_left_out():
+    options = Options(ranks=512, channels=(1, 16), protocols=("Simple", "LL"), hosts=64)
+    sources, left_out = affordable("all_reduce", options, None)
+    assert {source.algorithm for source in sources} == {
+        "tree_all_reduce", "line_all_reduce", "ring_all_reduce"
+    }  # fmt: skip
+    assert "one_shot_all_reduce with 16 channels" in left_out
+    sources, left_out = affordable("all_reduce", options, "ring_all_reduce")
+    assert {source.channels for source in sources} == {1}
+    assert left_out == ["ring_all_reduce with 16 channels"]
+
+
+def test_a_candidate_that_hangs_is_not_chosen(monkeypatch):
+    def hangs(*_, **__):
+        raise towpath.DeadlockError("nothing moves")
+
+    monkeypatch.setattr("towpath.api.auto.invoke", hangs)
+    chooser = Chooser("all_reduce", Options(ranks=2, channels=(1,)), lambda _: None)
+    with pytest.raises(towpath.DeadlockError, match="every candidate hangs at 4096 bytes"):
+        chooser.choose(4096)
+
+
+def test_rows_come_one_by_one(dgx):
+    seen = []
+    dgx.run(
+        "all_gather", size_bytes=[64, 1024], algorithm="ring", protocol="Simple",
+        on_row=lambda run, row: seen.append((run.collective, row and row.size_bytes)),
+    )  # fmt: skip
+    assert seen == [("all_gather", None), ("all_gather", 64), ("all_gather", 1024)]
+
+
+def test_a_result_is_data(dgx):
+    result = dgx.run("all_reduce", size_bytes="1K", algorithm="ring", protocol="Simple")
+    plain = json.loads(result.to_json())
+    assert plain["rows"][0]["time_us"] == result.time_us
+    assert plain["rows"][0]["out_of_place"]["wrong"] == 0
+    assert plain["runs"][0]["rows"][0]["size_bytes"] == 1024
+    assert plain["provenance"]["towpath"] == towpath.__version__
+    assert set(plain["provenance"]["machines"]) == {"dgx-h100"}
+    assert plain["provenance"]["schedules"]["ring_all_reduce"]
+    assert repr(result).startswith("RunResult(all_reduce on dgx-h100: 1 KiB, ")
+    with pytest.raises(AttributeError):
+        result.machine = "another"
+
+
+def test_figures_of_several_sizes_are_those_of_rows(dgx):
+    result = dgx.run("all_reduce", size_bytes="1K:4K", algorithm="ring", protocol="Simple")
+    assert "3 sizes" in repr(result)
+    assert ".rows" in refusal(lambda: result.time_us)
+
+
+def test_links_are_those_of_the_largest_size(dgx):
+    result = dgx.run("all_reduce", size_bytes=["1K", "4M"], algorithm="ring", protocol="Simple")
+    carried = sum(link.size_bytes for link in result.links if link.kind == "nvlink")
+    assert carried > 7 * 2 * (4 << 20)
+    assert max(link.busy_fraction for link in result.links) > 0.1
+
+
+def test_report_and_trace_are_files(dgx, tmp_path):
+    result = dgx.run("all_reduce", size_bytes="64K", algorithm="ring", protocol="Simple")
+    result.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "dgx-h100" in page and towpath.__version__ in page
+    result.trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert any(event["ph"] == "X" for event in trace["traceEvents"])
+    assert "1G" in refusal(result.trace, tmp_path / "large.json", size_bytes=2 << 30)
+
+
+def test_without_pandas_a_table_says_what_to_install(dgx, monkeypatch):
+    import builtins
+
+    usual = builtins.__import__
+
+    def without(name, *arguments, **options):
+        if name == "pandas":
+            raise ImportError(name)
+        return usual(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    result = dgx.run("all_gather", size_bytes=1024, algorithm="ring", protocol="Simple")
+    assert "pip install pandas" in refusal(result.to_dataframe)
+
+
+def test_with_pandas_a_table_has_a_line_per_size(dgx):
+    pytest.importorskip("pandas")
+    table = dgx.run(
+        "all_gather", size_bytes="1K:4K", algorithm="ring", protocol="LL"
+    ).to_dataframe()
+    assert list(table.size_bytes) == [1024, 2048, 4096]
+    assert (table.wrong == 0).all()
+
+
+def test_a_schedule_of_ones_own_runs(dgx):
+    schedule = towpath.Schedule.generate("all_reduce", algorithm="ring", ranks=4)
+    result = dgx.run(schedule, size_bytes="64K")
+    assert (result.algorithm, result.channels, result.wrong) == ("ring_all_reduce", 1, 0)
+    assert result.runs[0].ranks == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "phrase"),
+    [
+        ({"algorithm": "rng"}, "did you mean 'ring'"),
+        ({"protocol": "LL12"}, "Simple, LL, LL128"),
+        ({"dtype": "float"}, None),
+        ({"dtype": "flt99"}, "dtype is"),
+        ({"op": "plus"}, "op is"),
+        ({"size_bytes": 0}, "size_bytes is 0"),
+        ({"size_bytes": []}, "at least one size"),
+        ({"size_bytes": 1.5}, "bytes as an int"),
+        ({"link_faults": ["0:9,every=100us"]}, "'dgx-h100' has none"),
+    ],
+)
+def test_options_are_names_or_refused(dgx, options, phrase):
+    arguments = {"size_bytes": 1024, "algorithm": "ring", "protocol": "Simple", **options}
+    if phrase is None:
+        assert dgx.run("all_reduce", **arguments).wrong == 0
+    else:
+        assert phrase in refusal(dgx.run, "all_reduce", **arguments)
+
+
+def test_what_has_no_effect_is_refused(dgx, chips):
+    schedule = towpath.Schedule.generate("all_reduce", ranks=4)
+    for option in ({"algorithm": "ring"}, {"protocol": "LL"}, {"channels": 2}, {"root": 1}):
+        assert "has its own" in refusal(dgx.run, schedule, size_bytes=64, **option)
+    assert "protocol is LL" in refusal(chips.run, "all_reduce", size_bytes=64, protocol="LL")
+    too_many = towpath.Schedule.generate("all_reduce", ranks=16)
+    assert "has 8 GPUs" in refusal(dgx.run, too_many, size_bytes=64)
+
+
+def test_a_machine_is_loaded_as_large_as_asked_for():
+    assert towpath.load("dgx-h100", hosts=3).ranks == 24
+    assert towpath.load("dgx-h100", hosts=2, ranks_per_host=2).ranks == 4
+    assert towpath.load("carvnet", ranks=4).ranks == 4
+    assert repr(towpath.load("wormhole")) == "Chip('wormhole', 8 x 8 workers)"
+    assert "hosts is for clusters of GPUs" in refusal(towpath.load, "t3000", hosts=2)
+    assert "harvest_mask is for chips" in refusal(towpath.load, "t3000", harvest_mask=1)
+
+
+@pytest.mark.parametrize("info", towpath.machines(), ids=lambda info: info.name)
+def test_every_machine_that_is_listed_loads_and_is_shown(info):
+    machine = towpath.load(info.name)
+    assert (machine.name, machine.kind) == (info.name, info.kind)
+    assert machine.description == info.description
+    assert len(repr(machine)) < 80
+    assert machine.show().count("\n") > 5
+    if info.kind == "host":
+        assert "no drawing" in refusal(machine.draw)
+    else:
+        assert machine.draw().startswith("<svg")
+
+
+def test_tuning_gives_the_fastest_and_keeps_its_points(dgx, tmp_path):
+    file = tmp_path / "points.jsonl"
+    options = {"size_bytes": "4K", "channels": [1, 2], "protocols": ["ll"], "file": file, "jobs": 1}
+    tuning = dgx.tune("all_gather", **options)
+    fastest = tuning.fastest()[0]
+    assert fastest.source.protocol == "LL"
+    assert fastest.time_us == min(timing.time_us for timing in tuning.timings)
+    lines = file.read_text().count("\n")
+    assert lines >= tuning.candidates
+    assert dgx.tune("all_gather", **options).fastest()[0] == fastest
+    assert file.read_text().count("\n") == lines
