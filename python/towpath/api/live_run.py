@@ -71,7 +71,7 @@ def run_live(
             f"schedule '{call.schedule.name}' has {call.ranks} ranks; --live is {ranks}"
         )
     asked = live.LiveCall(source, request.sizes_bytes, request.dtype, request.op)
-    notes = rounding_notes(call, request.sizes_bytes)
+    notes = [*live.notes(ranks, measured.pin), *rounding_notes(call, request.sizes_bytes)]
     run = describe("live", f"{ranks} processes of this host", call, notes)
     run = replace(run, iterations=measured.iterations, warmup=measured.warmup)
     rows = (row for _, row in live.measure_calls([asked], ranks, measured))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from towpath.cli.options import errors_name_options
 from towpath.errors import ConfigError
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from towpath import Chip, ChipCluster, Host, Machine
     from towpath.api.cluster import Cluster
 
-Kind = TypeVar("Kind", bound="Machine")
 _WORDS = {
     "gpu_cluster": "cluster of GPUs",
     "chip_cluster": "cluster of chips",
@@ -37,38 +36,43 @@ def cluster(name_or_file: str, **sizes: Any) -> Cluster:
     from towpath.api.cluster import Cluster
 
     kinds = ("gpu_cluster", "chip_cluster", "mailbox_cluster")
-    return _of_kind(name_or_file, Cluster, kinds, **sizes)
+    found: Cluster = _of_kind(name_or_file, Cluster, kinds, **sizes)
+    return found
 
 
 def any_machine(name_or_file: str, **sizes: Any) -> Machine:
     """A machine of any kind, likewise."""
     from towpath import Machine
 
-    return _of_kind(name_or_file, Machine, tuple(_WORDS), **sizes)
+    found: Machine = _of_kind(name_or_file, Machine, tuple(_WORDS), **sizes)
+    return found
 
 
 def chip_cluster(name_or_file: str) -> ChipCluster:
     """A cluster of chips, likewise."""
     from towpath import ChipCluster
 
-    return _of_kind(name_or_file, ChipCluster, ("chip_cluster",))
+    found: ChipCluster = _of_kind(name_or_file, ChipCluster, ("chip_cluster",))
+    return found
 
 
 def chip(name_or_file: str) -> Chip:
     """A chip, likewise."""
     from towpath import Chip
 
-    return _of_kind(name_or_file, Chip, ("chip",))
+    found: Chip = _of_kind(name_or_file, Chip, ("chip",))
+    return found
 
 
 def host(name_or_file: str) -> Host:
     """A host, likewise."""
     from towpath import Host
 
-    return _of_kind(name_or_file, Host, ("host",))
+    found: Host = _of_kind(name_or_file, Host, ("host",))
+    return found
 
 
-def _of_kind(name_or_file: str, kind: type[Kind], words: tuple[str, ...], **sizes: Any) -> Kind:
+def _of_kind(name_or_file: str, kind: type[Kind], words: tuple[str, ...], **sizes: Any) -> Any:
     import towpath
     from towpath.names import unknown
     from towpath.specs import shipped

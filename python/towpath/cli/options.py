@@ -60,22 +60,23 @@ def errors_name_options() -> Iterator[None]:
         raise ConfigError(option + error.problem[len(name) :]) from None
 
 
-def live_options(
-    live: int | None, iterations: int | None, warmup: int | None, timeout_s: float | None
-) -> LiveOptions:
+def live_options(live: int | None, **options: Any) -> LiveOptions:
     """How to measure live.
+
+    Args:
+        live: the number of ranks, or None.
+        options: fields of LiveOptions; None where the option was not typed.
 
     Raises:
         ConfigError: an option is given that has no effect without --live.
     """
     from towpath.collectives.live import LiveOptions
 
+    typed = given(**options)
     if live is None:
-        refuse(
-            given(iterations=iterations, warmup=warmup, timeout=timeout_s),
-            "requires --live; a simulated call takes the same time each time",
-        )
-    return LiveOptions(**given(iterations=iterations, warmup=warmup, timeout_s=timeout_s))
+        names = {name.removesuffix("_s"): value for name, value in typed.items()}
+        refuse(names, "requires --live; a simulated call takes the same time each time")
+    return LiveOptions(**typed)
 
 
 def machine_option(description: str) -> object:
@@ -155,6 +156,10 @@ Timeout = Annotated[
         help="live: seconds to wait for a silent peer; default: 30",
     ),
 ]  # fmt: skip
+Pin = Annotated[
+    bool | None,
+    typer.Option("--pin/--no-pin", help="live: a core for each rank where there are enough"),
+]
 
 # Options of towpath's own schedules.
 Algorithm = Annotated[

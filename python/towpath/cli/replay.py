@@ -67,7 +67,9 @@ def replay(
     if output is not None:
         from towpath.pages.replay_page import write_replay
 
-        output.write(lambda file: write_replay(replayed, command_line(), file), text)
+        output.write(
+            lambda file: write_replay(replayed, command_line(), file, made_with=made_with), text
+        )
 
 
 def _replay_one(

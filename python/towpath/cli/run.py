@@ -24,6 +24,7 @@ from towpath.cli.options import (
     Live,
     Machine,
     OutPage,
+    Pin,
     Protocol,
     Ranks,
     RanksPerHost,
@@ -138,6 +139,7 @@ def run(
     iterations: Iterations = None,
     warmup: Warmup = None,
     timeout: Timeout = None,
+    pin: Pin = None,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="write a Perfetto trace of --trace-size")
     ] = None,
@@ -175,7 +177,9 @@ def run(
         live=live,
         common={"dtype": dtype, "op": op, **schedule_options},
         simulated={"data": data is not False, "link_faults": link_fault or ()},
-        live_options=live_options(live, iterations, warmup, timeout),
+        live_options=live_options(
+            live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin
+        ),
     )  # fmt: skip
     if trace is not None and request.machine is not None:
         _check_trace(request.machine)
@@ -236,9 +240,11 @@ def _run_live(request: RunRequest, prints: bool) -> RunResult:
 def _subject(collective: str | None, schedule: Path | None) -> str | Schedule:
     import towpath
 
-    if (collective is None) == (schedule is None):
-        raise ConfigError("name either a collective or a --schedule file")
-    return collective if collective is not None else towpath.Schedule.load(schedule)
+    if collective is not None and schedule is None:
+        return collective
+    if schedule is not None and collective is None:
+        return towpath.Schedule.load(schedule)
+    raise ConfigError("name either a collective or a --schedule file")
 
 
 def _sizes(text: str | None, smallest: str | None, largest: str | None, factor: int | None

@@ -20,6 +20,7 @@ from towpath.cli.options import (
     Live,
     Machine,
     OutFolder,
+    Pin,
     Ranks,
     RanksPerHost,
     Timeout,
@@ -59,7 +60,7 @@ def ethernet(
     deliver(
         tuning.to_dict(), "\n".join(tuning_text(tuning.answers)), folder, as_json,
         lambda: write_tuning(
-            title, command_line(), tuning.answers, folder / "study.html", made_with
+            title, command_line(), tuning.answers, folder / "study.html", made_with=made_with
         ),
         made_with=made_with,
     )  # fmt: skip
@@ -91,6 +92,7 @@ def collective(
     iterations: Iterations = None,
     warmup: Warmup = None,
     timeout: Timeout = None,
+    pin: Pin = None,
     csv: Annotated[
         Path | None, typer.Option(help="write a configuration of NCCL's tuner plugin there")
     ] = None,
@@ -111,7 +113,7 @@ def collective(
     from towpath.tuning.target import TuneRequest, find_target, tune
 
     name = context.info_name or ""
-    measured = live_options(live, iterations, warmup, timeout)
+    measured = live_options(live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin)
     if csv is not None:
         check_nccl(name)
         check_output(csv)
@@ -134,7 +136,7 @@ def collective(
     made_with = provenance([] if target.simulator is None else [target.simulator.spec])
     deliver(
         tuning.to_dict(), "\n".join(tuning_text(tuning)), folder, as_json,
-        lambda: write_tuning(tuning, command_line(), folder / "study.html", made_with),
+        lambda: write_tuning(tuning, command_line(), folder / "study.html", made_with=made_with),
         made_with=made_with,
     )  # fmt: skip
     if csv is not None:

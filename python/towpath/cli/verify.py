@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -82,7 +82,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def generated(collective: str, options: dict[str, object]) -> Schedule:
+def generated(collective: str, options: dict[str, Any]) -> Schedule:
     """One of towpath's own schedules.
 
     Args:
@@ -99,7 +99,7 @@ def generated(collective: str, options: dict[str, object]) -> Schedule:
     return towpath.Schedule.generate(collective, **options)
 
 
-def _schedule(text: str, options: dict[str, object]) -> Schedule:
+def _schedule(text: str, options: dict[str, Any]) -> Schedule:
     """What the argument names: a file, standard input or a collective."""
     import towpath
     from towpath.names import nearest
