@@ -20,7 +20,7 @@ import failing_ranks
 import numpy as np
 import pytest
 
-from towpath import _core
+from towpath import TransportError, _core
 from towpath.collectives.live import (
     LiveCall,
     LiveError,
@@ -410,6 +410,6 @@ def test_a_failed_run_raises_one_error_with_every_reason():
 
 
 def test_errors_carry_kind_and_peer():
-    with pytest.raises(_core.TransportError) as caught:
+    with pytest.raises(TransportError) as caught:
         _core.connect_shm(f"alone-{os.getpid()}", 0, 3, timeout_s=0.05)
     assert (caught.value.kind, caught.value.peer) == ("timeout", 1)

@@ -271,7 +271,10 @@ class MachineSpec(Frozen):
         hosts, rest = divmod(ranks, self.gpus_per_host)
         if rest or hosts < 1:
             allowed = f"a multiple of its {self.gpus_per_host} GPUs per host"
-            raise self._error(f"ranks is {ranks}; it must be {allowed}")
+            way_out = ""
+            if 0 < ranks < self.gpus_per_host:
+                way_out = f"; --ranks-per-host {ranks} --hosts 1 uses only {ranks} of them"
+            raise self._error(f"ranks is {ranks}; it must be {allowed}{way_out}")
         return self._with_hosts(hosts)
 
     def _check_size(self) -> None:

@@ -44,29 +44,6 @@ void look_at_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-const char* name_of(TransportError::Kind kind) {
-  switch (kind) {
-    case TransportError::Kind::peer_died: return "peer_died";
-    case TransportError::Kind::timeout: return "timeout";
-    case TransportError::Kind::disagreement: return "disagreement";
-    case TransportError::Kind::deadlock: return "deadlock";
-  }
-  return "unknown";
-}
-
-// Gives the Python exception the fields of the C++ one.
-void translate(const std::exception_ptr& thrown, void* type) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const TransportError& error) {
-    nb::object exception = nb::borrow(static_cast<PyObject*>(type))(error.what());
-    exception.attr("kind") = name_of(error.kind());
-    exception.attr("peer") =
-        error.peer() == transport::kNoPeer ? nb::none() : nb::object(nb::int_(error.peer()));
-    PyErr_SetObject(static_cast<PyObject*>(type), exception.ptr());
-  }
-}
-
 Comparison comparison_from(std::string_view name) {
   if (name == "==") return Comparison::equal;
   if (name == "!=") return Comparison::not_equal;
@@ -264,8 +241,6 @@ void bind_executor(nb::module_& module) {
 }  // namespace
 
 void bind_live(nb::module_& module) {
-  const nb::exception<TransportError> error(module, "TransportError", PyExc_RuntimeError);
-  nb::register_exception_translator(translate, error.ptr());
   bind_transport(module);
   bind_connect(module);
   bind_executor(module);
