@@ -33,7 +33,8 @@ const char* type_of(const Parameter<Block>& parameter) {
 
 template <typename Block, std::size_t kSize>
 Json rows_of(const Parameter<Block> (&table)[kSize]) {
-  static const Block fresh;  // static: gcc 12 takes a local one for uninitialized
+  // Static, because gcc 12 warns of members of other types that would be uninitialized elsewhere.
+  static const Block fresh{};
   Json rows = Json::array();
   for (const Parameter<Block>& parameter : table) {
     rows.push_back({{"name", parameter.name},
