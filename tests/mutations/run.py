@@ -16,8 +16,8 @@ A list is a TOML file of entries like this one:
     survives = "optional: why no test can tell the difference"
 
 A test is a GoogleTest filter, or files of pytest where it begins with "tests/". The tests must pass
-without the mutation. A mutation whose tests take too long is killed; one that does not compile is an
-error of the list.
+without the mutation. A mutation whose tests take too long is killed; one that does not compile is
+an error of the list.
 
 The work is done on a copy of the checkout in `build-mutations/`, which is kept: the next run builds
 only what has changed. Needs Python 3.11, and the virtual environment that `make build` makes.
