@@ -13,26 +13,26 @@ HANGS = """<algo name="crossed" proto="Simple" nchannels="1" nchunksperloop="16"
  coll="alltoall" inplace="0" outofplace="1" minBytes="0" maxBytes="0">
   <gpu id="0" i_chunks="16" o_chunks="16" s_chunks="0">
     <tb id="0" send="1" recv="1" chan="0">
-      <step s="0" type="s" srcbuf="i" srcoff="8" dstbuf="o" dstoff="0" cnt="8" depid="-1" deps="-1"
- hasdep="0"/>
-      <step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="8" cnt="8" depid="-1" deps="-1"
- hasdep="0"/>
+      <step s="0" type="s" srcbuf="i" srcoff="8" dstbuf="o" dstoff="0" cnt="8" depid="-1"
+ deps="-1" hasdep="0"/>
+      <step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="8" cnt="8" depid="-1"
+ deps="-1" hasdep="0"/>
     </tb>
     <tb id="1" send="-1" recv="-1" chan="0">
-      <step s="0" type="cpy" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="8" depid="-1" deps="-1"
- hasdep="0"/>
+      <step s="0" type="cpy" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="8" depid="-1"
+ deps="-1" hasdep="0"/>
     </tb>
   </gpu>
   <gpu id="1" i_chunks="16" o_chunks="16" s_chunks="0">
     <tb id="0" send="0" recv="0" chan="0">
-      <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="8" depid="-1" deps="-1"
- hasdep="0"/>
-      <step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="8" depid="-1" deps="-1"
- hasdep="0"/>
+      <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="8" depid="-1"
+ deps="-1" hasdep="0"/>
+      <step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="8" depid="-1"
+ deps="-1" hasdep="0"/>
     </tb>
     <tb id="1" send="-1" recv="-1" chan="0">
-      <step s="0" type="cpy" srcbuf="i" srcoff="8" dstbuf="o" dstoff="8" cnt="8" depid="-1" deps="-1"
- hasdep="0"/>
+      <step s="0" type="cpy" srcbuf="i" srcoff="8" dstbuf="o" dstoff="8" cnt="8" depid="-1"
+ deps="-1" hasdep="0"/>
     </tb>
   </gpu>
 </algo>
