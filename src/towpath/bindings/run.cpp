@@ -243,5 +243,4 @@ void bind_run(nb::module_& module) {
   bind_trace(module);
   bind_link_failures(module);
   bind_simulated_run(module);
-  bind_mailbox_run(module);
 }
