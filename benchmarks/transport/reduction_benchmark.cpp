@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <cstring>
 #include <string>
@@ -43,7 +44,7 @@ void combine(benchmark::State& state, std::size_t size, Reduction reduction) {
 
 const bool is_registered = [] {
   for (const std::size_t size : kSizes) {
-    const std::string suffix = "/" + std::to_string(size >> 10) + "_KiB";
+    const std::string suffix = fmt::format("/{}_KiB", size >> 10);
     benchmark::RegisterBenchmark(("reduce/memcpy" + suffix).c_str(),
                                  [size](benchmark::State& state) { copy(state, size); });
     for (const DataType type : {DataType::int8, DataType::int32, DataType::int64, DataType::float16,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "schedules.hpp"
+#include "towpath/base/deadlock_error.hpp"
 #include "towpath/simulate/simulated_gpus.hpp"
 #include "towpath/simulate/simulated_run.hpp"
 
@@ -389,7 +390,7 @@ TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {
   try {
     run.invoke({});
     FAIL() << "it finished";
-  } catch (const DeadlockError& error) {
+  } catch (const towpath::DeadlockError& error) {
     ASSERT_EQ(error.cycle().size(), 2u) << error.what();
     EXPECT_TRUE(error.cycle()[0].starts_with("rank 0 thread block 0")) << error.cycle()[0];
     EXPECT_TRUE(error.cycle()[1].starts_with("rank 1 thread block 0")) << error.cycle()[1];

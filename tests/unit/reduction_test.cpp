@@ -214,9 +214,9 @@ TEST_P(ReductionOnEachVectorUnit, StoresOverEitherOperand) {
 TEST_P(ReductionOnEachVectorUnit, IsRightForEveryHalfBesideSpecialValues) {
   std::vector<std::uint16_t> every(65536), other(65536);
   for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<std::uint16_t>(i);
-  for (const std::uint16_t special :
-       {0x0000, 0x8000, 0x7c00, 0xfc00, 0x7f80, 0xff80, 0x7e01, 0x7fff, 0x7bff, 0x7f7f, 0x0001,
-        0x8001, 0x1001, 0x3c01, 0x3f81}) {
+  for (const int number : {0x0000, 0x8000, 0x7c00, 0xfc00, 0x7f80, 0xff80, 0x7e01, 0x7fff, 0x7bff,
+                           0x7f7f, 0x0001, 0x8001, 0x1001, 0x3c01, 0x3f81}) {
+    const auto special = static_cast<std::uint16_t>(number);
     std::fill(other.begin(), other.end(), special);
     for (const DataType type : {DataType::float16, DataType::bfloat16}) {
       for (const ReductionOperation operation : kOperations) {
