@@ -222,7 +222,6 @@ def test_an_unknown_machine_gets_every_name_that_is_valid_there():
         ("run all_reduce --machine ring -b 8 --sizes 8", "--sizes and -b, -e, -f exclude"),
         ("run all_reduce --machine dgx-h100 -g 4 --hosts 1", "--hosts and -g exclude each other"),
         ("run broadcast --machine t3000 --ranks 4", "ranks is for clusters of GPUs"),
-        ("run all_reduce --machine carvnet --trace t.json", "--trace"),
         ("bench mailbox --live --seed 3", "--seed is for --machine"),
         ("bench mailbox --machine carvnet --cores 0,1", "--cores is for --live"),
         ("tune all_reduce --machine ring --warmup 5", "--warmup requires --live"),

@@ -156,12 +156,12 @@ def test_the_command_prints_json_and_a_page(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     page = tmp_path / "live.html"
     line = [
-        "bench", "mailbox", "--live", "--iterations", "500", "--json", "--page", str(page),
+        "bench", "mailbox", "--live", "--iterations", "500", "--json", "--out", str(page),
         "--peers", str(tmp_path),
     ]  # fmt: skip
     result = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption())
     assert result.exception is None
-    answer = json.loads(result.stdout.splitlines()[0])
+    answer = json.loads(result.stdout)
     assert answer["message"]["median_ns"] > 0 and len(answer["peers"]) == 3
     assert "Messages of the same size in the same run" in page.read_text()
 

@@ -224,6 +224,6 @@ def test_bad_options_are_one_sentence(bench, arguments, sentence):
 
 def test_hosts_are_listed_and_shown():
     run = CliRunner().invoke
-    assert "ryzen-host           host     the Ryzen 9950X" in run(cli.app, ["machines"]).stdout
+    assert "\n  ryzen-host       the Ryzen 9950X" in run(cli.app, ["machines"]).stdout
     text = run(cli.app, ["show", "ryzen-host"]).stdout
     assert "posted_writes_max" in text and "assumed; enough for the link" in text

@@ -33,6 +33,17 @@ _FLIT_HOPS_PER_S = 20e6
 _POINT_S = 0.1
 
 
+Transactions = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=1_000_000,
+        help="per master, spread over its destinations: rounded down, at least one each",
+    ),
+]
+
+
 class _Part(str, Enum):
     study = "study"
     follow_ups = "follow-ups"
@@ -56,16 +67,9 @@ def noc_vc(
     ] = None,
     nocs: Annotated[str, typer.Option(help="0, 1 or both")] = "0,1",
     vcs: Annotated[str, typer.Option(help="numbers of virtual channels")] = "1,2,3,4",
-    transactions: Annotated[
-        int,
-        typer.Option(
-            min=1, max=1_000_000,
-            help="per master, spread over its destinations: rounded down, at least one each",
-        ),
-    ] = 256,
+    transactions: Transactions = 256,
     grid: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMNSxROWS", help="use only this part of the workers"),
+        str | None, typer.Option(metavar="COLUMNSxROWS", help="use only this part of the workers")
     ] = None,
     only: Annotated[_Part | None, typer.Option(help="one of the two parts")] = None,
     out: OutFolder = None,
@@ -101,15 +105,17 @@ def noc_vc(
     context.ensure_object(Interruption).sentence = how_to_resume(file)
     found = run_study(spec, plan, file, options)
     columns, rows = plan.workers or (shape.columns, shape.rows)
-    facts = [
-        ("Chip", f"{spec.name}, {columns} x {rows} workers"),
-        ("Flit", f"{shape.flit_bytes} B"),
-        ("Transactions", f"{plan.transactions} per master"),
-        ("Points", _work_text(work)),
-        ("Seed", str(seed)),
-    ]
-    title = f"Virtual channels on {spec.name}"
-    study = Study(title, command_line(), facts, found.parts, found.findings)
+    facts = {
+        "Chip": f"{spec.name}, {columns} x {rows} workers", "Flit": f"{shape.flit_bytes} B",
+        "Transactions": f"{transactions} per master", "Points": _work_text(work), "Seed": str(seed),
+    }  # fmt: skip
+    study = Study(
+        f"Virtual channels on {spec.name}",
+        command_line(),
+        list(facts.items()),
+        found.parts,
+        found.findings,
+    )
     made_with = provenance([spec])
     deliver(
         asdict(study), "\n".join([*study_text(study.parts), *findings_text(study.findings)]),

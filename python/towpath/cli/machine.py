@@ -72,7 +72,7 @@ def host(name_or_file: str) -> Host:
     return found
 
 
-def _of_kind(name_or_file: str, kind: type[Machine], words: tuple[str, ...], **sizes: Any) -> Any:
+def _of_kind(name_or_file: str, kind: type[Any], words: tuple[str, ...], **sizes: Any) -> Any:
     import towpath
     from towpath.names import unknown
     from towpath.specs import shipped

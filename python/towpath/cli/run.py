@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -44,6 +44,23 @@ from towpath.cli.output_file import (
     note,
     page_output,
 )
+from towpath.cli.run_options import (
+    DEFAULT_SIZES,
+    Channels,
+    Collective,
+    Data,
+    Dtype,
+    Factor,
+    Gpus,
+    Largest,
+    LinkFaults,
+    Operation,
+    ScheduleFile,
+    Sizes,
+    Smallest,
+    Trace,
+    TraceSize,
+)
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,8 +68,6 @@ if TYPE_CHECKING:
     from towpath.api.cluster import Cluster
     from towpath.collectives.live import LiveOptions
     from towpath.collectives.result import Row, Run
-
-_SIZES = "8:64M"
 
 
 @dataclass(frozen=True)
@@ -79,77 +94,33 @@ class RunRequest:
 
 
 def run(
-    collective: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="COLLECTIVE",
-            help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all",
-        ),
-    ] = None,
-    schedule: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="an MSCCL XML file instead")
-    ] = None,
+    collective: Collective = None,
+    schedule: ScheduleFile = None,
     machine: Machine = None,
     live: Live = None,
-    sizes: Annotated[
-        str | None, typer.Option(help=f"8:1G, 64M, 8:1G:4 or 8,64,512; default: {_SIZES}")
-    ] = None,
-    smallest: Annotated[
-        str | None, typer.Option("-b", "--minbytes", metavar="SIZE", help="as in nccl-tests")
-    ] = None,
-    largest: Annotated[
-        str | None, typer.Option("-e", "--maxbytes", metavar="SIZE", help="as in nccl-tests")
-    ] = None,
-    factor: Annotated[
-        int | None, typer.Option("-f", "--stepfactor", metavar="N", help="as in nccl-tests")
-    ] = None,
-    gpus: Annotated[
-        int | None,
-        typer.Option(
-            "-g", "--ngpus", metavar="N", min=1, help="ranks altogether, as in nccl-tests"
-        ),
-    ] = None,
-    dtype: Annotated[
-        str, typer.Option("--dtype", "-d", help="int8 ... float64, float16, bfloat16")
-    ] = "float32",
-    op: Annotated[str, typer.Option("--op", "-o", help="sum, prod, min, max, avg")] = "sum",
+    sizes: Sizes = None,
+    smallest: Smallest = None,
+    largest: Largest = None,
+    factor: Factor = None,
+    gpus: Gpus = None,
+    dtype: Dtype = "float32",
+    op: Operation = "sum",
     root: Root = None,
     algorithm: Algorithm = None,
-    channels: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="parallel channels; 0: what the machine needs"),
-    ] = None,
+    channels: Channels = None,
     protocol: Protocol = None,
     hosts: Hosts = None,
     ranks: Ranks = None,
     ranks_per_host: RanksPerHost = None,
     complete_from: CompleteFrom = None,
-    link_fault: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CHIP:CHANNEL,...",
-            help="a link between chips that fails: loss=0.01, at=20us, every=100us, dead=5us (or "
-            "forever), training=5us; may be given for several links",
-        ),
-    ] = None,
-    data: Annotated[
-        bool | None,
-        typer.Option("--data/--no-data", help="carry and check data in the simulation; default"),
-    ] = None,
+    link_fault: LinkFaults = None,
+    data: Data = None,
     iterations: Iterations = None,
     warmup: Warmup = None,
     timeout: Timeout = None,
     pin: Pin = None,
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write a Perfetto trace of --trace-size")
-    ] = None,
-    trace_size: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="the size of timeline and trace; default: the largest of --sizes up to 1M",
-        ),
-    ] = None,
+    trace: Trace = None,
+    trace_size: TraceSize = None,
     as_json: AsJson = False,
     out: OutPage = None,
     page: FormerOutPage = None,
@@ -160,29 +131,25 @@ def run(
     place = given(
         hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host, complete_from=complete_from
     )
-    live = gpus if machine is None and live is None else live
     if machine is None:
-        if live is None:
-            raise ConfigError("say where: --machine NAME simulates, --live RANKS runs, or both")
-        simulated = given(trace=trace, data=data, link_fault=link_fault or None)
-        refuse({**place, **simulated}, "requires --machine")
+        live = gpus if live is None else live
+        _check_live(live, {**place, **given(trace=trace, data=data, link_fault=link_fault or None)})
     if trace is None and output is None:
         refuse(given(trace_size=trace_size), "requires --trace or --out")
-    trace_bytes = _trace_size(trace_size)
-    schedule_options = _schedule_options(schedule, root, algorithm, protocol, channels or None)
+    own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels or None)
+    own_schedule = _own_schedule(schedule, own)
     request = RunRequest(
         subject=_subject(collective, schedule),
         sizes_bytes=_sizes(sizes, smallest, largest, factor),
         machine=None if machine is None else _machine(machine, place, gpus),
         live=live,
-        common={"dtype": dtype, "op": op, **schedule_options},
+        common={"dtype": dtype, "op": op, **own_schedule},
         simulated={"data": data is not False, "link_faults": link_fault or ()},
         live_options=live_options(
             live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin
         ),
-    )  # fmt: skip
-    if trace is not None and request.machine is not None:
-        _check_trace(request.machine)
+    )
+    trace_bytes = _trace_size(trace_size)
     with errors_name_options():
         results = run_all(request, prints=not as_json)
     _deliver(results, as_json, output, trace, trace_bytes)
@@ -253,23 +220,26 @@ def _sizes(text: str | None, smallest: str | None, largest: str | None, factor: 
     from towpath.specs.sizes import parse_sizes
 
     if smallest is None and largest is None and factor is None:
-        return parse_sizes(text or _SIZES)
+        return parse_sizes(text or DEFAULT_SIZES)
     if text is not None:
         raise ConfigError("--sizes and -b, -e, -f exclude each other")
-    first, last = _SIZES.split(":")
+    first, last = DEFAULT_SIZES.split(":")
     return parse_sizes(f"{smallest or first}:{largest or smallest or last}:{factor or 2}")
 
 
-def _schedule_options(
-    schedule: Path | None, root: int | None, algorithm: str | None, protocol: str | None,
-    channels: int | None,
-) -> dict[str, Any]:  # fmt: skip
+def _check_live(live: int | None, simulated: dict[str, Any]) -> None:
+    """Refuse options of a simulation where nothing is simulated, and no place at all."""
+    if live is None:
+        raise ConfigError("say where: --machine NAME simulates, --live RANKS runs, or both")
+    refuse(simulated, "requires --machine")
+
+
+def _own_schedule(schedule: Path | None, options: dict[str, Any]) -> dict[str, Any]:
     """Options of towpath's own schedules; by default the collective's first algorithm, Simple."""
-    typed = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels)
     if schedule is not None:
-        refuse(typed, "is for towpath's own schedules; a --schedule file contains its own")
+        refuse(options, "is for towpath's own schedules; a --schedule file contains its own")
         return {"algorithm": None}
-    return {"algorithm": None, "protocol": "Simple", **typed}
+    return {"algorithm": None, "protocol": "Simple", **options}
 
 
 def _machine(name: str, sizes: dict[str, Any], gpus: int | None) -> Cluster:
@@ -282,14 +252,6 @@ def _machine(name: str, sizes: dict[str, Any], gpus: int | None) -> Cluster:
         refuse(sizes, "and -g exclude each other")
         sizes = _sizes_for(cluster(name), gpus)
     return cluster(name, **sizes)
-
-
-def _check_trace(machine: Cluster) -> None:
-    """Raises ConfigError where a run has no timeline."""
-    from towpath import MailboxCluster
-
-    if isinstance(machine, MailboxCluster):
-        raise ConfigError(f"--trace is for GPUs and chips; '{machine.name}' has no timeline")
 
 
 def _sizes_for(machine: object, gpus: int) -> dict[str, int]:

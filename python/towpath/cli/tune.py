@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,8 +31,18 @@ from towpath.cli.options import (
 from towpath.cli.output_file import check_output, command_line, deliver, note, results_folder
 from towpath.errors import ConfigError, Interruption, quoted
 
+if TYPE_CHECKING:
+    from towpath.tuning.collective import Tuning
+
 app = groups.group("What to use on a machine: schedules by size, packets on links.")
 
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", help="write a configuration of NCCL's tuner plugin to this file"),
+]
+Xml = Annotated[
+    Path | None, typer.Option("--xml", help="folder for the chosen schedules as MSCCL XML")
+]
 CHANNELS_MAX = 64
 
 
@@ -93,12 +103,8 @@ def collective(
     warmup: Warmup = None,
     timeout: Timeout = None,
     pin: Pin = None,
-    csv: Annotated[
-        Path | None, typer.Option(help="write a configuration of NCCL's tuner plugin there")
-    ] = None,
-    xml: Annotated[
-        Path | None, typer.Option(help="folder for the chosen schedules as MSCCL XML")
-    ] = None,
+    csv: Csv = None,
+    xml: Xml = None,
     out: OutFolder = None,
     jobs: Jobs = 0,
     as_json: AsJson = False,
@@ -109,7 +115,7 @@ def collective(
     from towpath.pages.tune_collective_page import tuning_text, write_tuning
     from towpath.specs.sizes import parse_sizes
     from towpath.studies.sweep import SweepOptions, how_to_resume
-    from towpath.tuning.export import check_nccl, check_xml, nccl_lines, write_xml
+    from towpath.tuning.export import check_nccl, check_xml
     from towpath.tuning.target import TuneRequest, find_target, tune
 
     name = context.info_name or ""
@@ -139,6 +145,12 @@ def collective(
         lambda: write_tuning(tuning, command_line(), folder / "study.html", made_with=made_with),
         made_with=made_with,
     )  # fmt: skip
+    _export(tuning, csv, xml)
+
+
+def _export(tuning: Tuning, csv: Path | None, xml: Path | None) -> None:
+    from towpath.tuning.export import nccl_lines, write_xml
+
     if csv is not None:
         csv.write_text("\n".join(nccl_lines(tuning)) + "\n", encoding="utf-8")
     if xml is not None:
