@@ -343,7 +343,7 @@ TEST(Executor, HasAFifoAtEitherEndOfAConnectionBetweenHosts) {
     try {
       run.invoke({});
       return true;
-    } catch (const transport::TransportError&) {
+    } catch (const towpath::DeadlockError&) {
       return false;
     }
   };
@@ -394,7 +394,7 @@ TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {
     ASSERT_EQ(error.cycle().size(), 2u) << error.what();
     EXPECT_TRUE(error.cycle()[0].starts_with("rank 0 thread block 0")) << error.cycle()[0];
     EXPECT_TRUE(error.cycle()[1].starts_with("rank 1 thread block 0")) << error.cycle()[1];
-    EXPECT_NE(error.cycle()[0].find("waits for data from rank 1"), std::string::npos)
+    EXPECT_NE(error.cycle()[0].find("waits for a free slot from rank 1"), std::string::npos)
         << error.cycle()[0];
   }
 }

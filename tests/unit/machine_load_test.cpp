@@ -146,10 +146,11 @@ TEST_F(MachineFolder, IsNotNeededForThePathOfAFile) {
             (folder_ / "yours.json").string() + ": cannot be read");
 }
 
-TEST_F(MachineFolder, IsNamedWhenNothingIsFound) {
+TEST_F(MachineFolder, AndWhatIsShippedAreNamedWhenNothingIsFound) {
   const std::string sentence = sentence_of([] { load_host("yours"); });
   EXPECT_EQ(sentence.find("there is no machine 'yours'"), 0u);
-  EXPECT_NE(sentence.find(folder_.string()), std::string::npos);
+  EXPECT_NE(sentence.find("shipped are blackhole"), std::string::npos);
+  EXPECT_NE(sentence.find("TOWPATH_MACHINES"), std::string::npos);
 }
 
 }  // namespace

@@ -76,7 +76,9 @@ def functions():
             yield name, function
 
 
-@pytest.mark.parametrize(("name", "function"), list(functions()), ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(
+    ("name", "function"), [pytest.param(*each, id=each[0]) for each in functions()]
+)
 def test_its_docstring_says_what_goes_in_and_out(name, function):
     document = inspect.getdoc(function)
     signature = inspect.signature(function)
