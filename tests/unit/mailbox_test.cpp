@@ -129,6 +129,21 @@ TEST(Mailbox, WhatWaitsBeforeAMailboxThatClosesIsRefused) {
   EXPECT_EQ(bench.interconnect.notices(from), (Notices{.acknowledged = 8, .refused = 4}));
 }
 
+// Behind a packet to node 2, which goes upwards too, one to node 1 waits for the link.
+TEST(Mailbox, APacketHalfwayRoundGoesUpwards) {
+  const auto visible_at_node_1 = [](int first_to) {
+    RingBench bench(carvnet(4));
+    mailbox::Interconnect& interconnect = bench.interconnect;
+    const Address one = interconnect.open(0, 0), two = interconnect.open(0, 0);
+    const Address to = interconnect.open(1, 0);
+    interconnect.submit(one, interconnect.open(first_to, 0), bytes_of(64));
+    interconnect.submit(two, to, bytes_of(64));
+    bench.simulation.run();
+    return *interconnect.visible_from(to);
+  };
+  EXPECT_GT(visible_at_node_1(2), visible_at_node_1(3));
+}
+
 TEST(Mailbox, RefusesWhatIsNoPacket) {
   RingBench bench(carvnet());
   const Address from = bench.interconnect.open(0, 0);

@@ -251,18 +251,29 @@ TEST(ShmTransport, PutsMoreThan2GiBAtOnce) {
 // A forked child holds a copy of the transport; its end is not the rank's.
 TEST(ShmTransport, AForkedChildDoesNotSpeakForTheRank) {
   const std::string name = unique_name();
+  using Count = std::atomic<int>;
+  auto* looks = static_cast<Count*>(
+      ::mmap(nullptr, sizeof(Count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(looks, MAP_FAILED);
   Processes processes(2, [&](int rank) {
-    auto transport = connect(options(name, rank, 2));
+    Options mine = options(name, rank, 2);
+    if (rank == 1) mine.on_look = [&] { looks->fetch_add(1); };
+    auto transport = connect(mine);
     if (rank == 0) {
       Processes child(1, [&](int) { transport.reset(); });
       child.wait(std::chrono::seconds(10));
     }
     transport->barrier(20_s);
     const Signal done = transport->allocate_signals(1);
+    // Rank 1 has looked whether rank 0 is there before it hears from it.
+    for (const int before = looks->load(); rank == 0 && looks->load() < before + 3;) {
+      ::sched_yield();
+    }
     transport->put_signal(1 - rank, 0, nullptr, 0, done, 1, SignalOperation::set, 20_s);
     transport->signal_wait_until(done, Comparison::equal, 1, 20_s, 1 - rank);
   });
   expect_each_succeeded(processes.wait(std::chrono::seconds(30)));
+  ::munmap(looks, sizeof(Count));
 }
 
 // Rank 2 dies; rank 1 gives up and ends without a farewell. Rank 0 looks only then.
@@ -508,7 +519,7 @@ TEST(CountCores, CountsTheDifferentCoresOfAllProcesses) {
     ::sched_setaffinity(0, sizeof(first), &first);
     const pid_t mine = ::getpid();
     if (os::count_cores(std::vector<pid_t>{mine}) != 1) throw std::runtime_error("not pinned");
-    if (os::count_cores(std::vector<pid_t>{mine, self}) != CPU_COUNT(&all)) {
+    if (os::count_cores(std::vector<pid_t>{self, mine}) != CPU_COUNT(&all)) {
       throw std::runtime_error("a rank that is pinned hides the cores of others");
     }
   });
