@@ -252,6 +252,10 @@ TEST(Chip, WindowsOfTheDriverAndOfDmaAreWindowsOfTheChip) {
   EXPECT_EQ(
       refusal_of(std::move(other)),
       "chip 'drawn': pcie.dma_window_bytes is 2097152; the chip has windows of 1048576 bytes");
+  other = chip;
+  other.pcie.windows.push_back(other.pcie.windows.front());
+  EXPECT_EQ(refusal_of(std::move(other)),
+            "chip 'drawn': pcie.windows must list each size once, smallest first");
   chip.pcie.windows.front().reserved = 5;
   EXPECT_EQ(refusal_of(std::move(chip)),
             "chip 'drawn': pcie.windows[0].reserved is 5; it must be at most 4, the count");

@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from conftest import refusal
 from towpath import _core
-from towpath.cli import export_machine
+from towpath.cli import export as export_command
 from towpath.specs import catalogue, export, kinds, reference, shipped
 from towpath.specs.kinds import SpecFile
 from towpath.specs.parameter_models import tables
@@ -143,9 +142,7 @@ def test_a_form_within_a_text_does_not_make_a_kind():
 
 
 def exported(*arguments):
-    app = typer.Typer()
-    app.command()(export_machine.machine)
-    return CliRunner().invoke(app, arguments)
+    return CliRunner().invoke(export_command.app, ("machine", *arguments))
 
 
 def test_the_command_writes_a_machine_at_any_size():
