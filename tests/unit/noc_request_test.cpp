@@ -378,5 +378,20 @@ TEST(Order, IsNotKeptBetweenNetworks) {
   EXPECT_LT(bench.network.requests()[1].received, bench.network.requests()[0].received);
 }
 
+// --- answers ------------------------------------------------------------------------------------
+
+TEST(Request, ToDramIsAcknowledgedWhenTheDramHasTakenIt) {
+  const auto answer_cycles = [](int write_cycles) {
+    machine::Chip chip = *machine::tiny_chip();
+    chip.workers.clear();
+    chip.dram.write_cycles = write_cycles;
+    Bench bench({.records_requests = true}, 1, machine::build_chip(chip));
+    bench.run(write(kDram, 32));
+    const RequestTimes& times = bench.network.requests().at(0);
+    return times.completed - times.received;
+  };
+  EXPECT_EQ(answer_cycles(50), answer_cycles(0) + 50);
+}
+
 }  // namespace
 }  // namespace towpath::noc
