@@ -212,19 +212,19 @@ TEST(Executor, WakesAllBlocksThatWaitForTheSameStep) {
   EXPECT_EQ(outputs[1], inputs[1]);
 }
 
-// Each rank sends two transfers of four chunks before it receives any, so both wait in the FIFO.
+// Each rank sends six transfers of four chunks before it receives any, so most wait in the FIFO.
 TEST(Executor, ASlotHoldsTheLargestTransfer) {
   auto schedule = std::make_shared<Schedule>();
-  schedule->name = "two transfers";
+  schedule->name = "six transfers";
   schedule->protocol = Protocol::ll;
-  schedule->chunks = 8;
+  schedule->chunks = 24;
   for (int rank = 0; rank < 2; ++rank) {
     ThreadBlock block;
     block.send_peer = block.receive_peer = 1 - rank;
-    for (const std::uint32_t chunk : {0u, 4u}) {
+    for (std::uint32_t chunk = 0; chunk < 24; chunk += 4) {
       block.steps.push_back(step(StepType::send, Buffer::input, chunk, Buffer::input, chunk, 4));
     }
-    for (const std::uint32_t chunk : {0u, 4u}) {
+    for (std::uint32_t chunk = 0; chunk < 24; chunk += 4) {
       block.steps.push_back(
           step(StepType::receive_reduce_copy, Buffer::input, chunk, Buffer::output, chunk, 4));
     }
@@ -232,7 +232,7 @@ TEST(Executor, ASlotHoldsTheLargestTransfer) {
     program.blocks = {block};
     schedule->ranks.push_back(program);
   }
-  constexpr std::size_t kElements = 8000;
+  constexpr std::size_t kElements = 24 * 1001;  // chunks that differ
   TwoRanks data(kElements);
   SimulatedRun run = run_on(pair_machine(), make_plan(schedule, kElements, {}));
   run.invoke(data.buffers());

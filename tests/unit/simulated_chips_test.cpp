@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -168,8 +169,14 @@ TEST(SimulatedChips, AnAllReduceGivesTheSumOverLinksThatLoseFrames) {
     const Result result = all_reduce(60'000, 2, seed, faults);
     expect_sums(result);
     std::uint64_t lost = 0;
-    for (const LinkFailure& failure : result.failures) lost += failure.frames_lost;
+    std::array<Bytes, 2> resent;
+    for (const LinkFailure& failure : result.failures) {
+      lost += failure.frames_lost;
+      for (std::size_t end = 0; end < 2; ++end) resent[end] += failure.resent[end];
+    }
     EXPECT_GT(lost, 0u);
+    EXPECT_GT(resent[0], Bytes(0));
+    EXPECT_GT(resent[1], Bytes(0));
   }
 }
 
