@@ -7,39 +7,66 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 BUILD  := build
+JOBS   ?= $(shell nproc)
+PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := run
-.PHONY: run test build check-long bench clean
+.NOTPARALLEL:
+.PHONY: run test deps build install lint check-long bench asan tsan clean
 
-run: build
+run: deps build
 	@$(BIN)/python examples/01_two_nodes/run.py
 
-# Everything that must hold; the C++ tests first, then the Python and end-to-end ones.
-test: build
-	@$(BUILD)/towpath_tests --gtest_brief=1
-	@$(BIN)/python -m pytest -m "not long"
+# Everything that must hold: the style first, then the C++ tests, then the Python and end-to-end
+# ones, in as many processes as there are processors.
+test: deps build lint
+	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error --progress
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) -m "not long"
 
-# The checks that take minutes: 1,000 mutations, 1,000 kills, 20,000 bad inputs, 1,024 GPUs.
-check-long: build
+# The checks that take minutes: 1,000 mutations, 1,000 kills, 20,000 bad inputs, 1,024 GPUs, each
+# installed header compiled alone, a wheel built from nothing.
+check-long: deps build
+	@cmake --build $(BUILD) --target all_verify_interface_header_sets -- --quiet
 	@TOWPATH_LONG_TESTS=1 $(BUILD)/towpath_tests --gtest_brief=1
 	@$(BIN)/python -m pytest -m long
 
 bench: build
 	@$(BUILD)/towpath_benchmarks
 
-# A build that is up to date costs one look by ninja.
+# The C++ tests under the sanitizers of gcc: addresses and undefined behaviour, data races.
+asan tsan: deps
+	@cmake --preset $@ >/dev/null
+	@cmake --build --preset $@ -- --quiet
+	@ctest --preset $@ --parallel $(JOBS) --progress
+
+lint: build
+	@$(BIN)/python tools/lint.py
+
+# Installs the system's packages that the build needs; nothing else here does.
+deps:
+	@tools/install_packages.sh "$(PYTHON)"
+
+# The C++ library with its headers and its CMake package; needs no Python.
+install:
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release -- --quiet
+	@cmake --install build-release --prefix "$(PREFIX)" >/dev/null
+	@echo "towpath is installed in $(PREFIX)"
+
+# A build that is up to date costs one look by ninja. It stops where a package is missing.
 build: $(VENV)/ready
 	@cmake --build $(BUILD) -- --quiet
 	@cmake --install $(BUILD) --component towpath --prefix "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" >/dev/null
 
 $(VENV)/ready: pyproject.toml CMakeLists.txt tools/install_packages.sh
-	@tools/install_packages.sh "$(PYTHON)"
+	@tools/install_packages.sh --check "$(PYTHON)"
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.2"
 	@$(BIN)/python -m pip install --quiet --no-build-isolation \
 	  --config-settings=cmake.define.TOWPATH_BUILD_TESTS=ON \
 	  --config-settings=cmake.define.TOWPATH_BUILD_BENCHMARKS=ON \
-	  --editable ".[test]"
+	  --config-settings=cmake.define.TOWPATH_WERROR=ON \
+	  --editable ".[test,lint]"
 	@touch $@
 
 # The reference of `import towpath` as HTML, from its docstrings.
@@ -49,4 +76,4 @@ docs: build
 	@$(BIN)/python tools/docs.py out/docs
 
 clean:
-	rm -rf $(BUILD) $(VENV) out
+	rm -rf $(BUILD) build-dev build-release build-asan build-tsan $(VENV) out

@@ -4,67 +4,44 @@
 
 #include <utility>
 
+#include "towpath/machine/load.hpp"
+
 namespace towpath::examples {
 
-using machine::BytesPerCycle;
 using machine::Chip;
 using machine::ChipCluster;
 using machine::TileKind;
-using namespace literals;
 
 namespace {
 
-// The routers' are the defaults.
-void set_figures(Chip& chip) {
-  chip.clock = Frequency::from_mhz(1000);
-  chip.l1_bytes = 1'499'136;
-  chip.niu.request_cycles = 5;
-  chip.niu.acknowledge_cycles = 25;
-  chip.niu.port_rate = BytesPerCycle::from(31.2);
-  chip.niu.request_stream_rate = BytesPerCycle::from(25.6);
-  chip.niu.request_streams = 2;
-  chip.niu.response_stream_rate = BytesPerCycle::from(28.8);
-  chip.software = {.write_cycles = 22,
-                   .read_cycles = 25,
-                   .multicast_cycles = 41,
-                   .inline_write_cycles = 22,
-                   .atomic_cycles = 22,
-                   .poll_cycles = 8};
-}
-
-void set_ethernet_figures(Chip& chip) {
-  chip.ethernet_l1_bytes = 262'144;
-  chip.ethernet.queue_commands_max = 8;
-  chip.ethernet.command_time = 6_ns;
-  chip.ethernet.read_rate = 2000_GBps;
-  chip.ethernet.line_rate = 12.5_GBps;
-  chip.ethernet.path_time = Time::from_ns(364.5);
-  chip.ethernet.resend_timeout = 100_us;
-  chip.ethernet.training_time = 1000_us;
-  chip.ethernet_software = {.send_cycles = 22, .poll_cycles = 8, .routing_firmware_cycles = 100};
+// The shipped chip with other tiles. What follows from the tiles is left empty, for build_chip.
+Chip wormhole_with_tiles(int side, std::vector<machine::Tile> tiles) {
+  Chip chip = *machine::load_chip("wormhole");
+  chip.width = chip.height = side;
+  chip.tiles = std::move(tiles);
+  chip.dram_groups.clear();
+  chip.workers.clear();
+  chip.worker_columns = 0;
+  chip.ethernet_cores.clear();
+  chip.harvested_ethernet = 0;
+  return chip;
 }
 
 }  // namespace
 
 std::shared_ptr<const Chip> square_of_workers(int side) {
-  Chip chip;
+  const auto tiles = static_cast<std::size_t>(side * side);
+  Chip chip = wormhole_with_tiles(side, std::vector<machine::Tile>(tiles, {TileKind::worker}));
   chip.name = "square of workers";
-  chip.width = chip.height = side;
-  chip.tiles.assign(static_cast<std::size_t>(side * side), {TileKind::worker});
-  set_figures(chip);
   return machine::build_chip(std::move(chip));
 }
 
 std::shared_ptr<const ChipCluster> two_chips(int links) {
-  Chip small;
+  Chip small = wormhole_with_tiles(2, {{TileKind::ethernet},
+                                       {TileKind::ethernet},  //
+                                       {TileKind::worker},
+                                       {TileKind::worker}});
   small.name = "small";
-  small.width = small.height = 2;
-  small.tiles = {{TileKind::ethernet},
-                 {TileKind::ethernet},  //
-                 {TileKind::worker},
-                 {TileKind::worker}};
-  set_figures(small);
-  set_ethernet_figures(small);
   const auto chip = machine::build_chip(std::move(small));
   ChipCluster cluster;
   cluster.name = "two chips";

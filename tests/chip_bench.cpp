@@ -6,7 +6,7 @@
 
 namespace towpath::noc {
 
-Data pattern(std::uint64_t size_bytes, unsigned seed) {
+Data pattern(std::uint64_t size_bytes, std::uint64_t seed) {
   Data data(size_bytes);
   for (std::size_t i = 0; i < data.size(); ++i) {
     data[i] = static_cast<std::byte>((i * 31 + i / 251 + seed * 97 + 1) & 0xff);

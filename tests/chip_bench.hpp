@@ -26,7 +26,7 @@ inline constexpr std::uint64_t kTarget = 0x10000;
 
 using Data = std::vector<std::byte>;
 
-Data pattern(std::uint64_t size_bytes, unsigned seed);
+Data pattern(std::uint64_t size_bytes, std::uint64_t seed);
 
 struct Bench {
   explicit Bench(ChipNetwork::Options options = {}, std::uint64_t seed = 1,

@@ -3,6 +3,10 @@
 """What tests share: where other people's data lies, and how to do without."""
 
 import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -47,9 +51,60 @@ def towpath_command(*line: str, interruption: Interruption | None = None):
     return result
 
 
+def output_of(*command, **options) -> str:
+    """What a command prints; the test fails with all of it if the command does."""
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=3000, **options
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.fixture
 def data_folder() -> Path:
     folder = shared_data()
     if not folder.is_dir():
         pytest.skip(f"needs data made by others in {folder} (or $TOWPATH_DATA)")
     return folder
+
+
+# --- the package as it is installed, outside the checkout ---------------------------------------
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory) -> Path:
+    """A wheel of the checkout, from the build folder, in which nothing has to be compiled again."""
+    if not (ROOT / "build" / "libtowpath.a").exists():
+        pytest.skip("needs the build folder that `make build` leaves")
+    folder = tmp_path_factory.mktemp("wheel")
+    output_of(
+        sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
+        "--disable-pip-version-check", "--wheel-dir", folder, ROOT,
+    )  # fmt: skip
+    (path,) = folder.glob("towpath-*.whl")
+    return path
+
+
+@pytest.fixture(scope="session")
+def installed(wheel, tmp_path_factory) -> Path:
+    """The folder into which the wheel is unpacked."""
+    folder = tmp_path_factory.mktemp("installed")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.fixture
+def run_installed(installed, tmp_path):
+    """Runs Python with arguments in an empty folder, where `towpath` is that of the wheel.
+
+    The packages that towpath depends on are those of this environment; its own editable
+    installation is out of sight, because `-S` leaves out what a `.pth` file adds.
+    """
+    paths = [str(installed), sysconfig.get_path("platlib"), sysconfig.get_path("purelib")]
+    environment = {"PYTHONPATH": os.pathsep.join(paths), "PATH": os.environ["PATH"]}
+
+    def call(*arguments: str) -> str:
+        return output_of(sys.executable, "-S", *arguments, cwd=tmp_path, env=environment)
+
+    return call

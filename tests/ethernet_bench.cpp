@@ -8,15 +8,20 @@ namespace towpath::ethernet {
 
 using namespace literals;
 
-machine::EthernetFigures plain_figures() {
-  machine::EthernetFigures figures;
-  figures.command_time = 56_ns;
-  figures.read_rate = 128_GBps;
-  figures.line_rate = 12.5_GBps;
-  figures.path_time = 440_ns;
-  figures.resend_timeout = 20_us;
-  figures.training_time = 10_us;
-  return figures;
+machine::EthernetParameters plain_figures() {
+  return {.tx_queues = 2,
+          .tx_queues_for_kernels = 1,
+          .queue_commands_max = 2,
+          .command_time = 56_ns,
+          .read_rate = 128_GBps,
+          .word_bytes = 16,
+          .frame_payload_bytes_max = 1500,
+          .frame_overhead_bytes = 50,
+          .line_rate = 12.5_GBps,
+          .path_time = 440_ns,
+          .frames_unacknowledged_max = 64,
+          .resend_timeout = 20_us,
+          .training_time = 10_us};
 }
 
 void PlainMemory::read(std::uint64_t offset, std::span<std::byte> to) const {

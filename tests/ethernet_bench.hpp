@@ -17,7 +17,7 @@
 namespace towpath::ethernet {
 
 // Parameters with which times are easily computed by hand; not those of a chip.
-machine::EthernetFigures plain_figures();
+machine::EthernetParameters plain_figures();
 
 // Records what happened to it.
 class PlainMemory : public TileMemory {
@@ -57,7 +57,7 @@ class PlainMemory : public TileMemory {
 struct PortPair {
   static constexpr std::uint64_t kMemoryBytes = 256 << 10;
 
-  explicit PortPair(const machine::EthernetFigures& figures, const LinkFaults& faults = {},
+  explicit PortPair(const machine::EthernetParameters& figures, const LinkFaults& faults = {},
                     std::uint64_t seed = 1)
       : simulation(seed),
         memory_a(simulation, kMemoryBytes),

@@ -13,6 +13,7 @@ machine::MailboxCluster carvnet(int nodes) {
   cluster.cores_per_node = 16;
   cluster.core_clock = Frequency::from_mhz(100);
   cluster.interconnect_clock = Frequency::from_mhz(100);
+  cluster.word_bytes = 8;
   cluster.software = {.store_cycles = 1,
                       .load_cycles = 5,
                       .descriptor_words = 1,

@@ -166,7 +166,7 @@ class ReferenceNetwork {
   void probe(Tree& tree, int node);
   void finish_reservation(Tree& tree);
 
-  machine::RouterFigures figures_;
+  machine::RouterParameters figures_;
   int width_;
   int height_;
   int classes_;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "noc_traffic.hpp"
 
+#include "chips.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +44,7 @@ class TrafficMaker {
   bool one_in(std::uint64_t count) { return random_.below(count) == 0; }
 
   void spoil_figures() {
-    machine::RouterFigures& router = traffic_.chip.router;
+    machine::RouterParameters& router = traffic_.chip.router;
     router.hop_cycles = between(1, 12);
     router.niu_to_router_cycles = between(1, 7);
     router.router_to_niu_cycles = between(1, 7);
@@ -95,7 +97,7 @@ class TrafficMaker {
   }
 
   void add_hold(Cycle at) {
-    const machine::RouterFigures& router = traffic_.chip.router;
+    const machine::RouterParameters& router = traffic_.chip.router;
     const int vcs = 2 * router.classes * (router.has_dateline ? 2 : 1);
     traffic_.holds.push_back(
         {at, between(0, nodes_ - 1), between(0, vcs - 1), at + between(1, 2000)});
@@ -115,11 +117,10 @@ class TrafficMaker {
 }  // namespace
 
 machine::Chip plain_chip(int width, int height) {
-  machine::Chip chip;
+  machine::Chip chip = machine::chip_without_tiles();
   chip.name = fmt::format("{} x {}", width, height);
   chip.width = width;
   chip.height = height;
-  chip.clock = Frequency::from_mhz(1000);
   chip.niu.port_rate = machine::BytesPerCycle::from(32);
   return chip;
 }

@@ -35,8 +35,13 @@ machine::Chip link_chip() {
 machine::Host link_host() {
   machine::Host host;
   host.name = "plain";
-  host.link.generation = 3;
-  host.link.read_time = 400_ns;
+  host.link = {.generation = 3,
+               .lanes = 16,
+               .payload_bytes_max = 128,
+               .read_request_bytes_max = 512,
+               .completion_bytes = 64,
+               .device_reads_outstanding = 32,
+               .read_time = 400_ns};
   host.core = {.call_time = 50_ns,
                .store_rate = 64_GBps,  // a line per ns
                .posted_writes_max = 4,
@@ -55,6 +60,9 @@ machine::Host link_host() {
                  .cache_bytes = kMiB,
                  .bounce_write_rate_uncached = 4_GBps,
                  .bounce_read_rate_uncached = 8_GBps};
+  host.memory.has_iommu = true;
+  host.memory.page_bytes = 4096;
+  host.memory.hugepage_bytes = 2 * kMiB;
   host.memory.map_time = 20_us;
   host.memory.map_page_time = 3_us;
   host.memory.unmap_time = 21_us;

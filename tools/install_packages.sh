@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian/Ubuntu packages that the build needs and that are missing, or names them.
-# Usage: tools/install_packages.sh PYTHON
+# Installs the Debian/Ubuntu packages that the build needs and that are missing.
+# Usage: tools/install_packages.sh [--check] PYTHON
+# With --check it installs nothing: it names what is missing, and the command, and exits 1.
 set -euo pipefail
+mode=install
+if [ "${1:-}" = --check ]; then mode=check; shift; fi
 python=${1:-python3}
 
 packages=(g++ make cmake ninja-build pkg-config ccache
-  libboost-context-dev libfmt-dev libhwy-dev libgtest-dev libbenchmark-dev)
+  libboost-context-dev libfmt-dev libhwy-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
 command -v "$python" >/dev/null || packages+=(python3)
 if ! "$python" - <<'PY' 2>/dev/null
 import ensurepip, os, sysconfig, venv
@@ -22,7 +25,11 @@ for package in "${packages[@]}"; do
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-if ! command -v apt-get >/dev/null; then
+if [ $mode = check ]; then
+  echo "towpath needs packages that are not installed: ${missing[*]}" >&2
+  echo "\`make deps\` installs them, or: apt-get install ${missing[*]}" >&2
+  exit 1
+elif ! command -v apt-get >/dev/null; then
   echo "towpath needs packages that only apt-get could install here: ${missing[*]}" >&2
   exit 1
 elif [ "$(id -u)" = 0 ]; then as_root=()

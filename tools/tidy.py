@@ -83,13 +83,21 @@ def reachable(layers: dict[str, set[str]], layer: str) -> set[str]:
 # Libraries of other people that a layer may use; the standard library and POSIX are free to all.
 LIBRARIES: dict[str, set[str]] = {
     "sim": {"fmt", "boost"},
+    "machine": {"fmt", "nlohmann"},
     "transport": {"fmt", "hwy"},
     "bindings": {"fmt", "nanobind"},
 }
 DEFAULT_LIBRARIES = {"fmt"}
 NO_LIBRARIES: set[str] = set()
 
-INCLUDE = re.compile(r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind)/[^>]*)>)')
+INCLUDE = re.compile(
+    r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind|nlohmann)/[^>]*)>)'
+)
+# A vendor's words may occur where its chips are programmed, and in bindings and transports of that.
+VENDOR = re.compile(r"tenstorrent|wormhole|blackhole|noc_async|erisc|tensix", re.IGNORECASE)
+VENDOR_LAYERS = ("tenstorrent/", "transport/simulated/chips", "bindings")
+# What names a vendor's layer rather than its chips: joining the layers needs it.
+VENDOR_NAMES = re.compile(r'#include "towpath/tenstorrent/|\btenstorrent::|namespace .*tenstorrent')
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 LINE_MAX = 100
 FILE_MAX = 600
@@ -127,6 +135,17 @@ def check_includes(path: str, text: str) -> list[str]:
             if library not in allowed:
                 problems.append(f"{where}: {layer} uses {library}; it may use {sorted(allowed)}")
     return problems
+
+
+def check_vendor(path: str, text: str) -> list[str]:
+    """Names of a vendor where the library is about any machine; `path` is below src/towpath."""
+    if f"{layer_of(path)}/".startswith(VENDOR_LAYERS):
+        return []
+    return [
+        f"src/towpath/{path}:{number}: names a vendor; its names belong in tenstorrent/ and specs"
+        for number, line in enumerate(text.splitlines(), 1)
+        if VENDOR.search(line) and not VENDOR_NAMES.search(line)
+    ]
 
 
 def check_imports(path: str, text: str) -> list[str]:
@@ -211,6 +230,7 @@ def check(root: Path) -> list[str]:
         problems += check_text(path, text)
         if path.startswith("src/towpath/"):
             problems += check_includes(path.removeprefix("src/towpath/"), text)
+            problems += check_vendor(path.removeprefix("src/towpath/"), text)
         if path.startswith("python/towpath/"):
             problems += check_imports(path.removeprefix("python/towpath/"), text)
     return problems

@@ -44,9 +44,7 @@ def add_towpath(times: Times, ranks: int, channels: int, sizes_bytes: list[int])
     for size_bytes in sizes_bytes:
         calls = [
             live.LiveCall(
-                ScheduleSource(
-                    algorithm=f"{algorithm}_all_reduce", ranks=ranks, channels=channels
-                ),
+                ScheduleSource(algorithm=f"{algorithm}_all_reduce", ranks=ranks, channels=channels),
                 (size_bytes,),
             )
             for algorithm in ALGORITHMS
@@ -97,7 +95,9 @@ def add_gloo(times: Times, ranks: int, sizes_bytes: list[int]) -> None:
     processes = [
         subprocess.Popen(
             [sys.executable, __file__, "--gloo-rank", str(rank), str(ranks), str(port), sizes],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
         )  # fmt: skip
         for rank in range(ranks)
     ]

@@ -32,13 +32,16 @@ Times = dict[str, float]
 
 def build(segment_bytes: int, folder: Path) -> Path:
     """The compiled module with that segment; only what depends on it is compiled again."""
-    header = folder / "src/towpath/cluster/network.hpp"
+    header = folder / "src/towpath/gpu_links/network.hpp"
     if not header.exists():
-        for name in ("CMakeLists.txt", "src"):
+        for name in ("CMakeLists.txt", "pyproject.toml", "cmake", "src"):
             source = ROOT / name
             copy = shutil.copytree if source.is_dir() else shutil.copy2
             copy(source, folder / name)
-        configure = ["cmake", "-S", ".", "-B", "build", f"-DPython_EXECUTABLE={sys.executable}"]
+        configure = [
+            "cmake", "-S", ".", "-B", "build", "-DTOWPATH_BUILD_PYTHON=ON",
+            f"-DPython_EXECUTABLE={sys.executable}",
+        ]  # fmt: skip
         subprocess.run(configure, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     text, found = CONSTANT.subn(rf"\g<1>{segment_bytes}\g<2>", header.read_text())
     if found != 1:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "noc_reference.hpp"
+#include "towpath/machine/load.hpp"
 #include "towpath/noc/network.hpp"
 #include "towpath/sim/random.hpp"
 
@@ -19,7 +20,7 @@ constexpr std::size_t kPeriod = 1024;  // cycles after which the drawn packets a
 constexpr int kQueuedMax = 32;         // packets that wait at a node; what is drawn beyond is lost
 
 machine::Chip chip_of(int width, int height, int classes) {
-  machine::Chip chip;
+  machine::Chip chip = *machine::load_chip("wormhole");
   chip.width = width;
   chip.height = height;
   chip.router.classes = classes;

@@ -27,10 +27,10 @@ def towpath(arguments: str) -> None:
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     report, trace = OUT / "two_nodes.html", OUT / "two_nodes.trace.json"
-    towpath("verify all_reduce_ring_4.xml --size 64M")
+    towpath("verify all_reduce_ring_4.xml --sizes 64M")
     towpath(
         "run --schedule all_reduce_ring_4.xml --machine dgx-h100 --ranks-per-host 2 --live 4 "
-        f"--sizes 8:64M:8 --report {shlex.quote(str(report))} --trace {shlex.quote(str(trace))}"
+        f"--sizes 8:64M:8 --out {shlex.quote(str(report))} --trace {shlex.quote(str(trace))}"
     )
     print(f"\nLook at file://{report} in a browser, and at {trace} in ui.perfetto.dev.")
 

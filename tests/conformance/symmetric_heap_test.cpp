@@ -26,7 +26,8 @@ TEST_P(SymmetricHeapConformance, EqualCallsGiveEqualOffsetsAndSignalsOnAllRanks)
         t.release(live[victim]);
         live.erase(live.begin() + static_cast<std::ptrdiff_t>(victim));
       }
-      if (i % 20 == 0) answers.push_back(t.allocate_signals(1 + random() % 5));
+      if (i % 20 == 0)
+        answers.push_back(t.allocate_signals(static_cast<std::uint32_t>(1 + random() % 5)));
     }
     std::string statement;
     for (const std::uint64_t answer : answers) {

@@ -46,13 +46,13 @@ harvesting:
 
 def read_chip(path):
     """What loads must build: the core has no sentence that the reader does not."""
-    catalogue.load_chip(path).core()
+    catalogue.load_chip(path).build()
 
 
 def read_chip_cluster(path):
     """Whatever loads must build, too, and must have a description and a drawing."""
     spec = catalogue.load_chip_cluster(path)
-    spec.core()
+    spec.build()
     describe_chip_cluster(spec)
     draw_chip_cluster_svg(spec)
 

@@ -116,7 +116,7 @@ def test_static_routes_as_a_table_and_as_json(tmp_path):
     [
         ("routes n300 0-0", "route 0 goes from chip 0 to chip 0, which no link"),
         ("routes n300 0", "route '0' must be two chips or more, such as 0-1-2"),
-        ("routes ring 0-1", "ring.yaml:1: is no cluster of chips"),
+        ("routes ring 0-1", "ring.yaml:1: is not a cluster of chips"),
         ("run all_reduce --machine wormhole", "is a chip, not a cluster of GPUs"),
         ("show wormhole --harvest-mask 1024", "its 10 rows with workers allow 0 to 1023"),
         ("show wormhole --hosts 2", "wormhole: is a chip; --hosts, --ranks and --complete-from"),

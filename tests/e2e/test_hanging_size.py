@@ -4,8 +4,7 @@
 
 import pytest
 
-from towpath import _core
-from towpath.cli.verify import verify_schedule
+from towpath import Schedule, _core, verify
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
 from towpath.collectives.places import GpuPlace
@@ -37,7 +36,7 @@ def pair():
 
 def test_simple_hangs_from_the_size_that_is_said_and_not_one_element_before(pair):
     schedule = send_all_then_receive_all(_core.Protocol.simple)
-    result = verify_schedule(schedule, 1 << 10)
+    result = verify(Schedule(schedule), size_bytes=1 << 10)
     # Two transfers of at most 2 MiB fit into the FIFO: 8 chunks need three as soon as only three
     # of them fit into one transfer, which is when a chunk is larger than 2 MiB / 4.
     assert result.hangs_from_bytes == 4 * ((2 << 20) // 4 // 4 * CHUNKS + 1)
@@ -48,14 +47,14 @@ def test_simple_hangs_from_the_size_that_is_said_and_not_one_element_before(pair
     assert below.wrong == 0
     with pytest.raises(DeadlockError, match="rank 0 .* waits for a free slot .* rank 1"):
         simulated.invoke(pair, call, result.hangs_from_bytes, in_place=False, with_data=True)
-    assert verify_schedule(schedule, result.hangs_from_bytes - 4).is_correct
-    hanging = verify_schedule(schedule, result.hangs_from_bytes)
-    assert [finding["kind"] for finding in hanging.findings] == ["deadlock"]
+    assert verify(Schedule(schedule), size_bytes=result.hangs_from_bytes - 4).is_correct
+    hanging = verify(Schedule(schedule), size_bytes=result.hangs_from_bytes)
+    assert [problem.kind for problem in hanging.problems] == ["deadlock"]
 
 
 def test_ll_never_hangs_because_eight_transfers_fit(pair):
     schedule = send_all_then_receive_all(_core.Protocol.ll)
-    assert verify_schedule(schedule, 1 << 20).hangs_from_bytes is None
+    assert verify(Schedule(schedule), size_bytes=1 << 20).hangs_from_bytes is None
     outcome = simulated.invoke(
         pair, Call(schedule), 64 << 20, in_place=False, with_data=True
     )

@@ -70,6 +70,37 @@ def test_json_and_page_are_written(trace, tmp_path):
     assert "<h2>NoC 0</h2>" in page and "<h2>NoC 1</h2>" in page
 
 
+def test_a_folder_gets_a_line_per_trace_and_a_summary(trace, tmp_path):
+    (tmp_path / "more").mkdir()
+    write(tmp_path / "more" / "one.json", reading(NEAR, [200, 340], FAR, 4096, 1200))
+    done = command(tmp_path, "replay", ".", "--jobs", "1")
+    heading, first, second, _, summary = done.stdout.splitlines()
+    assert heading.split() == [
+        "longest", "core,", "cycles", "requests", "predicted", "measured", "error",
+    ]  # fmt: skip
+    assert [line.split()[:2] for line in (first, second)] == [
+        ["more/one.json", "2"],
+        ["small.json", "7"],
+    ]
+    assert summary.startswith("2 traces on wormhole; absolute error: median ")
+    found = json.loads(command(tmp_path, "replay", ".", "--json", "--jobs", "1").stdout)
+    alone = json.loads(command(tmp_path, "replay", "small.json", "--json").stdout)
+    assert found["summary"]["traces"] == 2 and found["summary"]["problems"] == 0
+    assert found["traces"][1]["predicted_cycles"] == alone["predicted"]["longest_core"]
+    assert found["provenance"]["machines"] == alone["provenance"]["machines"]
+
+
+def test_a_folder_goes_on_past_a_trace_that_is_wrong(trace, tmp_path):
+    (tmp_path / "bad.json").write_text("{}")
+    done = command(tmp_path, "replay", ".", "--jobs", "1", code=2)
+    assert done.stdout.splitlines()[1].startswith("bad.json")
+    assert "2 traces on wormhole, 1 of them cannot be replayed; absolute error" in done.stdout
+    (tmp_path / "empty").mkdir()
+    assert "has no traces" in command(tmp_path, "replay", "empty", code=2).stderr
+    error = command(tmp_path, "replay", ".", "--out", "page.html", code=2).stderr
+    assert "--out is for a single trace" in error
+
+
 def test_a_replay_is_the_same_every_time(trace):
     spec = catalogue.load_chip("wormhole")
     loaded = load_noc_trace(trace, (10, 12))
@@ -103,9 +134,12 @@ def test_at_traced_times_a_late_request_is_late(tmp_path):
     ("arguments", "reason"),
     [
         (("none.json",), "none.json: cannot be read"),
-        (("small.json", "--pace", "fast"), "--pace is 'fast'; allowed are gaps, times"),
+        (("small.json", "--pace", "fast"), "'fast' is not one of 'gaps', 'times'"),
         (("small.json", "--machine", "dgx-h100"), "dgx-h100"),
-        (("small.json", "--machine", "none"), "there is no file or chip 'none'; shipped are"),
+        (
+            ("small.json", "--machine", "none"),
+            "there is no machine or file 'none'; allowed are blackhole, wormhole",
+        ),
         (("small.json", "--out", "none/page.html"), "there is no directory 'none'"),
     ],
 )

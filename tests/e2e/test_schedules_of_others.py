@@ -8,7 +8,7 @@ import os
 import pytest
 
 from conftest import schedule_files
-from towpath.cli.verify import verify_schedule
+from towpath import Schedule, verify
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
 from towpath.collectives.live import LiveCall, LiveOptions, measure_calls
@@ -32,8 +32,8 @@ def test_there_are_thirty_two():
 def test_it_is_correct_at_its_smallest_and_largest_size(file):
     schedule = load_schedule(file)
     for size_bytes in (max(schedule.size_bytes_min, 64), min(schedule.size_bytes_max, 64 << 20)):
-        result = verify_schedule(schedule, size_bytes)
-        assert result.is_correct, result.text()
+        result = verify(Schedule(schedule), size_bytes=size_bytes)
+        assert result.is_correct, result.problems
         assert not result.not_checked
         assert result.hangs_from_bytes is None
 

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from towpath.cli.run import RunRequest, run_all
-from towpath.cli.verify import verify_file
+import towpath
 
 
 def tune(arguments, folder, code=0):
@@ -33,22 +32,21 @@ def test_a_machine_of_gpus_gives_choices_for_nccl_and_msccl(tmp_path):
     rows = [line for line in (tmp_path / "tuner.csv").read_text().splitlines() if line[0] != "#"]
     assert rows and all(row.startswith("allreduce,") and row.endswith(",1,8") for row in rows)
     for file in (tmp_path / "xml").iterdir():
-        assert verify_file(file, 1 << 20, "float32").is_correct
+        assert towpath.verify(towpath.Schedule.load(file), size_bytes="1M").is_correct
     assert (tmp_path / "tune-all_reduce-dgx-h100" / "study.html").is_file()
 
 
 def test_times_are_those_of_a_run_and_measured_once(tmp_path):
-    found = json.loads(tune(f"{SMALL} --protocols LL --json", tmp_path).stdout)
+    found = json.loads(tune(f"{SMALL} --protocol ll --json", tmp_path).stdout)
     chosen = found["winners"][1]
     points = tmp_path / "tune-all_reduce-dgx-h100" / "points.jsonl"
     lines = points.read_text()
-    assert json.loads(tune(f"{SMALL} --protocols LL --json", tmp_path).stdout) == found
+    assert json.loads(tune(f"{SMALL} --protocol ll --json", tmp_path).stdout) == found
     assert points.read_text() == lines
-    request = RunRequest(
-        collective="all_reduce", machine="dgx-h100", hosts=1, sizes="1M", protocol="LL",
-        algorithm=chosen["algorithm"], channels=chosen["channels"],
-    )  # fmt: skip
-    row = run_all(request, print_lines=False).report.runs[0].rows[0]
+    row = towpath.load("dgx-h100", hosts=1).run(
+        "all_reduce", size_bytes="1M", protocol="LL", algorithm=chosen["algorithm"],
+        channels=chosen["channels"],
+    ).row  # fmt: skip
     assert row.out_of_place.time_us == chosen["time_us"]
     assert row.out_of_place.wrong == 0
 

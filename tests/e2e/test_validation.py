@@ -128,7 +128,7 @@ def test_dynamic_vcs_make_dram_writes_collapse():
 
 
 def test_readers_beside_their_banks_of_blackhole_get_what_elsewhere_the_network_takes():
-    chip = load_chip("blackhole").with_harvested(()).core()
+    chip = load_chip("blackhole").with_harvested(()).build()
     row = {"direction": "read", "noc": "0", "vc": "Static"}
     amount = Amount(transactions=256, transaction_bytes=4096)
 
@@ -202,7 +202,7 @@ def test_a_packet_round_a_ring(figures, figure, series):
 
 
 def test_a_hop_takes_as_long_as_the_guide_says():
-    cluster = load_chip_cluster("t3000").core()
+    cluster = load_chip_cluster("t3000").build()
     for hops in (8, 12):
         for merged, hop_ns in ((False, 690), (True, 650)):
             times = _core.ring_ping_ns(
@@ -252,7 +252,7 @@ def test_gap_a_payload_is_seen_as_a_whole():
 
 
 def test_gap_large_packets_between_neighbouring_blackholes():
-    cluster = load_chip_cluster("blackhole-line").core()
+    cluster = load_chip_cluster("blackhole-line").build()
     shape = _core.FabricShape.usual(cluster)
     # tt-metal, golden latencies of four p150, halved as they are there; the software's figures are
     # fitted to the one of 16 B.
@@ -264,7 +264,7 @@ def test_gap_large_packets_between_neighbouring_blackholes():
 
 
 def test_gap_streams_between_neighbours():
-    cluster = load_chip_cluster("t3000").core()
+    cluster = load_chip_cluster("t3000").build()
     line = _core.FabricShape.line(_core.FabricShape.usual(cluster).chips)
     streams = [pair for chip in range(7) for pair in ((chip, chip + 1), (chip + 1, chip))]
     # tt-metal, golden bandwidths of T3000: neighbour exchange.

@@ -16,7 +16,8 @@ A list is a TOML file of entries like this one:
     survives = "optional: why no test can tell the difference"
 
 A test is a GoogleTest filter, or files of pytest where it begins with "tests/". The tests must pass
-without the mutation. A mutation that does not compile, or whose tests take too long, is killed.
+without the mutation. A mutation whose tests take too long is killed; one that does not compile is
+an error of the list.
 
 The work is done on a copy of the checkout in `build-mutations/`, which is kept: the next run builds
 only what has changed. Needs Python 3.11, and the virtual environment that `make build` makes.
@@ -167,7 +168,7 @@ class Workshop:
         target = "_core" if _is_python(test) else "towpath_tests"
         run = self._command(["cmake", "--build", "build", "--target", target, "-j2"], 3600)
         if run.problem is not None:
-            return TestRun("does not compile", run.seconds)
+            sys.exit(f"{target} does not build: {run.problem}")
         if _is_python(test):
             (module,) = (self._folder / "build").glob("_core*.so")
             shutil.copyfile(module, self._folder / "python" / "towpath" / module.name)

@@ -120,7 +120,7 @@ TEST(EthernetTiming, ASourceIsReleasedWhenTheAcknowledgementIsBack) {
 
 // With a window of one frame, the second goes when the first is acknowledged: 688 + 445.28 ns.
 TEST(EthernetTiming, AFullWindowWaitsForTheFirstAcknowledgement) {
-  machine::EthernetFigures narrow = plain_figures();
+  machine::EthernetParameters narrow = plain_figures();
   narrow.frames_unacknowledged_max = 1;
   PortPair pair(narrow);
   pair.a.send(0, write_of(0, 0, 2048));
@@ -130,7 +130,7 @@ TEST(EthernetTiming, AFullWindowWaitsForTheFirstAcknowledgement) {
 // A window of nine frames of 124 ns is full at 1116 ns, when the first acknowledgement, which frees
 // a place at 1133.28 ns, is on its way already.
 TEST(EthernetTiming, AWindowThatFillsLateWaitsForTheAcknowledgementOnItsWay) {
-  machine::EthernetFigures narrow = plain_figures();
+  machine::EthernetParameters narrow = plain_figures();
   narrow.frames_unacknowledged_max = 9;
   PortPair pair(narrow);
   pair.a.send(0, write_of(0, 0, 16384));

@@ -60,6 +60,21 @@ TEST_F(PcieTiming, TheFifthLineWaitsForTheFirstToLeave) {
   EXPECT_EQ(write(6 * 64).time(), 71_ns);
 }
 
+// Two lanes carry a line's 88 bytes in 45 ns, longer than the 10 ns between posted writes.
+TEST_F(PcieTiming, OverASlowLinkTheFifthLineWaitsUntilTheFirstHasCrossedIt) {
+  machine::Chip chip = link_chip();
+  chip.pcie.lanes = 2;
+  const Time on_link = transfer_time(Bytes(88), raw_rate({3, 2}));
+  LinkBench slow(link_host(), chip);
+  Transfer transfer;
+  slow.run([&] {
+    slow.link.configure_tlb(kOther, 1 << 20, 0, Ordering::standard);
+    transfer = slow.link.write_to_device(counted(5 * 64), kOther, 0);
+  });
+  EXPECT_GT(on_link, 44_ns);
+  EXPECT_EQ(transfer.time(), 51_ns + on_link);
+}
+
 TEST_F(PcieTiming, ABurstGoesAtTheCoresRateWhenWritesMayBeInfinitelyMany) {
   HostLink::Options options;
   options.limits.posted_writes = false;
@@ -155,6 +170,17 @@ TEST_F(PcieTiming, ADmaThroughTheBounceBufferIsItsPartsOneAfterTheOther) {
   own.run([&] { transfer = own.link.dma_write_to_device(counted(8192), kOther, 0); });
   const Time stream = transfer_time(4_KiB, Rate::from_bytes_per_second(4'196'721'311));
   EXPECT_EQ(transfer.time(), 50_ns + (512_ns + 1_us + 622_ns + stream) * 2);
+}
+
+// Eight bursts of 128 bytes at a time, each 142 ns on the NoC and 100 in the tile.
+TEST_F(PcieTiming, ADmaFromTheDeviceHasAsManyReadsUnderWayAsTheChipAllows) {
+  Transfer transfer;
+  bench.run([&] {
+    const std::size_t buffer = bench.link.allocate_sysmem_buffer(4096);
+    transfer = bench.link.dma_read_from_device({buffer, 0, 4096}, kOther, 0);
+  });
+  EXPECT_EQ(transfer.used, Mechanism::dma);
+  EXPECT_NEAR(transfer.parts.back().time.ns(), 4 * 242.0, 0.01);
 }
 
 TEST(PcieLinkRate, IsWhatTheSpecificationGives) {

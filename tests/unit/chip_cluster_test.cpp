@@ -103,14 +103,17 @@ TEST(ChipCluster, AsksForChipsAndChannelsThatThereAre) {
 TEST(ChipCluster, RefusesWhatCannotBeJoined) {
   EXPECT_EQ(refusal_of(cluster_of(0, {})), "cluster 'drawn': has no chips; it needs at least one");
   EXPECT_EQ(refusal_of(cluster_of(2, {{{{{0, 0}, {2, 0}}}}})),
-            "cluster 'drawn': has no chip 2; it has 0 to 1");
-  EXPECT_EQ(refusal_of(cluster_of(2, {{{{{0, 0}, {1, -1}}}}})),
-            "cluster 'drawn': chip 1 has no Ethernet channel -1; it has 0 to 3");
+            "cluster 'drawn': links[0] joins channel 0 of chip 2: has no chip 2; it has 0 to 1");
+  EXPECT_EQ(
+      refusal_of(cluster_of(2, {{{{{0, 0}, {1, -1}}}}})),
+      "cluster 'drawn': links[0] joins channel -1 of chip 1: chip 1 has no Ethernet channel -1; "
+      "it has 0 to 3");
   EXPECT_EQ(refusal_of(cluster_of(2, {{{{{0, 2}, {0, 2}}}}})),
-            "cluster 'drawn': link 0 joins channel 2 of chip 0 to itself");
-  EXPECT_EQ(refusal_of(cluster_of(2, {{{{{0, 0}, {1, 0}}}}, {{{{1, 1}, {0, 0}}}}})),
-            "cluster 'drawn': links 0 and 1 both end at channel 0 of chip 0; a channel has one "
-            "link at most");
+            "cluster 'drawn': links[0] joins channel 2 of chip 0 to itself; a link has two ends");
+  EXPECT_EQ(
+      refusal_of(cluster_of(2, {{{{{0, 0}, {1, 0}}}}, {{{{1, 1}, {0, 0}}}}})),
+      "cluster 'drawn': links[1] joins channel 0 of chip 0, which has link 0 already; a channel "
+      "has at most one");
   ChipCluster nothing = cluster_of(2, {});
   nothing.chips[1].chip.reset();
   EXPECT_EQ(refusal_of(std::move(nothing)), "cluster 'drawn': chip 1 is not described");
@@ -119,19 +122,28 @@ TEST(ChipCluster, RefusesWhatCannotBeJoined) {
 TEST(ChipCluster, AChipWithoutEthernetHasNoChannels) {
   ChipCluster cluster = cluster_of(2, {{{{{0, 0}, {1, 0}}}}});
   cluster.chips[1].chip = build_chip(drawn_chip({"ww"}));
-  EXPECT_EQ(refusal_of(std::move(cluster)),
-            "cluster 'drawn': chip 1 has no Ethernet channel 0; it has none");
+  EXPECT_EQ(
+      refusal_of(std::move(cluster)),
+      "cluster 'drawn': links[0] joins channel 0 of chip 1: chip 1 has no Ethernet channel 0; "
+      "it has none");
 }
 
 TEST(ChipCluster, BothEndsOfALinkHaveTheSameLineAndFrames) {
-  Chip chip = drawn_chip({"eeee", "wwww"});
-  chip.ethernet.line_rate = 25_GBps;
-  const std::string expected =
-      "cluster 'drawn': link 0 joins chip 0, a drawn, to chip 1, a drawn, whose Ethernet has "
-      "another line rate or other frames";
-  ChipCluster cluster = cluster_of(2, {{{{{0, 0}, {1, 0}}}}});
-  cluster.chips[1].chip = build_chip(chip);
-  EXPECT_EQ(refusal_of(std::move(cluster)), expected);
+  void (*const changes[])(EthernetParameters&) = {
+      [](EthernetParameters& ethernet) { ethernet.line_rate = 25_GBps; },
+      [](EthernetParameters& ethernet) { ethernet.word_bytes = 32; },
+      [](EthernetParameters& ethernet) { ethernet.frame_payload_bytes_max = 1024; },
+      [](EthernetParameters& ethernet) { ethernet.frame_overhead_bytes = 51; },
+  };
+  for (const auto change : changes) {
+    Chip chip = drawn_chip({"eeee", "wwww"});
+    change(chip.ethernet);
+    ChipCluster cluster = cluster_of(2, {{{{{0, 0}, {1, 0}}}}});
+    cluster.chips[1].chip = build_chip(chip);
+    EXPECT_EQ(refusal_of(std::move(cluster)),
+              "cluster 'drawn': links[0] joins a drawn to a drawn; line rate, frames and words of "
+              "both must be the same");
+  }
 }
 
 TEST(ChipCluster, EndsMayDifferInWhatTheirSoftwareCosts) {

@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 
+#include "chips.hpp"
 #include "sentence.hpp"
 
 namespace towpath::machine {
@@ -18,6 +19,7 @@ TileKind kind_of(char letter) {
     case 'w': return TileKind::worker;
     case 'd': return TileKind::dram;
     case 'e': return TileKind::ethernet;
+    case 'p': return TileKind::pcie;
     case 'h': return TileKind::harvested;
     default: return TileKind::router_only;
   }
@@ -25,27 +27,15 @@ TileKind kind_of(char letter) {
 
 // A chip drawn row by row; every DRAM tile is of group 0.
 Chip drawn(const std::vector<std::string>& rows) {
-  Chip chip;
+  Chip chip = chip_without_tiles();
   chip.name = "drawn";
   chip.width = static_cast<int>(rows.front().size());
   chip.height = static_cast<int>(rows.size());
-  chip.clock = Frequency::from_mhz(1000);
   for (const std::string& row : rows) {
     for (const char letter : row) {
       chip.tiles.push_back({kind_of(letter), letter == 'd' ? 0 : -1});
     }
   }
-  chip.l1_bytes = 1 << 20;
-  chip.ethernet_l1_bytes = 1 << 18;
-  chip.niu.port_rate = BytesPerCycle::from(32);
-  chip.niu.request_stream_rate = BytesPerCycle::from(32);
-  chip.niu.response_stream_rate = BytesPerCycle::from(32);
-  chip.dram.channels_per_group = 2;
-  chip.dram.channel_rate = BytesPerCycle::from(24);
-  chip.dram.channel_bytes = 1 << 30;
-  chip.ethernet.read_rate = 128_GBps;
-  chip.ethernet.line_rate = 12.5_GBps;
-  chip.ethernet.resend_timeout = 100_us;
   return chip;
 }
 
@@ -126,7 +116,7 @@ const Spoilt kSpoilt[] = {
     {"width is 0; it must be 1 to 64", [](Chip& chip) { chip.width = 0; }},
     {"height is 65; it must be 1 to 64", [](Chip& chip) { chip.height = 65; }},
     {"has 7 tiles; a grid of 4 x 2 has 8", [](Chip& chip) { chip.tiles.pop_back(); }},
-    {"clock is 1 Hz; it must be at least 1 MHz", [](Chip& chip) { chip.clock = Frequency(); }},
+    {"clock_mhz is 1e-06; it must be 1 to 1000000", [](Chip& chip) { chip.clock = Frequency(); }},
     {"l1_bytes is 0; it must be 1 to 1099511627776", [](Chip& chip) { chip.l1_bytes = 0; }},
     {"ethernet_l1_bytes is 0; it must be 1 to 1099511627776",
      [](Chip& chip) { chip.ethernet_l1_bytes = 0; }},
@@ -142,17 +132,20 @@ const Spoilt kSpoilt[] = {
      [](Chip& chip) { chip.tiles[7].kind = TileKind::harvested; }},
     {"row 1 has workers in other columns than row 0; rows with workers must have the same",
      [](Chip& chip) { chip.tiles[5].kind = TileKind::worker; }},
-    {"the dram tile 0-1 is of DRAM group -1; DRAM tiles have one, from 0 to 7, and no others",
+    {"the dram tile 0-1 has DRAM group -1; DRAM tiles have one, from 0 to 7, and other tiles have "
+     "none",
      [](Chip& chip) { chip.tiles[4].dram_group = -1; }},
-    {"the router_only tile 1-0 is of DRAM group 0; DRAM tiles have one, from 0 to 7, and no others",
+    {"the router_only tile 1-0 has DRAM group 0; DRAM tiles have one, from 0 to 7, and other tiles "
+     "have none",
      [](Chip& chip) { chip.tiles[1].dram_group = 0; }},
-    {"the dram tile 0-1 is of DRAM group 8; DRAM tiles have one, from 0 to 7, and no others",
+    {"the dram tile 0-1 has DRAM group 8; DRAM tiles have one, from 0 to 7, and other tiles have "
+     "none",
      [](Chip& chip) { chip.tiles[4].dram_group = 8; }},
     {"DRAM group 1 has no tile; groups are numbered without gaps",
      [](Chip& chip) { chip.tiles[4].dram_group = 2; }},
-    {"DRAM group 0 lists other tiles than those that are of it",
+    {"DRAM group 0 lists other tiles than those that have its number",
      [](Chip& chip) { chip.dram_groups = {{{0, 0}, {9, 9}}}; }},
-    {"lists 2 DRAM groups; its tiles are of 1",
+    {"lists 2 DRAM groups; its tiles have 1",
      [](Chip& chip) { chip.dram_groups = {{{0, 0}}, {{0, 1}}}; }},
     {"lists 1 workers in another order or place than its tiles have them",
      [](Chip& chip) { chip.workers = {{2, 0}}; }},
@@ -161,9 +154,9 @@ const Spoilt kSpoilt[] = {
     {"router.credit_return_cycles is 61; it must be 1 to 60",
      [](Chip& chip) { chip.router.credit_return_cycles = 61; }},
     {"router.classes is 5; it must be 1 to 4", [](Chip& chip) { chip.router.classes = 5; }},
-    {"router.pool_flits_per_vc_max is 49; it must be 0 to 48",
+    {"router.pool_flits_per_vc_max is 49; it must be at most 48, the pool_flits",
      [](Chip& chip) { chip.router.pool_flits_per_vc_max = 49; }},
-    {"router.pool_flits_reserved is 49; it must be 0 to 48",
+    {"router.pool_flits_reserved is 49; it must be at most 48, the pool_flits",
      [](Chip& chip) { chip.router.pool_flits_reserved = 49; }},
     {"niu.initiators is 0; it must be 1 to 4", [](Chip& chip) { chip.niu.initiators = 0; }},
     {"niu.initiators is 5; it must be 1 to 4", [](Chip& chip) { chip.niu.initiators = 5; }},
@@ -171,21 +164,21 @@ const Spoilt kSpoilt[] = {
      [](Chip& chip) { chip.niu.transaction_ids = 17; }},
     {"niu.request_cycles is -1; it must be 0 to 1000000",
      [](Chip& chip) { chip.niu.request_cycles = -1; }},
-    {"niu.port_rate is 0 bytes per cycle; it must be positive, 1000000 at most",
+    {"niu.port_rate_bytes_per_cycle is 0; it must be 0.00390625 to 1000000",
      [](Chip& chip) { chip.niu.port_rate = BytesPerCycle(); }},
-    {"niu.backoff_cycles_max is 15; it must be 16 to 1000000",
+    {"niu.backoff_cycles_max is 15; it must be at least 16, the backoff_cycles_min",
      [](Chip& chip) { chip.niu.backoff_cycles_max = 15; }},
     {"dram.channels_per_group is 0; it must be 1 to 65536",
      [](Chip& chip) { chip.dram.channels_per_group = 0; }},
-    {"dram.channel_rate is 0 bytes per cycle; it must be positive, 1000000 at most",
+    {"dram.channel_rate_bytes_per_cycle is 0; it must be 0.00390625 to 1000000",
      [](Chip& chip) { chip.dram.channel_rate = BytesPerCycle(); }},
     {"software.poll_cycles is 0; it must be 1 to 1000000",
      [](Chip& chip) { chip.software.poll_cycles = 0; }},
     {"software.call_cycles is -5; it must be 0 to 1000000",
      [](Chip& chip) { chip.software.call_cycles = -5; }},
-    {"Ethernet channel 0 is at 2-1, which is no Ethernet tile",
+    {"Ethernet channel 0 is at 2-1, which is not an Ethernet tile",
      [](Chip& chip) { chip.ethernet_cores = {{2, 1}}; }},
-    {"Ethernet channel 1 is at 4-0, which is no Ethernet tile",
+    {"Ethernet channel 1 is at 4-0, which is not an Ethernet tile",
      [](Chip& chip) { chip.ethernet_cores = {{1, 1}, {4, 0}}; }},
     {"Ethernet channels 0 and 1 are both at 1-1; each tile has one",
      [](Chip& chip) { chip.ethernet_cores = {{1, 1}, {1, 1}}; }},
@@ -196,29 +189,29 @@ const Spoilt kSpoilt[] = {
      }},
     {"ethernet.tx_queues is 0; it must be 1 to 16",
      [](Chip& chip) { chip.ethernet.tx_queues = 0; }},
-    {"ethernet.tx_queues_for_kernels is 3; it must be 1 to 2",
+    {"ethernet.tx_queues_for_kernels is 3; it must be at most 2, the tx_queues",
      [](Chip& chip) { chip.ethernet.tx_queues_for_kernels = 3; }},
     {"ethernet.queue_commands_max is 0; it must be 1 to 65536",
      [](Chip& chip) { chip.ethernet.queue_commands_max = 0; }},
-    {"ethernet.command_time is 2000000000 ns; it must be 0 to 1000000000",
+    {"ethernet.command_time_ns is 2000000000; it must be 0 to 1000000000",
      [](Chip& chip) { chip.ethernet.command_time = 2_s; }},
-    {"ethernet.read_rate is 0 GB/s; it must be positive, 1000000 at most",
+    {"ethernet.read_rate_gb_per_s is 0; it must be 0.001 to 1000000",
      [](Chip& chip) { chip.ethernet.read_rate = Rate(); }},
-    {"ethernet.line_rate is 0 GB/s; it must be positive, 1000000 at most",
+    {"ethernet.line_rate_gb_per_s is 0; it must be 0.001 to 1000000",
      [](Chip& chip) { chip.ethernet.line_rate = Rate(); }},
-    {"ethernet.word_bytes is 24; it must be a power of two, 4096 at most",
+    {"ethernet.word_bytes is 24; it must be a power of two, 1 to 4096",
      [](Chip& chip) { chip.ethernet.word_bytes = 24; }},
-    {"ethernet.frame_payload_bytes_max is 15; it must be 16 to 65536",
+    {"ethernet.frame_payload_bytes_max is 15; it must be at least 16, the word_bytes",
      [](Chip& chip) { chip.ethernet.frame_payload_bytes_max = 15; }},
     {"ethernet.frame_overhead_bytes is -1; it must be 0 to 65536",
      [](Chip& chip) { chip.ethernet.frame_overhead_bytes = -1; }},
-    {"ethernet.path_time is -1 ns; it must be 0 to 1000000000",
+    {"ethernet.path_time_ns is -1; it must be 0 to 1000000000",
      [](Chip& chip) { chip.ethernet.path_time = Time() - 1_ns; }},
     {"ethernet.frames_unacknowledged_max is 0; it must be 1 to 65536",
      [](Chip& chip) { chip.ethernet.frames_unacknowledged_max = 0; }},
-    {"ethernet.resend_timeout is 0 ns; it must be 1 to 1000000000",
+    {"ethernet.resend_timeout_ns is 0; it must be 1 to 1000000000",
      [](Chip& chip) { chip.ethernet.resend_timeout = Time(); }},
-    {"ethernet.training_time is -1 ns; it must be 0 to 1000000000",
+    {"ethernet.training_time_ns is -1; it must be 0 to 1000000000",
      [](Chip& chip) { chip.ethernet.training_time = Time() - 1_ns; }},
     {"ethernet_software.send_cycles is -1; it must be 0 to 1000000",
      [](Chip& chip) { chip.ethernet_software.send_cycles = -1; }},
@@ -226,7 +219,7 @@ const Spoilt kSpoilt[] = {
      [](Chip& chip) { chip.ethernet_software.poll_cycles = 0; }},
     {"ethernet_software.routing_firmware_cycles is 2000000; it must be 0 to 1000000",
      [](Chip& chip) { chip.ethernet_software.routing_firmware_cycles = 2'000'000; }},
-    {"alignment.l1_bytes is 24; it must be a power of two, 4096 at most",
+    {"alignment.l1_bytes is 24; it must be a power of two, 1 to 4096",
      [](Chip& chip) { chip.alignment.l1_bytes = 24; }},
 };
 
@@ -239,16 +232,41 @@ TEST(Chip, ChannelsOfEthernetCoresAreInTheListedOrderOrRowByRow) {
   EXPECT_EQ(build_chip(chip)->ethernet_cores, chip.ethernet_cores);
 }
 
-TEST(Chip, WithoutEthernetNeedsNoFiguresOfIt) {
+TEST(Chip, AParameterMayReachTheOneThatBoundsIt) {
+  Chip chip = small();
+  chip.router.pool_flits_per_vc_max = chip.router.pool_flits_reserved = chip.router.pool_flits;
+  chip.niu.backoff_cycles_max = chip.niu.backoff_cycles_min;
+  chip.ethernet.tx_queues_for_kernels = chip.ethernet.tx_queues;
+  chip.ethernet.frame_payload_bytes_max = chip.ethernet.word_bytes;
+  EXPECT_EQ(refusal_of(std::move(chip)), "");
+}
+
+TEST(Chip, WindowsOfTheDriverAndOfDmaAreWindowsOfTheChip) {
+  Chip chip = drawn({"pwww"});
+  EXPECT_EQ(refusal_of(chip), "");
+  chip.pcie.windows = {{1 << 20, 4, 4}};
+  chip.pcie.dynamic_window_bytes = chip.pcie.dma_window_bytes = 1 << 20;
+  EXPECT_EQ(refusal_of(chip), "");
+  Chip other = chip;
+  other.pcie.dma_window_bytes = 1 << 21;
+  EXPECT_EQ(
+      refusal_of(std::move(other)),
+      "chip 'drawn': pcie.dma_window_bytes is 2097152; the chip has windows of 1048576 bytes");
+  chip.pcie.windows.front().reserved = 5;
+  EXPECT_EQ(refusal_of(std::move(chip)),
+            "chip 'drawn': pcie.windows[0].reserved is 5; it must be at most 4, the count");
+}
+
+TEST(Chip, NeedsNoEthernetParametersWithoutEthernetTiles) {
   Chip chip = drawn({"ww"});
-  chip.ethernet = EthernetFigures();
+  chip.ethernet = EthernetParameters();
   chip.ethernet_l1_bytes = 0;
   EXPECT_TRUE(build_chip(std::move(chip))->ethernet_cores.empty());
 }
 
-TEST(Chip, WithoutDramNeedsNoDramFigures) {
+TEST(Chip, NeedsNoDramParametersWithoutDram) {
   Chip chip = drawn({"ww"});
-  chip.dram = DramFigures();
+  chip.dram = DramParameters();
   EXPECT_TRUE(build_chip(std::move(chip))->dram_groups.empty());
 }
 

@@ -61,7 +61,7 @@ def neighbours(communicator):
     communicator.put_signal(inbox[1], row, following, arrived)
     assert communicator.wait_signal(arrived, peer=previous) == 1
     assert (inbox[1] == previous).all()
-    communicator.put_signal(inbox[2], row, 0, arrived + 1, 5, "add")
+    communicator.put_signal(inbox[2], row, 0, arrived + 1, 5, operation="add")
     if rank == 0:
         assert communicator.wait_signal(arrived + 1, 5 * ranks, "==") == 5 * ranks
     counts[:] = rank
@@ -107,7 +107,7 @@ def wrong_use(communicator):
     with pytest.raises(IndexError, match="outside the range"):
         communicator.put(array, array, ranks)
     with pytest.raises(ValueError, match="allowed are 'set' and 'add'"):
-        communicator.put_signal(array, array, 0, communicator.signals(), 1, "or")
+        communicator.put_signal(array, array, 0, communicator.signals(), 1, operation="or")
     with pytest.raises(RuntimeError) as caught:
         communicator.wait_signal(communicator.signals(), timeout_s=0.05)
     assert (caught.value.kind, caught.value.peer) == ("timeout", None)

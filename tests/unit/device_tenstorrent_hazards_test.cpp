@@ -243,6 +243,20 @@ TEST(Hazard, SourceMayBeWrittenWithWhatItHolds) {
       receiver(1)));
 }
 
+// The receiver's last answer, "done", is sent from the channel's word and not answered itself. The
+// next program on its core sends over that channel, and so changes the word.
+TEST(Hazard, TheLastAnswerOfAnEarlierProgramIsNotASource) {
+  const Programs back = [](Cluster& cluster) {
+    cluster.create_program(0).create_kernel({0, 0}, {.name = "receiver"}, receiver(2));
+    cluster.create_program(1).create_kernel({0, 0}, {.name = "sender"}, [](EthernetCore& core) {
+      core.store_word(EthernetCore::bytes_sent_at(1), 1);
+      core.store_word(EthernetCore::bytes_sent_at(1), 0);
+      sender(2)(core);
+    });
+  };
+  expect_clean(in_sequence({kernels(sender(2), receiver(2)), back}));
+}
+
 // --- sync words ---------------------------------------------------------------------------------
 
 TEST(Hazard, SyncWordSentBeforeItsPayloadIsFoundInEveryRun) {

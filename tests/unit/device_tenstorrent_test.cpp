@@ -210,7 +210,7 @@ TEST(DataMovementCore, WritesAndReadsDram) {
 
 TEST(DataMovementCore, CallsCostWhatTheChipSays) {
   Bench bench({.records_requests = true});
-  const machine::SoftwareFigures& cost = bench.network.chip().software;
+  const machine::SoftwareParameters& cost = bench.network.chip().software;
   run(bench, [&](DataMovementCore& core) {
     const auto costs = [&](int cycles, const std::function<void()>& call) {
       const Cycle before = core.cycle();
@@ -243,6 +243,26 @@ TEST(DataMovementCore, WaitsForAnInitiatorThatHasWonNoVc) {
   EXPECT_EQ(requests[1].issued, requests[0].issued + 22);
   EXPECT_GT(requests[2].issued, requests[1].started);  // a packet of 8 KiB later
   EXPECT_GT(requests[2].issued, requests[1].issued + 256);
+}
+
+TEST(DataMovementCore, IsHeldUpByEveryResponseThatArrivesDuringACall) {
+  const auto call_cycles = [](int held_up_cycles) {
+    machine::Chip chip = *machine::tiny_chip();
+    chip.workers.clear();
+    chip.software.read_cycles = 2'000;
+    chip.software.read_held_up_cycles = held_up_cycles;
+    Bench bench({}, 1, machine::build_chip(chip));
+    Cycle cycles = 0;
+    run(bench, [&](DataMovementCore& core) {
+      core.noc_async_read({kFar, kTarget}, 0, 20'000);  // three responses
+      const Cycle begin = core.cycle();
+      core.noc_async_read({kFar, kTarget}, 0x8000, 32);
+      cycles = core.cycle() - begin;
+      core.noc_async_read_barrier();
+    });
+    return cycles;
+  };
+  EXPECT_EQ(call_cycles(10), call_cycles(0) + 3 * 10);
 }
 
 TEST(DataMovementCore, GoesOnOnceTheLastPacketOfARequestIsHandedOver) {

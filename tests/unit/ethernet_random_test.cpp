@@ -35,8 +35,8 @@ LinkFaults random_faults(sim::Random& random) {
   return faults;
 }
 
-machine::EthernetFigures random_figures(sim::Random& random) {
-  machine::EthernetFigures figures = plain_figures();
+machine::EthernetParameters random_figures(sim::Random& random) {
+  machine::EthernetParameters figures = plain_figures();
   if (random.below(2) == 0) figures.line_rate = 25_GBps;
   if (random.below(2) == 0) figures.read_rate = 54_GBps;
   figures.tx_queues = 2;

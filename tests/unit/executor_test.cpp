@@ -211,6 +211,37 @@ TEST(Executor, WakesAllBlocksThatWaitForTheSameStep) {
   EXPECT_EQ(outputs[1], inputs[1]);
 }
 
+// Each rank sends two transfers of four chunks before it receives any, so both wait in the FIFO.
+TEST(Executor, ASlotHoldsTheLargestTransfer) {
+  auto schedule = std::make_shared<Schedule>();
+  schedule->name = "two transfers";
+  schedule->protocol = Protocol::ll;
+  schedule->chunks = 8;
+  for (int rank = 0; rank < 2; ++rank) {
+    ThreadBlock block;
+    block.send_peer = block.receive_peer = 1 - rank;
+    for (const std::uint32_t chunk : {0u, 4u}) {
+      block.steps.push_back(step(StepType::send, Buffer::input, chunk, Buffer::input, chunk, 4));
+    }
+    for (const std::uint32_t chunk : {0u, 4u}) {
+      block.steps.push_back(
+          step(StepType::receive_reduce_copy, Buffer::input, chunk, Buffer::output, chunk, 4));
+    }
+    RankProgram program;
+    program.blocks = {block};
+    schedule->ranks.push_back(program);
+  }
+  constexpr std::size_t kElements = 8000;
+  TwoRanks data(kElements);
+  SimulatedRun run = run_on(pair_machine(), make_plan(schedule, kElements, {}));
+  run.invoke(data.buffers());
+  for (const std::vector<float>& output : data.outputs) {
+    for (std::size_t i = 0; i < kElements; ++i) {
+      ASSERT_EQ(output[i], static_cast<float>(3 * (i % 1000)));
+    }
+  }
+}
+
 // Memory is symmetric, so each rank has as much scratch as the one that needs the most.
 TEST(Plan, HasTheScratchOfTheRankThatNeedsTheMost) {
   const Schedule schedule = samples::one_slot_reduce(3, 2);

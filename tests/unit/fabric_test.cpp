@@ -163,6 +163,87 @@ TEST(Fabric, AllToAllOnALineArrives) { exchange(chips_on_grid(3, 1, false, 1), 2
 TEST(Fabric, AllToAllRoundARingArrivesWithoutDeadlock) {
   exchange(chips_on_grid(5, 1, true, 1), 40);
 }
+
+// Every packet crosses five links, so nearly all that a receiver holds has to go on. Without the
+// bubble the ring fills up with packets that have just entered, and nothing moves any more.
+TEST(Fabric, LongWaysRoundAFullRingArriveWithoutDeadlock) {
+  constexpr int kPlaces = 12;
+  constexpr int kPackets = 60;
+  const auto chips = chips_on_grid(kPlaces, 1, true, 1);
+  Cluster cluster(chips, {.finds_hazards = false});
+  Fabric fabric(cluster, mesh_of(*chips), {});
+  for (int from = 0; from < kPlaces; ++from) {
+    const int to = (from + 5) % kPlaces;
+    ASSERT_EQ(fabric.first_hop(from, to), kRight);
+    fabric.program(from).create_kernel(
+        {.core = fabric.device(from).chip().workers.front(), .name = "sender"},
+        [&fabric, from, to](DataMovementCore& core) {
+          Connection connection(core, fabric.port(from, kRight, 0), kWorkerWords);
+          connection.open();
+          Header header = fabric.header(from, to);
+          const auto target = fabric.device(to).chip().workers.back();
+          header.payload_to = pack({target, kInbox});
+          header.payload_bytes = 16;
+          header.word_at = pack({target, kCounter});
+          header.increment = 1;
+          header.operation = Operation::write_increment;
+          for (int packet = 0; packet < kPackets; ++packet) {
+            connection.send(header, kWorkerHeaders, kWorkerPayloads);
+            connection.wait_until_sent();
+          }
+          connection.close();
+        });
+  }
+  fabric.run();
+  for (int to = 0; to < kPlaces; ++to) {
+    const auto target = fabric.device(to).chip().workers.back();
+    EXPECT_EQ(fabric.device(to).memory(target).load_word(kCounter), kPackets) << "at " << to;
+  }
+}
+
+// DRAM acknowledges late, so increments are due for many packets: their headers stay in the
+// receiver's slots until then, although more packets come than there are slots.
+TEST(Fabric, APacketKeepsItsSlotUntilItsIncrementIsDone) {
+  constexpr std::uint32_t kPackets = 40;
+  machine::ChipCluster description = *chips_on_grid(2, 1, false, 1);
+  machine::Chip chip = *description.chips.front().chip;
+  chip.workers.clear();
+  chip.dram.write_cycles = 20'000;
+  const auto slow = machine::build_chip(chip);
+  for (auto& place : description.chips) place.chip = slow;
+  const auto chips = machine::build_chip_cluster(std::move(description));
+  Cluster cluster(chips, {.finds_hazards = false});
+  Fabric fabric(cluster, mesh_of(*chips), {});
+  machine::Coordinate dram;
+  for (int tile = 0; tile < static_cast<int>(slow->tiles.size()); ++tile) {
+    const machine::Coordinate at = slow->coordinate_of(tile);
+    if (slow->tile(at).kind == machine::TileKind::dram) dram = at;
+  }
+  ASSERT_EQ(slow->tile(dram).kind, machine::TileKind::dram);
+  const auto target = slow->workers.back();
+  fabric.program(0).create_kernel(
+      {.core = slow->workers.front(), .name = "sender"}, [&](DataMovementCore& core) {
+        Connection connection(core, fabric.port(0, kRight, 0), kWorkerWords);
+        connection.open();
+        Header header = fabric.header(0, 1);
+        header.payload_to = pack({dram, 0});
+        header.payload_bytes = 64;
+        header.increment = 1;
+        header.operation = Operation::write_flush_increment;
+        for (std::uint32_t packet = 0; packet < kPackets; ++packet) {
+          header.word_at = pack({target, kCounter + 16 * std::uint64_t{packet}});
+          connection.send(header, kWorkerHeaders, kWorkerPayloads);
+          connection.wait_until_sent();
+        }
+        connection.close();
+      });
+  fabric.run();
+  for (std::uint32_t packet = 0; packet < kPackets; ++packet) {
+    EXPECT_EQ(fabric.device(1).memory(target).load_word(kCounter + 16 * std::uint64_t{packet}), 1u)
+        << "packet " << packet;
+  }
+}
+
 TEST(Fabric, AllToAllOnATorusArrivesWithoutDeadlock) { exchange(chips_on_grid(3, 3, true, 1), 20); }
 
 TEST(Fabric, AWorkerThatWaitsForeverIsNamed) {

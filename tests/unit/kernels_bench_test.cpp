@@ -10,7 +10,6 @@
 #include "ethernet_cluster.hpp"
 #include "sentence.hpp"
 #include "towpath/tenstorrent/bench/ethernet_bench.hpp"
-#include "towpath/tenstorrent/kernels/timestamp.hpp"
 
 // The microbenchmarks, with hazards monitored: facts that hold whatever the parameters are.
 
@@ -82,7 +81,7 @@ TEST(LinkPing, TellsItsParts) {
   const auto times = link_ping(cluster, {}, {.payload_bytes = 4096, .samples = 3}, {});
   ASSERT_EQ(times.size(), 3u);
   const machine::Chip& chip = *cluster->chips[0].chip;
-  const auto cycles = chip.ethernet_software.send_cycles + tenstorrent::kernels::kTimestampCycles;
+  const auto cycles = chip.ethernet_software.send_cycles + chip.ethernet_software.timestamp_cycles;
   for (const tenstorrent::kernels::LinkPingTimes& sample : times) {
     EXPECT_EQ(sample.send, chip.clock.time_of(Cycles(cycles)));
     EXPECT_GT(sample.send_and_receive, sample.wait + sample.send);

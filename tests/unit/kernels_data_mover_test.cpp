@@ -78,7 +78,8 @@ Coordinate receiving_worker(int channel) { return worker((channel + 3) % kWorker
 // Messages that the receiver of a channel got.
 struct Received {
   int channel = 0;
-  std::uint64_t offset = 0;  // in its L1
+  std::uint64_t offset = 0;                        // in its L1
+  std::vector<std::uint64_t> sender_semaphores{};  // where those of the sender's worker are
   std::vector<DataMoverMessage> messages;
 };
 
@@ -112,10 +113,15 @@ void create_programs(Cluster& cluster, const Traffic& traffic, int number,
       messages.push_back({offset, size_bytes});
       offset += size_bytes;
     }
-    sends.create_kernel({.core = worker(channel), .name = "sender"}, [=](DataMovementCore& core) {
-      data_mover_sender(core, ends.sender, messages);
-    });
-    Received& to = received.emplace_back(Received{channel, receives.allocate(content.size()), {}});
+    Received& to =
+        received.emplace_back(Received{channel, receives.allocate(content.size()), {}, {}});
+    sends.create_kernel({.core = worker(channel), .name = "sender"},
+                        [ends, messages, &to](DataMovementCore& core) {
+                          for (const auto& slot : ends.sender.slots) {
+                            to.sender_semaphores.push_back(core.get_semaphore(slot.semaphore));
+                          }
+                          data_mover_sender(core, ends.sender, messages);
+                        });
     receives.create_kernel({.core = receiving_worker(channel), .name = "receiver", .noc_index = 1},
                            [ends, &to](DataMovementCore& core) {
                              to.messages = data_mover_receiver(core, ends.receiver, to.offset);
@@ -181,6 +187,24 @@ TEST(DataMover, EndsByCountAndByTheWorkersWord) {
                       .error,
                   "")
             << messages << " messages, " << slots << " slots";
+      }
+    }
+  }
+}
+
+// A notification that no worker waits for would be taken by the next program with that semaphore.
+TEST(DataMover, LeavesNoNotificationWithAWorker) {
+  for (const bool is_count_fixed : {true, false}) {
+    for (const int messages : {1, 2, 5}) {
+      const Traffic traffic{.slots = 3, .messages = messages, .is_count_fixed = is_count_fixed};
+      Cluster cluster(machine::joined_chips({}), traffic.run);
+      std::deque<Received> received;
+      create_programs(cluster, traffic, 0, received);
+      cluster.run();
+      ASSERT_EQ(received.front().sender_semaphores.size(), 3u);
+      for (const std::uint64_t semaphore : received.front().sender_semaphores) {
+        EXPECT_EQ(cluster.device(0).memory(worker(0)).load_word(semaphore), 0u)
+            << messages << " messages, fixed: " << is_count_fixed;
       }
     }
   }

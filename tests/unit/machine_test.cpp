@@ -159,7 +159,7 @@ TEST(MachineBuilder, RejectsAGpuCostWithoutARate) {
   GpuCost cost = some_cost();
   cost.protocol[1].block_rate = Rate();
   EXPECT_EQ(sentence_of([&] { builder.set_gpu_cost(cost); }),
-            "machine 'draft', GPU cost: block rate is 0 GB/s; it must be positive");
+            "machine 'draft', GPU cost: ll.block_rate_gb_per_s is 0; it must be 0.001 to 1000000");
 }
 
 TEST(MachineBuilder, RejectsAMachineWithoutGpu) {
@@ -173,7 +173,7 @@ TEST(MachineBuilder, RejectsAMachineWithoutGpuCost) {
   MachineBuilder builder("free");
   builder.add_device({"a", DeviceKind::gpu, 0, false});
   EXPECT_EQ(sentence_of([&] { std::move(builder).build(); }),
-            "machine 'free' does not say what its GPUs cost");
+            "machine 'free' lacks the cost of its GPUs");
 }
 
 TEST(MachineBuilder, RejectsAGpuThatNoOtherReaches) {

@@ -541,6 +541,19 @@ TEST(ChipNetwork, ASmallWriteTakesWhatItsWayTakes) {
   }
 }
 
+TEST(ChipNetwork, AWriteToDramIsAcknowledgedWhenTheDramHasTakenIt) {
+  const auto answer_cycles = [](int write_cycles) {
+    machine::Chip chip = *machine::tiny_chip();
+    chip.workers.clear();
+    chip.dram.write_cycles = write_cycles;
+    Bench bench({.records_requests = true}, 1, machine::build_chip(chip));
+    bench.run(write(kDram, 32));
+    const RequestTimes& times = bench.network.requests().at(0);
+    return times.completed - times.received;
+  };
+  EXPECT_EQ(answer_cycles(50), answer_cycles(0) + 50);
+}
+
 TEST(ChipNetwork, BothNetworksCarryAtOnce) {
   std::vector<Cycle> alone;
   for (const int noc : {0, 1}) {

@@ -68,5 +68,35 @@ TEST(FabricCluster, MoreUnderWayThanAChipHasRoomForIsRefused) {
             "smaller messages");
 }
 
+// A store to the sender's own DRAM beside a put keeps its pages until the put has arrived, and no
+// longer: 20 messages go one after the other where six find room.
+TEST(FabricCluster, PagesAreUsedAgain) {
+  constexpr std::uint64_t kBytes = 64 << 10;
+  machine::ChipCluster small = *machine::chips_on_grid(2, 1, false, 1);
+  for (machine::ClusterChip& each : small.chips) {
+    machine::Chip with_little_memory = *each.chip;
+    with_little_memory.dram.channel_bytes = 64 << 10;
+    each.chip = std::make_shared<const machine::Chip>(std::move(with_little_memory));
+  }
+  FabricClusterOptions options;
+  options.carries_data = false;
+  FabricCluster cluster(std::make_shared<const machine::ChipCluster>(std::move(small)), options);
+  Transport& sender = cluster.transport(0);
+  int sent = 0;
+  Move move;
+  move.has_source = move.has_destination = true;
+  move.size_bytes = kBytes;
+  move.peer = 1;
+  move.remote = sender.allocate(kBytes);
+  move.context = &sent;
+  move.done = [](Move& done) { ++*static_cast<int*>(done.context); };
+  for (int i = 0; i < 20; ++i) {
+    sender.start(move);
+    cluster.run();
+  }
+  EXPECT_EQ(sent, 20);
+  EXPECT_TRUE(sender.is_quiet());
+}
+
 }  // namespace
 }  // namespace towpath::transport::simulated::chips

@@ -114,9 +114,11 @@ TEST(HostLink, ACopyOfWordsReadsAWordBeforeItWritesAPartOfIt) {
     accesses.push_back(bench.link.write_to_device(all.first(4), kOther, 0).accesses);
     accesses.push_back(bench.link.write_to_device(all.first(1), kOther, 3).accesses);
     accesses.push_back(bench.link.write_to_device(all, kOther, 0x103).accesses);
+    accesses.push_back(bench.link.write_to_device(all.first(8), kOther, 0x202).accesses);
     bench.link.read_from_device(back, kOther, 0x103);
   });
-  EXPECT_EQ(accesses, (std::vector<std::uint64_t>{0, 1, 2}));  // 1 + 8 + 2 bytes: both ends
+  // 1 + 8 + 2 and 2 + 4 + 2 bytes: both ends.
+  EXPECT_EQ(accesses, (std::vector<std::uint64_t>{0, 1, 2, 2}));
   EXPECT_EQ(back, data);
 }
 
@@ -255,11 +257,12 @@ TEST(BuildHost, NamesWhatDoesNotFit) {
   EXPECT_EQ(sentence([](machine::Host& host) { host.link.generation = 7; }),
             "host 'plain': link.generation is 7; it must be 1 to 6");
   EXPECT_EQ(sentence([](machine::Host& host) { host.core.load_bytes = 128; }),
-            "host 'plain': core.load_bytes is 128; it must be a power of two, 64 at most");
+            "host 'plain': core.load_bytes is 128; it must be a power of two, 1 to 64");
   EXPECT_EQ(sentence([](machine::Host& host) { host.core.store_rate = Rate(); }),
-            "host 'plain': core.store_rate is 0 GB/s; it must be positive, 1000000 at most");
+            "host 'plain': core.store_rate_gb_per_s is 0; it must be 0.001 to 1000000");
   EXPECT_EQ(sentence([](machine::Host& host) { host.memory.page_bytes = 4095; }),
-            "host 'plain': memory.page_bytes is 4095; it must be a power of two, 2^40 at most");
+            "host 'plain': memory.page_bytes is 4095; it must be a power of two, 4096 to "
+            "1073741824");
 }
 
 }  // namespace

@@ -120,5 +120,14 @@ TEST(Random, ExponentialTimeHasItsMean) {
   EXPECT_NEAR(sum_ns / kDraws, 40, 0.7);
 }
 
+// 2^64 is not a multiple of the bound: scaled without another draw, multiples of 3 would come twice
+// as often as other numbers.
+TEST(Random, GivesAllNumbersBelowALargeBoundEquallyOften) {
+  Random random(1, "a");
+  std::array<int, 3> counts{};
+  for (int i = 0; i < 30'000; ++i) ++counts[random.below(std::uint64_t{3} << 62) % 3];
+  for (const int count : counts) EXPECT_NEAR(count, 10'000, 500);
+}
+
 }  // namespace
 }  // namespace towpath::sim

@@ -359,7 +359,7 @@ TEST(ShmTransport, NamesAStoppedRankAndNoOtherWhenTheTimeIsUp) {
   }
   ::kill(processes.pid(1), SIGKILL);
   ended = processes.wait(std::chrono::seconds(30));
-  expect_all_name(ended, 1, "is stopped");
+  expect_all_name(ended, 1, " stopped");
 }
 
 TEST(ShmTransport, NewsOfTheLauncherEndsAWaitAndAConnection) {

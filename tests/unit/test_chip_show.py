@@ -8,8 +8,8 @@ import pytest
 
 from towpath.pages import show_chip
 from towpath.specs import catalogue, shipped
-from towpath.specs.chip_spec import PcieFigures
-from towpath.specs.spec_model import figures_of
+from towpath.specs.chip_spec import PcieParameters
+from towpath.specs.spec_model import quantities_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 CHIPS = shipped.names("chip")
@@ -105,9 +105,9 @@ def test_a_description_holds_every_figure_and_source(name):
     text = " ".join(" ".join(lines).split())
     for field in ("router", "niu", "dram", "software", "ethernet", "ethernet_software",
                   "alignment", "pcie"):  # fmt: skip
-        for path, value, source in figures_of(getattr(spec, field)):
+        for path, value, source in quantities_of(getattr(spec, field)):
             assert f" {path} {in_words(value)} {source}".rstrip() in text
-    assert all(name in text for name in PcieFigures.model_fields)
+    assert all(name in text for name in PcieParameters.model_fields)
     assert f"logical grid of {spec.worker_grid()[0]} x {spec.worker_grid()[1]}" in text
 
 

@@ -51,7 +51,7 @@ def test_a_descriptor_says_chips_places_links_and_harvesting():
     assert joined(spec) == ["0/9 1/1", "0/8 1/0", "2/0 1/2"]
     harvested = [chip.chip.harvesting.harvested for chip in spec.chips]
     assert harvested == [(1, 8), (1, 3), (5, 11)]  # the last one is in no list
-    assert spec.core().connected((2, 0)) == (1, 2)
+    assert spec.build().connected((2, 0)) == (1, 2)
 
 
 def test_what_a_descriptor_does_not_say_is_in_the_notes():
@@ -87,12 +87,12 @@ def test_a_chip_is_reached_through_the_nearest_one_on_pcie():
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("0: wormhole_b0", "0: grayskull", "cluster.yaml:1: arch: has chip 0 as 'grayskull'; figu"),
+        ("0: wormhole_b0", "0: grayskull", "cluster.yaml:1: arch: has chip 0 as 'grayskull'; know"),
         ("chip: 0, chan: 9", "chip: 7, chan: 9", "ethernet_connections[0]: names chip 7, which ar"),
         ("chip: 0, chan: 9", "chan: 9", "cluster.yaml:8: ethernet_connections[0]: has an end with"),
-        ("chip: 0, chan: 9", "chip: 0, chan: 16", "[0]: names channel 16 of chip 0; it has 0 to 1"),
-        ("chip: 0, chan: 9", "chip: 0, chan: 8", "[1]: joins 0/8, which has a link already; it ma"),
-        ("chip: 0, chan: 9", "chip: 1, chan: 1", "[0]: joins 1/1 to itself; a link has two ends"),
+        ("chip: 0, chan: 9", "chip: 0, chan: 16", "chip 0 has no Ethernet channel 16; it has 0 to"),
+        ("chip: 0, chan: 9", "chip: 0, chan: 8", "[1]: joins channel 8 of chip 0, which has link"),
+        ("chip: 0, chan: 9", "chip: 1, chan: 1", "[0]: joins channel 1 of chip 1 to itself; a lin"),
         ("  5: [2, 0, 0, 0]\n", "", "cluster.yaml:2: chips: has no place of chip 5; arch has that"),
         ("[2, 0, 0, 0]", "[0, 0, 0, 0]", "chips: sits where chip 0 does"),
         ("[2, 0, 0, 0]", "[2, 0, 0]", "chips.'5': lacks the field '3'"),
@@ -182,7 +182,7 @@ def test_published_descriptors_are_wired_as_the_shipped_machines(data_folder, fi
         for spec in (imported, shipped)
     ]
     assert on_pcie[0] == on_pcie[1]
-    assert len(imported.core().links) == len(shipped.links)
+    assert len(imported.build().links) == len(shipped.links)
 
 
 def test_harvesting_of_published_descriptors_is_that_of_each_chip(data_folder):

@@ -2,11 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
+import towpath
 from towpath import _core
 from towpath.cli import main as cli
-from towpath.cli.run import RunRequest, run_all
 from towpath.collectives import fabric
 from towpath.specs import catalogue, shipped
+
+
+def run(machine, collective, sizes, algorithm=None):
+    """The collective's first algorithm unless told, as `towpath run` takes it."""
+    return towpath.load(machine).run(
+        collective, size_bytes=sizes, algorithm=algorithm, protocol="Simple"
+    )
 
 
 def neighbours(cluster, shape, places):
@@ -17,14 +24,14 @@ def neighbours(cluster, shape, places):
 
 @pytest.mark.parametrize("name", ["t3000", "galaxy", "galaxy-torus"])
 def test_ranks_follow_a_ring_through_all_chips(name):
-    cluster = catalogue.load_chip_cluster(name).core()
+    cluster = catalogue.load_chip_cluster(name).build()
     places = fabric.ranks_in_ring(cluster)
     assert sorted(places) == list(range(len(cluster.chips)))
     assert all(neighbours(cluster, _core.FabricShape.usual(cluster), places))
 
 
 def mesh(width, height):
-    chip = shipped.chip("blackhole").core()
+    chip = shipped.chip("blackhole").build()
     chips = [_core.ClusterChip(chip, x=x, y=y) for y in range(height) for x in range(width)]
     rows = [(n, n + 1) for n in range(width * height) if (n + 1) % width != 0]
     columns = [(n, n + width) for n in range(width * (height - 1))]
@@ -64,40 +71,33 @@ def test_a_chip_on_its_own_is_one_sentence(arguments, tmp_path, monkeypatch, cap
 
 
 def test_the_planes_are_those_that_the_dispatcher_leaves():
-    assert fabric.planes(catalogue.load_chip_cluster("n300").core()) == 1
-    assert fabric.planes(catalogue.load_chip_cluster("t3000").core()) == 1
-    assert fabric.planes(catalogue.load_chip_cluster("galaxy").core()) == 4
+    assert fabric.planes(catalogue.load_chip_cluster("n300").build()) == 1
+    assert fabric.planes(catalogue.load_chip_cluster("t3000").build()) == 1
+    assert fabric.planes(catalogue.load_chip_cluster("galaxy").build()) == 4
 
 
 @pytest.mark.parametrize("machine", ["n300", "t3000"])
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])
 def test_collectives_run_on_chips_with_the_right_data(machine, collective):
-    request = RunRequest(collective=collective, machine=machine, sizes="1000:70000:69000")
-    outcome = run_all(request, print_lines=False)
-    assert outcome.wrong == 0
-    assert all(row.out_of_place.time_us > 0 for row in outcome.report.runs[0].rows)
+    result = run(machine, collective, "1000:70000:69000")
+    assert result.wrong == 0
+    assert all(row.out_of_place.time_us > 0 for row in result.rows)
 
 
 @pytest.mark.parametrize("algorithm", ["line_all_gather", "line_reduce_scatter", "line_all_reduce"])
 def test_lines_run_on_chips_with_the_right_data(algorithm):
     collective = algorithm.removeprefix("line_")
-    request = RunRequest(
-        collective=collective, algorithm=algorithm, machine="t3000", sizes="50000:50000"
-    )
-    assert run_all(request, print_lines=False).wrong == 0
+    assert run("t3000", collective, "50000:50000", algorithm).wrong == 0
 
 
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "reduce_scatter"])
 def test_grids_run_on_chips_with_the_right_data(collective):
-    request = RunRequest(
-        collective=collective, algorithm=f"grid_{collective}", machine="t3000", sizes="50000:50000"
-    )
-    assert run_all(request, print_lines=False).wrong == 0
+    assert run("t3000", collective, "50000:50000", f"grid_{collective}").wrong == 0
 
 
 def test_a_grid_has_its_machines_columns_and_rings():
     def grid(name):
-        cluster = catalogue.load_chip_cluster(name).core()
+        cluster = catalogue.load_chip_cluster(name).build()
         return fabric.grid_of(_core.FabricShape.mesh(cluster))
 
     assert grid("t3000") == {"columns": 4, "row_rings": False, "column_rings": False}
@@ -106,7 +106,7 @@ def test_a_grid_has_its_machines_columns_and_rings():
 
 
 def test_the_same_round_trip_takes_the_same_time():
-    cluster = catalogue.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").build()
     shape = _core.FabricShape.usual(cluster)
     times = {
         _core.fabric_round_trip_ns(cluster, shape, source=0, destination=3, payload_bytes=256)
@@ -130,7 +130,7 @@ def test_the_same_round_trip_takes_the_same_time():
     ],
 )
 def test_streams_that_cannot_be_are_refused(streams, figures, sentence):
-    cluster = catalogue.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").build()
     shape = _core.FabricShape.usual(cluster)
     with pytest.raises(ValueError, match=sentence):
         _core.fabric_stream_gb_per_s(cluster, shape, streams, **{"payload_bytes": 64} | figures)
@@ -145,14 +145,14 @@ def test_streams_that_cannot_be_are_refused(streams, figures, sentence):
     ],
 )
 def test_pings_that_cannot_be_are_refused(ends, sentence):
-    cluster = catalogue.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").build()
     shape = _core.FabricShape.usual(cluster)
     with pytest.raises(ValueError, match=sentence):
         _core.fabric_round_trip_ns(cluster, shape, **{"payload_bytes": 64} | ends)
 
 
 def test_two_streams_at_once_are_as_fast_as_the_slower_one():
-    cluster = catalogue.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").build()
     shape = _core.FabricShape.usual(cluster)
 
     def rate(streams):
@@ -164,6 +164,6 @@ def test_two_streams_at_once_are_as_fast_as_the_slower_one():
 
 
 def test_a_shape_with_neighbours_that_no_link_joins_is_refused():
-    cluster = catalogue.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").build()
     with pytest.raises(ValueError, match="no link joins them"):
         _core.fabric_planes(cluster, _core.FabricShape.line([0, 6]))

@@ -7,7 +7,7 @@ from conftest import refusal
 from towpath.errors import ConfigError
 from towpath.pages.show_host import describe_host
 from towpath.specs import catalogue, shipped
-from towpath.specs.spec_model import Figure
+from towpath.specs.spec_model import Quantity
 
 NAMES = ["blackhole-host", "n300-xeon-host", "ryzen-host"]
 
@@ -31,7 +31,7 @@ def test_every_quantity_has_a_source_and_is_shown(name):
     assert max(map(len, lines)) <= 100
     text = " ".join(" ".join(lines).split())
     for field, figure in figures:
-        assert isinstance(figure, Figure) and len(figure.source) > 5
+        assert isinstance(figure, Quantity) and len(figure.source) > 5
         assert f" {field} " in text and figure.source in text
     assert spec.build().name == name
 
@@ -53,9 +53,9 @@ def refused(tmp_path, change):
         (lambda d: d["core"].update(speed=1), "core: has no field 'speed'; allowed are call"),
         (lambda d: d["memory"]["has_iommu"].update(value="yes"), "memory.has_iommu.value: is 'y"),
         (lambda d: d["memory"]["hugepage_bytes"].update(value=4096),
-         "memory.hugepage_bytes.value: is 4096; it must be more than 4096, page_bytes"),
+         "memory.hugepage_bytes.value: is 4096; it must be more than 4096, the page"),
         (lambda d: d["driver"]["dma_time_ns"].pop("source"), "driver.dma_time_ns: lacks the field"),
-        (lambda d: d.update(form="chip"), "is no host; it must be a spec whose form is 'host'"),
+        (lambda d: d.update(form="chip"), "is not a host; it must be a spec whose form is 'host'"),
     ],
 )  # fmt: skip
 def test_a_host_that_does_not_fit_is_refused(tmp_path, change, sentence):
@@ -70,7 +70,7 @@ def test_an_unknown_host_is_refused_with_those_there_are():
 
 
 def test_other_kinds_are_no_hosts():
-    with pytest.raises(ConfigError, match="is no host"):
+    with pytest.raises(ConfigError, match="is not a host"):
         catalogue.load_host("wormhole")
 
 

@@ -6,19 +6,19 @@ import re
 
 import pytest
 
+import towpath
+from conftest import towpath_command
 from towpath import _core
-from towpath.cli.run import RunRequest, run_all
+from towpath.api.result import traced_run
 from towpath.collectives.link_faults import LinkFault, links_of, parse_link_fault
 from towpath.errors import ConfigError, DeadlockError
 from towpath.pages import table
-from towpath.pages.perfetto import write_perfetto
-from towpath.pages.report import write_report
 from towpath.specs import catalogue
 
 
-def _request(*faults, collective="all_reduce", sizes="1M", **more):
-    return RunRequest(
-        collective=collective, machine="t3000", sizes=sizes, link_faults=faults, **more
+def run(*faults, collective="all_reduce", sizes="1M"):
+    return towpath.load("t3000").run(
+        collective, size_bytes=sizes, algorithm=None, protocol="Simple", link_faults=faults
     )
 
 
@@ -72,25 +72,28 @@ def test_a_bad_fault_is_one_sentence(text, sentence):
     ],
 )
 def test_a_fault_where_no_link_is_is_one_sentence(faults, sentence):
-    cluster = catalogue.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").build()
     with pytest.raises(ConfigError, match=re.escape(sentence)):
         links_of(cluster, [parse_link_fault(fault) for fault in faults])
 
 
 def test_either_end_names_a_link():
-    cluster = catalogue.load_chip_cluster("t3000").core()
+    cluster = catalogue.load_chip_cluster("t3000").build()
     ends = (parse_link_fault(f"{end},at=5us") for end in ("0:9", "4:1"))
     one, other = (links_of(cluster, [fault]).keys() for fault in ends)
     assert one == other
 
 
-@pytest.mark.parametrize("options", [{"machine": "dgx-h100"}, {"machine": "carvnet"}, {"live": 2}])
-def test_faults_are_for_links_between_chips(options):
-    request = RunRequest(
-        collective="all_reduce", sizes="1K", link_faults=("0:9,at=5us",), **options
-    )
-    with pytest.raises(ConfigError, match="--link-fault is about"):
-        run_all(request, print_lines=False)
+@pytest.mark.parametrize("machine", ["dgx-h100", "carvnet"])
+def test_faults_are_for_links_between_chips(machine):
+    with pytest.raises(ConfigError, match="links between chips") as caught:
+        towpath.load(machine).run("all_reduce", size_bytes="1K", link_faults=("0:9,at=5us",))
+    assert caught.value.field == "link_faults"
+
+
+def test_a_fault_of_a_live_run_is_refused():
+    with pytest.raises(ConfigError, match="--link-fault requires --machine"):
+        towpath_command("run", "all_reduce", "--live", "2", "--link-fault", "0:9,at=5us")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_faults_are_for_links_between_chips(options):
 )
 def test_a_fault_of_which_nothing_would_come_is_one_sentence(fault, sentence, capsys):
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        run_all(_request(fault, sizes="1K"), print_lines=True)
+        towpath_command(*"run all_reduce --machine t3000 --sizes 1K --link-fault".split(), fault)
     assert capsys.readouterr().out == ""
 
 
@@ -128,12 +131,9 @@ def test_a_time_that_is_no_number_is_refused():
 def test_data_are_right_with_each_link_of_a_chip_dropping_every_100_us(
     end, collective, sizes, fault
 ):
-    outcome = run_all(
-        _request(f"{end},{fault}", collective=collective, sizes=sizes), print_lines=False
-    )
-    run = outcome.report.runs[0]
-    assert outcome.wrong == 0
-    cost = run.rows[0].fault_cost
+    result = run(f"{end},{fault}", collective=collective, sizes=sizes)
+    assert result.wrong == 0
+    cost = result.rows[0].fault_cost
     (link,) = cost.links
     assert link.drops >= 1
     assert link.down_us > 5 * link.drops
@@ -143,17 +143,16 @@ def test_data_are_right_with_each_link_of_a_chip_dropping_every_100_us(
 
 
 def test_without_faults_there_is_no_cost_and_the_time_is_the_one_it_is_held_against():
-    healthy = run_all(_request(sizes="64K"), print_lines=False).report.runs[0].rows[0]
-    failing = run_all(_request("0:9,at=16us,training=5us", sizes="64K"), print_lines=False)
-    cost = failing.report.runs[0].rows[0].fault_cost
+    healthy = run(sizes="64K").row
+    cost = run("0:9,at=16us,training=5us", sizes="64K").row.fault_cost
     assert healthy.fault_cost is None
     assert cost.time_without_us == healthy.out_of_place.time_us < cost.time_us
 
 
 def test_frames_that_are_lost_are_sent_again():
-    outcome = run_all(_request("0:9,loss=0.05", "2:9,loss=0.05", sizes="64K"), print_lines=False)
-    links = outcome.report.runs[0].rows[0].fault_cost.links
-    assert outcome.wrong == 0
+    result = run("0:9,loss=0.05", "2:9,loss=0.05", sizes="64K")
+    links = result.row.fault_cost.links
+    assert result.wrong == 0
     assert [link.link for link in links] == ["chip 0 E9 - chip 4 E1", "chip 2 E9 - chip 6 E1"]
     for link in links:
         assert link.drops == link.down_us == 0
@@ -163,7 +162,7 @@ def test_frames_that_are_lost_are_sent_again():
 
 def test_a_link_that_never_comes_back_is_named_with_both_ends():
     with pytest.raises(DeadlockError) as caught:
-        run_all(_request("0:9,at=20us,dead=forever", sizes="256K"), print_lines=False)
+        run("0:9,at=20us,dead=forever", sizes="256K")
     assert str(caught.value).startswith(
         "the link between Ethernet core (1, 6) of chip 0 and Ethernet core (1, 0) of chip 4 is "
         "down since 20000 ns and cannot be trained again; rank "
@@ -171,10 +170,9 @@ def test_a_link_that_never_comes_back_is_named_with_both_ends():
 
 
 def test_the_table_says_below_each_size_what_failing_links_cost():
-    run = run_all(_request("0:9,at=16us,training=5us", sizes="64K"), print_lines=False)
-    run = run.report.runs[0]
-    row, time, link = table.row_lines(run, run.rows[0])
-    assert row == table.row(run, run.rows[0])
+    (found,) = run("0:9,at=16us,training=5us", sizes="64K").runs
+    row, time, link = table.row_lines(found, found.rows[0])
+    assert row == table.row(found, found.rows[0])
     assert re.fullmatch(r"#   links fail: [0-9.]+ us instead of [0-9.]+ us", time)
     assert re.fullmatch(
         r"#   chip 0 E9 - chip 4 E1 \(at=16us,training=5us\): 1 drops, down for [0-9.]+ us, "
@@ -188,17 +186,13 @@ def test_the_table_says_below_each_size_what_failing_links_cost():
 
 @pytest.fixture(scope="module")
 def reported():
-    return run_all(
-        _request("0:9,at=14us,training=5us", sizes="64K", wants_report=True, wants_trace=True),
-        print_lines=False,
-    )
+    return run("0:9,at=14us,training=5us", sizes="64K")
 
 
 def test_each_direction_of_each_link_has_its_load(reported):
-    run = reported.report.runs[0]
     spec = catalogue.load_chip_cluster("t3000")
-    assert len(run.links) == 2 * len(spec.links)
-    used = [link for link in run.links if link.size_bytes > 0]
+    assert len(reported.links) == 2 * len(spec.links)
+    used = [link for link in reported.links if link.size_bytes > 0]
     assert len(used) == 16  # both ways round a ring of eight
     for link in used:
         # Each rank sends seven eighths twice, half of it each way round; packets have headers.
@@ -212,24 +206,23 @@ def test_each_direction_of_each_link_has_its_load(reported):
 
 def test_the_report_shows_the_cost_and_the_loads(reported, tmp_path):
     path = tmp_path / "report.html"
-    write_report(reported.report, path)
+    reported.report(path)
     page = path.read_text(encoding="utf-8")
     assert "Links that fail" in page
     assert "<td>1</td><td>" in page.split("at=14us,training=5us</td>")[1]
     assert '<td class="text">chip 0 E9</td><td class="text">chip 4 E1</td>' in page
-    assert "busy all the time" in reported.report.runs[0].topology_svg
-    cost = json.loads(reported.report.to_json())["runs"][0]["rows"][0]["fault_cost"]
+    assert "busy all the time" in traced_run(reported.parts[0]).topology_svg
+    cost = json.loads(reported.to_json())["runs"][0]["rows"][0]["fault_cost"]
     assert cost["links"][0]["drops"] == 1
 
 
 def test_a_report_of_healthy_links_speaks_of_no_failure(tmp_path):
-    outcome = run_all(_request(sizes="8K", wants_report=True), print_lines=False)
-    write_report(outcome.report, tmp_path / "report.html")
+    run(sizes="8K").report(tmp_path / "report.html")
     assert "Links that fail" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_trace_has_ranks_links_and_when_one_was_down(reported, tmp_path):
-    write_perfetto(reported.timeline, tmp_path / "trace.json")
+    reported.trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert {f"rank {rank}" for rank in range(8)} <= set(processes.values())
@@ -241,11 +234,11 @@ def test_the_trace_has_ranks_links_and_when_one_was_down(reported, tmp_path):
     frames = [e for e in events if e["ph"] == "X" and processes[e["pid"]] == "links"]
     assert {e["name"] for e in frames} == {"frame", "frame sent again"}
     assert sum(e["args"]["bytes"] for e in frames if e["name"] == "frame") == sum(
-        link.size_bytes for link in reported.report.runs[0].links
+        link.size_bytes for link in reported.links
     )
     (down,) = (e for e in events if e["ph"] == "X" and e["name"] == "down")
     assert threads[down["pid"], down["tid"]] == "outages of chip 0 E9 - chip 4 E1"
     assert down["ts"] == pytest.approx(14)
     assert down["dur"] > 5
     again = sum(e["args"]["bytes"] for e in frames if e["name"] == "frame sent again")
-    assert again == reported.report.runs[0].rows[0].fault_cost.links[0].resent_bytes
+    assert again == reported.row.fault_cost.links[0].resent_bytes

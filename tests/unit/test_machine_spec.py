@@ -10,7 +10,7 @@ from towpath.errors import ConfigError
 from towpath.specs import catalogue, shipped
 from towpath.specs.input_file import parse_yaml
 from towpath.specs.machine_spec import DEVICES_MAX, parse_machine_spec
-from towpath.specs.spec_model import Figure
+from towpath.specs.spec_model import Quantity
 
 SMALL = """\
 form: template
@@ -77,7 +77,7 @@ def test_a_spec_is_immutable():
 
 
 def figures_in(model):
-    if isinstance(model, Figure):
+    if isinstance(model, Quantity):
         yield model
     elif isinstance(model, dict):
         for value in model.values():
@@ -277,7 +277,7 @@ def test_a_graph_is_repeated_per_host():
     ("old", "new", "expected"),
     [
         ("name: b,", "name: a,", "small.yaml:8: devices[1].name: is 'a' a second time"),
-        ("[a, b]", "[a, c]", "wires[0].between: names 'c', which is no device"),
+        ("[a, b]", "[a, c]", "wires[0].between: names 'c', which is not a device"),
         ("[a, b]", "[a, a]", "wires[0].between: must name two different devices"),
         (
             "link_type: wire, p",

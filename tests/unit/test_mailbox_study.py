@@ -13,7 +13,7 @@ from towpath.errors import ConfigError, Interruption
 from towpath.pages.mailbox_table import study_tables
 from towpath.pages.plain_text import tables_text
 from towpath.specs import catalogue
-from towpath.specs.spec_model import figures_of
+from towpath.specs.spec_model import quantities_of
 from towpath.studies.mailbox_study import (
     StudyRequest,
     measure_latency,
@@ -101,21 +101,21 @@ def test_a_symmetrical_responder_would_have_two_round_trips(carvnet):
         options = _core.PingPongOptions(
             phase_cycles=phase, has_interruptions=False, has_page_walks=False
         )
-        round_trips.append(int(_core.run_ping_pong(symmetrical.core(), options)[0][-1]))
+        round_trips.append(int(_core.run_ping_pong(symmetrical.build(), options)[0][-1]))
     assert sorted(round_trips) == [139, 139, 139, 139, 144]
 
 
 def test_a_long_run_tells_how_far_it_is_and_can_be_ended(carvnet):
     told = []
     options = _core.PingPongOptions(iterations=50_000)
-    _core.run_ping_pong(carvnet.core(), options, told.append)
+    _core.run_ping_pong(carvnet.build(), options, told.append)
     assert len(told) > 2 and told == sorted(set(told)) and 0 < told[0] and told[-1] <= 50_000
 
     def stop(iterations):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        _core.run_ping_pong(carvnet.core(), options, stop)
+        _core.run_ping_pong(carvnet.build(), options, stop)
 
 
 def test_the_mean_moves_with_the_clock_of_the_interrupts(carvnet):
@@ -171,7 +171,7 @@ def test_the_command_prints_tables_json_and_a_page(tmp_path):
         ("software__poll_cycles", 4, "software.poll_cycles.value: is 4; it must be at least 5"),
         ("nodes", 0, "nodes.value: is 0; it must be greater than or equal to 1"),
         ("page_walks__cycles_max", 3, "page_walks.cycles_max.value: is 3; it must be at least 20"),
-        ("ring__speed", 3, "there is no figure ring__speed"),
+        ("ring__speed", 3, "there is no parameter ring__speed"),
     ],
 )
 def test_a_wrong_figure_is_named(carvnet, field, value, sentence):
@@ -185,7 +185,7 @@ def test_towpath_show_describes_it(tmp_path):
     line = ["show", "carvnet", "--svg", str(svg)]
     text = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption()).stdout
     said = " ".join(text.split())
-    for path, _, source in figures_of(catalogue.load_mailbox_cluster("carvnet")):
+    for path, _, source in quantities_of(catalogue.load_mailbox_cluster("carvnet")):
         if source:
             assert path.rpartition(".")[2] in said and source in said
     assert "when_full back_pressure" in said
@@ -193,7 +193,7 @@ def test_towpath_show_describes_it(tmp_path):
 
 
 def test_a_program_sends_and_receives_call_by_call(carvnet):
-    session = _core.MailboxSession(carvnet.core())
+    session = _core.MailboxSession(carvnet.build())
     one, other = session.open(0), session.open(1)
     one.send(other.address, b"a message of 29 bytes, or not")
     assert session.now_us == pytest.approx(0.18)
@@ -207,7 +207,7 @@ def test_a_program_sends_and_receives_call_by_call(carvnet):
 
 
 def test_a_program_cannot_reach_the_mailbox_of_another_domain(carvnet):
-    session = _core.MailboxSession(carvnet.core())
+    session = _core.MailboxSession(carvnet.build())
     one, other = session.open(0, domain=1), session.open(1, domain=2)
     one.send(other.address, b"x")
     one.flush()

@@ -4,6 +4,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -52,3 +54,41 @@ def test_a_killed_process_is_named_with_its_item():
     with pytest.raises(ProcessEnded, match="item 2 was killed by SIGKILL") as ended:
         map_in_order(die_at_two, list(range(6)), "dying", 2)
     assert ended.value.item == 2
+
+
+_IMPORTS_FOR_LONG = """
+import sys
+import time
+
+from towpath.studies.parallel import in_processes
+
+def work(item):
+    return item
+
+if __name__ == "__main__":
+    print("ready", flush=True)
+    try:
+        list(in_processes(work, list(range(1_000_000)), 2))
+    except KeyboardInterrupt:
+        sys.exit(130)
+else:
+    open("importing", "w").close()
+    time.sleep(600)
+"""
+
+
+def test_ctrl_c_while_processes_start_is_no_traceback(tmp_path):
+    """The terminal's ctrl-C goes to the whole group, to processes that still import as well."""
+    script = tmp_path / "script.py"
+    script.write_text(_IMPORTS_FOR_LONG)
+    command = subprocess.Popen(
+        [sys.executable, "script.py"], cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert command.stdout.readline() == "ready\n"
+    while not (tmp_path / "importing").exists():
+        assert command.poll() is None
+    os.killpg(command.pid, signal.SIGINT)
+    _, errors = command.communicate(timeout=60)
+    assert (command.returncode, errors) == (130, "")

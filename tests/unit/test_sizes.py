@@ -15,6 +15,8 @@ from towpath.specs.sizes import parse_size, parse_sizes
         ("1g", 1 << 30),
         ("2GiB", 2 << 30),
         ("16T", 1 << 44),
+        ("1.5M", 3 << 19),
+        ("0.125k", 128),
     ],
 )
 def test_a_size_is_what_nccl_tests_would_take(text, size_bytes):
@@ -37,7 +39,23 @@ def test_sizes_are_a_range_or_a_list(text, sizes_bytes):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", "0", "-1", "1.5M", "17T", "8:", ":8", "64:8", "8:64:1", "8:64:x", "8:64:2:2", "8,,9"],
+    [
+        "",
+        "x",
+        "0",
+        "-1",
+        "1.5",
+        "0.3K",
+        ".5M",
+        "17T",
+        "8:",
+        ":8",
+        "64:8",
+        "8:64:1",
+        "8:64:x",
+        "8:64:2:2",
+        "8,,9",
+    ],
 )
 def test_anything_else_is_refused_in_one_sentence(text):
     with pytest.raises(ConfigError) as refused:

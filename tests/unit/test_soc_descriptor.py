@@ -41,7 +41,7 @@ def test_a_descriptor_is_completed_with_the_figures_of_its_architecture():
     assert spec.l1_bytes.value == 1_000_000
     assert spec.ethernet_l1_bytes.value == 200_000
     assert "soc.yaml" in spec.l1_bytes.source
-    chip = spec.core()
+    chip = spec.build()
     kinds = "dram ethernet router_only dram dram worker worker router_only arc harvested harvested"
     assert [kind.name for kind in chip.tiles] == [*kinds.split(), "router_only"]
     assert chip.dram_groups == [[(0, 0), (0, 1)], [(3, 0)]]
@@ -51,7 +51,7 @@ def test_a_descriptor_is_completed_with_the_figures_of_its_architecture():
 def test_a_mask_replaces_the_harvested_workers():
     assert spec_of(DESCRIPTOR).harvesting.harvested == (2,)
     assert spec_of(DESCRIPTOR).with_harvest_mask(1).harvesting.harvested == (1,)
-    assert len(spec_of(DESCRIPTOR).with_harvest_mask(0).core().workers) == 4
+    assert len(spec_of(DESCRIPTOR).with_harvest_mask(0).build().workers) == 4
 
 
 def test_a_bank_is_a_group_or_a_channel_when_groups_are_listed_twice():
@@ -61,13 +61,13 @@ def test_a_bank_is_a_group_or_a_channel_when_groups_are_listed_twice():
     twice = spec_of(text)
     assert twice.dram.channels_per_group.value == 2
     assert twice.dram.channel_bytes.value == 2 << 30
-    assert twice.core().dram_groups == [[(0, 0), (0, 1)], [(3, 0)]]
+    assert twice.build().dram_groups == [[(0, 0), (0, 1)], [(3, 0)]]
 
 
 def test_a_descriptor_may_lack_what_a_simulated_chip_does_not_have():
     text = DESCRIPTOR.replace("[[0-0, 0-1], [3-0]]", "[]").replace("[2-0]", "[2-0,0-0,0-1,3-0,1-0]")
     text = text.replace("eth: [1-0]\n", "").replace("eth_l1_size: 200000\n", "")
-    chip = spec_of(text).core()
+    chip = spec_of(text).build()
     assert chip.dram_groups == []
     assert chip.ethernet_l1_bytes > 0
 
@@ -78,7 +78,7 @@ def test_names_of_architectures_may_be_in_small_letters():
     text = text.replace("[1-2, 2-2]", "[2-1, 2-2]")
     spec = spec_of(text)
     assert (spec.harvesting.axis, spec.harvesting.harvested) == ("columns", (2,))
-    assert spec.core().router["flit_bytes"] == 64
+    assert spec.build().router["flit_bytes"] == 64
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_names_of_architectures_may_be_in_small_letters():
         ("[3-0]]", "[0-0]]", "soc.yaml:9: dram[1]: lists 0-0 as dram, but it already is dram"),
         ("x_size: 4", "x_size: four", "soc.yaml:2: grid.x_size: is 'four'; it must be a valid int"),
         ("x_size: 4", "x_size: 1000000", "grid.x_size: is 1000000; it must be less than or equal"),
-        ("WORMHOLE_B0", "QUASAR", "soc.yaml:19: arch_name: is 'QUASAR'; figures are known of"),
+        ("WORMHOLE_B0", "QUASAR", "soc.yaml:19: arch_name: is 'QUASAR'; known are"),
         ("eth_l1_size: 200000", "eth_l1_size: 0", "eth_l1_size: is 0, but eth lists tiles"),
         ("dram_bank_size: 2147483648", "dram_bank_size: -1", "dram_bank_size: is -1; it must be"),
         ("worker_l1_size: 1000000\n", "", "the spec: lacks the field 'worker_l1_size'"),
@@ -126,4 +126,4 @@ def test_the_descriptors_of_the_driver_describe_the_shipped_chips(data_folder):
         assert spec.dram.channel_bytes.value == chip.dram.channel_bytes.value
         harvested = spec.with_harvested(chip.harvesting.harvested)
         assert harvested.tile_kinds() == chip.tile_kinds()
-        assert harvested.core().dram_groups == chip.core().dram_groups
+        assert harvested.build().dram_groups == chip.build().dram_groups

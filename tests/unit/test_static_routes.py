@@ -89,7 +89,7 @@ def test_a_json_object_holds_all_of_it():
 
 
 def test_any_lists_can_be_executed_and_a_deadlock_is_a_sentence():
-    routes = _core.route_over_links(ring().core(), parse_routes(OPPOSITE))
+    routes = _core.route_over_links(ring().build(), parse_routes(OPPOSITE))
     lists = {}
     for hop in range(2):
         for number, route in enumerate(routes):

@@ -33,6 +33,16 @@ def test_python_bindings_stay_out_of_the_core():
     assert not tidy.check_includes("bindings/run.cpp", "#include <nanobind/nanobind.h>\n")
 
 
+def test_a_vendor_is_named_in_its_own_folders_only():
+    text = "// What noc_async_write costs.\nint cycles = 5;\n"
+    (problem,) = tidy.check_vendor("machine/chip.hpp", text)
+    assert "machine/chip.hpp:1: names a vendor" in problem
+    assert not tidy.check_vendor("tenstorrent/device/program.hpp", text)
+    assert not tidy.check_vendor("transport/simulated/chips/fabric_worker.cpp", text)
+    joins = '#include "towpath/tenstorrent/device/cluster.hpp"\nusing tenstorrent::Cluster;\n'
+    assert not tidy.check_vendor("simulate/simulated_run.cpp", joins)
+
+
 def test_a_module_that_looks_upwards_is_named():
     text = "from towpath.specs import shipped\nfrom towpath.pages import plots\n"
     (problem,) = tidy.check_imports("studies/sweep.py", text)

@@ -264,7 +264,7 @@ def test_nvswitches_become_one_device_with_all_links():
         (
             "<nic>",
             "<disk/><nic>",
-            "two.xml:15: <disk>: cannot stand in <pci>, which may hold <pci>, <gpu>",
+            "two.xml:15: <disk>: cannot be in <pci>, which may hold <pci>, <gpu>",
         ),
         ("</pci>", "", "is not valid XML: mismatched tag"),
         ('version="1"', 'version="1"><system', "is not valid XML"),

@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 
 import pytest
 
+import towpath
 from towpath import _core
-from towpath.cli.run import RunRequest, run_all
 from towpath.errors import ConfigError
 from towpath.pages.tune_collective_page import all_table, candidate_name, tuning_text, write_tuning
 from towpath.schedules.msccl_xml import load_schedule
@@ -86,11 +86,10 @@ def test_a_candidate_takes_the_time_of_a_run(algorithm):
         for each in candidates("all_gather", where.options)[0]
         if each.algorithm == algorithm and each.both_ways  # as towpath run always does
     ]
-    request = RunRequest(
-        collective="all_gather", algorithm=algorithm, machine="t3000", sizes="4K", channels=2,
-        with_data=False,
-    )  # fmt: skip
-    row = run_all(request, print_lines=False).report.runs[0].rows[0]
+    row = towpath.load("t3000").run(
+        "all_gather", size_bytes="4K", algorithm=algorithm, protocol="Simple", channels=2,
+        data=False,
+    ).row  # fmt: skip
     found = where.simulator({"source": asdict(asked), "size_bytes": 4096})
     assert found == {"time_us": row.out_of_place.time_us, "problem": None}
 

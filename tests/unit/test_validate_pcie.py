@@ -88,5 +88,5 @@ def test_a_row_that_cannot_be_simulated_says_why(tmp_path, columns, row, sentenc
 
 
 def test_what_is_no_host_is_refused_before_any_row(tmp_path):
-    with pytest.raises(ConfigError, match="is no host"):
+    with pytest.raises(ConfigError, match="is not a host"):
         validate_table(table(tmp_path, DRIVER), "wormhole")

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from towpath import _core
-from towpath.specs import catalogue
 from towpath.studies import noc_study, noc_traffic
 from towpath.studies.noc_traffic import ChipShape, Coordinate
 
@@ -63,7 +62,6 @@ def run_traffic(chip, programs, *, seed=1, records_requests=False):
 
 def install(monkeypatch, shape=WORMHOLE):
     """Lets the product run on that simulator, in this process, with `shape` as its only chip."""
-    spec = SimpleNamespace(name=shape.name, model_dump_json=lambda: repr(shape))
     traffic = {
         "TrafficProgram": SimpleNamespace,
         "TrafficStep": lambda kind, **fields: _Step(kind, fields),
@@ -71,6 +69,5 @@ def install(monkeypatch, shape=WORMHOLE):
     }
     for name, value in traffic.items():
         monkeypatch.setattr(_core, name, value, raising=False)
-    monkeypatch.setattr(catalogue, "load_chip", lambda name: spec, raising=False)
     monkeypatch.setattr(noc_traffic, "shape_of", lambda spec: shape)
     monkeypatch.setattr(noc_study, "_chip_of", lambda spec_json: (shape, shape))

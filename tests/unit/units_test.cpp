@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "towpath/base/index.hpp"
+#include "towpath/base/invariant.hpp"
+
 namespace towpath {
 namespace {
 using namespace literals;
@@ -18,6 +23,16 @@ TEST(TransferTime, IsNeverZeroForAByte) { EXPECT_EQ(transfer_time(1_B, 5000_GBps
 
 TEST(TransferTime, Of64BytesAt100GigabytesPerSecondIs640Picoseconds) {
   EXPECT_EQ(transfer_time(64_B, 100_GBps), 640_ps);
+}
+
+TEST(TransferTime, NeedsAPositiveRate) {
+  EXPECT_THROW(transfer_time(1_B, Rate()), InvariantError);
+  EXPECT_THROW(transfer_time(0_B, Rate::from_bytes_per_second(-1)), InvariantError);
+}
+
+TEST(Index, IsThePlaceInAContainer) {
+  const std::vector<int> values = {3, 5, 7};
+  EXPECT_EQ(values[index(2)], 7);
 }
 
 TEST(TransferTime, DoesNotOverflowForATerabyte) {

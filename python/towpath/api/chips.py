@@ -110,12 +110,15 @@ class Chip(Machine):
             ConfigError: a size, pattern, VC count or number of workers is not possible.
         """
         from towpath.api.noc_study import StudyPlan, run_study
+        from towpath.studies.progress import silent
+        from towpath.studies.sweep import SweepOptions
 
         plan = StudyPlan(
             tuple(sizes_of(size_bytes)), patterns, tuple(nocs), tuple(vcs), transactions, workers,
             follow_ups, seed,
         )  # fmt: skip
-        return run_study(self.spec, plan, file, jobs, progress)
+        options = SweepOptions(jobs=jobs, progress=progress or silent)
+        return run_study(self.spec, plan, file, options)
 
     def replay(
         self,

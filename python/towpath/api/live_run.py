@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from towpath.api.cluster import checked_request
 from towpath.api.result import Part, RunResult, rows_of
-from towpath.api.run import OnRow, collect, describe, ignore
+from towpath.api.run import OnRow, collect, describe, ignore, rounding_notes
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Sizes, sizes_of
 from towpath.collectives import live
-from towpath.collectives.simulated import Call
+from towpath.collectives.call import Call
 from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
 
@@ -71,7 +71,8 @@ def run_live(
             f"schedule '{call.schedule.name}' has {call.ranks} ranks; --live is {ranks}"
         )
     asked = live.LiveCall(source, request.sizes_bytes, request.dtype, request.op)
-    run = describe("live", f"{ranks} processes of this host", call, [])
+    notes = [*live.notes(ranks, measured.pin), *rounding_notes(call, request.sizes_bytes)]
+    run = describe("live", f"{ranks} processes of this host", call, notes)
     run = replace(run, iterations=measured.iterations, warmup=measured.warmup)
     rows = (row for _, row in live.measure_calls([asked], ranks, measured))
     part = Part(collect(run, rows, on_row), None if is_schedule else source.algorithm_name())

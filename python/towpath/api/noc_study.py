@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from towpath.errors import ConfigError
 from towpath.names import unknown
+from towpath.studies import noc_traffic
 from towpath.studies.noc_findings import Finding, findings
 from towpath.studies.noc_study import (
     PAGES_MAX,
@@ -25,9 +27,8 @@ from towpath.studies.noc_study import (
     measure_point,
     study_parts,
 )
-from towpath.studies.noc_traffic import ChipShape, shape_of
-from towpath.studies.progress import Progress, silent
-from towpath.studies.sweep import SweepOptions, run_sweep
+from towpath.studies.noc_traffic import ChipShape
+from towpath.studies.sweep import Point, SweepOptions, run_sweep
 
 if TYPE_CHECKING:
     from towpath.specs.chip_spec import ChipSpec
@@ -47,6 +48,22 @@ class StudyPlan:
     workers: tuple[int, int] | None = None
     follow_ups: bool = True
     seed: int = 1
+    has_study: bool = True
+
+
+@dataclass(frozen=True)
+class StudyWork:
+    """How much a study simulates.
+
+    Attributes:
+        points: how many points it measures.
+        flit_hops: flits times links that they cross, all points together.
+        reduced: points with fewer transactions than asked for, to fit the budget of a point.
+    """
+
+    points: int
+    flit_hops: int
+    reduced: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,20 +93,39 @@ class NocStudy:
         return f"NocStudy({self.chip!r}, {rows} rows, {len(self.findings)} findings)"
 
 
-def run_study(
-    spec: ChipSpec,
-    plan: StudyPlan,
-    file: str | os.PathLike[str] | None = None,
-    jobs: int = 0,
-    progress: Progress | None = None,
-) -> NocStudy:
-    """Measures all points of a study.
+def work_of(spec: ChipSpec, plan: StudyPlan) -> StudyWork:
+    """How much a study would simulate.
 
     Raises:
         ConfigError: an option is not possible on the chip.
     """
-    shape = _cropped(shape_of(spec), plan.workers)
-    asked = study_parts(shape, _request(shape, plan))
+    shape, parts = _parts(spec, plan)
+    points = [point for part in parts.values() for point in part]
+    unique = list({json.dumps(point): point for point in points}.values())
+    reduced = sum(
+        point.get("per_destination", 0) < point.get("asked_per_destination", 0) for point in unique
+    )
+    return StudyWork(len(unique), sum(flit_hops(shape, point) for point in unique), reduced)
+
+
+def run_study(
+    spec: ChipSpec,
+    plan: StudyPlan,
+    file: str | os.PathLike[str] | None = None,
+    options: SweepOptions | None = None,
+) -> NocStudy:
+    """Measures all points of a study.
+
+    Args:
+        spec: the chip.
+        plan: what to measure.
+        file: keeps what is measured, a line of JSON per point; a later call continues from it.
+        options: where to run.
+
+    Raises:
+        ConfigError: an option is not possible on the chip.
+    """
+    shape, asked = _parts(spec, plan)
     points = [point for part in asked.values() for point in part]
     spec_json = spec.model_dump_json()
     with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
@@ -100,11 +136,16 @@ def run_study(
                 Path(folder, "points.jsonl") if file is None else Path(file),
                 digest=digest_of(spec_json),
                 cost=partial(flit_hops, shape),
-                options=SweepOptions(jobs=jobs, progress=progress or silent),
+                options=options,
             )
         )
     parts = {part: [{**point, **next(results)} for point in own] for part, own in asked.items()}
     return NocStudy(spec.name, parts, findings(parts, shape))
+
+
+def _parts(spec: ChipSpec, plan: StudyPlan) -> tuple[ChipShape, dict[str, list[Point]]]:
+    shape = _cropped(noc_traffic.shape_of(spec), plan.workers)
+    return shape, study_parts(shape, _request(shape, plan))
 
 
 def _request(shape: ChipShape, plan: StudyPlan) -> StudyRequest:
@@ -128,6 +169,7 @@ def _request(shape: ChipShape, plan: StudyPlan) -> StudyRequest:
         nocs=plan.nocs,
         vcs=plan.vcs,
         transactions=plan.transactions,
+        has_study=plan.has_study,
         has_follow_ups=plan.follow_ups,
         seed=plan.seed,
     )

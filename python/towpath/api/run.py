@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -14,6 +14,7 @@ from towpath import _core
 from towpath.api.result import Part, RunResult, Traced, rows_of
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
+from towpath.collectives.data import type_bytes
 from towpath.collectives.result import Row, Run
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from towpath.api.sites import Site
     from towpath.collectives.places import Place
     from towpath.schedules.schedule_source import ScheduleSource
+
+_ROUNDED_SHOWN_MAX = 4
 
 OnRow = Callable[[Run, Row | None], None]
 """Called with a run before its first row (None), and with each row as it comes."""
@@ -134,13 +137,27 @@ def collect(run: Run, rows: Iterator[Row], on_row: OnRow) -> Run:
     return replace(run, rows=collected)
 
 
+def rounding_notes(call: Call, sizes_bytes: Sequence[int]) -> list[str]:
+    """A sentence where the sizes that run are not those that were asked for."""
+    element_bytes = type_bytes(call.type_name)
+    cut = {size: call.elements(size) * element_bytes for size in sizes_bytes}
+    changed = [f"{asked} to {cut[asked]}" for asked in cut if cut[asked] != asked]
+    if not changed:
+        return []
+    shown = ", ".join(changed[:_ROUNDED_SHOWN_MAX])
+    more = ", ..." if len(changed) > _ROUNDED_SHOWN_MAX else ""
+    return [f"sizes are rounded to whole elements in each chunk: {shown}{more} bytes"]
+
+
 def _notes(call: Call, sizes_bytes: tuple[int, ...], with_data: bool) -> list[str]:
+    notes = rounding_notes(call, sizes_bytes)
     if not with_data:
-        return ["data is off: only time is simulated, #wrong is N/A"]
+        return [*notes, "data is off: only time is simulated, #wrong is N/A"]
     too_large = [size for size in sizes_bytes if not simulated.fits(call, size)]
     if not too_large:
-        return []
+        return notes
     return [
+        *notes,
         f"from {min(too_large)} bytes on, the ranks' buffers exceed "
         f"{simulated.DATA_BYTES_MAX >> 30} GiB: only time is simulated, #wrong is N/A"
     ]

@@ -177,7 +177,7 @@ class MailboxSite:
 
     @cached_property
     def _cluster(self) -> _core.MailboxCluster:
-        return self.spec.core()
+        return self.spec.build()
 
     def source_for(self, request: Request) -> ScheduleSource:
         """One channel: all messages of a node leave through one packetizer."""
@@ -231,7 +231,7 @@ class ChipSite:
 
     @cached_property
     def cluster(self) -> _core.ChipCluster:
-        cluster = self.spec.core()
+        cluster = self.spec.build()
         fabric.check_linked(self.spec.name, cluster)
         return cluster
 

@@ -4,40 +4,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import sys
 from dataclasses import asdict
 from enum import Enum
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from towpath.cli import groups
+from towpath.cli.machine import chip, chip_cluster
+from towpath.cli.machine import host as any_host
 from towpath.cli.mailbox import mailbox
-from towpath.cli.options import AsJson, Jobs
-from towpath.cli.output_file import command_line, deliver, results_folder
+from towpath.cli.options import AsJson, Jobs, OutFolder, Seed, complete_machine, machine_option
+from towpath.cli.output_file import command_line, deliver, note, results_folder
 from towpath.errors import ConfigError, Interruption, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from towpath.pages.noc_study_page import Study
+    from towpath.api.noc_study import StudyPlan, StudyWork
     from towpath.pages.pcie_study_page import PcieStudy
-    from towpath.specs.chip_spec import ChipSpec
-    from towpath.studies.noc_study import StudyRequest
-    from towpath.studies.noc_traffic import ChipShape
     from towpath.studies.pcie_study import PcieBench
-    from towpath.studies.sweep import Point, SweepOptions
+    from towpath.studies.sweep import SweepOptions
 
-app = typer.Typer(
-    no_args_is_help=True, help="Studies of a described machine, as tables and a page."
-)
+app = groups.group("Studies of a described machine, as tables and a page.")
 
 # What a core simulates of large points, to say beforehand how long a study takes.
 _FLIT_HOPS_PER_S = 20e6
+_POINT_S = 0.1
 
 
 class _Part(str, Enum):
@@ -51,13 +44,15 @@ app.command()(mailbox)
 @app.command("noc-vc")
 def noc_vc(
     context: typer.Context,
-    machine: Annotated[str, typer.Option(help="a chip: a name or a file")],
+    machine: Annotated[str, machine_option("a chip: a name or a file")] = "wormhole",
     patterns: Annotated[
         str | None,
-        typer.Option(help="of the study: one_to_one, one_to_all, all_to_all, one_from_one, ..."),
+        typer.Option(
+            help="patterns of the study: one_to_one, one_to_all, all_to_all, one_from_one, ..."
+        ),
     ] = None,
     sizes: Annotated[
-        str | None, typer.Option(help="of a transaction; default: 1 to 4096 pages, 32:128K")
+        str | None, typer.Option(help="sizes of a transaction; default: 1 to 4096 pages, 32:128K")
     ] = None,
     nocs: Annotated[str, typer.Option(help="0, 1 or both")] = "0,1",
     vcs: Annotated[str, typer.Option(help="numbers of virtual channels")] = "1,2,3,4",
@@ -70,94 +65,118 @@ def noc_vc(
     ] = 256,
     grid: Annotated[
         str | None,
-        typer.Option(metavar="COLUMNSxROWS", help="only so many of the workers take part"),
+        typer.Option(metavar="COLUMNSxROWS", help="use only this part of the workers"),
     ] = None,
     only: Annotated[_Part | None, typer.Option(help="one of the two parts")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="folder of the results; default: noc-vc-NAME")
-    ] = None,
+    out: OutFolder = None,
     jobs: Jobs = 0,
     scheduler: Annotated[
         str | None, typer.Option(help="address of a dask scheduler that gets the points instead")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=(1 << 63) - 1, help="of the simulations")] = 1,
+    seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Do several virtual channels help? Bandwidth over size, VC count, NoC and traffic pattern.
 
     Results are kept as they come; after an interruption the same command goes on from there.
     """
+    from towpath.api.noc_study import run_study, work_of
     from towpath.cli.progress import bar
-    from towpath.specs import catalogue
+    from towpath.pages.noc_study_page import Study, write_study
+    from towpath.pages.noc_table import findings_text, study_text
+    from towpath.pages.provenance import provenance
     from towpath.studies.noc_traffic import shape_of
-    from towpath.studies.sweep import SweepOptions
+    from towpath.studies.sweep import SweepOptions, how_to_resume
 
-    spec = catalogue.load_chip(machine)
-    shape = _cropped(shape_of(spec), grid)
-    request = _request(shape, patterns, sizes, nocs, vcs, transactions, only, seed)
-    folder = results_folder(out, f"noc-vc-{spec.name}")
+    if patterns is not None and only is _Part.follow_ups:
+        raise ConfigError("--patterns is for the study, which --only follow-ups leaves out")
+    spec = chip(machine).spec
+    shape = shape_of(spec)
+    plan = _plan(shape.flit_bytes, patterns, sizes, nocs, vcs, transactions, grid, only, seed)
     options = SweepOptions(jobs=jobs, scheduler=scheduler, progress=bar)
-    study = _run(spec, shape, request, folder, options, context.ensure_object(Interruption))
-    _show(study, folder, as_json)
+    work = work_of(spec, plan)
+    folder = results_folder(out, f"noc-vc-{spec.name}")
+    file = folder / "points.jsonl"
+    note(f"towpath: {_work_text(work)}{_duration(work, options)}")
+    context.ensure_object(Interruption).sentence = how_to_resume(file)
+    found = run_study(spec, plan, file, options)
+    columns, rows = plan.workers or (shape.columns, shape.rows)
+    facts = [
+        ("Chip", f"{spec.name}, {columns} x {rows} workers"),
+        ("Flit", f"{shape.flit_bytes} B"),
+        ("Transactions", f"{plan.transactions} per master"),
+        ("Points", _work_text(work)),
+        ("Seed", str(seed)),
+    ]
+    title = f"Virtual channels on {spec.name}"
+    study = Study(title, command_line(), facts, found.parts, found.findings)
+    made_with = provenance([spec])
+    deliver(
+        asdict(study), "\n".join([*study_text(study.parts), *findings_text(study.findings)]),
+        folder, as_json,
+        lambda: write_study(study, folder / "study.html", made_with=made_with),
+        made_with=made_with,
+    )  # fmt: skip
 
 
 @app.command("ethernet")
 def ethernet(
-    machine: Annotated[str, typer.Option(help="chips with links: a name or a file")] = "t3000",
-    out: Annotated[
-        Path | None, typer.Option(help="folder of the results; default: ethernet-NAME")
-    ] = None,
+    machine: Annotated[str, machine_option("chips with links: a name or a file")] = "t3000",
+    out: OutFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """The microbenchmarks of links between chips: bandwidth, latency and rings, as figures."""
-    from towpath.collectives import fabric
     from towpath.pages.ethernet_study_page import study_text, write_ethernet_study
-    from towpath.specs import catalogue
-    from towpath.studies.ethernet_study import figures_of
+    from towpath.pages.provenance import provenance
 
-    spec = catalogue.load_chip_cluster(machine)
-    fabric.check_linked(machine, spec.core())
-    try:
-        figures = list(figures_of(spec))
-    except ValueError as error:
-        raise ConfigError(f"--machine is {quoted(machine)}: {error}") from None
-    title = f"Links between chips of {spec.name}"
-    folder = results_folder(out, f"ethernet-{spec.name}")
+    cluster = chip_cluster(machine)
+    folder = results_folder(out, f"ethernet-{cluster.name}")
+    figures = cluster.study_links()
+    title = f"Links between chips of {cluster.name}"
+    made_with = provenance([cluster.spec])
     deliver(
-        {"machine": spec.name, "figures": [asdict(figure) for figure in figures]},
+        {"machine": cluster.name, "figures": [asdict(figure) for figure in figures]},
         study_text(figures), folder, as_json,
-        lambda: write_ethernet_study(title, command_line(), figures, folder / "study.html"),
+        lambda: write_ethernet_study(
+            title, command_line(), figures, folder / "study.html", made_with=made_with
+        ),
+        made_with=made_with,
     )  # fmt: skip
 
 
 @app.command("pcie")
 def pcie(
-    machine: Annotated[str, typer.Option(help="a chip: a name or a file")] = "blackhole",
-    host: Annotated[str, typer.Option(help="a name or a file")] = "blackhole-host",
-    sizes: Annotated[str, typer.Option(help="of the sweep")] = "64:16M:4",
+    machine: Annotated[str, machine_option("a chip: a name or a file")] = "blackhole",
+    host: Annotated[
+        str, typer.Option(help="a host: a name or a file", autocompletion=complete_machine)
+    ] = "blackhole-host",
+    sizes: Annotated[str, typer.Option(help="sizes of the sweep")] = "64:16M:4",
     hugepages: Annotated[
         bool | None, typer.Option("--hugepages/--no-hugepages", help="instead of what the host has")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="folder of the results; default: pcie-CHIP-HOST")
-    ] = None,
+    out: OutFolder = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """A host's link to a chip: windows, DMA, orderings, sizes, and why reads are slow."""
     from towpath.host.host_cluster import check_host_link
     from towpath.pages.pcie_study_page import SLOW_READ_PAGE, study_text, write_study
-    from towpath.specs import catalogue
+    from towpath.pages.provenance import provenance
     from towpath.studies.pcie_study import PcieBench
 
-    chip, of_host = catalogue.load_chip(machine), catalogue.load_host(host)
-    check_host_link(chip)
+    chip_spec, host_spec = chip(machine).spec, any_host(host).spec
+    check_host_link(chip_spec)
     if hugepages is not None:
-        of_host = of_host.with_hugepages(hugepages)
-    study = _pcie_study(PcieBench(of_host, chip), _pcie_sizes(sizes))
-    folder = results_folder(out, f"pcie-{chip.name}-{of_host.name}")
-    text = "\n".join(study_text(study))
-    deliver(study.to_dict(), text, folder, as_json, lambda: write_study(study, folder))
-    print(f"why is my read slow: {folder / SLOW_READ_PAGE}", file=sys.stderr)
+        host_spec = host_spec.with_hugepages(hugepages)
+    sizes_bytes = _pcie_sizes(sizes)
+    folder = results_folder(out, f"pcie-{chip_spec.name}-{host_spec.name}")
+    study = _pcie_study(PcieBench(host_spec, chip_spec), sizes_bytes)
+    made_with = provenance([chip_spec, host_spec])
+    deliver(
+        study.to_dict(), "\n".join(study_text(study)), folder, as_json,
+        lambda: write_study(study, folder, made_with=made_with),
+        made_with=made_with,
+    )  # fmt: skip
+    note(f"why is my read slow: {folder / SLOW_READ_PAGE}")
 
 
 # --- options --------------------------------------------------------------------------------------
@@ -177,44 +196,25 @@ def _pcie_sizes(text: str) -> list[int]:
     return sizes_bytes
 
 
-def _request(
-    shape: ChipShape, patterns: str | None, sizes: str | None, nocs: str, vcs: str,
-    transactions: int, only: _Part | None, seed: int,
-) -> StudyRequest:  # fmt: skip
-    from towpath.studies.noc_study import PATTERNS, VCS_MAX, StudyRequest
+def _plan(
+    page_bytes: int, patterns: str | None, sizes: str | None, nocs: str, vcs: str,
+    transactions: int, grid: str | None, only: _Part | None, seed: int,
+) -> StudyPlan:  # fmt: skip
+    from towpath.api.noc_study import StudyPlan
+    from towpath.specs.sizes import parse_sizes
+    from towpath.studies.noc_study import PAGES_MAX, VCS_MAX
 
-    if patterns is not None and only is _Part.follow_ups:
-        raise ConfigError("--patterns is for the study, which --only follow-ups leaves out")
-    asked = PATTERNS if patterns is None else tuple(dict.fromkeys(patterns.split(",")))
-    for pattern in asked:
-        if pattern not in PATTERNS:
-            allowed = ", ".join(PATTERNS)
-            raise ConfigError(f"--patterns names {quoted(pattern)}; allowed are {allowed}")
-    return StudyRequest(
-        patterns=asked,
-        sizes_bytes=_sizes(shape, sizes),
+    return StudyPlan(
+        sizes_bytes=tuple(parse_sizes(sizes or f"{page_bytes}:{PAGES_MAX * page_bytes}")),
+        patterns=None if patterns is None else list(dict.fromkeys(patterns.split(","))),
         nocs=_numbers(nocs, "--nocs", 0, 1),
         vcs=_numbers(vcs, "--vcs", 1, VCS_MAX),
         transactions=transactions,
-        has_study=only is not _Part.follow_ups,
-        has_follow_ups=only is not _Part.study,
+        workers=None if grid is None else _grid(grid),
+        follow_ups=only is not _Part.study,
         seed=seed,
+        has_study=only is not _Part.follow_ups,
     )
-
-
-def _sizes(shape: ChipShape, text: str | None) -> tuple[int, ...]:
-    from towpath.specs.sizes import parse_sizes
-    from towpath.studies.noc_study import PAGES_MAX
-
-    page_bytes, most_bytes = shape.flit_bytes, PAGES_MAX * shape.flit_bytes
-    sizes_bytes = parse_sizes(f"{page_bytes}:{most_bytes}" if text is None else text)
-    for size_bytes in sizes_bytes:
-        if size_bytes % page_bytes or size_bytes > most_bytes:
-            raise ConfigError(
-                f"--sizes names {size_bytes} bytes; allowed are whole pages of {page_bytes} bytes, "
-                f"up to {most_bytes}"
-            )
-    return tuple(sorted(set(sizes_bytes)))
 
 
 def _numbers(text: str, option: str, least: int, most: int) -> tuple[int, ...]:
@@ -225,56 +225,14 @@ def _numbers(text: str, option: str, least: int, most: int) -> tuple[int, ...]:
     return tuple(sorted(map(int, parts)))
 
 
-def _cropped(shape: ChipShape, grid: str | None) -> ChipShape:
-    if grid is None:
-        return shape
-    match = re.fullmatch(r"([0-9]{1,3})x([0-9]{1,3})", grid, re.ASCII)
-    columns, rows = (int(match[1]), int(match[2])) if match else (0, 0)
-    fits = 1 <= columns <= shape.columns and 1 <= rows <= shape.rows
-    if not fits or columns * rows < 2:
-        raise ConfigError(
-            f"--grid is {quoted(grid)}; allowed are two workers or more, up to the "
-            f"{shape.columns}x{shape.rows} of {shape.name}"
-        )
-    return shape.cropped(columns, rows)
+def _grid(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"([0-9]{1,3})x([0-9]{1,3})", text, re.ASCII)
+    if match is None:
+        raise ConfigError(f"--grid is {quoted(text)}; allowed are columns and rows, such as 4x2")
+    return int(match[1]), int(match[2])
 
 
-# --- running --------------------------------------------------------------------------------------
-
-
-def _run(
-    spec: ChipSpec, shape: ChipShape, request: StudyRequest, folder: Path, options: SweepOptions,
-    interruption: Interruption,
-) -> Study:  # fmt: skip
-    from towpath.pages.noc_study_page import Study
-    from towpath.studies.noc_findings import findings
-    from towpath.studies.noc_study import digest_of, flit_hops, measure_point, study_parts
-    from towpath.studies.sweep import how_to_resume, run_sweep
-
-    asked = study_parts(shape, request)
-    points = [point for part in asked.values() for point in part]
-    cost = partial(flit_hops, shape)
-    work, total = _work(points, cost)
-    print(f"towpath: {work}{_duration(total, options)}", file=sys.stderr)
-    file = folder / "points.jsonl"
-    interruption.sentence = how_to_resume(file)
-    spec_json = spec.model_dump_json()
-    results = iter(
-        run_sweep(
-            partial(measure_point, spec_json), points, file,
-            digest=digest_of(spec_json), cost=cost, options=options,
-        )
-    )  # fmt: skip
-    parts = {part: [{**p, **next(results)} for p in own] for part, own in asked.items()}
-    facts = [
-        ("Chip", f"{spec.name}, {shape.columns} x {shape.rows} workers"),
-        ("Flit", f"{shape.flit_bytes} B"),
-        ("Transactions", f"{request.transactions} per master"),
-        ("Points", work),
-        ("Seed", str(request.seed)),
-    ]
-    title = f"Virtual channels on {spec.name}"
-    return Study(title, command_line(), facts, parts, findings(parts, shape))
+# --- what is shown --------------------------------------------------------------------------------
 
 
 def _pcie_study(bench: PcieBench, sizes_bytes: list[int]) -> PcieStudy:
@@ -302,30 +260,17 @@ def _pcie_study(bench: PcieBench, sizes_bytes: list[int]) -> PcieStudy:
     )
 
 
-def _work(points: list[Point], cost: Callable[[Point], int]) -> tuple[str, int]:
-    """What the points come to, in words and in flit-hops."""
-    unique = list({json.dumps(point): point for point in points}.values())
-    total = sum(map(cost, unique))
-    reduced = sum(
-        point.get("per_destination", 0) < point.get("asked_per_destination", 0) for point in unique
-    )
-    text = f"{len(unique)} points of {total / 1e9:.3g} G flit-hops"
-    if reduced:
-        text += f", {reduced} of them with fewer transactions to fit a point's budget"
-    return text, total
+def _work_text(work: StudyWork) -> str:
+    text = f"{work.points} points of {work.flit_hops / 1e9:.3g} G flit-hops"
+    if work.reduced:
+        text += f", {work.reduced} of them with fewer transactions to fit a point's budget"
+    return text
 
 
-def _duration(flit_hops: int, options: SweepOptions) -> str:
+def _duration(work: StudyWork, options: SweepOptions) -> str:
     if options.scheduler is not None:
         return ""
     processes = options.jobs or len(os.sched_getaffinity(0))
-    minutes = flit_hops / _FLIT_HOPS_PER_S / processes / 60
-    return f", about {minutes:.1f} minutes with --jobs {processes}"
-
-
-def _show(study: Study, folder: Path, as_json: bool) -> None:
-    from towpath.pages.noc_study_page import write_study
-    from towpath.pages.noc_table import findings_text, study_text
-
-    text = "\n".join([*study_text(study.parts), *findings_text(study.findings)])
-    deliver(asdict(study), text, folder, as_json, lambda: write_study(study, folder / "study.html"))
+    seconds = work.flit_hops / _FLIT_HOPS_PER_S / processes + work.points * _POINT_S / processes
+    time = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+    return f", about {time} with --jobs {processes}"

@@ -4,24 +4,44 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from towpath.cli.options import AsJson
+from towpath.cli.options import (
+    AsJson,
+    FormerOutPage,
+    OutPage,
+    given,
+    machine_option,
+    refuse,
+)
+from towpath.cli.output_file import command_line, json_text, page_output
 from towpath.errors import ConfigError
 
+if TYPE_CHECKING:
+    from towpath.pages.provenance import Provenance
+
 _ITERATIONS_MAX = 100_000_000
+_MESSAGE_BYTES_MAX = 65_536
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A study as plain data and as text, what it was made with, and how its page is written."""
+
+    found: dict[str, Any]
+    text: str
+    made_with: Provenance
+    write_page: Callable[[Path], object]
 
 
 def mailbox(
     machine: Annotated[
-        str | None, typer.Option(help="a cluster with mailboxes: a name or a file")
+        str | None, machine_option("a cluster with mailboxes: a name or a file")
     ] = None,
     live: Annotated[
         bool, typer.Option("--live", help="between two processes of this host instead")
@@ -29,44 +49,65 @@ def mailbox(
     iterations: Annotated[
         int | None,
         typer.Option(
-            min=100, max=_ITERATIONS_MAX, help="of the ping-pong; default: 1000000, live 200000"
+            "--iterations", "-n", min=100, max=_ITERATIONS_MAX,
+            help="round trips of the ping-pong; default: 1000000, live 200000",
         ),
     ] = None,
-    size: Annotated[int, typer.Option(min=1, max=65_536, help="of a message, in bytes")] = 32,
-    seed: Annotated[int, typer.Option(min=0, max=(1 << 63) - 1, help="of the simulation")] = 1,
+    sizes: Annotated[
+        str, typer.Option("--sizes", "--size", help="size of a message, up to 64K")
+    ] = "32",
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="seed of the simulation; default: 1")
+    ] = None,
     cores: Annotated[
-        str | None, typer.Option(metavar="A,B", help="live: pin the processes there; default: 2")
+        str | None,
+        typer.Option(metavar="A,B", help="live: pin the processes to these cores; default: 2"),
     ] = None,
     peers: Annotated[
         Path | None,
         typer.Option(help="live: where zeromq_peer and mpi_peer were built; default: build"),
     ] = None,
-    page: Annotated[Path | None, typer.Option(help="write an HTML page there")] = None,
     as_json: AsJson = False,
-) -> None:
+    out: OutPage = None,
+    page: FormerOutPage = None,
+) -> None:  # fmt: skip
     """Ping-pong of small messages: histogram, breakdown, and sweeps or other libraries."""
-    from towpath.cli.output_file import check_output, command_line
-
-    check_output(page)
     if live == (machine is not None):
         raise ConfigError("bench mailbox needs either --machine or --live")
-    if live:
-        result, text, write = _live(iterations or 200_000, size, cores, peers or Path("build"))
-    elif cores is not None or peers is not None:
-        raise ConfigError("--cores and --peers are for --live")
+    size_bytes = _message_size(sizes)
+    output = page_output(out or page)
+    if machine is None:
+        refuse(given(seed=seed), "is for --machine; a live run has no seed")
+        outcome = _live(iterations or 200_000, size_bytes, cores, peers or Path("build"))
     else:
-        result, text, write = _simulated(machine, iterations or 1_000_000, size, seed)
-    print(json.dumps(result) if as_json else text)
-    if page is not None:
-        write(command_line(), page)
-        print(f"page: {page}", file=sys.stderr)
+        refuse(given(cores=cores, peers=peers), "is for --live")
+        outcome = _simulated(
+            machine, iterations or 1_000_000, size_bytes, 1 if seed is None else seed
+        )
+    text = json_text(outcome.found, outcome.made_with)
+    print(text if as_json else outcome.text)
+    if output is not None:
+        output.write(outcome.write_page, text)
 
 
-def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> tuple[Any, str, Any]:
+def _message_size(text: str) -> int:
+    from towpath.specs.sizes import parse_sizes
+
+    sizes_bytes = parse_sizes(text)
+    if len(sizes_bytes) > 1 or sizes_bytes[0] > _MESSAGE_BYTES_MAX:
+        raise ConfigError(
+            f"--sizes names {', '.join(map(str, sizes_bytes))} bytes; allowed is one size of 1 to "
+            f"{_MESSAGE_BYTES_MAX}"
+        )
+    return sizes_bytes[0]
+
+
+def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> _Outcome:
     from dataclasses import replace
 
     from towpath.cli.progress import bar
     from towpath.pages.plain_text import tables_text
+    from towpath.pages.provenance import provenance
     from towpath.studies.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
     from towpath.studies.mailbox_peers import peer_measurements
     from towpath.studies.parallel import map_in_order
@@ -79,7 +120,7 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
     study, *rows = map_in_order(lambda step: step(), steps, label, progress=bar)
     study = replace(study, peers=rows)
 
-    def write(command: str, path: Path) -> None:
+    def write(path: Path) -> None:
         from towpath.pages.mailbox_page import Drawing, histogram_figure, write_tables_page
         from towpath.pages.plots import CURVE_COLORS
 
@@ -93,23 +134,25 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> t
             ("Waiting", "polling"),
         ]  # fmt: skip
         title = "Small messages between two processes"
-        write_tables_page(title, command, facts, drawings, live_tables(study), path)
+        write_tables_page(title, command_line(), facts, drawings, live_tables(study), path)
 
-    return asdict(study), tables_text(live_tables(study)), write
+    return _Outcome(asdict(study), tables_text(live_tables(study)), provenance(), write)
 
 
-def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> tuple[Any, str, Any]:
+def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> _Outcome:
     from towpath.cli.progress import bar
     from towpath.pages.mailbox_table import study_tables
     from towpath.pages.plain_text import tables_text
+    from towpath.pages.provenance import provenance
     from towpath.specs import catalogue
     from towpath.studies.mailbox_study import StudyRequest, measure_study
 
     spec = catalogue.load_mailbox_cluster(machine)
+    made_with = provenance([spec])
     request = StudyRequest(iterations, max(iterations * 3 // 10, 100), size_bytes, seed)
     study = measure_study(spec, request, bar)
 
-    def write(command: str, path: Path) -> None:
+    def write(path: Path) -> None:
         from towpath.pages.mailbox_page import write_mailbox_study
 
         facts = [
@@ -119,6 +162,7 @@ def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> tup
             ("Iterations", f"{request.iterations} with interrupts, {request.calm_iterations} not"),
             ("Seed", str(seed)),
         ]
-        write_mailbox_study(study, f"Small messages on {spec.name}", command, facts, path)
+        title = f"Small messages on {spec.name}"
+        write_mailbox_study(study, title, command_line(), facts, path, made_with=made_with)
 
-    return asdict(study), tables_text(study_tables(study)), write
+    return _Outcome(asdict(study), tables_text(study_tables(study)), made_with, write)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Files that commands write."""
+"""What commands print and the files that they write."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from towpath.errors import ConfigError, quoted
 
+if TYPE_CHECKING:
+    from towpath.pages.provenance import Provenance
+
+
+_PAGE_SUFFIXES = (".html", ".htm")
+
 
 def check_output(path: Path | None) -> None:
-    """Before minutes of work whose result could then not be written.
+    """Check that a file can be written, before minutes of work whose result it is to hold.
 
     Raises:
-        ConfigError: it could not.
+        ConfigError: it cannot.
     """
     if path is None:
         return
@@ -34,24 +42,104 @@ def check_output(path: Path | None) -> None:
     raise ConfigError(f"cannot be written: {problem}", file=str(path))
 
 
-def command_line() -> str:
-    """What was typed, for the page that came of it."""
-    return shlex.join(["towpath", *sys.argv[1:]])
+@dataclass(frozen=True)
+class PageOutput:
+    """The page that `--out` names, and the JSON beside it if `--out` names a folder."""
+
+    page: Path
+    json: Path | None
+
+    def write(self, write_page: Callable[[Path], object], text: str) -> None:
+        """Write both.
+
+        Args:
+            write_page: writes the page to a file.
+            text: the JSON.
+        """
+        write_page(self.page)
+        if self.json is not None:
+            self.json.write_text(text + "\n", encoding="utf-8")
+        note(f"page: {self.page}")
+
+
+def page_output(out: Path | None) -> PageOutput | None:
+    """What `--out` names: a file (.html), or a folder, which is made.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    if out is None:
+        return None
+    if out.suffix.lower() in _PAGE_SUFFIXES:
+        check_output(out)
+        return PageOutput(out, None)
+    folder = results_folder(out, "")
+    return PageOutput(folder / "study.html", folder / "study.json")
 
 
 def results_folder(out: Path | None, name: str) -> Path:
-    """The folder that was asked for, or one of this name; made if it is not there."""
+    """The folder that was asked for, or one with this name; made if it is not there.
+
+    Raises:
+        ConfigError: a page is named instead, or the folder cannot be written.
+        OSError: the folder cannot be made.
+    """
     folder = out or Path(name.replace("/", "-"))
+    if folder.suffix.lower() in _PAGE_SUFFIXES:
+        raise ConfigError(
+            f"--out is {quoted(str(folder))}; this command writes a folder with several files"
+        )
     folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise ConfigError("cannot be written: permission denied", file=str(folder))
     return folder
 
 
+def command_line() -> str:
+    """The command as typed, for the page that it makes."""
+    return shlex.join(["towpath", *sys.argv[1:]])
+
+
+def json_text(found: Mapping[str, object], made_with: Provenance | None = None) -> str:
+    """A result as JSON, with what it was made with.
+
+    Args:
+        found: the result as plain data.
+        made_with: by default the version of Towpath and the date.
+    """
+    from towpath.pages.provenance import provenance
+
+    made = made_with or provenance()
+    return json.dumps({"provenance": made.to_dict(), **found}, indent=1)
+
+
+def print_json(found: Mapping[str, object], made_with: Provenance | None = None) -> None:
+    """Print a result as JSON, with what it was made with."""
+    print(json_text(found, made_with))
+
+
+def note(sentence: str) -> None:
+    """Say something beside the result, on standard error."""
+    if sys.stderr is not None:
+        print(sentence, file=sys.stderr)
+
+
 def deliver(
-    found: object, text: str, folder: Path, as_json: bool, write_pages: Callable[[], object]
-) -> None:
-    """What was found: as JSON and pages in the folder, and for whoever waited."""
-    plain = json.dumps(found, indent=1)
+    found: Mapping[str, object], text: str, folder: Path, as_json: bool,
+    write_pages: Callable[[], object], *, made_with: Provenance | None = None,
+) -> None:  # fmt: skip
+    """Keep a result in its folder, as JSON and pages, and print it.
+
+    Args:
+        found: the result as plain data.
+        text: the result for people.
+        folder: gets study.json and what `write_pages` writes.
+        as_json: print the JSON instead of the text.
+        write_pages: writes study.html and others.
+        made_with: what the result was made with.
+    """
+    plain = json_text(found, made_with)
     (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
     write_pages()
     print(plain if as_json else text)
-    print(f"study: {folder / 'study.html'}", file=sys.stderr)
+    note(f"study: {folder / 'study.html'}")

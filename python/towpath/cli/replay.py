@@ -1,68 +1,104 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath replay`: a NoC trace on a described chip, predicted beside measured."""
+"""`towpath replay`: NoC traces on a described chip, predicted beside measured."""
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from towpath.cli.output_file import check_output, command_line
-from towpath.errors import ConfigError, quoted
+from towpath.cli.options import AsJson, FormerOutPage, Jobs, OutPage, Seed, machine_option
+from towpath.cli.output_file import command_line, json_text, page_output
+from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
+    from towpath.specs.chip_spec import ChipSpec
     from towpath.studies.replay import Replay
+    from towpath.studies.replay_folder import FolderReplay
+
+
+class PaceWord(str, Enum):
+    """When the calls of a trace come."""
+
+    gaps = "gaps"
+    times = "times"
 
 
 def replay(
-    trace: Annotated[Path, typer.Argument(help="a NoC trace, JSON as tt-npe reads it")],
-    machine: Annotated[str, typer.Option(help="the chip: a name or a file")] = "wormhole",
+    trace: Annotated[
+        Path, typer.Argument(help="a NoC trace, JSON as tt-npe reads it, or a folder of traces")
+    ],
+    machine: Annotated[str, machine_option("a chip: a name or a file")] = "wormhole",
     pace: Annotated[
-        str,
+        PaceWord,
         typer.Option(
             help="gaps: each call as long after the one before as software takes; "
             "times: not before its time in the trace"
         ),
-    ] = "gaps",
-    seed: Annotated[int, typer.Option(min=1, help="of what the chip does at random")] = 1,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="one JSON object: cores and requests, too")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(help="write an HTML report there")] = None,
+    ] = PaceWord.gaps,
+    seed: Seed = 1,
+    jobs: Jobs = 0,
+    as_json: AsJson = False,
+    out: OutPage = None,
+    page: FormerOutPage = None,
 ) -> None:
-    """Replays the requests of a traced program: how long on this chip, and where they wait."""
+    """Replay the requests of a traced program: how long on this chip, and where they wait."""
+    from towpath.pages.provenance import provenance
     from towpath.specs import catalogue
-    from towpath.studies.noc_trace import load_noc_trace
-    from towpath.studies.replay import PACES
-    from towpath.studies.replay import replay as run
 
-    check_output(out)
-    if pace not in PACES:
-        raise ConfigError(f"--pace is {quoted(pace)}; allowed are {', '.join(PACES)}")
+    if trace.is_dir() and (out or page) is not None:
+        raise ConfigError("is a folder; --out is for a single trace", file=str(trace))
+    output = page_output(out or page)
     spec = catalogue.load_chip(machine)
-    loaded = load_noc_trace(trace, (spec.grid.width, spec.grid.height))
-    try:
-        replayed = run(loaded, spec, pace=pace, seed=seed, samples_links=out is not None)
-    except RuntimeError as error:  # its traffic hangs on this chip
-        raise ConfigError(str(error), file=str(trace)) from None
-    print(json.dumps(replayed.to_dict()) if as_json else text(replayed))
-    if out is not None:
+    made_with = provenance([spec])
+    if trace.is_dir():
+        found = _replay_folder(trace, spec, pace, seed, jobs)
+        print(json_text(found.to_dict(), made_with) if as_json else folder_text(found))
+        if found.problems:
+            raise typer.Exit(2)
+        return
+    replayed = _replay_one(trace, spec, pace, seed, samples_links=output is not None)
+    text = json_text(replayed.to_dict(), made_with)
+    print(text if as_json else replay_text(replayed))
+    if output is not None:
         from towpath.pages.replay_page import write_replay
 
-        write_replay(replayed, command_line(), out)
-        print(f"report: {out}", file=sys.stderr)
+        output.write(
+            lambda file: write_replay(replayed, command_line(), file, made_with=made_with), text
+        )
 
 
-def text(replayed: Replay) -> str:
-    """The figures, the waits and the cores as a table."""
+def _replay_one(
+    trace: Path, spec: ChipSpec, pace: PaceWord, seed: int, samples_links: bool
+) -> Replay:
+    from towpath.studies.noc_trace import load_noc_trace
+    from towpath.studies.replay import replay as replay_trace
+
+    loaded = load_noc_trace(trace, (spec.grid.width, spec.grid.height))
+    try:
+        return replay_trace(loaded, spec, pace=pace.value, seed=seed, samples_links=samples_links)
+    except RuntimeError as error:  # its traffic hangs on this chip
+        raise ConfigError(str(error), file=str(trace)) from None
+
+
+def _replay_folder(
+    folder: Path, spec: ChipSpec, pace: PaceWord, seed: int, jobs: int
+) -> FolderReplay:
+    from towpath.cli.progress import bar
+    from towpath.studies.replay_folder import replay_folder
+
+    return replay_folder(folder, spec, pace=pace.value, seed=seed, jobs=jobs, progress=bar)
+
+
+def replay_text(replayed: Replay) -> str:
+    """The three predicted cycles, the waits and the cores as tables."""
     from towpath.studies.replay import FIGURE_NAMES, PHASES
 
-    shown = replayed.to_dict()
+    shown: dict[str, Any] = replayed.to_dict()
     lines = [
         f"{replayed.name} on {replayed.chip}: {len(replayed.requests)} requests of "
         f"{sum(core.end_cycle_measured > core.begin_cycle for core in replayed.cores)} processors",
@@ -86,6 +122,34 @@ def text(replayed: Replay) -> str:
                 f"{core.name:<20} {core.begin_cycle:>7} {core.end_cycle_predicted:>10} "
                 f"{core.end_cycle_measured:>10} {_error(predicted, measured)}"
             )
+    return "\n".join(lines)
+
+
+def folder_text(found: FolderReplay) -> str:
+    """A line per trace, and a summary."""
+    width = max(len(trace.name) for trace in found.traces)
+    heading = (
+        f"{'longest core, cycles':<{width}} {'requests':>9} {'predicted':>10} {'measured':>10}"
+    )
+    lines = [f"{heading}   error"]
+    for trace in found.traces:
+        if trace.problem is not None:
+            lines.append(f"{trace.name:<{width}} {trace.problem}")
+            continue
+        predicted, measured = trace.predicted_cycles, trace.measured_cycles
+        lines.append(
+            f"{trace.name:<{width}} {trace.requests:>9} {predicted:>10} {measured:>10} "
+            f"{_error(predicted, measured)}"
+        )
+    summary = found.summary()
+    lines += ["", f"{summary['traces']} traces on {found.chip}"]
+    if summary["problems"]:
+        lines[-1] += f", {summary['problems']} of them cannot be replayed"
+    if summary["median_error_pct"] is not None:
+        lines[-1] += (
+            f"; absolute error: median {summary['median_error_pct']:.1f}%, "
+            f"worst {summary['worst_error_pct']:.1f}%"
+        )
     return "\n".join(lines)
 
 

@@ -1,335 +1,368 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath run`: from what the user asked to tables, a report and a trace."""
+"""`towpath run`: a collective or a schedule on a described machine, between processes, or both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+import typer
 
-from towpath import _core
-from towpath.collectives import fabric, live, simulated
-from towpath.collectives.call import Call
-from towpath.collectives.data import OPERATIONS, TYPES
-from towpath.collectives.gpus import channels_to_fill, channels_worth_it, gpus_used, hosts_of
-from towpath.collectives.link_faults import parse_link_fault
-from towpath.collectives.places import ChipPlace, GpuPlace, MailboxPlace, Place
-from towpath.collectives.result import Report, Row, Run, Timeline
-from towpath.errors import ConfigError, quoted
-from towpath.pages import table
-from towpath.pages.show import draw_svg
-from towpath.pages.show_chip_cluster import draw_chip_cluster_svg
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.specs import catalogue
-from towpath.specs.sizes import parse_size, parse_sizes
+from towpath.cli.machine import cluster
+from towpath.cli.options import (
+    Algorithm,
+    AsJson,
+    CompleteFrom,
+    FormerOutPage,
+    Hosts,
+    Iterations,
+    Live,
+    Machine,
+    OutPage,
+    Pin,
+    Protocol,
+    Ranks,
+    RanksPerHost,
+    Root,
+    Timeout,
+    Warmup,
+    errors_name_options,
+    given,
+    live_options,
+    refuse,
+)
+from towpath.cli.output_file import (
+    PageOutput,
+    check_output,
+    command_line,
+    json_text,
+    note,
+    page_output,
+)
+from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from towpath import RunResult, Schedule
+    from towpath.api.cluster import Cluster
+    from towpath.collectives.live import LiveOptions
+    from towpath.collectives.result import Row, Run
 
-
-_TIMELINE_BYTES_MAX = 1 << 20  # a timeline of more than this by default is too long to read
-_TRACE_BYTES_MAX = 1 << 30  # and of more than this, to write
+_SIZES = "8:64M"
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """The options of `towpath run`, as typed."""
+    """What to run, parsed.
 
-    collective: str | None = None
-    schedule: Path | None = None
-    machine: str | None = None
-    live: int | None = None
-    sizes: str = "8:64M"
-    type_name: str = "float32"
-    operation: str = "sum"
-    root: int = 0
-    algorithm: str | None = None
-    channels: int = 0
-    protocol: str = "Simple"
-    hosts: int | None = None
-    ranks: int | None = None
-    ranks_per_host: int | None = None
-    complete_from: str | None = None
-    link_faults: tuple[str, ...] = ()
-    with_data: bool = True
-    iterations: int = 20
-    warmup: int = 5
-    timeout_s: float = 30.0
-    wants_report: bool = False
-    wants_trace: bool = False
-    trace_size: str | None = None
-    command: str = ""
+    Attributes:
+        subject: the name of a collective, or a schedule from a file.
+        sizes_bytes: sizes of the whole array.
+        machine: the machine to simulate it on, or None.
+        live: the number of processes to run it between, or None.
+        common: options of both: dtype, op, root, algorithm, protocol, channels.
+        simulated: options of the simulation: data, link_faults.
+        live_options: how to measure live.
+    """
+
+    subject: str | Schedule
+    sizes_bytes: list[int]
+    machine: Cluster | None
+    live: int | None
+    common: dict[str, Any] = field(default_factory=dict)
+    simulated: dict[str, Any] = field(default_factory=dict)
+    live_options: LiveOptions | None = None
 
 
-@dataclass(frozen=True)
-class RunOutcome:
-    """What came of it. `wrong` counts wrong elements over all runs."""
+def run(
+    collective: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="COLLECTIVE",
+            help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all",
+        ),
+    ] = None,
+    schedule: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="an MSCCL XML file instead")
+    ] = None,
+    machine: Machine = None,
+    live: Live = None,
+    sizes: Annotated[
+        str | None, typer.Option(help=f"8:1G, 64M, 8:1G:4 or 8,64,512; default: {_SIZES}")
+    ] = None,
+    smallest: Annotated[
+        str | None, typer.Option("-b", "--minbytes", metavar="SIZE", help="as in nccl-tests")
+    ] = None,
+    largest: Annotated[
+        str | None, typer.Option("-e", "--maxbytes", metavar="SIZE", help="as in nccl-tests")
+    ] = None,
+    factor: Annotated[
+        int | None, typer.Option("-f", "--stepfactor", metavar="N", help="as in nccl-tests")
+    ] = None,
+    gpus: Annotated[
+        int | None,
+        typer.Option(
+            "-g", "--ngpus", metavar="N", min=1, help="ranks altogether, as in nccl-tests"
+        ),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option("--dtype", "-d", help="int8 ... float64, float16, bfloat16")
+    ] = "float32",
+    op: Annotated[str, typer.Option("--op", "-o", help="sum, prod, min, max, avg")] = "sum",
+    root: Root = None,
+    algorithm: Algorithm = None,
+    channels: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="parallel channels; 0: what the machine needs"),
+    ] = None,
+    protocol: Protocol = None,
+    hosts: Hosts = None,
+    ranks: Ranks = None,
+    ranks_per_host: RanksPerHost = None,
+    complete_from: CompleteFrom = None,
+    link_fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHIP:CHANNEL,...",
+            help="a link between chips that fails: loss=0.01, at=20us, every=100us, dead=5us (or "
+            "forever), training=5us; may be given for several links",
+        ),
+    ] = None,
+    data: Annotated[
+        bool | None,
+        typer.Option("--data/--no-data", help="carry and check data in the simulation; default"),
+    ] = None,
+    iterations: Iterations = None,
+    warmup: Warmup = None,
+    timeout: Timeout = None,
+    pin: Pin = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write a Perfetto trace of --trace-size")
+    ] = None,
+    trace_size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="the size of timeline and trace; default: the largest of --sizes up to 1M",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    out: OutPage = None,
+    page: FormerOutPage = None,
+) -> None:
+    """Run a collective or a schedule: simulated (--machine), for real (--live), or both."""
+    output = page_output(out or page)
+    check_output(trace)
+    place = given(
+        hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host, complete_from=complete_from
+    )
+    live = gpus if machine is None and live is None else live
+    if machine is None:
+        if live is None:
+            raise ConfigError("say where: --machine NAME simulates, --live RANKS runs, or both")
+        simulated = given(trace=trace, data=data, link_fault=link_fault or None)
+        refuse({**place, **simulated}, "requires --machine")
+    if trace is None and output is None:
+        refuse(given(trace_size=trace_size), "requires --trace or --out")
+    trace_bytes = _trace_size(trace_size)
+    schedule_options = _schedule_options(schedule, root, algorithm, protocol, channels or None)
+    request = RunRequest(
+        subject=_subject(collective, schedule),
+        sizes_bytes=_sizes(sizes, smallest, largest, factor),
+        machine=None if machine is None else _machine(machine, place, gpus),
+        live=live,
+        common={"dtype": dtype, "op": op, **schedule_options},
+        simulated={"data": data is not False, "link_faults": link_fault or ()},
+        live_options=live_options(
+            live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin
+        ),
+    )  # fmt: skip
+    if trace is not None and request.machine is not None:
+        _check_trace(request.machine)
+    with errors_name_options():
+        results = run_all(request, prints=not as_json)
+    _deliver(results, as_json, output, trace, trace_bytes)
+    if any(result.wrong for result in results):
+        raise typer.Exit(1)
 
-    report: Report
-    timeline: Timeline | None
-    wrong: int
 
+def run_all(request: RunRequest, *, prints: bool) -> list[RunResult]:
+    """Run what is asked for, simulated first.
 
-def run_all(request: RunRequest, *, print_lines: bool) -> RunOutcome:
-    """Runs what is asked for, simulated first.
+    Args:
+        request: what to run.
+        prints: whether to print tables, each row as it comes.
+
+    Returns:
+        One result per place.
 
     Raises:
         ConfigError: an option is wrong.
         LiveError: a live rank failed.
-        DeadlockError: the schedule hangs in the simulation.
+        TransportError: the schedule hangs in the simulation.
     """
-    _check(request)
-    live_call = None if request.live is None else _live_call(request)  # its mistakes come first
-    runs = []
+    results = []
     if request.machine is not None:
-        runs.append(_run_simulated(request, print_lines))
-    if live_call is not None:
-        runs.append(_run_live(request, live_call, print_lines))
-    title = f"{runs[0].collective}: {', '.join(run.where for run in runs)}"
-    timeline = next((run.timeline for run in runs if run.timeline is not None), None)
-    return RunOutcome(
-        Report(title=title, command=request.command, runs=runs), timeline,
-        sum(run.wrong or 0 for run in runs),
-    )  # fmt: skip
-
-
-def _check(request: RunRequest) -> None:
-    if (request.collective is None) == (request.schedule is None):
-        raise ConfigError("name either a collective or a --schedule file")
-    if request.machine is None and request.live is None:
-        raise ConfigError("say where: --machine NAME simulates, --live RANKS runs here, or both")
-    if request.machine is None:
-        _refuse(request,
-                ("hosts", "ranks", "ranks_per_host", "wants_trace", "with_data", "link_faults"),
-                "is about a simulated run, which --machine asks for")  # fmt: skip
-    if request.schedule is not None:
-        _refuse(request, ("algorithm", "channels", "protocol", "root"),
-                "is for towpath's own schedules; a --schedule file says it itself")  # fmt: skip
+        results.append(_simulate(request, prints))
     if request.live is not None:
-        live.check_ranks(request.live)
-    if request.type_name not in TYPES:
-        raise ConfigError(f"--dtype is {quoted(request.type_name)}; allowed are {', '.join(TYPES)}")
-    if request.operation not in OPERATIONS:
-        raise ConfigError(
-            f"--op is {quoted(request.operation)}; allowed are {', '.join(OPERATIONS)}"
-        )
-    if request.trace_size is not None and parse_size(request.trace_size) > _TRACE_BYTES_MAX:
-        raise ConfigError(
-            f"--trace-size is {quoted(request.trace_size)}; allowed is up to 1G, a million spans"
-        )
+        results.append(_run_live(request, prints))
+    return results
 
 
-_OPTIONS = {"with_data": "--no-data", "wants_trace": "--trace", "link_faults": "--link-fault"}
+def _simulate(request: RunRequest, prints: bool) -> RunResult:
+    machine = request.machine
+    if machine is None:
+        raise ValueError("there is no machine to simulate")
+    with _shown(prints, len(request.sizes_bytes)) as on_row:
+        return machine.run(
+            request.subject, size_bytes=request.sizes_bytes, on_row=on_row, **request.common,
+            **request.simulated,
+        )  # fmt: skip
 
 
-_FAULTS_ARE = "is about links between chips, such as those of --machine t3000"
+def _run_live(request: RunRequest, prints: bool) -> RunResult:
+    from towpath.api.live_run import run_live
+
+    with _shown(prints, len(request.sizes_bytes)) as on_row:
+        return run_live(
+            request.subject, ranks=request.live or 0, size_bytes=request.sizes_bytes,
+            options=request.live_options, on_row=on_row, **request.common,
+        )  # fmt: skip
 
 
-def _refuse(request: RunRequest, names: tuple[str, ...], reason: str) -> None:
-    """Options that would have no effect."""
-    default = RunRequest()
-    for name in names:
-        if getattr(request, name) != getattr(default, name):
-            raise ConfigError(f"{_OPTIONS.get(name, '--' + name.replace('_', '-'))} {reason}")
+# --- what was typed -------------------------------------------------------------------------------
 
 
-# --- simulated ----------------------------------------------------------------------------------
+def _subject(collective: str | None, schedule: Path | None) -> str | Schedule:
+    import towpath
+
+    if collective is not None and schedule is None:
+        return collective
+    if schedule is not None and collective is None:
+        return towpath.Schedule.load(schedule)
+    raise ConfigError("name either a collective or a --schedule file")
 
 
-def _run_simulated(request: RunRequest, print_lines: bool) -> Run:
-    if catalogue.kind_of(request.machine) == "mailbox_cluster":
-        return _run_on_mailboxes(request, print_lines)
-    if catalogue.kind_of(request.machine) == "chip_cluster":
-        return _run_on_chips(request, print_lines)
-    _refuse(request, ("link_faults",), _FAULTS_ARE)
-    spec = catalogue.load(request.machine, request.hosts, request.ranks, request.complete_from)
-    gpus = gpus_used(spec, request.ranks_per_host)
-    sizes = parse_sizes(request.sizes)
-    channels = min(channels_to_fill(spec), channels_worth_it(len(gpus), max(sizes)))
-    source = _source(request, len(gpus), channels, hosts_of(spec, gpus))
-    schedule = source.schedule()
-    gpus = gpus[: schedule.rank_count]
-    if len(gpus) < schedule.rank_count:
-        raise ConfigError(
-            f"schedule '{schedule.name}' has {schedule.rank_count} ranks, but {len(gpus)} GPUs of "
-            f"machine '{spec.name}' are used; --hosts or --ranks makes it larger"
-        )
-    call = Call(schedule, request.type_name, request.operation)
-    place = GpuPlace(spec.build(), tuple(gpus))
-    where = f"{spec.name}, {call.ranks} of {spec.ranks} GPUs on {spec.host_count} hosts"
-    run = _measured(request, where, place, call, print_lines)
-    run = _with_timeline(request, run, place, call)
-    if run.timeline is not None:
-        load = {number: link.busy_fraction for number, link in enumerate(run.links)}
-        run = replace(run, topology_svg=draw_svg(spec, load=load))
-    return run
+def _sizes(text: str | None, smallest: str | None, largest: str | None, factor: int | None
+           ) -> list[int]:  # fmt: skip
+    """--sizes, or the same as -b, -e and -f."""
+    from towpath.specs.sizes import parse_sizes
+
+    if smallest is None and largest is None and factor is None:
+        return parse_sizes(text or _SIZES)
+    if text is not None:
+        raise ConfigError("--sizes and -b, -e, -f exclude each other")
+    first, last = _SIZES.split(":")
+    return parse_sizes(f"{smallest or first}:{largest or smallest or last}:{factor or 2}")
 
 
-def _run_on_mailboxes(request: RunRequest, print_lines: bool) -> Run:
-    _refuse(request, ("hosts", "ranks_per_host", "complete_from", "wants_trace"),
-            "is about clusters of GPUs")  # fmt: skip
-    _refuse(request, ("link_faults",), _FAULTS_ARE)
-    spec = catalogue.load_mailbox_cluster(request.machine)
-    if request.ranks is not None:
-        spec = spec.with_figures(nodes=request.ranks)
-    nodes = spec.nodes.value
-    call = Call(_source(request, nodes, 1, 1).schedule(), request.type_name, request.operation)
-    if call.ranks > nodes:
-        raise ConfigError(
-            f"schedule '{call.schedule.name}' has {call.ranks} ranks; cluster '{spec.name}' has "
-            f"{nodes} nodes; --ranks makes it larger"
-        )
-    where = f"{spec.name}, {call.ranks} of {nodes} nodes"
-    return _measured(request, where, MailboxPlace(spec.core()), call, print_lines)
+def _schedule_options(
+    schedule: Path | None, root: int | None, algorithm: str | None, protocol: str | None,
+    channels: int | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Options of towpath's own schedules; by default the collective's first algorithm, Simple."""
+    typed = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels)
+    if schedule is not None:
+        refuse(typed, "is for towpath's own schedules; a --schedule file contains its own")
+        return {"algorithm": None}
+    return {"algorithm": None, "protocol": "Simple", **typed}
 
 
-def _run_on_chips(request: RunRequest, print_lines: bool) -> Run:
-    _refuse(request, ("hosts", "ranks", "ranks_per_host", "complete_from"),
-            "is for clusters of GPUs; on chips that Ethernet joins, each has a rank")  # fmt: skip
-    spec = catalogue.load_chip_cluster(request.machine)
-    cluster = spec.core()
-    fabric.check_linked(request.machine, cluster)
-    on_grid = fabric.is_on_grid(request.algorithm)
-    try:
-        layout = fabric.layout_of(cluster, on_grid)
-        planes = _core.fabric_planes(cluster, layout.shape)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-    places = layout.places
-    source = _source(request, len(places), 2 * planes, 1)
-    grid = fabric.grid_of(layout.shape) if on_grid else {}
-    schedule = replace(source, both_ways=True, **grid).schedule()
-    if schedule.rank_count > len(places):
-        raise ConfigError(
-            f"schedule '{schedule.name}' has {schedule.rank_count} ranks; cluster '{spec.name}' "
-            f"has {len(places)} chips"
-        )
-    call = Call(schedule, request.type_name, request.operation)
-    place = ChipPlace(
-        cluster, places[: call.ranks], tuple(map(parse_link_fault, request.link_faults)),
-        layout.shape,
-    )  # fmt: skip
-    # Mistakes in faults come before the first line.
-    place.run_of(call.plan(1), with_data=False)
-    where = f"{spec.name}, {call.ranks} of {len(places)} chips"
-    run = _measured(request, where, place, call, print_lines)
-    run = _with_timeline(request, run, place, call)
-    if run.links:
-        load = {number: link.busy_fraction for number, link in enumerate(run.links)}
-        run = replace(run, topology_svg=draw_chip_cluster_svg(spec, load=load))
-    return run
+def _machine(name: str, sizes: dict[str, Any], gpus: int | None) -> Cluster:
+    """The machine, as large as asked for.
+
+    Raises:
+        ConfigError: there is no such machine, or no collective runs on it.
+    """
+    if gpus is not None:
+        refuse(sizes, "and -g exclude each other")
+        sizes = _sizes_for(cluster(name), gpus)
+    return cluster(name, **sizes)
 
 
-def _measured(
-    request: RunRequest, where: str, place: Place, call: Call, print_lines: bool
-) -> Run:
-    sizes = parse_sizes(request.sizes)
-    run = _describe("simulated", where, call, _notes(call, sizes, request.with_data))
-    rows = simulated.measure_sizes(place, call, sizes, with_data=request.with_data)
-    return replace(run, rows=_show(run, rows, len(sizes), print_lines))
+def _check_trace(machine: Cluster) -> None:
+    """Raises ConfigError where a run has no timeline."""
+    from towpath import MailboxCluster
+
+    if isinstance(machine, MailboxCluster):
+        raise ConfigError(f"--trace is for GPUs and chips; '{machine.name}' has no timeline")
 
 
-def _with_timeline(request: RunRequest, run: Run, place: Place, call: Call) -> Run:
-    """Where a report or a trace is asked for, the run with what one traced invocation showed."""
-    if not (request.wants_report or request.wants_trace):
-        return run
-    outcome = simulated.invoke(
-        place, call, _timeline_size(request), in_place=not call.schedule.out_of_place,
-        with_data=False, trace=_core.Trace(),
-    )  # fmt: skip
-    return replace(run, timeline=outcome.timeline, links=outcome.links)
+def _sizes_for(machine: object, gpus: int) -> dict[str, int]:
+    """The options of `towpath.load` for a number of ranks: part of one host, or whole hosts."""
+    from towpath import GpuCluster
+
+    if isinstance(machine, GpuCluster) and gpus <= machine.spec.gpus_per_host:
+        return {"hosts": 1, "ranks_per_host": gpus}
+    return {"ranks": gpus}
 
 
-def _timeline_size(request: RunRequest) -> int:
-    if request.trace_size is not None:
-        return parse_size(request.trace_size)
-    sizes = parse_sizes(request.sizes)
-    return max((size for size in sizes if size <= _TIMELINE_BYTES_MAX), default=sizes[0])
+def _trace_size(text: str | None) -> int | None:
+    from towpath.api.result import timeline_size
+    from towpath.specs.sizes import parse_size
+
+    return None if text is None else timeline_size([], parse_size(text))
 
 
-def _notes(call: Call, sizes: list[int], with_data: bool) -> list[str]:
-    if not with_data:
-        return ["data is off (--no-data): only time is simulated, #wrong is N/A"]
-    too_large = [size for size in sizes if not simulated.fits(call, size)]
-    if not too_large:
-        return []
-    return [
-        f"from {min(too_large)} bytes on, the ranks' buffers exceed "
-        f"{simulated.DATA_BYTES_MAX >> 30} GiB: only time is simulated, #wrong is N/A"
+# --- what is shown --------------------------------------------------------------------------------
+
+
+@contextmanager
+def _shown(prints: bool, count: int) -> Iterator[Callable[[Run, Row | None], None]]:
+    """Prints a table as its rows come, with a bar while it waits for the next one."""
+    from towpath.cli.progress import bar
+    from towpath.pages import table
+
+    runs: list[Run] = []
+    rows: list[Row] = []
+    with bar("running", count) as update:
+
+        def show(run: Run, row: Row | None) -> None:
+            if row is not None:
+                rows.append(row)
+                lines = table.row_lines(run, row)
+            elif not runs:
+                lines = table.header(run)
+            else:
+                lines = iter([next(table.header(run))])  # another schedule serves the next sizes
+            if row is None:
+                runs.append(run)
+            if prints:
+                print("\n".join(lines), flush=True)
+            update(len(rows), f"{run.kind} {run.collective}")
+
+        yield show
+    if prints and runs:
+        print("\n".join(table.footer(replace(runs[0], rows=rows))))
+
+
+def _deliver(
+    results: list[RunResult], as_json: bool, output: PageOutput | None, trace: Path | None,
+    trace_bytes: int | None,
+) -> None:  # fmt: skip
+    from towpath.api.result import traced_run
+    from towpath.collectives.result import Report
+    from towpath.pages.provenance import joined
+    from towpath.pages.report import write_report
+
+    wants_timeline = output is not None or trace is not None
+    runs = [
+        traced_run(part, trace_bytes) if wants_timeline else part.run
+        for result in results
+        for part in result.parts
     ]
-
-
-# --- live ---------------------------------------------------------------------------------------
-
-
-def _live_call(request: RunRequest) -> live.LiveCall:
-    source = _source(request, request.live, 1, 1)
-    schedule = source.schedule()
-    if schedule.rank_count != request.live:
-        raise ConfigError(
-            f"schedule '{schedule.name}' has {schedule.rank_count} ranks; --live is {request.live}"
-        )
-    sizes = parse_sizes(request.sizes)
-    return live.LiveCall(source, tuple(sizes), request.type_name, request.operation)
-
-
-def _run_live(request: RunRequest, asked: live.LiveCall, print_lines: bool) -> Run:
-    call = Call(asked.source.schedule(), asked.type_name, asked.operation)
-    options = live.LiveOptions(request.iterations, request.warmup, request.timeout_s)
-    notes = live.notes(request.live)
-    run = _describe("live", f"{request.live} processes of this host", call, notes)
-    run = replace(run, iterations=request.iterations, warmup=request.warmup)
-    rows = (row for _, row in live.measure_calls([asked], request.live, options))
-    return replace(run, rows=_show(run, rows, len(asked.sizes_bytes), print_lines))
-
-
-# --- both ---------------------------------------------------------------------------------------
-
-
-def _source(request: RunRequest, ranks: int, channels: int, hosts: int) -> ScheduleSource:
-    if request.schedule is not None:
-        return ScheduleSource(file=str(request.schedule))
-    return ScheduleSource(
-        None, request.collective, request.algorithm, ranks, request.channels or channels,
-        request.protocol, request.root, hosts,
-    )  # fmt: skip
-
-
-def _describe(kind: str, where: str, call: Call, notes: list[str]) -> Run:
-    schedule = call.schedule
-    return Run(
-        kind=kind, where=where, collective=call.collective, schedule=schedule.name,
-        protocol=_core.name_of(schedule.protocol), channels=schedule.channels, ranks=call.ranks,
-        type=call.type_name, operation=call.operation, root=schedule.root, rows=[], iterations=1,
-        warmup=0, timeline=None, links=[], topology_svg=None, notes=notes,
-    )  # fmt: skip
-
-
-def _show(run: Run, rows: Iterator[Row], count: int, print_lines: bool) -> list[Row]:
-    """Collects the rows, printing each as it comes, with a bar for those who wait."""
-    if print_lines:
-        print("\n".join(table.header(run)))
-    shown: list[Row] = []
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task(f"{run.kind} {run.collective}", total=count)
-        for row in rows:
-            shown.append(row)
-            if print_lines:
-                print("\n".join(table.row_lines(run, row)), flush=True)
-            bar.advance(task)
-    if print_lines:
-        print("\n".join(table.footer(replace(run, rows=shown))))
-    return shown
+    title = f"{runs[0].collective}: {', '.join(dict.fromkeys(run.where for run in runs))}"
+    report = Report(title, command_line(), runs)
+    made_with = joined(result.provenance for result in results)
+    text = json_text(json.loads(report.to_json()), made_with)
+    if as_json:
+        print(text)
+    if output is not None:
+        output.write(lambda path: write_report(report, path, made_with), text)
+    if trace is not None:
+        results[0].trace(trace, size_bytes=trace_bytes)
+        note(f"trace: {trace} (open it at ui.perfetto.dev)")

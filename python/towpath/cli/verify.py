@@ -4,104 +4,137 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from towpath import _core
-from towpath.collectives.call import Call
-from towpath.collectives.data import TYPES, type_bytes
-from towpath.errors import ConfigError, quoted
-from towpath.schedules.msccl_xml import load_schedule
-from towpath.specs.sizes import SIZE_BYTES_MAX
+import typer
+
+from towpath.cli.groups import COLLECTIVES
+from towpath.cli.options import (
+    Algorithm,
+    AsJson,
+    Chunks,
+    Columns,
+    Protocol,
+    Root,
+    ScheduleChannels,
+    ScheduleHosts,
+    ScheduleRanks,
+    given,
+)
+from towpath.cli.output_file import print_json
+from towpath.errors import ConfigError
+from towpath.names import unknown
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from towpath import Schedule, Verdict
+
+_STANDARD_INPUT = "/dev/stdin"
 
 
-@dataclass(frozen=True)
-class VerifyResult:
-    """What the verifier found. Sizes are in bytes of the whole array."""
+def verify(
+    schedule: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|COLLECTIVE",
+            help="an MSCCL XML file, - for standard input, or a collective with --ranks",
+        ),
+    ],
+    sizes: Annotated[
+        str, typer.Option("--sizes", "--size", help="sizes to verify for: 64M or 8:1G:8")
+    ] = "64M",
+    dtype: Annotated[str, typer.Option("--dtype", "-d", help="element type")] = "float32",
+    ranks: ScheduleRanks = None,
+    algorithm: Algorithm = None,
+    channels: ScheduleChannels = None,
+    protocol: Protocol = None,
+    root: Root = None,
+    hosts: ScheduleHosts = None,
+    chunks: Chunks = None,
+    columns: Columns = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether a schedule is correct, and from which size it would hang."""
+    import towpath
+    from towpath.pages.provenance import provenance
+    from towpath.specs.sizes import parse_sizes
 
-    name: str
-    collective: str
-    protocol: str
-    ranks: int
-    steps: int
-    size_bytes: int
-    findings: list[dict[str, Any]]
-    omitted: int
-    not_checked: list[str]
-    hangs_from_bytes: int | None
-
-    @property
-    def is_correct(self) -> bool:
-        """Nothing was found."""
-        return not self.findings
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**self.__dict__, "is_correct": self.is_correct}
-
-    def text(self) -> str:
-        """A few lines for a person."""
-        lines = [
-            f"{self.name}: {self.collective} of {self.ranks} ranks, {self.protocol}, "
-            f"{self.steps} steps, {self.size_bytes} bytes"
-        ]
-        lines += [f"  {finding['kind']}: {finding['sentence']}" for finding in self.findings]
-        if self.omitted:
-            lines.append(f"  and {self.omitted} more")
-        lines += [f"  not checked: {sentence}" for sentence in self.not_checked]
-        if self.is_correct:
-            lines.append("  correct: right data, no race, no deadlock, in bounds")
-        if self.hangs_from_bytes is None:
-            lines.append("  does not hang for lack of FIFO slots at any size")
-        else:
-            lines.append(f"  hangs for lack of FIFO slots from {self.hangs_from_bytes} bytes on")
-        return "\n".join(lines)
+    options = given(
+        ranks=ranks, algorithm=algorithm, channels=channels, protocol=protocol, root=root,
+        hosts=hosts, chunks_per_channel=chunks, columns=columns,
+    )  # fmt: skip
+    subject = _schedule(schedule, options)
+    verdicts = [
+        towpath.verify(subject, size_bytes=size_bytes, dtype=dtype)
+        for size_bytes in parse_sizes(sizes)
+    ]
+    is_correct = all(verdict.is_correct for verdict in verdicts)
+    if as_json:
+        found = {
+            "is_correct": is_correct,
+            "hangs_from_bytes": verdicts[0].hangs_from_bytes,
+            "verdicts": [verdict.to_dict() for verdict in verdicts],
+        }
+        print_json(found, provenance(schedules=[subject]))
+    else:
+        print(verdict_text(verdicts))
+    if not is_correct:
+        raise typer.Exit(1)
 
 
-def verify_schedule(
-    schedule: _core.Schedule, size_bytes: int, type_name: str = "float32"
-) -> VerifyResult:
-    """Verifies a schedule for an array of about `size_bytes`.
+def generated(collective: str, options: dict[str, Any]) -> Schedule:
+    """One of towpath's own schedules.
+
+    Args:
+        collective: its name in any spelling.
+        options: those of `Schedule.generate` that were given.
 
     Raises:
-        ValueError: the schedule cannot be cut for that size.
+        ConfigError: an option is wrong, or `ranks` is missing.
     """
-    element_bytes = type_bytes(type_name)
-    elements = Call(schedule, type_name).elements(size_bytes)
-    verdict = _core.verify(schedule, elements, element_bytes)
-    hanging = None
-    if not any(finding.kind.name == "structure" for finding in verdict.findings):
-        hanging = _core.smallest_hanging_size(
-            schedule, element_bytes, SIZE_BYTES_MAX // element_bytes
+    import towpath
+
+    if "ranks" not in options:
+        raise ConfigError(f"{collective} needs --ranks, the number of ranks of the schedule")
+    return towpath.Schedule.generate(collective, **options)
+
+
+def _schedule(text: str, options: dict[str, Any]) -> Schedule:
+    """What the argument names: a file, standard input or a collective."""
+    import towpath
+    from towpath.names import nearest
+
+    is_file = text == "-" or Path(text).exists()
+    if not is_file and Path(text).suffix == "":
+        if nearest(text, COLLECTIVES) is None:
+            raise unknown("there is no file or collective", text, COLLECTIVES)
+        return generated(text, options)
+    if options:
+        name = next(iter(options)).replace("_per_channel", "").replace("_", "-")
+        raise ConfigError(
+            f"--{name} is for a collective, such as `towpath verify all_reduce --ranks 8`; a file "
+            "contains its schedule"
         )
-    return VerifyResult(
-        name=schedule.name,
-        collective=_core.name_of(schedule.collective),
-        protocol=_core.name_of(schedule.protocol),
-        ranks=schedule.rank_count,
-        steps=_core.step_count(schedule),
-        size_bytes=elements * element_bytes,
-        findings=[_as_dict(finding) for finding in verdict.findings],
-        omitted=verdict.omitted,
-        not_checked=list(verdict.not_checked),
-        hangs_from_bytes=None if hanging is None else hanging * element_bytes,
-    )
+    return towpath.Schedule.load(_STANDARD_INPUT if text == "-" else text)
 
 
-def _as_dict(finding: _core.Finding) -> dict[str, Any]:
-    names = ("rank", "block", "channel", "step", "other_rank", "other_block", "other_step")
-    fields = {name: getattr(finding, name) for name in names}
-    return {"kind": finding.kind.name, "sentence": finding.sentence, **fields}
-
-
-def verify_file(path: Path, size_bytes: int, type_name: str) -> VerifyResult:
-    """Reads an MSCCL XML file and verifies it.
-
-    Raises:
-        ConfigError: the file or the type is wrong.
-    """
-    if type_name not in TYPES:
-        raise ConfigError(f"--dtype is {quoted(type_name)}; allowed are {', '.join(TYPES)}")
-    return verify_schedule(load_schedule(path), size_bytes, type_name)
+def verdict_text(verdicts: list[Verdict]) -> str:
+    """A line for each size, below it the problems, and the smallest size that hangs."""
+    lines = []
+    for verdict in verdicts:
+        lines.append(
+            f"{verdict.schedule}: {verdict.collective} of {verdict.ranks} ranks, "
+            f"{verdict.protocol}, {verdict.steps} steps, {verdict.size_bytes} bytes"
+        )
+        lines += [f"  {problem.kind}: {problem.sentence}" for problem in verdict.problems]
+        if verdict.omitted:
+            lines.append(f"  and {verdict.omitted} more")
+        lines += [f"  not checked: {sentence}" for sentence in verdict.not_checked]
+        if verdict.is_correct:
+            lines.append("  correct: right data, no race, no deadlock, in bounds")
+    hangs_from_bytes = verdicts[0].hangs_from_bytes
+    if hangs_from_bytes is None:
+        lines.append("  does not hang for lack of FIFO slots at any size")
+    else:
+        lines.append(f"  hangs for lack of FIFO slots from {hangs_from_bytes} bytes on")
+    return "\n".join(lines)

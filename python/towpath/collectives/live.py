@@ -9,9 +9,9 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from towpath.collectives.call import Call
 from towpath.collectives.live_processes import LiveError, RankProcesses
 from towpath.collectives.result import Measurement, Percentiles, Row, measure
+from towpath.collectives.simulated import Call
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -158,7 +158,9 @@ def _row(messages: list[dict[str, Any]], ranks: int) -> Row:
         )  # fmt: skip
         wrong = sum(part["wrong"] for part in parts)
         size_bytes = messages[0]["size_bytes"]
-        return measure(sum(median) / ranks, size_bytes, collective, ranks, wrong, percentiles)
+        return measure(
+            sum(median) / ranks, size_bytes, collective, ranks, wrong, percentiles=percentiles
+        )
 
     return Row(
         size_bytes=messages[0]["size_bytes"],

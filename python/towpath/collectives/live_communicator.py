@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Data between live processes of this host, from a program of one's own: `connect`, `Communicator`."""
+"""Data between live processes of this host, for other programs: `connect`, `Communicator`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import os
 import sys
 import weakref
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,11 +65,17 @@ def connect(
     ranks = _number("ranks", ranks, "WORLD_SIZE")
     if heap_bytes is not None and heap_bytes < 1:
         raise ConfigError(f"heap_bytes is {heap_bytes}; it must be at least 1")
-    return join(job, rank, ranks, timeout_s, heap_bytes or 0, None)
+    return join(job, rank, ranks, timeout_s, heap_bytes=heap_bytes or 0)
 
 
 def join(
-    job: str, rank: int, ranks: int, timeout_s: float, heap_bytes: int, news: _core.News | None
+    job: str,
+    rank: int,
+    ranks: int,
+    timeout_s: float,
+    *,
+    heap_bytes: int = 0,
+    news: _core.News | None = None,
 ) -> Communicator:
     """As `connect`, where a launcher may post what happens to other ranks."""
     try:
@@ -87,6 +94,17 @@ def _number(what: str, value: int | None, variable: str) -> int:
     if not text.isdecimal():
         raise ConfigError(f"{what} is {quoted(text)}; it must be a whole number, 0 or more")
     return int(text)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A call of a collective, without its arrays."""
+
+    collective: str
+    operation: str
+    root: int
+    algorithm: str | None
+    dtype: str | None
 
 
 class Communicator:
@@ -250,6 +268,7 @@ class Communicator:
         peer: int,
         signal: int,
         value: int = 1,
+        *,
         operation: str = "set",
     ) -> None:
         """As `put`, and raises a signal there afterwards: its waiter sees the data.
@@ -346,7 +365,8 @@ class Communicator:
             TransportError: see Communicator.
         """
         result = array if out is None else out
-        return self._run("all_reduce", array, result, array.shape, op, 0, algorithm, dtype)
+        request = _Request("all_reduce", op, 0, algorithm, dtype)
+        return self._run(request, array, result, array.shape)
 
     def reduce(
         self,
@@ -372,7 +392,8 @@ class Communicator:
             ConfigError, TransportError: as for `all_reduce`.
         """
         result = np.empty_like(array, order="C") if out is None else out
-        return self._run("reduce", array, result, array.shape, op, root, algorithm, dtype)
+        request = _Request("reduce", op, root, algorithm, dtype)
+        return self._run(request, array, result, array.shape)
 
     def broadcast(
         self,
@@ -394,7 +415,8 @@ class Communicator:
         Raises:
             ConfigError, TransportError: as for `all_reduce`.
         """
-        return self._run("broadcast", array, array, array.shape, "sum", root, algorithm, dtype)
+        request = _Request("broadcast", "sum", root, algorithm, dtype)
+        return self._run(request, array, array, array.shape)
 
     def all_gather(
         self,
@@ -418,7 +440,8 @@ class Communicator:
         """
         shape = (self.ranks, *array.shape)
         result = np.empty(shape, array.dtype) if out is None else out
-        return self._run("all_gather", array, result, shape, "sum", 0, algorithm, dtype)
+        request = _Request("all_gather", "sum", 0, algorithm, dtype)
+        return self._run(request, array, result, shape)
 
     def reduce_scatter(
         self,
@@ -444,7 +467,8 @@ class Communicator:
         """
         shape = self._rows("reduce_scatter", array)
         result = np.empty(shape, array.dtype) if out is None else out
-        return self._run("reduce_scatter", array, result, shape, op, 0, algorithm, dtype)
+        request = _Request("reduce_scatter", op, 0, algorithm, dtype)
+        return self._run(request, array, result, shape)
 
     def all_to_all(
         self,
@@ -469,7 +493,8 @@ class Communicator:
         """
         self._rows("all_to_all", array)
         result = np.empty_like(array, order="C") if out is None else out
-        return self._run("all_to_all", array, result, array.shape, "sum", 0, algorithm, dtype)
+        request = _Request("all_to_all", "sum", 0, algorithm, dtype)
+        return self._run(request, array, result, array.shape)
 
     def _rows(self, collective: str, array: np.ndarray) -> tuple[int, ...]:
         if array.ndim == 0 or array.shape[0] != self.ranks:
@@ -480,24 +505,15 @@ class Communicator:
         return array.shape[1:]
 
     def _run(
-        self,
-        collective: str,
-        array: np.ndarray,
-        result: np.ndarray,
-        shape: tuple[int, ...],
-        operation: str,
-        root: int,
-        algorithm: str | None,
-        dtype: str | None,
+        self, request: _Request, array: np.ndarray, result: np.ndarray, shape: tuple[int, ...]
     ) -> np.ndarray:
         """Runs a collective from `array` to `result`, which may be the same, and returns that."""
-        type_name = _type_name(array, dtype)
+        type_name = _type_name(array, request.dtype)
         _checked_out(result, shape, array.dtype)
         elements = max(array.size, result.size)
         if elements == 0:
             return result
-        key = (collective, algorithm, elements, type_name, operation, root)
-        schedule, plan, executor = self._plan(key)
+        schedule, plan, executor = self._plan(request, elements, type_name)
         source = np.ascontiguousarray(array)
         if np.shares_memory(source, result) and not schedule.in_place:
             source = source.copy()
@@ -507,15 +523,16 @@ class Communicator:
         executor.run(plan, _as_bytes(source), _as_bytes(result), self.timeout_s)
         return result
 
-    def _plan(self, key: tuple[Any, ...]) -> _Kept:
+    def _plan(self, request: _Request, elements: int, type_name: str) -> _Kept:
         """The plan of a call and its executor, made at the first call of this kind."""
-        collective, algorithm, elements, type_name, operation, root = key
+        key = (request, elements, type_name)
         kept = self._plans.pop(key, None)
         if kept is None:
-            source = ScheduleSource(None, collective, algorithm, self.ranks, root=root)
-            schedule = source.schedule()
+            schedule = ScheduleSource(
+                None, request.collective, request.algorithm, self.ranks, root=request.root
+            ).schedule()
             try:
-                plan = _core.Plan(schedule, elements, type_name, operation)
+                plan = _core.Plan(schedule, elements, type_name, request.operation)
             except ValueError as error:
                 raise ConfigError(str(error)) from None
             self._open.agree(plan.statement, self.timeout_s)

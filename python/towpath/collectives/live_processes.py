@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of one live run, as their launcher sees them: jobs out, messages in, failures named.
+"""The processes of one live run, as their launcher sees them.
 
 Each is `python -m towpath.collectives.live_rank`. The launcher moves no data of the run itself. A
 rank that fails is named by the others, through shared memory once they are joined, and through

@@ -182,7 +182,7 @@ def _call(job: dict[str, Any], channel: RankChannel, news: _core.News) -> dict[s
     _prepare_main(job["main"])
     function, arguments = pickle.loads(job["call"])
     with join(
-        job["rendezvous"], job["rank"], job["ranks"], job["timeout_s"], 0, news
+        job["rendezvous"], job["rank"], job["ranks"], job["timeout_s"], news=news
     ) as communicator:
         return {"result": pickle.dumps(function(communicator, *arguments))}
 
@@ -227,8 +227,9 @@ def _run(channel: RankChannel, rank: int) -> int:
         what = what_happened(error)
         peer = getattr(error, "peer", None)
         is_own = peer is None or peer == rank
+        sentence = f"rank {rank} (pid {os.getpid()}) {what}"
         channel.send({
-            "error": f"rank {rank} (pid {os.getpid()}) {what}" if is_own else " ".join(str(error).split()),
+            "error": sentence if is_own else " ".join(str(error).split()),
             "culprit": rank if is_own else peer, "what": what,
             "traceback": "".join(traceback.format_exception(error)),
         })  # fmt: skip

@@ -86,7 +86,7 @@ class Measurement:
 
 def measure(
     time_us: float, size_bytes: int, collective: str, ranks: int, wrong: int | None,
-    percentiles: Percentiles | None = None,
+    *, percentiles: Percentiles | None = None,
 ) -> Measurement:  # fmt: skip
     """The bandwidths that follow from a time.
 

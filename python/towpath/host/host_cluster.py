@@ -99,7 +99,7 @@ class HostCluster:
             check_host_link(chip)
         self._cluster = _core.HostCluster(
             host=self.host.build(),
-            chips=[chip.core() for chip in self.chips],
+            chips=[chip.build() for chip in self.chips],
             carries_data=carries_data,
             host_memory_channels=num_host_mem_ch_per_mmio_device,
             limits_posted_writes=limits_posted_writes,

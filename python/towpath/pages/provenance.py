@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
 
@@ -26,6 +26,16 @@ class Named(Protocol):
 
     @property
     def name(self) -> str: ...
+
+
+class Fingerprinted(Protocol):
+    """A schedule that knows the hash of its steps, as `towpath.Schedule` does."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,7 @@ class Provenance:
 
 
 def provenance(
-    machines: Iterable[Named] = (), schedules: Iterable[_core.Schedule] = ()
+    machines: Iterable[Named] = (), schedules: Iterable[_core.Schedule | Fingerprinted] = ()
 ) -> Provenance:
     """What a result was made with: this version of Towpath, now, and these inputs.
 
@@ -86,15 +96,25 @@ def provenance(
     )
 
 
+def joined(provenances: Iterable[Provenance]) -> Provenance:
+    """What several results together were made with: the date of the last, and all inputs."""
+    made = list(provenances)
+    machines = {name: digits for each in made for name, digits in each.machines.items()}
+    schedules = {name: digits for each in made for name, digits in each.schedules.items()}
+    return replace(made[-1], machines=machines, schedules=schedules)
+
+
 def machine_hash(spec: object) -> str:
     """The hash of a spec: another one when a figure, a source or a link of it is another one."""
     text = json.dumps(_plain(spec), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
 
 
-def schedule_hash(schedule: _core.Schedule) -> str:
+def schedule_hash(schedule: _core.Schedule | Fingerprinted) -> str:
     """The hash of a schedule: the fingerprint on which the ranks of a live run agree."""
-    return f"{_core.fingerprint(schedule):016x}"
+    if isinstance(schedule, _core.Schedule):
+        return f"{_core.fingerprint(schedule):016x}"
+    return schedule.fingerprint
 
 
 def _plain(value: object) -> object:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from towpath.pages import spec_text
 from towpath.pages.heat import heat, heat_scale
 from towpath.specs.machine_spec import NETWORK, Layout, LinkType, MachineSpec, PlacedWire
-from towpath.specs.spec_model import Figure
+from towpath.specs.spec_model import Quantity
 
 
 def describe(spec: MachineSpec) -> str:
@@ -37,7 +37,7 @@ def describe(spec: MachineSpec) -> str:
     return "\n".join(lines + spec_text.notes(spec.notes)) + "\n"
 
 
-Rows = list[tuple[str, list[tuple[str, "Figure[float]"]]]]
+Rows = list[tuple[str, list[tuple[str, "Quantity[float]"]]]]
 
 
 def _link_rows(spec: MachineSpec, layout: Layout) -> Rows:
@@ -75,7 +75,7 @@ def _cost_rows(spec: MachineSpec) -> Rows:
     return rows
 
 
-def _row(name: str, figure: Figure[float]) -> list[str]:
+def _row(name: str, figure: Quantity[float]) -> list[str]:
     return spec_text.paragraph(figure.source, f"    {name:<22}{figure.value:>9g}  ")
 
 

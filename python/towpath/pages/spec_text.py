@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 
-from towpath.specs.spec_model import Figure, Frozen, Leaf, figures_of
+from towpath.specs.spec_model import Frozen, Leaf, Quantity, quantities_of
 
 _WIDTH = 100
 _NAME_WIDTH = 38
@@ -39,11 +39,11 @@ def figures(spec: Frozen) -> list[str]:
     blocks: list[str] = []
     for name in type(spec).model_fields:
         value = getattr(spec, name)
-        if isinstance(value, Figure):
+        if isinstance(value, Quantity):
             own += _row(name, value.value, value.source)
-        elif any(source for _, _, source in figures_of(value)):
+        elif any(source for _, _, source in quantities_of(value)):
             blocks += ["", name]
-            for path, leaf, source in figures_of(value):
+            for path, leaf, source in quantities_of(value):
                 blocks += _row(path, leaf, source)
     return own + blocks
 

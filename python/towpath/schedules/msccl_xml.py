@@ -161,6 +161,11 @@ def _feed(parser: DefusedExpatParser, path: str | os.PathLike[str], file: str) -
                 raise _unreadable(error, file) from None
             if not piece:
                 break
+            if size_bytes == 0 and piece.lstrip()[:1] in (b"{", b"["):
+                problem = (
+                    "is JSON, such as an execution plan of MSCCL++; schedules are read as MSCCL XML"
+                )
+                raise ScheduleFormatError(problem, file=file, line=1)
             size_bytes += len(piece)
             if size_bytes > SIZE_MAX_BYTES:
                 problem = f"is too large; at most {SIZE_MAX_BYTES} bytes are read"

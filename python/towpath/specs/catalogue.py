@@ -4,23 +4,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
 
 from towpath.errors import ConfigError
-from towpath.specs import shipped
-from towpath.specs.chip_cluster_spec import ChipClusterSpec, parse_chip_cluster_spec
-from towpath.specs.chip_spec import ChipSpec, parse_chip_spec
-from towpath.specs.host_spec import HostSpec, parse_host_spec
-from towpath.specs.input_file import YamlDocument, parse_yaml, read_text
-from towpath.specs.machine_spec import MachineSpec, parse_machine_spec
-from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec, parse_mailbox_cluster_spec
+from towpath.specs import kinds, shipped
+from towpath.specs.chip_cluster_spec import ChipClusterSpec
+from towpath.specs.chip_spec import ChipSpec
+from towpath.specs.host_spec import HostSpec
+from towpath.specs.input_file import read_text
+from towpath.specs.kinds import SpecFile
+from towpath.specs.machine_spec import MachineSpec
+from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
 from towpath.specs.shipped import KINDS, Kind
 
-Spec = TypeVar("Spec")
+Spec = MachineSpec | ChipSpec | ChipClusterSpec | HostSpec | MailboxClusterSpec
 
+
+def load_any(name_or_path: str | Path) -> Spec:
+    """The spec of whatever a name or a file describes, in its shipped size.
+
+    Raises:
+        ConfigError: there is no such machine, or something in it is wrong.
+    """
+    return _load(name_or_path, kind_of(name_or_path))
 
 
 def load(
@@ -57,8 +64,8 @@ def load_chip(name_or_path: str | Path, harvest_mask: int | None = None) -> Chip
     Raises:
         ConfigError: there is no such chip, or something in it is wrong.
     """
-    path = _path_of(name_or_path, "chip")
-    spec = parse_chip(read_text(path), str(path))
+    spec = _load(name_or_path, "chip")
+    assert isinstance(spec, ChipSpec)
     return spec if harvest_mask is None else spec.with_harvest_mask(harvest_mask)
 
 
@@ -72,17 +79,23 @@ def load_chip_cluster(name_or_path: str | Path) -> ChipClusterSpec:
     Raises:
         ConfigError: there is no such cluster, or something in it is wrong.
     """
-    path = _path_of(name_or_path, "chip_cluster")
-    return parse_chip_cluster(read_text(path), str(path))
+    spec = _load(name_or_path, "chip_cluster")
+    assert isinstance(spec, ChipClusterSpec)
+    return spec
 
 
 def load_host(name_or_path: str | Path) -> HostSpec:
     """The spec of a shipped host, or of a file of the form host.
 
+    Args:
+        name_or_path: a name from `shipped.names("host")`, or a path to a file.
+
     Raises:
         ConfigError: there is no such host, or something in it is wrong.
     """
-    return _load_form(name_or_path, "host", parse_host_spec)
+    spec = _load(name_or_path, "host")
+    assert isinstance(spec, HostSpec)
+    return spec
 
 
 def load_mailbox_cluster(name_or_path: str | Path) -> MailboxClusterSpec:
@@ -95,95 +108,72 @@ def load_mailbox_cluster(name_or_path: str | Path) -> MailboxClusterSpec:
     Raises:
         ConfigError: there is no such cluster, or something in it is wrong.
     """
-    return _load_form(name_or_path, "mailbox_cluster", parse_mailbox_cluster_spec)
-
-
-def _load_form(
-    name_or_path: str | Path, kind: Kind, parse_spec: Callable[[YamlDocument, str], Spec]
-) -> Spec:
-    """The spec of what only YAML of that form describes."""
-    path = _path_of(name_or_path, kind)
-    document = parse_yaml(read_text(path), str(path))
-    if _has_form(document, kind):
-        return parse_spec(document, str(path))
-    problem = f"is no {KINDS[kind]}; it must be a spec whose form is '{kind}'"
-    raise ConfigError(problem, file=str(path), line=1)
-
-
-def _has_form(document: YamlDocument, form: str) -> bool:
-    return isinstance(document.data, dict) and document.data.get("form") == form
+    spec = _load(name_or_path, "mailbox_cluster")
+    assert isinstance(spec, MailboxClusterSpec)
+    return spec
 
 
 def kind_of(name_or_path: str | Path) -> Kind:
-    """What that names, shipped or in a file; a machine where there is no such file."""
+    """The kind of what that names, shipped or in a file; a machine if there is no such file.
+
+    Args:
+        name_or_path: a name of something shipped, or a path to a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not valid YAML.
+    """
     name = str(name_or_path)
     if name in shipped.kinds():
         return shipped.kinds()[name]
-    return shipped.kind_said_by(read_text(name)) if Path(name).is_file() else "machine"
+    if not Path(name).is_file():
+        return "machine"
+    return kinds.kind_of(SpecFile(read_text(name), name)).name
 
 
 def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec:
-    """The spec that a text holds; `file` is its name in errors.
+    """The machine of GPUs that a text holds.
+
+    Args:
+        text: YAML, NCCL topology XML, or the output of `nvidia-smi topo -m`.
+        file: its name in errors.
+        complete_from: as in `load`.
 
     Raises:
         ConfigError: something in it is wrong.
     """
-    from towpath.specs.importers import nccl_xml, nvidia_smi
-
-    if nccl_xml.is_xml(text):
-        return nccl_xml.parse_system(text, file, complete_from)
-    if nvidia_smi.is_table(text):
-        return nvidia_smi.parse_table(text, file, complete_from)
-    if (kind := shipped.kind_said_by(text)) != "machine":
-        problem = f"is a {KINDS[kind]}, not a cluster of GPUs; towpath show describes it"
+    source = SpecFile(text, file)
+    if (kind := kinds.kind_of(source)).name != "machine":
+        problem = f"is a {kind.words}, not a cluster of GPUs; towpath show describes it"
         raise ConfigError(problem, file=file, line=1)
-    if complete_from is not None:
-        raise ConfigError("is a machine spec, which nothing completes", file=file, line=1)
-    return parse_machine_spec(parse_yaml(text, file), file)
+    return kinds.parse_gpu_machine(source, complete_from)
 
 
 def parse_chip(text: str, file: str) -> ChipSpec:
-    """The chip that a text holds; `file` is its name in errors.
+    """The chip that a text holds.
+
+    Args:
+        text: YAML of the form chip, or a SoC descriptor.
+        file: its name in errors.
 
     Raises:
         ConfigError: something in it is wrong.
     """
-    from towpath.specs.importers import soc_descriptor
-
-    document = parse_yaml(text, file)
-    if soc_descriptor.is_soc_descriptor(document):
-        return soc_descriptor.parse_soc_descriptor(document, file)
-    if _has_form(document, "chip"):
-        return parse_chip_spec(document, file)
-    problem = "is no chip; it must be a spec whose form is 'chip', or a SoC descriptor"
-    raise ConfigError(problem, file=file, line=1)
+    spec: ChipSpec = kinds.KINDS["chip"].load(SpecFile(text, file))
+    return spec
 
 
 def parse_chip_cluster(text: str, file: str) -> ChipClusterSpec:
-    """The cluster of chips that a text holds; `file` is its name in errors.
+    """The cluster of chips that a text holds.
 
-    Chips that are no shipped ones are files, relative to the folder of `file`.
+    Args:
+        text: YAML of the form chip_cluster, or a cluster descriptor.
+        file: its name in errors. Chips that are not shipped are files, relative to its folder.
 
     Raises:
         ConfigError: something in it is wrong.
     """
-    from towpath.specs.importers import cluster_descriptor
-
-    def chip_named(name: str) -> ChipSpec:
-        if name in shipped.names("chip"):
-            return shipped.chip(name)
-        path = Path(file).parent / name
-        if not path.is_file():
-            raise shipped.no_such(name, "chip", "file or chip")
-        return load_chip(path)
-
-    document = parse_yaml(text, file)
-    if cluster_descriptor.is_cluster_descriptor(document):
-        return cluster_descriptor.parse_cluster_descriptor(document, file)
-    if _has_form(document, "chip_cluster"):
-        return parse_chip_cluster_spec(document, file, chip_named)
-    problem = "is no cluster of chips; it must be a spec whose form is 'chip_cluster', or a"
-    raise ConfigError(f"{problem} cluster descriptor", file=file, line=1)
+    spec: ChipClusterSpec = kinds.KINDS["chip_cluster"].load(SpecFile(text, file))
+    return spec
 
 
 @lru_cache
@@ -197,8 +187,10 @@ def shipped_chip_cluster(name: str) -> ChipClusterSpec:
     return load_chip_cluster(name)
 
 
-
-
+def _load(name_or_path: str | Path, kind: Kind) -> Spec:
+    path = _path_of(name_or_path, kind)
+    spec: Spec = kinds.KINDS[kind].load(SpecFile(read_text(path), str(path)))
+    return spec
 
 
 def _path_of(name_or_path: str | Path, kind: Kind) -> Path:

@@ -8,6 +8,7 @@ A file lists chips and links, or says by which rule they make a grid. An end of 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from towpath.errors import ConfigError
-from towpath.specs.chip_spec import ChipSpec, Coordinate, EthernetFigures, Position
+from towpath.specs.chip_spec import ChipSpec, Coordinate, Position
 from towpath.specs.input_file import YamlDocument
 from towpath.specs.machine_spec import Name
 from towpath.specs.spec_model import Frozen, Text, error_at, errors_at, validated, wrong
@@ -126,26 +127,33 @@ class ChipClusterSpec:
             same.append(EthernetLink(one, other, link.is_reserved))
         return {pair: sorted(pairs[pair]) for pair in sorted(pairs)}
 
-    def core(self) -> ChipCluster:
+    def data(self) -> dict[str, object]:
+        """What the core reads: chips of one spec share a kind, values have no sources."""
+        kinds = {id(placed.chip): placed.chip for placed in self.chips}
+        number_of = {chip: number for number, chip in enumerate(kinds)}
+        return {
+            "form": "chip_cluster",
+            "name": self.name,
+            "kinds": [chip.data() for chip in kinds.values()],
+            "chips": [
+                {
+                    "kind": number_of[id(placed.chip)], "x": placed.x, "y": placed.y,
+                    "rack": placed.rack, "shelf": placed.shelf,
+                    "has_host_link": placed.has_host_link,
+                }
+                for placed in self.chips
+            ],
+            "links": [
+                {"ends": [list(link.one), list(link.other)], "is_reserved": link.is_reserved}
+                for link in self.links
+            ],
+        }  # fmt: skip
+
+    def build(self) -> ChipCluster:
         """The ChipCluster that simulations run on."""
         from towpath import _core
 
-        kinds = {id(placed.chip): placed.chip for placed in self.chips}
-        built = {number: chip.core() for number, chip in kinds.items()}
-        return _core.ChipCluster(
-            name=self.name,
-            chips=[
-                _core.ClusterChip(
-                    built[id(placed.chip)], x=placed.x, y=placed.y, rack=placed.rack,
-                    shelf=placed.shelf, has_host_link=placed.has_host_link,
-                )
-                for placed in self.chips
-            ],
-            links=[
-                _core.EthernetLink(link.one, link.other, is_reserved=link.is_reserved)
-                for link in self.links
-            ],
-        )  # fmt: skip
+        return _core.parse_chip_cluster(json.dumps(self.data()), f"cluster '{self.name}'")
 
 
 # --- as written -------------------------------------------------------------------------------
@@ -310,9 +318,8 @@ def parse_chip_cluster_spec(
         links = [ListedLink("grid.channels", *ends) for ends in written.grid.links()]
     with errors_at(document, file):
         check_places(chips, "chips[{}]")
-        check_links(chips, links)
         reserved = _reserved_ends(written.dispatcher, links)
-    return ChipClusterSpec(
+    spec = ChipClusterSpec(
         name=written.name,
         description=written.description,
         source=written.source,
@@ -324,6 +331,9 @@ def parse_chip_cluster_spec(
         dispatcher_source=written.dispatcher.source if written.dispatcher else "",
         notes=written.notes,
     )
+    with errors_at(document, file):
+        check_links(spec, links)
+    return spec
 
 
 def _placed_chips(
@@ -387,7 +397,7 @@ class ListedLink(NamedTuple):
 
 
 def check_places(chips: Sequence[PlacedChip], field: str) -> None:
-    """No two chips sit at one place; `field` names the n-th chip as a format string."""
+    """Refuse two chips at one place; `field` is a format string for the n-th chip's field."""
     taken: dict[tuple[int, ...], int] = {}
     for number, chip in enumerate(chips):
         place = (chip.x, chip.y, chip.rack, chip.shelf)
@@ -397,41 +407,13 @@ def check_places(chips: Sequence[PlacedChip], field: str) -> None:
         taken[place] = number
 
 
-def check_links(chips: Sequence[PlacedChip], links: Sequence[ListedLink]) -> None:
-    """Ends must exist, have one link each, and speak the same Ethernet."""
-    taken: set[EthernetEnd] = set()
-    for link in links:
-        if link.one == link.other:
-            raise wrong(link.field, f"joins {link.one} to itself; a link has two ends")
-        for end in (link.one, link.other):
-            if problem := _end_problem(chips, end):
-                raise wrong(link.field, problem)
-            if end in taken:
-                raise wrong(link.field, f"joins {end}, which has a link already; it may have one")
-            taken.add(end)
-        one, other = (chips[end.chip].chip for end in (link.one, link.other))
-        if one is not other and _line_of(one.ethernet) != _line_of(other.ethernet):
-            problem = f"joins a {one.name} to a {other.name}; line rate, frames and words of both"
-            raise wrong(link.field, f"{problem} must be the same")
+def check_links(spec: ChipClusterSpec, links: Sequence[ListedLink]) -> None:
+    """The core can build the cluster; it says which of the links does not fit."""
+    from towpath import _core
 
-
-def _end_problem(chips: Sequence[PlacedChip], end: EthernetEnd) -> str | None:
-    if end.chip >= len(chips):
-        return f"names chip {end.chip}; there are 0 to {len(chips) - 1}"
-    channels = len(chips[end.chip].chip.tiles.ethernet)
-    if end.channel >= channels:
-        known = f"0 to {channels - 1}" if channels else "none"
-        return f"names channel {end.channel} of chip {end.chip}; it has {known}"
-    return None
-
-
-def _line_of(figures: EthernetFigures | None) -> tuple[float, ...] | None:
-    """What both ends of a link must agree on."""
-    if figures is None:
-        return None
-    return (
-        figures.line_rate_gb_per_s.value,
-        figures.word_bytes.value,
-        figures.frame_payload_bytes_max.value,
-        figures.frame_overhead_bytes.value,
-    )
+    try:
+        spec.build()
+    except _core.DescriptionError as error:
+        match = re.match(r"links\[([0-9]+)\]", str(error.field))
+        field = links[int(match[1])].field if match else str(error.field)
+        raise wrong(field, str(error.problem)) from None

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The description of a chip: a grid of tiles, and what moving data on it costs.
 
-As in a machine, every quantity is a Figure: a value in the unit its field names, and where the
-value is from. Tiles are named 'x-y' in the coordinates of NoC 0: x to the right, y downwards.
+Every quantity is a value in the unit that its field names, and the value's source. The blocks of
+parameters come from the tables of the C++ core (src/towpath/machine/chip_parameters.hpp). Tiles are
+named 'x-y' in the coordinates of NoC 0: x to the right, y downwards.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
@@ -18,7 +21,17 @@ from pydantic_core import PydanticCustomError
 from towpath.errors import ConfigError
 from towpath.specs.input_file import YamlDocument
 from towpath.specs.machine_spec import Name
-from towpath.specs.spec_model import DataRate, Duration, Figure, Frozen, Text, validated, wrong
+from towpath.specs.parameter_models import from_table, quantity_model
+from towpath.specs.spec_model import (
+    Block,
+    Frozen,
+    Quantity,
+    Text,
+    errors_of_core,
+    validated,
+    values_of,
+    wrong,
+)
 
 if TYPE_CHECKING:
     from towpath._core import Chip
@@ -53,28 +66,61 @@ TileList = Annotated[tuple[TileName, ...], Field(max_length=TILES_MAX)]
 TileKindName = Literal["worker", "dram", "ethernet", "pcie", "arc", "router_only", "harvested"]
 Side = Annotated[int, Field(strict=True, ge=1, le=SIDE_MAX)]
 Position = Annotated[int, Field(strict=True, ge=0, lt=SIDE_MAX)]
-Mhz = Figure[Annotated[float, Field(strict=True, ge=1, le=1e6, allow_inf_nan=False)]]
-BytesPerCycle = Figure[
-    Annotated[float, Field(strict=True, ge=1 / 256, le=1e6, allow_inf_nan=False)]
-]
-Cycles = Figure[Annotated[int, Field(strict=True, ge=0, le=1_000_000)]]
-CyclesNotZero = Figure[Annotated[int, Field(strict=True, ge=1, le=1_000_000)]]
-LinkCycles = Figure[Annotated[int, Field(strict=True, ge=1, le=60)]]
-Count = Figure[Annotated[int, Field(strict=True, ge=1, le=65_536)]]
-CountOrZero = Figure[Annotated[int, Field(strict=True, ge=0, le=65_536)]]
-Initiators = Figure[Annotated[int, Field(strict=True, ge=1, le=4)]]
-TransactionIds = Figure[Annotated[int, Field(strict=True, ge=1, le=16)]]
-TxQueues = Figure[Annotated[int, Field(strict=True, ge=1, le=16)]]
-ResendTimeout = Figure[Annotated[float, Field(strict=True, ge=1, le=1e9, allow_inf_nan=False)]]
-FrameBytes = Figure[Annotated[int, Field(strict=True, ge=0, le=65_536)]]
-PoolFlits = Figure[Annotated[int, Field(strict=True, ge=0, le=65_536)]]
-FlitBytes = Figure[Annotated[int, Field(strict=True, ge=1, le=4096)]]
-Classes = Figure[Annotated[int, Field(strict=True, ge=1, le=4)]]
-Generation = Figure[Annotated[int, Field(strict=True, ge=1, le=6)]]
-Lanes = Figure[Annotated[int, Field(strict=True, ge=1, le=32)]]
-Truth = Figure[Annotated[bool, Field(strict=True)]]
-MemoryBytes = Figure[Annotated[int, Field(strict=True, ge=1, le=1 << 40)]]
-AlignmentBytes = Figure[Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]]
+if TYPE_CHECKING:
+    ClockMhz = Quantity[float]
+    L1Bytes = Quantity[int]
+    EthernetL1Bytes = Quantity[int]
+else:
+    ClockMhz = quantity_model("chip", "clock_mhz")
+    L1Bytes = quantity_model("chip", "l1_bytes")
+    EthernetL1Bytes = quantity_model("chip", "ethernet_l1_bytes")
+
+
+@from_table("chip", "router")
+class RouterParameters(Block):
+    """Routers and the links between them. Delays are in cycles of the chip's clock."""
+
+
+@from_table("chip", "niu")
+class NiuParameters(Block):
+    """The network interface of a tile."""
+
+
+@from_table("chip", "dram")
+class DramParameters(Block):
+    """The channels behind a group of DRAM tiles."""
+
+
+@from_table("chip", "software")
+class SoftwareParameters(Block):
+    """What software on a worker's data-movement core pays per call."""
+
+
+@from_table("chip", "ethernet")
+class EthernetParameters(Block):
+    """The Ethernet subsystem of a tile, and its link."""
+
+
+@from_table("chip", "ethernet_software")
+class EthernetSoftwareParameters(Block):
+    """What software on an Ethernet core pays per call, where it is not what a worker pays."""
+
+
+@from_table("chip", "pcie.windows")
+class WindowParameters(Block):
+    """Windows of one size that the chip maps into the host's address space."""
+
+
+@from_table("chip", "pcie")
+class PcieParameters(Block):
+    """The chip's side of the host link."""
+
+    windows: Annotated[tuple[WindowParameters, ...], Field(min_length=1, max_length=16)]
+
+
+@from_table("chip", "alignment")
+class AlignmentParameters(Block):
+    """What addresses of a transfer must be congruent by."""
 
 
 class Grid(Frozen):
@@ -131,142 +177,16 @@ class Harvesting(Frozen):
     source: Text
 
 
-class RouterFigures(Frozen):
-    """Routers and the links between them. Delays are in cycles of the chip's clock."""
-
-    flit_bytes: FlitBytes
-    packet_data_flits_max: Count
-    hop_cycles: LinkCycles
-    niu_to_router_cycles: LinkCycles
-    router_to_niu_cycles: LinkCycles
-    credit_return_cycles: LinkCycles
-    classes: Classes
-    pool_flits: PoolFlits
-    pool_flits_per_vc_max: PoolFlits
-    pool_flits_reserved: PoolFlits
-    vc_release_cycles: LinkCycles
-    has_dateline: bool = Field(strict=True, default=True)
-
-
-class NiuFigures(Frozen):
-    """The network interface of a tile."""
-
-    initiators: Initiators
-    transaction_ids: TransactionIds
-    outstanding_per_id_max: Count
-    request_cycles: Cycles
-    read_response_cycles: Cycles
-    acknowledge_cycles: Cycles
-    port_rate_bytes_per_cycle: BytesPerCycle
-    request_stream_rate_bytes_per_cycle: BytesPerCycle
-    request_streams: Count
-    response_stream_rate_bytes_per_cycle: BytesPerCycle
-    backoff_cycles_min: CyclesNotZero
-    backoff_cycles_max: CyclesNotZero
-
-
-class DramFigures(Frozen):
-    """The channels behind a group of DRAM tiles."""
-
-    channels_per_group: Count
-    channel_rate_bytes_per_cycle: BytesPerCycle
-    read_cycles: Cycles
-    write_cycles: Cycles
-    channel_bytes: MemoryBytes
-
-
-class SoftwareFigures(Frozen):
-    """What software on a worker's data-movement core pays per call."""
-
-    write_cycles: Cycles
-    read_cycles: Cycles
-    write_with_state_cycles: Cycles
-    read_with_state_cycles: Cycles
-    read_held_up_cycles: Cycles
-    set_state_cycles: Cycles
-    multicast_cycles: Cycles
-    inline_write_cycles: Cycles
-    atomic_cycles: Cycles
-    poll_cycles: CyclesNotZero
-    call_cycles: Cycles
-    write_destination_cycles: Cycles
-    read_destination_cycles: Cycles
-    reduce_bytes_per_cycle: CyclesNotZero
-    reduce_latency_cycles: Cycles
-
-
-class EthernetFigures(Frozen):
-    """The Ethernet subsystem of a tile, and the link behind it."""
-
-    tx_queues: TxQueues
-    tx_queues_for_kernels: TxQueues
-    queue_commands_max: Count
-    command_time_ns: Duration
-    read_rate_gb_per_s: DataRate
-    word_bytes: AlignmentBytes
-    frame_payload_bytes_max: Count
-    frame_overhead_bytes: FrameBytes
-    line_rate_gb_per_s: DataRate
-    path_time_ns: Duration
-    frames_unacknowledged_max: Count
-    resend_timeout_ns: ResendTimeout
-    training_time_ns: Duration
-
-
-class EthernetSoftwareFigures(Frozen):
-    """What software on an Ethernet core pays per call, besides what it costs on a worker."""
-
-    send_cycles: Cycles
-    poll_cycles: CyclesNotZero
-    routing_firmware_cycles: Cycles
-    fabric_loop_cycles: CyclesNotZero
-    fabric_send_cycles: Cycles
-    fabric_receive_cycles: Cycles
-    fabric_cores: Figure[Annotated[int, Field(strict=True, ge=1, le=2)]]
-    fabric_payload_bytes: Figure[Annotated[int, Field(strict=True, ge=64, le=65_472)]]
-
-
-class WindowSize(Frozen):
-    """Windows of one size that the chip maps into the host's address space."""
-
-    size_bytes: MemoryBytes
-    count: Count
-    reserved: CountOrZero
-
-
-class PcieFigures(Frozen):
-    """The chip's side of the host link; `reserved` windows are the driver's."""
-
-    generation: Generation
-    lanes: Lanes
-    windows: Annotated[tuple[WindowSize, ...], Field(min_length=1, max_length=16)]
-    dynamic_window_bytes: MemoryBytes
-    tile_time_ns: Duration
-    posted_buffer_bytes: MemoryBytes
-    writes_outstanding: Count
-    strict_time_ns: Duration
-    axi_burst_bytes: AlignmentBytes
-    dma_to_device: Truth
-    dma_from_device: Truth
-    dma_reads_outstanding: Count
-    dma_alignment_bytes: AlignmentBytes
-    dma_transfer_bytes_max: MemoryBytes
-    dma_window_bytes: MemoryBytes
-
-
-class Alignment(Frozen):
-    """What addresses of a transfer must be congruent by."""
-
-    l1_bytes: AlignmentBytes
-    dram_read_bytes: AlignmentBytes
-    dram_write_bytes: AlignmentBytes
+_BLOCKS = (
+    "router", "niu", "dram", "software", "ethernet", "ethernet_software", "pcie", "alignment",
+)  # fmt: skip
 
 
 class ChipSpec(Frozen):
-    """A chip. Immutable; what starts with `with_` returns another one.
+    """A chip. Immutable; methods that start with `with_` return another one.
 
-    `ethernet` and `ethernet_software` may be left out of a chip without Ethernet tiles, `pcie` of
-    one whose host link nobody simulates.
+    A chip without Ethernet tiles may leave out `ethernet` and `ethernet_software`; a chip whose
+    host link is not simulated may leave out `pcie`.
     """
 
     form: Literal["chip"]
@@ -274,19 +194,19 @@ class ChipSpec(Frozen):
     description: Text
     notes: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
     grid: Grid
-    clock_mhz: Mhz
+    clock_mhz: ClockMhz
     tiles: Tiles
     harvesting: Harvesting
-    l1_bytes: MemoryBytes
-    ethernet_l1_bytes: MemoryBytes
-    router: RouterFigures
-    niu: NiuFigures
-    dram: DramFigures
-    software: SoftwareFigures
-    ethernet: EthernetFigures | None = None
-    ethernet_software: EthernetSoftwareFigures | None = None
-    pcie: PcieFigures | None = None
-    alignment: Alignment
+    l1_bytes: L1Bytes
+    ethernet_l1_bytes: EthernetL1Bytes
+    router: RouterParameters
+    niu: NiuParameters
+    dram: DramParameters
+    software: SoftwareParameters
+    ethernet: EthernetParameters | None = None
+    ethernet_software: EthernetSoftwareParameters | None = None
+    pcie: PcieParameters | None = None
+    alignment: AlignmentParameters
 
     @model_validator(mode="after")
     def _check(self) -> ChipSpec:
@@ -294,49 +214,13 @@ class ChipSpec(Frozen):
         check_worker_grid(self.tiles.worker, "tiles.worker")
         if problem := self._harvesting_problem(self.harvesting.harvested):
             raise wrong("harvesting.harvested", problem)
-        for name in ("pool_flits_per_vc_max", "pool_flits_reserved"):
-            value, most = getattr(self.router, name).value, self.router.pool_flits.value
-            if value > most:
-                problem = f"is {value}; it must be 0 to {most}, the flits of the pool"
-                raise wrong(f"router.{name}.value", problem)
-        least, most = self.niu.backoff_cycles_min.value, self.niu.backoff_cycles_max.value
-        if most < least:
-            problem = f"is {most}; it must be at least {least}, backoff_cycles_min"
-            raise wrong("niu.backoff_cycles_max.value", problem)
-        self._check_ethernet()
-        self._check_pcie()
-        return self
-
-    def _check_pcie(self) -> None:
-        if self.pcie is None:
-            return
-        sizes_bytes = [window.size_bytes.value for window in self.pcie.windows]
-        if sizes_bytes != sorted(set(sizes_bytes)):
-            raise wrong("pcie.windows", "must list each size once, smallest first")
-        for number, window in enumerate(self.pcie.windows):
-            if window.reserved.value > window.count.value:
-                problem = f"is {window.reserved.value}; it must be 0 to {window.count.value}"
-                raise wrong(f"pcie.windows[{number}].reserved.value", f"{problem}, the count")
-        for name in ("dynamic_window_bytes", "dma_window_bytes"):
-            if (given := getattr(self.pcie, name).value) not in sizes_bytes:
-                known = ", ".join(map(str, sizes_bytes))
-                problem = f"is {given}; the chip has windows of {known} bytes"
-                raise wrong(f"pcie.{name}.value", problem)
-
-    def _check_ethernet(self) -> None:
         for name in ("ethernet", "ethernet_software"):
             if self.tiles.ethernet and getattr(self, name) is None:
                 problem = f"lists Ethernet tiles, so the chip needs the block {name}"
                 raise wrong("tiles.ethernet", problem)
-        if self.ethernet is None:
-            return
-        queues, word = self.ethernet.tx_queues.value, self.ethernet.word_bytes.value
-        if (given := self.ethernet.tx_queues_for_kernels.value) > queues:
-            problem = f"is {given}; it must be 1 to {queues}, the tx_queues"
-            raise wrong("ethernet.tx_queues_for_kernels.value", problem)
-        if (given := self.ethernet.frame_payload_bytes_max.value) < word:
-            problem = f"is {given}; it must be at least {word}, the word_bytes"
-            raise wrong("ethernet.frame_payload_bytes_max.value", problem)
+        with errors_of_core(self):
+            self.build()
+        return self
 
     def harvestable(self) -> list[int]:
         """The rows, or columns, with workers, harvested ones included; bit n of a mask is the n-th.
@@ -423,35 +307,34 @@ class ChipSpec(Frozen):
         workers = self.workers()
         return len({at.x for at in workers}), len({at.y for at in workers})
 
-    def core(self) -> Chip:
+    def data(self) -> dict[str, object]:
+        """What the core reads: values without sources, harvesting applied."""
+        kinds = iter(self.tile_kinds().values())
+        data: dict[str, object] = {
+            "form": "chip",
+            "name": self.name,
+            "width": self.grid.width,
+            "height": self.grid.height,
+            "tiles": [list(islice(kinds, self.grid.width)) for _ in range(self.grid.height)],
+            "dram_tiles": [[n, *at] for n, group in enumerate(self.tiles.dram) for at in group],
+            "ethernet_cores": [list(at) for at in self.tiles.ethernet],
+            "harvested_ethernet": list(self.harvesting.ethernet),
+        }
+        for name in ("clock_mhz", "l1_bytes", "ethernet_l1_bytes"):
+            data[name] = getattr(self, name).value
+        for name in _BLOCKS:
+            if (block := getattr(self, name)) is not None:
+                data[name] = values_of(block)
+        if self.pcie is not None:
+            windows = [values_of(window) for window in self.pcie.windows]
+            data["pcie"] = values_of(self.pcie) | {"windows": windows}
+        return data
+
+    def build(self) -> Chip:
         """The Chip that simulations run on."""
         from towpath import _core
 
-        kinds = self.tile_kinds().values()
-        return _core.Chip(
-            name=self.name,
-            width=self.grid.width,
-            height=self.grid.height,
-            clock_mhz=self.clock_mhz.value,
-            tiles=[_core.TileKind[kind] for kind in kinds],
-            dram_groups=[list(group) for group in self.tiles.dram],
-            ethernet_cores=list(self.tiles.ethernet),
-            l1_bytes=self.l1_bytes.value,
-            ethernet_l1_bytes=self.ethernet_l1_bytes.value,
-            router=values_of(self.router),
-            niu=values_of(self.niu),
-            dram=values_of(self.dram),
-            software=values_of(self.software),
-            ethernet=values_of(self.ethernet),
-            ethernet_software=values_of(self.ethernet_software),
-            alignment=values_of(self.alignment),
-            pcie={name: value for name, value in values_of(self.pcie).items() if name != "windows"},
-            pcie_windows=[
-                (one.size_bytes.value, one.count.value, one.reserved.value)
-                for one in (self.pcie.windows if self.pcie else ())
-            ],
-            harvested_ethernet=sum(1 << channel for channel in self.harvesting.ethernet),
-        )
+        return _core.parse_chip(json.dumps(self.data()), f"chip '{self.name}'")
 
     def _line_of(self, at: Coordinate) -> int:
         return at.y if self.harvesting.axis == "rows" else at.x
@@ -513,11 +396,3 @@ def parse_chip_spec(document: YamlDocument, file: str) -> ChipSpec:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
     """
     return validated(ChipSpec, document, file)
-
-
-def values_of(block: Frozen | None) -> dict[str, object]:
-    """A block's figures without their sources; none of a block that was left out."""
-    if block is None:
-        return {}
-    fields = ((name, getattr(block, name)) for name in type(block).model_fields)
-    return {name: value.value if isinstance(value, Figure) else value for name, value in fields}

@@ -30,7 +30,7 @@ FieldPath = tuple[str | int, ...]
 
 
 class YamlDocument(NamedTuple):
-    """Plain data, and the line on which each field stands."""
+    """Plain data, and the line of each field."""
 
     data: object
     lines: dict[FieldPath, int]
@@ -51,7 +51,7 @@ def read_text(path: str | FilePath, size_max_bytes: int = SIZE_MAX_BYTES) -> str
         raise ConfigError(f"cannot be read: {reason}", file=file) from None
     if len(content) > size_max_bytes:
         line = content.count(b"\n") + 1
-        problem = f"lies beyond the {size_max_bytes} bytes that are read"
+        problem = f"is beyond the {size_max_bytes} bytes that are read"
         raise ConfigError(problem, file=file, line=line)
     try:
         return content.decode("utf-8-sig")

@@ -3,21 +3,24 @@
 """The description of a machine: what YAML holds, checked, and how it becomes a Machine.
 
 A spec has one of two forms. A *template* says how hosts are made and how many there are; a *graph*
-names every device of a host. Both may be joined by a fabric and are then of any number of hosts.
-Every quantity is a Figure: a value in the unit its field names, and where the value is from.
+names every device of a host. With a fabric, a machine of either form can have any number of hosts.
+Every quantity is a value in the unit that its field names, and the value's source. The costs come
+from the tables of the C++ core (src/towpath/machine/machine.hpp).
 """
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
 from towpath.errors import ConfigError, quoted
 from towpath.specs.input_file import YamlDocument
-from towpath.specs.spec_model import DataRate, Duration, Frozen, Ratio, Text, validated, wrong
+from towpath.specs.parameter_models import from_table
+from towpath.specs.spec_model import Block, Frozen, Ratio, Text, validated, values_of, wrong
 
 if TYPE_CHECKING:
     from towpath._core import Machine
@@ -35,36 +38,25 @@ DeviceKindName = Literal["gpu", "nvswitch", "nic", "network_switch", "pcie_bridg
 LinkKindName = Literal["nvlink", "pcie", "network", "socket"]
 
 
-class ProtocolCost(Frozen):
-    """What moving data costs a thread block of a GPU under one protocol.
-
-    `adapter_rate_gb_per_s` is the payload that a network adapter sends where a CPU proxy handles it
-    piecemeal; without it, an adapter sends at the rate of its link.
-    """
-
-    block_rate_gb_per_s: DataRate
-    send_overhead_ns: Duration
-    receive_overhead_ns: Duration
-    fences: bool = Field(strict=True)
-    adapter_rate_gb_per_s: DataRate | None = None
+@from_table("gpu_cost", "simple")
+class ProtocolCost(Block):
+    """What moving data costs a thread block of a GPU under one protocol."""
 
 
-class GpuCost(Frozen):
+@from_table("gpu_cost", "")
+class GpuCost(Block):
     """What a GPU costs per run and per transfer."""
 
-    launch_ns: Duration
     simple: ProtocolCost
     ll: ProtocolCost
     ll128: ProtocolCost
 
 
-class LinkType(Frozen):
-    """A kind of wire. Wires are duplex: the rate and latency hold for each direction."""
+@from_table("link_type", "")
+class LinkType(Block):
+    """A kind of wire. Wires are duplex: rate and latency hold for each direction."""
 
     kind: LinkKindName
-    rate_gb_per_s: DataRate
-    latency_ns: Duration
-    message_overhead_ns: Duration
 
 
 class SwitchedInterconnect(Frozen):
@@ -238,26 +230,30 @@ class MachineSpec(Frozen):
         from towpath import _core
 
         spec = self.sized(hosts, ranks)
-        layout = spec.layout()
-        builder = _core.MachineBuilder(spec.name)
-        for device in layout.devices:
-            kind = _core.DeviceKind[device.kind]
-            builder.add_device(device.name, kind, host=device.host, forwards=device.forwards)
-        for wire in layout.wires:
-            link_type = spec.link_types[wire.link_type]
-            for ends in ((wire.one, wire.other), (wire.other, wire.one)):
-                builder.add_link(
-                    *ends,
-                    _core.LinkKind[link_type.kind],
-                    rate_gb_per_s=link_type.rate_gb_per_s.value * wire.parallel,
-                    latency_ns=link_type.latency_ns.value,
-                    message_overhead_ns=link_type.message_overhead_ns.value,
-                )
-        builder.set_gpu_cost(_core_gpu_cost(spec.gpu_cost))
         try:
-            return builder.build()
+            return _core.parse_machine(json.dumps(spec.data()), f"machine '{self.name}'")
         except ValueError as error:
             raise ConfigError(str(error)) from None
+
+    def data(self) -> dict[str, object]:
+        """What the core reads: every device and wire, and values without sources.
+
+        Raises:
+            ConfigError: there would be too many devices or wires.
+        """
+        layout, cost = self.layout(), self.gpu_cost
+        protocols = {name: values_of(getattr(cost, name)) for name in ("simple", "ll", "ll128")}
+        return {
+            "form": "machine",
+            "name": self.name,
+            "link_types": {name: values_of(kind) for name, kind in self.link_types.items()},
+            "gpu_cost": values_of(cost) | protocols,
+            "devices": [device._asdict() for device in layout.devices],
+            "wires": [
+                {"between": [one, other], "link_type": link_type, "parallel": parallel}
+                for one, other, link_type, parallel in layout.wires
+            ],
+        }
 
     def _error(self, problem: str) -> ConfigError:
         return ConfigError(problem, field=f"machine '{self.name}'")
@@ -275,7 +271,10 @@ class MachineSpec(Frozen):
         hosts, rest = divmod(ranks, self.gpus_per_host)
         if rest or hosts < 1:
             allowed = f"a multiple of its {self.gpus_per_host} GPUs per host"
-            raise self._error(f"ranks is {ranks}; it must be {allowed}")
+            way_out = ""
+            if 0 < ranks < self.gpus_per_host:
+                way_out = f"; --ranks-per-host {ranks} --hosts 1 uses only {ranks} of them"
+            raise self._error(f"ranks is {ranks}; it must be {allowed}{way_out}")
         return self._with_hosts(hosts)
 
     def _check_size(self) -> None:
@@ -435,7 +434,7 @@ class GraphSpec(MachineSpec):
             field = f"wires[{number}]"
             for end in wire.between:
                 if end not in names:
-                    raise wrong(f"{field}.between", f"names {quoted(end)}, which is no device")
+                    raise wrong(f"{field}.between", f"names {quoted(end)}, which is not a device")
             if wire.between[0] == wire.between[1]:
                 raise wrong(f"{field}.between", "must name two different devices")
             if wire.link_type not in self.link_types:
@@ -516,25 +515,3 @@ def _pairs(connect: Interconnect | None, gpus: int) -> Iterator[tuple[int, int]]
             yield from ((one, other) for one in range(gpus) for other in range(one + 1, gpus))
         case MeshInterconnect():
             yield from connect.pairs
-
-
-def _core_gpu_cost(cost: GpuCost) -> Any:
-    from towpath import _core
-
-    def protocol(of: ProtocolCost) -> Any:
-        return _core.ProtocolCost(
-            block_rate_gb_per_s=of.block_rate_gb_per_s.value,
-            send_overhead_ns=of.send_overhead_ns.value,
-            receive_overhead_ns=of.receive_overhead_ns.value,
-            fences=of.fences,
-            adapter_rate_gb_per_s=of.adapter_rate_gb_per_s.value
-            if of.adapter_rate_gb_per_s
-            else 0.0,
-        )
-
-    return _core.GpuCost(
-        launch_ns=cost.launch_ns.value,
-        simple=protocol(cost.simple),
-        ll=protocol(cost.ll),
-        ll128=protocol(cost.ll128),
-    )

@@ -2,95 +2,87 @@
 # SPDX-License-Identifier: Apache-2.0
 """The description of a cluster of small processors with packetizers and mailboxes on a ring.
 
-Every quantity is a Figure: a value in the unit its field names, and where the value is from.
+Every quantity is a value in the unit that its field names, and the value's source. The blocks of
+parameters come from the tables of the C++ core (src/towpath/machine/mailbox_cluster.hpp).
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from towpath.errors import ConfigError
-from towpath.specs.chip_spec import Mhz, values_of
 from towpath.specs.input_file import YamlDocument
 from towpath.specs.machine_spec import Name
-from towpath.specs.spec_model import DataRate, Duration, Figure, Frozen, Text, validated, wrong
+from towpath.specs.parameter_models import from_table, quantity_model
+from towpath.specs.spec_model import (
+    Block,
+    Frozen,
+    Quantity,
+    Text,
+    errors_of_core,
+    validated,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from towpath._core import MailboxCluster
 
-NODES_MAX = 1024
+Word = Annotated[str, Field(pattern=r"^[a-z][a-z ]{0,31}$", strict=True)]
+_KIND = "mailbox_cluster"
 
-Cycles = Figure[Annotated[int, Field(strict=True, ge=0, le=1_000_000)]]
-CyclesNotZero = Figure[Annotated[int, Field(strict=True, ge=1, le=1_000_000)]]
-Count = Figure[Annotated[int, Field(strict=True, ge=1, le=65_536)]]
-Nodes = Figure[Annotated[int, Field(strict=True, ge=1, le=NODES_MAX)]]
-Cores = Figure[Annotated[int, Field(strict=True, ge=1, le=1024)]]
-PacketBytes = Figure[Annotated[int, Field(strict=True, ge=1, le=65_536)]]
-Probability = Figure[Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]]
-Interval = Figure[Annotated[float, Field(strict=True, gt=0, le=1e9, allow_inf_nan=False)]]
-WordBytes = Figure[Literal[1, 2, 4, 8, 16, 32, 64]]
+if TYPE_CHECKING:
+    Nodes = Quantity[int]
+    Cores = Quantity[int]
+    CoreClock = Quantity[float]
+    InterconnectClock = Quantity[float]
+    WordBytes = Quantity[int]
+else:
+    Nodes = quantity_model(_KIND, "nodes")
+    Cores = quantity_model(_KIND, "cores_per_node")
+    CoreClock = quantity_model(_KIND, "core_clock_mhz")
+    InterconnectClock = quantity_model(_KIND, "interconnect_clock_mhz")
+    WordBytes = quantity_model(_KIND, "word_bytes")
 
 
-class SoftwareFigures(Frozen):
+@from_table(_KIND, "software")
+class SoftwareParameters(Block):
     """What the library on a core costs, in cycles of the core's clock."""
 
-    store_cycles: Cycles
-    load_cycles: CyclesNotZero
-    descriptor_words: Count
-    send_cycles: Cycles
-    receive_cycles: Cycles
-    poll_cycles: CyclesNotZero
-    release_cycles: Cycles
-    cycle_counter_cycles: Cycles
-    responder_cycles: Cycles
 
-
-class PageWalkFigures(Frozen):
+@from_table(_KIND, "page_walks")
+class PageWalkParameters(Block):
     """The page walks of stores to an array in memory."""
 
-    probability: Probability
-    cycles_min: Cycles
-    cycles_max: Cycles
 
-
-class Interruption(Frozen):
+@from_table(_KIND, "interruptions")
+class InterruptionParameters(Block):
     """What takes a core away from its process, again and again."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z ]{0,31}$", strict=True)]
-    interval_mean_us: Interval
-    duration_min_us: Duration
-    duration_max_us: Duration
+    name: Word
 
 
-class PacketizerFigures(Frozen):
-    """The packetizer of a node; cycles are those of the interconnect's clock."""
-
-    contexts: Count
-    formation_cycles: Cycles
-    payload_bytes_max: PacketBytes
-    packets_unacknowledged_max: Count
+@from_table(_KIND, "packetizer")
+class PacketizerParameters(Block):
+    """The packetizer of a node, in cycles of the interconnect's clock."""
 
 
-class RingFigures(Frozen):
+@from_table(_KIND, "ring")
+class RingParameters(Block):
     """The links between neighbours."""
 
-    line_rate_gb_per_s: DataRate
-    header_bytes: PacketBytes
-    hop_latency_ns: Duration
 
+@from_table(_KIND, "mailbox", without="drops_when_full")
+class MailboxParameters(Block):
+    """The mailboxes of a node, one per context, in cycles of the interconnect's clock."""
 
-class MailboxFigures(Frozen):
-    """The mailboxes of a node, one per context; cycles are those of the interconnect's clock."""
-
-    depth_packets: Count
-    enqueue_cycles: Cycles
     when_full: Literal["back_pressure", "drop"]
 
 
 class MailboxClusterSpec(Frozen):
-    """A cluster with mailboxes. Immutable; `with_` returns another one."""
+    """A cluster with mailboxes. Immutable; `with_figures` returns another one."""
 
     form: Literal["mailbox_cluster"]
     name: Name
@@ -98,37 +90,24 @@ class MailboxClusterSpec(Frozen):
     notes: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
     nodes: Nodes
     cores_per_node: Cores
-    core_clock_mhz: Mhz
-    interconnect_clock_mhz: Mhz
+    core_clock_mhz: CoreClock
+    interconnect_clock_mhz: InterconnectClock
     word_bytes: WordBytes
-    software: SoftwareFigures
-    page_walks: PageWalkFigures
-    interruptions: Annotated[tuple[Interruption, ...], Field(max_length=16)] = ()
-    packetizer: PacketizerFigures
-    ring: RingFigures
-    mailbox: MailboxFigures
+    software: SoftwareParameters
+    page_walks: PageWalkParameters
+    interruptions: Annotated[tuple[InterruptionParameters, ...], Field(max_length=16)] = ()
+    packetizer: PacketizerParameters
+    ring: RingParameters
+    mailbox: MailboxParameters
 
     @model_validator(mode="after")
     def _check(self) -> MailboxClusterSpec:
-        software, walks = self.software, self.page_walks
-        if (poll := software.poll_cycles.value) < software.load_cycles.value:
-            problem = f"is {poll}; it must be at least {software.load_cycles.value}, load_cycles"
-            raise wrong("software.poll_cycles.value", problem)
-        if (most := walks.cycles_max.value) < walks.cycles_min.value:
-            problem = f"is {most}; it must be at least {walks.cycles_min.value}, cycles_min"
-            raise wrong("page_walks.cycles_max.value", problem)
-        for number, one in enumerate(self.interruptions):
-            if (most_us := one.duration_max_us.value) < one.duration_min_us.value:
-                least_us = one.duration_min_us.value
-                problem = f"is {most_us}; it must be at least {least_us}, duration_min_us"
-                raise wrong(f"interruptions[{number}].duration_max_us.value", problem)
-        if (given := self.packetizer.payload_bytes_max.value) < self.word_bytes.value:
-            problem = f"is {given}; it must be at least {self.word_bytes.value}, a word"
-            raise wrong("packetizer.payload_bytes_max.value", problem)
+        with errors_of_core(self):
+            self.build()
         return self
 
     def with_figures(self, source: str = "asked for", **values: float) -> MailboxClusterSpec:
-        """This cluster with other values of some figures.
+        """This cluster with other values of some parameters.
 
         Args:
             source: where the values are from.
@@ -136,7 +115,7 @@ class MailboxClusterSpec(Frozen):
                 `software__poll_cycles`.
 
         Raises:
-            ConfigError: there is no such figure, or its value is out of bounds.
+            ConfigError: there is no such parameter, or its value is out of bounds.
         """
         data: dict[str, Any] = self.model_dump()
         for path, value in values.items():
@@ -145,30 +124,29 @@ class MailboxClusterSpec(Frozen):
             for step in blocks:
                 block = block[step]
             if not isinstance(block.get(field), dict) or "value" not in block[field]:
-                raise ConfigError(f"there is no figure {path}", field=f"cluster '{self.name}'")
+                raise ConfigError(f"there is no parameter {path}", field=f"cluster '{self.name}'")
             block[field] = {"value": value, "source": source}
         return validated(MailboxClusterSpec, YamlDocument(data, {}), f"cluster '{self.name}'")
 
-    def core(self) -> MailboxCluster:
+    def data(self) -> dict[str, object]:
+        """What the core reads: values without sources."""
+        data: dict[str, object] = {"form": "mailbox_cluster", "name": self.name}
+        for name in (
+            "nodes", "cores_per_node", "core_clock_mhz", "interconnect_clock_mhz", "word_bytes",
+        ):  # fmt: skip
+            data[name] = getattr(self, name).value
+        for name in ("software", "page_walks", "packetizer", "ring"):
+            data[name] = values_of(getattr(self, name))
+        mailbox = values_of(self.mailbox)
+        data["mailbox"] = mailbox | {"drops_when_full": mailbox.pop("when_full") == "drop"}
+        data["interruptions"] = [values_of(one) for one in self.interruptions]
+        return data
+
+    def build(self) -> MailboxCluster:
         """The MailboxCluster that simulations run on."""
         from towpath import _core
 
-        mailbox = values_of(self.mailbox)
-        mailbox["drops_when_full"] = mailbox.pop("when_full") == "drop"
-        return _core.MailboxCluster(
-            name=self.name,
-            nodes=self.nodes.value,
-            cores_per_node=self.cores_per_node.value,
-            core_clock_mhz=self.core_clock_mhz.value,
-            interconnect_clock_mhz=self.interconnect_clock_mhz.value,
-            word_bytes=self.word_bytes.value,
-            software=values_of(self.software),
-            page_walks=values_of(self.page_walks),
-            interruptions=[values_of(one) for one in self.interruptions],
-            packetizer=values_of(self.packetizer),
-            ring=values_of(self.ring),
-            mailbox=mailbox,
-        )
+        return _core.parse_mailbox_cluster(json.dumps(self.data()), f"cluster '{self.name}'")
 
 
 def parse_mailbox_cluster_spec(document: YamlDocument, file: str) -> MailboxClusterSpec:

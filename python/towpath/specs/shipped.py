@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -23,16 +22,15 @@ KINDS: dict[Kind, str] = {
     "mailbox_cluster": "cluster with mailboxes",
     "host": "host",
 }
-# The form of a spec, or what every descriptor of Tenstorrent's drivers has.
-_KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("chip", re.compile(r"""(?m)^(form:[ \t]*["']?chip\b|functional_workers[ \t]*:)""")),
-    (
-        "chip_cluster",
-        re.compile(r"""(?m)^(form:[ \t]*["']?chip_cluster\b|ethernet_connections[ \t]*:)"""),
-    ),
-    ("host", re.compile(r"""(?m)^form:[ \t]*["']?host\b""")),
-    ("mailbox_cluster", re.compile(r"""(?m)^form:[ \t]*["']?mailbox_cluster\b""")),
-)
+# The kind of a shipped spec, by the form that it names.
+_KIND_OF_FORM: dict[object, Kind] = {
+    "template": "machine",
+    "graph": "machine",
+    "chip": "chip",
+    "chip_cluster": "chip_cluster",
+    "mailbox_cluster": "mailbox_cluster",
+    "host": "host",
+}
 
 
 def folder() -> Path:
@@ -50,13 +48,12 @@ def names(kind: Kind) -> list[str]:
     return sorted(name for name, one in kinds().items() if one == kind)
 
 
-def kind_said_by(text: str) -> Kind:
-    """What a text describes, by the form it names or what every descriptor has."""
-    return next((kind for kind, pattern in _KINDS if pattern.search(text)), "machine")
-
-
 def check(name: str, kind: Kind) -> None:
-    """Raises ConfigError where nothing of that kind and name comes with towpath."""
+    """Require that something of that kind and name is shipped.
+
+    Raises:
+        ConfigError: there is none.
+    """
     if name not in names(kind):
         raise no_such(name, kind, KINDS[kind])
 
@@ -69,9 +66,9 @@ def no_such(name: str, kind: Kind, what: str) -> ConfigError:
 
 @lru_cache
 def kinds() -> dict[str, Kind]:
-    """What every shipped spec is, by name."""
-    files = folder().glob("*.yaml")
-    return {path.stem: kind_said_by(read_text(path)) for path in files}
+    """The kind of every shipped spec, by name."""
+    forms = {path.stem: _form_of(path) for path in folder().glob("*.yaml")}
+    return {name: _KIND_OF_FORM[form] for name, form in forms.items()}
 
 
 @lru_cache
@@ -96,7 +93,17 @@ def chip(name: str) -> ChipSpec:
     return parse_chip_spec(document, file)
 
 
+def _form_of(path: Path) -> object:
+    data = _parsed(path).data
+    return data.get("form") if isinstance(data, dict) else None
+
+
+@lru_cache
+def _parsed(path: Path) -> YamlDocument:
+    return parse_yaml(read_text(path), str(path))
+
+
 def _document(name: str, kind: Kind) -> tuple[YamlDocument, str]:
     check(name, kind)
     path = folder() / f"{name}.yaml"
-    return parse_yaml(read_text(path), str(path)), str(path)
+    return _parsed(path), str(path)

@@ -10,10 +10,10 @@ from towpath.errors import ConfigError, quoted
 
 SIZE_BYTES_MAX = 1 << 44
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SIZE = re.compile(r"([0-9]{1,14})([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
+_SIZE = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,9}))?([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
 _FACTOR = re.compile(r"[0-9]{1,14}")
 _ALLOWED = (
-    "allowed are 64M, 8:1G, 8:1G:4 (from, to, factor) or a list 8,64,512; "
+    "allowed are 64M, 1.5M, 8:1G, 8:1G:4 (from, to, factor) or a list 8,64,512; "
     "K, M, G, T are powers of 1,024"
 )
 
@@ -21,16 +21,24 @@ _ALLOWED = (
 def parse_size(text: str) -> int:
     """Bytes of a size such as "64M" (64 * 2**20, as nccl-tests counts).
 
-    Raises:
-        ConfigError: it is none.
+    Args:
+        text: a number, also with a decimal point, and a unit.
 
-    >>> parse_size("64M")
-    67108864
+    Raises:
+        ConfigError: it is not a size, or not a whole number of bytes.
+
+    >>> parse_size("64M"), parse_size("1.5K")
+    (67108864, 1536)
     """
     match = _SIZE.fullmatch(text.strip())
-    size_bytes = int(match[1]) * _UNITS[match[2].upper()] if match else 0
-    if not 1 <= size_bytes <= SIZE_BYTES_MAX:
-        raise ConfigError(f"{quoted(text)} is no size from 1 byte to 16T; {_ALLOWED}")
+    size_bytes, rest = 0, 0
+    if match is not None:
+        digits = match[2] or ""
+        scaled = int(match[1] + digits) * _UNITS[match[3].upper()]
+        size_bytes, rest = divmod(scaled, 10 ** len(digits))
+    if rest or not 1 <= size_bytes <= SIZE_BYTES_MAX:
+        problem = "is not a whole number of bytes" if rest else "is not a size from 1 byte to 16T"
+        raise ConfigError(f"{quoted(text)} {problem}; {_ALLOWED}")
     return size_bytes
 
 
@@ -49,7 +57,7 @@ def parse_sizes(text: str) -> list[int]:
     has_factor = len(parts) == 3 and _FACTOR.fullmatch(parts[2].strip()) is not None
     factor = int(parts[2]) if has_factor else 2
     if len(parts) > 3 or factor < 2 or (len(parts) == 3 and not has_factor):
-        raise ConfigError(f"{quoted(text)} is no range of sizes; {_ALLOWED}")
+        raise ConfigError(f"{quoted(text)} is not a range of sizes; {_ALLOWED}")
     size_bytes, last_bytes = parse_size(parts[0]), parse_size(parts[1])
     if size_bytes > last_bytes:
         raise ConfigError(f"{quoted(text)} ends before it begins; {_ALLOWED}")

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What all specs are made of: frozen models, figures with their source, errors in one sentence."""
+"""What all specs are made of: frozen models, quantities with sources, errors in one sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -41,40 +41,79 @@ class Frozen(BaseModel):
         return data
 
 
-class Figure(Frozen, Generic[Number]):
-    """A number and where it is from: a document, a measurement, or how it was derived."""
+class Quantity(Frozen, Generic[Number]):
+    """A value and where it is from: a document, a measurement, or how it was derived."""
 
     value: Number
     source: Text
 
 
+class Block(Frozen):
+    """A block of parameters, whose fields a table of the core names (parameter_models.py)."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
 Leaf = bool | int | float | str
 
 
-def figures_of(block: object, path: str = "") -> Iterator[tuple[str, Leaf, str]]:
-    """All that a block says: path, value and source of each figure in it, and in blocks within it.
+def quantities_of(block: object, path: str = "") -> Iterator[tuple[str, Leaf, str]]:
+    """Path, value and source of every quantity in a block, and in the blocks within it.
 
-    A word, or what is so or not, has no source of its own: "".
+    Words and flags have no source of their own: "".
     """
-    if isinstance(block, Figure):
+    if isinstance(block, Quantity):
         yield path, block.value, block.source
     elif isinstance(block, Frozen):
         for name in type(block).model_fields:
-            yield from figures_of(getattr(block, name), f"{path}.{name}" if path else name)
+            yield from quantities_of(getattr(block, name), f"{path}.{name}" if path else name)
     elif isinstance(block, tuple):
-        for number, one in enumerate(block):
-            yield from figures_of(one, f"{path}[{number}]")
+        for number, item in enumerate(block):
+            yield from quantities_of(item, f"{path}[{number}]")
     elif isinstance(block, (bool, str)):
         yield path, block, ""
 
 
-Duration = Figure[Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]]
-DataRate = Figure[Annotated[float, Field(strict=True, ge=1e-3, le=1e6, allow_inf_nan=False)]]
-Ratio = Figure[Annotated[float, Field(strict=True, ge=1, le=64, allow_inf_nan=False)]]
+Ratio = Quantity[Annotated[float, Field(strict=True, ge=1, le=64, allow_inf_nan=False)]]
+
+
+def values_of(block: Frozen | None) -> dict[str, Any]:
+    """The values of a block by name, without their sources; none of a block that was left out."""
+    if block is None:
+        return {}
+    fields = ((name, getattr(block, name)) for name in type(block).model_fields)
+    return {
+        name: value.value if isinstance(value, Quantity) else value
+        for name, value in fields
+        if value is not None
+    }
+
+
+@contextmanager
+def errors_of_core(spec: Frozen) -> Iterator[None]:
+    """Turns what the core says about a spec's data into an error about the spec's field."""
+    from towpath import _core
+
+    try:
+        yield
+    except _core.DescriptionError as error:
+        field = str(error.field)
+        value: Any = spec
+        for step in _parsed(field) if field else ():
+            value = value[step] if isinstance(step, int) else getattr(value, step, None)
+        where = f"{field}.value" if isinstance(value, Quantity) else field or "the spec"
+        raise wrong(where, str(error.problem)) from None
 
 
 def validated(model: type[Model], document: YamlDocument, file: str) -> Model:
     """The model that a document holds.
+
+    Args:
+        model: its class.
+        document: the file's content.
+        file: its name, for errors.
 
     Raises:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
@@ -86,7 +125,7 @@ def validated(model: type[Model], document: YamlDocument, file: str) -> Model:
 
 
 def error_at(field: str, problem: str, document: YamlDocument, file: str) -> ConfigError:
-    """An error about a field of a document that is a model already."""
+    """The error about a field of a document, with the field's line."""
     path = _parsed(field)
     while path and path not in document.lines:
         path = path[:-1]
@@ -95,7 +134,7 @@ def error_at(field: str, problem: str, document: YamlDocument, file: str) -> Con
 
 @contextmanager
 def errors_at(document: YamlDocument, file: str) -> Iterator[None]:
-    """Gives what `wrong` says within the block its place in the document."""
+    """Adds file and line to the errors that `wrong` makes within the block."""
     try:
         yield
     except PydanticCustomError as error:
@@ -131,9 +170,9 @@ def _first_error(error: ValidationError, document: YamlDocument, file: str) -> C
 
 
 def _resolved(location: FieldPath, data: object) -> tuple[FieldPath, FieldPath]:
-    """A location split into the part that leads through the data and what is not in it.
+    """Splits a location into the part that leads through the data, and the rest.
 
-    Pydantic puts the tags of unions into its locations; those are left out.
+    Pydantic puts the tags of unions into its locations; they are left out.
     """
     path: list[str | int] = []
     rest: list[str | int] = []
@@ -150,7 +189,7 @@ def _resolved(location: FieldPath, data: object) -> tuple[FieldPath, FieldPath]:
 
 
 def _spelled(path: FieldPath) -> str:
-    """A path as people write it.
+    """A path as text.
 
     >>> _spelled(("hosts", "nics", 0, "gpus"))
     'hosts.nics[0].gpus'

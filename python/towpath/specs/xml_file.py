@@ -74,13 +74,13 @@ class XmlElement:
         """Checks this element and all below against the tags that each may hold.
 
         Raises:
-            ConfigError: an element stands where it must not.
+            ConfigError: an element is where it must not be.
         """
         for child in self.children:
             tags = allowed.get(self.tag, ())
             if child.tag not in tags:
                 may = "nothing" if not tags else ", ".join(f"<{tag}>" for tag in tags)
-                raise child.error(f"cannot stand in <{self.tag}>, which may hold {may}")
+                raise child.error(f"cannot be in <{self.tag}>, which may hold {may}")
             child.check_children(allowed)
 
 
@@ -92,7 +92,7 @@ def parse_xml(text: str, file: str) -> XmlElement:
     (3, 1)
 
     Raises:
-        ConfigError: it is no XML, declares entities or a document type, or is nested too deeply.
+        ConfigError: it is not XML, declares entities or a document type, or is nested too deeply.
     """
     parser = DefusedExpatParser(forbid_dtd=True)
     handler = _Handler(file, parser)

@@ -61,4 +61,4 @@ def ring_us(
 @lru_cache(maxsize=8)
 def cluster_of(name: str) -> _core.ChipCluster:
     """What simulations run on, of a name or a file."""
-    return catalogue.load_chip_cluster(name).core()
+    return catalogue.load_chip_cluster(name).build()

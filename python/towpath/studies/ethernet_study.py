@@ -146,7 +146,7 @@ def figures_of(spec: ChipClusterSpec) -> Iterator[Figure]:
     Raises:
         ValueError: kernels have no link from chip 0 to chip 1.
     """
-    cluster = spec.core()
+    cluster = spec.build()
     yield utilisation(spec, cluster)
     yield best_bandwidth(cluster)
     yield bandwidth_by_channels(cluster)

@@ -20,6 +20,7 @@ import numpy as np
 
 from towpath.collectives.live import LiveError
 from towpath.errors import ConfigError
+from towpath.studies.interrupts import children_without_interrupts
 from towpath.studies.plain_table import PlainTable
 
 MESSAGE_BYTES_MAX = 56
@@ -101,8 +102,10 @@ def measure_live(request: LiveRequest) -> LiveStudy:
         most = MESSAGE_BYTES_MAX
         raise ConfigError(f"a live message has {request.size_bytes} bytes; allowed is 0 to {most}")
     names = [f"bench-{os.getpid()}-{secrets.token_hex(4)}-{side}" for side in range(2)]
-    processes = [_start(request, names, side) for side in range(2)]
+    processes: list[subprocess.Popen[str]] = []
     try:
+        with children_without_interrupts():
+            processes += [_start(request, names, side) for side in range(2)]
         answers = [_answer(process, side) for side, process in enumerate(processes)]
     finally:
         for process in processes:

@@ -147,7 +147,7 @@ def _cycles_in_phase(
 ) -> dict[tuple[int, str], int]:
     options = _core.PingPongOptions(size_bytes=request.size_bytes, phase_cycles=phase)
     cycles: dict[tuple[int, str], int] = {}
-    for node, event, cycle in _core.ping_pong_breakdown(spec.core(), options):
+    for node, event, cycle in _core.ping_pong_breakdown(spec.build(), options):
         name = "next first store" if (node, event) == (0, "first store") and cycle > 0 else event
         cycles[node, name] = cycle
     return cycles
@@ -212,7 +212,7 @@ def measure_latency(
         size_bytes=request.size_bytes, iterations=iterations + _SETTLED, seed=request.seed,
         has_interruptions=has_interruptions,
     )  # fmt: skip
-    cycles, _, _ = _core.run_ping_pong(spec.core(), options, on_progress)
+    cycles, _, _ = _core.run_ping_pong(spec.build(), options, on_progress)
     one_way_ns = cycles[_SETTLED:] * (1e3 / spec.core_clock_mhz.value / 2)
     times_ns, counts = np.unique(one_way_ns, return_counts=True)
     return {
@@ -252,7 +252,7 @@ def _plateau(
 def settled_ns(spec: MailboxClusterSpec, **options: int) -> float:
     """One way without disturbances, the mean over all phases of the polls."""
     period = _period(spec)
-    core = spec.core()
+    core = spec.build()
     phases = range(0, period, max(1, period // 10))
     means = []
     for phase in phases:
@@ -348,8 +348,8 @@ def _stream_point(depth: int, spec: MailboxClusterSpec) -> Row:
         update={"mailbox": pressed.mailbox.model_copy(update={"when_full": "drop"})}
     )
     options = {"senders": 8, "messages": 400, "burst_messages": 8, "pause_cycles": 4000}
-    received, _, time_us = _core.run_mailbox_stream(pressed.core(), **options)
-    kept, dropped, _ = _core.run_mailbox_stream(dropping.core(), **options)
+    received, _, time_us = _core.run_mailbox_stream(pressed.build(), **options)
+    kept, dropped, _ = _core.run_mailbox_stream(dropping.build(), **options)
     return {
         "value": depth,
         "messages_per_us": received / time_us,

@@ -245,7 +245,7 @@ def _chip_of(spec_json: str) -> tuple[Chip, ChipShape]:
     from towpath.specs.chip_spec import ChipSpec
 
     spec = ChipSpec.model_validate_json(spec_json)
-    return spec.core(), shape_of(spec)
+    return spec.build(), shape_of(spec)
 
 
 def _bandwidths_of(programs: Sequence[Program], outcome: TrafficResult) -> list[float]:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
+from towpath.studies.interrupts import children_without_interrupts
 from towpath.studies.progress import Progress, silent
 
 _Item = TypeVar("_Item")
@@ -124,7 +125,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, far_end = context.Pipe()
         self._process = context.Process(target=_serve, args=(function, far_end), daemon=True)
-        self._process.start()
+        with children_without_interrupts():
+            self._process.start()
         far_end.close()  # so that its death is seen here
 
     def send(self, item: object) -> None:
@@ -149,7 +151,6 @@ class _Worker:
 
 def _serve(function: Callable[[Any], Any], connection: Connection) -> None:
     """The worker's process: items in, results out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the command, which ends this
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:

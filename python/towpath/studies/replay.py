@@ -214,7 +214,7 @@ def chip_of(trace: NocTrace, spec: ChipSpec) -> _core.Chip:
     axis = 1 if spec.harvesting.axis == "rows" else 0
     lines = {tile[axis] for tile in used}
     harvested = [line for line in spec.harvesting.harvested if line not in lines]
-    return spec.with_harvested(harvested).core()
+    return spec.with_harvested(harvested).build()
 
 
 def replay(

@@ -151,7 +151,7 @@ def plan_routes(
         ConfigError: two chips that follow each other are not joined.
     """
     try:
-        routes = _core.route_over_links(spec.core(), chip_lists)
+        routes = _core.route_over_links(spec.build(), chip_lists)
         found = _core.find_route_order(
             routes, buffers_per_core=buffers_per_core, candidates_max=candidates_max, seed=seed
         )

@@ -255,9 +255,9 @@ class Simulator:
         """Where a candidate runs; on chips that depends on the candidate."""
         spec = self.spec
         if isinstance(spec, ChipClusterSpec):
-            return partial(_place_on_chips, spec.core())
+            return partial(_place_on_chips, spec.build())
         place: Place = (
-            MailboxPlace(spec.core())
+            MailboxPlace(spec.build())
             if isinstance(spec, MailboxClusterSpec)
             else GpuPlace(spec.build(), self.places)
         )
@@ -277,7 +277,7 @@ class Simulator:
         return {"time_us": outcome.time_us, "problem": None}
 
     def digest(self) -> str:
-        """Stands for the machine, the simulator, and where ranks are."""
+        """Digest of the machine, the simulator, and where ranks are."""
         modules = (_core, fabric, places, simulated, schedule_source)
         return digest_of(repr((self.spec, self.places)), *(module.__file__ for module in modules))
 

@@ -63,7 +63,7 @@ class LinkBench:
         Raises:
             ConfigError: there is no such machine, or it has no such link.
         """
-        cluster = catalogue.load_chip_cluster(machine).core()
+        cluster = catalogue.load_chip_cluster(machine).build()
         fabric.check_linked(machine, cluster)
         pairs = [tuple(chip for chip, _ in link.ends) for link in cluster.links
                  if not link.is_reserved]  # fmt: skip
@@ -83,7 +83,7 @@ class LinkBench:
 
     @cached_property
     def _cluster(self) -> _core.ChipCluster:
-        return self._spec.core()
+        return self._spec.build()
 
     @property
     def name(self) -> str:

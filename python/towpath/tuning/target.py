@@ -5,13 +5,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from towpath import _core
 from towpath.collectives import fabric, live
 from towpath.collectives.gpus import channels_to_fill, gpus_used, hosts_of
 from towpath.errors import ConfigError, quoted
 from towpath.specs import catalogue
-from towpath.tuning.collective import Options, Simulator, mailboxes_of
+from towpath.tuning.collective import (
+    Options,
+    Simulator,
+    Tuning,
+    candidates,
+    live_timings,
+    mailboxes_of,
+    simulated_timings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from towpath.studies.sweep import SweepOptions
 
 PROTOCOLS: tuple[str, ...] = _core.PROTOCOLS
 _LIVE_CHANNELS = (1, 2, 4)
@@ -93,7 +108,7 @@ def _live(request: TuneRequest) -> TuneTarget:
 def _chips(request: TuneRequest, machine: str) -> TuneTarget:
     _refuse(request, ("hosts", "ranks", "ranks_per_host", "complete_from"), "chips")
     spec = catalogue.load_chip_cluster(machine)
-    cluster = spec.core()
+    cluster = spec.build()
     fabric.check_linked(machine, cluster)
     try:
         ring, mesh = (fabric.layout_of(cluster, on_grid) for on_grid in (False, True))
@@ -138,3 +153,42 @@ def powers_to(most: int) -> tuple[int, ...]:
     (1, 2, 4, 8, 16, 24)
     """
     return tuple(sorted({*(1 << power for power in range(most.bit_length())), most}))
+
+
+def tune(
+    target: TuneTarget,
+    collective: str,
+    sizes_bytes: Iterable[int],
+    file: Path,
+    options: SweepOptions,
+    live_options: live.LiveOptions | None = None,
+) -> Tuning:
+    """Time every candidate on a target.
+
+    Args:
+        target: from `find_target`.
+        collective: its name.
+        sizes_bytes: sizes of the whole array.
+        file: keeps what is simulated, a line per point; a later call continues from it.
+        options: how to simulate; its progress also shows live runs.
+        live_options: how to measure live.
+
+    Returns:
+        All timings, and the notes about what could not be timed.
+
+    Raises:
+        ConfigError: no schedule cuts an array of one of the sizes.
+        LiveError: a live rank failed.
+    """
+    sources, notes = candidates(collective, target.options)
+    sizes = sorted(set(sizes_bytes))
+    if target.simulator is not None:
+        timings, problems = simulated_timings(target.simulator, sources, sizes, file, options)
+        notes = notes + problems
+    else:
+        timings = []
+        with options.progress("live", len(sources) * len(sizes)) as update:
+            for timing in live_timings(sources, sizes, live_options or live.LiveOptions()):
+                timings.append(timing)
+                update(len(timings))
+    return Tuning(collective, target.text, target.kind, len(sources), timings, notes)

@@ -51,13 +51,13 @@ def _spec(name: str) -> ChipSpec:
 
 @lru_cache(maxsize=8)
 def _chip(name: str) -> _core.Chip:
-    return _spec(name).core()
+    return _spec(name).build()
 
 
 @lru_cache(maxsize=8)
 def _whole_chip(name: str) -> _core.Chip:
     """With nothing harvested: placements as published need every row."""
-    return _spec(name).with_harvested(()).core()
+    return _spec(name).with_harvested(()).build()
 
 
 # --- runs that would take too long ----------------------------------------------------------------

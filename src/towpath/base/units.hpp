@@ -5,8 +5,9 @@
 #include <compare>
 #include <cstdint>
 
-// Quantities with their unit in the type. Inside the core nothing else carries time, size or
-// speed; bare numbers appear only at the edges, with the unit as the last word of the name.
+// Quantities with their unit in the type. Inside the core nothing else carries time or speed. Bytes
+// and cycles may also be integers; then the unit is the last word of the name (size_bytes,
+// hop_cycles), as it is for every bare number at the edges (latency_ns).
 //
 //   Time t = 5_ns + transfer_time(64_KiB, 50_GBps);
 //
@@ -92,8 +93,13 @@ class Rate {
   std::int64_t bytes_per_second_ = 0;
 };
 
+[[noreturn]] void throw_rate_error(std::uint64_t bytes, std::int64_t bytes_per_second);
+
 // The time `size` takes at `rate`, rounded up to a whole picosecond: never free, never early.
+// Throws InvariantError unless the rate is positive.
 constexpr Time transfer_time(Bytes size, Rate rate) {
+  if (rate <= Rate()) [[unlikely]]
+    throw_rate_error(size.count(), rate.bytes_per_second());
   const Int128 scaled = static_cast<Int128>(size.count()) * 1'000'000'000'000;
   const Int128 divisor = rate.bytes_per_second();
   return Time::from_ps(static_cast<std::int64_t>((scaled + divisor - 1) / divisor));

@@ -50,10 +50,10 @@ void bind_parts(nb::module_& module) {
   nb::class_<EthernetLink>(module, "EthernetLink")
       .def(
           "__init__",
-          [](EthernetLink* place, End one, End other, bool is_reserved) {
-            new (place) EthernetLink{{end_from(one), end_from(other)}, is_reserved};
+          [](EthernetLink* place, End a, End b, bool is_reserved) {
+            new (place) EthernetLink{{end_from(a), end_from(b)}, is_reserved};
           },
-          "one"_a, "other"_a, nb::kw_only(), "is_reserved"_a = false)
+          "a"_a, "b"_a, nb::kw_only(), "is_reserved"_a = false)
       .def_prop_ro("ends",
                    [](const EthernetLink& link) {
                      return std::pair(shown(link.ends[0]), shown(link.ends[1]));

@@ -31,6 +31,7 @@ using collective::Executor;
 using collective::Plan;
 using transport::Comparison;
 using transport::SignalOperation;
+using transport::TransportError;
 using transport::shm::News;
 using transport::shm::ShmTransport;
 

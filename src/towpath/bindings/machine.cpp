@@ -2,38 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/machine/machine.hpp"
 
-#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-
-#include <stdexcept>
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace towpath::machine {
 namespace {
-
-// Wide enough for every machine, small enough that a sum of a million of them fits in a Time.
-constexpr double kTimeMaxNs = 1e9;
-constexpr double kRateMaxGbPerS = 1e9;
-
-Time time_from_ns(double ns, const char* field) {
-  if (!(ns >= 0 && ns <= kTimeMaxNs)) {
-    throw std::invalid_argument(fmt::format("{} is {}; it must be 0 to {}", field, ns, kTimeMaxNs));
-  }
-  return Time::from_ns(ns);
-}
-
-Rate rate_from_gb_per_s(double rate, const char* field) {
-  if (!(rate > 0 && rate <= kRateMaxGbPerS)) {
-    throw std::invalid_argument(
-        fmt::format("{} is {}; it must be positive, {} at most", field, rate, kRateMaxGbPerS));
-  }
-  return Rate::from_gb_per_s(rate);
-}
 
 void bind_parts(nb::module_& module) {
   nb::enum_<DeviceKind>(module, "DeviceKind")
@@ -65,20 +43,6 @@ void bind_parts(nb::module_& module) {
 
 void bind_costs(nb::module_& module) {
   nb::class_<ProtocolCost>(module, "ProtocolCost")
-      .def(
-          "__init__",
-          [](ProtocolCost* self, double block_rate_gb_per_s, double send_overhead_ns,
-             double receive_overhead_ns, bool fences, double adapter_rate_gb_per_s) {
-            new (self) ProtocolCost{
-                rate_from_gb_per_s(block_rate_gb_per_s, "block_rate_gb_per_s"),
-                time_from_ns(send_overhead_ns, "send_overhead_ns"),
-                time_from_ns(receive_overhead_ns, "receive_overhead_ns"), fences,
-                adapter_rate_gb_per_s == 0
-                    ? Rate()
-                    : rate_from_gb_per_s(adapter_rate_gb_per_s, "adapter_rate_gb_per_s")};
-          },
-          nb::kw_only(), "block_rate_gb_per_s"_a, "send_overhead_ns"_a, "receive_overhead_ns"_a,
-          "fences"_a, "adapter_rate_gb_per_s"_a = 0.0)
       .def_prop_ro("block_rate_gb_per_s",
                    [](const ProtocolCost& cost) { return cost.block_rate.gb_per_s(); })
       .def_prop_ro("send_overhead_ns",
@@ -94,13 +58,6 @@ void bind_costs(nb::module_& module) {
     };
   };
   nb::class_<GpuCost>(module, "GpuCost")
-      .def(
-          "__init__",
-          [](GpuCost* self, double launch_ns, const ProtocolCost& simple, const ProtocolCost& ll,
-             const ProtocolCost& ll128) {
-            new (self) GpuCost{time_from_ns(launch_ns, "launch_ns"), {simple, ll, ll128}};
-          },
-          nb::kw_only(), "launch_ns"_a, "simple"_a, "ll"_a, "ll128"_a)
       .def_prop_ro("launch_ns", [](const GpuCost& cost) { return cost.launch.ns(); })
       .def_prop_ro("simple", of(Protocol::simple))
       .def_prop_ro("ll", of(Protocol::ll))
@@ -122,27 +79,4 @@ void bind_machine(nb::module_& module) {
       .def_prop_ro("gpu", &Machine::gpu)
       .def("route", &Machine::route, "from_rank"_a, "to_rank"_a,
            "The numbers of the links from one rank to another.");
-  nb::class_<MachineBuilder>(module, "MachineBuilder")
-      .def(nb::init<std::string>(), "name"_a)
-      .def(
-          "add_device",
-          [](MachineBuilder& builder, std::string name, DeviceKind kind, int host, bool forwards) {
-            return builder.add_device({std::move(name), kind, host, forwards});
-          },
-          "name"_a, "kind"_a, nb::kw_only(), "host"_a = 0, "forwards"_a = false)
-      .def(
-          "add_link",
-          [](MachineBuilder& builder, int from_device, int to_device, LinkKind kind,
-             double rate_gb_per_s, double latency_ns, double message_overhead_ns) {
-            builder.add_link({from_device, to_device, kind,
-                              rate_from_gb_per_s(rate_gb_per_s, "rate_gb_per_s"),
-                              time_from_ns(latency_ns, "latency_ns"),
-                              time_from_ns(message_overhead_ns, "message_overhead_ns")});
-          },
-          "from_device"_a, "to_device"_a, "kind"_a, nb::kw_only(), "rate_gb_per_s"_a,
-          "latency_ns"_a, "message_overhead_ns"_a = 0.0)
-      .def("set_gpu_cost", &MachineBuilder::set_gpu_cost, "cost"_a)
-      .def(
-          "build", [](MachineBuilder& builder) { return std::move(builder).build(); },
-          "The machine; the builder is used up.");
 }

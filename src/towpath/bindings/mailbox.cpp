@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "towpath/bindings/arrays.hpp"
-#include "towpath/bindings/figures.hpp"
 #include "towpath/machine/mailbox_cluster.hpp"
 #include "towpath/riscv_mailbox/mailbox_session.hpp"
 #include "towpath/riscv_mailbox/mailbox_stream.hpp"
@@ -28,82 +27,6 @@ using riscv_mailbox::Address;
 using riscv_mailbox::Context;
 using riscv_mailbox::MailboxSession;
 using riscv_mailbox::Message;
-
-using bindings::Field;
-using bindings::set_figures;
-using bindings::value_from;
-using machine::MailboxFigures;
-using machine::MailboxSoftwareFigures;
-using machine::PacketizerFigures;
-using machine::PageWalkFigures;
-using machine::RingFigures;
-
-constexpr Field<MailboxSoftwareFigures> kSoftwareFields[] = {
-    {"store_cycles", &MailboxSoftwareFigures::store_cycles},
-    {"load_cycles", &MailboxSoftwareFigures::load_cycles},
-    {"descriptor_words", &MailboxSoftwareFigures::descriptor_words},
-    {"send_cycles", &MailboxSoftwareFigures::send_cycles},
-    {"receive_cycles", &MailboxSoftwareFigures::receive_cycles},
-    {"poll_cycles", &MailboxSoftwareFigures::poll_cycles},
-    {"release_cycles", &MailboxSoftwareFigures::release_cycles},
-    {"cycle_counter_cycles", &MailboxSoftwareFigures::cycle_counter_cycles},
-    {"responder_cycles", &MailboxSoftwareFigures::responder_cycles},
-};
-
-constexpr Field<PageWalkFigures> kPageWalkFields[] = {
-    {"probability", &PageWalkFigures::probability},
-    {"cycles_min", &PageWalkFigures::cycles_min},
-    {"cycles_max", &PageWalkFigures::cycles_max},
-};
-
-constexpr Field<PacketizerFigures> kPacketizerFields[] = {
-    {"contexts", &PacketizerFigures::contexts},
-    {"formation_cycles", &PacketizerFigures::formation_cycles},
-    {"payload_bytes_max", &PacketizerFigures::payload_bytes_max},
-    {"packets_unacknowledged_max", &PacketizerFigures::packets_unacknowledged_max},
-};
-
-constexpr Field<RingFigures> kRingFields[] = {
-    {"line_rate_gb_per_s", &RingFigures::line_rate},
-    {"header_bytes", &RingFigures::header_bytes},
-    {"hop_latency_ns", &RingFigures::hop_latency},
-};
-
-constexpr Field<MailboxFigures> kMailboxFields[] = {
-    {"depth_packets", &MailboxFigures::depth_packets},
-    {"enqueue_cycles", &MailboxFigures::enqueue_cycles},
-    {"drops_when_full", &MailboxFigures::drops_when_full},
-};
-
-machine::InterruptionFigures interruption_from(const nb::dict& block) {
-  const auto time = [&](const char* name) {
-    return Time::from_us(value_from<double>(block[name], name, "a number"));
-  };
-  return {nb::cast<std::string>(block["name"]), time("interval_mean_us"), time("duration_min_us"),
-          time("duration_max_us")};
-}
-
-std::shared_ptr<const MailboxCluster> cluster_from(
-    std::string name, int nodes, int cores_per_node, double core_clock_mhz,
-    double interconnect_clock_mhz, int word_bytes, const nb::dict& software,
-    const nb::dict& page_walks, const std::vector<nb::dict>& interruptions,
-    const nb::dict& packetizer, const nb::dict& ring, const nb::dict& mailbox) {
-  MailboxCluster cluster;
-  cluster.name = std::move(name);
-  cluster.nodes = nodes;
-  cluster.cores_per_node = cores_per_node;
-  cluster.core_clock = Frequency::from_mhz(core_clock_mhz);
-  cluster.interconnect_clock = Frequency::from_mhz(interconnect_clock_mhz);
-  cluster.word_bytes = word_bytes;
-  const char* const owner = "a cluster with mailboxes";
-  set_figures(cluster.software, kSoftwareFields, software, "software", owner);
-  set_figures(cluster.page_walks, kPageWalkFields, page_walks, "page_walks", owner);
-  for (const nb::dict& one : interruptions) cluster.interruptions.push_back(interruption_from(one));
-  set_figures(cluster.packetizer, kPacketizerFields, packetizer, "packetizer", owner);
-  set_figures(cluster.ring, kRingFields, ring, "ring", owner);
-  set_figures(cluster.mailbox, kMailboxFields, mailbox, "mailbox", owner);
-  return machine::build_mailbox_cluster(std::move(cluster));
-}
 
 void bind_ping_pong(nb::module_& module) {
   using riscv_mailbox::PingPongOptions;
@@ -243,17 +166,6 @@ void bind_session(nb::module_& module) {
 
 void bind_mailbox(nb::module_& module) {
   nb::class_<MailboxCluster>(module, "MailboxCluster")
-      .def(nb::new_([](std::string name, int nodes, int cores_per_node, double core_clock_mhz,
-                       double interconnect_clock_mhz, int word_bytes, const nb::dict& software,
-                       const nb::dict& page_walks, const std::vector<nb::dict>& interruptions,
-                       const nb::dict& packetizer, const nb::dict& ring, const nb::dict& mailbox) {
-             return std::const_pointer_cast<MailboxCluster>(cluster_from(
-                 std::move(name), nodes, cores_per_node, core_clock_mhz, interconnect_clock_mhz,
-                 word_bytes, software, page_walks, interruptions, packetizer, ring, mailbox));
-           }),
-           nb::kw_only(), "name"_a, "nodes"_a, "cores_per_node"_a, "core_clock_mhz"_a,
-           "interconnect_clock_mhz"_a, "word_bytes"_a, "software"_a, "page_walks"_a,
-           "interruptions"_a, "packetizer"_a, "ring"_a, "mailbox"_a)
       .def_ro("name", &MailboxCluster::name)
       .def_ro("nodes", &MailboxCluster::nodes);
   bind_ping_pong(module);

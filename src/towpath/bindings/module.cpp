@@ -9,6 +9,7 @@ void bind_live_mailbox(nanobind::module_& module);
 void bind_errors(nanobind::module_& module);
 void bind_ethernet(nanobind::module_& module);
 void bind_fabric(nanobind::module_& module);
+void bind_load(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_pcie(nanobind::module_& module);
 void bind_mailbox(nanobind::module_& module);
@@ -24,6 +25,7 @@ NB_MODULE(_core, module) {
   bind_chip(module);
   bind_chip_cluster(module);
   bind_machine(module);
+  bind_load(module);
   bind_pcie(module);
   bind_schedule(module);
   bind_verify(module);

@@ -13,78 +13,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/bindings/figures.hpp"
 #include "towpath/machine/host.hpp"
 #include "towpath/tenstorrent/host/host_cluster.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
-
-namespace towpath::machine {
-namespace {
-
-using bindings::Field;
-using bindings::set_figures;
-
-constexpr Field<HostLinkFigures> kLinkFields[] = {
-    {"generation", &HostLinkFigures::generation},
-    {"lanes", &HostLinkFigures::lanes},
-    {"payload_bytes_max", &HostLinkFigures::payload_bytes_max},
-    {"read_request_bytes_max", &HostLinkFigures::read_request_bytes_max},
-    {"completion_bytes", &HostLinkFigures::completion_bytes},
-    {"device_reads_outstanding", &HostLinkFigures::device_reads_outstanding},
-    {"read_time_ns", &HostLinkFigures::read_time},
-};
-
-constexpr Field<HostCoreFigures> kCoreFields[] = {
-    {"call_time_ns", &HostCoreFigures::call_time},
-    {"store_rate_gb_per_s", &HostCoreFigures::store_rate},
-    {"posted_writes_max", &HostCoreFigures::posted_writes_max},
-    {"posted_write_interval_ns", &HostCoreFigures::posted_write_interval},
-    {"uncached_store_bytes", &HostCoreFigures::uncached_store_bytes},
-    {"uncached_store_time_ns", &HostCoreFigures::uncached_store_time},
-    {"load_bytes", &HostCoreFigures::load_bytes},
-    {"stream_load_bytes", &HostCoreFigures::stream_load_bytes},
-    {"stream_loads_outstanding", &HostCoreFigures::stream_loads_outstanding},
-    {"copies_words", &HostCoreFigures::copies_words},
-};
-
-constexpr Field<HostDriverFigures> kDriverFields[] = {
-    {"window_time_ns", &HostDriverFigures::window_time},
-    {"dma_time_ns", &HostDriverFigures::dma_time},
-    {"bounce_bytes", &HostDriverFigures::bounce_bytes},
-    {"bounce_write_rate_gb_per_s", &HostDriverFigures::bounce_write_rate},
-    {"bounce_read_rate_gb_per_s", &HostDriverFigures::bounce_read_rate},
-    {"cache_bytes", &HostDriverFigures::cache_bytes},
-    {"bounce_write_rate_uncached_gb_per_s", &HostDriverFigures::bounce_write_rate_uncached},
-    {"bounce_read_rate_uncached_gb_per_s", &HostDriverFigures::bounce_read_rate_uncached},
-};
-
-constexpr Field<HostMemoryFigures> kMemoryFields[] = {
-    {"has_iommu", &HostMemoryFigures::has_iommu},
-    {"has_hugepages", &HostMemoryFigures::has_hugepages},
-    {"page_bytes", &HostMemoryFigures::page_bytes},
-    {"hugepage_bytes", &HostMemoryFigures::hugepage_bytes},
-    {"map_time_ns", &HostMemoryFigures::map_time},
-    {"map_page_time_ns", &HostMemoryFigures::map_page_time},
-    {"unmap_time_ns", &HostMemoryFigures::unmap_time},
-    {"unmap_page_time_ns", &HostMemoryFigures::unmap_page_time},
-    {"translation_time_ns", &HostMemoryFigures::translation_time},
-};
-
-std::shared_ptr<const Host> host_from(std::string name, const nb::dict& link, const nb::dict& core,
-                                      const nb::dict& driver, const nb::dict& memory) {
-  Host host;
-  host.name = std::move(name);
-  set_figures(host.link, kLinkFields, link, "link", "a host");
-  set_figures(host.core, kCoreFields, core, "core", "a host");
-  set_figures(host.driver, kDriverFields, driver, "driver", "a host");
-  set_figures(host.memory, kMemoryFields, memory, "memory", "a host");
-  return build_host(std::move(host));
-}
-
-}  // namespace
-}  // namespace towpath::machine
 
 namespace towpath::tenstorrent {
 namespace {
@@ -218,10 +151,7 @@ void bind_buffers(Class& cluster) {
 void bind_pcie(nb::module_& module) {
   using namespace towpath;
   using namespace towpath::tenstorrent;
-  nb::class_<machine::Host>(module, "Host")
-      .def(nb::new_(&machine::host_from), nb::kw_only(), "name"_a, "link"_a, "core"_a, "driver"_a,
-           "memory"_a)
-      .def_ro("name", &machine::Host::name);
+  nb::class_<machine::Host>(module, "Host").def_ro("name", &machine::Host::name);
   bind_words(module);
   nb::class_<HostCluster> cluster(module, "HostCluster");
   cluster

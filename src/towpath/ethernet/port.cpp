@@ -13,8 +13,8 @@
 
 namespace towpath::ethernet {
 
-Port::Port(sim::Simulation& simulation, const machine::EthernetFigures& figures, TileMemory& memory,
-           std::string name)
+Port::Port(sim::Simulation& simulation, const machine::EthernetParameters& figures,
+           TileMemory& memory, std::string name)
     : simulation_(simulation),
       figures_(figures),
       memory_(&memory),

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "towpath/machine/ethernet_figures.hpp"
+#include "towpath/machine/chip_parameters.hpp"
 #include "towpath/sim/simulation.hpp"
 #include "towpath/sim/timer.hpp"
 #include "towpath/sim/trace.hpp"
@@ -84,7 +84,7 @@ struct PortCounters {
 class Port {
  public:
   // `name` is the subject of error messages.
-  Port(sim::Simulation& simulation, const machine::EthernetFigures& figures, TileMemory& memory,
+  Port(sim::Simulation& simulation, const machine::EthernetParameters& figures, TileMemory& memory,
        std::string name);
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
@@ -200,7 +200,7 @@ class Port {
   static void timed_out(void* port);
 
   sim::Simulation& simulation_;
-  machine::EthernetFigures figures_;
+  machine::EthernetParameters figures_;
   TileMemory* memory_;
   std::string name_;
   Link* link_ = nullptr;

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
 #include <utility>
+
+#include "towpath/base/index.hpp"
+#include "towpath/machine/checks.hpp"
 
 namespace towpath::machine {
 
@@ -13,63 +15,71 @@ namespace {
 
 constexpr int kNoLink = -1;
 
-// Every sentence names the cluster.
-template <typename... Arguments>
-[[noreturn]] void fail(const ChipCluster& cluster, fmt::format_string<Arguments...> format,
-                       Arguments&&... arguments) {
-  throw std::invalid_argument(
-      fmt::format("cluster '{}': {}", cluster.name,
-                  fmt::format(format, std::forward<Arguments>(arguments)...)));
+Checks checks_of(const ChipCluster& cluster) {
+  return Checks(fmt::format("cluster '{}'", cluster.name));
 }
 
 std::string name_of(EthernetEnd end) {
   return fmt::format("channel {} of chip {}", end.channel, end.chip);
 }
 
-const Chip& checked_chip(const ChipCluster& cluster, int chip) {
+// What is missing of an end, as the end of a sentence on the cluster; empty if nothing is.
+std::string problem_of_chip(const ChipCluster& cluster, int chip) {
   const std::size_t chips = cluster.chips.size();
-  if (chip < 0 || static_cast<std::size_t>(chip) >= chips) {
-    fail(cluster, "has no chip {}; it has 0 to {}", chip, chips - 1);
-  }
-  return *cluster.chips[static_cast<std::size_t>(chip)].chip;
+  if (chip >= 0 && index(chip) < chips) return "";
+  return fmt::format("has no chip {}; it has 0 to {}", chip, chips - 1);
+}
+
+std::string problem_of_end(const ChipCluster& cluster, EthernetEnd end) {
+  std::string problem = problem_of_chip(cluster, end.chip);
+  if (!problem.empty()) return problem;
+  const std::size_t channels = cluster.chips[index(end.chip)].chip->ethernet_cores.size();
+  if (end.channel >= 0 && index(end.channel) < channels) return "";
+  return fmt::format("chip {} has no Ethernet channel {}; it has {}", end.chip, end.channel,
+                     channels == 0 ? "none" : fmt::format("0 to {}", channels - 1));
+}
+
+const Chip& checked_chip(const ChipCluster& cluster, int chip) {
+  const std::string problem = problem_of_chip(cluster, chip);
+  if (!problem.empty()) checks_of(cluster).fail("{}", problem);
+  return *cluster.chips[index(chip)].chip;
 }
 
 // An end that exists, as places in `link_of_channel`.
 std::pair<std::size_t, std::size_t> checked(const ChipCluster& cluster, EthernetEnd end) {
-  const std::size_t channels = checked_chip(cluster, end.chip).ethernet_cores.size();
-  if (end.channel < 0 || static_cast<std::size_t>(end.channel) >= channels) {
-    fail(cluster, "chip {} has no Ethernet channel {}; it has {}", end.chip, end.channel,
-         channels == 0 ? "none" : fmt::format("0 to {}", channels - 1));
-  }
-  return {static_cast<std::size_t>(end.chip), static_cast<std::size_t>(end.channel)};
+  const std::string problem = problem_of_end(cluster, end);
+  if (!problem.empty()) checks_of(cluster).fail("{}", problem);
+  return {index(end.chip), index(end.channel)};
 }
 
 // What both ends must agree on to understand each other's frames.
-bool can_join(const EthernetFigures& one, const EthernetFigures& other) {
-  return one.line_rate == other.line_rate && one.word_bytes == other.word_bytes &&
-         one.frame_payload_bytes_max == other.frame_payload_bytes_max &&
-         one.frame_overhead_bytes == other.frame_overhead_bytes;
+bool can_join(const EthernetParameters& a, const EthernetParameters& b) {
+  return a.line_rate == b.line_rate && a.word_bytes == b.word_bytes &&
+         a.frame_payload_bytes_max == b.frame_payload_bytes_max &&
+         a.frame_overhead_bytes == b.frame_overhead_bytes;
 }
 
 void add_link(ChipCluster& cluster, std::size_t number) {
-  const auto& [one, other] = cluster.links[number].ends;
-  if (one == other) fail(cluster, "link {} joins {} to itself", number, name_of(one));
-  for (const EthernetEnd end : {one, other}) {
-    const auto [chip, channel] = checked(cluster, end);
-    int& link = cluster.link_of_channel[chip][channel];
+  const Checks checks = checks_of(cluster);
+  const std::string field = fmt::format("links[{}]", number);
+  const auto& [a, b] = cluster.links[number].ends;
+  if (a == b) checks.fail_at(field, "joins {} to itself; a link has two ends", name_of(a));
+  for (const EthernetEnd end : {a, b}) {
+    const std::string problem = problem_of_end(cluster, end);
+    if (!problem.empty()) checks.fail_at(field, "joins {}: {}", name_of(end), problem);
+    int& link = cluster.link_of_channel[index(end.chip)][index(end.channel)];
     if (link != kNoLink) {
-      fail(cluster, "links {} and {} both end at {}; a channel has one link at most", link, number,
-           name_of(end));
+      checks.fail_at(field, "joins {}, which has link {} already; a channel has at most one",
+                     name_of(end), link);
     }
     link = static_cast<int>(number);
   }
-  const Chip& from = checked_chip(cluster, one.chip);
-  const Chip& to = checked_chip(cluster, other.chip);
+  const Chip& from = checked_chip(cluster, a.chip);
+  const Chip& to = checked_chip(cluster, b.chip);
   if (!can_join(from.ethernet, to.ethernet)) {
-    fail(cluster,
-         "link {} joins chip {}, a {}, to chip {}, a {}, whose Ethernet has another line rate or "
-         "other frames",
-         number, one.chip, from.name, other.chip, to.name);
+    checks.fail_at(field,
+                   "joins a {} to a {}; line rate, frames and words of both must be the same",
+                   from.name, to.name);
   }
 }
 
@@ -85,8 +95,8 @@ std::optional<std::size_t> ChipCluster::link_at(EthernetEnd end) const {
 std::optional<EthernetEnd> ChipCluster::connected(EthernetEnd end) const {
   const std::optional<std::size_t> link = link_at(end);
   if (!link) return std::nullopt;
-  const auto& [one, other] = links[*link].ends;
-  return one == end ? other : one;
+  const auto& [a, b] = links[*link].ends;
+  return a == end ? b : a;
 }
 
 std::vector<int> ChipCluster::active_channels(int chip, bool with_reserved) const {
@@ -112,11 +122,11 @@ Coordinate ChipCluster::core_of(EthernetEnd end) const {
 }
 
 std::shared_ptr<const ChipCluster> build_chip_cluster(ChipCluster cluster) {
-  if (cluster.chips.empty()) fail(cluster, "has no chips; it needs at least one");
+  if (cluster.chips.empty()) checks_of(cluster).fail("has no chips; it needs at least one");
   cluster.link_of_channel.clear();
   for (std::size_t number = 0; number < cluster.chips.size(); ++number) {
     const std::shared_ptr<const Chip>& chip = cluster.chips[number].chip;
-    if (!chip) fail(cluster, "chip {} is not described", number);
+    if (!chip) checks_of(cluster).fail("chip {} is not described", number);
     cluster.link_of_channel.emplace_back(chip->ethernet_cores.size(), kNoLink);
   }
   for (std::size_t number = 0; number < cluster.links.size(); ++number) add_link(cluster, number);

@@ -11,27 +11,14 @@
 #include <tuple>
 #include <utility>
 
+#include "towpath/base/index.hpp"
+#include "towpath/machine/checks.hpp"
+
 namespace towpath::machine {
 
 namespace {
 
 constexpr int kNone = -1;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
-
-void check_time(Time time, const std::string& where, const char* field) {
-  if (time < Time()) {
-    throw std::invalid_argument(
-        fmt::format("{}: {} is {} ns; it must not be negative", where, field, time.ns()));
-  }
-}
-
-void check_rate(Rate rate, const std::string& where, const char* field) {
-  if (rate <= Rate()) {
-    throw std::invalid_argument(
-        fmt::format("{}: {} is {} GB/s; it must be positive", where, field, rate.gb_per_s()));
-  }
-}
 
 }  // namespace
 
@@ -126,27 +113,29 @@ void MachineBuilder::add_link(const Link& link) {
   if (link.from == link.to) {
     throw std::invalid_argument(fmt::format("{}: a link joins two different devices", where));
   }
-  check_rate(link.rate, where, "rate");
-  check_time(link.latency, where, "latency");
-  check_time(link.message_overhead, where, "message overhead");
+  // Parallel wires are one link, as fast as all of them; so the rate is bounded from below only.
+  const Checks checks(where);
+  if (link.rate <= Rate()) {
+    checks.fail_at("rate_gb_per_s", "is {}; it must be positive", link.rate.gb_per_s());
+  }
+  for (const Parameter<Link>& row : kLinkParameters) {
+    if (row.name != "rate_gb_per_s") checks.parameter("", link, row);
+  }
   machine_.links_from_[index(link.from)].push_back(static_cast<int>(machine_.links_.size()));
   machine_.links_.push_back(link);
 }
 
 void MachineBuilder::set_gpu_cost(const GpuCost& cost) {
-  const std::string where = fmt::format("machine '{}', GPU cost", machine_.name_);
-  check_time(cost.launch, where, "launch");
-  for (const ProtocolCost& protocol : cost.protocol) {
-    check_rate(protocol.block_rate, where, "block rate");
-    check_time(protocol.send_overhead, where, "send overhead");
-    check_time(protocol.receive_overhead, where, "receive overhead");
-  }
+  const Checks checks(fmt::format("machine '{}', GPU cost", machine_.name_));
+  for_each_block(cost, [&](const char* name, Needed, const auto& block, const auto& table) {
+    checks.block(name, block, table);
+  });
   machine_.gpu_ = cost;
   has_gpu_cost_ = true;
 }
 
-// Two different GPUs are remembered per device: of those that reach a GPU, one is then another than
-// itself. Every link is followed at most twice, however many GPUs there are.
+// Two different GPUs are remembered per device, so that at least one of those that reach a GPU is
+// not that GPU itself. Every link is followed at most twice, however many GPUs there are.
 void MachineBuilder::check_every_gpu_is_reached() const {
   std::vector<std::array<int, 2>> reached_by(machine_.devices_.size(), {kNone, kNone});
   std::queue<std::pair<int, int>> open;  // device, the GPU that reaches it
@@ -179,7 +168,7 @@ std::shared_ptr<const Machine> MachineBuilder::build() && {
   }
   if (!has_gpu_cost_) {
     throw std::invalid_argument(
-        fmt::format("machine '{}' does not say what its GPUs cost", machine_.name_));
+        fmt::format("machine '{}' lacks the cost of its GPUs", machine_.name_));
   }
   if (machine_.rank_device_.size() > 1) check_every_gpu_is_reached();
   return std::make_shared<const Machine>(std::move(machine_));

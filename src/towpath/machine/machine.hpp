@@ -11,12 +11,13 @@
 
 #include "towpath/base/protocol.hpp"
 #include "towpath/base/units.hpp"
+#include "towpath/machine/parameters.hpp"
 
 // A described machine: devices joined by directed links, and what a GPU's thread block costs.
 //
-// MachineBuilder takes the description apart from the run: it checks every name and number and
-// hands out an immutable Machine. Ranks are the devices of kind gpu, in the order they were added.
-// The YAML side, with units, bounds and sources, is python/towpath/specs/machine_spec.py.
+// MachineBuilder checks every name and number and returns an immutable Machine, which only answers.
+// Ranks are the devices of kind gpu, in the order in which they were added. Every value comes from
+// a spec (python/towpath/specs/machine_spec.py), with its source.
 
 namespace towpath::machine {
 
@@ -26,8 +27,8 @@ enum class LinkKind : std::uint8_t { nvlink, pcie, network, socket };
 struct Device {
   std::string name;
   DeviceKind kind = DeviceKind::gpu;
-  int host = 0;           // which server it sits in; -1 for the network between servers
-  bool forwards = false;  // whether traffic between two others may pass through
+  int host = 0;           // number of its server; -1 for the network between servers
+  bool forwards = false;  // whether traffic between two other devices may pass through
 };
 
 // One direction of a wire. A duplex wire is two links.
@@ -36,24 +37,57 @@ struct Link {
   int to = 0;
   LinkKind kind = LinkKind::nvlink;
   Rate rate;
-  Time latency;           // head of a message in to head out
-  Time message_overhead;  // time the link is held per message, besides its bytes (NIC rate)
+  Time latency;
+  Time message_overhead;
+};
+
+inline constexpr Parameter<Link> kLinkParameters[] = {
+    {"rate_gb_per_s", &Link::rate, kRateGbPerS, "rate of one direction"},
+    {"latency_ns", &Link::latency, kDurationNs, "from the head of a message in to its head out"},
+    {"message_overhead_ns", &Link::message_overhead, kDurationNs,
+     "time for which a message holds the link besides its bytes: a network adapter's message rate"},
 };
 
 // What moving data costs a thread block of a GPU under one protocol.
 struct ProtocolCost {
-  Rate block_rate;        // payload that one thread block reads, reduces and stores per second
-  Time send_overhead;     // to start one transfer
-  Time receive_overhead;  // from the signal's arrival to its reader going on
-  bool fences = false;    // the flag follows only when all stores are acknowledged
-  Rate adapter_rate;      // payload a NIC sends per second where a proxy handles it piecemeal;
-                          // zero: its link's rate
+  Rate block_rate;
+  Time send_overhead;
+  Time receive_overhead;
+  bool fences = false;
+  Rate adapter_rate;
+};
+
+inline constexpr Parameter<ProtocolCost> kProtocolParameters[] = {
+    {"block_rate_gb_per_s", &ProtocolCost::block_rate, kRateGbPerS,
+     "payload that one thread block reads, reduces and stores"},
+    {"send_overhead_ns", &ProtocolCost::send_overhead, kDurationNs, "starting one transfer"},
+    {"receive_overhead_ns", &ProtocolCost::receive_overhead, kDurationNs,
+     "from the signal's arrival to its reader going on"},
+    {"fences", &ProtocolCost::fences, kYesOrNo,
+     "the flag follows only when all stores are acknowledged", Form::flag},
+    {"adapter_rate_gb_per_s", &ProtocolCost::adapter_rate, kRateGbPerS,
+     "payload that a network adapter sends where a CPU proxy handles it piecemeal; without it, an "
+     "adapter sends at the rate of its link",
+     Form::optional_quantity},
 };
 
 struct GpuCost {
-  Time launch;                                    // from the host's call to the first step
+  Time launch;
   std::array<ProtocolCost, kProtocols> protocol;  // indexed by Protocol
 };
+
+inline constexpr Parameter<GpuCost> kGpuParameters[] = {
+    {"launch_ns", &GpuCost::launch, kDurationNs, "from the host's call to the first step"},
+};
+
+// Calls visit(name, needed, block, table) for every block of a GPU's cost.
+template <AnyConst<GpuCost> AnyCost, typename Visit>
+void for_each_block(AnyCost& cost, const Visit& visit) {
+  visit("", Needed::always, cost, kGpuParameters);
+  visit("simple", Needed::always, cost.protocol[0], kProtocolParameters);
+  visit("ll", Needed::always, cost.protocol[1], kProtocolParameters);
+  visit("ll128", Needed::always, cost.protocol[2], kProtocolParameters);
+}
 
 // Immutable once built; shared by every simulation on it.
 class Machine {
@@ -68,14 +102,14 @@ class Machine {
 
   // The links from one rank's device to another's: least latency, then fewest links, then, from
   // the last link backwards, the lowest link numbers. Only devices that forward are passed through.
-  // A rank's route to itself is empty. Throws std::invalid_argument naming both when no path
-  // exists. Every call searches the machine anew; whoever asks often keeps the answer.
+  // A rank's route to itself is empty. Throws std::invalid_argument that names both ranks if there
+  // is no path. Every call searches the machine anew; keep the answer if you need it often.
   std::vector<int> route(int from_rank, int to_rank) const;
 
  private:
   int checked_device_of_rank(int rank) const;
-  // Per device the last link of the best path from `source`, -1 where there is none. Stops early
-  // once `target` is settled.
+  // The last link of the best path from `source`, per device; -1 if there is no path. The search
+  // stops once `target` is settled.
   std::vector<int> last_links(int source, int target) const;
 
   friend class MachineBuilder;
@@ -94,15 +128,15 @@ class MachineBuilder {
   // Returns the device's number. Throws std::invalid_argument on a name already taken.
   int add_device(Device device);
 
-  // Adds one direction. Throws std::invalid_argument on an unknown end, a link from a device to
-  // itself, a rate that is not positive or a negative time.
+  // Adds one direction. Throws DescriptionError on an unknown end, a link from a device to itself,
+  // a rate that is not positive or a negative time.
   void add_link(const Link& link);
 
-  // Throws std::invalid_argument on a rate that is not positive or a negative time.
+  // Throws DescriptionError on a cost out of its bounds.
   void set_gpu_cost(const GpuCost& cost);
 
-  // Throws std::invalid_argument when there is no GPU, when among several there is one that no
-  // other can reach, or when no GPU cost was set. The builder is used up afterwards.
+  // Throws std::invalid_argument if there is no GPU, if one of several cannot be reached by any
+  // other, or if no GPU cost was set. The builder must not be used afterwards.
   std::shared_ptr<const Machine> build() &&;
 
  private:

@@ -14,7 +14,7 @@ Core::Core(sim::Simulation& simulation, const machine::MailboxCluster& cluster, 
       clock_(cluster.core_clock),
       page_walk_random_(simulation.random(name_ + " page walks")),
       figures_(cluster.interruptions) {
-  for (const machine::InterruptionFigures& figures : figures_) {
+  for (const machine::InterruptionParameters& figures : figures_) {
     interruptions_.push_back(
         {&figures, simulation.random(name_ + " " + figures.name), Cycles(), Cycles()});
     draw(interruptions_.back(), now());
@@ -22,7 +22,7 @@ Core::Core(sim::Simulation& simulation, const machine::MailboxCluster& cluster, 
 }
 
 void Core::draw(Interruptions& interruptions, Cycles after) const {
-  const machine::InterruptionFigures& figures = *interruptions.figures;
+  const machine::InterruptionParameters& figures = *interruptions.figures;
   interruptions.begin = after + cycles_of(interruptions.random.exponential(figures.interval_mean));
   interruptions.duration = cycles_of(Time::from_ps(
       interruptions.random.between(figures.duration_min.ps(), figures.duration_max.ps())));

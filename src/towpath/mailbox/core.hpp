@@ -45,7 +45,7 @@ class Core {
 
  private:
   struct Interruptions {
-    const machine::InterruptionFigures* figures;
+    const machine::InterruptionParameters* figures;
     sim::Random random;
     Cycles begin;
     Cycles duration;
@@ -55,11 +55,11 @@ class Core {
   Cycles cycles_of(Time duration) const { return clock_.cycle_at(clock_.origin() + duration); }
 
   sim::Simulation& simulation_;
-  machine::PageWalkFigures page_walks_;
+  machine::PageWalkParameters page_walks_;
   std::string name_;
   sim::Clock clock_;
   sim::Random page_walk_random_;
-  std::vector<machine::InterruptionFigures> figures_;
+  std::vector<machine::InterruptionParameters> figures_;
   std::vector<Interruptions> interruptions_;
   bool is_interruptible_ = true;
 };

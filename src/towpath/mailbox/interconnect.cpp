@@ -84,7 +84,7 @@ bool Interconnect::has_room(Address context) const {
 }
 
 void Interconnect::submit(Address from, Address to, std::span<const std::byte> payload) {
-  const machine::PacketizerFigures& figures = cluster_->packetizer;
+  const machine::PacketizerParameters& figures = cluster_->packetizer;
   Node& node = checked(from.node);
   checked(to.node);
   if (payload.empty() || payload.size() > static_cast<std::size_t>(figures.payload_bytes_max)) {

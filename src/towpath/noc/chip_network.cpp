@@ -20,7 +20,6 @@ constexpr int kTickPriority = sim::EventQueue::kPriorityMax;
 constexpr int kMulticastLane = kInitiatorsMax;
 constexpr int kAcknowledgementLane = kMulticastLane + 1;
 constexpr int kResponseLane = kAcknowledgementLane + 1;
-constexpr int kAtomicCycles = 5;  // a read-modify-write holds its L1 bank that long (facts 1.5)
 
 }  // namespace
 
@@ -395,7 +394,7 @@ void ChipNetwork::request_received(const Tag& tag, Transaction& transaction, int
   } else {
     std::uint32_t word = request.value;
     if (request.kind == RequestKind::atomic_increment) {
-      ready += kAtomicCycles;
+      ready += chip_->niu.atomic_cycles;
       word += group_of(at)->memory.load_word(offset);
     }
     change(at, offset, std::as_bytes(std::span(&word, 1)), {.request = &request});

@@ -439,7 +439,7 @@ class Network {
 
   Torus torus_;
   Endpoint& endpoint_;
-  machine::RouterFigures figures_;
+  machine::RouterParameters figures_;
   int backoff_min_;
   int backoff_max_;
   int classes_;

@@ -12,7 +12,7 @@ namespace towpath::noc {
 
 namespace {
 
-std::size_t wheel_size(const machine::RouterFigures& figures) {
+std::size_t wheel_size(const machine::RouterParameters& figures) {
   const int longest =
       std::max({figures.hop_cycles, figures.niu_to_router_cycles, figures.router_to_niu_cycles,
                 figures.credit_return_cycles, figures.vc_release_cycles});

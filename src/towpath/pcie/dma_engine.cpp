@@ -110,7 +110,7 @@ Time unmap_time(const machine::Host& host, std::uint64_t size_bytes) {
 
 void check_dma(const machine::Chip& chip, Direction direction, std::uint64_t address,
                std::uint64_t size_bytes) {
-  const machine::PcieFigures& pcie = chip.pcie;
+  const machine::PcieParameters& pcie = chip.pcie;
   const bool is_to_device = direction == Direction::to_device;
   if (is_to_device ? !pcie.dma_to_device : !pcie.dma_from_device) {
     throw std::invalid_argument(

@@ -138,7 +138,7 @@ void HostLink::write_piece(Account& account, const Piece& piece, std::span<const
 }
 
 void HostLink::write_run(Account& account, const Piece& piece, std::span<const std::byte> data) {
-  const machine::HostCoreFigures& core = host_->core;
+  const machine::HostCoreParameters& core = host_->core;
   const NocWay way = noc_way(*chip_, piece.tile);
   const bool combines = piece.mapping == Mapping::write_combining;
   const std::uint64_t unit =
@@ -199,7 +199,7 @@ Transfer HostLink::read_from_device(std::span<std::byte> to, machine::Coordinate
 
 void HostLink::read_piece(Account& account, const Piece& piece, std::span<std::byte> to,
                           const TransferOptions& options) {
-  const machine::HostCoreFigures& core = host_->core;
+  const machine::HostCoreParameters& core = host_->core;
   if (options.load == Load::stream && piece.mapping == Mapping::write_combining) {
     // Reads of lines overlap: a line is requested whenever another has arrived.
     const std::uint64_t lines = cuts(kLineBytes, piece.address, piece.size_bytes) + 1;
@@ -215,7 +215,7 @@ void HostLink::read_piece(Account& account, const Piece& piece, std::span<std::b
 }
 
 std::uint64_t HostLink::accesses_of(const Piece& piece, const TransferOptions& options) const {
-  const machine::HostCoreFigures& core = host_->core;
+  const machine::HostCoreParameters& core = host_->core;
   if (options.load == Load::stream) {
     return cuts(static_cast<std::uint64_t>(core.stream_load_bytes), piece.address,
                 piece.size_bytes) +

@@ -42,7 +42,7 @@ std::string HostLink::dma_obstacle(Direction direction) const {
 }
 
 Rate HostLink::bounce_rate(Direction direction, std::uint64_t size_bytes) const {
-  const machine::HostDriverFigures& driver = host_->driver;
+  const machine::HostDriverParameters& driver = host_->driver;
   const bool fits = size_bytes + std::min(size_bytes, driver.bounce_bytes) <= driver.cache_bytes;
   if (direction == Direction::to_device) {
     return fits ? driver.bounce_write_rate : driver.bounce_write_rate_uncached;
@@ -55,7 +55,7 @@ template <typename Move>
 Transfer HostLink::run_dma(DmaPath path, std::uint64_t size_bytes, machine::Coordinate tile,
                            const TransferOptions& options, Move move) {
   const auto [direction, bounces] = path;
-  const machine::HostDriverFigures& driver = host_->driver;
+  const machine::HostDriverParameters& driver = host_->driver;
   const Stream stream = dma_stream(*host_, *chip_, noc_way(*chip_, tile), direction,
                                    {.ordering = options.ordering, .limits = options_.limits});
   const std::uint64_t window = chip_->pcie.dma_window_bytes;

@@ -21,7 +21,7 @@ constexpr std::array<std::int64_t, 6> kLaneRates = {
 
 }  // namespace
 
-Link negotiated(const machine::HostLinkFigures& host, const machine::PcieFigures& chip) {
+Link negotiated(const machine::HostLinkParameters& host, const machine::PcieParameters& chip) {
   return {std::min(host.generation, chip.generation), std::min(host.lanes, chip.lanes)};
 }
 

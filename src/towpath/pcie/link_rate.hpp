@@ -4,7 +4,7 @@
 
 #include "towpath/base/units.hpp"
 #include "towpath/machine/host.hpp"
-#include "towpath/machine/pcie_figures.hpp"
+#include "towpath/machine/chip_parameters.hpp"
 
 namespace towpath::pcie {
 
@@ -13,7 +13,7 @@ struct Link {
   int generation = 1;
   int lanes = 1;
 };
-Link negotiated(const machine::HostLinkFigures& host, const machine::PcieFigures& chip);
+Link negotiated(const machine::HostLinkParameters& host, const machine::PcieParameters& chip);
 
 // Rate of all lanes after the line code: 8b/10b for generations 1 and 2, 128b/130b for 3 to 5,
 // flits from 6 on.

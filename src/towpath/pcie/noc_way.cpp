@@ -86,7 +86,7 @@ NocWay noc_way(const Chip& chip, Coordinate tile) {
     throw std::invalid_argument(fmt::format("chip '{}' has no host link", chip.name));
   }
   const Coordinate from = chip.pcie_tiles.front();
-  const machine::RouterFigures& router = chip.router;
+  const machine::RouterParameters& router = chip.router;
   const int hops = (tile.x != from.x ? chip.width : 0) + (tile.y != from.y ? chip.height : 0);
   const int crossings = 2 * (router.niu_to_router_cycles + router.router_to_niu_cycles);
   const auto time = [&](int cycles) { return chip.clock.time_of(Cycles(cycles)); };

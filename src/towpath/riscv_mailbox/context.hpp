@@ -66,7 +66,7 @@ class Context {
 
   Interconnect& interconnect_;
   Core& core_;
-  const machine::MailboxSoftwareFigures& software_;
+  const machine::MailboxSoftwareParameters& software_;
   Address address_;
 };
 

@@ -87,7 +87,7 @@ class Pair {
   }
 
   PingPongOptions options_;
-  machine::MailboxSoftwareFigures software_;
+  machine::MailboxSoftwareParameters software_;
   Core initiator_core_;
   Core responder_core_;
   Context initiator_;

@@ -48,7 +48,7 @@ static_assert(sizeof(Event) == 32 && std::is_trivially_copyable_v<Event>);
 // distribution of times, and always by appending to, and reading through, chunks of consecutive
 // memory.
 //
-// The front is a sorted run, and a heap for what arrives within its span when it is no longer short.
+// The front is a sorted run, and a heap for what arrives within its span when the run is long.
 // A front that becomes crowded goes back into the buckets, but for the events of its first time.
 //
 // Wrong: pushing an event earlier than the last one popped, or than a limit at which pop() has

@@ -81,7 +81,7 @@ class _ClusterDescriptor(_Lenient):
         for chip, architecture in self.arch.items():
             if architecture.lower() not in _CHIP_OF_ARCHITECTURE:
                 known = ", ".join(_CHIP_OF_ARCHITECTURE)
-                problem = f"has chip {chip} as {quoted(architecture)}; figures are known of {known}"
+                problem = f"has chip {chip} as {quoted(architecture)}; known are {known}"
                 raise wrong("arch", problem)
         if self.chips and (missing := set(self.arch) - set(self.chips)):
             problem = f"has no place of chip {min(missing, key=int)}; arch has that chip"
@@ -128,15 +128,15 @@ class _ClusterDescriptor(_Lenient):
 
 
 def is_cluster_descriptor(document: YamlDocument) -> bool:
-    """Whether a document looks like one."""
+    """Whether a document looks like a cluster descriptor."""
     return isinstance(document.data, dict) and "ethernet_connections" in document.data
 
 
 def parse_cluster_descriptor(document: YamlDocument, file: str) -> ChipClusterSpec:
-    """The cluster that a descriptor describes, with the figures of the shipped chips.
+    """The cluster that a descriptor describes, with the parameters of the shipped chips.
 
     Raises:
-        ConfigError: it is no such descriptor, or something in it is wrong.
+        ConfigError: it is not such a descriptor, or something in it is wrong.
     """
     descriptor = validated(_ClusterDescriptor, document, file)
     source = f"{PurePath(file).name}, a cluster descriptor"[:1000]
@@ -146,11 +146,10 @@ def parse_cluster_descriptor(document: YamlDocument, file: str) -> ChipClusterSp
     with errors_at(document, file):
         if descriptor.chips:
             check_places(chips, "chips")
-        check_links(chips, listed)
     on_pcie = [chip.has_host_link for chip in chips]
     reserved = reserved_links(on_pcie, [(link.one, link.other) for link in listed])
     boards = ", ".join(f"{count} {name}" for name, count in descriptor.board_types().items())
-    return ChipClusterSpec(
+    spec = ChipClusterSpec(
         name=machine_name(file),
         description=f"Imported from {source}{f': {boards}' if boards else ''}"[:1000],
         source=source,
@@ -162,6 +161,9 @@ def parse_cluster_descriptor(document: YamlDocument, file: str) -> ChipClusterSp
         dispatcher_source=_DISPATCHER_SOURCE if reserved else "",
         notes=tuple(_notes(descriptor)),
     )
+    with errors_at(document, file):
+        check_links(spec, listed)
+    return spec
 
 
 _DISPATCHER_SOURCE = (
@@ -247,9 +249,9 @@ def reserved_links(
     two neighbours have one link for it: that of the lowest channel of the lower chip.
     """
     near: list[set[int]] = [set() for _ in on_pcie]
-    for one, other in links:
-        near[one.chip].add(other.chip)
-        near[other.chip].add(one.chip)
+    for a, b in links:
+        near[a.chip].add(b.chip)
+        near[b.chip].add(a.chip)
     distance = {chip: 0 for chip, is_there in enumerate(on_pcie) if is_there}
     gateway = {chip: chip for chip in distance}
     queue = deque(distance)

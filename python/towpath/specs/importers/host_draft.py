@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A host as an importer finds it, and the figures that topology files do not hold.
+"""A host as an importer finds it, and the values that topology files do not hold.
 
 Everything that is not in the file is a named default here, with its source, or belongs to a shipped
 machine; what was taken from where is written into the spec's notes.
@@ -17,7 +17,7 @@ from towpath.specs.input_file import YamlDocument
 from towpath.specs.machine_spec import GraphSpec, MachineSpec, TemplateSpec
 from towpath.specs.spec_model import validated
 
-# The shipped machine whose latencies and GPU costs stand in where a file is silent.
+# The shipped machine whose latencies and GPU costs are used where a file has none.
 REFERENCE_MACHINE = "dgx-h100"
 NOTES_MAX = 100
 
@@ -48,8 +48,8 @@ _GPU_PCIE_SOURCE = (
     "({machine}), over the two GPUs"
 )
 _NIC_PCIE_SOURCE = "derived: GPU to adapter, {path:g} ns ({machine}), less the GPU's {gpu:g} ns"
-_SOCKET_HOP_SOURCE = "assumed: that of a PCIe switch, for want of a trustworthy figure"
-_NO_MESSAGE_COST = {"value": 0, "source": "no figure in the file; none is assumed"}
+_SOCKET_HOP_SOURCE = "assumed: that of a PCIe switch, for want of a trustworthy value"
+_NO_MESSAGE_COST = {"value": 0, "source": "no value in the file; none is assumed"}
 
 
 class HostDraft:

@@ -14,7 +14,7 @@ _CORNERS_MAX = 4  # of a mesh; a line has two
 
 
 def mesh_places(chips: int, pairs: Iterable[tuple[int, int]]) -> list[Place]:
-    """A place (x, y) for every chip: that in the mesh that the pairs make, the longer side along x.
+    """A place (x, y) for every chip, in the mesh that the pairs make, with the longer side along x.
 
     Without such a mesh (a torus has no corner to start from) chips are placed row by row.
 
@@ -39,7 +39,7 @@ def mesh_places(chips: int, pairs: Iterable[tuple[int, int]]) -> list[Place]:
 
 
 def _distances(near: list[set[int]], start: int) -> list[int]:
-    """Links from `start` to each chip; as many as there are chips where there is no way."""
+    """Links from `start` to each chip; the number of chips if there is no way."""
     distances = [len(near)] * len(near)
     distances[start] = 0
     queue = deque([start])

@@ -66,7 +66,7 @@ class Graph(NamedTuple):
 
 @dataclass
 class _Leaf:
-    """A GPU or adapter: where it stands, how it is joined, and what the file says of it."""
+    """A GPU or adapter: its place, its links, and what the file says about it."""
 
     element: XmlElement
     order: tuple[int, str]
@@ -90,7 +90,7 @@ def parse_system(text: str, file: str, complete_from: str | None = None) -> Grap
             interconnect, GPU costs, and the fabric between hosts.
 
     Raises:
-        ConfigError: it is no such file, or something in it is wrong.
+        ConfigError: it is not such a file, or something in it is wrong.
     """
     root = parse_xml(text, file)
     if root.tag == "graphs":
@@ -105,7 +105,7 @@ def parse_graphs(text: str, file: str) -> list[Graph]:
     """The graphs of a graph file, each with its channels as orders of GPUs.
 
     Raises:
-        ConfigError: it is no such file, or something in it is wrong.
+        ConfigError: it is not such a file, or something in it is wrong.
     """
     root = parse_xml(text, file)
     if root.tag != "graphs":
@@ -171,25 +171,14 @@ class _System:
                 self._add_nets(child, name, None, "")
 
     def _walk(self, element: XmlElement, parent: str) -> None:
-        bus = element.text("busid").lower()
-        if bus in self._line_of_bus:
-            raise element.error(f"has the busid of the <pci> on line {self._line_of_bus[bus]}")
-        self._line_of_bus[bus] = element.line
-        pci_class = element.text("class")
+        bus, pci_class = self._bus_of(element), element.text("class")
         if not _CLASS.match(pci_class):
             raise element.error(f"has class={quoted(pci_class)}; it must be like '0x030200'")
-        gpus = [child for child in element.children if child.tag == "gpu"]
-        nics = [child for child in element.children if child.tag == "nic"]
-        inner = [child for child in element.children if child.tag == "pci"]
-        if len(gpus) > 1:
-            raise gpus[1].error("is the second GPU of one <pci>, which has one")
-        is_gpu = bool(gpus) or pci_class.startswith(_GPU_CLASSES)
-        if is_gpu and inner:
-            raise inner[0].error(f"stands in the GPU on line {element.line}, which holds none")
-        if is_gpu:
-            leaf = gpus[0] if gpus else element
-            number = leaf.integer("dev", 0, _GPU_NUMBER_MAX, default=_GPU_NUMBER_MAX + 1)
-            self._gpus.append(_Leaf(leaf, (number, bus), parent, element))
+        gpus = _children(element, "gpu")
+        nics = _children(element, "nic")
+        inner = _children(element, "pci")
+        if gpus or pci_class.startswith(_GPU_CLASSES):
+            self._add_gpu(element, parent, gpus, inner)
         elif nics or pci_class.startswith(_NIC_CLASSES):
             for nic in nics or [element]:
                 self._add_nets(nic, parent, element, bus)
@@ -202,8 +191,28 @@ class _System:
         else:
             self._draft.note(f"left out: the device of class {pci_class} on line {element.line}")
 
+    def _bus_of(self, element: XmlElement) -> str:
+        """The bus of a <pci>, which no other one has."""
+        bus = element.text("busid").lower()
+        if bus in self._line_of_bus:
+            raise element.error(f"has the busid of the <pci> on line {self._line_of_bus[bus]}")
+        self._line_of_bus[bus] = element.line
+        return bus
+
+    def _add_gpu(
+        self, element: XmlElement, parent: str, gpus: list[XmlElement], inner: list[XmlElement]
+    ) -> None:
+        if len(gpus) > 1:
+            raise gpus[1].error("is the second GPU of one <pci>, which has one")
+        if inner:
+            raise inner[0].error(f"is in the GPU on line {element.line}, which holds none")
+        leaf = gpus[0] if gpus else element
+        number = leaf.integer("dev", 0, _GPU_NUMBER_MAX, default=_GPU_NUMBER_MAX + 1)
+        bus = element.text("busid").lower()
+        self._gpus.append(_Leaf(leaf, (number, bus), parent, element))
+
     def _add_nets(self, nic: XmlElement, parent: str, pci: XmlElement | None, bus: str) -> None:
-        nets = [child for child in nic.children if child.tag == "net"]
+        nets = _children(nic, "net")
         for net in nets or [nic]:
             number = net.integer("dev", 0, _GPU_NUMBER_MAX, default=_GPU_NUMBER_MAX + 1)
             self._nics.append(_Leaf(net, (number, bus), parent, pci))
@@ -212,7 +221,7 @@ class _System:
         speed = "" if pci is None else pci.attributes.get("link_speed", "")
         width = 0 if pci is None else pci.integer("link_width", 0, 32, default=0)
         if not speed or not width:
-            self._draft.note("PCIe 3.0 x16 stands for links whose speed or width the file omits")
+            self._draft.note("PCIe 3.0 x16 is assumed where the file omits a speed or width")
         if not speed:
             return PCIE_DEFAULT_GIGATRANSFERS, width or PCIE_DEFAULT_WIDTH
         match = _LINK_SPEED.match(speed)
@@ -289,3 +298,7 @@ def _socket_rate_gb_per_s(cpu: XmlElement) -> float:
         family = cpu.integer("familyid", -1, 9999, default=-1)
         return _AMD_SOCKET_GB_PER_S.get(family, _AMD_OTHER_GB_PER_S)
     return _OTHER_SOCKET_GB_PER_S
+
+
+def _children(element: XmlElement, tag: str) -> list[XmlElement]:
+    return [child for child in element.children if child.tag == tag]

@@ -54,7 +54,7 @@ def parse_table(text: str, file: str, complete_from: str | None = None) -> Graph
             fabric between hosts, and the GPU interconnect where the table names no NVLink.
 
     Raises:
-        ConfigError: it is no such table, or something in it is wrong.
+        ConfigError: it is not such a table, or something in it is wrong.
     """
     table = _read(text, file)
     draft = HostDraft(file, "a table of nvidia-smi topo -m")
@@ -82,34 +82,65 @@ def _read(text: str, file: str) -> _Table:
         problem = "has no header row, which begins with GPU0 and names every device"
         raise ConfigError(problem, file=file, line=1)
     devices = _header(lines[start].split(), file, start + 1)
-    cells: dict[tuple[str, str], str] = {}
-    numa: dict[str, int] = {}
-    line_of: dict[str, int] = {}
+    rows = _Rows(devices, file)
     for number, line in enumerate(lines[start + 1 :], start + 2):
         words = line.split()
         if not words or not _DEVICE.match(words[0]):
-            if len(line_of) == len(devices) or not words:
+            if len(rows.line_of) == len(devices) or not words:
                 break
-            raise ConfigError(
-                f"row begins with {quoted(words[0])}, no device", file=file, line=number
-            )
-        row = words[0]
-        if row not in devices or row in line_of:
-            problem = "begins a second row" if row in line_of else "has a row but no column"
-            raise ConfigError(problem, file=file, line=number, field=row)
-        line_of[row] = number
-        _read_row(row, words[1:], devices, cells, file, number)
+            problem = f"row begins with {quoted(words[0])}, which is not a device"
+            raise ConfigError(problem, file=file, line=number)
+        rows.read(words, number)
+    for device in devices:
+        if device not in rows.line_of:
+            raise ConfigError("has a column but no row", file=file, line=start + 1, field=device)
+    _check_symmetry(devices, rows.cells, rows.line_of, file)
+    legends = (_LEGEND.match(line) for line in lines)
+    nic_names = {match[1]: match[2] for match in legends if match and match[1] in devices}
+    return _Table(devices, rows.cells, rows.numa, nic_names)
+
+
+class _Rows:
+    """The rows of a table as far as they are read."""
+
+    def __init__(self, devices: list[str], file: str) -> None:
+        self.cells: dict[tuple[str, str], str] = {}
+        self.numa: dict[str, int] = {}
+        self.line_of: dict[str, int] = {}
+        self._devices = devices
+        self._file = file
+
+    def read(self, words: list[str], line: int) -> None:
+        """Reads one row, whose first word is its device."""
+        row, devices = words[0], self._devices
+        if row not in devices or row in self.line_of:
+            problem = "begins a second row" if row in self.line_of else "has a row but no column"
+            raise ConfigError(problem, file=self._file, line=line, field=row)
+        self.line_of[row] = line
+        if len(words) <= len(devices):
+            problem = f"has {len(words) - 1} cells; there are {len(devices)} columns"
+            raise ConfigError(problem, file=self._file, line=line, field=row)
+        for column, word in zip(devices, words[1:], strict=False):
+            if wrong_cell := _cell_problem(row, column, word):
+                raise ConfigError(wrong_cell, file=self._file, line=line, field=f"{row}, {column}")
+            if word != "X":
+                self.cells[row, column] = word
         if row.startswith("GPU") and len(words) > len(devices) + 2:
             affinity = words[len(devices) + 2]
             if affinity.isdecimal() and len(affinity) <= 4:
-                numa[row] = int(affinity)
-    for device in devices:
-        if device not in line_of:
-            raise ConfigError("has a column but no row", file=file, line=start + 1, field=device)
-    _check_symmetry(devices, cells, line_of, file)
-    legends = (_LEGEND.match(line) for line in lines)
-    nic_names = {match[1]: match[2] for match in legends if match and match[1] in devices}
-    return _Table(devices, cells, numa, nic_names)
+                self.numa[row] = int(affinity)
+
+
+def _cell_problem(row: str, column: str, word: str) -> str | None:
+    if (word == "X") != (row == column):
+        return f"is {quoted(word)}; X marks a device itself, and only that"
+    is_nvlink = _nvlinks(word) > 0
+    if is_nvlink and not (row.startswith("GPU") and column.startswith("GPU")):
+        return f"is {word}; NVLinks join GPUs only"
+    if word != "X" and not is_nvlink and word not in _DISTANCES:
+        allowed = ", ".join(("NV1 to NV99", *_DISTANCES))
+        return f"is {quoted(word)}; it must be one of {allowed}"
+    return None
 
 
 def _is_header(line: str) -> bool:
@@ -129,41 +160,6 @@ def _header(words: list[str], file: str, line: int) -> list[str]:
         problem = f"has {len(devices)} columns; at most {_DEVICES_MAX} are read"
         raise ConfigError(problem, file=file, line=line)
     return devices
-
-
-def _read_row(
-    row: str,
-    words: list[str],
-    devices: list[str],
-    cells: dict[tuple[str, str], str],
-    file: str,
-    line: int,
-) -> None:
-    if len(words) < len(devices):
-        problem = f"has {len(words)} cells; there are {len(devices)} columns"
-        raise ConfigError(problem, file=file, line=line, field=row)
-    for column, word in zip(devices, words, strict=False):
-        field = f"{row}, {column}"
-        if (word == "X") != (row == column):
-            raise ConfigError(
-                f"is {quoted(word)}; X marks a device itself, and only that",
-                file=file,
-                line=line,
-                field=field,
-            )
-        if word == "X":
-            continue
-        is_nvlink = _nvlinks(word) > 0
-        if is_nvlink and not (row.startswith("GPU") and column.startswith("GPU")):
-            raise ConfigError(
-                f"is {word}; NVLinks join GPUs only", file=file, line=line, field=field
-            )
-        if not is_nvlink and word not in _DISTANCES:
-            allowed = ", ".join(("NV1 to NV99", *_DISTANCES))
-            raise ConfigError(
-                f"is {quoted(word)}; it must be one of {allowed}", file=file, line=line, field=field
-            )
-        cells[row, column] = word
 
 
 def _check_symmetry(

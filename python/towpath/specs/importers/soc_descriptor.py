@@ -20,12 +20,12 @@ from towpath.specs import shipped
 from towpath.specs.chip_spec import (
     ChipSpec,
     Coordinate,
-    Count,
-    DramFigures,
+    DramParameters,
+    EthernetL1Bytes,
     Grid,
     Harvesting,
+    L1Bytes,
     ListedTile,
-    MemoryBytes,
     Side,
     TileKindName,
     TileList,
@@ -37,7 +37,7 @@ from towpath.specs.importers.host_draft import machine_name
 from towpath.specs.input_file import YamlDocument
 from towpath.specs.spec_model import validated, wrong
 
-# Which shipped chip has the figures of an architecture, by its name in small letters.
+# The shipped chip that has the parameters of an architecture, by its name in small letters.
 CHIP_OF_ARCHITECTURE = {"wormhole_b0": "wormhole", "blackhole": "blackhole"}
 
 Size = Annotated[int, Field(strict=True, ge=0, le=1 << 40)]
@@ -80,7 +80,7 @@ class _SocDescriptor(_Lenient):
     def _check(self) -> _SocDescriptor:
         if self.arch_name.lower() not in CHIP_OF_ARCHITECTURE:
             known = ", ".join(CHIP_OF_ARCHITECTURE)
-            raise wrong("arch_name", f"is {quoted(self.arch_name)}; figures are known of {known}")
+            raise wrong("arch_name", f"is {quoted(self.arch_name)}; known are {known}")
         check_tiles(self._listed(), self.grid.x_size, self.grid.y_size, "grid")
         check_worker_grid(self.workers, "functional_workers")
         self._check_harvested()
@@ -139,17 +139,17 @@ class _SocDescriptor(_Lenient):
 
 
 def is_soc_descriptor(document: YamlDocument) -> bool:
-    """Whether a document looks like one."""
+    """Whether a document looks like a SoC descriptor."""
     return isinstance(document.data, dict) and "functional_workers" in document.data
 
 
 def parse_soc_descriptor(document: YamlDocument, file: str) -> ChipSpec:
-    """The chip that a SoC descriptor describes, with the figures of the shipped one.
+    """The chip that a SoC descriptor describes, with the parameters of the shipped one.
 
     Rows or columns are harvested where the descriptor lists harvested workers.
 
     Raises:
-        ConfigError: it is no such descriptor, or something in it is wrong.
+        ConfigError: it is not such a descriptor, or something in it is wrong.
     """
     descriptor = validated(_SocDescriptor, document, file)
     donor = descriptor.donor
@@ -172,23 +172,28 @@ def parse_soc_descriptor(document: YamlDocument, file: str) -> ChipSpec:
         "harvesting": Harvesting(
             axis=donor.harvesting.axis, harvested=descriptor.harvested, source=source
         ),
-        "l1_bytes": MemoryBytes(value=descriptor.worker_l1_size, source=source),
+        "l1_bytes": L1Bytes(value=descriptor.worker_l1_size, source=source),
         "dram": _with_sizes(donor.dram, descriptor, source),
     }
     if descriptor.eth:
-        changes["ethernet_l1_bytes"] = MemoryBytes(value=descriptor.eth_l1_size, source=source)
+        changes["ethernet_l1_bytes"] = EthernetL1Bytes(value=descriptor.eth_l1_size, source=source)
     return donor.model_copy(update=changes)
 
 
-def _with_sizes(dram: DramFigures, descriptor: _SocDescriptor, source: str) -> DramFigures:
+def _with_sizes(dram: DramParameters, descriptor: _SocDescriptor, source: str) -> DramParameters:
     """A bank is a whole group, or one channel where groups are listed once per channel."""
     if not descriptor.dram:
         return dram
     listed = descriptor.groups.most_common(1)[0][1]
-    channels = dram.channels_per_group if listed == 1 else Count(value=listed, source=source)
-    channel_bytes = descriptor.dram_bank_size * listed // channels.value
+    channels = dram.channels_per_group
+    if listed != 1:
+        channels = channels.model_copy(update={"value": listed, "source": source})
+    bank_bytes = {
+        "value": descriptor.dram_bank_size * listed // channels.value,
+        "source": source,
+    }
     update = {
         "channels_per_group": channels,
-        "channel_bytes": MemoryBytes(value=channel_bytes, source=source),
+        "channel_bytes": dram.channel_bytes.model_copy(update=bank_bytes),
     }
     return dram.model_copy(update=update)

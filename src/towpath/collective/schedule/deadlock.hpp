@@ -10,8 +10,8 @@
 #include "towpath/collective/schedule/schedule.hpp"
 #include "towpath/collective/schedule/wiring.hpp"
 
-// Who waits for whom when a schedule makes no progress, and the sentence that says so. The verifier,
-// the simulator and the live executor collect their own Blocked and describe it in the same words.
+// Who waits for whom when a schedule is stuck, and the sentence that says so. The verifier, the
+// simulator and the live executor collect their own Blocked and describe it in the same words.
 
 namespace towpath::collective {
 

@@ -25,8 +25,8 @@
 //     slice in it (no mismatch), it ends in the state in which the next one begins; so running them
 //     one after the other is a run that finishes, hence all do. When one iteration is stuck, the
 //     blocks that wait in it wait for others that do not finish it either, since a block that has
-//     finished has sent and received all that its peers expect of it; so no later iteration helps. Only the
-//     slices can differ between iterations, and only in the last, whose pieces are shorter.
+//     finished has sent and received all that its peers expect of it; so no later iteration helps.
+//     Only slices can differ between iterations, and only in the last, whose pieces are shorter.
 //   - Slices: a transfer takes the same slots in one slice as in several, and the slots of a FIFO
 //     are a multiple of those. A run with whole transfers is also one with slices, which move one
 //     behind the other. Where it is stuck, each FIFO holds whole transfers, so one without room

@@ -73,9 +73,9 @@ void check_links(const Fabric& fabric, const std::vector<FabricStream>& streams)
     const auto [from, to] = streams[number];
     const auto [other, is_new] = first.try_emplace({from, fabric.first_hop(from, to)}, number);
     if (is_new) continue;
-    throw std::invalid_argument(
-        fmt::format("streams {} and {} leave place {} over the same link; each needs a link of its own",
-                    other->second, number, from));
+    throw std::invalid_argument(fmt::format(
+        "streams {} and {} leave place {} over the same link; each needs a link of its own",
+        other->second, number, from));
   }
 }
 

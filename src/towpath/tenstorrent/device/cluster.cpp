@@ -24,7 +24,7 @@ constexpr std::size_t kNamedMax = 8;
 // or a slow memory.
 noc::Cycle longest_pause(const machine::Chip& chip) {
   constexpr noc::Cycle kTries = 64;
-  const machine::NiuFigures& niu = chip.niu;
+  const machine::NiuParameters& niu = chip.niu;
   const noc::Cycle memory_cycles = niu.request_cycles + niu.read_response_cycles +
                                    niu.acknowledge_cycles + chip.dram.read_cycles +
                                    chip.dram.write_cycles;

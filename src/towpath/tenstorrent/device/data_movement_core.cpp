@@ -174,7 +174,7 @@ Request DataMovementCore::multicast_request(const Command& command, const NocMul
 }
 
 void DataMovementCore::check_one_packet(std::uint64_t size_bytes) const {
-  const machine::RouterFigures& router = network_.chip().router;
+  const machine::RouterParameters& router = network_.chip().router;
   const auto size_bytes_max =
       static_cast<std::uint64_t>(router.packet_data_flits_max * router.flit_bytes);
   if (size_bytes > size_bytes_max) {

@@ -14,7 +14,7 @@ namespace {
 
 using noc::index;
 
-const machine::EthernetSoftwareFigures& figures_of(const EthernetCore& core) {
+const machine::EthernetSoftwareParameters& figures_of(const EthernetCore& core) {
   return core.network().chip().ethernet_software;
 }
 

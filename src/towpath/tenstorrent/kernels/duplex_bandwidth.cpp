@@ -19,12 +19,6 @@ using machine::TileKind;
 
 constexpr int kMergedChannelsMax = 30;
 constexpr int kChannelsMax = ethernet_memory_map::kChannels / 2;
-// What a pass of the loop takes, and what comes on top, besides the calls, when it finds a channel
-// free, has sent, or answers; merged words are reached over a table of pointers. Fitted to ubench2,
-// 512 B over one and over four channels, and to ubench1, 1 KiB.
-constexpr noc::Cycle kPassCycles = 65;
-constexpr noc::Cycle kStepCycles = 20;
-constexpr noc::Cycle kMergedStepCycles = 45;
 
 struct End {
   std::vector<MergedChannel> out;
@@ -43,7 +37,11 @@ struct End {
 class Loop {
  public:
   Loop(EthernetCore& core, const End& end)
-      : core_(core), end_(end), states_(end.out.size()), sent_(end.out.size()) {}
+      : core_(core),
+        software_(core.network().chip().ethernet_software),
+        end_(end),
+        states_(end.out.size()),
+        sent_(end.out.size()) {}
 
   void run() {
     const int total = end_.packets * static_cast<int>(end_.out.size());
@@ -69,7 +67,9 @@ class Loop {
     return did_anything;
   }
 
-  noc::Cycle step_cycles() const { return end_.is_merged ? kMergedStepCycles : kStepCycles; }
+  noc::Cycle step_cycles() const {
+    return end_.is_merged ? software_.duplex_merged_step_cycles : software_.duplex_step_cycles;
+  }
   int channel(int first, std::size_t number) const { return first + static_cast<int>(number); }
   std::uint64_t sync(int first, const std::vector<MergedChannel>& channels,
                      std::size_t number) const {
@@ -130,19 +130,21 @@ class Loop {
   void end_pass(bool did_anything) {
     idle_passes_ = did_anything ? 0 : idle_passes_ + 1;
     const noc::Cycle begin = core_.cycle();
+    const noc::Cycle pass_cycles = software_.duplex_pass_cycles;
     if (idle_passes_ < end_.out.size()) {
-      core_.work(kPassCycles);
+      core_.work(pass_cycles);
     } else {
-      core_.idle(kPassCycles, EthernetCore::kNever);
+      core_.idle(pass_cycles, EthernetCore::kNever);
       idle_passes_ = 0;
     }
     const auto passes =
-        static_cast<std::size_t>(std::max<noc::Cycle>(1, (core_.cycle() - begin) / kPassCycles));
+        static_cast<std::size_t>(std::max<noc::Cycle>(1, (core_.cycle() - begin) / pass_cycles));
     out_ = (out_ + passes) % end_.out.size();
     if (!end_.is_merged) in_ = out_;
   }
 
   EthernetCore& core_;
+  const machine::EthernetSoftwareParameters& software_;
   const End& end_;
   std::vector<State> states_;
   std::vector<int> sent_;
@@ -165,8 +167,9 @@ void run_end(EthernetCore& core, const End& end, Time& time) {
 void check(const DuplexBandwidth& test) {
   const int channels_max = test.is_merged ? kMergedChannelsMax : kChannelsMax;
   if (test.channels < 1 || test.channels > channels_max) {
-    throw std::invalid_argument(fmt::format(
-        "there are {} channels in each direction; 1 to {} are possible", test.channels, channels_max));
+    throw std::invalid_argument(
+        fmt::format("there are {} channels in each direction; 1 to {} are possible", test.channels,
+                    channels_max));
   }
   if (test.packets < 1) {
     throw std::invalid_argument(

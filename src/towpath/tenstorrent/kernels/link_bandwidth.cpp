@@ -16,12 +16,7 @@ namespace {
 
 using machine::TileKind;
 
-// What one pass of a loop takes besides its calls. Fitted to the rows of 128 B: erisc for the
-// sender, erisc_write_worker for the receiver.
-constexpr noc::Cycle kSenderCycles = 20;
-constexpr noc::Cycle kReceiverCycles = 23;
-
-// Slots are used in turn; the indices are not wrapped.
+// Slots are used in turn; the indices count on.
 class SlotRing {
  public:
   SlotRing(std::uint64_t offset, const LinkBandwidth& test)
@@ -48,6 +43,7 @@ void end_pass(EthernetCore& core, bool did_anything, noc::Cycle cycles) {
 Time send_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& test) {
   for (const MergedChannel& slot : slots.slots()) clear(core, slot);
   handshake(core, true);
+  const noc::Cycle cycles = core.network().chip().ethernet_software.bandwidth_sender_cycles;
   const Time begin = timestamp(core);
   int sent = 0;
   int answered = 0;
@@ -61,7 +57,7 @@ Time send_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& te
       ++answered;
       did_anything = true;
     }
-    end_pass(core, did_anything, kSenderCycles);
+    end_pass(core, did_anything, cycles);
   }
   return core.network().simulation().now() - begin;
 }
@@ -94,6 +90,7 @@ void receive_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth&
   const bool waits = test.kind == LinkBandwidthKind::erisc_write_worker;
   if (test.kind != LinkBandwidthKind::erisc)
     core.noc_async_write_one_packet_with_trid_set_state(worker);
+  const noc::Cycle cycles = core.network().chip().ethernet_software.bandwidth_receiver_cycles;
   int taken = 0;
   int answered = 0;
   while (answered < test.messages) {
@@ -107,7 +104,7 @@ void receive_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth&
       test.returns_payload ? return_payload(core, slot) : ack_done(core, slot);
       did_anything = true;
     }
-    end_pass(core, did_anything, kReceiverCycles);
+    end_pass(core, did_anything, cycles);
   }
   core.noc_async_full_barrier();
 }

@@ -23,12 +23,9 @@ constexpr int kChannelsMax = 8;
 // find the cores, as it does on chips whose clocks are not in phase.
 constexpr noc::Cycle kPauseCycles = 10'000;
 constexpr noc::Cycle kPauseSpreadCycles = 255;
-// What kernels do per packet besides their calls: code that runs once per packet is fetched from
-// L1. Fitted to ubench3, 16 B: the slope from one to eight channels for the sender, the round trip
-// of one for the receiver; between two commands to ubench4 from 512 B up.
-constexpr noc::Cycle kSenderCycles = 76;
-constexpr noc::Cycle kSyncCycles = 25;
-constexpr noc::Cycle kReceiverCycles = 28;
+const machine::EthernetSoftwareParameters& software_of(const EthernetCore& core) {
+  return core.network().chip().ethernet_software;
+}
 
 // The same offsets in every Ethernet core's L1.
 struct Layout {
@@ -81,7 +78,7 @@ void send(EthernetCore& core, const Hop& hop, int channel) {
     core.eth_send_bytes_over_channel_payload_only(buffer.offset, buffer.offset, buffer.size_bytes,
                                                   channel, buffer.size_bytes,
                                                   buffer.size_bytes / 16);
-    core.work(kSyncCycles);
+    core.work(software_of(core).ring_sync_cycles);
     core.eth_send_payload_complete_signal_over_channel(
         channel, static_cast<std::uint32_t>(buffer.size_bytes));
   }
@@ -106,7 +103,7 @@ void prepare(EthernetCore& core, const Hop& hop, bool is_master) {
 
 void hand_over(EthernetCore& core, const Hop& hop, machine::Coordinate sender, int channel) {
   const MergedChannel& buffer = hop.layout.channels[static_cast<std::size_t>(channel)];
-  core.work(kReceiverCycles);
+  core.work(software_of(core).ring_receiver_cycles);
   core.noc_async_write(buffer.offset, NocAddress{sender, buffer.offset}, buffer.size_bytes);
   core.noc_semaphore_inc(
       NocAddress{sender, hop.layout.semaphore(static_cast<std::size_t>(channel))}, 1);
@@ -158,7 +155,7 @@ void send_on(EthernetCore& core, const Hop& hop) {
       const std::uint64_t semaphore = hop.layout.semaphore(static_cast<std::size_t>(i));
       core.noc_semaphore_wait(semaphore, 1);
       core.noc_semaphore_set(semaphore, 0);
-      core.work(kSenderCycles);
+      core.work(software_of(core).ring_sender_cycles);
       send(core, hop, i);
     }
     for (int i = 0; i < hop.ping->channels; ++i) wait_until_done(core, hop, i);

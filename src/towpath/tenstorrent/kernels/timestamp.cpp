@@ -6,7 +6,7 @@ namespace towpath::tenstorrent::kernels {
 
 Time timestamp(DataMovementCore& core) {
   const Time now = core.network().simulation().now();
-  core.work(kTimestampCycles);
+  core.work(core.network().chip().ethernet_software.timestamp_cycles);
   return now;
 }
 

@@ -6,11 +6,8 @@
 
 namespace towpath::tenstorrent::kernels {
 
-// What one timestamp of tt-metal's profiler costs a core, after the clock was read: it is put into
-// a buffer in L1. Fitted to the parts of ubench5 (tt-metal, Basic Ethernet Multichip): sending and
-// receiving in full takes 290 ns more than waiting alone, which are four timestamps and a send.
-inline constexpr noc::Cycle kTimestampCycles = 67;
-
-Time timestamp(DataMovementCore& core);
+// Reads the clock as tt-metal's profiler does, which then puts the time into a buffer in L1: the
+// core pays EthernetSoftwareParameters::timestamp_cycles.
+Time timestamp(tenstorrent::DataMovementCore& core);
 
 }  // namespace towpath::tenstorrent::kernels

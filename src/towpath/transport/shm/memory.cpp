@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <cerrno>
+#include <map>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +19,29 @@ constexpr std::uint64_t kControlBytes = 4096;
 constexpr std::uint64_t kCacheLineBytes = 64;
 // The heap begins where a huge page may.
 constexpr std::uint64_t kHeapAlignment = 2 << 20;
+
+void* map_file(int file, std::uint64_t size_bytes) {
+  return ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+}
+
+#if defined(__SANITIZE_THREAD__)
+// ThreadSanitizer knows memory by its address. Where it tests ranks that are threads of one
+// process, each memory is mapped once, and kept.
+void* map(int file, std::uint64_t size_bytes) {
+  static std::mutex mutex;
+  static std::map<std::pair<dev_t, ino_t>, void*> mapped;
+  const std::lock_guard lock(mutex);
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return MAP_FAILED;
+  void*& address = mapped[{status.st_dev, status.st_ino}];
+  if (address == nullptr) address = map_file(file, size_bytes);
+  return address;
+}
+void unmap(void*, std::uint64_t) {}
+#else
+void* map(int file, std::uint64_t size_bytes) { return map_file(file, size_bytes); }
+void unmap(void* address, std::uint64_t size_bytes) { ::munmap(address, size_bytes); }
+#endif
 
 }  // namespace
 
@@ -36,8 +62,7 @@ os::FileDescriptor create_memory(const MemoryLayout& layout) {
 
 Memory::Memory(const os::FileDescriptor& file, const MemoryLayout& layout)
     : size_bytes_(layout.size_bytes()) {
-  void* address = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                         file.number(), 0);
+  void* address = map(file.number(), size_bytes_);
   if (address == MAP_FAILED) {
     throw std::system_error(errno, std::generic_category(),
                             fmt::format("cannot map {} bytes of shared memory", size_bytes_));
@@ -54,7 +79,7 @@ Memory::Memory(Memory&& other) noexcept
       size_bytes_(other.size_bytes_) {}
 
 Memory::~Memory() {
-  if (base_ != nullptr) ::munmap(base_, size_bytes_);
+  if (base_ != nullptr) unmap(base_, size_bytes_);
 }
 
 std::atomic_ref<std::uint64_t> Memory::word(std::uint64_t index) const {

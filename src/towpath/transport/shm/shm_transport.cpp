@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -131,7 +130,9 @@ class MappedTransport final : public ShmTransport {
                    const std::function<std::string()>& what) override;
 
   void leave() override {
-    if (is_this_rank()) withdraw(Presence::left);
+    if (!is_this_rank()) return;
+    if (last_loss_) publish(*last_loss_);
+    withdraw(Presence::left);
   }
   void abandon(const std::string& what, int culprit) override;
   const std::byte* peer_data(int rank, Offset offset) const override;
@@ -204,7 +205,7 @@ class MappedTransport final : public ShmTransport {
   SignalWait* next_to_poll_ = nullptr;  // survives what `ready` does to the list
   Time next_look_;
   std::optional<TransportError> failure_;  // every later call throws it again
-  std::optional<Loss> last_loss_;          // what the last TransportError was about
+  std::optional<Loss> last_loss_;          // what ended the last wait, if an error did
 };
 
 void MappedTransport::release_signals(Signal first) {
@@ -348,6 +349,7 @@ std::string MappedTransport::pending() const {
 void MappedTransport::block_until(const std::function<bool()>& holds, Time timeout, int awaited,
                                   const std::function<std::string()>& what) {
   throw_if_failed();
+  last_loss_.reset();
   note_progress();
   if (holds()) return;
   Time progressed = now();
@@ -553,24 +555,6 @@ std::optional<Loss> News::read() const {
   if (!is_posted_.load(std::memory_order_acquire)) return std::nullopt;
   const std::lock_guard lock(mutex_);
   return loss_;
-}
-
-// A process maps the heap of each rank, and while it connects its own one twice. Half of the
-// address space is left to the program.
-std::uint64_t default_heap_bytes(int ranks) {
-  constexpr std::uint64_t kUnit = 2 << 20;
-  std::uint64_t most = kHeapBytesMost;
-  const auto limit = [&most](std::uint64_t file_bytes) {
-    most = std::min(most, file_bytes - std::min(file_bytes, kBytesBesideHeap));
-  };
-  rlimit found{};
-  if (::getrlimit(RLIMIT_AS, &found) == 0 && found.rlim_cur != RLIM_INFINITY) {
-    limit(found.rlim_cur / 2 / (static_cast<std::uint64_t>(ranks) + 1));
-  }
-  if (::getrlimit(RLIMIT_FSIZE, &found) == 0 && found.rlim_cur != RLIM_INFINITY) {
-    limit(found.rlim_cur);
-  }
-  return std::max(most / kUnit * kUnit, kUnit);
 }
 
 std::unique_ptr<ShmTransport> connect(const Options& asked) {

@@ -67,7 +67,8 @@ struct Options {
 // What the ranks of one host have beyond the contract.
 class ShmTransport : public Transport {
  public:
-  // What the destructor does: this rank has left in good order. Nothing may be called afterwards.
+  // What the destructor does: this rank has left in good order, unless its last wait ended with an
+  // error about a peer, of which the others are told. Nothing may be called afterwards.
   virtual void leave() = 0;
   // Tells all others that this rank gives up: their waits end with a TransportError that names the
   // culprit and what it did. `what` is about this rank; when `culprit` is the peer that the last

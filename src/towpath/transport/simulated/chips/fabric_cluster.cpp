@@ -243,7 +243,7 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
   workers[worker]->add(part);
 }
 
-// Pages, each the size of a packet's payload.
+// Pages that a part takes, one per packet.
 std::uint64_t FabricCluster::pages_of(const DeliveryPart& part) const {
   return (part.size_bytes + options_.payload_bytes_max - 1) / options_.payload_bytes_max;
 }

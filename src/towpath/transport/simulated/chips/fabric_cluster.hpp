@@ -36,8 +36,8 @@ struct FabricClusterOptions {
   std::vector<int> places;
   bool carries_data = true;
   std::uint64_t heap_bytes = 4ull << 30;  // per rank; only what is touched takes memory
-  std::uint32_t signals = 1u << 16;       // most signals per rank
-  std::uint64_t payload_bytes_max = 0;    // per packet; 0: as the chip's parameters say
+  std::uint32_t signals = 1u << 16;       // most that a rank can have
+  std::uint64_t payload_bytes_max = 0;    // of a packet; 0: what the chip's spec says
   // Faults may be set only on links that the fabric uses.
   tenstorrent::RunOptions run{.finds_hazards = false};
   // Longest simulated time of a call of run() where links have faults.
@@ -60,8 +60,7 @@ class FabricCluster {
   // Runs until no event is left. Throws TransportError::Kind::timeout, with the state of the links,
   // when the deadline passes first.
   void run();
-  // Closes every worker's connection, at the end of a program; each closes once its router has
-  // released its packets.
+  // Closes every worker's connection; each closes once its router has released its packets.
   void close_connections();
   // Time at which the last connection was closed, after run(). Throws
   // DeadlockError when one can never be, naming the links that are down.

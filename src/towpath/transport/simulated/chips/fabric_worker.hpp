@@ -23,9 +23,9 @@ struct Part {
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
-  std::uint64_t staging = 0;           // page of the chip's DRAM where the first packet is staged
-  tenstorrent::fabric::Header header;  // of each packet, except for the following members
-  std::uint64_t landing = 0;           // page of the far chip where the first packet goes
+  std::uint64_t staging = 0;           // page of the first packet in the chip's DRAM
+  tenstorrent::fabric::Header header;  // of each packet, but for what follows
+  std::uint64_t landing = 0;           // page of the far chip that the first packet goes to
   const Pages* pages = nullptr;        // of that chip
   machine::Coordinate lander;          // router there that writes it
   std::uint64_t arrival_word = 0;      // packed address; incremented after the last packet
@@ -35,8 +35,8 @@ struct Part {
 class Pages {
  public:
   Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max);
-  // Among the tiles that lead to a page's group, the one with the shortest route for data read to,
-  // or written from, a tile over a NoC.
+  // Address of a page by the tile of its group that is nearest, over a NoC, to the tile that reads
+  // or writes it.
   noc::Address to_read(std::uint64_t page, machine::Coordinate reader, int noc) const;
   noc::Address to_write(std::uint64_t page, machine::Coordinate writer) const;
   noc::Address address(std::uint64_t page) const;
@@ -60,7 +60,7 @@ class FabricWorker {
  public:
   struct Config {
     machine::Coordinate core;
-    // The router that it sends to; none: it only stores.
+    // Port of the router that it sends to; none: it stores only.
     std::optional<tenstorrent::fabric::RouterPort> port;
     std::uint64_t payload_bytes_max = 4096;
   };

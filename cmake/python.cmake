@@ -1,0 +1,25 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+# The compiled part of the Python package: one module that needs only the C++ runtime, so that a
+# wheel runs where {fmt}, Boost and Highway are not installed.
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+execute_process(
+  COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
+  OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE nanobind_ROOT COMMAND_ERROR_IS_FATAL ANY)
+find_package(nanobind CONFIG REQUIRED)
+
+file(GLOB TOWPATH_BINDINGS CONFIGURE_DEPENDS src/towpath/bindings/*.cpp)
+nanobind_add_module(_core NB_STATIC ${TOWPATH_BINDINGS})
+foreach(library IN ITEMS fmt::fmt hwy::hwy)
+  get_target_property(type ${library} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    string(REGEX REPLACE ":.*" "" name ${library})
+    target_sources(_core PRIVATE cmake/static/${name}.cpp)
+  endif()
+endforeach()
+target_compile_options(_core PRIVATE -fno-semantic-interposition)
+target_link_libraries(_core PRIVATE towpath hwy::hwy towpath_warnings)
+# The shared libraries whose functions cmake/static defines are then not needed.
+target_link_options(_core PRIVATE LINKER:--as-needed)
+install(TARGETS _core LIBRARY DESTINATION towpath COMPONENT towpath)
+include(cmake/stubs.cmake)

@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The entry point of `towpath`: exit codes, and each error as one sentence."""
+
+from __future__ import annotations
+
+import sys
+
+from towpath.cli import interrupt
+from towpath.errors import Interruption
+
+
+def main() -> None:
+    """Run the command line and exit.
+
+    Exit codes: 0 success; 1 wrong data, an incorrect schedule, or figures out of tolerance; 2 a
+    mistake in what was typed or in a file, or a run that failed; 130 Ctrl-C.
+    """
+    interruption = Interruption()
+    try:
+        with interrupt.interruptible(lambda: interruption.sentence):
+            code = _run(interruption)
+    except Exception as error:
+        sentence = _sentence(error)
+        if sentence is None:
+            raise
+        print(f"towpath: {' '.join(sentence.split())}", file=sys.stderr)
+        code = 2
+    sys.exit(code)
+
+
+def _run(interruption: Interruption) -> int:
+    from towpath.cli import main as commands
+
+    code = commands.app(prog_name="towpath", standalone_mode=False, obj=interruption)
+    if sys.stdout is not None:  # started without one
+        sys.stdout.flush()
+    return code if isinstance(code, int) else 0
+
+
+def _sentence(error: Exception) -> str | None:
+    """What to say about an error; None for one that is a bug."""
+    import typer
+
+    if isinstance(error, typer.TyperException):
+        return error.format_message()
+    if isinstance(error, MemoryError):
+        return "this needs more memory than there is"
+    if isinstance(error, OSError) and error.errno is not None:
+        parts = (error.filename, error.strerror or error)
+        return ": ".join(str(part) for part in parts if part)
+    if isinstance(error, ValueError) or _is_failure(error):
+        return str(error)
+    return None
+
+
+def _is_failure(error: Exception) -> bool:
+    from towpath.errors import TowpathError
+
+    return isinstance(error, TowpathError)

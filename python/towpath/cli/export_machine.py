@@ -1,0 +1,30 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath export machine`: a described machine as JSON, for programs in C++."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from towpath.errors import ConfigError
+
+
+def machine(
+    name: Annotated[str, typer.Argument(help="a shipped machine, or a file")],
+    as_json: Annotated[bool, typer.Option("--json", help="as JSON, on standard output")] = False,
+    hosts: Annotated[int | None, typer.Option(help="another number of hosts, of GPUs")] = None,
+    ranks: Annotated[int | None, typer.Option(help="another number of GPUs altogether")] = None,
+) -> None:
+    """Write a machine of any kind for C++: towpath/machine/load.hpp reads it."""
+    from towpath.specs import catalogue
+    from towpath.specs.export import json_of
+
+    if not as_json:
+        raise ConfigError("machines are written as JSON only; add --json", file=name)
+    spec = catalogue.load_any(name)
+    if hosts is not None or ranks is not None:
+        spec = catalogue.load(name, hosts, ranks)
+    sys.stdout.write(json_of(spec))

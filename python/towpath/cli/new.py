@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The command `towpath new`: projects to begin with."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from towpath.errors import ConfigError
+
+app = typer.Typer(no_args_is_help=True, help="Makes a project to begin with.")
+
+# What is both a target of CMake and a file's name.
+PROJECT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+TEMPLATES = {"CMakeLists.txt.in": "CMakeLists.txt", "kernel.cpp.in": "{name}.cpp"}
+
+
+@app.callback()
+def new() -> None:
+    """Makes a project to begin with."""
+
+
+@app.command()
+def kernel(
+    folder: Annotated[Path, typer.Argument(help="a folder to make; its name is the project's")],
+) -> None:
+    """Makes a C++ project with a kernel of its own that runs on a simulated Wormhole."""
+    written = write_kernel_project(folder)
+    print(f"wrote {' and '.join(str(path) for path in written)}")
+    print(
+        f"To build and run it, with towpath installed below PREFIX (`make install`):\n"
+        f"  cmake -S {folder} -B {folder}/build -DCMAKE_PREFIX_PATH=PREFIX\n"
+        f"  cmake --build {folder}/build\n"
+        f"  {folder}/build/{written[1].stem}"
+    )
+
+
+def write_kernel_project(folder: Path) -> list[Path]:
+    """Writes the two files of a project with one kernel.
+
+    Args:
+        folder: Where to; it is made, and must not hold files of these names.
+
+    Returns:
+        The files, `CMakeLists.txt` first.
+
+    Raises:
+        ConfigError: If the folder's name is not that of a CMake target, or a file is there.
+    """
+    name = folder.absolute().name
+    if not PROJECT_NAME.fullmatch(name):
+        raise ConfigError(
+            f"{folder}: '{name}' cannot be a project's name; "
+            f"that begins with a letter and has letters, digits, _ and - only"
+        )
+    files = {folder / target.format(name=name): source for source, target in TEMPLATES.items()}
+    for path in files:
+        if path.exists():
+            raise ConfigError(f"{path}: is there already; choose another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, source in files.items():
+            path.write_text(template(source, name))
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from None
+    return list(files)
+
+
+def template(source: str, name: str) -> str:
+    """The text of a template for a project of this name."""
+    text = resources.files("towpath.cli").joinpath("new_kernel", source).read_text()
+    return text.replace("@NAME@", name).replace("@VERSION@", metadata.version("towpath"))

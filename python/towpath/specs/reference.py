@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The reference of all parameters (docs/parameters.md), made from the tables of the C++ core."""
+
+from __future__ import annotations
+
+from towpath.specs.parameter_models import Row, tables
+
+_TITLES = {
+    "chip": "Chips",
+    "host": "Hosts",
+    "mailbox_cluster": "Clusters with mailboxes",
+    "gpu_cost": "What a GPU costs (`gpu_cost`)",
+    "link_type": "Kinds of wires (`link_types`)",
+}
+_HEAD = """\
+# Parameters
+
+Made by `python -m towpath.specs.reference` from the tables in `src/towpath/machine/`; a test
+compares them. [machines.md](machines.md) explains the files that they are in. The last word of a
+name is the unit. A parameter is written as `{value: ..., source: ...}`, a flag as `true` or
+`false`.
+"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    parts = [_HEAD]
+    for kind, title in _TITLES.items():
+        parts.append(f"\n## {title}\n\n| parameter | means | allowed |\n|---|---|---|\n")
+        for block, rows in tables()[kind].items():
+            for row in rows:
+                name = f"{block}.{row['name']}" if block else row["name"]
+                parts.append(f"| `{name}` | {row['meaning']} | {_allowed(row)} |\n")
+    return "".join(parts)
+
+
+def _allowed(row: Row) -> str:
+    text = f"{_number(row['min'])} to {_number(row['max'])}"
+    if row["type"] == "truth":
+        text = "true, false"
+    elif row["is_power_of_two"]:
+        text = f"a power of two, {text}"
+    form = row["form"].replace("_", " ").replace("quantity", "").strip()
+    return f"{text}; {form}" if form else text
+
+
+def _number(value: float) -> str:
+    """A number that is easy to read.
+
+    >>> _number(1 << 40), _number(1e6), _number(0.001)
+    ('2^40', '1,000,000', '0.001')
+    """
+    if value == int(value):
+        whole = int(value)
+        is_power = whole > 1 << 20 and whole & (whole - 1) == 0
+        return f"2^{whole.bit_length() - 1}" if is_power else f"{whole:,}"
+    return f"{value:g}" if value > 1e-6 else f"{value:.0e}"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

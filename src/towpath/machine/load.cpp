@@ -1,0 +1,375 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/machine/load.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "towpath/base/index.hpp"
+#include "towpath/machine/json_reader.hpp"
+#include "towpath/machine/shipped_machines.hpp"
+
+namespace towpath::machine {
+
+namespace {
+
+constexpr int kNumberMax = 1'000'000;  // larger than any coordinate, channel or device
+
+// --- files ---------------------------------------------------------------------------------------
+
+// The folders that TOWPATH_MACHINES names.
+std::vector<std::filesystem::path> machine_folders() {
+  const char* given = std::getenv("TOWPATH_MACHINES");
+  std::stringstream list(given == nullptr ? "" : given);
+  std::vector<std::filesystem::path> folders;
+  for (std::string folder; std::getline(list, folder, ':');) {
+    if (!folder.empty()) folders.emplace_back(folder);
+  }
+  return folders;
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream.is_open() || stream.bad()) {
+    throw std::invalid_argument(fmt::format("{}: cannot be read", file.string()));
+  }
+  return text;
+}
+
+// A description as text, and what errors in it begin with.
+struct Source {
+  std::string text;
+  std::string origin;
+};
+
+Source source_of(const std::string& name_or_file) {
+  if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json")) {
+    return {text_of(name_or_file), name_or_file};
+  }
+  for (const std::filesystem::path& folder : machine_folders()) {
+    const std::filesystem::path file = folder / (name_or_file + ".json");
+    if (std::filesystem::is_regular_file(file)) return {text_of(file), file.string()};
+  }
+  std::string names;
+  for (const ShippedMachine& shipped : shipped_machines()) {
+    if (shipped.name == name_or_file) {
+      return {std::string(shipped.json), fmt::format("machine '{}'", shipped.name)};
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", shipped.name);
+  }
+  throw std::invalid_argument(fmt::format(
+      "there is no machine '{}'; shipped are {}; TOWPATH_MACHINES can name folders of more",
+      name_or_file, names));
+}
+
+Json parsed(std::string_view text, const std::string& origin) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& error) {
+    throw std::invalid_argument(fmt::format("{}: is not valid JSON: {}", origin, error.what()));
+  }
+}
+
+// The description that a text holds. It must be of the given form.
+JsonObject description(const Json& json, const std::string& form, const std::string& origin) {
+  JsonObject object(json, origin, "");
+  const std::string given = object.text("form");
+  if (given != form) object.checks().fail_at("form", "is '{}'; it must be '{}'", given, form);
+  return object;
+}
+
+template <typename Built>
+Built load(const std::string& name_or_file, Built (*parse)(std::string_view, const std::string&)) {
+  const Source source = source_of(name_or_file);
+  return parse(source.text, source.origin);
+}
+
+// --- blocks --------------------------------------------------------------------------------------
+
+template <typename Block, std::size_t kSize>
+void read_block(const JsonObject& object, std::string_view name, Block& block,
+                const Parameter<Block> (&table)[kSize]) {
+  if (name.empty()) {
+    object.read(block, table);
+    return;
+  }
+  const JsonObject inner = object.object(name);
+  inner.check_names(table, {"windows"});
+  inner.read(block, table);
+}
+
+// A list is named by its path, such as "pcie.windows".
+template <typename Block, std::size_t kSize>
+void read_block(const JsonObject& object, std::string_view path, std::vector<Block>& blocks,
+                const Parameter<Block> (&table)[kSize]) {
+  const std::size_t dot = path.find('.');
+  if (dot != std::string_view::npos) {
+    read_block(object.object(path.substr(0, dot)), path.substr(dot + 1), blocks, table);
+    return;
+  }
+  for (const JsonObject& entry : object.objects(path)) {
+    entry.check_names(table, {"name"});
+    entry.read(blocks.emplace_back(), table);
+  }
+}
+
+// Reads all blocks that an object has. One that is not always needed may be missing.
+template <typename Description>
+void read_blocks(const JsonObject& object, Description& described) {
+  for_each_block(described,
+                 [&](std::string_view path, Needed needed, auto& block, const auto& table) {
+                   const std::string_view first = path.substr(0, path.find('.'));
+                   if (needed != Needed::always && !first.empty() && !object.has(first)) return;
+                   read_block(object, path, block, table);
+                 });
+}
+
+// --- chips ---------------------------------------------------------------------------------------
+
+TileKind tile_kind_of(const JsonObject& object, const Json& word) {
+  for (const TileKind kind : kTileKinds) {
+    if (word.is_string() && word.get<std::string>() == name_of(kind)) return kind;
+  }
+  object.checks().fail_at(object.field_of("tiles"), "holds {}, which is not a kind of tile",
+                          word.dump());
+}
+
+void read_tiles(const JsonObject& object, Chip& chip) {
+  chip.width = static_cast<int>(object.whole("width", 1, kSideMax));
+  chip.height = static_cast<int>(object.whole("height", 1, kSideMax));
+  const Json& rows = object.at("tiles");
+  for (const Json& row : rows) {
+    if (!rows.is_array() || !row.is_array()) {
+      object.checks().fail_at(object.field_of("tiles"), "must be a list of rows");
+    }
+    for (const Json& word : row) chip.tiles.push_back({tile_kind_of(object, word)});
+  }
+  for (const std::vector<int>& at : object.tuples("ethernet_cores", 2, kSideMax)) {
+    chip.ethernet_cores.push_back({at[0], at[1]});
+  }
+  for (const std::vector<int>& tile : object.tuples("dram_tiles", 3, kSideMax)) {
+    const Coordinate at{tile[1], tile[2]};
+    if (index(tile[0]) >= chip.dram_groups.size()) chip.dram_groups.resize(index(tile[0]) + 1);
+    chip.dram_groups[index(tile[0])].push_back(at);
+    if (chip.holds(at) && index(chip.number_of(at)) < chip.tiles.size()) {
+      chip.tiles[index(chip.number_of(at))].dram_group = tile[0];
+    }
+  }
+  for (const int channel : object.numbers("harvested_ethernet", 63)) {
+    chip.harvested_ethernet |= std::uint64_t{1} << channel;
+  }
+}
+
+std::shared_ptr<const Chip> chip_from(const JsonObject& object) {
+  object.check_names({"form",
+                      "name",
+                      "description",
+                      "width",
+                      "height",
+                      "tiles",
+                      "dram_tiles",
+                      "ethernet_cores",
+                      "harvested_ethernet",
+                      "clock_mhz",
+                      "l1_bytes",
+                      "ethernet_l1_bytes",
+                      "router",
+                      "niu",
+                      "dram",
+                      "software",
+                      "ethernet",
+                      "ethernet_software",
+                      "pcie",
+                      "alignment"});
+  Chip chip;
+  chip.name = object.text("name");
+  read_tiles(object, chip);
+  read_blocks(object, chip);
+  return build_chip(std::move(chip));
+}
+
+// --- clusters of chips ---------------------------------------------------------------------------
+
+EthernetLink link_from(const JsonObject& object) {
+  object.check_names({"ends", "is_reserved"});
+  const auto ends = object.tuples("ends", 2, kNumberMax);
+  if (ends.size() != 2) object.checks().fail_at(object.field_of("ends"), "must be two ends");
+  return {{{{ends[0][0], ends[0][1]}, {ends[1][0], ends[1][1]}}}, object.truth("is_reserved")};
+}
+
+ClusterChip cluster_chip_from(const JsonObject& object,
+                              const std::vector<std::shared_ptr<const Chip>>& kinds) {
+  object.check_names({"kind", "x", "y", "rack", "shelf", "has_host_link"});
+  const auto place = [&](const char* name) {
+    return static_cast<int>(object.whole(name, 0, kNumberMax));
+  };
+  const auto last = static_cast<std::int64_t>(kinds.size()) - 1;
+  const std::size_t kind = index(object.whole("kind", 0, last));
+  return {kinds[kind],   place("x"),     place("y"),
+          place("rack"), place("shelf"), object.truth("has_host_link")};
+}
+
+// --- clusters of GPUs ----------------------------------------------------------------------------
+
+constexpr std::pair<const char*, DeviceKind> kDeviceKinds[] = {
+    {"gpu", DeviceKind::gpu},
+    {"nvswitch", DeviceKind::nvswitch},
+    {"nic", DeviceKind::nic},
+    {"network_switch", DeviceKind::network_switch},
+    {"pcie_bridge", DeviceKind::pcie_bridge},
+    {"cpu", DeviceKind::cpu},
+};
+
+constexpr std::pair<const char*, LinkKind> kLinkKinds[] = {
+    {"nvlink", LinkKind::nvlink},
+    {"pcie", LinkKind::pcie},
+    {"network", LinkKind::network},
+    {"socket", LinkKind::socket},
+};
+
+template <typename Kind, std::size_t kSize>
+Kind kind_from(const JsonObject& object, const std::pair<const char*, Kind> (&words)[kSize]) {
+  const std::string given = object.text("kind");
+  for (const auto& [word, kind] : words) {
+    if (given == word) return kind;
+  }
+  object.checks().fail_at(object.field_of("kind"), "is '{}', which is not a known kind", given);
+}
+
+struct LinkType {
+  Link link;
+  double rate_gb_per_s = 0;  // before it is rounded to bytes per second
+};
+using LinkTypes = std::map<std::string, LinkType>;
+
+LinkTypes link_types_from(const JsonObject& object) {
+  LinkTypes types;
+  const JsonObject all = object.object("link_types");
+  for (const std::string& name : all.names()) {
+    const JsonObject type = all.object(name.c_str());
+    type.check_names(kLinkParameters, {"kind"});
+    LinkType& read = types[name];
+    read.link.kind = kind_from(type, kLinkKinds);
+    type.read(read.link, kLinkParameters);
+    read.rate_gb_per_s = type.at("rate_gb_per_s").get<double>();
+  }
+  return types;
+}
+
+// A wire is two links, one each way, as fast as `parallel` links of its type.
+void add_wire(MachineBuilder& builder, const JsonObject& wire, const LinkTypes& types) {
+  wire.check_names({"between", "link_type", "parallel"});
+  const auto type = types.find(wire.text("link_type"));
+  if (type == types.end()) {
+    wire.checks().fail_at(wire.field_of("link_type"), "is '{}', which is not in link_types",
+                          wire.text("link_type"));
+  }
+  const std::vector<int> between = wire.numbers("between", kNumberMax);
+  if (between.size() != 2) wire.checks().fail_at(wire.field_of("between"), "must be two devices");
+  Link link = type->second.link;
+  const double parallel = wire.number("parallel", 1e-6, 1e6);
+  link.rate = Rate::from_gb_per_s(type->second.rate_gb_per_s * parallel);
+  for (const auto& [from, to] : {std::pair(0, 1), std::pair(1, 0)}) {
+    link.from = between[index(from)];
+    link.to = between[index(to)];
+    builder.add_link(link);
+  }
+}
+
+GpuCost gpu_cost_from(const JsonObject& object) {
+  object.check_names(kGpuParameters, {"simple", "ll", "ll128"});
+  GpuCost cost;
+  read_blocks(object, cost);
+  return cost;
+}
+
+}  // namespace
+
+std::shared_ptr<const Chip> parse_chip(std::string_view json, const std::string& origin) {
+  const Json data = parsed(json, origin);
+  return chip_from(description(data, "chip", origin));
+}
+
+std::shared_ptr<const ChipCluster> parse_chip_cluster(std::string_view json,
+                                                      const std::string& origin) {
+  const Json data = parsed(json, origin);
+  const JsonObject object = description(data, "chip_cluster", origin);
+  object.check_names({"form", "name", "kinds", "chips", "links"});
+  std::vector<std::shared_ptr<const Chip>> kinds;
+  for (const JsonObject& kind : object.objects("kinds")) kinds.push_back(chip_from(kind));
+  ChipCluster cluster;
+  cluster.name = object.text("name");
+  for (const JsonObject& chip : object.objects("chips")) {
+    cluster.chips.push_back(cluster_chip_from(chip, kinds));
+  }
+  for (const JsonObject& link : object.objects("links")) cluster.links.push_back(link_from(link));
+  return build_chip_cluster(std::move(cluster));
+}
+
+std::shared_ptr<const Host> parse_host(std::string_view json, const std::string& origin) {
+  const Json data = parsed(json, origin);
+  const JsonObject object = description(data, "host", origin);
+  object.check_names({"form", "name", "link", "core", "driver", "memory"});
+  Host host;
+  host.name = object.text("name");
+  read_blocks(object, host);
+  return build_host(std::move(host));
+}
+
+std::shared_ptr<const MailboxCluster> parse_mailbox_cluster(std::string_view json,
+                                                            const std::string& origin) {
+  const Json data = parsed(json, origin);
+  const JsonObject object = description(data, "mailbox_cluster", origin);
+  object.check_names(kMailboxClusterParameters, {"form", "name", "software", "page_walks",
+                                                 "interruptions", "packetizer", "ring", "mailbox"});
+  MailboxCluster cluster;
+  cluster.name = object.text("name");
+  read_blocks(object, cluster);
+  const std::vector<JsonObject> interruptions = object.objects("interruptions");
+  for (std::size_t i = 0; i < interruptions.size(); ++i) {
+    cluster.interruptions[i].name = interruptions[i].text("name");
+  }
+  return build_mailbox_cluster(std::move(cluster));
+}
+
+std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::string& origin) {
+  const Json data = parsed(json, origin);
+  const JsonObject object = description(data, "machine", origin);
+  object.check_names({"form", "name", "link_types", "gpu_cost", "devices", "wires"});
+  MachineBuilder builder(object.text("name"));
+  for (const JsonObject& device : object.objects("devices")) {
+    device.check_names({"name", "kind", "host", "forwards"});
+    builder.add_device({device.text("name"), kind_from(device, kDeviceKinds),
+                        static_cast<int>(device.whole("host", -1, kNumberMax)),
+                        device.truth("forwards")});
+  }
+  const LinkTypes types = link_types_from(object);
+  for (const JsonObject& wire : object.objects("wires")) add_wire(builder, wire, types);
+  builder.set_gpu_cost(gpu_cost_from(object.object("gpu_cost")));
+  return std::move(builder).build();
+}
+
+std::shared_ptr<const Chip> load_chip(const std::string& name_or_file) {
+  return load(name_or_file, &parse_chip);
+}
+std::shared_ptr<const ChipCluster> load_chip_cluster(const std::string& name_or_file) {
+  return load(name_or_file, &parse_chip_cluster);
+}
+std::shared_ptr<const Host> load_host(const std::string& name_or_file) {
+  return load(name_or_file, &parse_host);
+}
+std::shared_ptr<const MailboxCluster> load_mailbox_cluster(const std::string& name_or_file) {
+  return load(name_or_file, &parse_mailbox_cluster);
+}
+std::shared_ptr<const Machine> load_machine(const std::string& name_or_file) {
+  return load(name_or_file, &parse_machine);
+}
+
+}  // namespace towpath::machine

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "towpath/machine/chip.hpp"
+#include "towpath/machine/chip_cluster.hpp"
+#include "towpath/machine/host.hpp"
+#include "towpath/machine/machine.hpp"
+#include "towpath/machine/mailbox_cluster.hpp"
+
+// Described machines from JSON, as `towpath export machine NAME --json` writes it. Every value is
+// checked against the table of its block, and none has a default: a missing one is named.
+//
+//   const auto machine = towpath::machine::load_machine("dgx-h100");
+//
+// A name is looked up as NAME.json in the folders of the environment variable TOWPATH_MACHINES,
+// which colons separate, then among the machines that come with the library (shipped_machines.hpp).
+// Whatever has a slash or ends in .json is the path of a file. All functions throw
+// std::invalid_argument with one sentence; for a value that is not allowed it is a DescriptionError
+// (checks.hpp), which names the field.
+
+namespace towpath::machine {
+
+std::shared_ptr<const Chip> load_chip(const std::string& name_or_file);
+std::shared_ptr<const ChipCluster> load_chip_cluster(const std::string& name_or_file);
+std::shared_ptr<const Host> load_host(const std::string& name_or_file);
+std::shared_ptr<const MailboxCluster> load_mailbox_cluster(const std::string& name_or_file);
+std::shared_ptr<const Machine> load_machine(const std::string& name_or_file);
+
+// The same from a text; `origin`, such as the name of its file, is what errors begin with.
+std::shared_ptr<const Chip> parse_chip(std::string_view json, const std::string& origin);
+std::shared_ptr<const ChipCluster> parse_chip_cluster(std::string_view json,
+                                                      const std::string& origin);
+std::shared_ptr<const Host> parse_host(std::string_view json, const std::string& origin);
+std::shared_ptr<const MailboxCluster> parse_mailbox_cluster(std::string_view json,
+                                                            const std::string& origin);
+std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::string& origin);
+
+// The tables of all parameters as JSON: per kind of machine and block a list of rows with name,
+// type, min, max, is_power_of_two, form and meaning. The Python package makes its models from it.
+std::string parameter_tables();
+
+}  // namespace towpath::machine
