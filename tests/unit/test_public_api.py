@@ -83,9 +83,8 @@ def test_its_docstring_says_what_goes_in_and_out(name, function):
     document = inspect.getdoc(function)
     signature = inspect.signature(function)
     for parameter in (each for each in signature.parameters if each not in ("self", "cls")):
-        assert re.search(
-            rf"^ +\*{{0,2}}{parameter}\b.*:", document, re.MULTILINE
-        ), f"{name}: its docstring does not explain {parameter}"
+        explained = rf"^ +(\w+, )*\*{{0,2}}{parameter}(, \w+)*:"
+        assert re.search(explained, document, re.MULTILINE), f"{name}: {parameter}"
     if signature.return_annotation not in (None, "None", inspect.Signature.empty):
         assert "Returns:" in document, f"{name}: its docstring has no Returns"
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))

@@ -108,5 +108,9 @@ class Mailbox:
         return self._open.receive(timeout_s)
 
     def try_receive(self) -> bytes | None:
-        """The next message, or None when there is none, or while another thread receives."""
+        """The next message, if there is one.
+
+        Returns:
+            The payload, or None when there is none, or while another thread receives.
+        """
         return self._open.try_receive()
