@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from towpath.cli import groups
+from towpath.cli.export_machine import machine
 from towpath.cli.options import (
     Algorithm,
     AsJson,
@@ -72,5 +73,6 @@ def schedule(
     )
 
 
+app.command("machine")(machine)
 for _name in groups.COLLECTIVES:
     app.command(_name)(schedule)
