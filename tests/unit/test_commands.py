@@ -86,7 +86,7 @@ def test_the_version_is_that_of_the_package():
     assert towpath_command("--version").stdout == f"towpath {version('towpath')}\n"
 
 
-@pytest.mark.parametrize("group", [(), ("bench",), ("tune",), ("export",)])
+@pytest.mark.parametrize("group", [(), ("bench",), ("tune",), ("export",), ("new",)])
 def test_a_group_without_a_command_is_its_help(group):
     assert towpath_command(*group).stdout == towpath_command(*group, "-h").stdout
 
@@ -132,7 +132,7 @@ def test_an_option_has_one_name_in_all_commands(name, metavars):
 
 
 def test_every_command_that_finds_something_out_prints_json():
-    without = {(), ("help",), ("bench",), ("tune",), ("export",)}
+    without = {(), ("help",), ("bench",), ("tune",), ("export",), ("new",), ("new", "kernel")}
     for words in all_commands():
         assert ("--json" in options_of(words)) == (words not in without), words
 

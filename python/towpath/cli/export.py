@@ -73,6 +73,7 @@ def schedule(
     )
 
 
+app.command("machine")(machine)
 for _name in groups.COLLECTIVES:
     app.command(_name)(schedule)
 app.command("machine")(machine)

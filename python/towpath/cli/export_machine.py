@@ -9,14 +9,18 @@ from typing import Annotated
 
 import typer
 
+from towpath.cli.options import Hosts, Ranks, complete_machine
 from towpath.errors import ConfigError
 
 
 def machine(
-    name: Annotated[str, typer.Argument(help="a shipped machine, or a file")],
+    name: Annotated[
+        str,
+        typer.Argument(help="a shipped machine, or a file", autocompletion=complete_machine),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, on standard output")] = False,
-    hosts: Annotated[int | None, typer.Option(help="another number of hosts, of GPUs")] = None,
-    ranks: Annotated[int | None, typer.Option(help="another number of GPUs altogether")] = None,
+    hosts: Hosts = None,
+    ranks: Ranks = None,
 ) -> None:
     """Write a machine of any kind for C++: towpath/machine/load.hpp reads it."""
     from towpath.specs import catalogue

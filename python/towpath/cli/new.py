@@ -11,9 +11,10 @@ from typing import Annotated
 
 import typer
 
+from towpath.cli import groups
 from towpath.errors import ConfigError
 
-app = typer.Typer(no_args_is_help=True, help="Makes a project to begin with.")
+app = groups.group("Make a project to begin with.")
 
 # What is both a target of CMake and a file's name.
 PROJECT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -22,14 +23,14 @@ TEMPLATES = {"CMakeLists.txt.in": "CMakeLists.txt", "kernel.cpp.in": "{name}.cpp
 
 @app.callback()
 def new() -> None:
-    """Makes a project to begin with."""
+    """Make a project to begin with."""
 
 
 @app.command()
 def kernel(
     folder: Annotated[Path, typer.Argument(help="a folder to make; its name is the project's")],
 ) -> None:
-    """Makes a C++ project with a kernel of its own that runs on a simulated Wormhole."""
+    """Make a C++ project with a kernel of its own that runs on a simulated Wormhole."""
     written = write_kernel_project(folder)
     print(f"wrote {' and '.join(str(path) for path in written)}")
     print(
