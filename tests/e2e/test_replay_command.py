@@ -138,7 +138,7 @@ def test_at_traced_times_a_late_request_is_late(tmp_path):
         (("small.json", "--machine", "dgx-h100"), "dgx-h100"),
         (
             ("small.json", "--machine", "none"),
-            "there is no machine or file 'none'; allowed are blackhole, wormhole",
+            "'none'; shipped are blackhole, wormhole",
         ),
         (("small.json", "--out", "none/page.html"), "there is no directory 'none'"),
     ],

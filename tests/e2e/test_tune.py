@@ -41,7 +41,8 @@ def test_times_are_those_of_a_run_and_measured_once(tmp_path):
     chosen = found["winners"][1]
     points = tmp_path / "tune-all_reduce-dgx-h100" / "points.jsonl"
     lines = points.read_text()
-    assert json.loads(tune(f"{SMALL} --protocol ll --json", tmp_path).stdout) == found
+    again = json.loads(tune(f"{SMALL} --protocol ll --json", tmp_path).stdout)
+    assert again["timings"] == found["timings"] and again["winners"] == found["winners"]
     assert points.read_text() == lines
     row = towpath.load("dgx-h100", hosts=1).run(
         "all_reduce", size_bytes="1M", protocol="LL", algorithm=chosen["algorithm"],
@@ -84,9 +85,9 @@ def test_schedules_of_two_runs_are_not_mixed(tmp_path):
         ("all_reduce --machine t3000 --csv x.csv", "--csv is for GPUs, where NCCL runs; this is"),
         ("all_reduce --machine dgx-h100 --csv no/x.csv", "no/x.csv: cannot be written: there is"),
         ("all_reduce --machine dgx-h100 --channels 0", "--channels is '0'; allowed are numbers"),
-        ("all_reduce --machine dgx-h100 --protocols LL1", "--protocols names 'LL1'; allowed are"),
+        ("all_reduce --machine dgx-h100 --protocols LL1", "--protocol names 'LL1'; allowed are"),
         ("all_gather --machine dgx-h100 --sizes 8", "no schedule of all_gather between 16 ranks"),
-        ("ethernet --machine nowhere", "there is no file or cluster of chips 'nowhere'"),
+        ("ethernet --machine nowhere", "there is no machine or file 'nowhere'"),
     ],
 )
 def test_a_mistake_is_one_sentence(arguments, sentence, tmp_path):

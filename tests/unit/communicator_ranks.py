@@ -95,7 +95,7 @@ def wrong_use(communicator):
         (lambda: communicator.put(array[::2], array[::2], 0), "target is not contiguous"),
         (lambda: communicator.get(array, 0, out=np.zeros(3, np.float32)), "out is float32 of sha"),
         (lambda: communicator.all_reduce(np.zeros(4, np.complex64)), "is of type 'complex64'"),
-        (lambda: communicator.all_reduce(np.zeros(4), "median"), "'median' is no reduction"),
+        (lambda: communicator.all_reduce(np.zeros(4), "median"), "'median' is not a reduction"),
         (lambda: communicator.all_reduce(np.zeros(4), algorithm="rings"), "algorithm is 'rings'"),
         (lambda: communicator.all_reduce(np.zeros((4, 4))[:, ::2]), "contiguous and writable"),
         (lambda: communicator.all_reduce(np.zeros(4), dtype="bfloat16"), "holds float64, not bf"),

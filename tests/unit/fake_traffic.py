@@ -129,5 +129,5 @@ class Spec:
     def with_harvested(self, lines):
         return Spec(lines)
 
-    def core(self):
+    def build(self):
         return chip(harvested=self.harvesting.harvested)

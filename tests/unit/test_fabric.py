@@ -63,10 +63,9 @@ def test_a_chip_on_its_own_is_one_sentence(arguments, tmp_path, monkeypatch, cap
         cli.main()
     printed = capsys.readouterr()
     assert (end.value.code, printed.out) == (2, "")
-    assert printed.err == (
-        "towpath: --machine is 'p150', which has no link between chips that kernels may use; "
-        "allowed are clusters whose chips are joined, such as n300\n"
-    )
+    (sentence,) = printed.err.splitlines()
+    assert "'p150' has no link between chips" in sentence
+    assert "such as n300" in sentence
     assert list(tmp_path.iterdir()) == []
 
 

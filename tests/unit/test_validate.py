@@ -196,7 +196,7 @@ def test_without_an_argument_all_tables_are_held_against_the_models(small_tables
     assert len(lines) == 3
     assert lines[1].startswith("a/t ") and lines[1].endswith("1000, 1000, 1000%   holds")
     assert lines[2] == "1 tables: 1 within tolerance"
-    (found,) = json.loads(towpath_command("validate", "--json").stdout)
+    (found,) = json.loads(towpath_command("validate", "--json").stdout)["tables"]
     assert found["name"] == "a/t" and found["statistics"]["predicted"] == 1
 
 
@@ -206,7 +206,7 @@ def test_a_tolerance_that_is_exceeded_fails_the_command(small_tables):
 
 
 def test_options_for_one_table_need_its_name():
-    with pytest.raises(ConfigError, match="are for one table; name it"):
+    with pytest.raises(ConfigError, match="is for one table; name it"):
         towpath_command("validate", "--half", "fit")
 
 

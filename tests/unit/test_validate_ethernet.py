@@ -122,7 +122,7 @@ def test_one_hop_is_half_of_there_and_back_without_the_payload_on_the_line():
     ("row", "said"),
     [
         (figure_row("ubench9", ""), "figure is 'ubench9'; allowed are ubench1, ubench2, "),
-        (figure_row("ubench2", "512B"), "series is '512B'; ubench2 has no such"),
+        (figure_row("ubench2", "512B"), "series is '512B'; ubench2 does not have it"),
         (figure_row("ubench5", "gap"), "series is 'gap'; allowed are sender full send+receive, "),
         (
             figure_row("ubench1", "", x="65537"),

@@ -220,7 +220,7 @@ def _sizes(text: str | None, smallest: str | None, largest: str | None, factor: 
     from towpath.specs.sizes import parse_sizes
 
     if smallest is None and largest is None and factor is None:
-        return parse_sizes(text or DEFAULT_SIZES)
+        return parse_sizes(DEFAULT_SIZES if text is None else text)
     if text is not None:
         raise ConfigError("--sizes and -b, -e, -f exclude each other")
     first, last = DEFAULT_SIZES.split(":")
