@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "noc_traffic.hpp"
 
-#include "chips.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "chips.hpp"
 #include "towpath/sim/random.hpp"
 
 namespace towpath::noc {

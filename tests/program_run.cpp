@@ -16,9 +16,9 @@ namespace towpath::tenstorrent::kernels {
 
 using machine::EthernetEnd;
 using tenstorrent::Cluster;
-using tenstorrent::KernelDeadlock;
 using tenstorrent::HazardError;
 using tenstorrent::KernelConfig;
+using tenstorrent::KernelDeadlock;
 using tenstorrent::KernelName;
 using tenstorrent::LogicalCore;
 using tenstorrent::Program;

@@ -49,12 +49,12 @@ def cpp_files() -> list[str]:
 
 CHECKS = [
     Check("tidy", lambda: [sys.executable, "tools/tidy.py"], True),
-    Check("ruff", lambda: [installed("ruff"), "check", "--quiet", "."], False),
-    Check("ruff-format", lambda: [installed("ruff"), "format", "--check", "--quiet", "."], False),
+    Check("ruff", lambda: [installed("ruff"), "check", "--quiet", "."], True),
+    Check("ruff-format", lambda: [installed("ruff"), "format", "--check", "--quiet", "."], True),
     Check(
         "clang-format",
         lambda: [installed("clang-format"), "--dry-run", "-Werror", *cpp_files()],
-        False,
+        True,
     ),
     Check("limits", lambda: [sys.executable, "tools/limits.py"], False),
     Check("mypy", lambda: [installed("mypy"), "--no-error-summary"], False),

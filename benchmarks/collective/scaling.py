@@ -53,9 +53,7 @@ def measure_here(ranks: int, size_bytes: int) -> Point:
     schedule = source.schedule()
     call = Call(schedule)
     started = time.perf_counter()
-    outcome = simulated.invoke(
-        GpuPlace(machine), call, size_bytes, in_place=False, with_data=False
-    )
+    outcome = simulated.invoke(GpuPlace(machine), call, size_bytes, in_place=False, with_data=False)
     wall_s = time.perf_counter() - started
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     iterations = Chunking(schedule, call.elements(size_bytes), 4).iterations

@@ -75,10 +75,7 @@ def check_chips(seeds, folder):
 def check_chip_clusters(seeds, folder):
     (folder / "cluster.yaml").write_text(CLUSTER)
     originals = [
-        *(
-            REPOSITORY / "machines" / f"{name}.yaml"
-            for name in shipped.names("chip_cluster")
-        ),
+        *(REPOSITORY / "machines" / f"{name}.yaml" for name in shipped.names("chip_cluster")),
         folder / "cluster.yaml",
         *shared("t3k_*.yaml"),
         *shared("6u_*.yaml"),

@@ -55,7 +55,5 @@ def test_simple_hangs_from_the_size_that_is_said_and_not_one_element_before(pair
 def test_ll_never_hangs_because_eight_transfers_fit(pair):
     schedule = send_all_then_receive_all(_core.Protocol.ll)
     assert verify(Schedule(schedule), size_bytes=1 << 20).hangs_from_bytes is None
-    outcome = simulated.invoke(
-        pair, Call(schedule), 64 << 20, in_place=False, with_data=True
-    )
+    outcome = simulated.invoke(pair, Call(schedule), 64 << 20, in_place=False, with_data=True)
     assert outcome.wrong == 0

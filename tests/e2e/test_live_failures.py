@@ -294,9 +294,7 @@ def test_a_run_needs_no_more_address_space_than_it_may_have(limit, where):
 
 
 def test_a_full_heap_says_so():
-    with pytest.raises(
-        RankError, match=r"heap of \d+ bytes has no room for \d+ more"
-    ):
+    with pytest.raises(RankError, match=r"heap of \d+ bytes has no room for \d+ more"):
         launch(fill_the_heap, 2)
 
 

@@ -159,5 +159,5 @@ def _notes(call: Call, sizes_bytes: tuple[int, ...], with_data: bool) -> list[st
     return [
         *notes,
         f"from {min(too_large)} bytes on, the ranks' buffers exceed "
-        f"{simulated.DATA_BYTES_MAX >> 30} GiB: only time is simulated, #wrong is N/A"
+        f"{simulated.DATA_BYTES_MAX >> 30} GiB: only time is simulated, #wrong is N/A",
     ]

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/device/errors.hpp"
+
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
@@ -12,7 +14,6 @@
 #include <utility>
 
 #include "towpath/base/deadlock_error.hpp"
-#include "towpath/tenstorrent/device/errors.hpp"
 #include "towpath/transport/transport.hpp"
 
 // Errors of the core become those of towpath/errors.py, with their fields.

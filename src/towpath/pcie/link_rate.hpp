@@ -3,8 +3,8 @@
 #pragma once
 
 #include "towpath/base/units.hpp"
-#include "towpath/machine/host.hpp"
 #include "towpath/machine/chip_parameters.hpp"
+#include "towpath/machine/host.hpp"
 
 namespace towpath::pcie {
 
