@@ -33,7 +33,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -220,18 +219,25 @@ def _first_failure(output: str, status: int) -> str:
     return f"{began[-1]} (status {status})" if began else f"status {status}: {output[-300:]}"
 
 
-def _tried(workshop: Workshop, mutations: list[Mutation]) -> Iterator[tuple[Mutation, str | None]]:
-    for mutation in mutations:
-        yield mutation, workshop.trial(mutation)
-
-
-def main() -> int:
-    """Tries the mutations; the status is 0 if exactly those survive that say why they do."""
+def _parsed_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("lists", nargs="*", help="files of this folder; none: all of them")
     parser.add_argument("--only", nargs="*", metavar="ID", help="these mutations, not all")
     parser.add_argument("--folder", type=Path, default=CHECKOUT / "build-mutations")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def _is_as_listed(workshop: Workshop, mutation: Mutation) -> bool:
+    """Tries a mutation and prints what became of it."""
+    problem = workshop.trial(mutation)
+    outcome = f"killed by {problem}" if problem else f"SURVIVES: {mutation.survives or '?'}"
+    print(f"{mutation.id:32} {outcome}", flush=True)
+    return (problem is None) == (mutation.survives is not None)
+
+
+def main() -> int:
+    """Tries the mutations; the status is 0 if exactly those survive that say why they do."""
+    arguments = _parsed_arguments()
     files = [HERE / name for name in arguments.lists] or sorted(HERE.glob("*.toml"))
     mutations = [mutation for file in files for mutation in read_mutations(file)]
     if arguments.only:
@@ -239,14 +245,9 @@ def main() -> int:
     arguments.folder.mkdir(exist_ok=True)
     workshop = Workshop(arguments.folder.resolve())
     workshop.prepare()
-    killed, unexpected = 0, []
-    for mutation, problem in _tried(workshop, mutations):
-        killed += problem is not None
-        if (problem is None) != (mutation.survives is not None):
-            unexpected.append(mutation.id)
-        outcome = f"killed by {problem}" if problem else f"SURVIVES: {mutation.survives or '?'}"
-        print(f"{mutation.id:32} {outcome}", flush=True)
-    print(f"{killed} of {len(mutations)} killed; not as the lists say: {unexpected or 'none'}")
+    unexpected = [each.id for each in mutations if not _is_as_listed(workshop, each)]
+    expected = len(mutations) - len(unexpected)
+    print(f"{expected} of {len(mutations)} as listed; others: {', '.join(unexpected) or 'none'}")
     return 1 if unexpected or not mutations else 0
 
 

@@ -149,27 +149,27 @@ std::unique_ptr<SimulatedRun> run_on(std::unique_ptr<simulate::SimulatedRanks> r
   return std::make_unique<SimulatedRun>(std::move(ranks), std::move(plan), trace);
 }
 
-void bind_simulated_run(nb::module_& module) {
-  nb::class_<SimulatedRun>(module, "SimulatedRun", "All ranks of one plan on one machine.")
-      .def_static(
-          "on_gpus",
-          [](std::shared_ptr<machine::Machine> machine, std::shared_ptr<Plan> plan,
-             std::vector<int> places, bool carries_data, std::uint64_t seed, double jitter_ns,
-             sim::Trace* trace) {
-            return run_on(
-                std::make_unique<simulate::SimulatedGpus>(
-                    std::move(machine), plan->schedule->rank_count(),
-                    simulate::SimulatedGpusOptions{.places = std::move(places),
-                                                   .carries_data = carries_data,
-                                                   .seed = seed,
-                                                   .jitter_max = Time::from_ns(jitter_ns)}),
-                plan, trace);
-          },
-          "machine"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
-          "carries_data"_a = true, "seed"_a = 1, "jitter_ns"_a = 0.0, "trace"_a = nb::none(),
-          nb::keep_alive<0, 7>(),
-          "A run on the GPUs of a machine; `places` has the GPU of each rank, or none for the\n"
-          "first ones. Raises ValueError.")
+// A constructor for each kind of machine.
+void bind_places(nb::class_<SimulatedRun>& run) {
+  run.def_static(
+         "on_gpus",
+         [](std::shared_ptr<machine::Machine> machine, std::shared_ptr<Plan> plan,
+            std::vector<int> places, bool carries_data, std::uint64_t seed, double jitter_ns,
+            sim::Trace* trace) {
+           return run_on(
+               std::make_unique<simulate::SimulatedGpus>(
+                   std::move(machine), plan->schedule->rank_count(),
+                   simulate::SimulatedGpusOptions{.places = std::move(places),
+                                                  .carries_data = carries_data,
+                                                  .seed = seed,
+                                                  .jitter_max = Time::from_ns(jitter_ns)}),
+               plan, trace);
+         },
+         "machine"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
+         "carries_data"_a = true, "seed"_a = 1, "jitter_ns"_a = 0.0, "trace"_a = nb::none(),
+         nb::keep_alive<0, 7>(),
+         "A run on the GPUs of a machine; `places` has the GPU of each rank, or none for the\n"
+         "first ones. Raises ValueError.")
       .def_static(
           "on_chips",
           [](std::shared_ptr<machine::ChipCluster> cluster, std::shared_ptr<Plan> plan,
@@ -194,9 +194,8 @@ void bind_simulated_run(nb::module_& module) {
           "A run on chips that Ethernet joins; `places` has the place of each rank in the "
           "fabric's\n"
           "`shape`, or none for the first ones. `link_faults` go by the cluster's links; missing\n"
-          "ones mean no fault. With faults, an invocation may take `deadline_us` of simulated "
-          "time.\n"
-          "Raises ValueError.")
+          "ones mean no fault. With faults, an invocation may take `deadline_us` of simulated\n"
+          "time. Raises ValueError.")
       .def_static(
           "on_mailboxes",
           [](std::shared_ptr<machine::MailboxCluster> cluster, std::shared_ptr<Plan> plan,
@@ -209,18 +208,23 @@ void bind_simulated_run(nb::module_& module) {
           },
           "cluster"_a, "plan"_a, nb::kw_only(), "carries_data"_a = true, "seed"_a = 1,
           "trace"_a = nb::none(), nb::keep_alive<0, 5>(),
-          "A run on the nodes of a cluster with mailboxes, rank r on node r. Raises ValueError.")
-      .def(
-          "invoke",
-          [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
-             const std::vector<ByteArray>& outputs) {
-            const std::vector<Buffers> buffers = all_checked(plan, inputs, outputs);
-            nb::gil_scoped_release release;
-            return run.invoke(buffers).us();
-          },
-          "plan"_a, "inputs"_a = std::vector<ByteArray>(), "outputs"_a = std::vector<ByteArray>(),
-          "Runs one invocation on every rank and returns its time in microseconds. Without arrays\n"
-          "the run keeps time only. Raises DeadlockError.")
+          "A run on the nodes of a cluster with mailboxes, rank r on node r. Raises ValueError.");
+}
+
+void bind_simulated_run(nb::module_& module) {
+  nb::class_<SimulatedRun> run(module, "SimulatedRun", "All ranks of one plan on one machine.");
+  bind_places(run);
+  run.def(
+         "invoke",
+         [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
+            const std::vector<ByteArray>& outputs) {
+           const std::vector<Buffers> buffers = all_checked(plan, inputs, outputs);
+           nb::gil_scoped_release release;
+           return run.invoke(buffers).us();
+         },
+         "plan"_a, "inputs"_a = std::vector<ByteArray>(), "outputs"_a = std::vector<ByteArray>(),
+         "Runs one invocation on every rank and returns its time in microseconds. Without arrays\n"
+         "the run keeps time only. Raises DeadlockError.")
       .def_prop_ro("events", &SimulatedRun::events)
       .def_prop_ro("now_us", [](const SimulatedRun& run) { return run.now().us(); })
       .def_prop_ro(
