@@ -21,7 +21,7 @@ run: deps build
 # ones, in as many processes as there are processors.
 test: deps build lint
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error --progress
-	@$(BIN)/python -m pytest --numprocesses $(JOBS) -m "not long"
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -m "not long"
 
 # The checks that take minutes: 1,000 mutations, 1,000 kills, 20,000 bad inputs, 1,024 GPUs, each
 # installed header compiled alone, a wheel built from nothing.

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests share: where other people's data lies, and how to do without."""
 
+import contextlib
+import fcntl
 import os
 import subprocess
 import sys
@@ -71,17 +73,34 @@ def data_folder() -> Path:
 # --- the package as it is installed, outside the checkout ---------------------------------------
 
 
+@contextlib.contextmanager
+def build_folder():
+    """The build folder, held against the other processes of a parallel run that would change it."""
+    folder = ROOT / "build"
+    if not (folder / "libtowpath.a").exists():
+        pytest.skip("needs the build folder that `make build` leaves")
+    with (folder / "tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory) -> Path:
-    """A wheel of the checkout, from the build folder, in which nothing has to be compiled again."""
-    if not (ROOT / "build" / "libtowpath.a").exists():
-        pytest.skip("needs the build folder that `make build` leaves")
-    folder = tmp_path_factory.mktemp("wheel")
-    output_of(
-        sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
-        "--disable-pip-version-check", "--wheel-dir", folder, ROOT,
-    )  # fmt: skip
-    (path,) = folder.glob("towpath-*.whl")
+    """A wheel of the checkout, from the build folder, in which nothing has to be compiled again.
+
+    It is built once, for all processes of a parallel run.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with build_folder():
+        if not list(folder.glob("wheel/towpath-*.whl")):
+            output_of(
+                sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps",
+                "--no-build-isolation", "--disable-pip-version-check",
+                "--wheel-dir", folder / "wheel", ROOT,
+            )  # fmt: skip
+    (path,) = folder.glob("wheel/towpath-*.whl")
     return path
 
 

@@ -9,6 +9,7 @@ Usage: tools/limits.py [ROOT]
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -22,6 +23,7 @@ COMPLEXITY_MAX = 15
 PARAMETERS_MAX = 5
 # A lambda of the bindings takes what the Python function takes, and a macro is not a function.
 WITHOUT_PARAMETER_LIMIT = "src/towpath/bindings/"
+OPTIONS = "python/towpath/cli/options.py"
 
 
 def breaches(path: str, text: str) -> list[str]:
@@ -61,7 +63,8 @@ def python_parameters(path: str, text: str) -> list[str]:
     return [
         f"{path}:{node.lineno}: {node.name} has {count} parameters; at most {PARAMETERS_MAX}"
         for node in functions_of(ast.parse(text))
-        if (count := positional_parameters(node)) > PARAMETERS_MAX and not is_command(node)
+        if (count := positional_parameters(node)) > PARAMETERS_MAX
+        and not is_command(node, shared_options())
     ]
 
 
@@ -76,12 +79,23 @@ def positional_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> i
     return len(names) - (names[:1] in (["self"], ["cls"]))
 
 
-def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef, options: set[str]) -> bool:
     """Whether typer makes options of the parameters: it is told how in their annotations."""
-    return any(
-        argument.annotation is not None and "typer." in ast.unparse(argument.annotation)
-        for argument in function.args.args
-    )
+    annotations = [ast.unparse(arg.annotation) for arg in function.args.args if arg.annotation]
+    return any("typer." in text or text in options for text in annotations)
+
+
+@functools.cache
+def shared_options() -> set[str]:
+    """The names of options that several commands have."""
+    module = ast.parse((Path(__file__).parent.parent / OPTIONS).read_text())
+    return {
+        target.id
+        for node in module.body
+        if isinstance(node, ast.Assign) and "typer." in ast.unparse(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def breaches_of_file(root_and_path: tuple[str, str]) -> list[str]:

@@ -10,14 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, output_of
+from conftest import ROOT, build_folder, output_of
 from towpath.cli.new import write_kernel_project
 
-BUILD = ROOT / "build"
-pytestmark = pytest.mark.skipif(
-    shutil.which("cmake") is None or not (BUILD / "libtowpath.a").exists(),
-    reason="needs cmake and the C++ library that `make build` leaves in build/",
-)
+pytestmark = pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
 
 
 def environment_without_python(folder: Path) -> dict[str, str]:
@@ -34,7 +30,8 @@ def environment_without_python(folder: Path) -> dict[str, str]:
 def prefix(tmp_path_factory) -> Path:
     """Where the C++ package is installed, from the build folder."""
     folder = tmp_path_factory.mktemp("installed")
-    output_of("cmake", "--install", BUILD, "--component", "towpath_cpp", "--prefix", folder)
+    with build_folder() as build:
+        output_of("cmake", "--install", build, "--component", "towpath_cpp", "--prefix", folder)
     return folder
 
 

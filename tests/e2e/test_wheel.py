@@ -17,7 +17,7 @@ SYSTEM_LIBRARIES = re.compile(
     r"(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+|ld-linux.*)\.so"
 )
 
-START = "import sys; from towpath.cli.main import main; sys.exit(main())"
+START = "import sys; from towpath.cli.entry import main; sys.exit(main())"
 
 
 def compiled_module(installed):

@@ -45,5 +45,6 @@ def test_keywords_self_and_options_of_commands_do_not_count():
     assert limits.breaches("a.py", "class C:\n    def f(self, a, b, c, d, e): pass\n") == []
     command = "def f(a, b, c, d, e, g: Annotated[int, typer.Option()]): pass\n"
     assert limits.breaches("a.py", command) == []
+    assert limits.breaches("a.py", "def f(a, b, c, d, e, seed: Seed = 1): pass\n") == []
     (breach,) = limits.breaches("a.py", "def f(a, b, c, d, e, g): pass\n")
     assert breach == "a.py:1: f has 6 parameters; at most 5"
