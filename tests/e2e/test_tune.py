@@ -85,7 +85,10 @@ def test_schedules_of_two_runs_are_not_mixed(tmp_path):
         ("all_reduce --machine t3000 --csv x.csv", "--csv is for GPUs, where NCCL runs; this is"),
         ("all_reduce --machine dgx-h100 --csv no/x.csv", "no/x.csv: cannot be written: there is"),
         ("all_reduce --machine dgx-h100 --channels 0", "--channels is '0'; allowed are numbers"),
-        ("all_reduce --machine dgx-h100 --protocols LL1", "--protocol names 'LL1'; allowed are"),
+        (
+            "all_reduce --machine dgx-h100 --protocols LL1",
+            "--protocol is 'LL1'; did you mean 'LL'?",
+        ),
         ("all_gather --machine dgx-h100 --sizes 8", "no schedule of all_gather between 16 ranks"),
         ("ethernet --machine nowhere", "there is no machine or file 'nowhere'"),
     ],

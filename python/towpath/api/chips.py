@@ -230,6 +230,16 @@ class ChipCluster(Cluster):
             candidates_max=candidates_max, seed=seed,
         )  # fmt: skip
 
+    def require_links(self) -> None:
+        """Checks that kernels may use a link between two chips.
+
+        Raises:
+            ConfigError: they may use none.
+        """
+        from towpath.collectives.fabric import check_linked
+
+        check_linked(self.name, self.spec.build())
+
     def study_links(self) -> list[Figure]:
         """The microbenchmarks of links: utilisation, bandwidth, pings, rings where it has them.
 
@@ -241,6 +251,7 @@ class ChipCluster(Cluster):
         """
         from towpath.studies.ethernet_study import figures_of
 
+        self.require_links()
         try:
             return list(figures_of(self.spec))
         except ValueError as error:

@@ -136,6 +136,7 @@ def ethernet(
     from towpath.pages.provenance import provenance
 
     cluster = chip_cluster(machine)
+    cluster.require_links()
     folder = results_folder(out, f"ethernet-{cluster.name}")
     figures = cluster.study_links()
     title = f"Links between chips of {cluster.name}"

@@ -61,6 +61,7 @@ def ethernet(
     from towpath.studies.sweep import how_to_resume
 
     cluster = chip_cluster(machine)
+    cluster.require_links()
     folder = results_folder(out, f"tune-ethernet-{cluster.name}")
     file = folder / "points.jsonl"
     context.ensure_object(Interruption).sentence = how_to_resume(file)
