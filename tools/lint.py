@@ -57,7 +57,7 @@ CHECKS = [
         True,
     ),
     Check("limits", lambda: [sys.executable, "tools/limits.py"], False),
-    Check("mypy", lambda: [installed("mypy"), "--no-error-summary"], False),
+    Check("mypy", lambda: [installed("mypy"), "--no-error-summary"], True),
 ]
 
 

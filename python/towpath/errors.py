@@ -50,6 +50,20 @@ class ConfigError(TowpathError, ValueError):
         self.field = field
 
 
+class DescriptionError(TowpathError, ValueError):
+    """A description that the core refuses; `specs/` makes a ConfigError of it.
+
+    Attributes:
+        field: the path of the field, such as "router.hop_cycles"; "" where it is not one field's.
+        problem: the sentence without the field.
+    """
+
+    def __init__(self, sentence: str, *, field: str = "", problem: str = "") -> None:
+        super().__init__(sentence)
+        self.field = field
+        self.problem = problem
+
+
 class TransportError(TowpathError, RuntimeError):
     """A wait between ranks that will not end.
 

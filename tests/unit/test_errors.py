@@ -11,6 +11,7 @@ from towpath.collectives.places import GpuPlace
 from towpath.errors import (
     ConfigError,
     DeadlockError,
+    DescriptionError,
     HazardError,
     SweepError,
     TowpathError,
@@ -22,6 +23,7 @@ from towpath.errors import (
     ("error", "builtin"),
     [
         (ConfigError("x"), ValueError),
+        (DescriptionError("x"), ValueError),
         (TransportError("x"), RuntimeError),
         (DeadlockError("x"), RuntimeError),
         (HazardError("x", hazard="h", culprit="k", chip=0, core=(0, 0)), RuntimeError),

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from conftest import refusal
 from towpath import _core
 from towpath.cli import export as export_command
+from towpath.errors import DescriptionError
 from towpath.specs import catalogue, export, kinds, reference, shipped
 from towpath.specs.kinds import SpecFile
 from towpath.specs.parameter_models import tables
@@ -78,7 +79,7 @@ def chip_data(**change):
     ],
 )
 def test_the_core_names_the_field_that_does_not_fit(change, field, problem):
-    with pytest.raises(_core.DescriptionError) as caught:
+    with pytest.raises(DescriptionError) as caught:
         _core.parse_chip(chip_data(**change), "chip")
     assert caught.value.field == field
     assert problem in caught.value.problem
@@ -102,7 +103,7 @@ def cluster_data(change):
     ],
 )
 def test_the_core_names_the_part_of_a_cluster_that_does_not_fit(change, field, problem):
-    with pytest.raises(_core.DescriptionError) as caught:
+    with pytest.raises(DescriptionError) as caught:
         _core.parse_chip_cluster(cluster_data(change), "cluster")
     assert caught.value.field == field and problem in caught.value.problem
 

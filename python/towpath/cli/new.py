@@ -74,5 +74,5 @@ def write_kernel_project(folder: Path) -> list[Path]:
 
 def template(source: str, name: str) -> str:
     """The text of a template for a project of this name."""
-    text = resources.files("towpath.cli").joinpath("new_kernel", source).read_text()
+    text = resources.files("towpath.cli").joinpath("new_kernel").joinpath(source).read_text()
     return text.replace("@NAME@", name).replace("@VERSION@", metadata.version("towpath"))

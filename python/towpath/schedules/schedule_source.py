@@ -46,6 +46,7 @@ class ScheduleSource:
         if self.file is not None:
             return load_schedule(self.file)
         protocol = _core.protocol_from(protocol_named(self.protocol))
+        assert protocol is not None  # `protocol_named` knows the names of the core only
         rings: list[list[int]] = []
         gpus_per_host = 1
         if self.hosts < 1 or self.ranks % self.hosts != 0:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 from pydantic_core import PydanticCustomError
 
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, DescriptionError
 from towpath.specs.chip_spec import ChipSpec, Coordinate, Position
 from towpath.specs.input_file import YamlDocument
 from towpath.specs.machine_spec import Name
@@ -409,11 +409,9 @@ def check_places(chips: Sequence[PlacedChip], field: str) -> None:
 
 def check_links(spec: ChipClusterSpec, links: Sequence[ListedLink]) -> None:
     """The core can build the cluster; it says which of the links does not fit."""
-    from towpath import _core
-
     try:
         spec.build()
-    except _core.DescriptionError as error:
-        match = re.match(r"links\[([0-9]+)\]", str(error.field))
-        field = links[int(match[1])].field if match else str(error.field)
-        raise wrong(field, str(error.problem)) from None
+    except DescriptionError as error:
+        match = re.match(r"links\[([0-9]+)\]", error.field)
+        field = links[int(match[1])].field if match else error.field
+        raise wrong(field, error.problem) from None

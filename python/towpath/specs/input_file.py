@@ -116,7 +116,7 @@ class _YamlReader:
         return next(self._events)
 
     def _error(self, event: yaml.Event, problem: str) -> ConfigError:
-        return ConfigError(problem, file=self._file, line=event.start_mark.line + 1)
+        return ConfigError(problem, file=self._file, line=_line_of(event))
 
     def _value(self, event: yaml.Event, path: FieldPath, depth: int) -> object:
         self._nodes += 1
@@ -126,9 +126,10 @@ class _YamlReader:
             raise self._error(event, f"is nested too deeply; at most {_DEPTH_MAX} levels are read")
         if isinstance(event, yaml.AliasEvent):
             raise self._error(event, f"uses the alias {quoted(event.anchor)}; write the value out")
+        assert isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))  # no other is left
         if event.tag not in (None, "!"):
             raise self._error(event, f"uses the tag {quoted(event.tag)}; tags are not read")
-        self._lines.setdefault(path, event.start_mark.line + 1)
+        self._lines.setdefault(path, _line_of(event))
         if isinstance(event, yaml.ScalarEvent):
             return _scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -149,9 +150,16 @@ class _YamlReader:
             name = event.value
             if name in values:
                 raise self._error(event, f"gives the field {quoted(name)} a second time")
-            self._lines[(*path, name)] = event.start_mark.line + 1
-            values[name] = self._value(self._next(), (*path, name), depth + 1)
+            own_path = (*path, name)
+            self._lines[own_path] = _line_of(event)
+            values[name] = self._value(self._next(), own_path, depth + 1)
         return values
+
+
+def _line_of(event: yaml.Event) -> int:
+    """The line that an event begins on, from 1."""
+    assert event.start_mark is not None  # only events that a program makes by itself have none
+    return event.start_mark.line + 1
 
 
 def _scalar(event: yaml.ScalarEvent) -> object:

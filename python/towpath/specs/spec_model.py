@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from towpath.errors import ConfigError, quoted
+from towpath.errors import ConfigError, DescriptionError, quoted
 from towpath.specs.input_file import FieldPath, YamlDocument
 
 Number = TypeVar("Number")
@@ -94,17 +94,15 @@ def values_of(block: Frozen | None) -> dict[str, Any]:
 @contextmanager
 def errors_of_core(spec: Frozen) -> Iterator[None]:
     """Turns what the core says about a spec's data into an error about the spec's field."""
-    from towpath import _core
-
     try:
         yield
-    except _core.DescriptionError as error:
-        field = str(error.field)
+    except DescriptionError as error:
+        field = error.field
         value: Any = spec
         for step in _parsed(field) if field else ():
             value = value[step] if isinstance(step, int) else getattr(value, step, None)
         where = f"{field}.value" if isinstance(value, Quantity) else field or "the spec"
-        raise wrong(where, str(error.problem)) from None
+        raise wrong(where, error.problem) from None
 
 
 def validated(model: type[Model], document: YamlDocument, file: str) -> Model:

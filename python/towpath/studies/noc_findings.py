@@ -220,22 +220,26 @@ def drop_at_few(rows: Iterable[Row]) -> Finding | None:
 def cure_by_turning(rows: Iterable[Row]) -> Finding | None:
     """Beginning at different destinations and VCs gives back what the drop took."""
     rows = list(rows)
+
+    def point(row: Row) -> tuple[int, int, str]:
+        return *_place(row), row["pattern"]
+
     turned = {
-        (*_place(row), row["pattern"]): row["bandwidth_bytes_per_cycle"]
+        point(row): row["bandwidth_bytes_per_cycle"]
         for curve in _order_curves(rows, turned=True)
         for row in curve
     }
     numbers, regained = [], []
     for plain in _order_curves(rows, turned=False):
         changes = [
-            turned[(*_place(row), row["pattern"])] / row["bandwidth_bytes_per_cycle"] - 1
+            turned[point(row)] / row["bandwidth_bytes_per_cycle"] - 1
             for row in plain
-            if (*_place(row), row["pattern"]) in turned
+            if point(row) in turned
         ]
         if len(changes) < len(plain):
             continue
         loss, peak, low = _drop(plain)
-        after = turned[(*_place(low), low["pattern"])]
+        after = turned[point(low)]
         if loss > MATERIAL:
             regained.append(after >= (1 - MATERIAL) * peak["bandwidth_bytes_per_cycle"])
         numbers.append(
@@ -285,13 +289,16 @@ def own_vc_for_messages(rows: Iterable[Row]) -> Finding | None:
     latency = {
         (row["noc"], row["message"], row["placement"]): row["latency_median_cycles"] for row in rows
     }
-    places = sorted({key[:2] for key in latency})
-    places = [p for p in places if {(*p, "own_vc"), (*p, "data_vc")} <= latency.keys()]
+    places = [
+        (noc, message)
+        for noc, message in sorted({(noc, message) for noc, message, _ in latency})
+        if {(noc, message, "own_vc"), (noc, message, "data_vc")} <= latency.keys()
+    ]
     if not places:
         return None
     shown = all(
-        latency[(*place, "data_vc")] >= _WORTH_A_VC * latency[(*place, "own_vc")]
-        for place in places
+        latency[noc, message, "data_vc"] >= _WORTH_A_VC * latency[noc, message, "own_vc"]
+        for noc, message in places
     )
     numbers = [
         f"{message.replace('_', ' ')}, NoC {noc}: {latency[(noc, message, 'own_vc')]:,} cycles on "

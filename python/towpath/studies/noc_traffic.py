@@ -260,7 +260,7 @@ def run(
 
     made = [
         _core.TrafficProgram(
-            core=tuple(program.core),
+            core=program.core,
             noc=noc,
             steps=[_core.TrafficStep(step.kind, **step.fields) for step in program.steps],
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
+from inspect import getfile
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
@@ -279,7 +280,7 @@ class Simulator:
     def digest(self) -> str:
         """Digest of the machine, the simulator, and where ranks are."""
         modules = (_core, fabric, places, simulated, schedule_source)
-        return digest_of(repr((self.spec, self.places)), *(module.__file__ for module in modules))
+        return digest_of(repr((self.spec, self.places)), *map(getfile, modules))
 
 
 def mailboxes_of(machine: str, nodes: int | None) -> MailboxClusterSpec:

@@ -65,8 +65,8 @@ class LinkBench:
         """
         cluster = catalogue.load_chip_cluster(machine).build()
         fabric.check_linked(machine, cluster)
-        pairs = [tuple(chip for chip, _ in link.ends) for link in cluster.links
-                 if not link.is_reserved]  # fmt: skip
+        pairs = [(a, b) for (a, _), (b, _) in (link.ends for link in cluster.links
+                                               if not link.is_reserved)]  # fmt: skip
         return cls(machine, min(pairs), _ring_of(cluster))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -211,7 +211,9 @@ class DramPair:
     channel: int
 
 
-def _hops(chip: _core.Chip, row: Row, pair: tuple[tuple[int, int], tuple[int, int]]) -> Any:
+def _hops(
+    chip: _core.Chip, row: Row, pair: tuple[tuple[int, int], tuple[int, int]]
+) -> tuple[int, int]:
     """Rows and columns that data passes from or to a worker."""
     (worker_x, worker_y), (tile_x, tile_y) = pair
     towards = 1 if row["direction"] == "write" else -1  # from worker to tile, or back
@@ -228,9 +230,9 @@ def place_carefully(chip: _core.Chip, row: Row, channels: int, tiles: int) -> li
     """
     every_channel = _channels(chip)[:channels]
     candidates = sorted(
-        (*_hops(chip, row, (tuple(worker), tile)), number, tile, tuple(worker))
+        (*_hops(chip, row, (worker, tile)), number, tile, worker)
         for number, (group, _) in enumerate(every_channel)
-        for tile in map(tuple, chip.dram_groups[group])
+        for tile in chip.dram_groups[group]
         for worker in chip.workers
     )
     tile_of: dict[int, tuple[int, int]] = {}
@@ -260,9 +262,9 @@ def place_randomly(
     tile_of = {}
     for group, group_tiles in enumerate(chip.dram_groups):
         for channel, tile in enumerate(chance.sample(group_tiles, chip.dram["channels_per_group"])):
-            tile_of[group, channel] = tuple(tile)
+            tile_of[group, channel] = tile
     chosen = chance.sample(_channels(chip), channels)
-    workers = chance.sample(sorted(map(tuple, chip.workers)), tiles)
+    workers = chance.sample(sorted(chip.workers), tiles)
     return [
         DramPair(worker, tile_of[chosen[number % channels]], chosen[number % channels][1])
         for number, worker in enumerate(workers)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isqrt
-from typing import Literal
+from typing import Any, Literal
 
 from towpath import _core
 from towpath.validation.table_kind import CannotSimulate
@@ -117,7 +117,7 @@ def _unicast_steps(
     pattern: Pattern, ends: list[Place], transactions: int, transaction_bytes: int, loop_cycles: int
 ) -> list[_core.TrafficStep]:
     """Per subordinate its place among the kernel's arguments is read, then all its transactions."""
-    vc = {} if pattern.reads else {"first_vc": _UNICAST_WRITE_VC}
+    vc: dict[str, Any] = {} if pattern.reads else {"first_vc": _UNICAST_WRITE_VC}
     steps = []
     for end in ends:
         if loop_cycles > 0:

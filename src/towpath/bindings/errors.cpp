@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "towpath/base/deadlock_error.hpp"
+#include "towpath/machine/checks.hpp"
 #include "towpath/transport/transport.hpp"
 
 // Errors of the core become those of towpath/errors.py, with their fields.
@@ -24,6 +25,7 @@ using namespace nb::literals;
 namespace {
 
 using namespace towpath;
+using machine::DescriptionError;
 using tenstorrent::Hazard;
 using tenstorrent::HazardError;
 using transport::TransportError;
@@ -58,6 +60,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     const bool has_peer = error.peer() != transport::kNoPeer;
     raise("TransportError", error, "kind"_a = name_of(error.kind()),
           "peer"_a = has_peer ? nb::object(nb::int_(error.peer())) : nb::object(nb::none()));
+  } catch (const DescriptionError& error) {
+    raise("DescriptionError", error, "field"_a = error.field(), "problem"_a = error.problem());
   }
 }
 

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <mutex>
+#include <optional>
 
 #include "towpath/riscv_mailbox/live/mailbox.hpp"
 #include "towpath/riscv_mailbox/live/measurement.hpp"
@@ -23,8 +25,8 @@ std::span<const std::byte> bytes_of(const nb::bytes& payload) {
   return {static_cast<const std::byte*>(payload.data()), payload.size()};
 }
 
-nb::object shown(bool is_there, const Message& message) {
-  if (!is_there) return nb::none();
+std::optional<nb::bytes> shown(bool is_there, const Message& message) {
+  if (!is_there) return std::nullopt;
   return nb::bytes(message.bytes.data(), message.size_bytes);
 }
 
@@ -50,12 +52,12 @@ struct SharedContext {
     const std::unique_lock lock(sending, std::try_to_lock);
     return lock.owns_lock() && context.try_send(to, bytes_of(payload));
   }
-  nb::object try_receive() {
+  std::optional<nb::bytes> try_receive() {
     const std::unique_lock lock(receiving, std::try_to_lock);
     Message message;
     return shown(lock.owns_lock() && context.try_receive(message), message);
   }
-  nb::object receive(double timeout_s) {
+  std::optional<nb::bytes> receive(double timeout_s) {
     Message message;
     bool is_there = false;
     for (Time left = Time::from_seconds(timeout_s); !is_there; left = left - kSlice) {

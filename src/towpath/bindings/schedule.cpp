@@ -58,7 +58,7 @@ void bind_copies(Class& bound) {
   bound.def("__copy__", [](const T& self) { return T(self); })
       .def(
           "__deepcopy__", [](const T& self, nb::handle) { return T(self); }, "memo"_a)
-      .def(nb::self == nb::self);
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, arg: object, /) -> bool"));
 }
 
 // The names of an enumeration whose last member is kLast.
