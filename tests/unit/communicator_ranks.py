@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from towpath.collectives.data import OPERATIONS, TYPES, make_expected, make_input
+from towpath.collectives.data import OPERATIONS, TYPES, CallData
 from towpath.collectives.live_communicator import connect
 from towpath.errors import ConfigError
 
@@ -21,15 +21,15 @@ def every_collective(communicator, type_names, operations):
     for collective in COLLECTIVES:
         for type_name in type_names:
             for operation in operations:
-                arguments = (ranks, 6 * ranks, type_name, operation)
-                array = make_input(collective, rank, *arguments)
+                data = CallData(collective, ranks, 6 * ranks, type_name, operation)
+                array = data.input_of(rank)
                 if collective in ("reduce_scatter", "all_to_all"):
                     array = array.reshape(ranks, 6)
                 options = {"dtype": type_name} if type_name == "bfloat16" else {}
                 if collective in ("all_reduce", "reduce", "reduce_scatter"):
                     options["op"] = operation
                 result = getattr(communicator, collective)(array, **options)
-                expected = make_expected(collective, rank, *arguments)
+                expected = data.expected_of(rank)
                 if expected is not None and not np.array_equal(result.reshape(-1), expected):
                     wrong.append((collective, type_name, operation))
     return wrong

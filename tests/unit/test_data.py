@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference is right, and sees what goes wrong."""
 
+from functools import reduce
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,8 @@ from towpath import _core
 from towpath.collectives.data import (
     OPERATIONS,
     TYPES,
+    CallData,
     count_wrong,
-    make_expected,
-    make_input,
     type_bytes,
 )
 
@@ -24,27 +25,23 @@ def numbers(stored, type_name):
     return stored.astype(np.float64)
 
 
-def naive(collective, rank, ranks, elements, type_name, operation, root):
+def naive(data, rank):
     """What must come out, one element after another."""
-    inputs = [
-        numbers(make_input(collective, r, ranks, elements, type_name, operation), type_name)
-        for r in range(ranks)
-    ]
-    part = elements // ranks
-    if collective == "broadcast":
-        return inputs[root]
-    if collective == "all_gather":
+    inputs = [numbers(data.input_of(r), data.type_name) for r in range(data.ranks)]
+    part = data.elements // data.ranks
+    own = slice(rank * part, (rank + 1) * part)
+    if data.collective == "broadcast":
+        return inputs[data.root]
+    if data.collective == "all_gather":
         return np.concatenate(inputs)
-    if collective == "all_to_all":
-        return np.concatenate([each[rank * part : (rank + 1) * part] for each in inputs])
-    combine = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}.get(operation, np.add)
-    total = inputs[0]
-    for other in inputs[1:]:
-        total = combine(total, other)
-    if operation == "avg":
-        is_float = type_name == "bfloat16" or np.issubdtype(TYPES[type_name], np.floating)
-        total = total / ranks if is_float else np.trunc(total / ranks)
-    return total[rank * part : (rank + 1) * part] if collective == "reduce_scatter" else total
+    if data.collective == "all_to_all":
+        return np.concatenate([each[own] for each in inputs])
+    functions = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}
+    total = reduce(functions.get(data.operation, np.add), inputs)
+    if data.operation == "avg":
+        is_float = data.type_name == "bfloat16" or np.issubdtype(TYPES[data.type_name], np.floating)
+        total = total / data.ranks if is_float else np.trunc(total / data.ranks)
+    return total[own] if data.collective == "reduce_scatter" else total
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
@@ -54,15 +51,13 @@ def test_the_reference_is_what_a_naive_computation_gives(collective, ranks):
     for type_name in TYPES:
         for operation in OPERATIONS:
             for rank in {0, ranks - 1}:
-                expected = make_expected(
-                    collective, rank, ranks, elements, type_name, operation, root=ranks - 1
-                )
+                data = CallData(collective, ranks, elements, type_name, operation, root=ranks - 1)
+                expected = data.expected_of(rank)
                 if expected is None:
                     assert collective == "reduce" and rank != ranks - 1
                     continue
                 found = numbers(expected, type_name) if expected.dtype != np.float64 else expected
-                wanted = naive(collective, rank, ranks, elements, type_name, operation, ranks - 1)
-                np.testing.assert_array_equal(found, wanted, f"{type_name} {operation}")
+                np.testing.assert_array_equal(found, naive(data, rank), f"{type_name} {operation}")
 
 
 def test_types_have_the_size_that_plans_assume():
@@ -76,30 +71,31 @@ def test_types_have_the_size_that_plans_assume():
 @pytest.mark.parametrize("type_name", TYPES)
 def test_every_sum_is_exact_in_every_type(type_name):
     for ranks in (2, 16, 64):
-        total = make_expected("all_reduce", 0, ranks, 1000, type_name, "sum")
+        total = CallData("all_reduce", ranks, 1000, type_name, "sum").expected_of(0)
         assert numbers(total, type_name).max() <= 8 * 13
-        product = make_expected("all_reduce", 0, ranks, 1000, type_name, "prod")
+        product = CallData("all_reduce", ranks, 1000, type_name, "prod").expected_of(0)
         assert numbers(product, type_name).max() <= 2**6
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 16, 40])
 def test_a_missing_or_doubled_contribution_shows(ranks):
     elements = 5000
-    expected = make_expected("all_reduce", 0, ranks, elements, "float32", "sum")
+    data = CallData("all_reduce", ranks, elements)
+    expected = data.expected_of(0)
     for rank in range(ranks):
-        brought = make_input("all_reduce", rank, ranks, elements, "float32", "sum")
+        brought = data.input_of(rank)
         assert count_wrong(expected - brought, expected, "float32") > elements // (2 * ranks)
         assert count_wrong(expected + brought, expected, "float32") > elements // (2 * ranks)
 
 
 def test_a_chunk_in_the_wrong_place_shows():
-    expected = make_expected("all_reduce", 0, 8, 4096, "int32", "sum")
+    expected = CallData("all_reduce", 8, 4096, "int32").expected_of(0)
     for shift in (1, 3, 64, 96, 1024):
         assert count_wrong(np.roll(expected, shift), expected, "int32") > 2000
 
 
 def test_one_wrong_element_is_counted_as_one():
-    expected = make_expected("all_gather", 1, 4, 64, "bfloat16", "sum")
+    expected = CallData("all_gather", 4, 64, "bfloat16").expected_of(1)
     spoilt = expected.copy()
     spoilt[17] ^= 1 << 7
     assert count_wrong(spoilt, expected, "bfloat16") == 1
@@ -107,7 +103,7 @@ def test_one_wrong_element_is_counted_as_one():
 
 
 def test_an_average_may_be_off_by_its_rounding_only():
-    expected = make_expected("all_reduce", 0, 3, 100, "float32", "avg")
+    expected = CallData("all_reduce", 3, 100, "float32", "avg").expected_of(0)
     assert count_wrong(expected.astype(np.float32), expected, "float32") == 0
     assert count_wrong((expected * 1.001).astype(np.float32), expected, "float32") > 50
 

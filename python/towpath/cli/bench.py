@@ -21,8 +21,12 @@ from towpath.cli.output_file import command_line, deliver, note, results_folder
 from towpath.errors import ConfigError, Interruption, quoted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from towpath.api.noc_study import StudyPlan, StudyWork
+    from towpath.pages.noc_study_page import Study
     from towpath.pages.pcie_study_page import PcieStudy
+    from towpath.specs.chip_spec import ChipSpec
     from towpath.studies.pcie_study import PcieBench
     from towpath.studies.sweep import SweepOptions
 
@@ -84,38 +88,32 @@ def noc_vc(
 
     Results are kept as they come; after an interruption the same command goes on from there.
     """
-    from towpath.api.noc_study import run_study, work_of
+    from towpath.api.noc_study import StudyPlan
     from towpath.cli.progress import bar
-    from towpath.pages.noc_study_page import Study, write_study
+    from towpath.pages.noc_study_page import write_study
     from towpath.pages.noc_table import findings_text, study_text
     from towpath.pages.provenance import provenance
+    from towpath.studies.noc_study import VCS_MAX
     from towpath.studies.noc_traffic import shape_of
-    from towpath.studies.sweep import SweepOptions, how_to_resume
+    from towpath.studies.sweep import SweepOptions
 
     if patterns is not None and only is _Part.follow_ups:
         raise ConfigError("--patterns is for the study, which --only follow-ups leaves out")
     spec = chip(machine).spec
-    shape = shape_of(spec)
-    plan = _plan(shape.flit_bytes, patterns, sizes, nocs, vcs, transactions, grid, only, seed)
-    options = SweepOptions(jobs=jobs, scheduler=scheduler, progress=bar)
-    work = work_of(spec, plan)
-    folder = results_folder(out, f"noc-vc-{spec.name}")
-    file = folder / "points.jsonl"
-    note(f"towpath: {_work_text(work)}{_duration(work, options)}")
-    context.ensure_object(Interruption).sentence = how_to_resume(file)
-    found = run_study(spec, plan, file, options)
-    columns, rows = plan.workers or (shape.columns, shape.rows)
-    facts = {
-        "Chip": f"{spec.name}, {columns} x {rows} workers", "Flit": f"{shape.flit_bytes} B",
-        "Transactions": f"{transactions} per master", "Points": _work_text(work), "Seed": str(seed),
-    }  # fmt: skip
-    study = Study(
-        f"Virtual channels on {spec.name}",
-        command_line(),
-        list(facts.items()),
-        found.parts,
-        found.findings,
+    plan = StudyPlan(
+        sizes_bytes=_sizes(sizes, shape_of(spec).flit_bytes),
+        patterns=None if patterns is None else list(dict.fromkeys(patterns.split(","))),
+        nocs=_numbers(nocs, "--nocs", 0, 1),
+        vcs=_numbers(vcs, "--vcs", 1, VCS_MAX),
+        transactions=transactions,
+        workers=None if grid is None else _grid(grid),
+        follow_ups=only is not _Part.study,
+        seed=seed,
+        has_study=only is not _Part.follow_ups,
     )
+    options = SweepOptions(jobs=jobs, scheduler=scheduler, progress=bar)
+    interruption = context.ensure_object(Interruption)
+    folder, study = _noc_study(spec, plan, options, out, interruption)
     made_with = provenance([spec])
     deliver(
         asdict(study), "\n".join([*study_text(study.parts), *findings_text(study.findings)]),
@@ -203,25 +201,12 @@ def _pcie_sizes(text: str) -> list[int]:
     return sizes_bytes
 
 
-def _plan(
-    page_bytes: int, patterns: str | None, sizes: str | None, nocs: str, vcs: str,
-    transactions: int, grid: str | None, only: _Part | None, seed: int,
-) -> StudyPlan:  # fmt: skip
-    from towpath.api.noc_study import StudyPlan
+def _sizes(text: str | None, page_bytes: int) -> tuple[int, ...]:
+    """--sizes; by default from one page to as many as a transaction can have."""
     from towpath.specs.sizes import parse_sizes
-    from towpath.studies.noc_study import PAGES_MAX, VCS_MAX
+    from towpath.studies.noc_study import PAGES_MAX
 
-    return StudyPlan(
-        sizes_bytes=tuple(parse_sizes(sizes or f"{page_bytes}:{PAGES_MAX * page_bytes}")),
-        patterns=None if patterns is None else list(dict.fromkeys(patterns.split(","))),
-        nocs=_numbers(nocs, "--nocs", 0, 1),
-        vcs=_numbers(vcs, "--vcs", 1, VCS_MAX),
-        transactions=transactions,
-        workers=None if grid is None else _grid(grid),
-        follow_ups=only is not _Part.study,
-        seed=seed,
-        has_study=only is not _Part.follow_ups,
-    )
+    return tuple(parse_sizes(text or f"{page_bytes}:{PAGES_MAX * page_bytes}"))
 
 
 def _numbers(text: str, option: str, least: int, most: int) -> tuple[int, ...]:
@@ -240,6 +225,35 @@ def _grid(text: str) -> tuple[int, int]:
 
 
 # --- what is shown --------------------------------------------------------------------------------
+
+
+def _noc_study(
+    spec: ChipSpec, plan: StudyPlan, options: SweepOptions, out: Path | None,
+    interruption: Interruption,
+) -> tuple[Path, Study]:  # fmt: skip
+    """The folder of a study's results, made, and the study, measured."""
+    from towpath.api.noc_study import run_study, work_of
+    from towpath.pages.noc_study_page import Study
+    from towpath.studies.noc_traffic import shape_of
+    from towpath.studies.sweep import how_to_resume
+
+    work = work_of(spec, plan)
+    folder = results_folder(out, f"noc-vc-{spec.name}")
+    file = folder / "points.jsonl"
+    note(f"towpath: {_work_text(work)}{_duration(work, options)}")
+    interruption.sentence = how_to_resume(file)
+    found = run_study(spec, plan, file, options)
+    shape = shape_of(spec)
+    columns, rows = plan.workers or (shape.columns, shape.rows)
+    facts = [
+        ("Chip", f"{spec.name}, {columns} x {rows} workers"),
+        ("Flit", f"{shape.flit_bytes} B"),
+        ("Transactions", f"{plan.transactions} per master"),
+        ("Points", _work_text(work)),
+        ("Seed", str(plan.seed)),
+    ]
+    title = f"Virtual channels on {spec.name}"
+    return folder, Study(title, command_line(), facts, found.parts, found.findings)
 
 
 def _pcie_study(bench: PcieBench, sizes_bytes: list[int]) -> PcieStudy:

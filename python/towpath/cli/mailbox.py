@@ -121,7 +121,7 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> _
     study = replace(study, peers=rows)
 
     def write(path: Path) -> None:
-        from towpath.pages.mailbox_page import Drawing, histogram_figure, write_tables_page
+        from towpath.pages.mailbox_page import Drawing, TablesPage, histogram_figure
         from towpath.pages.plots import CURVE_COLORS
 
         drawings = [
@@ -134,7 +134,7 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> _
             ("Waiting", "polling"),
         ]  # fmt: skip
         title = "Small messages between two processes"
-        write_tables_page(title, command_line(), facts, drawings, live_tables(study), path)
+        TablesPage(title, command_line(), facts, drawings, live_tables(study)).write(path)
 
     return _Outcome(asdict(study), tables_text(live_tables(study)), provenance(), write)
 

@@ -138,8 +138,9 @@ def collective(
     if target.simulator is not None:
         context.ensure_object(Interruption).sentence = how_to_resume(file)
     tuning = tune(
-        target, name, parse_sizes(sizes), file, SweepOptions(jobs=jobs, progress=bar), measured
-    )
+        target, name, parse_sizes(sizes), file, SweepOptions(jobs=jobs, progress=bar),
+        live_options=measured,
+    )  # fmt: skip
     made_with = provenance([] if target.simulator is None else [target.simulator.spec])
     deliver(
         tuning.to_dict(), "\n".join(tuning_text(tuning)), folder, as_json,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from towpath import _core
-from towpath.collectives.data import count_wrong, make_expected, make_input, type_bytes
+from towpath.collectives.data import CallData, count_wrong, type_bytes
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,13 @@ class Call:
         """The schedule at about that size, with `elements(size_bytes)` elements."""
         return _core.Plan(self.schedule, self.elements(size_bytes), self.type_name, self.operation)
 
+    def data(self, elements: int) -> CallData:
+        """What ranks bring and must find when the whole array has this many elements."""
+        return CallData(
+            self.collective, self.ranks, elements, self.type_name, self.operation,
+            self.schedule.root,
+        )  # fmt: skip
+
 
 def buffers_of(
     call: Call, rank: int, elements: int, in_place: bool
@@ -62,8 +69,7 @@ def buffers_of(
     Returns:
         The input, filled with the rank's test data, and the output.
     """
-    arguments = (call.collective, rank, call.ranks, elements, call.type_name, call.operation)
-    source = make_input(*arguments)
+    source = call.data(elements).input_of(rank)
     part = elements // call.ranks
     if not in_place:
         size = part if call.collective == "reduce_scatter" else elements
@@ -87,8 +93,4 @@ def wrong_elements(call: Call, rank: int, elements: int, output: np.ndarray) -> 
         elements: of the whole array.
         output: as the call left it, 1-D, of the call's type.
     """
-    expected = make_expected(
-        call.collective, rank, call.ranks, elements, call.type_name, call.operation,
-        call.schedule.root,
-    )  # fmt: skip
-    return count_wrong(output, expected, call.type_name)
+    return count_wrong(output, call.data(elements).expected_of(rank), call.type_name)

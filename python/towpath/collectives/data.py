@@ -9,6 +9,8 @@ doubled contribution shows in some element for any number of ranks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from towpath import _core
@@ -106,27 +108,7 @@ def _tagged(rank: int, indices: np.ndarray) -> np.ndarray:
 
 
 _REDUCING = ("all_reduce", "reduce_scatter", "reduce")
-
-
-def make_input(
-    collective: str, rank: int, ranks: int, elements: int, type_name: str, operation: str
-) -> np.ndarray:
-    """What `rank` brings: the whole array of `elements`, or its part of it for all_gather."""
-    count = elements // ranks if collective == "all_gather" else elements
-    indices = np.arange(min(count, _period(ranks)), dtype=np.int64)
-    if collective in _REDUCING:
-        values = _values(rank, ranks, indices, operation)
-    else:
-        values = _tagged(rank, indices)
-    return np.resize(_to_type(values, type_name), count)
-
-
-def _reduced(ranks: int, indices: np.ndarray, operation: str) -> np.ndarray:
-    total = _values(0, ranks, indices, operation)
-    combine = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}.get(operation, np.add)
-    for rank in range(1, ranks):
-        total = combine(total, _values(rank, ranks, indices, operation))
-    return total
+_COMBINE = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}  # others: np.add
 
 
 def _average(total: np.ndarray, ranks: int, type_name: str) -> np.ndarray:
@@ -135,32 +117,77 @@ def _average(total: np.ndarray, ranks: int, type_name: str) -> np.ndarray:
     return _to_type(total // ranks, type_name)
 
 
-def make_expected(
-    collective: str, rank: int, ranks: int, elements: int, type_name: str, operation: str,
-    root: int = 0,
-) -> np.ndarray | None:  # fmt: skip
-    """What `rank` must find in its output; None where the collective promises it nothing."""
-    part = elements // ranks
+@dataclass(frozen=True)
+class CallData:
+    """What the ranks of one call bring, and what they must find.
 
-    def places(start: int, count: int) -> np.ndarray:
-        return np.arange(start, start + min(count, _period(ranks)), dtype=np.int64)
+    Attributes:
+        collective: its name, such as "all_reduce".
+        ranks: the number of ranks.
+        elements: of the whole array.
+        type_name: of the elements, such as "float32".
+        operation: of reductions: "sum", "prod", "min", "max" or "avg".
+        root: of broadcast and reduce.
+    """
 
-    if collective in _REDUCING:
-        if collective == "reduce" and rank != root:
+    collective: str
+    ranks: int
+    elements: int
+    type_name: str = "float32"
+    operation: str = "sum"
+    root: int = 0
+
+    @property
+    def part_elements(self) -> int:
+        """The elements of one rank's part of the array."""
+        return self.elements // self.ranks
+
+    def input_of(self, rank: int) -> np.ndarray:
+        """What a rank brings: the whole array, or its part of it for all_gather; 1-D."""
+        count = self.part_elements if self.collective == "all_gather" else self.elements
+        places = self._places(0, count)
+        if self.collective in _REDUCING:
+            values = _values(rank, self.ranks, places, self.operation)
+        else:
+            values = _tagged(rank, places)
+        return np.resize(_to_type(values, self.type_name), count)
+
+    def expected_of(self, rank: int) -> np.ndarray | None:
+        """What a rank must find in its output, 1-D; None where it is promised nothing.
+
+        Raises:
+            ValueError: no reference is known for the collective.
+        """
+        if self.collective == "reduce" and rank != self.root:
             return None
-        is_part = collective == "reduce_scatter"
-        start, count = (rank * part, part) if is_part else (0, elements)
-        total = _reduced(ranks, places(start, count), operation)
-        is_average = operation == "avg"
-        values = _average(total, ranks, type_name) if is_average else _to_type(total, type_name)
-        return np.resize(values, count)
-    if collective == "broadcast":
-        return np.resize(_to_type(_tagged(root, places(0, elements)), type_name), elements)
-    if collective in ("all_gather", "all_to_all"):
-        start = rank * part if collective == "all_to_all" else 0
-        parts = [_to_type(_tagged(r, places(start, part)), type_name) for r in range(ranks)]
-        return np.concatenate([np.resize(values, part) for values in parts])
-    raise ValueError(f"collective is '{collective}'; no reference is known for it")
+        if self.collective == "reduce_scatter":
+            return self._reduced(rank * self.part_elements, self.part_elements)
+        if self.collective in _REDUCING:
+            return self._reduced(0, self.elements)
+        if self.collective == "broadcast":
+            return self._brought(self.root, 0, self.elements)
+        if self.collective in ("all_gather", "all_to_all"):
+            start = rank * self.part_elements if self.collective == "all_to_all" else 0
+            parts = [self._brought(r, start, self.part_elements) for r in range(self.ranks)]
+            return np.concatenate(parts)
+        raise ValueError(f"collective is '{self.collective}'; no reference is known for it")
+
+    def _places(self, start: int, count: int) -> np.ndarray:
+        return np.arange(start, start + min(count, _period(self.ranks)), dtype=np.int64)
+
+    def _brought(self, rank: int, start: int, count: int) -> np.ndarray:
+        values = _tagged(rank, self._places(start, count))
+        return np.resize(_to_type(values, self.type_name), count)
+
+    def _reduced(self, start: int, count: int) -> np.ndarray:
+        places = self._places(start, count)
+        combine = _COMBINE.get(self.operation, np.add)
+        total = _values(0, self.ranks, places, self.operation)
+        for rank in range(1, self.ranks):
+            total = combine(total, _values(rank, self.ranks, places, self.operation))
+        if self.operation == "avg":
+            return np.resize(_average(total, self.ranks, self.type_name), count)
+        return np.resize(_to_type(total, self.type_name), count)
 
 
 def count_wrong(output: np.ndarray, expected: np.ndarray | None, type_name: str) -> int:

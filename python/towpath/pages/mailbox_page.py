@@ -29,6 +29,32 @@ class Drawing:
     figure: go.Figure
 
 
+@dataclass(frozen=True)
+class TablesPage:
+    """A page of figures and tables.
+
+    Attributes:
+        title: its heading.
+        command: the command line that made it.
+        facts: names and values of what was measured on.
+        drawings: the figures, in their order.
+        tables: the tables below them.
+    """
+
+    title: str
+    command: str
+    facts: list[tuple[str, str]]
+    drawings: list[Drawing]
+    tables: list[PlainTable]
+
+    def write(self, path: Path, made_with: Provenance | None = None) -> None:
+        """Write it, with `made_with` as its foot; it needs no other file and no network."""
+        write_page(
+            path, "tables.html.jinja", made_with=made_with, title=self.title,
+            command=self.command, facts=self.facts, drawings=self.drawings, tables=self.tables,
+        )  # fmt: skip
+
+
 def write_mailbox_study(
     study: MailboxStudy, title: str, command: str, facts: list[tuple[str, str]], path: Path, *,
     made_with: Provenance | None = None,
@@ -47,19 +73,7 @@ def write_mailbox_study(
         for name, rows in study.sweeps.items()
         if "one_way_ns" in rows[0]
     ]
-    tables = study_tables(study)
-    write_tables_page(title, command, facts, drawings, tables, path, made_with=made_with)
-
-
-def write_tables_page(
-    title: str, command: str, facts: list[tuple[str, str]], drawings: list[Drawing],
-    tables: list[PlainTable], path: Path, *, made_with: Provenance | None = None,
-) -> None:  # fmt: skip
-    """A page of figures and tables, with `made_with` as its foot."""
-    write_page(
-        path, "tables.html.jinja", made_with=made_with, title=title, command=command, facts=facts,
-        drawings=drawings, tables=tables,
-    )  # fmt: skip
+    TablesPage(title, command, facts, drawings, study_tables(study)).write(path, made_with)
 
 
 def histogram_figure(row: dict[str, Any], color: str = CURVE_COLORS[0]) -> go.Figure:

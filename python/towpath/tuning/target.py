@@ -161,6 +161,7 @@ def tune(
     sizes_bytes: Iterable[int],
     file: Path,
     options: SweepOptions,
+    *,
     live_options: live.LiveOptions | None = None,
 ) -> Tuning:
     """Time every candidate on a target.
