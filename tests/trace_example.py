@@ -23,7 +23,7 @@ def flush(core, cycle) -> dict[str, Any]:
 
 
 def event(
-    core, processor, cycle, kind, to=(-1, -1), size_bytes=0, noc=0, **fields
+    core, processor, cycle, kind, to=(-1, -1), *, size_bytes=0, noc=0, **fields
 ) -> dict[str, Any]:
     return {
         "proc": processor, "noc": f"NOC_{noc}", "vc": -1, "sx": core[0], "sy": core[1],
@@ -44,13 +44,13 @@ def every_kind() -> list[dict[str, Any]]:
     corner = {"mcast_start_x": 1, "mcast_start_y": 2, "mcast_end_x": 4, "mcast_end_y": 3}
     return [
         zone(core, "BRISC", 0),
-        event(core, "BRISC", 100, "WRITE_", other, 2048, noc=1, vc=1),
-        event(core, "BRISC", 200, "WRITE_WITH_TRID", other, 64, noc=1),
-        event(core, "BRISC", 300, "WRITE_SET_STATE", other, 512, noc=1),
-        event(core, "BRISC", 400, "WRITE_WITH_STATE", (0, 0), 0, noc=1),
-        event(core, "BRISC", 450, "WRITE_WITH_TRID_SET_STATE", other, 0, noc=1),
-        event(core, "BRISC", 500, "WRITE_WITH_TRID_WITH_STATE", (0, 0), 96, noc=1),
-        event(core, "BRISC", 600, "WRITE_INLINE", other, 4, noc=1),
+        event(core, "BRISC", 100, "WRITE_", other, size_bytes=2048, noc=1, vc=1),
+        event(core, "BRISC", 200, "WRITE_WITH_TRID", other, size_bytes=64, noc=1),
+        event(core, "BRISC", 300, "WRITE_SET_STATE", other, size_bytes=512, noc=1),
+        event(core, "BRISC", 400, "WRITE_WITH_STATE", (0, 0), size_bytes=0, noc=1),
+        event(core, "BRISC", 450, "WRITE_WITH_TRID_SET_STATE", other, size_bytes=0, noc=1),
+        event(core, "BRISC", 500, "WRITE_WITH_TRID_WITH_STATE", (0, 0), size_bytes=96, noc=1),
+        event(core, "BRISC", 600, "WRITE_INLINE", other, size_bytes=4, noc=1),
         event(core, "BRISC", 700, "WRITE_MULTICAST", size_bytes=1024, noc=1, vc=4, **corner),
         event(core, "BRISC", 800, "WRITE_FLUSH", noc=1),
         event(core, "BRISC", 900, "WRITE_BARRIER_START", noc=1),
@@ -59,14 +59,14 @@ def every_kind() -> list[dict[str, Any]]:
         event(core, "BRISC", 1700, "ATOMIC_BARRIER", noc=1),
         zone(core, "BRISC", 1900, phase="end"),
         zone(core, "NCRISC", 50),
-        event(core, "NCRISC", 150, "READ", other, 4096),
-        event(core, "NCRISC", 300, "READ_SET_STATE", other, 256),
-        event(core, "NCRISC", 400, "READ_WITH_STATE", (0, 0), 0),
+        event(core, "NCRISC", 150, "READ", other, size_bytes=4096),
+        event(core, "NCRISC", 300, "READ_SET_STATE", other, size_bytes=256),
+        event(core, "NCRISC", 400, "READ_WITH_STATE", (0, 0), size_bytes=0),
         flush(core, 500),
         zone(core, "NCRISC", 50),
-        event(core, "NCRISC", 650, "READ_DRAM_SHARDED_SET_STATE", (0, 1), 32),
+        event(core, "NCRISC", 650, "READ_DRAM_SHARDED_SET_STATE", (0, 1), size_bytes=32),
         event(core, "NCRISC", 700, "READ_SET_TRID"),
-        event(core, "NCRISC", 800, "READ_DRAM_SHARDED_WITH_STATE", (0, 0), 64),
+        event(core, "NCRISC", 800, "READ_DRAM_SHARDED_WITH_STATE", (0, 0), size_bytes=64),
         event(core, "NCRISC", 900, "READ_BARRIER_WITH_TRID"),
         event(core, "NCRISC", 1000, "READ_BARRIER_START"),
         event(core, "NCRISC", 1080, "READ_BARRIER_END"),

@@ -33,7 +33,7 @@ def ps(us):
     return round(us * 1e6)
 
 
-def outcome(place, source, size, data=True, op="sum", dtype="float32", in_place=False, **more):
+def outcome(place, source, size, *, data=True, op="sum", dtype="float32", in_place=False, **more):
     traced = not isinstance(place, MailboxPlace)
     trace = _core.Trace(keeps_records=False) if traced else None
     done = simulated.invoke(
@@ -55,6 +55,7 @@ def gpu(
     size,
     algorithm=None,
     protocol="Simple",
+    *,
     channels=8,
     hosts=1,
     ranks=None,

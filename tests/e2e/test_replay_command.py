@@ -26,9 +26,11 @@ def command(folder, *arguments, code=0):
     return done
 
 
-def reading(core, cycles, to, size_bytes, end, processor="NCRISC", noc=0):
+def reading(core, cycles, to, size_bytes, end, *, processor="NCRISC", noc=0):
     """A kernel that reads at these cycles and then waits."""
-    calls = [event(core, processor, at, "READ", to, size_bytes, noc=noc) for at in cycles]
+    calls = [
+        event(core, processor, at, "READ", to, size_bytes=size_bytes, noc=noc) for at in cycles
+    ]
     barrier = [
         event(core, processor, cycles[-1] + 120, "READ_BARRIER_START", noc=noc),
         event(core, processor, end, "READ_BARRIER_END", noc=noc),
@@ -41,7 +43,7 @@ def trace(tmp_path):
     """Two cores, both NoCs, L1 and DRAM."""
     events = [
         *reading(NEAR, [200, 340, 480], FAR, 4096, 1200),
-        *reading(NEAR, [190, 330], DRAM, 2048, 900, "BRISC", 1),
+        *reading(NEAR, [190, 330], DRAM, 2048, 900, processor="BRISC", noc=1),
         *reading(FAR, [230, 370], NEAR, 8192, 1300),
     ]
     return write(tmp_path / "small.json", events)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 from towpath.collectives.result import LinkLoad, Report, Row, Run, Timeline, measure
 
@@ -15,16 +16,17 @@ NAMES = ["wait", "send", "receive_reduce_send", "receive_reduce_copy_send", "rec
 def example_report(
     ranks: int = 16, blocks: int = 8, loops: int = 10, sizes: int = 28
 ) -> Report:  # fmt: skip
-    ring = example_run("ring", "Simple", 40.0, 330.0, ranks, blocks, loops, sizes)
-    tree = example_run("tree", "LL128", 21.0, 190.0, ranks, blocks, 0, sizes)
-    live = example_run("ring", "Simple", 90.0, 12.0, 4, 2, 0, sizes, kind="live")
+    simulated = {"ranks": ranks, "blocks": blocks, "sizes": sizes}
+    ring = example_run("ring", "Simple", 40.0, 330.0, loops=loops, **simulated)
+    tree = example_run("tree", "LL128", 21.0, 190.0, **simulated)
+    live = example_run("ring", "Simple", 90.0, 12.0, ranks=4, blocks=2, sizes=sizes, kind="live")
     command = "towpath run all_reduce --machine dgx-h100 --sizes 8:1G --schedule ring,tree"
     return Report("All-reduce on two DGX H100", command, [ring, tree, live])
 
 
 def example_run(
-    schedule: str, protocol: str, latency_us: float, rate_gb_per_s: float, ranks: int, blocks: int,
-    loops: int, sizes: int, kind: str = "simulated",
+    schedule: str, protocol: str, latency_us: float, rate_gb_per_s: float, *, ranks: int,
+    blocks: int, sizes: int, loops: int = 0, kind: str = "simulated",
 ) -> Run:  # fmt: skip
     chance = random.Random(1)
     rows = []
@@ -59,37 +61,54 @@ def example_timeline(ranks: int, blocks: int, loops: int) -> Timeline:
     chance = random.Random(2)
     tracks = [f"rank {r} thread block {b}" for r in range(ranks) for b in range(blocks)]
     spans = []
-    links = {}
+    links: dict[str, list[tuple[int, int]]] = {}
     for block in range(blocks):
-        free_ps = [3_000_000 + chance.randrange(400_000) for _ in range(ranks)]
-        arrived_ps = [0] * ranks
-        for step in range(loops * (2 * ranks - 1)):
-            phase = step % (2 * ranks - 1)
-            ended_ps = []
-            for rank in range(ranks):
-                track = rank * blocks + block
-                begin_ps = max(free_ps[rank], arrived_ps[rank] if phase else 0)
-                if begin_ps > free_ps[rank]:
-                    spans.append((track, 0, free_ps[rank], begin_ps, phase))
-                name = (1 if phase == 0 else 2 if phase < ranks - 1 else 3 if phase == ranks - 1
-                        else 4 if phase < 2 * ranks - 2 else 5)  # fmt: skip
-                end_ps = begin_ps + chance.randrange(2_100_000, 2_600_000)
-                spans.append((track, name, begin_ps, end_ps, phase))
-                host, gpu = divmod(rank, 8)
-                link = links.setdefault(f"link node{host}/gpu{gpu} > node{host}/nvswitch", {})
-                link.setdefault(block, []).append((begin_ps, end_ps))
-                free_ps[rank] = end_ps
-                crosses = rank % 8 == 7
-                ended_ps.append(end_ps + (4_000_000 if crosses else 800_000))
-            arrived_ps = [ended_ps[rank - 1] for rank in range(ranks)]
-    for name, per_block in links.items():
+        for rank, name, begin_ps, end_ps, phase in block_spans(ranks, loops, chance):
+            spans.append((rank * blocks + block, name, begin_ps, end_ps, phase))
+            host, gpu = divmod(rank, 8)
+            if NAMES[name] != "wait":
+                link = f"link node{host}/gpu{gpu} > node{host}/nvswitch"
+                links.setdefault(link, []).append((begin_ps, end_ps))
+    for track, (name, busy) in enumerate(links.items(), len(tracks)):
         tracks.append(name)
-        cursor_ps = 0
-        for begin_ps, end_ps in sorted(span for own in per_block.values() for span in own):
-            begin_ps = max(begin_ps, cursor_ps)
-            cursor_ps = begin_ps + (end_ps - begin_ps if end_ps > begin_ps else 1) // 9
-            spans.append((len(tracks) - 1, 6, begin_ps, cursor_ps, 65536))
+        spans += [(track, 6, begin_ps, end_ps, 65536) for begin_ps, end_ps in segments(busy)]
     return Timeline(64 << 20, tracks, NAMES, spans)
+
+
+def block_spans(
+    ranks: int, loops: int, chance: random.Random
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """Rank, index of its name, begin, end and phase of what one thread block of each rank does."""
+    free_ps = [3_000_000 + chance.randrange(400_000) for _ in range(ranks)]
+    arrived_ps = [0] * ranks
+    phases = 2 * ranks - 1
+    for step in range(loops * phases):
+        phase = step % phases
+        ended_ps = []
+        for rank in range(ranks):
+            begin_ps = max(free_ps[rank], arrived_ps[rank] if phase else 0)
+            if begin_ps > free_ps[rank]:
+                yield rank, 0, free_ps[rank], begin_ps, phase
+            free_ps[rank] = begin_ps + chance.randrange(2_100_000, 2_600_000)
+            yield rank, name_at(phase, ranks), begin_ps, free_ps[rank], phase
+            is_last_of_host = rank % 8 == 7
+            ended_ps.append(free_ps[rank] + (4_000_000 if is_last_of_host else 800_000))
+        arrived_ps = [ended_ps[rank - 1] for rank in range(ranks)]
+
+
+def name_at(phase: int, ranks: int) -> int:
+    """The index of what a ring's rank does in a phase: send, reduce on, copy on, receive."""
+    lasts = (0, ranks - 2, ranks - 1, 2 * ranks - 3)
+    return 1 + sum(phase > last for last in lasts)
+
+
+def segments(busy: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What a link carries of spans that share it: a ninth of each, one after the other."""
+    cursor_ps = 0
+    for begin_ps, end_ps in sorted(busy):
+        begin_ps = max(begin_ps, cursor_ps)
+        cursor_ps = begin_ps + (end_ps - begin_ps if end_ps > begin_ps else 1) // 9
+        yield begin_ps, cursor_ps
 
 
 def example_links(ranks: int) -> list[LinkLoad]:

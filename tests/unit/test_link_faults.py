@@ -222,24 +222,49 @@ def test_a_report_of_healthy_links_speaks_of_no_failure(tmp_path):
     assert "Links that fail" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_trace_has_ranks_links_and_when_one_was_down(reported, tmp_path):
-    reported.trace(tmp_path / "trace.json")
-    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
-    assert {f"rank {rank}" for rank in range(8)} <= set(processes.values())
-    threads = {
-        (e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"
-    }
-    links = {name for (pid, _), name in threads.items() if processes[pid] == "links"}
+@pytest.fixture(scope="module")
+def trace(reported, tmp_path_factory):
+    path = tmp_path_factory.mktemp("trace") / "trace.json"
+    reported.trace(path)
+    return Trace(json.loads(path.read_text())["traceEvents"])
+
+
+class Trace:
+    """A trace in Chrome's format."""
+
+    def __init__(self, events):
+        names = {
+            kind: [event for event in events if event["name"] == kind]
+            for kind in ("process_name", "thread_name")
+        }
+        self.processes = {e["pid"]: e["args"]["name"] for e in names["process_name"]}
+        self.threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in names["thread_name"]}
+        self.spans = [event for event in events if event["ph"] == "X"]
+
+    def spans_of(self, process):
+        return [span for span in self.spans if self.processes[span["pid"]] == process]
+
+
+def carried_bytes(spans, name):
+    return sum(span["args"]["bytes"] for span in spans if span["name"] == name)
+
+
+def test_the_trace_has_all_ranks_and_links(trace):
+    assert {f"rank {rank}" for rank in range(8)} <= set(trace.processes.values())
+    links = {name for (pid, _), name in trace.threads.items() if trace.processes[pid] == "links"}
     assert len(links) == 16 and "chip 0 E9 > chip 4 E1" in links
-    frames = [e for e in events if e["ph"] == "X" and processes[e["pid"]] == "links"]
-    assert {e["name"] for e in frames} == {"frame", "frame sent again"}
-    assert sum(e["args"]["bytes"] for e in frames if e["name"] == "frame") == sum(
-        link.size_bytes for link in reported.links
-    )
-    (down,) = (e for e in events if e["ph"] == "X" and e["name"] == "down")
-    assert threads[down["pid"], down["tid"]] == "outages of chip 0 E9 - chip 4 E1"
+
+
+def test_the_trace_has_each_frame_and_each_that_was_sent_again(trace, reported):
+    frames = trace.spans_of("links")
+    assert {frame["name"] for frame in frames} == {"frame", "frame sent again"}
+    assert carried_bytes(frames, "frame") == sum(link.size_bytes for link in reported.links)
+    again = reported.row.fault_cost.links[0].resent_bytes
+    assert carried_bytes(frames, "frame sent again") == again
+
+
+def test_the_trace_has_when_a_link_was_down(trace):
+    (down,) = (span for span in trace.spans if span["name"] == "down")
+    assert trace.threads[down["pid"], down["tid"]] == "outages of chip 0 E9 - chip 4 E1"
     assert down["ts"] == pytest.approx(14)
     assert down["dur"] > 5
-    again = sum(e["args"]["bytes"] for e in frames if e["name"] == "frame sent again")
-    assert again == reported.row.fault_cost.links[0].resent_bytes

@@ -16,7 +16,7 @@ from towpath.validation.table_file import read_table
 from trace_example import event, every_kind, flush, write, zone
 
 CORE = (1, 1)
-READ = event(CORE, "BRISC", 100, "READ", (2, 2), 64)
+READ = event(CORE, "BRISC", 100, "READ", (2, 2), size_bytes=64)
 START = event(CORE, "BRISC", 200, "READ_BARRIER_START")
 END = event(CORE, "BRISC", 300, "READ_BARRIER_END")
 
@@ -70,8 +70,8 @@ def test_cycles_count_from_the_first_event_whatever_the_order_of_cores(tmp_path)
     later, sooner = (3, 3), (2, 2)
     events = [
         zone(later, "BRISC", 70),
-        event(later, "BRISC", 90, "READ", (1, 1), 32),
-        event(sooner, "NCRISC", 10, "READ", (1, 1), 32),
+        event(later, "BRISC", 90, "READ", (1, 1), size_bytes=32),
+        event(sooner, "NCRISC", 10, "READ", (1, 1), size_bytes=32),
     ]
     trace = load_noc_trace(write(tmp_path / "t.json", events))
     # The first core without a zone begins with its first event.

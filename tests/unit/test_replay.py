@@ -35,7 +35,9 @@ def trace_of(folder, events):
 
 
 def reads(cycles, to=(2, 2), core=CORE, processor="BRISC", **fields):
-    return [event(core, processor, cycle, "READ", to, 4096, **fields) for cycle in cycles]
+    return [
+        event(core, processor, cycle, "READ", to, size_bytes=4096, **fields) for cycle in cycles
+    ]
 
 
 def barrier(begin, end, core=CORE, processor="BRISC", **fields):

@@ -37,7 +37,7 @@ def replayed_cores(folder, cores=1):
         core = (1 + number % 4, 1 + number // 4)
         events.append(zone(core, "NCRISC", number))
         for cycle in (100, 240, 380):
-            events.append(event(core, "NCRISC", number + cycle, "READ", (2, 2), 4096))
+            events.append(event(core, "NCRISC", number + cycle, "READ", (2, 2), size_bytes=4096))
         events.append(event(core, "NCRISC", number + 500, "READ_BARRIER_START"))
         events.append(event(core, "NCRISC", number + 2000, "READ_BARRIER_END"))
     trace = load_noc_trace(write(folder / "example.json", events), (10, 12))

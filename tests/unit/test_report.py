@@ -112,7 +112,7 @@ def test_tables_show_what_was_not_run_or_not_checked(example):
 
 
 def test_wrong_data_is_told(tmp_path):
-    run = example_run("ring", "Simple", 1.0, 1.0, 2, 1, 0, 1)
+    run = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=1)
     wrong = replace(run.rows[0].in_place, wrong=1234)
     run = replace(run, rows=[replace(run.rows[0], in_place=wrong)])
     page = _page(Report("title", "command", [run]), tmp_path / "report.html")
@@ -123,7 +123,7 @@ def test_wrong_data_is_told(tmp_path):
 def test_everything_from_outside_is_escaped(tmp_path):
     timeline = example_timeline(2, 2, 1)
     run = replace(
-        example_run("ring", "Simple", 1.0, 1.0, 2, 1, 0, 3),
+        example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=3),
         schedule=_HOSTILE, where=_HOSTILE, collective="all_reduce", protocol=_HOSTILE,
         type=_HOSTILE, operation=_HOSTILE, notes=[_HOSTILE],
         links=[LinkLoad(_HOSTILE, _HOSTILE, _HOSTILE, 8, 0.5)],
@@ -145,7 +145,7 @@ def test_everything_from_outside_is_escaped(tmp_path):
 
 
 def test_run_without_rows_timeline_or_links_still_reports(tmp_path):
-    run = example_run("ring", "Simple", 1.0, 1.0, 2, 1, 0, 0)
+    run = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=0)
     page = _page(Report("title", "command", [run]), tmp_path / "report.html")
     assert len(page.figures) == 2
     assert "not checked" in page.texts
@@ -188,7 +188,7 @@ def test_timeline_without_thread_blocks_is_left_out():
 
 
 def test_run_names_say_what_differs_and_never_repeat():
-    run = example_run("ring", "Simple", 1.0, 1.0, 2, 1, 0, 0)
+    run = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=0)
     assert run_names([run]) == ["ring"]
     assert run_names([run, replace(run, schedule="tree")]) == ["ring", "tree"]
     assert run_names([run, replace(run, channels=8)]) == ["ring, 1 channel", "ring, 8 channels"]

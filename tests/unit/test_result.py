@@ -37,7 +37,7 @@ def test_measure_refuses_a_time_of_zero():
 
 
 def test_mean_bus_bandwidth_counts_every_measurement_once():
-    run = example_run("ring", "Simple", 1.0, 1.0, 2, 1, 0, 0)
+    run = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=0)
     ten, thirty = measure(1.0, 10_000, "reduce", 2, 3), measure(1.0, 30_000, "reduce", 2, None)
     assert run.busbw_mean_gb_per_s is None
     assert run.wrong is None

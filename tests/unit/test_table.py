@@ -16,7 +16,7 @@ def _run(**changes):
         Row(1073741824, 268435456, Measurement(11363.4, 94.491, 165.36, None),
             Measurement(3193.24, 336.25, 588.45, None)),
     ]  # fmt: skip
-    run = example_run("ring", "Simple", 1.0, 1.0, 8, 4, 0, 0)
+    run = example_run("ring", "Simple", 1.0, 1.0, ranks=8, blocks=4, sizes=0)
     return replace(run, rows=rows, notes=["Large sizes keep time only."], **changes)
 
 

@@ -31,29 +31,25 @@ NIC_COLUMNS = {
 }
 
 
+def hopper_cell(row, column):
+    """What joins two devices: GPUs are 0 to 7, their adapters 8 to 15, the others 16 to 20."""
+    if row == column:
+        return " X "
+    if row < 8 and column < 8:
+        return "NV18"
+    if row >= 16 and column >= 16:
+        return "PIX"
+    if row >= 16 or column >= 16:
+        return "SYS" if min(row, column) % 8 < 4 else "NODE"
+    return NIC_COLUMNS[row % 8].split()[column % 8]
+
+
 def hopper_table():
     """Rows of 8 GPUs and 13 adapters; the last five sit together near the second CPU."""
     names = [f"GPU{n}" for n in range(8)] + [f"NIC{n}" for n in range(13)]
-    near = {n: cells.split() for n, cells in NIC_COLUMNS.items()}
     lines = ["\t" + "\t".join(names) + "\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID"]
     for row in range(21):
-        cells = []
-        for column in range(21):
-            if row == column:
-                cells.append(" X ")
-            elif row < 8 and column < 8:
-                cells.append("NV18")
-            elif row >= 16 and column >= 16:
-                cells.append("PIX")
-            elif row >= 16 or column >= 16:
-                other = min(row, column) % 8
-                cells.append("SYS" if other < 4 else "NODE")
-            else:
-                here, there = row % 8, column % 8
-                is_same_side = (row < 8) == (column < 8)
-                cells.append(
-                    "PXB" if is_same_side and near[here][there] == "PXB" else near[here][there]
-                )
+        cells = [hopper_cell(row, column) for column in range(21)]
         affinity = f"\t0-55,112-167\t{row // 4}\t\tN/A" if row < 8 else ""
         lines.append(f"{names[row]}\t" + "\t".join(cells) + affinity)
     legend = ["", "Legend:", "", "  X    = Self", "  PIX  = one PCIe bridge", "", "NIC Legend:", ""]

@@ -387,7 +387,7 @@ def trace_table(folder, *rows):
     traces.mkdir(parents=True)
     core = (1, 1)
     events = [
-        zone(core, "BRISC", 0), event(core, "BRISC", 100, "READ", (2, 2), 64),
+        zone(core, "BRISC", 0), event(core, "BRISC", 100, "READ", (2, 2), size_bytes=64),
         event(core, "BRISC", 220, "READ_BARRIER_START"),
         event(core, "BRISC", 1500, "READ_BARRIER_END"), zone(core, "NCRISC", 10),
     ]  # fmt: skip
