@@ -19,7 +19,7 @@ Names that are not below, `towpath._core` among them, may change at any time.
 
 **Schedules.** `Schedule`, `algorithms`, `AlgorithmInfo`, `verify`, `Verdict`
 
-**Measurements.** `validate`, `Validation`
+**Measurements.** `validate`, `Validation`, `validate_shipped`, `TableSummary`
 
 **Errors.** `TowpathError`, `ConfigError`, `TransportError`, `DeadlockError`, `HazardError`,
 `RankError`
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from towpath.api.machine import Machine, MachineInfo, load, machines
     from towpath.api.result import RunResult, RunRow
     from towpath.api.schedule import AlgorithmInfo, Schedule, algorithms
-    from towpath.api.validation import validate
+    from towpath.api.validation import validate, validate_shipped
     from towpath.api.verdict import Verdict, verify
     from towpath.collectives.live_communicator import Communicator, connect
     from towpath.collectives.live_launch import launch
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     )
     from towpath.host.host_cluster import HostCluster
     from towpath.tuning.collective import Tuning
+    from towpath.validation.shipped import TableSummary
     from towpath.validation.validate import Validation
 
     __version__: str
@@ -84,6 +85,8 @@ __all__ = [
     "Verdict",
     "validate",
     "Validation",
+    "validate_shipped",
+    "TableSummary",
     "TowpathError",
     "ConfigError",
     "TransportError",
@@ -105,7 +108,8 @@ _MODULES = {
     "api.live_run": ("run_live",),
     "api.schedule": ("Schedule", "algorithms", "AlgorithmInfo"),
     "api.verdict": ("verify", "Verdict"),
-    "api.validation": ("validate",),
+    "api.validation": ("validate", "validate_shipped"),
+    "validation.shipped": ("TableSummary",),
     "validation.validate": ("Validation",),
     "collectives.live_launch": ("launch",),
     "collectives.live_communicator": ("connect", "Communicator"),

@@ -3,6 +3,7 @@
 """The command as a user types it."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -61,6 +62,22 @@ def test_types_and_operations(options, tmp_path):
     done = towpath(f"run all_reduce {SMALL} --live 3 --iterations 1 {options} --json", tmp_path)
     for run in json.loads(done.stdout)["runs"]:
         assert all(row["in_place"]["wrong"] == 0 for row in run["rows"])
+
+
+@pytest.mark.parametrize(
+    ("option", "note"),
+    [
+        ("", "each rank is pinned to a core of its own"),
+        (" --pin", "each rank is pinned to a core of its own"),
+        (" --no-pin", "ranks are not pinned"),
+    ],
+)
+def test_a_live_run_pins_its_ranks_unless_told_otherwise(option, note, tmp_path):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs a core for each of 2 ranks")
+    done = towpath(f"run all_reduce --live 2 --sizes 8 --iterations 1 --json{option}", tmp_path)
+    (run,) = json.loads(done.stdout)["runs"]
+    assert note in run["notes"]
 
 
 def test_the_table_the_report_and_the_trace(tmp_path):

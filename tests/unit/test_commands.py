@@ -210,6 +210,7 @@ def test_an_unknown_machine_gets_every_name_that_is_valid_there():
         ("run all_reduce --live 2 --no-data", "--data requires --machine"),
         ("run all_reduce --live 2 --hosts 2", "--hosts requires --machine"),
         ("run all_reduce --machine ring --iterations 20", "--iterations requires --live"),
+        ("run all_reduce --machine ring --pin", "--pin requires --live"),
         ("run all_reduce --machine ring --timeout 30", "--timeout requires --live"),
         ("run all_reduce --machine ring --trace-size 1K", "--trace-size requires --trace or --out"),
         (

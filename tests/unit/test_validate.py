@@ -7,11 +7,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import towpath
 from conftest import refusal, towpath_command
 from towpath.cli import main as cli
 from towpath.errors import ConfigError
 from towpath.pages.validation_text import summary_line, validation_text, verdict_text
-from towpath.validation.shipped import TableSummary, find_table, names, validate_shipped
+from towpath.validation.shipped import TableSummary, find_table, names
 from towpath.validation.statistics import ErrorStatistics, error_statistics
 from towpath.validation.table_file import Tolerance, read_table
 from towpath.validation.validate import validate_table
@@ -186,8 +187,15 @@ def small_tables(tmp_path, monkeypatch):
 
 def test_every_shipped_table_gets_a_verdict(small_tables):
     small_tables(a=(20, 1000), b=(1000, 1), c=("fast", 5))
-    verdicts = {each.name: each.verdict for each in validate_shipped()}
+    verdicts = {each.name: each.verdict for each in towpath.validate_shipped(jobs=1)}
     assert verdicts == {"a/t": "holds", "b/t": "exceeded", "c/t": "not run"}
+
+
+def test_a_shipped_table_is_validated_by_its_name(small_tables):
+    small_tables(a=(20, 1000))
+    (row,) = towpath.validate("a/t").rows
+    assert row["measured"] == 20 and row["predicted"] > 0
+    assert "there is no table 'a/u'; shipped are a/t" in refusal(towpath.validate, "a/u")
 
 
 def test_without_an_argument_all_tables_are_held_against_the_models(small_tables):

@@ -4,20 +4,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+import towpath
 from towpath.cli.options import AsJson, Jobs, given, machine_option, refuse
 from towpath.cli.output_file import print_json
-
-
-class HalfWord(str, Enum):
-    """Constants are fitted on one half of a table's rows and checked on the other."""
-
-    fit = "fit"
-    check = "check"
 
 
 def validate(
@@ -28,7 +21,10 @@ def validate(
     machine: Annotated[
         str | None, machine_option("compare with this machine instead of the table's own")
     ] = None,
-    half: Annotated[HalfWord | None, typer.Option(help="only this half of the rows")] = None,
+    half: Annotated[
+        Literal["fit", "check"] | None,
+        typer.Option(help="only this half of the rows; constants are fitted on fit"),
+    ] = None,
     group: Annotated[
         str | None, typer.Option(metavar="REGEX", help="only groups of rows that match")
     ] = None,
@@ -38,17 +34,14 @@ def validate(
     """Compare tables of measurements with the models: predicted, measured, error."""
     from towpath.cli.progress import bar
     from towpath.pages.validation_text import validation_text
-    from towpath.validation.shipped import find_table
-    from towpath.validation.validate import validate_table
 
     if table is None:
         refuse(given(machine=machine, half=half, group=group), "is for one table; name it")
         _validate_all(jobs, as_json)
         return
-    result = validate_table(
-        find_table(table), machine, half=None if half is None else half.value, group=group,
-        processes=jobs or None, progress=bar,
-    )  # fmt: skip
+    result = towpath.validate(
+        table, machine=machine, half=half, group=group, jobs=jobs, progress=bar
+    )
     if as_json:
         print_json(result.to_dict())
     else:
@@ -59,12 +52,11 @@ def _validate_all(jobs: int, as_json: bool) -> None:
     """A line per shipped table as it is done; exits 1 if a tolerance is exceeded."""
     from towpath.cli.progress import bar
     from towpath.pages.validation_text import SUMMARY_HEADING, summary_line, verdict_text
-    from towpath.validation.shipped import TableSummary, validate_shipped
 
-    summaries: list[TableSummary] = []
+    summaries: list[towpath.TableSummary] = []
     if not as_json:
         print(SUMMARY_HEADING)
-    for summary in validate_shipped(processes=jobs or None, progress=bar):
+    for summary in towpath.validate_shipped(jobs=jobs, progress=bar):
         summaries.append(summary)
         if not as_json:
             print(summary_line(summary), flush=True)

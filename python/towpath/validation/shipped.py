@@ -37,7 +37,11 @@ class TableSummary:
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data that JSON can hold."""
+        """It as plain data for JSON.
+
+        Returns:
+            The attributes.
+        """
         return asdict(self)
 
 
