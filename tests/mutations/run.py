@@ -48,7 +48,7 @@ COPIED = (
 TIMES_MAX = 5
 SECONDS_MORE = 60
 # What a mutant may leave unused. The build has the flags of `make build`, -Werror among them, so
-# that what that one put into the compiler cache is of use here.
+# that the compiler cache has its objects.
 UNUSED = ("parameter", "variable", "but-set-variable", "but-set-parameter", "function", "value")
 FORGIVEN = "".join(f'#pragma GCC diagnostic warning "-Wunused-{kind}"\n' for kind in UNUSED)
 # The editable installation finds modules of the checkout before PYTHONPATH is looked at.

@@ -333,7 +333,7 @@ TEST(ShmTransport, NamesARankThatGivesUpWithItsReason) {
   expect_all_name(ended, 2, "failed (KeyError: 'x') while rank ");
 }
 
-// The reason that counts is that of the rank that gave up first, whoever passes it on.
+// The reason that counts is that of the rank that gave up first, whichever rank passes it on.
 TEST(ShmTransport, ARankThatGivesUpBecauseOfAPeerNamesThatPeer) {
   const std::string name = unique_name();
   Processes processes(3, [&](int rank) {

@@ -402,7 +402,7 @@ std::optional<Loss> MappedTransport::blame_by(int rank) const {
   return Loss{culprit, control.reason.data()};
 }
 
-// Of several ranks that gave up, one that blames itself knows best.
+// Where several ranks gave up, one that blames itself knows best.
 std::optional<Loss> MappedTransport::find_failure() const {
   std::optional<Loss> found;
   for (int rank = 0; rank < ranks(); ++rank) {
@@ -414,8 +414,8 @@ std::optional<Loss> MappedTransport::find_failure() const {
   return found;
 }
 
-// A process that ended after its rank had left is not a loss. Of several dead ranks, the one that
-// blamed no other died first; the others ended because of it.
+// A process that ended after its rank had left is not a loss. Where several ranks are dead, the one
+// that blamed no other died first; the others ended because of it.
 std::optional<Loss> MappedTransport::find_death() {
   if (::poll(processes_.data(), processes_.size(), 0) <= 0) return std::nullopt;
   std::optional<Loss> found;
