@@ -30,7 +30,7 @@ struct Fifo {
   std::uint32_t free_slots = 0;
 };
 
-enum class Moment : std::uint8_t { read, store, tell };
+enum class Moment : std::uint8_t { read, store, notify };
 
 struct BlockState {
   int rank = 0;
@@ -201,7 +201,7 @@ class Interpreter {
 
   bool is_local(const Step& step) const { return !receives(step.type) && !sends(step.type); }
 
-  // Of a local step, the transfer as a whole.
+  // The slice at which a thread block is; in a local step, the transfer as a whole.
   Slice current_slice(const BlockState& block) const {
     const std::uint64_t nominal = chunking_.nominal(transfer_chunks(block), block.iteration);
     if (is_local(block.program->steps[block.step])) return {0, nominal, 0};
@@ -229,12 +229,12 @@ class Interpreter {
     if (step.type == StepType::nop) return end_step(block);
     if (block.moment == Moment::read) {
       read(block, step);
-      block.moment = writes_destination(step.type) ? Moment::store : Moment::tell;
+      block.moment = writes_destination(step.type) ? Moment::store : Moment::notify;
     } else if (block.moment == Moment::store) {
       store(block, step);
-      block.moment = Moment::tell;
+      block.moment = Moment::notify;
     } else {
-      tell(block, step);
+      notify(block, step);
       block.moment = Moment::read;
       end_slice(block, step);
     }
@@ -288,7 +288,7 @@ class Interpreter {
                 place(block, step.destination, step.destination_chunk).data);
   }
 
-  void tell(BlockState& block, const Step& step) {
+  void notify(BlockState& block, const Step& step) {
     if (receives(step.type)) {
       block.incoming->free_slots += block.incoming->messages.front().slots;
       block.incoming->messages.pop_front();

@@ -184,6 +184,12 @@ void ReferenceNetwork::give_source_vcs(int node, int first_lane) {
   }
 }
 
+// Whether the packet may use VCs of this buddy and class: its own, or the other ones.
+bool ReferenceNetwork::may_use(const Packet& packet, bool is_own_buddy, bool is_own_class) const {
+  if (!is_own_buddy && packet.keeps_buddy) return false;
+  return is_own_class || (classes_ > 1 && !packet.keeps_class && packet.packet_class < kBroadcast);
+}
+
 // The free VC with the most room among those that the packet may use; -1: there is none. Linked
 // multicasts leave in order of sending, whatever their lanes, with none of others in between.
 int ReferenceNetwork::free_source_vc(int node, const QueuedPacket& queued) const {
@@ -195,13 +201,11 @@ int ReferenceNetwork::free_source_vc(int node, const QueuedPacket& queued) const
     }
   }
   int best = -1;
-  for (const bool is_same_buddy : {true, false}) {
-    for (const bool is_same_class : {true, false}) {
-      if (!is_same_buddy && packet.keeps_buddy) continue;
-      if (!is_same_class && (packet.keeps_class || packet.packet_class >= kBroadcast)) continue;
-      if (!is_same_class && classes_ == 1) continue;
-      const int vc = number(0, is_same_class ? packet.packet_class : 1 - packet.packet_class,
-                            is_same_buddy ? packet.buddy : 1 - packet.buddy);
+  for (const bool is_own_buddy : {true, false}) {
+    for (const bool is_own_class : {true, false}) {
+      if (!may_use(packet, is_own_buddy, is_own_class)) continue;
+      const int vc = number(0, is_own_class ? packet.packet_class : 1 - packet.packet_class,
+                            is_own_buddy ? packet.buddy : 1 - packet.buddy);
       if (sources_[node].is_vc_taken[vc]) continue;
       const std::vector<VirtualChannel>& vcs = links_[node][kFromNiu].vcs;
       if (best < 0 || vcs[vc].used < vcs[best].used) best = vc;

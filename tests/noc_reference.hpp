@@ -149,6 +149,7 @@ class ReferenceNetwork {
   void take_flit(int node, int vc);
   void queue(const QueuedPacket& packet);
   void give_source_vcs(int node, int first_lane);
+  bool may_use(const Packet& packet, bool is_own_buddy, bool is_own_class) const;
   int free_source_vc(int node, const QueuedPacket& packet) const;
   bool may_send(int node, const Lane& lane);
   void step_source(int node);

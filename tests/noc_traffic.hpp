@@ -40,7 +40,7 @@ struct Traffic {
   bool answers = false;            // a packet is answered by another, and holds its VC for a while
 };
 
-// Random in everything: figures, load, pattern, sizes, VCs, times. Where packets are answered
+// Random in everything: parameters, load, pattern, sizes, VCs, times. Where packets are answered
 // nothing else is held, and no VC twice.
 struct RandomTraffic {
   int width = 2;

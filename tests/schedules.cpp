@@ -36,14 +36,13 @@ struct Ring {
 
 }  // namespace
 
-Step make_step(StepType type, Buffer source, std::uint32_t source_chunk, Buffer destination,
-               std::uint32_t destination_chunk, std::uint32_t count) {
+Step make_step(StepType type, Chunk source, Chunk destination, std::uint32_t count) {
   Step step;
   step.type = type;
-  step.source = source;
-  step.source_chunk = source_chunk;
-  step.destination = destination;
-  step.destination_chunk = destination_chunk;
+  step.source = source.buffer;
+  step.source_chunk = source.number;
+  step.destination = destination.buffer;
+  step.destination_chunk = destination.number;
   step.count = count;
   step.publishes = true;
   return step;
@@ -81,7 +80,7 @@ Schedule ring_all_reduce(int ranks, int channels) {
       std::vector<Step>& steps = ring.add(schedule, rank).steps;
       const auto add = [&](StepType type, int distance) {
         const auto chunk = ring.part(rank, distance) + static_cast<std::uint32_t>(channel * ranks);
-        steps.push_back(make_step(type, kInput, chunk, kOutput, chunk));
+        steps.push_back(make_step(type, {kInput, chunk}, {kOutput, chunk}));
       };
       add(StepType::send, 0);
       for (int i = 1; i < ranks - 1; ++i) add(StepType::receive_reduce_send, i);
@@ -104,11 +103,11 @@ Schedule ring_all_gather(int ranks, int channels) {
       const auto output = [&](int distance) {
         return ring.part(rank, distance) * static_cast<std::uint32_t>(channels) + piece;
       };
-      steps.push_back(make_step(StepType::copy, kInput, piece, kOutput, output(0)));
-      steps.push_back(make_step(StepType::send, kInput, piece, kOutput, 0));
+      steps.push_back(make_step(StepType::copy, {kInput, piece}, {kOutput, output(0)}));
+      steps.push_back(make_step(StepType::send, {kInput, piece}, {kOutput, 0}));
       for (int i = 1; i < ranks; ++i) {
         const StepType type = i < ranks - 1 ? StepType::receive_copy_send : StepType::receive;
-        steps.push_back(make_step(type, kInput, 0, kOutput, output(i)));
+        steps.push_back(make_step(type, {kInput, 0}, {kOutput, output(i)}));
       }
     }
   }
@@ -126,7 +125,7 @@ Schedule ring_reduce_scatter(int ranks) {
         const StepType type = i == 1       ? StepType::send
                               : i == ranks ? StepType::receive_reduce_copy
                                            : StepType::receive_reduce_send;
-        steps.push_back(make_step(type, kInput, ring.part(rank, i) * 2 + half, kOutput, half));
+        steps.push_back(make_step(type, {kInput, ring.part(rank, i) * 2 + half}, {kOutput, half}));
       }
     }
   }
@@ -141,9 +140,10 @@ Schedule two_shot_all_reduce(int ranks, std::uint32_t count) {
     schedule.ranks[static_cast<std::size_t>(rank)].scratch_chunks = (n - 1) * count;
     const std::uint32_t own = static_cast<std::uint32_t>(rank) * count;
     // A nop for each peer but the last, whose receive the first reduction waits for itself.
-    std::vector<Step> reductions = {make_step(StepType::copy, kInput, own, kOutput, own, count)};
+    std::vector<Step> reductions = {
+        make_step(StepType::copy, {kInput, own}, {kOutput, own}, count)};
     for (int peer = 0; peer < ranks - 2; ++peer) {
-      reductions.push_back(after(make_step(StepType::nop, kInput, 0, kInput, 0, 0), peer, 1));
+      reductions.push_back(after(make_step(StepType::nop, {kInput, 0}, {kInput, 0}, 0), peer, 1));
     }
     for (int peer = 0; peer < ranks; ++peer) {
       if (peer == rank) continue;
@@ -151,12 +151,12 @@ Schedule two_shot_all_reduce(int ranks, std::uint32_t count) {
       const std::uint32_t slot = static_cast<std::uint32_t>(block) * count;
       const std::uint32_t theirs = static_cast<std::uint32_t>(peer) * count;
       std::vector<Step>& steps = add_block(schedule, rank, peer, peer).steps;
-      steps.push_back(make_step(StepType::send, kInput, theirs, kInput, 0, count));
-      steps.push_back(make_step(StepType::receive, kInput, 0, kScratch, slot, count));
-      steps.push_back(after(make_step(StepType::send, kOutput, own, kInput, 0, count), reducer,
+      steps.push_back(make_step(StepType::send, {kInput, theirs}, {kInput, 0}, count));
+      steps.push_back(make_step(StepType::receive, {kInput, 0}, {kScratch, slot}, count));
+      steps.push_back(after(make_step(StepType::send, {kOutput, own}, {kInput, 0}, count), reducer,
                             2 * (ranks - 1) - 1));
-      steps.push_back(make_step(StepType::receive, kInput, 0, kOutput, theirs, count));
-      Step reduction = make_step(StepType::reduce, kScratch, slot, kOutput, own, count);
+      steps.push_back(make_step(StepType::receive, {kInput, 0}, {kOutput, theirs}, count));
+      Step reduction = make_step(StepType::reduce, {kScratch, slot}, {kOutput, own}, count);
       if (block == 0) reduction = after(reduction, ranks - 2, 1);
       reductions.push_back(reduction);
     }
@@ -190,16 +190,16 @@ Schedule stepwise_all_to_all(int ranks, std::uint32_t count) {
       if (peer == rank) {
         std::vector<Step>& steps = add_block(schedule, rank, kNone, kNone, 1).steps;
         for (std::uint32_t i = 0; i < count; ++i) {
-          steps.push_back(make_step(StepType::copy, kInput, own + i, kOutput, own + i));
+          steps.push_back(make_step(StepType::copy, {kInput, own + i}, {kOutput, own + i}));
         }
         continue;
       }
       std::vector<Step>& steps = add_block(schedule, rank, peer, peer).steps;
       for (std::uint32_t i = 0; i < count; ++i) {
-        steps.push_back(make_step(StepType::send, kInput, theirs + i, kInput, 0));
+        steps.push_back(make_step(StepType::send, {kInput, theirs + i}, {kInput, 0}));
       }
       for (std::uint32_t i = 0; i < count; ++i) {
-        steps.push_back(make_step(StepType::receive, kInput, 0, kOutput, theirs + i));
+        steps.push_back(make_step(StepType::receive, {kInput, 0}, {kOutput, theirs + i}));
       }
     }
   }
@@ -216,11 +216,11 @@ Schedule chain_broadcast(int ranks, std::uint32_t chunks) {
     std::vector<Step>& steps = add_block(schedule, rank, next, previous).steps;
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
       if (i == 0) {
-        steps.push_back(make_step(StepType::send, kInput, chunk, kInput, 0));
-        steps.push_back(make_step(StepType::copy, kInput, chunk, kOutput, chunk));
+        steps.push_back(make_step(StepType::send, {kInput, chunk}, {kInput, 0}));
+        steps.push_back(make_step(StepType::copy, {kInput, chunk}, {kOutput, chunk}));
       } else {
         steps.push_back(make_step(next == kNone ? StepType::receive : StepType::receive_copy_send,
-                                  kInput, 0, kOutput, chunk));
+                                  {kInput, 0}, {kOutput, chunk}));
       }
     }
   }
@@ -235,16 +235,16 @@ Schedule relayed_all_gather(int ranks) {
     add_block(schedule, rank, kNone, static_cast<int>(ring.part(rank, 1)));
     add_block(schedule, rank, static_cast<int>(ring.part(rank, -1)), kNone);
     auto& blocks = schedule.ranks[static_cast<std::size_t>(rank)].blocks;
-    blocks[1].steps.push_back(make_step(StepType::send, kInput, 0, kInput, 0));
+    blocks[1].steps.push_back(make_step(StepType::send, {kInput, 0}, {kInput, 0}));
     for (int i = 1; i < ranks; ++i) {
       const std::uint32_t chunk = ring.part(rank, i);
-      blocks[0].steps.push_back(make_step(StepType::receive, kInput, 0, kOutput, chunk));
+      blocks[0].steps.push_back(make_step(StepType::receive, {kInput, 0}, {kOutput, chunk}));
       if (i == ranks - 1) break;
       blocks[1].steps.push_back(
-          after(make_step(StepType::send, kOutput, chunk, kInput, 0), 0, i - 1));
+          after(make_step(StepType::send, {kOutput, chunk}, {kInput, 0}), 0, i - 1));
     }
     blocks[1].steps.push_back(
-        make_step(StepType::copy, kInput, 0, kOutput, static_cast<std::uint32_t>(rank)));
+        make_step(StepType::copy, {kInput, 0}, {kOutput, static_cast<std::uint32_t>(rank)}));
   }
   return schedule;
 }
@@ -256,9 +256,9 @@ Schedule one_slot_reduce(int ranks, std::uint32_t chunks) {
     std::vector<Step>& sent = add_block(schedule, peer, 0, kNone).steps;
     std::vector<Step>& received = add_block(schedule, 0, kNone, peer).steps;
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      sent.push_back(make_step(StepType::send, kInput, chunk, kInput, 0));
-      Step receive =
-          make_step(StepType::receive, kInput, 0, kScratch, static_cast<std::uint32_t>(peer - 1));
+      sent.push_back(make_step(StepType::send, {kInput, chunk}, {kInput, 0}));
+      Step receive = make_step(StepType::receive, {kInput, 0},
+                               {kScratch, static_cast<std::uint32_t>(peer - 1)});
       // In the adder, each chunk is a copy and a reduction for each peer.
       if (chunk > 0) receive = after(receive, adder, static_cast<int>(chunk - 1) * ranks + peer);
       received.push_back(receive);
@@ -267,11 +267,12 @@ Schedule one_slot_reduce(int ranks, std::uint32_t chunks) {
   schedule.ranks[0].scratch_chunks = static_cast<std::uint32_t>(ranks - 1);
   std::vector<Step>& steps = add_block(schedule, 0, kNone, kNone).steps;
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    steps.push_back(make_step(StepType::copy, kInput, chunk, kOutput, chunk));
+    steps.push_back(make_step(StepType::copy, {kInput, chunk}, {kOutput, chunk}));
     for (int peer = 1; peer < ranks; ++peer) {
-      steps.push_back(after(make_step(StepType::reduce, kScratch,
-                                      static_cast<std::uint32_t>(peer - 1), kOutput, chunk),
-                            peer - 1, static_cast<int>(chunk)));
+      steps.push_back(
+          after(make_step(StepType::reduce, {kScratch, static_cast<std::uint32_t>(peer - 1)},
+                          {kOutput, chunk}),
+                peer - 1, static_cast<int>(chunk)));
     }
   }
   return schedule;
@@ -292,8 +293,8 @@ Schedule there_and_back_all_reduce(int ranks, std::uint32_t chunks) {
       const StepType back = rank == 0      ? StepType::receive
                             : rank == last ? StepType::send
                                            : StepType::receive_copy_send;
-      blocks[0].steps.push_back(make_step(there, kInput, chunk, kOutput, chunk));
-      blocks[1].steps.push_back(make_step(back, kOutput, chunk, kOutput, chunk));
+      blocks[0].steps.push_back(make_step(there, {kInput, chunk}, {kOutput, chunk}));
+      blocks[1].steps.push_back(make_step(back, {kOutput, chunk}, {kOutput, chunk}));
       if (rank == last)
         blocks[1].steps.back() = after(blocks[1].steps.back(), 0, static_cast<int>(chunk));
     }

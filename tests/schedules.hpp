@@ -12,9 +12,14 @@
 
 namespace towpath::collective::samples {
 
+// A chunk of a buffer; the range of a step begins at one.
+struct Chunk {
+  Buffer buffer;
+  std::uint32_t number;
+};
+
 // A step with its ranges; the dependency is set by after().
-Step make_step(StepType type, Buffer source, std::uint32_t source_chunk, Buffer destination,
-               std::uint32_t destination_chunk, std::uint32_t count = 1);
+Step make_step(StepType type, Chunk source, Chunk destination, std::uint32_t count = 1);
 Step after(Step step, int block, int on_step);
 
 Schedule empty_schedule(Collective collective, int ranks, std::uint32_t chunks);

@@ -49,8 +49,8 @@ struct End {
   void send(std::uint64_t number, bool with_payload = true) {
     const std::uint64_t size = with_payload ? payload.size() : 0;
     const Offset slot = inbox + number % kSlots * size;
-    transport->put_signal(1 - transport->rank(), slot, payload.data(), size, arrived, number,
-                          SignalOperation::set, kTimeout);
+    transport->put_signal(1 - transport->rank(), slot, {payload.data(), size}, {arrived, number},
+                          kTimeout);
   }
   std::uint64_t receive(std::uint64_t at_least) {
     transport->signal_wait_until(arrived, Comparison::greater_equal, at_least, kTimeout,

@@ -94,7 +94,7 @@ TEST_P(GroupConformance, ATokenGoesRound1000Times) {
         std::memcpy(&token, t.data(inbox), 8);
       }
       ++token;
-      t.put_signal(next_rank(t), inbox, &token, 8, arrived, round, SignalOperation::set, kTimeout);
+      t.put_signal(next_rank(t), inbox, {&token, 8}, {arrived, round}, kTimeout);
       if (t.rank() == 0) {
         t.signal_wait_until(arrived, Comparison::equal, round, kTimeout, previous_rank(t));
         std::memcpy(&token, t.data(inbox), 8);
@@ -114,8 +114,8 @@ TEST_P(GroupConformance, AllPutToAllOnOneToNineRanks) {
       for (int shift = 0; shift < t.ranks(); ++shift) {
         const int to = (t.rank() + shift) % t.ranks();
         const auto mine = patterned(static_cast<std::uint64_t>(16 * t.rank() + to), size);
-        t.put_signal(to, inbox + size * static_cast<std::uint64_t>(t.rank()), mine.data(), size,
-                     arrived + static_cast<Signal>(t.rank()), 1, SignalOperation::set, kTimeout);
+        t.put_signal(to, inbox + size * static_cast<std::uint64_t>(t.rank()), {mine.data(), size},
+                     {arrived + static_cast<Signal>(t.rank())}, kTimeout);
       }
       for (int from = 0; from < t.ranks(); ++from) {
         t.signal_wait_until(arrived + static_cast<Signal>(from), Comparison::equal, 1, kTimeout,
@@ -147,8 +147,8 @@ TEST_P(GroupConformance, RandomTrafficEndsAsAModelSays) {
       const std::uint64_t at = kPart * from + random() % (kPart - size);
       const auto payload = patterned(step, size);
       if (from == static_cast<std::uint64_t>(t.rank())) {
-        t.put_signal(static_cast<int>(to), heap + at, payload.data(), size, count, step,
-                     SignalOperation::add, kTimeout);
+        t.put_signal(static_cast<int>(to), heap + at, {payload.data(), size},
+                     {count, step, SignalOperation::add}, kTimeout);
         t.fence();
       }
       if (to == static_cast<std::uint64_t>(t.rank())) {

@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
   } catch (const std::exception& error) {
     failure = error.what();
   } catch (...) {
-    failure = "threw something that is no exception";
+    failure = "threw something that is not an exception";
   }
   if (!failure.empty() && ::write(pipe, failure.data(), failure.size()) < 0) ::_exit(2);
   ::_exit(failure.empty() ? 0 : 1);  // no destructors or buffers of the parent

@@ -17,7 +17,7 @@ TEST_P(PutConformance, PutsToAllRanksAreVisibleAfterABarrier) {
     const auto seed = [&](int from, int to) { return static_cast<std::uint64_t>(100 * from + to); };
     for (int to = 0; to < t.ranks(); ++to) {
       const auto mine = patterned(seed(t.rank(), to), size);
-      t.put(to, inbox + size * static_cast<std::uint64_t>(t.rank()), mine.data(), size, kTimeout);
+      t.put(to, inbox + size * static_cast<std::uint64_t>(t.rank()), {mine.data(), size}, kTimeout);
     }
     t.barrier(kTimeout);
     for (int from = 0; from < t.ranks(); ++from) {
@@ -33,7 +33,7 @@ TEST_P(PutConformance, PutsAreVisibleAfterQuietAndASignal) {
     const Signal told = t.allocate_signals(1);
     const auto mine = patterned(static_cast<std::uint64_t>(t.rank()), 1 << 20);
     for (std::uint64_t at = 0; at < mine.size(); at += 1 << 17) {
-      t.put(next_rank(t), inbox + at, mine.data() + at, 1 << 17, kTimeout);
+      t.put(next_rank(t), inbox + at, {mine.data() + at, 1 << 17}, kTimeout);
     }
     t.quiet(kTimeout);
     CHECK(t.is_quiet());
@@ -51,8 +51,7 @@ void check_payload_before_signal(Transport& t, const std::vector<std::uint64_t>&
   const Signal arrived = t.allocate_signals(1), answered = t.allocate_signals(1);
   for (std::uint64_t i = 0; i < sizes.size(); ++i) {
     const auto mine = patterned(i + static_cast<std::uint64_t>(t.rank()), sizes[i]);
-    t.put_signal(next_rank(t), inbox, mine.data(), sizes[i], arrived, i + 1, SignalOperation::set,
-                 kTimeout);
+    t.put_signal(next_rank(t), inbox, {mine.data(), sizes[i]}, {arrived, i + 1}, kTimeout);
     t.signal_wait_until(arrived, Comparison::equal, i + 1, kTimeout, previous_rank(t));
     CHECK(is_patterned(t.data(inbox), i + static_cast<std::uint64_t>(previous_rank(t)), sizes[i]));
     raise_signal(t, previous_rank(t), answered, i + 1);
@@ -122,7 +121,8 @@ TEST_P(PutConformance, ARankPutsToItself) {
     const Offset inbox = t.allocate(5000);
     const Signal arrived = t.allocate_signals(1);
     const auto mine = patterned(static_cast<std::uint64_t>(t.rank()), 5000);
-    t.put_signal(t.rank(), inbox, mine.data(), 5000, arrived, 4, SignalOperation::add, kTimeout);
+    t.put_signal(t.rank(), inbox, {mine.data(), 5000}, {arrived, 4, SignalOperation::add},
+                 kTimeout);
     t.signal_wait_until(arrived, Comparison::equal, 4, kTimeout, t.rank());
     CHECK(is_patterned(t.data(inbox), static_cast<std::uint64_t>(t.rank()), 5000));
   });
@@ -135,7 +135,7 @@ TEST_P(PutConformance, AFenceKeepsASignalBehindTheDataBeforeIt) {
     const Signal arrived = t.allocate_signals(1);
     for (std::uint64_t round = 1; round <= 50; ++round) {
       const auto mine = patterned(round + static_cast<std::uint64_t>(t.rank()), size);
-      t.put(next_rank(t), inbox, mine.data(), size, kTimeout);
+      t.put(next_rank(t), inbox, {mine.data(), size}, kTimeout);
       t.fence();
       raise_signal(t, next_rank(t), arrived, round);
       t.signal_wait_until(arrived, Comparison::equal, round, kTimeout, previous_rank(t));

@@ -9,7 +9,7 @@
 
 namespace towpath::conformance {
 
-// Of the last, each link loses frames and drops every 100 us.
+// Each link of a failing ring loses frames, and is down for a while every 100 us.
 enum class FabricForm { line, ring, torus, failing_ring };
 
 // Ranks on small Wormholes in a line, in a ring, or on the first places of a torus, with two links

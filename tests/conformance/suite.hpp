@@ -87,7 +87,7 @@ inline bool is_patterned(const std::byte* bytes, std::uint64_t seed, std::uint64
 // Raises a signal without a payload.
 inline void raise_signal(Transport& t, int peer, Signal signal, std::uint64_t value = 1,
                          SignalOperation operation = SignalOperation::set) {
-  t.put_signal(peer, 0, nullptr, 0, signal, value, operation, kTimeout);
+  t.put_signal(peer, 0, {}, {signal, value, operation}, kTimeout);
 }
 
 // The error that `call` throws; anything else is a failure of the case.

@@ -66,8 +66,7 @@ TEST_P(SymmetricHeapConformance, ReleasedMemoryIsUsedAgainAndWorks) {
       if (round == 0) first = offset;
       CHECK_EQUAL(offset, first);
       const auto mine = patterned(static_cast<std::uint64_t>(100 * round + t.rank()), 10'000);
-      t.put_signal(next_rank(t), offset, mine.data(), mine.size(), arrived, 1, SignalOperation::set,
-                   kTimeout);
+      t.put_signal(next_rank(t), offset, {mine.data(), mine.size()}, {arrived}, kTimeout);
       t.signal_wait_until(arrived, Comparison::equal, 1, kTimeout, previous_rank(t));
       CHECK(is_patterned(t.data(offset), static_cast<std::uint64_t>(100 * round + previous_rank(t)),
                          10'000));

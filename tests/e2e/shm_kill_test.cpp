@@ -51,8 +51,7 @@ void exchange_for_ever(Transport& transport, std::atomic<int>& rounds) {
   const Offset inbox = transport.allocate(payload.size());
   const Signal arrived = transport.allocate_signals(1);
   for (std::uint64_t round = 1;; ++round) {
-    transport.put_signal(next, inbox, payload.data(), payload.size(), arrived, round,
-                         SignalOperation::set, 60_s);
+    transport.put_signal(next, inbox, {payload.data(), payload.size()}, {arrived, round}, 60_s);
     transport.signal_wait_until(arrived, Comparison::greater_equal, round, 60_s, previous);
     if (round % 16 == 0) transport.barrier(60_s);
     rounds.store(static_cast<int>(round));

@@ -6,7 +6,7 @@
 
 #include "ethernet_bench.hpp"
 
-// Figures by which times can be told by hand: a command holds its queue for 56 ns and its bytes at
+// Parameters for times by hand: a command holds its queue for 56 ns and its bytes at
 // 128 GB/s; a byte takes 80 ps on the wire and a frame has 50 more of them, so 16 B take 5.28 ns
 // and 1500 B 124 ns, and once more at the far end; then 440 ns.
 

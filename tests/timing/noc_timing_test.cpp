@@ -4,8 +4,8 @@
 
 #include "noc_traffic.hpp"
 
-// Figures as they are by default: a hop 9 cycles, to and from the NIU 5 each, a credit back 7, a
-// slot of its own per VC and 48 shared, of which a VC takes 15 and the last 3 are not given.
+// The parameters are the default ones: a hop 9 cycles, to and from the NIU 5 each, a credit back 7,
+// a slot of its own per VC and 48 shared, of which a VC takes 15 and the last 3 are not given.
 
 namespace towpath::noc {
 namespace {

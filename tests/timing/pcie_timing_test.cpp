@@ -9,9 +9,10 @@
 #include "pcie_bench.hpp"
 #include "towpath/pcie/link_rate.hpp"
 
-// Figures of pcie_bench.cpp: a call takes 50 ns, a line 1 ns to store; a line leaves every 10 ns,
-// of which 88 bytes are 5.586 ns on the link; it is 200 ns under way to the chip and 50 in the PCIe
-// tile; to another row and column a write takes 122 ns there and back, half of that one way.
+// The parameters are those of pcie_bench.cpp: a call takes 50 ns, a line 1 ns to store; a line
+// leaves every 10 ns, of which 88 bytes are 5.586 ns on the link; it is 200 ns under way to the
+// chip and 50 in the PCIe tile; to another row and column a write takes 122 ns there and back, half
+// of that one way.
 
 namespace towpath::pcie {
 namespace {

@@ -28,12 +28,9 @@ Word mix(Word a, Word b) { return (a + b) * 0x9E3779B97F4A7C15u ^ (a & b); }
 // Runs a schedule step by step, in a random order of thread blocks, over FIFOs without end.
 class SequentialRun {
  public:
-  SequentialRun(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes,
-                bool in_place, Operation operation, unsigned seed)
-      : schedule_(schedule),
-        chunking_(schedule, elements, element_bytes),
-        operation_(operation),
-        random_(seed) {
+  SequentialRun(const Schedule& schedule, const Chunking& chunking, bool in_place,
+                Operation operation, unsigned seed)
+      : schedule_(schedule), chunking_(chunking), operation_(operation), random_(seed) {
     for (int rank = 0; rank < schedule.rank_count(); ++rank) add_memory(rank, in_place);
   }
 
@@ -215,7 +212,7 @@ void fill_inputs(const Schedule& schedule, SequentialRun& run) {
 std::string mistake_of(const Schedule& schedule, std::uint64_t elements,
                        std::uint64_t element_bytes, bool in_place, unsigned seed) {
   check_structure(schedule);
-  SequentialRun run(schedule, elements, element_bytes, in_place, sum, seed);
+  SequentialRun run(schedule, {schedule, elements, element_bytes}, in_place, sum, seed);
   fill_inputs(schedule, run);
   if (!run.run()) return "does not come to its end";
   const std::size_t part = elements / schedule.ranks.size();
@@ -356,7 +353,7 @@ TEST_P(AllReduce, GivesEveryRankTheSameBitsWhenTheOperationDoesNotAssociate) {
   options.ranks = 7;
   options.channels = 2;
   const Schedule schedule = GetParam().make(options);
-  SequentialRun run(schedule, 101, kElementBytes, false, mix, 3);
+  SequentialRun run(schedule, {schedule, 101, kElementBytes}, false, mix, 3);
   fill_inputs(schedule, run);
   ASSERT_TRUE(run.run());
   const Words first(run.output(0).begin(), run.output(0).end());
@@ -379,7 +376,7 @@ TEST(OneShotAllReduce, CombinesInTheOrderOfRanks) {
   AlgorithmOptions options;
   options.ranks = 6;
   const Schedule schedule = one_shot_all_reduce(options);
-  SequentialRun run(schedule, 10, kElementBytes, true, mix, 1);
+  SequentialRun run(schedule, {schedule, 10, kElementBytes}, true, mix, 1);
   fill_inputs(schedule, run);
   ASSERT_TRUE(run.run());
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(run.output(4)[i], reduced_word(6, i, mix));

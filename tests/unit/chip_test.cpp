@@ -253,9 +253,16 @@ TEST(Chip, WindowsOfTheDriverAndOfDmaAreWindowsOfTheChip) {
       refusal_of(std::move(other)),
       "chip 'drawn': pcie.dma_window_bytes is 2097152; the chip has windows of 1048576 bytes");
   other = chip;
-  other.pcie.windows.push_back(other.pcie.windows.front());
-  EXPECT_EQ(refusal_of(std::move(other)),
-            "chip 'drawn': pcie.windows must list each size once, smallest first");
+  other.pcie.dynamic_window_bytes = 1 << 19;
+  EXPECT_EQ(
+      refusal_of(std::move(other)),
+      "chip 'drawn': pcie.dynamic_window_bytes is 524288; the chip has windows of 1048576 bytes");
+  for (const std::uint64_t next_bytes : {1 << 20, 1 << 19}) {
+    other = chip;
+    other.pcie.windows.push_back({next_bytes, 4, 4});
+    EXPECT_EQ(refusal_of(std::move(other)),
+              "chip 'drawn': pcie.windows must list each size once, smallest first");
+  }
   chip.pcie.windows.front().reserved = 5;
   EXPECT_EQ(refusal_of(std::move(chip)),
             "chip 'drawn': pcie.windows[0].reserved is 5; it must be at most 4, the count");
@@ -266,6 +273,14 @@ TEST(Chip, NeedsNoEthernetParametersWithoutEthernetTiles) {
   chip.ethernet = EthernetParameters();
   chip.ethernet_l1_bytes = 0;
   EXPECT_TRUE(build_chip(std::move(chip))->ethernet_cores.empty());
+}
+
+TEST(Chip, NeedsNoPcieParametersWithoutAHostLink) {
+  Chip chip = drawn({"ww"});
+  chip.pcie = PcieParameters();
+  EXPECT_FALSE(build_chip(chip)->has_host_link());
+  chip.pcie.windows = {{1 << 20, 4, 4}};  // but no PCIe tile
+  EXPECT_FALSE(build_chip(chip)->has_host_link());
 }
 
 TEST(Chip, NeedsNoDramParametersWithoutDram) {

@@ -84,11 +84,11 @@ TEST(DescribeDeadlock, CutsLongChainsShort) {
 TEST(BlockedAt, FindsTheOtherEnd) {
   const Schedule schedule = relayed_all_gather(3);
   const Wiring wiring = wire(schedule);
-  EXPECT_EQ(blocked_at(schedule, wiring, 1, 0, 0, WaitReason::data),
+  EXPECT_EQ(blocked_at(schedule, wiring, {1, 0, 0, WaitReason::data}),
             (Blocked{1, 0, 0, WaitReason::data, 0, 1}));
-  EXPECT_EQ(blocked_at(schedule, wiring, 1, 1, 0, WaitReason::slot),
+  EXPECT_EQ(blocked_at(schedule, wiring, {1, 1, 0, WaitReason::slot}),
             (Blocked{1, 1, 0, WaitReason::slot, 2, 0}));
-  EXPECT_EQ(blocked_at(schedule, wiring, 1, 1, 1, WaitReason::dependency),
+  EXPECT_EQ(blocked_at(schedule, wiring, {1, 1, 1, WaitReason::dependency}),
             (Blocked{1, 1, 1, WaitReason::dependency, 1, 0}));
 }
 

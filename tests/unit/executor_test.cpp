@@ -56,15 +56,11 @@ std::shared_ptr<const machine::Machine> ring_of_three() {
   return std::move(builder).build();
 }
 
-Step step(StepType type, Buffer source, std::uint32_t source_chunk, Buffer destination,
-          std::uint32_t destination_chunk, std::uint32_t count = 1) {
-  Step made;
-  made.type = type;
-  made.source = source;
-  made.source_chunk = source_chunk;
-  made.destination = destination;
-  made.destination_chunk = destination_chunk;
-  made.count = count;
+// A step that no other depends on.
+Step step(StepType type, samples::Chunk source, samples::Chunk destination,
+          std::uint32_t count = 1) {
+  Step made = samples::make_step(type, source, destination, count);
+  made.publishes = false;
   return made;
 }
 
@@ -78,11 +74,11 @@ std::shared_ptr<Schedule> exchange(Protocol protocol, std::uint32_t chunks) {
     RankProgram program;
     ThreadBlock sender;
     sender.send_peer = 1 - rank;
-    sender.steps = {step(StepType::send, Buffer::input, 0, Buffer::input, 0, chunks)};
+    sender.steps = {step(StepType::send, {Buffer::input, 0}, {Buffer::input, 0}, chunks)};
     ThreadBlock receiver;
     receiver.receive_peer = 1 - rank;
     receiver.steps = {
-        step(StepType::receive_reduce_copy, Buffer::input, 0, Buffer::output, 0, chunks)};
+        step(StepType::receive_reduce_copy, {Buffer::input, 0}, {Buffer::output, 0}, chunks)};
     program.blocks = {sender, receiver};
     schedule->ranks.push_back(program);
   }
@@ -195,13 +191,14 @@ TEST(Executor, WakesAllBlocksThatWaitForTheSameStep) {
   schedule.root = 1;
   schedule.ranks[0].scratch_chunks = 2;
   samples::add_block(schedule, 1, 0, kNone).steps = {
-      samples::make_step(StepType::send, Buffer::input, 0, Buffer::input, 0, 2),
-      samples::make_step(StepType::copy, Buffer::input, 0, Buffer::output, 0, 2)};
+      samples::make_step(StepType::send, {Buffer::input, 0}, {Buffer::input, 0}, 2),
+      samples::make_step(StepType::copy, {Buffer::input, 0}, {Buffer::output, 0}, 2)};
   samples::add_block(schedule, 0, kNone, 1).steps = {
-      samples::make_step(StepType::receive, Buffer::input, 0, Buffer::scratch, 0, 2)};
+      samples::make_step(StepType::receive, {Buffer::input, 0}, {Buffer::scratch, 0}, 2)};
   for (std::uint32_t chunk = 0; chunk < 2; ++chunk) {
     samples::add_block(schedule, 0, kNone, kNone).steps = {samples::after(
-        samples::make_step(StepType::copy, Buffer::scratch, chunk, Buffer::output, chunk), 0, 0)};
+        samples::make_step(StepType::copy, {Buffer::scratch, chunk}, {Buffer::output, chunk}), 0,
+        0)};
   }
   const auto plan = make_plan(std::make_shared<Schedule>(schedule), 4, {});
   std::vector<std::vector<float>> inputs = {{0, 0, 0, 0}, {1, 2, 3, 4}};
@@ -222,11 +219,12 @@ TEST(Executor, ASlotHoldsTheLargestTransfer) {
     ThreadBlock block;
     block.send_peer = block.receive_peer = 1 - rank;
     for (std::uint32_t chunk = 0; chunk < 24; chunk += 4) {
-      block.steps.push_back(step(StepType::send, Buffer::input, chunk, Buffer::input, chunk, 4));
+      block.steps.push_back(
+          step(StepType::send, {Buffer::input, chunk}, {Buffer::input, chunk}, 4));
     }
     for (std::uint32_t chunk = 0; chunk < 24; chunk += 4) {
       block.steps.push_back(
-          step(StepType::receive_reduce_copy, Buffer::input, chunk, Buffer::output, chunk, 4));
+          step(StepType::receive_reduce_copy, {Buffer::input, chunk}, {Buffer::output, chunk}, 4));
     }
     RankProgram program;
     program.blocks = {block};
@@ -322,11 +320,11 @@ std::shared_ptr<Schedule> send_then_receive(std::uint32_t count) {
     ThreadBlock block;
     block.send_peer = block.receive_peer = 1 - rank;
     for (std::uint32_t c = 0; c < count; ++c) {
-      block.steps.push_back(step(StepType::send, Buffer::input, c, Buffer::input, c));
+      block.steps.push_back(step(StepType::send, {Buffer::input, c}, {Buffer::input, c}));
     }
     for (std::uint32_t c = 0; c < count; ++c) {
       block.steps.push_back(
-          step(StepType::receive_reduce_copy, Buffer::input, c, Buffer::output, c));
+          step(StepType::receive_reduce_copy, {Buffer::input, c}, {Buffer::output, c}));
     }
     RankProgram program;
     program.blocks = {block};
@@ -376,11 +374,11 @@ TEST(Executor, NamesTheCycleWhenEverybodyWaitsForSlots) {
     ThreadBlock block;
     block.send_peer = block.receive_peer = 1 - rank;
     for (std::uint32_t c = 0; c < 9; ++c) {
-      block.steps.push_back(step(StepType::send, Buffer::input, c, Buffer::input, c));
+      block.steps.push_back(step(StepType::send, {Buffer::input, c}, {Buffer::input, c}));
     }
     for (std::uint32_t c = 0; c < 9; ++c) {
       block.steps.push_back(
-          step(StepType::receive_reduce_copy, Buffer::input, c, Buffer::output, c));
+          step(StepType::receive_reduce_copy, {Buffer::input, c}, {Buffer::output, c}));
     }
     RankProgram program;
     program.blocks = {block};

@@ -113,7 +113,58 @@ TEST(MachineLoad, FindsShippedMachinesByName) {
   ASSERT_GE(carvnet->interruptions.size(), 1u);
   EXPECT_EQ(carvnet->interruptions[0].name, "interrupt");
   EXPECT_EQ(carvnet->interruptions[0].interval_mean, 4_ms);
-  EXPECT_EQ(load_machine("ring")->route(0, 1).size(), 1u);
+  const auto ring = load_machine("ring");
+  EXPECT_EQ(ring->route(0, 1).size(), 1u);
+  EXPECT_EQ(ring->route(1, 0).size(), 1u);
+}
+
+TEST(MachineLoad, KnowsWhichEthernetChannelsAChipLacks) {
+  const auto chip = load_chip_cluster("p150")->chips[0].chip;
+  EXPECT_EQ(chip->ethernet_cores.size(), 12u);
+  EXPECT_EQ(chip->harvested_ethernet, std::uint64_t{1 << 5 | 1 << 8});
+}
+
+const char* const kPair = R"({
+  "form": "machine", "name": "pair",
+  "link_types": {"link": {"kind": "pcie", "rate_gb_per_s": 12.5, "latency_ns": 300,
+                          "message_overhead_ns": 2}},
+  "gpu_cost": {
+    "launch_ns": 4000,
+    "simple": {"block_rate_gb_per_s": 20, "send_overhead_ns": 5, "receive_overhead_ns": 6,
+               "fences": true},
+    "ll": {"block_rate_gb_per_s": 10, "send_overhead_ns": 3, "receive_overhead_ns": 4,
+           "fences": false},
+    "ll128": {"block_rate_gb_per_s": 15, "send_overhead_ns": 1, "receive_overhead_ns": 2,
+              "fences": false}},
+  "devices": [{"name": "a", "kind": "gpu", "host": 3, "forwards": false},
+              {"name": "b", "kind": "gpu", "host": 4, "forwards": true}],
+  "wires": [{"between": [0, 1], "link_type": "link", "parallel": 4}]
+})";
+
+TEST(MachineLoad, AWireIsAsFastAsItsParallelLinksEitherWay) {
+  const auto machine = parse_machine(kPair, "pair.json");
+  ASSERT_EQ(machine->links().size(), 2u);
+  for (const Link& link : machine->links()) {
+    EXPECT_EQ(link.kind, LinkKind::pcie);
+    EXPECT_EQ(link.rate, 50_GBps);
+    EXPECT_EQ(link.latency, 300_ns);
+    EXPECT_EQ(link.to, 1 - link.from);
+  }
+  EXPECT_EQ(machine->links()[0].to, 1);
+  EXPECT_EQ(machine->links()[1].to, 0);
+  EXPECT_EQ(machine->host_of_rank(1), 4);
+  EXPECT_FALSE(machine->devices()[0].forwards);
+  EXPECT_TRUE(machine->devices()[1].forwards);
+  EXPECT_EQ(machine->gpu().launch, 4_us);
+  EXPECT_EQ(machine->gpu().protocol[1].block_rate, 10_GBps);
+}
+
+TEST(MachineLoad, ANumberOfAFileIsWithinItsBounds) {
+  std::string text = kPair;
+  const std::string parallel = "\"parallel\": 4";
+  text.replace(text.find(parallel), parallel.size(), "\"parallel\": 0");
+  EXPECT_EQ(sentence_of([&] { parse_machine(text, "pair.json"); }),
+            "pair.json: wires[0].parallel is 0; it must be 1e-06 to 1000000");
 }
 
 // --- where files are -----------------------------------------------------------------------------

@@ -49,7 +49,7 @@ TEST(Random, BelowReachesEveryValueEquallyOften) {
   for (const int count : counts) EXPECT_NEAR(count, kDraws / 6, 500);
 }
 
-// Of the 2^64 values, a bound of 3 * 2^62 would give the lowest third twice by taking remainders.
+// With remainders of 64 bits, a bound of 3 * 2^62 would give the lowest third twice as often.
 TEST(Random, BelowHasNoBiasAtLargeBounds) {
   Random random(1, "large");
   const std::uint64_t bound = std::uint64_t{3} << 62;

@@ -56,12 +56,12 @@ TEST(ShmThreads, ASignalOrdersTheDataBeforeIt) {
         t.signal_wait_until(credit, Comparison::greater_equal, round - 1, 60_s, next);
         std::iota(data.begin(), data.end(), 1000 * round);
         const std::uint64_t value = operation == SignalOperation::set ? round : 1;
-        t.put_signal(next, inbox, data.data(), 8000, arrived, value, operation, 60_s);
+        t.put_signal(next, inbox, {data.data(), 8000}, {arrived, value, operation}, 60_s);
         t.signal_wait_until(arrived, Comparison::greater_equal, round, 60_s, previous);
         const auto* found = reinterpret_cast<const std::uint64_t*>(t.data(inbox));
         ASSERT_EQ(std::accumulate(found, found + 1000, std::uint64_t{0}),
                   1'000'000 * round + 499'500);
-        t.put_signal(previous, 0, nullptr, 0, credit, value, operation, 60_s);
+        t.put_signal(previous, 0, {}, {credit, value, operation}, 60_s);
       }
     });
   }
@@ -73,7 +73,7 @@ TEST(ShmThreads, ABarrierOrdersPutsBeforeIt) {
     const Offset place = places + static_cast<Offset>(t.rank()) * sizeof(int);
     for (int round = 0; round < 200; ++round) {
       const int mine = 10 * round + t.rank();
-      for (int peer = 0; peer < 4; ++peer) t.put(peer, place, &mine, sizeof(mine), 60_s);
+      for (int peer = 0; peer < 4; ++peer) t.put(peer, place, {&mine, sizeof(mine)}, 60_s);
       t.barrier(60_s);
       const int* found = reinterpret_cast<const int*>(t.data(places));
       for (int peer = 0; peer < 4; ++peer) ASSERT_EQ(found[peer], 10 * round + peer);

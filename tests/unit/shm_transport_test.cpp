@@ -192,7 +192,7 @@ TEST(ShmTransport, RejectsPlacesOutsideTheGroupAndTheHeap) {
   const char byte = 1;
   const auto sentence = [&](int peer, Offset at, std::uint64_t size, Signal signal) {
     try {
-      transport->put_signal(peer, at, &byte, size, signal, 1, SignalOperation::set, 1_s);
+      transport->put_signal(peer, at, {&byte, size}, {signal}, 1_s);
     } catch (const std::out_of_range& error) {
       return std::string(error.what());
     }
@@ -227,7 +227,7 @@ TEST(ShmTransport, PutsBeyondTheFirst4GiBOfAHeap) {
   const auto transport = connect(options(unique_name(), 0, 1));
   const Offset inbox = transport->allocate(std::uint64_t{6} << 30);
   const Offset far = inbox + (std::uint64_t{5} << 30) + 3;
-  transport->put(0, far, "far away", 8, 20_s);
+  transport->put(0, far, {"far away", 8}, 20_s);
   EXPECT_EQ(std::memcmp(transport->data(far), "far away", 8), 0);
 }
 
@@ -243,7 +243,7 @@ TEST(ShmTransport, PutsMoreThan2GiBAtOnce) {
   std::memcpy(source + kSize - 4, "last", 4);
   const auto transport = connect(options(unique_name(), 0, 1));
   const Offset inbox = transport->allocate(kSize);
-  transport->put(0, inbox, source, kSize, 60_s);
+  transport->put(0, inbox, {source, kSize}, 60_s);
   EXPECT_EQ(std::memcmp(transport->data(inbox + kSize - 4), "last", 4), 0);
   ::munmap(source, kSize);
 }
@@ -269,7 +269,7 @@ TEST(ShmTransport, AForkedChildDoesNotSpeakForTheRank) {
     for (const int before = looks->load(); rank == 0 && looks->load() < before + 3;) {
       ::sched_yield();
     }
-    transport->put_signal(1 - rank, 0, nullptr, 0, done, 1, SignalOperation::set, 20_s);
+    transport->put_signal(1 - rank, 0, {}, {done}, 20_s);
     transport->signal_wait_until(done, Comparison::equal, 1, 20_s, 1 - rank);
   });
   expect_each_succeeded(processes.wait(std::chrono::seconds(30)));
@@ -333,7 +333,7 @@ TEST(ShmTransport, NamesARankThatGivesUpWithItsReason) {
   expect_all_name(ended, 2, "failed (KeyError: 'x') while rank ");
 }
 
-// The reason that counts is that of the rank that gave up first, whoever passes it on.
+// The reason that counts is that of the rank that gave up first, whichever rank passes it on.
 TEST(ShmTransport, ARankThatGivesUpBecauseOfAPeerNamesThatPeer) {
   const std::string name = unique_name();
   Processes processes(3, [&](int rank) {
@@ -447,7 +447,7 @@ void expect_last_look(const std::function<bool(ShmTransport&)>& wait) {
     const Signal signal = transport->allocate_signals(1);
     if (rank == 1) {
       while (!shared->may_die.load()) ::sched_yield();
-      transport->put_signal(0, 0, nullptr, 0, signal, 1, SignalOperation::set, 20_s);
+      transport->put_signal(0, 0, {}, {signal}, 20_s);
       std::raise(SIGKILL);
     }
     if (!wait(*transport)) throw std::runtime_error("the signal was not seen");

@@ -121,9 +121,8 @@ TEST(PlacesOfRanks, AreDifferentAndOnTheMachine) {
 TEST(SimulatedGpus, AFlagAloneIsSeenAfterItsWayAndTheOverheadOfItsReceiver) {
   SimulatedGpus gpus(three_gpus(), 2);
   Time seen;
-  gpus.simulation().spawn("rank 0", [&] {
-    gpus.transport(0).put_signal(1, 0, nullptr, 0, kSignal, 1, SignalOperation::set, 1_s);
-  });
+  gpus.simulation().spawn("rank 0",
+                          [&] { gpus.transport(0).put_signal(1, 0, {}, {kSignal, 1}, 1_s); });
   gpus.simulation().spawn("rank 1", [&] {
     gpus.transport(1).signal_wait_until(kSignal, Comparison::equal, 1, 1_s, 0);
     seen = gpus.simulation().now();
@@ -141,7 +140,7 @@ TEST(SimulatedGpus, ATimeoutCountsFromTheLastThingThatHappened) {
     gpus.simulation().spawn("rank 0", [&] {
       for (std::uint64_t i = 1; i <= 5; ++i) {
         gpus.simulation().sleep(3_us);
-        gpus.transport(0).put_signal(1, 0, nullptr, 0, kSignal, i, SignalOperation::set, 1_s);
+        gpus.transport(0).put_signal(1, 0, {}, {kSignal, i}, 1_s);
       }
     });
     gpus.simulation().spawn("rank 1", [&] {

@@ -40,6 +40,13 @@ def test_what_bindings_take_is_what_python_gives():
     assert limits.breaches("src/towpath/bindings/run.cpp", text) == []
 
 
+def test_a_function_of_the_vendor_has_the_parameters_of_its_document():
+    parameters = "int a, int b, int c, int d, int e, int g"
+    name = "EthernetCore::eth_send_bytes_over_channel"
+    assert limits.breaches("src/a.cpp", f"void {name}({parameters}) {{}}\n") == []
+    assert len(limits.breaches("src/a.cpp", f"void {name}_2({parameters}) {{}}\n")) == 1
+
+
 def test_keywords_self_and_options_of_commands_do_not_count():
     assert limits.breaches("a.py", "def f(a, b, c, d, e, *, g, h): pass\n") == []
     assert limits.breaches("a.py", "class C:\n    def f(self, a, b, c, d, e): pass\n") == []

@@ -112,13 +112,13 @@ Schedule broadcast_through_the_last_chunk() {
   Schedule schedule = empty_schedule(Collective::broadcast, 2, 2);
   schedule.protocol = Protocol::ll;
   add_block(schedule, 0, 1, kNone).steps = {
-      make_step(StepType::send, Buffer::input, 0, Buffer::input, 0),
-      make_step(StepType::send, Buffer::input, 1, Buffer::input, 0),
-      make_step(StepType::copy, Buffer::input, 0, Buffer::output, 0, 2)};
+      make_step(StepType::send, {Buffer::input, 0}, {Buffer::input, 0}),
+      make_step(StepType::send, {Buffer::input, 1}, {Buffer::input, 0}),
+      make_step(StepType::copy, {Buffer::input, 0}, {Buffer::output, 0}, 2)};
   add_block(schedule, 1, kNone, 0).steps = {
-      make_step(StepType::receive, Buffer::input, 0, Buffer::output, 1),
-      make_step(StepType::copy, Buffer::output, 1, Buffer::output, 0),
-      make_step(StepType::receive, Buffer::input, 0, Buffer::output, 1)};
+      make_step(StepType::receive, {Buffer::input, 0}, {Buffer::output, 1}),
+      make_step(StepType::copy, {Buffer::output, 1}, {Buffer::output, 0}),
+      make_step(StepType::receive, {Buffer::input, 0}, {Buffer::output, 1})};
   return schedule;
 }
 
@@ -170,21 +170,21 @@ TEST(Verify, BackPressureDoesNotOrderAccesses) {
   schedule.ranks[0].scratch_chunks = 1;
   schedule.ranks[1].scratch_chunks = 1;
   add_block(schedule, 0, 1, kNone, 0).steps = {
-      make_step(StepType::send, Buffer::input, 0, Buffer::input, 0),
-      make_step(StepType::send, Buffer::input, 1, Buffer::input, 0),
-      make_step(StepType::send, Buffer::scratch, 0, Buffer::input, 0)};
+      make_step(StepType::send, {Buffer::input, 0}, {Buffer::input, 0}),
+      make_step(StepType::send, {Buffer::input, 1}, {Buffer::input, 0}),
+      make_step(StepType::send, {Buffer::scratch, 0}, {Buffer::input, 0})};
   add_block(schedule, 0, 1, kNone, 1).steps = {
-      make_step(StepType::copy, Buffer::input, 2, Buffer::scratch, 0),
-      make_step(StepType::send, Buffer::input, 2, Buffer::input, 0)};
+      make_step(StepType::copy, {Buffer::input, 2}, {Buffer::scratch, 0}),
+      make_step(StepType::send, {Buffer::input, 2}, {Buffer::input, 0})};
   std::vector<Step> sums;
   for (std::uint32_t chunk = 0; chunk < 3; ++chunk) {
     sums.push_back(
-        make_step(StepType::receive_reduce_copy, Buffer::input, chunk, Buffer::output, chunk));
+        make_step(StepType::receive_reduce_copy, {Buffer::input, chunk}, {Buffer::output, chunk}));
   }
   sums.front() = after(sums.front(), 1, 0);
   add_block(schedule, 1, kNone, 0, 0).steps = sums;
   add_block(schedule, 1, kNone, 0, 1).steps = {
-      make_step(StepType::receive, Buffer::input, 0, Buffer::scratch, 0)};
+      make_step(StepType::receive, {Buffer::input, 0}, {Buffer::scratch, 0})};
 
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     EXPECT_EQ(interpret(schedule, 3, 4, false, seed).outcome, Outcome::correct);
@@ -196,12 +196,12 @@ TEST(Verify, BackPressureDoesNotOrderAccesses) {
 Schedule round_the_ring(std::uint32_t further) {
   Schedule schedule = empty_schedule(Collective::broadcast, 3, 3);
   add_block(schedule, 0, 1, kNone).steps = {
-      make_step(StepType::send, Buffer::output, 0, Buffer::input, 0, 2)};
+      make_step(StepType::send, {Buffer::output, 0}, {Buffer::input, 0}, 2)};
   add_block(schedule, 0, kNone, 2).steps = {
-      make_step(StepType::receive, Buffer::input, 0, Buffer::output, further, 2)};
+      make_step(StepType::receive, {Buffer::input, 0}, {Buffer::output, further}, 2)};
   for (int rank = 1; rank < 3; ++rank) {
     add_block(schedule, rank, (rank + 1) % 3, rank - 1).steps = {
-        make_step(StepType::receive_copy_send, Buffer::input, 0, Buffer::output, 0, 2)};
+        make_step(StepType::receive_copy_send, {Buffer::input, 0}, {Buffer::output, 0}, 2)};
   }
   return schedule;
 }
@@ -218,8 +218,8 @@ TEST(Verify, AStepWhoseRangesOverlapRacesWithItself) {
   const auto shifted = [](std::uint32_t source, std::uint32_t destination, std::uint32_t count) {
     Schedule schedule = empty_schedule(Collective::broadcast, 1, 5);
     add_block(schedule, 0, kNone, kNone).steps = {
-        make_step(StepType::copy, Buffer::input, 0, Buffer::output, 0, 5),
-        make_step(StepType::copy, Buffer::output, source, Buffer::output, destination, count)};
+        make_step(StepType::copy, {Buffer::input, 0}, {Buffer::output, 0}, 5),
+        make_step(StepType::copy, {Buffer::output, source}, {Buffer::output, destination}, count)};
     return schedule;
   };
   const Finding finding = only_finding(shifted(0, 1, 2), 30, 4, FindingKind::race);
@@ -240,11 +240,11 @@ TEST(Verify, AStepWhoseRangesOverlapRacesWithItself) {
 Schedule two_meet_one_and_one() {
   Schedule schedule = empty_schedule(Collective::broadcast, 2, 2);
   add_block(schedule, 0, 1, kNone).steps = {
-      make_step(StepType::send, Buffer::input, 0, Buffer::input, 0, 2),
-      make_step(StepType::copy, Buffer::input, 0, Buffer::output, 0, 2)};
+      make_step(StepType::send, {Buffer::input, 0}, {Buffer::input, 0}, 2),
+      make_step(StepType::copy, {Buffer::input, 0}, {Buffer::output, 0}, 2)};
   add_block(schedule, 1, kNone, 0).steps = {
-      make_step(StepType::receive, Buffer::input, 0, Buffer::output, 0),
-      make_step(StepType::receive, Buffer::input, 0, Buffer::output, 1)};
+      make_step(StepType::receive, {Buffer::input, 0}, {Buffer::output, 0}),
+      make_step(StepType::receive, {Buffer::input, 0}, {Buffer::output, 1})};
   return schedule;
 }
 
@@ -321,7 +321,7 @@ TEST(Verify, DependenciesThatWaitForEachOtherAreADeadlock) {
   Schedule schedule = empty_schedule(Collective::broadcast, 1, 2);
   for (std::uint32_t chunk = 0; chunk < 2; ++chunk) {
     add_block(schedule, 0, kNone, kNone).steps = {
-        after(make_step(StepType::copy, Buffer::input, chunk, Buffer::output, chunk),
+        after(make_step(StepType::copy, {Buffer::input, chunk}, {Buffer::output, chunk}),
               1 - static_cast<int>(chunk), 0)};
   }
   const Finding finding = only_finding(schedule, 2, 4, FindingKind::deadlock);

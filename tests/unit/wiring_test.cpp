@@ -12,7 +12,7 @@ namespace towpath::collective {
 namespace {
 using namespace samples;
 
-// Whoever sends finds the block that receives from it, and each names the other's numbers.
+// A sending block finds the block that receives from it, and each names the other's numbers.
 void expect_ends_meet(const Schedule& schedule) {
   const Wiring wiring = wire(schedule);
   ASSERT_EQ(wiring.ranks.size(), schedule.ranks.size());

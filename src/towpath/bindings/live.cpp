@@ -91,7 +91,7 @@ void bind_data_path(nb::class_<ShmTransport>& type) {
           [](ShmTransport& self, int peer, transport::Offset remote, const ByteArray& source,
              double timeout_s) {
             nb::gil_scoped_release released;
-            self.put(peer, remote, source.data(), source.size(), Time::from_seconds(timeout_s));
+            self.put(peer, remote, {source.data(), source.size()}, Time::from_seconds(timeout_s));
           },
           "peer"_a, "remote"_a, "source"_a, "timeout_s"_a)
       .def(
@@ -101,7 +101,7 @@ void bind_data_path(nb::class_<ShmTransport>& type) {
              double timeout_s) {
             const SignalOperation how = operation_from(operation);
             nb::gil_scoped_release released;
-            self.put_signal(peer, remote, source.data(), source.size(), signal, value, how,
+            self.put_signal(peer, remote, {source.data(), source.size()}, {signal, value, how},
                             Time::from_seconds(timeout_s));
           },
           "peer"_a, "remote"_a, "source"_a, "signal"_a, "value"_a, "operation"_a, "timeout_s"_a)

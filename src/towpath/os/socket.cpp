@@ -40,7 +40,7 @@ FileDescriptor new_socket() {
   return socket;
 }
 
-// Abstract addresses have no permissions; whoever is on the other side must be the same user.
+// Abstract addresses have no permissions; the other side must belong to the same user.
 bool is_same_user(const FileDescriptor& socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);

@@ -46,30 +46,28 @@ void Transport::complete(Move& move, Time timeout, const char* operation) {
               });
 }
 
-void Transport::put(int peer, Offset remote, const void* source, std::uint64_t size_bytes,
-                    Time timeout) {
+void Transport::put(int peer, Offset remote, Payload payload, Time timeout) {
   Move move;
-  move.source = static_cast<const std::byte*>(source);
+  move.source = static_cast<const std::byte*>(payload.data);
   move.has_source = true;
-  move.size_bytes = size_bytes;
+  move.size_bytes = payload.size_bytes;
   move.peer = peer;
   move.remote = remote;
   complete(move, timeout, "put");
 }
 
-void Transport::put_signal(int peer, Offset remote, const void* source, std::uint64_t size_bytes,
-                           Signal signal, std::uint64_t value, SignalOperation operation,
+void Transport::put_signal(int peer, Offset remote, Payload payload, const SignalUpdate& update,
                            Time timeout) {
   Move move;
-  move.source = static_cast<const std::byte*>(source);
-  move.has_source = size_bytes > 0;
-  move.size_bytes = size_bytes;
+  move.source = static_cast<const std::byte*>(payload.data);
+  move.has_source = payload.size_bytes > 0;
+  move.size_bytes = payload.size_bytes;
   move.peer = peer;
   move.remote = remote;
   move.has_signal = true;
-  move.signal = signal;
-  move.signal_value = value;
-  move.signal_operation = operation;
+  move.signal = update.signal;
+  move.signal_value = update.value;
+  move.signal_operation = update.operation;
   complete(move, timeout, "put_signal");
 }
 
@@ -97,7 +95,7 @@ void Transport::barrier(Time timeout) {
   for (int distance = 1; distance < ranks(); distance *= 2, ++round) {
     const int to = (rank() + distance) % ranks();
     const int from = (rank() - distance % ranks() + ranks()) % ranks();
-    put_signal(to, 0, nullptr, 0, round, 1, SignalOperation::add, timeout);
+    put_signal(to, 0, {}, {round, 1, SignalOperation::add}, timeout);
     block_until([&] { return signal_fetch(round) >= barriers_; }, timeout, from,
                 [&] { return fmt::format("barrier {}: the arrival of rank {}", barriers_, from); });
   }
@@ -119,7 +117,7 @@ void Transport::agree(std::string_view statement, Time timeout) {
   statement.copy(text, mine.size() - sizeof(number) - 1);
   const Signal arrived = static_cast<Signal>(kBarrierSignals + parity);
   for (int peer = 0; peer < ranks(); ++peer) {
-    put_signal(peer, slot(rank()), mine.data(), mine.size(), arrived, 1, SignalOperation::add,
+    put_signal(peer, slot(rank()), {mine.data(), mine.size()}, {arrived, 1, SignalOperation::add},
                timeout);
   }
   const auto missing = [&] {

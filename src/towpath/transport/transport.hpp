@@ -51,6 +51,19 @@ enum class Comparison : std::uint8_t { equal, not_equal, greater_equal };
 
 bool holds(Comparison comparison, std::uint64_t left, std::uint64_t right);
 
+// What a put carries. The data are null where a run keeps time but no bytes.
+struct Payload {
+  const void* data = nullptr;
+  std::uint64_t size_bytes = 0;
+};
+
+// A signal at a peer, and what is done to its value.
+struct SignalUpdate {
+  Signal signal = 0;
+  std::uint64_t value = 1;
+  SignalOperation operation = SignalOperation::set;
+};
+
 // One piece of work for the data path: read one or two local operands of size_bytes, combine them
 // when there are two, store the result locally, put it to a peer, or both, then raise a signal
 // there. put, put_signal, copy and reduce are special cases.
@@ -177,9 +190,10 @@ class Transport {
                            const std::function<std::string()>& what) = 0;
 
   // The rest is written once, in transport.cpp, in terms of the above.
-  void put(int peer, Offset remote, const void* source, std::uint64_t size_bytes, Time timeout);
-  void put_signal(int peer, Offset remote, const void* source, std::uint64_t size_bytes,
-                  Signal signal, std::uint64_t value, SignalOperation operation, Time timeout);
+  void put(int peer, Offset remote, Payload payload, Time timeout);
+  // A payload of no bytes raises the signal alone; `remote` is then ignored.
+  void put_signal(int peer, Offset remote, Payload payload, const SignalUpdate& update,
+                  Time timeout);
   void signal_wait_until(Signal signal, Comparison comparison, std::uint64_t value, Time timeout,
                          int peer = kNoPeer);
   void quiet(Time timeout);

@@ -384,9 +384,9 @@ std::vector<Blocked> Executor::blocked() const {
   std::vector<Blocked> all;
   for (const Block& block : blocks_) {
     if (!block.is_waiting) continue;
-    all.push_back(blocked_at(*plan_->schedule, plan_->wiring, transport_.rank(),
-                             static_cast<int>(block.index), static_cast<int>(block.step),
-                             block.reason));
+    all.push_back(blocked_at(*plan_->schedule, plan_->wiring,
+                             {transport_.rank(), static_cast<int>(block.index),
+                              static_cast<int>(block.step), block.reason}));
   }
   return all;
 }

@@ -62,20 +62,20 @@ std::string describe_step(const Schedule& schedule, int rank, int block, int ste
                      describe_place_in_block(program, step));
 }
 
-Blocked blocked_at(const Schedule& schedule, const Wiring& wiring, int rank, int block, int step,
-                   WaitReason reason) {
-  const ThreadBlock& program = block_at(schedule, rank, block);
+Blocked blocked_at(const Schedule& schedule, const Wiring& wiring, Blocked at) {
+  const ThreadBlock& program = block_at(schedule, at.rank, at.block);
   const BlockWiring& ends =
-      wiring.ranks[static_cast<std::size_t>(rank)][static_cast<std::size_t>(block)];
-  Blocked at{rank, block, step, reason, rank, kNone};
-  if (reason == WaitReason::data) {
+      wiring.ranks[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.block)];
+  at.waits_for_rank = at.rank;
+  at.waits_for_block = kNone;
+  if (at.reason == WaitReason::data) {
     at.waits_for_rank = program.receive_peer;
     at.waits_for_block = ends.receive_block;
-  } else if (reason == WaitReason::slot) {
+  } else if (at.reason == WaitReason::slot) {
     at.waits_for_rank = program.send_peer;
     at.waits_for_block = ends.send_block;
-  } else if (reason == WaitReason::dependency) {
-    at.waits_for_block = program.steps[static_cast<std::size_t>(step)].depends_on_block;
+  } else if (at.reason == WaitReason::dependency) {
+    at.waits_for_block = program.steps[static_cast<std::size_t>(at.step)].depends_on_block;
   }
   return at;
 }

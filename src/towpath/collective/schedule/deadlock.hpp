@@ -34,9 +34,8 @@ struct Blocked {
   bool operator==(const Blocked&) const = default;
 };
 
-// Fills in for whom `block` waits at `step`; for the reasons data, slot and dependency.
-Blocked blocked_at(const Schedule& schedule, const Wiring& wiring, int rank, int block, int step,
-                   WaitReason reason);
+// Fills in for whom the thread block of `at` waits; for the reasons data, slot and dependency.
+Blocked blocked_at(const Schedule& schedule, const Wiring& wiring, Blocked at);
 
 // Each link waits for the next; the last of a cycle waits for the first.
 struct WaitChain {

@@ -36,50 +36,53 @@ bool check_deadlock(const Network& network, const Chunking& chunking, FindingLis
 // The sizes of the transfers that one end of a connection makes, in order.
 class Transfers {
  public:
-  Transfers(const ThreadBlock& block, bool (*takes_part)(StepType), const Chunking& chunking)
+  Transfers(const Network::Block& block, bool (*takes_part)(StepType), const Chunking& chunking)
       : block_(block), takes_part_(takes_part), at_most_(chunking.chunks_per_transfer()) {
     skip();
   }
-  bool is_at_end() const { return step_ == block_.steps.size(); }
+  const Network::Block& block() const { return block_; }
+  bool is_at_end() const { return step_ == steps().size(); }
   int step() const { return static_cast<int>(step_); }
   std::uint32_t chunks() const {
-    return is_at_end() ? 0 : std::min(at_most_, block_.steps[step_].count - done_);
+    return is_at_end() ? 0 : std::min(at_most_, steps()[step_].count - done_);
   }
   void next() {
     done_ += chunks();
-    if (done_ < block_.steps[step_].count) return;
+    if (done_ < steps()[step_].count) return;
     done_ = 0;
     ++step_;
     skip();
   }
 
  private:
+  const std::vector<Step>& steps() const { return block_.program->steps; }
   void skip() {
-    while (!is_at_end() && !takes_part_(block_.steps[step_].type)) ++step_;
+    while (!is_at_end() && !takes_part_(steps()[step_].type)) ++step_;
   }
-  const ThreadBlock& block_;
+  const Network::Block& block_;
   bool (*takes_part_)(StepType);
   std::uint32_t at_most_;
   std::size_t step_ = 0;
   std::uint32_t done_ = 0;  // chunks of the step
 };
 
-std::string describe_mismatch(const Network& network, const Network::Block& from,
-                              const Network::Block& to, const Transfers& sent,
+std::string describe_mismatch(const Schedule& schedule, const Transfers& sent,
                               const Transfers& received, std::uint64_t transfer) {
-  const auto place = [&](const Network::Block& block, const Transfers& end) {
-    return describe_step(network.schedule, block.rank, block.number, end.step());
+  const Network::Block& from = sent.block();
+  const Network::Block& to = received.block();
+  const auto place = [&](const Transfers& end) {
+    return describe_step(schedule, end.block().rank, end.block().number, end.step());
   };
   if (received.is_at_end()) {
     return fmt::format("{} sends transfer {} to rank {} thread block {}, which receives only {}",
-                       place(from, sent), transfer, to.rank, to.number, transfer);
+                       place(sent), transfer, to.rank, to.number, transfer);
   }
   if (sent.is_at_end()) {
     return fmt::format("{} waits for transfer {} from rank {} thread block {}, which sends only {}",
-                       place(to, received), transfer, from.rank, from.number, transfer);
+                       place(received), transfer, from.rank, from.number, transfer);
   }
-  return fmt::format("{} sends {} chunks in transfer {}, but {} receives {}", place(from, sent),
-                     sent.chunks(), transfer, place(to, received), received.chunks());
+  return fmt::format("{} sends {} chunks in transfer {}, but {} receives {}", place(sent),
+                     sent.chunks(), transfer, place(received), received.chunks());
 }
 
 // Whether the ends of a connection agree; says the first disagreement to `findings`, if given.
@@ -87,13 +90,13 @@ bool ends_agree(const Network& network, const Network::Connection& connection,
                 const Chunking& chunking, FindingList* findings) {
   const Network::Block& from = network.blocks[connection.sender];
   const Network::Block& to = network.blocks[connection.receiver];
-  Transfers sent(*from.program, sends, chunking);
-  Transfers received(*to.program, receives, chunking);
+  Transfers sent(from, sends, chunking);
+  Transfers received(to, receives, chunking);
   for (std::uint64_t transfer = 0; !sent.is_at_end() || !received.is_at_end(); ++transfer) {
     if (sent.chunks() != received.chunks()) {
       if (findings == nullptr) return false;
       Finding finding{FindingKind::mismatch,
-                      describe_mismatch(network, from, to, sent, received, transfer),
+                      describe_mismatch(network.schedule, sent, received, transfer),
                       from.rank,
                       from.number,
                       from.program->channel,

@@ -41,7 +41,7 @@ void for_each_range(const Step& step, Visit&& visit) {
 class SharedChunks {
  public:
   SharedChunks(const Network& network, const Memory& chunks)
-      : shared_(chunks.cells(), kNone), is_sharing(network.blocks.size(), false) {
+      : shared_(chunks.cells(), kNone), chunks(chunks), is_sharing(network.blocks.size(), false) {
     std::vector<Use> uses(chunks.cells());
     for_each_chunk(network, chunks, [&](std::uint32_t block, std::size_t chunk, Accesses accesses) {
       Use& use = uses[chunk];
@@ -81,6 +81,7 @@ class SharedChunks {
   std::vector<std::int32_t> shared_;  // per chunk
 
  public:
+  const Memory& chunks;  // where all chunks are, shared or not
   std::int32_t count = 0;
   std::vector<bool> is_sharing;  // per block
 };
@@ -118,11 +119,11 @@ enum class Reach : std::uint8_t { rank, everywhere };  // how far clocks travel
 class RaceCheck : public Visitor {
  public:
   // Looks at the ranks in `suspects` only.
-  RaceCheck(const Network& network, const Chunking& chunking, const Memory& chunks,
-            const SharedChunks& shared, const std::vector<bool>& suspects, Reach reach)
+  RaceCheck(const Network& network, const Chunking& chunking, const SharedChunks& shared,
+            const std::vector<bool>& suspects, Reach reach)
       : network_(network),
         chunking_(chunking),
-        chunks_(chunks),
+        chunks_(shared.chunks),
         shared_(shared),
         reach_(reach),
         extent_(network.schedule, chunking),
@@ -193,6 +194,10 @@ class RaceCheck : public Visitor {
   }
 
  private:
+  struct Chunk {
+    Buffer buffer;
+    std::uint32_t number;
+  };
   struct Access {
     std::int32_t block = kNone;
     std::uint32_t time = 0;
@@ -236,7 +241,7 @@ class RaceCheck : public Visitor {
     }
   }
 
-  // As of the own part where a gather works in place: what it stores is there already.
+  // Where a gather works in place, its copy of the rank's own part stores what is there already.
   bool is_copy_onto_itself(const Step& step, int rank) const {
     return step.type == StepType::copy &&
            chunks_.cell(rank, step.source, step.source_chunk) ==
@@ -256,9 +261,9 @@ class RaceCheck : public Visitor {
       if (number == kNone) return;
       History& history = histories_[static_cast<std::size_t>(number) * cells_per_chunk_ + cell];
       if (accesses.writes) {
-        write(event, history, buffer, first + offset);
+        write(event, history, {buffer, first + offset});
       } else {
-        read(event, history, buffer, first + offset);
+        read(event, history, {buffer, first + offset});
       }
     });
   }
@@ -273,9 +278,9 @@ class RaceCheck : public Visitor {
             event.step_number};
   }
 
-  void read(const SliceEvent& event, History& history, Buffer buffer, std::uint32_t chunk) {
+  void read(const SliceEvent& event, History& history, Chunk chunk) {
     if (!is_ordered(history.write, event.block)) {
-      report(event, "reads", history.write, "stores to", buffer, chunk);
+      report(event, "reads", history.write, "stores to", chunk);
     }
     for (Access& earlier : history.reads) {
       if (earlier.block != static_cast<std::int32_t>(event.block)) continue;
@@ -285,13 +290,13 @@ class RaceCheck : public Visitor {
     history.reads.push_back(access_now(event));
   }
 
-  void write(const SliceEvent& event, History& history, Buffer buffer, std::uint32_t chunk) {
+  void write(const SliceEvent& event, History& history, Chunk chunk) {
     if (!is_ordered(history.write, event.block)) {
-      report(event, "stores to", history.write, "stores to", buffer, chunk);
+      report(event, "stores to", history.write, "stores to", chunk);
     }
     for (const Access& earlier : history.reads) {
       if (!is_ordered(earlier, event.block)) {
-        report(event, "stores to", earlier, "reads", buffer, chunk);
+        report(event, "stores to", earlier, "reads", chunk);
       }
     }
     history.write = access_now(event);
@@ -299,7 +304,7 @@ class RaceCheck : public Visitor {
   }
 
   void report(const SliceEvent& event, const char* what, const Access& other,
-              const char* other_what, Buffer buffer, std::uint32_t chunk) {
+              const char* other_what, Chunk chunk) {
     races_[static_cast<std::size_t>(network_.blocks[event.block].rank)] = true;
     if (findings_ == nullptr) return;
     if (findings_->is_full(FindingKind::race)) return findings_->omit(FindingKind::race, 1);
@@ -313,7 +318,7 @@ class RaceCheck : public Visitor {
     findings_->add({FindingKind::race,
                     fmt::format("race: {} {} {} chunk {}, and nothing orders it with {}, which {} "
                                 "the same memory",
-                                place(block, step), what, name_of(buffer), chunk,
+                                place(block, step), what, name_of(chunk.buffer), chunk.number,
                                 place(other_block, other_step), other_what),
                     block.rank, block.number, block.program->channel, step, other_block.rank,
                     other_block.number, other_step},
@@ -384,11 +389,11 @@ void check_races(const Network& network, const Chunking& chunking, Placement pla
   const SharedChunks shared(network, chunks);
   if (shared.count == 0) return;
   const std::vector<bool> all_ranks(network.schedule.ranks.size(), true);
-  RaceCheck within_ranks(network, chunking, chunks, shared, all_ranks, Reach::rank);
+  RaceCheck within_ranks(network, chunking, shared, all_ranks, Reach::rank);
   const std::vector<bool> suspects =
       within_ranks.is_feasible() ? within_ranks.run(nullptr, placement) : all_ranks;
   if (std::find(suspects.begin(), suspects.end(), true) == suspects.end()) return;
-  RaceCheck check(network, chunking, chunks, shared, suspects, Reach::everywhere);
+  RaceCheck check(network, chunking, shared, suspects, Reach::everywhere);
   if (check.is_feasible()) {
     check.run(&findings, placement);
   } else {

@@ -234,8 +234,9 @@ class Walk {
     for (std::size_t b = 0; b < progress_.size(); ++b) {
       const Network::Block& block = network_.blocks[b];
       if (progress_[b].step == block.program->steps.size()) continue;
-      blocked.push_back(blocked_at(network_.schedule, network_.wiring, block.rank, block.number,
-                                   static_cast<int>(progress_[b].step), progress_[b].reason));
+      blocked.push_back(blocked_at(
+          network_.schedule, network_.wiring,
+          {block.rank, block.number, static_cast<int>(progress_[b].step), progress_[b].reason}));
     }
     return blocked;
   }

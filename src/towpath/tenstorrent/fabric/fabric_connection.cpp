@@ -25,13 +25,13 @@ void Connection::open() {
   core_.store_word(credit_, produced_);
   core_.store_word(closed_, 0);
   const machine::Coordinate tile = core_.config().core;
-  const auto tell = [&](std::uint64_t offset, std::uint32_t value) {
+  const auto post = [&](std::uint64_t offset, std::uint32_t value) {
     core_.noc_inline_dw_write({port_.tile, offset}, value, {.is_posted = true, .noc = noc_});
   };
-  tell(layout.client_tile_at(kWorkerChannel),
+  post(layout.client_tile_at(kWorkerChannel),
        static_cast<std::uint32_t>(tile.x) | static_cast<std::uint32_t>(tile.y) << 8);
-  tell(layout.client_word_at(kWorkerChannel), static_cast<std::uint32_t>(credit_));
-  tell(layout.state_at(kWorkerChannel), static_cast<std::uint32_t>(ChannelState::open));
+  post(layout.client_word_at(kWorkerChannel), static_cast<std::uint32_t>(credit_));
+  post(layout.state_at(kWorkerChannel), static_cast<std::uint32_t>(ChannelState::open));
 }
 
 void Connection::close() {

@@ -14,7 +14,7 @@ namespace {
 
 using noc::index;
 
-const machine::EthernetSoftwareParameters& figures_of(const EthernetCore& core) {
+const machine::EthernetSoftwareParameters& parameters_of(const EthernetCore& core) {
   return core.network().chip().ethernet_software;
 }
 
@@ -144,7 +144,7 @@ bool Sender::send_packet() {
     const int channel = (next_channel_ + i) % layout_.channels;
     if (!may_send(channel)) continue;
     if (core_.eth_txq_is_busy()) return false;
-    core_.work(figures_of(core_).fabric_send_cycles);
+    core_.work(parameters_of(core_).fabric_send_cycles);
     const std::uint64_t slot = layout_.channel_slot(channel, channels_[index(channel)].sent++);
     const std::uint64_t trailer = layout_.trailer_in_slot(load_header(core_, slot));
     core_.store_word(slot + offsetof(Header, sequence), sent_ + 1);
@@ -236,7 +236,7 @@ bool Receiver::handle_packet() {
 }
 
 void Receiver::deliver(const Header& header, std::uint64_t slot) {
-  core_.work(figures_of(core_).fabric_receive_cycles);
+  core_.work(parameters_of(core_).fabric_receive_cycles);
   const bool waits_for_acknowledgements =
       increments(header.operation) &&
       (header.operation == Operation::write_flush_increment || !due_.empty());
@@ -273,7 +273,7 @@ bool Receiver::forward(Header header, std::uint64_t slot) {
   std::uint32_t& produced = produced_[direction];
   const std::uint32_t used = produced - core_.load_word(layout_.credit_at(direction));
   if (used == static_cast<std::uint32_t>(layout_.channel_slots)) return false;
-  core_.work(figures_of(core_).fabric_receive_cycles);
+  core_.work(parameters_of(core_).fabric_receive_cycles);
   ++header.hop;
   core_.store(slot, bytes_of(header));
   core_.noc_async_write_one_packet_with_trid(
@@ -306,7 +306,7 @@ bool Receiver::answer() {
 // The base firmware has its turn after polls_per_context_switch rounds; without it a link that went
 // down would never be trained.
 void idle(EthernetCore& core, const RouterConfig& config) {
-  core.idle(figures_of(core).fabric_loop_cycles, config.polls_per_context_switch);
+  core.idle(parameters_of(core).fabric_loop_cycles, config.polls_per_context_switch);
 }
 
 }  // namespace

@@ -234,20 +234,26 @@ const std::byte* MappedTransport::peer_data(int rank, Offset offset) const {
   return peer(rank).memory.heap() + offset;
 }
 
+// What a move lacks although its flags name it, in words, or null.
+const char* missing_part(const Move& move) {
+  if (move.has_signal && move.peer == kNoPeer) return "a peer to raise its signal at";
+  if (move.has_addend && !move.has_source) return "a source beside its addend";
+  const auto lacks = [&](bool is_named, const std::byte* operand) {
+    return is_named && operand == nullptr && move.size_bytes > 0;
+  };
+  if (lacks(move.has_source, move.source) || lacks(move.has_addend, move.addend) ||
+      lacks(move.has_destination, move.destination)) {
+    return "a pointer for each operand that its flags name";
+  }
+  return nullptr;
+}
+
 void MappedTransport::check(const Move& move) const {
   if (move.peer != kNoPeer) check_peer(move.peer);
   if (move.peer != kNoPeer && move.has_source) heap_.check_range(move.remote, move.size_bytes);
   if (move.has_signal) heap_.check_signal(move.signal);
-  const bool lacks_peer = move.has_signal && move.peer == kNoPeer;
-  const bool lacks_source = move.has_addend && !move.has_source;
-  const bool lacks_memory = move.size_bytes > 0 && ((move.has_source && move.source == nullptr) ||
-                                                    (move.has_addend && move.addend == nullptr) ||
-                                                    (move.has_destination && !move.destination));
-  if (lacks_peer || lacks_source || lacks_memory) {
-    throw std::invalid_argument(fmt::format(
-        "a move needs {}", lacks_peer     ? "a peer to raise its signal at"
-                           : lacks_source ? "a source beside its addend"
-                                          : "a pointer for each operand that its flags name"));
+  if (const char* missing = missing_part(move); missing != nullptr) {
+    throw std::invalid_argument(fmt::format("a move needs {}", missing));
   }
 }
 
@@ -396,7 +402,7 @@ std::optional<Loss> MappedTransport::blame_by(int rank) const {
   return Loss{culprit, control.reason.data()};
 }
 
-// Of several ranks that gave up, one that blames itself knows best.
+// Where several ranks gave up, one that blames itself knows best.
 std::optional<Loss> MappedTransport::find_failure() const {
   std::optional<Loss> found;
   for (int rank = 0; rank < ranks(); ++rank) {
@@ -408,8 +414,8 @@ std::optional<Loss> MappedTransport::find_failure() const {
   return found;
 }
 
-// A process that ended after its rank had left is not a loss. Of several dead ranks, the one that
-// blamed no other died first; the others ended because of it.
+// A process that ended after its rank had left is not a loss. Where several ranks are dead, the one
+// that blamed no other died first; the others ended because of it.
 std::optional<Loss> MappedTransport::find_death() {
   if (::poll(processes_.data(), processes_.size(), 0) <= 0) return std::nullopt;
   std::optional<Loss> found;

@@ -450,13 +450,14 @@ void FabricCluster::run() {
   if (has_faults(options_.run.link_faults)) {
     deadline_.arm_in_background(
         simulation(), simulation().from_now(options_.deadline),
-        [](void* cluster) { static_cast<FabricCluster*>(cluster)->fail_late(); }, this);
+        [](void* cluster) { static_cast<FabricCluster*>(cluster)->throw_deadline_exceeded(); },
+        this);
   }
   simulation().run();
   deadline_.cancel();
 }
 
-void FabricCluster::fail_late() const {
+void FabricCluster::throw_deadline_exceeded() const {
   throw TransportError(TransportError::Kind::timeout, kNoPeer,
                        fmt::format("the run has not ended after {} us of simulated time; {}",
                                    options_.deadline.us(), describe_drops(cluster_)));

@@ -89,7 +89,7 @@ class FabricCluster {
   std::size_t least_loaded(const std::vector<std::unique_ptr<FabricWorker>>& workers) const;
   void arrived(DeliveryPart& part);
   DeliveryPart& new_part();
-  [[noreturn]] void fail_late() const;
+  [[noreturn]] void throw_deadline_exceeded() const;
 
   FabricClusterOptions options_;
   std::shared_ptr<const machine::ChipCluster> description_;
