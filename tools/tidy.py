@@ -36,6 +36,7 @@ LAYERS: dict[str, set[str]] = {
     "riscv_mailbox/live": {"os", "transport"},
     "transport": {"base"},
     "transport/shm": {"transport", "os"},
+    "transport/live": {"transport/shm"},
     "transport/simulated": {"transport", "sim"},
     "transport/simulated/gpu": {"transport/simulated", "gpu_links"},
     "transport/simulated/mailbox": {"transport/simulated", "riscv_mailbox"},
@@ -49,7 +50,7 @@ LAYERS: dict[str, set[str]] = {
         "transport/simulated/chips",
     },
     "bindings": {
-        "simulate", "collective/verify", "collective/algorithms", "transport/shm",
+        "simulate", "collective/verify", "collective/algorithms", "transport/live",
         "riscv_mailbox/live", "tenstorrent/bench", "tenstorrent/host", "tenstorrent/routing",
     },
 }  # fmt: skip

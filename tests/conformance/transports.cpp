@@ -11,18 +11,19 @@
 #include "conformance/simulated_cluster.hpp"
 #include "conformance/simulated_fabric.hpp"
 #include "conformance/simulated_mailboxes.hpp"
-#include "towpath/transport/shm/shm_transport.hpp"
+#include "towpath/transport/live/connect.hpp"
 
 namespace towpath::conformance {
 namespace {
 
-std::vector<std::string> run_shm(int ranks, const Body& body) {
+std::vector<std::string> run_live(std::string_view transport, int ranks, const Body& body) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
   const std::string name = fmt::format("conformance-{}-{}", ::getpid(), now);
   Processes processes(ranks, [&](int rank) {
-    const auto transport = transport::shm::connect(
+    const auto joined = transport::live::connect(
+        transport,
         {.rendezvous = name, .rank = rank, .ranks = ranks, .timeout = Time::from_seconds(30)});
-    body(*transport);
+    body(*joined);
   });
   return processes.wait(std::chrono::seconds(60));
 }
@@ -38,14 +39,19 @@ std::vector<TransportUnderTest> transports() {
   const auto fabric = [](FabricForm form) {
     return [form](int ranks, const Body& body) { return run_simulated_fabric(ranks, body, form); };
   };
-  return {{"shm", true, run_shm},
-          {"simulated_mailboxes", false, run_simulated_mailboxes},
-          {"simulated_cluster", false, simulated(Time())},
-          {"simulated_cluster_with_jitter", false, simulated(Time::from_us(20))},
-          {"ethernet_line", false, fabric(FabricForm::line)},
-          {"ethernet_ring", false, fabric(FabricForm::ring)},
-          {"ethernet_torus", false, fabric(FabricForm::torus)},
-          {"ethernet_failing_ring", false, fabric(FabricForm::failing_ring)}};
+  std::vector<TransportUnderTest> all = {
+      {"simulated_mailboxes", false, run_simulated_mailboxes},
+      {"simulated_cluster", false, simulated(Time())},
+      {"simulated_cluster_with_jitter", false, simulated(Time::from_us(20))},
+      {"ethernet_line", false, fabric(FabricForm::line)},
+      {"ethernet_ring", false, fabric(FabricForm::ring)},
+      {"ethernet_torus", false, fabric(FabricForm::torus)},
+      {"ethernet_failing_ring", false, fabric(FabricForm::failing_ring)}};
+  for (const std::string_view name : transport::live::names()) {
+    all.push_back({std::string(name), true,
+                   [name](int ranks, const Body& body) { return run_live(name, ranks, body); }});
+  }
+  return all;
 }
 
 }  // namespace towpath::conformance

@@ -409,5 +409,5 @@ def test_a_failed_run_raises_one_error_with_every_reason():
 
 def test_errors_carry_kind_and_peer():
     with pytest.raises(TransportError) as caught:
-        _core.connect_shm(f"alone-{os.getpid()}", 0, 3, timeout_s=0.05)
+        _core.connect_live("shm", f"alone-{os.getpid()}", 0, 3, timeout_s=0.05)
     assert (caught.value.kind, caught.value.peer) == ("timeout", 1)

@@ -21,12 +21,12 @@ namespace {
 
 using namespace literals;
 
-void run_ranks(int ranks, const char* what, const std::function<void(ShmTransport&)>& body) {
+void run_ranks(int ranks, const char* what, const std::function<void(LiveTransport&)>& body) {
   const std::string name = fmt::format("threads-{}-{}", what, ::getpid());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      Options mine;
+      LiveOptions mine;
       mine.rendezvous = name;
       mine.rank = rank;
       mine.ranks = ranks;
@@ -45,7 +45,7 @@ void run_ranks(int ranks, const char* what, const std::function<void(ShmTranspor
 TEST(ShmThreads, ASignalOrdersTheDataBeforeIt) {
   constexpr int kRanks = 3;
   for (const SignalOperation operation : {SignalOperation::set, SignalOperation::add}) {
-    run_ranks(kRanks, operation == SignalOperation::set ? "set" : "add", [&](ShmTransport& t) {
+    run_ranks(kRanks, operation == SignalOperation::set ? "set" : "add", [&](LiveTransport& t) {
       const Offset inbox = t.allocate(1000 * sizeof(std::uint64_t));
       const Signal arrived = t.allocate_signals(1);
       const Signal credit = t.allocate_signals(1);
@@ -68,7 +68,7 @@ TEST(ShmThreads, ASignalOrdersTheDataBeforeIt) {
 }
 
 TEST(ShmThreads, ABarrierOrdersPutsBeforeIt) {
-  run_ranks(4, "barrier", [](ShmTransport& t) {
+  run_ranks(4, "barrier", [](LiveTransport& t) {
     const Offset places = t.allocate(4 * sizeof(int));
     const Offset place = places + static_cast<Offset>(t.rank()) * sizeof(int);
     for (int round = 0; round < 200; ++round) {

@@ -38,7 +38,7 @@ std::string unique_name() {
   return fmt::format("unit-{}-{}", ::getpid(), now);
 }
 
-Options options(const std::string& name, int rank, int ranks, Time timeout = 20_s) {
+LiveOptions options(const std::string& name, int rank, int ranks, Time timeout = 20_s) {
   return {.rendezvous = name, .rank = rank, .ranks = ranks, .timeout = timeout};
 }
 
@@ -58,7 +58,7 @@ void expect_each_succeeded(const std::vector<std::string>& outcomes) {
 }
 
 // How each process ended whose only deed is to connect with its options.
-std::vector<std::string> outcomes_of_connecting(const std::vector<Options>& all) {
+std::vector<std::string> outcomes_of_connecting(const std::vector<LiveOptions>& all) {
   Processes processes(static_cast<int>(all.size()), [&](int index) {
     const auto transport = connect(all[static_cast<std::size_t>(index)]);
     transport->barrier(20_s);
@@ -66,7 +66,7 @@ std::vector<std::string> outcomes_of_connecting(const std::vector<Options>& all)
   return processes.wait(std::chrono::seconds(30));
 }
 
-std::string sentence_of_connecting(const Options& wrong) {
+std::string sentence_of_connecting(const LiveOptions& wrong) {
   try {
     connect(wrong);
   } catch (const std::exception& error) {
@@ -80,7 +80,7 @@ TEST(ShmRendezvous, RejectsOptionsThatAreWrongInThemselves) {
   EXPECT_EQ(sentence_of_connecting(options("x", 0, 0)), "0 ranks; at least 1 is needed");
   expect_contains(sentence_of_connecting(options("", 0, 1)), {"has 0 bytes; 1 to 64"});
   expect_contains(sentence_of_connecting(options(std::string(65, 'x'), 0, 1)), {"65 bytes"});
-  Options small = options("x", 0, 1);
+  LiveOptions small = options("x", 0, 1);
   small.heap_bytes = 10;
   EXPECT_EQ(sentence_of_connecting(small), "a heap of 10 bytes is too small; 1 ranks need 1024");
 }
@@ -100,7 +100,7 @@ TEST(ShmRendezvous, TellsEverybodyThatRanksWantDifferentNumbersOfRanks) {
 }
 
 TEST(ShmRendezvous, TellsEverybodyThatRanksWantDifferentHeapsOrSignals) {
-  std::vector<Options> all{options(unique_name(), 0, 2)};
+  std::vector<LiveOptions> all{options(unique_name(), 0, 2)};
   all.push_back(all[0]);
   all[1].rank = 1;
   all[1].heap_bytes = 1 << 20;
@@ -185,7 +185,7 @@ TEST(ShmTransport, ClosesAndUnmapsAllWhenItIsDestroyed) {
 }
 
 TEST(ShmTransport, RejectsPlacesOutsideTheGroupAndTheHeap) {
-  Options small = options(unique_name(), 0, 1);
+  LiveOptions small = options(unique_name(), 0, 1);
   small.heap_bytes = 1 << 20;
   small.signals = 40;
   const auto transport = connect(small);
@@ -256,7 +256,7 @@ TEST(ShmTransport, AForkedChildDoesNotSpeakForTheRank) {
       ::mmap(nullptr, sizeof(Count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(looks, MAP_FAILED);
   Processes processes(2, [&](int rank) {
-    Options mine = options(name, rank, 2);
+    LiveOptions mine = options(name, rank, 2);
     if (rank == 1) mine.on_look = [&] { looks->fetch_add(1); };
     auto transport = connect(mine);
     if (rank == 0) {
@@ -375,7 +375,7 @@ TEST(ShmTransport, NamesAStoppedRankAndNoOtherWhenTheTimeIsUp) {
 
 TEST(ShmTransport, NewsOfTheLauncherEndsAWaitAndAConnection) {
   const auto news = std::make_shared<News>();
-  Options early = options(unique_name(), 0, 2);
+  LiveOptions early = options(unique_name(), 0, 2);
   early.news = news;
   news->post({1, "exited early with status 0"});
   news->post({0, "is too late"});
@@ -386,7 +386,7 @@ TEST(ShmTransport, NewsOfTheLauncherEndsAWaitAndAConnection) {
     EXPECT_EQ(error.peer(), 1);
     expect_contains(error.what(), {"rank 1 exited early with status 0 while group"});
   }
-  Options alone = options(unique_name(), 0, 1);
+  LiveOptions alone = options(unique_name(), 0, 1);
   alone.news = std::make_shared<News>();
   const auto transport = connect(alone);
   std::const_pointer_cast<News>(alone.news)->post({0, "was told to end"});
@@ -399,7 +399,7 @@ TEST(ShmTransport, NewsOfTheLauncherEndsAWaitAndAConnection) {
 }
 
 TEST(ShmTransport, WhatTheCallerThrowsEndsAWait) {
-  Options mine = options(unique_name(), 0, 1);
+  LiveOptions mine = options(unique_name(), 0, 1);
   int looks = 0;
   mine.on_look = [&] {
     if (++looks == 3) throw std::runtime_error("enough");
@@ -420,7 +420,7 @@ bool has_ended(pid_t pid) {
 
 // Rank 1 raises the signal and dies after rank 0 has looked at its signals, and before it looks at
 // its peers. What rank 1 did before it died still counts.
-void expect_last_look(const std::function<bool(ShmTransport&)>& wait) {
+void expect_last_look(const std::function<bool(LiveTransport&)>& wait) {
   struct Shared {
     std::atomic<bool> may_die;
     std::atomic<pid_t> pid;
@@ -430,7 +430,7 @@ void expect_last_look(const std::function<bool(ShmTransport&)>& wait) {
   ASSERT_NE(shared, MAP_FAILED);
   const std::string name = unique_name();
   Processes processes(2, [&](int rank) {
-    Options mine = options(name, rank, 2);
+    LiveOptions mine = options(name, rank, 2);
     bool is_joined = false;
     if (rank == 0) {
       mine.on_look = [&] {
@@ -459,14 +459,14 @@ void expect_last_look(const std::function<bool(ShmTransport&)>& wait) {
 }
 
 TEST(ShmTransport, ABlockedRankSeesWhatAPeerDidBeforeItDied) {
-  expect_last_look([](ShmTransport& transport) {
+  expect_last_look([](LiveTransport& transport) {
     transport.signal_wait_until(Transport::kReservedSignals, Comparison::equal, 1, 20_s, 1);
     return true;
   });
 }
 
 TEST(ShmTransport, ProgressSeesWhatAPeerDidBeforeItDied) {
-  expect_last_look([](ShmTransport& transport) {
+  expect_last_look([](LiveTransport& transport) {
     bool is_ready = false;
     SignalWait wait;
     wait.signal = Transport::kReservedSignals;
@@ -481,7 +481,7 @@ TEST(ShmTransport, ProgressSeesWhatAPeerDidBeforeItDied) {
 }
 
 TEST(ShmTransport, AFullHeapSaysHowLargeItIs) {
-  Options small = options(unique_name(), 0, 1);
+  LiveOptions small = options(unique_name(), 0, 1);
   small.heap_bytes = 1 << 20;
   const auto transport = connect(small);
   try {

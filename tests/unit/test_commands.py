@@ -162,7 +162,7 @@ def test_options_of_nccl_tests():
     (run,) = found["runs"]
     assert (run["ranks"], run["type"], run["operation"]) == (4, "float16", "max")
     assert [row["size_bytes"] for row in run["rows"]] == [8, 32, 128, 512]
-    assert run["where"] == "dgx-h100, 4 of 8 GPUs on 1 hosts"
+    assert run["where"] == "dgx-h100, 4 of 8 GPUs on 1 host"
 
 
 def test_more_gpus_than_a_host_has_are_whole_hosts():
@@ -194,7 +194,7 @@ def test_a_near_miss_is_suggested(words, near):
 
 
 def test_an_unknown_machine_gets_every_name_that_is_valid_there():
-    for kind in ("machine", "chip_cluster", "mailbox_cluster"):
+    for kind in ("gpu_cluster", "chip_cluster", "mailbox_cluster"):
         for name in shipped.names(kind):
             assert name in sentence("run", "all_reduce", "--machine", "xyzzy")
     assert all(name in sentence("show", "xyzzy") for name in shipped.kinds())

@@ -10,6 +10,9 @@ from pathlib import Path
 import communicator_ranks as ranks_do
 import pytest
 
+from towpath import _core
+from towpath.api.live_run import run_live
+from towpath.collectives.live import LiveOptions
 from towpath.collectives.live_communicator import connect
 from towpath.collectives.live_launch import launch
 from towpath.errors import ConfigError, RankError
@@ -79,6 +82,22 @@ def test_connect_says_what_it_lacks(monkeypatch, arguments, environment, sentenc
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=sentence):
         connect(*arguments)
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda name: connect("job", 0, 1, transport=name),
+        lambda name: launch(ranks_do.neighbours, 1, transport=name),
+        lambda name: run_live(ranks=1, size_bytes=8, options=LiveOptions(transport=name)),
+    ],
+)
+def test_an_unknown_transport_is_one_sentence_with_those_that_exist(join):
+    with pytest.raises(ConfigError) as caught:
+        join("carrier-pigeon")
+    sentence = str(caught.value)
+    assert "'carrier-pigeon'" in sentence and "\n" not in sentence
+    assert sentence.endswith(f"allowed are {', '.join(_core.live_transports())}")
 
 
 PROGRAM = """

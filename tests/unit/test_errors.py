@@ -57,7 +57,7 @@ def test_a_deadlock_has_its_cycle():
 
 def test_a_missing_peer_is_a_timeout_without_a_culprit():
     with pytest.raises(TransportError) as caught:
-        _core.connect_shm("nobody-else-comes", 0, 2, timeout_s=0.2)
+        _core.connect_live("shm", "nobody-else-comes", 0, 2, timeout_s=0.2)
     assert caught.value.kind == "timeout"
     assert caught.value.peer in (None, 1)
 

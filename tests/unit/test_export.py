@@ -19,7 +19,7 @@ from towpath.specs.parameter_models import tables
 ROOT = Path(__file__).resolve().parents[2]
 JSON = ROOT / "machines" / "json"
 PARSE = {
-    "machine": _core.parse_machine,
+    "gpu_cluster": _core.parse_machine,
     "chip": _core.parse_chip,
     "chip_cluster": _core.parse_chip_cluster,
     "mailbox_cluster": _core.parse_mailbox_cluster,
@@ -136,7 +136,7 @@ def test_each_kind_recognises_its_own_files_and_no_others():
 
 def test_a_form_within_a_text_does_not_make_a_kind():
     text = "form: template\nnotes: |\n  a text\nform_of_it: 'form: chip'\n"
-    assert kinds.kind_of(SpecFile(text, "a.yaml")).name == "machine"
+    assert kinds.kind_of(SpecFile(text, "a.yaml")).name == "gpu_cluster"
     assert "is not a host; it must be a spec whose form is 'host'" in refusal(
         kinds.KINDS["host"].load, SpecFile(text, "a.yaml")
     )

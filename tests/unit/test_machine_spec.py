@@ -87,7 +87,7 @@ def figures_in(model):
             yield from figures_in(getattr(model, name))
 
 
-@pytest.mark.parametrize("name", shipped.names("machine"))
+@pytest.mark.parametrize("name", shipped.names("gpu_cluster"))
 def test_every_quantity_of_a_shipped_machine_has_a_source(name):
     spec = shipped.machine(name)
     figures = list(figures_in(spec))
@@ -98,7 +98,7 @@ def test_every_quantity_of_a_shipped_machine_has_a_source(name):
     assert all(len(figure.source) > 5 for figure in figures)
 
 
-@pytest.mark.parametrize("name", shipped.names("machine"))
+@pytest.mark.parametrize("name", shipped.names("gpu_cluster"))
 def test_every_shipped_machine_builds_and_joins_all_ranks(name):
     machine = shipped.machine(name).build()
     for to_rank in range(1, machine.ranks):
@@ -233,7 +233,7 @@ def test_gpus_without_any_link_between_them_are_refused():
 
 
 def test_load_names_the_shipped_machines_when_there_is_none():
-    with pytest.raises(ConfigError, match="no file or machine 'dgx'; shipped are dgx-h100"):
+    with pytest.raises(ConfigError, match="no file or cluster of GPUs 'dgx'; shipped are dgx-h100"):
         catalogue.load("dgx")
 
 

@@ -274,15 +274,10 @@ def test_a_place_suggests_its_candidates(asked, ranks, hosts, channels, protocol
     [
         (TuneRequest(), "say where: either --machine NAME simulates or --live RANKS runs here"),
         (TuneRequest("t3000", live=2), "say where: "),
-        (TuneRequest("t3000", ranks=4), "--ranks is for a machine of GPUs, not for chips"),
-        (
-            TuneRequest("carvnet", hosts=2),
-            "--hosts is for a machine of GPUs, not for a cluster with",
-        ),
-        (
-            TuneRequest(live=2, ranks_per_host=2),
-            "--ranks-per-host is for a machine of GPUs, not for",
-        ),
+        (TuneRequest("t3000", ranks=4), "ranks is for clusters of GPUs and"),
+        (TuneRequest("carvnet", hosts=2), "hosts is for clusters of GPUs; 'carvnet' is a cluster"),
+        (TuneRequest("wormhole"), "is a chip; collectives run on clusters of GPUs, clusters of"),
+        (TuneRequest(live=2, ranks_per_host=2), "ranks_per_host is for a machine, not for"),
         (TuneRequest(live=100_000), "100000 live ranks are asked for"),
         (TuneRequest("dgx-h100", ranks_per_host=9), "--ranks-per-host is 9; allowed is 1 to 8"),
     ],

@@ -16,7 +16,8 @@ from towpath.collectives.places import Place
 from towpath.collectives.simulated import invoke
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
-from towpath.tuning.collective import Options, Timing, candidates, cuts, has_chance
+from towpath.tuning.collective import Timing, candidates, cuts, has_chance
+from towpath.tuning.sites import Options
 
 # Smaller sizes whose times say which candidates have a chance at a larger one.
 _LADDER_BYTES = (1 << 10, 32 << 10, 1 << 20, 32 << 20, 1 << 30)

@@ -8,18 +8,19 @@ import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from towpath import _core
 from towpath.api.cluster import Cluster
 from towpath.api.machine import Machine
-from towpath.api.sites import ChipSite
 from towpath.api.sizes import Sizes, sizes_of
 from towpath.errors import ConfigError
 from towpath.names import unknown
+from towpath.specs import catalogue
 
 if TYPE_CHECKING:
     from towpath.api.noc_study import NocStudy
+    from towpath.collectives.result import LinkLoad
     from towpath.specs.chip_cluster_spec import ChipClusterSpec
     from towpath.specs.chip_spec import ChipSpec
     from towpath.studies.ethernet_study import Figure
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from towpath.studies.replay import Replay
     from towpath.studies.static_routes import StaticRoutes
     from towpath.tuning.ethernet import EthernetTuning
+    from towpath.tuning.sites import ChipSite
 
 
 class LinkPing(NamedTuple):
@@ -50,6 +52,10 @@ class Chip(Machine):
 
     kind = "chip"
     spec: ChipSpec
+
+    @classmethod
+    def _open(cls, name_or_file: str, **options: Any) -> Chip:
+        return cls(catalogue.load_chip(name_or_file, **options))
 
     def show(self) -> str:
         """The chip as text: its tiles, and every figure with its source.
@@ -169,14 +175,11 @@ class ChipCluster(Cluster):
     kind = "chip_cluster"
     spec: ChipClusterSpec
 
-    def __init__(self, site: ChipSite) -> None:
-        """Wraps a checked description; users call `load`."""
-        super().__init__(site)
-        self._chip_site = site
+    _site: ChipSite
 
     @property
     def _cluster(self) -> _core.ChipCluster:
-        return self._chip_site.cluster
+        return self._site.cluster
 
     def show(self) -> str:
         """The cluster as text: its chips, their places and the links between them.
@@ -197,6 +200,12 @@ class ChipCluster(Cluster):
         from towpath.pages.show_chip_cluster import draw_chip_cluster_svg
 
         return draw_chip_cluster_svg(self.spec)
+
+    def _draw_loads(self, links: list[LinkLoad]) -> str | None:
+        from towpath.pages.show_chip_cluster import draw_chip_cluster_svg
+
+        load = {number: link.busy_fraction for number, link in enumerate(links)}
+        return draw_chip_cluster_svg(self.spec, load=load)
 
     def __repr__(self) -> str:
         return f"ChipCluster({self.name!r}, {self.ranks} chips)"
@@ -285,7 +294,7 @@ class ChipCluster(Cluster):
         options = SweepOptions(jobs=jobs, progress=progress or silent)
         with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
             points = Path(folder, "points.jsonl") if file is None else Path(file)
-            return tune_ethernet(LinkBench.on(self._chip_site.name_or_file), points, options)
+            return tune_ethernet(LinkBench.on(self._simulator.machine), points, options)
 
     def ring_ping(
         self,

@@ -8,22 +8,23 @@ import os
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from towpath import _core
 from towpath.api.machine import Machine
 from towpath.api.request import Request, checked_request
 from towpath.api.run import Choice, OnRow, ignore, run_simulated
 from towpath.api.schedule import Schedule
-from towpath.api.sites import Site
 from towpath.api.sizes import Sizes, sizes_of
 from towpath.collectives.link_faults import LinkFault
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named, protocol_named
+from towpath.tuning.collective import Simulator
 
 if TYPE_CHECKING:
     from towpath.api.auto import Chooser
     from towpath.api.result import RunResult
+    from towpath.collectives.result import LinkLoad
     from towpath.studies.progress import Progress
     from towpath.tuning.collective import Tuning
 
@@ -33,11 +34,16 @@ __all__ = ["Cluster", "checked_request"]
 class Cluster(Machine):
     """A machine on whose ranks collectives run."""
 
-    def __init__(self, site: Site) -> None:
-        """Wraps a checked description; users call `load`."""
-        super().__init__(site.spec)
-        self._site = site
+    def __init__(self, simulator: Simulator) -> None:
+        """Wraps a described machine; users call `load`."""
+        super().__init__(simulator.site.spec)
+        self._simulator = simulator
+        self._site = simulator.site
         self._choosers: dict[tuple[object, ...], Chooser] = {}
+
+    @classmethod
+    def _open(cls, name_or_file: str, **options: Any) -> Cluster:
+        return cls(Simulator(name_or_file, tuple(options.items())))
 
     @property
     def ranks(self) -> int:
@@ -91,7 +97,7 @@ class Cluster(Machine):
             link_faults=link_faults,
         )  # fmt: skip
         self._check(request)
-        return run_simulated(self._site, request, self._choose, on_row)
+        return run_simulated(self._site, request, self._choose, self._draw_loads, on_row)
 
     def tune(
         self,
@@ -124,21 +130,23 @@ class Cluster(Machine):
         from towpath.studies.progress import silent
         from towpath.studies.sweep import SweepOptions
         from towpath.tuning.collective import Tuning, candidates, simulated_timings
-        from towpath.tuning.target import find_target
+        from towpath.tuning.target import simulated_target
 
         name = collective_named(collective)
         numbers = None if channels is None else tuple(sorted(set(channels)))
         words = None if protocols is None else tuple(map(protocol_named, protocols))
-        target = find_target(self._site.tune_request(numbers, words))
+        target = simulated_target(self._simulator, numbers, words)
         sources, notes = candidates(name, target.options)
         sizes = sorted(set(sizes_of(size_bytes)))
-        if target.simulator is None:
-            raise ConfigError(f"'{self.name}' has no simulator to tune on")
         options = SweepOptions(jobs=jobs, progress=progress or silent)
         with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
             points = Path(folder, "points.jsonl") if file is None else Path(file)
-            timings, problems = simulated_timings(target.simulator, sources, sizes, points, options)
+            timings, problems = simulated_timings(self._simulator, sources, sizes, points, options)
         return Tuning(name, target.text, target.kind, len(sources), timings, notes + problems)
+
+    def _draw_loads(self, links: list[LinkLoad]) -> str | None:
+        """The machine as an SVG drawing with the load of each link; None: there is none."""
+        return None
 
     def _check(self, request: Request) -> None:
         """Refuses options that have no effect on this kind of machine.
@@ -171,7 +179,10 @@ class Cluster(Machine):
                 named = _core.algorithm_names(_core.collective_from(request.collective))[0]
             self._choosers[key] = Chooser(
                 request.collective,
-                self._site.options_for(request),
+                self._site.options_for(
+                    (request.channels,) if request.channels else None,
+                    None if request.protocol == "auto" else (request.protocol,),
+                ),
                 lambda source: self._site.place_for(source.schedule(), source),
                 algorithm=None if named == "auto" else named,
                 type_name=request.dtype,

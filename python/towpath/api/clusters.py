@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from towpath.api.cluster import Cluster
 
 if TYPE_CHECKING:
+    from towpath.collectives.result import LinkLoad
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
 
@@ -49,8 +50,14 @@ class GpuCluster(Cluster):
 
         return draw_svg(self.spec)
 
+    def _draw_loads(self, links: list[LinkLoad]) -> str | None:
+        from towpath.pages.show import draw_svg
+
+        return draw_svg(self.spec, load={n: link.busy_fraction for n, link in enumerate(links)})
+
     def __repr__(self) -> str:
-        return f"GpuCluster({self.name!r}, {self.ranks} GPUs on {self.hosts} hosts)"
+        hosts = "1 host" if self.hosts == 1 else f"{self.hosts} hosts"
+        return f"GpuCluster({self.name!r}, {self.ranks} GPUs on {hosts})"
 
 
 class MailboxCluster(Cluster):

@@ -6,20 +6,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from towpath.errors import ConfigError
 from towpath.specs import catalogue, shipped
-
-KIND_WORDS: dict[shipped.Kind, str] = {
-    "machine": "gpu_cluster",
-    "chip_cluster": "chip_cluster",
-    "mailbox_cluster": "mailbox_cluster",
-    "chip": "chip",
-    "host": "host",
-}
+from towpath.specs.kinds import KINDS, check_options
 
 
 @dataclass(frozen=True)
@@ -54,6 +46,11 @@ class Machine(ABC):
     def __init__(self, spec: Any) -> None:
         """Wraps a checked description; users call `load`."""
         self.spec = spec
+
+    @classmethod
+    def _open(cls, name_or_file: str, **options: Any) -> Machine:
+        """What a name or a file of this kind describes; `options` are those of `load`."""
+        return cls(catalogue.load_any(name_or_file))
 
     @property
     def name(self) -> str:
@@ -98,21 +95,10 @@ def machines() -> list[MachineInfo]:
     ['blackhole', 'wormhole']
     """
     return [
-        MachineInfo(name, word, _load_spec(name, kind).description)
-        for kind, word in KIND_WORDS.items()
+        MachineInfo(name, kind, catalogue.load_any(name).description)
+        for kind in KINDS
         for name in shipped.names(kind)
     ]
-
-
-def _load_spec(name: str, kind: shipped.Kind) -> Any:
-    loaders: dict[shipped.Kind, Callable[[str], Any]] = {
-        "machine": catalogue.load,
-        "chip_cluster": catalogue.load_chip_cluster,
-        "mailbox_cluster": catalogue.load_mailbox_cluster,
-        "chip": catalogue.load_chip,
-        "host": catalogue.load_host,
-    }
-    return loaders[kind](name)
 
 
 def load(
@@ -147,53 +133,21 @@ def load(
     >>> load("t3000")
     ChipCluster('t3000', 8 chips)
     """
-    from towpath.api.chips import Chip, ChipCluster
-    from towpath.api.clusters import GpuCluster, MailboxCluster
-    from towpath.api.host import Host
-    from towpath.api.sites import ChipSite, GpuSite, MailboxSite
-
     name = os.fspath(name_or_file)
-    given = {
+    options = {
         "hosts": hosts, "ranks": ranks, "ranks_per_host": ranks_per_host,
         "complete_from": complete_from, "harvest_mask": harvest_mask,
     }  # fmt: skip
+    given = {option: value for option, value in options.items() if value is not None}
     kind = catalogue.kind_of(name)
-    _refuse(name, kind, given)
-    if kind == "chip":
-        return Chip(catalogue.load_chip(name, harvest_mask))
-    if kind == "host":
-        return Host(catalogue.load_host(name))
-    if kind == "chip_cluster":
-        return ChipCluster(ChipSite(catalogue.load_chip_cluster(name), name))
-    if kind == "mailbox_cluster":
-        spec = catalogue.load_mailbox_cluster(name)
-        sized_spec = spec if ranks is None else spec.with_figures(nodes=ranks)
-        return MailboxCluster(MailboxSite(sized_spec, name, ranks))
-    sized = (hosts, ranks, complete_from)
-    return GpuCluster(GpuSite(catalogue.load(name, *sized), name, sized, ranks_per_host))
+    check_options(name, kind, given)
+    return classes()[kind]._open(name, **given)
 
 
-_TAKES: dict[shipped.Kind, tuple[str, ...]] = {
-    "machine": ("hosts", "ranks", "ranks_per_host", "complete_from"),
-    "mailbox_cluster": ("ranks",),
-    "chip": ("harvest_mask",),
-    "chip_cluster": (),
-    "host": (),
-}
-_FOR = {
-    "hosts": "clusters of GPUs",
-    "ranks": "clusters of GPUs and of mailbox nodes",
-    "ranks_per_host": "clusters of GPUs",
-    "complete_from": "topology files of GPUs",
-    "harvest_mask": "chips",
-}
+def classes() -> dict[str, type[Machine]]:
+    """The registry: the class of each kind of machine. They are imported at the first use."""
+    from towpath.api.chips import Chip, ChipCluster
+    from towpath.api.clusters import GpuCluster, MailboxCluster
+    from towpath.api.host import Host
 
-
-def _refuse(name: str, kind: shipped.Kind, given: dict[str, Any]) -> None:
-    """Options that would have no effect."""
-    for option, value in given.items():
-        if value is not None and option not in _TAKES[kind]:
-            raise ConfigError(
-                f"{option} is for {_FOR[option]}; '{name}' is a {shipped.KINDS[kind]}",
-                field=option,
-            )
+    return {each.kind: each for each in (GpuCluster, ChipCluster, MailboxCluster, Chip, Host)}

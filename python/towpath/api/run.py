@@ -19,9 +19,10 @@ from towpath.collectives.result import Row, Run
 
 if TYPE_CHECKING:
     from towpath.api.request import Request
-    from towpath.api.sites import Site
     from towpath.collectives.places import Place
+    from towpath.collectives.result import LinkLoad
     from towpath.schedules.schedule_source import ScheduleSource
+    from towpath.tuning.sites import Site
 
 _ROUNDED_SHOWN_MAX = 4
 
@@ -32,6 +33,10 @@ Choice = tuple["ScheduleSource", "str | None"]
 """A schedule for one size, and a note about how it was chosen."""
 
 
+Draw = Callable[[list["LinkLoad"]], "str | None"]
+"""A machine as an SVG drawing with the load of each link; None: there is none."""
+
+
 def ignore(run: Run, row: Row | None) -> None:
     """The default of `on_row`."""
 
@@ -40,6 +45,7 @@ def run_simulated(
     site: Site,
     request: Request,
     choose: Callable[[Request, int], Choice],
+    draw: Draw,
     on_row: OnRow,
 ) -> RunResult:
     """Simulates a request.
@@ -48,6 +54,7 @@ def run_simulated(
         site: the machine.
         request: what is to run.
         choose: the schedule of a size, and a note about the choice, for requests with "auto".
+        draw: the machine with the load of each link.
         on_row: sees runs and rows as they come.
 
     Returns:
@@ -68,7 +75,7 @@ def run_simulated(
         rows = simulated.measure_sizes(place, call, list(sizes_bytes), with_data=request.data)
         run = collect(run, rows, on_row)
         algorithm = source.algorithm_name() if source is not None and source.file is None else None
-        parts.append(Part(run, algorithm, _tracer(site, place, call)))
+        parts.append(Part(run, algorithm, _tracer(draw, place, call)))
     rows_by_size = [row for part in parts for row in rows_of(part)]
     return RunResult(
         machine=site.spec.name,
@@ -105,13 +112,13 @@ def _groups(
         yield _Group(source.schedule(), source, request.sizes_bytes, [])
 
 
-def _tracer(site: Site, place: Place, call: Call) -> Callable[[int], Traced]:
+def _tracer(draw: Draw, place: Place, call: Call) -> Callable[[int], Traced]:
     def trace(size_bytes: int) -> Traced:
         outcome = simulated.invoke(
             place, call, size_bytes, in_place=not call.schedule.out_of_place, with_data=False,
             trace=_core.Trace(),
         )  # fmt: skip
-        return Traced(outcome.timeline, outcome.links, site.draw_loads(outcome.links))
+        return Traced(outcome.timeline, outcome.links, draw(outcome.links))
 
     return trace
 

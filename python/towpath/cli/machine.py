@@ -14,14 +14,6 @@ if TYPE_CHECKING:
     from towpath import Chip, ChipCluster, Host, Machine
     from towpath.api.cluster import Cluster
 
-_WORDS = {
-    "gpu_cluster": "cluster of GPUs",
-    "chip_cluster": "cluster of chips",
-    "mailbox_cluster": "cluster with mailboxes",
-    "chip": "chip",
-    "host": "host",
-}
-
 
 def cluster(name_or_file: str, **sizes: Any) -> Cluster:
     """A machine on which collectives run.
@@ -35,8 +27,7 @@ def cluster(name_or_file: str, **sizes: Any) -> Cluster:
     """
     from towpath.api.cluster import Cluster
 
-    kinds = ("gpu_cluster", "chip_cluster", "mailbox_cluster")
-    found: Cluster = _of_kind(name_or_file, Cluster, kinds, **sizes)
+    found: Cluster = _load(name_or_file, Cluster, **sizes)
     return found
 
 
@@ -44,7 +35,7 @@ def any_machine(name_or_file: str, **sizes: Any) -> Machine:
     """A machine of any kind, likewise."""
     from towpath import Machine
 
-    found: Machine = _of_kind(name_or_file, Machine, tuple(_WORDS), **sizes)
+    found: Machine = _load(name_or_file, Machine, **sizes)
     return found
 
 
@@ -52,7 +43,7 @@ def chip_cluster(name_or_file: str) -> ChipCluster:
     """A cluster of chips, likewise."""
     from towpath import ChipCluster
 
-    found: ChipCluster = _of_kind(name_or_file, ChipCluster, ("chip_cluster",))
+    found: ChipCluster = _load(name_or_file, ChipCluster)
     return found
 
 
@@ -60,7 +51,7 @@ def chip(name_or_file: str) -> Chip:
     """A chip, likewise."""
     from towpath import Chip
 
-    found: Chip = _of_kind(name_or_file, Chip, ("chip",))
+    found: Chip = _load(name_or_file, Chip)
     return found
 
 
@@ -68,26 +59,27 @@ def host(name_or_file: str) -> Host:
     """A host, likewise."""
     from towpath import Host
 
-    found: Host = _of_kind(name_or_file, Host, ("host",))
+    found: Host = _load(name_or_file, Host)
     return found
 
 
-def _of_kind(name_or_file: str, kind: type[Any], words: tuple[str, ...], **sizes: Any) -> Any:
+def _load(name_or_file: str, wanted: type[Any], **sizes: Any) -> Any:
     import towpath
+    from towpath.api.machine import classes
     from towpath.names import unknown
     from towpath.specs import shipped
+    from towpath.specs.kinds import KINDS
 
-    def known() -> list[str]:
-        return [machine.name for machine in towpath.machines() if machine.kind in words]
-
+    kinds = [kind for kind, found in classes().items() if issubclass(found, wanted)]
+    known = [name for kind in kinds for name in shipped.names(kind)]
     if name_or_file not in shipped.kinds() and not Path(name_or_file).is_file():
-        raise unknown("there is no machine or file", name_or_file, known())
+        raise unknown("there is no machine or file", name_or_file, known)
     with errors_name_options():
         machine = towpath.load(name_or_file, **sizes)
-    if isinstance(machine, kind):
+    if isinstance(machine, wanted):
         return machine
-    wanted = " or ".join(f"a {_WORDS[word]}" for word in words)
+    allowed = " or ".join(f"a {KINDS[kind].words}" for kind in kinds)
     raise ConfigError(
-        f"is a {_WORDS[machine.kind]}; this command is for {wanted}: {', '.join(known())}",
+        f"is a {KINDS[machine.kind].words}; this command is for {allowed}: {', '.join(known)}",
         file=name_or_file,
     )

@@ -23,19 +23,21 @@ from towpath.cli.options import (
 from towpath.cli.output_file import check_output, note, print_json
 from towpath.errors import ConfigError
 
-# The kinds in the order of the table, each with the commands that take it.
-_KINDS = {
-    "gpu_cluster": "Clusters of GPUs: run, tune, show",
-    "chip_cluster": "Clusters of chips: run, tune, bench ethernet, tune ethernet, routes, show",
-    "mailbox_cluster": "Clusters with mailboxes: run, tune, bench mailbox, show",
-    "chip": "Chips: bench noc-vc, bench pcie, replay, show",
-    "host": "Hosts of chips: bench pcie, show",
+# Commands for each kind besides `show` and, where collectives run, `run` and `tune`.
+_COMMANDS = {
+    "chip_cluster": ("bench ethernet", "tune ethernet", "routes"),
+    "mailbox_cluster": ("bench mailbox",),
+    "chip": ("bench noc-vc", "bench pcie", "replay"),
+    "host": ("bench pcie",),
 }
 
 
 def machines(as_json: AsJson = False) -> None:
     """List the machines that come with towpath, by kind."""
     import towpath
+    from towpath.api.cluster import Cluster
+    from towpath.api.machine import classes
+    from towpath.specs.kinds import KINDS
 
     found = towpath.machines()
     if as_json:
@@ -46,8 +48,10 @@ def machines(as_json: AsJson = False) -> None:
         print_json({"machines": listed})
         return
     width = max(len(machine.name) for machine in found)
-    for kind, title in _KINDS.items():
-        print(title)
+    for kind, of_kind in classes().items():
+        on_ranks = ("run", "tune") if issubclass(of_kind, Cluster) else ()
+        title = f"{KINDS[kind].plural}: {', '.join((*on_ranks, *_COMMANDS.get(kind, ()), 'show'))}"
+        print(title[0].upper() + title[1:])
         for machine in found:
             if machine.kind == kind:
                 print(f"  {machine.name:<{width}}  {machine.description}")

@@ -25,6 +25,7 @@ from towpath.cli.options import (
     RanksPerHost,
     Timeout,
     Warmup,
+    errors_name_options,
     live_options,
     machine_option,
 )
@@ -126,12 +127,13 @@ def collective(
         check_output(csv)
     if xml is not None:
         check_xml(xml, name)
-    target = find_target(TuneRequest(
-        machine, live, hosts, ranks, ranks_per_host, complete_from,
-        channels=None if channels is None else _channels(channels),
-        protocols=None if protocol is None else _protocols(protocol),
-    ))  # fmt: skip
-    if csv is not None and not target.is_gpus:
+    with errors_name_options():
+        target = find_target(TuneRequest(
+            machine, live, hosts, ranks, ranks_per_host, complete_from,
+            channels=None if channels is None else _channels(channels),
+            protocols=None if protocol is None else _protocols(protocol),
+        ))  # fmt: skip
+    if csv is not None and not target.has_nccl:
         raise ConfigError(f"--csv is for GPUs, where NCCL runs; this is for {target.text}")
     folder = results_folder(out, f"tune-{name}-{target.name}")
     file = folder / "points.jsonl"
@@ -141,7 +143,7 @@ def collective(
         target, name, parse_sizes(sizes), file, SweepOptions(jobs=jobs, progress=bar),
         live_options=measured,
     )  # fmt: skip
-    made_with = provenance([] if target.simulator is None else [target.simulator.spec])
+    made_with = provenance([] if target.simulator is None else [target.simulator.site.spec])
     deliver(
         tuning.to_dict(), "\n".join(tuning_text(tuning)), folder, as_json,
         lambda: write_tuning(tuning, command_line(), folder / "study.html", made_with=made_with),

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Measures schedules for real: one process per rank on this host, joined by shared memory."""
+"""Measures schedules for real: one process per rank on this host, joined by a live transport."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from towpath import _core
 from towpath.collectives.live_processes import LiveError, RankProcesses
 from towpath.collectives.result import Measurement, Percentiles, Row, measure
 from towpath.collectives.simulated import Call
 from towpath.errors import ConfigError
+from towpath.names import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +26,7 @@ __all__ = [
     "LiveError",
     "LiveOptions",
     "check_ranks",
+    "check_transport",
     "cores_of",
     "measure_calls",
     "notes",
@@ -47,6 +50,17 @@ def check_ranks(ranks: int) -> None:
             f"{ranks} live ranks are asked for; allowed is 1 to {most} on the {processors} "
             "processors of this host"
         )
+
+
+def check_transport(name: str) -> None:
+    """Requires the name of a live transport.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    known = _core.live_transports()
+    if name not in known:
+        raise unknown("there is no live transport", name, known)
 
 
 def cores_of(ranks: int, pin: bool = True) -> list[int | None]:
@@ -80,6 +94,7 @@ class LiveOptions:
         beat_s: how often a rank that makes progress says so to the launcher, in seconds.
         silence_s: how long the launcher waits for a sign of progress from any rank, in seconds;
             None: past every deadline of the ranks themselves.
+        transport: what joins the ranks: "shm".
     """
 
     iterations: int = 20
@@ -88,6 +103,7 @@ class LiveOptions:
     pin: bool = True
     beat_s: float = 1.0
     silence_s: float | None = None
+    transport: str = "shm"
 
 
 @dataclass(frozen=True)
@@ -109,7 +125,12 @@ class LiveCall:
 
 
 def measuring_ranks(calls_of_rank: list[Sequence[LiveCall]], options: LiveOptions) -> RankProcesses:
-    """Starts a process per entry. All entries are the same, unless ranks are to disagree."""
+    """Starts a process per entry. All entries are the same, unless ranks are to disagree.
+
+    Raises:
+        ConfigError: there is no such transport.
+    """
+    check_transport(options.transport)
     ranks = len(calls_of_rank)
     rendezvous = f"{os.getpid()}-{secrets.token_hex(6)}"
     cores = cores_of(ranks, options.pin)

@@ -38,6 +38,7 @@ def connect(
     *,
     timeout_s: float = 30.0,
     heap_bytes: int | None = None,
+    transport: str = "shm",
 ) -> Communicator:
     """Joins the processes of this host that give the same job; returns when all are there.
 
@@ -49,12 +50,13 @@ def connect(
             without any progress.
         heap_bytes: size of each rank's symmetric heap in bytes, the same on every rank; only what
             is touched takes memory. None: 64 GiB, or what RLIMIT_AS and RLIMIT_FSIZE allow.
+        transport: what joins the ranks: "shm", the memory of this host.
 
     Returns:
         The communicator. Use it as a context manager, or close it.
 
     Raises:
-        ConfigError: job, rank or ranks is missing or wrong.
+        ConfigError: job, rank or ranks is missing or wrong, or there is no such transport.
         TransportError: a rank is missing ("timeout"), has ended ("peer_died"), or wants something
             else than the others ("disagreement"); `kind` and `peer` say which.
     """
@@ -65,7 +67,7 @@ def connect(
     ranks = _number("ranks", ranks, "WORLD_SIZE")
     if heap_bytes is not None and heap_bytes < 1:
         raise ConfigError(f"heap_bytes is {heap_bytes}; it must be at least 1")
-    return join(job, rank, ranks, timeout_s, heap_bytes=heap_bytes or 0)
+    return join(job, rank, ranks, timeout_s, heap_bytes=heap_bytes or 0, transport=transport)
 
 
 def join(
@@ -74,17 +76,18 @@ def join(
     ranks: int,
     timeout_s: float,
     *,
+    transport: str,
     heap_bytes: int = 0,
     news: _core.News | None = None,
 ) -> Communicator:
     """As `connect`, where a launcher may post what happens to other ranks."""
     try:
-        transport = _core.connect_shm(
-            job, rank, ranks, heap_bytes=heap_bytes, timeout_s=timeout_s, news=news
+        joined = _core.connect_live(
+            transport, job, rank, ranks, heap_bytes=heap_bytes, timeout_s=timeout_s, news=news
         )
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    return Communicator(transport, timeout_s)
+    return Communicator(joined, timeout_s)
 
 
 def _number(what: str, value: int | None, variable: str) -> int:
@@ -124,8 +127,8 @@ class Communicator:
         timeout_s: how long a call waits without any progress, in seconds.
     """
 
-    def __init__(self, transport: _core.ShmTransport, timeout_s: float) -> None:
-        self._transport: _core.ShmTransport | None = transport
+    def __init__(self, transport: _core.LiveTransport, timeout_s: float) -> None:
+        self._transport: _core.LiveTransport | None = transport
         self._plans: OrderedDict[tuple[Any, ...], _Kept] = OrderedDict()
         self._base = transport.address_of(0)
         self._allocated: dict[int, int] = {}  # offset -> bytes
@@ -165,13 +168,13 @@ class Communicator:
         if transport is not None:
             abandon(transport, error)
 
-    def _forget(self) -> _core.ShmTransport | None:
+    def _forget(self) -> _core.LiveTransport | None:
         self._plans.clear()
         transport, self._transport = self._transport, None
         return transport
 
     @property
-    def _open(self) -> _core.ShmTransport:
+    def _open(self) -> _core.LiveTransport:
         if self._transport is None:
             raise ValueError("the communicator is closed")
         return self._transport
@@ -258,7 +261,8 @@ class Communicator:
         offset = self._offset_of(source, "source")
         if out is None:
             out = np.empty_like(source)
-        self._open.get(peer, offset, _as_bytes(_checked_out(out, source.shape, source.dtype)))
+        target = _as_bytes(_checked_out(out, source.shape, source.dtype))
+        self._open.get(peer, offset, target, self.timeout_s)
         return out
 
     def put_signal(

@@ -10,7 +10,7 @@ import secrets
 from multiprocessing import spawn
 from typing import TYPE_CHECKING, Any
 
-from towpath.collectives.live import check_ranks
+from towpath.collectives.live import check_ranks, check_transport
 from towpath.collectives.live_processes import RankProcesses
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def launch(
     ranks: int,
     *,
     timeout_s: float = 30.0,
+    transport: str = "shm",
     arguments: Sequence[Any] = (),
 ) -> list[Any]:
     """Calls `function(communicator, *arguments)` in `ranks` new processes of this host.
@@ -35,23 +36,25 @@ def launch(
         ranks: how many processes.
         timeout_s: how long a rank waits without any progress of the others, in seconds. The
             function itself may take any time.
+        transport: what joins the ranks: "shm", the memory of this host.
         arguments: further arguments, the same on every rank. They are pickled.
 
     Returns:
         What the function returned, by rank. It is pickled.
 
     Raises:
-        ConfigError: this host cannot run that many.
+        ConfigError: this host cannot run that many, or there is no such transport.
         RankError: a rank failed: `rank`, `reason`, and in `others` what the other ranks said. All
             processes have ended by then.
     """
     check_ranks(ranks)
+    check_transport(transport)
     main = spawn.get_preparation_data("towpath rank")
     for name in ("authkey", "start_method"):  # multiprocessing's own
         main.pop(name, None)
     job = {
         "kind": "call", "rendezvous": f"{os.getpid()}-{secrets.token_hex(6)}", "ranks": ranks,
-        "timeout_s": timeout_s, "main": main,
+        "timeout_s": timeout_s, "transport": transport, "main": main,
         "call": pickle.dumps((function, tuple(arguments))),
     }  # fmt: skip
     results: list[Any] = [None] * ranks

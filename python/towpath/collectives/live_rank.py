@@ -43,7 +43,7 @@ def what_happened(error: BaseException) -> str:
     return f"failed ({': '.join(part for part in (type(error).__name__, text) if part)})"
 
 
-def abandon(transport: _core.ShmTransport, error: BaseException) -> None:
+def abandon(transport: _core.LiveTransport, error: BaseException) -> None:
     """Tells the other ranks why this one gives up, unless they disagreed: then they know."""
     if getattr(error, "kind", None) == "disagreement":
         transport.leave()
@@ -66,9 +66,10 @@ class Measuring:
 
         self._core = _core
         with self._waiting():
-            self.transport = _core.connect_shm(
-                job["rendezvous"], self.rank, job["ranks"], timeout_s=self.timeout_s, news=news
-            )
+            self.transport = _core.connect_live(
+                job["options"].transport, job["rendezvous"], self.rank, job["ranks"],
+                timeout_s=self.timeout_s, news=news,
+            )  # fmt: skip
 
     def run(self) -> None:
         """Measures all calls; one message each, and others that say that it makes progress."""
@@ -182,7 +183,12 @@ def _call(job: dict[str, Any], channel: RankChannel, news: _core.News) -> dict[s
     _prepare_main(job["main"])
     function, arguments = pickle.loads(job["call"])
     with join(
-        job["rendezvous"], job["rank"], job["ranks"], job["timeout_s"], news=news
+        job["rendezvous"],
+        job["rank"],
+        job["ranks"],
+        job["timeout_s"],
+        transport=job["transport"],
+        news=news,
     ) as communicator:
         return {"result": pickle.dumps(function(communicator, *arguments))}
 

@@ -13,12 +13,9 @@ from towpath.specs.chip_cluster_spec import ChipClusterSpec
 from towpath.specs.chip_spec import ChipSpec
 from towpath.specs.host_spec import HostSpec
 from towpath.specs.input_file import read_text
-from towpath.specs.kinds import SpecFile
+from towpath.specs.kinds import KINDS, Spec, SpecFile
 from towpath.specs.machine_spec import MachineSpec
 from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
-from towpath.specs.shipped import KINDS, Kind
-
-Spec = MachineSpec | ChipSpec | ChipClusterSpec | HostSpec | MailboxClusterSpec
 
 
 def load_any(name_or_path: str | Path) -> Spec:
@@ -39,7 +36,7 @@ def load(
     """The spec of a shipped machine, or of a file: YAML, NCCL topology XML, `nvidia-smi topo -m`.
 
     Args:
-        name_or_path: a name from `shipped.names("machine")`, or a path to a file, known by its
+        name_or_path: a name from `shipped.names("gpu_cluster")`, or a path to a file, known by its
             content.
         hosts: another number of hosts.
         ranks: another number of GPUs altogether, instead of `hosts`.
@@ -49,7 +46,7 @@ def load(
     Raises:
         ConfigError: there is no such machine, or something in it is wrong.
     """
-    path = _path_of(name_or_path, "machine")
+    path = _path_of(name_or_path, "gpu_cluster")
     return parse(read_text(path), str(path), complete_from).sized(hosts, ranks)
 
 
@@ -113,8 +110,8 @@ def load_mailbox_cluster(name_or_path: str | Path) -> MailboxClusterSpec:
     return spec
 
 
-def kind_of(name_or_path: str | Path) -> Kind:
-    """The kind of what that names, shipped or in a file; a machine if there is no such file.
+def kind_of(name_or_path: str | Path) -> str:
+    """The kind of what that names, shipped or in a file; of a missing file, a cluster of GPUs.
 
     Args:
         name_or_path: a name of something shipped, or a path to a file.
@@ -126,7 +123,7 @@ def kind_of(name_or_path: str | Path) -> Kind:
     if name in shipped.kinds():
         return shipped.kinds()[name]
     if not Path(name).is_file():
-        return "machine"
+        return "gpu_cluster"
     return kinds.kind_of(SpecFile(read_text(name), name)).name
 
 
@@ -142,7 +139,7 @@ def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec
         ConfigError: something in it is wrong.
     """
     source = SpecFile(text, file)
-    if (kind := kinds.kind_of(source)).name != "machine":
+    if (kind := kinds.kind_of(source)).name != "gpu_cluster":
         problem = f"is a {kind.words}, not a cluster of GPUs; towpath show describes it"
         raise ConfigError(problem, file=file, line=1)
     return kinds.parse_gpu_machine(source, complete_from)
@@ -158,7 +155,7 @@ def parse_chip(text: str, file: str) -> ChipSpec:
     Raises:
         ConfigError: something in it is wrong.
     """
-    spec: ChipSpec = kinds.KINDS["chip"].load(SpecFile(text, file))
+    spec: ChipSpec = KINDS["chip"].load(SpecFile(text, file))
     return spec
 
 
@@ -172,7 +169,7 @@ def parse_chip_cluster(text: str, file: str) -> ChipClusterSpec:
     Raises:
         ConfigError: something in it is wrong.
     """
-    spec: ChipClusterSpec = kinds.KINDS["chip_cluster"].load(SpecFile(text, file))
+    spec: ChipClusterSpec = KINDS["chip_cluster"].load(SpecFile(text, file))
     return spec
 
 
@@ -187,16 +184,16 @@ def shipped_chip_cluster(name: str) -> ChipClusterSpec:
     return load_chip_cluster(name)
 
 
-def _load(name_or_path: str | Path, kind: Kind) -> Spec:
+def _load(name_or_path: str | Path, kind: str) -> Spec:
     path = _path_of(name_or_path, kind)
-    spec: Spec = kinds.KINDS[kind].load(SpecFile(read_text(path), str(path)))
+    spec: Spec = KINDS[kind].load(SpecFile(read_text(path), str(path)))
     return spec
 
 
-def _path_of(name_or_path: str | Path, kind: Kind) -> Path:
+def _path_of(name_or_path: str | Path, kind: str) -> Path:
     name = str(name_or_path)
     if name in shipped.kinds():
         return shipped.folder() / f"{name}.yaml"
     if Path(name).is_file():
         return Path(name)
-    raise shipped.no_such(name, kind, f"file or {KINDS[kind]}")
+    raise shipped.no_such(name, kind, f"file or {KINDS[kind].words}")

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from towpath.specs import catalogue, shipped
-from towpath.specs.catalogue import Spec
+from towpath.specs.kinds import Spec
 
 
 def json_of(spec: Spec) -> str:

@@ -2,28 +2,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kinds of machines that files describe: how each is recognised and read.
 
-A new kind is an entry of KINDS. What is done with a kind, such as describing or drawing it, is
-attached above this layer by its name.
+A new kind is an entry of KINDS: all that is said of a kind below the public objects is there. The
+modules that read specs are imported when a file is read: importers look up shipped machines, which
+are found by their kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from towpath.errors import ConfigError
-from towpath.specs import shipped
-from towpath.specs.chip_cluster_spec import ChipClusterSpec, parse_chip_cluster_spec
-from towpath.specs.chip_spec import ChipSpec, parse_chip_spec
-from towpath.specs.host_spec import parse_host_spec
-from towpath.specs.importers import cluster_descriptor, nccl_xml, nvidia_smi, soc_descriptor
 from towpath.specs.input_file import YamlDocument, parse_yaml, read_text
-from towpath.specs.machine_spec import MachineSpec, parse_machine_spec
-from towpath.specs.mailbox_cluster_spec import parse_mailbox_cluster_spec
-from towpath.specs.shipped import Kind
+
+if TYPE_CHECKING:
+    from towpath.specs.chip_cluster_spec import ChipClusterSpec
+    from towpath.specs.chip_spec import ChipSpec
+    from towpath.specs.host_spec import HostSpec
+    from towpath.specs.machine_spec import MachineSpec
+    from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+
+
+class Spec(Protocol):
+    """What specs of all kinds have."""
+
+    @property
+    def name(self) -> str:
+        """Its name, such as "dgx-h100"."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """One line about it."""
+        ...
+
+    def data(self) -> dict[str, object]:
+        """What the core reads: values without sources."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,8 @@ class SpecFile:
     @cached_property
     def is_yaml(self) -> bool:
         """Whether it is not one of the formats of other tools."""
+        from towpath.specs.importers import nccl_xml, nvidia_smi
+
         return not nccl_xml.is_xml(self.text) and not nvidia_smi.is_table(self.text)
 
     @cached_property
@@ -60,28 +80,36 @@ class SpecKind:
 
     Attributes:
         name: its name in programs.
-        words: its name in sentences.
+        words: its name in sentences; "s" after the first word makes the plural.
         forms: the forms of its specs.
-        is_descriptor: whether a document is a description of this kind by another tool.
         parse: reads a file of this kind.
         expected: what a file of this kind must be, for errors.
+        options: the options of `towpath.load` that have an effect on it.
+        is_descriptor: whether a document is a description of this kind by another tool.
     """
 
-    name: Kind
+    name: str
+    words: str
     forms: tuple[str, ...]
-    parse: Callable[[SpecFile], Any]
+    parse: Callable[[SpecFile], Spec]
     expected: str
+    options: tuple[str, ...] = ()
     is_descriptor: Callable[[YamlDocument], bool] = lambda document: False
 
     @property
-    def words(self) -> str:
-        """Its name in sentences."""
-        return shipped.KINDS[self.name]
+    def plural(self) -> str:
+        """Several of them in sentences.
+
+        >>> KINDS["gpu_cluster"].plural
+        'clusters of GPUs'
+        """
+        first, *rest = self.words.split()
+        return " ".join((f"{first}s", *rest))
 
     def recognises(self, file: SpecFile) -> bool:
         """Whether a file describes a machine of this kind."""
         if not file.is_yaml:
-            return self.name == "machine"
+            return self.name == "gpu_cluster"
         return file.form in self.forms or self.is_descriptor(file.document)
 
     def load(self, file: SpecFile) -> Any:
@@ -106,6 +134,9 @@ def parse_gpu_machine(file: SpecFile, complete_from: str | None = None) -> Machi
     Raises:
         ConfigError: something in it is wrong.
     """
+    from towpath.specs.importers import nccl_xml, nvidia_smi
+    from towpath.specs.machine_spec import parse_machine_spec
+
     if nccl_xml.is_xml(file.text):
         return nccl_xml.parse_system(file.text, file.file, complete_from)
     if nvidia_smi.is_table(file.text):
@@ -115,13 +146,32 @@ def parse_gpu_machine(file: SpecFile, complete_from: str | None = None) -> Machi
     return parse_machine_spec(file.document, file.file)
 
 
+def _is_soc_descriptor(document: YamlDocument) -> bool:
+    from towpath.specs.importers import soc_descriptor
+
+    return soc_descriptor.is_soc_descriptor(document)
+
+
 def _parse_chip(file: SpecFile) -> ChipSpec:
+    from towpath.specs.chip_spec import parse_chip_spec
+    from towpath.specs.importers import soc_descriptor
+
     if soc_descriptor.is_soc_descriptor(file.document):
         return soc_descriptor.parse_soc_descriptor(file.document, file.file)
     return parse_chip_spec(file.document, file.file)
 
 
+def _is_cluster_descriptor(document: YamlDocument) -> bool:
+    from towpath.specs.importers import cluster_descriptor
+
+    return cluster_descriptor.is_cluster_descriptor(document)
+
+
 def _parse_chip_cluster(file: SpecFile) -> ChipClusterSpec:
+    from towpath.specs import shipped
+    from towpath.specs.chip_cluster_spec import parse_chip_cluster_spec
+    from towpath.specs.importers import cluster_descriptor
+
     def chip_named(name: str) -> ChipSpec:
         """A shipped chip, or a file relative to the folder of the cluster's."""
         if name in shipped.names("chip"):
@@ -137,39 +187,60 @@ def _parse_chip_cluster(file: SpecFile) -> ChipClusterSpec:
     return parse_chip_cluster_spec(file.document, file.file, chip_named)
 
 
-KINDS: dict[Kind, SpecKind] = {
+def _parse_mailbox_cluster(file: SpecFile) -> MailboxClusterSpec:
+    from towpath.specs.mailbox_cluster_spec import parse_mailbox_cluster_spec
+
+    return parse_mailbox_cluster_spec(file.document, file.file)
+
+
+def _parse_host(file: SpecFile) -> HostSpec:
+    from towpath.specs.host_spec import parse_host_spec
+
+    return parse_host_spec(file.document, file.file)
+
+
+# The registry, in the order of lists and tables.
+KINDS: dict[str, SpecKind] = {
     kind.name: kind
     for kind in (
         SpecKind(
-            name="machine",
+            name="gpu_cluster",
+            words="cluster of GPUs",
             forms=("template", "graph"),
             parse=parse_gpu_machine,
             expected="a spec whose form is 'template' or 'graph'",
-        ),
-        SpecKind(
-            name="chip",
-            forms=("chip",),
-            parse=_parse_chip,
-            expected="a spec whose form is 'chip', or a SoC descriptor",
-            is_descriptor=soc_descriptor.is_soc_descriptor,
+            options=("hosts", "ranks", "ranks_per_host", "complete_from"),
         ),
         SpecKind(
             name="chip_cluster",
+            words="cluster of chips",
             forms=("chip_cluster",),
             parse=_parse_chip_cluster,
             expected="a spec whose form is 'chip_cluster', or a cluster descriptor",
-            is_descriptor=cluster_descriptor.is_cluster_descriptor,
+            is_descriptor=_is_cluster_descriptor,
         ),
         SpecKind(
             name="mailbox_cluster",
+            words="cluster with mailboxes",
             forms=("mailbox_cluster",),
-            parse=lambda file: parse_mailbox_cluster_spec(file.document, file.file),
+            parse=_parse_mailbox_cluster,
             expected="a spec whose form is 'mailbox_cluster'",
+            options=("ranks",),
+        ),
+        SpecKind(
+            name="chip",
+            words="chip",
+            forms=("chip",),
+            parse=_parse_chip,
+            expected="a spec whose form is 'chip', or a SoC descriptor",
+            options=("harvest_mask",),
+            is_descriptor=_is_soc_descriptor,
         ),
         SpecKind(
             name="host",
+            words="host",
             forms=("host",),
-            parse=lambda file: parse_host_spec(file.document, file.file),
+            parse=_parse_host,
             expected="a spec whose form is 'host'",
         ),
     )
@@ -177,5 +248,24 @@ KINDS: dict[Kind, SpecKind] = {
 
 
 def kind_of(file: SpecFile) -> SpecKind:
-    """The kind of what a file describes; a machine where it says nothing known."""
-    return next((kind for kind in KINDS.values() if kind.recognises(file)), KINDS["machine"])
+    """The kind of what a file describes; a cluster of GPUs where it says nothing known."""
+    return next((kind for kind in KINDS.values() if kind.recognises(file)), KINDS["gpu_cluster"])
+
+
+def check_options(name: str, kind: str, options: Iterable[str]) -> None:
+    """Refuses options of `towpath.load` that would have no effect.
+
+    Args:
+        name: the machine's, for the error.
+        kind: its kind.
+        options: those that are given.
+
+    Raises:
+        ConfigError: one is not for machines of this kind; its field is the option.
+    """
+    for option in options:
+        if option not in KINDS[kind].options:
+            able = " and ".join(each.plural for each in KINDS.values() if option in each.options)
+            raise ConfigError(
+                f"{option} is for {able}; '{name}' is a {KINDS[kind].words}", field=option
+            )

@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
+from towpath.specs.kinds import KINDS
 from towpath.specs.parameter_models import Row, tables
 
-_TITLES = {
-    "chip": "Chips",
-    "host": "Hosts",
-    "mailbox_cluster": "Clusters with mailboxes",
+# Tables of parts of a machine, after those of the kinds.
+_PARTS = {
     "gpu_cost": "What a GPU costs (`gpu_cost`)",
     "link_type": "Kinds of wires (`link_types`)",
 }
@@ -26,7 +25,8 @@ name is the unit. A parameter is written as `{value: ..., source: ...}`, a flag 
 def page() -> str:
     """The page as Markdown."""
     parts = [_HEAD]
-    for kind, title in _TITLES.items():
+    titles = {name: kind.plural.capitalize() for name, kind in KINDS.items() if name in tables()}
+    for kind, title in {**titles, **_PARTS}.items():
         parts.append(f"\n## {title}\n\n| parameter | means | allowed |\n|---|---|---|\n")
         for block, rows in tables()[kind].items():
             for row in rows:

@@ -6,31 +6,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 from towpath.errors import ConfigError, quoted
 from towpath.specs.chip_spec import ChipSpec, parse_chip_spec
 from towpath.specs.input_file import YamlDocument, parse_yaml, read_text
+from towpath.specs.kinds import KINDS
 from towpath.specs.machine_spec import MachineSpec, parse_machine_spec
-
-Kind = Literal["machine", "chip", "chip_cluster", "mailbox_cluster", "host"]
-# What a name or a file can describe, in words.
-KINDS: dict[Kind, str] = {
-    "machine": "machine",
-    "chip": "chip",
-    "chip_cluster": "cluster of chips",
-    "mailbox_cluster": "cluster with mailboxes",
-    "host": "host",
-}
-# The kind of a shipped spec, by the form that it names.
-_KIND_OF_FORM: dict[object, Kind] = {
-    "template": "machine",
-    "graph": "machine",
-    "chip": "chip",
-    "chip_cluster": "chip_cluster",
-    "mailbox_cluster": "mailbox_cluster",
-    "host": "host",
-}
 
 
 def folder() -> Path:
@@ -39,36 +20,38 @@ def folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).resolve().parents[3] / "machines"
 
 
-def names(kind: Kind) -> list[str]:
+def names(kind: str) -> list[str]:
     """The names of what comes with towpath, of one kind.
 
     >>> names("chip")
     ['blackhole', 'wormhole']
     """
-    return sorted(name for name, one in kinds().items() if one == kind)
+    return sorted(name for name, found in kinds().items() if found == kind)
 
 
-def check(name: str, kind: Kind) -> None:
+def check(name: str, kind: str) -> None:
     """Require that something of that kind and name is shipped.
 
     Raises:
         ConfigError: there is none.
     """
     if name not in names(kind):
-        raise no_such(name, kind, KINDS[kind])
+        raise no_such(name, kind, KINDS[kind].words)
 
 
-def no_such(name: str, kind: Kind, what: str) -> ConfigError:
+def no_such(name: str, kind: str, what: str) -> ConfigError:
     """The error for a name that names nothing."""
     known = ", ".join(names(kind))
     return ConfigError(f"there is no {what} {quoted(name)}; shipped are {known}")
 
 
 @lru_cache
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, str]:
     """The kind of every shipped spec, by name."""
-    forms = {path.stem: _form_of(path) for path in folder().glob("*.yaml")}
-    return {name: _KIND_OF_FORM[form] for name, form in forms.items()}
+    kind_of_form: dict[object, str] = {
+        form: kind.name for kind in KINDS.values() for form in kind.forms
+    }
+    return {path.stem: kind_of_form[_form_of(path)] for path in folder().glob("*.yaml")}
 
 
 @lru_cache
@@ -78,7 +61,7 @@ def machine(name: str) -> MachineSpec:
     Raises:
         ConfigError: there is no machine of that name.
     """
-    document, file = _document(name, "machine")
+    document, file = _document(name, "gpu_cluster")
     return parse_machine_spec(document, file)
 
 
@@ -103,7 +86,7 @@ def _parsed(path: Path) -> YamlDocument:
     return parse_yaml(read_text(path), str(path))
 
 
-def _document(name: str, kind: Kind) -> tuple[YamlDocument, str]:
+def _document(name: str, kind: str) -> tuple[YamlDocument, str]:
     check(name, kind)
     path = folder() / f"{name}.yaml"
     return _parsed(path), str(path)

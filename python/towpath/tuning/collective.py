@@ -3,7 +3,7 @@
 """Which schedule for which size: every one that can be written, timed on a machine.
 
 A candidate is an algorithm with its options; candidates whose schedules are the same count once.
-They are ordered by how many thread blocks they take, and `tune_rule.py` chooses. Sizes are
+They are ordered by how many thread blocks they take, and `tuning/rule.py` chooses. Sizes are
 measured smallest first, so that large ones need not be simulated for candidates without a chance.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from inspect import getfile
 from itertools import product
 from operator import itemgetter
@@ -22,46 +22,21 @@ from towpath import _core
 from towpath.collectives import fabric, live, places, simulated
 from towpath.collectives.call import Call
 from towpath.collectives.data import type_bytes
-from towpath.collectives.places import ChipPlace, GpuPlace, MailboxPlace, Place
 from towpath.collectives.result import bus_factor
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules import schedule_source
 from towpath.schedules.schedule_source import ScheduleSource
-from towpath.specs import catalogue
-from towpath.specs.chip_cluster_spec import ChipClusterSpec
-from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
 from towpath.studies.sweep import digest_of
+from towpath.tuning import sites
 from towpath.tuning.rule import choose
+from towpath.tuning.sites import Options, Site, open_site
 
 if TYPE_CHECKING:
-    from towpath.specs.machine_spec import MachineSpec
     from towpath.studies.sweep import Point, Result, SweepOptions
 
 CHUNKS_PER_CHANNEL = (1, 4, 16)
 _SMALL_BYTES = 64 << 10
 _SIZE_SHARE = 0.01  # a schedule that cuts an array may miss the size asked for by so much
-
-
-@dataclass(frozen=True)
-class Options:
-    """What candidates are made of besides the collective's algorithms.
-
-    Attributes:
-        ranks: how many take part.
-        channels: numbers of channels to try.
-        protocols: Simple, LL, LL128.
-        both_ways: whether every other ring may go round the other way.
-        hosts: over which the ranks are spread.
-        grid: the columns and rings of a mesh or torus of chips, as ScheduleSource has them; none:
-            there is no grid.
-    """
-
-    ranks: int
-    channels: tuple[int, ...]
-    protocols: tuple[str, ...] = ("Simple",)
-    both_ways: tuple[bool, ...] = (False,)
-    hosts: int = 1
-    grid: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -230,39 +205,24 @@ class Simulator:
     """Times points on a described machine, of which each process reads the description itself.
 
     Attributes:
-        machine: a cluster of GPUs, chips or mailboxes: a name or a file.
-        sized: hosts, ranks and complete_from, as catalogue.load takes them, for GPUs.
-        places: where the ranks are on GPUs; none given: the first ones.
+        machine: a name or a file.
+        options: options of `towpath.load`, each with its value.
     """
 
     machine: str
-    sized: tuple[int | None, int | None, str | None] = (None, None, None)
-    places: tuple[int, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Simulator, (self.machine, self.sized, self.places)  # without what is cached
+        return Simulator, (self.machine, self.options)  # without what is cached
 
     @cached_property
-    def spec(self) -> MachineSpec | ChipClusterSpec | MailboxClusterSpec:
-        kind = catalogue.kind_of(self.machine)
-        if kind == "chip_cluster":
-            return catalogue.load_chip_cluster(self.machine)
-        if kind == "mailbox_cluster":
-            return mailboxes_of(self.machine, self.sized[1])
-        return catalogue.load(self.machine, *self.sized)
+    def site(self) -> Site:
+        """The machine.
 
-    @cached_property
-    def _place_of(self) -> Callable[[ScheduleSource], Place]:
-        """Where a candidate runs; on chips that depends on the candidate."""
-        spec = self.spec
-        if isinstance(spec, ChipClusterSpec):
-            return partial(_place_on_chips, spec.build())
-        place: Place = (
-            MailboxPlace(spec.build())
-            if isinstance(spec, MailboxClusterSpec)
-            else GpuPlace(spec.build(), self.places)
-        )
-        return lambda _: place
+        Raises:
+            ConfigError: as `open_site`.
+        """
+        return open_site(self.machine, **dict(self.options))
 
     def __call__(self, point: Point) -> Result:
         """Times one candidate at one size; `problem` says why there is no time."""
@@ -270,7 +230,7 @@ class Simulator:
         call = Call(_schedule_of(source))
         try:
             outcome = simulated.invoke(
-                self._place_of(source), call, point["size_bytes"],
+                self.site.place_for(call.schedule, source), call, point["size_bytes"],
                 in_place=not call.schedule.out_of_place, with_data=False,
             )  # fmt: skip
         except DeadlockError as error:
@@ -279,23 +239,9 @@ class Simulator:
 
     def digest(self) -> str:
         """Digest of the machine, the simulator, and where ranks are."""
-        modules = (_core, fabric, places, simulated, schedule_source)
-        return digest_of(repr((self.spec, self.places)), *map(getfile, modules))
-
-
-def mailboxes_of(machine: str, nodes: int | None) -> MailboxClusterSpec:
-    """A cluster with mailboxes, with another number of nodes if one is given.
-
-    Raises:
-        ConfigError: there is no such cluster, or it cannot have as many nodes.
-    """
-    spec = catalogue.load_mailbox_cluster(machine)
-    return spec if nodes is None else spec.with_figures(nodes=nodes)
-
-
-def _place_on_chips(cluster: _core.ChipCluster, source: ScheduleSource) -> ChipPlace:
-    layout = fabric.layout_of(cluster, fabric.is_on_grid(source.algorithm))
-    return ChipPlace(cluster, layout.places, shape=layout.shape)
+        modules = (_core, fabric, places, simulated, sites, schedule_source)
+        described = repr((self.site.spec, self.options))
+        return digest_of(described, *map(getfile, modules))
 
 
 def simulated_timings(

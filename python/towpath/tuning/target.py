@@ -7,20 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from towpath import _core
-from towpath.collectives import fabric, live
-from towpath.collectives.gpus import channels_to_fill, gpus_used, hosts_of
-from towpath.errors import ConfigError, quoted
-from towpath.specs import catalogue
+from towpath.collectives import live
+from towpath.errors import ConfigError
 from towpath.tuning.collective import (
-    Options,
     Simulator,
     Tuning,
     candidates,
     live_timings,
-    mailboxes_of,
     simulated_timings,
 )
+from towpath.tuning.sites import Numbers, Options, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +24,8 @@ if TYPE_CHECKING:
 
     from towpath.studies.sweep import SweepOptions
 
-PROTOCOLS: tuple[str, ...] = _core.PROTOCOLS
+# Options of `towpath.load` that say how large a machine is.
+_SIZES = ("hosts", "ranks", "ranks_per_host", "complete_from")
 _LIVE_CHANNELS = (1, 2, 4)
 
 
@@ -55,14 +52,14 @@ class TuneTarget:
         text: for people.
         options: what candidates are made of.
         simulator: None for processes of this host.
-        is_gpus: whether NCCL could run there.
+        has_nccl: whether NCCL could run there.
     """
 
     name: str
     text: str
     options: Options
     simulator: Simulator | None = None
-    is_gpus: bool = False
+    has_nccl: bool = False
 
     @property
     def kind(self) -> str:
@@ -79,80 +76,36 @@ def find_target(request: TuneRequest) -> TuneTarget:
         raise ConfigError("say where: either --machine NAME simulates or --live RANKS runs here")
     if request.machine is None:
         return _live(request)
-    kind = catalogue.kind_of(request.machine)
-    if kind == "chip_cluster":
-        return _chips(request, request.machine)
-    return _mailboxes(request, request.machine) if kind == "mailbox_cluster" else _gpus(
-        request, request.machine
-    )  # fmt: skip
+    given = {name: getattr(request, name) for name in _SIZES}
+    sized = tuple((name, value) for name, value in given.items() if value is not None)
+    return simulated_target(Simulator(request.machine, sized), request.channels, request.protocols)
 
 
-def _refuse(request: TuneRequest, names: tuple[str, ...], place: str) -> None:
-    for name in names:
-        if getattr(request, name) is not None:
-            raise ConfigError(
-                f"--{name.replace('_', '-')} is for a machine of GPUs, not for {place}"
-            )
+def simulated_target(simulator: Simulator, channels: Numbers, protocols: Words) -> TuneTarget:
+    """A described machine.
+
+    Args:
+        simulator: it.
+        channels: numbers of channels to try; None leaves them to the machine, as below.
+        protocols: protocols to try.
+
+    Raises:
+        ConfigError: there is no such machine, or an option is not for its kind.
+    """
+    site = simulator.site
+    options = site.options_for(channels, protocols)
+    where = site.where(options.ranks)
+    return TuneTarget(site.spec.name, where, options, simulator, site.has_nccl)
 
 
 def _live(request: TuneRequest) -> TuneTarget:
-    _refuse(
-        request, ("hosts", "ranks", "ranks_per_host", "complete_from"), "processes of this host"
-    )
+    for name in _SIZES:
+        if getattr(request, name) is not None:
+            raise ConfigError(f"{name} is for a machine, not for processes here", field=name)
     ranks = request.live or 0
     live.check_ranks(ranks)
     options = Options(ranks, request.channels or _LIVE_CHANNELS, request.protocols or ("Simple",))
     return TuneTarget(f"live-{ranks}", f"{ranks} processes of this host", options)
-
-
-def _chips(request: TuneRequest, machine: str) -> TuneTarget:
-    _refuse(request, ("hosts", "ranks", "ranks_per_host", "complete_from"), "chips")
-    spec = catalogue.load_chip_cluster(machine)
-    cluster = spec.build()
-    fabric.check_linked(machine, cluster)
-    try:
-        ring, mesh = (fabric.layout_of(cluster, on_grid) for on_grid in (False, True))
-    except ValueError as error:
-        raise ConfigError(f"--machine is {quoted(machine)}: {error}") from None
-    options = Options(
-        len(ring.places), request.channels or powers_to(2 * fabric.planes(cluster)),
-        request.protocols or ("Simple",), (False, True),
-        grid=fabric.grid_of(mesh.shape) if fabric.is_grid(mesh.shape) else {},
-    )  # fmt: skip
-    text = f"{spec.name}, {len(ring.places)} chips"
-    return TuneTarget(spec.name, text, options, Simulator(machine))
-
-
-def _mailboxes(request: TuneRequest, machine: str) -> TuneTarget:
-    _refuse(request, ("hosts", "ranks_per_host", "complete_from"), "a cluster with mailboxes")
-    spec = mailboxes_of(machine, request.ranks)
-    nodes = spec.nodes.value
-    options = Options(nodes, request.channels or (1,), request.protocols or ("Simple",))
-    simulator = Simulator(machine, (None, request.ranks, None))
-    return TuneTarget(spec.name, f"{spec.name}, {nodes} nodes", options, simulator)
-
-
-def _gpus(request: TuneRequest, machine: str) -> TuneTarget:
-    sized = (request.hosts, request.ranks, request.complete_from)
-    spec = catalogue.load(machine, *sized)
-    gpus = gpus_used(spec, request.ranks_per_host)
-    options = Options(
-        len(gpus), request.channels or powers_to(channels_to_fill(spec)),
-        request.protocols or PROTOCOLS, hosts=hosts_of(spec, gpus),
-    )  # fmt: skip
-    hosts = "1 host" if spec.host_count == 1 else f"{spec.host_count} hosts"
-    text = f"{spec.name}, {len(gpus)} of {spec.ranks} GPUs on {hosts}"
-    simulator = Simulator(machine, sized, tuple(gpus))
-    return TuneTarget(spec.name, text, options, simulator, is_gpus=True)
-
-
-def powers_to(most: int) -> tuple[int, ...]:
-    """1, 2, 4 and so on, and the last one itself.
-
-    >>> powers_to(24)
-    (1, 2, 4, 8, 16, 24)
-    """
-    return tuple(sorted({*(1 << power for power in range(most.bit_length())), most}))
 
 
 def tune(

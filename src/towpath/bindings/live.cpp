@@ -8,8 +8,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -17,7 +17,7 @@
 #include "towpath/bindings/plan.hpp"
 #include "towpath/collective/execute/executor.hpp"
 #include "towpath/collective/execute/repeat.hpp"
-#include "towpath/transport/shm/shm_transport.hpp"
+#include "towpath/transport/live/connect.hpp"
 #include "towpath/transport/transport.hpp"
 
 namespace nb = nanobind;
@@ -30,10 +30,10 @@ using bindings::ByteArray;
 using collective::Executor;
 using collective::Plan;
 using transport::Comparison;
+using transport::LiveTransport;
+using transport::News;
 using transport::SignalOperation;
 using transport::TransportError;
-using transport::shm::News;
-using transport::shm::ShmTransport;
 
 // A peer's number; none for kNoPeer.
 int peer_from(std::optional<int> peer) { return peer.value_or(transport::kNoPeer); }
@@ -62,33 +62,33 @@ SignalOperation operation_from(std::string_view name) {
 nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_at(nb::handle transport,
                                                            transport::Offset offset,
                                                            std::uint64_t size_bytes) {
-  auto& self = nb::cast<ShmTransport&>(transport);
+  auto& self = nb::cast<LiveTransport&>(transport);
   auto* const data = reinterpret_cast<std::uint8_t*>(self.data(offset));
   return {data, {static_cast<std::size_t>(size_bytes)}, nb::borrow(transport)};
 }
 
-void bind_memory(nb::class_<ShmTransport>& type) {
-  type.def("allocate", &ShmTransport::allocate, "size_bytes"_a,
+void bind_memory(nb::class_<LiveTransport>& type) {
+  type.def("allocate", &LiveTransport::allocate, "size_bytes"_a,
            "The offset of new symmetric memory; every rank makes the same calls in the same order.")
-      .def("release", &ShmTransport::release, "offset"_a)
-      .def("allocate_signals", &ShmTransport::allocate_signals, "count"_a = 1,
+      .def("release", &LiveTransport::release, "offset"_a)
+      .def("allocate_signals", &LiveTransport::allocate_signals, "count"_a = 1,
            "The first of `count` new signals.")
-      .def("release_signals", &ShmTransport::release_signals, "first"_a)
-      .def("signal_fetch", &ShmTransport::signal_fetch, "signal"_a)
+      .def("release_signals", &LiveTransport::release_signals, "first"_a)
+      .def("signal_fetch", &LiveTransport::signal_fetch, "signal"_a)
       .def("bytes_at", &bytes_at, "offset"_a, "size_bytes"_a,
            "uint8 array over this rank's copy of the heap.")
       .def(
           "address_of",
-          [](ShmTransport& self, transport::Offset offset) {
+          [](LiveTransport& self, transport::Offset offset) {
             return reinterpret_cast<std::uintptr_t>(self.data(offset));
           },
           "offset"_a, "Address of an offset of this rank's copy of the heap.");
 }
 
-void bind_data_path(nb::class_<ShmTransport>& type) {
+void bind_data_path(nb::class_<LiveTransport>& type) {
   type.def(
           "put",
-          [](ShmTransport& self, int peer, transport::Offset remote, const ByteArray& source,
+          [](LiveTransport& self, int peer, transport::Offset remote, const ByteArray& source,
              double timeout_s) {
             nb::gil_scoped_release released;
             self.put(peer, remote, {source.data(), source.size()}, Time::from_seconds(timeout_s));
@@ -96,7 +96,7 @@ void bind_data_path(nb::class_<ShmTransport>& type) {
           "peer"_a, "remote"_a, "source"_a, "timeout_s"_a)
       .def(
           "put_signal",
-          [](ShmTransport& self, int peer, transport::Offset remote, const ByteArray& source,
+          [](LiveTransport& self, int peer, transport::Offset remote, const ByteArray& source,
              transport::Signal signal, std::uint64_t value, std::string_view operation,
              double timeout_s) {
             const SignalOperation how = operation_from(operation);
@@ -107,16 +107,15 @@ void bind_data_path(nb::class_<ShmTransport>& type) {
           "peer"_a, "remote"_a, "source"_a, "signal"_a, "value"_a, "operation"_a, "timeout_s"_a)
       .def(
           "get",
-          [](ShmTransport& self, int peer, transport::Offset remote, const ByteArray& target) {
-            const std::byte* const source = self.peer_data(peer, remote);
-            self.peer_data(peer, remote + target.size());  // the end is in the heap, too
+          [](LiveTransport& self, int peer, transport::Offset remote, const ByteArray& target,
+             double timeout_s) {
             nb::gil_scoped_release released;
-            std::memcpy(target.data(), source, target.size());
+            self.get(peer, remote, target.data(), target.size(), Time::from_seconds(timeout_s));
           },
-          "peer"_a, "remote"_a, "target"_a)
+          "peer"_a, "remote"_a, "target"_a, "timeout_s"_a)
       .def(
           "wait_signal",
-          [](ShmTransport& self, transport::Signal signal, std::string_view comparison,
+          [](LiveTransport& self, transport::Signal signal, std::string_view comparison,
              std::uint64_t value, double timeout_s, std::optional<int> peer) {
             const Comparison how = comparison_from(comparison);
             nb::gil_scoped_release released;
@@ -124,10 +123,10 @@ void bind_data_path(nb::class_<ShmTransport>& type) {
                                    peer_from(peer));
           },
           "signal"_a, "comparison"_a, "value"_a, "timeout_s"_a, "peer"_a = nb::none())
-      .def("fence", &ShmTransport::fence)
+      .def("fence", &LiveTransport::fence)
       .def(
           "quiet",
-          [](ShmTransport& self, double timeout_s) {
+          [](LiveTransport& self, double timeout_s) {
             nb::gil_scoped_release released;
             self.quiet(Time::from_seconds(timeout_s));
           },
@@ -135,29 +134,30 @@ void bind_data_path(nb::class_<ShmTransport>& type) {
 }
 
 void bind_transport(nb::module_& module) {
-  nb::class_<ShmTransport> type(module, "ShmTransport", "One rank's one-sided view of the others.");
-  type.def_prop_ro("rank", &ShmTransport::rank)
-      .def_prop_ro("ranks", &ShmTransport::ranks)
-      .def_prop_ro("activity", &ShmTransport::activity, "Grows while this rank makes progress.")
+  nb::class_<LiveTransport> type(module, "LiveTransport",
+                                 "One rank's one-sided view of the others.");
+  type.def_prop_ro("rank", &LiveTransport::rank)
+      .def_prop_ro("ranks", &LiveTransport::ranks)
+      .def_prop_ro("activity", &LiveTransport::activity, "Grows while this rank makes progress.")
       .def(
           "barrier",
-          [](ShmTransport& self, double timeout_s) {
+          [](LiveTransport& self, double timeout_s) {
             nb::gil_scoped_release released;
             self.barrier(Time::from_seconds(timeout_s));
           },
           "timeout_s"_a)
       .def(
           "agree",
-          [](ShmTransport& self, std::string_view statement, double timeout_s) {
+          [](LiveTransport& self, std::string_view statement, double timeout_s) {
             nb::gil_scoped_release released;
             self.agree(statement, Time::from_seconds(timeout_s));
           },
           "statement"_a, "timeout_s"_a,
           "Returns when every rank said the same; otherwise raises TransportError on all of them.")
-      .def("leave", &ShmTransport::leave, "This rank leaves in good order; nothing follows.")
+      .def("leave", &LiveTransport::leave, "This rank leaves in good order; nothing follows.")
       .def(
           "abandon",
-          [](ShmTransport& self, const std::string& what, std::optional<int> culprit) {
+          [](LiveTransport& self, const std::string& what, std::optional<int> culprit) {
             self.abandon(what, peer_from(culprit));
           },
           "what"_a, "culprit"_a = nb::none(),
@@ -176,11 +176,14 @@ void bind_connect(nb::module_& module) {
           [](News& news, int culprit, std::string what) { news.post({culprit, std::move(what)}); },
           "culprit"_a, "what"_a,
           "Ends the waits of the rank with a TransportError; `what` goes on after \"rank N\".");
+  module.def("live_transports", &transport::live::names,
+             "The live transports by name; the first one is the default.");
   module.def(
-      "connect_shm",
-      [](std::string rendezvous, int rank, int ranks, std::uint64_t heap_bytes,
-         std::uint32_t signals, double timeout_s, std::shared_ptr<News> news) {
-        transport::shm::Options options;
+      "connect_live",
+      [](const std::string& name, std::string rendezvous, int rank, int ranks,
+         std::uint64_t heap_bytes, std::uint32_t signals, double timeout_s,
+         std::shared_ptr<News> news) {
+        transport::LiveOptions options;
         options.rendezvous = std::move(rendezvous);
         options.rank = rank;
         options.ranks = ranks;
@@ -190,19 +193,19 @@ void bind_connect(nb::module_& module) {
         options.news = std::move(news);
         options.on_look = look_at_signals;
         nb::gil_scoped_release released;
-        return transport::shm::connect(options);
+        return transport::live::connect(name, options);
       },
-      "rendezvous"_a, "rank"_a, "ranks"_a, nb::kw_only(), "heap_bytes"_a = 0, "signals"_a = 0,
-      "timeout_s"_a = 30.0, "news"_a = nb::none(),
-      "Joins the processes of this host that gave the same rendezvous name. Raises "
-      "TransportError.");
+      "transport"_a, "rendezvous"_a, "rank"_a, "ranks"_a, nb::kw_only(), "heap_bytes"_a = 0,
+      "signals"_a = 0, "timeout_s"_a = 30.0, "news"_a = nb::none(),
+      "Joins the processes that gave the same rendezvous name, over one of `live_transports`. "
+      "Raises TransportError.");
 }
 
 void bind_executor(nb::module_& module) {
   nb::class_<Executor>(module, "Executor", "One rank's run of a plan over a transport.")
       .def(
           "__init__",
-          [](Executor* executor, ShmTransport& transport, std::shared_ptr<Plan> plan) {
+          [](Executor* executor, LiveTransport& transport, std::shared_ptr<Plan> plan) {
             new (executor) Executor(transport, std::move(plan));
           },
           "transport"_a, "plan"_a, nb::keep_alive<1, 2>())
@@ -220,7 +223,7 @@ void bind_executor(nb::module_& module) {
           "Plan.output_bytes say. Raises TransportError when a peer dies or the time is up.")
       .def(
           "measure",
-          [](Executor& executor, ShmTransport& transport, const Plan& plan, const ByteArray& input,
+          [](Executor& executor, LiveTransport& transport, const Plan& plan, const ByteArray& input,
              const ByteArray& output, int times, double timeout_s) {
             const collective::Buffers buffers = bindings::checked(plan, input, output);
             collective::Repetition repetition;

@@ -8,9 +8,9 @@
 
 #include "towpath/collective/schedule/schedule.hpp"
 
-// The schedules that this project writes itself: one function and one file per algorithm, each with
-// its cost in the first comment. S is the size of the whole array, R the number of ranks, C the
-// number of channels; wire bytes are what one rank sends, before the protocol's own expansion.
+// The schedules that this project writes itself: one file per algorithm, each with its cost in the
+// first comment. S is the size of the whole array, R the number of ranks, C the number of channels;
+// wire bytes are what one rank sends, before the protocol's own expansion.
 //
 // Every schedule runs in place as well as out of place, where it leaves the input as it was. On a
 // single rank it is a local copy.
@@ -45,25 +45,7 @@ inline constexpr int kRanksMax = 65'536;
 inline constexpr int kChannelsMax = 64;
 inline constexpr int kChunksPerChannelMax = 64;
 
-// Each throws std::invalid_argument, one sentence, for options that are not possible.
-Schedule ring_all_reduce(const AlgorithmOptions& options);
-Schedule one_shot_all_reduce(const AlgorithmOptions& options);
-Schedule two_shot_all_reduce(const AlgorithmOptions& options);
-Schedule tree_all_reduce(const AlgorithmOptions& options);
-Schedule line_all_reduce(const AlgorithmOptions& options);
-Schedule grid_all_reduce(const AlgorithmOptions& options);
-Schedule ring_all_gather(const AlgorithmOptions& options);
-Schedule line_all_gather(const AlgorithmOptions& options);
-Schedule grid_all_gather(const AlgorithmOptions& options);
-Schedule all_pairs_all_gather(const AlgorithmOptions& options);
-Schedule ring_reduce_scatter(const AlgorithmOptions& options);
-Schedule line_reduce_scatter(const AlgorithmOptions& options);
-Schedule grid_reduce_scatter(const AlgorithmOptions& options);
-Schedule all_pairs_reduce_scatter(const AlgorithmOptions& options);
-Schedule ring_broadcast(const AlgorithmOptions& options);
-Schedule ring_reduce(const AlgorithmOptions& options);
-Schedule all_pairs_all_to_all(const AlgorithmOptions& options);
-
+// An algorithm, called like a function. Each is defined in a file of its own.
 struct Algorithm {
   std::string_view name;
   Collective collective;
@@ -71,7 +53,36 @@ struct Algorithm {
   std::string_view description;  // one line
   std::string_view cost;         // steps one after the other, and wire bytes per rank
   bool needs_grid = false;       // its ranks are those of a mesh or torus, row by row
+
+  // Throws std::invalid_argument, one sentence, for options that are not possible.
+  Schedule operator()(const AlgorithmOptions& options) const { return make(options); }
 };
+
+// The registry: one line per algorithm declares it and lists it. The first one of a collective is
+// its default.
+// clang-format off
+#define TOWPATH_ALGORITHMS(ALGORITHM)  \
+  ALGORITHM(ring_all_reduce)           \
+  ALGORITHM(one_shot_all_reduce)       \
+  ALGORITHM(two_shot_all_reduce)       \
+  ALGORITHM(tree_all_reduce)           \
+  ALGORITHM(line_all_reduce)           \
+  ALGORITHM(grid_all_reduce)           \
+  ALGORITHM(ring_all_gather)           \
+  ALGORITHM(line_all_gather)           \
+  ALGORITHM(grid_all_gather)           \
+  ALGORITHM(all_pairs_all_gather)      \
+  ALGORITHM(ring_reduce_scatter)       \
+  ALGORITHM(line_reduce_scatter)       \
+  ALGORITHM(grid_reduce_scatter)       \
+  ALGORITHM(all_pairs_reduce_scatter)  \
+  ALGORITHM(ring_broadcast)            \
+  ALGORITHM(ring_reduce)               \
+  ALGORITHM(all_pairs_all_to_all)
+// clang-format on
+#define TOWPATH_DECLARE_ALGORITHM(name) extern const Algorithm name;
+TOWPATH_ALGORITHMS(TOWPATH_DECLARE_ALGORITHM)
+#undef TOWPATH_DECLARE_ALGORITHM
 
 std::span<const Algorithm> algorithms();
 

@@ -31,9 +31,7 @@ void add_rank(Schedule& schedule, const PairBlocks& blocks) {
   }
 }
 
-}  // namespace
-
-Schedule all_pairs_all_gather(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   check_quadratic(options);
   Schedule schedule = schedule_without_blocks(
       "all_pairs_all_gather", Collective::all_gather, options,
@@ -44,5 +42,15 @@ Schedule all_pairs_all_gather(const AlgorithmOptions& options) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm all_pairs_all_gather{
+    .name = "all_pairs_all_gather",
+    .collective = Collective::all_gather,
+    .make = make,
+    .description = "every rank sends its part to every other",
+    .cost = "1 step, S(R-1)/R bytes",
+};
 
 }  // namespace towpath::collective

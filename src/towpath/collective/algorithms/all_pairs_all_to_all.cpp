@@ -5,8 +5,9 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule all_pairs_all_to_all(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   check_quadratic(options);
   const auto channels = static_cast<std::uint32_t>(options.channels);
   Schedule schedule =
@@ -36,5 +37,15 @@ Schedule all_pairs_all_to_all(const AlgorithmOptions& options) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm all_pairs_all_to_all{
+    .name = "all_pairs_all_to_all",
+    .collective = Collective::all_to_all,
+    .make = make,
+    .description = "every rank sends every other one its part",
+    .cost = "1 step, S(R-1)/R bytes",
+};
 
 }  // namespace towpath::collective

@@ -6,8 +6,9 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule all_pairs_reduce_scatter(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   check_quadratic(options);
   const auto channels = static_cast<std::uint32_t>(options.channels);
   Schedule schedule =
@@ -36,5 +37,15 @@ Schedule all_pairs_reduce_scatter(const AlgorithmOptions& options) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm all_pairs_reduce_scatter{
+    .name = "all_pairs_reduce_scatter",
+    .collective = Collective::reduce_scatter,
+    .make = make,
+    .description = "every rank gets its part of every input and adds up by itself",
+    .cost = "1 step, S(R-1)/R bytes",
+};
 
 }  // namespace towpath::collective

@@ -8,9 +8,20 @@
 #include "towpath/collective/algorithms/by_dimension.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule line_all_gather(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   return all_gather_by_dimension("line_all_gather", options, Grid{});
 }
+
+}  // namespace
+
+constinit const Algorithm line_all_gather{
+    .name = "line_all_gather",
+    .collective = Collective::all_gather,
+    .make = make,
+    .description = "every part to both ends of a line",
+    .cost = "R-1 steps, at most S(R-1)/R bytes each way",
+};
 
 }  // namespace towpath::collective

@@ -6,9 +6,20 @@
 #include "towpath/collective/algorithms/by_dimension.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule line_all_reduce(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   return all_reduce_by_dimension("line_all_reduce", options, Grid{});
 }
+
+}  // namespace
+
+constinit const Algorithm line_all_reduce{
+    .name = "line_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make,
+    .description = "sums of every part from both ends of a line to one rank, and back to both ends",
+    .cost = "2(R-1) steps, at most S bytes each way",
+};
 
 }  // namespace towpath::collective

@@ -8,9 +8,20 @@
 #include "towpath/collective/algorithms/by_dimension.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule line_reduce_scatter(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   return reduce_scatter_by_dimension("line_reduce_scatter", options, Grid{});
 }
+
+}  // namespace
+
+constinit const Algorithm line_reduce_scatter{
+    .name = "line_reduce_scatter",
+    .collective = Collective::reduce_scatter,
+    .make = make,
+    .description = "sums of every part from both ends of a line to where it is kept",
+    .cost = "R-1 steps, at most S(R-1)/R bytes each way",
+};
 
 }  // namespace towpath::collective

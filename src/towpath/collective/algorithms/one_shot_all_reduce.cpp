@@ -6,8 +6,9 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule one_shot_all_reduce(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   check_quadratic(options);
   const auto channels = static_cast<std::uint32_t>(options.channels);
   Schedule schedule =
@@ -34,5 +35,15 @@ Schedule one_shot_all_reduce(const AlgorithmOptions& options) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm one_shot_all_reduce{
+    .name = "one_shot_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make,
+    .description = "every rank sends its whole input to every other and adds up by itself",
+    .cost = "1 step, S(R-1) bytes",
+};
 
 }  // namespace towpath::collective

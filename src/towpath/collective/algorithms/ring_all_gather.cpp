@@ -6,8 +6,9 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule ring_all_gather(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   check_quadratic(options);
   const auto ranks = static_cast<std::uint32_t>(options.ranks);
   const auto channels = static_cast<std::uint32_t>(options.channels);
@@ -33,5 +34,15 @@ Schedule ring_all_gather(const AlgorithmOptions& options) {
   add_own_copies(schedule);
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm ring_all_gather{
+    .name = "ring_all_gather",
+    .collective = Collective::all_gather,
+    .make = make,
+    .description = "every part once round a ring",
+    .cost = "R-1 steps, S(R-1)/R bytes",
+};
 
 }  // namespace towpath::collective

@@ -6,8 +6,9 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule ring_all_reduce(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   check_quadratic(options);
   const auto ranks = static_cast<std::uint32_t>(options.ranks);
   Schedule schedule = schedule_without_blocks("ring_all_reduce", Collective::all_reduce, options,
@@ -36,5 +37,15 @@ Schedule ring_all_reduce(const AlgorithmOptions& options) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm ring_all_reduce{
+    .name = "ring_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make,
+    .description = "every chunk once round a ring to be summed, once more to be handed out",
+    .cost = "2(R-1) steps, 2S(R-1)/R bytes",
+};
 
 }  // namespace towpath::collective

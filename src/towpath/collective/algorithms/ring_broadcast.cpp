@@ -8,8 +8,9 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule ring_broadcast(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   const auto per_channel = static_cast<std::uint32_t>(options.chunks_per_channel);
   Schedule schedule =
       schedule_without_blocks("ring_broadcast", Collective::broadcast, options,
@@ -38,5 +39,15 @@ Schedule ring_broadcast(const AlgorithmOptions& options) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm ring_broadcast{
+    .name = "ring_broadcast",
+    .collective = Collective::broadcast,
+    .make = make,
+    .description = "a pipelined chain along a ring from the root",
+    .cost = "R-2+K steps, S bytes",
+};
 
 }  // namespace towpath::collective

@@ -8,8 +8,9 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule ring_reduce(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   const auto per_channel = static_cast<std::uint32_t>(options.chunks_per_channel);
   Schedule schedule =
       schedule_without_blocks("ring_reduce", Collective::reduce, options,
@@ -36,5 +37,15 @@ Schedule ring_reduce(const AlgorithmOptions& options) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm ring_reduce{
+    .name = "ring_reduce",
+    .collective = Collective::reduce,
+    .make = make,
+    .description = "a pipelined chain along a ring to the root",
+    .cost = "R-2+K steps, S bytes",
+};
 
 }  // namespace towpath::collective

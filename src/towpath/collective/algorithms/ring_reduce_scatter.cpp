@@ -6,8 +6,9 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
-Schedule ring_reduce_scatter(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   check_quadratic(options);
   const auto ranks = static_cast<std::uint32_t>(options.ranks);
   const auto channels = static_cast<std::uint32_t>(options.channels);
@@ -32,5 +33,15 @@ Schedule ring_reduce_scatter(const AlgorithmOptions& options) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm ring_reduce_scatter{
+    .name = "ring_reduce_scatter",
+    .collective = Collective::reduce_scatter,
+    .make = make,
+    .description = "every part once round a ring, ending where it is kept",
+    .cost = "R-1 steps, S(R-1)/R bytes",
+};
 
 }  // namespace towpath::collective

@@ -108,9 +108,7 @@ void add_way_down(const Node& node) {
   }
 }
 
-}  // namespace
-
-Schedule tree_all_reduce(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   const auto per_channel = static_cast<std::uint32_t>(options.chunks_per_channel);
   Schedule schedule =
       schedule_without_blocks("tree_all_reduce", Collective::all_reduce, options,
@@ -136,5 +134,15 @@ Schedule tree_all_reduce(const AlgorithmOptions& options) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm tree_all_reduce{
+    .name = "tree_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make,
+    .description = "sums up and results down a double binary tree of hosts, a chain inside each",
+    .cost = "2(log2(H)+G-1)+K steps, 2S(R-1)/R bytes on average",
+};
 
 }  // namespace towpath::collective

@@ -34,9 +34,7 @@ void add_rank(Schedule& schedule, const PairBlocks& blocks) {
   }
 }
 
-}  // namespace
-
-Schedule two_shot_all_reduce(const AlgorithmOptions& options) {
+Schedule make(const AlgorithmOptions& options) {
   check_quadratic(options);
   const auto ranks = static_cast<std::uint32_t>(options.ranks);
   Schedule schedule =
@@ -48,5 +46,15 @@ Schedule two_shot_all_reduce(const AlgorithmOptions& options) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const Algorithm two_shot_all_reduce{
+    .name = "two_shot_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make,
+    .description = "every rank sums one part for all and hands it to all",
+    .cost = "2 steps, 2S(R-1)/R bytes",
+};
 
 }  // namespace towpath::collective

@@ -63,7 +63,7 @@ struct Refusal {
   std::string sentence;
 };
 
-std::string address_of(const Options& options) {
+std::string address_of(const LiveOptions& options) {
   return fmt::format("towpath/{}/{}", ::geteuid(), options.rendezvous);
 }
 
@@ -74,7 +74,7 @@ os::Deadline deadline_after(Time timeout) {
          std::chrono::duration_cast<os::Clock::duration>(nanoseconds(bound.ps() / 1000));
 }
 
-Hello hello_of(const Options& options, const Member& self, os::Deadline deadline) {
+Hello hello_of(const LiveOptions& options, const Member& self, os::Deadline deadline) {
   Hello hello;
   hello.rank = options.rank;
   hello.ranks = options.ranks;
@@ -86,7 +86,7 @@ Hello hello_of(const Options& options, const Member& self, os::Deadline deadline
 }
 
 // Ends the wait where the caller or the launcher wants it.
-void look(const Options& options) {
+void look(const LiveOptions& options) {
   if (options.on_look) options.on_look();
   if (options.news == nullptr) return;
   const std::optional<Loss> loss = options.news->read();
@@ -97,7 +97,7 @@ void look(const Options& options) {
 }
 
 // As os::wait_readable, looking around meanwhile.
-std::vector<std::size_t> wait_readable(const Options& options,
+std::vector<std::size_t> wait_readable(const LiveOptions& options,
                                        const std::vector<const os::FileDescriptor*>& sockets,
                                        os::Deadline deadline) {
   while (true) {
@@ -118,7 +118,7 @@ std::string reason_of(const std::exception& error) {
 // Rank 0's side.
 class Gathering {
  public:
-  Gathering(const Options& options, Member self)
+  Gathering(const LiveOptions& options, Member self)
       : options_(options), deadline_(deadline_after(options.timeout)) {
     listener_ = os::listen_at(address_of(options));
     if (!listener_.is_open()) {
@@ -307,7 +307,7 @@ class Gathering {
     throw TransportError(refusal.kind, refusal.culprit, refusal.sentence);
   }
 
-  const Options& options_;
+  const LiveOptions& options_;
   os::Deadline deadline_;
   os::FileDescriptor listener_;
   std::vector<Member> members_;                  // by rank; pid 0 while it is missing
@@ -316,7 +316,7 @@ class Gathering {
   int came_ = 0;                                 // all that ever connected
 };
 
-os::FileDescriptor find_rank_0(const Options& options, os::Deadline deadline) {
+os::FileDescriptor find_rank_0(const LiveOptions& options, os::Deadline deadline) {
   milliseconds pause{1};
   while (true) {
     os::FileDescriptor connection = os::connect_to(address_of(options));
@@ -334,8 +334,9 @@ os::FileDescriptor find_rank_0(const Options& options, os::Deadline deadline) {
 }
 
 // Rank 0's answers, one for each other rank.
-std::vector<Member> receive_members(const Options& options, const os::FileDescriptor& connection,
-                                    Member self, os::Deadline deadline) {
+std::vector<Member> receive_members(const LiveOptions& options,
+                                    const os::FileDescriptor& connection, Member self,
+                                    os::Deadline deadline) {
   const auto silent = [&](Kind kind, const char* what) {
     return TransportError(kind, 0,
                           fmt::format("rank {} (pid {}) came to group \"{}\", but rank 0 {}",
@@ -366,7 +367,7 @@ std::vector<Member> receive_members(const Options& options, const os::FileDescri
 }
 
 // The side of all other ranks.
-std::vector<Member> join(const Options& options, Member self) {
+std::vector<Member> join(const LiveOptions& options, Member self) {
   const os::Deadline deadline = deadline_after(options.timeout);
   const os::FileDescriptor connection = find_rank_0(options, deadline);
   const Hello hello = hello_of(options, self, deadline);
@@ -397,7 +398,7 @@ Member this_member(os::FileDescriptor memory) {
   return member;
 }
 
-std::vector<Member> rendezvous(const Options& options, Member self) {
+std::vector<Member> rendezvous(const LiveOptions& options, Member self) {
   if (options.rank == 0) return Gathering(options, std::move(self)).run();
   return join(options, std::move(self));
 }

@@ -25,6 +25,6 @@ struct Member {
 Member this_member(os::FileDescriptor memory);
 
 // All members by rank. Blocks; throws as connect does.
-std::vector<Member> rendezvous(const Options& options, Member self);
+std::vector<Member> rendezvous(const LiveOptions& options, Member self);
 
 }  // namespace towpath::transport::shm

@@ -75,9 +75,9 @@ bool is_crowded(std::span<const Peer> peers) {
   return static_cast<int>(peers.size()) > os::count_cores(processes);
 }
 
-class MappedTransport final : public ShmTransport {
+class MappedTransport final : public LiveTransport {
  public:
-  MappedTransport(const Options& options, SymmetricHeap heap, std::vector<Peer> peers)
+  MappedTransport(const LiveOptions& options, SymmetricHeap heap, std::vector<Peer> peers)
       : rank_(options.rank),
         heap_(std::move(heap)),
         peers_(std::move(peers)),
@@ -135,7 +135,7 @@ class MappedTransport final : public ShmTransport {
     withdraw(Presence::left);
   }
   void abandon(const std::string& what, int culprit) override;
-  const std::byte* peer_data(int rank, Offset offset) const override;
+  void get(int peer, Offset remote, void* target, std::uint64_t size_bytes, Time) override;
   std::uint64_t activity() const override {
     return own_control().activity.load(std::memory_order_relaxed);
   }
@@ -228,10 +228,11 @@ void MappedTransport::check_peer(int rank) const {
   throw std::out_of_range(fmt::format("rank {} is outside the range 0 to {}", rank, ranks() - 1));
 }
 
-const std::byte* MappedTransport::peer_data(int rank, Offset offset) const {
-  check_peer(rank);
-  heap_.check_range(offset, 0);
-  return peer(rank).memory.heap() + offset;
+// A load from mapped memory cannot wait.
+void MappedTransport::get(int peer, Offset remote, void* target, std::uint64_t size_bytes, Time) {
+  check_peer(peer);
+  heap_.check_range(remote, size_bytes);
+  std::memcpy(target, this->peer(peer).memory.heap() + remote, size_bytes);
 }
 
 // What a move lacks although its flags name it, in words, or null.
@@ -536,7 +537,7 @@ std::string MappedTransport::describe_all(int culprit, const std::string& what) 
   return first == all ? first : fmt::format("{} (all waits: {})", first, all);
 }
 
-void check(const Options& options) {
+void check(const LiveOptions& options) {
   const auto reject = [](const std::string& sentence) { throw std::invalid_argument(sentence); };
   if (options.rendezvous.empty() || options.rendezvous.size() > kRendezvousBytesMax) {
     reject(fmt::format("the rendezvous name \"{}\" has {} bytes; 1 to {} are allowed",
@@ -550,22 +551,9 @@ void check(const Options& options) {
 
 }  // namespace
 
-void News::post(Loss loss) {
-  const std::lock_guard lock(mutex_);
-  if (is_posted_.load(std::memory_order_relaxed)) return;
-  loss_ = std::move(loss);
-  is_posted_.store(true, std::memory_order_release);
-}
-
-std::optional<Loss> News::read() const {
-  if (!is_posted_.load(std::memory_order_acquire)) return std::nullopt;
-  const std::lock_guard lock(mutex_);
-  return loss_;
-}
-
-std::unique_ptr<ShmTransport> connect(const Options& asked) {
+std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
   check(asked);
-  Options options = asked;
+  LiveOptions options = asked;
   if (options.heap_bytes == 0) options.heap_bytes = default_heap_bytes(options.ranks);
   SymmetricHeap heap(options.ranks, options.heap_bytes, options.signals);
   const MemoryLayout layout{heap.signal_words(), options.heap_bytes};

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/live/connect.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+
+#include "towpath/transport/shm/shm_transport.hpp"
+
+namespace towpath::transport::live {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<LiveTransport> (*connect)(const LiveOptions& options);
+};
+
+// The registry: one line per transport.
+constexpr Entry kTransports[] = {
+    {"shm", shm::connect},
+};
+
+}  // namespace
+
+std::vector<std::string_view> names() {
+  std::vector<std::string_view> found;
+  for (const Entry& entry : kTransports) found.push_back(entry.name);
+  return found;
+}
+
+std::unique_ptr<LiveTransport> connect(std::string_view name, const LiveOptions& options) {
+  for (const Entry& entry : kTransports) {
+    if (entry.name == name) return entry.connect(options);
+  }
+  throw std::invalid_argument(fmt::format("there is no live transport '{}'; allowed are {}", name,
+                                          fmt::join(names(), ", ")));
+}
+
+}  // namespace towpath::transport::live

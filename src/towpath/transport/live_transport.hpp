@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "towpath/transport/transport.hpp"
+
+// What every live transport offers: ranks that are processes, join a group by a name, and tell each
+// other how they end. transport/live/connect.hpp makes one by its name.
+//
+// Destroying the transport says that this rank has left in good order. A rank that gives up calls
+// abandon() first, and its peers repeat the reason. A process that ends without either is dead.
+
+namespace towpath::transport {
+
+// Why a group cannot go on: a rank, and what it did, as a sentence about it continues: "died",
+// "failed (KeyError: 'x')".
+struct Loss {
+  int culprit = kNoPeer;
+  std::string what;
+};
+
+// What a launcher tells a rank about the others. One thread posts, another waits in the transport.
+class News {
+ public:
+  // The first news counts; what comes later is ignored.
+  void post(Loss loss);
+  std::optional<Loss> read() const;
+
+ private:
+  std::atomic<bool> is_posted_{false};
+  mutable std::mutex mutex_;
+  Loss loss_;
+};
+
+// How to join a group.
+struct LiveOptions {
+  // Up to 64 bytes; every rank of a group gives the same, and no other group at the same time.
+  std::string rendezvous;
+  int rank = 0;
+  int ranks = 1;
+  std::uint64_t heap_bytes = 0;  // of each rank's symmetric heap; 0: what the transport takes
+  std::uint32_t signals = 1 << 16;
+  Time timeout = Time::from_seconds(60);  // until all ranks are there
+  // News ends a wait with a TransportError that names the culprit. May be null.
+  std::shared_ptr<const News> news = nullptr;
+  // Called about every millisecond while this rank waits; what it throws ends the wait. May be
+  // empty.
+  std::function<void()> on_look = {};
+};
+
+// What live ranks have beyond the contract.
+class LiveTransport : public Transport {
+ public:
+  // What the destructor does: this rank has left in good order, unless its last wait ended with an
+  // error about a peer, of which the others are told. Nothing may be called afterwards.
+  virtual void leave() = 0;
+  // Tells all others that this rank gives up: their waits end with a TransportError that names the
+  // culprit and what it did. `what` is about this rank; when `culprit` is the peer that the last
+  // TransportError of this transport named, the others are told of that peer instead.
+  virtual void abandon(const std::string& what, int culprit = kNoPeer) = 0;
+  // Blocking: copies from a peer's heap.
+  virtual void get(int peer, Offset remote, void* target, std::uint64_t size_bytes,
+                   Time timeout) = 0;
+  // Grows while this rank makes progress. May be called from another thread.
+  virtual std::uint64_t activity() const = 0;
+};
+
+}  // namespace towpath::transport
