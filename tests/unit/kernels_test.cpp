@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "ethernet_cluster.hpp"
@@ -43,6 +44,9 @@ const std::vector<std::pair<std::string, Handshake>> kHandshakes{
     {"magic",
      [](EthernetCore& core, bool is_master) { handshake_with_magic(core, is_master, kBuffer); }},
 };
+
+// A program owns both kinds as DataMovementCore.
+static_assert(std::has_virtual_destructor_v<DataMovementCore>);
 
 TEST(Handshake, LetsBothEndsSendWhicheverStartsLate) {
   const MergedChannel there{kBuffer + 64, 64};

@@ -89,6 +89,7 @@ class DataMovementCore {
   // if null.
   DataMovementCore(noc::ChipNetwork& network, KernelConfig config,
                    CoreObserver* observer = nullptr);
+  virtual ~DataMovementCore() = default;  // a program owns EthernetCores as DataMovementCores
   DataMovementCore(const DataMovementCore&) = delete;
   DataMovementCore& operator=(const DataMovementCore&) = delete;
 

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <map>
 #include <mutex>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace towpath::transport::shm {
 namespace {
@@ -26,18 +26,37 @@ void* map_file(int file, std::uint64_t size_bytes) {
 
 #if defined(__SANITIZE_THREAD__)
 // ThreadSanitizer knows memory by its address. Where it tests ranks that are threads of one
-// process, each memory is mapped once, and kept.
+// process, each memory is mapped once, until the last of them unmaps it.
+struct Mapping {
+  std::pair<dev_t, ino_t> file;
+  void* address;
+  int users;
+};
+std::mutex mappings_mutex;
+std::vector<Mapping> mappings;
+
 void* map(int file, std::uint64_t size_bytes) {
-  static std::mutex mutex;
-  static std::map<std::pair<dev_t, ino_t>, void*> mapped;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(mappings_mutex);
   struct stat status {};
   if (::fstat(file, &status) != 0) return MAP_FAILED;
-  void*& address = mapped[{status.st_dev, status.st_ino}];
-  if (address == nullptr) address = map_file(file, size_bytes);
+  const std::pair key{status.st_dev, status.st_ino};
+  for (Mapping& mapping : mappings) {
+    if (mapping.file == key) return ++mapping.users, mapping.address;
+  }
+  void* address = map_file(file, size_bytes);
+  if (address != MAP_FAILED) mappings.push_back({key, address, 1});
   return address;
 }
-void unmap(void*, std::uint64_t) {}
+
+void unmap(void* address, std::uint64_t size_bytes) {
+  const std::lock_guard lock(mappings_mutex);
+  for (auto mapping = mappings.begin(); mapping != mappings.end(); ++mapping) {
+    if (mapping->address != address || --mapping->users > 0) continue;
+    mappings.erase(mapping);
+    ::munmap(address, size_bytes);
+    return;
+  }
+}
 #else
 void* map(int file, std::uint64_t size_bytes) { return map_file(file, size_bytes); }
 void unmap(void* address, std::uint64_t size_bytes) { ::munmap(address, size_bytes); }
