@@ -64,6 +64,6 @@ def fastest_wire_gb_per_s(spec: MachineSpec) -> float:
     layout = spec.sized(hosts=1).layout()
     of_pair: dict[tuple[int, int], float] = defaultdict(float)
     for wire in layout.wires:
-        if "gpu" in (layout.devices[wire.one].kind, layout.devices[wire.other].kind):
-            of_pair[wire.one, wire.other] += rates[wire.link_type] * wire.parallel
+        if "gpu" in (layout.devices[wire.a].kind, layout.devices[wire.b].kind):
+            of_pair[wire.a, wire.b] += rates[wire.link_type] * wire.parallel
     return max(of_pair.values(), default=max(rates.values()))
