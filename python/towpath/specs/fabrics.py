@@ -203,8 +203,8 @@ class FatTreeFabric(_TieredFabric):
             return
         for number in range(half * half):
             core = layout.add(f"core{number}", "network_switch", NETWORK)
-            for pod in aggregations:
-                layout.join(pod[number // half], core, self.switch_link_type)
+            for of_pod in aggregations:
+                layout.join(of_pod[number // half], core, self.switch_link_type)
 
 
 class DragonflyFabric(_TieredFabric):
