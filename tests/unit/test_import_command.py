@@ -128,7 +128,7 @@ def test_without_an_output_the_file_is_printed(tmp_path):
     assert printed == import_host([(topology(), str(path))])
 
 
-@pytest.mark.parametrize("name", shipped.names("machine"))
+@pytest.mark.parametrize("name", shipped.names("gpu_cluster"))
 def test_a_written_machine_is_read_as_it_was(name):
     spec = catalogue.load(name)
     assert parse_machine_spec(parse_yaml(yaml_of(spec), "written"), "written") == spec

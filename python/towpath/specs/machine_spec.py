@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 from towpath.errors import ConfigError, quoted
 from towpath.specs.fabrics import Fabric
 from towpath.specs.input_file import YamlDocument
+from towpath.specs.likes import with_likes
 from towpath.specs.layout import Adapter, Layout, without
 from towpath.specs.parameter_models import from_table
 from towpath.specs.spec_model import Block, Frozen, Name, Text, validated, values_of, wrong
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 HOSTS_MAX = 4096
 GPUS_PER_HOST_MAX = 4096
-NICS_PER_HOST_MAX = 64
+NICS_PER_HOST_MAX = 256
 DEVICES_MAX = 100_000
 WIRES_MAX = 1_000_000
 
@@ -487,6 +488,7 @@ def parse_machine_spec(document: YamlDocument, file: str) -> MachineSpec:
     if not isinstance(document.data, dict):
         raise ConfigError("holds no fields; a machine spec is expected", file=file, line=1)
     form = document.data.get("form")
+    document = with_likes(document, file)
     if form == "template":
         return validated(TemplateSpec, document, file)
     if form == "graph":
