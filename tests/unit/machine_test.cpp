@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <stdexcept>
 
 #include "sentence.hpp"
@@ -86,6 +87,46 @@ TEST(Route, TakesTheLowestLinkNumbersAmongEquals) {
   draft.link(y, b, 1_ns);  // 4: parallel to 2
   draft.link(b, a, 1_ns);
   EXPECT_EQ(draft.build()->route(0, 1), (Route{1, 2}));
+}
+
+// Two leaves joined by four spines, with two GPUs at each.
+std::shared_ptr<const Machine> leaves_and_spines(std::uint64_t seed) {
+  Draft draft;
+  std::vector<int> leaves;
+  for (const char* leaf : {"leaf0", "leaf1"}) {
+    leaves.push_back(draft.builder().add_device({leaf, DeviceKind::network_switch, -1, true}));
+  }
+  for (const char* spine : {"spine0", "spine1", "spine2", "spine3"}) {
+    const int number = draft.builder().add_device({spine, DeviceKind::network_switch, -1, true});
+    for (const int leaf : leaves) draft.wire(leaf, number, 1_ns);
+  }
+  for (const char* gpu : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
+    draft.wire(draft.gpu(gpu), leaves[gpu[0] < 'e' ? 0 : 1], 1_ns);
+  }
+  draft.builder().set_hash_seed(seed);
+  return draft.build();
+}
+
+// The spine between two ranks.
+int spine_of(const Machine& machine, int from, int to) {
+  return machine.links()[static_cast<std::size_t>(machine.route(from, to).at(1))].to;
+}
+
+TEST(Route, BetweenSwitchesIsChosenByAHashOfItsEnds) {
+  const auto machine = leaves_and_spines(0);
+  const auto other_seed = leaves_and_spines(1);
+  std::set<int> spines;
+  int differ = 0;
+  for (int from = 0; from < 4; ++from) {
+    for (int to = 4; to < 8; ++to) {
+      EXPECT_EQ(spine_of(*machine, from, to), spine_of(*machine, from, to));
+      EXPECT_EQ(machine->route(from, to).size(), 4u);
+      spines.insert(spine_of(*machine, from, to));
+      differ += spine_of(*machine, from, to) != spine_of(*other_seed, from, to);
+    }
+  }
+  EXPECT_EQ(spines.size(), 4u);
+  EXPECT_GT(differ, 4);
 }
 
 TEST(Route, ToItselfIsEmpty) {

@@ -43,7 +43,7 @@ def test_template_and_graph_describe_the_same_machine():
 
 def named_wires(layout):
     names = [device.name for device in layout.devices]
-    return sorted((names[w.one], names[w.other], w.link_type, w.parallel) for w in layout.wires)
+    return sorted((names[w.a], names[w.b], w.link_type, w.parallel) for w in layout.wires)
 
 
 @pytest.mark.parametrize("spec", [spec_of(TEMPLATE), graph_spec()], ids=["template", "graph"])

@@ -31,7 +31,9 @@ def test_a_description_holds_every_figure_and_source():
     assert max(len(line) for line in show.describe(spec).splitlines()) <= 100
 
 
-@pytest.mark.parametrize("name", shipped.names("gpu_cluster"))
+@pytest.mark.parametrize(
+    "name", [n for n in shipped.names("gpu_cluster") if shipped.machine(n).gpus_per_host <= 16]
+)
 def test_a_drawing_shows_every_device_and_wire_of_a_small_machine(name):
     spec = shipped.machine(name)
     layout = spec.layout()

@@ -233,7 +233,7 @@ def test_gpus_without_any_link_between_them_are_refused():
 
 
 def test_load_names_the_shipped_machines_when_there_is_none():
-    with pytest.raises(ConfigError, match="no file or cluster of GPUs 'dgx'; shipped are dgx-h100"):
+    with pytest.raises(ConfigError, match="no file or cluster of GPUs 'dgx'; shipped are aws-p5"):
         catalogue.load("dgx")
 
 

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import towpath
 from conftest import refusal
+from towpath.collectives.gpus import channels_to_fill, fastest_wire_gb_per_s
 from towpath.errors import ConfigError
 from towpath.specs import catalogue, shipped
 from towpath.specs.importers import nccl_xml
+from towpath.specs.machine_spec import TemplateSpec
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("TOWPATH_DATA", REPOSITORY.parent / "shared" / "data"))
@@ -121,6 +124,28 @@ GPU1    NV4   X   NV4  NV4  0-31 0
 GPU2    NV4  NV4   X   NV4  0-31 0
 GPU3    NV4  NV4  NV4   X   0-31 0
 """
+
+
+def test_an_imported_host_of_8_h100_is_as_fast_as_the_shipped_one(tmp_path):
+    path = tmp_path / "host.txt"
+    path.write_text(hopper_table())
+    imported, shipped_host = towpath.load(path), towpath.load("dgx-h100", hosts=1)
+    assert channels_to_fill(imported.spec) == channels_to_fill(shipped_host.spec)
+    ours, theirs = (
+        machine.run(size_bytes="64M", algorithm="ring", protocol="Simple", data=False)
+        for machine in (imported, shipped_host)
+    )
+    assert ours.bus_bandwidth_gb_per_s == pytest.approx(theirs.bus_bandwidth_gb_per_s, rel=0.03)
+
+
+def test_parallel_wires_between_two_devices_count_together():
+    mesh = {"shape": "mesh", "link_type": "slow", "pairs": [[0, 1], [0, 1], [1, 2]]}
+    data = shipped.machine("ring").model_dump()
+    rate = {"rate_gb_per_s": {"value": 7.0, "source": "a test"}}
+    data["link_types"]["slow"] = data["link_types"]["link"] | rate
+    data["hosts"] |= {"gpus": 3, "gpu_interconnect": mesh}
+    spec = TemplateSpec.model_validate(data)
+    assert fastest_wire_gb_per_s(spec) == 14.0
 
 
 def test_a_table_with_few_links_means_direct_ones():

@@ -6,6 +6,7 @@
 
 #include "interpreter.hpp"
 #include "schedules.hpp"
+#include "sentence.hpp"
 #include "towpath/collective/schedule/chunking.hpp"
 
 namespace towpath::collective {
@@ -368,6 +369,24 @@ TEST(SmallestHangingSize, OfNineChunksInLlIsWhereTwoNoLongerFitInATransfer) {
   EXPECT_TRUE(verify(schedule, hanging - 1, 4).is_correct());
   EXPECT_EQ(interpret(schedule, hanging - 1, 4, false, 1).outcome, Outcome::correct);
   EXPECT_EQ(interpret(schedule, hanging, 4, false, 1).outcome, Outcome::hang);
+}
+
+// Between hosts the adapters of both ends have FIFOs, so twice as many slots are under way.
+TEST(SmallestHangingSize, DependsOnTheSlotsOfEachConnection) {
+  Schedule schedule = two_shot_all_reduce(2, 9);
+  schedule.protocol = Protocol::ll;
+  const std::uint64_t hanging = 18 * 4096 + 1;
+  const SlotCounts apart{8, 16, 1};
+  EXPECT_EQ(smallest_hanging_size(schedule, 4, UINT64_MAX, apart), std::nullopt);
+  EXPECT_TRUE(verify(schedule, hanging, 4, apart).is_correct());
+  const SlotCounts together{8, 16, 2};
+  EXPECT_EQ(smallest_hanging_size(schedule, 4, UINT64_MAX, together), hanging);
+  EXPECT_FALSE(verify(schedule, hanging, 4, together).is_correct());
+}
+
+TEST(Verify, RefusesSlotsThatHoldNoWholeTransfers) {
+  EXPECT_EQ(sentence_of([] { (void)verify(two_shot_all_reduce(8, 8), 64, 4, {6, 8, 0}); }),
+            "6 slots do not hold whole transfers; each takes 4");
 }
 
 TEST(SmallestHangingSize, IsAllowedByTheCollective) {

@@ -13,6 +13,7 @@ from towpath.cli import (
     entry,
     export,
     groups,
+    import_machine,
     machines,
     new,
     replay,
@@ -33,6 +34,7 @@ app.command("machines")(machines.machines)
 app.command("algorithms")(machines.algorithms)
 app.command("show")(machines.show)
 app.command("routes")(machines.routes)
+app.command("import")(import_machine.import_machine)
 app.add_typer(bench.app, name="bench")
 app.add_typer(tune.app, name="tune")
 app.add_typer(export.app, name="export")

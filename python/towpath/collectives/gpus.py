@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from towpath.errors import ConfigError
@@ -42,9 +43,27 @@ def channels_worth_it(ranks: int, largest_bytes: int) -> int:
 
 
 def channels_to_fill(spec: MachineSpec) -> int:
-    """Channels that can fill the fastest link of a GPU: enough thread blocks, and the same number
+    """Channels that can fill the fastest wire of a GPU: enough thread blocks, and the same number
     for each rail."""
-    fastest = max(link_type.rate_gb_per_s.value for link_type in spec.link_types.values())
-    blocks = -(-fastest // spec.gpu_cost.simple.block_rate_gb_per_s.value)
+    blocks = -(-fastest_wire_gb_per_s(spec) // spec.gpu_cost.simple.block_rate_gb_per_s.value)
     rails = spec.gpus_per_host if spec.host_count > 1 else 1
     return int(min(-(-blocks // rails) * rails, 32))
+
+
+def fastest_wire_gb_per_s(spec: MachineSpec) -> float:
+    """The largest rate between a GPU and a device next to it, all links between the two together.
+
+    Args:
+        spec: the machine.
+
+    Returns:
+        The rate in 1e9 bytes per second and direction; where no GPU has a wire, that of the fastest
+        type of link.
+    """
+    rates = {name: kind.rate_gb_per_s.value for name, kind in spec.link_types.items()}
+    layout = spec.sized(hosts=1).layout()
+    of_pair: dict[tuple[int, int], float] = defaultdict(float)
+    for wire in layout.wires:
+        if "gpu" in (layout.devices[wire.a].kind, layout.devices[wire.b].kind):
+            of_pair[wire.a, wire.b] += rates[wire.link_type] * wire.parallel
+    return max(of_pair.values(), default=max(rates.values()))

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from towpath.pages import spec_text
 from towpath.pages.heat import heat, heat_scale
-from towpath.specs.machine_spec import NETWORK, Layout, LinkType, MachineSpec, PlacedWire
+from towpath.specs.layout import NETWORK, Layout, PlacedWire
+from towpath.specs.machine_spec import LinkType, MachineSpec
 from towpath.specs.spec_model import Quantity
 
 
@@ -184,9 +185,9 @@ def _rows_of_host(layout: Layout, host: int) -> list[list[int]]:
 def _neighbours(layout: Layout, within: set[int]) -> dict[int, list[int]]:
     near: dict[int, list[int]] = {device: [] for device in within}
     for wire in layout.wires:
-        if wire.one in within and wire.other in within:
-            near[wire.one].append(wire.other)
-            near[wire.other].append(wire.one)
+        if wire.a in within and wire.b in within:
+            near[wire.a].append(wire.b)
+            near[wire.b].append(wire.a)
     return near
 
 
@@ -305,9 +306,9 @@ def _arc_room(layout: Layout, rows: list[list[int]]) -> float:
     gpus = next((row for row in rows if layout.devices[row[0]].kind == "gpu"), [])
     shown = set(gpus)
     spans = [
-        abs(gpus.index(wire.one) - gpus.index(wire.other))
+        abs(gpus.index(wire.a) - gpus.index(wire.b))
         for wire in layout.wires
-        if wire.one in shown and wire.other in shown
+        if wire.a in shown and wire.b in shown
     ]
     return _sag(max(spans)) if spans else 0
 
@@ -351,7 +352,7 @@ def _wires(
     drawn = [
         (number, wire)
         for number, wire in enumerate(layout.wires)
-        if wire.one in canvas.at and wire.other in canvas.at
+        if wire.a in canvas.at and wire.b in canvas.at
     ]
     drawn.sort(key=lambda pair: -_rate(spec, pair[1]))
     return [
@@ -381,7 +382,7 @@ def _wire(
 ) -> str:
     link_type = spec.link_types[wire.link_type]
     rate = _rate(spec, wire)
-    names = [layout.devices[device].name for device in (wire.one, wire.other)]
+    names = [layout.devices[device].name for device in (wire.a, wire.b)]
     title = f"{names[0]} to {names[1]}: {wire.link_type}, {rate:.4g} GB/s"
     title += f", {link_type.latency_ns.value:g} ns"
     colour = _LINK_COLOURS[link_type.kind]
@@ -396,7 +397,7 @@ def _wire(
 
 
 def _path(layout: Layout, canvas: _Canvas, wire: PlacedWire) -> str:
-    upper, lower = sorted((wire.one, wire.other), key=lambda device: canvas.at[device].y)
+    upper, lower = sorted((wire.a, wire.b), key=lambda device: canvas.at[device].y)
     start, end = canvas.at[upper], canvas.at[lower]
     half = _BOX_HEIGHT / 2
     if start.y == end.y:  # in one row: an arc, below GPUs and above all else

@@ -13,26 +13,29 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from itertools import combinations
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from towpath.errors import ConfigError, quoted
+from towpath.specs.fabrics import Fabric
 from towpath.specs.input_file import YamlDocument
+from towpath.specs.likes import with_likes
+from towpath.specs.layout import Adapter, Layout, without
 from towpath.specs.parameter_models import from_table
-from towpath.specs.spec_model import Block, Frozen, Ratio, Text, validated, values_of, wrong
+from towpath.specs.spec_model import Block, Frozen, Name, Text, validated, values_of, wrong
 
 if TYPE_CHECKING:
     from towpath._core import Machine
 
 HOSTS_MAX = 4096
 GPUS_PER_HOST_MAX = 4096
-NICS_PER_HOST_MAX = 64
+NICS_PER_HOST_MAX = 256
 DEVICES_MAX = 100_000
 WIRES_MAX = 1_000_000
-NETWORK = -1  # the host number of what belongs to no host
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,63}$", strict=True)]
 GpuIndex = Annotated[int, Field(strict=True, ge=0, lt=GPUS_PER_HOST_MAX)]
 DeviceKindName = Literal["gpu", "nvswitch", "nic", "network_switch", "pcie_bridge", "cpu"]
 LinkKindName = Literal["nvlink", "pcie", "network", "socket"]
@@ -60,10 +63,14 @@ class LinkType(Block):
 
 
 class SwitchedInterconnect(Frozen):
-    """Every GPU of a host joined to one NVSwitch by one wire of `link_type`."""
+    """Every GPU of a host joined to one NVSwitch by one wire of `link_type`.
+
+    With `in_switch_reduction`, the switch reduces and multicasts, as NVLink SHARP does.
+    """
 
     shape: Literal["switch"]
     link_type: Name
+    in_switch_reduction: bool = Field(strict=True, default=False)
 
 
 class RingInterconnect(Frozen):
@@ -97,9 +104,13 @@ Interconnect = Annotated[
 
 
 class Nic(Frozen):
-    """A network adapter and the GPUs of its host that it is joined to."""
+    """A network adapter and the GPUs of its host that it is joined to.
+
+    Its link to the fabric is of `fabric_link_type`, or of the fabric's own.
+    """
 
     gpus: Annotated[tuple[GpuIndex, ...], Field(min_length=1, max_length=64)]
+    fabric_link_type: Name | None = None
 
 
 class Hosts(Frozen):
@@ -113,46 +124,6 @@ class Hosts(Frozen):
     nics: Annotated[tuple[Nic, ...], Field(max_length=NICS_PER_HOST_MAX)] = ()
 
 
-class Spine(Frozen):
-    """A switch that joins the leaves, each by one uplink per host over `oversubscription`."""
-
-    link_type: Name
-    oversubscription: Ratio
-
-
-class Fabric(Frozen):
-    """Between hosts: the n-th adapters of all hosts form rail n and meet at one leaf switch."""
-
-    shape: Literal["rails"]
-    link_type: Name
-    spine: Spine | None = None
-
-
-class PlacedDevice(NamedTuple):
-    """A device of a laid out machine."""
-
-    name: str
-    kind: str
-    host: int
-    forwards: bool
-
-
-class PlacedWire(NamedTuple):
-    """A wire of a laid out machine: `parallel` times the rate of its link type, both ways."""
-
-    one: int
-    other: int
-    link_type: str
-    parallel: float
-
-
-class Layout(NamedTuple):
-    """A machine of a certain size, device by device. Wires name devices by their position."""
-
-    devices: list[PlacedDevice]
-    wires: list[PlacedWire]
-
-
 class MachineSpec(Frozen):
     """What both forms have in common. Immutable; `sized` returns another one."""
 
@@ -162,6 +133,7 @@ class MachineSpec(Frozen):
     link_types: Annotated[dict[Name, LinkType], Field(min_length=1, max_length=1000)]
     gpu_cost: GpuCost
     fabric: Fabric | None = None
+    without: Annotated[tuple[Name, ...], Field(max_length=1000)] = ()
 
     @property
     @abstractmethod
@@ -170,8 +142,14 @@ class MachineSpec(Frozen):
 
     @property
     @abstractmethod
+    def _gpus_described(self) -> int:
+        """The number of GPUs in each host before any is left out."""
+
+    @property
     def gpus_per_host(self) -> int:
         """The number of GPUs in each host."""
+        lost = {name.lower() for name in self.without if name.lower().startswith("gpu")}
+        return self._gpus_described - len(lost)
 
     @abstractmethod
     def _with_host_count(self, hosts: int) -> MachineSpec: ...
@@ -184,8 +162,8 @@ class MachineSpec(Frozen):
         """Devices, adapters among them, and wires of one host."""
 
     @abstractmethod
-    def _place_host(self, host: int, layout: Layout) -> list[int]:
-        """Adds one host and returns the positions of its adapters."""
+    def _place_host(self, host: int, layout: Layout) -> list[Adapter]:
+        """Adds one host and returns its adapters that join the fabric."""
 
     @property
     def ranks(self) -> int:
@@ -216,10 +194,15 @@ class MachineSpec(Frozen):
         """
         self._check_size()
         layout = Layout([], [])
-        nics_of_hosts = [self._place_host(host, layout) for host in range(self.host_count)]
+        adapters_of_hosts = [self._place_host(host, layout) for host in range(self.host_count)]
         if self.fabric is not None:
-            self._place_fabric(self.fabric, nics_of_hosts, layout)
-        return layout
+            self.fabric.place(adapters_of_hosts, layout)
+        if not self.without:
+            return layout
+        try:
+            return without(layout, self.without)
+        except ValueError as error:
+            raise self._error(str(error)) from None
 
     def build(self, hosts: int | None = None, ranks: int | None = None) -> Machine:
         """The Machine that simulations run on.
@@ -243,15 +226,17 @@ class MachineSpec(Frozen):
         """
         layout, cost = self.layout(), self.gpu_cost
         protocols = {name: values_of(getattr(cost, name)) for name in ("simple", "ll", "ll128")}
+        seed = 0 if self.fabric is None else self.fabric.hash_seed
         return {
             "form": "machine",
             "name": self.name,
+            **({"hash_seed": seed} if seed else {}),
             "link_types": {name: values_of(kind) for name, kind in self.link_types.items()},
             "gpu_cost": values_of(cost) | protocols,
             "devices": [device._asdict() for device in layout.devices],
             "wires": [
-                {"between": [one, other], "link_type": link_type, "parallel": parallel}
-                for one, other, link_type, parallel in layout.wires
+                {"between": [a, b], "link_type": link_type, "parallel": parallel}
+                for a, b, link_type, parallel in layout.wires
             ],
         }
 
@@ -278,35 +263,25 @@ class MachineSpec(Frozen):
         return self._with_hosts(hosts)
 
     def _check_size(self) -> None:
-        devices, nics, wires = self._count_in_host()
+        devices, adapters, wires = self._count_in_host()
         devices *= self.host_count
         wires *= self.host_count
         if self.fabric is not None:
-            devices += nics + 1
-            wires += nics * (self.host_count + 1)
+            try:
+                more = self.fabric.count(adapters, self.host_count)
+            except PydanticCustomError as error:
+                context = error.context or {}
+                raise self._error(f"{context['field']} {context['problem']}") from None
+            devices += more[0]
+            wires += more[1]
         if devices > DEVICES_MAX:
             raise self._error(f"would have {devices} devices; at most {DEVICES_MAX} are allowed")
         if wires > WIRES_MAX:
             raise self._error(f"would have {wires} wires; at most {WIRES_MAX} are allowed")
 
-    def _place_fabric(self, fabric: Fabric, nics_of_hosts: list[list[int]], layout: Layout) -> None:
-        leaves = []
-        for rail in range(len(nics_of_hosts[0])):
-            leaf = _place(layout, f"leaf{rail}", "network_switch", NETWORK)
-            leaves.append(leaf)
-            for nics in nics_of_hosts:
-                layout.wires.append(PlacedWire(nics[rail], leaf, fabric.link_type, 1))
-        if fabric.spine is not None and len(leaves) > 1:
-            uplinks = len(nics_of_hosts) / fabric.spine.oversubscription.value
-            spine = _place(layout, "spine", "network_switch", NETWORK)
-            for leaf in leaves:
-                layout.wires.append(PlacedWire(leaf, spine, fabric.spine.link_type, uplinks))
-
     def _check_link_types(self, used: list[tuple[str, str | None]]) -> None:
         if self.fabric is not None:
-            used = [*used, ("fabric.link_type", self.fabric.link_type)]
-            if self.fabric.spine is not None:
-                used.append(("fabric.spine.link_type", self.fabric.spine.link_type))
+            used = [*used, *self.fabric.used_link_types()]
         for field, link_type in used:
             if link_type is not None and link_type not in self.link_types:
                 allowed = ", ".join(self.link_types)
@@ -325,6 +300,8 @@ class TemplateSpec(MachineSpec):
         used = [("hosts.nic_link_type", hosts.nic_link_type)]
         if connect is not None:
             used.append(("hosts.gpu_interconnect.link_type", connect.link_type))
+        for number, nic in enumerate(hosts.nics):
+            used.append((f"hosts.nics[{number}].fabric_link_type", nic.fabric_link_type))
         self._check_link_types(used)
         last = hosts.gpus - 1
         for number, nic in enumerate(hosts.nics):
@@ -349,7 +326,7 @@ class TemplateSpec(MachineSpec):
         return self.hosts.count
 
     @property
-    def gpus_per_host(self) -> int:
+    def _gpus_described(self) -> int:
         return self.hosts.gpus
 
     def _with_host_count(self, hosts: int) -> MachineSpec:
@@ -365,7 +342,6 @@ class TemplateSpec(MachineSpec):
 
     def _count_in_host(self) -> tuple[int, int, int]:
         hosts = self.hosts
-        nics = len(hosts.nics)
         wires = sum(len(nic.gpus) for nic in hosts.nics)
         match hosts.gpu_interconnect:
             case SwitchedInterconnect() | RingInterconnect():
@@ -374,36 +350,49 @@ class TemplateSpec(MachineSpec):
                 wires += hosts.gpus * (hosts.gpus - 1) // 2
             case MeshInterconnect() as mesh:
                 wires += len(mesh.pairs)
+        nics = len(hosts.nics)
         return hosts.gpus + nics + 1, nics, wires
 
-    def _place_host(self, host: int, layout: Layout) -> list[int]:
+    def _place_host(self, host: int, layout: Layout) -> list[Adapter]:
         hosts, connect = self.hosts, self.hosts.gpu_interconnect
         forwards = getattr(connect, "forwards", False)
         gpus = [
-            _place(layout, f"host{host}/gpu{gpu}", "gpu", host, forwards)
-            for gpu in range(hosts.gpus)
+            layout.add(f"host{host}/gpu{gpu}", "gpu", host, forwards) for gpu in range(hosts.gpus)
         ]
         if isinstance(connect, SwitchedInterconnect):
-            switch = _place(layout, f"host{host}/nvswitch", "nvswitch", host)
+            switch = layout.add(f"host{host}/nvswitch", "nvswitch", host)
             ends: Iterator[tuple[int, int]] = ((gpu, switch) for gpu in gpus)
         else:
-            ends = ((gpus[one], gpus[other]) for one, other in _pairs(connect, hosts.gpus))
+            ends = ((gpus[a], gpus[b]) for a, b in _pairs(connect, hosts.gpus))
         if connect is not None:
-            layout.wires.extend(PlacedWire(*pair, connect.link_type, 1) for pair in ends)
-        nics = []
+            for a, b in ends:
+                layout.join(a, b, connect.link_type)
+        adapters = []
         for number, nic in enumerate(hosts.nics):
-            nics.append(_place(layout, f"host{host}/nic{number}", "nic", host))
+            device = layout.add(f"host{host}/nic{number}", "nic", host)
+            adapters.append(Adapter(device, nic.fabric_link_type))
             for gpu in nic.gpus:
-                layout.wires.append(PlacedWire(gpus[gpu], nics[-1], str(hosts.nic_link_type), 1))
-        return nics
+                layout.join(gpus[gpu], device, str(hosts.nic_link_type))
+        return adapters
 
 
 class GraphDevice(Frozen):
-    """A device by name. All but GPUs pass traffic on, unless `forwards` says otherwise."""
+    """A device by name. All but GPUs pass traffic on, unless `forwards` says otherwise.
+
+    An adapter with `joins_fabric` has a link to the fabric, of `fabric_link_type` or of the
+    fabric's own.
+    """
 
     name: Name
     kind: DeviceKindName
     forwards: bool | None = Field(strict=True, default=None)
+    joins_fabric: bool = Field(strict=True, default=True)
+    fabric_link_type: Name | None = None
+
+    @property
+    def is_adapter(self) -> bool:
+        """Whether it joins its host to the fabric."""
+        return self.kind == "nic" and self.joins_fabric
 
 
 class GraphWire(Frozen):
@@ -441,10 +430,13 @@ class GraphSpec(MachineSpec):
                 allowed = ", ".join(self.link_types)
                 problem = f"is {quoted(wire.link_type)}; link_types has {allowed}"
                 raise wrong(f"{field}.link_type", problem)
-        self._check_link_types([])
-        if self.gpus_per_host == 0:
+        self._check_link_types([
+            (f"devices[{number}].fabric_link_type", device.fabric_link_type)
+            for number, device in enumerate(self.devices)
+        ])  # fmt: skip
+        if self._gpus_described == 0:
             raise wrong("devices", "has no GPU; a machine needs at least one")
-        if self.fabric is not None and not any(device.kind == "nic" for device in self.devices):
+        if self.fabric is not None and not any(device.is_adapter for device in self.devices):
             raise wrong("fabric", "joins adapters, so devices must name at least one nic")
         if self.fabric is None and self.count > 1:
             raise wrong("count", f"is {self.count}; without a fabric it must be 1")
@@ -455,7 +447,7 @@ class GraphSpec(MachineSpec):
         return self.count
 
     @property
-    def gpus_per_host(self) -> int:
+    def _gpus_described(self) -> int:
         return sum(device.kind == "gpu" for device in self.devices)
 
     def _with_host_count(self, hosts: int) -> MachineSpec:
@@ -467,20 +459,24 @@ class GraphSpec(MachineSpec):
         return self
 
     def _count_in_host(self) -> tuple[int, int, int]:
-        nics = sum(device.kind == "nic" for device in self.devices)
-        return len(self.devices), nics, len(self.wires)
+        adapters = sum(device.is_adapter for device in self.devices)
+        return len(self.devices), adapters, len(self.wires)
 
-    def _place_host(self, host: int, layout: Layout) -> list[int]:
+    def _place_host(self, host: int, layout: Layout) -> list[Adapter]:
         prefix = f"host{host}/"
         position: dict[str, int] = {}
         for device in self.devices:
             forwards = device.kind != "gpu" if device.forwards is None else device.forwards
             name = prefix + device.name
-            position[device.name] = _place(layout, name, device.kind, host, forwards)
+            position[device.name] = layout.add(name, device.kind, host, forwards)
         for wire in self.wires:
-            one, other = (position[name] for name in wire.between)
-            layout.wires.append(PlacedWire(one, other, wire.link_type, wire.parallel))
-        return [position[device.name] for device in self.devices if device.kind == "nic"]
+            a, b = (position[name] for name in wire.between)
+            layout.join(a, b, wire.link_type, wire.parallel)
+        return [
+            Adapter(position[device.name], device.fabric_link_type)
+            for device in self.devices
+            if device.is_adapter
+        ]
 
 
 def parse_machine_spec(document: YamlDocument, file: str) -> MachineSpec:
@@ -492,6 +488,7 @@ def parse_machine_spec(document: YamlDocument, file: str) -> MachineSpec:
     if not isinstance(document.data, dict):
         raise ConfigError("holds no fields; a machine spec is expected", file=file, line=1)
     form = document.data.get("form")
+    document = with_likes(document, file)
     if form == "template":
         return validated(TemplateSpec, document, file)
     if form == "graph":
@@ -501,17 +498,12 @@ def parse_machine_spec(document: YamlDocument, file: str) -> MachineSpec:
     raise ConfigError(problem, file=file, line=line, field="form")
 
 
-def _place(layout: Layout, name: str, kind: str, host: int, forwards: bool = True) -> int:
-    layout.devices.append(PlacedDevice(name, kind, host, forwards))
-    return len(layout.devices) - 1
-
-
 def _pairs(connect: Interconnect | None, gpus: int) -> Iterator[tuple[int, int]]:
     match connect:
         case RingInterconnect():
             wires = gpus if gpus > 2 else gpus - 1
             yield from ((gpu, (gpu + 1) % gpus) for gpu in range(wires))
         case FullInterconnect():
-            yield from ((one, other) for one in range(gpus) for other in range(one + 1, gpus))
+            yield from combinations(range(gpus), 2)
         case MeshInterconnect():
             yield from connect.pairs

@@ -17,6 +17,7 @@ from towpath.specs.input_file import FieldPath, YamlDocument
 Number = TypeVar("Number")
 Model = TypeVar("Model", bound=BaseModel)
 Text = Annotated[str, Field(min_length=1, max_length=1000, strict=True)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,63}$", strict=True)]
 
 
 def wrong(field: str, problem: str) -> PydanticCustomError:

@@ -48,12 +48,15 @@ transport::Reduction reduction_from(std::string_view type, std::string_view oper
 void bind_plan(nb::module_& module) {
   nb::class_<Plan>(module, "Plan", "A schedule at one size.")
       .def(nb::new_([](std::shared_ptr<collective::Schedule> schedule, std::uint64_t elements,
-                       std::string_view type, std::string_view operation) {
-             return std::const_pointer_cast<Plan>(
-                 collective::make_plan(schedule, elements, reduction_from(type, operation)));
+                       std::string_view type, std::string_view operation,
+                       std::uint32_t slots_factor) {
+             return std::const_pointer_cast<Plan>(collective::make_plan(
+                 schedule, elements, reduction_from(type, operation), slots_factor));
            }),
            "schedule"_a, "elements"_a, "type"_a = "float32", "operation"_a = "sum",
-           "`elements` is the size of the whole array. Raises ValueError.")
+           "slots_factor"_a = 1,
+           "`elements` is the size of the whole array; `slots_factor` multiplies the slots of each "
+           "FIFO. Raises ValueError.")
       .def_prop_ro("input_bytes", &Plan::input_bytes)
       .def_prop_ro("output_bytes", &Plan::output_bytes)
       .def_prop_ro("heap_bytes", &Plan::heap_bytes,

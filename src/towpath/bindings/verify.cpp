@@ -37,10 +37,21 @@ void bind_verify(nb::module_& module) {
       .def_ro("omitted", &Verdict::omitted)
       .def_ro("not_checked", &Verdict::not_checked)
       .def("is_correct", &Verdict::is_correct);
-  module.def("verify", &verify, "schedule"_a, "elements"_a, "element_bytes"_a, ReleaseGil(),
+  nb::class_<SlotCounts>(module, "SlotCounts",
+                         "How many slots the FIFO of a connection has, by where its ends are.")
+      .def(
+          "__init__",
+          [](SlotCounts* slots, std::uint32_t within_host, std::uint32_t between_hosts,
+             int ranks_per_host) {
+            new (slots) SlotCounts{within_host, between_hosts, ranks_per_host};
+          },
+          nb::kw_only(), "within_host"_a = 0, "between_hosts"_a = 0, "ranks_per_host"_a = 0,
+          "Slots 0 are those of the protocol; ranks_per_host 0 means that all share a host.");
+  module.def("verify", &verify, "schedule"_a, "elements"_a, "element_bytes"_a,
+             "slots"_a = SlotCounts(), ReleaseGil(),
              "Whether the schedule computes its collective at this size, without a race or a "
              "deadlock in any order of events.");
   module.def("smallest_hanging_size", &smallest_hanging_size, "schedule"_a, "element_bytes"_a,
-             "elements_max"_a, ReleaseGil(),
+             "elements_max"_a, "slots"_a = SlotCounts(), ReleaseGil(),
              "The smallest array, in elements, at which the schedule deadlocks, or None.");
 }

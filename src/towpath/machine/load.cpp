@@ -19,6 +19,7 @@ namespace towpath::machine {
 
 namespace {
 
+constexpr std::int64_t kHashSeedMax = (std::int64_t{1} << 32) - 1;
 constexpr int kNumberMax = 1'000'000;  // larger than any coordinate, channel or device
 
 // --- files ---------------------------------------------------------------------------------------
@@ -342,7 +343,7 @@ std::shared_ptr<const MailboxCluster> parse_mailbox_cluster(std::string_view jso
 std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::string& origin) {
   const Json data = parsed(json, origin);
   const JsonObject object = description(data, "machine", origin);
-  object.check_names({"form", "name", "link_types", "gpu_cost", "devices", "wires"});
+  object.check_names({"form", "name", "link_types", "gpu_cost", "hash_seed", "devices", "wires"});
   MachineBuilder builder(object.text("name"));
   for (const JsonObject& device : object.objects("devices")) {
     device.check_names({"name", "kind", "host", "forwards"});
@@ -353,6 +354,9 @@ std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::s
   const LinkTypes types = link_types_from(object);
   for (const JsonObject& wire : object.objects("wires")) add_wire(builder, wire, types);
   builder.set_gpu_cost(gpu_cost_from(object.object("gpu_cost")));
+  if (object.has("hash_seed")) {
+    builder.set_hash_seed(static_cast<std::uint64_t>(object.whole("hash_seed", 0, kHashSeedMax)));
+  }
   return std::move(builder).build();
 }
 

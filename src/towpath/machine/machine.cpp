@@ -20,6 +20,14 @@ namespace {
 
 constexpr int kNone = -1;
 
+// Mixes a number into a hash: the finalizer of SplitMix64.
+std::uint64_t mixed(std::uint64_t hash, int number) {
+  hash += 0x9e3779b97f4a7c15 + static_cast<std::uint64_t>(number);
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
+  return hash ^ (hash >> 31);
+}
+
 }  // namespace
 
 int Machine::host_of_rank(int rank) const { return devices_[index(device_of_rank(rank))].host; }
@@ -57,12 +65,23 @@ std::vector<int> Machine::last_links(int source, int target) const {
         known = candidate;
         last = number;
         open.emplace(candidate.first, candidate.second, link.to);
-      } else if (candidate == known && number < last) {
+      } else if (candidate == known && is_preferred(number, last, source, target)) {
         last = number;
       }
     }
   }
   return last_link;
+}
+
+bool Machine::is_preferred(int link, int other, int source, int target) const {
+  const auto is_between_switches = [this](int number) {
+    const Link& wire = links_[index(number)];
+    return devices_[index(wire.from)].kind == DeviceKind::network_switch &&
+           devices_[index(wire.to)].kind == DeviceKind::network_switch;
+  };
+  if (!is_between_switches(link) || !is_between_switches(other)) return link < other;
+  const std::uint64_t pair = mixed(mixed(hash_seed_, source), target);
+  return mixed(pair, link) < mixed(pair, other);
 }
 
 std::vector<int> Machine::route(int from_rank, int to_rank) const {

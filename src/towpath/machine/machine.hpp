@@ -100,8 +100,9 @@ class Machine {
   int device_of_rank(int rank) const { return rank_device_[static_cast<std::size_t>(rank)]; }
   int host_of_rank(int rank) const;
 
-  // The links from one rank's device to another's: least latency, then fewest links, then, from
-  // the last link backwards, the lowest link numbers. Only devices that forward are passed through.
+  // The links from one rank's device to another's: least latency, then fewest links. Among equals,
+  // from the last link backwards, the lowest link number counts, but between network switches a
+  // hash of both ranks, the link and the seed (ECMP). Only devices that forward are passed through.
   // A rank's route to itself is empty. Throws std::invalid_argument that names both ranks if there
   // is no path. Every call searches the machine anew; keep the answer if you need it often.
   std::vector<int> route(int from_rank, int to_rank) const;
@@ -111,6 +112,8 @@ class Machine {
   // The last link of the best path from `source`, per device; -1 if there is no path. The search
   // stops once `target` is settled.
   std::vector<int> last_links(int source, int target) const;
+  // Whether a route from source to target prefers a link to another that is as good.
+  bool is_preferred(int link, int other, int source, int target) const;
 
   friend class MachineBuilder;
   std::string name_;
@@ -119,6 +122,7 @@ class Machine {
   std::vector<std::vector<int>> links_from_;  // per device, outgoing link numbers
   std::vector<int> rank_device_;
   GpuCost gpu_;
+  std::uint64_t hash_seed_ = 0;
 };
 
 class MachineBuilder {
@@ -134,6 +138,9 @@ class MachineBuilder {
 
   // Throws DescriptionError on a cost out of its bounds.
   void set_gpu_cost(const GpuCost& cost);
+
+  // What the choice among equal paths between network switches depends on besides their ends.
+  void set_hash_seed(std::uint64_t seed) { machine_.hash_seed_ = seed; }
 
   // Throws std::invalid_argument if there is no GPU, if one of several cannot be reached by any
   // other, or if no GPU cost was set. The builder must not be used afterwards.

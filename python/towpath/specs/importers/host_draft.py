@@ -13,8 +13,9 @@ from pathlib import PurePath
 
 from towpath.errors import ConfigError
 from towpath.specs import shipped
+from towpath.specs.importers.adapter_status import AdapterPort
 from towpath.specs.input_file import YamlDocument
-from towpath.specs.machine_spec import GraphSpec, MachineSpec, TemplateSpec
+from towpath.specs.machine_spec import GraphSpec, LinkType, MachineSpec, TemplateSpec
 from towpath.specs.spec_model import validated
 
 # The shipped machine whose latencies and GPU costs are used where a file has none.
@@ -48,6 +49,11 @@ _GPU_PCIE_SOURCE = (
     "({machine}), over the two GPUs"
 )
 _NIC_PCIE_SOURCE = "derived: GPU to adapter, {path:g} ns ({machine}), less the GPU's {gpu:g} ns"
+# Of the line's rate, what data has: 49 of 50 GB/s, as on the reference machine.
+_USABLE_SHARE = 0.98
+_USABLE_SOURCE = "of which data has 49 of 50 GB/s (nccl-tests#309)"
+# Adapters below this share of the fastest one's rate are for other traffic.
+_SLOW_SHARE = 0.25
 _SOCKET_HOP_SOURCE = "assumed: that of a PCIe switch, for want of a trustworthy value"
 _NO_MESSAGE_COST = {"value": 0, "source": "no value in the file; none is assumed"}
 
@@ -62,6 +68,24 @@ class HostDraft:
         self._devices: list[dict[str, object]] = []
         self._wires: list[dict[str, object]] = []
         self._link_types: dict[str, object] = {}
+        self._adapter_names: dict[str, str] = {}
+        self._ports: dict[str, AdapterPort] = {}
+
+    def name_adapters(self, names: dict[str, str], ports: dict[str, AdapterPort]) -> None:
+        """Says what the adapters of the host are called, and what is known of their ports.
+
+        Args:
+            names: device -> name, where the file has one.
+            ports: name -> port; empty where no status of adapters is given.
+
+        Raises:
+            ConfigError: no adapter of the host is among the ports.
+        """
+        self._adapter_names, self._ports = names, ports
+        if ports and not ports.keys() & names.values():
+            known = ", ".join(sorted(ports)[:4])
+            problem = f"names none of the adapters that are reported, such as {known}"
+            raise ConfigError(problem, file=self._file, line=1)
 
     def add_device(self, name: str, kind: str) -> str:
         """Adds a device and returns its name."""
@@ -176,10 +200,64 @@ class HostDraft:
     def _take_fabric(self, donor: MachineSpec) -> dict[str, object] | None:
         if donor.fabric is None or not any(device["kind"] == "nic" for device in self._devices):
             return None
-        self._take(donor, donor.fabric.link_type)
-        if donor.fabric.spine is not None:
-            self._take(donor, donor.fabric.spine.link_type)
+        for _, link_type in donor.fabric.used_link_types():
+            self._take(donor, link_type)
+        self._join_fabric(donor.link_types[donor.fabric.link_type])
         return donor.fabric.model_dump()
+
+    def _join_fabric(self, like: LinkType) -> None:
+        """Which adapters join the fabric, and at which rate: those that are up and not far slower
+        than the fastest."""
+        adapters = [device for device in self._devices if device["kind"] == "nic"]
+        port_of = {
+            str(device["name"]): self._ports.get(self._adapter_names.get(str(device["name"]), ""))
+            for device in adapters
+        }
+        usable = {name: port for name, port in port_of.items() if port and port.is_up is not False}
+        fastest = max((port.rate_gbit or 0 for port in usable.values()), default=0)
+        left_out: dict[str, list[str]] = {}
+        for device in adapters:
+            name = str(device["name"])
+            reason = self._reason_to_stay_out(name, port_of[name], fastest)
+            if reason is not None:
+                device["joins_fabric"] = False
+                left_out.setdefault(reason, []).append(name)
+            elif (port := usable.get(name)) and port.rate_gbit:
+                device["fabric_link_type"] = self._port_link_type(port, like)
+        if len(adapters) == sum(map(len, left_out.values())):
+            reasons = "; ".join(left_out)
+            raise ConfigError(f"has no adapter for a fabric: {reasons}", file=self._file, line=1)
+        for reason, names in left_out.items():
+            self.note(f"not part of the fabric: {', '.join(names)}, {reason}")
+
+    def _reason_to_stay_out(
+        self, device: str, port: AdapterPort | None, fastest_gbit: float
+    ) -> str | None:
+        name = self._adapter_names.get(device, "")
+        if not self._ports:
+            if "eth" in name.lower():
+                return "which have Ethernet names; ibstatus would tell their rate"
+            return None
+        if port is None:
+            return "which no status names"
+        if port.is_up is False:
+            return "whose ports are down"
+        if port.rate_gbit is not None and port.rate_gbit < fastest_gbit * _SLOW_SHARE:
+            return f"far below the {fastest_gbit:g} Gb/s of the fastest"
+        if port.rate_gbit is None and port.layer == "Ethernet":
+            return "which are Ethernet without a known rate; ibstatus would tell it"
+        return None
+
+    def _port_link_type(self, port: AdapterPort, like: LinkType) -> str:
+        """The link type of an adapter's port: its own rate, and the latencies of another."""
+        assert port.rate_gbit is not None
+        layer = (port.layer or "InfiniBand").lower()
+        rate = round(port.rate_gbit / 8 * _USABLE_SHARE, 3)
+        source = f"{port.words} as ibstatus says, {_USABLE_SOURCE}"
+        latency = like.latency_ns.model_dump()
+        if layer == "ethernet":
+            latency["source"] = "assumed for Ethernet: " + latency["source"]
+        return self._link_type(f"{layer}_{port.rate_gbit:g}g", "network", rate, source, latency)
 
     def _take_interconnect(self, donor: MachineSpec) -> None:
         gpus = sum(device["kind"] == "gpu" for device in self._devices)
@@ -196,7 +274,7 @@ class HostDraft:
             self.add_device("nvswitch", "nvswitch")
         for wire in layout.wires:
             if wire.link_type == connect.link_type:
-                self.add_wire(names[wire.one], names[wire.other], wire.link_type, wire.parallel)
+                self.add_wire(names[wire.a], names[wire.b], wire.link_type, wire.parallel)
         self.note(f"the GPU interconnect is that of {donor.name}: the file has none")
 
 

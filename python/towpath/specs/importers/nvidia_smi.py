@@ -13,6 +13,7 @@ import re
 from typing import NamedTuple
 
 from towpath.errors import ConfigError, quoted
+from towpath.specs.importers.adapter_status import AdapterPort
 from towpath.specs.importers.host_draft import HostDraft
 from towpath.specs.machine_spec import GraphSpec
 
@@ -26,7 +27,7 @@ _DEVICES_MAX = 256
 
 # No GPU has more NVLinks (H100, B200): a row that adds up to more goes through a switch.
 _NVLINKS_OF_A_GPU_MAX = 18
-_NVLINKS_OF_AN_A100 = 12
+NVLINKS_OF_AN_A100 = 12
 _PCIE_WIDTH = 16
 _SOCKET_GB_PER_S = 22.0
 _SOCKET_SOURCE = "NCCL src/graph/topo.h, Sapphire Rapids; the table names no CPU"
@@ -44,7 +45,25 @@ def is_table(text: str) -> bool:
     return _FIRST_ROW.search(_ESCAPE.sub("", text)) is not None
 
 
-def parse_table(text: str, file: str, complete_from: str | None = None) -> GraphSpec:
+def nvlinks_of_a_gpu(text: str, file: str) -> int:
+    """The NVLinks of the GPU that has the most, each link to a switch counted once.
+
+    Args:
+        text: the output of `nvidia-smi topo -m`.
+        file: its name, for errors.
+
+    Raises:
+        ConfigError: it is not such a table, or something in it is wrong.
+    """
+    return max((_nvlinks(cell) for cell in _read(text, file).cells.values()), default=0)
+
+
+def parse_table(
+    text: str,
+    file: str,
+    complete_from: str | None = None,
+    ports: dict[str, AdapterPort] | None = None,
+) -> GraphSpec:
     """The host that a table describes; text before and after the table is skipped.
 
     Args:
@@ -52,6 +71,7 @@ def parse_table(text: str, file: str, complete_from: str | None = None) -> Graph
         file: its name, for errors and for the machine's name.
         complete_from: the shipped machine that supplies what the table does not say: GPU costs, the
             fabric between hosts, and the GPU interconnect where the table names no NVLink.
+        ports: what ibstatus and rdma link say of the adapters, by name; None: nothing is known.
 
     Raises:
         ConfigError: it is not such a table, or something in it is wrong.
@@ -63,8 +83,14 @@ def parse_table(text: str, file: str, complete_from: str | None = None) -> Graph
     if table.nic_names:
         names = ", ".join(f"{nic.lower()} is {name}" for nic, name in table.nic_names.items())
         draft.note(names[:1000])
+    adapters = {
+        device.lower(): table.nic_names.get(device, device)
+        for device in table.devices
+        if not device.startswith("GPU")
+    }
+    draft.name_adapters(adapters, ports or {})
     most = max((_nvlinks(cell) for cell in table.cells.values()), default=0)
-    is_hopper = most == 0 or most > _NVLINKS_OF_AN_A100
+    is_hopper = most == 0 or most > NVLINKS_OF_AN_A100
     _add_nvlinks(table, draft, 90 if is_hopper else 80)
     _PcieTree(table, draft, 32.0 if is_hopper else 16.0).add()
     return draft.finish(complete_from)

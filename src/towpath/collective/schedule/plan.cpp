@@ -35,10 +35,12 @@ std::uint64_t Plan::input_bytes() const { return buffer_bytes(*this, Buffer::inp
 std::uint64_t Plan::output_bytes() const { return buffer_bytes(*this, Buffer::output); }
 
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
-                                      std::uint64_t elements, transport::Reduction reduction) {
+                                      std::uint64_t elements, transport::Reduction reduction,
+                                      std::uint32_t slots_factor) {
   check_structure(*schedule);
   const Chunking chunking(*schedule, elements, transport::size_of(reduction.type));
   Plan plan{schedule, reduction, chunking, wire(*schedule), 0, 0};
+  plan.slots_factor = slots_factor;
   plan.slot_bytes = slot_bytes_for(chunking, plan.wiring.count_max);
   for (const RankProgram& program : schedule->ranks) {
     plan.scratch_bytes =

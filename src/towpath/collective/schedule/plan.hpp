@@ -22,6 +22,7 @@ struct Plan {
   Wiring wiring;
   std::uint64_t slot_bytes = 0;     // distance between the slots of a FIFO
   std::uint64_t scratch_bytes = 0;  // the largest rank's
+  std::uint32_t slots_factor = 1;   // more shows what waiting for free slots costs
 
   // Symmetric memory and signals that an executor allocates.
   std::uint64_t fifo_bytes() const { return slots_max() * slot_bytes; }
@@ -31,11 +32,11 @@ struct Plan {
 
   // Slots of one connection. Where stores do not reach the peer, the sender's adapter reads from a
   // FIFO of its own and the receiver's fills a second one, so twice as many are under way. The
-  // verifier counts the fewer.
+  // verifier counts the fewer unless it is told where the ranks are.
   std::uint32_t slots(bool is_addressable) const {
-    return is_addressable ? chunking.fifo().slots : slots_max();
+    return is_addressable ? slots_factor * chunking.fifo().slots : slots_max();
   }
-  std::uint32_t slots_max() const { return 2 * chunking.fifo().slots; }
+  std::uint32_t slots_max() const { return 2 * slots_factor * chunking.fifo().slots; }
 
   // Bytes of the buffers that a rank brings.
   std::uint64_t input_bytes() const;
@@ -44,7 +45,8 @@ struct Plan {
 
 // `elements` is the size of the whole array. Throws ScheduleError or std::invalid_argument.
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
-                                      std::uint64_t elements, transport::Reduction reduction);
+                                      std::uint64_t elements, transport::Reduction reduction,
+                                      std::uint32_t slots_factor = 1);
 
 // What all ranks must have in common, in words: collective, size, type, operation, schedule.
 std::string statement(const Plan& plan);

@@ -212,7 +212,8 @@ void check_input_is_kept(const Network& network, FindingList& findings) {
   }
 }
 
-Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes) {
+Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes,
+               const SlotCounts& slots) {
   Verdict verdict;
   FindingList findings(verdict);
   try {
@@ -223,7 +224,7 @@ Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t e
     return verdict;
   }
   const Chunking chunking(schedule, elements, element_bytes);
-  const Network network(schedule);
+  const Network network(schedule, slots);
   if (schedule.out_of_place) check_input_is_kept(network, findings);
   if (!check_matching(network, chunking, findings)) {
     verdict.not_checked.push_back("deadlock, races and data: connections have ends that disagree");
@@ -240,9 +241,10 @@ Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t e
 
 std::optional<std::uint64_t> smallest_hanging_size(const Schedule& schedule,
                                                    std::uint64_t element_bytes,
-                                                   std::uint64_t elements_max) {
+                                                   std::uint64_t elements_max,
+                                                   const SlotCounts& slots) {
   check_structure(schedule);
-  const Network network(schedule);
+  const Network network(schedule, slots);
   const std::set<std::uint32_t> counts = distinct_counts(schedule);
   std::vector<std::uint32_t> pattern_before;
   for (const std::uint64_t chunk : chunk_sizes_that_matter(schedule, element_bytes)) {

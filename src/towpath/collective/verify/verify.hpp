@@ -11,7 +11,7 @@
 #include "towpath/collective/schedule/schedule.hpp"
 
 // Whether a schedule computes what it claims, at one size. An exact answer, not a sample: for any
-// order in which thread blocks may run, with the FIFO slots that chunking.hpp gives, in place and
+// order in which thread blocks may run, with the FIFO slots that SlotCounts gives, in place and
 // out of place as the schedule allows, and for any number of invocations back to back.
 //
 //   Verdict verdict = verify(schedule, 1 << 20, 4);
@@ -59,6 +59,15 @@ struct Finding {
   int other_step = kNone;
 };
 
+// How many slots the FIFO of a connection has, by where its ends are. Ranks r to r + ranks_per_host
+// - 1 are in one host; 0: all are. A number of slots that is 0 is that of chunking.hpp; others are
+// multiples of the slots of a transfer.
+struct SlotCounts {
+  std::uint32_t within_host = 0;
+  std::uint32_t between_hosts = 0;
+  int ranks_per_host = 0;
+};
+
 struct Verdict {
   std::vector<Finding> findings;         // the first few of each kind
   std::uint64_t omitted = 0;             // how many more there are
@@ -69,14 +78,16 @@ struct Verdict {
 };
 
 // `elements` is the size of the whole array, as in Chunking, which throws std::invalid_argument
-// when the schedule cannot cut it.
-Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes);
+// when the schedule cannot cut it or when a number of slots is not allowed.
+Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes,
+               const SlotCounts& slots = {});
 
 // The smallest array, in elements and at most `elements_max`, at which the schedule deadlocks, if
 // any. Sizes at which the ends of a connection disagree (a mismatch) are passed over. Throws
 // ScheduleError when check_structure does.
 std::optional<std::uint64_t> smallest_hanging_size(const Schedule& schedule,
                                                    std::uint64_t element_bytes,
-                                                   std::uint64_t elements_max);
+                                                   std::uint64_t elements_max,
+                                                   const SlotCounts& slots = {});
 
 }  // namespace towpath::collective

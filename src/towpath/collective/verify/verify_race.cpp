@@ -146,8 +146,12 @@ class RaceCheck : public Visitor {
   // Whether the clocks it takes are within the limits.
   bool is_feasible() const {
     const std::uint64_t slices = step_count(network_.schedule) * cells_per_chunk_;
-    const std::uint64_t in_flight =
-        reach_ == Reach::everywhere ? network_.connections.size() * chunking_.fifo().slots : 0;
+    std::uint64_t in_flight = 0;
+    if (reach_ == Reach::everywhere) {
+      for (const Network::Connection& connection : network_.connections) {
+        in_flight += connection.slots;
+      }
+    }
     const std::uint64_t held = network_.blocks.size() + depended_.size() + in_flight;
     return slices * clock_length_ <= kClockWordsCopiedMax &&
            held * clock_length_ <= kClockWordsHeldMax;

@@ -2,10 +2,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/collective/verify/verify_walk.hpp"
 
-namespace towpath::collective {
+#include <fmt/format.h>
 
-Network::Network(const Schedule& schedule_of_network)
+#include <stdexcept>
+
+namespace towpath::collective {
+namespace {
+
+std::uint32_t checked_slots(std::uint32_t asked, const FifoLimits& fifo) {
+  if (asked == 0) return fifo.slots;
+  if (asked % fifo.slots_per_transfer != 0) {
+    throw std::invalid_argument(fmt::format("{} slots do not hold whole transfers; each takes {}",
+                                            asked, fifo.slots_per_transfer));
+  }
+  return asked;
+}
+
+}  // namespace
+
+Network::Network(const Schedule& schedule_of_network, const SlotCounts& slots)
     : schedule(schedule_of_network), wiring(wire(schedule)) {
+  const FifoLimits fifo = fifo_limits(schedule.protocol);
+  const std::uint32_t within_host = checked_slots(slots.within_host, fifo);
+  const std::uint32_t between_hosts = checked_slots(slots.between_hosts, fifo);
+  const auto host_of = [&slots](int rank) {
+    return slots.ranks_per_host > 0 ? rank / slots.ranks_per_host : 0;
+  };
   for (int rank = 0; rank < schedule.rank_count(); ++rank) {
     first_block.push_back(static_cast<std::uint32_t>(blocks.size()));
     int number = 0;
@@ -20,7 +42,8 @@ Network::Network(const Schedule& schedule_of_network)
     if (ends.send_block == kNone) continue;
     const std::uint32_t receiver = block_of(from.program->send_peer, ends.send_block);
     from.outgoing = blocks[receiver].incoming = static_cast<std::int32_t>(connections.size());
-    connections.push_back({sender, receiver});
+    const bool is_within_host = host_of(from.rank) == host_of(from.program->send_peer);
+    connections.push_back({sender, receiver, is_within_host ? within_host : between_hosts});
   }
 }
 

@@ -12,6 +12,7 @@
 #include "towpath/collective/schedule/deadlock.hpp"
 #include "towpath/collective/schedule/schedule.hpp"
 #include "towpath/collective/schedule/wiring.hpp"
+#include "towpath/collective/verify/verify.hpp"
 
 // The verifier's own: one pass over a schedule, slice by slice, in an order that could happen.
 //
@@ -45,7 +46,8 @@ namespace towpath::collective {
 
 // A schedule with its thread blocks and connections numbered through.
 struct Network {
-  explicit Network(const Schedule& schedule);
+  // Throws std::invalid_argument unless a transfer fits a whole number of times into a FIFO.
+  Network(const Schedule& schedule, const SlotCounts& slots);
 
   struct Block {
     const ThreadBlock* program = nullptr;
@@ -57,6 +59,7 @@ struct Network {
   struct Connection {
     std::uint32_t sender = 0;  // blocks
     std::uint32_t receiver = 0;
+    std::uint32_t slots = 0;
   };
 
   std::uint32_t block_of(int rank, int number) const {
@@ -104,8 +107,11 @@ class Walk {
         cells_per_chunk_(chunking.fifo().slices_per_transfer),
         progress_(network.blocks.size()),
         dependents_(network.blocks.size()),
-        arrived_(network.connections.size(), 0),
-        free_slots_(network.connections.size(), chunking.fifo().slots) {}
+        arrived_(network.connections.size(), 0) {
+    for (const Network::Connection& connection : network.connections) {
+      free_slots_.push_back(connection.slots);
+    }
+  }
 
   // Returns who is stuck; empty when all finished.
   std::vector<Blocked> run() {

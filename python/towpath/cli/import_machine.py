@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath import`: a machine of one's own, from what its tools print."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from towpath.cli.options import CompleteFrom, Hosts
+from towpath.cli.output_file import check_output
+
+
+def import_machine(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="the output of `nvidia-smi topo -m` or an NCCL topology XML; besides the first, "
+            "that of `ibstatus` and `rdma link`",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="the YAML file; default: stdout")
+    ] = Path("-"),
+    hosts: Hosts = None,
+    complete_from: CompleteFrom = None,
+) -> None:
+    """Write a machine file from what the tools of a host print about it."""
+    from towpath.specs.importers.host_draft import machine_name
+    from towpath.specs.importers.own_host import import_host
+    from towpath.specs.input_file import read_text
+    from towpath.specs.write import yaml_of
+
+    is_printed = str(output) == "-"
+    if not is_printed:
+        check_output(output)
+    spec = import_host([(read_text(path), str(path)) for path in files], complete_from)
+    if is_printed:
+        sys.stdout.write(yaml_of(spec.sized(hosts)))
+        return
+    spec = spec.model_copy(update={"name": machine_name(str(output))})
+    output.write_text(yaml_of(spec.sized(hosts)), encoding="utf-8")
+    print(f"written: {output}, {spec.gpus_per_host} GPUs in each host")
+    for sentence in spec.notes:
+        print(f"  {sentence}")
+    print(f"next: towpath run all_reduce --machine {output}")

@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""A host described by what its own tools print: one topology, and any number of adapter states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from towpath.errors import ConfigError
+from towpath.specs.importers import nccl_xml, nvidia_smi
+from towpath.specs.importers.adapter_status import is_status, merged, parse_status
+from towpath.specs.machine_spec import GraphSpec
+
+_KNOWN = "`nvidia-smi topo -m`, an NCCL topology XML, `ibstatus` or `rdma link`"
+
+
+def import_host(files: Sequence[tuple[str, str]], complete_from: str | None = None) -> GraphSpec:
+    """The host that some texts describe together.
+
+    Args:
+        files: text and file name of each: one topology (`nvidia-smi topo -m` or an NCCL topology
+            XML), and what `ibstatus` and `rdma link` print.
+        complete_from: the shipped machine that supplies what they do not say; None: the one with
+            as many NVLinks.
+
+    Returns:
+        The host, with a fabric for any number of such hosts if it has adapters.
+
+    Raises:
+        ConfigError: a text is of no known kind, there is not exactly one topology, or something in
+            one is wrong.
+    """
+    topologies = []
+    ports = []
+    for text, file in files:
+        if nccl_xml.is_xml(text) or nvidia_smi.is_table(text):
+            topologies.append((text, file))
+        elif is_status(text):
+            ports += parse_status(text, file)
+        else:
+            raise ConfigError(f"is of no known kind; known are {_KNOWN}", file=file, line=1)
+    if len(topologies) != 1:
+        names = ", ".join(file for _, file in topologies)
+        which = f"{names} are {len(topologies)}" if topologies else "none of the files is one"
+        raise ConfigError(f"one topology is needed, `nvidia-smi topo -m` or NCCL's XML; {which}")
+    text, file = topologies[0]
+    if nccl_xml.is_xml(text):
+        if ports:
+            problem = "is an NCCL topology, which states rates itself; leave the others out"
+            raise ConfigError(problem, file=file, line=1)
+        return nccl_xml.parse_system(text, file, complete_from or "dgx-h100")
+    donor = complete_from or _donor(nvidia_smi.nvlinks_of_a_gpu(text, file))
+    return nvidia_smi.parse_table(text, file, donor, merged(ports))
+
+
+def _donor(nvlinks: int) -> str:
+    """The shipped machine whose GPUs have as many NVLinks, as `nvidia-smi topo -m` counts them."""
+    if nvlinks == 0:
+        return "pcie-8gpu"
+    return "dgx-a100" if nvlinks <= nvidia_smi.NVLINKS_OF_AN_A100 else "dgx-h100"
