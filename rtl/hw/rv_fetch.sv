@@ -3,7 +3,7 @@
 
 // Fetches ahead into a queue of half-words: a cache of 16 KiB with lines of 16 bytes, a predictor of
 // branches with two bits each (backwards taken where it knows nothing), and two return addresses.
-// A predicted jump costs two cycles without instructions, less what the queue hides.
+// A predicted jump costs one cycle without an instruction, as Ariane's does.
 module rv_fetch #(
     parameter logic [63:0] RESET_PC = 64'h8000_0000,
     parameter int LINES = 1024,
@@ -125,16 +125,18 @@ module rv_fetch #(
   wire [63:0] pushed = words >> {second_address[2:1], 4'b0};
   wire [4:0] pushed_count = 5'd4 - {3'b0, second_address[2:1]};
 
-  // --- out: one instruction, expanded
-  wire is_compressed = queue[1:0] != 2'b11;
-  wire is_whole = count >= (is_compressed ? 5'd1 : 5'd2);
-  wire is_dry = is_faulty && !second_valid && (count == 0 || !is_whole);
+  // --- out: one instruction, expanded; what arrives is seen at once
+  wire [255:0] seen = arrives ? queue | ({192'b0, pushed} << {count, 4'b0}) : queue;
+  wire [4:0] seen_count = count + (arrives ? pushed_count : 5'd0);
+  wire is_compressed = seen[1:0] != 2'b11;
+  wire is_whole = seen_count >= (is_compressed ? 5'd1 : 5'd2);
+  wire is_dry = is_faulty && !second_valid && (seen_count == 0 || !is_whole);
   logic [31:0] expanded;
-  rv_decompress decompress (.c(queue[15:0]), .expanded);
-  assign out_valid = (count != 0 && is_whole) || is_dry;
+  rv_decompress decompress (.c(seen[15:0]), .expanded);
+  assign out_valid = (seen_count != 0 && is_whole) || is_dry;
   assign out_pc = head_pc;
   assign out_is_compressed = is_compressed;
-  assign out_instruction = is_compressed ? expanded : queue[31:0];
+  assign out_instruction = is_compressed ? expanded : seen[31:0];
   assign out_page_fault = is_dry && fault_is_page;
   assign out_access_fault = is_dry && !fault_is_page;
   assign out_fault_address = pc;
@@ -176,12 +178,7 @@ module rv_fetch #(
   end
 
   // --- state
-  logic [255:0] left, next_queue;
-  wire [4:0] left_count = pop ? count - pop_count : count;
-  always_comb begin
-    left = !pop ? queue : is_compressed ? queue >> 16 : queue >> 32;
-    next_queue = arrives ? left | ({192'b0, pushed} << {left_count, 4'b0}) : left;
-  end
+  wire [255:0] next_queue = !pop ? seen : is_compressed ? seen >> 16 : seen >> 32;
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -213,7 +210,7 @@ module rv_fetch #(
       if (filled) {is_filling, is_asked, is_abandoned} <= '0;
       // The queue.
       queue <= next_queue;
-      count <= left_count + (arrives ? pushed_count : 5'd0);
+      count <= pop ? seen_count - pop_count : seen_count;
       if (pop) head_pc <= sequential;
       if (turn) begin
         pc <= redirect ? redirect_pc : target;

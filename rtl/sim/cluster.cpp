@@ -43,7 +43,7 @@ constexpr const char* kProbes[] = {"word_written",   "descriptor_written", "head
 struct Options {
   std::uint64_t cycles = 100'000'000;
   unsigned bits_per_cycle = 100;
-  unsigned latency = 16;
+  unsigned latency = 15;
   unsigned memory_latency = 16;
   std::vector<std::uint64_t> arguments;
   std::vector<std::string> results;
@@ -104,6 +104,7 @@ class Memory {
   void load(const Program& program) {
     for (const Segment& segment : program.segments) {
       for (std::size_t i = 0; i < segment.bytes.size(); ++i) {
+        if (segment.bytes[i] == 0) continue;  // as memory is
         const std::uint64_t address = segment.address + i;
         store(address & ~std::uint64_t{7}, std::uint64_t{segment.bytes[i]} << 8 * (address & 7),
               1U << (address & 7));
