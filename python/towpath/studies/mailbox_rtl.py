@@ -45,16 +45,16 @@ _PROBED_ITERATIONS = 60
 # (what, value here, what it changes)
 ASSUMPTIONS = (
     ("latency of a link's transceivers", "15 cycles",
-     "one way by as much; with a flit's gearbox and two registers a header takes 19 cycles, so that "
-     "its notice is back after 40, as measured"),
+     "one way by as much; with gearbox and registers a header takes 19 cycles, so that its notice "
+     "is back after 40, as measured"),
     ("path from the core to the interface", "one register each way into it",
      "every store by a cycle that nobody waits for, every load and poll by two"),
     ("code of the poll loop", "a load and a branch", "the period of 5 cycles"),
     ("packet", "a header and flits of 128 bits; a descriptor of one word",
      "a header leaves 3 cycles after the descriptor"),
-    ("read of memory", "16 cycles", "a page walk of three reads, some 57 cycles"),
+    ("read of memory", "16 cycles", "a page walk, three reads: 52 cycles of a round trip"),
     ("timer", "250 ticks per second", "the share of iterations that an interrupt meets"),
-    ("second process", "500 us of work, every tenth tick", "the plateau of context switches"),
+    ("second process", "500 us of work, every third tick", "the plateau of context switches"),
 )  # fmt: skip
 
 
@@ -115,8 +115,8 @@ def check_built(folder: Path, nodes: int = 2) -> None:
     for name in (f"cluster{nodes}", "ping_pong.elf"):
         if not (folder / name).is_file():
             raise ConfigError(
-                f"--engine rtl needs {folder / name}, which is not there; `make rtl` builds it with "
-                "verilator and gcc-riscv64-unknown-elf, and --rtl says where it was built"
+                f"--engine rtl needs {folder / name}, which is not there; `make rtl` builds it, "
+                "and --rtl says where it was built"
             )
 
 
@@ -253,8 +253,8 @@ def measure_rtl_study(
     check_built(folder)
     if request.size_bytes not in _SIZES or request.iterations > _ITERATIONS_MAX:
         raise ConfigError(
-            f"{request.iterations} messages of {request.size_bytes} bytes were asked for; with "
-            f"--engine rtl there are up to {_ITERATIONS_MAX}, of {', '.join(map(str, _SIZES))} bytes"
+            f"{request.iterations} messages of {request.size_bytes} bytes were asked for; the RTL "
+            f"plays up to {_ITERATIONS_MAX}, of {', '.join(map(str, _SIZES))} bytes"
         )
     # Without interrupts, with them, eight phases, three clocks, a point per size, in iterations.
     total = request.iterations + request.calm_iterations + 15 * _PROBED_ITERATIONS
@@ -288,7 +288,9 @@ def measure_rtl_study(
         projections=projections,
         sweeps={"message size (B)": sizes},
         waves=waveform(by_phase[0], first, 2 * shown[0, "next first store"]),
-        assumptions=[dict(zip(("what", "here", "effect"), row, strict=True)) for row in ASSUMPTIONS],
+        assumptions=[
+            {"what": what, "here": here, "effect": effect} for what, here, effect in ASSUMPTIONS
+        ],
     )
 
 
@@ -326,9 +328,7 @@ def _latency(folder: Path, request: StudyRequest, iterations: int, has_interrupt
     asked = RtlRun(iterations=iterations + SETTLED_ITERATIONS, size_bytes=request.size_bytes)
     if has_interruptions:
         # 250 ticks per second; the work of a turn of the second process takes some 500 us.
-        asked = replace(
-            asked, tick_cycles=400_000, background_ticks=10, background_loops=6_000
-        )
+        asked = replace(asked, tick_cycles=400_000, background_ticks=3, background_loops=6_000)
     outcome = run_rtl(folder, asked)
     one_way_ns = outcome.results[SETTLED_ITERATIONS:] * (1e3 / CLOCK_MHZ / 2)
     return latency_row(one_way_ns, is_named=True)

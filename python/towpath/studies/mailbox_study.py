@@ -219,8 +219,8 @@ def measure_latency(
 ) -> Row:  # fmt: skip
     """One-way times of single iterations: mean, mode, extremes, plateaus and all times."""
     options = _core.PingPongOptions(
-        size_bytes=request.size_bytes, iterations=iterations + SETTLED_ITERATIONS, seed=request.seed,
-        has_interruptions=has_interruptions,
+        size_bytes=request.size_bytes, iterations=iterations + SETTLED_ITERATIONS,
+        seed=request.seed, has_interruptions=has_interruptions,
     )  # fmt: skip
     cycles, _, _ = _core.run_ping_pong(spec.build(), options, on_progress)
     one_way_ns = cycles[SETTLED_ITERATIONS:] * (1e3 / spec.core_clock_mhz.value / 2)
