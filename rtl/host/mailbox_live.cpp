@@ -74,8 +74,7 @@ int run_node(const Request& request, int node) {
   here.node = node;
   here.nodes = request.nodes;
   std::vector<std::uint64_t> results(request.arguments[ARGUMENT_ITERATIONS]);
-  const int code =
-      request.program(node, request.nodes, request.arguments.data(), results.data());
+  const int code = request.program(node, request.nodes, request.arguments.data(), results.data());
   if (node == 0 && code == 0)
     std::printf("{\"last\": %llu}\n", static_cast<unsigned long long>(results.back()));
   std::fflush(stdout);

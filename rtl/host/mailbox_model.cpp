@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The programs of rtl/sw on the model of the cluster `carvnet`, in simulated time. What they compute
-// themselves costs nothing there; what the library costs is the cluster's.
+// The programs of rtl/sw on the model of the cluster `carvnet`, in simulated time. What they
+// compute themselves costs nothing there; what the library costs is the cluster's.
 
 #include <cstdio>
 #include <cstring>
@@ -129,8 +129,8 @@ void mailbox_flush(mailbox_context* context) { context->context.flush(); }
 mailbox_notices mailbox_notices_of(mailbox_context* context) {
   const riscv_mailbox::Notices& notices = context->context.notices();
   const auto count = [](auto value) { return static_cast<std::uint64_t>(value); };
-  return {count(notices.acknowledged + notices.full + notices.refused),
-          count(notices.acknowledged), count(notices.full), count(notices.refused)};
+  return {count(notices.acknowledged + notices.full + notices.refused), count(notices.acknowledged),
+          count(notices.full), count(notices.refused)};
 }
 
 }  // extern "C"

@@ -31,10 +31,14 @@ inline Request parse_request(int argc, char** argv) {
   if (argc < 4) throw std::invalid_argument("needed are PROGRAM NODES ITERATIONS [SIZE_BYTES]");
   const std::string name = argv[1];
   Request request;
-  if (name == "ping_pong") request.program = program_ping_pong;
-  else if (name == "all_to_all") request.program = program_all_to_all;
-  else if (name == "all_reduce") request.program = program_all_reduce;
-  else throw std::invalid_argument("there is no program " + name);
+  if (name == "ping_pong")
+    request.program = program_ping_pong;
+  else if (name == "all_to_all")
+    request.program = program_all_to_all;
+  else if (name == "all_reduce")
+    request.program = program_all_reduce;
+  else
+    throw std::invalid_argument("there is no program " + name);
   request.nodes = std::stoi(argv[2]);
   request.arguments[ARGUMENT_ITERATIONS] = std::stoull(argv[3]);
   request.arguments[ARGUMENT_SIZE_BYTES] = argc > 4 ? std::stoull(argv[4]) : 32;

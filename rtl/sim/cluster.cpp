@@ -64,16 +64,26 @@ Options parse(int argc, char** argv) {
     if (++i == argc) throw std::runtime_error(name + " needs a value");
     const std::string value = argv[i];
     const auto number = [&] { return std::strtoull(value.c_str(), nullptr, 0); };
-    if (name == "--cycles") options.cycles = number();
-    else if (name == "--bits-per-cycle") options.bits_per_cycle = static_cast<unsigned>(number());
-    else if (name == "--latency") options.latency = static_cast<unsigned>(number());
-    else if (name == "--memory-latency") options.memory_latency = static_cast<unsigned>(number());
-    else if (name == "--argument") options.arguments.push_back(number());
-    else if (name == "--result") options.results.push_back(value);
-    else if (name == "--probes") options.probes = number();
-    else if (name == "--vcd") options.vcd = value;
-    else if (name == "--watch") options.watches = number() != 0;
-    else throw std::runtime_error("there is no option " + name);
+    if (name == "--cycles")
+      options.cycles = number();
+    else if (name == "--bits-per-cycle")
+      options.bits_per_cycle = static_cast<unsigned>(number());
+    else if (name == "--latency")
+      options.latency = static_cast<unsigned>(number());
+    else if (name == "--memory-latency")
+      options.memory_latency = static_cast<unsigned>(number());
+    else if (name == "--argument")
+      options.arguments.push_back(number());
+    else if (name == "--result")
+      options.results.push_back(value);
+    else if (name == "--probes")
+      options.probes = number();
+    else if (name == "--vcd")
+      options.vcd = value;
+    else if (name == "--watch")
+      options.watches = number() != 0;
+    else
+      throw std::runtime_error("there is no option " + name);
   }
   if (options.program.empty()) throw std::runtime_error("a program is needed");
   return options;
@@ -135,7 +145,9 @@ struct Change {
 void write_vcd(const std::string& path, const std::vector<Change>& changes) {
   std::FILE* const file = std::fopen(path.c_str(), "w");
   if (file == nullptr) throw std::runtime_error("cannot write " + path);
-  const auto id = [](unsigned node, unsigned bit) { return static_cast<char>('!' + 8 * node + bit); };
+  const auto id = [](unsigned node, unsigned bit) {
+    return static_cast<char>('!' + 8 * node + bit);
+  };
   std::fprintf(file, "$timescale 10ns $end\n");
   for (unsigned node = 0; node < kNodes; ++node) {
     std::fprintf(file, "$scope module node_%u $end\n", node);
@@ -160,8 +172,10 @@ std::string json_text(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\';
-    if (c == '\n') quoted += "\\n";
-    else if (c >= ' ') quoted += c;
+    if (c == '\n')
+      quoted += "\\n";
+    else if (c >= ' ')
+      quoted += c;
   }
   return quoted + '"';
 }

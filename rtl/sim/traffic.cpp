@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Random traffic over the packetizers and mailboxes, checked message by message: none lost, doubled,
-// torn or overtaken by a later one of its pair, none in a mailbox of another domain, and no
-// standstill.
+// Random traffic over the packetizers and mailboxes, checked message by message: none lost,
+// doubled, torn or overtaken by a later one of its pair, none in a mailbox of another domain, and
+// no standstill.
 //
 // Usage: traffic MESSAGES SEED [drop]
 
@@ -107,8 +107,7 @@ class Program {
     switch (state_) {
       case State::idle: return {};
       case State::counters: return {true, false, page + 0x48, 0};
-      case State::words:
-        return {true, true, page + 8 * index_, word_of(first_, index_)};
+      case State::words: return {true, true, page + 8 * index_, word_of(first_, index_)};
       case State::descriptor:
         return {true, true, page + 0x40,
                 std::uint64_t{size_} << 32 | std::uint64_t{to_context_} << 16 | to_};
@@ -155,7 +154,7 @@ class Program {
     context_ = random_.below(kContexts);
     const bool sends = shared_.sent < shared_.wanted && random_.below(100) < 48;
     state_ = sends || (in_flight_[context_] != 0 && random_.below(4) == 0) ? State::counters
-                                                                          : State::poll;
+                                                                           : State::poll;
     wants_ = sends;
   }
 
@@ -173,9 +172,9 @@ class Program {
     state_ = State::idle;
     if (!wants_ || flying == kSlots || shared_.sent >= shared_.wanted) return;
     to_ = random_.below(kNodes);
-    to_context_ = random_.below(32) == 0 ? random_.below(kContexts + 3)
-                                         : context_ % kDomains +
-                                               kDomains * random_.below(kContexts / kDomains);
+    to_context_ = random_.below(32) == 0
+                      ? random_.below(kContexts + 3)
+                      : context_ % kDomains + kDomains * random_.below(kContexts / kDomains);
     size_ = random_.below(8) == 0 ? 1 + random_.below(64) : 8 * (1 + random_.below(8));
     is_refusable_ = to_context_ >= kContexts || domain_of(to_context_) != domain_of(context_);
     number_ = numbers_[context_][to_][to_context_ % 16]++;
@@ -220,8 +219,10 @@ class Program {
     ++shared_.received;
     if ((head_ >> 48 & 0xFFFF) != domain_of(context_))
       fail(shared_.cycle, "a message of another domain", head_, context_);
-    if (size_ >= 8) check_order();
-    else ++last_[head_ >> 28 & 0xF][head_ >> 19 & 0xF][context_];
+    if (size_ >= 8)
+      check_order();
+    else
+      ++last_[head_ >> 28 & 0xF][head_ >> 19 & 0xF][context_];
   }
 
   void check_order() {
@@ -306,13 +307,12 @@ int main(int argc, char** argv) {
   if (shared.refused != shared.refusable)
     fail(shared.cycle, "refused others than it should", shared.refused, shared.refusable);
   if (!shared.drops && shared.full != 0) fail(shared.cycle, "dropped", shared.full, 0);
-  std::printf("{\"nodes\": %u, \"messages\": %llu, \"received\": %llu, \"full\": %llu, "
-              "\"refused\": %llu, \"bytes\": %llu, \"cycles\": %llu}\n",
-              kNodes, static_cast<unsigned long long>(shared.sent),
-              static_cast<unsigned long long>(shared.received),
-              static_cast<unsigned long long>(shared.full),
-              static_cast<unsigned long long>(shared.refused),
-              static_cast<unsigned long long>(shared.bytes),
-              static_cast<unsigned long long>(shared.cycle));
+  std::printf(
+      "{\"nodes\": %u, \"messages\": %llu, \"received\": %llu, \"full\": %llu, "
+      "\"refused\": %llu, \"bytes\": %llu, \"cycles\": %llu}\n",
+      kNodes, static_cast<unsigned long long>(shared.sent),
+      static_cast<unsigned long long>(shared.received),
+      static_cast<unsigned long long>(shared.full), static_cast<unsigned long long>(shared.refused),
+      static_cast<unsigned long long>(shared.bytes), static_cast<unsigned long long>(shared.cycle));
   return 0;
 }

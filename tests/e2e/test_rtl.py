@@ -119,8 +119,9 @@ def test_page_walks_are_the_only_disturbance_without_interrupts(rtl):
     settled = outcome.results[20:]
     usual = np.bincount(settled).argmax()
     slow = np.flatnonzero(settled > usual + 10) + 20
-    # The array has 512 times a page; the walk is in the iteration after the store.
-    assert len(slow) == 4 and set(np.diff(slow)) == {512}
+    # A page of the array has 512 times; the walk for a store falls into the next iteration's time.
+    # The array was made before, and the translation of its last page is still there.
+    assert slow.tolist() == [513, 1025, 1537]
     assert settled.max() <= 200  # 1,000 ns one way
 
 
@@ -191,6 +192,29 @@ def test_the_programs_run_on_the_model_and_between_processes(place, program):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["last"] > 0
+
+
+def steps_on_rtl_and_model(rtl: Path, first: int, count: int) -> tuple[list[str], list[str]]:
+    commands = [rtl / "script", ROOT / "build" / "rtl_script_model"]
+    outputs = [
+        subprocess.run(
+            [command, str(first), str(count)], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        for command in commands
+    ]
+    return outputs[0], outputs[1]
+
+
+def test_the_model_agrees_with_the_hardware_cycle_by_cycle(rtl):
+    """Each line is a step of a random program and the cycle in which it is over."""
+    on_rtl, on_model = steps_on_rtl_and_model(rtl, 1, 50)
+    assert len(on_rtl) > 3000 and on_rtl == on_model
+
+
+@pytest.mark.long
+def test_the_model_agrees_with_the_hardware_in_a_thousand_programs(rtl):
+    on_rtl, on_model = steps_on_rtl_and_model(rtl, 1, 1000)
+    assert on_rtl == on_model
 
 
 # --- the command ----------------------------------------------------------------------------------
