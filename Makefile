@@ -39,6 +39,15 @@ asan tsan: deps
 	@cmake --build --preset $@ -- --quiet
 	@ctest --preset $@ --parallel $(JOBS) --progress
 
+# The hardware of rtl/ as simulators, and its programs: needs verilator and a compiler for RISC-V,
+# which `make rtl-deps` installs and nothing else needs.
+.PHONY: rtl rtl-deps
+rtl:
+	@$(MAKE) --no-print-directory -C rtl JOBS=$(JOBS)
+
+rtl-deps:
+	@tools/install_packages.sh --rtl "$(PYTHON)"
+
 lint: build
 	@$(BIN)/python tools/lint.py
 

@@ -2,11 +2,14 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian/Ubuntu packages that the build needs and that are missing.
-# Usage: tools/install_packages.sh [--check] PYTHON
-# With --check it installs nothing: it names what is missing, and the command, and exits 1.
+# Usage: tools/install_packages.sh [--check] [--rtl] PYTHON
+# With --check it installs nothing: it names what is missing, and the command, and exits 1. With
+# --rtl it is about what the hardware in rtl/ needs, instead.
 set -euo pipefail
 mode=install
 if [ "${1:-}" = --check ]; then mode=check; shift; fi
+needs_rtl=no
+if [ "${1:-}" = --rtl ]; then needs_rtl=yes; shift; fi
 python=${1:-python3}
 
 packages=(g++ make cmake ninja-build pkg-config ccache
@@ -17,6 +20,7 @@ import ensurepip, os, sysconfig, venv
 assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
 PY
 then packages+=(python3-venv python3-dev); fi
+if [ $needs_rtl = yes ]; then packages=(verilator yosys z3 gcc-riscv64-unknown-elf); fi
 
 missing=()
 for package in "${packages[@]}"; do

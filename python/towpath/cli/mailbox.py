@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,13 @@ _ITERATIONS_MAX = 100_000_000
 _MESSAGE_BYTES_MAX = 65_536
 
 
+class Engine(str, Enum):
+    """What plays the programs of a described cluster."""
+
+    MODEL = "model"
+    RTL = "rtl"
+
+
 @dataclass(frozen=True)
 class _Outcome:
     """A study as plain data and as text, what it was made with, and how its page is written."""
@@ -50,7 +58,7 @@ def mailbox(
         int | None,
         typer.Option(
             "--iterations", "-n", min=100, max=_ITERATIONS_MAX,
-            help="round trips of the ping-pong; default: 1000000, live 200000",
+            help="round trips of the ping-pong; default: 1000000, live 200000, RTL 20000",
         ),
     ] = None,
     sizes: Annotated[
@@ -67,6 +75,15 @@ def mailbox(
         Path | None,
         typer.Option(help="live: where zeromq_peer and mpi_peer were built; default: build"),
     ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="the model, or instructions on RTL (`make rtl` builds it)")
+    ] = Engine.MODEL,
+    rtl: Annotated[
+        Path | None, typer.Option(help="--engine rtl: where it was built; default: build/rtl")
+    ] = None,
+    vcd: Annotated[
+        Path | None, typer.Option(help="--engine rtl: file for a waveform of its signals")
+    ] = None,
     as_json: AsJson = False,
     out: OutPage = None,
     page: FormerOutPage = None,
@@ -78,12 +95,18 @@ def mailbox(
     output = page_output(out or page)
     if machine is None:
         refuse(given(seed=seed), "is for --machine; a live run has no seed")
+        refuse(given(rtl=rtl, vcd=vcd), "is for --machine with --engine rtl")
         outcome = _live(iterations or 200_000, size_bytes, cores, peers or Path("build"))
     else:
         refuse(given(cores=cores, peers=peers), "is for --live")
-        outcome = _simulated(
-            machine, iterations or 1_000_000, size_bytes, 1 if seed is None else seed
-        )
+        if engine is Engine.RTL:
+            refuse(given(seed=seed), "is for --engine model; the RTL has no seed")
+            outcome = _rtl(machine, iterations or 20_000, size_bytes, rtl or Path("build/rtl"), vcd)
+        else:
+            refuse(given(rtl=rtl, vcd=vcd), "is for --engine rtl")
+            outcome = _simulated(
+                machine, iterations or 1_000_000, size_bytes, 1 if seed is None else seed
+            )
     text = json_text(outcome.found, outcome.made_with)
     print(text if as_json else outcome.text)
     if output is not None:
@@ -163,6 +186,41 @@ def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> _Ou
             ("Seed", str(seed)),
         ]
         title = f"Small messages on {spec.name}"
+        write_mailbox_study(study, title, command_line(), facts, path, made_with=made_with)
+
+    return _Outcome(asdict(study), tables_text(study_tables(study)), made_with, write)
+
+
+def _rtl(
+    machine: str, iterations: int, size_bytes: int, folder: Path, vcd: Path | None
+) -> _Outcome:
+    from towpath.cli.progress import bar
+    from towpath.pages.mailbox_table import study_tables
+    from towpath.pages.plain_text import tables_text
+    from towpath.pages.provenance import provenance
+    from towpath.specs import catalogue
+    from towpath.studies.mailbox_rtl import measure_rtl_study
+    from towpath.studies.mailbox_study import DOCUMENT_CLUSTER, StudyRequest
+
+    spec = catalogue.load_mailbox_cluster(machine)
+    if spec.name != DOCUMENT_CLUSTER:
+        raise ConfigError(
+            f"--engine rtl is the hardware of {DOCUMENT_CLUSTER}; {spec.name} has the model alone"
+        )
+    made_with = provenance([spec])
+    request = StudyRequest(iterations, max(iterations * 3 // 10, 100), size_bytes)
+    study = measure_rtl_study(folder, request, bar, vcd=vcd)
+
+    def write(path: Path) -> None:
+        from towpath.pages.mailbox_page import write_mailbox_study
+
+        facts = [
+            ("Cluster", "2 nodes of RTL, simulated by Verilator"),
+            ("Clock", "100 MHz"),
+            ("Message", f"{size_bytes} B"),
+            ("Iterations", f"{request.iterations} with interrupts, {request.calm_iterations} not"),
+        ]
+        title = "Small messages on RTL"
         write_mailbox_study(study, title, command_line(), facts, path, made_with=made_with)
 
     return _Outcome(asdict(study), tables_text(study_tables(study)), made_with, write)

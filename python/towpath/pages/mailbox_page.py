@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from towpath.pages.mailbox_table import study_tables
 from towpath.pages.plots import CURVE_COLORS, layout
@@ -63,7 +64,10 @@ def write_mailbox_study(
 
     `made_with` becomes its foot; by default that is the version of Towpath and the date.
     """
-    drawings = [Drawing("A round trip", breakdown_figure(study))]
+    drawings = [Drawing("One way by iteration, with and without interrupts", series_figure(study))]
+    if study.waves:
+        drawings.append(Drawing("Two round trips, signals of both nodes", wave_figure(study)))
+    drawings.append(Drawing("A round trip", breakdown_figure(study)))
     drawings += [
         Drawing(f"One way {words} interrupts", histogram_figure(study.latencies[words]))
         for words in ("with", "without")
@@ -74,6 +78,52 @@ def write_mailbox_study(
         if "one_way_ns" in rows[0]
     ]
     TablesPage(title, command, facts, drawings, study_tables(study)).write(path, made_with)
+
+
+def series_figure(study: MailboxStudy) -> go.Figure:
+    """The time of single iterations, with interrupts on the left and without on the right."""
+    figure = make_subplots(
+        cols=2, shared_yaxes=True, horizontal_spacing=0.03,
+        subplot_titles=("with interrupts", "without"),
+    )  # fmt: skip
+    for column, words in enumerate(("with", "without"), start=1):
+        series = study.latencies[words]["series"]
+        figure.add_scatter(
+            x=[place for place, _ in series], y=[time_ns for _, time_ns in series],
+            mode="markers", marker={"size": 4, "color": CURVE_COLORS[0]}, row=1, col=column,
+            hovertemplate="iteration %{x}: %{y:.0f} ns<extra></extra>",
+        )  # fmt: skip
+    figure.update_layout(layout(height=340))
+    figure.update_xaxes(title="iteration", type="linear")
+    figure.update_yaxes(type="log")
+    figure.update_yaxes(title="one way (ns)", col=1)
+    figure.update_layout(showlegend=False)
+    return figure
+
+
+def wave_figure(study: MailboxStudy) -> go.Figure:
+    """Signals over cycles, as a logic analyser shows them."""
+    figure = go.Figure()
+    shown = [row for row in study.waves if len(row["changes"]) > 1]
+    end = max(cycle for row in shown for cycle, _ in row["changes"])
+    names = []
+    for place, row in enumerate(shown):
+        names.append(f"{row['signal']}, node {row['node']}")
+        cycles = [cycle for cycle, _ in row["changes"]] + [end]
+        values = [value for _, value in row["changes"]]
+        figure.add_scatter(
+            x=cycles, y=[-place + 0.7 * value for value in [*values, values[-1]]],
+            mode="lines", line={"shape": "hv", "width": 1, "color": CURVE_COLORS[row["node"]]},
+            hovertemplate=f"cycle %{{x}}: {names[-1]}<extra></extra>",
+        )  # fmt: skip
+    figure.update_layout(layout(height=60 + 26 * len(shown)))
+    figure.update_xaxes(title="cycle", type="linear")
+    figure.update_yaxes(
+        tickvals=[-place + 0.35 for place in range(len(names))], ticktext=names, automargin=True,
+        type="linear", showgrid=False,
+    )  # fmt: skip
+    figure.update_layout(showlegend=False)
+    return figure
 
 
 def histogram_figure(row: dict[str, Any], color: str = CURVE_COLORS[0]) -> go.Figure:

@@ -35,6 +35,7 @@ def study_tables(study: MailboxStudy) -> list[PlainTable]:
         *(plateau_table(name, row) for name, row in study.latencies.items()),
         projection_table(study),
         *(sweep_table(name, rows) for name, rows in study.sweeps.items()),
+        *([assumption_table(study)] if study.assumptions else []),
     ]
 
 
@@ -122,3 +123,9 @@ def sweep_table(name: str, rows: list[Row]) -> PlainTable:
     columns = [column for column in rows[0] if column != "value"]
     lines = [(f"{row['value']:g}", *(f"{row[column]:.1f}" for column in columns)) for row in rows]
     return PlainTable((name, *(words[column] for column in columns)), lines, f"Over {name}")
+
+
+def assumption_table(study: MailboxStudy) -> PlainTable:
+    lines = [(row["what"], row["here"], row["effect"]) for row in study.assumptions]
+    title = "What the document does not fix"
+    return PlainTable(("assumption", "here", "what it changes"), lines, title)

@@ -64,8 +64,9 @@ PLATEAUS = (
     ("context switches on both nodes", 260_000.0, float("inf")),
 )
 
-_SETTLED = 20  # iterations until both nodes are in step
+SETTLED_ITERATIONS = 20  # until both nodes are in step
 _SWEEP_ITERATIONS = 400
+_SERIES_POINTS = 2000  # of the slow iterations, and of the others
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,9 @@ class MailboxStudy:
         latencies: with and without interrupts: statistics, plateaus, and times with their counts.
         projections: the clock at 1 GHz, by what scales with it.
         sweeps: rows by what is swept.
+        engine: "model", or "rtl" for instructions on hardware (mailbox_rtl.py).
+        waves: of the RTL: rows of node, signal and its changes over two round trips.
+        assumptions: of the RTL: what the document does not fix, and what it changes.
     """
 
     name: str
@@ -103,6 +107,9 @@ class MailboxStudy:
     latencies: dict[str, Row] = field(default_factory=dict)
     projections: list[Row] = field(default_factory=list)
     sweeps: dict[str, list[Row]] = field(default_factory=dict)
+    engine: str = "model"
+    waves: list[Row] = field(default_factory=list)
+    assumptions: list[Row] = field(default_factory=list)
 
 
 def measure_study(
@@ -116,14 +123,14 @@ def measure_study(
     """
     by_phase = [_cycles_in_phase(spec, request, phase) for phase in range(_period(spec))]
     slowest = max(by_phase, key=_wait)
-    parts = _parts(slowest)
+    parts = part_rows(slowest)
     return MailboxStudy(
         name=spec.name,
         is_the_documents=is_the_documents(spec),
         request=request,
-        breakdown=_breakdown(slowest),
+        breakdown=breakdown_rows(slowest),
         parts=parts,
-        phases=[_phase_row(phase, cycles) for phase, cycles in enumerate(by_phase)],
+        phases=[phase_row(phase, cycles) for phase, cycles in enumerate(by_phase)],
         latencies=_latencies(spec, request, progress),
         projections=[*_projections(spec), *_arithmetic(spec, parts)],
         sweeps=_sweeps(spec),
@@ -157,14 +164,16 @@ def _wait(cycles: dict[tuple[int, str], int]) -> int:
     return cycles[0, "poll sees the message"] - cycles[0, "header arrives"]
 
 
-def _breakdown(cycles: dict[tuple[int, str], int]) -> list[Row]:
+def breakdown_rows(cycles: dict[tuple[int, str], int]) -> list[Row]:
+    """The document's events, with their cycles from (node, event)."""
     return [
         {"what": what, "node": node, "cycle": cycles[node, event], "published_cycle": published}
         for node, event, published, what in PUBLISHED_BREAKDOWN
     ]
 
 
-def _parts(cycles: dict[tuple[int, str], int]) -> list[Row]:
+def part_rows(cycles: dict[tuple[int, str], int]) -> list[Row]:
+    """What one way is made of, in cycles."""
     rows = [
         {"what": what, "kind": kind, "cycles": cycles[0, end] - cycles[0, begin]}
         for what, kind, begin, end in PARTS
@@ -174,7 +183,8 @@ def _parts(cycles: dict[tuple[int, str], int]) -> list[Row]:
     return [*rows, {"what": what, "kind": "traverse", "cycles": there_and_back / 2}]
 
 
-def _phase_row(phase: int, cycles: dict[tuple[int, str], int]) -> Row:
+def phase_row(phase: int, cycles: dict[tuple[int, str], int]) -> Row:
+    """When the answer leaves and arrives, how long both polls wait, and the round trip."""
     return {
         "phase": phase,
         "answer_leaves": cycles[1, "header leaves"],
@@ -209,26 +219,52 @@ def measure_latency(
 ) -> Row:  # fmt: skip
     """One-way times of single iterations: mean, mode, extremes, plateaus and all times."""
     options = _core.PingPongOptions(
-        size_bytes=request.size_bytes, iterations=iterations + _SETTLED, seed=request.seed,
-        has_interruptions=has_interruptions,
+        size_bytes=request.size_bytes, iterations=iterations + SETTLED_ITERATIONS,
+        seed=request.seed, has_interruptions=has_interruptions,
     )  # fmt: skip
     cycles, _, _ = _core.run_ping_pong(spec.build(), options, on_progress)
-    one_way_ns = cycles[_SETTLED:] * (1e3 / spec.core_clock_mhz.value / 2)
+    one_way_ns = cycles[SETTLED_ITERATIONS:] * (1e3 / spec.core_clock_mhz.value / 2)
+    return latency_row(one_way_ns, is_named=is_the_documents(spec))
+
+
+def latency_row(one_way_ns: np.ndarray, *, is_named: bool) -> Row:
+    """Statistics of the iterations of a run.
+
+    Args:
+        one_way_ns: Time of each iteration in ns, shape (iterations,), float64.
+        is_named: Whether it is known what disturbs the iterations of each plateau.
+
+    Returns:
+        Mean, mode, extremes, plateaus, all times with their counts, and a series of iterations and
+        their times: all that took long, and some of the others.
+    """
     times_ns, counts = np.unique(one_way_ns, return_counts=True)
+    mode_ns = float(times_ns[counts.argmax()])
     return {
-        "iterations": iterations,
+        "iterations": len(one_way_ns),
         "mean_ns": float(one_way_ns.mean()),
         "mean_round_trip_ns": float(2 * one_way_ns.mean()),
-        "mode_ns": float(times_ns[counts.argmax()]),
+        "mode_ns": mode_ns,
         "min_ns": float(times_ns[0]),
         "max_ns": float(times_ns[-1]),
         "plateaus": [
-            _plateau(times_ns, counts, what if is_the_documents(spec) else "", begin_ns, end_ns)
+            _plateau(times_ns, counts, what if is_named else "", begin_ns, end_ns)
             for what, begin_ns, end_ns in PLATEAUS
         ],
         "times_ns": times_ns.tolist(),
         "counts": counts.tolist(),
+        "series": _series(one_way_ns, mode_ns),
     }
+
+
+def _series(one_way_ns: np.ndarray, mode_ns: float) -> list[tuple[int, float]]:
+    """Iterations and their times: an even choice of each part, in order."""
+    is_slow = one_way_ns > 1.05 * mode_ns
+    chosen = []
+    for part in (np.flatnonzero(is_slow), np.flatnonzero(~is_slow)):
+        step = -(-len(part) // _SERIES_POINTS) if len(part) else 1
+        chosen.append(part[::step])
+    return [(int(place), float(one_way_ns[place])) for place in np.sort(np.concatenate(chosen))]
 
 
 def _plateau(
@@ -261,7 +297,7 @@ def settled_ns(spec: MailboxClusterSpec, **options: int) -> float:
             has_page_walks=False, **options,
         )  # fmt: skip
         cycles, _, _ = _core.run_ping_pong(core, asked)
-        means.append(cycles.reshape(options.get("pairs", 1), -1)[:, _SETTLED:].mean())
+        means.append(cycles.reshape(options.get("pairs", 1), -1)[:, SETTLED_ITERATIONS:].mean())
     return float(np.mean(means)) * 1e3 / spec.core_clock_mhz.value / 2
 
 
