@@ -722,10 +722,10 @@ TEST(Algorithms, TakeTheStepsThatTheirCostSays) {
   options.gpus_per_host = 4;
   EXPECT_EQ(steps("hierarchical_all_reduce"), 2 * 3 + 2 * 3);
   options.gpus_per_host = 1;
-  options.ranks = 11;
+  options.ranks = 15;
   EXPECT_EQ(steps("halving_doubling_all_reduce"), 6 + 2);
   EXPECT_EQ(steps("doubling_barrier"), 3 + 2);
-  EXPECT_EQ(steps("pat_all_gather"), 3);  // no offset below 11 has more bits
+  EXPECT_EQ(steps("pat_all_gather"), 3);  // no offset below 15 has more bits
 }
 
 TEST(Algorithms, UnknownNameIsRefusedWithThoseThatExist) {

@@ -7,10 +7,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from towpath.api.cluster import Cluster
-from towpath.api.request import checked_request
 from towpath.api.sizes import Size, size_of
+from towpath.collectives.data import type_named
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named
+from towpath.tuning.sites import powers_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from towpath.collectives.result import LinkLoad
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+
+_CHANNELS_MAX = 32  # of the listed algorithms that a written schedule is compared with
 
 
 class GpuCluster(Cluster):
@@ -88,6 +91,7 @@ class GpuCluster(Cluster):
         Raises:
             ConfigError: an option is wrong, or there are more than 64 ranks.
         """
+        from towpath.api.auto import Chooser
         from towpath.api.synthesis import synthesise
         from towpath.tuning.synthesis.search import SearchOptions, check_collective
 
@@ -96,15 +100,15 @@ class GpuCluster(Cluster):
         if not seconds > 0:
             raise ConfigError(f"seconds is {seconds}; it must be above 0", field="seconds")
         size = size_of(size_bytes)
-        request = checked_request(
-            name, [size], dtype=dtype, op="sum", root=0, algorithm="auto", protocol="auto",
-            channels=None,
+        type_name = type_named(dtype)
+        listed = Chooser(
+            name, self._site.options_for(powers_to(_CHANNELS_MAX), None),
+            lambda source: self._site.place_for(source.schedule(), source), type_name=type_name,
         )  # fmt: skip
         options = SearchOptions(seconds, seed, progress or (lambda done, total: None))
         return synthesise(
-            self._site, self._fastest_listed(request, size), name, size,
-            type_name=request.dtype, options=options,
-        )  # fmt: skip
+            self._site, listed.choose(size), name, size, type_name=type_name, options=options
+        )
 
     def _synthesised(self, request: Request, size_bytes: int) -> Choice:
         found = self.synthesise(request.collective, size_bytes=size_bytes, dtype=request.dtype)
