@@ -44,15 +44,14 @@ class Bound:
 
 
 def bound_of(
-    network: Network, collective: str, size_bytes: int, *, root: int = 0, launch_us: float = 0.0
+    network: Network, collective: str, size_bytes: int, *, launch_us: float = 0.0
 ) -> Bound:
     """The bound of a collective.
 
     Args:
         network: the links.
-        collective: all_reduce, all_gather, reduce_scatter, broadcast or reduce.
+        collective: all_reduce, all_gather or reduce_scatter.
         size_bytes: the whole array.
-        root: of broadcast and reduce.
         launch_us: what every call needs before its first step.
     """
     if network.ranks == 1:
@@ -60,11 +59,6 @@ def bound_of(
     cuts = _Cuts(network)
     if collective == "all_reduce":
         bandwidth, reason = _partitions(network, cuts, lambda groups: 2 * (len(groups) - 1))
-    elif collective in ("broadcast", "reduce"):
-        bandwidth, reason = _partitions(network, cuts, lambda groups: len(groups) - 1)
-        alone = cuts.out({root}) if collective == "broadcast" else cuts.into({root})
-        if 1 / alone > bandwidth:
-            bandwidth, reason = 1 / alone, f"the root, rank {root}, has {alone:.4g} GB/s"
     else:
         bandwidth, reason = _parts(network, cuts, collective)
     return Bound(
@@ -98,22 +92,33 @@ def _partitions(
     """The partition that takes longest, in nanoseconds per byte, and its sentence."""
 
     def time(groups: Groups) -> float:
-        rate = min(sum(map(cuts.out, groups)), sum(map(cuts.into, groups)))
-        return messages(groups) / rate
+        return messages(groups) / _rate(groups, cuts)
 
-    everyone = frozenset(range(network.ranks))
-    tried = [[frozenset({rank}) for rank in everyone]]
-    hosts = sorted(set(network.hosts))
-    by_host = [frozenset(r for r in everyone if network.hosts[r] == host) for host in hosts]
-    if len(hosts) > 1:
-        tried.append(by_host)
-        tried += [[group, everyone - group] for group in by_host if len(hosts) > 2]
-    tried += [[frozenset({rank}), everyone - {rank}] for rank in everyone if network.ranks > 2]
-    for groups in (tried[0], by_host):
+    best = max(_tried(network, time), key=time)
+    return time(best), _sentence(network, best, cuts)
+
+
+def _rate(groups: Groups, cuts: _Cuts) -> float:
+    return min(sum(map(cuts.out, groups)), sum(map(cuts.into, groups)))
+
+
+def _tried(network: Network, time: Callable[[Groups], float]) -> list[Groups]:
+    """Partitions into ranks, hosts, one of these and the others, and what they are merged to."""
+    all_ranks = frozenset(range(network.ranks))
+    by_rank = [frozenset({rank}) for rank in all_ranks]
+    by_host = [
+        frozenset(rank for rank in all_ranks if network.hosts[rank] == host)
+        for host in sorted(set(network.hosts))
+    ]
+    tried = []
+    for groups in (by_rank, by_host):
+        if len(groups) == 1:
+            continue
+        tried.append(groups)
+        tried += [[group, all_ranks - group] for group in groups if len(groups) > 2]
         if len(groups) <= _GROUPS_TO_MERGE_MAX:
             tried += _merged(groups, time)
-    best = max(tried, key=time)
-    return time(best), _sentence(network, best, cuts)
+    return tried
 
 
 def _merged(groups: Groups, time: Callable[[Groups], float]) -> list[Groups]:
@@ -132,27 +137,22 @@ def _merged(groups: Groups, time: Callable[[Groups], float]) -> list[Groups]:
 
 
 def _parts(network: Network, cuts: _Cuts, collective: str) -> tuple[float, str]:
-    """All-gather brings a group what the others have; reduce-scatter takes from it what is theirs."""
-    everyone = frozenset(range(network.ranks))
-    groups = [frozenset({rank}) for rank in everyone]
-    groups += [everyone - group for group in groups]
-    for host in set(network.hosts):
-        members = frozenset(rank for rank in everyone if network.hosts[rank] == host)
-        if members != everyone:
-            groups += [members, everyone - members]
+    """All-gather brings a group what others have; reduce-scatter takes from it what is theirs."""
+    partitions = _tried(network, lambda groups: (len(groups) - 1) / _rate(groups, cuts))
+    groups = {group for groups in partitions for group in groups}
 
     def time(group: frozenset[int]) -> float:
         share = 1 - len(group) / network.ranks
         return share / (cuts.into(group) if collective == "all_gather" else cuts.out(group))
 
-    best = max(groups, key=time)
+    best = max(sorted(groups, key=sorted), key=time)
     way = "into" if collective == "all_gather" else "out of"
     rate = cuts.into(best) if collective == "all_gather" else cuts.out(best)
     return time(best), f"{rate:.4g} GB/s lead {way} {_words(network, best)}"
 
 
 def _sentence(network: Network, groups: Groups, cuts: _Cuts) -> str:
-    rate = min(sum(map(cuts.out, groups)), sum(map(cuts.into, groups)))
+    rate = _rate(groups, cuts)
     if len(groups) == network.ranks:
         return f"{rate:.4g} GB/s lead out of the {network.ranks} ranks together"
     if len(groups) == 2:

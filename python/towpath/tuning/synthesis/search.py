@@ -22,8 +22,10 @@ from towpath.tuning.synthesis.packing import Packing, pack_rings, pack_trees
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 _COUNTS = (8, 12, 14, 16, 20, 21, 24, 28, 32, 48)  # of trees or rings, each on a channel
-_CHUNKS = (16, 64, 128)  # that go through a tree one after the other
+_CHUNKS = (64, 128, 16)  # that go through a tree one after the other
 _PROTOCOLS = ("Simple", "LL128")
+# Other chunks and protocols make a candidate no faster than this share of the first one's time.
+_FAMILY_SHARE = 0.6
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class Candidate:
     """A way to write a schedule."""
 
     words: str
+    family: str  # the same for candidates that differ in chunks and protocol only
     least_us: float  # what the most loaded link needs
     write: Callable[[], _core.Schedule]
 
@@ -177,13 +180,16 @@ class _Search:
         self._place = place
         self._size_bytes = size_bytes
         self._type_name = type_name
+        self._first_us: dict[str, float] = {}  # of the first candidate of each family
         self.best_us = listed_us
         self.schedule: _core.Schedule | None = None
         self.words: str | None = None
         self.tried = 0
 
     def consider(self, candidate: Candidate) -> None:
-        if candidate.least_us >= self.best_us:
+        """Times a candidate, unless its links, or the first one of its family, are too slow."""
+        slowest_us = _FAMILY_SHARE * self._first_us.get(candidate.family, 0.0)
+        if max(candidate.least_us, slowest_us) >= self.best_us:
             return
         schedule = candidate.write()
         call = Call(schedule, self._type_name)
@@ -194,6 +200,7 @@ class _Search:
             )
         except DeadlockError:
             return
+        self._first_us.setdefault(candidate.family, outcome.time_us)
         if outcome.time_us >= self.best_us:
             return
         elements = call.elements(self._size_bytes)
@@ -212,6 +219,7 @@ def _candidates(
     for protocol in _PROTOCOLS:
         yield Candidate(
             f"{count} rings, {protocol}",
+            f"{count} rings",
             _wire_us(rings.time_ns_per_byte * share, size_bytes, protocol),
             _writer(f"ring_{collective}", network.ranks, rings, protocol, 1),
         )
@@ -222,6 +230,7 @@ def _candidates(
         for protocol, chunks in product(_PROTOCOLS, _CHUNKS):
             yield Candidate(
                 f"{count} trees, {chunks} chunks through each, {protocol}",
+                f"{count} trees, {host_trees}",
                 _wire_us(trees.time_ns_per_byte, size_bytes, protocol),
                 _writer("tree_all_reduce", network.ranks, trees, protocol, chunks),
             )
