@@ -154,4 +154,3 @@ def _words(listed: Listed) -> str:
     source = listed.source
     channels = f"{source.channels} channel{'' if source.channels == 1 else 's'}"
     return f"{source.algorithm_name()}, {source.protocol}, {channels}"
-

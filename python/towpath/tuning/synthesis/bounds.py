@@ -71,19 +71,18 @@ class _Cuts:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._found: dict[tuple[frozenset[int], bool], float] = {}
+        self._out: dict[frozenset[int], float] = {}
+        self._into: dict[frozenset[int], float] = {}
 
-    def out(self, group: frozenset[int] | set[int]) -> float:
-        key = frozenset(group)
-        if key not in self._found:
-            self._found[key] = self._network.out_gb_per_s(group)
-        return self._found[key]
+    def out(self, group: frozenset[int]) -> float:
+        if group not in self._out:
+            self._out[group] = self._network.out_gb_per_s(group)
+        return self._out[group]
 
-    def into(self, group: frozenset[int] | set[int]) -> float:
-        key = frozenset(group)
-        if key not in self._found:
-            self._found[key] = self._network.in_gb_per_s(group)
-        return self._found[key]
+    def into(self, group: frozenset[int]) -> float:
+        if group not in self._into:
+            self._into[group] = self._network.in_gb_per_s(group)
+        return self._into[group]
 
 
 def _partitions(
