@@ -334,6 +334,15 @@ class Interpreter {
       case Collective::all_gather: return inputs[i / part()][i % part()];
       case Collective::all_to_all: return inputs[i / part()][r * part() + i % part()];
       case Collective::broadcast: return inputs[static_cast<std::size_t>(schedule_.root)][i];
+      case Collective::gather: return inputs[i / part()][i % part()];
+      case Collective::scatter:
+        return inputs[static_cast<std::size_t>(schedule_.root)][r * part() + i];
+      case Collective::all_to_all_v: return inputs[i / part()][r * part() + i % part()];
+      case Collective::send_recv: {
+        const auto sender = std::ranges::find(schedule_.pattern, static_cast<std::uint32_t>(r));
+        return inputs[static_cast<std::size_t>(sender - schedule_.pattern.begin())][i];
+      }
+      case Collective::barrier: return sum(i);
     }
     return 0;
   }
@@ -344,7 +353,9 @@ class Interpreter {
     if (!in_place_ && rank.input != inputs[r]) {
       failure_ = {Outcome::input_changed, fmt::format("rank {}'s input is not what it was", r)};
     }
-    if (schedule_.collective == Collective::reduce && static_cast<int>(r) != schedule_.root) return;
+    const bool is_for_root = schedule_.collective == Collective::reduce ||
+                             schedule_.collective == Collective::gather;
+    if (is_for_root && static_cast<int>(r) != schedule_.root) return;
     const std::uint64_t* output = base(static_cast<int>(r), Buffer::output);
     for (std::uint64_t i = 0; i < output_elements(); ++i) {
       if (output[i] == expected(inputs, r, i)) continue;

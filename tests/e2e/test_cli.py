@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from towpath.cli.groups import COLLECTIVES
+
 SMALL = "--machine dgx-h100 --hosts 1 --ranks-per-host 3 --sizes 64,1000003"
 
 
@@ -21,10 +23,7 @@ def towpath(arguments, folder, code=0):
     return done
 
 
-@pytest.mark.parametrize(
-    "collective",
-    ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all"],
-)
+@pytest.mark.parametrize("collective", COLLECTIVES)
 def test_every_collective_runs_simulated_and_live_with_right_data(collective, tmp_path):
     done = towpath(f"run {collective} {SMALL} --live 3 --iterations 2 --root 0 --json", tmp_path)
     report = json.loads(done.stdout)

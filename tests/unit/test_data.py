@@ -32,13 +32,17 @@ def naive(data, rank):
     own = slice(rank * part, (rank + 1) * part)
     if data.collective == "broadcast":
         return inputs[data.root]
-    if data.collective == "all_gather":
+    if data.collective == "scatter":
+        return inputs[data.root][own]
+    if data.collective == "send_recv":
+        return inputs[(rank + data.ranks - 1) % data.ranks]
+    if data.collective in ("all_gather", "gather"):
         return np.concatenate(inputs)
-    if data.collective == "all_to_all":
+    if data.collective in ("all_to_all", "all_to_all_v"):
         return np.concatenate([each[own] for each in inputs])
     functions = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}
     total = reduce(functions.get(data.operation, np.add), inputs)
-    if data.operation == "avg":
+    if data.operation == "avg" and data.collective != "barrier":
         is_float = data.type_name == "bfloat16" or np.issubdtype(TYPES[data.type_name], np.floating)
         total = total / data.ranks if is_float else np.trunc(total / data.ranks)
     return total[own] if data.collective == "reduce_scatter" else total
@@ -51,10 +55,13 @@ def test_the_reference_is_what_a_naive_computation_gives(collective, ranks):
     for type_name in TYPES:
         for operation in OPERATIONS:
             for rank in {0, ranks - 1}:
-                data = CallData(collective, ranks, elements, type_name, operation, root=ranks - 1)
+                data = CallData(
+                    collective, ranks, elements, type_name, operation, root=ranks - 1,
+                    pattern=(*range(1, ranks), 0),
+                )  # fmt: skip
                 expected = data.expected_of(rank)
                 if expected is None:
-                    assert collective == "reduce" and rank != ranks - 1
+                    assert collective in ("reduce", "gather") and rank != ranks - 1
                     continue
                 found = numbers(expected, type_name) if expected.dtype != np.float64 else expected
                 np.testing.assert_array_equal(found, naive(data, rank), f"{type_name} {operation}")

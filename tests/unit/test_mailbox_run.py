@@ -7,6 +7,7 @@ import json
 import pytest
 
 from conftest import towpath_command
+from towpath.cli.groups import COLLECTIVES
 from towpath.errors import ConfigError
 
 
@@ -15,10 +16,7 @@ def run(*arguments):
     return json.loads(result.stdout)["runs"][0]
 
 
-@pytest.mark.parametrize(
-    "collective",
-    ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all"],
-)
+@pytest.mark.parametrize("collective", COLLECTIVES)
 def test_every_collective_gives_numpys_result(collective):
     for ranks in ("2", "5"):
         result = run(collective, "--ranks", ranks, "--sizes", "64,8K")

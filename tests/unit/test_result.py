@@ -11,15 +11,17 @@ from towpath.collectives.result import Row, bus_factor, measure
 @pytest.mark.parametrize(
     ("collective", "factor"),
     [("all_reduce", 1.75), ("all_gather", 0.875), ("reduce_scatter", 0.875),
-     ("all_to_all", 0.875), ("broadcast", 1.0), ("reduce", 1.0)],
+     ("all_to_all", 0.875), ("broadcast", 1.0), ("reduce", 1.0),
+     ("gather", 0.875), ("scatter", 0.875), ("all_to_all_v", 0.875), ("send_recv", 1.0),
+     ("barrier", 0.0)],
 )  # fmt: skip
 def test_bus_factor_of_eight_ranks_is_that_of_nccl_tests(collective, factor):
     assert bus_factor(collective, 8) == factor
 
 
 def test_bus_factor_names_what_is_allowed():
-    with pytest.raises(ValueError, match="'gather'; allowed are all_reduce, .*, reduce$"):
-        bus_factor("gather", 8)
+    with pytest.raises(ValueError, match="'butterfly'; allowed are all_reduce, .*, barrier$"):
+        bus_factor("butterfly", 8)
     with pytest.raises(ValueError, match="ranks is 0; it must be at least 1"):
         bus_factor("all_reduce", 0)
 

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from towpath import _core
 from towpath.api.machine import Machine
-from towpath.api.request import Request, checked_request
+from towpath.api.request import SYNTHESIS, Request, checked_request
 from towpath.api.run import Choice, OnRow, ignore, run_simulated
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Sizes, sizes_of
 from towpath.collectives.link_faults import LinkFault
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named, protocol_named
+from towpath.specs.kinds import KINDS
 from towpath.tuning.collective import Simulator
 
 if TYPE_CHECKING:
     from towpath.api.auto import Chooser
     from towpath.api.result import RunResult
     from towpath.collectives.result import LinkLoad
+    from towpath.schedules.schedule_source import ScheduleSource
     from towpath.studies.progress import Progress
     from towpath.tuning.collective import Tuning
 
@@ -76,7 +78,8 @@ class Cluster(Machine):
             op: the reduction: "sum", "prod", "min", "max", "avg".
             root: the root rank of broadcast and reduce.
             algorithm: "auto" takes the fastest candidate for each size; a name ("ring", "tree")
-                takes that one; None takes the collective's first. See `algorithms`.
+                takes that one; "synthesis" writes one for the machine, on GPUs; None takes the
+                collective's first. See `algorithms`.
             protocol: "auto", "Simple", "LL" or "LL128".
             channels: parallel channels; None: what the machine needs.
             data: whether to carry and check data; without, only time is simulated.
@@ -167,6 +170,25 @@ class Cluster(Machine):
 
     def _choose(self, request: Request, size_bytes: int) -> Choice:
         """The fastest schedule for a size."""
+        if request.algorithm == SYNTHESIS:
+            return self._synthesised(request, size_bytes)
+        return self._fastest_listed(request, size_bytes)
+
+    def _synthesised(self, request: Request, size_bytes: int) -> Choice:
+        """A schedule that is written for this machine and a size.
+
+        Raises:
+            ConfigError: it is not a machine for which schedules are written.
+        """
+        raise ConfigError(
+            f"algorithm is synthesis; schedules are written for clusters of GPUs, and "
+            f"'{self.name}' is a {KINDS[self.kind].words}"
+        )
+
+    def _fastest_listed(
+        self, request: Request, size_bytes: int
+    ) -> tuple[ScheduleSource, str | None]:
+        """The fastest of the listed algorithms for a size."""
         from towpath.api.auto import Chooser
 
         key = (

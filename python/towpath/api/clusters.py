@@ -7,11 +7,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from towpath.api.cluster import Cluster
+from towpath.api.sizes import Size, size_of
+from towpath.collectives.data import type_named
+from towpath.errors import ConfigError
+from towpath.schedules.words import collective_named
+from towpath.tuning.sites import powers_to
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from towpath.api.request import Request
+    from towpath.api.run import Choice
+    from towpath.api.synthesis import Synthesis
     from towpath.collectives.result import LinkLoad
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+
+_CHANNELS_MAX = 32  # of the listed algorithms that a written schedule is compared with
 
 
 class GpuCluster(Cluster):
@@ -49,6 +61,58 @@ class GpuCluster(Cluster):
         from towpath.pages.show import draw_svg
 
         return draw_svg(self.spec)
+
+    def synthesise(
+        self,
+        collective: str = "all_reduce",
+        *,
+        size_bytes: Size = "64M",
+        dtype: str = "float32",
+        seconds: float = 60.0,
+        seed: int = 1,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Synthesis:
+        """Writes a schedule for this machine: trees or rings that share out its links.
+
+        Candidates are timed by simulation; what is returned is verified, and never slower than the
+        fastest listed algorithm. The same seed gives the same schedule, unless time runs out.
+
+        Args:
+            collective: "all_reduce", "all_gather" or "reduce_scatter".
+            size_bytes: the whole array: bytes, or a text such as "64M".
+            dtype: the element type.
+            seconds: no candidate is begun after this time; that of the listed ones comes on top.
+            seed: chooses among equal ways.
+            progress: called with the number of candidates that are done, and that of all.
+
+        Returns:
+            The schedule, its time, the fastest listed algorithm, and a lower bound of the time.
+
+        Raises:
+            ConfigError: an option is wrong, or there are more than 64 ranks.
+        """
+        from towpath.api.auto import Chooser
+        from towpath.api.synthesis import synthesise
+        from towpath.tuning.synthesis.search import SearchOptions, check_collective
+
+        name = collective_named(collective)
+        check_collective(name, self.ranks)
+        if not seconds > 0:
+            raise ConfigError(f"seconds is {seconds}; it must be above 0", field="seconds")
+        size = size_of(size_bytes)
+        type_name = type_named(dtype)
+        listed = Chooser(
+            name, self._site.options_for(powers_to(_CHANNELS_MAX), None),
+            lambda source: self._site.place_for(source.schedule(), source), type_name=type_name,
+        )  # fmt: skip
+        options = SearchOptions(seconds, seed, progress or (lambda done, total: None))
+        return synthesise(
+            self._site, listed.choose(size), name, size, type_name=type_name, options=options
+        )
+
+    def _synthesised(self, request: Request, size_bytes: int) -> Choice:
+        found = self.synthesise(request.collective, size_bytes=size_bytes, dtype=request.dtype)
+        return found.schedule, found.sentence()
 
     def _draw_loads(self, links: list[LinkLoad]) -> str | None:
         from towpath.pages.show import draw_svg

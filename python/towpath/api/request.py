@@ -14,6 +14,8 @@ from towpath.collectives.link_faults import LinkFault, parse_link_fault
 from towpath.errors import ConfigError
 from towpath.schedules.words import algorithm_named, collective_named, protocol_named
 
+SYNTHESIS = "synthesis"
+
 
 @dataclass(frozen=True)
 class Request:
@@ -26,7 +28,8 @@ class Request:
         dtype: the element type.
         op: the reduction.
         root: of broadcast and reduce.
-        algorithm: its full name; "auto" chooses per size; None is the collective's first.
+        algorithm: its full name; "auto" chooses per size, "synthesis" writes one per size; None
+            is the collective's first.
         protocol: "Simple", "LL", "LL128", or "auto".
         channels: parallel channels; None: what the machine needs, or what "auto" finds.
         data: whether to carry and check bytes.
@@ -48,7 +51,8 @@ class Request:
     @property
     def is_auto(self) -> bool:
         """Whether the schedule is searched for, size by size."""
-        return self.schedule is None and "auto" in (self.algorithm, self.protocol)
+        is_searched = self.algorithm == SYNTHESIS or "auto" in (self.algorithm, self.protocol)
+        return self.schedule is None and is_searched
 
 
 def checked_request(
@@ -89,8 +93,8 @@ def checked_request(
             )
         return Request(schedule.collective, schedule, root=schedule.root, **common)
     collective = collective_named(collective_or_schedule)
-    if algorithm is not None and algorithm != "auto":
-        algorithm = algorithm_named(algorithm, collective)
+    if algorithm not in (None, "auto", SYNTHESIS):
+        algorithm = algorithm_named(str(algorithm), collective)
     if protocol != "auto":
         protocol = protocol_named(protocol)
     return Request(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from towpath import _core
 from towpath.api.result import Part, RunResult, Traced, rows_of
+from towpath.api.schedule import Schedule
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
 from towpath.collectives.data import type_bytes
@@ -29,7 +30,7 @@ _ROUNDED_SHOWN_MAX = 4
 OnRow = Callable[[Run, Row | None], None]
 """Called with a run before its first row (None), and with each row as it comes."""
 
-Choice = tuple["ScheduleSource", "str | None"]
+Choice = tuple["ScheduleSource | Schedule", "str | None"]
 """A schedule for one size, and a note about how it was chosen."""
 
 
@@ -104,9 +105,13 @@ def _groups(
         yield _Group(own._core, own._source, request.sizes_bytes, [])
     elif request.is_auto:
         choices = [(choose(request, size), size) for size in request.sizes_bytes]
-        for (source, note), group in groupby(choices, key=itemgetter(0)):
+        for (chosen, note), group in groupby(choices, key=itemgetter(0)):
             sizes_bytes = tuple(size for _, size in group)
-            yield _Group(source.schedule(), source, sizes_bytes, [note] if note else [])
+            notes = [note] if note else []
+            if isinstance(chosen, Schedule):
+                yield _Group(chosen._core, None, sizes_bytes, notes)
+            else:
+                yield _Group(chosen.schedule(), chosen, sizes_bytes, notes)
     else:
         source = site.source_for(request)
         yield _Group(source.schedule(), source, request.sizes_bytes, [])

@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,12 +85,13 @@ class Schedule:
         row_rings: bool = False,
         column_rings: bool = False,
         both_ways: bool = False,
+        pattern: Iterable[int] = (),
     ) -> Schedule:
         """One of Towpath's own schedules; `algorithms()` lists them.
 
         Args:
-            collective: "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce" or
-                "all_to_all".
+            collective: "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+                "all_to_all", "gather", "scatter", "all_to_all_v", "send_recv" or "barrier".
             algorithm: its name, "ring_all_reduce" or short "ring"; None takes the first that
                 `algorithms(collective)` lists.
             ranks: how many take part, at least 1.
@@ -97,12 +99,15 @@ class Schedule:
                 rings enter and leave each host on the same rail.
             channels: parallel copies of the pattern, 1 to 64.
             protocol: "Simple", "LL" or "LL128".
-            root: the root rank of broadcast and reduce.
+            root: the root rank of broadcast, reduce, gather and scatter.
             chunks_per_channel: pieces into which chains and trees cut what goes through them.
             columns: columns of the mesh or torus of a grid algorithm; 0: a single row.
             row_rings: whether the rows of the grid are rings.
             column_rings: whether its columns are rings.
             both_ways: whether every other ring goes round the other way, on one host.
+            pattern: of send_recv, the rank that each rank sends to; of all_to_all_v, at
+                s * ranks + d, how many of the channels * chunks_per_channel chunks of its part
+                rank s sends to rank d. Without one, each rank sends to the next, or whole parts.
 
         Returns:
             The schedule.
@@ -113,6 +118,7 @@ class Schedule:
         source = ScheduleSource(
             None, collective_named(collective), algorithm, ranks, channels, protocol, root, hosts,
             both_ways, chunks_per_channel, columns, row_rings, column_rings,
+            tuple(pattern),
         )  # fmt: skip
         return cls(source.schedule(), replace(source, algorithm=source.algorithm_name()))
 

@@ -9,9 +9,10 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-# The six collectives, here for the names of commands: help must not load the compiled core.
+# The collectives, here for the names of commands: help must not load the compiled core.
 COLLECTIVES = (
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all",
+    "gather", "scatter", "all_to_all_v", "send_recv", "barrier",
 )  # fmt: skip
 _HELP = ("-h", "--help")
 

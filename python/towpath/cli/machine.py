@@ -11,7 +11,7 @@ from towpath.cli.options import errors_name_options
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
-    from towpath import Chip, ChipCluster, Host, Machine
+    from towpath import Chip, ChipCluster, GpuCluster, Host, Machine
     from towpath.api.cluster import Cluster
 
 
@@ -36,6 +36,14 @@ def any_machine(name_or_file: str, **sizes: Any) -> Machine:
     from towpath import Machine
 
     found: Machine = _load(name_or_file, Machine, **sizes)
+    return found
+
+
+def gpu_cluster(name_or_file: str, **sizes: Any) -> GpuCluster:
+    """A machine with GPUs, likewise."""
+    from towpath import GpuCluster
+
+    found: GpuCluster = _load(name_or_file, GpuCluster, **sizes)
     return found
 
 

@@ -18,6 +18,7 @@ from towpath.cli import (
     new,
     replay,
     run,
+    synthesise,
     tune,
     validate,
     verify,
@@ -29,6 +30,7 @@ app = groups.group("Moves data between processors: for real, or simulated on a d
 app.command("run")(run.run)
 app.command("verify")(verify.verify)
 app.command("validate")(validate.validate)
+app.command("synthesise")(synthesise.synthesise)
 app.command("replay")(replay.replay)
 app.command("machines")(machines.machines)
 app.command("algorithms")(machines.algorithms)

@@ -16,7 +16,8 @@ Collective = Annotated[
     str | None,
     typer.Argument(
         metavar="COLLECTIVE",
-        help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all",
+        help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, "
+        "scatter, all_to_all_v, send_recv, barrier",
     ),
 ]
 ScheduleFile = Annotated[

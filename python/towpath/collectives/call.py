@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from towpath import _core
-from towpath.collectives.data import CallData, count_wrong, type_bytes
+from towpath.collectives.data import CallData, count_wrong, promised, type_bytes
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Call:
         """What ranks bring and must find when the whole array has this many elements."""
         return CallData(
             self.collective, self.ranks, elements, self.type_name, self.operation,
-            self.schedule.root,
+            self.schedule.root, tuple(self.schedule.pattern),
         )  # fmt: skip
 
 
@@ -72,14 +72,14 @@ def buffers_of(
     source = call.data(elements).input_of(rank)
     part = elements // call.ranks
     if not in_place:
-        size = part if call.collective == "reduce_scatter" else elements
+        size = part if call.collective in ("reduce_scatter", "scatter") else elements
         return source, np.zeros(size, source.dtype)
-    if call.collective == "all_gather":
+    if call.collective in ("all_gather", "gather"):
         output = np.zeros(elements, source.dtype)
         own = output[rank * part : (rank + 1) * part]
         own[:] = source
         return own, output
-    if call.collective == "reduce_scatter":
+    if call.collective in ("reduce_scatter", "scatter"):
         return source, source[rank * part : (rank + 1) * part]
     return source, source
 
@@ -93,4 +93,9 @@ def wrong_elements(call: Call, rank: int, elements: int, output: np.ndarray) -> 
         elements: of the whole array.
         output: as the call left it, 1-D, of the call's type.
     """
-    return count_wrong(output, call.data(elements).expected_of(rank), call.type_name)
+    expected = call.data(elements).expected_of(rank)
+    if call.collective == "all_to_all_v" and expected is not None:
+        schedule = call.schedule
+        is_sent = promised(rank, call.ranks, elements, schedule.chunks, schedule.pattern)
+        output, expected = output[is_sent], expected[is_sent]
+    return count_wrong(output, expected, call.type_name)

@@ -9,6 +9,7 @@ doubled contribution shows in some element for any number of ranks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,7 +108,8 @@ def _tagged(rank: int, indices: np.ndarray) -> np.ndarray:
     return _noise(indices, rank, 101)
 
 
-_REDUCING = ("all_reduce", "reduce_scatter", "reduce")
+_REDUCING = ("all_reduce", "reduce_scatter", "reduce", "barrier")
+_OF_PARTS = ("all_gather", "gather")  # whose input is one part of the array
 _COMBINE = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}  # others: np.add
 
 
@@ -127,7 +129,8 @@ class CallData:
         elements: of the whole array.
         type_name: of the elements, such as "float32".
         operation: of reductions: "sum", "prod", "min", "max" or "avg".
-        root: of broadcast and reduce.
+        root: of broadcast, reduce, gather and scatter.
+        pattern: of send_recv, the rank that each rank sends to.
     """
 
     collective: str
@@ -136,6 +139,7 @@ class CallData:
     type_name: str = "float32"
     operation: str = "sum"
     root: int = 0
+    pattern: tuple[int, ...] = ()
 
     @property
     def part_elements(self) -> int:
@@ -143,8 +147,8 @@ class CallData:
         return self.elements // self.ranks
 
     def input_of(self, rank: int) -> np.ndarray:
-        """What a rank brings: the whole array, or its part of it for all_gather; 1-D."""
-        count = self.part_elements if self.collective == "all_gather" else self.elements
+        """What a rank brings: the whole array, or its part for all_gather and gather; 1-D."""
+        count = self.part_elements if self.collective in _OF_PARTS else self.elements
         places = self._places(0, count)
         if self.collective in _REDUCING:
             values = _values(rank, self.ranks, places, self.operation)
@@ -155,10 +159,12 @@ class CallData:
     def expected_of(self, rank: int) -> np.ndarray | None:
         """What a rank must find in its output, 1-D; None where it is promised nothing.
 
+        Of all_to_all_v these are whole parts; `promised` says how much of them is sent.
+
         Raises:
             ValueError: no reference is known for the collective.
         """
-        if self.collective == "reduce" and rank != self.root:
+        if self.collective in ("reduce", "gather") and rank != self.root:
             return None
         if self.collective == "reduce_scatter":
             return self._reduced(rank * self.part_elements, self.part_elements)
@@ -166,8 +172,12 @@ class CallData:
             return self._reduced(0, self.elements)
         if self.collective == "broadcast":
             return self._brought(self.root, 0, self.elements)
-        if self.collective in ("all_gather", "all_to_all"):
-            start = rank * self.part_elements if self.collective == "all_to_all" else 0
+        if self.collective == "scatter":
+            return self._brought(self.root, rank * self.part_elements, self.part_elements)
+        if self.collective == "send_recv":
+            return self._brought(self.pattern.index(rank), 0, self.elements)
+        if self.collective in ("all_gather", "gather", "all_to_all", "all_to_all_v"):
+            start = rank * self.part_elements if self.collective not in _OF_PARTS else 0
             parts = [self._brought(r, start, self.part_elements) for r in range(self.ranks)]
             return np.concatenate(parts)
         raise ValueError(f"collective is '{self.collective}'; no reference is known for it")
@@ -185,9 +195,28 @@ class CallData:
         total = _values(0, self.ranks, places, self.operation)
         for rank in range(1, self.ranks):
             total = combine(total, _values(rank, self.ranks, places, self.operation))
-        if self.operation == "avg":
+        # A barrier's token is not divided.
+        if self.operation == "avg" and self.collective != "barrier":
             return np.resize(_average(total, self.ranks, self.type_name), count)
         return np.resize(_to_type(total, self.type_name), count)
+
+
+def promised(
+    rank: int, ranks: int, elements: int, chunks: int, pattern: Sequence[int]
+) -> np.ndarray:
+    """Which elements of its output all_to_all_v promises to a rank, bool, shape (elements,).
+
+    Args:
+        rank: whose output.
+        ranks: how many take part.
+        elements: of the whole array.
+        chunks: into which a schedule cuts it.
+        pattern: at s * ranks + d, the chunks that rank s sends to rank d.
+    """
+    part = elements // ranks
+    chunk = -(-part // (chunks // ranks))
+    sent = [min(pattern[sender * ranks + rank] * chunk, part) for sender in range(ranks)]
+    return np.concatenate([np.arange(part) < count for count in sent])
 
 
 def count_wrong(output: np.ndarray, expected: np.ndarray | None, type_name: str) -> int:

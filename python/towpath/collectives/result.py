@@ -16,6 +16,11 @@ _BUS_FACTORS = {
     "all_to_all": lambda ranks: (ranks - 1) / ranks,
     "broadcast": lambda ranks: 1.0,
     "reduce": lambda ranks: 1.0,
+    "gather": lambda ranks: (ranks - 1) / ranks,
+    "scatter": lambda ranks: (ranks - 1) / ranks,
+    "all_to_all_v": lambda ranks: (ranks - 1) / ranks,
+    "send_recv": lambda ranks: 1.0,
+    "barrier": lambda ranks: 0.0,
 }
 
 
@@ -26,7 +31,8 @@ def bus_factor(collective: str, ranks: int) -> float:
     links. In-switch reduction sends less than the factor assumes and may exceed the wire.
 
     Args:
-        collective: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or reduce.
+        collective: its name. A barrier has no bandwidth, so its factor is 0; that of all_to_all_v
+            is of whole parts.
         ranks: how many take part, at least 1.
 
     Returns:
@@ -256,12 +262,12 @@ class Run:
     @property
     def reduces(self) -> bool:
         """Whether `operation` means anything."""
-        return self.collective in ("all_reduce", "reduce_scatter", "reduce")
+        return self.collective in ("all_reduce", "reduce_scatter", "reduce", "barrier")
 
     @property
     def has_root(self) -> bool:
         """Whether `root` means anything."""
-        return self.collective in ("broadcast", "reduce")
+        return self.collective in ("broadcast", "reduce", "gather", "scatter")
 
     @property
     def busbw_mean_gb_per_s(self) -> float | None:

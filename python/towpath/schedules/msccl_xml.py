@@ -48,6 +48,12 @@ _COLLECTIVES = {
     "broadcast": Collective.broadcast,
     "reduce": Collective.reduce,
     "alltoall": Collective.all_to_all,
+    # Our additions.
+    "gather": Collective.gather,
+    "scatter": Collective.scatter,
+    "alltoallv": Collective.all_to_all_v,
+    "sendrecv": Collective.send_recv,
+    "barrier": Collective.barrier,
 }
 _PROTOCOLS = {name: _core.protocol_from(name) for name in _core.PROTOCOLS}
 _BUFFERS = {"i": Buffer.input, "o": Buffer.output, "s": Buffer.scratch}
@@ -76,7 +82,7 @@ _ELEMENTS = {
         None,
         frozenset("name proto nchannels nchunksperloop ngpus coll".split()),
         # The second line is what some tools write and no executor reads.
-        frozenset("inplace outofplace minBytes maxBytes root".split())
+        frozenset("inplace outofplace minBytes maxBytes root pattern".split())
         | frozenset("redop nthreadblocks maxcount".split()),
     ),
     "gpu": _Element("algo", frozenset("id i_chunks o_chunks s_chunks".split())),
@@ -267,6 +273,7 @@ class _Reader(ContentHandler):
             out_of_place=self._word("outofplace", _BOOLEANS, "0" if in_place else "1"),
             size_bytes_min=self._integer("minBytes", 0, _BYTES_MAX, "0"),
             size_bytes_max=self._integer("maxBytes", 0, _BYTES_MAX, "0"),
+            pattern=self._pattern(),
         )
 
     def _start_gpu(self) -> None:
@@ -360,6 +367,16 @@ class _Reader(ContentHandler):
             f"has {attribute}={quoted(text)} on <{self._open[-1]}>; allowed is {low} to {high}"
         )
 
+    def _pattern(self) -> list[int]:
+        """Numbers with a space between any two; check_structure has their bounds."""
+        words = self._attributes.get("pattern", "").split()
+        wrong = [word for word in words if not re.fullmatch("[0-9]{1,5}", word, re.ASCII)]
+        if wrong:
+            raise self._error(
+                f"has {quoted(wrong[0])} in pattern; allowed are numbers from 0 to 99999"
+            )
+        return [int(word) for word in words]
+
     def _word(self, attribute: str, words: Mapping, default: str | None = None):
         text = self._attributes.get(attribute, default)
         if text in words:
@@ -442,6 +459,8 @@ def _write(schedule: Schedule, ranks: list[RankProgram], stream: IO[str]) -> Non
     name = escape(schedule.name, {'"': "&quot;"})
     # MSCCL has no root: a file for another root than 0 says so in an attribute its reader skips.
     root = f' root="{schedule.root}"' if schedule.root else ""
+    if schedule.pattern:
+        root += f' pattern="{" ".join(map(str, schedule.pattern))}"'
     stream.write(
         f'<algo name="{name}" proto="{_core.name_of(schedule.protocol)}" '
         f'nchannels="{schedule.channels}" nchunksperloop="{schedule.chunks}" '

@@ -20,7 +20,9 @@ class ScheduleSource:
     chains; with one host the natural order of ranks is taken, and with `both_ways` every other
     ring goes round the other way. Chains and trees cut what goes through them into
     `chunks_per_channel`; other algorithms do not look at it. Grids have so many `columns`, 0 for a
-    single row, and go round their rows and columns or along them as lines.
+    single row, and go round their rows and columns or along them as lines. `pattern` says what
+    all_to_all_v and send_recv send to whom, as in `Schedule.generate`; without one, all_to_all_v
+    sends whole parts and send_recv to the next rank.
     """
 
     file: str | None = None
@@ -36,6 +38,11 @@ class ScheduleSource:
     columns: int = 0
     row_rings: bool = False
     column_rings: bool = False
+    pattern: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """JSON has no tuples."""
+        object.__setattr__(self, "pattern", tuple(self.pattern))
 
     def schedule(self) -> _core.Schedule:
         """Reads or builds it.
@@ -63,6 +70,7 @@ class ScheduleSource:
                 protocol=protocol, root=self.root, rings=rings, gpus_per_host=gpus_per_host,
                 chunks_per_channel=self.chunks_per_channel, columns=self.columns,
                 row_rings=self.row_rings, column_rings=self.column_rings,
+                pattern=self.pattern,
             )  # fmt: skip
         except ValueError as error:
             raise ConfigError(str(error)) from None

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import re
+
 from towpath import _core
+from towpath.errors import ConfigError
 from towpath.names import chosen
 
 PROTOCOLS: tuple[str, ...] = _core.PROTOCOLS
@@ -45,8 +48,14 @@ def algorithm_named(text: str, collective: str, what: str = "algorithm") -> str:
         what: the option or field, for the error.
 
     Raises:
-        ConfigError: the collective has no such algorithm.
+        ConfigError: the collective has no such algorithm, or no described machine could run it.
     """
+    if re.sub(r"[^a-z]", "", text.lower()).startswith("collnet"):
+        raise ConfigError(
+            "CollNet needs switches that sum what passes between hosts (SHARP), which no machine "
+            f"here describes; `towpath algorithms` lists what {collective} has",
+            field=what,
+        )
     known = _core.algorithm_names(_core.collective_from(collective))
     short = {name.removesuffix(f"_{collective}"): name for name in known}
     return chosen(what, text, known, short)

@@ -83,7 +83,7 @@ void bind_enum(nb::module_& module, const char* name) {
 
 // The words that options of commands and fields of files are made of.
 void bind_words(nb::module_& module) {
-  module.attr("COLLECTIVES") = nb::tuple(nb::cast(names_up_to<Collective::all_to_all>()));
+  module.attr("COLLECTIVES") = nb::tuple(nb::cast(names_up_to<Collective::barrier>()));
   module.attr("PROTOCOLS") = nb::tuple(nb::cast(names_up_to<Protocol::ll128>()));
   module.attr("DATA_TYPES") = nb::tuple(nb::cast(names_up_to<transport::DataType::float64>()));
   module.attr("OPERATIONS") =
@@ -92,7 +92,7 @@ void bind_words(nb::module_& module) {
 }
 
 void bind_names(nb::module_& module) {
-  bind_enum<Collective::all_to_all>(module, "Collective");
+  bind_enum<Collective::barrier>(module, "Collective");
   nb::enum_<Protocol>(module, "Protocol")
       .value("simple", Protocol::simple)
       .value("ll", Protocol::ll)
@@ -198,14 +198,16 @@ void bind_schedule_class(nb::module_& module) {
           [](Schedule* self, std::string name, Collective collective, Protocol protocol,
              std::uint32_t channels, std::uint32_t chunks, std::int32_t root, bool in_place,
              bool out_of_place, std::uint64_t size_bytes_min, std::uint64_t size_bytes_max,
-             std::vector<RankProgram> ranks) {
-            new (self) Schedule{std::move(name), collective,     protocol,        channels,
-                                chunks,          root,           in_place,        out_of_place,
-                                size_bytes_min,  size_bytes_max, std::move(ranks)};
+             std::vector<std::uint32_t> pattern, std::vector<RankProgram> ranks) {
+            new (self)
+                Schedule{std::move(name), collective,     protocol,           channels,
+                         chunks,          root,           in_place,           out_of_place,
+                         size_bytes_min,  size_bytes_max, std::move(pattern), std::move(ranks)};
           },
           "name"_a, "collective"_a, "protocol"_a = Protocol::simple, "channels"_a = 1,
           "chunks"_a = 1, "root"_a = 0, "in_place"_a = false, "out_of_place"_a = true,
-          "size_bytes_min"_a = 0, "size_bytes_max"_a = 0, "ranks"_a = std::vector<RankProgram>{})
+          "size_bytes_min"_a = 0, "size_bytes_max"_a = 0,
+          "pattern"_a = std::vector<std::uint32_t>{}, "ranks"_a = std::vector<RankProgram>{})
       .def_rw("name", &Schedule::name)
       .def_rw("collective", &Schedule::collective)
       .def_rw("protocol", &Schedule::protocol)
@@ -216,6 +218,7 @@ void bind_schedule_class(nb::module_& module) {
       .def_rw("out_of_place", &Schedule::out_of_place)
       .def_rw("size_bytes_min", &Schedule::size_bytes_min)
       .def_rw("size_bytes_max", &Schedule::size_bytes_max)
+      .def_rw("pattern", &Schedule::pattern)
       .def_prop_rw(
           "ranks", [](const Schedule& self) { return self.ranks; },
           [](Schedule& self, std::vector<RankProgram> ranks) { self.ranks = std::move(ranks); })
@@ -343,18 +346,20 @@ void bind_algorithms(nb::module_& module) {
       "make_schedule",
       [](const std::string& algorithm, int ranks, int channels, Protocol protocol, int root,
          int gpus_per_host, int chunks_per_channel, std::vector<std::vector<int>> rings,
-         int columns, bool row_rings, bool column_rings) {
-        return make_schedule(algorithm,
-                             {ranks, channels, protocol, root, gpus_per_host, chunks_per_channel,
-                              std::move(rings), columns, row_rings, column_rings});
+         int columns, bool row_rings, bool column_rings, std::vector<std::vector<int>> trees,
+         std::vector<std::uint32_t> pattern) {
+        return make_schedule(algorithm, {ranks, channels, protocol, root, gpus_per_host,
+                                         chunks_per_channel, std::move(rings), columns, row_rings,
+                                         column_rings, std::move(trees), std::move(pattern)});
       },
       "algorithm"_a, nb::kw_only(), "ranks"_a, "channels"_a = defaults.channels,
       "protocol"_a = defaults.protocol, "root"_a = defaults.root,
       "gpus_per_host"_a = defaults.gpus_per_host,
       "chunks_per_channel"_a = defaults.chunks_per_channel,
       "rings"_a = std::vector<std::vector<int>>{}, "columns"_a = defaults.columns,
-      "row_rings"_a = defaults.row_rings, "column_rings"_a = defaults.column_rings, ReleaseGil(),
-      "Raises ValueError, one sentence, for options that are not possible.");
+      "row_rings"_a = defaults.row_rings, "column_rings"_a = defaults.column_rings,
+      "trees"_a = std::vector<std::vector<int>>{}, "pattern"_a = std::vector<std::uint32_t>{},
+      ReleaseGil(), "Raises ValueError, one sentence, for options that are not possible.");
   module.def("rail_rings", &rail_rings, "hosts"_a, "gpus_per_host"_a, "channels"_a,
              "Ranks in ring order, one ring per channel, that leave and enter hosts on one rail.");
 }

@@ -30,7 +30,7 @@ struct AlgorithmOptions {
   int ranks = 1;
   int channels = 1;
   Protocol protocol = Protocol::simple;
-  int root = 0;                         // broadcast and reduce
+  int root = 0;                         // broadcast, reduce, gather and scatter
   int gpus_per_host = 1;                // trees: ranks that follow each other form a host's chain
   int chunks_per_channel = 4;           // chains and trees: what goes through them as a pipeline
   std::vector<std::vector<int>> rings;  // rings and chains: ranks in order, one ring per channel;
@@ -39,11 +39,15 @@ struct AlgorithmOptions {
                               // rings, rings[channel][rank] is taken instead.
   bool row_rings = false;     // grids: the last rank of a row is the first one's neighbour, too
   bool column_rings = false;  // and of a column
+  std::vector<std::vector<int>> trees;  // tree_all_reduce: the parent of each rank, -1 for a tree's
+                                        // root, one tree per channel; empty: two trees in turn
+  std::vector<std::uint32_t> pattern;   // all_to_all_v and send_recv: as in Schedule; empty: whole
+                                        // parts, and each rank to the next
 };
 
 inline constexpr int kRanksMax = 65'536;
 inline constexpr int kChannelsMax = 64;
-inline constexpr int kChunksPerChannelMax = 64;
+inline constexpr int kChunksPerChannelMax = 256;
 
 // An algorithm, called like a function. Each is defined in a file of its own.
 struct Algorithm {
@@ -61,24 +65,39 @@ struct Algorithm {
 // The registry: one line per algorithm declares it and lists it. The first one of a collective is
 // its default.
 // clang-format off
-#define TOWPATH_ALGORITHMS(ALGORITHM)  \
-  ALGORITHM(ring_all_reduce)           \
-  ALGORITHM(one_shot_all_reduce)       \
-  ALGORITHM(two_shot_all_reduce)       \
-  ALGORITHM(tree_all_reduce)           \
-  ALGORITHM(line_all_reduce)           \
-  ALGORITHM(grid_all_reduce)           \
-  ALGORITHM(ring_all_gather)           \
-  ALGORITHM(line_all_gather)           \
-  ALGORITHM(grid_all_gather)           \
-  ALGORITHM(all_pairs_all_gather)      \
-  ALGORITHM(ring_reduce_scatter)       \
-  ALGORITHM(line_reduce_scatter)       \
-  ALGORITHM(grid_reduce_scatter)       \
-  ALGORITHM(all_pairs_reduce_scatter)  \
-  ALGORITHM(ring_broadcast)            \
-  ALGORITHM(ring_reduce)               \
-  ALGORITHM(all_pairs_all_to_all)
+#define TOWPATH_ALGORITHMS(ALGORITHM)       \
+  ALGORITHM(ring_all_reduce)                \
+  ALGORITHM(one_shot_all_reduce)            \
+  ALGORITHM(two_shot_all_reduce)            \
+  ALGORITHM(tree_all_reduce)                \
+  ALGORITHM(double_binary_tree_all_reduce)  \
+  ALGORITHM(hierarchical_all_reduce)        \
+  ALGORITHM(halving_doubling_all_reduce)    \
+  ALGORITHM(simple_ring_all_reduce)         \
+  ALGORITHM(line_all_reduce)                \
+  ALGORITHM(grid_all_reduce)                \
+  ALGORITHM(ring_all_gather)                \
+  ALGORITHM(line_all_gather)                \
+  ALGORITHM(grid_all_gather)                \
+  ALGORITHM(all_pairs_all_gather)           \
+  ALGORITHM(bruck_all_gather)               \
+  ALGORITHM(pat_all_gather)                 \
+  ALGORITHM(ring_reduce_scatter)            \
+  ALGORITHM(line_reduce_scatter)            \
+  ALGORITHM(grid_reduce_scatter)            \
+  ALGORITHM(all_pairs_reduce_scatter)       \
+  ALGORITHM(pat_reduce_scatter)             \
+  ALGORITHM(ring_broadcast)                 \
+  ALGORITHM(ring_reduce)                    \
+  ALGORITHM(all_pairs_all_to_all)           \
+  ALGORITHM(bruck_all_to_all)               \
+  ALGORITHM(direct_gather)                  \
+  ALGORITHM(binomial_gather)                \
+  ALGORITHM(direct_scatter)                 \
+  ALGORITHM(binomial_scatter)               \
+  ALGORITHM(all_pairs_all_to_all_v)         \
+  ALGORITHM(direct_send_recv)               \
+  ALGORITHM(doubling_barrier)
 // clang-format on
 #define TOWPATH_DECLARE_ALGORITHM(name) extern const Algorithm name;
 TOWPATH_ALGORITHMS(TOWPATH_DECLARE_ALGORITHM)
@@ -94,8 +113,11 @@ Schedule make_schedule(std::string_view algorithm, const AlgorithmOptions& optio
 // host and enters the next one on the same rail; over gpus_per_host rings, every GPU sends to the
 // network in exactly one.
 //
-// A host is entered and left by different GPUs, so neighbouring hosts' rails must differ. That
-// leaves one crossing between rails per ring where an odd number of hosts has two GPUs each.
+// A host is entered and left by different GPUs, so the rails of a ring's hops differ from hop to
+// hop round all hosts. Three rails are enough for any number of hosts, and two for an even one.
+// With two GPUs per host and an odd number of hosts, one hop of each ring crosses between rails:
+// two rails cannot alternate round an odd circle, and with one crossing they do, so it is the least
+// possible.
 std::vector<std::vector<int>> rail_rings(int hosts, int gpus_per_host, int channels);
 
 }  // namespace towpath::collective

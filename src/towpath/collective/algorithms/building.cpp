@@ -34,6 +34,44 @@ void check_ring(const std::vector<int>& ring, int ranks, std::size_t channel) {
   }
 }
 
+// Every rank must come to the one root.
+void check_tree(const std::vector<int>& parents, int ranks, std::size_t channel) {
+  if (parents.size() != static_cast<std::size_t>(ranks)) {
+    throw std::invalid_argument(fmt::format("the tree of channel {} has {} parents for {} ranks",
+                                            channel, parents.size(), ranks));
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    int above = rank;
+    for (int steps = 0; steps < ranks && above >= 0 && above < ranks; ++steps) {
+      above = parents[static_cast<std::size_t>(above)];
+    }
+    if (above != kNone) {
+      throw std::invalid_argument(
+          fmt::format("in the tree of channel {}, rank {} does not come to a root; parents are "
+                      "other ranks of {}, and -1 for the root",
+                      channel, rank, ranks));
+    }
+  }
+  const auto roots = std::ranges::count(parents, kNone);
+  if (roots != 1) {
+    throw std::invalid_argument(
+        fmt::format("the tree of channel {} has {} roots; allowed is one", channel, roots));
+  }
+}
+
+void check_trees(const AlgorithmOptions& options) {
+  if (options.trees.empty()) return;
+  if (options.trees.size() != static_cast<std::size_t>(options.channels)) {
+    throw std::invalid_argument(fmt::format("there are {} trees for {} channels; one for each",
+                                            options.trees.size(), options.channels));
+  }
+  for (std::size_t i = 0; i < options.trees.size(); ++i) {
+    check_tree(options.trees[i], options.ranks, i);
+  }
+}
+
+}  // namespace
+
 void check_options(const AlgorithmOptions& options) {
   check_between("ranks", options.ranks, 1, kRanksMax);
   check_between("channels", options.channels, 1, kChannelsMax);
@@ -49,6 +87,7 @@ void check_options(const AlgorithmOptions& options) {
     throw std::invalid_argument(fmt::format("columns is {}; {} ranks are no multiple of it",
                                             options.columns, options.ranks));
   }
+  check_trees(options);
   if (options.rings.empty()) return;
   if (options.rings.size() != static_cast<std::size_t>(options.channels)) {
     throw std::invalid_argument(fmt::format("there are {} rings for {} channels; one for each",
@@ -58,8 +97,6 @@ void check_options(const AlgorithmOptions& options) {
     check_ring(options.rings[i], options.ranks, i);
   }
 }
-
-}  // namespace
 
 Schedule schedule_without_blocks(std::string_view name, Collective collective,
                                  const AlgorithmOptions& options, std::uint32_t chunks) {
@@ -116,6 +153,27 @@ void add_own_copies(Schedule& schedule) {
           step(StepType::copy, input(channel), output(rank * schedule.channels + channel)));
     }
   }
+}
+
+ThreadBlock& add_block(RankProgram& program, int receive_peer, int send_peer, int channel) {
+  ThreadBlock& block = program.blocks.emplace_back();
+  block.receive_peer = receive_peer;
+  block.send_peer = send_peer;
+  block.channel = channel;
+  return block;
+}
+
+std::uint32_t last_block(const RankProgram& program) {
+  return static_cast<std::uint32_t>(program.blocks.size() - 1);
+}
+
+void take_two_channels_each(Schedule& schedule) {
+  if (schedule.channels > kChannelsMax / 2) {
+    throw std::invalid_argument(
+        fmt::format("channels is {}; {} takes two for each, so allowed is 1 to {}",
+                    schedule.channels, schedule.name, kChannelsMax / 2));
+  }
+  schedule.channels *= 2;
 }
 
 std::vector<int> ring_of(const AlgorithmOptions& options, int channel) {

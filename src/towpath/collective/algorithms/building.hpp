@@ -12,6 +12,9 @@
 
 namespace towpath::collective {
 
+// Chunks that one step moves, at most; MSCCL allows 71.
+inline constexpr std::uint32_t kSegmentChunks = 64;
+
 // One chunk of one buffer.
 struct Chunk {
   Buffer buffer = Buffer::input;
@@ -33,6 +36,12 @@ constexpr Step step(StepType type, Chunk source, Chunk destination) {
 }
 constexpr Step step(StepType type, Chunk only) { return step(type, only, only); }
 
+constexpr Step step(StepType type, Chunk only, std::uint32_t count) {
+  Step several = step(type, only);
+  several.count = count;
+  return several;
+}
+
 constexpr Step publishing(Step step) {
   step.publishes = true;
   return step;
@@ -43,6 +52,9 @@ constexpr Step after(std::uint32_t block, std::uint32_t index, Step step) {
   step.depends_on_step = static_cast<std::int32_t>(index);
   return step;
 }
+
+// Throws std::invalid_argument, one sentence, for options that are not possible.
+void check_options(const AlgorithmOptions& options);
 
 // Checks the options and returns the schedule with all of it but thread blocks.
 Schedule schedule_without_blocks(std::string_view name, Collective collective,
@@ -57,6 +69,16 @@ Schedule local_copy(Schedule schedule);
 // A thread block per rank and channel that copies the rank's own chunk to its place in the gathered
 // array, while others send it.
 void add_own_copies(Schedule& schedule);
+
+// A thread block on `channel`, at the end of those of the rank.
+ThreadBlock& add_block(RankProgram& program, int receive_peer, int send_peer, int channel);
+
+// The number of the thread block that was added last.
+std::uint32_t last_block(const RankProgram& program);
+
+// Doubles the channels, for algorithms that hand out results on channels of their own. Throws
+// std::invalid_argument where there are too many.
+void take_two_channels_each(Schedule& schedule);
 
 // The ranks in the order of a channel's ring.
 std::vector<int> ring_of(const AlgorithmOptions& options, int channel);

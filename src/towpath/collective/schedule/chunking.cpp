@@ -30,8 +30,20 @@ FifoLimits fifo_limits(Protocol protocol) {
 }
 
 bool works_on_parts(Collective collective) {
-  return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
-         collective == Collective::all_to_all;
+  switch (collective) {
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::all_to_all_v: return true;
+    case Collective::all_reduce:
+    case Collective::broadcast:
+    case Collective::reduce:
+    case Collective::send_recv:
+    case Collective::barrier: return false;
+  }
+  return false;
 }
 
 std::uint64_t element_granularity(const Schedule& schedule) {

@@ -8,11 +8,14 @@
 #include <map>
 #include <tuple>
 
+#include "towpath/collective/schedule/chunking.hpp"
+
 namespace towpath::collective {
 namespace {
 
-constexpr std::array<std::string_view, 6> kCollectiveNames = {
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all"};
+constexpr std::array<std::string_view, 11> kCollectiveNames = {
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all",
+    "gather",     "scatter",    "all_to_all_v",   "send_recv", "barrier"};
 constexpr std::array<std::string_view, kBuffers> kBufferNames = {"input", "output", "scratch"};
 constexpr std::array<std::string_view, 9> kStepNames = {"send",
                                                         "receive",
@@ -88,6 +91,33 @@ void check_step(const StepLocation& at, const ThreadBlock& block, const Step& st
   check_dependency(at, step);
 }
 
+// Empty when the pattern is what the collective asks for, otherwise what is wrong with it.
+std::string mistake_in_pattern(const Schedule& schedule) {
+  const std::size_t ranks = schedule.ranks.size();
+  const bool is_per_pair = schedule.collective == Collective::all_to_all_v;
+  const bool is_per_rank = schedule.collective == Collective::send_recv;
+  const std::size_t size = is_per_pair ? ranks * ranks : is_per_rank ? ranks : 0;
+  if (schedule.pattern.size() != size) {
+    return fmt::format("its pattern has {} numbers; {} of {} ranks has {}",
+                       schedule.pattern.size(), name_of(schedule.collective), ranks, size);
+  }
+  std::vector<bool> is_target(ranks);
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::uint32_t number = schedule.pattern[i];
+    if (is_per_pair && number > schedule.chunks / ranks) {
+      return fmt::format("rank {} sends rank {} {} chunks; a part has {}", i / ranks, i % ranks,
+                         number, schedule.chunks / ranks);
+    }
+    if (!is_per_rank) continue;
+    if (number >= ranks || is_target[number]) {
+      return fmt::format("rank {} sends to rank {}; allowed is each of {} ranks once", i, number,
+                         ranks);
+    }
+    is_target[number] = true;
+  }
+  return "";
+}
+
 void check_header(const Schedule& schedule) {
   const auto fail = [&](const std::string& what) {
     throw ScheduleError(fmt::format("schedule '{}': {}", schedule.name, what));
@@ -95,10 +125,7 @@ void check_header(const Schedule& schedule) {
   const std::size_t ranks = schedule.ranks.size();
   if (ranks == 0) fail("it has no ranks; at least 1");
   if (schedule.chunks == 0) fail("it cuts the array into 0 chunks; at least 1");
-  const bool on_parts = schedule.collective == Collective::all_gather ||
-                        schedule.collective == Collective::reduce_scatter ||
-                        schedule.collective == Collective::all_to_all;
-  if (on_parts && schedule.chunks % ranks != 0) {
+  if (works_on_parts(schedule.collective) && schedule.chunks % ranks != 0) {
     fail(fmt::format("{} of {} ranks needs a multiple of {} chunks, not {}",
                      name_of(schedule.collective), ranks, ranks, schedule.chunks));
   }
@@ -108,6 +135,8 @@ void check_header(const Schedule& schedule) {
   if (!schedule.in_place && !schedule.out_of_place) {
     fail("it runs neither in place nor out of place; at least one");
   }
+  const std::string mistake = mistake_in_pattern(schedule);
+  if (!mistake.empty()) fail(mistake);
 }
 
 void check_peer(const StepLocation& at, const char* role, std::int32_t peer) {
@@ -166,9 +195,11 @@ std::uint32_t chunks_in(const Schedule& schedule, int rank, Buffer buffer) {
   if (buffer == Buffer::scratch) {
     return schedule.ranks[static_cast<std::size_t>(rank)].scratch_chunks;
   }
+  const Collective collective = schedule.collective;
   const bool is_one_part =
-      (schedule.collective == Collective::all_gather && buffer == Buffer::input) ||
-      (schedule.collective == Collective::reduce_scatter && buffer == Buffer::output);
+      buffer == Buffer::input
+          ? collective == Collective::all_gather || collective == Collective::gather
+          : collective == Collective::reduce_scatter || collective == Collective::scatter;
   return is_one_part ? schedule.chunks / ranks : schedule.chunks;
 }
 
@@ -203,6 +234,7 @@ std::uint64_t fingerprint(const Schedule& schedule) {
   pair(static_cast<std::uint32_t>(schedule.root), schedule.in_place * 2u + schedule.out_of_place);
   mix(schedule.size_bytes_min);
   mix(schedule.size_bytes_max);
+  for (const std::uint32_t number : schedule.pattern) mix(number);
   for (const RankProgram& program : schedule.ranks) {
     pair(program.input_chunks, program.output_chunks);
     pair(program.scratch_chunks, program.blocks.size());

@@ -34,7 +34,12 @@ enum class Collective : std::uint8_t {
   reduce_scatter,
   broadcast,
   reduce,
-  all_to_all
+  all_to_all,
+  gather,        // every rank's part to the root
+  scatter,       // the root's parts, one to each rank
+  all_to_all_v,  // as all_to_all, of each part only as many chunks as Schedule::pattern says
+  send_recv,     // every rank's array to one rank, as Schedule::pattern says
+  barrier        // all_reduce of a token: who has the sum knows that all ranks have come
 };
 
 enum class Buffer : std::uint8_t { input, output, scratch };
@@ -117,11 +122,15 @@ struct Schedule {
   Protocol protocol = Protocol::simple;
   std::uint32_t channels = 1;
   std::uint32_t chunks = 1;  // the whole array is this many chunks (nchunksperloop)
-  std::int32_t root = 0;     // broadcast and reduce only
+  std::int32_t root = 0;     // broadcast, reduce, gather and scatter only
   bool in_place = false;     // may run with input and output in the same memory
   bool out_of_place = true;
   std::uint64_t size_bytes_min = 0;  // the sizes it is meant for; a hint
   std::uint64_t size_bytes_max = 0;  // 0: no limit
+  // What goes from which rank to which. all_to_all_v: at s * ranks + d, the number of chunks that
+  // rank s sends of its part for rank d. send_recv: at s, the rank that rank s sends to, each rank
+  // once. Empty otherwise.
+  std::vector<std::uint32_t> pattern;
   std::vector<RankProgram> ranks;
 
   int rank_count() const { return static_cast<int>(ranks.size()); }
@@ -129,7 +138,8 @@ struct Schedule {
 };
 
 // How many chunks of a buffer really exist for this collective, whatever is declared: a part is
-// 1/ranks of the array for all-gather's input and reduce-scatter's output, the array otherwise.
+// 1/ranks of the array for the input of all-gather and gather and for the output of reduce-scatter
+// and scatter, the array otherwise.
 std::uint32_t chunks_in(const Schedule& schedule, int rank, Buffer buffer);
 
 // In place, input and output share memory. A chunk of either as a chunk of the larger buffer, so

@@ -179,8 +179,11 @@ Expected expected_at(const Schedule& schedule, int rank, std::uint32_t chunk) {
   const std::uint32_t per_part =
       schedule.chunks / static_cast<std::uint32_t>(schedule.rank_count());
   const std::uint32_t own_part = static_cast<std::uint32_t>(rank) * per_part;
+  const auto ranks = static_cast<std::uint32_t>(schedule.rank_count());
+  const auto& pattern = schedule.pattern;
   switch (schedule.collective) {
-    case Collective::all_reduce: return {false, kNone, chunk};
+    case Collective::all_reduce:
+    case Collective::barrier: return {false, kNone, chunk};
     case Collective::reduce_scatter: return {false, kNone, own_part + chunk};
     case Collective::reduce: return {rank != schedule.root, kNone, chunk};
     case Collective::broadcast: return {false, schedule.root, chunk};
@@ -188,6 +191,19 @@ Expected expected_at(const Schedule& schedule, int rank, std::uint32_t chunk) {
       return {false, static_cast<int>(chunk / per_part), chunk % per_part};
     case Collective::all_to_all:
       return {false, static_cast<int>(chunk / per_part), own_part + chunk % per_part};
+    case Collective::gather:
+      return {rank != schedule.root, static_cast<int>(chunk / per_part), chunk % per_part};
+    case Collective::scatter: return {false, schedule.root, own_part + chunk};
+    case Collective::all_to_all_v: {
+      const std::uint32_t sender = chunk / per_part;
+      const bool is_sent =
+          chunk % per_part < pattern[sender * ranks + static_cast<std::uint32_t>(rank)];
+      return {!is_sent, static_cast<int>(sender), own_part + chunk % per_part};
+    }
+    case Collective::send_recv: {
+      const auto sender = std::ranges::find(pattern, static_cast<std::uint32_t>(rank));
+      return {false, static_cast<int>(sender - pattern.begin()), chunk};
+    }
   }
   return {};
 }

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Halving and doubling all-reduce: 2 log2(R) steps over the wire one after the other, 2 S (R-1)/R
+// bytes on the wire per rank. In each round of the first half, two ranks exchange the halves that
+// they do not sum themselves; rounds of the second half hand the sums out in the opposite order.
+// Where R is not a power of two, some ranks first give their input to a neighbour and get the
+// result at the end: 2 steps more, of S bytes each.
+// The second half has channels of its own, so that thread blocks of both work at the same time.
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "towpath/collective/algorithms/building.hpp"
+
+namespace towpath::collective {
+namespace {
+
+// One rank's share of one channel. The members, a power of two, each sum one chunk of `chunks`.
+struct Member {
+  RankProgram& program;
+  int channel;
+  std::uint32_t first_chunk;
+  std::uint32_t chunks;
+
+  ThreadBlock& receive_from(int peer) const { return add_block(program, peer, kNone, channel); }
+  ThreadBlock& send_to(int peer) const { return add_block(program, kNone, peer, channel); }
+
+  // Adds the steps of a thread block over `count` chunks from `chunk` on.
+  void add_steps(ThreadBlock& block, Step step, std::uint32_t chunk, std::uint32_t count) const {
+    step.source_chunk = step.destination_chunk = first_chunk + chunk;
+    for (; count > 0; count -= step.count) {
+      step.count = std::min(count, kSegmentChunks);
+      block.steps.push_back(step);
+      step.source_chunk = step.destination_chunk = step.source_chunk + step.count;
+    }
+  }
+};
+
+// The thread blocks of the rank's last round; what follows waits for both.
+struct Round {
+  std::uint32_t sending = 0;
+  std::uint32_t receiving = 0;
+  bool has_sent = false;
+  bool has_received = false;
+};
+
+// Has the first step of the thread block wait until all steps of the round are done.
+void wait_for(const Member& member, const Round& round, ThreadBlock& block) {
+  RankProgram& program = member.program;
+  const auto await = [&](std::uint32_t awaited) {
+    std::vector<Step>& steps = program.blocks[awaited].steps;
+    steps.back().publishes = true;
+    return after(awaited, static_cast<std::uint32_t>(steps.size() - 1), Step{});
+  };
+  Step& first = block.steps.front();
+  if (round.has_received) {
+    const Step received = await(round.receiving);
+    first = after(static_cast<std::uint32_t>(received.depends_on_block),
+                  static_cast<std::uint32_t>(received.depends_on_step), first);
+    if (round.has_sent) block.steps.insert(block.steps.begin(), await(round.sending));
+  }
+}
+
+// `send` and `receive` are single steps, of which the ranges are taken and repeated as needed.
+Round add_round(const Member& member, int peer, const Round& before, std::pair<Step, Step> steps,
+                std::uint32_t given, std::uint32_t kept, std::uint32_t count) {
+  Round round{.has_sent = true, .has_received = true};
+  ThreadBlock& sending = member.send_to(peer);
+  member.add_steps(sending, steps.first, given, count);
+  wait_for(member, before, sending);
+  round.sending = last_block(member.program);
+  ThreadBlock& receiving = member.receive_from(peer);
+  member.add_steps(receiving, steps.second, kept, count);
+  if (reads_source(steps.second.type)) wait_for(member, before, receiving);
+  round.receiving = last_block(member.program);
+  return round;
+}
+
+// Sums and hands out; `number` is the rank's among the members.
+template <typename RankOf>
+Round add_rounds(const Member& member, std::uint32_t number, Round last, int results_channel,
+                 const RankOf& rank_of) {
+  std::uint32_t begin = 0;
+  for (std::uint32_t half = member.chunks / 2; half > 0; half /= 2) {
+    const bool is_low = (number & half) == 0;
+    const Chunk source = last.has_received ? output(0) : input(0);
+    last = add_round(
+        member, rank_of(number ^ half), last,
+        {step(StepType::send, source), step(StepType::receive_reduce_copy, source, output(0))},
+        is_low ? begin + half : begin, is_low ? begin : begin + half, half);
+    if (!is_low) begin += half;
+  }
+  Member handing_out = member;
+  handing_out.channel = results_channel;
+  for (std::uint32_t size = 1; size < member.chunks; size *= 2) {
+    const std::uint32_t own = number / size * size;
+    last = add_round(handing_out, rank_of(number ^ size), last,
+                     {step(StepType::send, output(0)), step(StepType::receive, output(0))}, own,
+                     own ^ size, size);
+  }
+  return last;
+}
+
+// Ranks below 2 * folded are neighbours, of whom the odd one takes part for both.
+void add_rank(int rank, const Member& member, int folded, int results_channel) {
+  const bool has_neighbour = rank < 2 * folded;
+  if (has_neighbour && rank % 2 == 0) {
+    ThreadBlock& block = add_block(member.program, rank + 1, rank + 1, member.channel);
+    member.add_steps(block, step(StepType::send, input(0)), 0, member.chunks);
+    member.add_steps(block, step(StepType::receive, output(0)), 0, member.chunks);
+    return;
+  }
+  Round last;
+  if (has_neighbour) {
+    member.add_steps(member.receive_from(rank - 1),
+                     step(StepType::receive_reduce_copy, input(0), output(0)), 0, member.chunks);
+    last = {.receiving = last_block(member.program), .has_received = true};
+  }
+  const auto rank_of = [folded](std::uint32_t number) {
+    const auto signed_number = static_cast<int>(number);
+    return signed_number < folded ? 2 * signed_number + 1 : signed_number + folded;
+  };
+  const int number = has_neighbour ? rank / 2 : rank - folded;
+  last = add_rounds(member, static_cast<std::uint32_t>(number), last, results_channel, rank_of);
+  if (!has_neighbour) return;
+  ThreadBlock& block = member.send_to(rank - 1);
+  member.add_steps(block, step(StepType::send, output(0)), 0, member.chunks);
+  wait_for(member, last, block);
+}
+
+Schedule make(const AlgorithmOptions& options) {
+  check_options(options);
+  const std::uint32_t members = std::bit_floor(static_cast<std::uint32_t>(options.ranks));
+  Schedule schedule =
+      schedule_without_blocks("halving_doubling_all_reduce", Collective::all_reduce, options,
+                              members * static_cast<std::uint32_t>(options.channels));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  take_two_channels_each(schedule);
+  for (int channel = 0; channel < options.channels; ++channel) {
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      const Member member{schedule.ranks[static_cast<std::size_t>(rank)], channel,
+                          static_cast<std::uint32_t>(channel) * members, members};
+      add_rank(rank, member, options.ranks - static_cast<int>(members), options.channels + channel);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm halving_doubling_all_reduce{
+    .name = "halving_doubling_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make,
+    .description =
+        "halves exchanged with ever nearer ranks to be summed, and back to be handed out",
+    .cost = "2log2(R) steps, 2S(R-1)/R bytes for powers of 2",
+};
+
+}  // namespace towpath::collective

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+
+// PAT reduce-scatter (parallel aggregated trees, NCCL's for one GPU per host): log2(R) steps over
+// the wire one after the other, rounded up, S (R-1)/R bytes on the wire per rank. Each part goes up
+// a binomial tree to its rank, the opposite way of the all-gather: what goes far goes last, when
+// most of it is summed.
+#include <map>
+#include <utility>
+
+#include "towpath/collective/algorithms/building.hpp"
+
+namespace towpath::collective {
+namespace {
+
+// A rank's parts by their offset: how many ranks before this one a part's own rank is. In the round
+// of a distance, a rank sends the parts whose offset has it as its lowest bit.
+class RankBuilder {
+ public:
+  RankBuilder(Schedule& schedule, int rank, int channel)
+      : program_(schedule.ranks[static_cast<std::size_t>(rank)]),
+        rank_(rank),
+        ranks_(schedule.rank_count()),
+        channels_(static_cast<int>(schedule.channels)),
+        channel_(channel) {}
+
+  void add() {
+    for (int distance = 1; distance < ranks_; distance *= 2) {
+      std::vector<Step> sends;
+      std::vector<Step> receives;
+      for (int offset = 0; offset + distance < ranks_; offset += 2 * distance) {
+        sends.push_back(send(offset + distance, distance));
+        receives.push_back(receive(offset, distance));
+      }
+      add_block(program_, kNone, (rank_ + ranks_ - distance) % ranks_, channel_).steps =
+          std::move(sends);
+      add_block(program_, (rank_ + distance) % ranks_, kNone, channel_).steps = std::move(receives);
+      receiving_[distance] = last_block(program_);
+    }
+  }
+
+ private:
+  Chunk contribution(int offset) const {
+    const int part = (rank_ + ranks_ - offset) % ranks_;
+    return input(static_cast<std::uint32_t>(part * channels_ + channel_));
+  }
+  // The own part is summed in the output, those of others in scratch.
+  Chunk sum(int offset) const {
+    if (offset == 0) return output(static_cast<std::uint32_t>(channel_));
+    return scratch(static_cast<std::uint32_t>(offset / 2 * channels_ + channel_));
+  }
+  Step after_receipt(int offset, int distance, Step step) const {
+    return after(receiving_.at(distance), static_cast<std::uint32_t>(offset / (2 * distance)),
+                 step);
+  }
+
+  Step send(int offset, int distance) const {
+    int last = distance / 2;  // the round in which the sum was completed
+    while (last > 0 && offset + last >= ranks_) last /= 2;
+    if (last == 0) return step(StepType::send, contribution(offset));
+    return after_receipt(offset, last, step(StepType::send, sum(offset)));
+  }
+
+  Step receive(int offset, int distance) const {
+    const bool is_first = distance == 1;
+    Step next = step(StepType::receive_reduce_copy, is_first ? contribution(offset) : sum(offset),
+                     sum(offset));
+    if (!is_first) next = after_receipt(offset, distance / 2, next);
+    next.publishes = offset != 0 || 2 * distance < ranks_;
+    return next;
+  }
+
+  RankProgram& program_;
+  int rank_;
+  int ranks_;
+  int channels_;
+  int channel_;
+  std::map<int, std::uint32_t> receiving_;  // the thread block of a round, by its distance
+};
+
+Schedule make(const AlgorithmOptions& options) {
+  check_quadratic(options);
+  const auto ranks = static_cast<std::uint32_t>(options.ranks);
+  const auto channels = static_cast<std::uint32_t>(options.channels);
+  Schedule schedule = schedule_without_blocks("pat_reduce_scatter", Collective::reduce_scatter,
+                                              options, ranks * channels);
+  if (ranks == 1) return local_copy(std::move(schedule));
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    schedule.ranks[static_cast<std::size_t>(rank)].scratch_chunks = (ranks + 1) / 2 * channels;
+    for (int channel = 0; channel < options.channels; ++channel) {
+      RankBuilder(schedule, rank, channel).add();
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm pat_reduce_scatter{
+    .name = "pat_reduce_scatter",
+    .collective = Collective::reduce_scatter,
+    .make = make,
+    .description = "every part up a binomial tree of its own, from near ranks first",
+    .cost = "log2(R) steps, S(R-1)/R bytes",
+};
+
+}  // namespace towpath::collective
