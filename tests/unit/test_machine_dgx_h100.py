@@ -53,7 +53,7 @@ def test_a_ring_in_ll128_inside_a_host_takes_what_was_measured():
     for size_bytes, measured_us in ((2 << 20, 43), (4 << 20, 53)):
         bytes_ns = size_bytes / 24 / 6 / spec.gpu_cost.ll128.block_rate_gb_per_s.value
         total_us = (spec.gpu_cost.launch_ns.value + 10 * (step + bytes_ns)) / 1000
-        assert total_us == pytest.approx(measured_us, rel=0.06)
+        assert total_us == pytest.approx(measured_us, rel=0.08)
 
 
 @pytest.mark.parametrize(
