@@ -68,6 +68,39 @@ def test_a_row_that_cannot_be_simulated_stays_in_and_says_why(tmp_path, row, rea
     assert reason in validation_text(result)
 
 
+def test_the_lesser_of_out_of_place_and_in_place_counts(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(
+        "nodes,gpus,config,size_bytes,time_us_out_of_place,time_us_in_place\n"
+        "2,16,default,8,68.5,24.7\n2,16,default,16,25,\n2,16,default,32,25,26\n"
+    )
+    assert [row["measured"] for row in validate_table(path).rows] == [24.7, 25, 25]
+
+
+def test_rows_are_answered_by_what_nccl_would_choose(tmp_path):
+    rows = validate_table(
+        table(
+            tmp_path,
+            "here,2,16,default,8,25,",
+            "here,2,16,NCCL_ALGO=Ring NCCL_PROTO=Simple MIN_CTAS=24,8,25,",
+        )
+    ).rows
+    assert [(row["chosen"], row["channels"]) for row in rows] == [
+        ("Tree/LL", 1),
+        ("Ring/Simple", 1),
+    ]
+    assert rows[1]["predicted"] > 2 * rows[0]["predicted"]
+
+
+def test_pynccl_of_vllm_runs_without_nvls(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("world_size,size_bytes,algorithm,time_us\n6,4194304,pynccl,53\n6,8,nccl,9\n")
+    known, unknown = validate_table(path).rows
+    assert known["chosen"] == "Ring/LL128"
+    assert known["group"] == "6 GPUs, pynccl"
+    assert unknown["predicted"] is None and "nccl" in unknown["error"]
+
+
 @pytest.mark.parametrize(
     "text", ["", "a,b\n1,2\n", HEADER + "here,2\n", HEADER + "1,2,3,4,5,6,7,8\n"]
 )
@@ -129,7 +162,7 @@ def test_a_line_behind_comments_is_named_by_its_own_number(tmp_path):
 
 
 def test_every_shipped_table_names_its_source_its_tolerance_and_a_known_kind():
-    assert len(names()) == 11
+    assert len(names()) == 12
     for name in names():
         table = read_table(find_table(name))
         assert {"title", "source", "measured", "tolerance"} <= set(table.facts), name

@@ -60,6 +60,14 @@ def _link_rows(spec: MachineSpec, layout: Layout) -> Rows:
     return rows
 
 
+_OPTIONAL_COSTS = (
+    "copy_rate_gb_per_s",
+    "forward_rate_gb_per_s",
+    "adapter_rate_gb_per_s",
+    "adapter_overhead_ns",
+)
+
+
 def _cost_rows(spec: MachineSpec) -> Rows:
     cost = spec.gpu_cost
     rows: Rows = [("per run", [("launch_ns", cost.launch_ns)])]
@@ -70,8 +78,11 @@ def _cost_rows(spec: MachineSpec) -> Rows:
             ("send_overhead_ns", protocol.send_overhead_ns),
             ("receive_overhead_ns", protocol.receive_overhead_ns),
         ]
-        if protocol.adapter_rate_gb_per_s is not None:
-            figures.append(("adapter_rate_gb_per_s", protocol.adapter_rate_gb_per_s))
+        figures += [
+            (name, figure)
+            for name in _OPTIONAL_COSTS
+            if (figure := getattr(protocol, name)) is not None
+        ]
         rows.append((heading, figures))
     return rows
 

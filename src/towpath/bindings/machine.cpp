@@ -51,7 +51,13 @@ void bind_costs(nb::module_& module) {
                    [](const ProtocolCost& cost) { return cost.receive_overhead.ns(); })
       .def_ro("fences", &ProtocolCost::fences)
       .def_prop_ro("adapter_rate_gb_per_s",
-                   [](const ProtocolCost& cost) { return cost.adapter_rate.gb_per_s(); });
+                   [](const ProtocolCost& cost) { return cost.adapter_rate.gb_per_s(); })
+      .def_prop_ro("adapter_overhead_ns",
+                   [](const ProtocolCost& cost) { return cost.adapter_overhead.ns(); })
+      .def_prop_ro("copy_rate_gb_per_s",
+                   [](const ProtocolCost& cost) { return cost.copy_rate.gb_per_s(); })
+      .def_prop_ro("forward_rate_gb_per_s",
+                   [](const ProtocolCost& cost) { return cost.forward_rate.gb_per_s(); });
   const auto of = [](Protocol protocol) {
     return [protocol](const GpuCost& cost) {
       return cost.protocol[static_cast<std::size_t>(protocol)];

@@ -55,11 +55,15 @@ struct ProtocolCost {
   Time receive_overhead;
   bool fences = false;
   Rate adapter_rate;
+  Time adapter_overhead{};
+  Rate copy_rate{};
+  Rate forward_rate{};
 };
 
 inline constexpr Parameter<ProtocolCost> kProtocolParameters[] = {
     {"block_rate_gb_per_s", &ProtocolCost::block_rate, kRateGbPerS,
-     "payload that one thread block reads, reduces and stores"},
+     "payload that one thread block receives, reduces and sends on, and all it does where no other "
+     "rate is given"},
     {"send_overhead_ns", &ProtocolCost::send_overhead, kDurationNs, "starting one transfer"},
     {"receive_overhead_ns", &ProtocolCost::receive_overhead, kDurationNs,
      "from the signal's arrival to its reader going on"},
@@ -69,6 +73,15 @@ inline constexpr Parameter<ProtocolCost> kProtocolParameters[] = {
      "payload that a network adapter sends where a CPU proxy handles it piecemeal; without it, an "
      "adapter sends at the rate of its link",
      Form::optional_quantity},
+    {"adapter_overhead_ns", &ProtocolCost::adapter_overhead, kDurationNs,
+     "what a transfer to another host takes beyond its links, its bytes and both thread blocks: the "
+     "proxies that hand it to one adapter and take it from the other",
+     Form::optional_quantity},
+    {"copy_rate_gb_per_s", &ProtocolCost::copy_rate, kRateGbPerS,
+     "payload that one thread block copies from one place to one other: sends or receives",
+     Form::optional_quantity},
+    {"forward_rate_gb_per_s", &ProtocolCost::forward_rate, kRateGbPerS,
+     "payload that one thread block both stores and sends on", Form::optional_quantity},
 };
 
 struct GpuCost {

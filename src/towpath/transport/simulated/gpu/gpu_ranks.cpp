@@ -15,8 +15,12 @@
 namespace towpath::transport::simulated {
 namespace {
 
-Time cost_of_payload(const machine::ProtocolCost& cost, std::uint64_t size_bytes) {
-  return transfer_time(Bytes(size_bytes), cost.block_rate);
+// By what the thread block reads and writes.
+Rate block_rate(const machine::ProtocolCost& cost, const Move& move) {
+  const bool is_sent = move.peer != kNoPeer;
+  if (is_sent && move.has_destination && cost.forward_rate != Rate()) return cost.forward_rate;
+  if (move.has_addend || (is_sent && move.has_destination)) return cost.block_rate;
+  return cost.copy_rate != Rate() ? cost.copy_rate : cost.block_rate;
 }
 
 }  // namespace
@@ -90,7 +94,8 @@ void GpuRanks::Endpoint::start_local(Move& move) {
   if (carries_data() && move.size_bytes > 0) {
     combine(move, move.destination);
   }
-  const Time duration = cost_of_payload(cost(move.protocol), move.size_bytes) + jitter();
+  const Time duration =
+      transfer_time(Bytes(move.size_bytes), block_rate(cost(move.protocol), move)) + jitter();
   if (duration == Time()) return finish(move);
   // A Move knows no transport, so the event carries a delivery that goes nowhere.
   Delivery& local = new_delivery(move);
@@ -111,13 +116,14 @@ void GpuRanks::Endpoint::start_put(Move& move) {
   load(delivery);
   const machine::ProtocolCost& price = cost(move.protocol);
   delivery.size = on_wire(Bytes(move.size_bytes), move.protocol);
-  delivery.pace = on_wire(price.block_rate, move.protocol);
+  delivery.pace = on_wire(block_rate(price, move), move.protocol);
   if (move.has_signal) {
     // A fenced flag is a message of its own: it leaves when the payload is acknowledged, so three
     // trips pass instead of one.
     if (price.fences) delivery.delay += delivery.peer->route->latency * 2;
     delivery.delay += price.receive_overhead;
   }
+  if (delivery.peer->route->leaves_host) delivery.delay += price.adapter_overhead;
   ranks_.simulation_.after(price.send_overhead, send, &delivery);
 }
 
