@@ -20,6 +20,7 @@ from towpath.collectives.nccl.communicator import (
 )
 from towpath.collectives.nccl.cost_model import cost, times_us, why_not, why_not_ll128
 from towpath.collectives.nccl.environment import Environment
+from towpath.collectives.nccl.tuner_file import TunerLine
 from towpath.errors import ConfigError
 
 _WARP = 32
@@ -29,13 +30,16 @@ _LL_THREADS = 512  # NCCL_LL_MAX_NTHREADS
 _SLOW_RING_THREADS = 256  # where all rings together are no faster than PCIe 3.0
 _SLOW_RING_GB_PER_S = 12.0
 # Bytes that a thread should have, src/include/comm.h; LL in a ring: for each rank.
-_BYTES_PER_THREAD = {"LL": 8, "LL128": 8, "Simple": 64}
+BYTES_PER_THREAD = {"LL": 8, "LL128": 8, "Simple": 64}
 _COLLNET_BYTES_PER_THREAD = 512
 _TRAFFIC_MIN_BYTES = 32 << 10  # per channel, src/enqueue.cc
 # Buffers of a connection have 8 slots: NCCL_STEPS; sizes in src/init.cc.
 _SLOT_BYTES = {"LL": 8 * 512 * 16, "LL128": 120 * 640 * 8, "Simple": (4 << 20) // 8}
 _RING_SLOTS_PER_CHUNK = 4  # ALLREDUCE_CHUNKSTEPS of src/include/collectives.h, Simple only
 _NVLS_CHUNK_BYTES = 128 << 10
+_NVLS_TREE_CHUNK_BYTES = 64 << 10  # from 4 nodes on
+_NVLS_PARTS = ((64, 65536), (8, 32768), (2, 16384))
+_NVLS_TREE_PARTS = ((32, 262144), (16, 131072), (4, 65536), (1, 32768))
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,8 @@ class Choice:
 
     `channels` is the number of thread blocks that get work and `channels_max` the number before
     traffic is counted; `threads` is per thread block. `alternatives` are the other candidates, the
-    fastest first. `chunk_bytes` is what a channel hands on at once.
+    fastest first. `chunk_bytes` is what a channel hands on at once. `is_tuned` says that a tuner
+    plugin takes another candidate than NCCL would.
     """
 
     algorithm: str
@@ -79,6 +84,7 @@ class Choice:
     predicted_us: float
     alternatives: tuple[Candidate, ...]
     refused: tuple[Refused, ...]
+    is_tuned: bool = False
 
     @property
     def name(self) -> str:
@@ -91,6 +97,7 @@ def choose(
     collective: str,
     size_bytes: int,
     environment: Environment | None = None,
+    tuner: tuple[TunerLine, ...] = (),
 ) -> Choice:
     """What NCCL would run for one collective on its own.
 
@@ -99,6 +106,7 @@ def choose(
         collective: such as "all_reduce".
         size_bytes: of the whole array.
         environment: what the user has set.
+        tuner: the configuration of NVIDIA's example tuner plugin; none: there is no plugin.
 
     Raises:
         ConfigError: NCCL has no cost model for the collective, or the user has switched off all
@@ -127,11 +135,12 @@ def choose(
     if not candidates:
         raise ConfigError(_nothing_left(collective, environment))
     candidates.sort(key=lambda candidate: candidate.time_us)  # stable: the first of equal ones
-    best = candidates[0]
+    best, tuned_channels = _tuned(communicator, collective, size_bytes, candidates, tuner)
     most, threads = _channels_and_threads(communicator, best.algorithm, best.protocol, size_bytes)
-    channels = channels_with_work(communicator, collective, best.protocol, size_bytes, most)
-    if best.algorithm.startswith("collnet"):
-        channels = most
+    most = tuned_channels or most
+    channels = most
+    if not best.algorithm.startswith("collnet"):
+        channels = channels_with_work(communicator, collective, best.protocol, size_bytes, most)
     return Choice(
         algorithm=best.algorithm,
         protocol=best.protocol,
@@ -142,9 +151,31 @@ def choose(
             communicator, best.algorithm, best.protocol, -(-size_bytes // channels)
         ),
         predicted_us=best.time_us,
-        alternatives=tuple(candidates[1:]),
+        alternatives=tuple(candidate for candidate in candidates if candidate is not best),
         refused=tuple(refused),
+        is_tuned=bool(tuned_channels) and best is not candidates[0],
     )
+
+
+def _tuned(
+    communicator: Communicator,
+    collective: str,
+    size_bytes: int,
+    candidates: list[Candidate],
+    tuner: tuple[TunerLine, ...],
+) -> tuple[Candidate, int]:
+    """What the plugin makes of the candidates: the one to run, and its channels, 0 without plugin.
+
+    The plugin gives one channel where no line fits and where a line has -1.
+    """
+    if not tuner:
+        return candidates[0], 0
+    for line in tuner:
+        if line.fits(collective, size_bytes, communicator.nodes, communicator.ranks):
+            for candidate in candidates:
+                if (candidate.algorithm, candidate.protocol) == (line.algorithm, line.protocol):
+                    return candidate, max(line.channels, 1)
+    return candidates[0], 1
 
 
 def _reason(
@@ -189,7 +220,7 @@ def _channels_and_threads(
     communicator: Communicator, algorithm: str, protocol: str, size_bytes: int
 ) -> tuple[int, int]:
     threads = _threads_max(communicator, algorithm, protocol)
-    threshold = _BYTES_PER_THREAD[protocol]
+    threshold = BYTES_PER_THREAD[protocol]
     if algorithm == "ring" and protocol == "LL":
         threshold *= communicator.ranks
     if algorithm in ("nvls", "nvls_tree"):
@@ -216,10 +247,10 @@ def _threads_max(communicator: Communicator, algorithm: str, protocol: str) -> i
     if protocol == "LL":
         return _LL_THREADS
     ring = communicator.graph("ring")
-    if algorithm == "ring" and ring is not None:
-        if ring.intra_gb_per_s * ring.channel_count <= _SLOW_RING_GB_PER_S:
-            return _SLOW_RING_THREADS
-    return _SIMPLE_THREADS
+    if algorithm == "tree" or ring is None:
+        return _SIMPLE_THREADS
+    is_slow = ring.intra_gb_per_s * ring.channel_count <= _SLOW_RING_GB_PER_S
+    return _SLOW_RING_THREADS if is_slow else _SIMPLE_THREADS
 
 
 def channels_with_work(
@@ -258,28 +289,36 @@ def chunk_bytes(
     if protocol == "LL128":
         chunk = chunk // 16 * 15
     if algorithm == "ring" and protocol == "Simple":
-        chunk *= _RING_SLOTS_PER_CHUNK
+        return chunk * _RING_SLOTS_PER_CHUNK
     heads = communicator.ranks // communicator.nodes
     if algorithm == "nvls":
-        chunk = min(chunk, _NVLS_CHUNK_BYTES)
-        for parts, limit in ((64, 65536), (8, 32768), (2, 16384)):
-            if channel_bytes < parts * heads * chunk and chunk > limit:
-                chunk = limit
-    elif algorithm == "nvls_tree":
-        chunk = min(_NVLS_CHUNK_BYTES, 65536 if communicator.nodes >= 4 else _NVLS_CHUNK_BYTES)
-        for parts, limit in ((32, 262144), (16, 131072), (4, 65536), (1, 32768)):
-            if channel_bytes < parts * heads * chunk and chunk > limit:
-                chunk = limit
-    elif algorithm == "tree" and protocol == "LL128":
-        per_node = communicator.ranks / communicator.nodes
-        depth = 1 + (communicator.nodes.bit_length() - 1) + 0.1 * per_node
-        while channel_bytes // chunk < depth * 64 / per_node and chunk > 131072:
+        return _halved(min(chunk, _NVLS_CHUNK_BYTES), channel_bytes / heads, _NVLS_PARTS)
+    if algorithm == "nvls_tree":
+        chunk = _NVLS_CHUNK_BYTES if communicator.nodes < 4 else _NVLS_TREE_CHUNK_BYTES
+        return _halved(chunk, channel_bytes / heads, _NVLS_TREE_PARTS)
+    if algorithm == "tree" and protocol == "LL128":
+        return _tree_chunk_bytes(communicator, chunk, channel_bytes)
+    while algorithm == "pat" and chunk * 32 > channel_bytes and chunk > 65536:
+        chunk //= 2
+    return chunk
+
+
+def _tree_chunk_bytes(communicator: Communicator, chunk: int, channel_bytes: int) -> int:
+    """Smaller chunks for deeper trees, under LL128."""
+    heads = communicator.ranks // communicator.nodes
+    depth = communicator.nodes.bit_length() + 0.1 * heads
+    for times, limit in ((64, 131072), (16, 32768)):
+        while channel_bytes // chunk < depth * times / heads and chunk > limit:
             chunk //= 2
-        while channel_bytes // chunk < depth * 16 / per_node and chunk > 32768:
-            chunk //= 2
-    elif algorithm == "pat":
-        while chunk * 32 > channel_bytes and chunk > 65536:
-            chunk //= 2
+    return chunk
+
+
+def _halved(chunk: int, carried_bytes: float, parts: tuple[tuple[int, int], ...]) -> int:
+    """Smaller chunks where what is carried would make too few: at least so many parts, down to so
+    many bytes."""
+    for least, limit in parts:
+        if carried_bytes < least * chunk and chunk > limit:
+            chunk = limit
     return chunk
 
 

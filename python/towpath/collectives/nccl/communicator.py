@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
-Generation = Literal["volta", "ampere", "hopper", "blackwell"]
+Generation = Literal["volta", "ampere", "hopper", "blackwell", "mi300"]
 Cpu = Literal["intel", "amd", "arm", "other"]
 
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
@@ -29,6 +29,7 @@ ALGORITHM_WORDS = {
     "nvls": "NVLS",
     "nvls_tree": "NVLSTree",
     "pat": "PAT",
+    "all_pairs": "MSCCL all-pairs",  # of RCCL
 }
 COLLECTIVE_WORDS = {
     "broadcast": "Broadcast",

@@ -356,7 +356,9 @@ def _latency(
     depth = math.floor(math.log2(nodes))
     match algorithm:
         case "ring":
-            return base + _ring_latency(communicator, graph, collective, protocol, intra, inter)
+            if collective in ("broadcast", "reduce"):
+                return base + _chain_latency(communicator, graph, position)
+            return base + _ring_latency(communicator, collective, protocol, (intra, inter))
         case "tree":
             return base + 2 * ((per_node - 1) * intra + depth * inter)
         case "collnet_direct":
@@ -371,29 +373,27 @@ def _latency(
             return base + depth * (inter / 3.5) + ranks * 2.8
 
 
+def _chain_latency(communicator: Communicator, graph: Graph, position: int) -> float:
+    """Of broadcast and reduce, beyond the base, in microseconds."""
+    inside = "nvlink" if graph.intra_path == Path.NVL else "pcie"
+    step = _STEP_US[inside if communicator.nodes == 1 else "network"]
+    if graph.same_channels:
+        return step["ring"][position]
+    is_simple = PROTOCOLS[position] == "Simple"
+    return communicator.ranks * step["tree" if is_simple else "ring"][position]
+
+
 def _ring_latency(
-    communicator: Communicator,
-    graph: Graph,
-    collective: str,
-    protocol: str,
-    intra: float,
-    inter: float,
+    communicator: Communicator, collective: str, protocol: str, step: tuple[float, float]
 ) -> float:
-    """Beyond the base, in microseconds."""
-    nodes, count = communicator.nodes, steps(collective, communicator.ranks)
-    if collective in ("broadcast", "reduce"):
-        inside = "nvlink" if graph.intra_path == Path.NVL else "pcie"
-        step = _STEP_US[inside if nodes == 1 else "network"]
-        if graph.same_channels:
-            return step["ring"][PROTOCOLS.index(protocol)]
-        algorithm = "tree" if protocol == "Simple" else "ring"
-        return count * step[algorithm][PROTOCOLS.index(protocol)]
-    between = 0
+    """Beyond the base, in microseconds; a step takes `step` inside a node and between nodes."""
+    intra, inter = step
+    nodes, between = communicator.nodes, 0
     if nodes > 1:
         overhead = 2.0 if communicator.cpu == "amd" else 1.0  # of posting to the network
         intra = max(intra, overhead * (3 if protocol == "Simple" else 1))
         between = (2 if collective == "all_reduce" else 1) * (nodes - 1)
-    return (count - between) * intra + between * inter
+    return (steps(collective, communicator.ranks) - between) * intra + between * inter
 
 
 def _correction(
@@ -402,8 +402,7 @@ def _correction(
     power = (size_bytes >> 6).bit_length() - 1
     if algorithm == "tree" and 0 <= power < 23:
         return _TREE_CORRECTION[protocol][power]
-    on_x86 = communicator.cpu in ("intel", "amd")
-    if algorithm == "nvls_tree" and 0 <= power < 24:
-        if communicator.generation == "blackwell" and on_x86:
-            return _TREE_CORRECTION[protocol][power]
+    is_corrected = communicator.generation == "blackwell" and communicator.cpu in ("intel", "amd")
+    if algorithm == "nvls_tree" and is_corrected and 0 <= power < 24:
+        return _TREE_CORRECTION[protocol][power]
     return 1.0

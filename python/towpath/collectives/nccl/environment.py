@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from towpath.collectives.nccl.communicator import (
     ALGORITHM_WORDS,
+    ALGORITHMS,
     CHANNELS_MAX,
     COLLECTIVE_WORDS,
     PROTOCOLS,
@@ -29,6 +30,7 @@ VARIABLES = (
     "NCCL_NVLS_ENABLE",
     "NCCL_COLLNET_ENABLE",
     "NCCL_CROSS_NIC",
+    "RCCL_MSCCL_ENABLE",
 )
 # What each number may be, and what it is when it is not set.
 _NUMBERS = {
@@ -39,6 +41,7 @@ _NUMBERS = {
     "NCCL_NVLS_ENABLE": (0, 2, 2),
     "NCCL_COLLNET_ENABLE": (0, 1, 0),
     "NCCL_CROSS_NIC": (0, 2, 2),
+    "RCCL_MSCCL_ENABLE": (0, 1, 1),
 }
 
 
@@ -107,7 +110,7 @@ class Environment:
             ConfigError: it is not such a list.
         """
         text = self.text("NCCL_ALGO")
-        words = {word.lower(): name for name, word in ALGORITHM_WORDS.items()}
+        words = {ALGORITHM_WORDS[name].lower(): name for name in ALGORITHMS}
         return None if text is None else _listed("NCCL_ALGO", text, words, collective)
 
     def protocols(self, collective: str) -> frozenset[str] | None:

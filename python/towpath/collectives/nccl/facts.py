@@ -7,11 +7,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from towpath.collectives.nccl import connect
 from towpath.collectives.nccl.communicator import (
+    CHANNELS_MAX,
     Communicator,
     Cpu,
     Generation,
@@ -120,93 +121,88 @@ def facts_of(
     if cpu is None:
         cpu = "intel"
         notes.append("a machine does not say whose CPUs it has; Intel is assumed (--cpu)")
-    topology, found = _searched(
-        json.dumps(spec.model_dump(mode="json"), sort_keys=True, default=str),
-        _Spec(spec), gpus, generation, cpu, environment.number("NCCL_CROSS_NIC"),
-    )  # fmt: skip
+    searched = _Searched(spec, gpus, generation, cpu, environment.number("NCCL_CROSS_NIC"))
+    topology, found = _search(searched)
     if topology.is_joined and not topology.nets:
         raise ConfigError(f"machine '{spec.name}' has several hosts and no adapter between them")
-    used = {**found, **(graphs or {})}
     for name, graph in (graphs or {}).items():
         _check_graph(name, graph, gpus)
-    communicator = _communicator(spec, gpus, generation, cpu, used, topology, environment)
+    used = _of_equal_length({**found, **(graphs or {})})
+    communicator = Communicator(
+        ranks=gpus * spec.host_count,
+        nodes=spec.host_count,
+        generation=generation,
+        cpu=cpu,
+        graphs=used,
+        channels=connect.duplicated(
+            used["ring"], spec.host_count, generation in ("hopper", "blackwell"),
+            environment.channels_min, environment.channels_max,
+        ),
+        nvls_channels=_nvls_channels(used, spec.host_count, generation, environment),
+        has_nvswitch=bool(topology.switches),
+        adapter_gb_per_s=max(topology.net_left, default=0.0),
+    )  # fmt: skip
     return Facts(communicator, topology, (*notes, *topology.notes))
 
 
-class _Spec:
-    """A spec that a cache can hold: equal to any other, for its text is the key beside it."""
+@dataclass(frozen=True)
+class _Searched:
+    """What a search depends on. Compared by what the spec says, for a cache."""
 
-    def __init__(self, spec: MachineSpec) -> None:
-        self.spec = spec
+    spec: MachineSpec = field(compare=False)
+    gpus: int
+    generation: Generation
+    cpu: Cpu
+    cross_nic: int
+    text: str = ""
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Spec)
-
-    def __hash__(self) -> int:
-        return 0
+    def __post_init__(self) -> None:
+        data = self.spec.model_dump(mode="json")
+        is_joined = self.spec.host_count > 1
+        for holder in (data, data.get("hosts") or {}):
+            holder.pop("count", None)  # every number of hosts above one gives the same search
+        object.__setattr__(self, "text", f"{is_joined} {json.dumps(data, sort_keys=True)}")
 
 
 @lru_cache(maxsize=32)
-def _searched(
-    text: str, holder: _Spec, gpus: int, generation: Generation, cpu: Cpu, cross_nic: int
-) -> tuple[Topology, dict[str, Graph]]:
-    """A topology and what is found there; `text` is all of the spec and so the key."""
-    topology = topology_of(holder.spec, gpus, cpu)
-    found: dict[str, Graph] = {}
+def _search(searched: _Searched) -> tuple[Topology, dict[str, Graph]]:
+    """A node, and the graphs that NCCL finds there."""
+    spec, generation, cross_nic = searched.spec, searched.generation, searched.cross_nic
+    topology = topology_of(spec, searched.gpus, searched.cpu)
     most = (1, _RING_CHANNELS_MAX)
     ring = find_graph(topology, Pattern.RING, generation, most, cross_nic)
     if ring is None:
-        raise ConfigError(f"NCCL finds no ring on machine '{holder.spec.name}'")
-    found["ring"] = ring
+        raise ConfigError(f"NCCL finds no ring on machine '{spec.name}'")
+    found = {"ring": ring}
     same = (ring.channel_count, ring.channel_count)
     tree = find_graph(topology, Pattern.BALANCED_TREE, generation, same, cross_nic)
     if tree is not None:
         found["tree"] = tree
-    nvls = find_graph(topology, Pattern.NVLS, generation, (1, 64), cross_nic)
+    nvls = find_graph(topology, Pattern.NVLS, generation, (1, CHANNELS_MAX), cross_nic)
     if nvls is not None and nvls.channel_count > 1:
         found["nvls"] = nvls
     return topology, found
 
 
-def _communicator(
-    spec: MachineSpec, gpus: int, generation: Generation, cpu: Cpu, graphs: dict[str, Graph],
-    topology: Topology, environment: Environment,
-) -> Communicator:  # fmt: skip
-    nodes = spec.host_count
-    ring = graphs["ring"]
-    tree = graphs.get("tree", ring)
-    if tree.channel_count < ring.channel_count:
-        ring = _first_channels(ring, tree.channel_count)
-    elif ring.channel_count < tree.channel_count:
-        graphs["tree"] = _first_channels(tree, ring.channel_count)
-    graphs["ring"] = ring
-    is_new = generation in ("hopper", "blackwell")
-    least, most = environment.channels_min, environment.channels_max
-    nvls_channels = 0
-    if "nvls" in graphs:
-        of_one, of_several = _NVLS_CHANNELS[generation]
-        nvls_channels = of_one if nodes == 1 else of_several
-        ctas = environment.number("NCCL_MIN_CTAS"), environment.number("NCCL_MAX_CTAS")
-        nvls_channels = max(ctas[0], min(ctas[1], nvls_channels))
-    return Communicator(
-        ranks=gpus * nodes,
-        nodes=nodes,
-        generation=generation,
-        cpu=cpu,
-        graphs=graphs,
-        channels=connect.duplicated(ring, nodes, is_new, least, most),
-        nvls_channels=nvls_channels,
-        has_nvswitch=bool(topology.switches),
-        adapter_gb_per_s=max(topology.net_left, default=0.0),
-    )
+def _of_equal_length(graphs: dict[str, Graph]) -> dict[str, Graph]:
+    """Rings and trees have the same number of channels: the smaller one."""
+    if "tree" not in graphs:
+        return graphs
+    count = min(graphs["ring"].channel_count, graphs["tree"].channel_count)
+    for name in ("ring", "tree"):
+        graph = graphs[name]
+        graphs[name] = replace(graph, channel_count=count, channels=graph.channels[:count])
+    return graphs
 
 
-def _first_channels(graph: Graph, count: int) -> Graph:
-    return Graph(
-        graph.pattern, count, graph.intra_gb_per_s, graph.inter_gb_per_s, graph.intra_path,
-        graph.inter_path, graph.latency_us, graph.cross_nic, graph.same_channels,
-        graph.channels[:count],
-    )  # fmt: skip
+def _nvls_channels(
+    graphs: Mapping[str, Graph], nodes: int, generation: Generation, environment: Environment
+) -> int:
+    if "nvls" not in graphs:
+        return 0
+    of_one, of_several = _NVLS_CHANNELS[generation]
+    least, most = (environment.number(f"NCCL_{word}_CTAS") for word in ("MIN", "MAX"))
+    return max(least, min(most, of_one if nodes == 1 else of_several))
 
 
 def _check_graph(name: str, graph: Graph, gpus: int) -> None:
