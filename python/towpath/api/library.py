@@ -14,8 +14,9 @@ from towpath.collectives.nccl.imitation import Imitation, Library
 from towpath.collectives.result import bus_factor
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named
+from towpath.tuning.export import NcclAdvice
 from towpath.validation.expectation import Expectation, ExpectedRow
-from towpath.validation.nearest import Measured, accuracy_of, measured_near
+from towpath.validation.nearest import Accuracy, Measured, accuracy_of, measured_near
 
 if TYPE_CHECKING:
     from towpath.api.clusters import GpuCluster
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _RANKS_SIMULATED_MAX = 128
 _CANDIDATES_SIMULATED = 2
 _FLOAT_BYTES = 4
+_POWERS = range(3, 35)  # 8 B to 16 GiB, what nccl-tests measures
 
 
 def explain(
@@ -85,6 +87,39 @@ def expect(
         ))  # fmt: skip
     return Expectation(
         imitation.library.name, _where(machine), name, tuple(rows), imitation.facts.notes
+    )
+
+
+def nccl_advice(
+    machine: GpuCluster, collective: str, sizes_bytes: list[int], library: str | Library
+) -> NcclAdvice:
+    """What a file for NCCL's tuner plugin needs besides tuned winners: the model's error near each
+    size, and what NCCL would run by itself at all sizes.
+
+    Args:
+        machine: a cluster of GPUs.
+        collective: its name.
+        sizes_bytes: the sizes that were tuned.
+        library: what to imitate.
+
+    Raises:
+        ConfigError: the library does not run there.
+    """
+    imitation = machine.imitate(_library(library))
+    rows = expect(machine, collective, sizes_bytes, library).rows
+    own = {1 << power: imitation.tuner_line(collective, 1 << power) for power in _POWERS}
+    return NcclAdvice(
+        {row.size_bytes: _error_text(row.accuracy) for row in rows},
+        own,
+    )
+
+
+def _error_text(accuracy: Accuracy | None) -> str | None:
+    if accuracy is None:
+        return None
+    return (
+        f"model error {accuracy.median:.0%} median, {accuracy.p90:.0%} p90 on {accuracy.rows} "
+        "measured rows"
     )
 
 

@@ -143,22 +143,21 @@ def run(
         refuse(given(trace_size=trace_size), "requires --trace or --out")
     own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels or None)
     library = library_from(run_as, env, graph_file=graph, tuner_file=tuner)
-    if library is not None:
+    if library is None:
+        own = _own_schedule(schedule, own)
+    else:
         _check_library(schedule, machine, live, own)
-    own_schedule = _own_schedule(schedule, own) if library is None else given(root=root)
     request = RunRequest(
         subject=_subject(collective, schedule),
         sizes_bytes=_sizes(sizes, smallest, largest, factor),
         machine=None if machine is None else _machine(machine, place, gpus),
         live=live,
-        common={"dtype": dtype, "op": op, **own_schedule},
-        simulated={
-            "data": data is not False, "link_faults": link_fault or (), "library": library,
-        },
+        common={"dtype": dtype, "op": op, **own},
+        simulated={"data": data is not False, "link_faults": link_fault or (), "library": library},
         live_options=live_options(
             live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin
         ),
-    )  # fmt: skip
+    )
     trace_bytes = _trace_size(trace_size)
     with errors_name_options():
         results = run_all(request, prints=not as_json)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from towpath import _core
@@ -133,6 +133,44 @@ class Imitation:
         chooser = rccl.choose if self.library.name == "rccl" else choose
         return chooser(self.facts.communicator, collective, size_bytes, Environment.of(variables))
 
+    def candidates(self, collective: str, sizes_bytes: list[int]) -> list[ScheduleSource]:
+        """Schedules of all algorithms and protocols that the library considers, with its own
+        channels and fewer, cut as it cuts arrays of these sizes.
+
+        Args:
+            collective: such as "all_reduce".
+            sizes_bytes: of the whole array.
+
+        Raises:
+            ConfigError: there is none of which Towpath has a schedule.
+        """
+        found: dict[ScheduleSource, None] = {}
+        for size_bytes in sizes_bytes:
+            choice = self.choose(collective, size_bytes)
+            named = [Candidate(choice.algorithm, choice.protocol, 0.0), *choice.alternatives]
+            for candidate in named:
+                forced = self.forced(collective, size_bytes, candidate)
+                if not self.has_schedule(collective, forced):
+                    continue
+                for channels in _powers_to(self.facts.communicator.channels):
+                    fewer = replace(forced, channels=channels)
+                    found[self.source(collective, size_bytes, fewer)] = None
+        if not found:
+            raise ConfigError(
+                f"of what {self.library.name.upper()} considers for {collective}, there is no "
+                "schedule here"
+            )
+        return list(found)
+
+    def tuner_line(self, collective: str, size_bytes: int) -> TunerLine:
+        """What the library would run at a size, as a line for its tuner plugin."""
+        choice = self.choose(collective, size_bytes)
+        communicator = self.facts.communicator
+        return TunerLine(
+            collective, size_bytes, size_bytes, choice.algorithm, choice.protocol,
+            choice.channels_max, communicator.nodes, communicator.ranks,
+        )  # fmt: skip
+
     def has_schedule(self, collective: str, choice: Choice) -> bool:
         """Whether Towpath has a schedule for the algorithm of a choice."""
         return _own_name(collective, choice) in known_algorithms(collective)
@@ -179,6 +217,11 @@ class Imitation:
             rings=tuple(map(tuple, rings)),
             chain_ranks=communicator.ranks // communicator.nodes,
         )
+
+
+def _powers_to(most: int) -> list[int]:
+    """1, 2, 4 and so on, and the last one itself."""
+    return sorted({*(1 << power for power in range(most.bit_length())), most})
 
 
 def _own_name(collective: str, choice: Choice) -> str:
