@@ -240,7 +240,7 @@ def _why_not_collnet(
     communicator: Communicator, collective: str, algorithm: str, protocol: str
 ) -> str | None:
     if not communicator.collnet:
-        return "the network does not reduce, or NCCL_COLLNET_ENABLE is 0"
+        return "the network does not reduce (CollNet)"
     if protocol != "Simple":
         return "CollNet runs under Simple only"
     if communicator.ranks // communicator.nodes > 8:
