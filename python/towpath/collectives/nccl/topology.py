@@ -36,7 +36,7 @@ _DEVICE_KIND: dict[str, NodeKind] = {
 }  # fmt: skip
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # nodes and links name each other in circles
 class Link:
     """One direction of a wire. `left` is the rate that channels found so far have left over."""
 
@@ -44,6 +44,9 @@ class Link:
     target: Node
     rate_gb_per_s: float
     left: float
+
+    def __repr__(self) -> str:
+        return f"{self.kind} {self.left:g} of {self.rate_gb_per_s:g} to {self.target!r}"
 
 
 @dataclass
@@ -58,7 +61,7 @@ class Way:
 _NO_WAY = Way((), 0.0, Path.DIS)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Node:
     """A device; `index` counts those of its kind. `ways` has the best path to each node."""
 
@@ -70,6 +73,9 @@ class Node:
     def way(self, target: Node) -> Way:
         """The best path to a node; of class DIS if there is none."""
         return self.ways.get(target, _NO_WAY)
+
+    def __repr__(self) -> str:
+        return f"{self.kind}{self.index}"
 
 
 @dataclass
