@@ -25,6 +25,7 @@ from towpath.tuning.collective import Simulator
 if TYPE_CHECKING:
     from towpath.api.auto import Chooser
     from towpath.api.result import RunResult
+    from towpath.collectives.nccl.imitation import Library
     from towpath.collectives.result import LinkLoad
     from towpath.schedules.schedule_source import ScheduleSource
     from towpath.studies.progress import Progress
@@ -65,6 +66,7 @@ class Cluster(Machine):
         channels: int | None = None,
         data: bool = True,
         link_faults: Iterable[str | LinkFault] = (),
+        library: str | Library | None = None,
         on_row: OnRow = ignore,
     ) -> RunResult:
         """Simulates a collective on all ranks, and checks every byte that they receive.
@@ -84,6 +86,8 @@ class Cluster(Machine):
             channels: parallel channels; None: what the machine needs.
             data: whether to carry and check data; without, only time is simulated.
             link_faults: links between chips that fail, such as "0:9,every=100us,training=5us".
+            library: "nccl" or "rccl" runs what that library would run on GPUs; a `Library` has its
+                variables and files, too; None: Towpath chooses.
             on_row: called with the run and None before its first row, and with each row as it
                 comes.
 
@@ -97,7 +101,7 @@ class Cluster(Machine):
         request = checked_request(
             collective_or_schedule, sizes_of(size_bytes), dtype=dtype, op=op, root=root,
             algorithm=algorithm, protocol=protocol, channels=channels, data=data,
-            link_faults=link_faults,
+            link_faults=link_faults, library=library,
         )  # fmt: skip
         self._check(request)
         return run_simulated(self._site, request, self._choose, self._draw_loads, on_row)
@@ -168,8 +172,18 @@ class Cluster(Machine):
                 f"only {', '.join(self._site.protocols)} is allowed"
             )
 
+    def _imitated(self, request: Request, library: Library, size_bytes: int) -> Choice:
+        """What a library would run at a size.
+
+        Raises:
+            ConfigError: this is not a cluster of GPUs, or there is no schedule of it.
+        """
+        raise ConfigError(f"library is for clusters of GPUs; '{self.name}' is a {self.kind}")
+
     def _choose(self, request: Request, size_bytes: int) -> Choice:
         """The fastest schedule for a size."""
+        if request.library is not None:
+            return self._imitated(request, request.library, size_bytes)
         if request.algorithm == SYNTHESIS:
             return self._synthesised(request, size_bytes)
         return self._fastest_listed(request, size_bytes)

@@ -11,17 +11,22 @@ from towpath.api.sizes import Size, size_of
 from towpath.collectives.data import type_named
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named
-from towpath.tuning.sites import powers_to
+from towpath.tuning.sites import GpuSite, powers_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from towpath.api.request import Request
     from towpath.api.run import Choice
+    from towpath.api.sizes import Sizes
     from towpath.api.synthesis import Synthesis
+    from towpath.collectives.nccl.explanation import Explanation
+    from towpath.collectives.nccl.imitation import Imitation, Library
     from towpath.collectives.result import LinkLoad
+    from towpath.schedules.schedule_source import ScheduleSource
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+    from towpath.validation.expectation import Expectation
 
 _CHANNELS_MAX = 32  # of the listed algorithms that a written schedule is compared with
 
@@ -36,6 +41,12 @@ class GpuCluster(Cluster):
 
     kind = "gpu_cluster"
     spec: MachineSpec
+    _site: GpuSite
+
+    def __init__(self, site: GpuSite) -> None:
+        """Wraps a checked description; users call `load`."""
+        super().__init__(site)
+        self._imitations: dict[Library, Imitation] = {}
 
     @property
     def hosts(self) -> int:
@@ -118,6 +129,97 @@ class GpuCluster(Cluster):
         from towpath.pages.show import draw_svg
 
         return draw_svg(self.spec, load={n: link.busy_fraction for n, link in enumerate(links)})
+
+    def explain(
+        self,
+        collective: str = "all_reduce",
+        *,
+        size_bytes: int | str,
+        library: str | Library = "nccl",
+    ) -> Explanation:
+        """What NCCL or RCCL would run here, and why.
+
+        Args:
+            collective: "all_reduce", "all_gather", "reduce_scatter", "broadcast" or "reduce".
+            size_bytes: the whole array: bytes (1 << 20) or a text ("1M").
+            library: "nccl", "rccl", or a `Library` with variables and files.
+
+        Returns:
+            The choice, all candidates with the library's own times, what limits the time, and what
+            is assumed of the machine.
+
+        Raises:
+            ConfigError: an option is wrong, or the library does not run here.
+        """
+        from towpath.api.library import explain
+
+        return explain(self, collective, size_bytes, library)
+
+    def expect(
+        self,
+        collective: str = "all_reduce",
+        *,
+        size_bytes: Sizes = "8:64M",
+        library: str | Library = "nccl",
+    ) -> Expectation:
+        """The table that nccl-tests should print here.
+
+        Args:
+            collective: as for `explain`.
+            size_bytes: the whole array: bytes, a text, several of them, or a range ("8:1G:4").
+            library: as for `explain`.
+
+        Returns:
+            A row per size: what runs, the simulated time, and the model's error on measured rows
+            near it, where there are any.
+
+        Raises:
+            ConfigError: an option is wrong, or the library does not run here.
+        """
+        from towpath.api.library import expect
+
+        return expect(self, collective, size_bytes, library)
+
+    def simulated_us(self, source: ScheduleSource, size_bytes: int) -> float:
+        """The simulated time of one call, in microseconds, without data.
+
+        Args:
+            source: the schedule.
+            size_bytes: of the whole array.
+
+        Raises:
+            ConfigError: the schedule does not fit.
+            DeadlockError: the schedule hangs.
+        """
+        from towpath.collectives.call import Call
+        from towpath.collectives.simulated import invoke
+
+        call = Call(source.schedule())
+        place = self._site.place_for(call.schedule, source)
+        in_place = not call.schedule.out_of_place
+        return invoke(place, call, size_bytes, in_place=in_place, with_data=False).time_us
+
+    def imitate(self, library: Library) -> Imitation:
+        """A library on this machine: its channels and its choices.
+
+        Args:
+            library: what to imitate.
+
+        Raises:
+            ConfigError: the library does not run here.
+        """
+        from towpath.collectives.nccl.imitation import Imitation
+
+        if library not in self._imitations:
+            per_host = self._site.ranks_per_host
+            self._imitations[library] = Imitation(self.spec, library, per_host)
+        return self._imitations[library]
+
+    def _imitated(self, request: Request, library: Library, size_bytes: int) -> Choice:
+        imitation = self.imitate(library)
+        choice = imitation.choose(request.collective, size_bytes)
+        source = imitation.source(request.collective, size_bytes, choice, request.root)
+        return source, imitation.sentence(choice)
 
     def __repr__(self) -> str:
         hosts = "1 host" if self.hosts == 1 else f"{self.hosts} hosts"

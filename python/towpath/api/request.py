@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from towpath.api.schedule import Schedule
 from towpath.collectives.data import operation_named, type_named
 from towpath.collectives.link_faults import LinkFault, parse_link_fault
 from towpath.errors import ConfigError
 from towpath.schedules.words import algorithm_named, collective_named, protocol_named
+
+if TYPE_CHECKING:
+    from towpath.collectives.nccl.imitation import Library
 
 SYNTHESIS = "synthesis"
 
@@ -34,6 +37,7 @@ class Request:
         channels: parallel channels; None: what the machine needs, or what "auto" finds.
         data: whether to carry and check bytes.
         link_faults: of links between chips.
+        library: the library that chooses the schedule, size by size; None: Towpath.
     """
 
     collective: str
@@ -47,12 +51,15 @@ class Request:
     channels: int | None = None
     data: bool = True
     link_faults: tuple[LinkFault, ...] = ()
+    library: Library | None = None
 
     @property
     def is_auto(self) -> bool:
-        """Whether the schedule is searched for, size by size."""
+        """Whether the schedule is chosen size by size."""
+        if self.schedule is not None:
+            return False
         is_searched = self.algorithm == SYNTHESIS or "auto" in (self.algorithm, self.protocol)
-        return self.schedule is None and is_searched
+        return self.library is not None or is_searched
 
 
 def checked_request(
@@ -67,6 +74,7 @@ def checked_request(
     channels: int | None,
     data: bool = True,
     link_faults: Iterable[str | LinkFault] = (),
+    library: str | Library | None = None,
 ) -> Request:
     """What is to run, with full names.
 
@@ -76,16 +84,18 @@ def checked_request(
     faults = tuple(
         parse_link_fault(fault) if isinstance(fault, str) else fault for fault in link_faults
     )
+    own = {
+        "algorithm": algorithm not in ("auto", None), "protocol": protocol != "auto",
+        "channels": channels is not None,
+    }  # fmt: skip
+    chosen_by = _library(library, collective_or_schedule, own)
     common: dict[str, Any] = {
         "sizes_bytes": tuple(sizes_bytes), "dtype": type_named(dtype), "op": operation_named(op),
         "data": data, "link_faults": faults,
     }  # fmt: skip
     if isinstance(collective_or_schedule, Schedule):
         schedule = collective_or_schedule
-        given = {
-            "algorithm": algorithm not in ("auto", None), "protocol": protocol != "auto",
-            "channels": channels is not None, "root": root != 0,
-        }  # fmt: skip
+        given = {**own, "root": root != 0}
         for option in (option for option, is_given in given.items() if is_given):
             raise ConfigError(
                 f"{option} is for Towpath's own schedules; schedule '{schedule.name}' has its own",
@@ -99,5 +109,31 @@ def checked_request(
         protocol = protocol_named(protocol)
     return Request(
         collective, None, root=root, algorithm=algorithm, protocol=protocol, channels=channels,
-        **common,
+        library=chosen_by, **common,
     )  # fmt: skip
+
+
+def _library(
+    library: str | Library | None, subject: str | Schedule, own: dict[str, bool]
+) -> Library | None:
+    """The library that chooses schedules.
+
+    Raises:
+        ConfigError: there is no such library, or something else chooses, too.
+    """
+    from towpath.collectives.nccl.imitation import Library
+
+    if library is None:
+        return None
+    if isinstance(subject, Schedule):
+        raise ConfigError(
+            f"library chooses a schedule, and schedule '{subject.name}' is one; give either",
+            field="library",
+        )
+    for option in (option for option, is_given in own.items() if is_given):
+        raise ConfigError(
+            f"{option} is for Towpath's own choice; a library takes its own, which variables such "
+            "as NCCL_ALGO and NCCL_PROTO bend",
+            field=option,
+        )
+    return Library.of(library) if isinstance(library, str) else library

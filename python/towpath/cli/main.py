@@ -11,6 +11,7 @@ import typer
 from towpath.cli import (
     bench,
     entry,
+    explain,
     export,
     groups,
     import_machine,
@@ -28,6 +29,8 @@ main = entry.main
 
 app = groups.group("Moves data between processors: for real, or simulated on a described machine.")
 app.command("run")(run.run)
+app.command("explain")(explain.explain)
+app.command("expect")(explain.expect)
 app.command("verify")(verify.verify)
 app.command("validate")(validate.validate)
 app.command("synthesise")(synthesise.synthesise)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from towpath.cli.library_options import GraphFile, RunAs, TunerFile, Variables, library_from
 from towpath.cli.machine import cluster
 from towpath.cli.options import (
     Algorithm,
@@ -109,6 +110,10 @@ def run(
     algorithm: Algorithm = None,
     channels: Channels = None,
     protocol: Protocol = None,
+    run_as: RunAs = None,
+    env: Variables = None,
+    graph: GraphFile = None,
+    tuner: TunerFile = None,
     hosts: Hosts = None,
     ranks: Ranks = None,
     ranks_per_host: RanksPerHost = None,
@@ -137,14 +142,18 @@ def run(
     if trace is None and output is None:
         refuse(given(trace_size=trace_size), "requires --trace or --out")
     own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels or None)
-    own_schedule = _own_schedule(schedule, own)
+    library = library_from(run_as, env, graph_file=graph, tuner_file=tuner)
+    if library is None:
+        own = _own_schedule(schedule, own)
+    else:
+        _check_library(schedule, machine, live, own)
     request = RunRequest(
         subject=_subject(collective, schedule),
         sizes_bytes=_sizes(sizes, smallest, largest, factor),
         machine=None if machine is None else _machine(machine, place, gpus),
         live=live,
-        common={"dtype": dtype, "op": op, **own_schedule},
-        simulated={"data": data is not False, "link_faults": link_fault or ()},
+        common={"dtype": dtype, "op": op, **own},
+        simulated={"data": data is not False, "link_faults": link_fault or (), "library": library},
         live_options=live_options(
             live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin
         ),
@@ -240,6 +249,22 @@ def _own_schedule(schedule: Path | None, options: dict[str, Any]) -> dict[str, A
         refuse(options, "is for towpath's own schedules; a --schedule file contains its own")
         return {"algorithm": None}
     return {"algorithm": None, "protocol": "Simple", **options}
+
+
+def _check_library(
+    schedule: Path | None, machine: str | None, live: int | None, own: dict[str, Any]
+) -> None:
+    """Refuse what does not go with --as.
+
+    Raises:
+        ConfigError: something does not.
+    """
+    if machine is None or live is not None:
+        raise ConfigError("--as is for a simulation, so it needs --machine and no --live")
+    if schedule is not None:
+        raise ConfigError("--as chooses a schedule, and --schedule names one; give either")
+    chosen = {name: value for name, value in own.items() if name != "root"}
+    refuse(chosen, "is for Towpath's own choice; with --as, --env NCCL_ALGO=Ring bends the choice")
 
 
 def _machine(name: str, sizes: dict[str, Any], gpus: int | None) -> Cluster:

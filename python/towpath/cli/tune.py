@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from towpath.cli import groups
+from towpath.cli.library_options import RunAs, Variables, library_from
 from towpath.cli.machine import chip_cluster
 from towpath.cli.options import (
     AsJson,
@@ -33,6 +34,7 @@ from towpath.cli.output_file import check_output, command_line, deliver, note, r
 from towpath.errors import ConfigError, Interruption, quoted
 
 if TYPE_CHECKING:
+    from towpath.cli.tune_library import LibrarySide
     from towpath.tuning.collective import Tuning
 
 app = groups.group("What to use on a machine: schedules by size, packets on links.")
@@ -97,6 +99,8 @@ def collective(
             help="protocols to try; default: Simple,LL,LL128 on GPUs, otherwise Simple",
         ),
     ] = None,
+    run_as: RunAs = None,
+    env: Variables = None,
     hosts: Hosts = None,
     ranks: Ranks = None,
     ranks_per_host: RanksPerHost = None,
@@ -113,35 +117,33 @@ def collective(
 ) -> None:
     """Which algorithm, protocol and channels at which size; every candidate is timed."""
     from towpath.cli.progress import bar
+    from towpath.cli.tune_library import library_side
     from towpath.pages.provenance import provenance
     from towpath.pages.tune_collective_page import tuning_text, write_tuning
     from towpath.specs.sizes import parse_sizes
     from towpath.studies.sweep import SweepOptions, how_to_resume
-    from towpath.tuning.export import check_nccl, check_xml
     from towpath.tuning.target import TuneRequest, find_target, tune
 
     name = context.info_name or ""
     measured = live_options(live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin)
-    if csv is not None:
-        check_nccl(name)
-        check_output(csv)
-    if xml is not None:
-        check_xml(xml, name)
+    _check_exports(name, csv, xml)
+    request = TuneRequest(
+        machine, live, hosts, ranks, ranks_per_host, complete_from,
+        channels=None if channels is None else _channels(channels),
+        protocols=None if protocol is None else _protocols(protocol),
+    )  # fmt: skip
     with errors_name_options():
-        target = find_target(TuneRequest(
-            machine, live, hosts, ranks, ranks_per_host, complete_from,
-            channels=None if channels is None else _channels(channels),
-            protocols=None if protocol is None else _protocols(protocol),
-        ))  # fmt: skip
-    if csv is not None and not target.has_nccl:
-        raise ConfigError(f"--csv is for GPUs, where NCCL runs; this is for {target.text}")
+        target = find_target(request)
+    side = library_side(request, target, library_from(run_as, env), csv)
+    sizes_bytes = parse_sizes(sizes)
     folder = results_folder(out, f"tune-{name}-{target.name}")
     file = folder / "points.jsonl"
     if target.simulator is not None:
         context.ensure_object(Interruption).sentence = how_to_resume(file)
     tuning = tune(
-        target, name, parse_sizes(sizes), file, SweepOptions(jobs=jobs, progress=bar),
+        target, name, sizes_bytes, file, SweepOptions(jobs=jobs, progress=bar),
         live_options=measured,
+        sources=None if side is None else side.sources(name, sizes_bytes),
     )  # fmt: skip
     made_with = provenance([] if target.simulator is None else [target.simulator.site.spec])
     deliver(
@@ -149,14 +151,25 @@ def collective(
         lambda: write_tuning(tuning, command_line(), folder / "study.html", made_with=made_with),
         made_with=made_with,
     )  # fmt: skip
-    _export(tuning, csv, xml)
+    _export(tuning, side, csv, xml)
 
 
-def _export(tuning: Tuning, csv: Path | None, xml: Path | None) -> None:
-    from towpath.tuning.export import nccl_lines, write_xml
+def _check_exports(collective: str, csv: Path | None, xml: Path | None) -> None:
+    """Before minutes of work: whether the files can be written."""
+    from towpath.tuning.export import check_nccl, check_xml
 
     if csv is not None:
-        csv.write_text("\n".join(nccl_lines(tuning)) + "\n", encoding="utf-8")
+        check_nccl(collective)
+        check_output(csv)
+    if xml is not None:
+        check_xml(xml, collective)
+
+
+def _export(tuning: Tuning, side: LibrarySide | None, csv: Path | None, xml: Path | None) -> None:
+    from towpath.tuning.export import write_xml
+
+    if csv is not None and side is not None:
+        side.write_csv(tuning, csv)
     if xml is not None:
         for sentence in write_xml(tuning, xml):
             note(f"towpath: {sentence}")

@@ -23,6 +23,9 @@ class ScheduleSource:
     single row, and go round their rows and columns or along them as lines. `pattern` says what
     all_to_all_v and send_recv send to whom, as in `Schedule.generate`; without one, all_to_all_v
     sends whole parts and send_recv to the next rank.
+
+    `rings` names the order of ranks of each channel and takes the place of all that; `chain_ranks`
+    says how many ranks that follow each other a tree joins as a chain, 0 for those of a host.
     """
 
     file: str | None = None
@@ -39,10 +42,13 @@ class ScheduleSource:
     row_rings: bool = False
     column_rings: bool = False
     pattern: tuple[int, ...] = ()
+    rings: tuple[tuple[int, ...], ...] = ()
+    chain_ranks: int = 0
 
     def __post_init__(self) -> None:
-        """JSON has no tuples."""
+        # JSON has lists where this has tuples, which a source needs to be hashable.
         object.__setattr__(self, "pattern", tuple(self.pattern))
+        object.__setattr__(self, "rings", tuple(map(tuple, self.rings)))
 
     def schedule(self) -> _core.Schedule:
         """Reads or builds it.
@@ -60,10 +66,14 @@ class ScheduleSource:
             raise ConfigError(f"{self.ranks} ranks cannot be spread evenly over {self.hosts} hosts")
         if self.hosts > 1:
             gpus_per_host = self.ranks // self.hosts
-            rings = _core.rail_rings(self.hosts, gpus_per_host, self.channels)
+            if not self.rings:
+                rings = _core.rail_rings(self.hosts, gpus_per_host, self.channels)
         elif self.both_ways:
             order = list(range(self.ranks))
             rings = [order[:: 1 - 2 * (channel % 2)] for channel in range(self.channels)]
+        if self.rings:
+            rings = [list(ring) for ring in self.rings]
+        gpus_per_host = self.chain_ranks or gpus_per_host
         try:
             return _core.make_schedule(
                 self.algorithm_name(), ranks=self.ranks, channels=self.channels,

@@ -143,6 +143,7 @@ class GpuSite(Site):
         self, name_or_file: str, *, ranks_per_host: int | None = None, **sizes: Any
     ) -> None:
         self.spec = catalogue.load(name_or_file, **sizes)
+        self.ranks_per_host = ranks_per_host
         self._gpus = gpus_used(self.spec, ranks_per_host)
 
     @property

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from towpath.schedules.schedule_source import ScheduleSource
     from towpath.studies.sweep import SweepOptions
 
 # Options of `towpath.load` that say how large a machine is.
@@ -116,6 +117,7 @@ def tune(
     options: SweepOptions,
     *,
     live_options: live.LiveOptions | None = None,
+    sources: list[ScheduleSource] | None = None,
 ) -> Tuning:
     """Time every candidate on a target.
 
@@ -126,6 +128,7 @@ def tune(
         file: keeps what is simulated, a line per point; a later call continues from it.
         options: how to simulate; its progress also shows live runs.
         live_options: how to measure live.
+        sources: the candidates; None: all that can be written.
 
     Returns:
         All timings, and the notes about what could not be timed.
@@ -134,7 +137,9 @@ def tune(
         ConfigError: no schedule cuts an array of one of the sizes.
         LiveError: a live rank failed.
     """
-    sources, notes = candidates(collective, target.options)
+    notes: list[str] = []
+    if sources is None:
+        sources, notes = candidates(collective, target.options)
     sizes = sorted(set(sizes_bytes))
     if target.simulator is not None:
         timings, problems = simulated_timings(target.simulator, sources, sizes, file, options)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads NCCL's two XML files: the system (NCCL_TOPO_FILE) and the graphs (NCCL_GRAPH_FILE).
+"""Reads NCCL's description of a system (NCCL_TOPO_FILE).
 
 A system holds <cpu>s with trees of <pci>, whose leaves are <gpu> and <nic>. Files for virtual
 machines leave the leaves out; then a <pci> of class GPU or network is the device itself. GPUs and
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from towpath.errors import quoted
 from towpath.specs.importers.host_draft import (
@@ -30,8 +29,6 @@ _CHILDREN = {
     "gpu": ("nvlink", "c2c"),
     "nic": ("net",),
 }
-_GRAPH_CHILDREN = {"graphs": ("graph",), "graph": ("channel",), "channel": ("gpu", "net")}
-_GRAPH_KINDS = ("ring", "tree", "collnet_chain", "nvls", "collnet_direct", "pat")  # by id
 _LINK_SPEED = re.compile(r"([0-9]{1,2}(?:\.[0-9])?) GT/s(?: PCIe)?\Z")
 _CLASS = re.compile(r"0x[0-9a-fA-F]{6}\Z")
 _GPU_CLASSES = ("0x0302", "0x0300")
@@ -48,20 +45,6 @@ _INTEL_OTHER_GB_PER_S = 6.0
 _AMD_SOCKET_GB_PER_S = {25: 24.0, 175: 24.0}  # by family: Zen 3 and 4
 _AMD_OTHER_GB_PER_S = 16.0
 _OTHER_SOCKET_GB_PER_S = 6.0
-
-
-class Channel(NamedTuple):
-    """One path of a graph: GPUs in path order, and the adapters it enters and leaves by."""
-
-    gpus: tuple[int, ...]
-    nets: tuple[int, ...]
-
-
-class Graph(NamedTuple):
-    """What NCCL found for one kind of algorithm."""
-
-    kind: str
-    channels: tuple[Channel, ...]
 
 
 @dataclass
@@ -99,40 +82,6 @@ def parse_system(text: str, file: str, complete_from: str | None = None) -> Grap
         raise root.error("is not the beginning of an NCCL topology, which is <system>")
     root.check_children(_CHILDREN)
     return _System(root, file).spec(complete_from)
-
-
-def parse_graphs(text: str, file: str) -> list[Graph]:
-    """The graphs of a graph file, each with its channels as orders of GPUs.
-
-    Raises:
-        ConfigError: it is not such a file, or something in it is wrong.
-    """
-    root = parse_xml(text, file)
-    if root.tag != "graphs":
-        raise root.error("is not the beginning of an NCCL graph file, which is <graphs>")
-    root.check_children(_GRAPH_CHILDREN)
-    return [_graph(element) for element in root.children]
-
-
-def _graph(element: XmlElement) -> Graph:
-    kind = _GRAPH_KINDS[element.integer("id", 0, len(_GRAPH_KINDS) - 1)]
-    count = element.integer("nchannels", 0, 1024)
-    if count != len(element.children):
-        raise element.error(f"says nchannels={count} but holds {len(element.children)} channels")
-    return Graph(kind, tuple(_channel(child, kind) for child in element.children))
-
-
-def _channel(element: XmlElement, kind: str) -> Channel:
-    gpus, nets = [], []
-    for child in element.children:
-        number = child.integer("dev", 0, _GPU_NUMBER_MAX)
-        if child.tag == "net":
-            nets.append(number)
-        elif kind == "ring" and number in gpus:
-            raise child.error(f"names GPU {number} a second time in one ring")
-        else:
-            gpus.append(number)
-    return Channel(tuple(gpus), tuple(nets))
 
 
 class _System:

@@ -1,0 +1,240 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What NCCL or RCCL would run, as a schedule of Towpath's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from towpath import _core
+from towpath.collectives.nccl import connect, rccl
+from towpath.collectives.nccl.choice import Candidate, Choice, choose
+from towpath.collectives.nccl.communicator import ALGORITHM_WORDS
+from towpath.collectives.nccl.environment import Environment
+from towpath.collectives.nccl.facts import Assumptions, Facts, facts_of
+from towpath.collectives.nccl.graph_file import check_gpus, load_graphs
+from towpath.collectives.nccl.tuner_file import TunerLine, load_tuner
+from towpath.errors import ConfigError, quoted
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.specs.machine_spec import MachineSpec
+
+LibraryName = Literal["nccl", "rccl"]
+LIBRARIES: tuple[LibraryName, ...] = ("nccl", "rccl")
+# Where the schedule here has another name than the library's algorithm.
+_OWN_NAMES = {("all_pairs", "all_reduce"): "two_shot"}
+_CHUNKS_MAX = 64  # kChunksPerChannelMax, algorithms.hpp
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library to imitate, and what its user has set.
+
+    Attributes:
+        name: "nccl" or "rccl".
+        environment: variables such as NCCL_ALGO.
+        assumptions: what a machine does not say.
+        graph_file: a graph file that takes the place of the search (NCCL_GRAPH_FILE).
+        tuner: lines of the tuner plugin's configuration.
+    """
+
+    name: LibraryName = "nccl"
+    environment: Environment = field(default_factory=Environment)
+    assumptions: Assumptions = field(default_factory=Assumptions)
+    graph_file: str | None = None
+    tuner: tuple[TunerLine, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        name: str = "nccl",
+        *,
+        variables: Mapping[str, str] | None = None,
+        generation: str | None = None,
+        cpu: str | None = None,
+        graph_file: str | None = None,
+        tuner_file: str | None = None,
+    ) -> Library:
+        """A library by its name, with what is set.
+
+        Args:
+            name: "nccl" or "rccl".
+            variables: NCCL_ALGO, NCCL_PROTO, NCCL_MIN_NCHANNELS and others.
+            generation: of the GPUs: volta, ampere, hopper, blackwell; None: by the machine.
+            cpu: whose CPUs: intel, amd, arm, other; None: Intel.
+            graph_file: what NCCL_GRAPH_FILE would name.
+            tuner_file: a configuration of NVIDIA's example tuner plugin.
+
+        Raises:
+            ConfigError: a word, variable or file is wrong.
+        """
+        known = next((one for one in LIBRARIES if one == name.lower()), None)
+        if known is None:
+            raise ConfigError(f"there is no library {quoted(name)}; allowed are nccl, rccl")
+        return cls(
+            known,
+            Environment.of(variables),
+            Assumptions.of(generation, cpu),
+            graph_file,
+            () if tuner_file is None else load_tuner(tuner_file),
+        )
+
+
+class Imitation:
+    """A library on a machine."""
+
+    def __init__(
+        self, spec: MachineSpec, library: Library, ranks_per_host: int | None = None
+    ) -> None:
+        """Finds the channels.
+
+        Args:
+            spec: the machine, as large as the communicator.
+            library: what to imitate.
+            ranks_per_host: how many GPUs of each host have ranks; None: all.
+
+        Raises:
+            ConfigError: the library does not run there, or what it would do is not known.
+        """
+        self.library = library
+        graphs = None
+        if library.name == "rccl":
+            self.facts: Facts = rccl.facts_of(spec, ranks_per_host, library.environment)
+            return
+        if library.graph_file is not None:
+            graphs = load_graphs(library.graph_file)
+            check_gpus(graphs, ranks_per_host or spec.gpus_per_host, library.graph_file)
+        self.facts = facts_of(
+            spec, ranks_per_host, library.environment, library.assumptions, graphs
+        )
+
+    def choose(self, collective: str, size_bytes: int) -> Choice:
+        """What the library would run.
+
+        Raises:
+            ConfigError: it has no choice for the collective, or none is left.
+        """
+        chooser = rccl.choose if self.library.name == "rccl" else choose
+        return chooser(
+            self.facts.communicator, collective, size_bytes, self.library.environment,
+            self.library.tuner,
+        )  # fmt: skip
+
+    def forced(self, collective: str, size_bytes: int, candidate: Candidate) -> Choice:
+        """The choice if the user asked for a candidate by NCCL_ALGO and NCCL_PROTO.
+
+        Raises:
+            ConfigError: it cannot run.
+        """
+        word = ALGORITHM_WORDS[candidate.algorithm]
+        variables = dict(self.library.environment.variables)
+        variables |= {"NCCL_ALGO": word, "NCCL_PROTO": candidate.protocol}
+        chooser = rccl.choose if self.library.name == "rccl" else choose
+        return chooser(self.facts.communicator, collective, size_bytes, Environment.of(variables))
+
+    def candidates(self, collective: str, sizes_bytes: list[int]) -> list[ScheduleSource]:
+        """Schedules of all algorithms and protocols that the library considers, with its own
+        channels and fewer, cut as it cuts arrays of these sizes.
+
+        Args:
+            collective: such as "all_reduce".
+            sizes_bytes: of the whole array.
+
+        Raises:
+            ConfigError: there is none of which Towpath has a schedule.
+        """
+        found: dict[ScheduleSource, None] = {}
+        for size_bytes in sizes_bytes:
+            choice = self.choose(collective, size_bytes)
+            named = [Candidate(choice.algorithm, choice.protocol, 0.0), *choice.alternatives]
+            for candidate in named:
+                forced = self.forced(collective, size_bytes, candidate)
+                if not self.has_schedule(collective, forced):
+                    continue
+                for channels in _powers_to(self.facts.communicator.channels):
+                    fewer = replace(forced, channels=channels)
+                    found[self.source(collective, size_bytes, fewer)] = None
+        if not found:
+            raise ConfigError(
+                f"of what {self.library.name.upper()} considers for {collective}, there is no "
+                "schedule here"
+            )
+        return list(found)
+
+    def tuner_line(self, collective: str, size_bytes: int) -> TunerLine:
+        """What the library would run at a size, as a line for its tuner plugin."""
+        choice = self.choose(collective, size_bytes)
+        communicator = self.facts.communicator
+        return TunerLine(
+            collective, size_bytes, size_bytes, choice.algorithm, choice.protocol,
+            choice.channels_max, communicator.nodes, communicator.ranks,
+        )  # fmt: skip
+
+    def has_schedule(self, collective: str, choice: Choice) -> bool:
+        """Whether Towpath has a schedule for the algorithm of a choice."""
+        return _own_name(collective, choice) in known_algorithms(collective)
+
+    def sentence(self, choice: Choice) -> str:
+        """A choice in words."""
+        channels = f"{choice.channels} channel{'' if choice.channels == 1 else 's'}"
+        return f"what {self.library.name.upper()} would run: {choice.name}, {channels}"
+
+    def source(
+        self, collective: str, size_bytes: int, choice: Choice, root: int = 0
+    ) -> ScheduleSource:
+        """The schedule of a choice.
+
+        Args:
+            collective: such as "all_reduce".
+            size_bytes: of the whole array.
+            choice: from `choose`.
+            root: of broadcast and reduce.
+
+        Raises:
+            ConfigError: Towpath has no schedule for the algorithm.
+        """
+        communicator = self.facts.communicator
+        if not self.has_schedule(collective, choice):
+            raise ConfigError(
+                f"{self.library.name.upper()} runs {choice.name} for {collective} of {size_bytes} "
+                f"bytes, of which there is no schedule here; {_way_out(choice)} gives what it runs "
+                "without"
+            )
+        rings: list[list[int]] = []
+        if choice.algorithm == "ring":
+            rings = connect.rings(communicator.graphs["ring"], communicator.nodes, choice.channels)
+        per_channel = -(-size_bytes // choice.channels)
+        return ScheduleSource(
+            collective=collective,
+            algorithm=f"{_own_name(collective, choice)}_{collective}",
+            ranks=communicator.ranks,
+            channels=choice.channels,
+            protocol=choice.protocol,
+            root=root,
+            hosts=communicator.nodes,
+            chunks_per_channel=max(1, min(_CHUNKS_MAX, -(-per_channel // choice.chunk_bytes))),
+            rings=tuple(map(tuple, rings)),
+            chain_ranks=communicator.ranks // communicator.nodes,
+        )
+
+
+def _powers_to(most: int) -> list[int]:
+    """1, 2, 4 and so on, and the last one itself."""
+    return sorted({*(1 << power for power in range(most.bit_length())), most})
+
+
+def _own_name(collective: str, choice: Choice) -> str:
+    return _OWN_NAMES.get((choice.algorithm, collective), choice.algorithm)
+
+
+def known_algorithms(collective: str) -> set[str]:
+    """NCCL's names of the algorithms of which there is a schedule here."""
+    names = _core.algorithm_names(_core.collective_from(collective))
+    return {name.removesuffix(f"_{collective}") for name in names}
+
+
+def _way_out(choice: Choice) -> str:
+    if choice.algorithm in ("nvls", "nvls_tree"):
+        return "NCCL_NVLS_ENABLE=0"
+    return f"NCCL_ALGO=^{choice.name.split('/', maxsplit=1)[0]}"

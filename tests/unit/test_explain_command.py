@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath explain` and `expect`, and `run` and `tune` as NCCL: what they say and what they run."""
+
+import json
+import re
+
+import pytest
+
+import towpath
+from conftest import refusal, towpath_command
+from towpath.collectives.nccl.imitation import Imitation, Library
+from towpath.specs import catalogue
+from towpath.tuning.collective import Timing, Tuning
+from towpath.tuning.export import NcclAdvice, nccl_lines
+from towpath.validation.nearest import accuracy_of, measured_near
+
+PLACE = ("--machine", "dgx-h100", "--hosts", "1")
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def one_host():
+    return towpath.load("dgx-h100", hosts=1)
+
+
+def refused(*words):
+    with pytest.raises(towpath.ConfigError) as caught:
+        towpath_command(*words)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- schedules ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "broadcast", "reduce"])
+def test_what_nccl_would_run_gives_right_data(one_host, collective):
+    library = Library.of(variables={"NCCL_NVLS_ENABLE": "0"})
+    found = one_host.run(collective, size_bytes="64,4K", library=library)
+    assert [row.out_of_place.wrong for row in found.rows] == [0, 0]
+    assert all("what NCCL would run: " in part.run.notes[0] for part in found.parts)
+
+
+def test_two_hosts_run_a_tree_then_rings_of_the_search():
+    machine = towpath.load("dgx-h100", hosts=2)
+    found = machine.run("all_reduce", size_bytes=64, library="nccl")
+    assert (found.parts[0].algorithm, found.parts[0].run.protocol) == ("tree_all_reduce", "LL")
+    imitation = machine.imitate(Library.of())
+    ring = imitation.forced("all_reduce", MIB, imitation.choose("all_reduce", 8).alternatives[0])
+    source = imitation.source("all_reduce", MIB, ring)
+    assert source.algorithm == "ring_all_reduce"
+    assert source.rings[0] == (0, 7, 6, 5, 4, 3, 2, 1, 9, 10, 11, 12, 13, 14, 15, 8)
+    assert source.channels == len(source.rings) == ring.channels
+    assert towpath.verify(towpath.Schedule(source.schedule(), source), size_bytes=MIB).is_correct
+
+
+def test_a_source_with_rings_survives_json():
+    from dataclasses import asdict
+
+    from towpath.schedules.schedule_source import ScheduleSource
+
+    source = ScheduleSource(ranks=3, rings=((0, 2, 1),), algorithm="ring_all_reduce")
+    again = ScheduleSource(**json.loads(json.dumps(asdict(source))))
+    assert again == source and hash(again) == hash(source)
+
+
+def test_a_graph_file_of_the_user_leads_the_rings(tmp_path):
+    file = tmp_path / "graph.xml"
+    towpath_command("explain", "all_reduce", *PLACE, "--sizes", "8", "--graph-out", str(file))
+    text = file.read_text()
+    orders = re.findall(r"(?s)<channel>(.*?)</channel>", text)
+    assert len(orders) >= 24
+    swapped = text.replace('dev="1"', 'dev="x"').replace('dev="7"', 'dev="1"')
+    file.write_text(swapped.replace('dev="x"', 'dev="7"'))
+    machine = towpath.load("dgx-h100", hosts=1)
+    imitation = machine.imitate(Library.of(graph_file=str(file)))
+    choice = imitation.choose("all_reduce", 8)
+    assert imitation.source("all_reduce", 8, choice).rings == ((0, 7, 2, 3, 4, 5, 6, 1),)
+
+
+def test_an_algorithm_without_a_schedule_is_a_sentence(one_host):
+    imitation = one_host.imitate(Library.of())
+    choice = imitation.choose("all_reduce", 1 << 26)
+    if imitation.has_schedule("all_reduce", choice):
+        pytest.skip("there is a schedule of NVLS")
+    sentence = refusal(one_host.run, "all_reduce", size_bytes="64M", library="nccl")
+    assert "NVLS/Simple" in sentence and "NCCL_NVLS_ENABLE=0" in sentence
+
+
+# --- explain and expect ---------------------------------------------------------------------------
+
+
+def test_explain_names_the_choice_the_next_best_and_what_limits_it(one_host):
+    found = one_host.explain("all_reduce", size_bytes="1K")
+    assert (found.choice.name, found.choice.channels) == ("Ring/LL", 1)
+    assert [one.name for one in found.candidates[:2]] == ["Ring/LL", "Tree/LL"]
+    assert found.candidates[0].simulated_us > 0
+    assert found.limit.startswith("latency: 15.0 of 15.0 us")
+    assert any("24 coll channels, 16 nvls channels" in line for line in found.log)
+    assert found.log[-1].startswith("AllReduce: 1024 Bytes -> Algo RING proto LL ")
+    assert json.dumps(found.to_dict())
+
+
+def test_the_limit_of_a_large_array_is_bandwidth():
+    spec = catalogue.load("dgx-h100", hosts=2)
+    imitation = Imitation(spec, Library.of(variables={"NCCL_ALGO": "Ring"}))
+    from towpath.collectives.nccl.explanation import limit_of
+
+    choice = imitation.choose("all_reduce", 1 << 30)
+    sentence = limit_of(imitation.facts.communicator, "all_reduce", choice, 1 << 30)
+    assert sentence.startswith("bandwidth: ") and "8 paths of 48 GB/s through adapters" in sentence
+
+
+def test_explain_prints_all_of_it():
+    text = towpath_command("explain", "all_reduce", *PLACE, "--sizes", "8").stdout
+    for part in ("NCCL runs Ring/LL, 1 channel", "next best: Tree/LL", "not considered:",
+                 "Channel 00/24 : 0 1 2 3 4 5 6 7", "note: the GPUs are Hopper"):  # fmt: skip
+        assert part in text, part
+    found = json.loads(towpath_command("explain", "all_reduce", *PLACE, "--json").stdout)
+    assert found["explanations"][0]["choice"]["name"] == "Ring/LL"
+
+
+def test_expect_prints_the_columns_of_nccl_tests():
+    text = towpath_command("expect", "all_gather", *PLACE, "--sizes", "512,4K").stdout
+    rows = [line.split() for line in text.splitlines() if not line.startswith("#")]
+    assert [row[:5] for row in rows] == [
+        ["512", "128", "float", "none", "-1"], ["4096", "1024", "float", "none", "-1"],
+    ]  # fmt: skip
+    assert all(float(row[5]) > 0 for row in rows) and text.count("not validated") == 2
+
+
+def test_rows_near_a_size_are_of_the_same_cluster():
+    near = measured_near("all_reduce", 2, 16, MIB)
+    assert near and all(MIB // 4 <= row.size_bytes <= 4 * MIB for row in near)
+    assert measured_near("all_reduce", 4, 32, MIB) == []
+    assert measured_near("all_gather", 2, 16, MIB) == []
+    assert accuracy_of([]) is None
+    assert accuracy_of([0.1] * 9 + [-0.5]).p90 == 0.1
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (("explain", "all_reduce", "--machine", "t3000"), "run on GPUs"),
+        (("explain", "all_to_all", *PLACE), "chooses no algorithm"),
+        (("explain", "all_reduce", *PLACE, "--as", "gloo"), "nccl, rccl"),
+        (("explain", "all_reduce", *PLACE, "--as", "rccl"), "not known"),
+        (("explain", "all_reduce", *PLACE, "--env", "NCCL_ALGO"), "NCCL_ALGO=Ring"),
+        (("explain", "all_reduce", *PLACE, "--generation", "kepler"), "volta"),
+        (("expect", "all_reduce", *PLACE, "--graph", "none.xml"), "none.xml"),
+        (("run", "all_reduce", *PLACE, "--env", "NCCL_ALGO=Ring"), "requires --as"),
+        (("run", "all_reduce", *PLACE, "--as", "nccl", "--protocol", "LL"), "--protocol"),
+        (("run", "all_reduce", "--live", "2", "--as", "nccl"), "--machine"),
+        (("run", "all_reduce", "--machine", "t3000", "--as", "nccl"), "clusters of GPUs"),
+        (("tune", "all_reduce", "--live", "2", "--as", "nccl"), "machine of GPUs"),
+        (("tune", "all_reduce", *PLACE, "--as", "nccl", "--channels", "2"), "--channels"),
+    ],
+)
+def test_what_does_not_go_together_is_one_sentence(words, key):
+    assert key in refused(*words)
+
+
+# --- the file for the tuner plugin ----------------------------------------------------------------
+
+
+def test_a_tuner_file_says_the_error_and_leaves_unknown_sizes_to_nccl(one_host):
+    imitation = one_host.imitate(Library.of())
+    source = imitation.source("all_reduce", 1024, imitation.choose("all_reduce", 1024))
+    tuning = Tuning(
+        "all_reduce", "x", "simulated", 1,
+        [Timing(source, 1024, 9.0), Timing(source, 4096, 9.0), Timing(source, 16384, 9.0)],
+    )  # fmt: skip
+    own = {1 << power: imitation.tuner_line("all_reduce", 1 << power) for power in (3, 12, 20, 21)}
+    errors = {1024: "model error 5 %", 4096: None, 16384: "model error 5 %"}
+    lines = list(nccl_lines(tuning, NcclAdvice(errors, own)))
+    rows = [line.split(",") for line in lines if not line.startswith("#")]
+    # Every size has a line, and one only.
+    assert [int(row[1]) for row in rows][1:] == [int(row[2]) + 1 for row in rows][:-1]
+    assert rows[0][1] == "0" and rows[-1][2] == str((1 << 63) - 1)
+    assert rows[-1][3:5] == ["nvls", "simple"]
+    assert sum("model error 5 %" in line for line in lines) == 2
+    assert "not validated" in lines[2]
