@@ -24,8 +24,8 @@ from towpath.tuning.collective import Simulator
 if TYPE_CHECKING:
     from towpath.api.auto import Chooser
     from towpath.api.result import RunResult
-    from towpath.collectives.result import LinkLoad
     from towpath.collectives.nccl.imitation import Library
+    from towpath.collectives.result import LinkLoad
     from towpath.studies.progress import Progress
     from towpath.tuning.collective import Tuning
 

@@ -7,18 +7,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from towpath.api.cluster import Cluster
-from towpath.tuning.sites import GpuSite
 
 if TYPE_CHECKING:
-    from towpath.collectives.result import LinkLoad
     from towpath.api.request import Request
     from towpath.api.run import Choice
     from towpath.api.sizes import Sizes
     from towpath.collectives.nccl.explanation import Explanation
     from towpath.collectives.nccl.imitation import Imitation, Library
+    from towpath.collectives.result import LinkLoad
     from towpath.schedules.schedule_source import ScheduleSource
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+    from towpath.tuning.collective import Simulator
+    from towpath.tuning.sites import GpuSite
     from towpath.validation.expectation import Expectation
 
 
@@ -34,9 +35,9 @@ class GpuCluster(Cluster):
     spec: MachineSpec
     _site: GpuSite
 
-    def __init__(self, site: GpuSite) -> None:
-        """Wraps a checked description; users call `load`."""
-        super().__init__(site)
+    def __init__(self, simulator: Simulator) -> None:
+        """Wraps a described machine; users call `load`."""
+        super().__init__(simulator)
         self._imitations: dict[Library, Imitation] = {}
 
     @property
