@@ -11,7 +11,7 @@ from towpath.api.sizes import Size, size_of
 from towpath.collectives.data import type_named
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named
-from towpath.tuning.sites import GpuSite, powers_to
+from towpath.tuning.sites import powers_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from towpath.schedules.schedule_source import ScheduleSource
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+    from towpath.tuning.collective import Simulator
+    from towpath.tuning.sites import GpuSite
     from towpath.validation.expectation import Expectation
 
 _CHANNELS_MAX = 32  # of the listed algorithms that a written schedule is compared with
@@ -43,9 +45,9 @@ class GpuCluster(Cluster):
     spec: MachineSpec
     _site: GpuSite
 
-    def __init__(self, site: GpuSite) -> None:
-        """Wraps a checked description; users call `load`."""
-        super().__init__(site)
+    def __init__(self, simulator: Simulator) -> None:
+        """Wraps a described machine; users call `load`."""
+        super().__init__(simulator)
         self._imitations: dict[Library, Imitation] = {}
 
     @property

@@ -211,7 +211,7 @@ class _Builder:
     def _add_wires(self) -> None:
         loose: list[tuple[Node, Node, float]] = []
         for wire in self._layout.wires:
-            one, other = self._nodes.get(wire.one), self._nodes.get(wire.other)
+            one, other = self._nodes.get(wire.a), self._nodes.get(wire.b)
             if one is None or other is None:
                 continue
             link_type = self._spec.link_types[wire.link_type]
