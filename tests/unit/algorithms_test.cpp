@@ -494,7 +494,7 @@ TEST(AllToAllV, SendsOnlyWhatThePatternSays) {
     const Schedule schedule = all_pairs_all_to_all_v(options);
     EXPECT_EQ(chunks_sent(schedule), 0u + 4 + 2 + 0 + 4 + 1);
     EXPECT_TRUE(verify(schedule, 12 * 5, 4).is_correct());
-    SequentialRun run(schedule, 12 * 5, kElementBytes, in_place, sum, 7);
+    SequentialRun run(schedule, {schedule, 12 * 5, kElementBytes}, in_place, sum, 7);
     fill_inputs(schedule, run);
     ASSERT_TRUE(run.run());
     for (int rank = 0; rank < 3; ++rank) {
