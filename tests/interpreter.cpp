@@ -353,8 +353,8 @@ class Interpreter {
     if (!in_place_ && rank.input != inputs[r]) {
       failure_ = {Outcome::input_changed, fmt::format("rank {}'s input is not what it was", r)};
     }
-    const bool is_for_root = schedule_.collective == Collective::reduce ||
-                             schedule_.collective == Collective::gather;
+    const bool is_for_root =
+        schedule_.collective == Collective::reduce || schedule_.collective == Collective::gather;
     if (is_for_root && static_cast<int>(r) != schedule_.root) return;
     const std::uint64_t* output = base(static_cast<int>(r), Buffer::output);
     for (std::uint64_t i = 0; i < output_elements(); ++i) {

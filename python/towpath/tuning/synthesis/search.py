@@ -237,8 +237,14 @@ def _candidates(
 
 
 def _wire_us(time_ns_per_byte: float, size_bytes: int, protocol: str) -> float:
-    numerator, denominator = _core.wire_expansion(_core.protocol_from(protocol))
+    numerator, denominator = _core.wire_expansion(_protocol_named(protocol))
     return time_ns_per_byte * size_bytes / 1e3 * numerator / denominator
+
+
+def _protocol_named(name: str) -> _core.Protocol:
+    found = _core.protocol_from(name)
+    assert found is not None  # names are those of _PROTOCOLS
+    return found
 
 
 def _writer(
@@ -246,10 +252,11 @@ def _writer(
 ) -> Callable[[], _core.Schedule]:
     def write() -> _core.Schedule:
         patterns = [list(pattern) for pattern in packing.patterns]
-        kind = "trees" if algorithm == "tree_all_reduce" else "rings"
+        is_tree = algorithm == "tree_all_reduce"
         schedule = _core.make_schedule(
             algorithm, ranks=ranks, channels=len(patterns), chunks_per_channel=chunks,
-            protocol=_core.protocol_from(protocol), **{kind: patterns},
+            protocol=_protocol_named(protocol), trees=patterns if is_tree else [],
+            rings=[] if is_tree else patterns,
         )  # fmt: skip
         schedule.name = "synthesised_" + algorithm
         return schedule

@@ -98,8 +98,8 @@ std::string mistake_in_pattern(const Schedule& schedule) {
   const bool is_per_rank = schedule.collective == Collective::send_recv;
   const std::size_t size = is_per_pair ? ranks * ranks : is_per_rank ? ranks : 0;
   if (schedule.pattern.size() != size) {
-    return fmt::format("its pattern has {} numbers; {} of {} ranks has {}",
-                       schedule.pattern.size(), name_of(schedule.collective), ranks, size);
+    return fmt::format("its pattern has {} numbers; {} of {} ranks has {}", schedule.pattern.size(),
+                       name_of(schedule.collective), ranks, size);
   }
   std::vector<bool> is_target(ranks);
   for (std::size_t i = 0; i < size; ++i) {
