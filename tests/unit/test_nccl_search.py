@@ -52,7 +52,7 @@ def cost_block():
 COST = cost_block()
 
 
-def machine(hosts=1, gpus=8, interconnect=SWITCH, nics=None, rate=370, name="h100-test"):
+def machine(*, hosts=1, gpus=8, interconnect=SWITCH, nics=None, rate=370, name="h100-test"):
     nics = [[gpu] for gpu in range(gpus)] if nics is None else nics
     text = MACHINE.format(
         name=name, hosts=hosts, gpus=gpus, interconnect=interconnect, rate=rate,

@@ -189,6 +189,9 @@ class GpuCluster(Cluster):
             source: the schedule.
             size_bytes: of the whole array.
 
+        Returns:
+            The time out of place where the schedule can, else in place.
+
         Raises:
             ConfigError: the schedule does not fit.
             DeadlockError: the schedule hangs.
@@ -206,6 +209,9 @@ class GpuCluster(Cluster):
 
         Args:
             library: what to imitate.
+
+        Returns:
+            The same object for the same library.
 
         Raises:
             ConfigError: the library does not run here.
