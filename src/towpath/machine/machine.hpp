@@ -74,7 +74,8 @@ inline constexpr Parameter<ProtocolCost> kProtocolParameters[] = {
      "adapter sends at the rate of its link",
      Form::optional_quantity},
     {"adapter_overhead_ns", &ProtocolCost::adapter_overhead, kDurationNs,
-     "what a transfer to another host takes beyond its links, its bytes and both thread blocks: the "
+     "what a transfer to another host takes beyond its links, its bytes and both thread blocks: "
+     "the "
      "proxies that hand it to one adapter and take it from the other",
      Form::optional_quantity},
     {"copy_rate_gb_per_s", &ProtocolCost::copy_rate, kRateGbPerS,
