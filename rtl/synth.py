@@ -5,8 +5,9 @@
 
 Usage: rtl/synth.py [MODULE ...]
 
-A path is the longest chain of cells between registers, memories and ports; yosys knows no wires
-and no delays, so that it says how deep the logic is, not how fast.
+A path is the longest chain of cells between registers, memories and ports, with each carry and each
+multiplexer behind a table as a cell of its own; yosys knows no wires and no delays, so that it says
+how deep the logic is, not how fast.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def synthesise(module: str) -> str:
     with tempfile.NamedTemporaryFile("w", suffix=".ys") as script:
         script.write(
             f"read_verilog -sv {files}\nsynth_xilinx -family xcup -flatten -top {module} -noiopad\n"
-            "stat\nltp -noff\n"
+            "stat\ndelete t:FD* t:RAM* t:DSP* t:BUFG*\nltp\n"
         )
         script.flush()
         done = subprocess.run(["yosys", script.name], capture_output=True, text=True, check=False)

@@ -6,7 +6,8 @@
 // descriptors, the header before the payload.
 //
 // A context has at most SLOTS packets whose fate is not known. Stores beyond them do nothing, so
-// that a packet on its way cannot be torn; a program looks at the counters first.
+// that a packet on its way cannot be torn; a program looks at the counters first. A notice may come
+// before the end of its packet has left; the packet is not settled before that.
 module packetizer #(
     parameter int CONTEXTS = 64,
     parameter int SLOTS = 4
@@ -41,14 +42,16 @@ module packetizer #(
 
   // Packets sent by each context, and what is known of them. One writer each.
   logic [15:0] sent[CONTEXTS];
-  logic [15:0] settled[CONTEXTS];
+  logic [15:0] left[CONTEXTS];      // with their last flit
+  logic [15:0] answered[CONTEXTS];  // by a notice
   logic [15:0] full[CONTEXTS];
   logic [15:0] refused[CONTEXTS];
   logic [15:0] domain[CONTEXTS];
   initial begin
     for (int i = 0; i < CONTEXTS; i++) begin
       sent[i] = '0;
-      settled[i] = '0;
+      left[i] = '0;
+      answered[i] = '0;
       full[i] = '0;
       refused[i] = '0;
       domain[i] = '0;
@@ -56,8 +59,13 @@ module packetizer #(
   end
 
   wire [15:0] sent_now = sent[store_context];
-  wire [15:0] unacknowledged = sent_now - settled[store_context];
-  wire has_room = unacknowledged < SLOTS[15:0];
+  wire [15:0] left_now = left[store_context];
+  wire [15:0] answered_now = answered[store_context];
+  wire [15:0] ahead = answered_now - left_now;
+  wire is_ahead = !ahead[15];
+  wire [15:0] settled = is_ahead ? left_now : answered_now;
+  wire [15:0] unsettled = sent_now - settled;
+  wire has_room = unsettled < SLOTS[15:0];
   wire [SLOT_BITS-1:0] slot = sent_now[SLOT_BITS-1:0];
   wire [6:0] size_stored = store_data[38:32];
   wire is_packet = size_stored != 0 && size_stored <= 7'(net::PAYLOAD_BYTES_MAX);
@@ -150,15 +158,16 @@ module packetizer #(
   net::header_t notice;
   assign notice = notice_data;
   wire [CONTEXT_BITS-1:0] notice_context = notice.context_number[CONTEXT_BITS-1:0];
-  wire [15:0] settled_next = settled[notice_context] + 1'b1;
-  wire [15:0] in_flight = sent[notice_context] - settled[notice_context];
+  wire [15:0] answered_next = answered[notice_context] + 1'b1;
+  wire [15:0] in_flight = sent[notice_context] - answered[notice_context];
 
   always_ff @(posedge clk) begin
-    counters <= {refused[store_context], full[store_context], settled[store_context], sent_now};
+    counters <= {refused[store_context], full[store_context], settled, sent_now};
     if (!rst && submit) sent[store_context] <= sent_now + 1'b1;
     if (!rst && open_valid) domain[store_context] <= open_domain;
+    if (!rst && issue && last_beat) left[form_context] <= left[form_context] + 1'b1;
     if (!rst && notice_valid) begin
-      settled[notice_context] <= settled_next;
+      answered[notice_context] <= answered_next;
       if (notice.kind == net::KIND_FULL) full[notice_context] <= full[notice_context] + 1'b1;
       if (notice.kind == net::KIND_REFUSED)
         refused[notice_context] <= refused[notice_context] + 1'b1;
@@ -166,5 +175,5 @@ module packetizer #(
     end
   end
   wire unused = &{1'b0, queue_has_space, store_data[63:39], store_data[31:24], store_data[15:10],
-                  flit[3:FLIT_INDEX_BITS], notice, 1'b0};
+                  flit[3:FLIT_INDEX_BITS], notice, ahead, 1'b0};
 endmodule

@@ -212,64 +212,85 @@ void print(const Options& options, const Program& program, const std::vector<Nod
   std::printf("]}\n");
 }
 
-int run(int argc, char** argv) {
-  const Options options = parse(argc, argv);
-  const Program program = load_program(options.program);
+void load_memories(const Options& options, const Program& program) {
+  const auto arguments = program.symbols.find("arguments");
+  if (arguments == program.symbols.end() && !options.arguments.empty())
+    throw std::runtime_error("no symbol arguments");
   for (Memory& memory : memories) {
     memory.load(program);
-    const auto arguments = program.symbols.find("arguments");
-    for (std::size_t i = 0; i < options.arguments.size(); ++i) {
-      if (arguments == program.symbols.end()) throw std::runtime_error("no symbol arguments");
+    for (std::size_t i = 0; i < options.arguments.size(); ++i)
       memory.word(arguments->second + 8 * i) = options.arguments[i];
+  }
+}
+
+// The cluster, cycle by cycle, and what its nodes tell the host.
+class Run {
+ public:
+  explicit Run(const Options& options) : options_(options), top_(&context_), nodes_(kNodes) {
+    top_.bits_per_cycle = options.bits_per_cycle;
+    top_.latency_cycles = options.latency;
+    top_.memory_latency_cycles = options.memory_latency;
+    top_.rst = 1;
+    for (int i = 0; i < 4; ++i) tick();
+    top_.rst = 0;
+  }
+
+  void play() {
+    while (running_ > 0 && watched_value == 0) {
+      if (cycle_ == options_.cycles) throw std::runtime_error("the run is not over in time");
+      tick();
+      for (unsigned node = 0; node < kNodes; ++node) look_at(node);
+      ++cycle_;
+    }
+    if (watched_value != 0) nodes_[0].code = watched_value;
+  }
+
+  std::uint64_t cycles() const { return cycle_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Change>& changes() const { return changes_; }
+
+ private:
+  void tick() {
+    top_.clk = 0;
+    top_.eval();
+    top_.clk = 1;
+    top_.eval();
+  }
+
+  void look_at(unsigned node) {
+    if (cycle_ < options_.probes && top_.probes[node] != last_[node]) {
+      last_[node] = top_.probes[node];
+      changes_.push_back({cycle_, node, last_[node]});
+    }
+    if (!top_.host_valid[node]) return;
+    if (top_.host_is_character[node]) {
+      nodes_[node].console += static_cast<char>(top_.host_data[node]);
+    } else if (!nodes_[node].is_over) {
+      nodes_[node].is_over = true;
+      nodes_[node].code = top_.host_data[node];
+      --running_;
     }
   }
+
+  const Options& options_;
+  VerilatedContext context_;
+  Vcluster_top top_;
+  std::vector<Node> nodes_;
+  std::vector<Change> changes_;
+  unsigned last_[kNodes] = {};
+  unsigned running_ = kNodes;
+  std::uint64_t cycle_ = 0;
+};
+
+void run(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  const Program program = load_program(options.program);
+  load_memories(options, program);
   if (options.watches) watched = program.symbols.at("tohost");
-
-  VerilatedContext context;
-  Vcluster_top top(&context);
-  top.bits_per_cycle = options.bits_per_cycle;
-  top.latency_cycles = options.latency;
-  top.memory_latency_cycles = options.memory_latency;
-  const auto tick = [&] {
-    top.clk = 0;
-    top.eval();
-    top.clk = 1;
-    top.eval();
-  };
-  top.rst = 1;
-  for (int i = 0; i < 4; ++i) tick();
-  top.rst = 0;
-
-  std::vector<Node> nodes(kNodes);
-  std::vector<Change> changes;
-  unsigned last[kNodes] = {};
-  const std::uint64_t probed = options.probes;
-  std::uint64_t cycle = 0;
-  for (unsigned running = kNodes; running > 0; ++cycle) {
-    if (cycle == options.cycles) throw std::runtime_error("the run is not over in time");
-    tick();
-    for (unsigned node = 0; node < kNodes; ++node) {
-      if (cycle < probed && top.probes[node] != last[node]) {
-        last[node] = top.probes[node];
-        changes.push_back({cycle, node, last[node]});
-      }
-      if (!top.host_valid[node]) continue;
-      if (top.host_is_character[node]) {
-        nodes[node].console += static_cast<char>(top.host_data[node]);
-      } else if (!nodes[node].is_over) {
-        nodes[node].is_over = true;
-        nodes[node].code = top.host_data[node];
-        --running;
-      }
-    }
-    if (watched_value != 0) {
-      nodes[0].code = watched_value;
-      break;
-    }
-  }
-  if (!options.vcd.empty()) write_vcd(options.vcd, changes);
-  print(options, program, nodes, changes, cycle);
-  return 0;
+  Run run(options);
+  run.play();
+  if (!options.vcd.empty()) write_vcd(options.vcd, run.changes());
+  print(options, program, run.nodes(), run.changes(), run.cycles());
 }
 
 }  // namespace
@@ -291,7 +312,8 @@ extern "C" void memory_write(int node, int address, long long data, char mask) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    run(argc, argv);
+    return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cluster: %s\n", error.what());
     return 1;

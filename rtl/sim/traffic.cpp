@@ -9,6 +9,7 @@
 
 #include <verilated.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -255,6 +256,67 @@ class Program {
   std::uint32_t last_[16][16][kContexts] = {};
 };
 
+// All nodes, until every message's fate is known.
+class Bench {
+ public:
+  Bench(Shared& shared, std::uint64_t seed) : shared_(shared), top_(&context_) {
+    for (unsigned node = 0; node < kNodes; ++node)
+      programs_.emplace_back(node, seed * kNodes + node, shared);
+    Random lines(seed);
+    top_.bits_per_cycle = lines.below(3) == 0 ? 40 : 100;
+    top_.latency_cycles = 1 + lines.below(20);
+    top_.rst = 1;
+    for (int i = 0; i < 4; ++i) tick();
+    top_.rst = 0;
+  }
+
+  void play() {
+    for (; !is_over(); ++shared_.cycle) {
+      for (unsigned node = 0; node < kNodes; ++node) {
+        const Program::Access access = programs_[node].next();
+        top_.port_valid[node] = access.valid;
+        top_.port_is_store[node] = access.is_store;
+        top_.port_address[node] = access.address;
+        top_.port_wdata[node] = access.data;
+      }
+      tick();
+      for (unsigned node = 0; node < kNodes; ++node) programs_[node].loaded(top_.port_rdata[node]);
+      if (shared_.cycle - shared_.last_progress > kCyclesWithoutProgress)
+        fail(shared_.cycle, "no progress", shared_.sent, shared_.received);
+    }
+  }
+
+ private:
+  void tick() {
+    top_.clk = 0;
+    top_.eval();
+    top_.clk = 1;
+    top_.eval();
+  }
+
+  bool is_over() const {
+    if (shared_.sent < shared_.wanted) return false;
+    if (shared_.received + shared_.full + shared_.refused < shared_.sent) return false;
+    return std::all_of(programs_.begin(), programs_.end(), [](const Program& program) {
+      return program.is_settled() && program.is_quiet();
+    });
+  }
+
+  Shared& shared_;
+  VerilatedContext context_;
+  Vtraffic_top top_;
+  std::vector<Program> programs_;
+};
+
+// The sums over all messages.
+void check(const Shared& shared) {
+  if (shared.received + shared.full + shared.refused != shared.sent)
+    fail(shared.cycle, "messages and notices do not add up", shared.received, shared.sent);
+  if (shared.refused != shared.refusable)
+    fail(shared.cycle, "refused others than it should", shared.refused, shared.refusable);
+  if (!shared.drops && shared.full != 0) fail(shared.cycle, "dropped", shared.full, 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -262,57 +324,17 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: traffic MESSAGES SEED [drop]\n");
     return 2;
   }
-  VerilatedContext context;
-  Vtraffic_top top(&context);
   Shared shared;
   shared.wanted = std::strtoull(argv[1], nullptr, 10);
-  const std::uint64_t seed = std::strtoull(argv[2], nullptr, 10);
   shared.drops = argc > 3 && std::strcmp(argv[3], "drop") == 0;
-  std::vector<Program> programs;
-  for (unsigned node = 0; node < kNodes; ++node)
-    programs.emplace_back(node, seed * kNodes + node, shared);
-
-  Random lines(seed);
-  top.bits_per_cycle = lines.below(3) == 0 ? 40 : 100;
-  top.latency_cycles = 1 + lines.below(20);
-  const auto tick = [&] {
-    top.clk = 0;
-    top.eval();
-    top.clk = 1;
-    top.eval();
-  };
-  top.rst = 1;
-  for (int i = 0; i < 4; ++i) tick();
-  top.rst = 0;
-  for (;; ++shared.cycle) {
-    for (unsigned node = 0; node < kNodes; ++node) {
-      const Program::Access access = programs[node].next();
-      top.port_valid[node] = access.valid;
-      top.port_is_store[node] = access.is_store;
-      top.port_address[node] = access.address;
-      top.port_wdata[node] = access.data;
-    }
-    tick();
-    for (unsigned node = 0; node < kNodes; ++node) programs[node].loaded(top.port_rdata[node]);
-    if (shared.cycle - shared.last_progress > kCyclesWithoutProgress)
-      fail(shared.cycle, "no progress", shared.sent, shared.received);
-    if (shared.sent < shared.wanted) continue;
-    if (shared.received + shared.full + shared.refused < shared.sent) continue;
-    bool is_over = true;
-    for (const Program& program : programs) is_over &= program.is_settled() && program.is_quiet();
-    if (is_over) break;
-  }
-  if (shared.received + shared.full + shared.refused != shared.sent)
-    fail(shared.cycle, "messages and notices do not add up", shared.received, shared.sent);
-  if (shared.refused != shared.refusable)
-    fail(shared.cycle, "refused others than it should", shared.refused, shared.refusable);
-  if (!shared.drops && shared.full != 0) fail(shared.cycle, "dropped", shared.full, 0);
+  Bench bench(shared, std::strtoull(argv[2], nullptr, 10));
+  bench.play();
+  check(shared);
+  const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
   std::printf(
       "{\"nodes\": %u, \"messages\": %llu, \"received\": %llu, \"full\": %llu, "
       "\"refused\": %llu, \"bytes\": %llu, \"cycles\": %llu}\n",
-      kNodes, static_cast<unsigned long long>(shared.sent),
-      static_cast<unsigned long long>(shared.received),
-      static_cast<unsigned long long>(shared.full), static_cast<unsigned long long>(shared.refused),
-      static_cast<unsigned long long>(shared.bytes), static_cast<unsigned long long>(shared.cycle));
+      kNodes, number(shared.sent), number(shared.received), number(shared.full),
+      number(shared.refused), number(shared.bytes), number(shared.cycle));
   return 0;
 }

@@ -74,6 +74,11 @@ def test_full_mailboxes_drop_and_say_so(rtl):
     assert found["full"] > 1000
 
 
+def test_a_payload_is_not_overwritten_when_its_notice_is_faster_than_its_last_flit(rtl):
+    """On a slow line and a short link, as with this seed, the notice of a header is back first."""
+    assert traffic(rtl, 110_000, 11)["messages"] == 110_000
+
+
 @pytest.mark.long
 def test_ten_million_random_messages_of_four_nodes(rtl):
     found = [traffic(rtl, 2_500_000, seed) for seed in (11, 12, 13)]
