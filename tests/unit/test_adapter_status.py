@@ -20,9 +20,10 @@ Infiniband device 'mlx5_ib0' port 1 status:
 
 """
 RDMA = """\
-link mlx5_ib0/1 subnet_prefix fe80:0000:0000:0000 lid 13399 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP
+link mlx5_ib0/1 subnet_prefix fe80:0000:0000:0000 lid 13399 sm_lid 1 lmc 0 state ACTIVE \
+physical_state LINK_UP
 2/1: mlx5_eth4/1: state DOWN physical_state DISABLED netdev eth4
-"""  # noqa: E501
+"""
 
 
 def test_ibstatus_gives_rate_layer_and_state():

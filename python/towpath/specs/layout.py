@@ -105,6 +105,14 @@ def _some(layout: Layout) -> str:
     return ", ".join(sorted(first.values()))
 
 
+def _adapters_left(layout: Layout, host: int, lost: set[int]) -> list[int]:
+    """The adapters of a host that are not lost."""
+    return [
+        number for number, device in enumerate(layout.devices)
+        if device.kind == "nic" and device.host == host and number not in lost
+    ]  # fmt: skip
+
+
 def _replacements(layout: Layout, lost: set[int]) -> list[PlacedWire]:
     """A wire to the nearest adapter for each GPU whose last one is lost."""
     devices = layout.devices
@@ -119,10 +127,7 @@ def _replacements(layout: Layout, lost: set[int]) -> list[PlacedWire]:
         has_bridge = any(devices[other].kind in ("pcie_bridge", "cpu") for other, _ in ends)
         if has_bridge or not adapters or any(nic not in lost for nic, _ in adapters):
             continue
-        left = [
-            n for n, device in enumerate(devices)
-            if device.kind == "nic" and device.host == devices[gpu].host and n not in lost
-        ]  # fmt: skip
+        left = _adapters_left(layout, devices[gpu].host, lost)
         if left:
             nic, wire = adapters[0]
             nearest = min(left, key=lambda other: (abs(other - nic), other))

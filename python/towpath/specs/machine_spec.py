@@ -288,6 +288,13 @@ class MachineSpec(Frozen):
                 raise wrong(field, f"is {quoted(link_type)}; link_types has {allowed}")
 
 
+def _check_pairs(mesh: MeshInterconnect, last: int) -> None:
+    for number, pair in enumerate(mesh.pairs):
+        if max(pair) > last or pair[0] == pair[1]:
+            problem = f"is {list(pair)}; allowed are two different GPUs from 0 to {last}"
+            raise wrong(f"hosts.gpu_interconnect.pairs[{number}]", problem)
+
+
 class TemplateSpec(MachineSpec):
     """Hosts that are all alike, made by a rule."""
 
@@ -309,10 +316,7 @@ class TemplateSpec(MachineSpec):
                 problem = f"is {list(nic.gpus)}; allowed are different GPUs from 0 to {last}"
                 raise wrong(f"hosts.nics[{number}].gpus", problem)
         if isinstance(connect, MeshInterconnect):
-            for number, pair in enumerate(connect.pairs):
-                if max(pair) > last or pair[0] == pair[1]:
-                    problem = f"is {list(pair)}; allowed are two different GPUs from 0 to {last}"
-                    raise wrong(f"hosts.gpu_interconnect.pairs[{number}]", problem)
+            _check_pairs(connect, last)
         if hosts.nics and hosts.nic_link_type is None:
             raise wrong("hosts", "has nics and so needs the field 'nic_link_type'")
         if self.fabric is not None and not hosts.nics:

@@ -57,7 +57,9 @@ def _communicator(machine: str, hosts: int, gpus: int, environment: Environment)
 
 
 @lru_cache(maxsize=64)
-def _call(algorithm: str, protocol: str, ranks: int, channels: int, hosts: int, parts: int) -> Call:
+def _call(
+    algorithm: str, protocol: str, *, ranks: int, channels: int, hosts: int = 1, parts: int = 1
+) -> Call:
     if algorithm not in _core.algorithm_names(_core.Collective.all_reduce):
         raise CannotSimulate(f"it would run {quoted(algorithm)}, for which there is no schedule")
     source = ScheduleSource(
@@ -103,8 +105,9 @@ def _predict_nccl(
     choice = choose(communicator, "all_reduce", size_bytes, environment)
     parts = _parts(choice, size_bytes, gpus // hosts)
     call = _call(
-        f"{choice.algorithm}_all_reduce", choice.protocol, gpus, choice.channels, hosts, parts
-    )
+        f"{choice.algorithm}_all_reduce", choice.protocol,
+        ranks=gpus, channels=choice.channels, hosts=hosts, parts=parts,
+    )  # fmt: skip
     time_us = _time_us(machine, hosts, gpus, call, size_bytes)
     return Prediction(time_us, {"chosen": choice.name, "channels": choice.channels})
 
@@ -149,7 +152,7 @@ def _predict_in_one_host(row: Row, context: Context) -> Prediction:
     if name == "pynccl":
         return _predict_nccl(machine, 1, gpus, size_bytes, _VLLM)
     algorithm, blocks = _KERNELS[name]
-    call = _call(algorithm, "Simple", gpus, blocks, 1, 1)
+    call = _call(algorithm, "Simple", ranks=gpus, channels=blocks)
     return Prediction(_time_us(machine, 1, gpus, call, size_bytes))
 
 

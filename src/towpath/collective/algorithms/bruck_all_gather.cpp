@@ -11,9 +11,15 @@
 namespace towpath::collective {
 namespace {
 
-// All parts from `first` on, `count` of them, round the end of the array.
-void add_parts(std::vector<Step>& steps, StepType type, int first, int count,
-               const Schedule& schedule, int channel) {
+// Parts of the array, round its end.
+struct Parts {
+  int first;
+  int count;
+};
+
+void add_parts(std::vector<Step>& steps, StepType type, Parts parts, const Schedule& schedule,
+               int channel) {
+  auto [first, count] = parts;
   const int ranks = schedule.rank_count();
   const int channels = static_cast<int>(schedule.channels);
   while (count > 0) {
@@ -40,7 +46,7 @@ void add_rank(Schedule& schedule, int rank, int channel) {
     const int sender = (rank + ranks - distance) % ranks;
     ThreadBlock& sending = add_block(program, kNone, (rank + distance) % ranks, channel);
     for (std::size_t i = 0; i + 1 < before.size(); ++i) sending.steps.push_back(Step{});
-    add_parts(sending.steps, StepType::send, (rank + ranks - parts + 1) % ranks, parts, schedule,
+    add_parts(sending.steps, StepType::send, {(rank + ranks - parts + 1) % ranks, parts}, schedule,
               channel);
     for (std::size_t i = 0; i < before.size(); ++i) {
       std::vector<Step>& awaited = program.blocks[before[i]].steps;
@@ -50,7 +56,7 @@ void add_rank(Schedule& schedule, int rank, int channel) {
     }
     before = {last_block(program)};
     ThreadBlock& receiving = add_block(program, sender, kNone, channel);
-    add_parts(receiving.steps, StepType::receive, (sender + ranks - parts + 1) % ranks, parts,
+    add_parts(receiving.steps, StepType::receive, {(sender + ranks - parts + 1) % ranks, parts},
               schedule, channel);
     before.push_back(last_block(program));
   }

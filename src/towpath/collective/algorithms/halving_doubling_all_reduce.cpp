@@ -62,17 +62,25 @@ void wait_for(const Member& member, const Round& round, ThreadBlock& block) {
   }
 }
 
-// `send` and `receive` are single steps, of which the ranges are taken and repeated as needed.
-Round add_round(const Member& member, int peer, const Round& before, std::pair<Step, Step> steps,
-                std::uint32_t given, std::uint32_t kept, std::uint32_t count) {
+// What two members exchange: `send` and `receive` are single steps, of which the ranges are taken
+// and repeated as needed.
+struct Exchange {
+  Step send;
+  Step receive;
+  std::uint32_t given;
+  std::uint32_t kept;
+  std::uint32_t count;
+};
+
+Round add_round(const Member& member, int peer, const Round& before, const Exchange& exchange) {
   Round round{.has_sent = true, .has_received = true};
   ThreadBlock& sending = member.send_to(peer);
-  member.add_steps(sending, steps.first, given, count);
+  member.add_steps(sending, exchange.send, exchange.given, exchange.count);
   wait_for(member, before, sending);
   round.sending = last_block(member.program);
   ThreadBlock& receiving = member.receive_from(peer);
-  member.add_steps(receiving, steps.second, kept, count);
-  if (reads_source(steps.second.type)) wait_for(member, before, receiving);
+  member.add_steps(receiving, exchange.receive, exchange.kept, exchange.count);
+  if (reads_source(exchange.receive.type)) wait_for(member, before, receiving);
   round.receiving = last_block(member.program);
   return round;
 }
@@ -87,8 +95,8 @@ Round add_rounds(const Member& member, std::uint32_t number, Round last, int res
     const Chunk source = last.has_received ? output(0) : input(0);
     last = add_round(
         member, rank_of(number ^ half), last,
-        {step(StepType::send, source), step(StepType::receive_reduce_copy, source, output(0))},
-        is_low ? begin + half : begin, is_low ? begin : begin + half, half);
+        {step(StepType::send, source), step(StepType::receive_reduce_copy, source, output(0)),
+         is_low ? begin + half : begin, is_low ? begin : begin + half, half});
     if (!is_low) begin += half;
   }
   Member handing_out = member;
@@ -96,8 +104,8 @@ Round add_rounds(const Member& member, std::uint32_t number, Round last, int res
   for (std::uint32_t size = 1; size < member.chunks; size *= 2) {
     const std::uint32_t own = number / size * size;
     last = add_round(handing_out, rank_of(number ^ size), last,
-                     {step(StepType::send, output(0)), step(StepType::receive, output(0))}, own,
-                     own ^ size, size);
+                     {step(StepType::send, output(0)), step(StepType::receive, output(0)), own,
+                      own ^ size, size});
   }
   return last;
 }
