@@ -22,8 +22,8 @@ from pydantic_core import PydanticCustomError
 from towpath.errors import ConfigError, quoted
 from towpath.specs.fabrics import Fabric
 from towpath.specs.input_file import YamlDocument
-from towpath.specs.likes import with_likes
 from towpath.specs.layout import Adapter, Layout, without
+from towpath.specs.likes import with_likes
 from towpath.specs.parameter_models import from_table
 from towpath.specs.spec_model import Block, Frozen, Name, Text, validated, values_of, wrong
 
