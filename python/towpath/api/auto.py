@@ -21,6 +21,13 @@ from towpath.tuning.sites import Options
 
 # Smaller sizes whose times say which candidates have a chance at a larger one.
 _LADDER_BYTES = (1 << 10, 32 << 10, 1 << 20, 32 << 20, 1 << 30)
+# Where a size costs little to simulate, all candidates with a chance are simulated at these only;
+# between two of them, those that interpolation puts first are.
+_ANCHORS_BYTES = (256, 8 << 10, 128 << 10, 2 << 20, 32 << 20)
+_FINALISTS = 4
+_FINALIST_SHARE = 1.3  # of the shortest interpolated time
+# Of candidates whose times are as near as this, the one with the fewest thread blocks is chosen.
+_SAME_SHARE = 1.005
 # For more ranks than this, candidates are those whose steps together stay below the budget: about
 # 20 seconds of simulation.
 _RANKS_MANY = 32
@@ -30,10 +37,11 @@ _STEPS_BUDGET = 2_500_000
 class Chooser:
     """Finds the fastest candidate of one request, and remembers what it has simulated.
 
-    Smaller sizes are simulated first: tuning's bound then excludes candidates without a chance at
-    the size itself. On many ranks, candidates with too many steps to simulate are left out, and the
-    note names them. Where every transfer is simulated in full, as between chips, sizes above
-    `bytes_max` are not simulated: the line through the last two times stands for them.
+    All candidates are simulated at a few fixed sizes, smallest first: tuning's bound excludes those
+    without a chance at the next one. At the size asked for, the few that interpolation puts first
+    are. On many ranks, candidates with too many steps to simulate are left out, and the note names
+    them. Where every transfer is simulated in full, as between chips, sizes above `bytes_max` are
+    not simulated: the line through the last two times stands for them.
     """
 
     def __init__(
@@ -64,8 +72,7 @@ class Chooser:
         if options.ranks > _RANKS_MANY:
             named, self._left_out = affordable(collective, options, algorithm)
         else:
-            found, _ = candidates(collective, options)
-            named = [source for source in found if algorithm in (None, source.algorithm)]
+            named, _ = candidates(collective, options, algorithm)
             self._left_out = []
         self._sources = [replace(source, root=root) for source in named]
         self._calls = {source: Call(source.schedule(), type_name) for source in self._sources}
@@ -78,8 +85,46 @@ class Chooser:
     def choose(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
         """The fastest candidate at a size, and how it was chosen where that needs a word."""
         if size_bytes not in self._chosen:
-            self._chosen[size_bytes] = self._search(size_bytes)
+            search = self._search_by_anchors if self._bytes_max is None else self._search
+            self._chosen[size_bytes] = search(size_bytes)
         return self._chosen[size_bytes]
+
+    def _search_by_anchors(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
+        able = self._able(size_bytes)
+        if len(able) > _FINALISTS:
+            able = self._finalists(size_bytes, able)
+        times_us = {source: self._time_us(source, size_bytes) for source in able}
+        finished = {source: time for source, time in times_us.items() if time is not None}
+        if not finished:
+            raise DeadlockError(f"every candidate hangs at {size_bytes} bytes")
+        longest_us = min(finished.values()) * _SAME_SHARE
+        best = next(source for source in able if finished.get(source, math.inf) <= longest_us)
+        return best, self._note(size_bytes, size_bytes)
+
+    def _finalists(self, size_bytes: int, able: list[ScheduleSource]) -> list[ScheduleSource]:
+        """The candidates with the shortest times by interpolation, in the candidates' order."""
+        above = [step for step in _ANCHORS_BYTES if step >= size_bytes][:1]
+        below = [step for step in _ANCHORS_BYTES if step < size_bytes]
+        anchors = [*(below if self._has_ladder else below[-2:]), *above]
+        timings: list[Timing] = []
+        for step in anchors:
+            for source in [source for source in self._sources if has_chance(source, step, timings)]:
+                time_us = self._time_us(source, step)
+                if time_us is not None:
+                    timings.append(Timing(source, step, time_us))
+        guesses = {
+            source: _interpolated(
+                [(each.size_bytes, each.time_us) for each in timings if each.source == source],
+                anchors[-1], size_bytes,
+            )
+            for source in able
+        }  # fmt: skip
+        shortest = min(guesses.values())
+        if math.isinf(shortest):
+            return able
+        order = sorted(able, key=guesses.__getitem__)[:_FINALISTS]
+        chosen = {source for source in order if guesses[source] <= shortest * _FINALIST_SHARE}
+        return [source for source in able if source in chosen]
 
     def _search(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
         largest = size_bytes if self._bytes_max is None else min(size_bytes, self._bytes_max)
@@ -146,6 +191,29 @@ class Chooser:
         if self._left_out:
             notes.append(f"not among the candidates on so many ranks: {', '.join(self._left_out)}")
         return "; ".join(notes) or None
+
+
+def _interpolated(points: list[tuple[int, float]], last_bytes: int, size_bytes: int) -> float:
+    """A time from those at smaller and larger sizes, on lines between logarithms.
+
+    Args:
+        points: sizes in bytes and times in microseconds, smallest first.
+        last_bytes: the size without whose time there is no chance.
+        size_bytes: the size asked for; beyond the last one, the line goes on.
+
+    Returns:
+        The time in microseconds; infinite where there is no chance.
+
+    >>> _interpolated([(100, 10.0), (400, 40.0)], 400, 200)
+    20.0
+    """
+    if not points or points[-1][0] != last_bytes:
+        return math.inf
+    if len(points) == 1:
+        return points[0][1]
+    (bytes_a, time_a), (bytes_b, time_b) = points[-2:]
+    share = math.log(size_bytes / bytes_a) / math.log(bytes_b / bytes_a)
+    return round(time_a * (time_b / time_a) ** max(share, 0.0), 6)
 
 
 def affordable(

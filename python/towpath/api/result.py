@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from towpath.collectives.result import (
     FaultCost,
+    Limit,
     LinkLoad,
     Measurement,
     Report,
@@ -50,6 +51,21 @@ class Traced:
 
 
 @dataclass(frozen=True)
+class Loaded:
+    """What the links did in one call.
+
+    Attributes:
+        links: the load of each.
+        topology_svg: the machine drawn with these loads, or None.
+        limit: what limits the call; None where that is not known.
+    """
+
+    links: list[LinkLoad]
+    topology_svg: str | None
+    limit: Limit | None
+
+
+@dataclass(frozen=True)
 class Part:
     """The sizes of a run that one schedule served.
 
@@ -57,11 +73,19 @@ class Part:
         run: the schedule, the place and the rows.
         algorithm: the name of the algorithm; None for a schedule from a file.
         trace: simulates the same call once more at a size in bytes, traced; None when live.
+        load: simulates it at a size in bytes for what its links do and what limits it, likewise.
     """
 
     run: Run
     algorithm: str | None
     trace: Callable[[int], Traced] | None = field(default=None, repr=False, compare=False)
+    load: Callable[[int], Loaded] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def loaded(self) -> Loaded | None:
+        """What the links do at the largest size; None when live."""
+        sizes = [row.size_bytes for row in self.run.rows]
+        return None if self.load is None else self.load(max(sizes))
 
 
 @dataclass(frozen=True, repr=False)
@@ -228,10 +252,17 @@ class RunResult:
     @cached_property
     def links(self) -> list[LinkLoad]:
         """The load of each link during one call of the largest size; empty when live."""
-        part = self._part_of(max(row.size_bytes for row in self.rows))
-        if part.trace is None:
-            return []
-        return part.trace(max(row.size_bytes for row in part.run.rows)).links
+        loaded = self._part_of(max(row.size_bytes for row in self.rows)).loaded
+        return [] if loaded is None else loaded.links
+
+    @cached_property
+    def limit(self) -> Limit | None:
+        """What limits the largest size: a link, copies, reductions, latencies, slots.
+
+        None when live, and on machines without GPUs.
+        """
+        loaded = self._part_of(max(row.size_bytes for row in self.rows)).loaded
+        return None if loaded is None else loaded.limit
 
     def to_dict(self) -> dict[str, Any]:
         """It as plain data for JSON.
@@ -342,17 +373,19 @@ def _run_row(row: Row, algorithm: str, run: Run) -> RunRow:
 
 
 def traced_run(part: Part, size_bytes: int | None = None) -> Run:
-    """The run of a part with what one traced call showed; as it is where it was live.
+    """The run of a part with a timeline, and with loads at its largest size; as it is if live.
 
     Raises:
         ConfigError: the size is above 1 GiB.
     """
-    if part.trace is None:
+    loaded = part.loaded
+    if part.trace is None or loaded is None:
         return part.run
     traced = part.trace(timeline_size([row.size_bytes for row in part.run.rows], size_bytes))
     return replace(
-        part.run, timeline=traced.timeline, links=traced.links, topology_svg=traced.topology_svg
-    )
+        part.run, timeline=traced.timeline, links=loaded.links, topology_svg=loaded.topology_svg,
+        limit=None if loaded.limit is None else loaded.limit.sentence,
+    )  # fmt: skip
 
 
 def timeline_size(sizes_bytes: list[int], size_bytes: int | None) -> int:

@@ -11,11 +11,13 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from towpath import _core
-from towpath.api.result import Part, RunResult, Traced, rows_of
+from towpath.api.result import Loaded, Part, RunResult, Traced, rows_of
 from towpath.api.schedule import Schedule
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
 from towpath.collectives.data import type_bytes
+from towpath.collectives.limits import find_limit
+from towpath.collectives.places import GpuPlace
 from towpath.collectives.result import Row, Run
 
 if TYPE_CHECKING:
@@ -73,10 +75,13 @@ def run_simulated(
         place.run_of(call.plan(1), with_data=False)
         where = site.where(call.ranks)
         run = describe("simulated", where, call, [*notes, *_notes(call, sizes_bytes, request.data)])
+        run = replace(run, is_chosen=request.is_auto)
         rows = simulated.measure_sizes(place, call, list(sizes_bytes), with_data=request.data)
         run = collect(run, rows, on_row)
         algorithm = source.algorithm_name() if source is not None and source.file is None else None
-        parts.append(Part(run, algorithm, _tracer(draw, place, call)))
+        parts.append(
+            Part(run, algorithm, _tracer(draw, place, call), _limit_finder(site, draw, place, call))
+        )
     rows_by_size = [row for part in parts for row in rows_of(part)]
     return RunResult(
         machine=site.spec.name,
@@ -115,6 +120,22 @@ def _groups(
     else:
         source = site.source_for(request)
         yield _Group(source.schedule(), source, request.sizes_bytes, [])
+
+
+def _limit_finder(
+    site: Site, draw: Draw, place: Place, call: Call
+) -> Callable[[int], Loaded]:
+    def loaded(size_bytes: int) -> Loaded:
+        if isinstance(place, GpuPlace):
+            limit, outcome = find_limit(site.spec.data(), place, call, size_bytes)
+        else:
+            limit = None
+            outcome = simulated.invoke(
+                place, call, size_bytes, in_place=not call.schedule.out_of_place, with_data=False
+            )
+        return Loaded(outcome.links, draw(outcome.links), limit)
+
+    return loaded
 
 
 def _tracer(draw: Draw, place: Place, call: Call) -> Callable[[int], Traced]:

@@ -24,7 +24,7 @@ def import_machine(
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="the YAML file; default: stdout")
+        Path, typer.Option("--out", "-o", metavar="PATH", help="the YAML file; default: stdout")
     ] = Path("-"),
     hosts: Hosts = None,
     complete_from: CompleteFrom = None,

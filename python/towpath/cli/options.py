@@ -170,7 +170,10 @@ Algorithm = Annotated[
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option("--protocol", metavar="NAME", help="Simple, LL or LL128; default: Simple"),
+    typer.Option(
+        "--protocol", metavar="NAME",
+        help="Simple, LL, LL128 or auto; default: Simple, `run` on GPUs: auto",
+    ),
 ]
 Root = Annotated[
     int | None, typer.Option("--root", "-r", metavar="RANK", min=0, help="of broadcast and reduce")

@@ -142,15 +142,16 @@ def run(
     if trace is None and output is None:
         refuse(given(trace_size=trace_size), "requires --trace or --out")
     own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels or None)
+    loaded = None if machine is None else _machine(machine, place, gpus)
     library = library_from(run_as, env, graph_file=graph, tuner_file=tuner)
     if library is None:
-        own = _own_schedule(schedule, own)
+        own = _own_schedule(schedule, own, loaded if live is None else None)
     else:
         _check_library(schedule, machine, live, own)
     request = RunRequest(
         subject=_subject(collective, schedule),
         sizes_bytes=_sizes(sizes, smallest, largest, factor),
-        machine=None if machine is None else _machine(machine, place, gpus),
+        machine=loaded,
         live=live,
         common={"dtype": dtype, "op": op, **own},
         simulated={"data": data is not False, "link_faults": link_fault or (), "library": library},
@@ -194,20 +195,26 @@ def _simulate(request: RunRequest, prints: bool) -> RunResult:
     if machine is None:
         raise ValueError("there is no machine to simulate")
     with _shown(prints, len(request.sizes_bytes)) as on_row:
-        return machine.run(
+        result = machine.run(
             request.subject, size_bytes=request.sizes_bytes, on_row=on_row, **request.common,
             **request.simulated,
         )  # fmt: skip
+    if prints:
+        _print_footer(result)
+    return result
 
 
 def _run_live(request: RunRequest, prints: bool) -> RunResult:
     from towpath.api.live_run import run_live
 
     with _shown(prints, len(request.sizes_bytes)) as on_row:
-        return run_live(
+        result = run_live(
             request.subject, ranks=request.live or 0, size_bytes=request.sizes_bytes,
             options=request.live_options, on_row=on_row, **request.common,
         )  # fmt: skip
+    if prints:
+        _print_footer(result)
+    return result
 
 
 # --- what was typed -------------------------------------------------------------------------------
@@ -243,11 +250,21 @@ def _check_live(live: int | None, simulated: dict[str, Any]) -> None:
     refuse(simulated, "requires --machine")
 
 
-def _own_schedule(schedule: Path | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Options of towpath's own schedules; by default the collective's first algorithm, Simple."""
+def _own_schedule(
+    schedule: Path | None, options: dict[str, Any], machine: Cluster | None
+) -> dict[str, Any]:
+    """Options of towpath's own schedules.
+
+    By default the fastest for each size on GPUs, where candidates are simulated in no time, and the
+    collective's first algorithm with Simple elsewhere.
+    """
+    from towpath import GpuCluster
+
     if schedule is not None:
         refuse(options, "is for towpath's own schedules; a --schedule file contains its own")
         return {"algorithm": None}
+    if isinstance(machine, GpuCluster):
+        return {"algorithm": "auto", "protocol": "auto", **options}
     return {"algorithm": None, "protocol": "Simple", **options}
 
 
@@ -314,17 +331,27 @@ def _shown(prints: bool, count: int) -> Iterator[Callable[[Run, Row | None], Non
                 lines = table.row_lines(run, row)
             elif not runs:
                 lines = table.header(run)
+            elif run.is_chosen:
+                lines = iter(())  # each row says what was chosen
             else:
                 lines = iter([next(table.header(run))])  # another schedule serves the next sizes
             if row is None:
                 runs.append(run)
-            if prints:
-                print("\n".join(lines), flush=True)
+            text = "\n".join(lines)
+            if prints and text:
+                print(text, flush=True)
             update(len(rows), f"{run.kind} {run.collective}")
 
         yield show
-    if prints and runs:
-        print("\n".join(table.footer(replace(runs[0], rows=rows))))
+
+
+def _print_footer(result: RunResult) -> None:
+    """The lines below the last row, and what limits the largest size."""
+    from towpath.pages import table
+
+    rows = [row for run in result.runs for row in run.rows]
+    limit = None if result.limit is None else result.limit.sentence
+    print("\n".join(table.footer(replace(result.runs[0], rows=rows, limit=limit))))
 
 
 def _deliver(

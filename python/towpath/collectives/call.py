@@ -43,9 +43,16 @@ class Call:
         elements = size_bytes // type_bytes(self.type_name)
         return max(elements // granularity, 1) * granularity
 
-    def plan(self, size_bytes: int) -> _core.Plan:
-        """The schedule at about that size, with `elements(size_bytes)` elements."""
-        return _core.Plan(self.schedule, self.elements(size_bytes), self.type_name, self.operation)
+    def plan(self, size_bytes: int, slots_factor: int = 1) -> _core.Plan:
+        """The schedule at about that size, with `elements(size_bytes)` elements.
+
+        Args:
+            size_bytes: of the whole array.
+            slots_factor: multiplies the slots of each FIFO.
+        """
+        return _core.Plan(
+            self.schedule, self.elements(size_bytes), self.type_name, self.operation, slots_factor
+        )
 
     def data(self, elements: int) -> CallData:
         """What ranks bring and must find when the whole array has this many elements."""

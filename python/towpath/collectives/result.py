@@ -212,6 +212,26 @@ class LinkLoad:
 
 
 @dataclass(frozen=True)
+class Limit:
+    """What limits a call.
+
+    Attributes:
+        kind: a kind of link ("nvlink", "pcie", "network", "socket"), "copy", "reduction",
+            "latency", "slots", or "several" where nothing stands out.
+        size_bytes: the array's size.
+        sentence: it in words.
+        weights: by kind, the part of the time that is in proportion to it: 1 where a link that is a
+            tenth slower makes the call a tenth longer; of slots, the part of the time that twice
+            as many would save. Empty where the run is too large to be simulated again.
+    """
+
+    kind: str
+    size_bytes: int
+    sentence: str
+    weights: dict[str, float]
+
+
+@dataclass(frozen=True)
 class Run:
     """One schedule, over all sizes, in one place.
 
@@ -230,9 +250,11 @@ class Run:
         iterations: timed calls per size.
         warmup: calls before them that are not timed.
         timeline: of one size; None when none was asked for or the run was live.
-        links: loads of the same call; empty when live.
+        links: loads of one call at the largest size; empty when live.
         topology_svg: the machine as an SVG drawing with these loads, or None.
         notes: sentences the reader should know.
+        is_chosen: whether the model chose the schedule for these sizes.
+        limit: what limits the largest size, in words; None where nothing is known.
     """
 
     kind: str
@@ -252,6 +274,8 @@ class Run:
     links: list[LinkLoad] = field(default_factory=list)
     topology_svg: str | None = None
     notes: list[str] = field(default_factory=list)
+    is_chosen: bool = False
+    limit: str | None = None
 
     @property
     def measurements(self) -> list[Measurement]:

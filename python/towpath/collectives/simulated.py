@@ -45,7 +45,7 @@ def fits(call: Call, size_bytes: int) -> bool:
 
 def invoke(
     place: Place, call: Call, size_bytes: int, *, in_place: bool, with_data: bool,
-    trace: _core.Trace | None = None, seed: int = 1,
+    trace: _core.Trace | None = None, seed: int = 1, slots_factor: int = 1,
 ) -> Outcome:  # fmt: skip
     """Simulates one invocation and checks what every rank received.
 
@@ -57,13 +57,14 @@ def invoke(
         with_data: whether bytes are carried and checked; otherwise only time is simulated.
         trace: gets what happens, if given; the outcome then has a timeline.
         seed: of all that is random.
+        slots_factor: multiplies the slots of each FIFO.
 
     Raises:
         DeadlockError: the schedule hangs; the sentence names who waits for whom.
         ValueError: the machine is too small.
     """
     elements = call.elements(size_bytes)
-    plan = call.plan(size_bytes)
+    plan = call.plan(size_bytes, slots_factor)
     run = place.run_of(plan, with_data=with_data, seed=seed, trace=trace)
     wrong = None
     if with_data:

@@ -63,6 +63,7 @@ def write_page(
     environment.filters["time"] = format_time
     environment.filters["size"] = figures.format_size
     environment.filters["figure"] = _figure
+    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     page = environment.get_template(template).stream(
         plotly=Markup(get_plotlyjs()), made_with=made_with or provenance(), **values
     )

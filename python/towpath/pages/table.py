@@ -20,10 +20,13 @@ _HEADINGS = (
 
 def header(run: Run) -> Iterator[str]:
     """The comment lines above the first row."""
-    yield (
-        f"# {run.collective}, schedule {run.schedule}, protocol {run.protocol}, "
-        f"channels {run.channels}, ranks {run.ranks}"
-    )
+    if run.is_chosen:
+        yield f"# {run.collective}, ranks {run.ranks}, the fastest schedule at each size"
+    else:
+        yield (
+            f"# {run.collective}, schedule {run.schedule}, protocol {run.protocol}, "
+            f"channels {run.channels}, ranks {run.ranks}"
+        )
     yield f"# {run.kind} on {run.where}"
     yield f"# warmup iters: {run.warmup} iters: {run.iterations}"
     for note in run.notes:
@@ -33,12 +36,16 @@ def header(run: Run) -> Iterator[str]:
 
 
 def row(run: Run, row: Row) -> str:
-    """One size. A way the schedule does not run, and data not checked, read N/A."""
+    """One size. A way the schedule does not run, and data not checked, read N/A.
+
+    At the end of the line is what the model chose.
+    """
     operation = run.operation if run.reduces else "none"
     root = run.root if run.has_root else -1
+    chosen = f"  {run.schedule} {run.protocol} {run.channels}" if run.is_chosen else ""
     return (
         f"{row.size_bytes:>12}  {row.count:>12}  {run.type:>8}  {operation:>6}  {root:>6}"
-        f"{_columns(row.out_of_place)}{_columns(row.in_place)}"
+        f"{_columns(row.out_of_place)}{_columns(row.in_place)}{chosen}"
     )
 
 
@@ -84,6 +91,8 @@ def footer(run: Run) -> Iterator[str]:
             yield f"# Data not checked     : {unchecked} of {len(measurements)} measurements"
     mean_gb_per_s = run.busbw_mean_gb_per_s
     yield f"# Avg bus bandwidth    : {'N/A' if mean_gb_per_s is None else f'{mean_gb_per_s:g}'}"
+    if run.limit is not None:
+        yield f"# Limit                : {run.limit}"
     yield "#"
 
 

@@ -140,9 +140,11 @@ def _plain(timing: Timing) -> dict[str, Any]:
 # --- candidates -----------------------------------------------------------------------------------
 
 
-def candidates(collective: str, options: Options) -> tuple[list[ScheduleSource], list[str]]:
+def candidates(
+    collective: str, options: Options, only: str | None = None
+) -> tuple[list[ScheduleSource], list[str]]:
     """The sources of all different schedules, those that take the fewest thread blocks first, and
-    why others cannot be written.
+    why others cannot be written; `only` names the one algorithm that is wanted.
 
     Raises:
         ConfigError: there is no schedule at all.
@@ -150,7 +152,8 @@ def candidates(collective: str, options: Options) -> tuple[list[ScheduleSource],
     found: dict[int, tuple[int, ScheduleSource]] = {}
     problems: dict[str, None] = {}
     for algorithm, protocol, channels, chunks, both_ways in product(
-        _core.algorithm_names(_core.collective_from(collective)), options.protocols,
+        [only] if only else _core.algorithm_names(_core.collective_from(collective)),
+        options.protocols,
         options.channels, CHUNKS_PER_CHANNEL, options.both_ways,
     ):  # fmt: skip
         source = ScheduleSource(

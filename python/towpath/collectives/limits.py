@@ -1,0 +1,161 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What limits a simulated call on GPUs: what costs the most time if there is a little less of it.
+
+The call is simulated again on the same machine with one thing changed at a time: the links of one
+kind a tenth slower, thread blocks that copy a tenth slower, latencies a tenth longer, and twice as
+many FIFO slots. Loads of links alone would not tell a busy link from one that everything waits for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from towpath import _core
+from towpath.collectives.result import Limit, LinkLoad
+from towpath.collectives.simulated import invoke
+from towpath.specs.sizes import format_size
+
+if TYPE_CHECKING:
+    from towpath.collectives.call import Call
+    from towpath.collectives.places import GpuPlace
+    from towpath.collectives.simulated import Outcome
+
+# A call with more events is not simulated again; what its links carried is all that is said.
+_EVENTS_MAX = 3_000_000
+_TENTH = 0.1
+# Nothing that makes less of a difference than this is called the limit, and of two things whose
+# difference is as near as this neither is the only one.
+_WEIGHT_LEAST = 0.15
+_WEIGHT_NEAR = 0.1
+
+_LESS = 1 / (1 + _TENTH)  # a rate at which the same bytes take a tenth longer
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def find_limit(machine_data: dict[str, object], place: GpuPlace, call: Call, size_bytes: int
+               ) -> tuple[Limit, Outcome]:  # fmt: skip
+    """What limits a call, and what it took.
+
+    Args:
+        machine_data: the machine as the core reads it.
+        place: where the ranks are on it.
+        call: what they run.
+        size_bytes: of the array.
+    """
+    in_place = not call.schedule.out_of_place
+
+    def outcome_at(changed: GpuPlace, slots_factor: int = 1) -> Outcome:
+        return invoke(
+            changed, call, size_bytes, in_place=in_place, with_data=False,
+            slots_factor=slots_factor,
+        )  # fmt: skip
+
+    usual = outcome_at(place)
+    busiest = max(usual.links, key=lambda link: link.busy_fraction, default=None)
+    weights: dict[str, float] = {}
+    if usual.events <= _EVENTS_MAX:
+        for name, change in _changes(usual.links).items():
+            data: dict[str, Any] = json.loads(json.dumps(machine_data))
+            change(data)
+            if data == machine_data:
+                continue
+            machine = _core.parse_machine(json.dumps(data), f"a machine with other {name}")
+            longer_us = outcome_at(replace(place, machine=machine)).time_us - usual.time_us
+            weights[name] = round(longer_us / usual.time_us / _TENTH, 3)
+        weights["slots"] = round(1 - outcome_at(place, 2).time_us / usual.time_us, 3)
+    return _limit(size_bytes, weights, usual.links, busiest), usual
+
+
+def _changes(links: list[LinkLoad]) -> dict[str, Change]:
+    """By what they change: the kind of link, "copy", "reduction" or "latency"."""
+    kinds = dict.fromkeys(link.kind for link in links if link.size_bytes)
+    slower = {kind: _slower_links(kind) for kind in kinds}
+    return slower | {
+        "copy": lambda data: _scale(
+            data["gpu_cost"], lambda name: _is_amount(name) and "reduc" not in name, _LESS
+        ),
+        "reduction": lambda data: _scale(
+            data["gpu_cost"], lambda name: _is_amount(name) and "reduc" in name, _LESS
+        ),
+        "latency": _longer_latencies,
+    }
+
+
+def _slower_links(kind: str) -> Change:
+    def change(data: dict[str, Any]) -> None:
+        for link_type in data["link_types"].values():
+            if link_type["kind"] == kind:
+                _scale(link_type, _is_amount, _LESS)
+
+    return change
+
+
+def _longer_latencies(data: dict[str, Any]) -> None:
+    for block in (*data["link_types"].values(), data["gpu_cost"]):
+        _scale(block, lambda name: name.endswith("_ns"), 1 + _TENTH)
+
+
+def _is_amount(name: str) -> bool:
+    return name.endswith(("_gb_per_s", "_bytes"))
+
+
+def _scale(block: dict[str, Any], is_meant: Callable[[str], bool], factor: float) -> None:
+    """Multiplies parameters of a block, and of the blocks within it."""
+    for name, value in block.items():
+        if isinstance(value, dict):
+            _scale(value, is_meant, factor)
+        elif is_meant(name) and isinstance(value, (int, float)) and not isinstance(value, bool):
+            block[name] = type(value)(value * factor)
+
+
+_KINDS = {
+    "nvlink": "NVLink",
+    "pcie": "PCIe",
+    "network": "the network",
+    "socket": "processors' links",
+}
+_CAUSES = {
+    "copy": "the rate at which thread blocks copy",
+    "reduction": "the rate at which thread blocks reduce",
+    "latency": "the latency of its steps",
+    "slots": "waiting for free FIFO slots",
+}
+
+
+def _limit(
+    size_bytes: int, weights: dict[str, float], links: list[LinkLoad], busiest: LinkLoad | None
+) -> Limit:
+    size = format_size(size_bytes)
+    if not weights:
+        kind = "latency" if busiest is None else busiest.kind
+        text = f"at {size} the busiest link is {_link(busiest)}; the run is too large to tell more"
+        return Limit(kind, size_bytes, text, {})
+    first, second = sorted(weights, key=lambda kind: -weights[kind])[:2]
+    if weights[first] < _WEIGHT_LEAST:
+        text = f"at {size} several things limit it alike; the busiest link is {_link(busiest)}"
+        return Limit("several", size_bytes, text, weights)
+    text = f"at {size} limited by {_cause(first, links)}"
+    if weights[second] > weights[first] - _WEIGHT_NEAR:
+        text += f", and as much by {_cause(second, links)}"
+    share = f"{weights[first]:.0%} of the time"
+    text += f"; waits for slots take {share}" if first == "slots" else f"; it decides {share}"
+    return Limit(first, size_bytes, text, weights)
+
+
+def _cause(kind: str, links: list[LinkLoad]) -> str:
+    if kind in _CAUSES:
+        return _CAUSES[kind]
+    of_kind = (link for link in links if link.kind == kind)
+    busiest = max(of_kind, key=lambda link: link.busy_fraction)
+    return f"{_KINDS.get(kind, kind)} ({_link(busiest)})"
+
+
+def _link(link: LinkLoad | None) -> str:
+    if link is None:
+        return "none"
+    return f"{link.from_name} to {link.to_name}, busy {link.busy_fraction:.0%}"

@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What `towpath run` takes when neither algorithm nor protocol is named."""
+
+import re
+
+import pytest
+
+import towpath
+from conftest import towpath_command
+from towpath.api.auto import _interpolated
+
+ROW = re.compile(r"^ +(\d+) .* (\w+) (Simple|LL|LL128) (\d+)$", re.MULTILINE)
+
+
+def rows(*words):
+    """Size -> algorithm, protocol and channels of each row."""
+    text = towpath_command("run", "all_reduce", "--machine", "dgx-h100", "--no-data", *words).stdout
+    return {int(size): tuple(chosen) for size, *chosen in ROW.findall(text)}
+
+
+def test_small_and_large_sizes_have_schedules_of_their_own():
+    chosen = rows("--hosts", "1", "--sizes", "8,1M,64M")
+    assert chosen[8][1] == "LL" and chosen[64 << 20][1] == "Simple"
+    assert chosen[8][0] != chosen[64 << 20][0]
+
+
+def test_a_named_algorithm_or_protocol_is_kept():
+    assert {each[0] for each in rows("--algorithm", "ring", "--sizes", "8,64M").values()} == {
+        "ring_all_reduce"
+    }
+    assert {each[1] for each in rows("--protocol", "ll", "--sizes", "8,64K").values()} == {"LL"}
+
+
+def test_both_named_mean_no_choice():
+    line = ("--algorithm", "ring", "--protocol", "simple", "--hosts", "1", "--sizes", "8,1M")
+    assert rows(*line) == {}
+
+
+@pytest.mark.parametrize(("hosts", "size"), [(1, "8"), (1, "1M"), (1, "64M"), (2, "8"), (2, "4M")])
+def test_what_is_chosen_is_near_the_fastest_of_all(hosts, size):
+    machine = towpath.load("dgx-h100", hosts=hosts)
+    chosen = machine.run(size_bytes=size, data=False)
+    fastest = machine.tune(size_bytes=size, jobs=1).fastest()[0]
+    assert chosen.time_us <= fastest.time_us * 1.02
+
+
+def test_the_choice_at_a_size_does_not_depend_on_the_other_sizes():
+    alone = rows("--hosts", "1", "--sizes", "1M")
+    assert alone[1 << 20] == rows("--hosts", "1", "--sizes", "8,1M,64M")[1 << 20]
+
+
+def test_other_machines_keep_the_first_algorithm():
+    text = towpath_command("run", "all_reduce", "--machine", "n300", "--sizes", "1K").stdout
+    assert "schedule ring_all_reduce, protocol Simple" in text and ROW.findall(text) == []
+
+
+def test_a_time_without_a_chance_is_infinite():
+    assert _interpolated([(256, 7.0)], 8192, 8192) == float("inf")
+    assert _interpolated([(256, 7.0), (1024, 28.0)], 1024, 4096) == pytest.approx(112.0)
