@@ -48,7 +48,8 @@ class ScheduleSource:
         protocol = _core.protocol_from(protocol_named(self.protocol))
         assert protocol is not None  # `protocol_named` knows the names of the core only
         rings: list[list[int]] = []
-        gpus_per_host = 1
+        is_hierarchical = self.algorithm_name() == "nvls_tree_all_reduce"
+        gpus_per_host = self.ranks if is_hierarchical else 1
         if self.hosts < 1 or self.ranks % self.hosts != 0:
             raise ConfigError(f"{self.ranks} ranks cannot be spread evenly over {self.hosts} hosts")
         if self.hosts > 1:
