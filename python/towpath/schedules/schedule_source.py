@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from towpath import _core
 from towpath.errors import ConfigError
-from towpath.schedules.msccl_xml import load_schedule
+from towpath.schedules.files import load_schedule
 from towpath.schedules.words import algorithm_named, collective_named, protocol_named
 
 
