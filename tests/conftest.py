@@ -30,6 +30,11 @@ def schedule_files() -> list[Path]:
     return sorted((shared_data() / "schedules" / "azure").glob("*.xml"))
 
 
+def plan_files() -> list[Path]:
+    """Execution plans of MSCCL++ that others wrote; none where the data is absent."""
+    return sorted((shared_data() / "schedules" / "mscclpp").glob("*.json"))
+
+
 def refusal(call, *arguments, **options) -> str:
     """The one sentence with which a call refuses what it is given."""
     with pytest.raises(ConfigError) as caught:

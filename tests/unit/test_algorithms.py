@@ -10,6 +10,7 @@ from towpath import _core
 from towpath._core import Buffer, Collective, Protocol, StepType
 from towpath.collectives import fabric
 from towpath.schedules.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
+from towpath.schedules.words import fifo_algorithms
 
 
 def test_every_algorithm_names_its_collective_and_cost():
@@ -41,7 +42,23 @@ def test_words_are_those_of_the_enumerations():
     assert [_core.name_of(each) for each in Buffer] == ["input", "output", "scratch"]
 
 
-@pytest.mark.parametrize("name", _core.algorithm_names())
+FIFO = [each.name for each in _core.algorithms() if each.reach == _core.Reach.fifo]
+
+
+def test_each_collective_begins_with_an_algorithm_for_every_machine():
+    for collective in Collective:
+        assert _core.algorithm_names(collective)[0] == fifo_algorithms(collective.name)[0]
+        assert set(fifo_algorithms(collective.name)) <= set(FIFO)
+
+
+def test_one_sided_schedule_is_not_exported_to_msccl(tmp_path):
+    schedule = _core.make_schedule("nvls_all_gather", ranks=4)
+    with pytest.raises(ScheduleFormatError, match="it is a signal, which MSCCL does not know"):
+        dump_schedule(schedule, tmp_path / "schedule.xml")
+    assert not (tmp_path / "schedule.xml").exists()
+
+
+@pytest.mark.parametrize("name", FIFO)
 def test_generated_schedule_survives_export_and_import(name, tmp_path):
     schedule = _core.make_schedule(name, ranks=8, channels=2, protocol=Protocol.ll, root=3)
     dump_schedule(schedule, tmp_path / "schedule.xml")

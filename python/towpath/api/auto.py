@@ -16,6 +16,7 @@ from towpath.collectives.places import Place
 from towpath.collectives.simulated import invoke
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
+from towpath.schedules.words import fifo_algorithms
 from towpath.tuning.collective import Timing, candidates, cuts, has_chance
 from towpath.tuning.sites import Options
 
@@ -229,7 +230,7 @@ def affordable(
     Returns:
         The candidates, at least one, and what was left out, in words.
     """
-    known = _core.algorithm_names(_core.collective_from(collective))
+    known = fifo_algorithms(collective)
     # Without columns and rows, a grid is a line.
     known = [name for name in known if options.grid or not fabric.is_on_grid(name)]
     priced = []

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from towpath import _core
-from towpath.schedules.msccl_xml import dump_schedule, load_schedule
+from towpath.schedules import msccl_xml, mscclpp_json
+from towpath.schedules.files import dump_schedule, load_schedule
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import collective_named
 
@@ -124,7 +125,7 @@ class Schedule:
 
     @classmethod
     def load(cls, file: str | os.PathLike[str] | bytes) -> Schedule:
-        """The schedule in an MSCCL XML file.
+        """The schedule in an MSCCL XML file, or in an execution plan of MSCCL++ (JSON).
 
         Args:
             file: the path of the file, or its contents as bytes.
@@ -144,13 +145,13 @@ class Schedule:
         return cls(load_schedule(file), ScheduleSource(file=os.fspath(file)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes it as MSCCL XML, which MSCCL's executor runs.
+        """Writes it as MSCCL XML, or to a name that ends in .json as an execution plan of MSCCL++.
 
         Args:
             path: the file, which is replaced.
 
         Raises:
-            ConfigError: MSCCL has no place for it; nothing is written then.
+            ConfigError: the format has no place for it; nothing is written then.
         """
         dump_schedule(self._core, path)
 
@@ -164,8 +165,19 @@ class Schedule:
             ConfigError: MSCCL has no place for it.
         """
         stream = io.StringIO()
-        dump_schedule(self._core, stream)
+        msccl_xml.dump_schedule(self._core, stream)
         return stream.getvalue()
+
+    def to_json(self) -> str:
+        """It as an execution plan of MSCCL++.
+
+        Returns:
+            The text of the file that `save` writes to a name that ends in .json.
+
+        Raises:
+            ConfigError: MSCCL++ has no place for it.
+        """
+        return mscclpp_json.to_json(self._core)
 
     @property
     def name(self) -> str:

@@ -427,6 +427,11 @@ def _check_block(place: str, steps: list[Step]) -> None:
     has_nop_chain = False
     for number, step in enumerate(steps):
         at = f"{place}, step {number}"
+        if _core.is_one_sided(step.type):
+            raise ScheduleFormatError(
+                f"{at}: it is a {_core.name_of(step.type)}, which MSCCL does not know; one-sided "
+                "steps are written as MSCCL++ JSON"
+            )
         _check_at_most(at, "chunks at once", step.count, COUNT_MAX)
         _check_at_most(
             at, "as a chunk", max(step.source_chunk, step.destination_chunk), CHUNKS_MAX - 1

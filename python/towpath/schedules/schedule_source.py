@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from towpath import _core
 from towpath.errors import ConfigError
-from towpath.schedules.msccl_xml import load_schedule
+from towpath.schedules.files import load_schedule
 from towpath.schedules.words import algorithm_named, collective_named, protocol_named
 
 
@@ -61,7 +61,8 @@ class ScheduleSource:
         protocol = _core.protocol_from(protocol_named(self.protocol))
         assert protocol is not None  # `protocol_named` knows the names of the core only
         rings: list[list[int]] = []
-        gpus_per_host = 1
+        is_hierarchical = self.algorithm_name() == "nvls_tree_all_reduce"
+        gpus_per_host = self.ranks if is_hierarchical else 1
         if self.hosts < 1 or self.ranks % self.hosts != 0:
             raise ConfigError(f"{self.ranks} ranks cannot be spread evenly over {self.hosts} hosts")
         if self.hosts > 1:

@@ -39,6 +39,23 @@ def protocol_named(text: str, what: str = "protocol") -> str:
     return chosen(what, text, PROTOCOLS, {})
 
 
+def fifo_algorithms(collective: str) -> list[str]:
+    """The algorithms of a collective that run on every machine: their ranks send and receive, and
+    reach nobody's memory.
+
+    Args:
+        collective: one of `collective_named`.
+
+    Returns:
+        Their names, the collective's default first.
+    """
+    return [
+        each.name
+        for each in _core.algorithms()
+        if each.collective.name == collective and each.reach == _core.Reach.fifo
+    ]
+
+
 def algorithm_named(text: str, collective: str, what: str = "algorithm") -> str:
     """The algorithm of a collective that a text names: "ring_all_reduce", "ring", "one-shot".
 

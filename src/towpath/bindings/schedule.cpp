@@ -10,6 +10,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "towpath/bindings/access.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/schedule/chunking.hpp"
 #include "towpath/transport/reduction.hpp"
@@ -98,13 +99,14 @@ void bind_names(nb::module_& module) {
       .value("ll", Protocol::ll)
       .value("ll128", Protocol::ll128);
   bind_enum<Buffer::scratch>(module, "Buffer");
-  bind_enum<StepType::nop>(module, "StepType");
+  bind_enum<StepType::pipeline>(module, "StepType");
   module.def("name_of", nb::overload_cast<Collective>(&name_of), "collective"_a);
   module.def("name_of", nb::overload_cast<Protocol>(&name_of), "protocol"_a);
   module.def("name_of", nb::overload_cast<Buffer>(&name_of), "buffer"_a);
   module.def("name_of", nb::overload_cast<StepType>(&name_of), "type"_a);
   module.def("collective_from", &collective_from, "name"_a);
   module.def("protocol_from", &protocol_from, "name"_a);
+  module.def("is_one_sided", &is_one_sided, "type"_a);
   module.def("receives", &receives, "type"_a);
   module.def("sends", &sends, "type"_a);
   module.def("reads_source", &reads_source, "type"_a);
@@ -156,7 +158,24 @@ void bind_programs(nb::module_& module) {
           [](ThreadBlock& self, std::vector<Step> steps) { self.steps = std::move(steps); })
       .def(
           "add_step", [](ThreadBlock& self, const Step& step) { self.steps.push_back(step); },
-          "step"_a);
+          "step"_a)
+      .def_prop_rw(
+          "accesses", [](const ThreadBlock& self) { return self.accesses; },
+          [](ThreadBlock& self, std::vector<Access> accesses) {
+            self.accesses = std::move(accesses);
+          },
+          "Of the one-sided steps, in their order.")
+      .def(
+          "add_access",
+          [](ThreadBlock& self, StepType type, const Access& access, std::uint32_t count) {
+            Step step;
+            step.type = type;
+            step.source_chunk = static_cast<std::uint32_t>(self.accesses.size());
+            step.count = count;
+            self.accesses.push_back(access);
+            self.steps.push_back(step);
+          },
+          "type"_a, "access"_a, "count"_a = 0, "Appends a one-sided step.");
   bind_copies(block);
 
   nb::class_<RankProgram> program(module, "RankProgram");
@@ -177,6 +196,7 @@ void bind_programs(nb::module_& module) {
           [](RankProgram& self, std::vector<ThreadBlock> blocks) {
             self.blocks = std::move(blocks);
           })
+      .def_rw("semaphores", &RankProgram::semaphores)
       .def(
           "add_block",
           [](RankProgram& self, const ThreadBlock& added) { self.blocks.push_back(added); },
@@ -222,6 +242,9 @@ void bind_schedule_class(nb::module_& module) {
       .def_prop_rw(
           "ranks", [](const Schedule& self) { return self.ranks; },
           [](Schedule& self, std::vector<RankProgram> ranks) { self.ranks = std::move(ranks); })
+      .def_rw("groups", &Schedule::groups)
+      .def_rw("has_double_scratch", &Schedule::has_double_scratch)
+      .def_rw("scratch_bytes_max", &Schedule::scratch_bytes_max)
       .def_prop_ro("rank_count", &Schedule::rank_count)
       .def(
           "add_rank",
@@ -252,6 +275,7 @@ void bind_schedule_functions(nb::module_& module) {
              "Raises ScheduleError, one sentence, unless the schedule makes sense as a text.");
   module.def("fingerprint", &fingerprint, "schedule"_a, ReleaseGil());
   module.def("step_count", &step_count, "schedule"_a);
+  module.def("has_one_sided_steps", &has_one_sided_steps, "schedule"_a);
   module.def(
       "chunks_in",
       [](const Schedule& schedule, int rank, Buffer buffer) {
@@ -297,7 +321,10 @@ void bind_chunking(nb::module_& module) {
       .def_prop_ro("fifo", &Chunking::fifo)
       .def("transfers", &Chunking::transfers, "count"_a)
       .def("nominal", &Chunking::nominal, "count"_a, "iteration"_a)
-      .def("range", &Chunking::range, "buffer"_a, "chunk"_a, "count"_a, "iteration"_a = 0)
+      .def("range",
+           nb::overload_cast<Buffer, std::uint32_t, std::uint32_t, std::uint64_t>(&Chunking::range,
+                                                                                  nb::const_),
+           "buffer"_a, "chunk"_a, "count"_a, "iteration"_a = 0)
       .def("slices", &Chunking::slices, "transfer_elements"_a)
       .def("scratch_elements", &Chunking::scratch_elements, "scratch_chunks"_a);
   module.def("fifo_limits", &fifo_limits, "protocol"_a);
@@ -321,12 +348,14 @@ void bind_chunking(nb::module_& module) {
 }
 
 void bind_algorithms(nb::module_& module) {
+  bind_enum<Reach::group>(module, "Reach");
   nb::class_<Algorithm>(module, "Algorithm")
       .def_ro("name", &Algorithm::name)
       .def_ro("collective", &Algorithm::collective)
       .def_ro("description", &Algorithm::description)
       .def_ro("cost", &Algorithm::cost)
-      .def_ro("needs_grid", &Algorithm::needs_grid);
+      .def_ro("needs_grid", &Algorithm::needs_grid)
+      .def_ro("reach", &Algorithm::reach);
   module.def("algorithms",
              [] { return std::vector<Algorithm>(algorithms().begin(), algorithms().end()); });
   module.def(
@@ -371,6 +400,7 @@ void bind_schedule(nb::module_& module) {
   using namespace towpath::collective;
   bind_names(module);
   bind_words(module);
+  bind_access(module);
   bind_step(module);
   bind_programs(module);
   bind_schedule_class(module);

@@ -88,22 +88,36 @@ void Network::enter_link(void* context) {
 
 // The head is here now. Returns when the tail has left this link's sending end.
 Time Network::pass_link(Segment& segment) {
-  const auto number = static_cast<std::size_t>(segment.message->route->links[segment.hop]);
-  const machine::Link& link = machine_->links()[number];
-  const Time start = std::max(simulation_.now(), free_at_[number]);
-  Time occupied = transfer_time(segment.size, rate_on(number, segment.message->protocol));
-  if (segment.is_first) occupied += link.message_overhead;
-  free_at_[number] = start + occupied;
-  const Time tail_left = std::max(start + occupied, segment.tail_in);
-  LinkLoad& load = loads_[number];
+  const Message& message = *segment.message;
+  const std::vector<int>& links = message.route->links;
+  const int number = links[segment.hop];
+  Passage passage = occupy(number, segment);
+  const auto occupy_beside = [&](std::span<const int> others) {
+    for (const int other : others) {
+      const Passage beside = occupy(other, segment);
+      passage.start = std::max(passage.start, beside.start);
+      passage.tail_left = std::max(passage.tail_left, beside.tail_left);
+    }
+  };
+  if (segment.hop == 0) occupy_beside(message.beside_first);
+  if (segment.hop + 1 == links.size()) occupy_beside(message.beside_last);
+  const Time latency = machine_->links()[static_cast<std::size_t>(number)].latency;
+  forward(segment, passage.start + latency, passage.tail_left + latency);
+  return passage.tail_left;
+}
+
+Network::Passage Network::occupy(int number, const Segment& segment) {
+  const auto place = static_cast<std::size_t>(number);
+  const Time start = std::max(simulation_.now(), free_at_[place]);
+  Time occupied = transfer_time(segment.size, rate_on(place, segment.message->protocol));
+  if (segment.is_first) occupied += machine_->links()[place].message_overhead;
+  free_at_[place] = start + occupied;
+  LinkLoad& load = loads_[place];
   load.bytes += segment.size;
   load.busy += occupied;
   load.messages += segment.is_first;
-  if (simulation_.trace() != nullptr) {
-    trace_link(static_cast<int>(number), start, start + occupied, segment.size);
-  }
-  forward(segment, start + link.latency, tail_left + link.latency);
-  return tail_left;
+  if (simulation_.trace() != nullptr) trace_link(number, start, start + occupied, segment.size);
+  return {start, std::max(start + occupied, segment.tail_in)};
 }
 
 Rate Network::rate_on(std::size_t link, Protocol protocol) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -60,6 +61,10 @@ struct Message {
   Bytes size;  // on the wire
   Rate pace;   // at which the sender produces it
   Protocol protocol = Protocol::simple;
+  // Where a switch combines or copies: links that every segment takes as well, beside the first
+  // link of the route and beside its last.
+  std::span<const int> beside_first;
+  std::span<const int> beside_last;
   Time delay;                        // added at the far end, before `arrived`
   void (*left)(Message&) = nullptr;  // the last byte is on its way; may be null
   void (*arrived)(Message&) = nullptr;
@@ -92,7 +97,12 @@ class Network {
   static void leave_sender(void* message);
   static void arrive(void* message);
   void offer_segment(Message& message, Segment& segment);
+  struct Passage {
+    Time start;      // the head goes on
+    Time tail_left;  // the link's sending end
+  };
   Time pass_link(Segment& segment);
+  Passage occupy(int link, const Segment& segment);
   void forward(Segment& segment, Time head_out, Time tail_out);
   Segment& new_segment();
   void trace_link(int link, Time start, Time end, Bytes size);

@@ -87,11 +87,15 @@ inline constexpr Parameter<ProtocolCost> kProtocolParameters[] = {
 
 struct GpuCost {
   Time launch;
+  bool in_switch_reduction = false;
   std::array<ProtocolCost, kProtocols> protocol;  // indexed by Protocol
 };
 
 inline constexpr Parameter<GpuCost> kGpuParameters[] = {
     {"launch_ns", &GpuCost::launch, kDurationNs, "from the host's call to the first step"},
+    {"in_switch_reduction", &GpuCost::in_switch_reduction, kYesOrNo,
+     "NVSwitches combine what is loaded from a group of GPUs and copy what is stored to one (NVLS)",
+     Form::optional_flag},
 };
 
 // Calls visit(name, needed, block, table) for every block of a GPU's cost.

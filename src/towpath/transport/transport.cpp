@@ -33,6 +33,13 @@ std::string_view symbol(Comparison comparison) {
 
 }  // namespace
 
+void Transport::start_direct(DirectMove&) { throw std::invalid_argument(direct_refusal({})); }
+
+std::string Transport::direct_refusal(const DirectNeeds&) const {
+  return "one-sided steps need ranks that load from each other's memory: GPUs of a described "
+         "machine, or processes of this one";
+}
+
 void Transport::complete(Move& move, Time timeout, const char* operation) {
   bool is_done = false;
   move.context = &is_done;

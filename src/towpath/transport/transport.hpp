@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "towpath/base/protocol.hpp"
 #include "towpath/base/units.hpp"
@@ -24,6 +26,7 @@
 //   2. fence: what was started to a peer before it is visible there before what is started after.
 //   3. quiet: what this rank started is visible at every peer when it returns.
 //   4. barrier: quiet on every rank, then no rank leaves before every rank has entered.
+//   5. A DirectMove is visible when its `visible` is called; fences do not order it.
 // Two puts without a fence between them may become visible in any order.
 //
 // What is started goes on by itself or in progress(). Only the calls under "blocking" block, and
@@ -95,6 +98,47 @@ struct Move {
   void* context = nullptr;
 };
 
+// Where an operand of a DirectMove is: at an offset in the heap of one rank, or at the same offset
+// in those of a group of ranks, which their switch combines when it is loaded from and copies to
+// when it is stored to.
+struct Location {
+  int rank = kNoPeer;
+  std::span<const int> group;  // instead of the rank, unless empty
+  Offset offset = 0;
+};
+
+// A signal that is raised, or added to, at a rank.
+struct Raise {
+  int rank = kNoPeer;
+  Signal signal = 0;
+  std::uint64_t value = 1;
+};
+
+// Loads from and stores to any memory: combines the sources, in their order, and stores the result
+// to each destination. The caller owns it and keeps it until both callbacks were called.
+struct DirectMove {
+  std::vector<Location> sources;
+  std::vector<Location> destinations;
+  std::uint64_t size_bytes = 0;
+  Reduction reduction;
+  Protocol protocol = Protocol::simple;
+  bool is_port = false;  // an adapter moves the bytes, and the thread block goes on at once
+  // Added to, each at its rank, once what was stored there is visible.
+  std::vector<Raise> raises;
+
+  // Called once: the sources are loaded and the thread block may go on. May be null.
+  void (*done)(DirectMove& move) = nullptr;
+  // Called once, after `done`: all that was stored is visible, and this rank knows. May be null.
+  void (*visible)(DirectMove& move) = nullptr;
+  void* context = nullptr;
+};
+
+// What a rank's DirectMoves reach.
+struct DirectNeeds {
+  std::vector<std::vector<int>> groups;
+  std::vector<int> peers;  // not through a port
+};
+
 // Waiting for a signal of this rank. The caller owns it and keeps it until `ready` is called or
 // the wait is cancelled.
 struct SignalWait {
@@ -161,6 +205,10 @@ class Transport {
 
   // --- data path --------------------------------------------------------------------------
   virtual void start(Move& move) = 0;
+  // Only where direct_refusal() is empty.
+  virtual void start_direct(DirectMove& move);
+  // Why such DirectMoves are not possible here, in one sentence; empty where they are.
+  virtual std::string direct_refusal(const DirectNeeds& needs) const;
   virtual void fence() = 0;
   // Whether all that this rank started is visible at its peers.
   virtual bool is_quiet() const = 0;

@@ -10,6 +10,15 @@
 
 namespace towpath::collective {
 
+std::string_view name_of(Reach reach) {
+  switch (reach) {
+    case Reach::fifo: return "fifo";
+    case Reach::memory: return "memory";
+    case Reach::group: return "group";
+  }
+  return "";
+}
+
 std::span<const Algorithm> algorithms() {
 #define TOWPATH_LIST_ALGORITHM(name) name,
   static const std::vector<Algorithm> all = {TOWPATH_ALGORITHMS(TOWPATH_LIST_ALGORITHM)};

@@ -12,8 +12,9 @@
 // first comment. S is the size of the whole array, R the number of ranks, C the number of channels;
 // wire bytes are what one rank sends, before the protocol's own expansion.
 //
-// Every schedule runs in place as well as out of place, where it leaves the input as it was. On a
-// single rank it is a local copy.
+// Every schedule runs in place as well as out of place, where it leaves the input as it was; those
+// whose input is read by others till the end run out of place only. On a single rank it is a local
+// copy.
 //
 //   AlgorithmOptions options;
 //   options.ranks = 16;
@@ -49,6 +50,15 @@ inline constexpr int kRanksMax = 65'536;
 inline constexpr int kChannelsMax = 64;
 inline constexpr int kChunksPerChannelMax = 256;
 
+// What a machine must have for an algorithm, beside links.
+enum class Reach : std::uint8_t {
+  fifo,    // nothing
+  memory,  // ranks load from and store to each other's memory: GPUs, processes of one host
+  group,   // and a switch combines and copies for groups of them
+};
+
+std::string_view name_of(Reach reach);  // "memory"
+
 // An algorithm, called like a function. Each is defined in a file of its own.
 struct Algorithm {
   std::string_view name;
@@ -57,6 +67,7 @@ struct Algorithm {
   std::string_view description;  // one line
   std::string_view cost;         // steps one after the other, and wire bytes per rank
   bool needs_grid = false;       // its ranks are those of a mesh or torus, row by row
+  Reach reach = Reach::fifo;
 
   // Throws std::invalid_argument, one sentence, for options that are not possible.
   Schedule operator()(const AlgorithmOptions& options) const { return make(options); }
@@ -65,38 +76,46 @@ struct Algorithm {
 // The registry: one line per algorithm declares it and lists it. The first one of a collective is
 // its default.
 // clang-format off
-#define TOWPATH_ALGORITHMS(ALGORITHM)       \
-  ALGORITHM(ring_all_reduce)                \
-  ALGORITHM(one_shot_all_reduce)            \
-  ALGORITHM(two_shot_all_reduce)            \
-  ALGORITHM(tree_all_reduce)                \
-  ALGORITHM(double_binary_tree_all_reduce)  \
-  ALGORITHM(hierarchical_all_reduce)        \
-  ALGORITHM(halving_doubling_all_reduce)    \
-  ALGORITHM(simple_ring_all_reduce)         \
-  ALGORITHM(line_all_reduce)                \
-  ALGORITHM(grid_all_reduce)                \
-  ALGORITHM(ring_all_gather)                \
-  ALGORITHM(line_all_gather)                \
-  ALGORITHM(grid_all_gather)                \
-  ALGORITHM(all_pairs_all_gather)           \
-  ALGORITHM(bruck_all_gather)               \
-  ALGORITHM(pat_all_gather)                 \
-  ALGORITHM(ring_reduce_scatter)            \
-  ALGORITHM(line_reduce_scatter)            \
-  ALGORITHM(grid_reduce_scatter)            \
-  ALGORITHM(all_pairs_reduce_scatter)       \
-  ALGORITHM(pat_reduce_scatter)             \
-  ALGORITHM(ring_broadcast)                 \
-  ALGORITHM(ring_reduce)                    \
-  ALGORITHM(all_pairs_all_to_all)           \
-  ALGORITHM(bruck_all_to_all)               \
-  ALGORITHM(direct_gather)                  \
-  ALGORITHM(binomial_gather)                \
-  ALGORITHM(direct_scatter)                 \
-  ALGORITHM(binomial_scatter)               \
-  ALGORITHM(all_pairs_all_to_all_v)         \
-  ALGORITHM(direct_send_recv)               \
+#define TOWPATH_ALGORITHMS(ALGORITHM)      \
+  ALGORITHM(ring_all_reduce)               \
+  ALGORITHM(one_shot_all_reduce)           \
+  ALGORITHM(two_shot_all_reduce)           \
+  ALGORITHM(tree_all_reduce)               \
+  ALGORITHM(double_binary_tree_all_reduce) \
+  ALGORITHM(hierarchical_all_reduce)       \
+  ALGORITHM(halving_doubling_all_reduce)   \
+  ALGORITHM(simple_ring_all_reduce)        \
+  ALGORITHM(line_all_reduce)               \
+  ALGORITHM(grid_all_reduce)               \
+  ALGORITHM(one_shot_pull_all_reduce)      \
+  ALGORITHM(two_shot_pull_all_reduce)      \
+  ALGORITHM(one_shot_multimem_all_reduce)  \
+  ALGORITHM(two_shot_multimem_all_reduce)  \
+  ALGORITHM(nvls_all_reduce)               \
+  ALGORITHM(nvls_tree_all_reduce)          \
+  ALGORITHM(ring_all_gather)               \
+  ALGORITHM(line_all_gather)               \
+  ALGORITHM(grid_all_gather)               \
+  ALGORITHM(all_pairs_all_gather)          \
+  ALGORITHM(bruck_all_gather)              \
+  ALGORITHM(pat_all_gather)                \
+  ALGORITHM(nvls_all_gather)               \
+  ALGORITHM(ring_reduce_scatter)           \
+  ALGORITHM(line_reduce_scatter)           \
+  ALGORITHM(grid_reduce_scatter)           \
+  ALGORITHM(all_pairs_reduce_scatter)      \
+  ALGORITHM(pat_reduce_scatter)            \
+  ALGORITHM(nvls_reduce_scatter)           \
+  ALGORITHM(ring_broadcast)                \
+  ALGORITHM(ring_reduce)                   \
+  ALGORITHM(all_pairs_all_to_all)          \
+  ALGORITHM(bruck_all_to_all)              \
+  ALGORITHM(direct_gather)                 \
+  ALGORITHM(binomial_gather)               \
+  ALGORITHM(direct_scatter)                \
+  ALGORITHM(binomial_scatter)              \
+  ALGORITHM(all_pairs_all_to_all_v)        \
+  ALGORITHM(direct_send_recv)              \
   ALGORITHM(doubling_barrier)
 // clang-format on
 #define TOWPATH_DECLARE_ALGORITHM(name) extern const Algorithm name;

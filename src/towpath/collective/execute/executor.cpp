@@ -7,57 +7,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "towpath/collective/execute/executor_block.hpp"
+
 namespace towpath::collective {
 
 using transport::Move;
 using transport::SignalWait;
-
-// A contiguous piece of a buffer that one slice reads or writes.
-struct Executor::Part {
-  std::byte* address = nullptr;
-  std::uint64_t size_bytes = 0;
-};
-
-struct Executor::Block {
-  Executor* executor = nullptr;
-  const ThreadBlock* program = nullptr;
-  const BlockWiring* wiring = nullptr;
-  std::uint32_t index = 0;
-
-  // Where it is: iteration > step > transfer > slice.
-  std::uint64_t iteration = 0;
-  std::uint32_t step = 0;
-  std::uint32_t first_chunk = 0;  // of the current transfer, within the step
-  std::uint32_t chunk_count = 0;
-  std::uint64_t transfer_elements = 0;
-  std::uint32_t slice_index = 0;
-  std::uint32_t slices = 0;
-  Slice slice;
-
-  std::uint64_t send_slots = 0;     // of its outgoing connection's FIFO
-  std::uint64_t receive_slots = 0;  // of its incoming one's
-
-  // Slots since the executor was made; they only grow, so nothing is ever reset.
-  std::uint64_t slots_sent = 0;
-  std::uint64_t slots_received = 0;
-
-  std::uint64_t steps_finished = 0;  // of this invocation, over all iterations
-  Block* first_dependent = nullptr;  // blocks of this rank that wait for a step of this one
-  Block* next_dependent = nullptr;
-
-  bool is_finished = true;
-  bool is_waiting = false;
-  bool is_moving = false;
-  bool is_starting_move = false;
-  WaitReason reason = WaitReason::launch;
-  Time entered;
-  Time moving;
-
-  Move move;
-  SignalWait wait;
-
-  const Step& current() const { return program->steps[step]; }
-};
 
 Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> plan)
     : transport_(transport), plan_(std::move(plan)) {
@@ -71,7 +26,16 @@ Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> 
   if (plan_->wiring.fifos > 0) {
     fifos_ = transport_.allocate(plan_->wiring.fifos * plan_->fifo_bytes());
   }
-  if (plan_->scratch_bytes > 0) scratch_ = transport_.allocate(plan_->scratch_bytes);
+  if (plan_->scratch_bytes > 0) {
+    scratch_ = transport_.allocate(plan_->scratch_count() * plan_->scratch_bytes);
+  }
+  if (plan_->window_bytes > 0) {
+    const std::string refusal = transport_.direct_refusal(direct_needs());
+    if (!refusal.empty()) {
+      throw std::invalid_argument(fmt::format("schedule '{}': {}", schedule.name, refusal));
+    }
+    window_ = transport_.allocate(plan_->window_bytes);
+  }
   if (plan_->signals() > 0) signals_ = transport_.allocate_signals(plan_->signals());
 
   blocks_.resize(program_->blocks.size());
@@ -103,6 +67,7 @@ Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> 
       const Block& owner = *static_cast<const Block*>(wait.context);
       return owner.executor->describe(owner);
     };
+    if (!block.program->accesses.empty()) prepare_one_sided(block);
   }
 }
 
@@ -111,12 +76,15 @@ Executor::~Executor() {
     if (block.wait.is_waiting) transport_.cancel(block.wait);
   }
   if (plan_->signals() > 0) transport_.release_signals(signals_);
+  if (plan_->window_bytes > 0) transport_.release(window_);
   if (plan_->scratch_bytes > 0) transport_.release(scratch_);
   if (plan_->wiring.fifos > 0) transport_.release(fifos_);
 }
 
 void Executor::start(const Buffers& buffers) {
   buffers_ = buffers;
+  ++invocations_;
+  if (plan_->window_bytes > 0) open_window();
   unfinished_blocks_ = blocks_.size();
   for (Block& block : blocks_) {
     block.iteration = 0;
@@ -148,7 +116,13 @@ void Executor::finish(Time timeout) {
 
 void Executor::advance(Block& block) {
   while (!block.is_finished) {
-    if (!dependency_met(block) || !slice_arrived(block) || !slots_free(block)) return;
+    if (!dependency_met(block)) return;
+    if (is_one_sided(block.current().type)) {
+      if (!advance_one_sided(block)) return;
+      finish_step(block);
+      continue;
+    }
+    if (!stores_visible(block) || !slice_arrived(block) || !slots_free(block)) return;
     start_slice(block);
     if (block.is_moving) return;
     finish_slice(block);
@@ -291,6 +265,7 @@ void Executor::finish_slice(Block& block) {
 
 void Executor::begin_transfer(Block& block) {
   const Step& step = block.current();
+  if (is_one_sided(step.type)) return;
   const Chunking& chunking = plan_->chunking;
   block.chunk_count = std::min(step.count - block.first_chunk, chunking.chunks_per_transfer());
   block.transfer_elements = chunking.nominal(block.chunk_count, block.iteration);
@@ -308,6 +283,7 @@ void Executor::finish_step(Block& block) {
              transport_.now()});
     block.entered = transport_.now();
   }
+  if (block.one_sided != nullptr && goes_back(block)) return;
   ++block.steps_finished;
   block.first_chunk = 0;
   if (++block.step == block.program->steps.size()) {
@@ -336,6 +312,7 @@ void Executor::finish_block(Block& block) {
 }
 
 void Executor::finish_invocation() {
+  if (plan_->window_bytes > 0) close_window();
   const bool is_average = plan_->reduction.operation == transport::ReductionOperation::avg;
   const Schedule& schedule = *plan_->schedule;
   const bool has_result =
@@ -371,6 +348,7 @@ transport::Signal Executor::credit_signal(std::int32_t credit) const {
 
 std::byte* Executor::base(Buffer buffer) const {
   if (!transport_.carries_data()) return nullptr;
+  if (plan_->window_bytes > 0) return transport_.data(offset_of(buffer, transport_.rank()));
   switch (buffer) {
     // A step that stores to the input runs in place, where input and output are the same memory.
     case Buffer::input: return const_cast<std::byte*>(buffers_.input);
@@ -384,11 +362,14 @@ std::vector<Blocked> Executor::blocked() const {
   std::vector<Blocked> all;
   for (const Block& block : blocks_) {
     if (!block.is_waiting) continue;
-    all.push_back(blocked_at(*plan_->schedule, plan_->wiring,
-                             {transport_.rank(), static_cast<int>(block.index),
-                              static_cast<int>(block.step), block.reason}));
+    all.push_back(blocked_at(*plan_->schedule, plan_->wiring, waiting(block)));
   }
   return all;
+}
+
+Waiting Executor::waiting(const Block& block) const {
+  return {transport_.rank(), static_cast<int>(block.index), static_cast<int>(block.step),
+          block.reason, block.one_sided == nullptr ? 0 : block.one_sided->next_take};
 }
 
 std::string Executor::describe(const Block& block) const {
@@ -407,6 +388,14 @@ std::string Executor::describe(const Block& block) const {
     case WaitReason::slot:
       return fmt::format("a free slot at rank {} ({})", block.program->send_peer, where);
     case WaitReason::launch: break;
+    case WaitReason::signal:
+    case WaitReason::barrier:
+    case WaitReason::semaphore:
+    case WaitReason::packet: {
+      const Blocked at = blocked_at(*plan_->schedule, plan_->wiring, waiting(block));
+      return fmt::format("{} of rank {} thread block {} ({})", words_of(block.reason),
+                         at.waits_for_rank, at.waits_for_block, where);
+    }
   }
   return where;
 }

@@ -70,6 +70,8 @@ class Executor {
  private:
   struct Block;
   struct Part;
+  struct OneSided;
+  struct DirectRun;
 
   // The loop and what it waits for, in this order.
   void advance(Block& block);
@@ -81,6 +83,25 @@ class Executor {
   void finish_step(Block& block);
   void finish_block(Block& block);
   void finish_invocation();
+
+  // One-sided steps; see one_sided_steps.cpp.
+  transport::DirectNeeds direct_needs() const;
+  void prepare_one_sided(Block& block);
+  bool raised_first(Block& block);
+  bool advance_one_sided(Block& block);
+  bool takes_met(Block& block);
+  void raise_counters(Block& block);
+  bool start_direct(Block& block);
+  bool stores_visible(Block& block);
+  void fill_direct(const Block& block, transport::DirectMove& move) const;
+  void set_visible(DirectRun& run);
+  void begin_pipeline(Block& block);
+  bool goes_back(Block& block);
+  transport::Signal counter_signal(std::uint32_t counter) const;
+  transport::Offset offset_of(Buffer buffer, int rank) const;
+  void open_window();
+  void close_window();
+  Waiting waiting(const Block& block) const;
 
   void begin_transfer(Block& block);
   Part part(const Block& block, Buffer buffer, std::uint32_t first_chunk) const;
@@ -100,8 +121,11 @@ class Executor {
   std::uint64_t elements_per_transfer_max_ = 0;
   transport::Offset fifos_ = 0;
   transport::Offset scratch_ = 0;
+  transport::Offset window_ = 0;  // input and output within reach of other ranks
   transport::Signal signals_ = 0;
   Buffers buffers_;
+  bool is_in_place_ = false;  // with a window
+  std::uint64_t invocations_ = 0;
   std::vector<Block> blocks_;
   std::size_t unfinished_blocks_ = 0;
 };

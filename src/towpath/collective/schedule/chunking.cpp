@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+
+#include "towpath/collective/schedule/one_sided.hpp"
 
 namespace towpath::collective {
 namespace {
@@ -13,6 +16,59 @@ constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a 
 
 constexpr std::uint64_t minus_or_zero(std::uint64_t a, std::uint64_t b) {
   return a > b ? a - b : 0;
+}
+
+bool has_pipeline(const Schedule& schedule) {
+  for (const RankProgram& program : schedule.ranks) {
+    for (const ThreadBlock& block : program.blocks) {
+      for (const Access& access : block.accesses) {
+        if (access.unit_bytes > 0) return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool uses_scratch(const Access& access) {
+  const auto is_scratch = [](const Operand& operand) { return operand.buffer == Buffer::scratch; };
+  return std::any_of(access.sources.begin(), access.sources.end(), is_scratch) ||
+         std::any_of(access.destinations.begin(), access.destinations.end(), is_scratch);
+}
+
+bool uses_scratch(const ThreadBlock& block, const Step& step) {
+  if (step.type == StepType::direct) return uses_scratch(block.access(step));
+  if (is_one_sided(step.type)) return false;
+  return (reads_source(step.type) && step.source == Buffer::scratch) ||
+         (writes_destination(step.type) && step.destination == Buffer::scratch);
+}
+
+// Adds the units of the pipelines whose steps use scratch, in elements; 0 for a step that uses it
+// outside of a pipeline, or not chunk by chunk.
+void add_scratch_units(const ThreadBlock& block, std::uint64_t element_bytes,
+                       std::set<std::uint64_t>& units) {
+  const Access* pipeline = nullptr;
+  std::size_t end = 0;  // of the pipeline
+  for (std::size_t s = 0; s < block.steps.size(); ++s) {
+    const Step& step = block.steps[s];
+    if (step.type == StepType::pipeline) {
+      pipeline = &block.access(step);
+      end = s + step.count;
+    }
+    if (!uses_scratch(block, step)) continue;
+    const bool is_piece = pipeline != nullptr && s <= end && pipeline->chunks == 1 &&
+                          step.type == StepType::direct && step.count == 1 &&
+                          block.access(step).parts == 1;
+    units.insert(is_piece ? unit_elements(*pipeline, element_bytes) : 0);
+  }
+}
+
+// The unit of the pipelines that all steps with scratch are in, in elements; 0 unless there is one.
+std::uint64_t unit_of_all_scratch_steps(const Schedule& schedule, std::uint64_t element_bytes) {
+  std::set<std::uint64_t> units;
+  for (const RankProgram& program : schedule.ranks) {
+    for (const ThreadBlock& block : program.blocks) add_scratch_units(block, element_bytes, units);
+  }
+  return units.size() == 1 ? *units.begin() : 0;
 }
 
 }  // namespace
@@ -47,6 +103,10 @@ bool works_on_parts(Collective collective) {
 }
 
 std::uint64_t element_granularity(const Schedule& schedule) {
+  if (has_one_sided_steps(schedule)) {
+    const std::uint64_t parts = common_parts(schedule);
+    if (parts > 1 || has_pipeline(schedule)) return schedule.chunks * parts;
+  }
   if (!works_on_parts(schedule.collective)) return 1;
   for (const RankProgram& program : schedule.ranks) {
     for (const ThreadBlock& block : program.blocks) {
@@ -78,10 +138,37 @@ Chunking::Chunking(const Schedule& schedule, std::uint64_t elements, std::uint64
   chunks_per_part_ = schedule.chunks / parts_;
   chunk_elements_ = divide_up(part_elements_, chunks_per_part_);
 
+  scratch_chunk_elements_ = chunk_elements_;
+  limit_scratch(schedule);
+  if (has_one_sided_steps(schedule) && !has_fifo_steps(schedule)) {
+    piece_elements_ = chunk_elements_;
+    chunks_per_transfer_ = kChunksPerTransferMax;
+    return;
+  }
   piece_elements_ = std::min(chunk_elements_, transfer_elements);
   iterations_ = divide_up(chunk_elements_, piece_elements_);
   chunks_per_transfer_ = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(transfer_elements / chunk_elements_, 1, kChunksPerTransferMax));
+}
+
+// Pieces of a pipeline come back to the same scratch, so they have to fit into it, and nothing else
+// may use it.
+void Chunking::limit_scratch(const Schedule& schedule) {
+  if (schedule.scratch_bytes_max == 0) return;
+  std::uint64_t chunks = 1;
+  for (const RankProgram& program : schedule.ranks) {
+    chunks = std::max<std::uint64_t>(chunks, program.scratch_chunks);
+  }
+  const std::uint64_t room = schedule.scratch_bytes_max / element_bytes_ / chunks;
+  if (chunk_elements_ <= room) return;
+  const std::uint64_t unit = unit_of_all_scratch_steps(schedule, element_bytes_);
+  if (unit == 0 || unit > room) {
+    throw std::invalid_argument(fmt::format(
+        "schedule '{}' has chunks of {} bytes at this size and a scratch with room for {} of each; "
+        "allowed are smaller arrays, or pipelines with one unit for all that uses scratch",
+        schedule.name, chunk_elements_ * element_bytes_, room * element_bytes_));
+  }
+  scratch_chunk_elements_ = room / unit * unit;
 }
 
 std::uint64_t Chunking::nominal(std::uint32_t count, std::uint64_t iteration) const {
@@ -102,6 +189,27 @@ Range Chunking::range(Buffer buffer, std::uint32_t chunk, std::uint32_t count,
   return {start, std::min(asked, minus_or_zero(end, start))};
 }
 
+Range Chunking::range(Buffer buffer, std::uint32_t chunk, std::uint32_t count,
+                      const Piece& piece) const {
+  Range whole = range(buffer, chunk, count, piece.iteration);
+  if (piece.parts == 1 && piece.unit_elements == 0) {
+    if (buffer == Buffer::scratch) {
+      whole.offset = chunk * scratch_chunk_elements_ + piece.iteration * piece_elements_;
+    }
+    return whole;
+  }
+  // Chunks are whole here; see element_granularity.
+  const std::uint64_t share = count * chunk_elements_ / piece.parts;
+  const std::uint64_t from = piece.loop * piece.unit_elements;
+  const std::uint64_t left = minus_or_zero(share, from);
+  const std::uint64_t size = piece.unit_elements == 0 ? share : std::min(left, piece.unit_elements);
+  const std::uint64_t part = piece.part * share;
+  if (buffer != Buffer::scratch) return {whole.offset + part + std::min(from, share), size};
+  const bool is_reused = scratch_chunk_elements_ < chunk_elements_;
+  const std::uint64_t in_chunk = is_reused ? from % scratch_chunk_elements_ : std::min(from, share);
+  return {chunk * scratch_chunk_elements_ + part + in_chunk, size};
+}
+
 std::uint32_t Chunking::slices(std::uint64_t transfer_elements) const {
   const std::uint64_t bytes = transfer_elements * element_bytes_;
   return bytes <= fifo_.slice_bytes_min ? 1 : fifo_.slices_per_transfer;
@@ -115,6 +223,12 @@ Slice Chunking::slice(std::uint64_t transfer_elements, std::uint32_t index) cons
 }
 
 std::uint64_t smallest_elements_with_chunk(const Schedule& schedule, std::uint64_t chunk_elements) {
+  if (has_one_sided_steps(schedule)) {
+    const std::uint64_t granularity = element_granularity(schedule);
+    if (granularity >= schedule.chunks) {
+      return divide_up(chunk_elements * schedule.chunks, granularity) * granularity;
+    }
+  }
   // A single element in the last chunk of a part, unless chunks must not be ragged.
   if (!works_on_parts(schedule.collective)) return (chunk_elements - 1) * schedule.chunks + 1;
   const std::uint64_t parts = schedule.ranks.size();

@@ -14,6 +14,9 @@
 // otherwise up to chunks_per_transfer chunks of a step travel together. A transfer is sent in one
 // or more slices, each signalled by itself, and takes slots_per_transfer slots of its connection.
 // Verifier, simulator and live executor all use this one description.
+//
+// One-sided steps take their chunks whole, in one iteration, unless the schedule has FIFOs, too. A
+// pipeline goes through them in pieces of its own.
 
 namespace towpath::collective {
 
@@ -35,6 +38,15 @@ inline constexpr std::uint32_t kChunksPerTransferMax = 71;
 struct Range {
   std::uint64_t offset = 0;
   std::uint64_t count = 0;  // what exists of it: less than asked for at the ragged end
+};
+
+// Which elements of its ranges a one-sided step works on.
+struct Piece {
+  std::uint64_t iteration = 0;
+  std::uint32_t part = 0;  // of `parts` equal ones
+  std::uint32_t parts = 1;
+  std::uint64_t unit_elements = 0;  // of a pipeline; 0: all
+  std::uint64_t loop = 0;           // how many units went before
 };
 
 struct Slice {
@@ -67,20 +79,28 @@ class Chunking {
   Range range(Buffer buffer, std::uint32_t chunk, std::uint32_t count,
               std::uint64_t iteration) const;
 
+  // A piece of that range. A unit that the range does not reach is empty.
+  Range range(Buffer buffer, std::uint32_t chunk, std::uint32_t count, const Piece& piece) const;
+
   std::uint32_t slices(std::uint64_t transfer_elements) const;
   Slice slice(std::uint64_t transfer_elements, std::uint32_t index) const;
 
   std::uint64_t scratch_elements(std::uint32_t scratch_chunks) const {
-    return scratch_chunks * chunk_elements_;
+    return scratch_chunks * scratch_chunk_elements_;
   }
+  // Elements that a scratch chunk has room for; fewer than a chunk's where it is used again.
+  std::uint64_t scratch_chunk_elements() const { return scratch_chunk_elements_; }
 
  private:
+  void limit_scratch(const Schedule& schedule);
+
   std::uint64_t elements_ = 0;
   std::uint64_t element_bytes_ = 1;
   std::uint64_t parts_ = 1;
   std::uint64_t part_elements_ = 0;
   std::uint64_t chunks_per_part_ = 1;
   std::uint64_t chunk_elements_ = 0;
+  std::uint64_t scratch_chunk_elements_ = 0;
   std::uint64_t piece_elements_ = 0;  // of a chunk, per iteration
   std::uint64_t iterations_ = 1;
   std::uint32_t chunks_per_transfer_ = 1;

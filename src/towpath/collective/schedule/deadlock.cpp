@@ -29,6 +29,10 @@ std::string describe_wait(const Schedule& schedule, const Blocked& at) {
     case WaitReason::data: return "waits for data from " + whom;
     case WaitReason::slot: return "waits for a free slot from " + whom;
     case WaitReason::launch: return "waits for the launch of " + whom;
+    case WaitReason::signal: return "waits for a signal of " + whom;
+    case WaitReason::barrier: return "waits at a barrier for " + whom;
+    case WaitReason::semaphore: return "waits for a semaphore that is released by " + whom;
+    case WaitReason::packet: return "waits for packets from " + whom;
     case WaitReason::dependency: break;
   }
   const ThreadBlock& block = block_at(schedule, at.rank, at.block);
@@ -56,26 +60,54 @@ std::vector<Blocked> lowest_first(std::span<const Blocked> blocked,
 
 }  // namespace
 
+std::string_view words_of(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::data: return "data";
+    case WaitReason::slot: return "a free slot";
+    case WaitReason::dependency: return "a step";
+    case WaitReason::launch: return "the launch";
+    case WaitReason::signal: return "a signal";
+    case WaitReason::barrier: return "a barrier";
+    case WaitReason::semaphore: return "a semaphore";
+    case WaitReason::packet: return "packets";
+  }
+  return "";
+}
+
 std::string describe_step(const Schedule& schedule, int rank, int block, int step) {
   const ThreadBlock& program = block_at(schedule, rank, block);
   return fmt::format("rank {} thread block {} (channel {}) {}", rank, block, program.channel,
                      describe_place_in_block(program, step));
 }
 
-Blocked blocked_at(const Schedule& schedule, const Wiring& wiring, Blocked at) {
-  const ThreadBlock& program = block_at(schedule, at.rank, at.block);
-  const BlockWiring& ends =
-      wiring.ranks[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.block)];
-  at.waits_for_rank = at.rank;
-  at.waits_for_block = kNone;
-  if (at.reason == WaitReason::data) {
-    at.waits_for_rank = program.receive_peer;
-    at.waits_for_block = ends.receive_block;
-  } else if (at.reason == WaitReason::slot) {
-    at.waits_for_rank = program.send_peer;
-    at.waits_for_block = ends.send_block;
-  } else if (at.reason == WaitReason::dependency) {
-    at.waits_for_block = program.steps[static_cast<std::size_t>(at.step)].depends_on_block;
+Blocked blocked_at(const Schedule& schedule, const Wiring& wiring, const Waiting& waiting) {
+  const auto rank = static_cast<std::size_t>(waiting.rank);
+  const auto block = static_cast<std::size_t>(waiting.block);
+  const ThreadBlock& program = block_at(schedule, waiting.rank, waiting.block);
+  const BlockWiring& ends = wiring.ranks[rank][block];
+  const Step& step = program.steps[static_cast<std::size_t>(waiting.step)];
+  Blocked at{waiting.rank, waiting.block, waiting.step, waiting.reason, waiting.rank, kNone};
+  switch (waiting.reason) {
+    case WaitReason::data:
+      at.waits_for_rank = program.receive_peer;
+      at.waits_for_block = ends.receive_block;
+      break;
+    case WaitReason::slot:
+      at.waits_for_rank = program.send_peer;
+      at.waits_for_block = ends.send_block;
+      break;
+    case WaitReason::dependency: at.waits_for_block = step.depends_on_block; break;
+    case WaitReason::launch: break;
+    case WaitReason::signal:
+    case WaitReason::barrier:
+    case WaitReason::semaphore:
+    case WaitReason::packet: {
+      const CounterTake& take =
+          wiring.one_sided.ranks[rank][block][step.source_chunk].takes[waiting.take];
+      at.waits_for_rank = take.from_rank;
+      at.waits_for_block = take.from_block;
+      break;
+    }
   }
   return at;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "towpath/collective/schedule/schedule.hpp"
@@ -14,13 +15,6 @@
 // simulator and the live executor collect their own Blocked and describe it in the same words.
 
 namespace towpath::collective {
-
-enum class WaitReason : std::uint8_t {
-  data,        // the next slice of its receive peer has not arrived
-  slot,        // its send peer has not freed the slots that the next slice takes
-  dependency,  // a step of another thread block of its rank is not complete
-  launch,      // the rank it waits for has not begun
-};
 
 // One thread block that cannot go on, and the one that could let it.
 struct Blocked {
@@ -34,8 +28,18 @@ struct Blocked {
   bool operator==(const Blocked&) const = default;
 };
 
-// Fills in for whom the thread block of `at` waits; for the reasons data, slot and dependency.
-Blocked blocked_at(const Schedule& schedule, const Wiring& wiring, Blocked at);
+// A step, and why it waits. `take` is the place in AccessWiring::takes of what a one-sided step
+// waits for.
+struct Waiting {
+  int rank = kNone;
+  int block = kNone;
+  int step = kNone;
+  WaitReason reason = WaitReason::data;
+  std::size_t take = 0;
+};
+
+// Fills in for whom the thread block waits; for every reason but launch.
+Blocked blocked_at(const Schedule& schedule, const Wiring& wiring, const Waiting& waiting);
 
 // Each link waits for the next; the last of a cycle waits for the first.
 struct WaitChain {
@@ -57,6 +61,9 @@ std::vector<std::string> describe_cycle(const Schedule& schedule, const WaitChai
 
 // The two together: one sentence about a standstill.
 std::string describe_deadlock(const Schedule& schedule, std::span<const Blocked> blocked);
+
+// What a one-sided step waits for: "a signal", "a barrier".
+std::string_view words_of(WaitReason reason);
 
 // "rank 0 thread block 1 (channel 0) step 3 send"
 std::string describe_step(const Schedule& schedule, int rank, int block, int step);

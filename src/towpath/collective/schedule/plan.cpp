@@ -39,13 +39,17 @@ std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
                                       std::uint32_t slots_factor) {
   check_structure(*schedule);
   const Chunking chunking(*schedule, elements, transport::size_of(reduction.type));
-  Plan plan{schedule, reduction, chunking, wire(*schedule), 0, 0};
+  Plan plan{schedule, reduction, chunking, wire(*schedule), 0, 0, 0};
   plan.slots_factor = slots_factor;
   plan.slot_bytes = slot_bytes_for(chunking, plan.wiring.count_max);
   for (const RankProgram& program : schedule->ranks) {
     plan.scratch_bytes =
         std::max(plan.scratch_bytes,
                  chunking.scratch_elements(program.scratch_chunks) * chunking.element_bytes());
+  }
+  if (has_one_sided_steps(*schedule)) {
+    plan.window_bytes =
+        divide_up(plan.input_bytes(), kSlotAlignment) * kSlotAlignment + plan.output_bytes();
   }
   return std::make_shared<const Plan>(std::move(plan));
 }

@@ -23,12 +23,20 @@ struct Plan {
   std::uint64_t slot_bytes = 0;     // distance between the slots of a FIFO
   std::uint64_t scratch_bytes = 0;  // the largest rank's
   std::uint32_t slots_factor = 1;   // more shows what waiting for free slots costs
+  // Input and output within reach of other ranks; 0 where no step is one-sided.
+  std::uint64_t window_bytes = 0;
 
   // Symmetric memory and signals that an executor allocates.
   std::uint64_t fifo_bytes() const { return slots_max() * slot_bytes; }
-  std::uint64_t heap_bytes() const { return wiring.fifos * fifo_bytes() + scratch_bytes; }
-  // One per slot, so that slices may arrive in any order, and a credit count per outgoing one.
-  std::uint32_t signals() const { return wiring.fifos * slots_max() + wiring.credits; }
+  std::uint64_t heap_bytes() const {
+    return wiring.fifos * fifo_bytes() + scratch_count() * scratch_bytes + window_bytes;
+  }
+  // One per slot, so that slices may arrive in any order, a credit count per outgoing one, and the
+  // counters of one-sided steps.
+  std::uint32_t signals() const {
+    return wiring.fifos * slots_max() + wiring.credits + wiring.one_sided.counters;
+  }
+  std::uint32_t scratch_count() const { return schedule->has_double_scratch ? 2 : 1; }
 
   // Slots of one connection. Where stores do not reach the peer, the sender's adapter reads from a
   // FIFO of its own and the receiver's fills a second one, so twice as many are under way. The

@@ -9,6 +9,8 @@
 #include <tuple>
 
 #include "towpath/collective/schedule/chunking.hpp"
+#include "towpath/collective/schedule/one_sided.hpp"
+#include "towpath/collective/schedule/step_location.hpp"
 
 namespace towpath::collective {
 namespace {
@@ -17,42 +19,24 @@ constexpr std::array<std::string_view, 11> kCollectiveNames = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all",
     "gather",     "scatter",    "all_to_all_v",   "send_recv", "barrier"};
 constexpr std::array<std::string_view, kBuffers> kBufferNames = {"input", "output", "scratch"};
-constexpr std::array<std::string_view, 9> kStepNames = {"send",
-                                                        "receive",
-                                                        "receive_copy_send",
-                                                        "receive_reduce_send",
-                                                        "receive_reduce_copy",
-                                                        "receive_reduce_copy_send",
-                                                        "copy",
-                                                        "reduce",
-                                                        "nop"};
+constexpr std::array<std::string_view, kStepTypes> kStepNames = {"send",
+                                                                 "receive",
+                                                                 "receive_copy_send",
+                                                                 "receive_reduce_send",
+                                                                 "receive_reduce_copy",
+                                                                 "receive_reduce_copy_send",
+                                                                 "copy",
+                                                                 "reduce",
+                                                                 "nop",
+                                                                 "direct",
+                                                                 "signal",
+                                                                 "wait",
+                                                                 "flush",
+                                                                 "barrier",
+                                                                 "acquire",
+                                                                 "release",
+                                                                 "pipeline"};
 constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"Simple", "LL", "LL128"};
-
-// Says where in the schedule a check failed.
-struct StepLocation {
-  const Schedule& schedule;
-  int rank = 0;
-  std::size_t block = 0;
-  std::size_t step = 0;
-
-  template <typename... Args>
-  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    throw ScheduleError(fmt::format("schedule '{}', rank {}, thread block {}, step {}: {}",
-                                    schedule.name, rank, block, step,
-                                    fmt::format(format, std::forward<Args>(args)...)));
-  }
-};
-
-void check_range(const StepLocation& at, const char* role, Buffer buffer, std::uint32_t chunk,
-                 std::uint32_t count) {
-  const std::uint32_t size = chunks_in(at.schedule, at.rank, buffer);
-  if (chunk > size || count > size - chunk) {
-    const std::string chunks =
-        count == 1 ? fmt::format("chunk {}", chunk)
-                   : fmt::format("chunks {} to {}", chunk, std::uint64_t{chunk} + count - 1);
-    at.fail("its {} is {} of the {} buffer, which has {}", role, chunks, name_of(buffer), size);
-  }
-}
 
 void check_dependency(const StepLocation& at, const Step& step) {
   if (step.depends_on_block == kNone) return;
@@ -81,7 +65,7 @@ void check_step(const StepLocation& at, const ThreadBlock& block, const Step& st
   if (receives(step.type) && block.receive_peer == kNone) {
     at.fail("it is a {}, but its thread block has no receive peer", name_of(step.type));
   }
-  if (step.type != StepType::nop && step.count == 0) at.fail("its count is 0; at least 1");
+  if (step.type < StepType::nop && step.count == 0) at.fail("its count is 0; at least 1");
   if (reads_source(step.type)) {
     check_range(at, "source", step.source, step.source_chunk, step.count);
   }
@@ -171,6 +155,17 @@ bool has_step(const ThreadBlock& block, bool (*matches)(StepType)) {
 
 }  // namespace
 
+void check_range(const StepLocation& at, const char* role, Buffer buffer, std::uint32_t chunk,
+                 std::uint32_t count) {
+  const std::uint32_t size = chunks_in(at.schedule, at.rank, buffer);
+  if (chunk > size || count > size - chunk) {
+    const std::string chunks =
+        count == 1 ? fmt::format("chunk {}", chunk)
+                   : fmt::format("chunks {} to {}", chunk, std::uint64_t{chunk} + count - 1);
+    at.fail("its {} is {} of the {} buffer, which has {}", role, chunks, name_of(buffer), size);
+  }
+}
+
 std::string_view name_of(Collective c) { return kCollectiveNames[static_cast<std::size_t>(c)]; }
 std::string_view name_of(Buffer b) { return kBufferNames[static_cast<std::size_t>(b)]; }
 std::string_view name_of(StepType t) { return kStepNames[static_cast<std::size_t>(t)]; }
@@ -218,6 +213,53 @@ std::size_t step_count(const Schedule& schedule) {
   return count;
 }
 
+namespace {
+
+bool has_step_in_any_rank(const Schedule& schedule, bool (*matches)(StepType)) {
+  for (const RankProgram& program : schedule.ranks) {
+    for (const ThreadBlock& block : program.blocks) {
+      if (has_step(block, matches)) return true;
+    }
+  }
+  return false;
+}
+
+// Calls mix(word) for all that an Access says.
+template <typename Mix>
+void mix_access(const Access& access, const Mix& mix) {
+  for (const auto* operands : {&access.sources, &access.destinations}) {
+    mix(operands->size());
+    for (const Operand& operand : *operands) {
+      mix(static_cast<std::uint64_t>(operand.holder) * 16 +
+          static_cast<std::uint64_t>(operand.buffer) * 2 + operand.is_packet);
+      mix(std::uint64_t{static_cast<std::uint32_t>(operand.number)} << 32 | operand.chunk);
+    }
+  }
+  mix(std::uint64_t{access.part} << 32 | access.parts);
+  mix(access.is_port * 8u + access.is_relaxed * 4u + access.signals * 2u + access.flushes);
+  mix(access.ends.size());
+  for (const SignalEnd& end : access.ends) {
+    mix(std::uint64_t{static_cast<std::uint32_t>(end.peer)} << 32 |
+        static_cast<std::uint32_t>(end.channel));
+  }
+  mix(access.semaphores.size());
+  for (const std::uint32_t semaphore : access.semaphores) mix(semaphore);
+  mix(std::uint64_t{access.barrier} << 32 | access.barrier_blocks);
+  mix(access.unit_bytes);
+  mix(access.chunks);
+}
+
+}  // namespace
+
+bool has_one_sided_steps(const Schedule& schedule) {
+  return has_step_in_any_rank(schedule, is_one_sided);
+}
+
+bool has_fifo_steps(const Schedule& schedule) {
+  return has_step_in_any_rank(schedule,
+                              [](StepType type) { return sends(type) || receives(type); });
+}
+
 std::uint64_t fingerprint(const Schedule& schedule) {
   std::uint64_t hash = 0x243F6A8885A308D3u;
   // One round of a multiply-xorshift mixer per word; order matters.
@@ -251,8 +293,16 @@ std::uint64_t fingerprint(const Schedule& schedule) {
         pair(static_cast<std::uint32_t>(step.depends_on_block),
              static_cast<std::uint32_t>(step.depends_on_step));
       }
+      for (const Access& access : block.accesses) mix_access(access, mix);
     }
+    for (const std::uint32_t held : program.semaphores) mix(held);
   }
+  for (const auto& group : schedule.groups) {
+    mix(group.size());
+    for (const std::int32_t rank : group) mix(static_cast<std::uint32_t>(rank));
+  }
+  if (schedule.has_double_scratch) mix(1);
+  if (schedule.scratch_bytes_max > 0) mix(schedule.scratch_bytes_max);
   return hash;
 }
 
@@ -291,6 +341,7 @@ void check_structure(const Schedule& schedule) {
       }
     }
   }
+  check_accesses(schedule);
 }
 
 }  // namespace towpath::collective

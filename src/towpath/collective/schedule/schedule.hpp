@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "towpath/base/protocol.hpp"
+#include "towpath/collective/schedule/access.hpp"
 
 // A collective written down: for every rank the thread blocks it runs, for every thread block the
 // steps it takes, over numbered chunks of three buffers. The semantics are MSCCL's, so that its XML
@@ -22,6 +23,8 @@
 //   - Steps of one thread block run in order; those of different ones are ordered only by data and
 //     by dependencies. A step may wait for one step of another thread block of its rank, which must
 //     publish its completion; `nop` steps wait for further ones.
+//   - One-sided steps have no FIFO: they load from and store to the memory of any rank, and are
+//     ordered by signals. Their semantics are those of MSCCL++, so that its plans are Schedules.
 //
 // A Schedule is plain data. check_structure() says whether it makes sense as a text; verify.hpp
 // says whether it computes what it claims.
@@ -42,9 +45,6 @@ enum class Collective : std::uint8_t {
   barrier        // all_reduce of a token: who has the sum knows that all ranks have come
 };
 
-enum class Buffer : std::uint8_t { input, output, scratch };
-inline constexpr int kBuffers = 3;
-
 enum class StepType : std::uint8_t {
   send,                      // source -> peer
   receive,                   // peer -> destination
@@ -55,7 +55,18 @@ enum class StepType : std::uint8_t {
   copy,                      // source -> destination
   reduce,                    // (destination op source) -> destination
   nop,                       // waits for its dependency, no more
+
+  // One-sided: each has an Access.
+  direct,    // combines its sources and stores the result to its destinations
+  signal,    // raises a signal at peers, behind what its thread block has stored
+  wait,      // takes a signal of each of its peers
+  flush,     // waits until all that its ports took is at the peers
+  barrier,   // waits for the other thread blocks of the rank that take part
+  acquire,   // takes one from each semaphore; waits while one is empty
+  release,   // adds one to each semaphore
+  pipeline,  // takes the `count` steps that follow piece by piece
 };
+inline constexpr int kStepTypes = 17;
 
 constexpr bool receives(StepType type) {
   return type >= StepType::receive && type <= StepType::receive_reduce_copy_send;
@@ -71,8 +82,21 @@ constexpr bool reads_source(StepType type) {
          type == StepType::copy || type == StepType::reduce;
 }
 constexpr bool writes_destination(StepType type) {
-  return type != StepType::send && type != StepType::receive_reduce_send && type != StepType::nop;
+  return type != StepType::send && type != StepType::receive_reduce_send && type < StepType::nop;
 }
+constexpr bool is_one_sided(StepType type) { return type >= StepType::direct; }
+
+// Why a thread block does not go on.
+enum class WaitReason : std::uint8_t {
+  data,        // the next slice of its receive peer has not arrived
+  slot,        // its send peer has not freed the slots that the next slice takes
+  dependency,  // a step of another thread block of its rank is not complete
+  launch,      // the rank it waits for has not begun
+  signal,      // a peer has not signalled
+  barrier,     // another thread block of its rank has not come to the barrier
+  semaphore,   // a semaphore of its rank is empty
+  packet,      // packets that it reads are not written
+};
 
 std::string_view name_of(Collective collective);  // "all_reduce"
 std::string_view name_of(Buffer buffer);          // "input"
@@ -88,10 +112,10 @@ struct Step {
   StepType type = StepType::nop;
   Buffer source = Buffer::input;
   Buffer destination = Buffer::input;
-  bool publishes = false;  // others may depend on its completion
-  std::uint32_t source_chunk = 0;
+  bool publishes = false;          // others may depend on its completion
+  std::uint32_t source_chunk = 0;  // of a one-sided step: its place in ThreadBlock::accesses
   std::uint32_t destination_chunk = 0;
-  std::uint32_t count = 0;                // chunks
+  std::uint32_t count = 0;                // chunks; steps of a pipeline
   std::int32_t depends_on_block = kNone;  // thread block of this rank, or kNone
   std::int32_t depends_on_step = kNone;
 
@@ -103,7 +127,9 @@ struct ThreadBlock {
   std::int32_t receive_peer = kNone;
   std::int32_t channel = 0;
   std::vector<Step> steps;
+  std::vector<Access> accesses{};  // of the one-sided steps, in their order
 
+  const Access& access(const Step& step) const { return accesses[step.source_chunk]; }
   bool operator==(const ThreadBlock&) const = default;
 };
 
@@ -112,6 +138,7 @@ struct RankProgram {
   std::uint32_t output_chunks = 0;
   std::uint32_t scratch_chunks = 0;
   std::vector<ThreadBlock> blocks;
+  std::vector<std::uint32_t> semaphores{};  // what each holds at first
 
   bool operator==(const RankProgram&) const = default;
 };
@@ -133,6 +160,12 @@ struct Schedule {
   std::vector<std::uint32_t> pattern;
   std::vector<RankProgram> ranks;
 
+  // One-sided steps only.
+  std::vector<std::vector<std::int32_t>> groups{};  // ranks in ascending order, behind one switch
+  bool has_double_scratch = false;      // every other invocation has a scratch of its own
+  std::uint64_t scratch_bytes_max = 0;  // chunks of a larger scratch are used piece after piece; 0:
+                                        // no limit
+
   int rank_count() const { return static_cast<int>(ranks.size()); }
   bool operator==(const Schedule&) const = default;
 };
@@ -148,6 +181,10 @@ std::uint32_t shared_chunk(const Schedule& schedule, int rank, Buffer buffer, st
 
 std::size_t step_count(const Schedule& schedule);
 
+// Whether any step is one-sided, or any sends or receives.
+bool has_one_sided_steps(const Schedule& schedule);
+bool has_fifo_steps(const Schedule& schedule);
+
 // 64 bits that differ, almost surely, when any field but the name does.
 std::uint64_t fingerprint(const Schedule& schedule);
 
@@ -158,7 +195,8 @@ class ScheduleError : public std::invalid_argument {
 
 // Throws ScheduleError with one sentence naming rank, thread block and step when a peer, channel,
 // dependency, chunk range or count is not possible, a step sends or receives without a peer, two
-// thread blocks share a connection end, or a connection has only one end.
+// thread blocks share a connection end, or a connection has only one end; for one-sided steps, see
+// check_accesses.
 void check_structure(const Schedule& schedule);
 
 }  // namespace towpath::collective

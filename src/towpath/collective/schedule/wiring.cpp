@@ -29,7 +29,7 @@ void number_ends(const Schedule& schedule, Wiring& wiring, Ends& senders, Ends& 
         senders[rank][{block.send_peer, block.channel}] = static_cast<int>(b);
       }
       for (const Step& step : block.steps) {
-        wiring.count_max = std::max(wiring.count_max, step.count);
+        if (!is_one_sided(step.type)) wiring.count_max = std::max(wiring.count_max, step.count);
       }
     }
     wiring.fifos = std::max(wiring.fifos, static_cast<std::uint32_t>(fifos));
@@ -47,6 +47,7 @@ int find(const Ends& ends, int at_rank, int peer, int channel) {
 
 Wiring wire(const Schedule& schedule) {
   Wiring wiring;
+  wiring.one_sided = wire_one_sided(schedule);
   wiring.ranks.resize(schedule.ranks.size());
   Ends senders(schedule.ranks.size());
   Ends receivers(schedule.ranks.size());

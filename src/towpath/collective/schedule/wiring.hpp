@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "towpath/collective/schedule/one_sided.hpp"
 #include "towpath/collective/schedule/schedule.hpp"
 
 // Which end of which connection every thread block holds, so that both ends find each other's FIFO
@@ -25,7 +26,8 @@ struct Wiring {
   std::vector<std::vector<BlockWiring>> ranks;  // [rank][thread block]
   std::uint32_t fifos = 0;                      // most incoming connections on any rank
   std::uint32_t credits = 0;                    // most outgoing connections on any rank
-  std::uint32_t count_max = 0;                  // largest step
+  std::uint32_t count_max = 0;                  // largest step that sends or receives
+  OneSidedWiring one_sided;
 };
 
 // `schedule` has passed check_structure.

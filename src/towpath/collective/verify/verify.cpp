@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "towpath/collective/verify/verify_checks.hpp"
 
@@ -123,6 +125,102 @@ bool agrees(const Network& network, const Chunking& chunking) {
                      [&](const auto& c) { return ends_agree(network, c, chunking, nullptr); });
 }
 
+// How often a counter is raised and taken from in one invocation, and the first step of each.
+struct CounterBalance {
+  std::uint64_t raised = 0;
+  std::uint64_t taken = 0;
+  std::uint32_t raiser = 0;
+  std::uint32_t taker = 0;
+  int raiser_step = kNone;
+  int taker_step = kNone;
+  WaitReason reason = WaitReason::signal;
+};
+
+std::map<std::uint32_t, CounterBalance> balances(const Network& network, const Chunking& chunking) {
+  std::map<std::uint32_t, CounterBalance> found;
+  for (std::uint32_t b = 0; b < network.blocks.size(); ++b) {
+    const Network::Block& block = network.blocks[b];
+    const std::vector<Step>& steps = block.program->steps;
+    std::uint64_t times = 1;
+    std::size_t loop_end = 0;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      if (s >= loop_end) times = 1;
+      if (!is_one_sided(steps[s].type)) continue;
+      const AccessWiring& wiring = network.access_wiring(block, steps[s]);
+      const int step = static_cast<int>(s);
+      for (const CounterRaise& raise : wiring.raises) {
+        CounterBalance& balance = found[network.counter_of(raise.rank, raise.counter)];
+        if (balance.raiser_step == kNone)
+          std::tie(balance.raiser, balance.raiser_step) = std::tuple(b, step);
+        balance.raised += times;
+      }
+      for (const CounterTake& take : wiring.takes) {
+        CounterBalance& balance = found[network.counter_of(block.rank, take.counter)];
+        if (balance.taker_step == kNone)
+          std::tie(balance.taker, balance.taker_step) = std::tuple(b, step);
+        balance.taken += times;
+        balance.reason = take.reason;
+      }
+      if (steps[s].type != StepType::pipeline) continue;
+      times = loop_count(block.program->access(steps[s]), chunking.chunk_elements(),
+                         chunking.element_bytes());
+      loop_end = s + 1 + steps[s].count;
+    }
+  }
+  return found;
+}
+
+// What is raised more often than taken would be there in the next invocation.
+bool check_counters(const Network& network, const Chunking& chunking, FindingList& findings) {
+  if (!network.is_one_sided()) return true;
+  bool all_agree = true;
+  for (const auto& [counter, balance] : balances(network, chunking)) {
+    // Packets may be read by several steps, or by none.
+    const bool is_counted =
+        balance.reason == WaitReason::signal || balance.reason == WaitReason::semaphore;
+    const bool is_taken = balance.taker_step != kNone;
+    if (!is_counted || !is_taken || balance.raised == balance.taken) continue;
+    all_agree = false;
+    const bool has_raiser = balance.raiser_step != kNone;
+    const Network::Block& block = network.blocks[has_raiser ? balance.raiser : balance.taker];
+    const Network::Block& other = network.blocks[balance.taker];
+    const int step = has_raiser ? balance.raiser_step : balance.taker_step;
+    const std::string taker =
+        fmt::format("{} takes it {} times",
+                    describe_step(network.schedule, other.rank, other.number, balance.taker_step),
+                    balance.taken);
+    findings.add({FindingKind::mismatch,
+                  fmt::format("{} and its like raise {} {} times, but {}",
+                              describe_step(network.schedule, block.rank, block.number, step),
+                              words_of(balance.reason), balance.raised, taker),
+                  block.rank, block.number, block.program->channel, step, other.rank, other.number,
+                  balance.taker_step});
+  }
+  return all_agree;
+}
+
+// Signals that order no memory, behind stores of their thread block. Whether the stores are seen in
+// time is then a matter of the hardware.
+void note_relaxed_signals(const Network& network, Verdict& verdict) {
+  for (const Network::Block& block : network.blocks) {
+    bool has_stored = false;
+    const std::vector<Step>& steps = block.program->steps;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      has_stored |= steps[s].type == StepType::direct || writes_destination(steps[s].type);
+      if (steps[s].type != StepType::signal || !has_stored) continue;
+      if (!block.program->access(steps[s]).is_relaxed) {
+        has_stored = false;
+        continue;
+      }
+      verdict.not_checked.push_back(fmt::format(
+          "whether what was stored before {} is seen by those it signals: it is relaxed and orders "
+          "no memory; it was taken to do so",
+          describe_step(network.schedule, block.rank, block.number, static_cast<int>(s))));
+      return;
+    }
+  }
+}
+
 void check_placement(const Network& network, const Chunking& chunking, Placement placement,
                      FindingList& findings, Verdict& verdict) {
   const std::size_t races_before = findings.total(FindingKind::race);
@@ -189,7 +287,7 @@ void FindingList::omit(FindingKind kind, std::size_t count) {
 }
 
 bool check_matching(const Network& network, const Chunking& chunking, FindingList& findings) {
-  bool all_agree = true;
+  bool all_agree = check_counters(network, chunking, findings);
   for (const Network::Connection& connection : network.connections) {
     all_agree = ends_agree(network, connection, chunking, &findings) && all_agree;
   }
@@ -200,14 +298,22 @@ void check_input_is_kept(const Network& network, FindingList& findings) {
   for (const Network::Block& block : network.blocks) {
     const std::vector<Step>& steps = block.program->steps;
     for (std::size_t s = 0; s < steps.size(); ++s) {
-      if (!writes_destination(steps[s].type) || steps[s].destination != Buffer::input) continue;
-      const int step = static_cast<int>(s);
-      findings.add({FindingKind::input_overwritten,
-                    fmt::format("{} stores to input chunk {}, which must stay as it is out of "
-                                "place",
-                                describe_step(network.schedule, block.rank, block.number, step),
-                                steps[s].destination_chunk),
-                    block.rank, block.number, block.program->channel, step, kNone, kNone, kNone});
+      const auto report = [&](const std::string& what) {
+        const int step = static_cast<int>(s);
+        findings.add(
+            {FindingKind::input_overwritten,
+             fmt::format("{} stores to {}, which must stay as it is out of place",
+                         describe_step(network.schedule, block.rank, block.number, step), what),
+             block.rank, block.number, block.program->channel, step, kNone, kNone, kNone});
+      };
+      if (steps[s].type == StepType::direct) {
+        for (const Operand& operand : block.program->access(steps[s]).destinations) {
+          if (operand.buffer != Buffer::input) continue;
+          report(describe_operand(network.schedule, operand));
+        }
+      } else if (writes_destination(steps[s].type) && steps[s].destination == Buffer::input) {
+        report(fmt::format("input chunk {}", steps[s].destination_chunk));
+      }
     }
   }
 }
@@ -232,6 +338,12 @@ Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t e
   }
   if (!check_deadlock(network, chunking, findings)) {
     verdict.not_checked.push_back("races and data: the schedule does not finish at this size");
+    return verdict;
+  }
+  note_relaxed_signals(network, verdict);
+  if (CellGrid(schedule, chunking).per_chunk() > kCellsPerChunkMax) {
+    verdict.not_checked.push_back(fmt::format(
+        "races and data: pipelines cut chunks into more than {} pieces", kCellsPerChunkMax));
     return verdict;
   }
   if (schedule.out_of_place) check_placement(network, chunking, {false}, findings, verdict);

@@ -92,8 +92,10 @@ class DataRun : public Visitor {
   using Value = typename Kind::Value;
 
   // `begun` chunks of each part hold elements.
-  DataRun(const Network& network, const Memory& memory, const Extent& extent, std::uint32_t begun)
+  DataRun(const Network& network, const CellGrid& grid, const Memory& memory, const Extent& extent,
+          std::uint32_t begun)
       : network_(network),
+        grid_(grid),
         memory_(memory),
         chunks_per_part_(extent.chunks_per_part),
         begun_(begun),
@@ -115,6 +117,7 @@ class DataRun : public Visitor {
   }
 
   void on_slice(const SliceEvent& event) {
+    if (event.access != nullptr) return move_directly(event);
     const Step& step = *event.step;
     const int rank = network_.blocks[event.block].rank;
     const std::size_t source =
@@ -139,6 +142,48 @@ class DataRun : public Visitor {
     }
   }
 
+  // The sum of the sources, cell by cell, to every place of the destinations.
+  void move_directly(const SliceEvent& event) {
+    const Access& access = *event.access;
+    const int own = network_.blocks[event.block].rank;
+    const CellSpan span = grid_.span(access.sources.front(), *event.step, event.piece);
+    std::vector<Value> values(span.cells);
+    for (std::uint32_t i = 0; i < span.cells; ++i) {
+      bool is_first = true;
+      for_each_cell(event, access.sources, own, i, [&](std::size_t cell) {
+        values[i] = is_first ? values_[cell] : Kind::add(values[i], values_[cell]);
+        is_first = false;
+      });
+    }
+    for (std::uint32_t i = 0; i < span.cells; ++i) {
+      if (!all_exist(event, (span.first + i) / memory_.cells_per_chunk())) continue;
+      for_each_cell(event, access.destinations, own, i,
+                    [&](std::size_t cell) { values_[cell] = values[i]; });
+    }
+  }
+
+  // Calls visit(cell) for the i-th cell of each operand, at each of its ranks.
+  template <typename Visit>
+  void for_each_cell(const SliceEvent& event, const std::vector<Operand>& operands, int own,
+                     std::uint32_t i, const Visit& visit) const {
+    for (const Operand& operand : operands) {
+      const std::uint32_t first = grid_.span(operand, *event.step, event.piece).first;
+      for (const int rank : ranks_of(network_.schedule, own, operand)) {
+        visit(memory_.cell(rank, operand, false) + first + i);
+      }
+    }
+  }
+
+  // Whether chunk `offset` of all operands holds elements.
+  bool all_exist(const SliceEvent& event, std::uint32_t offset) const {
+    const auto does = [&](const Operand& operand) {
+      return exists(operand.buffer, operand.chunk + offset);
+    };
+    const Access& access = *event.access;
+    return std::all_of(access.sources.begin(), access.sources.end(), does) &&
+           std::all_of(access.destinations.begin(), access.destinations.end(), does);
+  }
+
   // Whether all ranges of the step hold elements in their chunk `offset`.
   bool exists_at(const Step& step, std::uint32_t offset) const {
     return (!reads_source(step.type) || exists(step.source, step.source_chunk + offset)) &&
@@ -160,6 +205,7 @@ class DataRun : public Visitor {
   }
 
   const Network& network_;
+  const CellGrid& grid_;
   const Memory& memory_;
   std::uint32_t chunks_per_part_;
   std::uint32_t begun_;
@@ -272,26 +318,39 @@ struct WrongOutput {
 // The last steps that stored to some cells.
 class LastStores : public Visitor {
  public:
-  LastStores(const Network& network, const Memory& memory, const std::vector<WrongOutput>& wrong)
-      : network_(network), memory_(memory) {
+  LastStores(const Network& network, const CellGrid& grid, const Memory& memory,
+             const std::vector<WrongOutput>& wrong)
+      : network_(network), grid_(grid), memory_(memory) {
     for (const WrongOutput& output : wrong) last_[output.cell] = {kNone, kNone};
   }
   void on_slice(const SliceEvent& event) {
-    if (!writes_destination(event.step->type)) return;
     const Network::Block& block = network_.blocks[event.block];
-    const std::size_t first =
-        memory_.cell(block.rank, event.step->destination, event.step->destination_chunk) +
-        event.first_cell;
-    for (auto at = last_.lower_bound(first); at != last_.end() && at->first < first + event.cells;
-         ++at) {
-      at->second = {block.number, static_cast<int>(event.step_number)};
+    if (event.access != nullptr) {
+      for (const Operand& operand : event.access->destinations) {
+        const CellSpan span = grid_.span(operand, *event.step, event.piece);
+        for (const int rank : ranks_of(network_.schedule, block.rank, operand)) {
+          note(event, memory_.cell(rank, operand, false) + span.first, span.cells);
+        }
+      }
+    } else if (writes_destination(event.step->type)) {
+      const Step& step = *event.step;
+      note(event,
+           memory_.cell(block.rank, step.destination, step.destination_chunk) + event.first_cell,
+           event.cells);
     }
   }
-  // Thread block and step, or kNone twice.
+  // Thread block of the network and step, or kNone twice.
   std::pair<int, int> at(std::size_t cell) const { return last_.at(cell); }
 
  private:
+  void note(const SliceEvent& event, std::size_t first, std::uint32_t cells) {
+    for (auto at = last_.lower_bound(first); at != last_.end() && at->first < first + cells; ++at) {
+      at->second = {static_cast<int>(event.block), static_cast<int>(event.step_number)};
+    }
+  }
+
   const Network& network_;
+  const CellGrid& grid_;
   const Memory& memory_;
   std::map<std::size_t, std::pair<int, int>> last_;
 };
@@ -313,7 +372,8 @@ class DataCheck {
         placement_(placement),
         findings_(findings),
         extent_(network.schedule, chunking),
-        memory_(network.schedule, placement.in_place, chunking.fifo().slices_per_transfer) {
+        grid_(network.schedule, chunking),
+        memory_(network.schedule, placement.in_place, grid_.per_chunk()) {
     totals_.resize(network.schedule.chunks, 0);
     for (int rank = 0; rank < network.schedule.rank_count(); ++rank) {
       const std::uint32_t chunks = chunks_in(network.schedule, rank, Buffer::input);
@@ -335,7 +395,7 @@ class DataCheck {
   void check(const Elements& elements) {
     std::vector<WrongOutput> wrong;
     {
-      DataRun<Sums> sums(network_, memory_, extent_, elements.begun);
+      DataRun<Sums> sums(network_, grid_, memory_, extent_, elements.begun);
       walk(network_, chunking_, 0, sums);
       wrong = wrong_outputs(sums);
     }
@@ -368,9 +428,9 @@ class DataCheck {
   }
 
   void explain(const std::vector<WrongOutput>& wrong, const Elements& elements) {
-    DataRun<Contributions> contributions(network_, memory_, extent_, elements.begun);
+    DataRun<Contributions> contributions(network_, grid_, memory_, extent_, elements.begun);
     walk(network_, chunking_, 0, contributions);
-    LastStores last_stores(network_, memory_, wrong);
+    LastStores last_stores(network_, grid_, memory_, wrong);
     walk(network_, chunking_, 0, last_stores);
     const std::size_t shown = std::min(wrong.size(), kFindingsShown);
     findings_.omit(FindingKind::wrong_data, wrong.size() - shown);
@@ -383,7 +443,7 @@ class DataCheck {
                       describe_difference(expected_counts(network_.schedule, expected),
                                           *contributions.value(output.cell))),
           output.rank,
-          block,
+          kNone,
           kNone,
           step,
           kNone,
@@ -392,9 +452,11 @@ class DataCheck {
       if (block == kNone) {
         finding.sentence += "; no step stores to it";
       } else {
-        finding.channel = network_.blocks[network_.block_of(output.rank, block)].program->channel;
+        const Network::Block& last = network_.blocks[static_cast<std::size_t>(block)];
+        finding.block = last.number;
+        finding.channel = last.program->channel;
         finding.sentence +=
-            "; last stored to by " + describe_step(network_.schedule, output.rank, block, step);
+            "; last stored to by " + describe_step(network_.schedule, last.rank, last.number, step);
       }
       findings_.add(std::move(finding), elements.words + std::string(placement_.words()));
     }
@@ -405,6 +467,7 @@ class DataCheck {
   Placement placement_;
   FindingList& findings_;
   Extent extent_;
+  CellGrid grid_;
   Memory memory_;
   std::vector<Sum> totals_;  // per input chunk, over all ranks
 };

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "towpath/collective/verify/verify_checks.hpp"
 
@@ -41,7 +43,9 @@ void for_each_range(const Step& step, Visit&& visit) {
 class SharedChunks {
  public:
   SharedChunks(const Network& network, const Memory& chunks)
-      : shared_(chunks.cells(), kNone), chunks(chunks), is_sharing(network.blocks.size(), false) {
+      : shared_(chunks.cells(), kNone),
+        chunks(chunks),
+        is_sharing(network.blocks.size() + network.schedule.ranks.size(), false) {
     std::vector<Use> uses(chunks.cells());
     for_each_chunk(network, chunks, [&](std::uint32_t block, std::size_t chunk, Accesses accesses) {
       Use& use = uses[chunk];
@@ -66,8 +70,45 @@ class SharedChunks {
     bool is_written = false;
   };
 
+  // Of direct steps in whole chunks; and of the user of input and output, who may store to both
+  // between two invocations.
+  template <typename Visit>
+  static void for_each_direct_chunk(const Network& network, const Memory& chunks, Visit&& visit) {
+    const Schedule& schedule = network.schedule;
+    for (std::uint32_t b = 0; b < network.blocks.size(); ++b) {
+      const Network::Block& block = network.blocks[b];
+      for (const Step& step : block.program->steps) {
+        if (step.type != StepType::direct) continue;
+        const Access& access = block.program->access(step);
+        for (const auto* operands : {&access.sources, &access.destinations}) {
+          for (const Operand& operand : *operands) {
+            for (const int rank : ranks_of(schedule, block.rank, operand)) {
+              for (const bool is_second : {false, true}) {
+                if (is_second && !schedule.has_double_scratch) continue;
+                const std::size_t first = chunks.cell(rank, operand, is_second);
+                const Accesses accesses{operands == &access.sources,
+                                        operands == &access.destinations};
+                for (std::uint32_t i = 0; i < step.count; ++i) visit(b, first + i, accesses);
+              }
+            }
+          }
+        }
+      }
+    }
+    for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+      const auto user =
+          static_cast<std::uint32_t>(network.blocks.size()) + static_cast<std::uint32_t>(rank);
+      for (const Buffer buffer : {Buffer::input, Buffer::output}) {
+        for (std::uint32_t chunk = 0; chunk < chunks_in(schedule, rank, buffer); ++chunk) {
+          visit(user, chunks.cell(rank, buffer, chunk), Accesses{false, true});
+        }
+      }
+    }
+  }
+
   template <typename Visit>
   static void for_each_chunk(const Network& network, const Memory& chunks, Visit&& visit) {
+    if (network.is_one_sided()) for_each_direct_chunk(network, chunks, visit);
     for (std::uint32_t b = 0; b < network.blocks.size(); ++b) {
       for (const Step& step : network.blocks[b].program->steps) {
         for_each_range(step, [&](Buffer buffer, std::uint32_t chunk, Accesses accesses) {
@@ -83,7 +124,7 @@ class SharedChunks {
  public:
   const Memory& chunks;  // where all chunks are, shared or not
   std::int32_t count = 0;
-  std::vector<bool> is_sharing;  // per block
+  std::vector<bool> is_sharing;  // per block, then per rank for the user of its buffers
 };
 
 // Clocks of equal length in one array, handed out and taken back.
@@ -106,6 +147,10 @@ class ClockPool {
     const std::uint32_t* other = words_.data() + number * length_;
     for (std::size_t i = 0; i < length_; ++i) clock[i] = std::max(clock[i], other[i]);
   }
+  void join_from(std::uint32_t number, const std::uint32_t* clock) {
+    std::uint32_t* own = words_.data() + number * length_;
+    for (std::size_t i = 0; i < length_; ++i) own[i] = std::max(own[i], clock[i]);
+  }
   void release(std::uint32_t number) { free_.push_back(number); }
 
  private:
@@ -126,16 +171,20 @@ class RaceCheck : public Visitor {
         chunks_(shared.chunks),
         shared_(shared),
         reach_(reach),
+        grid_(network.schedule, chunking),
         extent_(network.schedule, chunking),
-        cells_per_chunk_(chunking.fifo().slices_per_transfer),
+        cells_per_chunk_(grid_.per_chunk()),
         cell_elements_((chunking.nominal(1, 0) + cells_per_chunk_ - 1) / cells_per_chunk_),
-        own_(network.blocks.size(), kNone),
+        invocations_(!network.is_one_sided()               ? 1
+                     : network.schedule.has_double_scratch ? 3
+                                                           : 2),
+        own_(network.blocks.size() + network.schedule.ranks.size(), kNone),
         races_(suspects.size(), false) {
     std::uint32_t place = 0;
     int rank = kNone;
     for (std::size_t b = 0; b < own_.size(); ++b) {
-      if (reach == Reach::rank && network.blocks[b].rank != rank) place = 0;
-      rank = network.blocks[b].rank;
+      if (reach == Reach::rank && rank_of(b) != rank) place = 0;
+      rank = rank_of(b);
       if (!shared.is_sharing[b] || !suspects[static_cast<std::size_t>(rank)]) continue;
       own_[b] = static_cast<std::int32_t>(place++);
       clock_length_ = std::max<std::size_t>(clock_length_, place);
@@ -145,14 +194,17 @@ class RaceCheck : public Visitor {
 
   // Whether the clocks it takes are within the limits.
   bool is_feasible() const {
-    const std::uint64_t slices = step_count(network_.schedule) * cells_per_chunk_;
+    const std::uint64_t slices =
+        step_count(network_.schedule) * cells_per_chunk_ * static_cast<std::uint64_t>(invocations_);
     std::uint64_t in_flight = 0;
     if (reach_ == Reach::everywhere) {
       for (const Network::Connection& connection : network_.connections) {
         in_flight += connection.slots;
       }
     }
-    const std::uint64_t held = network_.blocks.size() + depended_.size() + in_flight;
+    // Not all signals are under way at once, but they are not known to be fewer.
+    const std::uint64_t raised = network_.is_one_sided() ? slices : 0;
+    const std::uint64_t held = own_.size() + depended_.size() + in_flight + raised;
     return slices * clock_length_ <= kClockWordsCopiedMax &&
            held * clock_length_ <= kClockWordsHeldMax;
   }
@@ -166,11 +218,37 @@ class RaceCheck : public Visitor {
     histories_.resize(static_cast<std::size_t>(shared_.count) * cells_per_chunk_);
     if (reach_ == Reach::everywhere) in_flight_.resize(network_.connections.size());
     for (std::size_t b = 0; b < own_.size(); ++b) tick(b);
-    walk(network_, chunking_, 0, *this);
+    for (int rank = 0; network_.is_one_sided() && rank < network_.schedule.rank_count(); ++rank) {
+      let_user_in(rank);
+    }
+    walk(network_, chunking_, 0, *this, invocations_);
     return races_;
   }
 
+  void on_raise(std::uint32_t block, std::uint32_t counter, std::uint64_t n) {
+    const auto [raised, is_new] = raised_.emplace(std::pair(counter, n), 0);
+    if (is_new) {
+      raised->second = pool_.copy_of(clock_of(block));
+    } else {
+      pool_.join_from(raised->second, clock_of(block));
+    }
+    tick(block);
+  }
+
+  void on_take(std::uint32_t block, std::uint32_t counter, std::uint64_t n) {
+    pool_.join_into(clock_of(block), raised_.at({counter, n}));
+  }
+
+  void on_invocation_end(int rank, int) {
+    if (!network_.is_one_sided()) return;
+    ++invocation_[static_cast<std::size_t>(rank)];
+    std::uint32_t* user = clock_of(user_of(rank));
+    for_each_block(rank, [&](std::uint32_t block) { join(user, clock_of(block)); });
+    let_user_in(rank);
+  }
+
   void on_slice(const SliceEvent& event) {
+    if (event.access != nullptr) return record_direct(event);
     std::uint32_t* clock = clock_of(event.block);
     const bool travels = reach_ == Reach::everywhere;
     if (travels && event.incoming != kNone) {
@@ -201,15 +279,16 @@ class RaceCheck : public Visitor {
   struct Chunk {
     Buffer buffer;
     std::uint32_t number;
+    int holder = kNone;  // the rank whose memory it is, if a direct step reaches it
   };
-  struct Access {
+  struct TimedAccess {
     std::int32_t block = kNone;
     std::uint32_t time = 0;
     std::uint32_t step = 0;
   };
   struct History {
-    Access write;
-    std::vector<Access> reads;  // since the write, at most one of each block
+    TimedAccess write;
+    std::vector<TimedAccess> reads;  // since the write, at most one of each block
   };
 
   static std::uint64_t key(std::uint32_t block, std::uint32_t step) {
@@ -225,6 +304,89 @@ class RaceCheck : public Visitor {
       }
     }
   }
+
+  int rank_of(std::size_t block) const {
+    const std::size_t blocks = network_.blocks.size();
+    return block < blocks ? network_.blocks[block].rank : static_cast<int>(block - blocks);
+  }
+
+  // Who uses a rank's buffers, as one more thread block.
+  std::uint32_t user_of(int rank) const {
+    return static_cast<std::uint32_t>(network_.blocks.size()) + static_cast<std::uint32_t>(rank);
+  }
+
+  template <typename Visit>
+  void for_each_block(int rank, const Visit& visit) const {
+    const auto at = static_cast<std::size_t>(rank);
+    for (std::uint32_t b = network_.first_block[at]; b < network_.first_block[at + 1]; ++b)
+      visit(b);
+  }
+
+  void join(std::uint32_t* clock, const std::uint32_t* other) const {
+    for (std::size_t i = 0; i < clock_length_; ++i) clock[i] = std::max(clock[i], other[i]);
+  }
+
+  // Between two invocations the user may store to input and output, and read both.
+  void let_user_in(int rank) {
+    const std::uint32_t user = user_of(rank);
+    if (own_[user] != kNone) {
+      const SliceEvent event{user};
+      for (const Buffer buffer : {Buffer::input, Buffer::output}) {
+        const std::uint32_t chunks = chunks_in(network_.schedule, rank, buffer);
+        for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+          const std::int32_t number = shared_.number_of(chunks_.cell(rank, buffer, chunk));
+          if (number == kNone) continue;
+          for (std::uint32_t cell = 0; cell < cells_per_chunk_; ++cell) {
+            write(event, history_of(number, cell), {buffer, chunk});
+          }
+        }
+      }
+      tick(user);
+    }
+    for_each_block(rank, [&](std::uint32_t block) { join(clock_of(block), clock_of(user)); });
+  }
+
+  History& history_of(std::int32_t number, std::uint32_t cell) {
+    return histories_[static_cast<std::size_t>(number) * cells_per_chunk_ + cell];
+  }
+
+  void record_direct(const SliceEvent& event) {
+    if (own_[event.block] == kNone) return;
+    const Access& access = *event.access;
+    const int own = network_.blocks[event.block].rank;
+    const bool is_second = walked_invocation(own) % 2 == 1 && network_.schedule.has_double_scratch;
+    for (const auto* operands : {&access.sources, &access.destinations}) {
+      for (const Operand& operand : *operands) {
+        const CellSpan span = grid_.span(operand, *event.step, event.piece);
+        for (const int rank : ranks_of(network_.schedule, own, operand)) {
+          const std::size_t base = chunks_.cell(rank, operand, is_second);
+          for (std::uint32_t i = span.first; i < span.first + span.cells; ++i) {
+            const std::uint32_t offset = i / cells_per_chunk_;
+            const std::int32_t number = shared_.number_of(base + offset);
+            if (number == kNone || !all_exist(event, offset)) continue;
+            History& history = history_of(number, i % cells_per_chunk_);
+            if (operands == &access.sources) {
+              read(event, history, {operand.buffer, operand.chunk + offset, rank});
+            } else {
+              write(event, history, {operand.buffer, operand.chunk + offset, rank});
+            }
+          }
+        }
+      }
+    }
+  }
+
+  bool all_exist(const SliceEvent& event, std::uint32_t offset) const {
+    const auto does = [&](const Operand& operand) {
+      const std::uint32_t chunk = (operand.chunk + offset) % extent_.chunks_per_part;
+      return operand.buffer == Buffer::scratch || chunk < extent_.begun();
+    };
+    const Access& access = *event.access;
+    return std::all_of(access.sources.begin(), access.sources.end(), does) &&
+           std::all_of(access.destinations.begin(), access.destinations.end(), does);
+  }
+
+  int walked_invocation(int rank) const { return invocation_[static_cast<std::size_t>(rank)]; }
 
   std::uint32_t* clock_of(std::size_t block) { return clocks_.data() + block * clock_length_; }
 
@@ -263,7 +425,7 @@ class RaceCheck : public Visitor {
     for_each_range(*event.step, [&](Buffer buffer, std::uint32_t first, Accesses accesses) {
       const std::int32_t number = shared_.number_of(chunks_.cell(rank, buffer, first + offset));
       if (number == kNone) return;
-      History& history = histories_[static_cast<std::size_t>(number) * cells_per_chunk_ + cell];
+      History& history = history_of(number, cell);
       if (accesses.writes) {
         write(event, history, {buffer, first + offset});
       } else {
@@ -272,12 +434,12 @@ class RaceCheck : public Visitor {
     });
   }
 
-  bool is_ordered(const Access& earlier, std::uint32_t block) {
+  bool is_ordered(const TimedAccess& earlier, std::uint32_t block) {
     return earlier.block == kNone || earlier.block == static_cast<std::int32_t>(block) ||
            earlier.time <= clock_of(block)[own_[static_cast<std::size_t>(earlier.block)]];
   }
 
-  Access access_now(const SliceEvent& event) {
+  TimedAccess access_now(const SliceEvent& event) {
     return {static_cast<std::int32_t>(event.block), clock_of(event.block)[own_[event.block]],
             event.step_number};
   }
@@ -286,7 +448,7 @@ class RaceCheck : public Visitor {
     if (!is_ordered(history.write, event.block)) {
       report(event, "reads", history.write, "stores to", chunk);
     }
-    for (Access& earlier : history.reads) {
+    for (TimedAccess& earlier : history.reads) {
       if (earlier.block != static_cast<std::int32_t>(event.block)) continue;
       earlier = access_now(event);
       return;
@@ -298,7 +460,7 @@ class RaceCheck : public Visitor {
     if (!is_ordered(history.write, event.block)) {
       report(event, "stores to", history.write, "stores to", chunk);
     }
-    for (const Access& earlier : history.reads) {
+    for (const TimedAccess& earlier : history.reads) {
       if (!is_ordered(earlier, event.block)) {
         report(event, "stores to", earlier, "reads", chunk);
       }
@@ -307,26 +469,42 @@ class RaceCheck : public Visitor {
     history.reads.clear();
   }
 
-  void report(const SliceEvent& event, const char* what, const Access& other,
+  std::string place_of(std::uint32_t block, int step) const {
+    if (block >= network_.blocks.size()) {
+      return fmt::format("the user of rank {}'s buffers before and after the call", rank_of(block));
+    }
+    const Network::Block& at = network_.blocks[block];
+    return describe_step(network_.schedule, at.rank, at.number, step);
+  }
+
+  void report(const SliceEvent& event, const char* what, const TimedAccess& other,
               const char* other_what, Chunk chunk) {
-    races_[static_cast<std::size_t>(network_.blocks[event.block].rank)] = true;
+    const bool is_user = event.block >= network_.blocks.size();
+    const auto other_number = static_cast<std::uint32_t>(other.block);
+    // Of the two, a step is named first.
+    const std::uint32_t first = is_user ? other_number : event.block;
+    const int step = static_cast<int>(is_user ? other.step : event.step_number);
+    const std::uint32_t second = is_user ? event.block : other_number;
+    const int other_step = static_cast<int>(is_user ? event.step_number : other.step);
+    if (is_user) std::swap(what, other_what);
+    const int holder = is_user && chunk.holder == kNone ? rank_of(event.block) : chunk.holder;
+    races_[static_cast<std::size_t>(rank_of(first))] = true;
     if (findings_ == nullptr) return;
     if (findings_->is_full(FindingKind::race)) return findings_->omit(FindingKind::race, 1);
-    const Network::Block& block = network_.blocks[event.block];
-    const Network::Block& other_block = network_.blocks[static_cast<std::size_t>(other.block)];
-    const int step = static_cast<int>(event.step_number);
-    const int other_step = static_cast<int>(other.step);
-    const auto place = [&](const Network::Block& at, int at_step) {
-      return describe_step(network_.schedule, at.rank, at.number, at_step);
-    };
-    findings_->add({FindingKind::race,
-                    fmt::format("race: {} {} {} chunk {}, and nothing orders it with {}, which {} "
-                                "the same memory",
-                                place(block, step), what, name_of(chunk.buffer), chunk.number,
-                                place(other_block, other_step), other_what),
-                    block.rank, block.number, block.program->channel, step, other_block.rank,
-                    other_block.number, other_step},
-                   placement_.words());
+    const bool is_second_user = second >= network_.blocks.size();
+    const Network::Block& block = network_.blocks[first];
+    const std::string where =
+        holder == kNone || holder == block.rank ? "" : fmt::format(" of rank {}", holder);
+    findings_->add(
+        {FindingKind::race,
+         fmt::format("race: {} {} {} chunk {}{}, and nothing orders it with {}, which {} the same "
+                     "memory",
+                     place_of(first, step), what, name_of(chunk.buffer), chunk.number, where,
+                     place_of(second, other_step), is_second_user ? "may touch" : other_what),
+         block.rank, block.number, block.program->channel, step, rank_of(second),
+         is_second_user ? kNone : network_.blocks[second].number,
+         is_second_user ? kNone : other_step},
+        placement_.words());
   }
 
   const Network& network_;
@@ -334,11 +512,14 @@ class RaceCheck : public Visitor {
   const Memory& chunks_;
   const SharedChunks& shared_;
   Reach reach_;
+  CellGrid grid_;
   Extent extent_;
   std::uint32_t cells_per_chunk_;
   std::uint64_t cell_elements_;  // in a chunk's first cell
   std::size_t clock_length_ = 0;
-  std::vector<std::int32_t> own_;  // per block: its place in a clock, or kNone
+  int invocations_;
+  std::vector<int> invocation_ = std::vector<int>(network_.schedule.ranks.size(), 0);  // per rank
+  std::vector<std::int32_t> own_;  // per block and user: its place in a clock, or kNone
   std::vector<bool> races_;        // per rank
   FindingList* findings_ = nullptr;
   Placement placement_;
@@ -346,7 +527,9 @@ class RaceCheck : public Visitor {
   ClockPool pool_{0};
   std::vector<Queue<std::uint32_t>> in_flight_;  // per connection: a clock with each slice
   std::unordered_map<std::uint64_t, std::uint32_t> depended_;  // step depended on -> its clock
-  std::vector<History> histories_;                             // per cell of the shared chunks
+  // (counter, n-th time) -> clock of those that raised it
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> raised_;
+  std::vector<History> histories_;  // per cell of the shared chunks
 };
 
 std::string chunk_words(std::uint32_t first, std::uint32_t count) {
@@ -392,11 +575,13 @@ void check_races(const Network& network, const Chunking& chunking, Placement pla
   check_overlaps(network, chunks, placement, findings);
   const SharedChunks shared(network, chunks);
   if (shared.count == 0) return;
-  const std::vector<bool> all_ranks(network.schedule.ranks.size(), true);
-  RaceCheck within_ranks(network, chunking, shared, all_ranks, Reach::rank);
-  const std::vector<bool> suspects =
-      within_ranks.is_feasible() ? within_ranks.run(nullptr, placement) : all_ranks;
-  if (std::find(suspects.begin(), suspects.end(), true) == suspects.end()) return;
+  std::vector<bool> suspects(network.schedule.ranks.size(), true);
+  // Where other ranks reach a rank's memory, what is ordered within ranks says nothing.
+  if (!network.is_one_sided()) {
+    RaceCheck within_ranks(network, chunking, shared, suspects, Reach::rank);
+    if (within_ranks.is_feasible()) suspects = within_ranks.run(nullptr, placement);
+    if (std::find(suspects.begin(), suspects.end(), true) == suspects.end()) return;
+  }
   RaceCheck check(network, chunking, shared, suspects, Reach::everywhere);
   if (check.is_feasible()) {
     check.run(&findings, placement);

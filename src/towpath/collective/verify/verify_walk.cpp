@@ -35,6 +35,7 @@ Network::Network(const Schedule& schedule_of_network, const SlotCounts& slots)
       blocks.push_back({&block, rank, number++, kNone, kNone});
     }
   }
+  first_block.push_back(static_cast<std::uint32_t>(blocks.size()));
   for (std::uint32_t sender = 0; sender < blocks.size(); ++sender) {
     Block& from = blocks[sender];
     const BlockWiring& ends =
@@ -67,7 +68,10 @@ Memory::Memory(const Schedule& schedule, bool in_place, std::uint32_t cells_per_
       base_.push_back(add(chunks_in(schedule, rank, Buffer::input)));
       base_.push_back(add(chunks_in(schedule, rank, Buffer::output)));
     }
-    base_.push_back(add(chunks_in(schedule, rank, Buffer::scratch)));
+    const std::uint32_t scratch = chunks_in(schedule, rank, Buffer::scratch);
+    base_.push_back(add(scratch));
+    const bool has_second = schedule.has_double_scratch;
+    second_scratch_.push_back(has_second ? add(scratch) - base_.back() : 0);
   }
   first_.push_back(next);
 }

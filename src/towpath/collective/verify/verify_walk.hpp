@@ -12,6 +12,7 @@
 #include "towpath/collective/schedule/deadlock.hpp"
 #include "towpath/collective/schedule/schedule.hpp"
 #include "towpath/collective/schedule/wiring.hpp"
+#include "towpath/collective/verify/cell_grid.hpp"
 #include "towpath/collective/verify/verify.hpp"
 
 // The verifier's own: one pass over a schedule, slice by slice, in an order that could happen.
@@ -39,8 +40,13 @@
 //     right sums with no part of what output and scratch held before, then so are those of the
 //     next invocation, which begins with leftovers in the same places.
 //
+//   - One-sided steps: a counter has one thread block that takes from it (a barrier's are all let
+//     go at once), and raising it takes nothing from any other, so all this holds with them.
+//     But other ranks reach a rank's memory between its invocations, too, where its user may touch
+//     input and output; so races are looked for in several invocations in a row.
+//
 // A *cell* is the unit of memory: a slice begins and ends at a chunk's border or at its middle, so
-// where transfers have two slices a chunk is two cells, otherwise one.
+// where transfers have two slices a chunk is two cells, otherwise one (CellGrid).
 
 namespace towpath::collective {
 
@@ -66,14 +72,23 @@ struct Network {
     return first_block[static_cast<std::size_t>(rank)] + static_cast<std::uint32_t>(number);
   }
 
+  const AccessWiring& access_wiring(const Block& block, const Step& step) const {
+    return wiring.one_sided.ranks[static_cast<std::size_t>(block.rank)]
+                                 [static_cast<std::size_t>(block.number)][step.source_chunk];
+  }
+  std::uint32_t counter_of(int rank, std::uint32_t counter) const {
+    return static_cast<std::uint32_t>(rank) * wiring.one_sided.counters + counter;
+  }
+  bool is_one_sided() const { return !wiring.one_sided.ranks.empty(); }
+
   const Schedule& schedule;
   Wiring wiring;
-  std::vector<std::uint32_t> first_block;  // per rank
+  std::vector<std::uint32_t> first_block;  // per rank, and the end
   std::vector<Block> blocks;
   std::vector<Connection> connections;
 };
 
-// A slice that moves, or a whole local step.
+// A slice that moves, a whole local step, or a piece of a direct one.
 struct SliceEvent {
   std::uint32_t block = 0;
   std::uint32_t step_number = 0;
@@ -82,6 +97,8 @@ struct SliceEvent {
   std::uint32_t cells = 0;
   std::int32_t incoming = kNone;  // connections it takes a slice from or adds one to
   std::int32_t outgoing = kNone;
+  const Access* access = nullptr;  // of a direct step, whose cells are those of its operands
+  Piece piece{};
 };
 
 // What a pass may listen to; a visitor hides what it needs.
@@ -92,30 +109,49 @@ struct Visitor {
     (void)block, (void)on_block, (void)on_step;
   }
   void on_completion(std::uint32_t block, std::uint32_t step) { (void)block, (void)step; }
+  // The n-th time that `block` raises a counter, or goes on because it was raised.
+  void on_raise(std::uint32_t block, std::uint32_t counter, std::uint64_t n) {
+    (void)block, (void)counter, (void)n;
+  }
+  void on_take(std::uint32_t block, std::uint32_t counter, std::uint64_t n) {
+    (void)block, (void)counter, (void)n;
+  }
+  // All thread blocks of a rank are at their end.
+  void on_invocation_end(int rank, int invocation) { (void)rank, (void)invocation; }
 };
 
-// Moves slices of one iteration until all is done or nothing can move.
+// Moves slices of one iteration until all is done or nothing can move; of several invocations in a
+// row if asked for.
 template <typename VisitorType>
 class Walk {
  public:
   Walk(const Network& network, const Chunking& chunking, std::uint64_t iteration,
-       VisitorType& visitor)
+       VisitorType& visitor, int invocations = 1)
       : network_(network),
         chunking_(chunking),
         iteration_(iteration),
         visitor_(visitor),
-        cells_per_chunk_(chunking.fifo().slices_per_transfer),
+        cells_per_chunk_(CellGrid(network.schedule, chunking).per_chunk()),
+        invocations_(invocations),
         progress_(network.blocks.size()),
         dependents_(network.blocks.size()),
         arrived_(network.connections.size(), 0) {
     for (const Network::Connection& connection : network.connections) {
       free_slots_.push_back(connection.slots);
     }
+    if (network.is_one_sided()) prepare_one_sided();
   }
 
   // Returns who is stuck; empty when all finished.
   std::vector<Blocked> run() {
     for (std::size_t b = network_.blocks.size(); b-- > 0;) wake(static_cast<std::uint32_t>(b));
+    for (int rank = 0; rank < network_.schedule.rank_count(); ++rank) {
+      for (int i = 0; network_.schedule.ranks[static_cast<std::size_t>(rank)].blocks.empty() &&
+                      i < invocations_;
+           ++i) {
+        visitor_.on_invocation_end(rank, i);
+      }
+    }
     while (!ready_.empty()) {
       const std::uint32_t block = ready_.back();
       ready_.pop_back();
@@ -132,6 +168,20 @@ class Walk {
     bool is_started = false;  // the step's dependency was met
     bool is_parked = true;
     WaitReason reason = WaitReason::data;
+    int invocation = 0;
+  };
+
+  // What a thread block with one-sided steps keeps besides.
+  struct OneSided {
+    std::vector<std::uint64_t> taken;   // per slot
+    std::vector<std::uint64_t> raised;  // per slot
+    bool has_raised = false;            // in the current step
+    std::size_t next_take = 0;
+    std::uint32_t loop_first = 0;  // steps of the current pipeline
+    std::uint32_t loop_end = 0;
+    std::uint64_t loop = 0;
+    std::uint64_t loops = 0;
+    std::uint64_t unit_elements = 0;
   };
 
   void wake(std::uint32_t block) {
@@ -152,12 +202,118 @@ class Walk {
     while (progress.step < steps.size()) {
       const Step& step = steps[progress.step];
       if (!progress.is_started && !start(block, step)) return false;
-      if (!move(block, step)) return false;
+      const bool is_moved =
+          is_one_sided(step.type) ? move_one_sided(block, step) : move(block, step);
+      if (!is_moved) return false;
       visitor_.on_completion(block, progress.step);
-      ++progress.step;
+      progress.step = next_step(block);
       progress.chunk = 0;
       progress.is_started = false;
       if (step.publishes) wake_dependents(block);
+    }
+    return end_invocation(block);
+  }
+
+  // Returns whether the block is at the end of its last invocation.
+  bool end_invocation(std::uint32_t block) {
+    const int rank = network_.blocks[block].rank;
+    const auto at = static_cast<std::size_t>(rank);
+    const std::uint32_t first = network_.first_block[at];
+    const std::uint32_t end = network_.first_block[at + 1];
+    if (finished_.empty()) finished_.resize(network_.schedule.ranks.size(), 0);
+    if (++finished_[at] < end - first) return true;
+    finished_[at] = 0;
+    const int invocation = progress_[block].invocation;
+    visitor_.on_invocation_end(rank, invocation);
+    if (invocation + 1 == invocations_) return true;
+    progress_[block].is_parked = true;
+    for (std::uint32_t b = first; b < end; ++b) {
+      progress_[b].step = 0;
+      ++progress_[b].invocation;
+      progress_[b].is_parked = true;
+      wake(b);
+    }
+    return true;
+  }
+
+  void prepare_one_sided() {
+    const OneSidedWiring& wiring = network_.wiring.one_sided;
+    one_sided_.resize(network_.blocks.size());
+    for (std::size_t b = 0; b < one_sided_.size(); ++b) {
+      const Network::Block& block = network_.blocks[b];
+      const std::uint32_t slots =
+          wiring
+              .slots[static_cast<std::size_t>(block.rank)][static_cast<std::size_t>(block.number)];
+      one_sided_[b].taken.resize(slots, 0);
+      one_sided_[b].raised.resize(slots, 0);
+    }
+    const std::size_t counters = network_.schedule.ranks.size() * wiring.counters;
+    counters_.resize(counters, 0);
+    takers_.resize(counters);
+  }
+
+  // The step after the current one: of a pipeline that goes on, its first one.
+  std::uint32_t next_step(std::uint32_t block) {
+    const std::uint32_t next = progress_[block].step + 1;
+    if (one_sided_.empty()) return next;
+    OneSided& state = one_sided_[block];
+    if (next != state.loop_end || next - 1 < state.loop_first) return next;
+    if (++state.loop < state.loops) return state.loop_first;
+    state.loop_end = 0;
+    return next;
+  }
+
+  bool move_one_sided(std::uint32_t block, const Step& step) {
+    OneSided& state = one_sided_[block];
+    const Network::Block& at = network_.blocks[block];
+    const Access& access = at.program->access(step);
+    const AccessWiring& wiring = network_.access_wiring(at, step);
+    const bool raises_first = step.type != StepType::direct;
+    if (raises_first && !state.has_raised) raise(block, wiring);
+    state.has_raised = true;
+    if (!take(block, wiring)) return false;
+    state.has_raised = false;
+    state.next_take = 0;
+    if (step.type == StepType::pipeline) {
+      const std::uint64_t element_bytes = chunking_.element_bytes();
+      state.loop_first = progress_[block].step + 1;
+      state.loop_end = state.loop_first + step.count;
+      state.loop = 0;
+      state.loops = loop_count(access, chunking_.chunk_elements(), element_bytes);
+      state.unit_elements = unit_elements(access, element_bytes);
+    }
+    if (step.type != StepType::direct) return true;
+    const std::uint32_t number = progress_[block].step;
+    const bool is_in_pipeline = number >= state.loop_first && number < state.loop_end;
+    const Piece piece{iteration_, access.part, access.parts,
+                      is_in_pipeline ? state.unit_elements : 0, state.loop};
+    visitor_.on_slice({block, number, &step, 0, 0, kNone, kNone, &access, piece});
+    raise(block, wiring);
+    return true;
+  }
+
+  void raise(std::uint32_t block, const AccessWiring& wiring) {
+    for (const CounterRaise& raise : wiring.raises) {
+      const std::uint32_t counter = network_.counter_of(raise.rank, raise.counter);
+      visitor_.on_raise(block, counter, one_sided_[block].raised[raise.slot]++);
+      ++counters_[counter];
+      for (const std::uint32_t taker : takers_[counter]) wake(taker);
+      takers_[counter].clear();
+    }
+  }
+
+  bool take(std::uint32_t block, const AccessWiring& wiring) {
+    OneSided& state = one_sided_[block];
+    for (; state.next_take < wiring.takes.size(); ++state.next_take) {
+      const CounterTake& take = wiring.takes[state.next_take];
+      const std::uint32_t counter = network_.counter_of(network_.blocks[block].rank, take.counter);
+      std::uint64_t& taken = state.taken[take.slot];
+      if (counters_[counter] + take.credit < (taken + 1) * take.weight) {
+        takers_[counter].push_back(block);
+        return park(block, take.reason);
+      }
+      if (taken >= take.credit) visitor_.on_take(block, counter, taken - take.credit);
+      ++taken;
     }
     return true;
   }
@@ -240,9 +396,10 @@ class Walk {
     for (std::size_t b = 0; b < progress_.size(); ++b) {
       const Network::Block& block = network_.blocks[b];
       if (progress_[b].step == block.program->steps.size()) continue;
-      blocked.push_back(blocked_at(
-          network_.schedule, network_.wiring,
-          {block.rank, block.number, static_cast<int>(progress_[b].step), progress_[b].reason}));
+      blocked.push_back(
+          blocked_at(network_.schedule, network_.wiring,
+                     {block.rank, block.number, static_cast<int>(progress_[b].step),
+                      progress_[b].reason, one_sided_.empty() ? 0 : one_sided_[b].next_take}));
     }
     return blocked;
   }
@@ -254,17 +411,22 @@ class Walk {
   std::uint64_t iteration_;
   VisitorType& visitor_;
   std::uint32_t cells_per_chunk_;
+  int invocations_;
   std::vector<Progress> progress_;                      // per block
   std::vector<std::vector<std::uint32_t>> dependents_;  // per block, who is parked for its steps
   std::vector<std::uint32_t> arrived_;                  // per connection, slices
   std::vector<std::uint32_t> free_slots_;               // per connection
   std::vector<std::uint32_t> ready_;
+  std::vector<std::uint32_t> finished_;             // per rank, blocks at their end
+  std::vector<OneSided> one_sided_;                 // per block
+  std::vector<std::uint64_t> counters_;             // how often each was raised
+  std::vector<std::vector<std::uint32_t>> takers_;  // per counter, who is parked for it
 };
 
 template <typename VisitorType>
 std::vector<Blocked> walk(const Network& network, const Chunking& chunking, std::uint64_t iteration,
-                          VisitorType& visitor) {
-  return Walk<VisitorType>(network, chunking, iteration, visitor).run();
+                          VisitorType& visitor, int invocations = 1) {
+  return Walk<VisitorType>(network, chunking, iteration, visitor, invocations).run();
 }
 
 // What travels on one connection; most are empty most of the time, and there may be a million.
@@ -299,14 +461,23 @@ class Memory {
     return base_[static_cast<std::size_t>(rank) * kBuffers + static_cast<std::size_t>(buffer)] +
            std::size_t{chunk} * cells_per_chunk_;
   }
+  // Of an operand, at one rank; `is_second` is for every other invocation with a scratch of its
+  // own.
+  std::size_t cell(int rank, const Operand& operand, bool is_second) const {
+    return cell(rank, operand.buffer, operand.chunk) +
+           (is_second && operand.buffer == Buffer::scratch
+                ? second_scratch_[static_cast<std::size_t>(rank)]
+                : 0);
+  }
   std::size_t first_cell(int rank) const { return first_[static_cast<std::size_t>(rank)]; }
   std::size_t cells() const { return first_.back(); }
   std::uint32_t cells_per_chunk() const { return cells_per_chunk_; }
 
  private:
   std::uint32_t cells_per_chunk_;
-  std::vector<std::size_t> base_;   // [rank][buffer]
-  std::vector<std::size_t> first_;  // [rank], and the end
+  std::vector<std::size_t> base_;            // [rank][buffer]
+  std::vector<std::size_t> second_scratch_;  // [rank], from the first one
+  std::vector<std::size_t> first_;           // [rank], and the end
 };
 
 // Which chunks hold elements at all: the array may end inside a part's chunk.

@@ -18,6 +18,7 @@
 
 #include "towpath/os/process.hpp"
 #include "towpath/os/spin_wait.hpp"
+#include "towpath/transport/shm/direct_move.hpp"
 #include "towpath/transport/shm/memory.hpp"
 #include "towpath/transport/shm/rendezvous.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
@@ -111,6 +112,8 @@ class MappedTransport final : public LiveTransport {
   }
 
   void start(Move& move) override;
+  void start_direct(DirectMove& move) override;
+  std::string direct_refusal(const DirectNeeds&) const override { return {}; }
   void fence() override { std::atomic_thread_fence(std::memory_order_release); }
   bool is_quiet() const override {
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -151,6 +154,9 @@ class MappedTransport final : public LiveTransport {
 
   void check(const Move& move) const;
   void carry_payload(const Move& move);
+  void add_to_signal(int rank, Signal signal, std::uint64_t value) {
+    peer(rank).memory.word(heap_.word_of(signal)).fetch_add(value, std::memory_order_release);
+  }
 
   bool is_ready(const SignalWait& wait) const {
     return transport::holds(wait.comparison, signal_fetch(wait.signal), wait.value);
@@ -293,6 +299,15 @@ void MappedTransport::start(Move& move) {
     }
   }
   if (move.done != nullptr) move.done(move);
+}
+
+void MappedTransport::start_direct(DirectMove& move) {
+  throw_if_failed();
+  check_direct(move, heap_, ranks());
+  carry(move, [this](int rank) { return peer(rank).memory.heap(); });
+  for (const Raise& raise : move.raises) add_to_signal(raise.rank, raise.signal, raise.value);
+  if (move.done != nullptr) move.done(move);
+  if (move.visible != nullptr) move.visible(move);
 }
 
 void MappedTransport::wait(SignalWait& wait) {

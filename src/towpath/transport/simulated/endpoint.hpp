@@ -54,6 +54,8 @@ struct Delivery {
   std::uint64_t epoch = 0;  // counts fences
 };
 
+class DirectMoves;
+
 class Endpoint : public Transport {
  public:
   struct Options {
@@ -127,6 +129,7 @@ class Endpoint : public Transport {
   void notify_blocked();
 
  private:
+  friend class DirectMoves;  // of GPUs
   struct SignalWord {
     std::uint64_t value = 0;
     SignalWait* waits = nullptr;

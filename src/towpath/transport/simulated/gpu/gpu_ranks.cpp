@@ -51,8 +51,16 @@ class GpuRanks::Endpoint final : public simulated::Endpoint {
     return !const_cast<Endpoint&>(*this).peer(peer_rank).route->leaves_host;
   }
   void start(Move& move) override;
+  void start_direct(DirectMove& move) override {
+    ranks_.direct_moves_->start(*this, move, jitter());
+  }
+  std::string direct_refusal(const DirectNeeds& needs) const override {
+    return ranks_.direct_moves_->refusal(rank(), needs);
+  }
   void fence() override { ++epoch_; }
-  bool is_quiet() const override { return under_way_ == 0; }
+  bool is_quiet() const override {
+    return under_way_ == 0 && !ranks_.direct_moves_->has_under_way(rank());
+  }
 
  private:
   const machine::ProtocolCost& cost(Protocol protocol) const {
@@ -220,8 +228,10 @@ GpuRanks::GpuRanks(sim::Simulation& simulation, std::shared_ptr<const machine::M
   options_.places = placement(options.places, machine->ranks(), [&](int gpu) {
     return fmt::format("GPU {} of machine '{}'", gpu, machine->name());
   });
+  direct_moves_ = std::make_unique<DirectMoves>(simulation, network_, options_.places);
   for (int rank = 0; rank < ranks(); ++rank) {
     endpoints_.push_back(std::make_unique<Endpoint>(*this, rank));
+    direct_moves_->add(*endpoints_.back());
   }
 }
 

@@ -9,6 +9,7 @@
 #include "towpath/gpu_links/network.hpp"
 #include "towpath/machine/machine.hpp"
 #include "towpath/sim/simulation.hpp"
+#include "towpath/transport/simulated/gpu/direct_moves.hpp"
 #include "towpath/transport/transport.hpp"
 
 // The transports of all ranks of a simulated GPU cluster: real bytes, simulated time.
@@ -49,6 +50,7 @@ class GpuRanks {
   gpu_links::Network network_;
   GpuRanksOptions options_;
   sim::Random random_;
+  std::unique_ptr<DirectMoves> direct_moves_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
 };
 

@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules in files, whatever their format: MSCCL's XML, or execution plans of MSCCL++."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from towpath._core import Schedule
+from towpath.schedules import msccl_xml, mscclpp_json
+
+_OPENING_BYTES = 4096
+
+
+def is_json(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as JSON does; False for one that cannot be read.
+
+    Args:
+        path: the file.
+    """
+    try:
+        with open(path, "rb") as stream:
+            opening = stream.read(_OPENING_BYTES)
+    except (OSError, ValueError):
+        return False
+    return opening.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+
+
+def load_schedule(path: str | os.PathLike[str]) -> Schedule:
+    """The schedule in a file, checked by `check_structure`.
+
+    Args:
+        path: an MSCCL XML file, or an execution plan of MSCCL++.
+
+    Raises:
+        ScheduleFormatError: it cannot be read, is neither, or breaks a limit; one sentence.
+    """
+    return (mscclpp_json if is_json(path) else msccl_xml).load_schedule(path)
+
+
+def dump_schedule(schedule: Schedule, path: str | os.PathLike[str]) -> None:
+    """Writes a schedule: as an execution plan of MSCCL++ to a name that ends in .json, otherwise
+    as MSCCL XML.
+
+    Args:
+        schedule: the schedule.
+        path: the file, which is replaced.
+
+    Raises:
+        ScheduleFormatError: the format has no place for it; nothing is written then.
+        ScheduleError: it does not pass `check_structure`.
+    """
+    if Path(path).suffix.lower() == ".json":
+        mscclpp_json.dump_schedule(schedule, path)
+    else:
+        msccl_xml.dump_schedule(schedule, path)

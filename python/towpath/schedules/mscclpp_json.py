@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""MSCCL++'s execution plans: the JSON that its DSL writes and its executor runs.
+
+The format is that of microsoft/mscclpp, src/core/executor/execution_plan.cc; docs/schedule.md has
+the mapping as a table. An operation is one step, but for `put`, `get` and the like with several
+buffers, which are one step for each. Numbers that an operation gives its thread block are resolved:
+a step names ranks, buffers and chunks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from towpath import _core
+from towpath._core import Schedule
+from towpath.schedules.msccl_xml import ScheduleFormatError
+from towpath.schedules.mscclpp_reader import read_plan
+from towpath.schedules.mscclpp_writer import plan_of
+
+
+def load_schedule(path: str | os.PathLike[str]) -> Schedule:
+    """The schedule in an execution plan of MSCCL++, checked by `check_structure`.
+
+    Args:
+        path: the JSON file.
+
+    Raises:
+        ScheduleFormatError: the file cannot be read, is not such a plan, or breaks a limit; one
+            sentence with the file and the place in it.
+    """
+    schedule = read_plan(path)
+    try:
+        _core.check_structure(schedule)
+    except _core.ScheduleError as error:
+        raise ScheduleFormatError(str(error), file=str(path)) from None
+    return schedule
+
+
+def dump_schedule(schedule: Schedule, path: str | os.PathLike[str]) -> None:
+    """Writes a schedule as an execution plan of MSCCL++. Loading it gives an equal schedule.
+
+    Args:
+        schedule: the schedule.
+        path: the file, which is replaced.
+
+    Raises:
+        ScheduleFormatError: MSCCL++ has no place for it; nothing is written then.
+        ScheduleError: it does not pass `check_structure`.
+    """
+    text = to_json(schedule)
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def to_json(schedule: Schedule) -> str:
+    """A schedule as an execution plan of MSCCL++.
+
+    Args:
+        schedule: the schedule.
+
+    Returns:
+        The text of the file that `dump_schedule` writes.
+
+    Raises:
+        ScheduleFormatError: MSCCL++ has no place for it.
+        ScheduleError: it does not pass `check_structure`.
+    """
+    _core.check_structure(schedule)
+    return json.dumps(plan_of(schedule), indent=1) + "\n"

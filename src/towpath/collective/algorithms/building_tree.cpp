@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/algorithms/building_tree.hpp"
+
+namespace towpath::collective {
+namespace {
+
+// In a tree over 0 to nodes-1 whose levels are the lowest set bits; 0 is the root.
+int parent_of_node(int node, int nodes) {
+  if (node == 0) return kNone;
+  const int bit = node & -node;
+  const int parent = (node ^ bit) | (bit << 1);
+  return parent < nodes ? parent : node ^ bit;
+}
+
+}  // namespace
+
+// The second tree is the first one mirrored, or shifted by one where mirroring would keep the
+// middle node in its place.
+int parent_of_host(int host, int hosts, bool is_second) {
+  if (!is_second) return parent_of_node(host, hosts);
+  const bool is_shifted = hosts % 2 == 1;
+  const int node = is_shifted ? (host + hosts - 1) % hosts : hosts - 1 - host;
+  const int parent = parent_of_node(node, hosts);
+  if (parent == kNone) return kNone;
+  return is_shifted ? (parent + 1) % hosts : hosts - 1 - parent;
+}
+
+ThreadBlock& TreeNode::add_block(int receive_peer, int send_peer) const {
+  ThreadBlock& block = program.blocks.emplace_back();
+  block.receive_peer = receive_peer;
+  block.send_peer = send_peer;
+  block.channel = channel;
+  return block;
+}
+
+Step TreeNode::when_there(std::uint32_t i, Step step) const {
+  if (source_block == kNone) return step;
+  return after(static_cast<std::uint32_t>(source_block), source_step + i, step);
+}
+
+void TreeNode::add_way_up() const {
+  if (children.empty()) {
+    ThreadBlock& block = add_block(kNone, parent);
+    for (std::uint32_t i = 0; i < chunks; ++i) {
+      block.steps.push_back(when_there(i, step(StepType::send, Chunk{source, first_chunk + i})));
+    }
+    return;
+  }
+  const bool is_root = parent == kNone;
+  for (std::size_t c = 0; c < children.size(); ++c) {
+    const bool is_last = c + 1 == children.size();
+    const int target = is_root ? children.front() : parent;
+    ThreadBlock& block = add_block(children[c], is_last ? target : kNone);
+    const StepType type = !is_last  ? StepType::receive_reduce_copy
+                          : is_root ? StepType::receive_reduce_copy_send
+                                    : StepType::receive_reduce_send;
+    for (std::uint32_t i = 0; i < chunks; ++i) {
+      const std::uint32_t chunk = first_chunk + i;
+      const Chunk addend = c == 0 ? Chunk{source, chunk} : result_chunk(chunk);
+      Step next = step(type, addend, result_chunk(chunk));
+      next = c == 0 ? when_there(i, next) : after(last_block() - 1, i, next);
+      next.publishes = !is_last || (is_root && (children.size() > 1 || publishes_result));
+      block.steps.push_back(next);
+    }
+  }
+}
+
+std::uint32_t TreeNode::add_way_down() const {
+  const bool is_root = parent == kNone;
+  if (!is_root) {
+    const bool is_leaf = children.empty();
+    ThreadBlock& block = add_block(parent, is_leaf ? kNone : children.front());
+    for (std::uint32_t i = 0; i < chunks; ++i) {
+      block.steps.push_back(step(is_leaf ? StepType::receive : StepType::receive_copy_send,
+                                 result_chunk(first_chunk + i)));
+      block.steps.back().publishes = children.size() > 1 || publishes_result;
+    }
+  }
+  const std::uint32_t block_with_result = last_block();
+  for (std::size_t c = 1; c < children.size(); ++c) {
+    ThreadBlock& block = add_block(kNone, children[c]);
+    for (std::uint32_t i = 0; i < chunks; ++i) {
+      block.steps.push_back(
+          after(block_with_result, i, step(StepType::send, result_chunk(first_chunk + i))));
+    }
+  }
+  return block_with_result;
+}
+
+}  // namespace towpath::collective

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/shm/direct_move.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+namespace towpath::transport::shm {
+namespace {
+
+// What is combined is stored while it is still in the cache.
+constexpr std::uint64_t kBlockBytes = 64 << 10;
+
+// Calls visit(address of the operand at that rank).
+template <typename Visit>
+void for_each_place(const std::vector<Location>& locations,
+                    const std::function<std::byte*(int rank)>& heap_of, const Visit& visit) {
+  for (const Location& location : locations) {
+    if (location.group.empty()) visit(heap_of(location.rank) + location.offset);
+    for (const int rank : location.group) visit(heap_of(rank) + location.offset);
+  }
+}
+
+void check_rank(int rank, int ranks) {
+  if (rank >= 0 && rank < ranks) return;
+  throw std::out_of_range(fmt::format("rank {} is outside the range 0 to {}", rank, ranks - 1));
+}
+
+}  // namespace
+
+void check_direct(const DirectMove& move, const SymmetricHeap& heap, int ranks) {
+  for (const auto* locations : {&move.sources, &move.destinations}) {
+    for (const Location& location : *locations) {
+      heap.check_range(location.offset, move.size_bytes);
+      if (location.group.empty()) check_rank(location.rank, ranks);
+      for (const int rank : location.group) check_rank(rank, ranks);
+    }
+  }
+  for (const Raise& raise : move.raises) {
+    check_rank(raise.rank, ranks);
+    heap.check_signal(raise.signal);
+  }
+}
+
+void carry(const DirectMove& move, const std::function<std::byte*(int rank)>& heap_of) {
+  std::vector<std::byte> block(std::min(kBlockBytes, move.size_bytes));
+  for (std::uint64_t from = 0; from < move.size_bytes; from += kBlockBytes) {
+    const std::uint64_t size = std::min(kBlockBytes, move.size_bytes - from);
+    bool is_first = true;
+    for_each_place(move.sources, heap_of, [&](const std::byte* source) {
+      if (is_first) {
+        std::memcpy(block.data(), source + from, size);
+      } else {
+        reduce(block.data(), block.data(), source + from, size, move.reduction);
+      }
+      is_first = false;
+    });
+    for_each_place(move.destinations, heap_of, [&](std::byte* destination) {
+      std::memcpy(destination + from, block.data(), size);
+    });
+  }
+}
+
+}  // namespace towpath::transport::shm

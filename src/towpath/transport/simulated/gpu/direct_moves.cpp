@@ -1,0 +1,471 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/simulated/gpu/direct_moves.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace towpath::transport::simulated {
+namespace {
+
+// A range goes in pieces; so many bytes of it are under way at most.
+constexpr Bytes kPiece{64 * 1024};
+constexpr Bytes kUnderWayMax{128 * 1024};
+
+Rate divided(Rate rate, std::size_t by) {
+  return Rate::from_bytes_per_second(rate.bytes_per_second() / static_cast<std::int64_t>(by));
+}
+
+}  // namespace
+
+// The way of one remote operand.
+struct DirectMoves::Path {
+  const gpu_links::Route* route = nullptr;    // of the bytes
+  const gpu_links::Route* request = nullptr;  // of a load's request, or a store's acknowledgement
+  std::span<const int> beside_first;
+  std::span<const int> beside_last;
+  std::vector<int> ranks;  // whose memory it is
+  Bytes arrived;
+};
+
+struct DirectMoves::Flight {
+  DirectMoves* all = nullptr;
+  Endpoint* from = nullptr;
+  DirectMove* move = nullptr;
+  Time delay;
+  std::vector<Path> loads;
+  std::vector<Path> stores;
+  std::vector<std::uint64_t> words;  // of the raises
+  std::vector<bool> is_raised;
+  std::vector<std::byte> payload;
+  Bytes issued;             // bytes that were asked for
+  Bytes loaded;             // by all loads
+  Bytes stored;             // by all stores
+  std::size_t sending = 0;  // messages whose last byte has not left
+  bool is_done = false;
+};
+
+struct DirectMoves::LinkMessage : gpu_links::Message {
+  Flight* flight = nullptr;
+  Path* path = nullptr;
+  Bytes payload;
+  bool is_load = false;
+};
+
+// A signal that its reader is about to see.
+struct DirectMoves::PendingRaise {
+  DirectMoves* all = nullptr;
+  int from = kNoPeer;
+  Endpoint* to = nullptr;
+  std::uint64_t word = 0;
+  std::uint64_t value = 0;
+};
+
+DirectMoves::DirectMoves(sim::Simulation& simulation, gpu_links::Network& network,
+                         std::vector<int> places)
+    : simulation_(simulation),
+      network_(network),
+      places_(std::move(places)),
+      under_way_(places_.size(), 0) {}
+
+DirectMoves::~DirectMoves() = default;
+
+// --- routes ------------------------------------------------------------------------------------
+
+const gpu_links::Route& DirectMoves::route(int from, int to) {
+  return network_.route(places_[static_cast<std::size_t>(from)],
+                        places_[static_cast<std::size_t>(to)]);
+}
+
+const DirectMoves::GroupRoutes& DirectMoves::routes_of(int rank, std::span<const int> group) {
+  GroupRoutes& routes = groups_[{rank, std::vector<int>(group.begin(), group.end())}];
+  if (routes.to_member != nullptr) return routes;
+  const int member = group.front() == rank ? group[1] : group.front();
+  routes.to_member = &route(rank, member);
+  routes.from_member = &route(member, rank);
+  for (const int other : group) {
+    if (other == member) continue;
+    const bool is_own = other == rank;
+    routes.up.push_back(is_own ? routes.to_member->links.front()
+                               : route(other, rank).links.front());
+    routes.down.push_back(is_own ? routes.from_member->links.back()
+                                 : route(rank, other).links.back());
+  }
+  return routes;
+}
+
+std::string DirectMoves::refusal(int rank, const DirectNeeds& needs) {
+  const machine::Machine& machine = network_.machine();
+  for (const int peer : needs.peers) {
+    if (!route(rank, peer).leaves_host) continue;
+    return fmt::format(
+        "rank {} loads from or stores to the memory of rank {}, which is in another host of "
+        "machine "
+        "'{}'; allowed are its own host, and port channels",
+        rank, peer, machine.name());
+  }
+  for (const std::vector<int>& group : needs.groups) {
+    if (group.size() == 1) continue;
+    if (!machine.gpu().in_switch_reduction) {
+      return fmt::format(
+          "machine '{}' has no switch that combines for a group of GPUs (in_switch_reduction)",
+          machine.name());
+    }
+    const int first = rank == group.front() ? group[1] : group.front();
+    const int hub = machine.links()[static_cast<std::size_t>(route(rank, first).links.front())].to;
+    for (const int member : group) {
+      if (member == rank) continue;
+      const std::vector<int>& links = route(rank, member).links;
+      const bool is_behind_hub =
+          links.size() == 2 && machine.links()[static_cast<std::size_t>(links.front())].to == hub &&
+          machine.devices()[static_cast<std::size_t>(hub)].kind == machine::DeviceKind::nvswitch;
+      if (is_behind_hub) continue;
+      return fmt::format(
+          "ranks {} and {} are not behind one NVSwitch of machine '{}', as a group "
+          "must be",
+          rank, member, machine.name());
+    }
+  }
+  return {};
+}
+
+// --- a move ------------------------------------------------------------------------------------
+
+const machine::ProtocolCost& DirectMoves::cost(const Flight& flight) const {
+  return network_.machine().gpu().protocol[static_cast<std::size_t>(flight.move->protocol)];
+}
+
+DirectMoves::Flight& DirectMoves::new_flight() {
+  if (free_flights_.empty()) return flights_.emplace_back();
+  Flight& flight = *free_flights_.back();
+  free_flights_.pop_back();
+  return flight;
+}
+
+void DirectMoves::add_path(Flight& flight, std::vector<Path>& paths, const Location& location,
+                           bool is_load) {
+  const int own = flight.from->rank();
+  Path path;
+  if (location.group.size() > 1) {
+    const GroupRoutes& routes = routes_of(own, location.group);
+    path.route = is_load ? routes.from_member : routes.to_member;
+    path.request = is_load ? routes.to_member : routes.from_member;
+    (is_load ? path.beside_first : path.beside_last) = is_load ? routes.up : routes.down;
+    path.ranks.assign(location.group.begin(), location.group.end());
+  } else {
+    const int rank = location.group.empty() ? location.rank : location.group.front();
+    flight.from->check_peer(rank);
+    if (rank == own) return;
+    path.route = is_load ? &route(rank, own) : &route(own, rank);
+    path.request = is_load ? &route(own, rank) : &route(rank, own);
+    path.ranks = {rank};
+  }
+  paths.push_back(std::move(path));
+}
+
+void DirectMoves::start(Endpoint& from, DirectMove& move, Time delay) {
+  Flight& flight = new_flight();
+  flight.all = this;
+  flight.from = &from;
+  flight.move = &move;
+  flight.delay = delay;
+  for (const Location& source : move.sources) {
+    from.heap().check_range(source.offset, move.size_bytes);
+    add_path(flight, flight.loads, source, true);
+  }
+  for (const Location& destination : move.destinations) {
+    from.heap().check_range(destination.offset, move.size_bytes);
+    add_path(flight, flight.stores, destination, false);
+  }
+  for (const Raise& raise : move.raises) {
+    from.check_peer(raise.rank);
+    from.heap().check_signal(raise.signal);
+    flight.words.push_back(from.heap().word_of(raise.signal));
+    flight.is_raised.push_back(false);
+  }
+  ++under_way_[static_cast<std::size_t>(from.rank())];
+  simulation_.after(
+      delay + cost(flight).send_overhead,
+      [](void* context) {
+        Flight& begun = *static_cast<Flight*>(context);
+        begun.all->begin(begun);
+      },
+      &flight);
+}
+
+void DirectMoves::begin(Flight& flight) {
+  const bool is_local = flight.loads.empty() && flight.stores.empty();
+  if (is_local || flight.move->size_bytes == 0) return move_locally(flight);
+  if (flight.move->is_port) {
+    load_memory(flight);
+    flight.is_done = true;
+    if (flight.move->done != nullptr) flight.move->done(*flight.move);
+  }
+  issue_piece(flight, Request::now);
+}
+
+void DirectMoves::move_locally(Flight& flight) {
+  const std::size_t passes = std::max<std::size_t>(flight.move->sources.size(), 2) - 1;
+  const Bytes work(flight.move->size_bytes * passes);
+  simulation_.after(
+      transfer_time(work, cost(flight).block_rate),
+      [](void* context) {
+        Flight& moved = *static_cast<Flight*>(context);
+        moved.loaded = Bytes(moved.move->size_bytes);
+        moved.all->load_memory(moved);
+        moved.all->finish_loads(moved);
+      },
+      &flight);
+}
+
+// Asks for the next piece when the one before has been sent, and not too much is under way. What
+// has nothing to load is stored at once.
+void DirectMoves::issue_piece(Flight& flight, Request request) {
+  const Bytes whole(flight.move->size_bytes);
+  const Bytes complete = flight.stores.empty() ? flight.loaded : flight.stored;
+  if (flight.sending > 0 || flight.issued == whole) return;
+  if (flight.issued - complete >= kUnderWayMax) return;
+  const Bytes size = std::min(kPiece, whole - flight.issued);
+  flight.issued += size;
+  if (!flight.loads.empty()) {
+    for (Path& path : flight.loads) load_piece(flight, path, size, request);
+    return;
+  }
+  flight.loaded += size;
+  if (flight.loaded == whole && !flight.is_done) load_memory(flight);
+  store_piece(flight, size);
+}
+
+void DirectMoves::store_piece(Flight& flight, Bytes size) {
+  for (Path& path : flight.stores) network_.send(message_on(flight, path, size, false));
+}
+
+void DirectMoves::load_piece(Flight& flight, Path& path, Bytes size, Request request) {
+  LinkMessage& message = message_on(flight, path, size, true);
+  if (request == Request::ahead) return network_.send(message);
+  simulation_.after(
+      path.request->latency,
+      [](void* context) {
+        LinkMessage& asked = *static_cast<LinkMessage*>(context);
+        asked.flight->all->network_.send(asked);
+      },
+      &message);
+}
+
+DirectMoves::LinkMessage& DirectMoves::message_on(Flight& flight, Path& path, Bytes size,
+                                                  bool is_load) {
+  const Protocol protocol = flight.move->protocol;
+  const machine::ProtocolCost& price = cost(flight);
+  LinkMessage& message = new_message();
+  message.flight = &flight;
+  message.path = &path;
+  message.payload = size;
+  message.is_load = is_load;
+  message.route = path.route;
+  message.size = on_wire(size, protocol);
+  const std::size_t paths = is_load ? flight.loads.size() : flight.stores.size();
+  const auto first_link = static_cast<std::size_t>(path.route->links.front());
+  // What an adapter moves is paced by its links alone.
+  message.pace = flight.move->is_port ? network_.machine().links()[first_link].rate
+                                      : on_wire(divided(price.block_rate, paths), protocol);
+  message.protocol = protocol;
+  message.beside_first = path.beside_first;
+  message.beside_last = path.beside_last;
+  message.delay = flight.delay;
+  message.left = [](gpu_links::Message& sent) {
+    LinkMessage& own = static_cast<LinkMessage&>(sent);
+    own.flight->all->left(own);
+  };
+  message.arrived = [](gpu_links::Message& sent) {
+    LinkMessage& own = static_cast<LinkMessage&>(sent);
+    own.flight->all->arrived(own);
+  };
+  ++flight.sending;
+  return message;
+}
+
+DirectMoves::LinkMessage& DirectMoves::new_message() {
+  if (free_messages_.empty()) return messages_.emplace_back();
+  LinkMessage& message = *free_messages_.back();
+  free_messages_.pop_back();
+  return message;
+}
+
+DirectMoves::PendingRaise& DirectMoves::new_raise() {
+  if (free_raises_.empty()) return raises_.emplace_back();
+  PendingRaise& raise = *free_raises_.back();
+  free_raises_.pop_back();
+  return raise;
+}
+
+// --- it goes on --------------------------------------------------------------------------------
+
+void DirectMoves::left(LinkMessage& message) {
+  Flight& flight = *message.flight;
+  --flight.sending;
+  issue_piece(flight, Request::ahead);
+  finish_if_sent(flight);
+}
+
+void DirectMoves::arrived(LinkMessage& message) {
+  Flight& flight = *message.flight;
+  Path& path = *message.path;
+  path.arrived += message.payload;
+  const bool is_load = message.is_load;
+  free_messages_.push_back(&message);
+  is_load ? note_load(flight) : note_store(flight, path);
+}
+
+// A piece is there when the slowest of its loads is.
+void DirectMoves::note_load(Flight& flight) {
+  Bytes loaded(flight.move->size_bytes);
+  for (const Path& load : flight.loads) loaded = std::min(loaded, load.arrived);
+  if (loaded == flight.loaded) return;
+  const Bytes piece = loaded - flight.loaded;
+  flight.loaded = loaded;
+  if (loaded == Bytes(flight.move->size_bytes)) load_memory(flight);
+  if (!flight.stores.empty()) store_piece(flight, piece);
+  issue_piece(flight, Request::now);
+  finish_if_sent(flight);
+}
+
+void DirectMoves::note_store(Flight& flight, Path& path) {
+  const Bytes whole(flight.move->size_bytes);
+  Bytes stored = whole;
+  for (const Path& store : flight.stores) stored = std::min(stored, store.arrived);
+  flight.stored = stored;
+  if (path.arrived == whole) land(flight, path);
+  if (stored < whole) return issue_piece(flight, Request::now);
+  await_acknowledgement(flight);
+}
+
+// --- memory ------------------------------------------------------------------------------------
+
+// What the stores bring, from all sources as they are now; what stays on the rank is stored.
+void DirectMoves::load_memory(Flight& flight) {
+  const DirectMove& move = *flight.move;
+  if (!flight.from->carries_data() || move.size_bytes == 0) return;
+  flight.payload.resize(move.size_bytes);
+  bool is_first = true;
+  const auto load = [&](int rank, Offset offset) {
+    const std::byte* source = endpoints_[static_cast<std::size_t>(rank)]->data(offset);
+    if (is_first) {
+      std::memcpy(flight.payload.data(), source, move.size_bytes);
+    } else {
+      reduce(flight.payload.data(), flight.payload.data(), source, move.size_bytes, move.reduction);
+    }
+    is_first = false;
+  };
+  for (const Location& source : move.sources) {
+    if (source.group.empty()) load(source.rank, source.offset);
+    for (const int rank : source.group) load(rank, source.offset);
+  }
+}
+
+void DirectMoves::store_memory(Flight& flight, int rank) {
+  const DirectMove& move = *flight.move;
+  for (const Location& destination : move.destinations) {
+    const bool is_there = destination.group.empty()
+                              ? destination.rank == rank
+                              : std::find(destination.group.begin(), destination.group.end(),
+                                          rank) != destination.group.end();
+    if (!is_there || flight.payload.empty()) continue;
+    std::memcpy(endpoints_[static_cast<std::size_t>(rank)]->data(destination.offset),
+                flight.payload.data(), move.size_bytes);
+  }
+}
+
+// --- the end -----------------------------------------------------------------------------------
+
+void DirectMoves::finish_if_sent(Flight& flight) {
+  const Bytes whole(flight.move->size_bytes);
+  if (flight.is_done || flight.sending > 0 || flight.loaded < whole || flight.issued < whole)
+    return;
+  finish_loads(flight);
+}
+
+// The thread block may go on.
+void DirectMoves::finish_loads(Flight& flight) {
+  flight.is_done = true;
+  const int own = flight.from->rank();
+  if (flight.stores.empty() || is_stored_locally(flight, own)) {
+    store_memory(flight, own);
+    raise(flight, own);
+  }
+  DirectMove& move = *flight.move;
+  if (move.done != nullptr) move.done(move);
+  flight.from->notify_blocked();
+  if (flight.stores.empty() || move.size_bytes == 0) {
+    for (Path& path : flight.stores) land(flight, path);
+    make_visible(flight);
+  }
+}
+
+bool DirectMoves::is_stored_locally(const Flight& flight, int own) {
+  return std::any_of(flight.move->destinations.begin(), flight.move->destinations.end(),
+                     [own](const Location& to) {
+                       return to.group.size() <= 1 &&
+                              (to.group.empty() ? to.rank : to.group.front()) == own;
+                     });
+}
+
+void DirectMoves::land(Flight& flight, Path& path) {
+  for (const int rank : path.ranks) {
+    store_memory(flight, rank);
+    raise(flight, rank);
+  }
+}
+
+// The signals at a rank, once its reader sees them.
+void DirectMoves::raise(Flight& flight, int rank) {
+  for (std::size_t i = 0; i < flight.words.size(); ++i) {
+    const Raise& raise = flight.move->raises[i];
+    if (raise.rank != rank || flight.is_raised[i]) continue;
+    flight.is_raised[i] = true;
+    PendingRaise& pending = new_raise();
+    pending = {this, flight.from->rank(), endpoints_[static_cast<std::size_t>(rank)],
+               flight.words[i], raise.value};
+    ++under_way_[static_cast<std::size_t>(pending.from)];
+    simulation_.after(
+        cost(flight).receive_overhead,
+        [](void* context) {
+          PendingRaise& raised = *static_cast<PendingRaise*>(context);
+          --raised.all->under_way_[static_cast<std::size_t>(raised.from)];
+          raised.all->free_raises_.push_back(&raised);
+          raised.to->raise(raised.word, raised.value, SignalOperation::add);
+        },
+        &pending);
+  }
+}
+
+void DirectMoves::await_acknowledgement(Flight& flight) {
+  Time latency;
+  for (const Path& path : flight.stores) latency = std::max(latency, path.request->latency);
+  simulation_.after(
+      latency,
+      [](void* context) {
+        Flight& acknowledged = *static_cast<Flight*>(context);
+        acknowledged.all->make_visible(acknowledged);
+      },
+      &flight);
+}
+
+void DirectMoves::make_visible(Flight& flight) {
+  Endpoint& from = *flight.from;
+  DirectMove& move = *flight.move;
+  --under_way_[static_cast<std::size_t>(from.rank())];
+  flight.loads.clear();
+  flight.stores.clear();
+  flight.words.clear();
+  flight.is_raised.clear();
+  flight.payload.clear();
+  flight.issued = flight.loaded = flight.stored = Bytes(0);
+  flight.is_done = false;
+  free_flights_.push_back(&flight);
+  if (move.visible != nullptr) move.visible(move);
+  from.notify_blocked();
+}
+
+}  // namespace towpath::transport::simulated

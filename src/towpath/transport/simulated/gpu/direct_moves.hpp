@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "towpath/gpu_links/network.hpp"
+#include "towpath/sim/simulation.hpp"
+#include "towpath/transport/simulated/endpoint.hpp"
+#include "towpath/transport/transport.hpp"
+
+// DirectMoves of simulated GPUs: loads and stores of a thread block, through switches that combine
+// and copy where the machine has such.
+//
+// A load asks its peer, one way of the route, and the bytes come back; a store goes, and its
+// acknowledgement comes back. What a switch combines loads the link of every member up once and the
+// reader's link down once; what it copies loads the writer's link up once and every member's down
+// once. The thread block goes through its range in pieces, and asks for one when the one before has
+// been sent; its rate is that of its protocol, over all operands together. Memory is read when
+// all loads are in, and written when all stores to a place have arrived.
+
+namespace towpath::transport::simulated {
+
+class DirectMoves {
+ public:
+  // rank -> GPU of the network's machine.
+  DirectMoves(sim::Simulation& simulation, gpu_links::Network& network, std::vector<int> places);
+  ~DirectMoves();
+  DirectMoves(const DirectMoves&) = delete;
+  DirectMoves& operator=(const DirectMoves&) = delete;
+
+  // One after the other, from rank 0 on.
+  void add(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
+
+  // `delay` is added to its beginning.
+  void start(Endpoint& from, DirectMove& move, Time delay);
+  bool has_under_way(int rank) const { return under_way_[static_cast<std::size_t>(rank)] > 0; }
+  std::string refusal(int rank, const DirectNeeds& needs);
+
+ private:
+  struct Path;
+  struct Flight;
+  struct LinkMessage;
+  struct PendingRaise;
+
+  // How the members of a group are reached through their switch. One of them stands for the route.
+  struct GroupRoutes {
+    const gpu_links::Route* to_member = nullptr;
+    const gpu_links::Route* from_member = nullptr;
+    std::vector<int> up;    // of the other members, and of the rank itself
+    std::vector<int> down;  // the same
+  };
+
+  // When a peer is asked for a piece: ahead of time, while the one before is on its way, or now.
+  enum class Request : std::uint8_t { ahead, now };
+
+  const gpu_links::Route& route(int from, int to);
+  const GroupRoutes& routes_of(int rank, std::span<const int> group);
+  const machine::ProtocolCost& cost(const Flight& flight) const;
+  Flight& new_flight();
+  LinkMessage& new_message();
+  PendingRaise& new_raise();
+  void add_path(Flight& flight, std::vector<Path>& paths, const Location& location, bool is_load);
+
+  // In this order.
+  void begin(Flight& flight);
+  void move_locally(Flight& flight);
+  void issue_piece(Flight& flight, Request request);
+  void load_piece(Flight& flight, Path& path, Bytes size, Request request);
+  void store_piece(Flight& flight, Bytes size);
+  LinkMessage& message_on(Flight& flight, Path& path, Bytes size, bool is_load);
+  void left(LinkMessage& message);
+  void arrived(LinkMessage& message);
+  void note_load(Flight& flight);
+  void note_store(Flight& flight, Path& path);
+  void load_memory(Flight& flight);
+  void store_memory(Flight& flight, int rank);
+  void finish_if_sent(Flight& flight);
+  void finish_loads(Flight& flight);
+  static bool is_stored_locally(const Flight& flight, int own);
+  void land(Flight& flight, Path& path);
+  void raise(Flight& flight, int rank);
+  void await_acknowledgement(Flight& flight);
+  void make_visible(Flight& flight);
+
+  sim::Simulation& simulation_;
+  gpu_links::Network& network_;
+  std::vector<int> places_;
+  std::vector<Endpoint*> endpoints_;
+  std::vector<std::size_t> under_way_;  // per rank
+  std::map<std::pair<int, std::vector<int>>, GroupRoutes> groups_;
+  std::deque<Flight> flights_;  // storage
+  std::vector<Flight*> free_flights_;
+  std::deque<LinkMessage> messages_;  // storage
+  std::vector<LinkMessage*> free_messages_;
+  std::deque<PendingRaise> raises_;  // storage
+  std::vector<PendingRaise*> free_raises_;
+};
+
+}  // namespace towpath::transport::simulated
