@@ -44,10 +44,13 @@ def errors(validation, word, least_bytes, most_bytes):
     return [
         row["error_pct"]
         for row in validation.rows
-        if word in row["config"]
-        and row["predicted"] is not None
-        and least_bytes <= int(row["size_bytes"]) <= most_bytes
+        if word in row["config"] and least_bytes <= int(row["size_bytes"]) <= most_bytes
     ]
+
+
+def test_every_row_is_simulated(all_reduce):
+    assert len(all_reduce.rows) == 60
+    assert all(row["predicted"] > 0 for row in all_reduce.rows)
 
 
 def mean(values):
@@ -70,6 +73,10 @@ def test_large_forced_rings_are_within_four_percent(all_reduce):
     assert mean(errors(all_reduce, "Ring", 64 * MIB, 1 << 40)) < 4
 
 
+def test_trees_through_the_switch_are_within_four_percent(all_reduce):
+    assert mean(errors(all_reduce, "default", 64 * MIB, 1 << 40)) < 4
+
+
 def test_gap_the_step_between_hosts_in_ll128(all_reduce):
     (error,) = errors(all_reduce, "default", 256 << 10, 256 << 10)
     assert error > 30
@@ -79,9 +86,9 @@ def test_gap_a_ring_that_is_slower_than_its_neighbours(all_reduce):
     assert max(errors(all_reduce, "Ring", 128 * MIB, 128 * MIB)) < -10
 
 
-def test_what_nccl_does_in_one_server_is_within_six_percent_in_the_median():
-    found = absolute(shipped("gpu_collectives/all_reduce_one_h100_server", group="pynccl"))
-    assert len(found) == 6
+def test_what_vllm_measured_in_one_server_is_within_ten_percent_in_the_median():
+    found = absolute(shipped("gpu_collectives/all_reduce_one_h100_server"))
+    assert len(found) == 30
     assert statistics.median(found) < 6
 
 
@@ -89,7 +96,7 @@ def test_what_nccl_does_in_one_server_is_within_six_percent_in_the_median():
 
 
 def absolute(validation):
-    return sorted(abs(row["error_pct"]) for row in validation.rows if row["predicted"])
+    return sorted(abs(row["error_pct"]) for row in validation.rows)
 
 
 def test_traced_kernels_of_the_check_half(traces):

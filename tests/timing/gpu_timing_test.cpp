@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "towpath/simulate/simulated_gpus.hpp"
 
@@ -98,6 +100,71 @@ TEST(GpuTiming, ProxiesAddToWhatLeavesAHost) {
   cost.adapter_overhead = 9_us;
   EXPECT_EQ(seen(cost, {}, machine::LinkKind::nvlink), 1_us + 2_us);
   EXPECT_EQ(seen(cost, {}, machine::LinkKind::network), 1_us + 2_us + 9_us);
+}
+
+// Three GPUs behind a switch that combines and copies; no link takes time to pass.
+std::shared_ptr<const machine::Machine> behind_a_switch(machine::GpuCost cost) {
+  machine::MachineBuilder builder("switch");
+  const int hub = builder.add_device({"hub", machine::DeviceKind::nvswitch, 0, true});
+  for (int i = 0; i < 3; ++i) {
+    const int gpu =
+        builder.add_device({"gpu" + std::to_string(i), machine::DeviceKind::gpu, 0, false});
+    builder.add_link({gpu, hub, machine::LinkKind::nvlink, 100_GBps, 0_ns, 0_ns});
+    builder.add_link({hub, gpu, machine::LinkKind::nvlink, 100_GBps, 0_ns, 0_ns});
+  }
+  cost.in_switch_reduction = true;
+  for (machine::ProtocolCost& protocol : cost.protocol) protocol.block_rate = 1000_GBps;
+  builder.set_gpu_cost(cost);
+  return std::move(builder).build();
+}
+
+// When rank 0 may go on after a move between the group and itself, or within the group.
+Time direct_done(const machine::GpuCost& cost, bool loads_group, bool stores_group) {
+  SimulatedGpusOptions options;
+  options.carries_data = false;
+  SimulatedGpus gpus(behind_a_switch(cost), 3, options);
+  const std::vector<int> members = {0, 1, 2};
+  const auto location = [&](bool is_group) {
+    transport::Location found;
+    if (is_group) {
+      found.group = members;
+    } else {
+      found.rank = 0;
+    }
+    return found;
+  };
+  transport::DirectMove move;
+  move.sources = {location(loads_group)};
+  move.destinations = {location(stores_group)};
+  move.size_bytes = kSize;
+  struct Watch {
+    sim::Simulation& simulation;
+    Time at;
+  } watch{gpus.simulation(), {}};
+  move.context = &watch;
+  move.done = [](transport::DirectMove& done) {
+    Watch& seen = *static_cast<Watch*>(done.context);
+    seen.at = seen.simulation.now();
+  };
+  gpus.simulation().spawn("rank 0", [&] { gpus.transport(0).start_direct(move); });
+  gpus.run();
+  return watch.at;
+}
+
+TEST(GpuTiming, WhatIsStagedBetweenSwitchAndOwnMemoryTakesLonger) {
+  machine::GpuCost staged;
+  staged.in_switch_staging = 22_us;
+  const machine::GpuCost plain;
+  EXPECT_EQ(direct_done(staged, true, false), direct_done(plain, true, false) + 22_us);
+  EXPECT_EQ(direct_done(staged, false, true), direct_done(plain, false, true) + 22_us);
+  EXPECT_EQ(direct_done(staged, true, true), direct_done(plain, true, true));
+}
+
+TEST(GpuTiming, ASwitchThatCombinesMaySlowItsLinksDown) {
+  machine::GpuCost slow;
+  slow.in_switch_rate = 50_GBps;
+  EXPECT_EQ(direct_done({}, true, false), 1_us);  // 100,000 B at 100 GB/s
+  EXPECT_EQ(direct_done(slow, true, false), 2_us);
 }
 
 }  // namespace

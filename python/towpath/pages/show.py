@@ -71,6 +71,13 @@ _OPTIONAL_COSTS = (
 def _cost_rows(spec: MachineSpec) -> Rows:
     cost = spec.gpu_cost
     rows: Rows = [("per run", [("launch_ns", cost.launch_ns)])]
+    if cost.in_switch_reduction:
+        figures = [
+            (name, figure)
+            for name in ("in_switch_rate_gb_per_s", "in_switch_staging_ns")
+            if (figure := getattr(cost, name)) is not None
+        ]
+        rows.append(("through a switch that combines and copies", figures))
     for name, protocol in (("simple", cost.simple), ("ll", cost.ll), ("ll128", cost.ll128)):
         heading = f"{name}, {'its flag follows a fence' if protocol.fences else 'without a fence'}"
         figures = [

@@ -63,14 +63,10 @@ class LinkType(Block):
 
 
 class SwitchedInterconnect(Frozen):
-    """Every GPU of a host joined to one NVSwitch by one wire of `link_type`.
-
-    With `in_switch_reduction`, the switch reduces and multicasts, as NVLink SHARP does.
-    """
+    """Every GPU of a host joined to one NVSwitch by one wire of `link_type`."""
 
     shape: Literal["switch"]
     link_type: Name
-    in_switch_reduction: bool = Field(strict=True, default=False)
 
 
 class RingInterconnect(Frozen):

@@ -109,7 +109,7 @@ Time Network::pass_link(Segment& segment) {
 Network::Passage Network::occupy(int number, const Segment& segment) {
   const auto place = static_cast<std::size_t>(number);
   const Time start = std::max(simulation_.now(), free_at_[place]);
-  Time occupied = transfer_time(segment.size, rate_on(place, segment.message->protocol));
+  Time occupied = transfer_time(segment.size, rate_on(place, *segment.message));
   if (segment.is_first) occupied += machine_->links()[place].message_overhead;
   free_at_[place] = start + occupied;
   LinkLoad& load = loads_[place];
@@ -120,8 +120,10 @@ Network::Passage Network::occupy(int number, const Segment& segment) {
   return {start, std::max(start + occupied, segment.tail_in)};
 }
 
-Rate Network::rate_on(std::size_t link, Protocol protocol) const {
-  const Rate own = machine_->links()[link].rate;
+Rate Network::rate_on(std::size_t link, const Message& message) const {
+  Rate own = machine_->links()[link].rate;
+  if (message.rate_max != Rate()) own = std::min(own, message.rate_max);
+  const Protocol protocol = message.protocol;
   const Rate adapter = machine_->gpu().protocol[static_cast<std::size_t>(protocol)].adapter_rate;
   if (!leaves_adapter_[link] || adapter == Rate()) return own;
   return std::min(own, on_wire(adapter, protocol));

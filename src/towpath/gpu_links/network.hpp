@@ -61,6 +61,7 @@ struct Message {
   Bytes size;  // on the wire
   Rate pace;   // at which the sender produces it
   Protocol protocol = Protocol::simple;
+  Rate rate_max;  // of each link it takes; zero for the links' own
   // Where a switch combines or copies: links that every segment takes as well, beside the first
   // link of the route and beside its last.
   std::span<const int> beside_first;
@@ -110,7 +111,7 @@ class Network {
   sim::Simulation& simulation_;
   std::shared_ptr<const machine::Machine> machine_;
   // A proxy may slow an adapter down for a protocol; see machine::ProtocolCost.
-  Rate rate_on(std::size_t link, Protocol protocol) const;
+  Rate rate_on(std::size_t link, const Message& message) const;
 
   std::vector<Time> free_at_;         // per link
   std::vector<bool> leaves_adapter_;  // per link

@@ -88,6 +88,8 @@ inline constexpr Parameter<ProtocolCost> kProtocolParameters[] = {
 struct GpuCost {
   Time launch;
   bool in_switch_reduction = false;
+  Rate in_switch_rate{};
+  Time in_switch_staging{};
   std::array<ProtocolCost, kProtocols> protocol;  // indexed by Protocol
 };
 
@@ -96,6 +98,13 @@ inline constexpr Parameter<GpuCost> kGpuParameters[] = {
     {"in_switch_reduction", &GpuCost::in_switch_reduction, kYesOrNo,
      "NVSwitches combine what is loaded from a group of GPUs and copy what is stored to one (NVLS)",
      Form::optional_flag},
+    {"in_switch_rate_gb_per_s", &GpuCost::in_switch_rate, kRateGbPerS,
+     "rate of a link for what a switch combines or copies, where it is less than the link's own",
+     Form::optional_quantity},
+    {"in_switch_staging_ns", &GpuCost::in_switch_staging, kDurationNs,
+     "what a load or a store through the switch takes besides where its other end is the own "
+     "memory, from which another thread block goes on",
+     Form::optional_quantity},
 };
 
 // Calls visit(name, needed, block, table) for every block of a GPU's cost.

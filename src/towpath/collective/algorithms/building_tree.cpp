@@ -3,29 +3,6 @@
 #include "towpath/collective/algorithms/building_tree.hpp"
 
 namespace towpath::collective {
-namespace {
-
-// In a tree over 0 to nodes-1 whose levels are the lowest set bits; 0 is the root.
-int parent_of_node(int node, int nodes) {
-  if (node == 0) return kNone;
-  const int bit = node & -node;
-  const int parent = (node ^ bit) | (bit << 1);
-  return parent < nodes ? parent : node ^ bit;
-}
-
-}  // namespace
-
-// The second tree is the first one mirrored, or shifted by one where mirroring would keep the
-// middle node in its place.
-int parent_of_host(int host, int hosts, bool is_second) {
-  if (!is_second) return parent_of_node(host, hosts);
-  const bool is_shifted = hosts % 2 == 1;
-  const int node = is_shifted ? (host + hosts - 1) % hosts : hosts - 1 - host;
-  const int parent = parent_of_node(node, hosts);
-  if (parent == kNone) return kNone;
-  return is_shifted ? (parent + 1) % hosts : hosts - 1 - parent;
-}
-
 ThreadBlock& TreeNode::add_block(int receive_peer, int send_peer) const {
   ThreadBlock& block = program.blocks.emplace_back();
   block.receive_peer = receive_peer;

@@ -11,10 +11,6 @@
 
 namespace towpath::collective {
 
-// A host's parent in the binary tree of hosts, or kNone for the root. In the second tree, hosts
-// that have children in the first one are leaves.
-int parent_of_host(int host, int hosts, bool is_second);
-
 // One rank's place in one channel's tree, and the thread blocks that it becomes.
 struct TreeNode {
   RankProgram& program;

@@ -8,6 +8,7 @@
 // hosts S/G to the parent and to each child.
 #include "towpath/collective/algorithms/building_one_sided.hpp"
 #include "towpath/collective/algorithms/building_tree.hpp"
+#include "towpath/collective/algorithms/trees.hpp"
 
 namespace towpath::collective {
 namespace {
@@ -71,7 +72,7 @@ struct Lane {
     node.publishes_result = true;
     const bool is_second = channel % 2 == 1;
     for (int other = 0; other < hosts(); ++other) {
-      const int parent = parent_of_host(other, hosts(), is_second);
+      const int parent = parent_of_host(other, hosts(), is_second).host;
       if (other == host() && parent != kNone) node.parent = rank_in(parent);
       if (parent == host()) node.children.push_back(rank_in(other));
     }

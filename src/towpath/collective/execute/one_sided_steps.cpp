@@ -150,8 +150,8 @@ void Executor::raise_counters(Block& block) {
   for (const CounterRaise& raise :
        (*block.one_sided->wiring)[block.current().source_chunk].raises) {
     Move flag;  // done when start() returns
-    flag.protocol = plan_->schedule->protocol;
     flag.peer = raise.rank;
+    flag.protocol = Protocol::ll;  // one thread polls it
     flag.has_signal = true;
     flag.signal = counter_signal(raise.counter);
     flag.signal_value = 1;

@@ -10,9 +10,16 @@
 namespace towpath::transport::simulated {
 namespace {
 
-// A range goes in pieces; so many bytes of it are under way at most.
-constexpr Bytes kPiece{64 * 1024};
-constexpr Bytes kUnderWayMax{128 * 1024};
+// A range goes in pieces; two of them are under way at most. They are small, so that the thread
+// blocks that share a link share it evenly.
+Bytes piece_of(std::uint64_t size_bytes) {
+  return Bytes(std::clamp<std::uint64_t>(size_bytes / 16, 4 * 1024, 64 * 1024));
+}
+
+bool is_through_switch(const std::vector<Location>& locations) {
+  return std::any_of(locations.begin(), locations.end(),
+                     [](const Location& location) { return location.group.size() > 1; });
+}
 
 Rate divided(Rate rate, std::size_t by) {
   return Rate::from_bytes_per_second(rate.bytes_per_second() / static_cast<std::int64_t>(by));
@@ -186,8 +193,10 @@ void DirectMoves::start(Endpoint& from, DirectMove& move, Time delay) {
     flight.is_raised.push_back(false);
   }
   ++under_way_[static_cast<std::size_t>(from.rank())];
+  const bool is_staged = is_through_switch(move.sources) != is_through_switch(move.destinations);
+  const Time staging = is_staged ? network_.machine().gpu().in_switch_staging : Time();
   simulation_.after(
-      delay + cost(flight).send_overhead,
+      delay + cost(flight).send_overhead + staging,
       [](void* context) {
         Flight& begun = *static_cast<Flight*>(context);
         begun.all->begin(begun);
@@ -226,8 +235,9 @@ void DirectMoves::issue_piece(Flight& flight, Request request) {
   const Bytes whole(flight.move->size_bytes);
   const Bytes complete = flight.stores.empty() ? flight.loaded : flight.stored;
   if (flight.sending > 0 || flight.issued == whole) return;
-  if (flight.issued - complete >= kUnderWayMax) return;
-  const Bytes size = std::min(kPiece, whole - flight.issued);
+  const Bytes piece = piece_of(flight.move->size_bytes);
+  if (flight.issued - complete >= piece * 2) return;
+  const Bytes size = std::min(piece, whole - flight.issued);
   flight.issued += size;
   if (!flight.loads.empty()) {
     for (Path& path : flight.loads) load_piece(flight, path, size, request);
@@ -271,6 +281,8 @@ DirectMoves::LinkMessage& DirectMoves::message_on(Flight& flight, Path& path, By
   message.pace = flight.move->is_port ? network_.machine().links()[first_link].rate
                                       : on_wire(divided(price.block_rate, paths), protocol);
   message.protocol = protocol;
+  const bool is_of_group = !path.beside_first.empty() || !path.beside_last.empty();
+  message.rate_max = is_of_group ? network_.machine().gpu().in_switch_rate : Rate();
   message.beside_first = path.beside_first;
   message.beside_last = path.beside_last;
   message.delay = flight.delay;
@@ -418,7 +430,7 @@ void DirectMoves::land(Flight& flight, Path& path) {
   }
 }
 
-// The signals at a rank, once its reader sees them.
+// The signals at a rank, once its reader sees them: one thread that polls a flag, as in LL.
 void DirectMoves::raise(Flight& flight, int rank) {
   for (std::size_t i = 0; i < flight.words.size(); ++i) {
     const Raise& raise = flight.move->raises[i];
@@ -429,7 +441,7 @@ void DirectMoves::raise(Flight& flight, int rank) {
                flight.words[i], raise.value};
     ++under_way_[static_cast<std::size_t>(pending.from)];
     simulation_.after(
-        cost(flight).receive_overhead,
+        network_.machine().gpu().protocol[static_cast<std::size_t>(Protocol::ll)].receive_overhead,
         [](void* context) {
           PendingRaise& raised = *static_cast<PendingRaise*>(context);
           --raised.all->under_way_[static_cast<std::size_t>(raised.from)];
