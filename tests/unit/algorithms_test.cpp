@@ -13,7 +13,6 @@
 #include <tuple>
 
 #include "towpath/collective/schedule/chunking.hpp"
-#include "towpath/collective/verify/verify.hpp"
 
 namespace towpath::collective {
 namespace {
@@ -459,99 +458,32 @@ TEST(Algorithms, SendTheBytesThatTheirCostSays) {
   EXPECT_DOUBLE_EQ(of_array("doubling_barrier"), 4 * 2 + 2 * 2);
 }
 
-// Right for any order of thread blocks, with the slots there are, and without a race; with several
-// chunks in a transfer, one chunk in one, and chunks that take several.
-TEST_P(EveryAlgorithm, IsVerifiedOnOneToTwentyRanksAndSeveralHosts) {
-  for (int ranks = 1; ranks <= 20; ++ranks) {
-    for (const int gpus : {1, 2, 3, 4}) {
-      if (ranks % gpus != 0) continue;
-      AlgorithmOptions options;
-      options.ranks = ranks;
-      options.gpus_per_host = gpus;
-      options.channels = 1 + ranks % 2;
-      options.root = ranks / 2;
-      options.protocol = ranks % 3 == 0 ? Protocol::ll : Protocol::simple;
-      const Schedule schedule = GetParam().make(options);
-      for (const std::uint64_t chunk_elements : {1u, 100'000u, 1'200'000u}) {
-        const Verdict verdict = verify(schedule, schedule.chunks * chunk_elements, 4);
-        EXPECT_TRUE(verdict.is_correct() && verdict.not_checked.empty())
-            << ranks << " ranks, " << gpus << " per host, chunks of " << chunk_elements << ": "
-            << (verdict.findings.empty() ? "" : verdict.findings[0].sentence);
-      }
-    }
+TEST(Algorithms, UnknownNameIsRefusedWithThoseThatExist) {
+  try {
+    make_schedule("butterfly", {});
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("ring_all_reduce, one_shot"), std::string::npos);
   }
 }
 
-TEST_P(EveryAlgorithm, NeverHangsOnEightRanks) {
+TEST(Algorithms, RefuseASizeThatIsNotForMemory) {
+  AlgorithmOptions options;
+  options.ranks = 16'384;
+  EXPECT_THROW(ring_all_reduce(options), std::invalid_argument);
+  EXPECT_THROW(all_pairs_all_to_all(options), std::invalid_argument);
+}
+
+TEST(RingAllReduce, TakesTwoStepsPerRankLessOne) {
   AlgorithmOptions options;
   options.ranks = 8;
-  options.gpus_per_host = 4;
   options.channels = 2;
-  EXPECT_EQ(smallest_hanging_size(GetParam().make(options), 4, std::uint64_t{1} << 31),
-            std::nullopt);
-}
-
-TEST(AllToAllV, SendsOnlyWhatThePatternSays) {
-  AlgorithmOptions options;
-  options.ranks = 3;
-  options.channels = 2;
-  options.chunks_per_channel = 2;
-  options.pattern = {1, 0, 4, 2, 3, 0, 4, 1, 2};
-  for (const bool in_place : {false, true}) {
-    const Schedule schedule = all_pairs_all_to_all_v(options);
-    EXPECT_EQ(chunks_sent(schedule), 0u + 4 + 2 + 0 + 4 + 1);
-    EXPECT_TRUE(verify(schedule, 12 * 5, 4).is_correct());
-    SequentialRun run(schedule, {schedule, 12 * 5, kElementBytes}, in_place, sum, 7);
-    fill_inputs(schedule, run);
-    ASSERT_TRUE(run.run());
-    for (int rank = 0; rank < 3; ++rank) {
-      for (std::size_t i = 0; i < 12 * 5; ++i) {
-        const std::size_t sender = i / 20;
-        const std::size_t sent = options.pattern[sender * 3 + static_cast<std::size_t>(rank)];
-        if (i % 20 >= sent * 5) continue;
-        EXPECT_EQ(run.output(rank)[i], input_word(static_cast<int>(sender),
-                                                  static_cast<std::size_t>(rank) * 20 + i % 20));
-      }
-    }
+  const Schedule schedule = ring_all_reduce(options);
+  for (const RankProgram& program : schedule.ranks) {
+    ASSERT_EQ(program.blocks.size(), 2u);
+    EXPECT_EQ(program.blocks[0].steps.size(), 2u * 8 - 1);
   }
-}
-
-TEST(AllToAllV, OneChunkLessThanThePatternSaysIsWrongData) {
-  AlgorithmOptions options;
-  options.ranks = 3;
-  options.pattern = {1, 2, 4, 2, 3, 0, 4, 1, 2};
-  Schedule schedule = all_pairs_all_to_all_v(options);
-  schedule.pattern[5] = 1;
-  const Verdict verdict = verify(schedule, 12 * 5, 4);
-  ASSERT_FALSE(verdict.is_correct());
-  EXPECT_EQ(verdict.findings[0].kind, FindingKind::wrong_data);
-  EXPECT_EQ(verdict.findings[0].rank, 2);
-}
-
-TEST(SendRecv, FollowsAnyPermutationAlsoWithRanksThatKeepTheirArray) {
-  AlgorithmOptions options;
-  options.ranks = 5;
-  options.channels = 2;
-  options.pattern = {3, 1, 4, 0, 2};
-  const Schedule schedule = direct_send_recv(options);
-  for (const bool in_place : {false, true}) {
-    EXPECT_EQ(mistake_of(schedule, 101, kElementBytes, in_place, 2), "");
-  }
-  EXPECT_TRUE(verify(schedule, 101, 4).is_correct());
-}
-
-TEST(Patterns, ThatAreImpossibleAreRefused) {
-  AlgorithmOptions options;
-  options.ranks = 3;
-  const auto refuses = [&](const Algorithm& algorithm, std::vector<std::uint32_t> pattern) {
-    options.pattern = std::move(pattern);
-    EXPECT_THROW(algorithm(options), std::invalid_argument);
-  };
-  refuses(direct_send_recv, {0, 1});
-  refuses(direct_send_recv, {0, 1, 1});
-  refuses(direct_send_recv, {0, 1, 3});
-  refuses(all_pairs_all_to_all_v, {1, 1, 1});
-  refuses(all_pairs_all_to_all_v, {1, 1, 1, 1, 5, 1, 1, 1, 1});
+  EXPECT_EQ(schedule.chunks, 16u);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ def test_generations_are_in_their_order():
 
 def test_only_switches_from_hopper_on_reduce():
     reduces = {
-        name: getattr(catalogue.load(name).hosts.gpu_interconnect, "in_switch_reduction", False)
+        name: catalogue.load(name).gpu_cost.in_switch_reduction
         for name in PRODUCTS if name != "pcie-8gpu"
     }  # fmt: skip
     assert reduces == {name: name not in ("dgx-a100", "mi300x") for name in reduces}

@@ -16,6 +16,7 @@ from towpath.cli.options import (
     Hosts,
     Ranks,
     RanksPerHost,
+    Seed,
     errors_name_options,
     given,
     machine_option,
@@ -37,7 +38,7 @@ def synthesise(
     seconds: Annotated[
         float, typer.Option(min=0.1, max=86_400, help="no candidate is begun after this time")
     ] = 60.0,
-    seed: Annotated[int, typer.Option(min=0, help="chooses among equal ways")] = 1,
+    seed: Seed = 1,
     xml: Annotated[
         Path | None, typer.Option("--xml", help="write the schedule to this file as MSCCL XML")
     ] = None,

@@ -5,19 +5,122 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <random>
 #include <set>
-#include <span>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "towpath/collective/algorithms/algorithms.hpp"
-#include "towpath/collective/schedule/chunking.hpp"
 #include "towpath/collective/verify/verify.hpp"
 
 namespace towpath::collective {
 namespace {
 
-// --- trees ----------------------------------------------------------------------------------
+// Bytes on the wire, in chunks that all ranks send.
+std::size_t chunks_sent(const Schedule& schedule) {
+  std::size_t count = 0;
+  for (const RankProgram& program : schedule.ranks) {
+    for (const ThreadBlock& block : program.blocks) {
+      for (const Step& step : block.steps) count += sends(step.type) ? step.count : 0;
+    }
+  }
+  return count;
+}
+
+class EveryVerifiedAlgorithm : public testing::TestWithParam<Algorithm> {};
+
+// Those with one-sided steps are in one_sided_test.cpp.
+std::vector<Algorithm> fifo_algorithms() {
+  std::vector<Algorithm> found;
+  std::ranges::copy_if(algorithms(), std::back_inserter(found),
+                       [](const Algorithm& algorithm) { return algorithm.reach == Reach::fifo; });
+  return found;
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, EveryVerifiedAlgorithm, testing::ValuesIn(fifo_algorithms()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// Right for any order of thread blocks, with the slots there are, and without a race; with several
+// chunks in a transfer, one chunk in one, and chunks that take several.
+TEST_P(EveryVerifiedAlgorithm, IsVerifiedOnOneToTwentyRanksAndSeveralHosts) {
+  for (int ranks = 1; ranks <= 20; ++ranks) {
+    for (const int gpus : {1, 2, 3, 4}) {
+      if (ranks % gpus != 0) continue;
+      AlgorithmOptions options;
+      options.ranks = ranks;
+      options.gpus_per_host = gpus;
+      options.channels = 1 + ranks % 2;
+      options.root = ranks / 2;
+      options.protocol = ranks % 3 == 0 ? Protocol::ll : Protocol::simple;
+      const Schedule schedule = GetParam().make(options);
+      for (const std::uint64_t chunk_elements : {1u, 100'000u, 1'200'000u}) {
+        const Verdict verdict = verify(schedule, schedule.chunks * chunk_elements, 4);
+        EXPECT_TRUE(verdict.is_correct() && verdict.not_checked.empty())
+            << ranks << " ranks, " << gpus << " per host, chunks of " << chunk_elements << ": "
+            << (verdict.findings.empty() ? "" : verdict.findings[0].sentence);
+      }
+    }
+  }
+}
+
+TEST_P(EveryVerifiedAlgorithm, NeverHangsOnEightRanks) {
+  AlgorithmOptions options;
+  options.ranks = 8;
+  options.gpus_per_host = 4;
+  options.channels = 2;
+  EXPECT_EQ(smallest_hanging_size(GetParam().make(options), 4, std::uint64_t{1} << 31),
+            std::nullopt);
+}
+
+TEST(AllToAllV, SendsOnlyWhatThePatternSays) {
+  AlgorithmOptions options;
+  options.ranks = 3;
+  options.channels = 2;
+  options.chunks_per_channel = 2;
+  options.pattern = {1, 0, 4, 2, 3, 0, 4, 1, 2};
+  const Schedule schedule = all_pairs_all_to_all_v(options);
+  EXPECT_EQ(chunks_sent(schedule), 0u + 4 + 2 + 0 + 4 + 1);
+  EXPECT_TRUE(verify(schedule, 12 * 5, 4).is_correct());
+}
+
+TEST(AllToAllV, OneChunkLessThanThePatternSaysIsWrongData) {
+  AlgorithmOptions options;
+  options.ranks = 3;
+  options.pattern = {1, 2, 4, 2, 3, 0, 4, 1, 2};
+  Schedule schedule = all_pairs_all_to_all_v(options);
+  schedule.pattern[5] = 1;
+  const Verdict verdict = verify(schedule, 12 * 5, 4);
+  ASSERT_FALSE(verdict.is_correct());
+  EXPECT_EQ(verdict.findings[0].kind, FindingKind::wrong_data);
+  EXPECT_EQ(verdict.findings[0].rank, 2);
+}
+
+TEST(SendRecv, FollowsAnyPermutationAlsoWithRanksThatKeepTheirArray) {
+  AlgorithmOptions options;
+  options.ranks = 5;
+  options.channels = 2;
+  options.pattern = {3, 1, 4, 0, 2};
+  const Schedule schedule = direct_send_recv(options);
+  EXPECT_TRUE(verify(schedule, 101, 4).is_correct());
+}
+
+TEST(Patterns, ThatAreImpossibleAreRefused) {
+  AlgorithmOptions options;
+  options.ranks = 3;
+  const auto refuses = [&](const Algorithm& algorithm, std::vector<std::uint32_t> pattern) {
+    options.pattern = std::move(pattern);
+    EXPECT_THROW(algorithm(options), std::invalid_argument);
+  };
+  refuses(direct_send_recv, {0, 1});
+  refuses(direct_send_recv, {0, 1, 1});
+  refuses(direct_send_recv, {0, 1, 3});
+  refuses(all_pairs_all_to_all_v, {1, 1, 1});
+  refuses(all_pairs_all_to_all_v, {1, 1, 1, 1, 5, 1, 1, 1, 1});
+}
+
+// --- trees
+// ----------------------------------------------------------------------------------------
 
 TEST(TreeAllReduce, TakesTheTreesItIsGiven) {
   AlgorithmOptions options;
@@ -195,171 +298,6 @@ TEST(Algorithms, TakeTheStepsThatTheirCostSays) {
   EXPECT_EQ(steps("halving_doubling_all_reduce"), 6 + 2);
   EXPECT_EQ(steps("doubling_barrier"), 3 + 2);
   EXPECT_EQ(steps("pat_all_gather"), 3);  // no offset below 15 has more bits
-}
-
-TEST(Algorithms, UnknownNameIsRefusedWithThoseThatExist) {
-  try {
-    make_schedule("butterfly", {});
-    FAIL();
-  } catch (const std::invalid_argument& error) {
-    EXPECT_NE(std::string(error.what()).find("ring_all_reduce, one_shot"), std::string::npos);
-  }
-}
-
-TEST(Algorithms, RefuseASizeThatIsNotForMemory) {
-  AlgorithmOptions options;
-  options.ranks = 16'384;
-  EXPECT_THROW(ring_all_reduce(options), std::invalid_argument);
-  EXPECT_THROW(all_pairs_all_to_all(options), std::invalid_argument);
-}
-
-TEST(RingAllReduce, TakesTwoStepsPerRankLessOne) {
-  AlgorithmOptions options;
-  options.ranks = 8;
-  options.channels = 2;
-  const Schedule schedule = ring_all_reduce(options);
-  for (const RankProgram& program : schedule.ranks) {
-    ASSERT_EQ(program.blocks.size(), 2u);
-    EXPECT_EQ(program.blocks[0].steps.size(), 2u * 8 - 1);
-  }
-  EXPECT_EQ(schedule.chunks, 16u);
-}
-
-// --- rail_rings -----------------------------------------------------------------------------
-
-struct RailCase {
-  int hosts;
-  int gpus;
-};
-
-class RailRings : public testing::TestWithParam<RailCase> {
- protected:
-  int hosts() const { return GetParam().hosts; }
-  int gpus() const { return GetParam().gpus; }
-
-  // (sender, receiver) of every hop between hosts.
-  std::vector<std::pair<int, int>> network_hops(const std::vector<int>& ring) const {
-    std::vector<std::pair<int, int>> hops;
-    for (std::size_t i = 0; i < ring.size(); ++i) {
-      const int next = ring[(i + 1) % ring.size()];
-      if (ring[i] / gpus() != next / gpus()) hops.emplace_back(ring[i], next);
-    }
-    return hops;
-  }
-};
-
-TEST_P(RailRings, VisitEveryRankOnceAndEveryHostInOnePiece) {
-  for (const auto& ring : rail_rings(hosts(), gpus(), 2 * gpus())) {
-    EXPECT_EQ(std::set<int>(ring.begin(), ring.end()).size(),
-              static_cast<std::size_t>(hosts() * gpus()));
-    EXPECT_EQ(ring.size(), static_cast<std::size_t>(hosts() * gpus()));
-    EXPECT_EQ(network_hops(ring).size(), static_cast<std::size_t>(hosts() > 1 ? hosts() : 0));
-  }
-}
-
-TEST_P(RailRings, LeaveAndEnterHostsOnTheSameRail) {
-  const bool is_impossible = gpus() == 2 && hosts() % 2 == 1;
-  for (const auto& ring : rail_rings(hosts(), gpus(), gpus())) {
-    int crossings = 0;
-    for (const auto& [from, to] : network_hops(ring)) {
-      if (from % gpus() != to % gpus()) ++crossings;
-    }
-    EXPECT_EQ(crossings, is_impossible && hosts() > 1 ? 1 : 0);
-  }
-}
-
-TEST_P(RailRings, EveryGpuSendsToAndReceivesFromTheNetworkInAnEqualShareOfRings) {
-  const int channels = 3 * gpus();
-  std::map<int, int> sends;
-  std::map<int, int> receives;
-  for (const auto& ring : rail_rings(hosts(), gpus(), channels)) {
-    for (const auto& [from, to] : network_hops(ring)) {
-      ++sends[from];
-      ++receives[to];
-    }
-  }
-  if (hosts() == 1) {
-    EXPECT_TRUE(sends.empty());
-    return;
-  }
-  ASSERT_EQ(sends.size(), static_cast<std::size_t>(hosts() * gpus()));
-  ASSERT_EQ(receives.size(), sends.size());
-  for (const auto& [rank, count] : sends) EXPECT_EQ(count, channels / gpus()) << rank;
-  for (const auto& [rank, count] : receives) EXPECT_EQ(count, channels / gpus()) << rank;
-}
-
-std::vector<RailCase> rail_cases() {
-  std::vector<RailCase> cases = {{1, 8}, {1, 1}, {4, 1}, {5, 1}, {16, 8}, {64, 8}};
-  for (int hosts = 2; hosts <= 9; ++hosts) {
-    for (const int gpus : {2, 3, 4, 8}) cases.push_back({hosts, gpus});
-  }
-  return cases;
-}
-
-// Why an odd number of hosts with two GPUs each cannot do without a crossing: a ring without one
-// leaves each host by the rail that the next one is entered on, and each host by another rail than
-// it was entered on. All choices of rails are tried.
-TEST(RailRingsOfTwoGpus, CrossOnceOnlyWhereNoChoiceOfRailsDoesWithout) {
-  for (int hosts = 2; hosts <= 9; ++hosts) {
-    bool is_possible = false;
-    for (unsigned rails = 0; rails < 1u << hosts; ++rails) {
-      bool alternates = true;
-      for (int host = 0; host < hosts; ++host) {
-        const int next = (host + 1) % hosts;
-        alternates = alternates && (rails >> host & 1u) != (rails >> next & 1u);
-      }
-      is_possible = is_possible || alternates;
-    }
-    int crossings = 0;
-    const std::vector<int> ring = rail_rings(hosts, 2, 1)[0];
-    for (std::size_t i = 0; i < ring.size(); ++i) {
-      const int next = ring[(i + 1) % ring.size()];
-      if (ring[i] / 2 != next / 2 && ring[i] % 2 != next % 2) ++crossings;
-    }
-    EXPECT_EQ(crossings, is_possible ? 0 : 1) << hosts << " hosts";
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Machines, RailRings, testing::ValuesIn(rail_cases()),
-                         [](const auto& info) {
-                           return std::to_string(info.param.hosts) + "x" +
-                                  std::to_string(info.param.gpus);
-                         });
-
-// --- trees ----------------------------------------------------------------------------------
-
-TEST(TreeAllReduce, HostsWithChildrenInOneTreeAreLeavesInTheOther) {
-  AlgorithmOptions options;
-  options.ranks = 16;
-  options.channels = 2;
-  const Schedule schedule = tree_all_reduce(options);
-  for (int rank = 0; rank < 16; ++rank) {
-    std::set<int> with_children;
-    for (const ThreadBlock& block : schedule.ranks[static_cast<std::size_t>(rank)].blocks) {
-      const bool reduces = std::ranges::any_of(block.steps, [](const Step& step) {
-        return receives(step.type) && reads_source(step.type);
-      });
-      if (reduces) with_children.insert(block.channel);
-    }
-    EXPECT_LE(with_children.size(), 1u) << rank;
-  }
-}
-
-TEST(TreeAllReduce, OnlyOneGpuOfAHostTalksToOthersOnAChannel) {
-  AlgorithmOptions options;
-  options.ranks = 32;
-  options.channels = 8;
-  options.gpus_per_host = 8;
-  const Schedule schedule = tree_all_reduce(options);
-  for (int rank = 0; rank < 32; ++rank) {
-    for (const ThreadBlock& block : schedule.ranks[static_cast<std::size_t>(rank)].blocks) {
-      for (const int peer : {block.send_peer, block.receive_peer}) {
-        if (peer == kNone || peer / 8 == rank / 8) continue;
-        EXPECT_EQ(rank % 8, block.channel);
-        EXPECT_EQ(peer % 8, block.channel);
-      }
-    }
-  }
 }
 
 }  // namespace
