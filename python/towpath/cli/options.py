@@ -178,6 +178,12 @@ Protocol = Annotated[
 Root = Annotated[
     int | None, typer.Option("--root", "-r", metavar="RANK", min=0, help="of broadcast and reduce")
 ]
+Result = Annotated[
+    str | None,
+    typer.Option(
+        "--result", metavar="NAME", help="the collective that a file with coll='custom' computes"
+    ),
+]
 ScheduleRanks = Annotated[
     int | None, typer.Option("--ranks", metavar="N", min=1, help="ranks of the schedule")
 ]

@@ -28,6 +28,7 @@ from towpath.cli.options import (
     Protocol,
     Ranks,
     RanksPerHost,
+    Result,
     Root,
     Timeout,
     Warmup,
@@ -96,6 +97,7 @@ class RunRequest:
 def run(
     collective: Collective = None,
     schedule: ScheduleFile = None,
+    result: Result = None,
     machine: Machine = None,
     live: Live = None,
     sizes: Sizes = None,
@@ -140,7 +142,7 @@ def run(
     loaded = None if machine is None else _machine(machine, place, gpus)
     own_schedule = _own_schedule(schedule, own, loaded if live is None else None)
     request = RunRequest(
-        subject=_subject(collective, schedule),
+        subject=_subject(collective, schedule, result),
         sizes_bytes=_sizes(sizes, smallest, largest, factor),
         machine=loaded,
         live=live,
@@ -211,13 +213,14 @@ def _run_live(request: RunRequest, prints: bool) -> RunResult:
 # --- what was typed -------------------------------------------------------------------------------
 
 
-def _subject(collective: str | None, schedule: Path | None) -> str | Schedule:
+def _subject(collective: str | None, schedule: Path | None, result: str | None) -> str | Schedule:
     import towpath
 
     if collective is not None and schedule is None:
+        refuse(given(result=result), "requires --schedule")
         return collective
     if schedule is not None and collective is None:
-        return towpath.Schedule.load(schedule)
+        return towpath.Schedule.load(schedule, result=result)
     raise ConfigError("name either a collective or a --schedule file")
 
 

@@ -20,7 +20,8 @@ class ScheduleSource:
     chains; with one host the natural order of ranks is taken, and with `both_ways` every other
     ring goes round the other way. Chains and trees cut what goes through them into
     `chunks_per_channel`; other algorithms do not look at it. Grids have so many `columns`, 0 for a
-    single row, and go round their rows and columns or along them as lines.
+    single row, and go round their rows and columns or along them as lines. `result` is what a file
+    with a custom collective computes.
     """
 
     file: str | None = None
@@ -36,6 +37,7 @@ class ScheduleSource:
     columns: int = 0
     row_rings: bool = False
     column_rings: bool = False
+    result: str | None = None
 
     def schedule(self) -> _core.Schedule:
         """Reads or builds it.
@@ -44,7 +46,7 @@ class ScheduleSource:
             ConfigError: the file or an option is wrong.
         """
         if self.file is not None:
-            return load_schedule(self.file)
+            return load_schedule(self.file, self.result)
         protocol = _core.protocol_from(protocol_named(self.protocol))
         assert protocol is not None  # `protocol_named` knows the names of the core only
         rings: list[list[int]] = []
