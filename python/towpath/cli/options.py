@@ -56,7 +56,7 @@ def errors_name_options() -> Iterator[None]:
         name = error.field or ""
         if error.file is not None or not error.problem.startswith(f"{name} ") or name == "":
             raise
-        option = f"--{name.replace('_', '-')}"
+        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
         raise ConfigError(option + error.problem[len(name) :]) from None
 
 
@@ -124,6 +124,25 @@ CompleteFrom = Annotated[
         metavar="NAME",
         help="the shipped machine that supplies what a topology file does not say",
         autocompletion=complete_machine,
+    ),
+]
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="another value for a field of the machine, fabric.spine.oversubscription=2; `run` "
+        "takes several values, 1,2,4; may be given for several fields",
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        metavar="DEVICE",
+        help="a device that has failed: host0/nic3, or nic3 for that of every host; may be given "
+        "for several devices",
     ),
 ]
 

@@ -30,8 +30,10 @@ from towpath.cli.options import (
     RanksPerHost,
     Result,
     Root,
+    Settings,
     Timeout,
     Warmup,
+    Without,
     errors_name_options,
     given,
     live_options,
@@ -78,7 +80,7 @@ class RunRequest:
     Attributes:
         subject: the name of a collective, or a schedule from a file.
         sizes_bytes: sizes of the whole array.
-        machine: the machine to simulate it on, or None.
+        machines: the machines to simulate it on, several where --set lists several values.
         live: the number of processes to run it between, or None.
         common: options of both: dtype, op, root, algorithm, protocol, channels.
         simulated: options of the simulation: data, link_faults.
@@ -87,7 +89,7 @@ class RunRequest:
 
     subject: str | Schedule
     sizes_bytes: list[int]
-    machine: Cluster | None
+    machines: list[tuple[str, Cluster]]
     live: int | None
     common: dict[str, Any] = field(default_factory=dict)
     simulated: dict[str, Any] = field(default_factory=dict)
@@ -115,6 +117,8 @@ def run(
     ranks: Ranks = None,
     ranks_per_host: RanksPerHost = None,
     complete_from: CompleteFrom = None,
+    settings: Settings = None,
+    without: Without = None,
     link_fault: LinkFaults = None,
     data: Data = None,
     iterations: Iterations = None,
@@ -131,20 +135,21 @@ def run(
     output = page_output(out or page)
     check_output(trace)
     place = given(
-        hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host, complete_from=complete_from
-    )
+        hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host, complete_from=complete_from,
+        settings=settings or None, without=without or None,
+    )  # fmt: skip
     if machine is None:
         live = gpus if live is None else live
         _check_live(live, {**place, **given(trace=trace, data=data, link_fault=link_fault or None)})
     if trace is None and output is None:
         refuse(given(trace_size=trace_size), "requires --trace or --out")
     own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels or None)
-    loaded = None if machine is None else _machine(machine, place, gpus)
-    own_schedule = _own_schedule(schedule, own, loaded if live is None else None)
+    loaded = [] if machine is None else _machines(machine, place, gpus)
+    own_schedule = _own_schedule(schedule, own, loaded[0] if loaded and live is None else None)
     request = RunRequest(
         subject=_subject(collective, schedule, result),
         sizes_bytes=_sizes(sizes, smallest, largest, factor),
-        machine=loaded,
+        machines=loaded,
         live=live,
         common={"dtype": dtype, "op": op, **own_schedule},
         simulated={"data": data is not False, "link_faults": link_fault or ()},
@@ -176,17 +181,16 @@ def run_all(request: RunRequest, *, prints: bool) -> list[RunResult]:
         TransportError: the schedule hangs in the simulation.
     """
     results = []
-    if request.machine is not None:
-        results.append(_simulate(request, prints))
+    for setting, machine in request.machines:
+        if prints and setting:
+            print(f"# with {setting}")
+        results.append(_simulate(request, machine, prints))
     if request.live is not None:
         results.append(_run_live(request, prints))
     return results
 
 
-def _simulate(request: RunRequest, prints: bool) -> RunResult:
-    machine = request.machine
-    if machine is None:
-        raise ValueError("there is no machine to simulate")
+def _simulate(request: RunRequest, machine: Cluster, prints: bool) -> RunResult:
     with _shown(prints, len(request.sizes_bytes)) as on_row:
         result = machine.run(
             request.subject, size_bytes=request.sizes_bytes, on_row=on_row, **request.common,
@@ -245,7 +249,7 @@ def _check_live(live: int | None, simulated: dict[str, Any]) -> None:
 
 
 def _own_schedule(
-    schedule: Path | None, options: dict[str, Any], machine: Cluster | None
+    schedule: Path | None, options: dict[str, Any], machine: tuple[str, Cluster] | None
 ) -> dict[str, Any]:
     """Options of towpath's own schedules.
 
@@ -257,21 +261,30 @@ def _own_schedule(
     if schedule is not None:
         refuse(options, "is for towpath's own schedules; a --schedule file contains its own")
         return {"algorithm": None}
-    if isinstance(machine, GpuCluster):
+    if machine is not None and isinstance(machine[1], GpuCluster):
         return {"algorithm": "auto", "protocol": "auto", **options}
     return {"algorithm": None, "protocol": "Simple", **options}
 
 
-def _machine(name: str, sizes: dict[str, Any], gpus: int | None) -> Cluster:
-    """The machine, as large as asked for.
+def _machines(name: str, sizes: dict[str, Any], gpus: int | None) -> list[tuple[str, Cluster]]:
+    """The machine, as large as asked for, with each combination of settings and these in words.
 
     Raises:
         ConfigError: there is no such machine, or no collective runs on it.
     """
+    settings = sizes.pop("settings", None)
     if gpus is not None:
-        refuse(sizes, "and -g exclude each other")
-        sizes = _sizes_for(cluster(name), gpus)
-    return cluster(name, **sizes)
+        refuse(
+            {name: sizes[name] for name in sizes if name != "without"}, "and -g exclude each other"
+        )
+        sizes |= _sizes_for(cluster(name), gpus)
+    if settings is None:
+        return [("", cluster(name, **sizes))]
+    from towpath.specs.override import combinations
+
+    return [
+        (", ".join(each), cluster(name, settings=each, **sizes)) for each in combinations(settings)
+    ]
 
 
 def _sizes_for(machine: object, gpus: int) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from towpath.cli import groups
-from towpath.cli.machine import chip_cluster
+from towpath.cli.machine import chip_cluster, one_setting
 from towpath.cli.options import (
     AsJson,
     CompleteFrom,
@@ -23,8 +23,10 @@ from towpath.cli.options import (
     Pin,
     Ranks,
     RanksPerHost,
+    Settings,
     Timeout,
     Warmup,
+    Without,
     errors_name_options,
     live_options,
     machine_option,
@@ -101,6 +103,8 @@ def collective(
     ranks: Ranks = None,
     ranks_per_host: RanksPerHost = None,
     complete_from: CompleteFrom = None,
+    settings: Settings = None,
+    without: Without = None,
     iterations: Iterations = None,
     warmup: Warmup = None,
     timeout: Timeout = None,
@@ -130,6 +134,7 @@ def collective(
     with errors_name_options():
         target = find_target(TuneRequest(
             machine, live, hosts, ranks, ranks_per_host, complete_from,
+        settings=one_setting(settings) or None, without=tuple(without or ()) or None,
             channels=None if channels is None else _channels(channels),
             protocols=None if protocol is None else _protocols(protocol),
         ))  # fmt: skip
