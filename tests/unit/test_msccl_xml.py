@@ -192,7 +192,7 @@ def test_missing_file_is_refused(tmp_path):
 
 # What MSCCL has no place for, and a part of the sentence.
 UNHOLDABLE = [
-    (lambda: one_rank([copy_step()] * 256), "thread block 0: it has 256 steps; MSCCL holds"),
+    (lambda: one_rank([copy_step()] * 257), "thread block 0: it has 257 steps; MSCCL holds"),
     (lambda: one_rank([copy_step(count=72)]), "step 0: it has 72 chunks at once; MSCCL holds"),
     (lambda: one_rank([copy_step()], channels=65), "it has 65 channels; MSCCL holds at most 64"),
     (
@@ -221,6 +221,6 @@ def test_what_msccl_cannot_hold_is_not_written(schedule, sentence):
 
 
 def test_limits_themselves_are_written(tmp_path):
-    schedule = one_rank([copy_step(count=71)] * 255, channels=64)
+    schedule = one_rank([copy_step(count=71)] * 256, channels=64)
     dump_schedule(schedule, tmp_path / "limits.xml")
     assert load_schedule(tmp_path / "limits.xml") == schedule

@@ -107,12 +107,7 @@ class Chooser:
         above = [step for step in _ANCHORS_BYTES if step >= size_bytes][:1]
         below = [step for step in _ANCHORS_BYTES if step < size_bytes]
         anchors = [*(below if self._has_ladder else below[-2:]), *above]
-        timings: list[Timing] = []
-        for step in anchors:
-            for source in [source for source in self._sources if has_chance(source, step, timings)]:
-                time_us = self._time_us(source, step)
-                if time_us is not None:
-                    timings.append(Timing(source, step, time_us))
+        timings = self._timings(self._sources, anchors)
         guesses = {
             source: _interpolated(
                 [(each.size_bytes, each.time_us) for each in timings if each.source == source],
@@ -130,13 +125,7 @@ class Chooser:
     def _search(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
         largest = size_bytes if self._bytes_max is None else min(size_bytes, self._bytes_max)
         steps = [step for step in _LADDER_BYTES if step < largest] if self._has_ladder else []
-        timings: list[Timing] = []
-        able = self._able(size_bytes)
-        for step in [*steps, largest]:
-            for source in [source for source in able if has_chance(source, step, timings)]:
-                time_us = self._time_us(source, step)
-                if time_us is not None:
-                    timings.append(Timing(source, step, time_us))
+        timings = self._timings(self._able(size_bytes), [*steps, largest])
         best = min(
             (timing for timing in timings if timing.size_bytes == largest),
             key=lambda timing: self._at(timing, timings, size_bytes),
@@ -145,6 +134,16 @@ class Chooser:
         if best is None:
             raise DeadlockError(f"every candidate hangs at {size_bytes} bytes")
         return best.source, self._note(size_bytes, largest)
+
+    def _timings(self, sources: list[ScheduleSource], steps: list[int]) -> list[Timing]:
+        """Simulated times at rising sizes, of those that have a chance by the times before."""
+        timings: list[Timing] = []
+        for step in steps:
+            for source in [source for source in sources if has_chance(source, step, timings)]:
+                time_us = self._time_us(source, step)
+                if time_us is not None:
+                    timings.append(Timing(source, step, time_us))
+        return timings
 
     def _able(self, size_bytes: int) -> list[ScheduleSource]:
         """Those that cut an array of the size; where none does, those that come nearest."""

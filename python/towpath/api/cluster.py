@@ -53,6 +53,11 @@ class Cluster(Machine):
         """How many ranks it has room for: GPUs in use, chips or nodes."""
         return self._site.ranks
 
+    @property
+    def ranks_per_host(self) -> int:
+        """Ranks that share a host, and so stores; 0 where all of them do."""
+        return 0
+
     def run(
         self,
         collective_or_schedule: str | Schedule = "all_reduce",

@@ -55,6 +55,11 @@ class GpuCluster(Cluster):
         """Servers."""
         return self.spec.host_count
 
+    @property
+    def ranks_per_host(self) -> int:
+        """Ranks that share a server."""
+        return self.ranks // self.hosts
+
     def show(self) -> str:
         """The machine as text: devices, links, costs, each figure with its source.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -108,6 +109,8 @@ def load(
     ranks: int | None = None,
     ranks_per_host: int | None = None,
     complete_from: str | None = None,
+    settings: Iterable[str] = (),
+    without: Iterable[str] = (),
     harvest_mask: int | None = None,
 ) -> Machine:
     """A machine by its name, or from a file of any kind that Towpath reads.
@@ -121,6 +124,9 @@ def load(
         ranks_per_host: use only this many GPUs of each host.
         complete_from: for topology files of GPUs, the shipped machine that supplies what they do
             not say.
+        settings: other values for a cluster of GPUs: "link_types.nvlink.rate_gb_per_s=400".
+        without: devices of a cluster of GPUs that have failed: "host0/nic3"; "nic3" is that of
+            every host.
         harvest_mask: for a chip, which rows or columns it lacks, as bits.
 
     Returns:
@@ -136,7 +142,8 @@ def load(
     name = os.fspath(name_or_file)
     options = {
         "hosts": hosts, "ranks": ranks, "ranks_per_host": ranks_per_host,
-        "complete_from": complete_from, "harvest_mask": harvest_mask,
+        "complete_from": complete_from, "settings": tuple(settings) or None,
+        "without": tuple(without) or None, "harvest_mask": harvest_mask,
     }  # fmt: skip
     given = {option: value for option, value in options.items() if value is not None}
     kind = catalogue.kind_of(name)

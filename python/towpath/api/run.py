@@ -122,9 +122,7 @@ def _groups(
         yield _Group(source.schedule(), source, request.sizes_bytes, [])
 
 
-def _limit_finder(
-    site: Site, draw: Draw, place: Place, call: Call
-) -> Callable[[int], Loaded]:
+def _limit_finder(site: Site, draw: Draw, place: Place, call: Call) -> Callable[[int], Loaded]:
     def loaded(size_bytes: int) -> Loaded:
         if isinstance(place, GpuPlace):
             limit, outcome = find_limit(site.spec.data(), place, call, size_bytes)

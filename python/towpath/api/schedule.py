@@ -124,11 +124,12 @@ class Schedule:
         return cls(source.schedule(), replace(source, algorithm=source.algorithm_name()))
 
     @classmethod
-    def load(cls, file: str | os.PathLike[str] | bytes) -> Schedule:
+    def load(cls, file: str | os.PathLike[str] | bytes, *, result: str | None = None) -> Schedule:
         """The schedule in an MSCCL XML file, or in an execution plan of MSCCL++ (JSON).
 
         Args:
             file: the path of the file, or its contents as bytes.
+            result: the collective that a file with a custom one computes, such as "all_reduce".
 
         Returns:
             The schedule, checked as a text: every peer, chunk and dependency exists.
@@ -137,12 +138,14 @@ class Schedule:
             ConfigError: it cannot be read, is not such a file, or breaks a limit; with file and
                 line.
         """
+        declared = None if result is None else collective_named(result)
         if isinstance(file, bytes):
             with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
                 path = Path(folder, "schedule.xml")
                 path.write_bytes(file)
-                return cls(load_schedule(path))
-        return cls(load_schedule(file), ScheduleSource(file=os.fspath(file)))
+                return cls(load_schedule(path, declared))
+        source = ScheduleSource(file=os.fspath(file), result=declared)
+        return cls(load_schedule(file, declared), source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes it as MSCCL XML, or to a name that ends in .json as an execution plan of MSCCL++.

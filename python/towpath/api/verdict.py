@@ -5,15 +5,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from towpath import _core
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Size, size_of
 from towpath.collectives.call import Call
 from towpath.collectives.data import type_bytes, type_named
+from towpath.errors import ConfigError
+from towpath.names import unknown
 from towpath.specs.sizes import SIZE_BYTES_MAX
 
+if TYPE_CHECKING:
+    from towpath.api.cluster import Cluster
+
+# An executor's slots of a connection within a host, and of one between hosts, where the adapters of
+# both ends have FIFOs of their own. Towpath's live ranks are in one host.
+EXECUTORS = {"towpath": (8, 16), "nccl": (8, 16), "msccl": (8, 16)}
+_MANY_SLOTS = 1 << 20  # more than a schedule of the largest size fills
 _PLACE = ("rank", "block", "channel", "step", "other_rank", "other_block", "other_step")
 
 
@@ -60,6 +69,9 @@ class Verdict:
         not_checked: what could not be decided, and why, in sentences.
         hangs_from_bytes: the smallest array for which the schedule hangs for lack of FIFO slots;
             None where it hangs at no size.
+        assumption: how many FIFO slots connections have, in words.
+        hangs_with_any_slots: whether it hangs however many slots there are; None where it does not
+            hang at this size.
     """
 
     schedule: str
@@ -72,6 +84,8 @@ class Verdict:
     omitted: int
     not_checked: tuple[str, ...]
     hangs_from_bytes: int | None
+    assumption: str = ""
+    hangs_with_any_slots: bool | None = None
 
     @property
     def is_correct(self) -> bool:
@@ -95,20 +109,35 @@ class Verdict:
         return f"Verdict({self.schedule!r}, {self.size_bytes} bytes, {found})"
 
 
-def verify(schedule: Schedule, *, size_bytes: Size = "64M", dtype: str = "float32") -> Verdict:
+def verify(
+    schedule: Schedule,
+    *,
+    size_bytes: Size = "64M",
+    dtype: str = "float32",
+    machine: Cluster | None = None,
+    executor: str | None = None,
+    hosts: int = 1,
+) -> Verdict:
     """Whether a schedule computes its collective in every order of events.
+
+    Whether it hangs depends on how many FIFO slots connections have. Without a machine or an
+    executor, each has the 8 that NCCL gives connections within a host.
 
     Args:
         schedule: from `Schedule.generate` or `Schedule.load`.
         size_bytes: the whole array: bytes, or a text such as "64M".
         dtype: the element type; its size decides how the array is cut.
+        machine: count slots as on this one, where connections between hosts have twice as many.
+        executor: count them as this one does: "towpath", "nccl" or "msccl".
+        hosts: with an executor, over how many hosts the ranks are spread evenly.
 
     Returns:
         Races, deadlocks, wrong data and accesses out of bounds, if any, and from which size on the
         schedule hangs.
 
     Raises:
-        ConfigError: the size or the type is wrong, or the schedule cannot be cut for it.
+        ConfigError: the size or the type is wrong, the schedule cannot be cut for it, or its ranks
+            do not fit the machine or the hosts.
 
     >>> verify(Schedule.generate("all_gather", ranks=4), size_bytes="1M")
     Verdict('ring_all_gather', 1048576 bytes, correct)
@@ -117,10 +146,18 @@ def verify(schedule: Schedule, *, size_bytes: Size = "64M", dtype: str = "float3
     type_name = type_named(dtype)
     element_bytes = type_bytes(type_name)
     elements = Call(core, type_name).elements(size_of(size_bytes))
-    verdict = _core.verify(core, elements, element_bytes)
+    slots, assumption = _slots(schedule, machine, executor, hosts)
+    verdict = _core.verify(core, elements, element_bytes, slots)
+    kinds = {finding.kind.name for finding in verdict.findings}
     hanging = None
-    if not any(finding.kind.name == "structure" for finding in verdict.findings):
-        hanging = _core.smallest_hanging_size(core, element_bytes, SIZE_BYTES_MAX // element_bytes)
+    if "structure" not in kinds:
+        largest = SIZE_BYTES_MAX // element_bytes
+        hanging = _core.smallest_hanging_size(core, element_bytes, largest, slots)
+    hangs_anyway = None
+    if "deadlock" in kinds:
+        many = _core.SlotCounts(within_host=_MANY_SLOTS, between_hosts=_MANY_SLOTS)
+        found = _core.verify(core, elements, element_bytes, many).findings
+        hangs_anyway = any(finding.kind.name == "deadlock" for finding in found)
     return Verdict(
         schedule=schedule.name,
         collective=schedule.collective,
@@ -132,7 +169,44 @@ def verify(schedule: Schedule, *, size_bytes: Size = "64M", dtype: str = "float3
         omitted=verdict.omitted,
         not_checked=tuple(verdict.not_checked),
         hangs_from_bytes=None if hanging is None else hanging * element_bytes,
+        assumption=assumption,
+        hangs_with_any_slots=hangs_anyway,
     )
+
+
+def _slots(
+    schedule: Schedule, machine: Cluster | None, executor: str | None, hosts: int
+) -> tuple[_core.SlotCounts, str]:
+    """The slots of each connection, and the assumption in words."""
+    if machine is not None and executor is not None:
+        raise ConfigError("machine and executor exclude each other: a machine has Towpath's slots")
+    ranks = schedule.ranks
+    if machine is not None:
+        if ranks > machine.ranks:
+            problem = f"schedule '{schedule.name}' has {ranks} ranks; '{machine.name}' has room for"
+            raise ConfigError(f"{problem} {machine.ranks}", field="machine")
+        within, between = EXECUTORS["towpath"]
+        per_host = machine.ranks_per_host
+        where = f"on {machine.name}"
+    elif executor is not None:
+        if executor not in EXECUTORS:
+            raise unknown("there is no executor", executor, list(EXECUTORS))
+        if hosts < 1 or ranks % hosts:
+            raise ConfigError(
+                f"{ranks} ranks cannot be spread evenly over {hosts} hosts", field="hosts"
+            )
+        within, between = EXECUTORS[executor]
+        per_host = ranks // hosts
+        where = f"with the executor {executor}"
+    else:
+        usual = EXECUTORS["towpath"][0]
+        words = f"{usual} FIFO slots per connection, as NCCL has within a host; --machine and "
+        return _core.SlotCounts(), f"{words}--executor count others"
+    counts = _core.SlotCounts(within_host=within, between_hosts=between, ranks_per_host=per_host)
+    if per_host == 0 or per_host >= ranks:
+        return counts, f"{within} FIFO slots per connection, {where}, all ranks in one host"
+    text = f"{within} FIFO slots per connection within a host of {per_host} ranks and {between} "
+    return counts, f"{text}between hosts, {where}"
 
 
 def _problem(finding: Any) -> Problem:

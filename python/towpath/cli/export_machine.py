@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from towpath.cli.options import Hosts, Ranks, complete_machine
+from towpath.cli.machine import one_setting
+from towpath.cli.options import Hosts, Ranks, Settings, Without, complete_machine
 from towpath.errors import ConfigError
 
 
@@ -21,6 +22,8 @@ def machine(
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, on standard output")] = False,
     hosts: Hosts = None,
     ranks: Ranks = None,
+    settings: Settings = None,
+    without: Without = None,
 ) -> None:
     """Write a machine of any kind for C++: towpath/machine/load.hpp reads it."""
     from towpath.specs import catalogue
@@ -29,6 +32,8 @@ def machine(
     if not as_json:
         raise ConfigError("machines are written as JSON only; add --json", file=name)
     spec = catalogue.load_any(name)
-    if hosts is not None or ranks is not None:
-        spec = catalogue.load(name, hosts, ranks)
+    if hosts is not None or ranks is not None or settings or without:
+        spec = catalogue.load(
+            name, hosts, ranks, settings=one_setting(settings), without=without or ()
+        )
     sys.stdout.write(json_of(spec))

@@ -47,6 +47,22 @@ def gpu_cluster(name_or_file: str, **sizes: Any) -> GpuCluster:
     return found
 
 
+def one_setting(settings: list[str] | None) -> tuple[str, ...]:
+    """The settings of a machine, each with one value.
+
+    Raises:
+        ConfigError: one has several values.
+    """
+    if not settings:
+        return ()
+    from towpath.specs.override import combinations
+
+    found = combinations(settings)
+    if len(found) > 1:
+        raise ConfigError("--set has several values; only `towpath run` takes them in turn")
+    return found[0]
+
+
 def chip_cluster(name_or_file: str) -> ChipCluster:
     """A cluster of chips, likewise."""
     from towpath import ChipCluster

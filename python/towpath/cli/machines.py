@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from towpath.cli.machine import any_machine, chip_cluster
+from towpath.cli.machine import any_machine, chip_cluster, one_setting
 from towpath.cli.options import (
     TIMES_MAX,
     AsJson,
@@ -17,6 +17,8 @@ from towpath.cli.options import (
     Hosts,
     Ranks,
     Seed,
+    Settings,
+    Without,
     complete_machine,
     given,
 )
@@ -89,6 +91,8 @@ def show(
     hosts: Hosts = None,
     ranks: Ranks = None,
     complete_from: CompleteFrom = None,
+    settings: Settings = None,
+    without: Without = None,
     harvest_mask: Annotated[
         int | None, typer.Option(help="chips: the rows or columns that are missing, as bits")
     ] = None,
@@ -101,7 +105,10 @@ def show(
     if (name is None) == (machine is None):
         raise ConfigError("name one machine; `towpath machines` lists those that are shipped")
     check_output(svg)
-    sizes = given(hosts=hosts, ranks=ranks, complete_from=complete_from, harvest_mask=harvest_mask)
+    sizes = given(
+        hosts=hosts, ranks=ranks, complete_from=complete_from, harvest_mask=harvest_mask,
+        settings=one_setting(settings) or None, without=without or None,
+    )  # fmt: skip
     loaded = any_machine(name or machine or "", **sizes)
     if as_json:
         found = {"name": loaded.name, "kind": loaded.kind, "description": loaded.description}

@@ -56,7 +56,7 @@ def errors_name_options() -> Iterator[None]:
         name = error.field or ""
         if error.file is not None or not error.problem.startswith(f"{name} ") or name == "":
             raise
-        option = f"--{name.replace('_', '-')}"
+        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
         raise ConfigError(option + error.problem[len(name) :]) from None
 
 
@@ -127,6 +127,25 @@ CompleteFrom = Annotated[
     ),
 ]
 
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="another value for a field of the machine, fabric.spine.oversubscription=2; `run` "
+        "takes several values, 1,2,4; may be given for several fields",
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        metavar="DEVICE",
+        help="a device that has failed: host0/nic3, or nic3 for that of every host; may be given "
+        "for several devices",
+    ),
+]
+
 # Options of live runs.
 Live = Annotated[
     int | None,
@@ -171,12 +190,19 @@ Algorithm = Annotated[
 Protocol = Annotated[
     str | None,
     typer.Option(
-        "--protocol", metavar="NAME",
+        "--protocol",
+        metavar="NAME",
         help="Simple, LL, LL128 or auto; default: Simple, `run` on GPUs: auto",
     ),
 ]
 Root = Annotated[
     int | None, typer.Option("--root", "-r", metavar="RANK", min=0, help="of broadcast and reduce")
+]
+Result = Annotated[
+    str | None,
+    typer.Option(
+        "--result", metavar="NAME", help="the collective that a file with coll='custom' computes"
+    ),
 ]
 ScheduleRanks = Annotated[
     int | None, typer.Option("--ranks", metavar="N", min=1, help="ranks of the schedule")

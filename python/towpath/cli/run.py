@@ -29,9 +29,12 @@ from towpath.cli.options import (
     Protocol,
     Ranks,
     RanksPerHost,
+    Result,
     Root,
+    Settings,
     Timeout,
     Warmup,
+    Without,
     errors_name_options,
     given,
     live_options,
@@ -78,7 +81,7 @@ class RunRequest:
     Attributes:
         subject: the name of a collective, or a schedule from a file.
         sizes_bytes: sizes of the whole array.
-        machine: the machine to simulate it on, or None.
+        machines: the machines to simulate it on, several where --set lists several values.
         live: the number of processes to run it between, or None.
         common: options of both: dtype, op, root, algorithm, protocol, channels.
         simulated: options of the simulation: data, link_faults.
@@ -87,7 +90,7 @@ class RunRequest:
 
     subject: str | Schedule
     sizes_bytes: list[int]
-    machine: Cluster | None
+    machines: list[tuple[str, Cluster]]
     live: int | None
     common: dict[str, Any] = field(default_factory=dict)
     simulated: dict[str, Any] = field(default_factory=dict)
@@ -97,6 +100,7 @@ class RunRequest:
 def run(
     collective: Collective = None,
     schedule: ScheduleFile = None,
+    result: Result = None,
     machine: Machine = None,
     live: Live = None,
     sizes: Sizes = None,
@@ -118,6 +122,8 @@ def run(
     ranks: Ranks = None,
     ranks_per_host: RanksPerHost = None,
     complete_from: CompleteFrom = None,
+    settings: Settings = None,
+    without: Without = None,
     link_fault: LinkFaults = None,
     data: Data = None,
     iterations: Iterations = None,
@@ -134,37 +140,40 @@ def run(
     output = page_output(out or page)
     check_output(trace)
     place = given(
-        hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host, complete_from=complete_from
-    )
+        hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host, complete_from=complete_from,
+        settings=settings or None, without=without or None,
+    )  # fmt: skip
     if machine is None:
         live = gpus if live is None else live
         _check_live(live, {**place, **given(trace=trace, data=data, link_fault=link_fault or None)})
-    if trace is None and output is None:
-        refuse(given(trace_size=trace_size), "requires --trace or --out")
+    trace_bytes = _trace_size(trace_size, is_traced=trace is not None or output is not None)
     own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels or None)
-    loaded = None if machine is None else _machine(machine, place, gpus)
+    loaded = [] if machine is None else _machines(machine, place, gpus)
     library = library_from(run_as, env, graph_file=graph, tuner_file=tuner)
-    if library is None:
-        own = _own_schedule(schedule, own, loaded if live is None else None)
-    else:
+    if library is not None:
         _check_library(schedule, machine, live, own)
+    else:
+        own = _own_schedule(schedule, own, _only_simulated(loaded, live))
+    measured = live_options(live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin)
     request = RunRequest(
-        subject=_subject(collective, schedule),
+        subject=_subject(collective, schedule, result),
         sizes_bytes=_sizes(sizes, smallest, largest, factor),
-        machine=loaded,
+        machines=loaded,
         live=live,
         common={"dtype": dtype, "op": op, **own},
         simulated={"data": data is not False, "link_faults": link_fault or (), "library": library},
-        live_options=live_options(
-            live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin
-        ),
+        live_options=measured,
     )
-    trace_bytes = _trace_size(trace_size)
     with errors_name_options():
         results = run_all(request, prints=not as_json)
     _deliver(results, as_json, output, trace, trace_bytes)
-    if any(result.wrong for result in results):
-        raise typer.Exit(1)
+
+
+def _only_simulated(
+    machines: list[tuple[str, Cluster]], live: int | None
+) -> tuple[str, Cluster] | None:
+    """The first machine where nothing runs live."""
+    return machines[0] if machines and live is None else None
 
 
 def run_all(request: RunRequest, *, prints: bool) -> list[RunResult]:
@@ -183,17 +192,16 @@ def run_all(request: RunRequest, *, prints: bool) -> list[RunResult]:
         TransportError: the schedule hangs in the simulation.
     """
     results = []
-    if request.machine is not None:
-        results.append(_simulate(request, prints))
+    for setting, machine in request.machines:
+        if prints and setting:
+            print(f"# with {setting}")
+        results.append(_simulate(request, machine, prints))
     if request.live is not None:
         results.append(_run_live(request, prints))
     return results
 
 
-def _simulate(request: RunRequest, prints: bool) -> RunResult:
-    machine = request.machine
-    if machine is None:
-        raise ValueError("there is no machine to simulate")
+def _simulate(request: RunRequest, machine: Cluster, prints: bool) -> RunResult:
     with _shown(prints, len(request.sizes_bytes)) as on_row:
         result = machine.run(
             request.subject, size_bytes=request.sizes_bytes, on_row=on_row, **request.common,
@@ -220,13 +228,14 @@ def _run_live(request: RunRequest, prints: bool) -> RunResult:
 # --- what was typed -------------------------------------------------------------------------------
 
 
-def _subject(collective: str | None, schedule: Path | None) -> str | Schedule:
+def _subject(collective: str | None, schedule: Path | None, result: str | None) -> str | Schedule:
     import towpath
 
     if collective is not None and schedule is None:
+        refuse(given(result=result), "requires --schedule")
         return collective
     if schedule is not None and collective is None:
-        return towpath.Schedule.load(schedule)
+        return towpath.Schedule.load(schedule, result=result)
     raise ConfigError("name either a collective or a --schedule file")
 
 
@@ -251,7 +260,7 @@ def _check_live(live: int | None, simulated: dict[str, Any]) -> None:
 
 
 def _own_schedule(
-    schedule: Path | None, options: dict[str, Any], machine: Cluster | None
+    schedule: Path | None, options: dict[str, Any], machine: tuple[str, Cluster] | None
 ) -> dict[str, Any]:
     """Options of towpath's own schedules.
 
@@ -263,7 +272,7 @@ def _own_schedule(
     if schedule is not None:
         refuse(options, "is for towpath's own schedules; a --schedule file contains its own")
         return {"algorithm": None}
-    if isinstance(machine, GpuCluster):
+    if machine is not None and isinstance(machine[1], GpuCluster):
         return {"algorithm": "auto", "protocol": "auto", **options}
     return {"algorithm": None, "protocol": "Simple", **options}
 
@@ -284,16 +293,25 @@ def _check_library(
     refuse(chosen, "is for Towpath's own choice; with --as, --env NCCL_ALGO=Ring bends the choice")
 
 
-def _machine(name: str, sizes: dict[str, Any], gpus: int | None) -> Cluster:
-    """The machine, as large as asked for.
+def _machines(name: str, sizes: dict[str, Any], gpus: int | None) -> list[tuple[str, Cluster]]:
+    """The machine, as large as asked for, with each combination of settings and these in words.
 
     Raises:
         ConfigError: there is no such machine, or no collective runs on it.
     """
+    settings = sizes.pop("settings", None)
     if gpus is not None:
-        refuse(sizes, "and -g exclude each other")
-        sizes = _sizes_for(cluster(name), gpus)
-    return cluster(name, **sizes)
+        refuse(
+            {name: sizes[name] for name in sizes if name != "without"}, "and -g exclude each other"
+        )
+        sizes |= _sizes_for(cluster(name), gpus)
+    if settings is None:
+        return [("", cluster(name, **sizes))]
+    from towpath.specs.override import combinations
+
+    return [
+        (", ".join(each), cluster(name, settings=each, **sizes)) for each in combinations(settings)
+    ]
 
 
 def _sizes_for(machine: object, gpus: int) -> dict[str, int]:
@@ -305,10 +323,12 @@ def _sizes_for(machine: object, gpus: int) -> dict[str, int]:
     return {"ranks": gpus}
 
 
-def _trace_size(text: str | None) -> int | None:
+def _trace_size(text: str | None, *, is_traced: bool) -> int | None:
     from towpath.api.result import timeline_size
     from towpath.specs.sizes import parse_size
 
+    if not is_traced:
+        refuse(given(trace_size=text), "requires --trace or --out")
     return None if text is None else timeline_size([], parse_size(text))
 
 
@@ -380,3 +400,5 @@ def _deliver(
     if trace is not None:
         results[0].trace(trace, size_bytes=trace_bytes)
         note(f"trace: {trace} (open it at ui.perfetto.dev)")
+    if any(result.wrong for result in results):
+        raise typer.Exit(1)

@@ -11,7 +11,7 @@ import typer
 
 from towpath.cli import groups
 from towpath.cli.library_options import RunAs, Variables, library_from
-from towpath.cli.machine import chip_cluster
+from towpath.cli.machine import chip_cluster, one_setting
 from towpath.cli.options import (
     AsJson,
     CompleteFrom,
@@ -24,8 +24,10 @@ from towpath.cli.options import (
     Pin,
     Ranks,
     RanksPerHost,
+    Settings,
     Timeout,
     Warmup,
+    Without,
     errors_name_options,
     live_options,
     machine_option,
@@ -36,6 +38,7 @@ from towpath.errors import ConfigError, Interruption, quoted
 if TYPE_CHECKING:
     from towpath.cli.tune_library import LibrarySide
     from towpath.tuning.collective import Tuning
+    from towpath.tuning.target import TuneTarget
 
 app = groups.group("What to use on a machine: schedules by size, packets on links.")
 
@@ -105,6 +108,8 @@ def collective(
     ranks: Ranks = None,
     ranks_per_host: RanksPerHost = None,
     complete_from: CompleteFrom = None,
+    settings: Settings = None,
+    without: Without = None,
     iterations: Iterations = None,
     warmup: Warmup = None,
     timeout: Timeout = None,
@@ -118,8 +123,6 @@ def collective(
     """Which algorithm, protocol and channels at which size; every candidate is timed."""
     from towpath.cli.progress import bar
     from towpath.cli.tune_library import library_side
-    from towpath.pages.provenance import provenance
-    from towpath.pages.tune_collective_page import tuning_text, write_tuning
     from towpath.specs.sizes import parse_sizes
     from towpath.studies.sweep import SweepOptions, how_to_resume
     from towpath.tuning.target import TuneRequest, find_target, tune
@@ -129,6 +132,7 @@ def collective(
     _check_exports(name, csv, xml)
     request = TuneRequest(
         machine, live, hosts, ranks, ranks_per_host, complete_from,
+        settings=one_setting(settings) or None, without=tuple(without or ()) or None,
         channels=None if channels is None else _channels(channels),
         protocols=None if protocol is None else _protocols(protocol),
     )  # fmt: skip
@@ -145,13 +149,20 @@ def collective(
         live_options=measured,
         sources=None if side is None else side.sources(name, sizes_bytes),
     )  # fmt: skip
+    _deliver_tuning(tuning, target, folder, as_json)
+    _export(tuning, side, csv, xml)
+
+
+def _deliver_tuning(tuning: Tuning, target: TuneTarget, folder: Path, as_json: bool) -> None:
+    from towpath.pages.provenance import provenance
+    from towpath.pages.tune_collective_page import tuning_text, write_tuning
+
     made_with = provenance([] if target.simulator is None else [target.simulator.site.spec])
     deliver(
         tuning.to_dict(), "\n".join(tuning_text(tuning)), folder, as_json,
         lambda: write_tuning(tuning, command_line(), folder / "study.html", made_with=made_with),
         made_with=made_with,
     )  # fmt: skip
-    _export(tuning, side, csv, xml)
 
 
 def _check_exports(collective: str, csv: Path | None, xml: Path | None) -> None:

@@ -15,7 +15,9 @@ from towpath.cli.options import (
     AsJson,
     Chunks,
     Columns,
+    Machine,
     Protocol,
+    Result,
     Root,
     ScheduleChannels,
     ScheduleHosts,
@@ -52,6 +54,12 @@ def verify(
     hosts: ScheduleHosts = None,
     chunks: Chunks = None,
     columns: Columns = None,
+    machine: Machine = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="count FIFO slots as towpath, nccl or msccl do"),
+    ] = None,
+    result: Result = None,
     as_json: AsJson = False,
 ) -> None:
     """Say whether a schedule is correct, and from which size it would hang."""
@@ -63,9 +71,10 @@ def verify(
         ranks=ranks, algorithm=algorithm, channels=channels, protocol=protocol, root=root,
         hosts=hosts, chunks_per_channel=chunks, columns=columns,
     )  # fmt: skip
-    subject = _schedule(schedule, options)
+    where = _where(machine, executor, options, is_own=_is_collective(schedule))
+    subject = _schedule(schedule, options, result)
     verdicts = [
-        towpath.verify(subject, size_bytes=size_bytes, dtype=dtype)
+        towpath.verify(subject, size_bytes=size_bytes, dtype=dtype, **where)
         for size_bytes in parse_sizes(sizes)
     ]
     is_correct = all(verdict.is_correct for verdict in verdicts)
@@ -80,6 +89,31 @@ def verify(
         print(verdict_text(verdicts))
     if not is_correct:
         raise typer.Exit(1)
+
+
+def _is_collective(text: str) -> bool:
+    """Whether the argument is the name of a collective and not a file."""
+    return text != "-" and not Path(text).exists() and Path(text).suffix == ""
+
+
+def _where(
+    machine: str | None, executor: str | None, options: dict[str, Any], *, is_own: bool
+) -> dict[str, Any]:
+    """The options of `towpath.verify` that say how many slots there are.
+
+    With a file, --hosts belongs to the machine or the executor; a collective takes it, too.
+    """
+    hosts = options.get("hosts") if is_own else options.pop("hosts", None)
+    if machine is not None:
+        from towpath.cli.machine import cluster
+
+        loaded = cluster(machine, **given(hosts=hosts))
+        return {"machine": loaded, **given(executor=executor)}
+    if executor is not None:
+        return {"executor": executor, **given(hosts=hosts)}
+    if hosts is not None and not is_own:
+        raise ConfigError("--hosts of a file requires --machine or --executor")
+    return {}
 
 
 def generated(collective: str, options: dict[str, Any]) -> Schedule:
@@ -99,15 +133,16 @@ def generated(collective: str, options: dict[str, Any]) -> Schedule:
     return towpath.Schedule.generate(collective, **options)
 
 
-def _schedule(text: str, options: dict[str, Any]) -> Schedule:
+def _schedule(text: str, options: dict[str, Any], result: str | None) -> Schedule:
     """What the argument names: a file, standard input or a collective."""
     import towpath
     from towpath.names import nearest
 
-    is_file = text == "-" or Path(text).exists()
-    if not is_file and Path(text).suffix == "":
+    if _is_collective(text):
         if nearest(text, COLLECTIVES) is None:
             raise unknown("there is no file or collective", text, COLLECTIVES)
+        if result is not None:
+            raise ConfigError("--result is for a file with coll='custom'")
         return generated(text, options)
     if options:
         name = next(iter(options)).replace("_per_channel", "").replace("_", "-")
@@ -115,7 +150,7 @@ def _schedule(text: str, options: dict[str, Any]) -> Schedule:
             f"--{name} is for a collective, such as `towpath verify all_reduce --ranks 8`; a file "
             "contains its schedule"
         )
-    return towpath.Schedule.load(_STANDARD_INPUT if text == "-" else text)
+    return towpath.Schedule.load(_STANDARD_INPUT if text == "-" else text, result=result)
 
 
 def verdict_text(verdicts: list[Verdict]) -> str:
@@ -127,6 +162,10 @@ def verdict_text(verdicts: list[Verdict]) -> str:
             f"{verdict.protocol}, {verdict.steps} steps, {verdict.size_bytes} bytes"
         )
         lines += [f"  {problem.kind}: {problem.sentence}" for problem in verdict.problems]
+        if verdict.hangs_with_any_slots is not None:
+            always = verdict.hangs_with_any_slots
+            words = "whatever the slots" if always else "assuming these slots"
+            lines.append(f"  it hangs {words}: {verdict.assumption}")
         if verdict.omitted:
             lines.append(f"  and {verdict.omitted} more")
         lines += [f"  not checked: {sentence}" for sentence in verdict.not_checked]
@@ -137,4 +176,5 @@ def verdict_text(verdicts: list[Verdict]) -> str:
         lines.append("  does not hang for lack of FIFO slots at any size")
     else:
         lines.append(f"  hangs for lack of FIFO slots from {hangs_from_bytes} bytes on")
+    lines.append(f"  assumed: {verdicts[0].assumption}")
     return "\n".join(lines)

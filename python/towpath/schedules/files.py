@@ -9,6 +9,7 @@ from pathlib import Path
 
 from towpath._core import Schedule
 from towpath.schedules import msccl_xml, mscclpp_json
+from towpath.schedules.msccl_xml import ScheduleFormatError
 
 _OPENING_BYTES = 4096
 
@@ -27,16 +28,23 @@ def is_json(path: str | os.PathLike[str]) -> bool:
     return opening.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
 
-def load_schedule(path: str | os.PathLike[str]) -> Schedule:
+def load_schedule(path: str | os.PathLike[str], result: str | None = None) -> Schedule:
     """The schedule in a file, checked by `check_structure`.
 
     Args:
         path: an MSCCL XML file, or an execution plan of MSCCL++.
+        result: the collective that an MSCCL file with coll="custom" computes.
 
     Raises:
         ScheduleFormatError: it cannot be read, is neither, or breaks a limit; one sentence.
     """
-    return (mscclpp_json if is_json(path) else msccl_xml).load_schedule(path)
+    if not is_json(path):
+        return msccl_xml.load_schedule(path, result)
+    if result is not None:
+        raise ScheduleFormatError(
+            "is a plan of MSCCL++; a result is declared for MSCCL files only", file=str(path)
+        )
+    return mscclpp_json.load_schedule(path)
 
 
 def dump_schedule(schedule: Schedule, path: str | os.PathLike[str]) -> None:

@@ -31,7 +31,7 @@ RANKS_MAX = 65_536
 CHANNELS_MAX: int = _core.CHANNELS_MAX
 BLOCKS_MAX = 32 * CHANNELS_MAX
 PEERS_PER_CHANNEL_MAX = 32
-STEPS_MAX = 255
+STEPS_MAX = 256  # microsoft/msccl, src/include/msccl/msccl_struct.h
 COUNT_MAX = 71
 CHUNKS_MAX = 2**15  # the executor keeps chunk numbers in 16 signed bits,
 DEPENDENCY_BLOCK_MAX = 127  # and the thread block of a dependency in 8
@@ -45,6 +45,7 @@ _COLLECTIVES = {
     "allreduce": Collective.all_reduce,
     "allgather": Collective.all_gather,
     "reducescatter": Collective.reduce_scatter,
+    "reduce_scatter": Collective.reduce_scatter,  # so microsoft/msccl reads it, too
     "broadcast": Collective.broadcast,
     "reduce": Collective.reduce,
     "alltoall": Collective.all_to_all,
@@ -98,15 +99,19 @@ class ScheduleFormatError(ConfigError):
     """A file that is not a schedule, or a schedule that the format cannot hold."""
 
 
-def load_schedule(path: str | os.PathLike[str]) -> Schedule:
+def load_schedule(path: str | os.PathLike[str], result: str | None = None) -> Schedule:
     """The schedule in an MSCCL XML file, checked by `check_structure`.
+
+    Args:
+        path: the file.
+        result: the collective that a file with coll="custom" computes; refused with another one.
 
     Raises:
         ScheduleFormatError: the file cannot be read, is not such a file, or breaks a limit; one
             sentence with file and line, or with rank, thread block and step.
     """
     file = str(path)
-    reader = _Reader(file)
+    reader = _Reader(file, result)
     parser = DefusedExpatParser(forbid_dtd=True)
     parser.setContentHandler(reader)
     reader.setDocumentLocator(parser)  # feed(), unlike parse(), does not
@@ -189,9 +194,10 @@ class _Reader(ContentHandler):
     """Builds the schedule while the elements go by. An unknown element ends the reading at once, so
     that nothing nests deeper than `step`."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, result: str | None) -> None:
         super().__init__()
         self._file = file
+        self._result = result
         self._locator = None
         self._open: list[str] = []
         self._attributes: Mapping[str, str] = {}
@@ -264,7 +270,7 @@ class _Reader(ContentHandler):
         self._rank_count = self._integer("ngpus", 1, RANKS_MAX)
         self._schedule = Schedule(
             name,
-            self._word("coll", _COLLECTIVES),
+            self._collective(),
             self._word("proto", _PROTOCOLS),
             channels=self._integer("nchannels", 1, CHANNELS_MAX),
             chunks=self._integer("nchunksperloop", 1, CHUNKS_MAX),
@@ -275,6 +281,25 @@ class _Reader(ContentHandler):
             size_bytes_max=self._integer("maxBytes", 0, _BYTES_MAX, "0"),
             pattern=self._pattern(),
         )
+
+    def _collective(self) -> Collective:
+        """What the file computes: the word of `coll`, or what the caller declares for "custom"."""
+        if self._attributes["coll"] != "custom":
+            if self._result is not None:
+                raise self._error(
+                    f"has coll={quoted(self._attributes['coll'])}; a result is declared for "
+                    "coll='custom' only"
+                )
+            found: Collective = self._word("coll", _COLLECTIVES)
+            return found
+        if self._result is None:
+            raise self._error(
+                "has coll='custom', which says nothing about its result; --result NAME declares "
+                "it, such as --result all_reduce"
+            )
+        declared = _core.collective_from(self._result)
+        assert declared is not None  # callers have checked the name
+        return declared
 
     def _start_gpu(self) -> None:
         self._next("id", len(self._ranks), self._rank_count)

@@ -26,6 +26,7 @@ class ScheduleSource:
 
     `rings` names the order of ranks of each channel and takes the place of all that; `chain_ranks`
     says how many ranks that follow each other a tree joins as a chain, 0 for those of a host.
+    `result` is what a file with a custom collective computes.
     """
 
     file: str | None = None
@@ -44,6 +45,7 @@ class ScheduleSource:
     pattern: tuple[int, ...] = ()
     rings: tuple[tuple[int, ...], ...] = ()
     chain_ranks: int = 0
+    result: str | None = None
 
     def __post_init__(self) -> None:
         # JSON has lists where this has tuples, which a source needs to be hashable.
@@ -57,7 +59,7 @@ class ScheduleSource:
             ConfigError: the file or an option is wrong.
         """
         if self.file is not None:
-            return load_schedule(self.file)
+            return load_schedule(self.file, self.result)
         protocol = _core.protocol_from(protocol_named(self.protocol))
         assert protocol is not None  # `protocol_named` knows the names of the core only
         rings: list[list[int]] = []

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,6 +33,9 @@ def load(
     hosts: int | None = None,
     ranks: int | None = None,
     complete_from: str | None = None,
+    *,
+    settings: Iterable[str] = (),
+    without: Iterable[str] = (),
 ) -> MachineSpec:
     """The spec of a shipped machine, or of a file: YAML, NCCL topology XML, `nvidia-smi topo -m`.
 
@@ -42,12 +46,23 @@ def load(
         ranks: another number of GPUs altogether, instead of `hosts`.
         complete_from: for the last two kinds of file, the shipped machine that supplies what they
             do not say: how the GPUs are joined, what they cost, and the fabric between hosts.
+        settings: other values, as "path.to.field=value".
+        without: devices that have failed, as "host0/nic3"; "nic3" is that of every host.
 
     Raises:
         ConfigError: there is no such machine, or something in it is wrong.
     """
     path = _path_of(name_or_path, "gpu_cluster")
-    return parse(read_text(path), str(path), complete_from).sized(hosts, ranks)
+    spec = parse(read_text(path), str(path), complete_from)
+    settings, without = tuple(settings), tuple(without)
+    if settings:
+        from towpath.specs.override import with_settings
+
+        spec = with_settings(spec, settings)
+    if without:
+        spec = spec.model_copy(update={"without": (*spec.without, *without)})
+        spec.sized(hosts, ranks).layout()  # what is not there is said at once
+    return spec.sized(hosts, ranks)
 
 
 def load_chip(name_or_path: str | Path, harvest_mask: int | None = None) -> ChipSpec:

@@ -209,7 +209,7 @@ KINDS: dict[str, SpecKind] = {
             forms=("template", "graph"),
             parse=parse_gpu_machine,
             expected="a spec whose form is 'template' or 'graph'",
-            options=("hosts", "ranks", "ranks_per_host", "complete_from"),
+            options=("hosts", "ranks", "ranks_per_host", "complete_from", "settings", "without"),
         ),
         SpecKind(
             name="chip_cluster",

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from towpath.schedules.schedule_source import ScheduleSource
     from towpath.studies.sweep import SweepOptions
 
-# Options of `towpath.load` that say how large a machine is.
-_SIZES = ("hosts", "ranks", "ranks_per_host", "complete_from")
+# Options of `towpath.load` that say how large a machine is, and what is other than in its file.
+_SIZES = ("hosts", "ranks", "ranks_per_host", "complete_from", "settings", "without")
 _LIVE_CHANNELS = (1, 2, 4)
 
 
@@ -40,6 +40,8 @@ class TuneRequest:
     ranks: int | None = None
     ranks_per_host: int | None = None
     complete_from: str | None = None
+    settings: tuple[str, ...] | None = None
+    without: tuple[str, ...] | None = None
     channels: tuple[int, ...] | None = None
     protocols: tuple[str, ...] | None = None
 

@@ -29,7 +29,7 @@ void bind_access(nb::module_& module) {
       .def_ro("chunk", &Operand::chunk)
       .def_ro("number", &Operand::number)
       .def_ro("is_packet", &Operand::is_packet)
-      .def(nb::self == nb::self);
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, arg: object, /) -> bool"));
   nb::class_<SignalEnd>(module, "SignalEnd", "One end of the way of signals between two ranks.")
       .def(
           "__init__",
@@ -39,7 +39,7 @@ void bind_access(nb::module_& module) {
           "peer"_a, "channel"_a)
       .def_ro("peer", &SignalEnd::peer)
       .def_ro("channel", &SignalEnd::channel)
-      .def(nb::self == nb::self);
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, arg: object, /) -> bool"));
   nb::class_<Access>(module, "Access", "What a one-sided step needs beside its type and count.")
       .def(nb::init<>())
       .def_rw("sources", &Access::sources)
@@ -56,5 +56,5 @@ void bind_access(nb::module_& module) {
       .def_rw("barrier_blocks", &Access::barrier_blocks)
       .def_rw("unit_bytes", &Access::unit_bytes)
       .def_rw("chunks", &Access::chunks)
-      .def(nb::self == nb::self);
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, arg: object, /) -> bool"));
 }
