@@ -20,7 +20,7 @@ import ensurepip, os, sysconfig, venv
 assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
 PY
 then packages+=(python3-venv python3-dev); fi
-if [ $needs_rtl = yes ]; then packages=(verilator yosys z3 gcc-riscv64-unknown-elf); fi
+if [ $needs_rtl = yes ]; then packages=(verilator yosys gcc-riscv64-unknown-elf); fi
 
 missing=()
 for package in "${packages[@]}"; do

@@ -5,6 +5,8 @@
 // packets. Inputs are free but for the form of packets and what one core can do at a time.
 module mailbox_formal (
     input logic         clk,
+    input logic         any_context,
+    input logic [1:0]   any_packet,
     input logic         load_poll,
     input logic         load_data,
     input logic         load_context,
@@ -19,12 +21,13 @@ module mailbox_formal (
     input logic [127:0] in_data,
     input logic         notice_ready
 );
-  (* anyconst *) logic watched;         // any context
-  (* anyconst *) logic [1:0] chosen;    // any of the packets since its opening
-
   logic [2:0] age = 0;
   wire rst = age == 0;
   always_ff @(posedge clk) if (age != 7) age <= age + 1'b1;
+
+  logic watched;       // any context
+  logic [1:0] chosen;  // any of the packets since its opening
+  always_ff @(posedge clk) if (rst) {watched, chosen} <= {any_context, any_packet};
 
   logic in_ready, poll_hit, last_word, notice_valid;
   logic [63:0] loaded;
