@@ -290,7 +290,9 @@ class _Reader(ContentHandler):
                 "has coll='custom', which says nothing about its result; --result NAME declares "
                 "it, such as --result all_reduce"
             )
-        return _core.collective_from(self._result)
+        declared = _core.collective_from(self._result)
+        assert declared is not None
+        return declared
 
     def _start_gpu(self) -> None:
         self._next("id", len(self._ranks), self._rank_count)
