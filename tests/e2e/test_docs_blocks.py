@@ -86,3 +86,23 @@ def test_a_cheap_command_runs(words, tmp_path):
 def test_there_is_code_to_run():
     assert len(list(blocks("python"))) >= 3
     assert len(list(commands())) >= 8
+
+
+TUTORIAL = ROOT / "docs" / "own_machine.md"
+
+
+def test_the_tutorial_about_an_own_machine_runs_as_printed(tmp_path):
+    text = TUTORIAL.read_text(encoding="utf-8")
+    for name, content in re.findall(r"^```(\w+\.txt)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        (tmp_path / name).write_text(content)
+    lines = re.findall(r"^\$ towpath (.*)$", text, re.MULTILINE)
+    assert len(lines) == 7
+    for line in lines:
+        done = subprocess.run(
+            [sys.executable, "-m", "towpath.cli.main", *shlex.split(line)],
+            cwd=tmp_path, capture_output=True, text=True, timeout=600,
+        )  # fmt: skip
+        assert done.returncode == 0, (line, done.stderr)
+        if line.startswith("run"):
+            assert "# Limit                : at" in done.stdout, line
+    assert "far below the 400 Gb/s" in (tmp_path / "mine.yaml").read_text()

@@ -43,10 +43,7 @@ def test_lists_are_combined():
         ("fabric.spine.oversubscripton=2", "nearest are fabric.spine.oversubscription"),
         ("rate_gb_per_s=2", "nearest are link_types.nvlink.rate_gb_per_s"),
         ("link_types.nvlink=2", "which is a block"),
-        (
-            "link_types.nvlink.rate_gb_per_s=-1",
-            "--set link_types.nvlink.rate_gb_per_s=-1: is -1; it must",
-        ),
+        ("link_types.nvlink.rate_gb_per_s=-1", "rate_gb_per_s=-1: is -1; it must"),
         ("link_types.nvlink.rate_gb_per_s=fast", "is 'fast'"),
         ("fabric.shape=ball", "has shape 'ball'; allowed are"),
         ("fabric.hash_seed", "it must be like path.to.field=value"),

@@ -108,9 +108,8 @@ def _nearest(path: str, data: dict[str, Any]) -> str:
     paths = list(_paths(data, ""))
     last = path.rpartition(".")[2]
     near = [each for each in paths if each.rpartition(".")[2] == last]
-    near += difflib.get_close_matches(
-        path, [each for each in paths if each not in near], cutoff=0.5
-    )
+    others = [each for each in paths if each not in near]
+    near += difflib.get_close_matches(path, others, cutoff=0.5)
     return f"nearest are {', '.join((near or paths)[:3])}"
 
 

@@ -39,10 +39,13 @@ def import_host(files: Sequence[tuple[str, str]], complete_from: str | None = No
             ports += parse_status(text, file)
         else:
             raise ConfigError(f"is of no known kind; known are {_KNOWN}", file=file, line=1)
-    if len(topologies) != 1:
-        names = ", ".join(file for _, file in topologies)
-        which = f"{names} are {len(topologies)}" if topologies else "none of the files is one"
-        raise ConfigError(f"one topology is needed, `nvidia-smi topo -m` or NCCL's XML; {which}")
+    if not topologies:
+        problem = "one topology is needed, `nvidia-smi topo -m` or NCCL's XML; none is given"
+        raise ConfigError(problem)
+    if len(topologies) > 1:
+        first, second = (file for _, file in topologies[:2])
+        problem = f"is a second topology besides {first}; one host is described at a time"
+        raise ConfigError(problem, file=second, line=1)
     text, file = topologies[0]
     if nccl_xml.is_xml(text):
         if ports:
