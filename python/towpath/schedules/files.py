@@ -15,11 +15,13 @@ _OPENING_BYTES = 4096
 
 
 def is_json(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as JSON does; False for one that cannot be read.
+    """Whether a file begins as JSON does; False for one that cannot be read, or only once (a pipe).
 
     Args:
         path: the file.
     """
+    if not os.path.isfile(path):
+        return False
     try:
         with open(path, "rb") as stream:
             opening = stream.read(_OPENING_BYTES)
