@@ -1,0 +1,47 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath kernel`: kernels in their own source form. What a file's kernels run on, and with which
+options, follows from its suffix; each suffix has a module with a command `run`."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from towpath.cli import groups
+from towpath.errors import ConfigError
+
+# By suffix: the module with the command, and what its kernels are.
+COMMANDS = {
+    ".cpp": ("towpath.cli.kernel_metalium", "a kernel of TT-Metalium, on the cores of chips"),
+    ".cu": ("towpath.cli.kernel_gpu", "a CUDA program with NVSHMEM, on GPUs"),
+}
+
+app = groups.group("Run kernels in their own source form on described machines.")
+
+
+@app.command("run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="the kernel's source; its suffix says its kind")],
+) -> None:
+    """Compile a kernel and run it on a described machine.
+
+    The options are those of the file's kind: `towpath kernel run FILE --help` lists them.
+    """
+    module = COMMANDS.get(file.suffix)
+    if module is None:
+        known = "; ".join(f"*{suffix} is {what}" for suffix, (_, what) in COMMANDS.items())
+        raise ConfigError(f"'{file}' is not a kernel by its suffix; {known}")
+    command = typer.main.get_command(importlib.import_module(module[0]).app)
+    status = command.main(
+        [str(file), *context.args],
+        prog_name="towpath kernel run",
+        standalone_mode=False,
+        obj=context.obj,
+    )
+    if status:  # a command's own exit, which is returned where it does not stand alone
+        raise typer.Exit(status)

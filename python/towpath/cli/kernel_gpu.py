@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath kernel run FILE.cu`: a CUDA program with NVSHMEM on described GPUs, or live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from towpath.cli.options import Seed, refuse
+from towpath.errors import ConfigError
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("run")
+def run(
+    file: Annotated[Path, typer.Argument(help="a CUDA source with a main()")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="of main(), after --", metavar="[-- ARGUMENTS]...")
+    ] = None,
+    machine: Annotated[
+        str | None, typer.Option(help="a machine of GPUs to simulate: dgx-h100")
+    ] = None,
+    pes: Annotated[int, typer.Option(min=1, help="how many PEs, one for each GPU")] = 2,
+    live: Annotated[
+        bool, typer.Option("--live", help="PEs are processes of this host; nothing is simulated")
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="another value: gpu_cost.kernel.queue_pairs=32"),
+    ] = None,
+    flags: Annotated[
+        list[str] | None, typer.Option("--flag", help="of the compiler: --flag=-DSIZE=4")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="with --live: seconds in which nothing may happen")
+    ] = 60.0,
+    seed: Seed = 1,
+) -> None:
+    """Compile a CUDA program for this host and run its main() on every PE.
+
+    On a described machine it runs in simulated time; with --live, in processes of this host. The
+    exit status is the highest that main() returned.
+    """
+    from towpath.api.gpu_kernel import kernel
+
+    if live == (machine is not None):
+        raise ConfigError("give either --machine, to simulate one, or --live")
+    source = kernel(file, flags=flags or ())
+    if live:
+        refuse({"set": settings} if settings else {}, "requires --machine")
+        status = source.run_live(pes, arguments=arguments or (), timeout_s=timeout).status
+    else:
+        assert machine is not None
+        result = source.run(
+            machine, pes, arguments=arguments or (), settings=settings or (), seed=seed
+        )
+        status = result.status
+        print(f"# {pes} PEs on {machine}: {result.time_us:.3f} us", flush=True)
+    if status != 0:
+        raise typer.Exit(status)

@@ -1,0 +1,202 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels in a vendor's source form, compiled and run on the cores of described chips."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from towpath import _core
+from towpath.errors import ConfigError
+
+if TYPE_CHECKING:
+    from towpath._core import Chip, ChipCluster
+
+Processor = Literal["data_movement_0", "data_movement_1", "compute", "ethernet"]
+
+
+class CircularBuffer(NamedTuple):
+    """Pages of a core's L1 that its kernels hand to each other.
+
+    Attributes:
+        number: of the buffer, 0 to 31.
+        offset: of its first byte in L1.
+        size_bytes: of the whole buffer.
+        page_bytes: of a page.
+        format: number of the DataFormat of its elements.
+    """
+
+    number: int
+    offset: int
+    size_bytes: int
+    page_bytes: int
+    format: int = 5
+
+
+@dataclass(frozen=True)
+class SourceKernel:
+    """A kernel file, and the core that it runs on.
+
+    Attributes:
+        file: a C++ file with `void kernel_main()`.
+        core: in the logical grid of workers; (0, channel) of an Ethernet core.
+        chip: number of the chip in its cluster.
+        processor: which of the core's processors runs it.
+        noc: its NoC; None: 0, and 1 on data_movement_1.
+        args: runtime arguments, words.
+        common_args: runtime arguments that all cores share, words.
+        compile_args: compile-time arguments, words.
+        named_compile_args: compile-time arguments by name, words.
+        defines: macros and their values.
+        include_folders: where its headers are, besides its own folder.
+        circular_buffers: those of the core.
+        text: the source, if it is not in the file, which errors name then.
+    """
+
+    file: str | os.PathLike[str]
+    core: tuple[int, int] = (0, 0)
+    chip: int = 0
+    processor: Processor = "data_movement_0"
+    noc: int | None = None
+    args: Sequence[int] = ()
+    common_args: Sequence[int] = ()
+    compile_args: Sequence[int] = ()
+    named_compile_args: Mapping[str, int] = field(default_factory=dict)
+    defines: Mapping[str, str] = field(default_factory=dict)
+    include_folders: Sequence[str | os.PathLike[str]] = ()
+    circular_buffers: Sequence[CircularBuffer] = ()
+    text: str = ""
+
+
+class MemoryBlock(NamedTuple):
+    """Bytes of a tile's memory.
+
+    Attributes:
+        tile: in the coordinates of NoC 0.
+        offset: of the first byte.
+        data: the bytes, or their number where they are to be read.
+        chip: number of the chip in its cluster.
+    """
+
+    tile: tuple[int, int]
+    offset: int
+    data: bytes | int
+    chip: int = 0
+
+
+class Zone(NamedTuple):
+    """A profiler zone of a kernel, in cycles of its chip's clock."""
+
+    kernel: str
+    chip: int
+    tile: tuple[int, int]
+    name: str
+    begin: int
+    end: int
+
+    @property
+    def cycles(self) -> int:
+        """How long it was open."""
+        return self.end - self.begin
+
+
+class Line(NamedTuple):
+    """A line that a kernel printed."""
+
+    kernel: str
+    chip: int
+    tile: tuple[int, int]
+    text: str
+
+
+@dataclass(frozen=True)
+class KernelRun:
+    """What a run of kernels gave.
+
+    Attributes:
+        time_ns: when the last kernel ended.
+        kernels: first and last cycle of each kernel, in the order in which they were given.
+        zones: what their profiler zones measured, in order of their ends.
+        values: (kernel, name, value) of what they recorded.
+        lines: what they printed.
+        read: the bytes that were asked for.
+    """
+
+    time_ns: float
+    kernels: list[tuple[int, int]]
+    zones: list[Zone]
+    values: list[tuple[str, str, int]]
+    lines: list[Line]
+    read: list[bytes]
+
+
+def _words(values: Sequence[int], what: str, kernel: SourceKernel) -> list[int]:
+    """Arguments as words of 32 bits; negative ones as their two's complement."""
+    for value in values:
+        if not -(2**31) <= value < 2**32:
+            raise ConfigError(f"{what} {value} of kernel {kernel.file} is not a word of 32 bits")
+    return [value % 2**32 for value in values]
+
+
+def _add(program: _core.SourceProgram, kernel: SourceKernel) -> None:
+    noc = kernel.noc
+    if noc is None:
+        noc = 1 if kernel.processor == "data_movement_1" else 0
+    program.add_kernel(
+        os.fspath(kernel.file),
+        text=kernel.text,
+        chip=kernel.chip,
+        core=kernel.core,
+        processor=kernel.processor,
+        noc=noc,
+        args=_words(kernel.args, "argument", kernel),
+        common_args=_words(kernel.common_args, "common argument", kernel),
+        compile_args=_words(kernel.compile_args, "compile-time argument", kernel),
+        named_compile_args=dict(kernel.named_compile_args),
+        defines={name: str(value) for name, value in kernel.defines.items()},
+        include_folders=[os.fspath(folder) for folder in kernel.include_folders],
+        circular_buffers=list(kernel.circular_buffers),
+    )
+
+
+def run_source_kernels(
+    machine: Chip | ChipCluster,
+    kernels: Sequence[SourceKernel],
+    *,
+    semaphores: Sequence[int] = (),
+    write: Sequence[MemoryBlock] = (),
+    read: Sequence[MemoryBlock] = (),
+    seed: int = 1,
+    cycles_max: int = 0,
+) -> KernelRun:
+    """Compiles kernels and runs them together, one program per chip; see Chip.run_kernels."""
+    if not kernels:
+        raise ConfigError("there is no kernel to run; give at least one")
+    program = _core.SourceProgram(semaphores=list(semaphores), seed=seed, cycles_max=cycles_max)
+    for kernel in kernels:
+        _add(program, kernel)
+    for block in write:
+        if not isinstance(block.data, bytes):
+            raise ConfigError(f"what is written to tile {block.tile} must be bytes")
+        program.write(block.chip, block.tile, block.offset, block.data)
+    for block in read:
+        size_bytes = block.data if isinstance(block.data, int) else len(block.data)
+        program.read(block.chip, block.tile, block.offset, size_bytes)
+    try:
+        found = _core.run_source_program(machine, program)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return KernelRun(
+        time_ns=found["time_ps"] / 1000,
+        kernels=[tuple(times) for times in found["kernels"]],
+        zones=[
+            Zone(kernel, chip, tile, name, begin, end)
+            for (chip, tile, kernel), name, begin, end in found["zones"]
+        ],
+        values=[(who[2], name, value) for who, name, value in found["values"]],
+        lines=[Line(kernel, chip, tile, text) for (chip, tile, kernel), text in found["lines"]],
+        read=list(found["after"]),
+    )

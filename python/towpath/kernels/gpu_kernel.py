@@ -1,0 +1,257 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA sources with NVSHMEM, compiled for this host: run by processes, or in simulated time."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from towpath.errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+    from towpath import _core
+    from towpath.collectives.live_communicator import Communicator
+    from towpath.specs.machine_spec import MachineSpec
+
+_FORMATS = {
+    ("signed", 1): "b", ("signed", 2): "h", ("signed", 4): "i", ("signed", 8): "q",
+    ("unsigned", 1): "B", ("unsigned", 2): "H", ("unsigned", 4): "I", ("unsigned", 8): "Q",
+    ("pointer", 8): "Q", ("floating", 4): "f", ("floating", 8): "d",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KernelRun:
+    """A run of a source's main() on all PEs.
+
+    Attributes:
+        status: the highest that main() returned on a PE; 0 means success.
+        time_us: when the last PE had ended, in simulated microseconds; None for a live run.
+    """
+
+    status: int
+    time_us: float | None
+
+
+class GpuKernel:
+    """A CUDA source; `towpath.kernel` makes one."""
+
+    def __init__(self, file: str, kernels: Sequence[str], flags: Sequence[str]) -> None:
+        """Keeps what will be compiled; users call `towpath.kernel`."""
+        self.file = file
+        self.kernels = tuple(kernels)
+        self.flags = tuple(flags)
+
+    def __repr__(self) -> str:
+        return f"GpuKernel({self.file!r})"
+
+    def compile(self, *, live: bool = False) -> Path:
+        """Compiles it, unless that was done before.
+
+        Args:
+            live: for processes of this host instead of simulated time.
+
+        Returns:
+            The compiled object.
+
+        Raises:
+            CompilationError: it does not compile; the text is the compiler's.
+        """
+        from towpath import _core
+
+        include = Path(_core.__file__).parent / "gpu_include"
+        # A thread that polls must let the others go on.
+        polls = "volatile" in Path(self.file).read_text(encoding="utf-8", errors="replace")
+        compiled = _core.compile_cuda(
+            self.file, str(include), list(self.kernels), list(self.flags), not live or polls
+        )
+        return Path(compiled)
+
+    def simulate(self, machine: MachineSpec, pes: int, *, seed: int = 1) -> SimulatedGpus:
+        """Its PEs on the GPUs of a described machine, to launch kernels by name.
+
+        Args:
+            machine: a cluster of GPUs.
+            pes: how many PEs; PE n is on GPU n.
+            seed: of the simulation.
+
+        Raises:
+            CompilationError: the source does not compile.
+            ConfigError: the machine has fewer GPUs, or says nothing of kernels.
+        """
+        from towpath import _core
+
+        hosts = -(-pes // machine.gpus_per_host)
+        compiled = str(self.compile())
+        try:
+            core = _core.SimulatedPes(machine.build(hosts=hosts), compiled, pes, seed)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        return SimulatedGpus(core)
+
+    def run_simulated(
+        self, machine: MachineSpec, pes: int, arguments: Sequence[str] = (), *, seed: int = 1
+    ) -> KernelRun:
+        """Runs its main() on the GPUs of a described machine; see `simulate`."""
+        core = self.simulate(machine, pes, seed=seed)._core
+        status = core.run_main([self.file, *arguments])
+        return KernelRun(status, core.finished_at_us)
+
+    def run_live(
+        self, pes: int, arguments: Sequence[str] = (), *, timeout_s: float = 60.0
+    ) -> KernelRun:
+        """Runs its main() in processes of this host.
+
+        Args:
+            pes: how many processes.
+            arguments: of main(), after the name of the file.
+            timeout_s: how long nothing at all may happen, in seconds.
+
+        Raises:
+            CompilationError: the source does not compile.
+            RankError: a process failed; it names the PE.
+        """
+        from towpath.collectives.live_launch import launch
+
+        compiled = str(self.compile(live=True))
+        words = [self.file, *arguments]
+        statuses = launch(
+            _run_main, pes, timeout_s=timeout_s, arguments=(compiled, words, timeout_s)
+        )
+        return KernelRun(max(statuses), None)
+
+
+def _run_main(
+    communicator: Communicator, compiled: str, arguments: list[str], timeout_s: float
+) -> int:
+    from towpath import _core
+
+    return _core.run_cuda_live(communicator._open, compiled, arguments, timeout_s)
+
+
+class SymmetricArray:
+    """The same array on every PE.
+
+    Attributes:
+        on: the array of each PE, by its number; writing to it changes the PE's memory.
+    """
+
+    def __init__(self, addresses: list[int], on: list[NDArray[Any]]) -> None:
+        """Made by `SimulatedGpus.symmetric`."""
+        self.addresses = addresses
+        self.on = on
+
+
+class SimulatedGpus:
+    """PEs of a compiled source, each with its GPU, in one simulation; `GpuKernel.simulate`."""
+
+    def __init__(self, core: _core.SimulatedPes) -> None:
+        """Made by `GpuKernel.simulate`."""
+        self._core = core
+
+    @property
+    def pes(self) -> int:
+        """How many PEs there are."""
+        return self._core.pes
+
+    def symmetric(self, count: int, dtype: DTypeLike = "float32") -> SymmetricArray:
+        """Symmetric memory, all zero.
+
+        Args:
+            count: elements on each PE.
+            dtype: of an element.
+
+        Returns:
+            The array of every PE.
+        """
+        import numpy as np
+
+        size_bytes = count * np.dtype(dtype).itemsize
+        addresses = self._core.allocate(size_bytes)
+        views = [self._core.bytes_at(address, size_bytes).view(dtype) for address in addresses]
+        return SymmetricArray(addresses, views)
+
+    def launch(
+        self,
+        kernel: str,
+        grid: int | tuple[int, ...],
+        block: int | tuple[int, ...],
+        arguments: Sequence[Any],
+        *,
+        shared_bytes: int = 0,
+    ) -> float:
+        """Launches a kernel on every PE and waits for all.
+
+        Args:
+            kernel: its name; "ring<float>" for an instance of a template.
+            grid: blocks in up to three dimensions.
+            block: threads of a block in up to three dimensions.
+            arguments: numbers, SymmetricArrays, or lists with a number for each PE.
+            shared_bytes: dynamic shared memory of a block.
+
+        Returns:
+            Simulated microseconds, from the call until the last kernel has ended.
+
+        Raises:
+            ConfigError: there is no such kernel, or the arguments do not fit it.
+            DeadlockError: nothing can go on; the text names who waits where.
+            HazardError: the kernel does what spoils some runs.
+        """
+        parameters = self._core.parameters(kernel)
+        if len(parameters) != len(arguments):
+            raise ConfigError(
+                f"kernel '{kernel}' takes {len(parameters)} arguments; {len(arguments)} were given"
+            )
+        words = [
+            [_word(kernel, index, kind, value, pe) for index, (kind, value) in
+             enumerate(zip(parameters, arguments, strict=True))]
+            for pe in range(self.pes)
+        ]  # fmt: skip
+        return self._core.launch(kernel, _three(grid), _three(block), shared_bytes, words)
+
+
+def _three(size: int | tuple[int, ...]) -> list[int]:
+    sizes = [size] if isinstance(size, int) else list(size)
+    return [*sizes, 1, 1][:3]
+
+
+def _word(kernel: str, index: int, parameter: tuple[str, int], value: Any, pe: int) -> int:
+    """The argument of a PE as the 8 bytes that hold it."""
+    if isinstance(value, SymmetricArray):
+        value = value.addresses[pe]
+    elif isinstance(value, list):
+        value = value[pe]
+    form = _FORMATS.get(parameter)
+    try:
+        if form is None:
+            raise TypeError
+        number = float(value) if parameter[0] == "floating" else int(value)
+        packed = struct.pack("<" + form, number)
+    except (struct.error, TypeError, ValueError):
+        kind, size = parameter
+        raise ConfigError(
+            f"argument {index} of kernel '{kernel}' is {value!r}; it takes a {kind} value of "
+            f"{size} bytes"
+        ) from None
+    return int.from_bytes(packed.ljust(8, b"\0"), "little")
+
+
+def existing_source(file: str | os.PathLike[str]) -> str:
+    """The path of a CUDA source as text.
+
+    Raises:
+        ConfigError: there is no such file, or its name does not end in .cu.
+    """
+    path = Path(file)
+    if path.suffix != ".cu":
+        raise ConfigError(f"'{path}' is not a CUDA source by its name; it must end in .cu")
+    if not path.is_file():
+        raise ConfigError(f"there is no file '{path}'")
+    return str(path)

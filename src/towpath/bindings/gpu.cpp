@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "towpath/gpu/compiler.hpp"
+#include "towpath/gpu/errors.hpp"
+#include "towpath/gpu/run/live.hpp"
+#include "towpath/gpu/run/simulated.hpp"
+#include "towpath/transport/live/connect.hpp"
+#include "towpath/transport/shm/shm_transport.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace towpath;
+using gpu::KernelError;
+using gpu::Pe;
+using gpu::SimulatedPes;
+using Words = std::vector<std::uint64_t>;
+
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const KernelError& error) {
+    const nb::module_ errors = nb::module_::import_("towpath.errors");
+    const auto raise = [&](const char* name, auto&&... fields) {
+      const nb::object type = errors.attr(name);
+      const nb::object raised = type(error.what(), fields...);
+      PyErr_SetObject(type.ptr(), raised.ptr());
+    };
+    switch (error.kind()) {
+      case KernelError::Kind::usage: return raise("ConfigError");
+      case KernelError::Kind::compilation: return raise("CompilationError");
+      case KernelError::Kind::deadlock: return raise("DeadlockError");
+      case KernelError::Kind::hazard:
+        return raise("HazardError", "hazard"_a = gpu::name_of(error.hazard()));
+    }
+  }
+}
+
+const char* name_of(gpu::abi::ParameterKind kind) {
+  constexpr const char* kNames[] = {"pointer", "signed", "unsigned", "floating", "other"};
+  return kNames[static_cast<int>(kind)];
+}
+
+const gpu::abi::Kernel& kernel_of(const Pe& pe, const std::string& name) {
+  const gpu::abi::Kernel* const kernel = pe.find_kernel(name);
+  if (kernel != nullptr) return *kernel;
+  throw KernelError(
+      KernelError::Kind::usage,
+      fmt::format("the source has no kernel '{}'; name an instance of a template in `kernels`",
+                  name));
+}
+
+// The kind and size of each parameter.
+std::vector<std::pair<std::string, int>> parameters_of(SimulatedPes& pes, const std::string& name) {
+  const gpu::abi::Kernel& kernel = kernel_of(pes.pe(0), name);
+  std::vector<std::pair<std::string, int>> parameters;
+  for (int i = 0; i < kernel.parameters; ++i) {
+    parameters.emplace_back(name_of(kernel.parameter[i].kind), kernel.parameter[i].size_bytes);
+  }
+  return parameters;
+}
+
+constexpr gpu::abi::Site kPython{"Python", 0, "launch"};
+
+// The address of symmetric memory on each PE.
+Words allocate(SimulatedPes& pes, std::uint64_t size_bytes) {
+  Words addresses(static_cast<std::size_t>(pes.pes()));
+  pes.run([&](Pe& pe) {
+    pe.initialize(-1, -1, kPython);
+    addresses[static_cast<std::size_t>(pe.rank())] =
+        reinterpret_cast<std::uintptr_t>(pe.symmetric_malloc(size_bytes, 1, true));
+  });
+  return addresses;
+}
+
+void release(SimulatedPes& pes, const Words& addresses) {
+  pes.run([&](Pe& pe) {
+    pe.symmetric_free(reinterpret_cast<void*>(addresses.at(static_cast<std::size_t>(pe.rank()))));
+  });
+}
+
+// From the call until the last kernel has ended, in microseconds.
+double launch(SimulatedPes& pes, const std::string& name, std::vector<unsigned> grid,
+              std::vector<unsigned> block, std::uint64_t shared_bytes,
+              const std::vector<Words>& arguments) {
+  gpu::abi::Configuration configuration{};
+  configuration.grid = {grid.at(0), grid.at(1), grid.at(2)};
+  configuration.block = {block.at(0), block.at(1), block.at(2)};
+  configuration.shared_bytes = shared_bytes;
+  const Time begin = pes.simulation().now();
+  pes.run([&](Pe& pe) {
+    const gpu::abi::Kernel& kernel = kernel_of(pe, name);
+    Words words = arguments.at(static_cast<std::size_t>(pe.rank()));
+    std::vector<void*> places;
+    for (std::uint64_t& word : words) places.push_back(&word);
+    if (pe.launch_kernel(kernel, configuration, places.data(), false) != 0) {
+      throw KernelError(KernelError::Kind::usage,
+                        "a grid and a block have at least one element, a block at most 1024");
+    }
+  });
+  return (pes.finished_at() - begin).us();
+}
+
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_at(nb::handle pes, std::uint64_t address,
+                                                           std::uint64_t size_bytes) {
+  return {reinterpret_cast<std::uint8_t*>(address),
+          {static_cast<std::size_t>(size_bytes)},
+          nb::borrow(pes)};
+}
+
+void bind_simulated(nb::module_& module) {
+  using SharedMachine = std::shared_ptr<machine::Machine>;
+  nb::class_<SimulatedPes>(module, "SimulatedPes",
+                           "The PEs of a compiled CUDA source on a described machine.")
+      .def(
+          "__init__",
+          [](SimulatedPes* self, const SharedMachine& machine, const std::string& object, int pes,
+             std::uint64_t seed) {
+            new (self) SimulatedPes(machine, object, {.pes = pes, .seed = seed});
+          },
+          "machine"_a, "object"_a, "pes"_a, "seed"_a = 1, "Raises ValueError.")
+      .def_prop_ro("pes", &SimulatedPes::pes)
+      .def_prop_ro("finished_at_us", [](SimulatedPes& pes) { return pes.finished_at().us(); })
+      .def("run_main", &SimulatedPes::run_main, "arguments"_a,
+           nb::call_guard<nb::gil_scoped_release>(),
+           "The highest status that main() returns on a PE.")
+      .def("parameters", &parameters_of, "kernel"_a)
+      .def("allocate", &allocate, "size_bytes"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("release", &release, "addresses"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("launch", &launch, "kernel"_a, "grid"_a, "block"_a, "shared_bytes"_a, "arguments"_a,
+           nb::call_guard<nb::gil_scoped_release>())
+      .def("bytes_at", &bytes_at, "address"_a, "size_bytes"_a);
+}
+
+}  // namespace
+
+void bind_gpu(nb::module_& module) {
+  nb::register_exception_translator(&translate);
+  bind_simulated(module);
+  module.def(
+      "compile_cuda",
+      [](const std::string& source, const std::string& include, std::vector<std::string> kernels,
+         std::vector<std::string> flags, bool counts_accesses) {
+        return gpu::compile(source, {.include = include,
+                                     .kernels = std::move(kernels),
+                                     .flags = std::move(flags),
+                                     .counts_accesses = counts_accesses})
+            .string();
+      },
+      "source"_a, "include"_a, "kernels"_a, "flags"_a, "counts_accesses"_a,
+      nb::call_guard<nb::gil_scoped_release>(), "The file of the compiled object.");
+  module.def(
+      "run_cuda_live",
+      [](transport::LiveTransport& transport, const std::string& object,
+         const std::vector<std::string>& arguments, double timeout_s) {
+        gpu::LivePe pe(transport, object, Time::from_seconds(timeout_s),
+                       transport::shm::default_heap_bytes(transport.ranks()));
+        return pe.run_main(arguments);
+      },
+      "transport"_a, "object"_a, "arguments"_a, "timeout_s"_a,
+      nb::call_guard<nb::gil_scoped_release>(), "The status of main() on this rank.");
+}

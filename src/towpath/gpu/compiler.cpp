@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/gpu/compiler.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "towpath/gpu/errors.hpp"
+#include "towpath/gpu/source_step.hpp"
+#include "towpath/os/command.hpp"
+
+#ifndef TOWPATH_GPU_INCLUDE
+#define TOWPATH_GPU_INCLUDE ""
+#endif
+
+namespace towpath::gpu {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kErrorLinesMax = 12;
+
+std::string environment_or(const char* name, const std::string& otherwise) {
+  const char* const value = std::getenv(name);
+  return value == nullptr || *value == 0 ? otherwise : std::string(value);
+}
+
+std::string compiler() { return environment_or("CXX", "g++"); }
+
+fs::path cache_folder() {
+  const std::string home = environment_or("HOME", "/tmp");
+  return fs::path(environment_or("XDG_CACHE_HOME", home + "/.cache")) / "towpath" / "gpu";
+}
+
+std::uint64_t hash_of(std::uint64_t hash, const std::string& text) {
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;  // FNV-1a
+  }
+  return hash;
+}
+
+// Code is made for this processor: another one in the same home has its own.
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with("flags") || line.starts_with("Features")) return line;
+  }
+  return {};
+}
+
+// A stack of floating-point and pointer habits: no contraction, so that a host without fused
+// multiplication gives the same bits; no strict aliasing, because kernels read float as float4.
+const std::vector<std::string>& common_flags() {
+  static const std::vector<std::string> flags = {"-std=c++20",
+                                                 "-O2",
+                                                 "-g1",
+                                                 "-fPIC",
+                                                 "-w",
+                                                 "-march=native",
+                                                 "-ffp-contract=off",
+                                                 "-fno-strict-aliasing",
+                                                 "-fvisibility=hidden",
+                                                 "-fno-gnu-unique",
+                                                 "-fno-tree-sra"};
+  return flags;
+}
+
+const std::vector<std::string>& counting_flags() {
+  static const std::vector<std::string> flags = {"-fsanitize=thread", "--param",
+                                                 "tsan-distinguish-volatile=1", "--param",
+                                                 "tsan-instrument-func-entry-exit=0"};
+  return flags;
+}
+
+[[noreturn]] void refuse(const std::string& source, const std::string& errors) {
+  std::istringstream lines(errors);
+  std::string text;
+  std::string line;
+  std::size_t count = 0;
+  bool has_error = false;
+  while (std::getline(lines, line) && count < kErrorLinesMax) {
+    has_error = has_error || line.find("error") != std::string::npos;
+    if (!has_error) continue;
+    text += "\n" + line;
+    ++count;
+  }
+  throw KernelError(KernelError::Kind::compilation,
+                    fmt::format("{} does not compile:{}", source, has_error ? text : errors));
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file) {
+    throw std::runtime_error(fmt::format("cannot write {}; set XDG_CACHE_HOME", path.string()));
+  }
+}
+
+}  // namespace
+
+fs::path default_include() { return environment_or("TOWPATH_GPU_INCLUDE", TOWPATH_GPU_INCLUDE); }
+
+fs::path compile(const std::string& source, const CompileOptions& options) {
+  if (!fs::exists(source)) {
+    throw KernelError(KernelError::Kind::compilation, fmt::format("there is no file '{}'", source));
+  }
+  const fs::path include = options.include.empty() ? default_include() : options.include;
+  std::vector<std::string> command = {compiler(), "-E", "-x", "c++", "-I", include.string()};
+  const auto add = [&command](const std::vector<std::string>& flags) {
+    command.insert(command.end(), flags.begin(), flags.end());
+  };
+  add(common_flags());
+  if (options.counts_accesses) add(counting_flags());
+  add(options.flags);
+  add({"-include", "cuda_runtime.h", "-"});
+  const std::string text =
+      fmt::format("#include \"{}\"\n#include \"towpath_gpu_object.h\"\n", source);
+  const os::CommandResult preprocessed = os::run_command(command, text);
+  if (preprocessed.status != 0) refuse(source, preprocessed.errors);
+  const std::string cpp = cpp_from_cuda(preprocessed.output, options.kernels);
+
+  std::uint64_t hash = hash_of(0xcbf29ce484222325ull, cpp);
+  for (const std::string& word : command) hash = hash_of(hash, word);
+  hash = hash_of(hash, processor());
+  const fs::path folder = cache_folder();
+  const fs::path object = folder / fmt::format("{:016x}.so", hash);
+  if (fs::exists(object)) return object;
+
+  fs::create_directories(folder);
+  const std::string stem = (folder / fmt::format("{:016x}.{}", hash, ::getpid())).string();
+  write_file(stem + ".ii", cpp);
+  command = {compiler()};
+  add(common_flags());
+  if (options.counts_accesses) add(counting_flags());
+  add({"-fpreprocessed", "-x", "c++", "-c", stem + ".ii", "-o", stem + ".o"});
+  os::CommandResult result = os::run_command(command);
+  if (result.status == 0) {
+    // In two steps: one would link the sanitizer's own runtime.
+    result = os::run_command({compiler(), "-shared", "-Wl,-Bsymbolic", "-Wl,--wrap=exit",
+                              stem + ".o", "-o", stem + ".so"});
+  }
+  std::error_code ignored;
+  fs::remove(stem + ".ii", ignored);
+  fs::remove(stem + ".o", ignored);
+  if (result.status != 0) refuse(source, result.errors);
+  fs::rename(stem + ".so", object);
+  return object;
+}
+
+}  // namespace towpath::gpu

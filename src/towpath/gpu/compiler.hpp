@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+// Compiles CUDA sources for this host with g++, once: what comes out is kept in
+// $XDG_CACHE_HOME/towpath under a hash of the preprocessed text and the options.
+
+namespace towpath::gpu {
+
+struct CompileOptions {
+  std::filesystem::path include;     // our headers; empty: those of this source tree or install
+  std::vector<std::string> kernels;  // instances of kernel templates to be launched by name
+  std::vector<std::string> flags;    // of the user: -I, -D
+  bool counts_accesses = true;       // each load and store calls out: for simulated time
+};
+
+// The folder with cuda_runtime.h and nvshmem.h, as TOWPATH_GPU_INCLUDE or this library knows it.
+std::filesystem::path default_include();
+
+// The object's file. Throws KernelError, of kind compilation, with what the compiler says.
+std::filesystem::path compile(const std::string& source, const CompileOptions& options);
+
+}  // namespace towpath::gpu

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "towpath/base/units.hpp"
+#include "towpath/gpu/include/towpath_gpu.h"
+#include "towpath/gpu/work.hpp"
+#include "towpath/machine/kernel_cost.hpp"
+
+// The grids of a GPU: which blocks are resident on which multiprocessor, and which wait for a
+// place. Blocks take their places in the order of their indices, grids in the order of their
+// launches.
+
+namespace towpath::gpu {
+
+namespace abi = towpath_gpu;
+
+class Block;
+class Pe;
+
+// A kernel in execution. It owns its resident blocks.
+class Grid {
+ public:
+  Grid(const abi::Launch& launch, std::function<void()> finished);
+  ~Grid();
+  Grid(const Grid&) = delete;
+  Grid& operator=(const Grid&) = delete;
+
+  const abi::Launch& launch() const { return launch_; }
+  std::string name() const { return launch_.name; }
+  int threads_per_block() const;
+  std::uint64_t blocks() const;
+  std::uint64_t started() const { return started_; }
+  abi::Index3 index_of(std::uint64_t block) const;
+
+ private:
+  friend class Device;
+  friend class Block;
+  abi::Launch launch_;
+  std::function<void()> finished_callback_;
+  std::list<std::unique_ptr<Block>> resident_;
+  std::uint64_t started_ = 0;
+  std::uint64_t finished_ = 0;
+  std::uint64_t at_barrier_ = 0;
+};
+
+class Device {
+ public:
+  // Multiprocessors of a GPU for runs that nothing is timed in: an H100's.
+  static machine::KernelCost live_cost();
+
+  Device(Pe& pe, const machine::KernelCost& cost);
+  ~Device();
+
+  const machine::KernelCost& cost() const { return cost_; }
+  // Starts as many blocks as there is room for. Throws KernelError where not even one block fits.
+  void start(const abi::Launch& launch, std::function<void()> finished);
+  // How many blocks of a shape are resident together.
+  int resident_blocks(int threads, std::uint64_t shared_bytes) const;
+  Residency residency(int multiprocessor) const;
+  // The block's last thread has ended.
+  void finish(Block& block);
+  void arrive_at_grid_barrier(Grid& grid);
+  bool is_idle() const { return grids_.empty(); }
+  // One line for each group of blocks that wait, and for blocks without a place.
+  std::string waiting() const;
+
+ private:
+  struct Multiprocessor {
+    int blocks = 0;
+    double load = 0;
+  };
+  double share_of(const Grid& grid) const;
+  int choose(const Grid& grid) const;
+  void fill();
+
+  Pe& pe_;
+  machine::KernelCost cost_;
+  std::vector<Multiprocessor> multiprocessors_;
+  int busy_ = 0;
+  std::list<std::unique_ptr<Grid>> grids_;
+};
+
+// Lines as the parts of one sentence.
+std::string joined(const std::string& lines);
+
+}  // namespace towpath::gpu

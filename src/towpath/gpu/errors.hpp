@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace towpath::gpu {
+
+// What is wrong with a kernel's use of memory, of waits or of barriers.
+enum class Hazard : std::uint8_t {
+  source_changed,         // a put's source was stored to before the put had read it
+  unawaited_data,         // bytes that a peer put were read without waiting for their signal
+  overshot_wait,          // an equality wait whose word went past the value
+  unregistered_buffer,    // neither symmetric nor registered
+  divergent_barrier,      // threads of a block wait at different barriers
+  mismatched_allocation,  // PEs allocate different sizes
+};
+
+const char* name_of(Hazard hazard);
+
+// A run that cannot go on: one sentence for a person, the kind for a program.
+class KernelError : public std::runtime_error {
+ public:
+  enum class Kind : std::uint8_t { usage, hazard, deadlock, compilation };
+  KernelError(Kind kind, const std::string& sentence) : std::runtime_error(sentence), kind_(kind) {}
+  KernelError(Hazard hazard, const std::string& sentence)
+      : std::runtime_error(sentence), kind_(Kind::hazard), hazard_(hazard) {}
+  Kind kind() const { return kind_; }
+  Hazard hazard() const { return hazard_; }  // of kind hazard only
+
+ private:
+  Kind kind_;
+  Hazard hazard_{};
+};
+
+}  // namespace towpath::gpu

@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// What a compiled CUDA source and Towpath's runtime know of each other: plain structs, and one table
+// of functions that the loader binds. The headers with CUDA's and NVSHMEM's names are written on
+// it. Each PE has a copy of the object, and therefore a `current` and a `table` of its own.
+//
+// A change here needs a new kVersion: objects in the cache were compiled against the old one.
+
+namespace towpath_gpu {
+
+inline constexpr std::uint64_t kVersion = 1;
+inline constexpr int kWarpThreads = 32;
+
+struct Index3 {
+  unsigned x, y, z;
+};
+
+// What the running thread did to memory since it was last asked.
+struct Counters {
+  std::uint64_t loads, load_bytes;
+  std::uint64_t stores, store_bytes;
+  std::uint64_t peer_loads, peer_load_bytes;
+  std::uint64_t peer_stores, peer_store_bytes;
+  std::uint64_t shared_accesses;
+};
+
+// A range of addresses; empty where `size` is zero.
+struct Range {
+  std::uintptr_t begin;
+  std::uintptr_t size;
+  bool contains(std::uintptr_t address) const { return address - begin < size; }
+};
+
+// Ranges of own memory that the hazard monitor has nothing to say about.
+inline constexpr unsigned kQuietRanges = 4;
+
+// The running thread. The runtime fills it whenever another thread goes on.
+struct Current {
+  Index3 thread, block, block_dim, grid_dim;
+  unsigned linear;  // of the thread in its block
+  bool on_device;   // false while the host program of the PE runs
+  bool is_counted;
+  Counters counters;
+  Range stack;   // free of charge; while the host program runs: all addresses
+  Range shared;  // of the block
+  Range heap;    // the own symmetric heap
+  Range memory;  // what cudaMalloc gives
+  Range quiet_loads[kQuietRanges];
+  Range quiet_stores[kQuietRanges];
+};
+
+// Where a call stands in the source.
+struct Site {
+  const char* file;
+  int line;
+  const char* call;
+};
+
+enum class Scope : int { thread, warp, block };
+
+enum class AccessKind : int { put, get, atomic };
+enum class Operation : int { fetch, set, add, bit_and, bit_or, bit_xor, swap, compare_swap };
+enum class Signal : int { none, set, add };
+
+struct Access {
+  AccessKind kind;
+  Scope scope;
+  bool is_nonblocking;
+  int peer;
+  void* remote;  // the place in the own heap that stands for the peer's
+  void* local;
+  std::uint64_t size_bytes;
+  Signal signal;
+  std::uint64_t* signal_at;
+  std::uint64_t signal_value;
+  Operation operation;
+  bool fetches;
+  std::uint64_t operand;
+  std::uint64_t expected;
+  std::uint64_t result;
+};
+
+enum class Comparison : int { equal, not_equal, greater, less_equal, less, greater_equal };
+enum class Quantity : int { all, any, some };
+
+// Waiting for words of the own heap.
+struct Wait {
+  const void* first;
+  std::uint64_t count;
+  int size_bytes;  // of a word
+  bool is_signed;
+  bool is_test;       // returns at once
+  bool is_vector;     // `values` has one for each word
+  bool is_signal;     // a signal, whose value is returned
+  const int* status;  // words with a status other than zero do not count; may be null
+  Comparison comparison;
+  Quantity quantity;
+  const std::uint64_t* values;
+  std::uint64_t* indices;  // of those that hold; may be null
+};
+
+// A vote or a shuffle of a warp.
+enum class Exchange : int {
+  index, up, down, exclusive_or, ballot, all, any, match_any, match_all,
+};
+
+struct Configuration {
+  Index3 grid, block;
+  std::uint64_t shared_bytes;
+  void* stream;
+};
+
+// A kernel with its arguments; the runtime calls `run` once for each thread, and `destroy` at the
+// end.
+struct Launch {
+  Configuration configuration;
+  const char* name;
+  void (*run)(void* closure);
+  void* closure;
+  void (*destroy)(void* closure);
+  bool is_collective;  // all blocks must be resident at once
+  bool is_internal;    // work of the library on a stream; it has no launch of its own
+};
+
+enum class CopyKind : int { to_device, to_host, on_device, on_host, fill };
+
+// Parameters of a kernel as a caller without its source sees them.
+enum class ParameterKind : int { pointer, signed_integer, unsigned_integer, floating, other };
+struct Parameter {
+  ParameterKind kind;
+  int size_bytes;
+};
+
+struct Kernel {
+  const char* name;
+  const void* function;
+  int parameters;
+  const Parameter* parameter;
+  // A closure over a copy of the arguments; destroyed with `destroy`.
+  void* (*bind)(void** arguments);
+  void (*run)(void* closure);
+  void (*destroy)(void* closure);
+};
+
+struct Table {
+  void* self;
+  int my_pe, n_pes, pes_per_node;
+
+  // Threads.
+  int (*sync_block)(void* self, int reduction, int predicate, const Site* site);
+  void (*sync_warp)(void* self, unsigned mask, const Site* site);
+  void (*sync_grid)(void* self, const Site* site);
+  std::uint64_t (*exchange)(void* self, Exchange kind, unsigned mask, std::uint64_t value,
+                            int operand, int width, const Site* site);
+  void* (*shared)(void* self, const void* key, std::uint64_t size, std::uint64_t alignment);
+  void* (*dynamic_shared)(void* self);
+  void (*sleep)(void* self, std::uint64_t nanoseconds);
+  std::uint64_t (*clock_ns)(void* self);
+
+  // Memory of PEs.
+  void (*access)(void* self, Access* access, const Site* site);
+  std::uint64_t (*wait)(void* self, const Wait* wait, const Site* site);
+  void (*fence)(void* self, const Site* site);
+  void (*quiet)(void* self, const Site* site);
+  void* (*reach)(void* self, const void* address, int pe);
+
+  // Accesses that the compiler reports.
+  void (*load)(void* self, const void* address, unsigned size, const void* where);
+  void (*store)(void* self, void* address, unsigned size, const void* where);
+  void (*poll)(void* self, const volatile void* address, unsigned size, const void* where);
+  void (*flag)(void* self, volatile void* address, unsigned size, const void* where);
+  // Before and after an atomic operation that the thread does itself; the first returns whether
+  // the word is a peer's.
+  void (*begin_atomic)(void* self, const volatile void* address, unsigned size);
+  void (*end_atomic)(void* self, const volatile void* address, unsigned size);
+
+  // The host program.
+  int (*launch)(void* self, const Launch* launch);
+  int (*launch_by_address)(void* self, const void* function, const Configuration* configuration,
+                           void** arguments, bool is_collective);
+  int (*resident_blocks)(void* self, unsigned threads, std::uint64_t shared_bytes);
+  void* (*device_malloc)(void* self, std::uint64_t size_bytes);
+  int (*device_free)(void* self, void* address);
+  int (*copy)(void* self, void* to, const void* from, std::uint64_t size_bytes, CopyKind kind,
+              int value, void* stream, bool is_asynchronous);
+  void* (*new_stream)(void* self, bool is_blocking);
+  void (*free_stream)(void* self, void* stream);
+  int (*synchronize)(void* self, void* stream, bool all_streams);
+  bool (*is_idle)(void* self, void* stream);
+  void* (*new_event)(void* self);
+  void (*free_event)(void* self, void* event);
+  void (*record)(void* self, void* event, void* stream);
+  void (*wait_event)(void* self, void* stream, void* event);
+  bool (*has_happened)(void* self, void* event);
+  void (*synchronize_event)(void* self, void* event);
+  double (*elapsed_ms)(void* self, void* from, void* to);
+  void (*call_on_stream)(void* self, void* stream, void (*function)(void*), void* argument);
+  void (*properties)(void* self, int* integers, std::uint64_t* sizes, char* name);
+
+  // The symmetric heap.
+  void (*initialize)(void* self, int rank, int ranks, const Site* site);
+  void (*finalize)(void* self);
+  void* (*symmetric_malloc)(void* self, std::uint64_t size, std::uint64_t alignment, bool zeroed);
+  void (*symmetric_free)(void* self, void* address);
+  int (*register_buffer)(void* self, void* address, std::uint64_t size_bytes);
+  int (*unregister_buffer)(void* self, void* address, bool all);
+  // Memory of the library in every heap: synchronization words, scratch of collectives.
+  std::uint64_t* (*team_words)(void* self, int team);
+  [[noreturn]] void (*exit)(void* self, int status);
+  [[noreturn]] void (*fail)(void* self, const char* sentence, const Site* site);
+};
+
+// What the loader calls in each copy of an object.
+struct Object {
+  std::uint64_t version;
+  Current* current;
+  Table* table;
+  int (*main)(int argc, char** argv, char** environment);  // null without one
+  const Kernel* const* kernels;
+  int kernel_count;
+};
+
+}  // namespace towpath_gpu

@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "towpath_gpu.h"
+
+// Per object: the running thread, the runtime's table, and what the source step makes of launches,
+// of kernels and of shared memory.
+
+extern "C" __attribute__((visibility("hidden"))) towpath_gpu::Current towpath_gpu_current;
+extern "C" __attribute__((visibility("hidden"))) towpath_gpu::Table towpath_gpu_table;
+
+// The last two parameters of calls that sentences name; the compiler fills them in.
+#define TOWPATH_SITE const char *towpath_file = __builtin_FILE(), int towpath_line = __builtin_LINE()
+#define TOWPATH_SITE_ARGUMENTS towpath_file, towpath_line
+#define TOWPATH_SITE_PARAMETERS const char *towpath_file, int towpath_line
+#define TOWPATH_SITE_OF(name) \
+  const towpath_gpu::Site towpath_site { towpath_file, towpath_line, name }
+
+namespace towpath_gpu {
+
+inline const Current& current() { return towpath_gpu_current; }
+inline const Table& table() { return towpath_gpu_table; }
+
+// The configuration of `<<<grid, block, shared, stream>>>`.
+struct LaunchConfiguration : Configuration {
+  template <typename Grid, typename Block>
+  LaunchConfiguration(Grid grid_size, Block block_size, std::uint64_t shared = 0,
+                      void* on_stream = nullptr) {
+    grid = index_of(grid_size);
+    block = index_of(block_size);
+    shared_bytes = shared;
+    stream = on_stream;
+  }
+  template <typename T>
+  static Index3 index_of(const T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+      return {static_cast<unsigned>(value), 1, 1};
+    } else {
+      return {value.x, value.y, value.z};
+    }
+  }
+};
+
+template <typename Function>
+Launch launch_of(const Configuration& configuration, const char* name, Function function) {
+  Launch launch{};
+  launch.configuration = configuration;
+  launch.name = name;
+  launch.run = [](void* closure) { (*static_cast<Function*>(closure))(); };
+  launch.closure = new Function(std::move(function));
+  launch.destroy = [](void* closure) { delete static_cast<Function*>(closure); };
+  return launch;
+}
+
+// What a launch becomes. The arguments are copied at the launch, as CUDA does.
+template <typename Call, typename... Arguments>
+void launch(const LaunchConfiguration& configuration, const char* name, Call call,
+            Arguments... arguments) {
+  const Launch made = launch_of(configuration, name,
+                                [call, copies = std::make_tuple(arguments...)]() {
+                                  std::apply(call, copies);
+                                });
+  table().launch(table().self, &made);
+}
+
+// Runs `function` once, as one thread of the device, on a stream.
+template <typename Function>
+void run_on_stream(void* stream, const char* name, Function function) {
+  Launch made = launch_of(Configuration{{1, 1, 1}, {1, 1, 1}, 0, stream}, name, std::move(function));
+  made.is_internal = true;
+  table().launch(table().self, &made);
+}
+
+template <typename Function>
+void run_and_wait(const char* name, Function function) {
+  run_on_stream(nullptr, name, std::move(function));
+  table().synchronize(table().self, nullptr, false);
+}
+
+template <typename T>
+constexpr Parameter parameter_of() {
+  if constexpr (std::is_pointer_v<T>) {
+    return {ParameterKind::pointer, sizeof(T)};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return {ParameterKind::floating, sizeof(T)};
+  } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
+    return {std::is_signed_v<T> ? ParameterKind::signed_integer : ParameterKind::unsigned_integer,
+            sizeof(T)};
+  } else {
+    return {ParameterKind::other, sizeof(T)};
+  }
+}
+
+// Kernels of this object by name and by address.
+inline constexpr int kKernelsMax = 1024;
+struct Registry {
+  const Kernel* kernel[kKernelsMax];
+  int count;
+};
+inline Registry registry;
+
+template <typename... Parameters>
+struct Bound {
+  void (*function)(Parameters...);
+  std::tuple<std::decay_t<Parameters>...> arguments;
+};
+
+template <typename... Parameters>
+struct Registration {
+  static constexpr Parameter parameters[sizeof...(Parameters) + 1] = {
+      parameter_of<std::decay_t<Parameters>>()..., {}};
+  Kernel kernel;
+
+  Registration(const char* name, void (*function)(Parameters...)) {
+    using Closure = Bound<Parameters...>;
+    kernel.name = name;
+    kernel.function = reinterpret_cast<const void*>(function);
+    kernel.parameters = sizeof...(Parameters);
+    kernel.parameter = parameters;
+    kernel.run = [](void* closure) {
+      auto& bound = *static_cast<Closure*>(closure);
+      std::apply(bound.function, bound.arguments);
+    };
+    kernel.destroy = [](void* closure) { delete static_cast<Closure*>(closure); };
+    // The function is not in `arguments`; it is their last entry.
+    kernel.bind = [](void** arguments) -> void* {
+      return bind(arguments, std::index_sequence_for<Parameters...>());
+    };
+    if (registry.count < kKernelsMax) registry.kernel[registry.count++] = &kernel;
+  }
+  template <std::size_t... Index>
+  static void* bind(void** arguments, std::index_sequence<Index...>) {
+    return new Bound<Parameters...>{
+        reinterpret_cast<void (*)(Parameters...)>(arguments[sizeof...(Parameters)]),
+        {*static_cast<std::decay_t<Parameters>*>(arguments[Index])...}};
+  }
+};
+template <typename... Parameters>
+Registration(const char*, void (*)(Parameters...)) -> Registration<Parameters...>;
+
+// Shared memory of the block: one slot per declaration, known by the type that the source step
+// makes of it.
+template <typename Slot>
+Slot& shared() {
+  static const char key = 0;
+  return *static_cast<Slot*>(table().shared(table().self, &key, sizeof(Slot), alignof(Slot)));
+}
+
+}  // namespace towpath_gpu

@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+// Compiled once into each object, after the source: its state, what the loader looks for, and the
+// functions that the compiler calls at each load and store (-fsanitize=thread) and that stand in
+// for the sanitizer's own.
+#include "towpath_gpu_launch.h"
+
+// Until the loader has bound the table, all addresses are free of charge.
+towpath_gpu::Current towpath_gpu_current = {
+    {0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}, 0, false, false, {}, {0, ~std::uintptr_t{0}}};
+towpath_gpu::Table towpath_gpu_table;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+extern "C" {
+__attribute__((weak)) extern int towpath_gpu_main(int argc, char** argv, char** environment);
+
+__attribute__((visibility("default"))) towpath_gpu::Object towpath_gpu_object() {
+  return {towpath_gpu::kVersion,
+          &towpath_gpu_current,
+          &towpath_gpu_table,
+          &towpath_gpu_main,
+          towpath_gpu::registry.kernel,
+          towpath_gpu::registry.count};
+}
+
+// exit() of the host program ends its PE; the linker brings calls here (--wrap).
+__attribute__((visibility("hidden"), noreturn)) void __wrap_exit(int status) {
+  towpath_gpu_table.exit(towpath_gpu_table.self, status);
+}
+}
+#pragma GCC diagnostic pop
+
+#if defined(__SANITIZE_THREAD__)
+
+#define TOWPATH_HOOK \
+  extern "C" __attribute__((visibility("hidden"), no_sanitize("thread"), noinline))
+
+#define TOWPATH_PLAIN __attribute__((always_inline, no_sanitize("thread"))) static inline
+
+namespace {
+
+TOWPATH_PLAIN bool is_quiet(const towpath_gpu::Range* ranges, std::uintptr_t address) {
+  return (address - ranges[0].begin < ranges[0].size) ||
+         (address - ranges[1].begin < ranges[1].size) ||
+         (address - ranges[2].begin < ranges[2].size) ||
+         (address - ranges[3].begin < ranges[3].size);
+}
+
+TOWPATH_PLAIN void towpath_load(const void* address, unsigned size, const void* where) {
+  towpath_gpu::Current& current = towpath_gpu_current;
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  if (at - current.stack.begin < current.stack.size) return;
+  if (at - reinterpret_cast<std::uintptr_t>(&current) < sizeof(current)) return;  // threadIdx
+  if (is_quiet(current.quiet_loads, at)) {
+    current.counters.loads++;
+    current.counters.load_bytes += size;
+    return;
+  }
+  towpath_gpu_table.load(towpath_gpu_table.self, address, size, where);
+}
+
+TOWPATH_PLAIN void towpath_store(void* address, unsigned size, const void* where) {
+  towpath_gpu::Current& current = towpath_gpu_current;
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  if (at - current.stack.begin < current.stack.size) return;
+  if (at - reinterpret_cast<std::uintptr_t>(&current) < sizeof(current)) return;  // threadIdx
+  if (is_quiet(current.quiet_stores, at)) {
+    current.counters.stores++;
+    current.counters.store_bytes += size;
+    return;
+  }
+  towpath_gpu_table.store(towpath_gpu_table.self, address, size, where);
+}
+
+TOWPATH_PLAIN bool is_free(const volatile void* address) {
+  const auto& stack = towpath_gpu_current.stack;
+  return reinterpret_cast<std::uintptr_t>(address) - stack.begin < stack.size;
+}
+
+}  // namespace
+
+#define TOWPATH_HOOKS_OF_SIZE(size)                                                              \
+  TOWPATH_HOOK void __tsan_read##size(void* at) {                                                \
+    towpath_load(at, size, __builtin_return_address(0));                                         \
+  }                                                                                              \
+  TOWPATH_HOOK void __tsan_write##size(void* at) {                                               \
+    towpath_store(at, size, __builtin_return_address(0));                                        \
+  }                                                                                              \
+  TOWPATH_HOOK void __tsan_unaligned_read##size(void* at) {                                      \
+    towpath_load(at, size, __builtin_return_address(0));                                         \
+  }                                                                                              \
+  TOWPATH_HOOK void __tsan_unaligned_write##size(void* at) {                                     \
+    towpath_store(at, size, __builtin_return_address(0));                                        \
+  }                                                                                              \
+  TOWPATH_HOOK void __tsan_volatile_read##size(void* at) {                                       \
+    if (is_free(at)) return;                                                                     \
+    towpath_gpu_table.poll(towpath_gpu_table.self, at, size, __builtin_return_address(0));       \
+  }                                                                                              \
+  TOWPATH_HOOK void __tsan_volatile_write##size(void* at) {                                      \
+    if (is_free(at)) return;                                                                     \
+    towpath_gpu_table.flag(towpath_gpu_table.self, at, size, __builtin_return_address(0));       \
+  }                                                                                              \
+  TOWPATH_HOOK void __tsan_unaligned_volatile_read##size(void* at) { __tsan_volatile_read##size(at); } \
+  TOWPATH_HOOK void __tsan_unaligned_volatile_write##size(void* at) {                            \
+    __tsan_volatile_write##size(at);                                                             \
+  }
+
+TOWPATH_HOOKS_OF_SIZE(1)
+TOWPATH_HOOKS_OF_SIZE(2)
+TOWPATH_HOOKS_OF_SIZE(4)
+TOWPATH_HOOKS_OF_SIZE(8)
+TOWPATH_HOOKS_OF_SIZE(16)
+
+TOWPATH_HOOK void __tsan_read_range(void* at, unsigned long size) {
+  towpath_load(at, static_cast<unsigned>(size), __builtin_return_address(0));
+}
+TOWPATH_HOOK void __tsan_write_range(void* at, unsigned long size) {
+  towpath_store(at, static_cast<unsigned>(size), __builtin_return_address(0));
+}
+TOWPATH_HOOK void __tsan_init() {}
+TOWPATH_HOOK void __tsan_func_entry(void*) {}
+TOWPATH_HOOK void __tsan_func_exit(void) {}
+TOWPATH_HOOK void __tsan_vptr_update(void*, void*) {}
+TOWPATH_HOOK void __tsan_vptr_read(void*) {}
+
+// The compiler calls these instead of atomic instructions.
+#define TOWPATH_READ_MODIFY_WRITE(bits, type, name, operation)                                    \
+  TOWPATH_HOOK type __tsan_atomic##bits##_##name(volatile type* at, type value, int) {            \
+    if (is_free(at)) return operation(at, value, __ATOMIC_SEQ_CST);                               \
+    towpath_gpu_table.begin_atomic(towpath_gpu_table.self, at, sizeof(type));                     \
+    const type before = operation(at, value, __ATOMIC_SEQ_CST);                                   \
+    towpath_gpu_table.end_atomic(towpath_gpu_table.self, at, sizeof(type));                       \
+    return before;                                                                                \
+  }
+#define TOWPATH_ATOMICS_OF_SIZE(bits, type)                                                       \
+  TOWPATH_HOOK type __tsan_atomic##bits##_load(const volatile type* at, int) {                    \
+    if (!is_free(at)) {                                                                           \
+      towpath_gpu_table.poll(towpath_gpu_table.self, at, sizeof(type),                            \
+                             __builtin_return_address(0));                                        \
+    }                                                                                             \
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                 \
+  }                                                                                               \
+  TOWPATH_HOOK void __tsan_atomic##bits##_store(volatile type* at, type value, int) {             \
+    if (!is_free(at)) {                                                                           \
+      towpath_gpu_table.flag(towpath_gpu_table.self, at, sizeof(type),                            \
+                             __builtin_return_address(0));                                        \
+    }                                                                                             \
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                \
+  }                                                                                               \
+  TOWPATH_READ_MODIFY_WRITE(bits, type, exchange, __atomic_exchange_n)                            \
+  TOWPATH_READ_MODIFY_WRITE(bits, type, fetch_add, __atomic_fetch_add)                            \
+  TOWPATH_READ_MODIFY_WRITE(bits, type, fetch_sub, __atomic_fetch_sub)                            \
+  TOWPATH_READ_MODIFY_WRITE(bits, type, fetch_and, __atomic_fetch_and)                            \
+  TOWPATH_READ_MODIFY_WRITE(bits, type, fetch_or, __atomic_fetch_or)                              \
+  TOWPATH_READ_MODIFY_WRITE(bits, type, fetch_xor, __atomic_fetch_xor)                            \
+  TOWPATH_HOOK bool __tsan_atomic##bits##_compare_exchange_strong(                                \
+      volatile type* at, type* expected, type value, int, int) {                                  \
+    if (!is_free(at)) towpath_gpu_table.begin_atomic(towpath_gpu_table.self, at, sizeof(type));   \
+    const bool is_changed = __atomic_compare_exchange_n(at, expected, value, false,               \
+                                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);      \
+    if (!is_free(at)) towpath_gpu_table.end_atomic(towpath_gpu_table.self, at, sizeof(type));     \
+    return is_changed;                                                                            \
+  }                                                                                               \
+  TOWPATH_HOOK bool __tsan_atomic##bits##_compare_exchange_weak(                                  \
+      volatile type* at, type* expected, type value, int order, int failure) {                    \
+    return __tsan_atomic##bits##_compare_exchange_strong(at, expected, value, order, failure);    \
+  }
+
+TOWPATH_ATOMICS_OF_SIZE(8, unsigned char)
+TOWPATH_ATOMICS_OF_SIZE(16, unsigned short)
+TOWPATH_ATOMICS_OF_SIZE(32, unsigned)
+TOWPATH_ATOMICS_OF_SIZE(64, unsigned long)
+TOWPATH_HOOK void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+TOWPATH_HOOK void __tsan_atomic_signal_fence(int) {}
+
+#endif  // __SANITIZE_THREAD__

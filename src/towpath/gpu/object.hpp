@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "towpath/gpu/include/towpath_gpu.h"
+#include "towpath/os/file_descriptor.hpp"
+
+namespace towpath::gpu {
+
+namespace abi = towpath_gpu;
+
+// A copy of a compiled source in this process, with variables of its own.
+class LoadedObject {
+ public:
+  // Throws std::runtime_error where the system does not load it, or where it was compiled against
+  // another version of our headers.
+  explicit LoadedObject(const std::filesystem::path& file);
+  LoadedObject(const LoadedObject&) = delete;
+  LoadedObject& operator=(const LoadedObject&) = delete;
+  ~LoadedObject();
+
+  const abi::Object& object() const { return object_; }
+  const std::filesystem::path& file() const { return file_; }
+  // "FILE:LINE" of an address in its code, as far as the debugger's tables tell; else empty.
+  std::string place_of(const void* address) const;
+
+ private:
+  std::filesystem::path file_;
+  os::FileDescriptor copy_;  // open: the loader knows objects by their names, and this is its name
+  void* handle_ = nullptr;
+  abi::Object object_{};
+};
+
+}  // namespace towpath::gpu

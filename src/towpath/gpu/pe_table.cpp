@@ -1,0 +1,367 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+// The functions that a compiled source calls: each finds its PE and, on the device, the block whose
+// thread runs. What they throw on the device ends the run, and the thread with it.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "towpath/gpu/pe.hpp"
+
+namespace towpath::gpu {
+
+namespace {
+
+Pe& pe_of(void* self) { return *static_cast<Pe*>(self); }
+
+// Calls function(block) for the running thread.
+template <typename Function>
+auto on_thread(void* self, Function function) -> decltype(function(std::declval<Block&>())) {
+  Pe& pe = pe_of(self);
+  if (pe.running_block == nullptr) {
+    throw KernelError(KernelError::Kind::usage,
+                      "the host program called what only a kernel may call, such as __syncthreads");
+  }
+  try {
+    return function(*pe.running_block);
+  } catch (...) {
+    pe.run().failure = std::current_exception();
+  }
+  pe.running_block->halt();
+}
+
+// --- accesses that the compiler reports
+// -----------------------------------------------------------
+
+enum class Place : std::uint8_t { free, shared, own, peer };
+
+Place place_of(Pe& pe, const volatile void* address) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const abi::Current& current = pe.current();
+  if (!current.on_device || current.stack.contains(number)) return Place::free;
+  if (current.shared.contains(number)) return Place::shared;
+  if (current.heap.contains(number) || current.memory.contains(number)) return Place::own;
+  // Arguments, variables of the source and the host's memory are taken to be in the caches.
+  if (!pe.all_heaps().contains(number)) return Place::free;
+  return pe.owner_of(const_cast<const void*>(address)) == transport::kNoPeer ? Place::free
+                                                                             : Place::peer;
+}
+
+Place count_load(Pe& pe, const volatile void* address, unsigned size_bytes) {
+  abi::Counters& counters = pe.current().counters;
+  const Place place = place_of(pe, address);
+  switch (place) {
+    case Place::free: break;
+    case Place::shared: ++counters.shared_accesses; break;
+    case Place::own:
+      ++counters.loads;
+      counters.load_bytes += size_bytes;
+      break;
+    case Place::peer:
+      ++counters.peer_loads;
+      counters.peer_load_bytes += size_bytes;
+      break;
+  }
+  return place;
+}
+
+Place count_store(Pe& pe, const volatile void* address, unsigned size_bytes) {
+  abi::Counters& counters = pe.current().counters;
+  const Place place = place_of(pe, address);
+  switch (place) {
+    case Place::free: break;
+    case Place::shared: ++counters.shared_accesses; break;
+    case Place::own:
+      ++counters.stores;
+      counters.store_bytes += size_bytes;
+      break;
+    case Place::peer:
+      ++counters.peer_stores;
+      counters.peer_store_bytes += size_bytes;
+      break;
+  }
+  return place;
+}
+
+// The time until a word stored at a peer is there: half of what a load takes.
+Time time_to_peer(const Pe& pe) {
+  return pe.is_timed() ? Time::from_ps(pe.cost().peer_latency.ps() / 2) : Time();
+}
+
+// Bytes of own memory around an address about which the monitor has nothing to say are kept, so
+// that the next accesses to them do not come here.
+void keep_quiet(abi::Range* ranges, abi::Range found, const abi::Range& place) {
+  const std::uintptr_t begin = std::max(found.begin, place.begin);
+  const std::uintptr_t end = std::min(found.begin + found.size, place.begin + place.size);
+  std::copy_backward(ranges, ranges + abi::kQuietRanges - 1, ranges + abi::kQuietRanges);
+  ranges[0] = {begin, end - begin};
+}
+
+const abi::Range& range_of(const abi::Current& current, std::uintptr_t address) {
+  return current.heap.contains(address) ? current.heap : current.memory;
+}
+
+void load(void* self, const void* address, unsigned size_bytes, const void* where) {
+  Pe& pe = pe_of(self);
+  if (count_load(pe, address, size_bytes) != Place::own) return;
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const MonitoredRanges& incoming = pe.monitor().incoming;
+  if (const MonitoredTransfer* const found = incoming.find(number)) {
+    on_thread(self, [&](Block& block) { pe.check_read(*found, block, where); });
+  }
+  keep_quiet(pe.current().quiet_loads, incoming.around(number), range_of(pe.current(), number));
+}
+
+void store(void* self, void* address, unsigned size_bytes, const void* where) {
+  Pe& pe = pe_of(self);
+  const Place place = count_store(pe, address, size_bytes);
+  if (place == Place::peer || (place != Place::free && pe.has_pollers())) {
+    pe.note_store(address, size_bytes);
+  }
+  if (place != Place::own) return;
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const MonitoredRanges& sources = pe.monitor().sources;
+  if (const MonitoredTransfer* const found = sources.find(number)) {
+    on_thread(self, [&](Block& block) { pe.check_change(*found, block, where); });
+  }
+  // Threads that poll must hear of each store.
+  if (!pe.has_pollers()) {
+    keep_quiet(pe.current().quiet_stores, sources.around(number), range_of(pe.current(), number));
+  }
+}
+
+void poll(void* self, const volatile void* address, unsigned size_bytes, const void*) {
+  if (count_load(pe_of(self), address, size_bytes) == Place::free) return;
+  on_thread(self, [&](Block& block) {
+    block.poll(address, size_bytes);
+    block.acquire();
+  });
+}
+
+// The store itself comes after this call.
+void flag(void* self, volatile void* address, unsigned size_bytes, const void*) {
+  Pe& pe = pe_of(self);
+  const Place place = count_store(pe, address, size_bytes);
+  if (place == Place::free) return;
+  if (place == Place::peer) {
+    on_thread(self, [&](Block& block) { block.reach(block.thread_time() + time_to_peer(pe)); });
+  }
+  pe.note_store(address, size_bytes);
+}
+
+void begin_atomic(void* self, const volatile void* address, unsigned size_bytes) {
+  Pe& pe = pe_of(self);
+  const Place place = count_load(pe, address, size_bytes);
+  if (place == Place::peer) {
+    on_thread(self, [&](Block& block) { block.reach(block.thread_time() + time_to_peer(pe)); });
+  }
+}
+
+void end_atomic(void* self, const volatile void* address, unsigned size_bytes) {
+  Pe& pe = pe_of(self);
+  if (pe.running_block != nullptr) pe.running_block->acquire();
+  if (count_store(pe, address, size_bytes) != Place::free) pe.note_store(address, size_bytes);
+}
+
+// --- parts of the table
+// ---------------------------------------------------------------------------
+
+void fill_threads(abi::Table& table) {
+  table.sync_block = [](void* self, int reduction, int predicate, const abi::Site* site) {
+    return on_thread(self, [&](Block& block) { return block.sync(reduction, predicate, *site); });
+  };
+  table.sync_warp = [](void* self, unsigned mask, const abi::Site* site) {
+    on_thread(self, [&](Block& block) { block.sync_warp(mask, *site); });
+  };
+  table.sync_grid = [](void* self, const abi::Site* site) {
+    on_thread(self, [&](Block& block) { block.sync_grid(*site); });
+  };
+  table.exchange = [](void* self, abi::Exchange kind, unsigned mask, std::uint64_t value,
+                      int operand, int width, const abi::Site* site) {
+    return on_thread(self, [&](Block& block) {
+      return block.exchange({kind, mask, value, operand, width}, *site);
+    });
+  };
+  table.shared = [](void* self, const void* key, std::uint64_t size_bytes,
+                    std::uint64_t alignment) {
+    return on_thread(self, [&](Block& block) { return block.shared(key, size_bytes, alignment); });
+  };
+  table.dynamic_shared = [](void* self) {
+    return on_thread(self, [&](Block& block) { return block.dynamic_shared(); });
+  };
+  table.sleep = [](void* self, std::uint64_t nanoseconds) {
+    on_thread(self, [&](Block& block) {
+      block.sleep(Time::from_ps(static_cast<std::int64_t>(nanoseconds) * 1000));
+    });
+  };
+  // A loop that waits for the clock must not wait for ever: reading it takes a cycle or two.
+  table.clock_ns = [](void* self) -> std::uint64_t {
+    using namespace literals;
+    Pe& pe = pe_of(self);
+    if (pe.running_block != nullptr) {
+      on_thread(self, [&](Block& block) { block.sleep(10_ns); });
+    }
+    return static_cast<std::uint64_t>(pe.transport().now().ps() / 1000);
+  };
+}
+
+void fill_memory(abi::Table& table) {
+  table.access = [](void* self, abi::Access* access, const abi::Site* site) {
+    on_thread(self, [&](Block& block) { block.access(*access, *site); });
+  };
+  table.wait = [](void* self, const abi::Wait* wait, const abi::Site* site) {
+    return on_thread(self, [&](Block& block) { return block.wait(*wait, *site); });
+  };
+  table.fence = [](void* self, const abi::Site* site) {
+    on_thread(self, [&](Block& block) { block.fence(false, *site); });
+  };
+  table.quiet = [](void* self, const abi::Site* site) {
+    on_thread(self, [&](Block& block) { block.fence(true, *site); });
+  };
+  table.reach = [](void* self, const void* address, int peer) {
+    return pe_of(self).reach(address, peer);
+  };
+  table.load = &load;
+  table.store = &store;
+  table.poll = &poll;
+  table.flag = &flag;
+  table.begin_atomic = &begin_atomic;
+  table.end_atomic = &end_atomic;
+}
+
+void fill_host(abi::Table& table) {
+  constexpr int kInvalidValue = 1;
+  table.launch = [](void* self, const abi::Launch* launch) { return pe_of(self).launch(*launch); };
+  table.launch_by_address = [](void* self, const void* function,
+                               const abi::Configuration* configuration, void** arguments,
+                               bool is_collective) {
+    Pe& pe = pe_of(self);
+    const abi::Kernel* const kernel = pe.find_kernel(function);
+    if (kernel == nullptr) return kInvalidValue;
+    return pe.launch_kernel(*kernel, *configuration, arguments, is_collective);
+  };
+  table.resident_blocks = [](void* self, unsigned threads, std::uint64_t shared_bytes) {
+    return pe_of(self).device().resident_blocks(static_cast<int>(threads), shared_bytes);
+  };
+  table.device_malloc = [](void* self, std::uint64_t size_bytes) {
+    return pe_of(self).device_malloc(size_bytes);
+  };
+  table.device_free = [](void* self, void* address) {
+    return pe_of(self).device_free(address) ? 0 : kInvalidValue;
+  };
+  table.copy = [](void* self, void* to, const void* from, std::uint64_t size_bytes,
+                  abi::CopyKind kind, int value, void* stream, bool is_asynchronous) {
+    return pe_of(self).copy({to, from, size_bytes, kind, value}, stream, is_asynchronous);
+  };
+  table.properties = [](void* self, int* integers, std::uint64_t* sizes, char* name) {
+    Pe& pe = pe_of(self);
+    const machine::KernelCost& cost = pe.device().cost();
+    integers[0] = cost.multiprocessors;
+    integers[1] = cost.threads_per_multiprocessor;
+    integers[2] = cost.blocks_per_multiprocessor;
+    integers[3] = 1024;
+    sizes[0] = std::uint64_t{80} << 30;
+    sizes[2] = static_cast<std::uint64_t>(cost.shared_memory_kib) << 10;
+    sizes[1] = sizes[2] - 1024;
+    std::strncpy(name, pe.options().gpu_name.c_str(), 255);
+    name[255] = 0;
+  };
+  table.exit = [](void* self, int status) { pe_of(self).exit(status); };
+  table.fail = [](void* self, const char* sentence, const abi::Site* site) {
+    const KernelError error(KernelError::Kind::usage, std::string(sentence) + " (" + site->call +
+                                                          " at " + site->file + ":" +
+                                                          std::to_string(site->line) + ")");
+    if (pe_of(self).running_block == nullptr) throw error;
+    pe_of(self).run().failure = std::make_exception_ptr(error);
+    pe_of(self).running_block->halt();
+  };
+}
+
+void fill_streams(abi::Table& table) {
+  table.new_stream = [](void* self, bool is_blocking) {
+    return pe_of(self).streams().new_stream(is_blocking);
+  };
+  table.free_stream = [](void* self, void* stream) { pe_of(self).streams().free_stream(stream); };
+  table.synchronize = [](void* self, void* stream, bool all_streams) {
+    Pe& pe = pe_of(self);
+    pe.block_host(
+        [&] { return all_streams ? pe.streams().is_idle() : pe.streams().is_idle(stream); },
+        all_streams ? "all its streams" : "a stream");
+    return 0;
+  };
+  // A program that asks in a loop must let time pass.
+  table.is_idle = [](void* self, void* stream) {
+    using namespace literals;
+    Pe& pe = pe_of(self);
+    pe.simulation().sleep(pe.is_timed() ? 1_us : Time());
+    return pe.streams().is_idle(stream);
+  };
+  table.new_event = [](void* self) { return pe_of(self).streams().new_event(); };
+  table.free_event = [](void* self, void* event) { pe_of(self).streams().free_event(event); };
+  table.record = [](void* self, void* event, void* stream) {
+    pe_of(self).streams().record(event, stream);
+  };
+  table.wait_event = [](void* self, void* stream, void* event) {
+    pe_of(self).streams().wait(stream, event);
+  };
+  table.has_happened = [](void* self, void* event) {
+    using namespace literals;
+    Pe& pe = pe_of(self);
+    pe.simulation().sleep(pe.is_timed() ? 1_us : Time());
+    return pe.streams().has_happened(event);
+  };
+  table.synchronize_event = [](void* self, void* event) {
+    Pe& pe = pe_of(self);
+    pe.block_host([&] { return pe.streams().has_happened(event); }, "an event");
+  };
+  table.elapsed_ms = [](void* self, void* from, void* to) {
+    return pe_of(self).streams().elapsed_ms(from, to);
+  };
+  table.call_on_stream = [](void* self, void* stream, void (*function)(void*), void* argument) {
+    Streams& streams = pe_of(self).streams();
+    streams.add(stream, Time(), [&streams, function, argument](const StreamWorkPointer& work) {
+      function(argument);
+      streams.finish(work);
+    });
+  };
+}
+
+void fill_heap(abi::Table& table) {
+  table.initialize = [](void* self, int rank, int ranks, const abi::Site* site) {
+    pe_of(self).initialize(rank, ranks, *site);
+  };
+  table.finalize = [](void* self) { pe_of(self).finalize(); };
+  table.symmetric_malloc = [](void* self, std::uint64_t size_bytes, std::uint64_t alignment,
+                              bool is_zeroed) {
+    return pe_of(self).symmetric_malloc(size_bytes, alignment, is_zeroed);
+  };
+  table.symmetric_free = [](void* self, void* address) { pe_of(self).symmetric_free(address); };
+  table.register_buffer = [](void* self, void* address, std::uint64_t size_bytes) {
+    return pe_of(self).register_buffer(address, size_bytes) ? 0 : 1;
+  };
+  table.unregister_buffer = [](void* self, void* address, bool all) {
+    return pe_of(self).unregister_buffer(address, all) ? 0 : 1;
+  };
+  table.team_words = [](void* self, int team) { return pe_of(self).team_words(team); };
+}
+
+}  // namespace
+
+void Pe::fill_table() {
+  abi::Table& table = *object_->object().table;
+  table.self = this;
+  table.my_pe = rank();
+  table.n_pes = transport_.ranks();
+  table.pes_per_node = run_.ranks_per_host;
+  fill_threads(table);
+  fill_memory(table);
+  fill_host(table);
+  fill_streams(table);
+  fill_heap(table);
+  abi::Current& running = current();
+  running.heap = heaps_[static_cast<std::size_t>(rank())];
+  running.memory = {reinterpret_cast<std::uintptr_t>(memory_), kMemoryBytes};
+}
+
+}  // namespace towpath::gpu

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/gpu/run/live.hpp"
+
+#include <fmt/format.h>
+
+#include "towpath/os/spin_wait.hpp"
+
+namespace towpath::gpu {
+
+LivePe::LivePe(transport::LiveTransport& transport, const std::filesystem::path& object,
+               Time timeout, std::uint64_t heap_bytes)
+    : transport_(transport),
+      simulation_(std::make_unique<sim::Simulation>()),
+      run_{.simulation = *simulation_,
+           .stack = stack_,
+           .ranks = transport.ranks(),
+           .ranks_per_host = transport.ranks(),
+           .pes = std::vector<Pe*>(static_cast<std::size_t>(transport.ranks())),
+           .is_live = true,
+           .timeout = timeout} {
+  pe_ = std::make_unique<Pe>(
+      run_, transport, std::make_unique<LoadedObject>(object),
+      Pe::Options{.heap_bytes = heap_bytes, .gpu_name = "threads of this host"});
+}
+
+// A host program that is in the middle of something is unwound while its PE is still there.
+LivePe::~LivePe() {
+  pe_->close();
+  simulation_.reset();
+}
+
+int LivePe::run_main(const std::vector<std::string>& arguments) {
+  pe_->start_main(arguments);
+  finish();
+  return pe_->status();
+}
+
+void LivePe::run(const std::function<void(Pe&)>& body) {
+  pe_->start_host([this, &body] { body(*pe_); });
+  finish();
+}
+
+void LivePe::finish() {
+  os::SpinWait spin_wait(true);
+  Time progressed = transport_.now();
+  while (!pe_->is_finished()) {
+    if (simulation_->step() || transport_.progress()) {
+      spin_wait.renew();
+      progressed = Time::max();
+      continue;
+    }
+    if (spin_wait.spin()) continue;
+    const Time now = transport_.now();
+    if (progressed == Time::max()) progressed = now;
+    pe_->look_again();
+    spin_wait.rest(now);
+    if (now - progressed < run_.timeout) continue;
+    if (pe_->wake_all_pollers()) {
+      progressed = Time::max();
+      continue;
+    }
+    pe_->check_overshot();
+    std::string lines = pe_->waiting();
+    lines = joined(lines);
+    throw KernelError(KernelError::Kind::deadlock,
+                      fmt::format("PE {} has waited for {} s; {}", pe_->rank(),
+                                  static_cast<double>(run_.timeout.ps()) / 1e12, lines));
+  }
+}
+
+}  // namespace towpath::gpu

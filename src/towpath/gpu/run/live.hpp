@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "towpath/gpu/pe.hpp"
+#include "towpath/sim/simulation.hpp"
+#include "towpath/transport/live_transport.hpp"
+
+namespace towpath::gpu {
+
+// This process's PE of a live run. Its host program and its kernels take turns on one thread:
+// blocks run while the host program waits, and wait for bytes that other processes put.
+class LivePe {
+ public:
+  // `heap_bytes` is what the transport was connected with.
+  LivePe(transport::LiveTransport& transport, const std::filesystem::path& object, Time timeout,
+         std::uint64_t heap_bytes);
+  ~LivePe();
+
+  Pe& pe() { return *pe_; }
+  int run_main(const std::vector<std::string>& arguments);
+  void run(const std::function<void(Pe&)>& body);
+
+ private:
+  void finish();
+
+  transport::LiveTransport& transport_;
+  std::unique_ptr<sim::Simulation> simulation_;
+  ThreadStack stack_;
+  Run run_;
+  std::unique_ptr<Pe> pe_;
+};
+
+}  // namespace towpath::gpu

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/gpu/run/simulated.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+namespace towpath::gpu {
+
+namespace {
+
+// How often threads that poll look again, although nothing has happened, before the run is stuck:
+// a kernel may read one word a few times for its own reasons.
+constexpr int kRoundsWithoutEventsMax = 64;
+constexpr std::uint64_t kHeapBytes = std::uint64_t{64} << 30;
+
+std::vector<int> first_places(int count) {
+  std::vector<int> places(static_cast<std::size_t>(count));
+  std::iota(places.begin(), places.end(), 0);
+  return places;
+}
+
+int checked_pes(const machine::Machine& machine, int asked) {
+  const int pes = asked == 0 ? machine.ranks() : asked;
+  if (pes < 1 || pes > machine.ranks()) {
+    throw std::invalid_argument(
+        fmt::format("pes is {}; machine '{}' has {} GPUs", pes, machine.name(), machine.ranks()));
+  }
+  if (!machine.gpu().kernel) {
+    throw std::invalid_argument(fmt::format(
+        "machine '{}' does not say what a kernel costs; give its gpu_cost a block 'kernel'",
+        machine.name()));
+  }
+  return pes;
+}
+
+int ranks_per_host(const machine::Machine& machine, int pes) {
+  int count = 0;
+  for (int rank = 0; rank < pes; ++rank) {
+    if (machine.host_of_rank(rank) == machine.host_of_rank(0)) ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+SimulatedPes::SimulatedPes(std::shared_ptr<const machine::Machine> machine,
+                           const std::filesystem::path& object, const SimulatedOptions& options)
+    : machine_(std::move(machine)),
+      simulation_(std::make_unique<sim::Simulation>(options.seed)),
+      ranks_(*simulation_, machine_,
+             {.places = first_places(checked_pes(*machine_, options.pes)),
+              .heap_bytes = kHeapBytes,
+              .jitter_max = {}}),
+      run_{.simulation = *simulation_,
+           .stack = stack_,
+           .ranks = ranks_.ranks(),
+           .ranks_per_host = ranks_per_host(*machine_, ranks_.ranks()),
+           .pes = std::vector<Pe*>(static_cast<std::size_t>(ranks_.ranks())),
+           .timeout = Time::max()} {
+  simulation_->set_trace(options.trace);
+  for (int rank = 0; rank < ranks_.ranks(); ++rank) {
+    pes_.push_back(std::make_unique<Pe>(run_, ranks_.transport(rank),
+                                        std::make_unique<LoadedObject>(object),
+                                        Pe::Options{.cost = &*machine_->gpu().kernel,
+                                                    .launch = machine_->gpu().launch,
+                                                    .heap_bytes = kHeapBytes,
+                                                    .gpu_name = machine_->name()}));
+  }
+}
+
+// Host programs that are in the middle of something are unwound while their PEs are still there.
+SimulatedPes::~SimulatedPes() {
+  for (const auto& pe : pes_) pe->close();
+  simulation_.reset();
+}
+
+int SimulatedPes::run_main(const std::vector<std::string>& arguments) {
+  for (const auto& pe : pes_) pe->start_main(arguments);
+  finish();
+  int status = 0;
+  for (const auto& pe : pes_) status = std::max(status, pe->status());
+  return status;
+}
+
+void SimulatedPes::run(const std::function<void(Pe&)>& body) {
+  for (const auto& pe : pes_) pe->start_host([&body, &pe = *pe] { body(pe); });
+  finish();
+}
+
+void SimulatedPes::finish() {
+  const auto is_finished = [this] {
+    return std::all_of(pes_.begin(), pes_.end(), [](const auto& pe) { return pe->is_finished(); });
+  };
+  int rounds = 0;
+  std::uint64_t events = 0;
+  while (!is_finished()) {
+    if (simulation_->step()) continue;
+    // Each look of a poller is an event or two; anything beyond that is progress.
+    const bool any = simulation_->events() - events > 4 * pes_.size() * 1024;
+    rounds = any ? 0 : rounds + 1;
+    events = simulation_->events();
+    bool has_pollers = false;
+    for (const auto& pe : pes_) has_pollers = pe->wake_all_pollers() || has_pollers;
+    if (has_pollers && rounds < kRoundsWithoutEventsMax) continue;
+    for (const auto& pe : pes_) pe->check_overshot();
+    std::string lines;
+    for (const auto& pe : pes_) lines += pe->waiting();
+    if (lines.empty()) lines = "host programs wait for each other";
+    lines = joined(lines);
+    throw KernelError(KernelError::Kind::deadlock,
+                      fmt::format("deadlock: nothing can go on at {} ns; {}",
+                                  simulation_->now().ps() / 1000, lines));
+  }
+  finished_at_ = simulation_->now();
+  // What is still on its way arrives.
+  while (simulation_->step()) continue;
+}
+
+}  // namespace towpath::gpu

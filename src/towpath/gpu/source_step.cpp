@@ -1,0 +1,470 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/gpu/source_step.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <unordered_set>
+
+#include "towpath/gpu/errors.hpp"
+
+namespace towpath::gpu {
+
+namespace {
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+// The end of a literal or line marker that begins at `at`; `at` itself where there is none.
+std::size_t skip_literal(std::string_view text, std::size_t at) {
+  const char first = text[at];
+  if (first == '#' && (at == 0 || text[at - 1] == '\n')) {
+    return std::min(text.find('\n', at), text.size());
+  }
+  if (first == '"' && at > 0 && text[at - 1] == 'R') {
+    const std::size_t open = text.find('(', at);
+    const std::string end = fmt::format("){}\"", text.substr(at + 1, open - at - 1));
+    return text.find(end, open) + end.size();
+  }
+  // An apostrophe between digits separates them.
+  if (first == '\'' && at > 0 && std::isdigit(static_cast<unsigned char>(text[at - 1])) != 0) {
+    return at;
+  }
+  if (first != '"' && first != '\'') return at;
+  std::size_t i = at + 1;
+  while (i < text.size() && text[i] != first) i += text[i] == '\\' ? 2 : 1;
+  return std::min(i + 1, text.size());
+}
+
+// Behind the bracket that closes the one at `at`.
+std::size_t skip_brackets(std::string_view text, std::size_t at) {
+  int depth = 0;
+  for (std::size_t i = at; i < text.size();) {
+    const std::size_t behind = skip_literal(text, i);
+    if (behind > i) {
+      i = behind;
+      continue;
+    }
+    if (text[i] == '(' || text[i] == '{' || text[i] == '[') ++depth;
+    if (text[i] == ')' || text[i] == '}' || text[i] == ']') {
+      if (--depth == 0) return i + 1;
+    }
+    ++i;
+  }
+  return text.size();
+}
+
+std::size_t skip_space(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_space(text[at])) ++at;
+  return at;
+}
+
+std::string newlines_of(std::string_view text) {
+  return std::string(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), '\n');
+}
+
+class Rewriter {
+ public:
+  Rewriter(std::string_view text, const std::vector<std::string>& kernels)
+      : text_(text), kernels_(kernels) {}
+
+  std::string result() {
+    out_.reserve(text_.size());
+    while (at_ < text_.size()) step();
+    for (const std::string& kernel : kernels_) register_kernel(kernel, "");
+    out_ += "\n" + registrations_;
+    return std::move(out_);
+  }
+
+ private:
+  void step() {
+    const std::size_t behind = skip_literal(text_, at_);
+    if (behind > at_) {
+      if (text_[at_] == '#') note_line_marker(text_.substr(at_, behind - at_));
+      copy_to(behind);
+      return;
+    }
+    if (is_word(text_[at_])) {
+      word();
+      return;
+    }
+    const char c = text_[at_];
+    if (c == '<' && text_.substr(at_, 3) == "<<<") {
+      launch();
+      return;
+    }
+    if (c == '{') {
+      scopes_.push_back(namespace_);
+      namespace_.clear();
+    }
+    if (c == '}' && !scopes_.empty()) scopes_.pop_back();
+    // The end of main() returns zero, of no other function.
+    if (c == '}' && at_ + 1 == main_end_) out_ += " return 0; ";
+    if (c == ';') namespace_.clear();
+    out_ += c;
+    ++at_;
+  }
+
+  void copy_to(std::size_t end) {
+    out_ += text_.substr(at_, end - at_);
+    at_ = end;
+  }
+
+  // # 12 "file.cu"
+  void note_line_marker(std::string_view line) {
+    const std::size_t quote = line.find('"');
+    if (quote == std::string_view::npos) return;
+    marker_line_ = std::atoi(line.data() + 2);
+    marker_end_ = std::min(at_ + line.size() + 1, text_.size());
+    file_ = line.substr(quote + 1, line.find('"', quote + 1) - quote - 1);
+  }
+
+  void word() {
+    std::size_t end = at_;
+    while (end < text_.size() && is_word(text_[end])) ++end;
+    const std::string_view word = text_.substr(at_, end - at_);
+    if (word == "__shared__") return shared(end);
+    if (word == "__global__") return global(end);
+    if (word == "__noinline__") {
+      // The C++ library writes it as an attribute.
+      const bool is_attribute = out_.ends_with("((");
+      out_ += is_attribute ? "__noinline__" : "__attribute__((noinline))";
+      at_ = end;
+      return;
+    }
+    if (word == "namespace") {
+      const std::size_t begin = skip_space(text_, end);
+      std::size_t name_end = begin;
+      while (name_end < text_.size() && (is_word(text_[name_end]) || text_[name_end] == ':')) {
+        ++name_end;
+      }
+      if (text_[skip_space(text_, name_end)] == '{') {
+        namespace_ = fmt::format("{}::", text_.substr(begin, name_end - begin));
+        if (namespace_ == "::") namespace_.clear();
+      }
+    }
+    if (word == "main" && is_main(end)) {
+      out_ += main_name(end);
+      at_ = end;
+      return;
+    }
+    copy_to(end);
+  }
+
+  // Whether this `main` is the definition of the program's: at file scope, before a body.
+  bool is_main(std::size_t end) const {
+    if (!scopes_.empty()) return false;
+    const std::size_t open = skip_space(text_, end);
+    if (open >= text_.size() || text_[open] != '(') return false;
+    return text_[skip_space(text_, skip_brackets(text_, open))] == '{';
+  }
+
+  // The forms of main() are made one.
+  std::string main_name(std::size_t end) {
+    const std::size_t open = skip_space(text_, end);
+    const std::string_view list = text_.substr(open + 1, skip_brackets(text_, open) - open - 2);
+    const std::size_t arguments =
+        skip_space(list, 0) == list.size() || list == "void"
+            ? 0
+            : static_cast<std::size_t>(std::count(list.begin(), list.end(), ',')) + 1;
+    constexpr std::string_view kPassed[] = {"", "argc", "argc, argv", "argc, argv, environment"};
+    registrations_ += fmt::format(
+        "extern \"C\" __attribute__((visibility(\"hidden\"))) int towpath_gpu_main(int argc, "
+        "char** "
+        "argv, char** environment) {{ return towpath_gpu_user_main({}); }}\n",
+        kPassed[std::min<std::size_t>(arguments, 3)]);
+    main_end_ = skip_brackets(text_, skip_space(text_, skip_brackets(text_, open)));
+    return "towpath_gpu_user_main";
+  }
+
+  [[noreturn]] void refuse(const char* what) const {
+    const std::string_view since = text_.substr(marker_end_, at_ - marker_end_);
+    const auto lines = std::count(since.begin(), since.end(), '\n');
+    throw KernelError(KernelError::Kind::compilation,
+                      fmt::format("{}:{}: {}", file_, marker_line_ + lines, what));
+  }
+
+  // Where the bracket opens that closes just before `end` in what was written so far.
+  std::size_t opening(std::size_t end, char open, char close) const {
+    int depth = 0;
+    while (end > 0) {
+      --end;
+      if (out_[end] == close) ++depth;
+      if (out_[end] == open && --depth == 0) break;
+    }
+    return end;
+  }
+
+  std::size_t without_space(std::size_t end) const {
+    while (end > 0 && is_space(out_[end - 1])) --end;
+    return end;
+  }
+
+  // The expression that ends what was written so far: name, ns::name, name<arguments>.
+  std::size_t begin_of_callee() const {
+    std::size_t end = without_space(out_.size());
+    if (end > 0 && out_[end - 1] == ')') return opening(end, '(', ')');
+    if (end > 0 && out_[end - 1] == '>') end = without_space(opening(end, '<', '>'));
+    std::size_t begin = end;
+    while (begin > 0 && (is_word(out_[begin - 1]) || out_[begin - 1] == ':')) --begin;
+    if (begin == end) refuse("a launch <<<...>>> needs the name of a kernel before it");
+    return begin;
+  }
+
+  void launch() {
+    const std::size_t begin = begin_of_callee();
+    const std::string callee = out_.substr(begin);
+    std::size_t end = at_ + 3;
+    while (end < text_.size() && text_.substr(end, 3) != ">>>") {
+      const std::size_t behind = skip_literal(text_, end);
+      if (behind > end) {
+        end = behind;
+      } else if (text_[end] == '(' || text_[end] == '{' || text_[end] == '[') {
+        end = skip_brackets(text_, end);
+      } else {
+        ++end;
+      }
+    }
+    if (end >= text_.size()) refuse("a launch <<< has no >>>");
+    const std::string_view configuration = text_.substr(at_ + 3, end - at_ - 3);
+    const std::size_t open = skip_space(text_, end + 3);
+    if (open >= text_.size() || text_[open] != '(') {
+      refuse("a launch needs the kernel's arguments in parentheses after >>>");
+    }
+    const std::size_t close = skip_brackets(text_, open);
+    const std::string arguments(text_.substr(open + 1, close - open - 2));
+    const bool has_arguments = skip_space(arguments, 0) < arguments.size();
+    std::string name;
+    for (const char c : callee) {
+      if (!is_space(c)) name += c;
+    }
+    out_.resize(begin);
+    out_ += fmt::format(
+        "::towpath_gpu::launch(::towpath_gpu::LaunchConfiguration({}), \"{}\", [=](auto... "
+        "towpath_arguments) {{ {}(towpath_arguments...); }}{}",
+        configuration, name, callee, has_arguments ? "," : "");
+    at_ = open + 1;
+    // The arguments may hold launches of their own only inside lambdas; they are read like the
+    // rest.
+  }
+
+  void shared(std::size_t end) {
+    // What stands before it in the declaration, such as extern or volatile.
+    std::size_t begin = out_.size();
+    while (begin > 0 && (is_word(out_[begin - 1]) || is_space(out_[begin - 1]))) --begin;
+    std::string before = out_.substr(begin);
+    const std::size_t stop = text_.find(';', end);
+    std::string declaration = before + std::string(text_.substr(end, stop - end));
+    bool is_extern = false;
+    for (const std::string_view word : {"extern", "static"}) {
+      const std::size_t found = find_word(declaration, word);
+      if (found == std::string::npos) continue;
+      is_extern = is_extern || word == "extern";
+      declaration.erase(found, word.size());
+    }
+    out_.resize(begin);
+    at_ = stop;
+    if (is_extern) return dynamic_shared(declaration);
+    const std::string slot = fmt::format("towpath_slot_{}", slots_++);
+    out_ += fmt::format("struct {0} {{ {1}; }}; {0}& {0}_used = ::towpath_gpu::shared<{0}>()", slot,
+                        declaration);
+    for (const std::string& name : declared(declaration)) {
+      out_ += fmt::format("; auto& {1} = {0}_used.{1}", slot, name);
+    }
+  }
+
+  static std::size_t find_word(const std::string& text, std::string_view word) {
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+      const bool begins = at == 0 || !is_word(text[at - 1]);
+      const std::size_t end = at + word.size();
+      if (begins && (end == text.size() || !is_word(text[end]))) return at;
+    }
+    return std::string::npos;
+  }
+
+  // extern __shared__ T name[];
+  void dynamic_shared(const std::string& declaration) {
+    const std::vector<std::string> names = declared(declaration);
+    const std::size_t bracket = declaration.find('[');
+    if (names.size() != 1 || bracket == std::string::npos) {
+      refuse("extern __shared__ declares one array without a size");
+    }
+    std::string type = declaration.substr(0, declaration.rfind(names[0], bracket));
+    std::size_t attribute;
+    while ((attribute = type.find("__attribute__")) != std::string::npos) {
+      const std::size_t open = type.find('(', attribute);
+      type.erase(attribute, skip_brackets(type, open) - attribute);
+    }
+    out_ += fmt::format(
+        "{0}{1}* const {2} = static_cast<{1}*>("
+        "::towpath_gpu::table().dynamic_shared(::towpath_gpu::table().self))",
+        newlines_of(declaration), type, names[0]);
+  }
+
+  // A declaration cut at the commas that are in no brackets.
+  static std::vector<std::string> declarators(const std::string& declaration) {
+    std::vector<std::string> parts(1);
+    int depth = 0;
+    for (const char c : declaration) {
+      if (std::string_view("([<{").find(c) != std::string_view::npos) ++depth;
+      if (std::string_view(")]>}").find(c) != std::string_view::npos) --depth;
+      if (c == ',' && depth == 0) {
+        parts.emplace_back();
+      } else {
+        parts.back() += c;
+      }
+    }
+    return parts;
+  }
+
+  // The names that a declaration declares: the last word of each declarator before its sizes.
+  static std::vector<std::string> declared(const std::string& declaration) {
+    std::vector<std::string> names;
+    for (const std::string& declarator : declarators(declaration)) {
+      std::size_t end = std::min(declarator.find('['), declarator.size());
+      while (end > 0 && !is_word(declarator[end - 1])) --end;
+      std::size_t begin = end;
+      while (begin > 0 && is_word(declarator[begin - 1])) --begin;
+      if (begin < end) names.push_back(declarator.substr(begin, end - begin));
+    }
+    return names;
+  }
+
+  void global(std::size_t end) {
+    const std::size_t open = text_.find('(', end);
+    std::size_t name_end = open;
+    while (name_end > end && is_space(text_[name_end - 1])) --name_end;
+    std::size_t name_begin = name_end;
+    while (name_begin > end && is_word(text_[name_begin - 1])) --name_begin;
+    const std::string name(text_.substr(name_begin, name_end - name_begin));
+    if (!is_template()) {
+      const std::size_t close = skip_brackets(text_, open);
+      const std::string parameters(text_.substr(open + 1, close - open - 2));
+      std::string qualified;
+      for (const std::string& scope : scopes_) qualified += scope;
+      register_kernel(qualified + name, parameters);
+    }
+    at_ = end;
+  }
+
+  // Whether the declaration that is being written began with `template`.
+  bool is_template() const {
+    int depth = 0;
+    for (std::size_t i = out_.size(); i > 0; --i) {
+      const char c = out_[i - 1];
+      if (c == ')') ++depth;
+      if (c == '(') --depth;
+      if (depth == 0 && (c == ';' || c == '}' || c == '{')) {
+        return find_word(out_.substr(i), "template") != std::string::npos;
+      }
+    }
+    return find_word(out_, "template") != std::string::npos;
+  }
+
+  void register_kernel(const std::string& name, const std::string& parameters) {
+    if (!registered_.insert(name).second) return;
+    const bool has_defaults = parameters.find('=') != std::string::npos;
+    const std::string function =
+        parameters.empty() || has_defaults
+            ? name
+            : fmt::format("static_cast<void (*)({})>({})", one_line(parameters), name);
+    registrations_ +=
+        fmt::format("static ::towpath_gpu::Registration towpath_kernel_{}(\"{}\", {});\n",
+                    registered_.size(), name, function);
+  }
+
+  static std::string one_line(std::string text) {
+    std::string line;
+    for (std::size_t i = 0; i < text.size();) {
+      if (text[i] == '#' && (i == 0 || text[i - 1] == '\n')) {
+        i = std::min(text.find('\n', i), text.size());
+        continue;
+      }
+      line += text[i] == '\n' ? ' ' : text[i];
+      ++i;
+    }
+    return line;
+  }
+
+  std::string_view text_;
+  const std::vector<std::string>& kernels_;
+  std::size_t at_ = 0;
+  std::string out_;
+  std::string file_;  // of the last line marker, with the line that follows it
+  int marker_line_ = 1;
+  std::size_t marker_end_ = 0;
+  std::string namespace_;            // the one that the next brace opens
+  std::vector<std::string> scopes_;  // the namespaces that are open; empty for other braces
+  std::string registrations_;
+  std::unordered_set<std::string> registered_;
+  int slots_ = 0;
+  std::size_t main_end_ = 0;  // behind its closing brace
+};
+
+constexpr std::string_view kOptional = "__towpath_optional__";
+
+// A function of our headers that is left out unless its name occurs elsewhere.
+struct OptionalFunction {
+  std::size_t begin;
+  std::size_t body;  // behind the marker
+  std::size_t end;
+  std::string_view name;
+};
+
+OptionalFunction optional_at(std::string_view text, std::size_t begin) {
+  OptionalFunction function{begin, begin + kOptional.size(), 0, {}};
+  const std::size_t open = text.find('(', function.body);
+  std::size_t name = open;
+  while (is_word(text[name - 1])) --name;
+  function.name = text.substr(name, open - name);
+  function.end = skip_brackets(text, text.find('{', skip_brackets(text, open)));
+  return function;
+}
+
+std::string without_unused(std::string_view text) {
+  std::vector<OptionalFunction> functions;
+  std::unordered_set<std::string_view> words;
+  const auto note_words = [&](std::string_view part) {
+    for (std::size_t i = 0; i < part.size();) {
+      if (!is_word(part[i])) {
+        ++i;
+        continue;
+      }
+      const std::size_t begin = i;
+      while (i < part.size() && is_word(part[i])) ++i;
+      if (part.substr(begin).starts_with("nvshmem")) words.insert(part.substr(begin, i - begin));
+    }
+  };
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t found = text.find(kOptional, at);
+    note_words(text.substr(at, found == std::string_view::npos ? found : found - at));
+    if (found == std::string_view::npos) break;
+    functions.push_back(optional_at(text, found));
+    at = functions.back().end;
+  }
+  std::string kept;
+  kept.reserve(text.size());
+  at = 0;
+  for (const OptionalFunction& function : functions) {
+    kept += text.substr(at, function.begin - at);
+    const bool is_used = words.contains(function.name);
+    const std::string_view body = text.substr(function.body, function.end - function.body);
+    kept += is_used ? std::string(body) : newlines_of(body);
+    at = function.end;
+  }
+  kept += text.substr(at);
+  return kept;
+}
+
+}  // namespace
+
+std::string cpp_from_cuda(std::string_view preprocessed, const std::vector<std::string>& kernels) {
+  const std::string needed = without_unused(preprocessed);
+  return Rewriter(needed, kernels).result();
+}
+
+}  // namespace towpath::gpu

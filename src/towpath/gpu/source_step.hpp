@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What a CUDA source has beyond C++, made C++. It works on the output of the preprocessor, so that
+// launches in macros and in headers are found, and keeps every line where it was:
+//   - a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call of our launch();
+//   - a `__shared__` variable becomes a reference into the block's shared memory;
+//   - a `__global__` function is registered by its name, unless it is a template;
+//   - main() becomes towpath_gpu_main();
+//   - functions of our headers that nothing names are left out: there are thousands.
+
+namespace towpath::gpu {
+
+// `kernels` are instances of kernel templates to register too: "ring<float>". Throws KernelError,
+// of kind compilation, for a launch that it cannot read.
+std::string cpp_from_cuda(std::string_view preprocessed, const std::vector<std::string>& kernels);
+
+}  // namespace towpath::gpu

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "towpath/base/units.hpp"
+#include "towpath/machine/kernel_cost.hpp"
+
+// What the threads of a block did to memory between two of its calls, and how long that takes on a
+// described GPU. A block is limited by the bytes that its threads keep in flight, by the rate of
+// its multiprocessor, which resident blocks share, and by the memory behind it.
+
+namespace towpath::gpu {
+
+// Loads or stores of one kind. An access is one instruction of one thread.
+struct Accesses {
+  std::uint64_t count = 0;           // of all threads
+  std::uint64_t bytes = 0;           // of all threads
+  std::uint64_t most_of_thread = 0;  // accesses of the thread that has most of them
+};
+
+struct Work {
+  int threads = 0;                    // of the block
+  Accesses loads{};                   // from the GPU's own memory
+  Accesses stores{};                  // to it
+  Accesses peer_loads{};              // from another GPU's memory, by its address
+  Accesses peer_stores{};             // to it
+  std::uint64_t shared_accesses = 0;  // to the block's shared memory, by the thread with most
+  std::uint64_t barriers = 0;         // of all threads of the block
+};
+
+// Who shares the GPU with the block while it works.
+struct Residency {
+  int blocks_on_multiprocessor = 1;
+  int busy_multiprocessors = 1;
+};
+
+// How long the block's threads take. Zero for no work.
+//
+// Loads wait: a thread goes through its loads in groups of KernelCost::loads_in_flight, each of
+// which takes the latency of the memory. Stores are posted. Beside that all accesses pass the
+// multiprocessor, warp by warp and byte by byte, and their bytes pass the memory.
+Time duration(const Work& work, const Residency& residency, const machine::KernelCost& cost);
+
+// What a block asks of a multiprocessor.
+struct BlockShape {
+  int threads = 1;
+  int registers_per_thread = 32;
+  std::uint64_t shared_bytes = 0;
+};
+
+// How many such blocks one multiprocessor holds; zero where not even one fits.
+int resident_blocks(const BlockShape& shape, const machine::KernelCost& cost);
+
+// Warps that these threads are.
+constexpr int warps_of(int threads) { return (threads + 31) / 32; }
+
+}  // namespace towpath::gpu

@@ -1,0 +1,241 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA programs run without a GPU: semantics, launches by name, and mistakes by name."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import towpath
+from conftest import ROOT
+
+EXAMPLES = ROOT / "examples" / "gpu"
+MACHINE = "dgx-h100"
+
+
+def source(tmp_path, text: str, **options):
+    file = tmp_path / "program.cu"
+    file.write_text("#include <nvshmem.h>\n#include <nvshmemx.h>\n" + text, encoding="utf-8")
+    return towpath.kernel(file, **options)
+
+
+def test_the_example_runs_on_a_machine_and_live():
+    kernel = towpath.kernel(EXAMPLES / "ring_shift.cu")
+    assert kernel.run(MACHINE, 16).status == 0
+    assert kernel.run_live(2).status == 0
+
+
+def test_a_kernel_is_launched_by_name(tmp_path):
+    text = """
+    template <typename T> __global__ void scale(T* values, T factor, int count) {
+      for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+        values[i] = values[i] * factor + nvshmem_my_pe();
+    }
+    """
+    gpus = source(tmp_path, text, kernels=["scale<float>"]).load(MACHINE, 2)
+    values = gpus.symmetric(1000, "float32")
+    for array in values.on:
+        array[:] = np.arange(1000)
+    assert gpus.launch("scale<float>", 4, 128, [values, 2.0, 1000]) > 0
+    for pe, array in enumerate(values.on):
+        assert np.array_equal(array, np.arange(1000) * 2 + pe)
+
+
+def test_arguments_that_do_not_fit_a_kernel_are_refused(tmp_path):
+    gpus = source(tmp_path, "__global__ void f(int a) {}").load(MACHINE, 1)
+    with pytest.raises(towpath.ConfigError, match="takes 1 arguments"):
+        gpus.launch("f", 1, 1, [1, 2])
+    with pytest.raises(towpath.ConfigError, match="argument 0 of kernel 'f'"):
+        gpus.launch("f", 1, 1, ["word"])
+    with pytest.raises(towpath.ConfigError, match="no kernel 'g'"):
+        gpus.launch("g", 1, 1, [])
+
+
+WARPS = """
+__global__ void check(int* wrong) {
+  __shared__ int sums[4];
+  extern __shared__ int dynamic[];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int sum = threadIdx.x;
+  for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+  if (lane == 0) sums[warp] = sum;
+  dynamic[threadIdx.x] = lane;
+  __syncthreads();
+  if (sums[(warp + 1) % 4] != 32 * 32 * ((warp + 1) % 4) + 496) atomicAdd(wrong, 1);
+  if (dynamic[127 - threadIdx.x] != 31 - lane) atomicAdd(wrong, 1);
+  if (__shfl_down_sync(0xffffffffu, lane, 1) != (lane == 31 ? 31 : lane + 1)) atomicAdd(wrong, 1);
+  if (__shfl_up_sync(0xffffffffu, lane, 2) != (lane < 2 ? lane : lane - 2)) atomicAdd(wrong, 1);
+  if (__ballot_sync(0xffffffffu, lane % 2) != 0xaaaaaaaau) atomicAdd(wrong, 1);
+  if (__any_sync(0xffffffffu, lane == 7) != 1) atomicAdd(wrong, 1);
+  if (__all_sync(0xffffffffu, lane >= 0) != 1) atomicAdd(wrong, 1);
+  if (__syncthreads_count(threadIdx.x < 5) != 5) atomicAdd(wrong, 1);
+  if (lane < 16 && __shfl_sync(0xffffu, lane, 3) != 3) atomicAdd(wrong, 1);
+  if (threadIdx.x >= 64) return;
+  __syncthreads();
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [128])
+def test_warps_exchange_and_blocks_share(tmp_path, threads):
+    gpus = source(tmp_path, WARPS).load(MACHINE, 1)
+    wrong = gpus.symmetric(1, "int32")
+    gpus.launch("check", 3, threads, [wrong], shared_bytes=4 * threads)
+    assert wrong.on[0][0] == 0
+
+
+def test_a_thread_that_polls_volatile_memory_lets_others_go_on(tmp_path):
+    text = """
+    __global__ void poll(volatile int* flag, int* seen) {
+      if (blockIdx.x == 0) {
+        if (threadIdx.x == 1) { while (flag[0] == 0) continue; *seen = flag[0]; }
+      } else if (threadIdx.x == 0) {
+        __nanosleep(5000);
+        flag[0] = 7;
+      }
+    }
+    """
+    gpus = source(tmp_path, text).load(MACHINE, 1)
+    flag, seen = gpus.symmetric(1, "int32"), gpus.symmetric(1, "int32")
+    assert gpus.launch("poll", 2, 32, [flag, seen]) > 5
+    assert seen.on[0][0] == 7
+
+
+def test_a_peer_is_stored_to_by_its_address(tmp_path):
+    text = """
+    __global__ void send(int* data, volatile int* flag, int peer) {
+      int* remote = (int*)nvshmem_ptr(data, peer);
+      volatile int* remote_flag = (volatile int*)nvshmem_ptr((int*)flag, peer);
+      remote[threadIdx.x] = 100 * nvshmem_my_pe() + threadIdx.x;
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        __threadfence_system();
+        *remote_flag = 1;
+        while (*flag == 0) continue;
+      }
+      __syncthreads();
+      data[threadIdx.x] += 1;
+    }
+    """
+    gpus = source(tmp_path, text).load(MACHINE, 2)
+    data, flag = gpus.symmetric(64, "int32"), gpus.symmetric(1, "int32")
+    gpus.launch("send", 1, 64, [data, flag, [1, 0]])
+    assert np.array_equal(data.on[0], 101 + np.arange(64))
+    assert np.array_equal(data.on[1], 1 + np.arange(64))
+
+
+def test_collectives_and_atomics(tmp_path):
+    text = """
+    #include <cstdio>
+    __global__ void count(unsigned long long* counter) {
+      nvshmem_ulonglong_atomic_add(counter, 1, 0);
+    }
+    int main() {
+      nvshmem_init();
+      const int me = nvshmem_my_pe(), n = nvshmem_n_pes();
+      int* a = (int*)nvshmem_malloc(64 * n * sizeof(int));
+      // A part for each call: a peer may begin the next one before this PE has looked.
+      int* b = (int*)nvshmem_malloc(5 * 64 * n * sizeof(int));
+      int wrong = 0;
+      for (int i = 0; i < 64 * n; ++i) a[i] = me + i;
+      nvshmem_int_sum_reduce(NVSHMEM_TEAM_WORLD, b, a, 64);
+      for (int i = 0; i < 64; ++i) wrong += b[i] != n * i + n * (n - 1) / 2;
+      b += 64 * n;
+      nvshmem_int_broadcast(NVSHMEM_TEAM_WORLD, b, a, 64, 1);
+      for (int i = 0; i < 64; ++i) wrong += b[i] != 1 + i;
+      b += 64 * n;
+      nvshmem_int_fcollect(NVSHMEM_TEAM_WORLD, b, a, 64);
+      for (int i = 0; i < 64 * n; ++i) wrong += b[i] != i / 64 + i % 64;
+      b += 64 * n;
+      nvshmem_int_alltoall(NVSHMEM_TEAM_WORLD, b, a, 64);
+      for (int i = 0; i < 64 * n; ++i) wrong += b[i] != i / 64 + 64 * me + i % 64;
+      nvshmem_team_t half;
+      nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 2, n / 2, nullptr, 0, &half);
+      if (me % 2 == 0) {
+        b += 64 * n;
+        nvshmem_int_max_reduce(half, b, a, 64);
+        for (int i = 0; i < 64; ++i) wrong += b[i] != n - 2 + i;
+      }
+      auto* counter = (unsigned long long*)nvshmem_calloc(1, 8);
+      count<<<2, 32>>>(counter);
+      cudaDeviceSynchronize();
+      nvshmem_barrier_all();
+      if (me == 0) wrong += *counter != 64ull * n;
+      if (wrong) printf("PE %d: %d wrong\\n", me, wrong);
+      nvshmem_finalize();
+      return wrong != 0;
+    }
+    """
+    kernel = source(tmp_path, text)
+    assert kernel.run(MACHINE, 4).status == 0
+    assert kernel.run(MACHINE, 16).status == 0
+    assert kernel.run_live(4).status == 0
+
+
+def test_exit_and_the_end_of_main_give_the_status(tmp_path):
+    assert source(tmp_path, "int main() { nvshmem_init(); }").run(MACHINE, 2).status == 0
+    text = "int main() { nvshmem_init(); if (nvshmem_my_pe() == 1) exit(5); }"
+    assert source(tmp_path, text).run(MACHINE, 2).status == 5
+
+
+def test_the_command_passes_arguments_and_returns_the_status(tmp_path):
+    text = """
+    int main(int argc, char** argv) {
+      nvshmem_init();
+      return argc == 3 && argv[1][0] == '7' ? atoi(argv[2]) : 99;
+    }
+    """
+    source(tmp_path, text)
+    file = str(tmp_path / "program.cu")
+    for status in (0, 4):
+        done = subprocess.run(
+            [sys.executable, "-m", "towpath.cli.main", "kernel", "run", file, "--machine",
+             MACHINE, "--pes", "2", "--", "7", str(status)],
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == status, done.stderr
+        assert "2 PEs on dgx-h100" in done.stdout
+
+
+def test_what_does_not_compile_says_what_the_compiler_says(tmp_path):
+    with pytest.raises(towpath.CompilationError, match=r"program\.cu:3.*undeclared"):
+        source(tmp_path, "int main() { return undeclared; }").run(MACHINE, 1)
+    with pytest.raises(towpath.CompilationError, match="no multicast addresses"):
+        source(tmp_path, "int main() { nvshmemx_mc_ptr(0, nullptr); }").run(MACHINE, 1)
+
+
+HAZARDS = {
+    "divergent_barrier": ("divergent_barrier.cu:9", "thread 32"),
+    "mismatched_allocation": ("1024 symmetric bytes", "1536 symmetric bytes"),
+    "overshot_wait": ("overshot_wait.cu:14", "its word is 1", "went on to 2"),
+    "source_changed": ("source_changed.cu:10", "source_changed.cu:9"),
+    "unawaited_data": ("unawaited_data.cu:10", "unawaited_data.cu:9"),
+    "unregistered_buffer": ("unregistered_buffer.cu:9", "1024 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", HAZARDS)
+def test_a_hazard_is_named(name):
+    kernel = towpath.kernel(EXAMPLES / "hazards" / f"{name}.cu")
+    with pytest.raises(towpath.HazardError) as raised:
+        kernel.run(MACHINE, 16)
+    assert raised.value.hazard == name
+    for phrase in HAZARDS[name]:
+        assert phrase in str(raised.value)
+
+
+DEADLOCKS = {
+    "lost_signal": ("lost_signal.cu:9", "63 threads in __syncthreads"),
+    "not_resident": ("72 of its 600 blocks have not started", "the GPU holds 528"),
+}
+
+
+@pytest.mark.parametrize("name", DEADLOCKS)
+def test_a_deadlock_names_who_waits(name):
+    kernel = towpath.kernel(EXAMPLES / "hazards" / f"{name}.cu")
+    with pytest.raises(towpath.DeadlockError) as raised:
+        kernel.run(MACHINE, 2)
+    for phrase in DEADLOCKS[name]:
+        assert phrase in str(raised.value)

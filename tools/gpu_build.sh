@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+# Compiles a CUDA program with NVSHMEM for a GPU, unchanged, and links its device code.
+#
+#   NVSHMEM_HOME=... tools/gpu_build.sh FILE.cu OUTPUT [FLAGS OF NVCC...]
+#
+# Where the host's part of NVSHMEM is a library here, OUTPUT is a program; else OUTPUT.o and
+# OUTPUT.dlink.o are what could be made.
+set -e
+source=$1
+output=$2
+shift 2
+arch=${GPU_ARCH:-sm_90}
+nvcc -std=c++17 -arch="$arch" -rdc=true -I "$NVSHMEM_HOME/include" "$@" -c "$source" -o "$output.o"
+nvcc -arch="$arch" -dlink "$output.o" -L "$NVSHMEM_HOME/lib" -lnvshmem_device -o "$output.dlink.o"
+if [ -e "$NVSHMEM_HOME/lib/libnvshmem_host.so" ]; then
+  nvcc -arch="$arch" -rdc=true "$output.o" -L "$NVSHMEM_HOME/lib" -lnvshmem_device -lnvshmem_host \
+    -lcuda -o "$output"
+fi
