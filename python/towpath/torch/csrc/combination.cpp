@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "combination.hpp"
+
+#include <complex>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+
+namespace towpath_torch {
+
+namespace {
+
+using Operation = c10d::ReduceOp::RedOpType;
+
+// The numbers of transport::DataType.
+std::optional<int> library_type(at::ScalarType type) {
+  switch (type) {
+    case at::kChar: return 0;
+    case at::kByte: return 1;
+    case at::kInt: return 2;
+    case at::kUInt32: return 3;
+    case at::kLong: return 4;
+    case at::kUInt64: return 5;
+    case at::kHalf: return 6;
+    case at::kBFloat16: return 7;
+    case at::kFloat: return 8;
+    case at::kDouble: return 9;
+    default: return std::nullopt;
+  }
+}
+
+// The numbers of transport::ReductionOperation.
+std::optional<int> library_operation(Operation operation) {
+  switch (operation) {
+    case Operation::SUM:
+    case Operation::AVG:
+    case Operation::PREMUL_SUM: return 0;
+    case Operation::PRODUCT: return 1;
+    case Operation::MIN: return 2;
+    case Operation::MAX: return 3;
+    default: return std::nullopt;
+  }
+}
+
+const Combination& self(void* context) { return *static_cast<const Combination*>(context); }
+
+void combine_in_library(void* context, void* result, const void* a, const void* b, uint64_t size) {
+  const Combination& how = self(context);
+  how.api->reduce(result, a, b, size, {how.type, how.operation});
+}
+
+void divide_in_library(void* context, void* data, uint64_t size) {
+  const Combination& how = self(context);
+  how.api->divide(data, size, how.type, how.ranks);
+}
+
+// function(x, y) for each element; slots need not be aligned for the type.
+template <typename T, typename Function>
+void for_each(void* result, const void* a, const void* b, uint64_t size_bytes, Function function) {
+  auto* const to = static_cast<char*>(result);
+  const auto* const left = static_cast<const char*>(a);
+  const auto* const right = static_cast<const char*>(b);
+  for (uint64_t i = 0; i < size_bytes; i += sizeof(T)) {
+    T x, y;
+    std::memcpy(&x, left + i, sizeof(T));
+    std::memcpy(&y, right + i, sizeof(T));
+    x = function(x, y);
+    std::memcpy(to + i, &x, sizeof(T));
+  }
+}
+
+template <typename T>
+constexpr bool is_complex =
+    std::is_same_v<T, c10::complex<float>> || std::is_same_v<T, c10::complex<double>>;
+template <typename T>
+constexpr bool is_narrow = !is_complex<T> && !std::is_integral_v<T> && sizeof(T) == 1;  // fp8
+
+template <typename T>
+struct Add {
+  T operator()(T x, T y) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return x || y;
+    else if constexpr (is_narrow<T>)
+      return T(static_cast<float>(x) + static_cast<float>(y));
+    else
+      return static_cast<T>(x + y);
+  }
+};
+
+template <typename T>
+struct Multiply {
+  T operator()(T x, T y) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return x && y;
+    else if constexpr (is_narrow<T>)
+      return T(static_cast<float>(x) * static_cast<float>(y));
+    else
+      return static_cast<T>(x * y);
+  }
+};
+
+template <typename T>
+struct Least {
+  T operator()(T x, T y) const {
+    return static_cast<float>(y) < static_cast<float>(x) || y != y ? y : x;
+  }
+};
+
+template <typename T>
+struct Greatest {
+  T operator()(T x, T y) const {
+    return static_cast<float>(x) < static_cast<float>(y) || y != y ? y : x;
+  }
+};
+
+template <typename T>
+struct And {
+  T operator()(T x, T y) const { return static_cast<T>(x & y); }
+};
+
+template <typename T>
+struct Or {
+  T operator()(T x, T y) const { return static_cast<T>(x | y); }
+};
+
+template <typename T>
+struct Xor {
+  T operator()(T x, T y) const { return static_cast<T>(x ^ y); }
+};
+
+template <typename T, template <typename> typename Function>
+void combine_elements(void*, void* result, const void* a, const void* b, uint64_t size_bytes) {
+  for_each<T>(result, a, b, size_bytes, Function<T>());
+}
+
+template <typename T>
+void divide_elements(void* context, void* data, uint64_t size_bytes) {
+  const int64_t ranks = self(context).ranks;
+  for_each<T>(data, data, data, size_bytes, [ranks](T x, T) {
+    if constexpr (is_complex<T>)
+      return x / static_cast<typename T::value_type>(ranks);
+    else if constexpr (is_narrow<T>)
+      return T(static_cast<float>(x) / static_cast<float>(ranks));
+    else
+      return static_cast<T>(x / static_cast<T>(ranks));
+  });
+}
+
+using CombineFunction = decltype(Combination::combine);
+
+template <typename T>
+CombineFunction function_of(Operation operation) {
+  switch (operation) {
+    case Operation::SUM:
+    case Operation::AVG:
+    case Operation::PREMUL_SUM: return combine_elements<T, Add>;
+    case Operation::PRODUCT: return combine_elements<T, Multiply>;
+    default: break;
+  }
+  if constexpr (!is_complex<T>) {
+    if (operation == Operation::MIN) return combine_elements<T, Least>;
+    if (operation == Operation::MAX) return combine_elements<T, Greatest>;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    if (operation == Operation::BAND) return combine_elements<T, And>;
+    if (operation == Operation::BOR) return combine_elements<T, Or>;
+    if (operation == Operation::BXOR) return combine_elements<T, Xor>;
+  }
+  return nullptr;
+}
+
+template <typename T>
+Combination by_element(Operation operation, int64_t ranks) {
+  Combination how{};
+  how.combine = function_of<T>(operation);
+  how.ranks = ranks;
+  if constexpr (!std::is_same_v<T, bool>) {
+    if (operation == Operation::AVG) how.finish = divide_elements<T>;
+  }
+  return how;
+}
+
+Combination floats_by_element(at::ScalarType type, Operation operation, int64_t ranks) {
+  switch (type) {
+    case at::kComplexFloat: return by_element<c10::complex<float>>(operation, ranks);
+    case at::kComplexDouble: return by_element<c10::complex<double>>(operation, ranks);
+    case at::kFloat8_e4m3fn: return by_element<c10::Float8_e4m3fn>(operation, ranks);
+    case at::kFloat8_e5m2: return by_element<c10::Float8_e5m2>(operation, ranks);
+    case at::kFloat8_e4m3fnuz: return by_element<c10::Float8_e4m3fnuz>(operation, ranks);
+    case at::kFloat8_e5m2fnuz: return by_element<c10::Float8_e5m2fnuz>(operation, ranks);
+    default: return {};
+  }
+}
+
+// Types that the library has come here for bit operations only.
+Combination by_element(at::ScalarType type, Operation operation, int64_t ranks) {
+  switch (type) {
+    case at::kBool: return by_element<bool>(operation, ranks);
+    case at::kByte: return by_element<uint8_t>(operation, ranks);
+    case at::kChar: return by_element<int8_t>(operation, ranks);
+    case at::kShort: return by_element<int16_t>(operation, ranks);
+    case at::kUInt16: return by_element<uint16_t>(operation, ranks);
+    case at::kInt: return by_element<int32_t>(operation, ranks);
+    case at::kUInt32: return by_element<uint32_t>(operation, ranks);
+    case at::kLong: return by_element<int64_t>(operation, ranks);
+    case at::kUInt64: return by_element<uint64_t>(operation, ranks);
+    default: return floats_by_element(type, operation, ranks);
+  }
+}
+
+}  // namespace
+
+Combination combination_of(const towpath_group_api& api, at::ScalarType type,
+                           const c10d::ReduceOp& operation, int64_t ranks) {
+  const auto in_library = library_type(type);
+  const auto number = library_operation(operation.op_);
+  if (!in_library || !number) {
+    const Combination how = by_element(type, operation.op_, ranks);
+    TORCH_CHECK(how.combine != nullptr, "towpath cannot reduce ", type, " by ReduceOp number ",
+                static_cast<int>(operation.op_), "; the type does not define it");
+    return how;
+  }
+  Combination how{};
+  how.combine = combine_in_library;
+  if (operation.op_ == Operation::AVG) how.finish = divide_in_library;
+  how.api = &api;
+  how.type = *in_library;
+  how.operation = *number;
+  how.ranks = ranks;
+  return how;
+}
+
+}  // namespace towpath_torch

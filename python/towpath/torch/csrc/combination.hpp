@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+
+#include "group_api.h"
+
+// How elements of a torch type are combined by a reduction of torch: with the library's vectorised
+// functions where it has the type, otherwise element by element.
+
+namespace towpath_torch {
+
+struct Combination {
+  void (*combine)(void* context, void* result, const void* a, const void* b, uint64_t size_bytes);
+  void (*finish)(void* context, void* data, uint64_t size_bytes) = nullptr;
+  // What the functions need; they get a pointer to this.
+  const towpath_group_api* api = nullptr;
+  int type = 0;
+  int operation = 0;
+  int64_t ranks = 1;
+};
+
+// Throws c10::Error in one sentence where torch does not define the reduction for the type.
+Combination combination_of(const towpath_group_api& api, at::ScalarType type,
+                           const c10d::ReduceOp& operation, int64_t ranks);
+
+}  // namespace towpath_torch

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "work.hpp"
+
+#include <ATen/core/ivalue.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+namespace towpath_torch {
+
+namespace {
+
+constexpr double kForEver = 1e9;
+
+}  // namespace
+
+void raise(const towpath_error& error) {
+  if (error.kind == TOWPATH_WRONG) C10_THROW_ERROR(ValueError, error.sentence);
+  C10_THROW_ERROR(DistBackendError, error.sentence);
+}
+
+GroupWork::GroupWork(std::shared_ptr<Group> group, int rank, c10d::OpType type,
+                     const std::string& title, const std::vector<at::Tensor>& inputs)
+    : Work(rank, type, title.c_str(), inputs), group_(std::move(group)) {}
+
+GroupWork::~GroupWork() {
+  for (towpath_call* call : calls_) group_->api.release(call);
+}
+
+void GroupWork::begin(std::vector<towpath_request>& requests, bool wakes) {
+  unfinished_.store(requests.size() + 1, std::memory_order_relaxed);
+  for (towpath_request& request : requests) {
+    request.context = this;
+    request.done = [](void* context) {
+      // Taken over from begin().
+      const auto self = c10::intrusive_ptr<GroupWork>::reclaim(static_cast<GroupWork*>(context));
+      self->call_ended();
+    };
+    towpath_error error{};
+    c10::raw::intrusive_ptr::incref(this);
+    towpath_call* const call = group_->api.post(group_->group, &request, &error);
+    if (call == nullptr) {
+      c10::raw::intrusive_ptr::decref(this);
+      unfinished_.fetch_sub(1);
+      raise(error);
+    }
+    calls_.push_back(call);
+  }
+  if (wakes) group_->api.wake(group_->group);
+  call_ended();  // what was counted for this function
+}
+
+void GroupWork::call_ended() {
+  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  std::exception_ptr error = error_of_calls();
+  if (!error) {
+    try {
+      const at::NoGradGuard without_gradients;
+      for (const auto& step : steps_) step();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  steps_.clear();
+  kept_.clear();
+  finish(error);
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  {
+    const std::lock_guard lock(mutex_);
+    future = future_;
+  }
+  if (future) complete(*future);
+}
+
+std::exception_ptr GroupWork::error_of_calls() const {
+  towpath_error error{};
+  for (const towpath_call* call : calls_) {
+    if (group_->api.result(call, &error) == TOWPATH_OK) continue;
+    try {
+      raise(error);
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
+  return nullptr;
+}
+
+void GroupWork::complete(c10::ivalue::Future& future) const {
+  if (exception_) {
+    future.setError(exception_);
+  } else {
+    future.markCompleted(c10::IValue(results_));
+  }
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> GroupWork::getFuture() {
+  if (timeline_) timeline_->note(Event::Kind::future, timeline_number_);
+  bool is_completed = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (future_) return future_;
+    future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors());
+    is_completed = completed_;
+  }
+  if (is_completed) complete(*future_);
+  return future_;
+}
+
+bool GroupWork::wait(std::chrono::milliseconds timeout) {
+  if (timeline_) timeline_->note(Event::Kind::wait, timeline_number_);
+  const double seconds =
+      timeout == kNoTimeout ? kForEver : static_cast<double>(timeout.count()) / 1e3;
+  for (towpath_call* call : calls_) group_->api.wait(group_->group, call, seconds);
+  // Another thread may still be at work on what follows the calls.
+  return Work::wait(timeout);
+}
+
+uint64_t GroupWork::getSequencenumber() const {
+  return calls_.empty() ? 0 : group_->api.sequence_of(calls_.front());
+}
+
+int GroupWork::sourceRank() const {
+  return calls_.empty() ? -1 : group_->api.source(calls_.front());
+}
+
+void GroupWork::abort() { group_->api.abort(group_->group, "aborted its work"); }
+
+}  // namespace towpath_torch

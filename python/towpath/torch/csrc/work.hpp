@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <vector>
+
+#include "combination.hpp"
+#include "group_api.h"
+#include "timeline.hpp"
+
+namespace towpath_torch {
+
+// A group and its memory, which works need for longer than the backend that leaves it.
+struct Group {
+  const towpath_group_api& api;
+  towpath_group* group;
+  std::vector<int64_t> global_ranks;
+
+  Group(const towpath_group_api& api, towpath_group* group) : api(api), group(group) {}
+  ~Group() { api.destroy(group); }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+};
+
+// One call of torch: one call of the group, or several where they are coalesced.
+class GroupWork final : public c10d::Work {
+ public:
+  // The title and the inputs are what a profiler shows.
+  GroupWork(std::shared_ptr<Group> group, int rank, c10d::OpType type, const std::string& title,
+            const std::vector<at::Tensor>& inputs);
+  ~GroupWork() override;
+
+  // --- before it begins ---------------------------------------------------------------------
+  void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
+  void set_results(std::vector<at::Tensor> results) { results_ = std::move(results); }
+  // What is done once all calls are done, by the thread that notices.
+  void then(std::function<void()> step) { steps_.push_back(std::move(step)); }
+  // Memory that lives as long as this.
+  Combination* hold(const Combination& combination) {
+    combinations_.push_back(combination);
+    return &combinations_.back();
+  }
+
+  // Posts the requests; their `done` and `context` are set here.
+  void begin(std::vector<towpath_request>& requests, bool wakes);
+  void follow(std::shared_ptr<Timeline> timeline, uint64_t number) {
+    timeline_ = std::move(timeline);
+    timeline_number_ = number;
+  }
+
+  // --- c10d -----------------------------------------------------------------------------------
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  std::vector<at::Tensor> result() override { return results_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  uint64_t getSequencenumber() const override;
+  int sourceRank() const override;
+  void abort() override;
+
+ private:
+  void call_ended();
+  std::exception_ptr error_of_calls() const;
+  void complete(c10::ivalue::Future& future) const;
+
+  std::shared_ptr<Group> group_;
+  std::vector<towpath_call*> calls_;
+  std::atomic<std::size_t> unfinished_{0};
+  std::vector<at::Tensor> kept_;
+  std::vector<at::Tensor> results_;
+  std::vector<std::function<void()>> steps_;
+  std::deque<Combination> combinations_;  // whose addresses stay
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  std::shared_ptr<Timeline> timeline_;
+  uint64_t timeline_number_ = 0;
+};
+
+[[noreturn]] void raise(const towpath_error& error);
+
+}  // namespace towpath_torch

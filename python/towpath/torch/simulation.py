@@ -1,0 +1,242 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The time that a program's communication would take on a described machine."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch.distributed as dist
+
+from towpath.api.machine import load
+from towpath.errors import ConfigError
+from towpath.torch.backend import create
+from towpath.torch.build import load_extension
+from towpath.torch.report import MESSAGES, Account, CommunicationReport
+
+if TYPE_CHECKING:
+    from towpath.api.cluster import Cluster
+
+SIMULATED_BACKEND = "towpath-sim"
+
+_ELEMENT_BYTES = 4  # of float32, with which times are simulated
+_CHUNK_BYTES = 512  # what every schedule can cut
+# What the backend calls a collective, where the library has another name for it.
+_COLLECTIVES = {**dict.fromkeys(MESSAGES, "send_recv"), "all_reduce_sparse": "all_gather"}
+_WITHOUT_TIME = ("monitored_barrier",)
+
+
+class Simulation:
+    """A machine on which the communication of this program is timed; made by `simulate`."""
+
+    def __init__(self, machine: str, hosts: int | None, ranks_per_host: int | None) -> None:
+        """Describes the machine; users call `simulate`."""
+        name, _, number = machine.partition(":")
+        if number and hosts is None:
+            if not number.isdecimal():
+                raise ConfigError(f"'{machine}' is not a machine; write NAME or NAME:HOSTS")
+            hosts = int(number)
+        options = {"hosts": hosts, "ranks_per_host": ranks_per_host}
+        self._name = name
+        self._machine: Cluster = _open(name, **options)
+        self._parts: dict[tuple[int, int], Cluster] = {}
+        self._times_us: dict[tuple[str, int, tuple[int, int]], float] = {}
+        self.timeline = load_extension().Timeline()
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks the machine has room for."""
+        return self._machine.ranks
+
+    def compute(self, seconds: float) -> None:
+        """Says that this rank computes for so long now, in seconds of the described machine."""
+        if not seconds >= 0:
+            raise ConfigError(f"seconds is {seconds}; it must be 0 or more", field="seconds")
+        self.timeline.compute(seconds)
+
+    @contextmanager
+    def computing(self, seconds: float) -> Iterator[None]:
+        """What is called inside happens while this rank computes for so long, in seconds.
+
+        The calls inside are spread evenly over the time, as the buckets of gradients of a backward
+        pass are. Where the program waits for a future, as DistributedDataParallel does, it waits
+        at the end of the block.
+        """
+        if not seconds >= 0:
+            raise ConfigError(f"seconds is {seconds}; it must be 0 or more", field="seconds")
+        self.timeline.open(seconds)
+        try:
+            yield
+        finally:
+            self.timeline.close()
+
+    def clear(self) -> None:
+        """Forgets what was called so far: what follows is timed alone."""
+        self.timeline.clear()
+
+    def time_us(self, name: str, size_bytes: int, ranks: Iterable[int]) -> float:
+        """The time of one call on the machine.
+
+        Args:
+            name: of the collective.
+            size_bytes: the whole array.
+            ranks: who takes part, as ranks of the machine.
+
+        Returns:
+            Microseconds; the algorithm is the fastest one that the library knows for the size.
+
+        Raises:
+            ConfigError: the machine has fewer ranks, or cannot run the collective.
+        """
+        members = tuple(ranks)
+        if len(members) == 1 or size_bytes == 0 or name in _WITHOUT_TIME:
+            return 0.0
+        shape = self._shape_of(members)
+        key = (_COLLECTIVES.get(name, name), size_bytes, shape)
+        if key not in self._times_us:
+            self._times_us[key] = self._simulated_us(*key)
+        return self._times_us[key]
+
+    def report(self) -> CommunicationReport:
+        """What this rank has called so far, and what that costs on the machine."""
+        account = Account()
+        for event, share_s in _with_shares(self.timeline.events()):
+            account.compute(share_s)
+            if event.kind == "begin":
+                key, time_us = self._begun(event)
+                account.begin(event, key, time_us)
+            elif event.kind == "wait":
+                account.wait(event.work)
+            elif event.kind == "future":
+                account.futures.append(event.work)
+            elif event.kind in ("compute", "close"):
+                account.wait_for_futures()
+                if event.kind == "compute":
+                    account.compute(event.seconds)
+        return account.report(self._machine.name)
+
+    def _begun(self, event: Any) -> tuple[tuple[str, int], float]:
+        ranks = list(event.ranks)
+        if event.name in MESSAGES:
+            # From any rank: the way from the first other one.
+            peer = event.peer if event.peer >= 0 else 0
+            pair = sorted({self._own_rank(ranks), ranks[peer]})
+            return (event.name, 2), self.time_us(event.name, event.size_bytes, pair)
+        return (event.name, len(ranks)), self.time_us(event.name, event.size_bytes, ranks)
+
+    def release(self) -> None:
+        """Forgets the machine; nothing is timed afterwards."""
+        self._parts.clear()
+        del self._machine
+
+    def _own_rank(self, ranks: list[int]) -> int:
+        own = dist.get_rank() if dist.is_initialized() else int(os.environ.get("RANK", "0"))
+        return own if own in ranks else ranks[0]
+
+    def _shape_of(self, members: tuple[int, ...]) -> tuple[int, int]:
+        """On how many hosts a group is, and how many of its ranks the fullest has."""
+        outside = [rank for rank in members if rank >= self.ranks]
+        if outside:
+            raise ConfigError(
+                f"the group has rank {outside[0]}, but {self._machine.name} has "
+                f"{self.ranks} ranks; name a larger machine"
+            )
+        per_host = self._machine.ranks_per_host or self.ranks
+        on_hosts = Counter(rank // per_host for rank in members)
+        return len(on_hosts), max(on_hosts.values())
+
+    def _simulated_us(self, collective: str, size_bytes: int, shape: tuple[int, int]) -> float:
+        part = self._part(shape)
+        for unit in (_ELEMENT_BYTES, _CHUNK_BYTES):
+            whole = unit * part.ranks
+            rounded = -(-size_bytes // whole) * whole
+            try:
+                return part.run(collective, size_bytes=rounded, data=False).rows[0].time_us
+            except ConfigError:
+                if unit == _CHUNK_BYTES:
+                    raise
+        raise AssertionError("every size ends in the loop")
+
+    def _part(self, shape: tuple[int, int]) -> Cluster:
+        if shape not in self._parts:
+            hosts, ranks_per_host = shape
+            if self._machine.ranks == hosts * ranks_per_host:
+                self._parts[shape] = self._machine
+            elif self._machine.ranks_per_host:
+                self._parts[shape] = _open(self._name, hosts=hosts, ranks_per_host=ranks_per_host)
+            else:
+                self._parts[shape] = _open(self._name, ranks=hosts * ranks_per_host)
+        return self._parts[shape]
+
+
+def _with_shares(events: list[Any]) -> Iterator[tuple[Any, float]]:
+    """Each event, and for how many seconds this rank computes before it, in a `computing` block."""
+    share_s = 0.0
+    for index, event in enumerate(events):
+        if event.kind == "open":
+            inside = itertools.takewhile(lambda each: each.kind != "close", events[index:])
+            share_s = event.seconds / (1 + sum(each.kind == "begin" for each in inside))
+            continue
+        yield event, share_s if event.kind in ("begin", "close") else 0.0
+        if event.kind == "close":
+            share_s = 0.0
+
+
+def _open(name: str, **options: int | None) -> Cluster:
+    from towpath.api.cluster import Cluster
+
+    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    machine = load(name, **given)
+    if not isinstance(machine, Cluster):
+        raise ConfigError(f"'{name}' is a {machine.kind}; collectives need a cluster")
+    return machine
+
+
+def simulate(
+    machine: str,
+    *,
+    hosts: int | None = None,
+    ranks_per_host: int | None = None,
+    prints: bool = True,
+) -> Simulation:
+    """Makes the backend `towpath-sim`: right data, and the time of a described machine.
+
+    Data go between the processes as with the backend `towpath`. What is called is noted, and timed
+    on the machine when a report is asked for, or at the end of the program by rank 0. Rank r is
+    the machine's rank r. Collectives of a rank follow each other; a wait ends when its call does.
+
+    Args:
+        machine: a name that `towpath machines` lists, or a file; "dgx-h100:2" has 2 hosts.
+        hosts: another number of hosts.
+        ranks_per_host: use only this many GPUs of each host.
+        prints: whether rank 0 prints the report at the end of the program.
+
+    Returns:
+        The simulation, which is told of computation and asked for reports.
+
+    Raises:
+        ConfigError: there is no such machine, or no collectives run on it.
+    """
+    simulation = Simulation(machine, hosts, ranks_per_host)
+    is_first: list[bool] = []
+
+    def make(options: Any, _: Any) -> Any:
+        if not is_first:
+            is_first.append(options.group_rank == 0)
+        return create(SIMULATED_BACKEND, options, simulation.timeline)
+
+    def at_exit() -> None:
+        if prints and is_first == [True]:
+            print(simulation.report(), file=sys.stderr)
+        simulation.release()  # torch keeps the backend, and so the simulation
+
+    dist.Backend.register_backend(SIMULATED_BACKEND, make, extended_api=True, devices=["cpu"])
+    atexit.register(at_exit)
+    return simulation

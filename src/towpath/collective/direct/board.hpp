@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "towpath/collective/direct/call.hpp"
+#include "towpath/transport/live_transport.hpp"
+
+namespace towpath::collective::direct {
+
+// What each rank says about itself, in its symmetric heap, for the reports of others: the last
+// collective that it began and whether it has ended.
+class Board {
+ public:
+  static constexpr std::uint64_t kBytes = 128;
+
+  explicit Board(transport::LiveTransport& transport);
+
+  void begin(const Call& call);
+  void end();
+  void leave();
+
+  bool has_left(int rank) const { return read(rank).has_left != 0; }
+  // The rank whose collectives are behind those of all others, or kNoPeer when none is.
+  int straggler() const;
+  // One line per rank, the straggler first: "rank 2: in broadcast 16 of 4096 bytes".
+  std::string report() const;
+
+ private:
+  static constexpr std::size_t kNameWords = 6;
+  static constexpr std::size_t kWords = 4 + kNameWords;
+  struct Entry {
+    std::uint64_t begun;  // how many collectives
+    std::uint64_t ended;
+    std::uint64_t size_bytes;
+    std::uint64_t has_left;
+    std::array<char, kNameWords * 8> name;
+  };
+  static_assert(sizeof(Entry) == kWords * 8 && sizeof(Entry) <= kBytes);
+
+  void publish();
+  Entry read(int rank) const;
+  std::vector<std::pair<int, Entry>> sorted() const;
+
+  transport::LiveTransport& transport_;
+  transport::Offset memory_;
+  Entry own_{};
+};
+
+// The bytes that a request is about: what this rank sends, or receives when it sends nothing.
+std::uint64_t size_of(const Request& request);
+
+}  // namespace towpath::collective::direct

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/direct/group_api.h"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "towpath/collective/direct/group.hpp"
+#include "towpath/transport/reduction.hpp"
+
+using towpath::Time;
+using towpath::collective::direct::CallPointer;
+using towpath::collective::direct::DirectGroup;
+using towpath::collective::direct::Kind;
+using towpath::collective::direct::Request;
+using towpath::collective::direct::Span;
+using towpath::transport::DataType;
+using towpath::transport::ReductionOperation;
+using towpath::transport::TransportError;
+
+struct towpath_group {
+  DirectGroup group;
+};
+
+struct towpath_call {
+  CallPointer call;
+};
+
+namespace {
+
+int number_of(TransportError::Kind kind) {
+  switch (kind) {
+    case TransportError::Kind::peer_died: return TOWPATH_PEER_DIED;
+    case TransportError::Kind::timeout: return TOWPATH_TIMEOUT;
+    case TransportError::Kind::disagreement: return TOWPATH_DISAGREEMENT;
+  }
+  return TOWPATH_WRONG;
+}
+
+void say(towpath_error* error, int kind, int peer, std::string_view sentence) {
+  error->kind = kind;
+  error->peer = peer;
+  const std::size_t size = sentence.copy(error->sentence, sizeof(error->sentence) - 1);
+  error->sentence[size] = '\0';
+}
+
+// Calls function(); what it throws goes into the error, and null is returned.
+template <typename Function>
+auto guarded(towpath_error* error, const Function& function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (const TransportError& thrown) {
+    say(error, number_of(thrown.kind()), thrown.peer(), thrown.what());
+  } catch (const std::exception& thrown) {
+    say(error, TOWPATH_WRONG, -1, thrown.what());
+  }
+  return nullptr;
+}
+
+// Beyond what a Time holds is for ever.
+Time time_from(double seconds) {
+  constexpr double kLongest = 1e6;
+  return seconds > kLongest ? Time::max() : Time::from_seconds(seconds);
+}
+
+std::vector<Span> spans_from(const towpath_span* spans, std::uint64_t count) {
+  std::vector<Span> result(count);
+  std::transform(spans, spans + count, result.begin(), [](const towpath_span& span) {
+    return Span{static_cast<std::byte*>(span.data), span.size_bytes};
+  });
+  return result;
+}
+
+Request request_from(const towpath_request& asked) {
+  Request request;
+  request.kind = static_cast<Kind>(asked.kind);
+  request.name = asked.name;
+  request.peer = asked.peer;
+  request.tag = asked.tag;
+  request.element = asked.element;
+  request.inputs = spans_from(asked.inputs, asked.input_count);
+  request.outputs = spans_from(asked.outputs, asked.output_count);
+  // std::byte* and void* are passed alike.
+  request.combination.combine =
+      reinterpret_cast<decltype(request.combination.combine)>(asked.combine);
+  request.combination.finish = reinterpret_cast<decltype(request.combination.finish)>(asked.finish);
+  request.combination.context = asked.combine_context;
+  request.combination.element_bytes = asked.element_bytes;
+  request.timeout = time_from(asked.timeout_s);
+  request.done = asked.done;
+  request.context = asked.context;
+  return request;
+}
+
+towpath_group* connect(const towpath_options* asked, towpath_error* error) {
+  return guarded(error, [&] {
+    towpath::transport::LiveOptions options;
+    options.rendezvous = asked->job;
+    options.rank = asked->rank;
+    options.ranks = asked->ranks;
+    options.timeout = time_from(asked->timeout_s);
+    return new towpath_group{DirectGroup(asked->transport, options)};
+  });
+}
+
+towpath_call* post(towpath_group* group, const towpath_request* request, towpath_error* error) {
+  return guarded(error,
+                 [&] { return new towpath_call{group->group.post(request_from(*request))}; });
+}
+
+int result(const towpath_call* call, towpath_error* error) {
+  const auto& thrown = call->call->error;
+  if (!thrown) return TOWPATH_OK;
+  say(error, number_of(thrown->kind()), thrown->peer(), thrown->what());
+  return error->kind;
+}
+
+int reduce(void* result, const void* a, const void* b, std::uint64_t size_bytes,
+           towpath_reduction reduction) {
+  try {
+    towpath::transport::reduce(static_cast<std::byte*>(result), static_cast<const std::byte*>(a),
+                               static_cast<const std::byte*>(b), size_bytes,
+                               {static_cast<DataType>(reduction.type),
+                                static_cast<ReductionOperation>(reduction.operation)});
+    return TOWPATH_OK;
+  } catch (const std::exception&) {
+    return TOWPATH_WRONG;
+  }
+}
+
+int divide(void* data, std::uint64_t size_bytes, int type, std::int64_t divisor) {
+  try {
+    towpath::transport::divide(static_cast<std::byte*>(data), size_bytes,
+                               static_cast<DataType>(type), divisor);
+    return TOWPATH_OK;
+  } catch (const std::exception&) {
+    return TOWPATH_WRONG;
+  }
+}
+
+constexpr towpath_group_api kApi{
+    .version = TOWPATH_GROUP_API_VERSION,
+    .connect = connect,
+    .leave = [](towpath_group* group) { group->group.leave(); },
+    .destroy = [](towpath_group* group) { delete group; },
+    .abort = [](towpath_group* group, const char* reason) { group->group.abort(reason); },
+    .sequence = [](const towpath_group* group) { return group->group.sequence(); },
+    .post = post,
+    .wake = [](towpath_group* group) { group->group.wake(); },
+    .wait =
+        [](towpath_group* group, towpath_call* call, double timeout_s) {
+          return static_cast<int>(group->group.wait(call->call, time_from(timeout_s)));
+        },
+    .has_ended = [](const towpath_call* call) { return static_cast<int>(call->call->has_ended()); },
+    .result = result,
+    .source = [](const towpath_call* call) { return call->call->source; },
+    .sequence_of = [](const towpath_call* call) { return call->call->sequence; },
+    .release = [](towpath_call* call) { delete call; },
+    .reduce = reduce,
+    .divide = divide,
+};
+
+}  // namespace
+
+extern "C" const towpath_group_api* towpath_get_group_api(void) { return &kApi; }

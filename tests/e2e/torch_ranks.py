@@ -1,0 +1,286 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the ranks of test_torch_backend.py do: each function is a test, called on every rank."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import towpath.torch  # noqa: F401: registers the backend
+
+REDUCED = (
+    torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
+    torch.int16, torch.int8, torch.uint8, torch.complex64, torch.float8_e4m3fn,
+)  # fmt: skip
+
+
+def raises(function, *words):
+    """The sentence of what the function raises, which must have the words in it."""
+    try:
+        function()
+    except Exception as error:
+        said = str(error)
+        assert all(word in said for word in words), said
+        return said
+    raise AssertionError("nothing was raised")
+
+
+def reductions_of_every_type(rank, ranks):
+    for kind in REDUCED:
+        for size in (0, 1, 7, 5000):
+            values = torch.full((size,), rank + 1).to(kind)
+            if kind.is_floating_point and kind.itemsize == 1:
+                work = dist.group.WORLD.allreduce([values])  # torch's own check refuses fp8
+                work.wait()
+            else:
+                dist.all_reduce(values)
+            expected = torch.full((size,), ranks * (ranks + 1) // 2).to(kind)
+            assert torch.equal(values.to(torch.complex64), expected.to(torch.complex64)), kind
+
+
+def reductions_of_every_operation(rank, ranks):
+    def reduced(value, operation, kind=torch.int64):
+        tensor = torch.tensor([value] * 3, dtype=kind)
+        dist.all_reduce(tensor, op=operation)
+        return tensor[0].item()
+
+    numbers = range(1, ranks + 1)
+    assert reduced(rank + 1, dist.ReduceOp.MIN) == 1
+    assert reduced(rank + 1, dist.ReduceOp.MAX) == ranks
+    assert reduced(rank + 1, dist.ReduceOp.PRODUCT) == torch.tensor(numbers).prod().item()
+    assert reduced(float(rank), dist.ReduceOp.AVG, torch.float32) == (ranks - 1) / 2
+    assert reduced(1 << rank, dist.ReduceOp.BOR) == (1 << ranks) - 1
+    assert reduced(~(1 << rank), dist.ReduceOp.BAND) == ~((1 << ranks) - 1)
+    assert reduced(1, dist.ReduceOp.BXOR) == ranks % 2
+    assert reduced(rank == 0, dist.ReduceOp.SUM, torch.bool) is True
+    assert reduced(rank == 0, dist.ReduceOp.PRODUCT, torch.bool) is False
+    scaled = dist._make_nccl_premul_sum(0.5)
+    assert reduced(float(rank + 1), scaled, torch.float32) == 0.5 * sum(numbers)
+    raises(lambda: reduced(1.0, dist.ReduceOp.BOR, torch.float32), "cannot reduce", "Float")
+
+
+def every_method(rank, ranks):
+    own = torch.arange(6.0) + 100 * rank
+    of_all = [torch.arange(6.0) + 100 * other for other in range(ranks)]
+    listed = [torch.empty(6) for _ in range(ranks)]
+    dist.all_gather(listed, own)
+    assert torch.equal(torch.stack(listed), torch.stack(of_all))
+    joined = torch.empty(6 * ranks)
+    dist.all_gather_into_tensor(joined, own)
+    assert torch.equal(joined, torch.cat(of_all))
+
+    root = ranks - 1
+    dist.gather(own, listed if rank == root else None, dst=root)
+    got = torch.empty(6)
+    dist.scatter(got, of_all if rank == 0 else None, src=0)
+    assert torch.equal(got, own)
+    sent = own.clone()
+    dist.broadcast(sent, src=root)
+    assert torch.equal(sent, of_all[root])
+    dist.reduce(sent := own.clone(), dst=root)
+    assert torch.equal(sent, sum(of_all) if rank == root else own)
+
+    part = torch.empty(6)
+    dist.reduce_scatter(part, [of_all[other] * (rank + 1) for other in range(ranks)])
+    assert torch.equal(part, own * sum(range(1, ranks + 1)))
+    dist.reduce_scatter_tensor(part, torch.cat(of_all))
+    assert torch.equal(part, own * ranks)
+
+    dist.all_to_all(listed, [own + other for other in range(ranks)])
+    assert torch.equal(torch.stack(listed), torch.stack(of_all) + rank)
+    counts = [other + 1 for other in range(ranks)]
+    split = torch.empty(ranks * (rank + 1), 2)
+    dist.all_to_all_single(
+        split, torch.full((sum(counts), 2), float(rank)), [rank + 1] * ranks, counts
+    )
+    assert torch.equal(split[:, 0], torch.arange(float(ranks)).repeat_interleave(rank + 1))
+    objects = [None] * ranks
+    dist.all_gather_object(objects, {"rank": rank})
+    assert [each["rank"] for each in objects] == list(range(ranks))
+
+
+def tensors_that_are_not_contiguous(rank, ranks):
+    whole = torch.zeros(8, 6)
+    view = whole.t()[1:5, ::2]
+    view += rank + 1
+    dist.all_reduce(view)
+    total = ranks * (ranks + 1) / 2
+    assert torch.equal(view, torch.full_like(view, total))
+    assert whole.sum().item() == total * view.numel()
+
+
+def coalesced_calls(rank, ranks):
+    tensors = [torch.full((size,), float(rank)) for size in (1, 3000, 0, 20)]
+    with dist._coalescing_manager(async_ops=True) as manager:
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+    manager.wait()
+    assert all((tensor == ranks * (ranks - 1) / 2).all() for tensor in tensors)
+    got = torch.empty(10)
+    operations = [
+        dist.P2POp(dist.isend, torch.full((10,), float(rank)), (rank + 1) % ranks),
+        dist.P2POp(dist.irecv, got, (rank - 1) % ranks),
+    ]
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    assert (got == (rank - 1) % ranks).all()
+
+
+def messages_in_any_order(rank, ranks):
+    peers = [peer for peer in range(ranks) if peer != rank]
+    sends = [
+        dist.isend(torch.full((100_000,), 10 * rank + tag), peer, tag=tag)
+        for peer in peers
+        for tag in (1, 2)
+    ]
+    for tag in (2, 1):
+        for peer in reversed(peers):
+            got = torch.empty(100_000, dtype=torch.int64)
+            dist.recv(got, peer, tag=tag)
+            assert (got == 10 * peer + tag).all()
+    for send in sends:
+        send.wait()
+    for peer in peers:
+        sends.append(dist.isend(torch.tensor([rank]), peer, tag=3))
+    got = torch.empty(1, dtype=torch.int64)
+    sources = {dist.recv(got, tag=3) for _ in peers}
+    assert sources == set(peers)
+
+
+def groups_in_any_order(rank, ranks):
+    first, second = dist.new_group(), dist.new_group([0, 1])
+    pair = torch.ones(200_000)
+    everyone = torch.ones(200_000)
+    calls = [lambda: dist.all_reduce(everyone, group=first, async_op=True)]
+    if rank < 2:
+        calls.append(lambda: dist.all_reduce(pair, group=second, async_op=True))
+    works = [call() for call in (calls if rank % 2 else reversed(calls))]
+    for work in works:
+        work.wait()
+    assert (everyone == ranks).all()
+    assert rank > 1 or (pair == 2).all()
+
+
+def futures(rank, ranks):
+    work = dist.all_reduce(tensor := torch.ones(5), async_op=True)
+    doubled = work.get_future().then(lambda future: future.value()[0] * 2)
+    assert torch.equal(doubled.wait(), torch.full((5,), 2.0 * ranks))
+    assert torch.equal(tensor, torch.full((5,), float(ranks)))
+
+
+def data_parallel(rank, ranks):
+    torch.manual_seed(1)
+    plain = nn.Sequential(nn.Linear(40, 300), nn.ReLU(), nn.Linear(300, 1))
+    wrapped = nn.parallel.DistributedDataParallel(
+        nn.Sequential(nn.Linear(40, 300), nn.ReLU(), nn.Linear(300, 1)), bucket_cap_mb=0.01
+    )
+    wrapped.module.load_state_dict(plain.state_dict())
+    batch = torch.randn(4 * ranks, 40)
+    plain(batch).square().mean().backward()
+    wrapped(batch[4 * rank : 4 * rank + 4]).square().mean().backward()
+    for ours, expected in zip(wrapped.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, expected.grad)
+
+
+def fully_sharded(rank, ranks):
+    from torch.distributed.fsdp import fully_shard
+
+    torch.manual_seed(1)
+    plain = nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 16))
+    torch.manual_seed(1)
+    sharded = nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 16))
+    for layer in sharded:
+        fully_shard(layer)
+    fully_shard(sharded)
+    batch = torch.randn(4 * ranks, 16)
+    plain(batch).square().mean().backward()
+    sharded(batch[4 * rank : 4 * rank + 4]).square().mean().backward()
+    for ours, expected in zip(sharded.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad.full_tensor(), expected.grad)
+
+
+def tensors_on_a_mesh(rank, ranks):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (2, ranks // 2), mesh_dim_names=("replicas", "shards"))
+    whole = torch.arange(64.0).reshape(8, 8)
+    sharded = distribute_tensor(whole, mesh, [Replicate(), Shard(0)])
+    product = sharded @ sharded.redistribute(mesh, [Replicate(), Shard(1)])
+    assert torch.equal(product.full_tensor(), whole @ whole)
+    assert mesh["shards"].size() == ranks // 2
+
+
+def a_deadline_names_the_straggler(rank, ranks):
+    group = dist.new_group(timeout=timedelta(seconds=1))
+    dist.all_reduce(torch.ones(4), group=group)
+    if rank == 1:
+        time.sleep(3)
+
+        def too_late():
+            dist.all_reduce(torch.ones(2), group=group)  # what the others sent is there
+            dist.all_reduce(torch.ones(2), group=group)
+
+        raises(too_late, "rank")
+        return
+    said = raises(lambda: dist.all_reduce(torch.ones(2), group=group), "all_reduce")
+    if "ended by a timeout" in said:  # otherwise the other rank's deadline came first
+        last = said.index("rank 1: after all_reduce number 1 of 16 bytes")
+        assert last < said.index("number 2 of 8", said.index("straggler")), said
+
+
+def calls_that_differ(rank, ranks):
+    group = dist.new_group()
+    raises(lambda: dist.all_reduce(torch.ones(3 + rank), group=group), "rank")
+
+
+def an_abort(rank, ranks):
+    group = dist.new_group()
+    work = dist.all_reduce(torch.ones(3), group=group, async_op=True) if rank == 0 else None
+    if work is not None:
+        group.abort()
+        raises(work.wait, "abort")
+
+
+def the_name_and_the_sequence(rank, ranks):
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    assert dist.get_backend() == backend.name() == "towpath"
+    before = backend._get_sequence_number_for_group()
+    dist.barrier()
+    assert backend._get_sequence_number_for_group() == before + 1
+
+
+def a_monitored_barrier(rank, ranks):
+    group = dist.new_group(timeout=timedelta(seconds=60))
+    group.monitored_barrier(timedelta(seconds=60), wait_all_ranks=True)
+    if rank == 0:
+        raises(lambda: group.monitored_barrier(timedelta(seconds=0.2)), "Rank 1 failed to pass")
+
+
+TESTS = [
+    reductions_of_every_type, reductions_of_every_operation, every_method,
+    tensors_that_are_not_contiguous, coalesced_calls, messages_in_any_order, groups_in_any_order,
+    futures, data_parallel, fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,
+    the_name_and_the_sequence, a_monitored_barrier, a_deadline_names_the_straggler,
+]  # fmt: skip
+
+
+def main() -> None:
+    rank, ranks, store = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    torch.set_num_threads(1)
+    dist.init_process_group("towpath", init_method=f"file://{store}", rank=rank, world_size=ranks)
+    for test in TESTS:
+        test(rank, ranks)
+        print(test.__name__, flush=True)
+        dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

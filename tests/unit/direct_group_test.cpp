@@ -1,0 +1,305 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "towpath/collective/direct/group.hpp"
+#include "towpath/transport/reduction.hpp"
+
+// Ranks as threads of one process, so that `make tsan` sees what they share.
+
+namespace towpath::collective::direct {
+namespace {
+
+using namespace literals;
+using transport::kNoPeer;
+using transport::TransportError;
+
+void run_ranks(int ranks, const std::function<void(DirectGroup&)>& body) {
+  static std::atomic<int> jobs{0};
+  const std::string name = fmt::format("direct-{}-{}", ::getpid(), ++jobs);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      transport::LiveOptions options;
+      options.rendezvous = name;
+      options.rank = rank;
+      options.ranks = ranks;
+      DirectGroup group("shm", options);
+      body(group);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+template <typename T>
+Span span_of(std::vector<T>& values) {
+  return {reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(T)};
+}
+
+Combination sum_of_floats() {
+  Combination how;
+  how.combine = [](void*, std::byte* result, const std::byte* a, const std::byte* b,
+                   std::uint64_t size) {
+    transport::reduce(result, a, b, size, {transport::DataType::float32, {}});
+  };
+  how.element_bytes = 4;
+  return how;
+}
+
+Request all_reduce(std::vector<float>& values) {
+  Request request;
+  request.kind = Kind::all_reduce;
+  request.name = "all_reduce";
+  request.inputs = request.outputs = {span_of(values)};
+  request.combination = sum_of_floats();
+  return request;
+}
+
+Request message(Kind kind, std::vector<int>& values, int peer, std::uint64_t tag) {
+  Request request;
+  request.kind = kind;
+  request.name = kind == Kind::send ? "send" : "receive";
+  request.peer = peer;
+  request.tag = tag;
+  (kind == Kind::send ? request.inputs : request.outputs) = {span_of(values)};
+  return request;
+}
+
+// Barrier-like: one byte to and from every rank.
+Request exchange(std::vector<std::byte>& sent, std::vector<std::byte>& received) {
+  Request request;
+  request.name = "all_to_all";
+  const std::size_t ranks = received.size();
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    request.inputs.push_back({&sent[rank], 1});
+    request.outputs.push_back({&received[rank], 1});
+  }
+  return request;
+}
+
+void finish(DirectGroup& group, Request request) {
+  const CallPointer call = group.post(std::move(request));
+  ASSERT_TRUE(group.wait(call, 60_s));
+  ASSERT_EQ(call->state, State::done) << (call->error ? call->error->what() : "");
+}
+
+// Sizes around a line, a slot, and several blocks of slots.
+TEST(DirectGroup, AnAllReduceOfAnySizeIsTheSum) {
+  for (const int ranks : {1, 2, 3, 5}) {
+    run_ranks(ranks, [](DirectGroup& group) {
+      for (const std::size_t count : {0, 1, 17, 4096, 4097, 16384, 16385, 1'000'003}) {
+        std::vector<float> values(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          values[i] = static_cast<float>(i % 97) + static_cast<float>(group.rank());
+        }
+        finish(group, all_reduce(values));
+        const auto ranks = static_cast<float>(group.ranks());
+        for (std::size_t i = 0; i < count; ++i) {
+          const float expected = static_cast<float>(i % 97) * ranks + ranks * (ranks - 1) / 2;
+          ASSERT_EQ(values[i], expected) << i << " of " << count;
+        }
+      }
+    });
+  }
+}
+
+// Sums of floats depend on their order.
+TEST(DirectGroup, EveryRankGetsTheSameBits) {
+  constexpr int kRanks = 4;
+  constexpr std::size_t kCount = 300'000;
+  for (const std::size_t count : {std::size_t{100}, kCount}) {
+    std::vector<std::vector<float>> results(kRanks, std::vector<float>(count));
+    run_ranks(kRanks, [&](DirectGroup& group) {
+      std::vector<float>& values = results[static_cast<std::size_t>(group.rank())];
+      for (std::size_t i = 0; i < count; ++i) {
+        values[i] = 1.0F / static_cast<float>(i + 1 + 7 * static_cast<std::size_t>(group.rank()));
+      }
+      finish(group, all_reduce(values));
+    });
+    for (const auto& result : results) {
+      ASSERT_EQ(std::memcmp(result.data(), results[0].data(), count * sizeof(float)), 0);
+    }
+  }
+}
+
+TEST(DirectGroup, AReduceLeavesTheInputsOfOthersAlone) {
+  for (const std::size_t count : {std::size_t{10}, std::size_t{200'000}}) {
+    run_ranks(3, [&](DirectGroup& group) {
+      std::vector<float> input(count, static_cast<float>(group.rank() + 1));
+      std::vector<float> output(count, -1.0F);
+      Request request = all_reduce(input);
+      request.kind = Kind::reduce;
+      request.peer = 1;
+      request.outputs = {span_of(output)};
+      finish(group, std::move(request));
+      ASSERT_EQ(input, std::vector<float>(count, static_cast<float>(group.rank() + 1)));
+      ASSERT_EQ(output, std::vector<float>(count, group.rank() == 1 ? 6.0F : -1.0F));
+    });
+  }
+}
+
+TEST(DirectGroup, MessagesAreMatchedByTagInTheOrderOfSending) {
+  run_ranks(2, [](DirectGroup& group) {
+    const int peer = 1 - group.rank();
+    constexpr int kLarge = 200'000;  // more than all slots hold
+    std::vector<int> first(kLarge, 1), second(3, 2), third(3, 3);
+    std::vector<int> got_first(kLarge), got_second(3), got_third(3);
+    const CallPointer sends[] = {group.post(message(Kind::send, first, peer, 7)),
+                                 group.post(message(Kind::send, second, peer, 8)),
+                                 group.post(message(Kind::send, third, peer, 8))};
+    group.wake();
+    // The last first; the large one is kept until it is asked for.
+    finish(group, message(Kind::receive, got_second, peer, 8));
+    finish(group, message(Kind::receive, got_third, kNoPeer, 8));
+    finish(group, message(Kind::receive, got_first, peer, 7));
+    for (const CallPointer& send : sends) ASSERT_TRUE(group.wait(send, 60_s));
+    ASSERT_EQ(got_first, first);
+    ASSERT_EQ(got_second, second);
+    ASSERT_EQ(got_third, third);
+  });
+}
+
+// What one thread posts goes on while another waits, and without anyone waiting.
+TEST(DirectGroup, MessagesGoOnDuringACollective) {
+  run_ranks(2, [](DirectGroup& group) {
+    std::vector<int> data(500'000, group.rank()), got(500'000);
+    std::vector<float> values(10, 1.0F);
+    if (group.rank() == 0) {
+      const CallPointer send = group.post(message(Kind::send, data, 1, 0));
+      group.wake();
+      finish(group, all_reduce(values));
+      ASSERT_TRUE(group.wait(send, 60_s));
+    } else {
+      finish(group, message(Kind::receive, got, 0, 0));
+      ASSERT_EQ(got, std::vector<int>(500'000, 0));
+      finish(group, all_reduce(values));
+    }
+    ASSERT_EQ(values[0], 2.0F);
+  });
+}
+
+TEST(DirectGroup, ManyThreadsMayPostAndWait) {
+  run_ranks(2, [](DirectGroup& group) {
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&group, thread] {
+        const int peer = 1 - group.rank();
+        const auto tag = static_cast<std::uint64_t>(thread);
+        for (int round = 0; round < 50; ++round) {
+          std::vector<int> sent(1000, round), got(1000);
+          const CallPointer send = group.post(message(Kind::send, sent, peer, tag));
+          finish(group, message(Kind::receive, got, peer, tag));
+          ASSERT_TRUE(group.wait(send, 60_s));
+          ASSERT_EQ(got, sent);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+TEST(DirectGroup, ADeadlineNamesTheStraggler) {
+  run_ranks(3, [](DirectGroup& group) {
+    std::vector<float> values(10);
+    finish(group, all_reduce(values));
+    if (group.rank() == 2) {
+      std::vector<int> nothing(1);
+      Request request = message(Kind::receive, nothing, 0, 99);
+      request.timeout = 20_s;
+      const CallPointer call = group.post(std::move(request));
+      ASSERT_TRUE(group.wait(call, 60_s));
+      ASSERT_EQ(call->state, State::failed);
+      return;
+    }
+    Request request = all_reduce(values);
+    request.timeout = 200_ms;
+    const CallPointer call = group.post(std::move(request));
+    ASSERT_TRUE(group.wait(call, 60_s));
+    ASSERT_EQ(call->state, State::failed);
+    if (call->error->kind() != TransportError::Kind::timeout) return;  // the other was first
+    const std::string said = call->error->what();
+    EXPECT_EQ(call->error->peer(), 2);
+    EXPECT_NE(said.find("rank 2: after all_reduce number 1 of 40 bytes"), std::string::npos)
+        << said;
+    EXPECT_NE(said.find("in all_reduce number 2 of 40 bytes"), std::string::npos) << said;
+  });
+}
+
+TEST(DirectGroup, CallsThatDifferAreADisagreement) {
+  run_ranks(2, [](DirectGroup& group) {
+    std::vector<float> values(group.rank() == 0 ? 10 : 11);
+    const CallPointer call = group.post(all_reduce(values));
+    ASSERT_TRUE(group.wait(call, 60_s));
+    ASSERT_EQ(call->state, State::failed);
+    EXPECT_EQ(call->error->peer(), 1 - group.rank());
+  });
+}
+
+TEST(DirectGroup, AMessageThatIsNotReceivedInTimeHurtsNoOther) {
+  run_ranks(2, [](DirectGroup& group) {
+    std::vector<int> got(4);
+    Request request = message(Kind::receive, got, 1 - group.rank(), 5);
+    request.timeout = 50_ms;
+    const CallPointer call = group.post(std::move(request));
+    ASSERT_TRUE(group.wait(call, 60_s));
+    EXPECT_EQ(call->error->kind(), TransportError::Kind::timeout);
+    std::vector<float> values(1, 1.0F);
+    finish(group, all_reduce(values));
+    EXPECT_EQ(values[0], 2.0F);
+  });
+}
+
+TEST(DirectGroup, AnAbortEndsTheCallsOfAllRanks) {
+  run_ranks(2, [](DirectGroup& group) {
+    std::vector<int> got(4);
+    const CallPointer call = group.post(message(Kind::receive, got, 1 - group.rank(), 5));
+    group.wake();
+    if (group.rank() == 0) group.abort("lost interest");
+    ASSERT_TRUE(group.wait(call, 60_s));
+    ASSERT_EQ(call->state, State::failed);
+    EXPECT_NE(std::string(call->error->what()).find("rank 0"), std::string::npos);
+  });
+}
+
+TEST(DirectGroup, ARequestThatIsWrongInItselfIsRefused) {
+  run_ranks(1, [](DirectGroup& group) {
+    std::vector<float> values(4);
+    Request request = all_reduce(values);
+    request.peer = 3;
+    EXPECT_THROW(group.post(request), std::invalid_argument);
+    request.peer = 0;
+    request.combination.element_bytes = 3;
+    EXPECT_THROW(group.post(request), std::invalid_argument);
+    std::vector<std::byte> bytes(2);
+    EXPECT_THROW(group.post(exchange(bytes, bytes)), std::invalid_argument);
+  });
+}
+
+TEST(DirectGroup, DoneIsCalledOnce) {
+  run_ranks(2, [](DirectGroup& group) {
+    std::vector<std::byte> sent(2, static_cast<std::byte>(group.rank())), received(2);
+    std::atomic<int> calls{0};
+    Request request = exchange(sent, received);
+    request.context = &calls;
+    request.done = [](void* context) { ++*static_cast<std::atomic<int>*>(context); };
+    const CallPointer call = group.post(std::move(request));
+    group.wake();
+    while (calls == 0) std::this_thread::yield();
+    ASSERT_TRUE(group.wait(call, 60_s));
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(received, (std::vector<std::byte>{std::byte{0}, std::byte{1}}));
+  });
+}
+
+}  // namespace
+}  // namespace towpath::collective::direct
