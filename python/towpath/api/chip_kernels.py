@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Machines that run kernels in source form."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from towpath.kernels.chip_kernel import KernelRun, MemoryBlock, SourceKernel
+
+
+class RunsKernels(ABC):
+    """A chip, or several, whose cores run kernels in TT-Metalium's source form."""
+
+    @abstractmethod
+    def _kernel_machine(self) -> Any:
+        """The machine as the compiled core sees it."""
+
+    def run_kernels(
+        self,
+        kernels: Sequence[SourceKernel],
+        *,
+        semaphores: Sequence[int] = (),
+        write: Sequence[MemoryBlock] = (),
+        read: Sequence[MemoryBlock] = (),
+        seed: int = 1,
+        cycles_max: int = 0,
+    ) -> KernelRun:
+        """Compiles kernels with g++ and runs them together, one program per chip.
+
+        Args:
+            kernels: files and the cores that they run on.
+            semaphores: initial values of the semaphores 0, 1, ... of every core.
+            write: bytes that are in memory when the kernels start.
+            read: bytes to read when they have ended; `data` is their number.
+            seed: of whatever is random.
+            cycles_max: longest run, in cycles; 0: no limit.
+
+        Returns:
+            Times, profiler zones, recorded values, printed lines, and the bytes of `read`.
+
+        Raises:
+            ConfigError: a kernel does not compile, or makes a call that cannot be carried out.
+            DeadlockError: kernels wait forever.
+            HazardError: kernels on several chips make a mistake in their use of Ethernet.
+        """
+        from towpath.kernels.chip_kernel import run_source_kernels
+
+        return run_source_kernels(
+            self._kernel_machine(),
+            kernels,
+            semaphores=semaphores,
+            write=write,
+            read=read,
+            seed=seed,
+            cycles_max=cycles_max,
+        )

@@ -1,0 +1,270 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/metalium/host_system.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <stdexcept>
+
+#include "towpath/machine/load.hpp"
+
+namespace tt::tt_metal {
+
+namespace metalium = towpath::tenstorrent::metalium;
+using towpath::machine::Coordinate;
+using towpath::tenstorrent::Cluster;
+
+namespace {
+
+std::unique_ptr<HostSystem>& the_system() {
+  static std::unique_ptr<HostSystem> system;
+  return system;
+}
+
+std::shared_ptr<const towpath::machine::ChipCluster> load(const std::string& name) {
+  try {
+    return towpath::machine::load_chip_cluster(name);
+  } catch (const std::invalid_argument&) {
+    return metalium::cluster_of(towpath::machine::load_chip(name));
+  }
+}
+
+// The tiles with a memory of their own: of a group of DRAM tiles, the first.
+std::vector<Coordinate> tiles_with_memory(const towpath::machine::Chip& chip) {
+  std::vector<Coordinate> tiles = chip.workers;
+  tiles.insert(tiles.end(), chip.ethernet_cores.begin(), chip.ethernet_cores.end());
+  for (const auto& group : chip.dram_groups) tiles.push_back(group.front());
+  return tiles;
+}
+
+std::filesystem::path find_kernel(const std::string& file) {
+  const char* const home = std::getenv("TT_METAL_HOME");
+  if (std::filesystem::exists(file) || home == nullptr) return file;
+  for (const char* folder : {"", "tt_metal", "tt_metal/programming_examples"}) {
+    const std::filesystem::path path = std::filesystem::path(home) / folder / file;
+    if (std::filesystem::exists(path)) return path;
+  }
+  return file;
+}
+
+// The headers of a checkout, behind those of the library.
+std::vector<std::filesystem::path> include_folders() {
+  const char* const home = std::getenv("TT_METAL_HOME");
+  if (home == nullptr) return {};
+  const std::filesystem::path root(home);
+  return {root / "tt_metal/hw/inc", root / "tt_metal", root};
+}
+
+template <typename Config>
+metalium::KernelSource source_of(const HostProgram::KernelEntry& kernel, const Config& config) {
+  metalium::KernelSource source{
+      .file = kernel.text.empty() ? find_kernel(kernel.file) : std::filesystem::path("kernel.cpp"),
+      .text = kernel.text,
+      .compile_args = config.compile_args,
+      .defines = config.defines,
+      .include_folders = include_folders()};
+  source.named_compile_args.insert(config.named_compile_args.begin(),
+                                   config.named_compile_args.end());
+  return source;
+}
+
+metalium::PlacedKernel placed(const HostProgram::KernelEntry& kernel, const CoreCoord& core) {
+  metalium::PlacedKernel placed;
+  placed.core = {static_cast<int>(core.x), static_cast<int>(core.y)};
+  if (const auto* moving = std::get_if<DataMovementConfig>(&kernel.config)) {
+    placed.processor = moving->processor == DataMovementProcessor::RISCV_0
+                           ? metalium::Processor::data_movement_0
+                           : metalium::Processor::data_movement_1;
+    placed.noc_index = moving->noc;
+    placed.source = source_of(kernel, *moving);
+  } else if (const auto* ethernet = std::get_if<EthernetConfig>(&kernel.config)) {
+    placed.processor = metalium::Processor::ethernet;
+    placed.noc_index = ethernet->noc;
+    placed.source = source_of(kernel, *ethernet);
+  } else {
+    placed.processor = metalium::Processor::compute;
+    placed.source = source_of(kernel, std::get<ComputeConfig>(kernel.config));
+  }
+  const auto arguments = kernel.arguments.find(core);
+  if (arguments != kernel.arguments.end()) placed.runtime_args = arguments->second;
+  placed.common_args = kernel.common_arguments;
+  return placed;
+}
+
+}  // namespace
+
+metalium::CircularBuffers HostProgram::buffers_of(const CoreCoord& core) const {
+  metalium::CircularBuffers found;
+  for (const BufferEntry& entry : buffers) {
+    if (!entry.cores.contains(core)) continue;
+    for (const auto& [number, format] : entry.config.formats()) {
+      if (found.size() <= number) found.resize(std::size_t{number} + 1);
+      found[number] = {entry.address, entry.config.total_size(), entry.config.page_size(number),
+                       static_cast<std::uint8_t>(format)};
+    }
+  }
+  return found;
+}
+
+HostSystem& HostSystem::get() {
+  std::unique_ptr<HostSystem>& system = the_system();
+  if (system == nullptr) {
+    const char* const machine = std::getenv("TOWPATH_MACHINE");
+    system = std::make_unique<HostSystem>(machine == nullptr ? "wormhole" : machine);
+  }
+  return *system;
+}
+
+bool HostSystem::exists() { return the_system() != nullptr; }
+
+HostSystem::HostSystem(const std::string& machine) : cluster_(load(machine)) {}
+
+const towpath::machine::Chip& HostSystem::chip(int device) const {
+  return *cluster_->chips[static_cast<std::size_t>(device)].chip;
+}
+
+Device* HostSystem::device(int id) {
+  if (id < 0 || static_cast<std::size_t>(id) >= cluster_->chips.size()) {
+    throw std::invalid_argument(
+        fmt::format("there is no device {}; machine '{}' has {}; TOWPATH_MACHINE names another one",
+                    id, cluster_->name, cluster_->chips.size()));
+  }
+  std::unique_ptr<Device>& device = devices_[id];
+  if (device == nullptr) device = std::make_unique<Device>(id);
+  return device.get();
+}
+
+void HostSystem::close(const Device& device) {
+  wait_for(device.id());
+  devices_.erase(device.id());
+  if (devices_.empty()) the_system().reset();
+}
+
+towpath::noc::Memory& HostSystem::memory(int device, Coordinate tile) {
+  const towpath::machine::Chip& on = chip(device);
+  const towpath::machine::Tile& kind = on.tile(tile);
+  std::uint64_t size_bytes = on.l1_bytes;
+  if (kind.kind == towpath::machine::TileKind::ethernet) size_bytes = on.ethernet_l1_bytes;
+  if (kind.dram_group >= 0) {
+    tile = on.dram_groups[static_cast<std::size_t>(kind.dram_group)].front();
+    size_bytes = on.dram.channel_bytes * static_cast<std::uint64_t>(on.dram.channels_per_group);
+  }
+  return memories_.try_emplace({device, tile}, size_bytes).first->second;
+}
+
+void HostSystem::exchange_memories(Cluster& cluster) {
+  for (std::size_t number = 0; number < cluster.devices(); ++number) {
+    const auto device = static_cast<int>(number);
+    for (const Coordinate tile : tiles_with_memory(chip(device))) {
+      std::swap(memory(device, tile), cluster.device(device).memory(tile));
+    }
+  }
+}
+
+// --- allocation ---------------------------------------------------------------------------------
+
+std::uint32_t HostSystem::allocate(const InterleavedBufferConfig& config) {
+  const towpath::machine::Chip& on = chip(config.device->id());
+  const bool is_dram = config.buffer_type == BufferType::DRAM;
+  if (config.page_size == 0 || config.size % config.page_size != 0) {
+    throw std::invalid_argument(
+        fmt::format("a buffer of {} bytes has pages of {} bytes; its size is a multiple of theirs",
+                    config.size, config.page_size));
+  }
+  if (config.buffer_layout != TensorMemoryLayout::INTERLEAVED) {
+    throw std::invalid_argument("a sharded buffer is asked for; buffers are interleaved here");
+  }
+  Allocator& allocator = *config.device->allocator();
+  const std::uint64_t banks = allocator.get_num_banks(config.buffer_type);
+  const std::uint64_t alignment = allocator.get_alignment(config.buffer_type);
+  const std::uint64_t page = (config.page_size + alignment - 1) / alignment * alignment;
+  const std::uint64_t size_bytes = (config.size / config.page_size + banks - 1) / banks * page;
+  const std::uint64_t end = is_dram ? on.dram.channel_bytes : on.l1_bytes;
+  std::uint64_t at = allocator.get_base_allocator_addr(is_dram ? HalMemType::DRAM : HalMemType::L1);
+  auto& blocks = allocated_[{config.device->id(), config.buffer_type}];
+  auto before = blocks.begin();
+  if (is_dram) {
+    while (before != blocks.end() && at + size_bytes > before->begin) at = before++->end;
+  } else {  // from the top, away from circular buffers
+    at = end;
+    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+      if (block->end + size_bytes <= at) break;
+      at = block->begin;
+    }
+    at = at >= size_bytes ? (at - size_bytes) / alignment * alignment : end;
+    before = std::ranges::find_if(blocks, [&](const Block& block) { return block.begin > at; });
+  }
+  if (at + size_bytes > end) {
+    throw std::runtime_error(fmt::format("a buffer needs {} bytes in each bank of {}, which has {}",
+                                         size_bytes, is_dram ? "DRAM" : "L1", end));
+  }
+  blocks.insert(before, {at, at + size_bytes});
+  return static_cast<std::uint32_t>(at);
+}
+
+void HostSystem::release(int device, BufferType type, std::uint32_t address) {
+  const auto blocks = allocated_.find({device, type});
+  if (blocks == allocated_.end()) return;
+  std::erase_if(blocks->second, [&](const Block& block) { return block.begin == address; });
+}
+
+// --- runs ---------------------------------------------------------------------------------------
+
+void HostSystem::wait_for(int device) {
+  const bool is_waiting =
+      std::ranges::any_of(pending_, [&](const auto& entry) { return entry.first == device; });
+  if (is_waiting) run_pending();
+}
+
+void HostSystem::add(Cluster& cluster, int device, const HostProgram& host,
+                     metalium::KernelLog& log) {
+  towpath::tenstorrent::Device& on = cluster.device(device);
+  towpath::tenstorrent::Program& program = cluster.create_program(device);
+  for (const HostProgram::SemaphoreEntry& semaphore : host.semaphores) {
+    const bool is_ethernet = semaphore.type == CoreType::ETH;
+    std::vector<Coordinate> tiles;
+    for (const CoreCoord& core : semaphore.cores.cores()) {
+      tiles.push_back(metalium::tile_of(
+          on.chip(), {static_cast<int>(core.x), static_cast<int>(core.y)},
+          is_ethernet ? metalium::Processor::ethernet : metalium::Processor::data_movement_0));
+    }
+    const std::uint64_t base = is_ethernet ? metalium::kEthernetSemaphoreBase
+                                           : metalium::worker_memory_map::kSemaphoreBase;
+    program.set_at_start(std::move(tiles), base + semaphore.number * metalium::kSemaphoreBytes,
+                         semaphore.initial_value);
+  }
+  for (const HostProgram::KernelEntry& kernel : host.kernels) {
+    for (const CoreCoord& core : kernel.cores.cores()) {
+      metalium::PlacedKernel entry = placed(kernel, core);
+      if (entry.processor != metalium::Processor::ethernet) {
+        entry.circular_buffers = host.buffers_of(core);
+      }
+      metalium::add_kernel(on, program, entry, log);
+    }
+  }
+}
+
+void HostSystem::run_pending() {
+  const auto programs = std::exchange(pending_, {});
+  metalium::KernelLog log;
+  Cluster cluster(cluster_, {});
+  for (const auto& [device, program] : programs) add(cluster, device, program.details(), log);
+  exchange_memories(cluster);
+  try {
+    time_ += cluster.run();
+  } catch (...) {
+    exchange_memories(cluster);
+    throw;
+  }
+  exchange_memories(cluster);
+  for (const metalium::KernelLog::Line& line : log.lines) {
+    fmt::print("{}:(x={},y={}):{}: {}\n", line.from.chip, line.from.core.x, line.from.core.y,
+               line.from.kernel, line.text);
+  }
+}
+
+}  // namespace tt::tt_metal

@@ -1,0 +1,329 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <iostream>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+// Types of TT-Metalium's host interface, under its names: cores, formats, configurations of
+// kernels, circular buffers and buffers.
+
+struct CoreCoord {
+  std::size_t x = 0;
+  std::size_t y = 0;
+
+  constexpr CoreCoord() = default;
+  constexpr CoreCoord(std::size_t column, std::size_t row) : x(column), y(row) {}
+  auto operator<=>(const CoreCoord&) const = default;
+  std::string str() const { return fmt::format("(x={},y={})", x, y); }
+};
+
+template <>
+struct std::hash<CoreCoord> {
+  std::size_t operator()(const CoreCoord& core) const noexcept { return core.x * 1024 + core.y; }
+};
+
+struct CoreRange {
+  CoreCoord start_coord;
+  CoreCoord end_coord;
+
+  constexpr CoreRange(const CoreCoord& core) : start_coord(core), end_coord(core) {}  // NOLINT
+  CoreRange(const CoreCoord& start, const CoreCoord& end) : start_coord(start), end_coord(end) {
+    if (end.x < start.x || end.y < start.y) {
+      throw std::invalid_argument(fmt::format(
+          "a range of cores from {} to {} is empty; its last core is not before its first",
+          start.str(), end.str()));
+    }
+  }
+  bool contains(const CoreCoord& core) const {
+    return core.x >= start_coord.x && core.x <= end_coord.x && core.y >= start_coord.y &&
+           core.y <= end_coord.y;
+  }
+  CoreCoord grid_size() const {
+    return {end_coord.x - start_coord.x + 1, end_coord.y - start_coord.y + 1};
+  }
+  std::size_t size() const { return grid_size().x * grid_size().y; }
+  auto operator<=>(const CoreRange&) const = default;
+};
+
+class CoreRangeSet {
+ public:
+  CoreRangeSet() = default;
+  CoreRangeSet(const CoreCoord& core) : ranges_{CoreRange(core)} {}            // NOLINT
+  CoreRangeSet(const CoreRange& range) : ranges_{range} {}                     // NOLINT
+  CoreRangeSet(std::vector<CoreRange> ranges) : ranges_(std::move(ranges)) {}  // NOLINT
+  template <typename Set>
+    requires requires(const Set& set) { set.count(CoreRange(CoreCoord())); }
+  CoreRangeSet(const Set& ranges) : ranges_(ranges.begin(), ranges.end()) {}  // NOLINT
+
+  const std::vector<CoreRange>& ranges() const { return ranges_; }
+  bool contains(const CoreCoord& core) const {
+    for (const CoreRange& range : ranges_) {
+      if (range.contains(core)) return true;
+    }
+    return false;
+  }
+  std::size_t num_cores() const { return cores().size(); }
+  // Row by row within each range, without repetition.
+  std::vector<CoreCoord> cores() const;
+
+ private:
+  std::vector<CoreRange> ranges_;
+};
+
+std::vector<CoreCoord> corerange_to_cores(const CoreRangeSet& cores);
+
+namespace tt {
+
+using chip_id_t = int;
+using ChipId = int;
+
+enum class ARCH { Invalid = 0, GRAYSKULL = 1, WORMHOLE_B0 = 2, BLACKHOLE = 3, QUASAR = 4 };
+
+// Numbers of the hardware, as kernels see them (kernel_include/tensix_types.h).
+enum class DataFormat : std::uint8_t {
+  Float32 = 0,
+  Float16 = 1,
+  Bfp8 = 2,
+  Bfp4 = 3,
+  Tf32 = 4,
+  Float16_b = 5,
+  Bfp8_b = 6,
+  Bfp4_b = 7,
+  Int32 = 8,
+  UInt16 = 9,
+  Lf8 = 10,
+  Bfp2 = 11,
+  Int8 = 14,
+  Bfp2_b = 15,
+  UInt32 = 24,
+  UInt8 = 30,
+  Invalid = 0xff
+};  // clang-format would give each a line
+std::uint32_t tile_size(DataFormat format);
+
+// Numbers of circular buffers.
+enum CBIndex : std::uint8_t {
+  c_0,
+  c_1,
+  c_2,
+  c_3,
+  c_4,
+  c_5,
+  c_6,
+  c_7,
+  c_8,
+  c_9,
+  c_10,
+  c_11,
+  c_12,
+  c_13,
+  c_14,
+  c_15,
+  c_16,
+  c_17,
+  c_18,
+  c_19,
+  c_20,
+  c_21,
+  c_22,
+  c_23,
+  c_24,
+  c_25,
+  c_26,
+  c_27,
+  c_28,
+  c_29,
+  c_30,
+  c_31
+};
+enum CB : std::uint8_t {
+  c_in0,
+  c_in1,
+  c_in2,
+  c_in3,
+  c_in4,
+  c_in5,
+  c_in6,
+  c_in7,
+  dataflow0,
+  dataflow1,
+  dataflow2,
+  dataflow3,
+  dataflow4,
+  dataflow5,
+  dataflow6,
+  dataflow7,
+  c_out0,
+  c_out1,
+  c_out2,
+  c_out3,
+  c_out4,
+  c_out5,
+  c_out6,
+  c_out7,
+  c_intermed0,
+  c_intermed1,
+  c_intermed2,
+  c_intermed3,
+  c_intermed4,
+  c_intermed5,
+  c_intermed6,
+  c_intermed7
+};
+
+namespace constants {
+inline constexpr std::uint32_t TILE_HEIGHT = 32;
+inline constexpr std::uint32_t TILE_WIDTH = 32;
+inline constexpr std::uint32_t TILE_HW = TILE_HEIGHT * TILE_WIDTH;
+inline constexpr std::uint32_t FACE_HEIGHT = 16;
+inline constexpr std::uint32_t FACE_WIDTH = 16;
+inline constexpr std::uint32_t FACE_HW = FACE_HEIGHT * FACE_WIDTH;
+}  // namespace constants
+
+namespace tt_metal {
+
+using KernelHandle = std::uint32_t;
+using CBHandle = std::uintptr_t;
+
+enum class DataMovementProcessor { RISCV_0 = 0, RISCV_1 = 1 };
+enum NOC : std::uint8_t { RISCV_0_default = 0, RISCV_1_default = 1, NOC_0 = 0, NOC_1 = 1 };
+enum NOC_MODE : std::uint8_t { DM_DEDICATED_NOC = 0, DM_DYNAMIC_NOC = 1 };
+enum Eth : std::uint8_t { SENDER = 0, RECEIVER = 1, IDLE = 2 };
+enum class BufferType : std::uint8_t { DRAM, L1, SYSTEM_MEMORY, L1_SMALL, TRACE };
+enum class TensorMemoryLayout : std::uint8_t {
+  INTERLEAVED,
+  HEIGHT_SHARDED,
+  WIDTH_SHARDED,
+  BLOCK_SHARDED
+};
+enum class HalMemType : std::uint8_t { L1, DRAM, HOST };
+using Defines = std::map<std::string, std::string>;
+using NamedArguments = std::unordered_map<std::string, std::uint32_t>;
+
+struct DataMovementConfig {
+  DataMovementProcessor processor = DataMovementProcessor::RISCV_0;
+  NOC noc = NOC::RISCV_0_default;
+  NOC_MODE noc_mode = NOC_MODE::DM_DEDICATED_NOC;
+  std::vector<std::uint32_t> compile_args{};
+  Defines defines{};
+  NamedArguments named_compile_args{};
+};
+struct ReaderDataMovementConfig : DataMovementConfig {
+  explicit ReaderDataMovementConfig(std::vector<std::uint32_t> arguments = {},
+                                    Defines definitions = {})
+      : DataMovementConfig{.processor = DataMovementProcessor::RISCV_1,
+                           .noc = NOC::NOC_0,
+                           .compile_args = std::move(arguments),
+                           .defines = std::move(definitions)} {}
+};
+struct WriterDataMovementConfig : DataMovementConfig {
+  explicit WriterDataMovementConfig(std::vector<std::uint32_t> arguments = {},
+                                    Defines definitions = {})
+      : DataMovementConfig{.processor = DataMovementProcessor::RISCV_0,
+                           .noc = NOC::NOC_1,
+                           .compile_args = std::move(arguments),
+                           .defines = std::move(definitions)} {}
+};
+struct EthernetConfig {
+  Eth eth_mode = Eth::SENDER;
+  NOC noc = NOC::NOC_0;
+  DataMovementProcessor processor = DataMovementProcessor::RISCV_0;
+  std::vector<std::uint32_t> compile_args{};
+  Defines defines{};
+  NamedArguments named_compile_args{};
+};
+enum class MathFidelity : std::uint8_t { LoFi = 0, HiFi2 = 2, HiFi3 = 3, HiFi4 = 4 };
+enum class UnpackToDestMode : std::uint8_t { UnpackToDestFp32, Default };
+struct ComputeConfig {
+  MathFidelity math_fidelity = MathFidelity::HiFi4;
+  bool fp32_dest_acc_en = false;
+  bool dst_full_sync_en = false;
+  std::vector<UnpackToDestMode> unpack_to_dest_mode{};
+  bool bfp8_pack_precise = false;
+  bool math_approx_mode = false;
+  std::vector<std::uint32_t> compile_args{};
+  Defines defines{};
+  NamedArguments named_compile_args{};
+};
+using KernelConfiguration = std::variant<DataMovementConfig, EthernetConfig, ComputeConfig>;
+
+class Buffer;
+
+class CircularBufferConfig {
+ public:
+  CircularBufferConfig(std::uint32_t total_size, const std::map<std::uint8_t, DataFormat>& formats);
+  CircularBufferConfig& set_page_size(std::uint8_t number, std::uint32_t page_size);
+  CircularBufferConfig& set_globally_allocated_address(const Buffer& buffer);
+
+  std::uint32_t total_size() const { return total_size_; }
+  const std::map<std::uint8_t, DataFormat>& formats() const { return formats_; }
+  std::uint32_t page_size(std::uint8_t number) const;
+  // 0: the program allocates it.
+  std::uint32_t address() const { return address_; }
+
+ private:
+  std::uint32_t total_size_;
+  std::map<std::uint8_t, DataFormat> formats_;
+  std::map<std::uint8_t, std::uint32_t> page_sizes_;
+  std::uint32_t address_ = 0;
+};
+
+}  // namespace tt_metal
+}  // namespace tt
+
+using tt::tt_metal::MathFidelity;
+
+enum class CoreType : std::uint8_t { WORKER, ETH, DRAM, PCIE, ARC, TENSIX = WORKER };
+
+// Numbers of 16 bits with the range of float.
+class bfloat16 {
+ public:
+  bfloat16() = default;
+  bfloat16(float value)  // NOLINT: converts like the original
+      : bits_(rounded(std::bit_cast<std::uint32_t>(value))) {}
+  explicit bfloat16(std::uint16_t bits) : bits_(bits) {}
+  template <std::integral Integer>
+  bfloat16(Integer value) : bfloat16(static_cast<float>(value)) {}                     // NOLINT
+  operator float() const { return std::bit_cast<float>(std::uint32_t{bits_} << 16); }  // NOLINT
+  float to_float() const { return *this; }
+  std::uint16_t to_packed() const { return bits_; }
+  std::uint16_t to_uint16() const { return bits_; }
+  bool operator==(const bfloat16& other) const { return bits_ == other.bits_; }
+
+ private:
+  // To the nearest, and to even where two are as near.
+  static constexpr std::uint16_t rounded(std::uint32_t bits) {
+    return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
+  std::uint16_t bits_ = 0;
+};
+
+inline std::uint32_t pack_two_bfloat16_into_uint32(std::pair<bfloat16, bfloat16> values) {
+  return values.first.to_packed() | std::uint32_t{values.second.to_packed()} << 16;
+}
+
+#define TT_ASSERT(condition, ...)                                             \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      throw std::runtime_error("the program's assertion fails: " #condition); \
+    }                                                                         \
+  } while (false)
+#define TT_FATAL(condition, ...) TT_ASSERT(condition)
+#define TT_THROW(...) throw std::runtime_error(fmt::format(__VA_ARGS__))

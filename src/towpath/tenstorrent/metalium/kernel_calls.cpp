@@ -1,0 +1,323 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "towpath/tenstorrent/metalium/kernel_runtime.hpp"
+
+// The table of functions that kernels call.
+
+namespace towpath::tenstorrent::metalium {
+
+namespace {
+
+constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << TOWPATH_COORDINATE_SHIFT) - 1;
+
+int coordinate(std::uint64_t address, int number) {
+  constexpr std::uint64_t kMask = (1u << TOWPATH_COORDINATE_BITS) - 1;
+  const int shift = TOWPATH_COORDINATE_SHIFT + number * TOWPATH_COORDINATE_BITS;
+  return static_cast<int>(address >> shift & kMask);
+}
+
+NocAddress unicast(std::uint64_t address) {
+  return {{coordinate(address, 0), coordinate(address, 1)}, address & kOffsetMask};
+}
+
+// NoC 1 runs the other way, so that kernels give it the last corner first.
+NocMulticastAddress rectangle(std::uint64_t address) {
+  const auto [left, right] = std::minmax({coordinate(address, 2), coordinate(address, 0)});
+  const auto [top, bottom] = std::minmax({coordinate(address, 3), coordinate(address, 1)});
+  return {{left, top}, {right, bottom}, address & kOffsetMask};
+}
+
+WriteOptions write_options(const TowpathOptions& options) {
+  return {.vc = options.vc, .is_posted = (options.flags & kTowpathPosted) != 0, .noc = options.noc};
+}
+ReadOptions read_options(const TowpathOptions& options) {
+  return {.vc = options.vc, .noc = options.noc};
+}
+MulticastOptions multicast_options(const TowpathOptions& options) {
+  return {.vc = options.vc, .is_linked = (options.flags & kTowpathLinked) != 0, .noc = options.noc};
+}
+bool is_one_packet(const TowpathOptions& options) {
+  return (options.flags & kTowpathOnePacket) != 0;
+}
+
+}  // namespace
+
+struct KernelCalls {
+  static KernelRuntime& runtime(void* core) { return *static_cast<KernelRuntime*>(core); }
+  static DataMovementCore& settled(void* core) { return runtime(core).settled(); }
+
+  static void read(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t size,
+                   TowpathOptions options) {
+    if (is_one_packet(options)) {
+      settled(core).noc_async_read_one_packet(unicast(from), to, size, read_options(options));
+    } else {
+      settled(core).noc_async_read(unicast(from), to, size, read_options(options));
+    }
+  }
+  static void read_set_state(void* core, std::uint64_t from, std::uint32_t size,
+                             TowpathOptions options) {
+    if (is_one_packet(options)) {
+      settled(core).noc_async_read_one_packet_set_state(unicast(from), size, read_options(options));
+    } else {
+      settled(core).noc_async_read_set_state(unicast(from), read_options(options));
+    }
+  }
+  static void read_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
+                              TowpathOptions options) {
+    if (is_one_packet(options)) {
+      settled(core).noc_async_read_one_packet_with_state(from, to, options.noc);
+    } else {
+      settled(core).noc_async_read_with_state(from, to, size, options.noc);
+    }
+  }
+  static void read_with_id(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t id,
+                           TowpathOptions options) {
+    settled(core).noc_async_read_one_packet_with_state_with_trid(from & kOffsetMask, 0, to,
+                                                                 static_cast<int>(id), options.noc);
+  }
+  static void write(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
+                    TowpathOptions options) {
+    runtime(core).debt_cycles_ += runtime(core).code_cycles();
+    if (is_one_packet(options)) {
+      settled(core).noc_async_write_one_packet(from, unicast(to), size, write_options(options));
+    } else {
+      settled(core).noc_async_write(from, unicast(to), size, write_options(options));
+    }
+  }
+  static void write_set_state(void* core, std::uint64_t to, std::uint32_t size,
+                              TowpathOptions options) {
+    if (is_one_packet(options)) {
+      settled(core).noc_async_write_one_packet_set_state(unicast(to), size, write_options(options));
+    } else {
+      settled(core).noc_async_write_set_state(unicast(to), write_options(options));
+    }
+  }
+  static void write_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
+                               TowpathOptions options) {
+    if (is_one_packet(options)) {
+      settled(core).noc_async_write_one_packet_with_state(from, to, options.noc);
+    } else {
+      settled(core).noc_async_write_with_state(from, to, size, options.noc);
+    }
+  }
+  static void write_with_id(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
+                            TowpathOptions options) {
+    settled(core).noc_async_write_one_packet_with_trid(
+        from, unicast(to), size, static_cast<int>(options.id), write_options(options));
+  }
+  static void write_with_id_set_state(void* core, std::uint64_t to, TowpathOptions options) {
+    settled(core).noc_async_write_one_packet_with_trid_set_state(unicast(to),
+                                                                 write_options(options));
+  }
+  static void write_with_id_with_state(void* core, std::uint32_t from, std::uint32_t to,
+                                       std::uint32_t size, TowpathOptions options) {
+    settled(core).noc_async_write_one_packet_with_trid_with_state(
+        from, to, size, static_cast<int>(options.id), options.noc);
+  }
+  static void multicast(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
+                        TowpathOptions options) {
+    DataMovementCore& on = settled(core);
+    const NocMulticastAddress target = rectangle(to);
+    const MulticastOptions how = multicast_options(options);
+    const auto count = static_cast<int>(options.destinations);
+    const bool is_loopback = (options.flags & kTowpathLoopback) != 0;
+    if ((options.flags & kTowpathWord) != 0) {
+      if (is_loopback) {
+        on.noc_semaphore_set_multicast_loopback_src(from, target, count, how);
+      } else {
+        on.noc_semaphore_set_multicast(from, target, count, how);
+      }
+    } else if (is_loopback) {
+      on.noc_async_write_multicast_loopback_src(from, target, size, count, how);
+    } else if (is_one_packet(options)) {
+      on.noc_async_write_multicast_one_packet(from, target, size, count, how);
+    } else {
+      on.noc_async_write_multicast(from, target, size, count, how);
+    }
+  }
+  static void inline_write(void* core, std::uint64_t to, std::uint32_t value,
+                           TowpathOptions options) {
+    settled(core).noc_inline_dw_write(unicast(to), value, write_options(options));
+  }
+  static void inline_write_set_state(void* core, std::uint64_t to, TowpathOptions options) {
+    settled(core).noc_inline_dw_write_set_state(unicast(to), write_options(options));
+  }
+  static void inline_write_with_state(void* core, std::uint32_t value, std::uint32_t to,
+                                      TowpathOptions options) {
+    constexpr std::uint32_t kAsSet = 0xffffffff;
+    if (to != kAsSet) {
+      runtime(core).refuse(
+          "noc_inline_dw_write_with_state writes to the address that set_state has "
+          "set; update_addr_lo is not modelled");
+    }
+    settled(core).noc_inline_dw_write_with_state(value, options.noc);
+  }
+  static void set_id(void* core, int is_read, std::uint32_t id, std::int32_t noc) {
+    if (is_read != 0) {
+      settled(core).noc_async_read_set_trid(static_cast<int>(id), noc);
+    } else {
+      settled(core).noc_async_write_set_trid(static_cast<int>(id), noc);
+    }
+  }
+  static void reset_ids(void* core, std::uint32_t mask, std::int32_t noc) {
+    settled(core).reset_noc_trid_barrier_counter(mask, noc);
+  }
+  static void barrier(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
+    DataMovementCore& on = settled(core);
+    const auto transaction_id = static_cast<int>(id);
+    switch (barrier) {
+      case kTowpathReads: return on.noc_async_read_barrier(noc);
+      case kTowpathWrites: return on.noc_async_write_barrier(noc);
+      case kTowpathWritesFlushed: return on.noc_async_writes_flushed(noc);
+      case kTowpathPostedWritesFlushed: return on.noc_async_posted_writes_flushed(noc);
+      case kTowpathAtomics: return on.noc_async_atomic_barrier(noc);
+      case kTowpathReadsOfId: return on.noc_async_read_barrier_with_trid(transaction_id, noc);
+      case kTowpathWritesOfId: return on.noc_async_write_barrier_with_trid(transaction_id, noc);
+      case kTowpathWritesFlushedOfId:
+        return on.noc_async_write_flushed_with_trid(transaction_id, noc);
+      default: return on.noc_async_full_barrier(noc);
+    }
+  }
+
+  static void semaphore_wait(void* core, std::uint32_t offset, std::uint32_t value,
+                             int is_minimum) {
+    if (is_minimum != 0) {
+      settled(core).noc_semaphore_wait_min(offset, value);
+    } else {
+      settled(core).noc_semaphore_wait(offset, value);
+    }
+  }
+  static void semaphore_set(void* core, std::uint32_t offset, std::uint32_t value) {
+    settled(core).noc_semaphore_set(offset, value);
+  }
+  static void semaphore_inc(void* core, std::uint64_t to, std::uint32_t increment,
+                            TowpathOptions options) {
+    settled(core).noc_semaphore_inc(unicast(to), increment, write_options(options));
+  }
+  static void semaphore_inc_multicast(void* core, std::uint64_t to, std::uint32_t increment,
+                                      std::uint32_t destinations, TowpathOptions options) {
+    settled(core).noc_semaphore_inc_multicast(
+        rectangle(to), increment, static_cast<int>(destinations), multicast_options(options));
+  }
+  static void semaphore_set_remote(void* core, std::uint32_t from, std::uint64_t to,
+                                   TowpathOptions options) {
+    settled(core).noc_semaphore_set_remote(from, unicast(to), write_options(options));
+  }
+
+  static void cb_reserve_back(void* core, std::uint32_t buffer, std::uint32_t pages) {
+    settled(core);
+    runtime(core).reserve_back(buffer, pages);
+  }
+  static void cb_push_back(void* core, std::uint32_t buffer, std::uint32_t pages) {
+    settled(core);
+    runtime(core).push_back(buffer, pages);
+  }
+  static void cb_wait_front(void* core, std::uint32_t buffer, std::uint32_t pages) {
+    settled(core);
+    runtime(core).wait_front(buffer, pages);
+  }
+  static void cb_pop_front(void* core, std::uint32_t buffer, std::uint32_t pages) {
+    settled(core);
+    runtime(core).pop_front(buffer, pages);
+  }
+  static int cb_are_pages(void* core, std::uint32_t buffer, std::uint32_t pages, int at_front) {
+    KernelRuntime& on = runtime(core);
+    on.carry_out_store();
+    on.pay();
+    on.count_poll(at_front != 0 ? worker_memory_map::pages_received_at(static_cast<int>(buffer))
+                                : worker_memory_map::pages_acked_at(static_cast<int>(buffer)));
+    return on.are_pages(buffer, pages, at_front != 0) ? 1 : 0;
+  }
+  static std::uint32_t cb_pointer(void* core, std::uint32_t buffer, int pointer) {
+    const CircularBuffer& cb = runtime(core).buffer(buffer);
+    if (pointer == kTowpathFirstPointer) return cb.offset;
+    const KernelRuntime::Pointers& pointers = runtime(core).pointers_[buffer];
+    return pointer == kTowpathReadPointer ? pointers.read : pointers.write;
+  }
+  static std::uint32_t cb_page_bytes(void* core, std::uint32_t buffer) {
+    return runtime(core).buffer(buffer).page_bytes;
+  }
+  static std::uint32_t cb_pages(void* core, std::uint32_t buffer) {
+    return KernelRuntime::pages_of(runtime(core).buffer(buffer));
+  }
+  static std::uint32_t ethernet(void* core, int call, const std::uint32_t* arguments) {
+    return runtime(core).ethernet_call(call, arguments);
+  }
+
+  static void access(void* core, std::uintptr_t address, std::uint32_t size, std::uint32_t access) {
+    runtime(core).access(address, size, access);
+  }
+  static void load(void* core, std::uint32_t offset, void* host, std::uint32_t size) {
+    settled(core).load(offset, {static_cast<std::byte*>(host), size});
+  }
+  static void store(void* core, std::uint32_t offset, const void* host, std::uint32_t size) {
+    settled(core).store(offset, {static_cast<const std::byte*>(host), size});
+  }
+
+  static std::uint64_t cycle(void* core) {
+    return static_cast<std::uint64_t>(settled(core).cycle());
+  }
+  static void work(void* core, std::uint64_t cycles) {
+    settled(core).work(static_cast<noc::Cycle>(cycles));
+  }
+  static void print(void* core, const char* text) { runtime(core).print(text); }
+  static void zone(void* core, const char* name, int begins) {
+    runtime(core).zone(name, begins != 0);
+  }
+  static void record(void* core, const char* name, std::uint64_t value) {
+    KernelRuntime& on = runtime(core);
+    if (on.setup_.log != nullptr) on.setup_.log->values.push_back({on.from(), name, value});
+  }
+  static void refuse(void* core, const char* sentence) { runtime(core).refuse(sentence); }
+};
+
+const TowpathCalls& kernel_calls() {
+  using Calls = KernelCalls;
+  static const TowpathCalls calls{.read = Calls::read,
+                                  .read_set_state = Calls::read_set_state,
+                                  .read_with_state = Calls::read_with_state,
+                                  .read_with_id = Calls::read_with_id,
+                                  .write = Calls::write,
+                                  .write_set_state = Calls::write_set_state,
+                                  .write_with_state = Calls::write_with_state,
+                                  .write_with_id = Calls::write_with_id,
+                                  .write_with_id_set_state = Calls::write_with_id_set_state,
+                                  .write_with_id_with_state = Calls::write_with_id_with_state,
+                                  .multicast = Calls::multicast,
+                                  .inline_write = Calls::inline_write,
+                                  .inline_write_set_state = Calls::inline_write_set_state,
+                                  .inline_write_with_state = Calls::inline_write_with_state,
+                                  .set_id = Calls::set_id,
+                                  .reset_ids = Calls::reset_ids,
+                                  .barrier = Calls::barrier,
+                                  .semaphore_wait = Calls::semaphore_wait,
+                                  .semaphore_set = Calls::semaphore_set,
+                                  .semaphore_inc = Calls::semaphore_inc,
+                                  .semaphore_inc_multicast = Calls::semaphore_inc_multicast,
+                                  .semaphore_set_remote = Calls::semaphore_set_remote,
+                                  .cb_reserve_back = Calls::cb_reserve_back,
+                                  .cb_push_back = Calls::cb_push_back,
+                                  .cb_wait_front = Calls::cb_wait_front,
+                                  .cb_pop_front = Calls::cb_pop_front,
+                                  .cb_are_pages = Calls::cb_are_pages,
+                                  .cb_pointer = Calls::cb_pointer,
+                                  .cb_page_bytes = Calls::cb_page_bytes,
+                                  .cb_pages = Calls::cb_pages,
+                                  .ethernet = Calls::ethernet,
+                                  .access = Calls::access,
+                                  .load = Calls::load,
+                                  .store = Calls::store,
+                                  .cycle = Calls::cycle,
+                                  .work = Calls::work,
+                                  .print = Calls::print,
+                                  .zone = Calls::zone,
+                                  .record = Calls::record,
+                                  .refuse = Calls::refuse};
+  return calls;
+}
+
+}  // namespace towpath::tenstorrent::metalium

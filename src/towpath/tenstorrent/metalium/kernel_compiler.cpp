@@ -1,0 +1,353 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+
+#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/metalium/kernel_headers.hpp"
+#include "towpath/tenstorrent/metalium/run_compiler.hpp"
+#include "towpath/tenstorrent/metalium/source_kernel.hpp"
+
+// From a kernel's source to a shared object in the cache.
+
+namespace towpath::tenstorrent::metalium {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// FNV-1a of 64 bits, twice with different beginnings.
+class Digest {
+ public:
+  void add(std::string_view text) {
+    for (const char character : text) {
+      first_ = (first_ ^ static_cast<unsigned char>(character)) * kPrime;
+      second_ = (second_ ^ static_cast<unsigned char>(character)) * kPrime + (second_ >> 29);
+    }
+    first_ = (first_ ^ text.size()) * kPrime;
+    second_ = (second_ ^ text.size()) * kPrime;
+  }
+  std::string hex() const { return fmt::format("{:016x}{:016x}", first_, second_); }
+
+ private:
+  static constexpr std::uint64_t kPrime = 0x100000001b3;
+  std::uint64_t first_ = 0xcbf29ce484222325;
+  std::uint64_t second_ = 0x9e3779b97f4a7c15;
+};
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_file(const fs::path& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) {
+    throw std::runtime_error(fmt::format("cannot write {} of the kernel cache", path.string()));
+  }
+}
+
+fs::path cache_folder() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return fs::path(cache) / "towpath" / "kernels";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return fs::path(home) / ".cache" / "towpath" / "kernels";
+  return fs::temp_directory_path() / fmt::format("towpath-{}", getuid()) / "kernels";
+}
+
+// A name beside `path` that no other process or thread uses, for a file that is renamed when it is
+// complete.
+fs::path unfinished(const fs::path& path) {
+  static std::atomic<unsigned> number = 0;
+  return fmt::format("{}.{}-{}", path.string(), getpid(), ++number);
+}
+
+// The folder of the headers that come with the library.
+fs::path header_folder() {
+  Digest digest;
+  for (const KernelHeader& header : kernel_headers()) {
+    digest.add(header.path);
+    digest.add(header.text);
+  }
+  fs::path folder = cache_folder() / ("headers-" + digest.hex());
+  if (fs::exists(folder)) return folder;
+  const fs::path fresh = unfinished(folder);
+  for (const KernelHeader& header : kernel_headers()) {
+    const fs::path path = fresh / header.path;
+    fs::create_directories(path.parent_path());
+    write_file(path, header.text);
+  }
+  std::error_code error;
+  fs::rename(fresh, folder, error);
+  if (error) fs::remove_all(fresh);  // another process was first
+  return folder;
+}
+
+std::string compiler() {
+  const char* const chosen = std::getenv("CXX");
+  return chosen != nullptr && *chosen != '\0' ? chosen : "g++";
+}
+
+std::vector<std::string> chip_definitions(const machine::Chip& chip) {
+  const auto dram_banks =
+      chip.dram_groups.size() * static_cast<std::size_t>(std::max(1, chip.dram.channels_per_group));
+  const bool is_blackhole =
+      chip.name.find("blackhole") != std::string::npos || chip.name.find("p1") == 0;
+  return {
+      fmt::format("-DNUM_DRAM_BANKS={}", std::max<std::size_t>(1, dram_banks)),
+      fmt::format("-DNUM_L1_BANKS={}", std::max<std::size_t>(1, chip.workers.size())),
+      fmt::format("-DL1_ALIGNMENT={}", chip.alignment.l1_bytes),
+      fmt::format("-DDRAM_ALIGNMENT={}", chip.alignment.dram_read_bytes),
+      fmt::format("-DDRAM_WRITE_ALIGNMENT={}", chip.alignment.dram_write_bytes),
+      fmt::format("-DNOC_MAX_BURST_SIZE={}",
+                  chip.router.packet_data_flits_max * chip.router.flit_bytes),
+      fmt::format("-DTOWPATH_L1_BYTES={}", chip.l1_bytes),
+      fmt::format("-DTOWPATH_ETHERNET_L1_BYTES={}", chip.ethernet_l1_bytes),
+      fmt::format("-DTOWPATH_ERISC_INFO_BASE={}", ethernet_memory_map::kEriscInfoBase),
+      fmt::format("-DTOWPATH_ERISC_UNRESERVED_BASE={}", ethernet_memory_map::kUnreservedBase),
+      is_blackhole ? "-DARCH_BLACKHOLE" : "-DARCH_WORMHOLE",
+  };
+}
+
+std::vector<std::string> processor_definitions(const KernelTarget& target) {
+  std::vector<std::string> definitions = {
+      "-DKERNEL_BUILD",
+      fmt::format("-DNOC_INDEX={}", target.noc_index),
+      fmt::format("-DTOWPATH_IS_DATA_MOVEMENT_0={}",
+                  target.processor == Processor::data_movement_0 ? "true" : "false"),
+      fmt::format("-DTOWPATH_IS_DATA_MOVEMENT_1={}",
+                  target.processor == Processor::data_movement_1 ? "true" : "false"),
+  };
+  switch (target.processor) {
+    case Processor::data_movement_0: definitions.emplace_back("-DCOMPILE_FOR_BRISC"); break;
+    case Processor::data_movement_1: definitions.emplace_back("-DCOMPILE_FOR_NCRISC"); break;
+    case Processor::ethernet: definitions.emplace_back("-DCOMPILE_FOR_ERISC"); break;
+    case Processor::compute: break;  // refused
+  }
+  return definitions;
+}
+
+std::vector<std::string> definitions_of(const KernelSource& source, const KernelTarget& target) {
+  std::vector<std::string> definitions = processor_definitions(target);
+  if (!source.compile_args.empty()) {
+    definitions.push_back(
+        fmt::format("-DKERNEL_COMPILE_TIME_ARGS={}", fmt::join(source.compile_args, ",")));
+  }
+  if (!source.named_compile_args.empty()) {
+    std::string map;
+    for (const auto& [name, value] : source.named_compile_args) {
+      map += fmt::format("{{\"{}\",{}}},", name, value);
+    }
+    definitions.push_back("-DKERNEL_COMPILE_TIME_ARG_MAP=" + map);
+  }
+  std::vector<int> formats;
+  for (const CircularBuffer& buffer : source.circular_buffers) formats.push_back(buffer.format);
+  if (formats.empty()) formats.push_back(0xff);
+  definitions.push_back(fmt::format("-DTOWPATH_BUFFER_FORMATS={}", fmt::join(formats, ",")));
+  for (const auto& [name, value] : source.defines) {
+    definitions.push_back(fmt::format("-D{}={}", name, value));
+  }
+  return definitions;
+}
+
+// Kernels cast between words of 32 bits and pointers, which GCC takes for a mistake unless it is
+// permissive. Loads and stores call out (see towpath_support.h); copies are calls, so that they
+// can.
+std::vector<std::string> kernel_flags() {
+  return {"-fsanitize=thread",
+          "--param=tsan-distinguish-volatile=1",
+          "--param=tsan-instrument-func-entry-exit=0",
+          "-fpermissive",
+          "-w",
+          "-fno-builtin-memcpy",
+          "-fno-builtin-memmove",
+          "-fno-builtin-memset",
+          "-fno-tree-vectorize"};
+}
+
+std::vector<std::string> common_flags(const machine::Chip& chip, const fs::path& headers) {
+  std::vector<std::string> flags = {
+      "-std=gnu++20",    "-O2",       "-fPIC",           "-fvisibility=hidden",
+      "-fno-exceptions", "-fno-rtti", "-fno-gnu-unique", "-g0"};
+  flags.push_back("-I" + headers.string());
+  std::ranges::copy(chip_definitions(chip), std::back_inserter(flags));
+  return flags;
+}
+
+// The first error that the compiler reports, or its last line.
+std::string first_error(const std::string& output) {
+  std::istringstream lines(output);
+  std::string line;
+  std::string last;
+  while (std::getline(lines, line)) {
+    if (line.find("error:") != std::string::npos) return line;
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+void run(const std::vector<std::string>& command, std::string_view name) {
+  const CompilerResult result = run_compiler(command);
+  if (result.is_missing) {
+    throw std::invalid_argument(fmt::format(
+        "kernel '{}' is compiled when it is run, with '{}', which cannot be started; install g++ "
+        "or set CXX",
+        name, command.front()));
+  }
+  if (result.status != 0) {
+    throw std::invalid_argument(
+        fmt::format("kernel '{}' does not compile: {}", name, first_error(result.output)));
+  }
+}
+
+// Files that a make rule depends on.
+std::vector<fs::path> dependencies(const fs::path& rule) {
+  std::string text = read_file(rule);
+  text.erase(0, text.find(':') + 1);
+  std::vector<fs::path> paths;
+  std::string path;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    const bool is_escaped = i + 1 < text.size() && text[i] == '\\';
+    if (is_escaped && text[i + 1] == ' ') {
+      path += text[++i];
+    } else if (i == text.size() || text[i] == ' ' || text[i] == '\n' || text[i] == '\\') {
+      if (!path.empty()) paths.emplace_back(path);
+      path.clear();
+    } else {
+      path += text[i];
+    }
+  }
+  return paths;
+}
+
+std::string digest_of(const fs::path& path) {
+  Digest digest;
+  digest.add(read_file(path));
+  return digest.hex();
+}
+
+// Whether every file of a manifest is as it was: lines of digest and path.
+bool is_current(const fs::path& manifest) {
+  std::ifstream file(manifest);
+  std::string line;
+  bool has_lines = false;
+  while (std::getline(file, line)) {
+    constexpr std::size_t kDigestDigits = 32;
+    if (line.size() < kDigestDigits + 2) return false;
+    const fs::path path = line.substr(kDigestDigits + 1);
+    if (!fs::exists(path) || digest_of(path) != line.substr(0, kDigestDigits)) return false;
+    has_lines = true;
+  }
+  return has_lines;
+}
+
+// The object with the entry and the calls of the instrumentation; one per chip.
+fs::path support_object(const machine::Chip& chip, const fs::path& headers) {
+  std::vector<std::string> command = {compiler()};
+  std::ranges::copy(common_flags(chip, headers), std::back_inserter(command));
+  command.insert(command.end(), {"-DNOC_INDEX=0", "-fno-builtin-memcpy", "-fno-builtin-memmove",
+                                 "-fno-builtin-memset", "-fno-tree-loop-distribute-patterns"});
+  Digest digest;
+  for (const std::string& word : command) digest.add(word);
+  fs::path object = cache_folder() / ("support-" + digest.hex() + ".o");
+  if (fs::exists(object)) return object;
+  const fs::path fresh = unfinished(object);
+  command.insert(command.end(),
+                 {"-xc++", "-c", (headers / "towpath_support.h").string(), "-o", fresh.string()});
+  run(command, "towpath_support.h");
+  fs::rename(fresh, object);
+  return object;
+}
+
+void compile(const KernelSource& source, const fs::path& library, const fs::path& object,
+             std::vector<std::string> command) {
+  const std::string name = source.file.string();
+  fs::path file = fs::absolute(source.file);
+  if (!source.text.empty()) {
+    file = unfinished(library).string() + ".cpp";
+    write_file(file, fmt::format("#line 1 \"{}\"\n{}", name, source.text));
+  }
+  const fs::path fresh = unfinished(library);
+  const fs::path rule = fresh.string() + ".d";
+  const fs::path kernel_object = fresh.string() + ".o";
+  command.insert(command.end(),
+                 {"-MD", "-MF", rule.string(), "-c", file.string(), "-o", kernel_object.string()});
+  run(command, name);
+  run({command.front(), "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now", kernel_object.string(),
+       object.string(), "-o", fresh.string()},
+      name);
+  std::string manifest;
+  for (const fs::path& path : dependencies(rule)) {
+    if (path == file && !source.text.empty()) continue;
+    manifest += fmt::format("{} {}\n", digest_of(path), path.string());
+  }
+  fs::rename(fresh, library);
+  const fs::path fresh_manifest = fresh.string() + ".deps";
+  write_file(fresh_manifest, manifest);
+  fs::rename(fresh_manifest, library.string() + ".deps");
+  fs::remove(rule);
+  fs::remove(kernel_object);
+  if (!source.text.empty()) fs::remove(file);
+}
+
+}  // namespace
+
+std::string_view name_of(Processor processor) {
+  switch (processor) {
+    case Processor::data_movement_0: return "data_movement_0";
+    case Processor::data_movement_1: return "data_movement_1";
+    case Processor::compute: return "compute";
+    case Processor::ethernet: break;
+  }
+  return "ethernet";
+}
+
+CompiledKernel compile_kernel(const KernelSource& source, const KernelTarget& target) {
+  if (target.processor == Processor::compute) {
+    throw std::invalid_argument(
+        fmt::format("kernel '{}' is for the compute cores of a worker, which are not modelled; "
+                    "kernels run on data_movement_0, data_movement_1 and ethernet",
+                    source.file.string()));
+  }
+  if (source.text.empty() && !fs::is_regular_file(source.file)) {
+    throw std::invalid_argument(
+        fmt::format("there is no kernel file '{}'; a kernel is a C++ file with kernel_main()",
+                    source.file.string()));
+  }
+  fs::create_directories(cache_folder());
+  const fs::path headers = header_folder();
+  std::vector<std::string> command = {compiler()};
+  std::ranges::copy(common_flags(*target.chip, headers), std::back_inserter(command));
+  std::ranges::copy(definitions_of(source, target), std::back_inserter(command));
+  std::ranges::copy(kernel_flags(), std::back_inserter(command));
+  if (source.file.has_parent_path()) {
+    command.push_back("-I" + fs::absolute(source.file).parent_path().string());
+  }
+  for (const fs::path& folder : source.include_folders) {
+    command.push_back("-I" + fs::absolute(folder).string());
+  }
+  // The vendor's build includes it too.
+  command.insert(command.end(), {"-include", (headers / "api/dataflow/dataflow_api.h").string()});
+
+  Digest digest;
+  for (const std::string& word : command) digest.add(word);
+  digest.add(fs::absolute(source.file).string());
+  digest.add(source.text);
+  const fs::path library = cache_folder() / (digest.hex() + ".so");
+  if (!fs::exists(library) || !is_current(library.string() + ".deps")) {
+    compile(source, library, support_object(*target.chip, headers), std::move(command));
+  }
+  return {library, target};
+}
+
+}  // namespace towpath::tenstorrent::metalium

@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace towpath::tenstorrent::metalium {
+
+// A header that kernels include, by its path there.
+struct KernelHeader {
+  std::string_view path;
+  std::string_view text;
+};
+
+// All of them; cmake/kernel_headers.cmake makes a source file of kernel_include/.
+std::span<const KernelHeader> kernel_headers();
+
+}  // namespace towpath::tenstorrent::metalium

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdint.h>
+
+// What a kernel in source form and the simulator know of each other: one table of C functions. The
+// headers beside this file turn the calls of TT-Metalium into calls of the table; nothing else of
+// the simulator is visible to a kernel.
+//
+// A NoC address is x << 36 | y << 42 | offset, a rectangle has its first corner at bits 48 and 54
+// and its last where an address has x and y. Coordinates are those of NoC 0 on either NoC.
+
+#define TOWPATH_COORDINATE_SHIFT 36
+#define TOWPATH_COORDINATE_BITS 6
+#define TOWPATH_ARGUMENTS_MAX 1024
+
+typedef struct TowpathOptions {
+  int32_t noc;
+  int32_t vc;
+  uint32_t flags;         // of TowpathFlag
+  uint32_t id;            // transaction id, of the calls with one
+  uint32_t destinations;  // of a multicast
+} TowpathOptions;
+
+enum TowpathFlag {
+  kTowpathPosted = 1,
+  kTowpathOnePacket = 2,
+  kTowpathLinked = 4,
+  kTowpathLoopback = 8,
+  kTowpathWord = 16,  // a semaphore's value
+};
+
+enum TowpathBarrier {
+  kTowpathReads,
+  kTowpathWrites,
+  kTowpathWritesFlushed,
+  kTowpathPostedWritesFlushed,
+  kTowpathAtomics,
+  kTowpathEverything,
+  kTowpathReadsOfId,
+  kTowpathWritesOfId,
+  kTowpathWritesFlushedOfId,
+};
+
+enum TowpathAccess { kTowpathStore = 1, kTowpathVolatile = 2 };
+
+enum TowpathPointer { kTowpathReadPointer, kTowpathWritePointer, kTowpathFirstPointer };
+
+enum TowpathEthernetCall {
+  kTowpathTxqIsBusy,
+  kTowpathRunRouting,
+  kTowpathContextSwitch,
+  kTowpathReadBarrier,
+  kTowpathWriteBarrier,
+  kTowpathIsSendAcked,
+  kTowpathIsSendDone,
+  kTowpathBytesAreAvailable,
+  // One-shots and waits.
+  kTowpathSendBytes,
+  kTowpathWaitForReceiverDone,
+  kTowpathSendDone,
+  kTowpathWaitReceiverDone,
+  kTowpathWaitForBytes,
+  kTowpathReceiverDone,
+  kTowpathReceiverAcknowledge,
+  kTowpathWaitReceiverAcknowledge,
+  kTowpathWaitForChannelDone,
+  kTowpathWaitForBytesOnChannel,
+  kTowpathSemaphoreWait,
+  kTowpathSemaphoreWaitMin,
+  kTowpathLastWait = kTowpathSemaphoreWaitMin,
+  // Queues and channels.
+  kTowpathSendPacket,
+  kTowpathWriteRemoteRegister,
+  kTowpathSendBytesOverChannel,
+  kTowpathSendPayloadOnly,
+  kTowpathSendPayloadComplete,
+  kTowpathClearSenderAck,
+  kTowpathChannelAck,
+  kTowpathChannelDone,
+};
+
+typedef struct TowpathCalls {
+  // Requests. Addresses of 64 bits are NoC addresses, of 32 bits offsets in the core's own L1.
+  void (*read)(void* core, uint64_t from, uint32_t to, uint32_t size, TowpathOptions options);
+  void (*read_set_state)(void* core, uint64_t from, uint32_t size, TowpathOptions options);
+  void (*read_with_state)(void* core, uint32_t from, uint32_t to, uint32_t size,
+                          TowpathOptions options);
+  void (*read_with_id)(void* core, uint64_t from, uint32_t to, uint32_t id, TowpathOptions options);
+  void (*write)(void* core, uint32_t from, uint64_t to, uint32_t size, TowpathOptions options);
+  void (*write_set_state)(void* core, uint64_t to, uint32_t size, TowpathOptions options);
+  void (*write_with_state)(void* core, uint32_t from, uint32_t to, uint32_t size,
+                           TowpathOptions options);
+  void (*write_with_id)(void* core, uint32_t from, uint64_t to, uint32_t size,
+                        TowpathOptions options);
+  void (*write_with_id_set_state)(void* core, uint64_t to, TowpathOptions options);
+  void (*write_with_id_with_state)(void* core, uint32_t from, uint32_t to, uint32_t size,
+                                   TowpathOptions options);
+  void (*multicast)(void* core, uint32_t from, uint64_t to, uint32_t size,
+                    TowpathOptions options);
+  void (*inline_write)(void* core, uint64_t to, uint32_t value, TowpathOptions options);
+  void (*inline_write_set_state)(void* core, uint64_t to, TowpathOptions options);
+  // An offset of all ones leaves what set_state has set.
+  void (*inline_write_with_state)(void* core, uint32_t value, uint32_t to, TowpathOptions options);
+  void (*set_id)(void* core, int is_read, uint32_t id, int32_t noc);
+  void (*reset_ids)(void* core, uint32_t mask, int32_t noc);
+  void (*barrier)(void* core, int barrier, uint32_t id, int32_t noc);
+
+  // Semaphores: words of L1.
+  void (*semaphore_wait)(void* core, uint32_t offset, uint32_t value, int is_minimum);
+  void (*semaphore_set)(void* core, uint32_t offset, uint32_t value);
+  void (*semaphore_inc)(void* core, uint64_t to, uint32_t increment, TowpathOptions options);
+  void (*semaphore_inc_multicast)(void* core, uint64_t to, uint32_t increment,
+                                  uint32_t destinations, TowpathOptions options);
+  void (*semaphore_set_remote)(void* core, uint32_t from, uint64_t to, TowpathOptions options);
+
+  // Circular buffers.
+  void (*cb_reserve_back)(void* core, uint32_t buffer, uint32_t pages);
+  void (*cb_push_back)(void* core, uint32_t buffer, uint32_t pages);
+  void (*cb_wait_front)(void* core, uint32_t buffer, uint32_t pages);
+  void (*cb_pop_front)(void* core, uint32_t buffer, uint32_t pages);
+  int (*cb_are_pages)(void* core, uint32_t buffer, uint32_t pages, int at_front);
+  uint32_t (*cb_pointer)(void* core, uint32_t buffer, int pointer);
+  uint32_t (*cb_page_bytes)(void* core, uint32_t buffer);
+  uint32_t (*cb_pages)(void* core, uint32_t buffer);
+
+  // The Ethernet interface: a call with up to six arguments.
+  uint32_t (*ethernet)(void* core, int call, const uint32_t* arguments);
+
+  // A load or store of L1 or of a register that the kernel is going to carry out by a pointer.
+  void (*access)(void* core, uintptr_t address, uint32_t size, uint32_t access);
+  // The same for a whole block; the caller copies it afterwards through `host`.
+  void (*load)(void* core, uint32_t offset, void* host, uint32_t size);
+  void (*store)(void* core, uint32_t offset, const void* host, uint32_t size);
+
+  uint64_t (*cycle)(void* core);
+  void (*work)(void* core, uint64_t cycles);
+  void (*print)(void* core, const char* text);
+  void (*zone)(void* core, const char* name, int begins);
+  void (*record)(void* core, const char* name, uint64_t value);
+  // Ends the run with a sentence.
+  void (*refuse)(void* core, const char* sentence);
+} TowpathCalls;
+
+typedef struct TowpathCore {
+  const TowpathCalls* calls;
+  void* core;
+  uint32_t x, y;                  // NoC 0
+  uint32_t logical_x, logical_y;
+  uint32_t semaphore_base[2];     // of workers, of Ethernet cores
+  const uint32_t* arguments;
+  uint32_t argument_count;
+  const uint32_t* common_arguments;
+  uint32_t common_argument_count;
+  const uint64_t* dram_banks;     // NoC address of the first byte of each
+  uint32_t dram_bank_count;
+  const uint64_t* l1_banks;
+  uint32_t l1_bank_count;
+} TowpathCore;
+
+// What a compiled kernel exports.
+#define TOWPATH_KERNEL_ENTRY towpath_kernel_entry

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The part of a compiled kernel that is ours, in a file of its own and without instrumentation: its
+// entry, and what the compiler calls at every access (GCC's -fsanitize=thread) and for every copy.
+
+#include <algorithm>
+
+#include "towpath_prelude.h"
+
+extern "C" {
+
+TowpathCore towpath_core;
+extern std::uint16_t dram_bank_to_noc_xy[2][NUM_DRAM_BANKS];
+extern std::int32_t bank_to_dram_offset[NUM_DRAM_BANKS];
+extern std::uint16_t l1_bank_to_noc_xy[2][NUM_L1_BANKS];
+extern std::int32_t bank_to_l1_offset[NUM_L1_BANKS];
+
+}  // extern "C"
+
+std::uint16_t dram_bank_to_noc_xy[2][NUM_DRAM_BANKS];
+std::int32_t bank_to_dram_offset[NUM_DRAM_BANKS];
+std::uint16_t l1_bank_to_noc_xy[2][NUM_L1_BANKS];
+std::int32_t bank_to_l1_offset[NUM_L1_BANKS];
+
+namespace towpath {
+
+// Pages below 4 GiB are L1, registers, or a mistake: what the kernel itself uses is above.
+inline bool is_device_address(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) >> 32 == 0;
+}
+
+inline void access(const void* address, std::uint32_t size, std::uint32_t how) {
+  if (is_device_address(address)) [[unlikely]] {
+    TOWPATH_CALL(access, reinterpret_cast<std::uintptr_t>(address), size, how);
+  }
+}
+
+inline void fill_banks() {
+  const std::uint64_t offset_mask = (std::uint64_t{1} << TOWPATH_COORDINATE_SHIFT) - 1;
+  for (std::uint32_t bank = 0; bank < towpath_core.dram_bank_count; ++bank) {
+    const std::uint64_t address = towpath_core.dram_banks[bank];
+    for (auto& noc : dram_bank_to_noc_xy) {
+      noc[bank] = static_cast<std::uint16_t>(address >> TOWPATH_COORDINATE_SHIFT);
+    }
+    bank_to_dram_offset[bank] = static_cast<std::int32_t>(address & offset_mask);
+  }
+  for (std::uint32_t bank = 0; bank < towpath_core.l1_bank_count; ++bank) {
+    const std::uint64_t address = towpath_core.l1_banks[bank];
+    for (auto& noc : l1_bank_to_noc_xy) {
+      noc[bank] = static_cast<std::uint16_t>(address >> TOWPATH_COORDINATE_SHIFT);
+    }
+    bank_to_l1_offset[bank] = static_cast<std::int32_t>(address & offset_mask);
+  }
+}
+
+}  // namespace towpath
+
+extern "C" {
+
+__attribute__((visibility("default"))) void TOWPATH_KERNEL_ENTRY(const TowpathCore* core) {
+  static std::uint32_t arguments[2][TOWPATH_ARGUMENTS_MAX];
+  towpath_core = *core;
+  std::copy_n(core->arguments, core->argument_count, arguments[0]);
+  std::copy_n(core->common_arguments, core->common_argument_count, arguments[1]);
+  towpath_core.arguments = arguments[0];
+  towpath_core.common_arguments = arguments[1];
+  for (int noc = 0; noc < 2; ++noc) {
+    my_x[noc] = static_cast<std::uint8_t>(core->x);
+    my_y[noc] = static_cast<std::uint8_t>(core->y);
+  }
+  towpath::fill_banks();
+  kernel_main();
+}
+
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+
+#define TOWPATH_ACCESSES(size)                                                               \
+  void __tsan_read##size(void* address) { towpath::access(address, size, 0); }               \
+  void __tsan_unaligned_read##size(void* address) { towpath::access(address, size, 0); }     \
+  void __tsan_write##size(void* address) { towpath::access(address, size, kTowpathStore); }  \
+  void __tsan_unaligned_write##size(void* address) {                                         \
+    towpath::access(address, size, kTowpathStore);                                           \
+  }                                                                                          \
+  void __tsan_volatile_read##size(void* address) {                                           \
+    towpath::access(address, size, kTowpathVolatile);                                        \
+  }                                                                                          \
+  void __tsan_unaligned_volatile_read##size(void* address) {                                 \
+    towpath::access(address, size, kTowpathVolatile);                                        \
+  }                                                                                          \
+  void __tsan_volatile_write##size(void* address) {                                          \
+    towpath::access(address, size, kTowpathStore | kTowpathVolatile);                        \
+  }                                                                                          \
+  void __tsan_unaligned_volatile_write##size(void* address) {                                \
+    towpath::access(address, size, kTowpathStore | kTowpathVolatile);                        \
+  }
+TOWPATH_ACCESSES(1)
+TOWPATH_ACCESSES(2)
+TOWPATH_ACCESSES(4)
+TOWPATH_ACCESSES(8)
+TOWPATH_ACCESSES(16)
+#undef TOWPATH_ACCESSES
+
+void __tsan_read_range(void* address, std::size_t size) {
+  towpath::access(address, static_cast<std::uint32_t>(size), 0);
+}
+void __tsan_write_range(void* address, std::size_t size) {
+  towpath::access(address, static_cast<std::uint32_t>(size), kTowpathStore);
+}
+
+// Copies are calls (-fno-builtin-mem...), and come here: the linker binds them within the kernel.
+void* memcpy(void* __restrict to, const void* __restrict from, std::size_t size) {
+  const bool is_to_l1 = towpath::is_device_address(to);
+  const bool is_from_l1 = towpath::is_device_address(from);
+  const auto offset = [](const void* address) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(address));
+  };
+  if (!is_to_l1 && !is_from_l1) {
+    void* target = to;
+    asm volatile("rep movsb" : "+D"(target), "+S"(from), "+c"(size) : : "memory");
+    return to;
+  }
+  unsigned char block[256];
+  for (std::size_t done = 0; done < size; done += sizeof(block)) {
+    const auto part = static_cast<std::uint32_t>(std::min(size - done, sizeof(block)));
+    auto* target = static_cast<unsigned char*>(to) + done;
+    const auto* source = static_cast<const unsigned char*>(from) + done;
+    if (is_from_l1) {
+      TOWPATH_CALL(load, offset(source), block, part);
+      source = block;
+    }
+    if (is_to_l1) {
+      TOWPATH_CALL(store, offset(target), source, part);
+    } else {
+      for (std::uint32_t i = 0; i < part; ++i) target[i] = source[i];
+    }
+  }
+  return to;
+}
+
+void* memmove(void* to, const void* from, std::size_t size) {
+  if (to <= from || towpath::is_device_address(to) || towpath::is_device_address(from)) {
+    return memcpy(to, from, size);
+  }
+  for (std::size_t i = size; i-- > 0;) {
+    static_cast<unsigned char*>(to)[i] = static_cast<const unsigned char*>(from)[i];
+    asm volatile("");
+  }
+  return to;
+}
+
+void* memset(void* to, int value, std::size_t size) {
+  auto* bytes = static_cast<unsigned char*>(to);
+  if (!towpath::is_device_address(to)) {
+    for (std::size_t i = 0; i < size; ++i) {
+      bytes[i] = static_cast<unsigned char>(value);
+      asm volatile("");  // so that the loop does not become a call of this function
+    }
+    return to;
+  }
+  unsigned char block[256];
+  for (unsigned char& byte : block) {
+    byte = static_cast<unsigned char>(value);
+    asm volatile("");
+  }
+  for (std::size_t done = 0; done < size; done += sizeof(block)) {
+    const auto part = static_cast<std::uint32_t>(std::min(size - done, sizeof(block)));
+    TOWPATH_CALL(store, static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(bytes + done)),
+                 block, part);
+  }
+  return to;
+}
+
+}  // extern "C"

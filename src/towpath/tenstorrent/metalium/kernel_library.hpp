@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
+
+namespace towpath::tenstorrent::metalium {
+
+// A copy of a compiled kernel in memory, with global variables of its own.
+class KernelLibrary {
+ public:
+  // Throws std::runtime_error when the file cannot be loaded.
+  explicit KernelLibrary(const std::filesystem::path& file);
+  ~KernelLibrary();
+  KernelLibrary(const KernelLibrary&) = delete;
+  KernelLibrary& operator=(const KernelLibrary&) = delete;
+
+  using Entry = void (*)(const TowpathCore*);
+  Entry entry() const { return entry_; }
+
+ private:
+  void* handle_ = nullptr;
+  Entry entry_ = nullptr;
+};
+
+}  // namespace towpath::tenstorrent::metalium

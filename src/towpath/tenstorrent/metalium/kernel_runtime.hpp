@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "towpath/tenstorrent/device/ethernet_core.hpp"
+#include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
+#include "towpath/tenstorrent/metalium/kernel_library.hpp"
+#include "towpath/tenstorrent/metalium/l1_window.hpp"
+#include "towpath/tenstorrent/metalium/source_kernel.hpp"
+
+namespace towpath::tenstorrent::metalium {
+
+// One run of a kernel in source form on a core: what its calls and its loads and stores become.
+//
+// Loads and stores cost what they cost on the core. A plain one adds to a debt of cycles, which is
+// paid before anything that others could notice: a call, or a volatile access. What a store has
+// stored is known at the kernel's next call. A copy calls out for its store, then for its load, and
+// copies: a store that has not changed the window when a load follows may be yet to come.
+//
+// A volatile load is
+// a poll: after kPollsMax of them, or of the Ethernet interface's tests, during which the core's L1
+// has not changed and the kernel has done nothing else, the kernel sleeps until something is
+// written there. Up to then a loop that counts its polls is exact.
+class KernelRuntime {
+ public:
+  KernelRuntime(DataMovementCore& core, const KernelTarget& target, const KernelSetup& setup);
+  KernelRuntime(const KernelRuntime&) = delete;
+  KernelRuntime& operator=(const KernelRuntime&) = delete;
+
+  void run(const KernelLibrary& library);
+
+ private:
+  friend struct KernelCalls;
+
+  static constexpr int kPollsMax = 20'000;
+
+  struct Pointers {
+    std::uint32_t read = 0;
+    std::uint32_t write = 0;
+    std::uint32_t received = 0;  // pages that this kernel has pushed, and has popped
+    std::uint32_t acked = 0;
+  };
+  // A store that the kernel was going to carry out when it last called.
+  struct PendingStore {
+    std::uint32_t offset = 0;
+    std::uint32_t size_bytes = 0;
+    bool is_carried_out = false;
+    std::vector<std::byte> before{};  // what the window showed then
+
+    std::span<const std::byte> window() const { return L1Window::bytes(offset, size_bytes); }
+    bool is_unchanged() const { return std::ranges::equal(window(), before); }
+  };
+
+  // The core, before a call: stores are carried out and the debt is paid.
+  DataMovementCore& settled();
+  EthernetCore& ethernet();
+  noc::Cycle code_cycles() const;
+  void carry_out_store();
+  void carry_out_store_before_load(bool is_volatile);
+  void write_pending();
+  void pay();
+  void count_poll(std::uint64_t word);
+  void wait_for_change(std::uint64_t word);
+  [[noreturn]] void refuse(std::string_view sentence) const;
+
+  void access(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access);
+  void access_l1(std::uint32_t offset, std::uint32_t size_bytes, std::uint32_t access);
+  void access_register(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access);
+
+  const CircularBuffer& buffer(std::uint32_t number) const;
+  static std::uint32_t pages_of(const CircularBuffer& buffer) {
+    return buffer.size_bytes / buffer.page_bytes;
+  }
+  void reserve_back(std::uint32_t number, std::uint32_t pages);
+  void push_back(std::uint32_t number, std::uint32_t pages);
+  void wait_front(std::uint32_t number, std::uint32_t pages);
+  void pop_front(std::uint32_t number, std::uint32_t pages);
+  bool are_pages(std::uint32_t number, std::uint32_t pages, bool at_front);
+  std::uint32_t advance(std::uint32_t offset, std::uint32_t pages,
+                        const CircularBuffer& buffer) const;
+
+  std::uint32_t ethernet_call(int call, const std::uint32_t* arguments);
+  std::uint32_t ethernet_channel_call(int call, const std::uint32_t* arguments);
+  std::uint32_t ethernet_wait(int call, const std::uint32_t* arguments);
+
+  void print(std::string_view text);
+  void zone(const char* name, bool begins);
+  KernelLog::From from() const;
+  void fill_banks();
+  noc::Cycle cycle() const { return core_.cycle() + debt_cycles_; }
+
+  DataMovementCore& core_;
+  const KernelSetup& setup_;
+  Processor processor_;
+  noc::Cycle debt_cycles_ = 0;
+  PendingStore pending_;
+  int polls_ = 0;
+  std::uint64_t writes_seen_ = 0;
+  std::array<Pointers, kCircularBuffers> pointers_{};
+  std::vector<std::uint64_t> dram_banks_;
+  std::vector<std::uint64_t> l1_banks_;
+  std::vector<KernelLog::Zone> open_zones_;
+  std::string line_;
+};
+
+// The calls as the kernel sees them.
+const TowpathCalls& kernel_calls();
+
+}  // namespace towpath::tenstorrent::metalium

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/metalium/source_run.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+namespace towpath::tenstorrent::metalium {
+
+machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
+                            Processor processor) {
+  if (processor != Processor::ethernet) return chip.worker(core.x, core.y);
+  const std::size_t channels = chip.ethernet_cores.size();
+  if (core.x != 0 || core.y < 0 || static_cast<std::size_t>(core.y) >= channels) {
+    throw std::invalid_argument(fmt::format(
+        "there is no Ethernet core ({}, {}); they are (0, channel), and the chip has {} channels",
+        core.x, core.y, channels));
+  }
+  return chip.ethernet_cores[static_cast<std::size_t>(core.y)];
+}
+
+std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip) {
+  machine::ChipCluster cluster;
+  cluster.name = chip->name;
+  cluster.chips.push_back({.chip = std::move(chip)});
+  return machine::build_chip_cluster(std::move(cluster));
+}
+
+std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel,
+                       KernelLog& log) {
+  const machine::Chip& chip = device.chip();
+  const int noc = kernel.noc_index;
+  const std::shared_ptr<const machine::Chip> shared(std::shared_ptr<const machine::Chip>(), &chip);
+  KernelSource source = kernel.source;
+  source.circular_buffers = kernel.circular_buffers;
+  const CompiledKernel compiled =
+      compile_kernel(source, {.chip = shared, .processor = kernel.processor, .noc_index = noc});
+  std::string name = kernel.source.file.stem().string();
+  Kernel body = make_kernel(compiled, {.logical = kernel.core,
+                                       .circular_buffers = kernel.circular_buffers,
+                                       .common_args = kernel.common_args,
+                                       .log = &log});
+  const machine::Coordinate tile = tile_of(chip, kernel.core, kernel.processor);
+  if (kernel.processor == Processor::ethernet) {
+    return program.create_kernel(
+        LogicalCore{kernel.core.x, kernel.core.y},
+        {.name = std::move(name), .noc_index = noc, .runtime_args = kernel.runtime_args},
+        [body = std::move(body)](EthernetCore& core) { body(core); });
+  }
+  for (std::size_t number = 0; number < kernel.circular_buffers.size(); ++number) {
+    const auto buffer = static_cast<int>(number);
+    program.set_at_start({tile}, worker_memory_map::pages_received_at(buffer), 0);
+    program.set_at_start({tile}, worker_memory_map::pages_acked_at(buffer), 0);
+  }
+  return program.create_kernel({.core = tile,
+                                .name = std::move(name),
+                                .noc_index = noc,
+                                .runtime_args = kernel.runtime_args},
+                               std::move(body));
+}
+
+SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> cluster,
+                                const SourceProgram& source) {
+  SourceResult result;
+  Cluster chips(std::move(cluster), source.options);
+  std::map<int, Program*> programs;
+  std::vector<std::pair<Program*, std::size_t>> numbers;
+  for (const MemoryBlock& block : source.before) {
+    chips.device(block.chip).memory(block.tile).write(block.offset, block.bytes);
+  }
+  for (const PlacedKernel& kernel : source.kernels) {
+    Device& device = chips.device(kernel.chip);
+    Program*& program = programs[kernel.chip];
+    if (program == nullptr) {
+      program = &chips.create_program(kernel.chip);
+      for (std::size_t id = 0; id < source.semaphores.size(); ++id) {
+        const std::uint64_t offset = id * kSemaphoreBytes;
+        program->set_at_start(device.chip().workers, worker_memory_map::kSemaphoreBase + offset,
+                              source.semaphores[id]);
+        program->set_at_start(device.chip().ethernet_cores, kEthernetSemaphoreBase + offset,
+                              source.semaphores[id]);
+      }
+    }
+    numbers.emplace_back(program, add_kernel(device, *program, kernel, result.log));
+  }
+  result.time = chips.run();
+  for (const auto& [program, number] : numbers) {
+    const ProgramResult::KernelTimes& times = program->result().kernels[number];
+    result.kernels.push_back({times.begin, times.end});
+  }
+  for (MemoryBlock block : source.after) {
+    chips.device(block.chip).memory(block.tile).read(block.offset, block.bytes);
+    result.after.push_back(std::move(block));
+  }
+  return result;
+}
+
+}  // namespace towpath::tenstorrent::metalium

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "towpath/machine/chip_cluster.hpp"
+#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/metalium/source_kernel.hpp"
+
+// One program per chip whose kernels are in source form: what `towpath kernel run` runs.
+
+namespace towpath::tenstorrent::metalium {
+
+struct PlacedKernel {
+  int chip = 0;
+  // In the logical grid of workers; {0, channel} of an Ethernet core.
+  machine::Coordinate core;
+  Processor processor = Processor::data_movement_0;
+  int noc_index = 0;
+  KernelSource source;
+  std::vector<std::uint32_t> runtime_args{};
+  std::vector<std::uint32_t> common_args{};
+  CircularBuffers circular_buffers{};
+};
+
+// Bytes of a tile's memory, in the coordinates of NoC 0.
+struct MemoryBlock {
+  int chip = 0;
+  machine::Coordinate tile;
+  std::uint64_t offset = 0;
+  std::vector<std::byte> bytes{};
+};
+
+struct SourceProgram {
+  std::vector<PlacedKernel> kernels;
+  // Initial values of the semaphores 0, 1, ... of every core.
+  std::vector<std::uint32_t> semaphores{};
+  std::vector<MemoryBlock> before{};  // written before the kernels start
+  std::vector<MemoryBlock> after{};   // read when they have ended; as many bytes as are given
+  RunOptions options{};
+};
+
+struct SourceResult {
+  struct KernelTimes {
+    noc::Cycle begin = 0;
+    noc::Cycle end = 0;
+  };
+  std::vector<KernelTimes> kernels;  // as in the program
+  Time time;                         // when the last one ended
+  KernelLog log;
+  std::vector<MemoryBlock> after;
+};
+
+// Tile of a core. Throws std::invalid_argument when there is none.
+machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
+                            Processor processor);
+// Compiles a kernel and puts it into a program; returns its number there.
+std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel,
+                       KernelLog& log);
+
+// A cluster of one chip.
+std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip);
+
+// Compiles and runs the kernels. Throws what Cluster::run() and compile_kernel() throw.
+SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> cluster,
+                                const SourceProgram& program);
+
+}  // namespace towpath::tenstorrent::metalium

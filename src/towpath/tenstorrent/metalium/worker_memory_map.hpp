@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+
+// Where things are in L1 for kernels in source form. What a kernel reads and writes by a pointer is
+// at 64 KiB and above: lower addresses cannot be mapped on every system (vm.mmap_min_addr).
+
+namespace towpath::tenstorrent::metalium {
+
+inline constexpr int kCircularBuffers = 32;
+inline constexpr int kSemaphores = 16;
+inline constexpr std::uint64_t kSemaphoreBytes = 16;
+
+namespace worker_memory_map {
+
+// Pages received and pages acknowledged of each circular buffer, a word each.
+inline constexpr std::uint64_t kCircularBufferWords = 0x8000;
+constexpr std::uint64_t pages_received_at(int buffer) {
+  return kCircularBufferWords + static_cast<std::uint64_t>(buffer) * 8;
+}
+constexpr std::uint64_t pages_acked_at(int buffer) { return pages_received_at(buffer) + 4; }
+inline constexpr std::uint64_t kSemaphoreBase = 0x10000;
+// 512 bytes that stay zero, then the user's, to the end.
+inline constexpr std::uint64_t kUnreservedBase = 0x10400;
+
+}  // namespace worker_memory_map
+
+// Semaphores of an Ethernet core come first in what is the user's.
+inline constexpr std::uint64_t kEthernetSemaphoreBase = ethernet_memory_map::kAllocatedBase;
+inline constexpr std::uint64_t kEthernetUnreservedBase =
+    (kEthernetSemaphoreBase + kSemaphores * kSemaphoreBytes + 63) / 64 * 64;
+
+}  // namespace towpath::tenstorrent::metalium
