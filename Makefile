@@ -48,6 +48,14 @@ rtl:
 rtl-deps:
 	@tools/install_packages.sh --rtl "$(PYTHON)"
 
+# A CUDA program with NVSHMEM for a GPU: `make gpu-build FILE=examples/gpu/ring_shift.cu`. Needs nvcc and NVSHMEM
+# in $NVSHMEM_HOME; the program is in out/gpu.
+.PHONY: gpu-build
+gpu-build:
+	@test -n "$(FILE)" || { echo "say which: make gpu-build FILE=program.cu"; exit 2; }
+	@mkdir -p out/gpu
+	@tools/gpu_build.sh "$(FILE)" "out/gpu/$(basename $(notdir $(FILE)))"
+
 lint: build
 	@$(BIN)/python tools/lint.py
 

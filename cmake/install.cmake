@@ -24,4 +24,7 @@ install(FILES
 # The shipped machines, to read and to copy; the library has them built in.
 install(DIRECTORY machines/json/ DESTINATION ${CMAKE_INSTALL_DATADIR}/towpath/machines
   COMPONENT towpath_cpp)
+# What CUDA sources include, and the struct that the library shares with them.
+install(DIRECTORY src/towpath/gpu/include/
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/towpath/gpu/include COMPONENT towpath_cpp)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT towpath_cpp)

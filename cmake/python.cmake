@@ -22,4 +22,6 @@ target_link_libraries(_core PRIVATE towpath hwy::hwy towpath_warnings)
 # The shared libraries whose functions cmake/static defines are then not needed.
 target_link_options(_core PRIVATE LINKER:--as-needed)
 install(TARGETS _core LIBRARY DESTINATION towpath COMPONENT towpath)
+# What CUDA sources include, beside the module.
+install(DIRECTORY src/towpath/gpu/include/ DESTINATION towpath/gpu_include COMPONENT towpath)
 include(cmake/stubs.cmake)

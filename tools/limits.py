@@ -27,6 +27,7 @@ WITHOUT_PARAMETER_LIMIT = "src/towpath/bindings/"
 VENDORS_SIGNATURES = {
     "eth_send_bytes_over_channel",
     "eth_send_bytes_over_channel_payload_only",
+    "ReadFromDeviceL1",
 }
 OPTIONS = "python/towpath/cli/options.py"
 

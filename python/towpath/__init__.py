@@ -15,14 +15,18 @@ Names that are not below, `towpath._core` among them, may change at any time.
 
 **Collectives.** `RunResult`, `RunRow`, `Tuning`
 
+**Kernels.** `SourceKernel`, `CircularBuffer`, `MemoryBlock`, `KernelRun`
+
 **Live.** `run_live`, `launch`, `connect`, `Communicator`, `Mailbox`
 
 **Schedules.** `Schedule`, `algorithms`, `AlgorithmInfo`, `verify`, `Verdict`
 
+**Kernels.** `kernel`, `Kernel`
+
 **Measurements.** `validate`, `Validation`, `validate_shipped`, `TableSummary`
 
-**Errors.** `TowpathError`, `ConfigError`, `TransportError`, `DeadlockError`, `HazardError`,
-`RankError`
+**Errors.** `TowpathError`, `ConfigError`, `CompilationError`, `TransportError`, `DeadlockError`,
+`HazardError`, `RankError`
 
 `__version__` is the version of the package.
 """
@@ -34,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from towpath.api.chips import Chip, ChipCluster
     from towpath.api.clusters import GpuCluster, MailboxCluster
+    from towpath.api.gpu_kernel import Kernel, kernel
     from towpath.api.host import Host
     from towpath.api.live_run import run_live
     from towpath.api.machine import Machine, MachineInfo, load, machines
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     from towpath.collectives.live_launch import launch
     from towpath.collectives.live_mailbox import Mailbox
     from towpath.errors import (
+        CompilationError,
         ConfigError,
         DeadlockError,
         HazardError,
@@ -53,6 +59,12 @@ if TYPE_CHECKING:
         TransportError,
     )
     from towpath.host.host_cluster import HostCluster
+    from towpath.kernels.chip_kernel import (
+        CircularBuffer,
+        KernelRun,
+        MemoryBlock,
+        SourceKernel,
+    )
     from towpath.tuning.collective import Tuning
     from towpath.validation.shipped import TableSummary
     from towpath.validation.validate import Validation
@@ -73,6 +85,10 @@ __all__ = [
     "RunResult",
     "RunRow",
     "Tuning",
+    "SourceKernel",
+    "CircularBuffer",
+    "MemoryBlock",
+    "KernelRun",
     "run_live",
     "launch",
     "connect",
@@ -83,12 +99,15 @@ __all__ = [
     "AlgorithmInfo",
     "verify",
     "Verdict",
+    "kernel",
+    "Kernel",
     "validate",
     "Validation",
     "validate_shipped",
     "TableSummary",
     "TowpathError",
     "ConfigError",
+    "CompilationError",
     "TransportError",
     "DeadlockError",
     "HazardError",
@@ -105,9 +124,11 @@ _MODULES = {
     "host.host_cluster": ("HostCluster",),
     "api.result": ("RunResult", "RunRow"),
     "tuning.collective": ("Tuning",),
+    "kernels.chip_kernel": ("SourceKernel", "CircularBuffer", "MemoryBlock", "KernelRun"),
     "api.live_run": ("run_live",),
     "api.schedule": ("Schedule", "algorithms", "AlgorithmInfo"),
     "api.verdict": ("verify", "Verdict"),
+    "api.gpu_kernel": ("kernel", "Kernel"),
     "api.validation": ("validate", "validate_shipped"),
     "validation.shipped": ("TableSummary",),
     "validation.validate": ("Validation",),
@@ -117,6 +138,7 @@ _MODULES = {
     "errors": (
         "TowpathError",
         "ConfigError",
+        "CompilationError",
         "TransportError",
         "DeadlockError",
         "HazardError",

@@ -50,6 +50,14 @@ class ConfigError(TowpathError, ValueError):
         self.field = field
 
 
+class CompilationError(ConfigError):
+    """A kernel's source that does not compile; its text is what the compiler says."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.args = (text,)
+
+
 class DescriptionError(TowpathError, ValueError):
     """A description that the core refuses; `specs/` makes a ConfigError of it.
 
@@ -106,13 +114,19 @@ class HazardError(TowpathError, RuntimeError):
 
     Attributes:
         hazard: its name, such as "source_overwritten"; docs/kernels.md lists all.
-        culprit: the name of the kernel that made it.
+        culprit: the name of the kernel that made it; "" for a GPU's, which the text names.
         chip: the number of its chip in the cluster.
         core: the place (x, y) of its core on the grid of NoC 0.
     """
 
     def __init__(
-        self, sentence: str, *, hazard: str, culprit: str, chip: int, core: tuple[int, int]
+        self,
+        sentence: str,
+        *,
+        hazard: str,
+        culprit: str = "",
+        chip: int = 0,
+        core: tuple[int, int] = (0, 0),
     ) -> None:
         super().__init__(sentence)
         self.hazard = hazard

@@ -12,6 +12,28 @@ namespace towpath::conformance {
 namespace {
 using namespace literals;
 
+machine::KernelCost kernel_cost() {
+  machine::KernelCost cost;
+  cost.multiprocessors = cost.blocks_per_multiprocessor = 16;
+  cost.threads_per_multiprocessor = 1024;
+  cost.registers_per_multiprocessor = 65536;
+  cost.shared_memory_kib = 100;
+  cost.memory_latency = 300_ns;
+  cost.peer_latency = 1500_ns;
+  cost.memory_rate = 1000_GBps;
+  cost.multiprocessor_rate = 50_GBps;
+  cost.loads_in_flight = cost.put_loads_in_flight = 2;
+  cost.thread_put_overhead = cost.warp_put_overhead = cost.block_put_overhead = 200_ns;
+  cost.signal = cost.fence = 100_ns;
+  cost.poll = 50_ns;
+  cost.gpu_initiated_adapters = true;
+  cost.initiation_overhead = 1_us;
+  cost.queue_pairs = 3;
+  cost.queue_pair_rate = 5_GBps;
+  cost.queue_pair_message = 250_ns;
+  return cost;
+}
+
 // Three GPUs a host on a switch, hosts joined by a slower network, so that routes differ.
 std::shared_ptr<const machine::Machine> small_cluster(int ranks) {
   machine::MachineBuilder builder("small cluster");
@@ -37,6 +59,7 @@ std::shared_ptr<const machine::Machine> small_cluster(int ranks) {
   for (machine::ProtocolCost& protocol : cost.protocol)
     protocol = {40_GBps, 100_ns, 50_ns, false, {}};
   cost.protocol[static_cast<std::size_t>(Protocol::simple)].fences = true;
+  cost.kernel = kernel_cost();
   builder.set_gpu_cost(cost);
   return std::move(builder).build();
 }

@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
+from towpath import _core
 from towpath.cli.groups import COLLECTIVES
-from towpath.schedules.words import fifo_algorithms
+from towpath.schedules.words import algorithms_within
 
 SMALL = "--machine dgx-h100 --hosts 1 --ranks-per-host 3 --sizes 64,1000003"
 
@@ -41,7 +42,7 @@ def test_every_algorithm_is_right_on_two_hosts(tmp_path):
     assert len(listed) >= 11
     for line in listed:
         collective, algorithm = line.split()[:2]
-        hosts = 2 if algorithm in fifo_algorithms(collective) else 1
+        hosts = 2 if algorithm in algorithms_within(collective, (_core.Reach.fifo,)) else 1
         done = towpath(
             f"run {collective} --algorithm {algorithm} --machine dgx-h100 --hosts {hosts} "
             "--sizes 4,256K --json",

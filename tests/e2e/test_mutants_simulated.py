@@ -19,7 +19,7 @@ from towpath.collectives.call import Call
 from towpath.collectives.places import GpuPlace
 from towpath.errors import DeadlockError
 from towpath.schedules.msccl_xml import load_schedule
-from towpath.schedules.words import fifo_algorithms
+from towpath.schedules.words import algorithms_within
 from towpath.specs import catalogue
 
 SEEDS = 4
@@ -29,7 +29,7 @@ def originals():
     made = [
         _core.make_schedule(name, ranks=ranks, channels=2, protocol=protocol)
         for collective in _core.COLLECTIVES
-        for name in fifo_algorithms(collective)
+        for name in algorithms_within(collective, (_core.Reach.fifo,))
         for ranks, protocol in ((3, _core.Protocol.simple), (4, _core.Protocol.ll))
     ]
     return made + [load_schedule(file) for file in schedule_files()]

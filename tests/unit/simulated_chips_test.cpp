@@ -93,10 +93,10 @@ TEST(SimulatedChips, ARankBeginsWhenAllItsPeersHaveBeenCalled) {
   std::vector<int> begun;
   chips.on_begin = [&](int rank) { begun.push_back(rank); };
   chips.set_peers({{1, 3}, {0, 2}, {1, 3}, {0, 2}});
-  for (const int rank : {0, 1, 2}) chips.start(rank);
+  for (const int rank : {0, 1, 2}) chips.start(rank, Protocol::simple);
   chips.run();
   EXPECT_EQ(begun, std::vector<int>{1});
-  chips.start(3);
+  chips.start(3, Protocol::simple);
   chips.run();
   std::ranges::sort(begun);
   EXPECT_EQ(begun, (std::vector<int>{0, 1, 2, 3}));

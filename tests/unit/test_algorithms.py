@@ -10,7 +10,7 @@ from towpath import _core
 from towpath._core import Buffer, Collective, Protocol, StepType
 from towpath.collectives import fabric
 from towpath.schedules.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
-from towpath.schedules.words import fifo_algorithms
+from towpath.schedules.words import algorithms_within
 
 
 def test_every_algorithm_names_its_collective_and_cost():
@@ -47,8 +47,9 @@ FIFO = [each.name for each in _core.algorithms() if each.reach == _core.Reach.fi
 
 def test_each_collective_begins_with_an_algorithm_for_every_machine():
     for collective in Collective:
-        assert _core.algorithm_names(collective)[0] == fifo_algorithms(collective.name)[0]
-        assert set(fifo_algorithms(collective.name)) <= set(FIFO)
+        everywhere = algorithms_within(collective.name, (_core.Reach.fifo,))
+        assert _core.algorithm_names(collective)[0] == everywhere[0]
+        assert set(everywhere) <= set(FIFO)
 
 
 def test_one_sided_schedule_is_not_exported_to_msccl(tmp_path):

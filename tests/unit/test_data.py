@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference is right, and sees what goes wrong."""
 
+import copy
 from functools import reduce
 
 import numpy as np
 import pytest
 
 from towpath import _core
+from towpath.collectives import simulated
+from towpath.collectives.call import Call
 from towpath.collectives.data import (
     OPERATIONS,
     TYPES,
@@ -15,6 +18,8 @@ from towpath.collectives.data import (
     count_wrong,
     type_bytes,
 )
+from towpath.collectives.places import GpuPlace
+from towpath.specs import catalogue
 
 COLLECTIVES = _core.COLLECTIVES
 
@@ -117,3 +122,28 @@ def test_an_average_may_be_off_by_its_rounding_only():
 
 def test_where_nothing_is_promised_nothing_is_wrong():
     assert count_wrong(np.ones(4, np.float32), None, "float32") == 0
+
+
+def test_a_sum_onto_an_output_that_was_never_written_is_wrong():
+    """The output is not neutral to the operation, so that the mistake shows."""
+    schedule = _core.make_schedule("all_pairs_all_gather", ranks=2)
+    ranks = schedule.ranks
+    blocks = ranks[0].blocks
+    received = next(
+        (block, place)
+        for block, each in enumerate(blocks)
+        for place, step in enumerate(each.steps)
+        if step.type == _core.StepType.receive
+    )
+    steps = blocks[received[0]].steps
+    step = copy.copy(steps[received[1]])
+    step.type = _core.StepType.receive_reduce_copy
+    steps[received[1]] = step
+    blocks[received[0]].steps = steps
+    ranks[0].blocks = blocks
+    spoilt = copy.copy(schedule)
+    spoilt.ranks = ranks
+    place = GpuPlace(catalogue.load("dgx-h100", hosts=1).build())
+    for made, is_wrong in ((schedule, False), (spoilt, True)):
+        found = simulated.invoke(place, Call(made), 4096, in_place=False, with_data=True)
+        assert (found.wrong > 0) == is_wrong

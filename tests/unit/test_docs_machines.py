@@ -11,7 +11,8 @@ import yaml
 from towpath.specs import catalogue, shipped
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "machines.md"
-TEMPLATE, GRAPH, CHIP, CHIPS, GRID = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+TEMPLATE, GRAPH, MIXED, CHIP, CHIPS, GRID = BLOCKS
 
 
 def spec_of(text):
@@ -27,6 +28,10 @@ def graph_spec():
 def rows_of_sum():
     rows = re.findall(r"^\| ([^|]+) \| (\d+) \|$", PAGE.read_text(), re.MULTILINE)
     return {name: int(value) for name, value in rows}
+
+
+def test_hosts_of_different_kinds_build():
+    assert spec_of(MIXED).build().ranks == 32
 
 
 def test_the_example_builds_at_its_size_and_at_another():

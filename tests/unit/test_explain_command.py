@@ -13,7 +13,8 @@ from towpath.collectives.nccl.imitation import Imitation, Library
 from towpath.specs import catalogue
 from towpath.tuning.collective import Timing, Tuning
 from towpath.tuning.export import NcclAdvice, nccl_lines
-from towpath.validation.nearest import accuracy_of, measured_near
+from towpath.validation import shipped
+from towpath.validation.validate import validate_table
 
 PLACE = ("--machine", "dgx-h100", "--hosts", "1")
 MIB = 1 << 20
@@ -130,13 +131,16 @@ def test_expect_prints_the_columns_of_nccl_tests():
     assert all(float(row[5]) > 0 for row in rows) and text.count("not validated") == 2
 
 
-def test_rows_near_a_size_are_of_the_same_cluster():
-    near = measured_near("all_reduce", 2, 16, MIB)
-    assert near and all(MIB // 4 <= row.size_bytes <= 4 * MIB for row in near)
-    assert measured_near("all_reduce", 4, 32, MIB) == []
-    assert measured_near("all_gather", 2, 16, MIB) == []
-    assert accuracy_of([]) is None
-    assert accuracy_of([0.1] * 9 + [-0.5]).p90 == 0.1
+def test_expected_times_are_those_of_the_validated_rows():
+    rows = validate_table(
+        shipped.find_table("gpu_collectives/all_reduce_two_h100_servers"), group="default"
+    ).rows
+    validated = {int(row["size_bytes"]): row["predicted"] for row in rows}
+    sizes = [8, 64 << 10, 256 << 10, 4 * MIB, 64 * MIB]
+    expected = towpath.load("dgx-h100", hosts=2).expect("all_reduce", size_bytes=sizes)
+    for row in expected.rows:
+        assert row.time_us == pytest.approx(validated[row.size_bytes], rel=1e-9)
+        assert row.accuracy is not None and row.accuracy.hosts == 2
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+
 import pytest
 
 import towpath
 from towpath import _core
 from towpath.cli import main as cli
 from towpath.collectives import fabric
+from towpath.collectives.call import Call
+from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue, shipped
 
 
@@ -166,3 +170,33 @@ def test_a_shape_with_neighbours_that_no_link_joins_is_refused():
     cluster = catalogue.load_chip_cluster("t3000").build()
     with pytest.raises(ValueError, match="no link joins them"):
         _core.fabric_planes(cluster, _core.FabricShape.line([0, 6]))
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+
+def time_us(algorithm, latency_cycles):
+    """Of a reduce-scatter on a line of four chips whose compute cores have this latency."""
+    spec = catalogue.load_chip_cluster("blackhole-line")
+    chip = spec.chips[0].chip
+    latency = chip.software.reduce_latency_cycles.model_copy(update={"value": latency_cycles})
+    software = chip.software.model_copy(update={"reduce_latency_cycles": latency})
+    chip = chip.model_copy(update={"software": software})
+    placed = tuple(replace(one, chip=chip) for one in spec.chips)
+    source = ScheduleSource(None, "reduce_scatter", algorithm, 4)
+    plan = Call(source.schedule()).plan(16 << 10)
+    shape = _core.FabricShape.line([0, 1, 2, 3])
+    cluster = replace(spec, chips=placed).build()
+    run = _core.SimulatedRun.on_chips(cluster, plan, carries_data=False, shape=shape)
+    return run.invoke(plan)
+
+
+@pytest.mark.parametrize(
+    # On the line three on the way, and one where the sums from both ends meet.
+    ("algorithm", "times"),
+    [("all_pairs_reduce_scatter", 1), ("line_reduce_scatter", 4)],
+)
+def test_a_thread_block_adds_up_in_one_pass_and_a_relay_at_each_chip(algorithm, times):
+    latency_us = 10  # at 1.35 GHz
+    added_us = time_us(algorithm, 13_500) - time_us(algorithm, 0)
+    assert added_us == pytest.approx(times * latency_us, rel=0.1)

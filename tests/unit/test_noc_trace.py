@@ -9,7 +9,7 @@ import pytest
 
 from mutate import check_mutants
 from towpath.errors import ConfigError
-from towpath.studies.noc_trace import EVENTS_MAX, KINDS, load_noc_trace
+from towpath.studies.noc_trace import EVENTS_MAX, FABRIC, KINDS, load_noc_trace
 from towpath.studies.replay import measured
 from towpath.validation.shipped import find_table
 from towpath.validation.table_file import read_table
@@ -18,6 +18,7 @@ from trace_example import event, every_kind, flush, write, zone
 CORE = (1, 1)
 READ = event(CORE, "BRISC", 100, "READ", (2, 2), size_bytes=64)
 START = event(CORE, "BRISC", 200, "READ_BARRIER_START")
+PACKET = event(CORE, "BRISC", 100, "FABRIC_UNICAST_WRITE", (2, 2), size_bytes=64)
 END = event(CORE, "BRISC", 300, "READ_BARRIER_END")
 
 
@@ -49,7 +50,7 @@ def test_every_kind_of_event_is_read(tmp_path):
     multicast = brisc.events[7]
     assert (multicast.to, multicast.to_last, multicast.vc) == ((1, 2), (4, 3), 4)
     kinds = {event.kind for core in trace.cores for event in core.events}
-    assert KINDS - kinds == {  # no other fields than those of their like
+    assert KINDS - FABRIC - kinds == {  # no other fields than those of their like
         "READ_WITH_STATE_AND_TRID", "WRITE_BARRIER_WITH_TRID", "WRITE_SET_TRID",
         "WRITE_FLUSH_WITH_TRID",
     }  # fmt: skip
@@ -103,14 +104,17 @@ def test_cycles_count_from_the_first_event_whatever_the_order_of_cores(tmp_path)
         ([READ | {"num_bytes": 0}], "its num_bytes is 0"),
         ([READ | {"num_bytes": 1 << 22}], "its num_bytes is 4194304"),
         ([READ | {"timestamp": -1}], "its timestamp is -1"),
-        ([READ | {"type": "FABRIC_UNICAST_WRITE"}], "its type is 'FABRIC_UNICAST_WRITE'; known"),
+        ([READ | {"type": "FABRIC_READ"}], "its type is 'FABRIC_READ'; known"),
         ([READ | {"type": ["READ"]}], "its type is ['READ']; a word is expected"),
         ([READ | {"noc": "NOC_2"}], "its noc is 'NOC_2'; known are NOC_0, NOC_1"),
         ([READ | {"proc": ""}], "its proc is ''; known are BRISC, ERISC, NCRISC, TRISC_0"),
         ([READ | {"type": "READ_WITH_STATE"}], "without the event before it that sets the state"),
         ([zone(CORE, "BRISC", 0), zone(CORE, "BRISC", 9)], "begins a second kernel on core (1, 1)"),
         ([zone(CORE, "BRISC", 0, phase="middle")], "its zone_phase is 'middle'"),
-        ([READ | {"src_device_id": 0}, END | {"src_device_id": 1}], "is of another chip"),
+        ([READ | {"src_device_id": -1}], "its src_device_id is -1; allowed are whole numbers 0"),
+        ([PACKET | {"fabric_send": 3}], "its fabric_send is 3; an object is expected"),
+        ([PACKET | {"fabric_send": {"path": []}}], "its fabric_send.path is not a list of parts"),
+        ([PACKET | {"fabric_send": {}}], "has no 'eth_chan'"),
         ([flush(CORE, 0)], "holds no events of a kernel"),
         (["READ"], "is 'READ'; an object is expected"),
     ],

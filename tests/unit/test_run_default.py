@@ -10,7 +10,7 @@ import towpath
 from conftest import towpath_command
 from towpath.api.auto import _interpolated
 
-ROW = re.compile(r"^ +(\d+) .* (\w+) (Simple|LL|LL128) (\d+)$", re.MULTILINE)
+ROW = re.compile(r"^ +(\d+) .* (\w+) (Simple|LL|LL128) (\d+)(?:  \+-\d+/\d+%)?$", re.MULTILINE)
 
 
 def rows(*words):
@@ -23,6 +23,15 @@ def test_small_and_large_sizes_have_schedules_of_their_own():
     chosen = rows("--hosts", "1", "--sizes", "8,1M,64M")
     assert chosen[8][1] == "LL" and chosen[64 << 20][1] == "Simple"
     assert chosen[8][0] != chosen[64 << 20][0]
+
+
+def test_the_largest_arrays_of_two_hosts_go_through_the_switches():
+    """NVLSTree, as NCCL does; a ring is the fastest at the sizes below."""
+    chosen = rows("--hosts", "2", "--sizes", "64M,1G")
+    assert {size: each[0] for size, each in chosen.items()} == {
+        64 << 20: "ring_all_reduce",
+        1 << 30: "nvls_tree_all_reduce",
+    }
 
 
 def test_a_named_algorithm_or_protocol_is_kept():

@@ -12,7 +12,7 @@ import yaml
 import towpath
 from conftest import refusal, towpath_command
 from towpath import _core
-from towpath.schedules.words import fifo_algorithms
+from towpath.schedules.words import algorithms_within
 from towpath.specs import shipped
 from towpath.tuning.sites import open_site
 from towpath.tuning.synthesis.bounds import bound_of
@@ -140,7 +140,7 @@ def test_no_listed_algorithm_is_faster_than_the_bound(make, collective, tmp_path
     machine = towpath.load(file)
     for size in (1 << 10, 1 << 20, 16 << 20):
         bound = bound_of(network(file), collective, size)
-        for algorithm in fifo_algorithms(collective):
+        for algorithm in algorithms_within(collective, (_core.Reach.fifo,)):
             if algorithm.startswith("grid"):
                 continue
             result = machine.run(

@@ -57,6 +57,9 @@ def test_rows_keep_their_columns_and_become_json(tmp_path):
         ("here,2,16,surprise,1024,30,", "surprise"),
         ("here,two,16,default,1024,30,", "nodes"),
         ("here,2,16,default,1024,fast,", "time_us_out_of_place"),
+        ("here,2,16,NCCL_ALGO=Foo,1024,30,", "NCCL_ALGO has 'Foo'"),
+        ("here,2,16,default,1024,30,RoCE v2", "measured over roce"),
+        ("here,2,16,default,1024,30,8x CX-6 200G", "have 392 GB/s"),
     ],
 )
 def test_a_row_that_cannot_be_simulated_stays_in_and_says_why(tmp_path, row, reason):
@@ -90,6 +93,18 @@ def test_rows_are_answered_by_what_nccl_would_choose(tmp_path):
         ("Ring/Simple", 1),
     ]
     assert rows[1]["predicted"] > 2 * rows[0]["predicted"]
+
+
+def test_rows_may_be_of_any_number_of_hosts_and_name_their_machine(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(
+        "nodes,gpus,config,size_bytes,time_us_out_of_place,machine\n"
+        "4,32,default,8,40,\n3,24,default,8,40,\n4,16,default,8,40,\n1,8,default,8,15,\n"
+        "2,16,default,8,30,dgx-a100\n2,16,default,8,30,dgx-z\n"
+    )
+    *predicted, unknown = validate_table(path).rows
+    assert all(row["predicted"] > 0 for row in predicted)
+    assert "dgx-z" in unknown["error"]
 
 
 def test_pynccl_of_vllm_runs_without_nvls(tmp_path):

@@ -57,6 +57,25 @@ def test_a_full_line_carries_what_framing_leaves(size_bytes):
     assert of_line == pytest.approx(size_bytes / on_line, rel=0.015)
 
 
+@pytest.mark.parametrize("test", ["erisc", "erisc_write_worker"])
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+def test_both_ends_of_a_link_send_at_once(arch, test):
+    ways = [
+        link(arch=arch, test=test, direction=direction, packet_bytes="512")
+        for direction in ("uni", "bi")
+    ]
+    assert 0.4 * ways[0] < ways[1] < ways[0]
+
+
+def test_small_messages_take_eighty_nanoseconds_in_both_directions():
+    # tt-metal, test_all_ethernet_links_bandwidth, which is not fitted to.
+    assert 512 / link(direction="bi", packet_bytes="512") == pytest.approx(80, rel=0.12)
+
+
+def test_as_many_slots_as_fit_for_both_directions():
+    assert 10 < link(direction="bi", packet_bytes="8192") < 12.5
+
+
 def test_a_latency_is_one_message_there_and_back_in_full():
     assert link(metric="sender_latency", packet_bytes="16") > 2 * 364.5
     slower = link(metric="sender_latency", packet_bytes="16", test="erisc_write_worker")
@@ -67,7 +86,11 @@ def test_a_latency_is_one_message_there_and_back_in_full():
     ("changes", "said"),
     [
         ({"arch": "grayskull"}, "arch is 'grayskull'; allowed are wormhole_b0, blackhole"),
-        ({"direction": "bi"}, "direction is 'bi'; allowed are uni"),
+        ({"direction": "up"}, "direction is 'up'; allowed are uni, bi, bidir, both"),
+        (
+            {"direction": "bi", "packet_bytes": "65536"},
+            "two slots of 65536 bytes each way do not fit into L1",
+        ),
         ({"metric": "jitter"}, "metric is 'jitter'; allowed are bandwidth, sender_latency"),
         ({"packet_bytes": "0"}, "packet_bytes is '0'; allowed are whole numbers 1 to 65536"),
     ],

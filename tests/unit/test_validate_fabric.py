@@ -4,7 +4,9 @@
 
 import pytest
 
+from towpath import _core
 from towpath.errors import ConfigError
+from towpath.validation import chip_systems
 from towpath.validation import fabric as validate_fabric
 from towpath.validation.table_kind import CannotSimulate, Context
 from towpath.validation.validate import validate_table
@@ -16,6 +18,14 @@ def line_row(**changes):
     row = {
         "system": "T3000", "topology": "linear", "line_size": "3", "hops_counted": "4",
         "message_bytes": "1024", "fused_payload_with_sync": "False", "mean_ns": "1000",
+    }  # fmt: skip
+    return row | changes
+
+
+def neighbour_row(**changes):
+    row = {
+        "system": "t3k_8", "ntype": "NOC_UNICAST_WRITE", "topology": "Linear",
+        "payload_bytes": "16", "per_hop_avg_ns": "789",
     }  # fmt: skip
     return row | changes
 
@@ -32,7 +42,7 @@ def predicted(kind, row, machine=None):
     return kind.predict(row, Context(machine)).value
 
 
-@pytest.mark.parametrize("row", [line_row(), collective_row()])
+@pytest.mark.parametrize("row", [neighbour_row(), line_row(), collective_row()])
 def test_a_table_that_lacks_a_column_is_none_of_the_known(tmp_path, row):
     path = tmp_path / "table.csv"
     for column in row:
@@ -45,7 +55,11 @@ def test_a_table_that_lacks_a_column_is_none_of_the_known(tmp_path, row):
 
 
 def test_every_field_that_a_prediction_reads_is_a_column_of_its_table():
-    for kind, row in ((LINE, line_row()), (COLLECTIVES, collective_row())):
+    for kind, row in (
+        (NEIGHBOURS, neighbour_row()),
+        (LINE, line_row()),
+        (COLLECTIVES, collective_row()),
+    ):
         assert predicted(kind, {column: row[column] for column in kind.columns}) > 0
 
 
@@ -53,8 +67,27 @@ def test_every_field_that_a_prediction_reads_is_a_column_of_its_table():
     ("kind", "row", "problem"),
     [
         (LINE, line_row(fused_payload_with_sync="yes"), "is 'yes'; allowed are True, False"),
-        (LINE, line_row(hops_counted="3"), "hops_counted must be 4, to the far end and back"),
-        (COLLECTIVES, collective_row(topology="line"), "is 'line'; allowed are ring"),
+        (LINE, line_row(hops_counted="3"), "hops_counted is 3; it must be even"),
+        (LINE, line_row(hops_counted="6"), "at most 4 on a line of 3"),
+        (LINE, line_row(topology="ring", line_size="8", hops_counted="10"), "at most 8 on a ring"),
+        (LINE, line_row(system="n150"), "names like these are known: t3k_8"),
+        (NEIGHBOURS, neighbour_row(ntype="NOC_READ"), "ntype is 'NOC_READ'; allowed are NOC_UNI"),
+        (NEIGHBOURS, neighbour_row(system="p150_x1"), "has 1 chips; 2 to 64 are simulated"),
+        (COLLECTIVES, collective_row(topology="star"), "topology is 'star'; allowed are"),
+        (COLLECTIVES, collective_row(mode="fast"), "mode is 'fast'; allowed are single"),
+        (COLLECTIVES, collective_row(arch="grayskull"), "arch is 'grayskull'; allowed are worm"),
+        (COLLECTIVES, collective_row(n_devices="65"), "allowed are whole numbers 2 to 64"),
+        (COLLECTIVES, collective_row(links_per_direction="5"), "allowed are whole numbers 1 to 4"),
+        (
+            COLLECTIVES,
+            collective_row(arch="blackhole", topology="mesh", links_per_direction="4"),
+            "a mesh of 8 blackholes has 4 links in each direction; its chips have channels for 3",
+        ),
+        (
+            COLLECTIVES,
+            collective_row(system="p150_x8"),
+            "system is 'p150_x8', whose chips are blackholes",
+        ),
         (COLLECTIVES, collective_row(op="broadcast"), "is 'broadcast'; allowed are all_gather"),
     ],
 )
@@ -73,3 +106,87 @@ def test_rows_of_blackholes_are_simulated_on_the_machine_that_is_named():
     ours, other = (predicted(COLLECTIVES, row, name) for name in (None, "t3000"))
     assert ours == predicted(COLLECTIVES, row, "blackhole-line")
     assert other > 1.2 * ours
+
+
+# --- systems --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "chip", "sides", "links"),
+    [
+        ("t3k_8", "line", "wormhole", (8, 1), 1),
+        ("T3000", "mesh", "wormhole", (4, 2), 1),
+        ("n300", "ring", "wormhole", (2, 1), 1),
+        ("wh_galaxy_32", "torus", "wormhole", (8, 4), 4),
+        ("galaxy", "mesh", "wormhole", (8, 4), 4),
+        ("bh_galaxy_32", "mesh", "blackhole", (8, 4), 2),
+        ("p150_x8", "ring", "blackhole", (8, 1), 2),
+        ("p150_x4", "mesh", "blackhole", (2, 2), 2),
+        ("p300_x2", "line", "blackhole", (4, 1), 2),
+        ("bh_galaxy_4x2", "torus", "blackhole", (4, 2), 2),
+    ],
+)
+def test_a_system_is_built_from_its_name(name, form, chip, sides, links):
+    system = chip_systems.named_system({"system": name}, form)
+    assert (system.chip, (system.columns, system.rows), system.links) == (chip, sides, links)
+    shape = system.shape()
+    assert len(shape.chips) == system.chips
+    assert _core.fabric_planes(system.cluster(), shape) == links
+
+
+def test_cards_run_at_the_full_rate_and_galaxies_at_half_of_it():
+    rates = [
+        chip_systems.named_system({"system": name}, "line").link_gb_per_s
+        for name in ("p150_x4", "bh_galaxy_32", "t3k_8")
+    ]
+    assert rates == [50, 25, 12.5]
+
+
+@pytest.mark.parametrize("topology", ["ring", "Line", "linear", "mesh", "torus"])
+@pytest.mark.parametrize("op", ["all_gather", "reduce-scatter", "all_reduce", "all_to_all"])
+@pytest.mark.parametrize(("arch", "links"), [("wormhole_b0", 1), ("blackhole", 2)])
+def test_collectives_are_simulated_in_every_form(topology, op, arch, links):
+    row = collective_row(
+        topology=topology, op=op, arch=arch, links_per_direction=str(links), n_devices="4"
+    )
+    assert predicted(COLLECTIVES, row) > 0
+
+
+@pytest.mark.parametrize(("devices", "links"), [(2, 1), (2, 4), (3, 2), (16, 3)])
+def test_collectives_are_simulated_on_any_number_of_chips_and_links(devices, links):
+    row = collective_row(n_devices=str(devices), links_per_direction=str(links))
+    assert predicted(COLLECTIVES, row) > 0
+
+
+def test_a_ring_of_two_is_a_line():
+    ring, line = (
+        predicted(COLLECTIVES, collective_row(n_devices="2", topology=form))
+        for form in ("ring", "line")
+    )
+    assert ring == line
+
+
+@pytest.mark.parametrize(
+    ("form", "op", "link_bytes"),
+    [
+        ("line", "all_gather", 875), ("ring", "all_gather", 437.5), ("line", "all_to_all", 2000),
+        ("ring", "all_to_all", 1000),
+    ],
+)  # fmt: skip
+def test_the_busiest_link_of_a_call(form, op, link_bytes):
+    system = chip_systems.system_of("blackhole", form, 8, 2)
+    assert validate_fabric.ChipCall(system, op, 1000).link_bytes() == link_bytes
+
+
+def test_what_is_scaled_is_not_faster_than_the_line():
+    row = collective_row(n_devices="2", size_bytes=str(1 << 32))
+    prediction = COLLECTIVES.predict(row, Context())
+    assert prediction.details["scaled_from"] == {"size_bytes": 64 << 20}
+    assert prediction.value >= (1 << 31) / 12.5e3
+
+
+def test_calls_of_a_series_count_alike():
+    single, series = (
+        predicted(COLLECTIVES, collective_row(mode=mode)) for mode in ("single", "back-to-back")
+    )
+    assert series == pytest.approx(single, rel=0.05)

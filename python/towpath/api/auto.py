@@ -16,7 +16,7 @@ from towpath.collectives.places import Place
 from towpath.collectives.simulated import invoke
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
-from towpath.schedules.words import fifo_algorithms
+from towpath.schedules.words import algorithms_within
 from towpath.tuning.collective import Timing, candidates, cuts, has_chance
 from towpath.tuning.sites import Options
 
@@ -24,7 +24,7 @@ from towpath.tuning.sites import Options
 _LADDER_BYTES = (1 << 10, 32 << 10, 1 << 20, 32 << 20, 1 << 30)
 # Where a size costs little to simulate, all candidates with a chance are simulated at these only;
 # between two of them, those that interpolation puts first are.
-_ANCHORS_BYTES = (256, 8 << 10, 128 << 10, 2 << 20, 32 << 20)
+_ANCHORS_BYTES = (256, 8 << 10, 128 << 10, 2 << 20, 32 << 20, 512 << 20)
 _FINALISTS = 4
 _FINALIST_SHARE = 1.3  # of the shortest interpolated time
 # Of candidates whose times are as near as this, the one with the fewest thread blocks is chosen.
@@ -229,7 +229,7 @@ def affordable(
     Returns:
         The candidates, at least one, and what was left out, in words.
     """
-    known = fifo_algorithms(collective)
+    known = algorithms_within(collective, options.reaches)
     # Without columns and rows, a grid is a line.
     known = [name for name in known if options.grid or not fabric.is_on_grid(name)]
     priced = []

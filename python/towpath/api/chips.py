@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from towpath import _core
+from towpath.api.chip_kernels import RunsKernels
 from towpath.api.cluster import Cluster
 from towpath.api.machine import Machine
 from towpath.api.sizes import Sizes, sizes_of
@@ -47,7 +48,7 @@ class LinkPing(NamedTuple):
     wait_and_answer_ns: float
 
 
-class Chip(Machine):
+class Chip(RunsKernels, Machine):
     """A chip: a grid of tiles on two networks, such as wormhole."""
 
     kind = "chip"
@@ -56,6 +57,9 @@ class Chip(Machine):
     @classmethod
     def _open(cls, name_or_file: str, **options: Any) -> Chip:
         return cls(catalogue.load_chip(name_or_file, **options))
+
+    def _kernel_machine(self) -> _core.Chip:
+        return self.spec.build()
 
     def show(self) -> str:
         """The chip as text: its tiles, and every figure with its source.
@@ -164,7 +168,7 @@ class Chip(Machine):
         return f"Chip({self.name!r}, {columns} x {rows} workers)"
 
 
-class ChipCluster(Cluster):
+class ChipCluster(RunsKernels, Cluster):
     """Chips that Ethernet joins, such as t3000. Each chip has a rank.
 
     >>> from towpath import load
@@ -180,6 +184,9 @@ class ChipCluster(Cluster):
     @property
     def _cluster(self) -> _core.ChipCluster:
         return self._site.cluster
+
+    def _kernel_machine(self) -> _core.ChipCluster:
+        return self._cluster
 
     def show(self) -> str:
         """The cluster as text: its chips, their places and the links between them.

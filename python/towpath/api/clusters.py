@@ -7,10 +7,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from towpath.api.cluster import Cluster
-from towpath.api.sizes import Size, size_of
+from towpath.api.sizes import Size, size_of, sizes_of
 from towpath.collectives.data import type_named
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named
+from towpath.studies.progress import Progress, silent
 from towpath.tuning.sites import powers_to
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from towpath.collectives.nccl.explanation import Explanation
     from towpath.collectives.nccl.imitation import Imitation, Library
     from towpath.collectives.result import LinkLoad
+    from towpath.pages.exchange_page import ExchangeStudy
     from towpath.schedules.schedule_source import ScheduleSource
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
@@ -136,6 +138,30 @@ class GpuCluster(Cluster):
         from towpath.pages.show import draw_svg
 
         return draw_svg(self.spec, load={n: link.busy_fraction for n, link in enumerate(links)})
+
+    def bench_exchange(
+        self,
+        size_bytes: Sizes = "2M:32M:4",
+        ring_size_bytes: Sizes = "16K:16M:4",
+        *,
+        progress: Progress = silent,
+    ) -> ExchangeStudy:
+        """Kernels of puts with signals: exchanges of two GPUs, and rings of all of them.
+
+        Args:
+            size_bytes: buffers that two GPUs exchange: bytes, a text, several of them, or a range.
+            ring_size_bytes: buffers that all GPUs reduce.
+            progress: shows how much is done.
+
+        Returns:
+            Every combination that was tried, and the fastest rings by size.
+
+        Raises:
+            ConfigError: the machine does not say what kernels cost, or a size is wrong.
+        """
+        from towpath.api.exchange import bench_exchange
+
+        return bench_exchange(self, sizes_of(size_bytes), sizes_of(ring_size_bytes), progress)
 
     def explain(
         self,

@@ -15,8 +15,8 @@ from towpath.collectives.result import bus_factor
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named
 from towpath.tuning.export import NcclAdvice
+from towpath.validation.accuracy import Accuracy, accuracy_of
 from towpath.validation.expectation import Expectation, ExpectedRow
-from towpath.validation.nearest import Accuracy, Measured, accuracy_of, measured_near
 
 if TYPE_CHECKING:
     from towpath.api.clusters import GpuCluster
@@ -57,23 +57,13 @@ def expect(
     """See `GpuCluster.expect`."""
     name = collective_named(collective)
     imitation = machine.imitate(_library(library))
-    predicted: dict[int, tuple[float, bool]] = {}
-
-    def time_us(size: int) -> tuple[float, bool]:
-        if size not in predicted:
-            choice = imitation.choose(name, size)
-            simulated = _simulated_us(machine, imitation, name, size, choice)
-            predicted[size] = (
-                (choice.predicted_us, False) if simulated is None else (simulated, True)
-            )
-        return predicted[size]
-
+    bent = imitation.library.graph_file is not None or bool(imitation.library.tuner)
     rows = []
     for size in sizes_of(size_bytes):
         choice = imitation.choose(name, size)
-        time, is_simulated = time_us(size)
-        near = _measured_near(machine, imitation, name, size)
-        errors = [time_us(one.size_bytes)[0] / one.time_us - 1 for one in near]
+        simulated_us = _simulated_us(machine, imitation, name, size, choice)
+        time = choice.predicted_us if simulated_us is None else simulated_us
+        algorithm = imitation.algorithm(name, choice)
         rows.append(ExpectedRow(
             size_bytes=size,
             count=size // _FLOAT_BYTES,
@@ -82,8 +72,10 @@ def expect(
             time_us=time,
             algbw_gb_per_s=size / time / 1e3,
             busbw_gb_per_s=size / time / 1e3 * bus_factor(name, machine.ranks),
-            is_simulated=is_simulated,
-            accuracy=accuracy_of(errors),
+            is_simulated=simulated_us is not None,
+            # Channels and choices from a user's files were not measured.
+            accuracy=None if bent
+            else accuracy_of(machine.spec, machine.ranks, name, algorithm, size),
         ))  # fmt: skip
     return Expectation(
         imitation.library.name, _where(machine), name, tuple(rows), imitation.facts.notes
@@ -118,8 +110,8 @@ def _error_text(accuracy: Accuracy | None) -> str | None:
     if accuracy is None:
         return None
     return (
-        f"model error {accuracy.median:.0%} median, {accuracy.p90:.0%} p90 on {accuracy.rows} "
-        "measured rows"
+        f"model error {accuracy.median_pct:.0f}% median, {accuracy.p90_pct:.0f}% p90 on "
+        f"{accuracy.rows} measured rows"
     )
 
 
@@ -139,23 +131,3 @@ def _simulated_us(
     if not imitation.has_schedule(collective, choice):
         return None
     return machine.simulated_us(imitation.source(collective, size_bytes, choice), size_bytes)
-
-
-def _measured_near(
-    machine: GpuCluster, imitation: Imitation, collective: str, size_bytes: int
-) -> list[Measured]:
-    """Measured rows of the same kind of machine, near this size. What a user has bent with
-    variables or files was not measured."""
-    library, communicator = imitation.library, imitation.facts.communicator
-    is_default = not library.environment.variables and not library.tuner
-    if library.name != "nccl" or library.graph_file is not None or not is_default:
-        return []
-    is_dgx = (
-        communicator.generation == "hopper"
-        and communicator.has_nvswitch
-        and communicator.ranks == 8 * communicator.nodes
-        and (communicator.nodes == 1 or communicator.adapter_gb_per_s == 50.0)
-    )
-    if not is_dgx:
-        return []
-    return measured_near(collective, communicator.nodes, communicator.ranks, size_bytes)

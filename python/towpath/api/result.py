@@ -101,6 +101,8 @@ class RunRow:
         out_of_place: with input and output apart; None where the schedule does not run so.
         in_place: with input and output in the same memory; None likewise.
         fault_cost: what failing links cost; None where none may fail.
+        error_pct: median and 90th percentile of the absolute errors, in percent, of the measured
+            rows nearest to it; None where the prediction is not validated.
     """
 
     size_bytes: int
@@ -111,6 +113,7 @@ class RunRow:
     out_of_place: Measurement | None
     in_place: Measurement | None
     fault_cost: FaultCost | None = None
+    error_pct: tuple[float, float] | None = None
 
     @property
     def _measurement(self) -> Measurement:
@@ -155,6 +158,7 @@ class RunRow:
             "out_of_place": None if self.out_of_place is None else asdict(self.out_of_place),
             "in_place": None if self.in_place is None else asdict(self.in_place),
             "fault_cost": None if self.fault_cost is None else asdict(self.fault_cost),
+            "error_pct": None if self.error_pct is None else list(self.error_pct),
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -298,7 +302,7 @@ class RunResult:
             import pandas
         except ImportError:
             raise ConfigError("pandas is not installed: pip install pandas") from None
-        nested = ("out_of_place", "in_place", "fault_cost")
+        nested = ("out_of_place", "in_place", "fault_cost", "error_pct")
         rows = [row.to_dict() for row in self.rows]
         return pandas.DataFrame(
             [{name: row[name] for name in row if name not in nested} for row in rows]
@@ -368,7 +372,7 @@ def rows_of(part: Part) -> list[RunRow]:
 def _run_row(row: Row, algorithm: str, run: Run) -> RunRow:
     return RunRow(
         row.size_bytes, row.count, algorithm, run.protocol, run.channels, row.out_of_place,
-        row.in_place, row.fault_cost,
+        row.in_place, row.fault_cost, row.error_pct,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from towpath.collectives.data import type_bytes
 from towpath.collectives.limits import find_limit
 from towpath.collectives.places import GpuPlace
 from towpath.collectives.result import Row, Run
+from towpath.validation.accuracy import Accuracy, accuracy_of, is_measured
 
 if TYPE_CHECKING:
     from towpath.api.request import Request
@@ -77,8 +78,16 @@ def run_simulated(
         run = describe("simulated", where, call, [*notes, *_notes(call, sizes_bytes, request.data)])
         run = replace(run, is_chosen=request.is_auto)
         rows = simulated.measure_sizes(place, call, list(sizes_bytes), with_data=request.data)
-        run = collect(run, rows, on_row)
         algorithm = source.algorithm_name() if source is not None and source.file is None else None
+        if site.has_nccl:
+            accuracies = [
+                accuracy_of(site.spec, run.ranks, run.collective, algorithm, size)
+                for size in sizes_bytes
+            ]
+            measured = is_measured(site.spec, run.ranks, run.collective)
+            run = replace(run, notes=[*run.notes, _accuracy_note(measured)])
+            rows = _with_errors(rows, accuracies)
+        run = collect(run, rows, on_row)
         parts.append(
             Part(run, algorithm, _tracer(draw, place, call), _limit_finder(site, draw, place, call))
         )
@@ -120,6 +129,22 @@ def _groups(
     else:
         source = site.source_for(request)
         yield _Group(source.schedule(), source, request.sizes_bytes, [])
+
+
+def _accuracy_note(has_measurements: bool) -> str:
+    """What is known about the errors of predictions."""
+    if not has_measurements:
+        return "not validated: there are no measurements of this on this machine"
+    return (
+        "the end of a row is the error to expect, median and 90th percentile of the measurements "
+        "nearest to it; a row without one is not validated"
+    )
+
+
+def _with_errors(rows: Iterator[Row], accuracies: list[Accuracy | None]) -> Iterator[Row]:
+    for row, found in zip(rows, accuracies, strict=True):
+        error_pct = None if found is None else (found.median_pct, found.p90_pct)
+        yield replace(row, error_pct=error_pct)
 
 
 def _limit_finder(site: Site, draw: Draw, place: Place, call: Call) -> Callable[[int], Loaded]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from towpath.cli import groups
+from towpath.cli.exchange import exchange
 from towpath.cli.machine import chip, chip_cluster
 from towpath.cli.machine import host as any_host
 from towpath.cli.mailbox import mailbox
@@ -54,6 +55,7 @@ class _Part(str, Enum):
 
 
 app.command()(mailbox)
+app.command()(exchange)
 
 
 @app.command("noc-vc")

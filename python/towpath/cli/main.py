@@ -15,6 +15,7 @@ from towpath.cli import (
     export,
     groups,
     import_machine,
+    kernel,
     machines,
     new,
     replay,
@@ -44,6 +45,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(tune.app, name="tune")
 app.add_typer(export.app, name="export")
 app.add_typer(new.app, name="new")
+app.add_typer(kernel.app, name="kernel")
 
 
 def _print_version(is_asked: bool) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -74,21 +75,26 @@ def buffers_of(
         in_place: whether input and output share memory, one as a part of the other.
 
     Returns:
-        The input, filled with the rank's test data, and the output.
+        The input, filled with the rank's test data, and the output, filled with what is neutral
+        to no operation, so that a result on top of it is wrong.
     """
     source = call.data(elements).input_of(rank)
     part = elements // call.ranks
     if not in_place:
         size = part if call.collective in ("reduce_scatter", "scatter") else elements
-        return source, np.zeros(size, source.dtype)
+        return source, _uninitialised(size, source.dtype)
     if call.collective in ("all_gather", "gather"):
-        output = np.zeros(elements, source.dtype)
+        output = _uninitialised(elements, source.dtype)
         own = output[rank * part : (rank + 1) * part]
         own[:] = source
         return own, output
     if call.collective in ("reduce_scatter", "scatter"):
         return source, source[rank * part : (rank + 1) * part]
     return source, source
+
+
+def _uninitialised(elements: int, type_: np.dtype[Any]) -> np.ndarray:
+    return np.full(elements * type_.itemsize, 0x5A, np.uint8).view(type_)
 
 
 def wrong_elements(call: Call, rank: int, elements: int, output: np.ndarray) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from towpath import _core
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,6 +38,23 @@ def hosts_of(spec: MachineSpec, gpus: list[int]) -> int:
     return len({gpu // spec.gpus_per_host for gpu in gpus})
 
 
+def reaches_of(spec: MachineSpec, gpus: list[int]) -> tuple[_core.Reach, ...]:
+    """How these GPUs reach each other: memory within a host, and through its switch where this
+    combines."""
+    is_one_host = hosts_of(spec, gpus) == 1
+    found = [_core.Reach.fifo]
+    if is_one_host:
+        found.append(_core.Reach.memory)
+    if all(_has_combining_switch(host) for host in spec.host_kinds()):
+        found.append(_core.Reach.group if is_one_host else _core.Reach.group_of_host)
+    return tuple(found)
+
+
+def _has_combining_switch(host: MachineSpec) -> bool:
+    switches = sum(device.kind == "nvswitch" for device in host.layout().devices)
+    return bool(host.gpu_cost.in_switch_reduction) and switches == 1
+
+
 def channels_worth_it(ranks: int, largest_bytes: int) -> int:
     """More channels than this cut a ring's chunks below what a step's latency hides."""
     return max(largest_bytes // (ranks * _CHUNK_BYTES_LEAST), 1)
@@ -60,8 +78,12 @@ def fastest_wire_gb_per_s(spec: MachineSpec) -> float:
         The rate in 1e9 bytes per second and direction; where no GPU has a wire, that of the fastest
         type of link.
     """
+    return max(_fastest_of_host(host) for host in spec.host_kinds())
+
+
+def _fastest_of_host(spec: MachineSpec) -> float:
     rates = {name: kind.rate_gb_per_s.value for name, kind in spec.link_types.items()}
-    layout = spec.sized(hosts=1).layout()
+    layout = spec.layout()
     of_pair: dict[tuple[int, int], float] = defaultdict(float)
     for wire in layout.wires:
         if "gpu" in (layout.devices[wire.a].kind, layout.devices[wire.b].kind):

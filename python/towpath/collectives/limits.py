@@ -76,12 +76,8 @@ def _changes(links: list[LinkLoad]) -> dict[str, Change]:
     kinds = dict.fromkeys(link.kind for link in links if link.size_bytes)
     slower = {kind: _slower_links(kind) for kind in kinds}
     return slower | {
-        "copy": lambda data: _scale(
-            data["gpu_cost"], lambda name: _is_amount(name) and "reduc" not in name, _LESS
-        ),
-        "reduction": lambda data: _scale(
-            data["gpu_cost"], lambda name: _is_amount(name) and "reduc" in name, _LESS
-        ),
+        "copy": _slower_gpus(lambda name: _is_amount(name) and "reduc" not in name),
+        "reduction": _slower_gpus(lambda name: _is_amount(name) and "reduc" in name),
         "latency": _longer_latencies,
     }
 
@@ -95,8 +91,21 @@ def _slower_links(kind: str) -> Change:
     return change
 
 
+def _slower_gpus(is_meant: Callable[[str], bool]) -> Change:
+    def change(data: dict[str, Any]) -> None:
+        for cost in _gpu_costs(data):
+            _scale(cost, is_meant, _LESS)
+
+    return change
+
+
+def _gpu_costs(data: dict[str, Any]) -> list[dict[str, Any]]:
+    groups = data.get("gpu_costs_of_hosts", ())
+    return [data["gpu_cost"], *(group["gpu_cost"] for group in groups)]
+
+
 def _longer_latencies(data: dict[str, Any]) -> None:
-    for block in (*data["link_types"].values(), data["gpu_cost"]):
+    for block in (*data["link_types"].values(), *_gpu_costs(data)):
         _scale(block, lambda name: name.endswith("_ns"), 1 + _TENTH)
 
 

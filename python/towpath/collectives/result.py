@@ -165,6 +165,8 @@ class Row:
         out_of_place: input and output apart; None when the schedule does not run that way.
         in_place: input and output in the same memory; None likewise.
         fault_cost: where links fail; else None.
+        error_pct: median and 90th percentile of the absolute errors, in percent, of the measured
+            rows nearest to it; None where the prediction is not validated.
     """
 
     size_bytes: int
@@ -172,6 +174,7 @@ class Row:
     out_of_place: Measurement | None
     in_place: Measurement | None
     fault_cost: FaultCost | None = None
+    error_pct: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from towpath.pages.table import format_time
 
 if TYPE_CHECKING:
     from towpath.collectives.nccl.explanation import CandidateTime, Explanation
+    from towpath.validation.accuracy import Accuracy
     from towpath.validation.expectation import Expectation, ExpectedRow
-    from towpath.validation.nearest import Accuracy
 
 _HEADINGS = (
     "#       size         count      type   redop    root     time   algbw   busbw  runs",
@@ -112,6 +112,6 @@ def accuracy_text(accuracy: Accuracy | None) -> str:
     if accuracy is None:
         return "not validated"
     return (
-        f"error {accuracy.median:.0%} median, {accuracy.p90:.0%} p90 on {accuracy.rows} measured "
-        "rows"
+        f"error {accuracy.median_pct:.0f}% median, {accuracy.p90_pct:.0f}% p90 on {accuracy.rows} "
+        "measured rows"
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from towpath.pages import spec_text
 from towpath.pages.heat import heat, heat_scale
 from towpath.specs.layout import NETWORK, Layout, PlacedWire
-from towpath.specs.machine_spec import LinkType, MachineSpec
+from towpath.specs.machine_spec import KernelCost, LinkType, MachineSpec
 from towpath.specs.spec_model import Quantity
 
 
@@ -29,7 +29,10 @@ def describe(spec: MachineSpec) -> str:
     lines += [f"  {'in each host':<16}{_counted(kinds)}"]
     if outside:
         lines += [f"  {'between hosts':<16}{_counted(outside)}"]
-    for title, rows in (("links", _link_rows(spec, layout)), ("GPU cost", _cost_rows(spec))):
+    costs = [("GPU cost", _cost_rows(spec))]
+    if len(kinds_of_hosts := spec.host_kinds()) > 1:
+        costs = [(f"GPU cost in hosts of {kind.name}", _cost_rows(kind)) for kind in kinds_of_hosts]
+    for title, rows in (("links", _link_rows(spec, layout)), *costs):
         lines += ["", f"{title}"]
         for heading, figures in rows:
             lines.append(f"  {heading}")
@@ -65,6 +68,7 @@ _OPTIONAL_COSTS = (
     "forward_rate_gb_per_s",
     "adapter_rate_gb_per_s",
     "adapter_overhead_ns",
+    "start_overhead_ns",
 )
 
 
@@ -91,7 +95,19 @@ def _cost_rows(spec: MachineSpec) -> Rows:
             if (figure := getattr(protocol, name)) is not None
         ]
         rows.append((heading, figures))
+    if cost.kernel is not None:
+        rows.append((_kernel_heading(cost.kernel), _quantities_of(cost.kernel)))
     return rows
+
+
+def _kernel_heading(kernel: KernelCost) -> str:
+    initiator = "threads of the GPU" if kernel.gpu_initiated_adapters else "proxies of the CPU"
+    return f"kernel; {initiator} hand puts to adapters"
+
+
+def _quantities_of(block: KernelCost) -> list[tuple[str, Quantity[float]]]:
+    named = ((name, getattr(block, name)) for name in type(block).model_fields)
+    return [(name, value) for name, value in named if isinstance(value, Quantity)]
 
 
 def _row(name: str, figure: Quantity[float]) -> list[str]:

@@ -38,15 +38,20 @@ def header(run: Run) -> Iterator[str]:
 def row(run: Run, row: Row) -> str:
     """One size. A way the schedule does not run, and data not checked, read N/A.
 
-    At the end of the line is what the model chose.
+    At the end of the line are what the model chose, and the error to expect.
     """
     operation = run.operation if run.reduces else "none"
     root = run.root if run.has_root else -1
     chosen = f"  {run.schedule} {run.protocol} {run.channels}" if run.is_chosen else ""
     return (
         f"{row.size_bytes:>12}  {row.count:>12}  {run.type:>8}  {operation:>6}  {root:>6}"
-        f"{_columns(row.out_of_place)}{_columns(row.in_place)}{chosen}"
+        f"{_columns(row.out_of_place)}{_columns(row.in_place)}{chosen}{_error(row)}"
     )
+
+
+def _error(row: Row) -> str:
+    """The error to expect, median and 90th percentile."""
+    return "" if row.error_pct is None else "  +-{:.0f}/{:.0f}%".format(*row.error_pct)
 
 
 def row_lines(run: Run, each: Row) -> Iterator[str]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from towpath import _core
 from towpath.errors import ConfigError
@@ -39,12 +40,12 @@ def protocol_named(text: str, what: str = "protocol") -> str:
     return chosen(what, text, PROTOCOLS, {})
 
 
-def fifo_algorithms(collective: str) -> list[str]:
-    """The algorithms of a collective that run on every machine: their ranks send and receive, and
-    reach nobody's memory.
+def algorithms_within(collective: str, reaches: Container[_core.Reach]) -> list[str]:
+    """The algorithms of a collective that run where ranks reach each other in some ways only.
 
     Args:
         collective: one of `collective_named`.
+        reaches: the ways; `Reach.fifo`, sending and receiving, is what every machine has.
 
     Returns:
         Their names, the collective's default first.
@@ -52,7 +53,7 @@ def fifo_algorithms(collective: str) -> list[str]:
     return [
         each.name
         for each in _core.algorithms()
-        if each.collective.name == collective and each.reach == _core.Reach.fifo
+        if each.collective.name == collective and each.reach in reaches
     ]
 
 

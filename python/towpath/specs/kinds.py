@@ -206,9 +206,9 @@ KINDS: dict[str, SpecKind] = {
         SpecKind(
             name="gpu_cluster",
             words="cluster of GPUs",
-            forms=("template", "graph"),
+            forms=("template", "graph", "mixed"),
             parse=parse_gpu_machine,
-            expected="a spec whose form is 'template' or 'graph'",
+            expected="a spec whose form is 'template', 'graph' or 'mixed'",
             options=("hosts", "ranks", "ranks_per_host", "complete_from", "settings", "without"),
         ),
         SpecKind(

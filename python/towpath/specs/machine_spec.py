@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The description of a machine: what YAML holds, checked, and how it becomes a Machine.
 
-A spec has one of two forms. A *template* says how hosts are made and how many there are; a *graph*
-names every device of a host. With a fabric, a machine of either form can have any number of hosts.
+A spec has one of three forms. A *template* says how hosts are made and how many there are; a
+*graph* names every device of a host; a *mixed* one joins hosts of several machines (mixed_spec.py).
+With a fabric, a machine of the first two forms can have any number of hosts.
 Every quantity is a value in the unit that its field names, and the value's source. The costs come
 from the tables of the C++ core (src/towpath/machine/machine.hpp).
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -35,6 +37,7 @@ GPUS_PER_HOST_MAX = 4096
 NICS_PER_HOST_MAX = 256
 DEVICES_MAX = 100_000
 WIRES_MAX = 1_000_000
+_COST_BLOCKS = ("simple", "ll", "ll128", "kernel")
 
 GpuIndex = Annotated[int, Field(strict=True, ge=0, lt=GPUS_PER_HOST_MAX)]
 DeviceKindName = Literal["gpu", "nvswitch", "nic", "network_switch", "pcie_bridge", "cpu"]
@@ -46,6 +49,11 @@ class ProtocolCost(Block):
     """What moving data costs a thread block of a GPU under one protocol."""
 
 
+@from_table("gpu_cost", "kernel")
+class KernelCost(Block):
+    """What a GPU costs a kernel that is programmed thread by thread."""
+
+
 @from_table("gpu_cost", "")
 class GpuCost(Block):
     """What a GPU costs per run and per transfer."""
@@ -53,6 +61,7 @@ class GpuCost(Block):
     simple: ProtocolCost
     ll: ProtocolCost
     ll128: ProtocolCost
+    kernel: KernelCost | None = None
 
 
 @from_table("link_type", "")
@@ -121,7 +130,7 @@ class Hosts(Frozen):
 
 
 class MachineSpec(Frozen):
-    """What both forms have in common. Immutable; `sized` returns another one."""
+    """What all forms have in common. Immutable; `sized` returns another one."""
 
     name: Name
     description: Text
@@ -182,6 +191,14 @@ class MachineSpec(Frozen):
         spec._check_size()
         return spec
 
+    def with_fields(self, fields: dict[str, object]) -> MachineSpec:
+        """The machine that these fields make, as `model_dump` gives them."""
+        return type(self).model_validate(fields)
+
+    def host_kinds(self) -> tuple[MachineSpec, ...]:
+        """A machine of one host for each kind of host that there is."""
+        return (self.sized(hosts=1),)
+
     def layout(self) -> Layout:
         """Every device and wire. Ranks are the GPUs in this order, host after host.
 
@@ -220,15 +237,14 @@ class MachineSpec(Frozen):
         Raises:
             ConfigError: there would be too many devices or wires.
         """
-        layout, cost = self.layout(), self.gpu_cost
-        protocols = {name: values_of(getattr(cost, name)) for name in ("simple", "ll", "ll128")}
+        layout = self.layout()
         seed = 0 if self.fabric is None else self.fabric.hash_seed
         return {
             "form": "machine",
             "name": self.name,
             **({"hash_seed": seed} if seed else {}),
             "link_types": {name: values_of(kind) for name, kind in self.link_types.items()},
-            "gpu_cost": values_of(cost) | protocols,
+            "gpu_cost": cost_data(self.gpu_cost),
             "devices": [device._asdict() for device in layout.devices],
             "wires": [
                 {"between": [a, b], "link_type": link_type, "parallel": parallel}
@@ -282,6 +298,12 @@ class MachineSpec(Frozen):
             if link_type is not None and link_type not in self.link_types:
                 allowed = ", ".join(self.link_types)
                 raise wrong(field, f"is {quoted(link_type)}; link_types has {allowed}")
+
+
+def cost_data(cost: GpuCost) -> dict[str, object]:
+    """A cost as the core reads it: values without sources."""
+    names = [name for name in _COST_BLOCKS if getattr(cost, name) is not None]
+    return values_of(cost) | {name: values_of(getattr(cost, name)) for name in names}
 
 
 def _check_pairs(mesh: MeshInterconnect, last: int) -> None:
@@ -365,8 +387,8 @@ class TemplateSpec(MachineSpec):
         else:
             ends = ((gpus[a], gpus[b]) for a, b in _pairs(connect, hosts.gpus))
         if connect is not None:
-            for a, b in ends:
-                layout.join(a, b, connect.link_type)
+            for (a, b), wires in Counter(tuple(sorted(pair)) for pair in ends).items():
+                layout.join(a, b, connect.link_type, wires)
         adapters = []
         for number, nic in enumerate(hosts.nics):
             device = layout.add(f"host{host}/nic{number}", "nic", host)
@@ -493,8 +515,12 @@ def parse_machine_spec(document: YamlDocument, file: str) -> MachineSpec:
         return validated(TemplateSpec, document, file)
     if form == "graph":
         return validated(GraphSpec, document, file)
+    if form == "mixed":
+        from towpath.specs.mixed_spec import parse_mixed_spec
+
+        return parse_mixed_spec(document, file)
     line = document.lines.get(("form",), 1)
-    problem = f"is {quoted(form)}; it must be 'template' or 'graph'"
+    problem = f"is {quoted(form)}; it must be 'template', 'graph' or 'mixed'"
     raise ConfigError(problem, file=file, line=line, field="form")
 
 

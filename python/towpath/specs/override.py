@@ -77,7 +77,7 @@ def with_settings(spec: MachineSpec, settings: Iterable[str]) -> MachineSpec:
             validated(type(spec), YamlDocument(data, {}), "")
         except ConfigError as error:
             raise ConfigError(f"--set {path}={text}: {error.problem}") from None
-    return type(spec).model_validate(data)
+    return spec.with_fields(data)
 
 
 def _split(setting: str) -> tuple[str, str]:

@@ -3,8 +3,9 @@
 """Reads NoC traces: what every data-movement core of a chip asked of the NoCs, and when.
 
 The format is tt-npe's (its doc/noc_trace_format.md): one JSON list of events, written by tt-metal's
-profiler. Coordinates are physical, those of NoC 0 whichever NoC an event is on. Fabric events leave
-the chip and are not read.
+profiler. Coordinates are physical, those of NoC 0 whichever NoC an event is on. A trace may hold
+the events of several chips. A fabric event is the write of a packet's payload to a router of the
+same chip: an Ethernet core, named by its channel or by the first part of the packet's path.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ CYCLES_MAX = 10**10
 SIZE_BYTES_MAX = 1 << 21  # no core's memory is larger
 # Six bits each in a NoC address: as far as coordinates reach on any chip.
 GRID_MAX = (64, 64)
+CHIPS_MAX = 1024
+ETHERNET_CHANNELS_MAX = 256
 VC_MAX = 5
 
 READS = frozenset({
@@ -38,6 +41,12 @@ WRITES = frozenset({
     "WRITE_", "WRITE_WITH_TRID", "WRITE_WITH_STATE", "WRITE_WITH_TRID_WITH_STATE", "WRITE_INLINE",
 })  # fmt: skip
 MULTICAST = "WRITE_MULTICAST"
+# Packets that leave the chip: what goes over its NoC is the payload, to a router.
+FABRIC = frozenset({
+    "FABRIC_UNICAST_WRITE", "FABRIC_UNICAST_INLINE_WRITE", "FABRIC_UNICAST_ATOMIC_INC",
+    "FABRIC_FUSED_UNICAST_ATOMIC_INC", "FABRIC_MULTICAST_WRITE", "FABRIC_MULTICAST_ATOMIC_INC",
+    "FABRIC_UNICAST_SCATTER_WRITE",
+})  # fmt: skip
 ATOMIC = "SEMAPHORE_INC"
 # Prepare the core's own registers; nothing goes onto the NoC.
 STATES = frozenset({
@@ -59,12 +68,14 @@ WAITS = frozenset({
 SEMAPHORES = frozenset({"SEMAPHORE_SET", "SEMAPHORE_WAIT"})
 KINDS = (
     READS | WRITES | STATES | BARRIER_BEGINS.keys() | BARRIER_ENDS | WAITS | SEMAPHORES
-    | {MULTICAST, ATOMIC}
+    | FABRIC | {MULTICAST, ATOMIC}
 )  # fmt: skip
+# Phases of zones, in both spellings of tt-metal's profiler.
+_PHASES = {"begin": True, "ZONE_START": True, "end": False, "ZONE_END": False}
 
 _NOCS = {"NOC_0": 0, "NOC_1": 1}
 _PROCESSORS = frozenset({"BRISC", "NCRISC", "TRISC_0", "TRISC_1", "TRISC_2", "ERISC"})
-_KNOWN_ELSEWHERE = "the types of tt-npe's noc_trace_format.md, without fabric events"
+_KNOWN_ELSEWHERE = "the types of tt-npe's noc_trace_format.md and its fabric events"
 _KERNEL_ZONE = "-KERNEL"
 # The profiler's buffer was full and was written to DRAM, at the cost of the core whose events these
 # are; it is recorded without a processor.
@@ -83,6 +94,8 @@ class NocEvent(NamedTuple):
         size_bytes: payload; 0 for what has none.
         vc: the virtual channel asked for, None for whatever software takes by itself.
         number: the event's place in the file, from 0.
+        router_channel: the Ethernet channel that a fabric event without a path names instead of
+            `to`; None otherwise.
     """
 
     kind: str
@@ -93,6 +106,7 @@ class NocEvent(NamedTuple):
     size_bytes: int
     vc: int | None
     number: int
+    router_channel: int | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +119,7 @@ class CoreTrace:
         begin_cycle: when its kernel began.
         events: empty where the kernel used no NoC.
         flush_cycles: when the core's profiler emptied its buffer.
+        chip: the chip, by its device id in the trace; 0 where the trace names none.
     """
 
     core: Core
@@ -112,6 +127,7 @@ class CoreTrace:
     begin_cycle: int
     events: tuple[NocEvent, ...]
     flush_cycles: tuple[int, ...] = ()
+    chip: int = 0
 
     @property
     def name(self) -> str:
@@ -131,9 +147,18 @@ class NocTrace:
     cores: tuple[CoreTrace, ...]
 
     @property
+    def chips(self) -> tuple[int, ...]:
+        """The chips that have cores in it, in ascending order."""
+        return tuple(sorted({core.chip for core in self.cores}))
+
+    def on_chip(self, chip: int) -> NocTrace:
+        """The part of one chip; cycles stay those of the whole trace."""
+        return NocTrace(self.name, tuple(core for core in self.cores if core.chip == chip))
+
+    @property
     def requests(self) -> int:
         """The events that put something onto a NoC."""
-        kinds = READS | WRITES | {MULTICAST, ATOMIC}
+        kinds = READS | WRITES | FABRIC | {MULTICAST, ATOMIC}
         return sum(event.kind in kinds for core in self.cores for event in core.events)
 
 
@@ -230,6 +255,9 @@ def _no_constant(text: str) -> NoReturn:
 class _CoreInProgress:
     """A CoreTrace while it is read; cycles are still timestamps."""
 
+    core: Core
+    processor: str
+    chip: int | None = None
     begin: int | None = None
     events: list[NocEvent] = field(default_factory=list)
     # The last SET_STATE, by NoC and direction: other end and size.
@@ -244,9 +272,12 @@ class _Reader:
     def __init__(self, file: str, grid: tuple[int, int]) -> None:
         self._file = file
         self._grid = grid
-        self._cores: dict[tuple[Core, str], _CoreInProgress] = {}
-        self._flushes: dict[Core, list[int]] = {}
-        self._device: object = None
+        self._cores: list[_CoreInProgress] = []
+        self._by_place: dict[tuple[int, Core, str], _CoreInProgress] = {}
+        # The last kernel of each core and processor whose chip no mark or event has named yet.
+        self._unplaced: dict[tuple[Core, str], _CoreInProgress] = {}
+        self._flushes: dict[tuple[int | None, Core], list[int]] = {}
+        self._marks: set[tuple[int | None, Core, str, int]] = set()  # of kernels
         self._number = 0
         self._line = 0
 
@@ -256,66 +287,113 @@ class _Reader:
             raise self._error(f"at most {EVENTS_MAX} events are read")
         if not isinstance(value, dict):
             raise self._error(f"is {quoted(value)}; an object is expected")
-        device = value.get("src_device_id", self._device)
-        if self._device not in (None, device):
-            raise self._error("is of another chip; a trace holds the events of one")
-        self._device = device
+        chip = None
+        if "src_device_id" in value:
+            chip = self._whole(value, "src_device_id", 0, CHIPS_MAX - 1)
         core = self._coordinates(value, "sx", "sy")
         timestamp = self._whole(value, "timestamp", 0, (1 << 63) - 1)
         if "zone" in value:
-            self._add_zone(value, core, timestamp)
+            self._add_zone(value, chip, core, timestamp)
         else:
-            self._add_event(value, core, timestamp)
+            self._add_event(value, chip, core, timestamp)
 
     def cores(self) -> tuple[CoreTrace, ...]:
         """Everything read, once the file is at its end."""
-        for (core, processor), own in self._cores.items():
+        for own in self._cores:
             if own.open_barrier is not None:
-                raise self._open_barrier(core, processor, own)
-        begins = [own.begin for own in self._cores.values() if own.begin is not None]
-        if not begins:
-            raise ConfigError("holds no events of a kernel", file=self._file, line=self._line)
-        first = min(begins)
-        ends = [own.events[-1].cycle for own in self._cores.values() if own.events]
-        if max(begins + ends) - first > CYCLES_MAX:
-            problem = f"spans more than {CYCLES_MAX} cycles; that is not one run of a program"
-            raise ConfigError(problem, file=self._file, line=self._line)
+                raise self._open_barrier(own)
+        first = self._first_cycle()
+        named = sorted({own.chip for own in self._cores if own.chip is not None})
+        only_chip = named[0] if len(named) == 1 else 0
         return tuple(
             CoreTrace(
-                core, processor, (own.begin or 0) - first,
+                own.core, own.processor, (own.begin or 0) - first,
                 tuple(event._replace(cycle=event.cycle - first) for event in own.events),
-                tuple(flush - first for flush in self._flushes.get(core, ())),
+                tuple(flush - first for flush in self._flushes_of(own)),
+                only_chip if own.chip is None else own.chip,
             )
-            for (core, processor), own in self._cores.items()
+            for own in self._cores
         )  # fmt: skip
+
+    def _first_cycle(self) -> int:
+        begins = [own.begin for own in self._cores if own.begin is not None]
+        if not begins:
+            raise ConfigError("holds no events of a kernel", file=self._file, line=self._line)
+        ends = [own.events[-1].cycle for own in self._cores if own.events]
+        if max(begins + ends) - min(begins) > CYCLES_MAX:
+            problem = f"spans more than {CYCLES_MAX} cycles; that is not one run of a program"
+            raise ConfigError(problem, file=self._file, line=self._line)
+        return min(begins)
+
+    def _flushes_of(self, own: _CoreInProgress) -> list[int]:
+        marks = self._flushes.get((None, own.core), [])
+        return marks if own.chip is None else marks + self._flushes.get((own.chip, own.core), [])
+
+    def _place(self, chip: int | None, core: Core, processor: str) -> _CoreInProgress:
+        """The core of an event: marks of zones may leave out the chip, which events then name."""
+        unplaced = self._unplaced.get((core, processor))
+        if chip is None:
+            own = unplaced or self._by_place.get((0, core, processor))
+            return own or self._new_core(None, core, processor)
+        own = self._by_place.get((chip, core, processor))
+        if unplaced is not None:
+            if own is not None:
+                raise self._second_kernel(core, processor)
+            own = self._by_place[chip, core, processor] = unplaced
+            own.chip = chip
+            del self._unplaced[core, processor]
+        return own or self._new_core(chip, core, processor)
+
+    def _new_core(self, chip: int | None, core: Core, processor: str) -> _CoreInProgress:
+        own = _CoreInProgress(core, processor, chip)
+        self._cores.append(own)
+        if chip is None:
+            self._unplaced[core, processor] = own
+        else:
+            self._by_place[chip, core, processor] = own
+        return own
+
+    def _second_kernel(self, core: Core, processor: str) -> ConfigError:
+        name = _name(core, processor)
+        return self._error(f"begins a second kernel on {name}; a trace holds one run")
 
     def _error(self, problem: str) -> ConfigError:
         place = f"event {self._number}"
         return ConfigError(problem, file=self._file, line=self._line, field=place)
 
-    def _add_zone(self, value: dict[str, Any], core: Core, timestamp: int) -> None:
+    def _add_zone(
+        self, value: dict[str, Any], chip: int | None, core: Core, timestamp: int
+    ) -> None:
         zone = self._word(value, "zone", None)
-        phase = self._word(value, "zone_phase", ("begin", "end"))
+        begins = _PHASES[self._word(value, "zone_phase", _PHASES)]
         if zone == _FLUSH_ZONE:
-            if phase == "begin":
-                self._flushes.setdefault(core, []).append(timestamp)
+            if begins:
+                self._flushes.setdefault((chip, core), []).append(timestamp)
             return
         processor = self._word(value, "proc", _PROCESSORS)
-        if not zone.endswith(_KERNEL_ZONE) or phase == "end":
+        if not zone.endswith(_KERNEL_ZONE) or not begins:
             return
-        own = self._cores.setdefault((core, processor), _CoreInProgress())
         # After a flush the profiler repeats the mark, with its first timestamp.
-        if own.begin is not None and own.begin != timestamp:
-            raise self._error(
-                f"begins a second kernel on {_name(core, processor)}; a trace holds one run"
-            )
+        mark = chip, core, processor, timestamp
+        if mark in self._marks:
+            return
+        self._marks.add(mark)
+        own = (
+            self._new_core(None, core, processor)
+            if chip is None and (core, processor) not in self._unplaced
+            else self._place(chip, core, processor)
+        )
+        if own.begin is not None:
+            raise self._second_kernel(core, processor)
         own.begin = timestamp
 
-    def _add_event(self, value: dict[str, Any], core: Core, timestamp: int) -> None:
+    def _add_event(
+        self, value: dict[str, Any], chip: int | None, core: Core, timestamp: int
+    ) -> None:
         processor = self._word(value, "proc", _PROCESSORS)
         kind = self._word(value, "type", KINDS)
         noc = _NOCS[self._word(value, "noc", _NOCS)]
-        own = self._cores.setdefault((core, processor), _CoreInProgress())
+        own = self._place(chip, core, processor)
         if own.begin is None:  # older traces have no marks of zones
             own.begin = timestamp
         before = own.events[-1].cycle if own.events else own.begin
@@ -325,7 +403,7 @@ class _Reader:
                 f"{_name(core, processor)}; a core's events are in order of time"
             )
         event = self._event(value, kind, noc, timestamp, own)
-        self._check_barrier(own, event, core, processor)
+        self._check_barrier(own, event)
         own.events.append(event)
 
     def _event(
@@ -334,6 +412,7 @@ class _Reader:
         to: Core | None = None
         to_last: Core | None = None
         size_bytes = 0
+        channel: int | None = None
         vc = self._whole(value, "vc", -1, VC_MAX) if "vc" in value else -1
         direction = kind.partition("_")[0]
         if kind in STATES:
@@ -347,14 +426,32 @@ class _Reader:
             to = self._coordinates(value, "mcast_start_x", "mcast_start_y")
             to_last = self._coordinates(value, "mcast_end_x", "mcast_end_y")
             size_bytes = self._size(value)
+        elif kind in FABRIC:
+            size_bytes = self._size(value, least=0) if "num_bytes" in value else 0
+            to, channel = self._router(value)
         elif kind == ATOMIC:
             to = self._coordinates(value, "dx", "dy")
         elif kind in READS or kind in WRITES:
             to = self._coordinates(value, "dx", "dy")
             size_bytes = self._size(value)
         return NocEvent(
-            kind, timestamp, noc, to, to_last, size_bytes, None if vc < 0 else vc, self._number
-        )
+            kind, timestamp, noc, to, to_last, size_bytes, None if vc < 0 else vc, self._number,
+            channel,
+        )  # fmt: skip
+
+    def _router(self, value: dict[str, Any]) -> tuple[Core | None, int | None]:
+        """Where a fabric event's packet is handed over: a tile, or an Ethernet channel."""
+        send = value.get("fabric_send")
+        if send is None:  # a trace that says no more than the tile
+            return self._coordinates(value, "dx", "dy"), None
+        if not isinstance(send, dict):
+            raise self._error(f"its fabric_send is {quoted(send)}; an object is expected")
+        if "path" not in send:
+            return None, self._whole(send, "eth_chan", 0, ETHERNET_CHANNELS_MAX - 1)
+        path = send["path"]
+        if not isinstance(path, list) or not path or not isinstance(path[0], dict):
+            raise self._error("its fabric_send.path is not a list of parts of a way")
+        return self._coordinates(path[0], "forward_x", "forward_y"), None
 
     def _with_state(
         self, value: dict[str, Any], kind: str, state: tuple[Core, int] | None
@@ -369,27 +466,25 @@ class _Reader:
             raise self._error(f"is a {kind} of a size that neither it nor its state says")
         return to, size_bytes
 
-    def _check_barrier(
-        self, own: _CoreInProgress, event: NocEvent, core: Core, processor: str
-    ) -> None:
+    def _check_barrier(self, own: _CoreInProgress, event: NocEvent) -> None:
         begun = own.open_barrier
         if begun is not None:
             if event.kind != BARRIER_BEGINS[begun.kind] or event.noc != begun.noc:
-                raise self._open_barrier(core, processor, own)
+                raise self._open_barrier(own)
             own.open_barrier = None
         elif event.kind in BARRIER_ENDS:
             raise self._error(
-                f"is a {event.kind} on {_name(core, processor)} without its start before it"
+                f"is a {event.kind} on {_name(own.core, own.processor)} without its start before it"
             )
         elif event.kind in BARRIER_BEGINS:
             own.open_barrier, own.open_barrier_line = event, self._line
 
-    def _open_barrier(self, core: Core, processor: str, own: _CoreInProgress) -> ConfigError:
+    def _open_barrier(self, own: _CoreInProgress) -> ConfigError:
         begun = own.open_barrier
         assert begun is not None
         return ConfigError(
-            f"is a {begun.kind} on {_name(core, processor)} that no {BARRIER_BEGINS[begun.kind]} "
-            "follows; the trace has a hole",
+            f"is a {begun.kind} on {_name(own.core, own.processor)} that no "
+            f"{BARRIER_BEGINS[begun.kind]} follows; the trace has a hole",
             file=self._file, line=own.open_barrier_line, field=f"event {begun.number}",
         )  # fmt: skip
 

@@ -13,9 +13,10 @@ replayed.
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from towpath.studies.noc_trace import (
     ATOMIC,
     BARRIER_BEGINS,
     BARRIER_ENDS,
+    FABRIC,
     MULTICAST,
     READS,
     WAITS,
@@ -57,7 +59,7 @@ _WAITED_FACTOR = 1.6
 _MULTICAST_VC = 4
 _LINK_SAMPLES = 200
 
-_REQUESTS = READS | WRITES | {MULTICAST, ATOMIC}
+_REQUESTS = READS | WRITES | FABRIC | {MULTICAST, ATOMIC}
 _STEP_OF_WAIT = {
     "READ_BARRIER_START": ("read_barrier",),
     "WRITE_BARRIER_START": ("write_barrier",),
@@ -102,6 +104,7 @@ class CoreReplay:
     begin_cycle: int
     end_cycle_measured: int
     end_cycle_predicted: int
+    chip: int = 0
 
     @property
     def name(self) -> str:
@@ -131,6 +134,7 @@ class RequestReplay:
     sent_cycle: int
     received_cycle: int
     completed_cycle: int
+    chip: int = 0
 
     @property
     def phase_cycles(self) -> tuple[int, int, int, int]:
@@ -195,7 +199,7 @@ def measured(trace: NocTrace) -> EndToEnd:
 
 
 def chip_of(trace: NocTrace, spec: ChipSpec) -> _core.Chip:
-    """The chip that the trace was taken on: none of the lines that it uses is harvested.
+    """The chip that the trace was taken on, alike for all its chips: no line in use is harvested.
 
     Raises:
         ConfigError: a core or the other end of a request is outside the chip's grid.
@@ -230,26 +234,25 @@ def replay(
         seed: seed of everything random on the chip.
         samples_links: whether to keep the links' load over time.
 
+    Every chip of the trace is run by itself: what comes over Ethernet is in its cores' waits, which
+    the trace has, and its writes on the NoCs are not replayed.
+
     Raises:
-        ConfigError: the trace does not fit the chip.
+        ConfigError: the trace does not fit the chip, or samples of links are asked for of several.
         ValueError: a request is none that the chip can carry out.
     """
-    chip = chip_of(trace, spec)
-    programs = programs_of(trace, chip, pace)
+    if samples_links and len(trace.chips) > 1:
+        problem = f"trace '{trace.name}' has {len(trace.chips)} chips; a page shows one"
+        raise ConfigError(problem)
+    placed = with_routers(trace, spec)
+    chip = chip_of(placed, spec)
     end_to_end = measured(trace)
     sample_cycles = max(end_to_end.first_begin_to_last_event // _LINK_SAMPLES, 16)
-    result = _core.run_traffic(
-        chip, [own.program for own in programs], seed=seed, records_requests=True,
-        link_sample_cycles=sample_cycles if samples_links else 0,
-    )  # fmt: skip
-    ends = {own.trace: own.event_cycles(result, n)[-1] for n, own in enumerate(programs)}
-    cores = tuple(
-        CoreReplay(
-            core.core, core.processor, core.begin_cycle, core.end_cycle,
-            ends.get(n, core.begin_cycle),
-        )
-        for n, core in enumerate(trace.cores)
-    )  # fmt: skip
+    runs = [
+        _run_chip(placed.on_chip(number), chip, pace, seed, sample_cycles if samples_links else 0)
+        for number in trace.chips
+    ]
+    cores = tuple(core for run in runs for core in run.cores)
     return Replay(
         name=trace.name,
         chip=chip.name,
@@ -259,9 +262,72 @@ def replay(
         measured=end_to_end,
         predicted=EndToEnd.of([(core.begin_cycle, core.end_cycle_predicted) for core in cores]),
         cores=cores,
-        requests=tuple(_requests(trace, programs, result)),
+        requests=tuple(request for run in runs for request in run.requests),
         link_sample_cycles=sample_cycles,
-        link_flits=np.diff(np.asarray(result.link_samples), axis=0, prepend=0),
+        link_flits=runs[0].link_flits,
+    )
+
+
+@dataclass(frozen=True)
+class _ChipRun:
+    """A replayed chip of a trace."""
+
+    cores: tuple[CoreReplay, ...]
+    requests: tuple[RequestReplay, ...]
+    link_flits: np.ndarray
+
+
+def _run_chip(
+    trace: NocTrace, chip: _core.Chip, pace: Pace, seed: int, link_sample_cycles: int
+) -> _ChipRun:
+    """Replays the part of a trace that is of one chip."""
+    programs = programs_of(trace, chip, pace)
+    result = _core.run_traffic(
+        chip, [own.program for own in programs], seed=seed, records_requests=True,
+        link_sample_cycles=link_sample_cycles,
+    )  # fmt: skip
+    ends = {
+        own.trace: own.event_cycles(result, number)[-1]
+        for number, own in enumerate(programs)
+        if own.is_whole
+    }
+    cores = tuple(
+        CoreReplay(
+            core.core, core.processor, core.begin_cycle, core.end_cycle,
+            ends.get(n, core.begin_cycle), core.chip,
+        )
+        for n, core in enumerate(trace.cores)
+    )  # fmt: skip
+    requests = tuple(_requests(trace, programs, result))
+    samples = np.diff(np.asarray(result.link_samples), axis=0, prepend=0)
+    return _ChipRun(cores, requests, samples)
+
+
+def with_routers(trace: NocTrace, spec: ChipSpec) -> NocTrace:
+    """The trace with the tile of every router that a fabric event names by its channel.
+
+    Raises:
+        ConfigError: the chip does not have the channel.
+    """
+    events = (event for core in trace.cores for event in core.events)
+    if all(event.router_channel is None for event in events):
+        return trace
+    tiles = spec.tiles.ethernet
+
+    def placed(event: NocEvent) -> NocEvent:
+        channel = event.router_channel
+        if channel is None:
+            return event
+        if channel >= len(tiles):
+            raise ConfigError(
+                f"trace '{trace.name}' sends over Ethernet channel {channel}, but chip "
+                f"'{spec.name}' has {len(tiles)}"
+            )
+        return event._replace(to=(tiles[channel].x, tiles[channel].y))
+
+    return NocTrace(
+        trace.name,
+        tuple(with_fields(core, events=tuple(map(placed, core.events))) for core in trace.cores),
     )
 
 
@@ -274,15 +340,20 @@ class CoreProgram:
 
     Attributes:
         trace: its number in the trace.
+        noc: the NoC that it is on.
         program: for the run.
         event_steps: per event, how many steps are done when it happens.
         request_events: the events that are requests, in order.
+        is_whole: whether it takes all the time of its processor; the requests that a processor
+            makes on its other NoC are a program beside.
     """
 
     trace: int
+    noc: int
     program: _core.TrafficProgram
     event_steps: tuple[int, ...]
     request_events: tuple[NocEvent, ...]
+    is_whole: bool = True
 
     def event_cycles(self, result: _core.TrafficResult, number: int) -> list[int]:
         """When each event happened, in a run where this is the program of that number."""
@@ -291,18 +362,27 @@ class CoreProgram:
 
 
 def programs_of(trace: NocTrace, chip: _core.Chip, pace: Pace) -> list[CoreProgram]:
-    """A program for every processor that used a NoC.
+    """Programs for every processor that used a NoC: one, or one for each NoC.
 
-    Raises:
-        ConfigError: a processor uses both NoCs, which a program cannot.
+    A processor's program is on the NoC that it uses most. Its requests on the other one are a
+    program beside, at the times of the trace; to its own program they are software.
     """
     channels = dram_channels(trace, chip)
     gaps = software_gaps(trace)
-    return [
-        _Writer(chip, channels, pace).program(number, core, gaps[number])
-        for number, core in enumerate(trace.cores)
-        if core.events
-    ]
+    programs = []
+    for number, core in enumerate(trace.cores):
+        if not core.events:
+            continue
+        nocs = Counter(event.noc for event in core.events)
+        noc = max(nocs, key=lambda noc: (nocs[noc], -noc))
+        programs.append(_Writer(chip, channels, pace, noc).program(number, core, gaps[number]))
+        others = [event for event in core.events if event.noc != noc and event.kind in _REQUESTS]
+        if others:
+            beside = with_fields(core, events=tuple(others))
+            writer = _Writer(chip, channels, "times", 1 - noc)
+            made = writer.program(number, beside, [0] * len(others))
+            programs.append(with_fields(made, is_whole=False))
+    return programs
 
 
 def dram_channels(trace: NocTrace, chip: _core.Chip) -> dict[tuple[int, int], int]:
@@ -362,33 +442,40 @@ def _holds_flush(core: CoreTrace, event: NocEvent, following: NocEvent) -> bool:
 class _Writer:
     """Writes the program of one core."""
 
-    def __init__(self, chip: _core.Chip, channels: dict[tuple[int, int], int], pace: Pace) -> None:
+    def __init__(
+        self, chip: _core.Chip, channels: dict[tuple[int, int], int], pace: Pace, noc: int
+    ) -> None:
         self._software = chip.software
         self._channels = channels
         self._pace = pace
+        self._noc = noc
         self._steps: list[_core.TrafficStep] = []
 
     def program(self, number: int, core: CoreTrace, gaps: list[int]) -> CoreProgram:
-        nocs = {event.noc for event in core.events}
-        if len(nocs) > 1:
-            raise ConfigError(f"{core.name} uses both NoCs; a replayed processor uses one")
+        """The events on the program's NoC; those on the other one are software."""
         event_steps = []
         software_cycles = core.events[0].cycle - core.begin_cycle
         for event, gap in zip(core.events, gaps, strict=True):
-            if event.kind not in BARRIER_ENDS:  # those come when the simulated wait is over
+            is_other = event.noc != self._noc
+            # A barrier's end comes when the simulated wait is over.
+            if event.kind not in BARRIER_ENDS or is_other:
                 self._pace_to(event, software_cycles)
             event_steps.append(len(self._steps))
-            if event.kind in _REQUESTS:
+            if is_other:
+                software_cycles = gap
+            elif event.kind in _REQUESTS:
                 software_cycles = self._write_request(event, gap)
             elif event.kind in BARRIER_BEGINS or event.kind in WAITS:
                 software_cycles = self._write_wait(event, gap)
             else:
                 software_cycles = gap
         program = _core.TrafficProgram(
-            core=core.core, noc=nocs.pop(), start_cycle=core.begin_cycle, steps=self._steps
+            core=core.core, noc=self._noc, start_cycle=core.begin_cycle, steps=self._steps
         )
-        requests = tuple(event for event in core.events if event.kind in _REQUESTS)
-        return CoreProgram(number, program, tuple(event_steps), requests)
+        requests = tuple(
+            event for event in core.events if event.kind in _REQUESTS and event.noc == self._noc
+        )
+        return CoreProgram(number, self._noc, program, tuple(event_steps), requests)
 
     def _pace_to(self, event: NocEvent, software_cycles: int) -> None:
         if self._pace == "times":
@@ -428,8 +515,8 @@ class _Writer:
             fields["first_vc"] = _MULTICAST_VC
         elif event.kind == ATOMIC:
             kind = "atomic"
-        elif event.kind == "WRITE_INLINE":
-            kind = "inline_write"
+        elif event.kind == "WRITE_INLINE" or (event.kind in FABRIC and event.size_bytes == 0):
+            kind = "inline_write"  # a packet without a payload is its header's, which follows
         else:
             kind = "read" if event.kind in READS else "write"
             fields["has_state"] = "WITH_STATE" in event.kind
@@ -464,7 +551,7 @@ def _requests(
     for own in programs:
         core = trace.cores[own.trace]
         events = deque(own.request_events)
-        left.setdefault((core.core, core.events[0].noc), []).append((core, events))
+        left.setdefault((core.core, own.noc), []).append((core, events))
     columns = zip(*(waits[name].tolist() for name in _WAIT_COLUMNS), strict=True)
     places = zip(*(waits[name].tolist() for name in ("x", "y", "noc", "to_x", "to_y")), strict=True)
     for (x, y, noc, to_x, to_y), cycles in zip(places, columns, strict=True):
@@ -474,6 +561,8 @@ def _requests(
         )
         event = events.popleft()
         assert event.to is not None  # every request has one
+        issued, started, sent, received, completed = cycles
         yield RequestReplay(
-            core.core, core.processor, event.kind, noc, event.to, event.size_bytes, *cycles
-        )
+            core.core, core.processor, event.kind, noc, event.to, event.size_bytes,
+            issued, started, sent, received, completed, core.chip,
+        )  # fmt: skip

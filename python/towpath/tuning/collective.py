@@ -26,7 +26,7 @@ from towpath.collectives.result import bus_factor
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules import schedule_source
 from towpath.schedules.schedule_source import ScheduleSource
-from towpath.schedules.words import fifo_algorithms
+from towpath.schedules.words import algorithms_within
 from towpath.studies.sweep import digest_of
 from towpath.tuning import sites
 from towpath.tuning.rule import choose
@@ -153,7 +153,7 @@ def candidates(
     found: dict[int, tuple[int, ScheduleSource]] = {}
     problems: dict[str, None] = {}
     for algorithm, protocol, channels, chunks, both_ways in product(
-        [only] if only else fifo_algorithms(collective), options.protocols,
+        [only] if only else algorithms_within(collective, options.reaches), options.protocols,
         options.channels, CHUNKS_PER_CHANNEL, options.both_ways,
     ):  # fmt: skip
         source = ScheduleSource(

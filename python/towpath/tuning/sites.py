@@ -15,7 +15,13 @@ from typing import Any, ClassVar, Protocol
 
 from towpath import _core
 from towpath.collectives import fabric
-from towpath.collectives.gpus import channels_to_fill, channels_worth_it, gpus_used, hosts_of
+from towpath.collectives.gpus import (
+    channels_to_fill,
+    channels_worth_it,
+    gpus_used,
+    hosts_of,
+    reaches_of,
+)
 from towpath.collectives.link_faults import LinkFault
 from towpath.collectives.places import ChipPlace, GpuPlace, MailboxPlace, Place
 from towpath.errors import ConfigError
@@ -40,6 +46,7 @@ class Options:
         hosts: over which the ranks are spread.
         grid: the columns and rings of a mesh or torus of chips, as ScheduleSource has them; none:
             there is no grid.
+        reaches: how ranks reach each other.
     """
 
     ranks: int
@@ -48,6 +55,7 @@ class Options:
     both_ways: tuple[bool, ...] = (False,)
     hosts: int = 1
     grid: dict[str, Any] = field(default_factory=dict)
+    reaches: tuple[_core.Reach, ...] = (_core.Reach.fifo,)
 
 
 class Wanted(Protocol):
@@ -169,6 +177,7 @@ class GpuSite(Site):
         return Options(
             self.ranks, channels or powers_to(channels_to_fill(self.spec)),
             protocols or self.protocols, hosts=hosts_of(self.spec, self._gpus),
+            reaches=reaches_of(self.spec, self._gpus),
         )  # fmt: skip
 
     def place_for(

@@ -42,19 +42,35 @@ _TESTS = ("erisc", "erisc_write_worker", "erisc_write_worker_no_trid")
 _LINKED = {"wormhole_b0": "n300", "blackhole": "blackhole-line"}
 
 
+# How tables spell that both ends send.
+_BOTH_WAYS = {"uni": False, "bi": True, "bidir": True, "both": True}
+_SLOTS_MAX = 16
+_L1_BYTES = 150_000  # of an Ethernet core, for the slots of both directions
+_SYNC_BYTES = 16
+
+
 def _predict_link(row: Row, context: Context) -> Prediction:
     """Bandwidth of many messages, or the time until one has come back in full."""
     machine = _LINKED[one_of(row, "arch", tuple(_LINKED))]
-    one_of(row, "direction", ("uni",))
+    both_ways = _BOTH_WAYS[one_of(row, "direction", tuple(_BOTH_WAYS))]
     kind = one_of(row, "test", _TESTS)
     size_bytes = whole(row, "packet_bytes", _PACKET_BYTES_MAX)
     is_latency = one_of(row, "metric", ("bandwidth", "sender_latency")) == "sender_latency"
     messages = 1 if is_latency else _MESSAGES
     time_ns = _core.link_test_ns(
         cluster_of(context.machine or machine), kind=kind, message_bytes=size_bytes,
-        messages=messages, returns_payload=is_latency,
+        messages=messages, returns_payload=is_latency, both_ways=both_ways,
+        slots=_slots(size_bytes) if both_ways else _SLOTS_MAX,
     )  # fmt: skip
     return Prediction(time_ns if is_latency else messages * size_bytes / time_ns)
+
+
+def _slots(size_bytes: int) -> int:
+    """As many as fit for both directions; an even number."""
+    slots = min(_L1_BYTES // (2 * (size_bytes + _SYNC_BYTES)), _SLOTS_MAX) // 2 * 2
+    if slots < 2:
+        raise CannotSimulate(f"two slots of {size_bytes} bytes each way do not fit into L1")
+    return slots
 
 
 # --- the figures of the multichip guide -----------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from towpath.validation.nearest import Accuracy
+from towpath.validation.accuracy import Accuracy
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,28 @@
 
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from towpath import _core
 from towpath.collectives.call import Call
+from towpath.errors import quoted
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
-from towpath.studies.ethernet_links import cluster_of
+from towpath.validation.chip_systems import (
+    CHIPS_MAX,
+    ChipSystem,
+    Form,
+    counted_system,
+    describe,
+    form_of,
+    named_system,
+    on_machine,
+    system_of,
+)
 from towpath.validation.table_kind import (
     CannotSimulate,
     Context,
@@ -23,117 +37,216 @@ from towpath.validation.table_kind import (
     whole,
 )
 
-# Larger ones are on the line through this size and half of it.
-SIMULATED_BYTES_MAX = 8 << 20
 _PAYLOAD_BYTES_MAX = 1 << 14
 _SIZE_BYTES_MAX = 1 << 40
-_CHIPS = 8
-
-
-def _line(cluster: _core.ChipCluster) -> _core.FabricShape:
-    """The chips of the usual fabric, with its ring cut open."""
-    return _core.FabricShape.line(_core.FabricShape.usual(cluster).chips)
+# Bytes times links that a simulated call moves at most, which bounds what it takes to simulate.
+# Larger sizes are on the line through the largest simulated one and half of it.
+_LINK_BYTES_MAX = 64 << 20
 
 
 # --- latency --------------------------------------------------------------------------------------
 
+# By the kind of packet that tt-metal's tests name: whether a payload is written, and whether a word
+# is incremented behind it.
+_PACKETS = {
+    "NOC_UNICAST_WRITE": (True, False),
+    "NOC_UNICAST_INLINE_WRITE": (False, True),
+    "NOC_UNICAST_ATOMIC_INC": (False, True),
+    "NOC_FUSED_UNICAST_ATOMIC_INC": (True, True),
+    "NOC_UNICAST_SCATTER_WRITE": (True, False),
+}
+
 
 def _predict_neighbour(row: Row, context: Context) -> Prediction:
-    one_of(row, "system", ("t3k_8",))
-    one_of(row, "topology", ("Linear",))
-    kind = one_of(row, "ntype", ("NOC_UNICAST_WRITE", "NOC_FUSED_UNICAST_ATOMIC_INC"))
-    cluster = cluster_of(context.machine or "t3000")
-    # From one board to the next: the chips of a board share a link with the dispatcher.
+    """Half of the round trip between two chips that a link joins."""
+    system = on_machine(named_system(row, form_of(row)), context.machine)
+    has_payload, is_fused = _PACKETS[one_of(row, "ntype", tuple(_PACKETS))]
+    payload_bytes = whole(row, "payload_bytes", _PAYLOAD_BYTES_MAX, least=0)
+    # From one board to the next: the chips of a T3000's board share a link with the dispatcher.
+    source = 1 if system.chips > 2 else 0
     round_trip_ns = _core.fabric_round_trip_ns(
-        cluster, _line(cluster), source=1, destination=2,
-        payload_bytes=whole(row, "payload_bytes", _PAYLOAD_BYTES_MAX),
-        is_fused=kind == "NOC_FUSED_UNICAST_ATOMIC_INC",
+        system.cluster(), system.shape(), source=source, destination=source + 1,
+        payload_bytes=payload_bytes if has_payload else 0, is_fused=is_fused,
     )  # fmt: skip
-    return Prediction(round_trip_ns / 2)
+    return Prediction(round_trip_ns / 2, describe(system))
 
 
 def _predict_line(row: Row, context: Context) -> Prediction:
-    one_of(row, "system", ("T3000",))
-    one_of(row, "topology", ("linear",))
-    size = whole(row, "line_size", _CHIPS, least=2)
-    if whole(row, "hops_counted", 2 * _CHIPS) != 2 * (size - 1):
-        raise CannotSimulate(f"hops_counted must be {2 * (size - 1)}, to the far end and back")
-    cluster = cluster_of(context.machine or "t3000")
+    """The round trip to a chip that is half of the counted hops away."""
+    form = form_of(row)
+    size = whole(row, "line_size", CHIPS_MAX, least=2)
+    named = named_system(row, form)
+    system = system_of(named.chip, form, size, named.links)
+    if size <= named.chips and named.machine is not None and form == "line":
+        system = replace(named, columns=size, rows=1)
+    system = on_machine(system, context.machine)
+    farthest = size // 2 if system.goes_round else size - 1
+    hops = whole(row, "hops_counted", 2 * CHIPS_MAX, least=2)
+    if hops % 2 or hops > 2 * farthest:
+        raise CannotSimulate(
+            f"hops_counted is {hops}; it must be even, there and back, and at most "
+            f"{2 * farthest} on a {form} of {size}"
+        )
     message_bytes = whole(row, "message_bytes", _PAYLOAD_BYTES_MAX, least=0)
     is_fused = one_of(row, "fused_payload_with_sync", ("True", "False"))
     return Prediction(
         _core.fabric_round_trip_ns(
-            cluster, _line(cluster), source=0, destination=size - 1, payload_bytes=message_bytes,
-            is_fused=is_fused == "True",
-        )
+            system.cluster(), system.shape(), source=0, destination=hops // 2,
+            payload_bytes=message_bytes, is_fused=is_fused == "True",
+        ),
+        describe(system),
     )  # fmt: skip
 
 
 # --- collectives ----------------------------------------------------------------------------------
 
-
-# By architecture: where its rows were measured, as what, over how many links each way, and on how
-# many channels. On Wormhole those are one worker for each direction of a link. On Blackhole two, by
-# reduce-scatter of 1 MiB: with one each step would wait for the compute cores.
-_MEASURED_ON = {
-    "wormhole_b0": ("t3000", "ring", 1, 2),
-    "blackhole": ("blackhole-line", "line", 2, 4),
-}
+# By chip: workers that serve a link in one direction. On Blackhole two, by reduce-scatter of 1 MiB
+# on a line: with one each step would wait for the compute cores.
+_WORKERS = {"wormhole": 1, "blackhole": 2}
 # tt-metal, CCL_bandwidth.md: up to here a ring's parts go straight to their ranks.
 _ONE_SHOT_BYTES_MAX = 512 << 10
+# Calls one after the other, of which the last one counts; in a series each counts as much.
+_MODES = {
+    "single": 1, "isolated": 1, "backtoback": 4, "bb": 4, "repeated": 4, "chained": 4,
+    "pipelined": 4, "series": 4, "multi": 4, "multiple": 4, "steady": 4,
+}  # fmt: skip
 
 # By operation: collectives that run one after the other.
 _PARTS = {
     "all_gather": ("all_gather",),
     "reduce_scatter": ("reduce_scatter",),
     "all_reduce": ("reduce_scatter", "all_gather"),
+    "all_to_all": ("all_to_all",),
 }
 
 
+@dataclass(frozen=True)
+class ChipCall:
+    """A collective on a system; `calls` are those after the first, whose mean counts."""
+
+    system: ChipSystem
+    collective: str
+    size_bytes: int
+    calls: int = 1
+
+    def algorithm(self) -> str:
+        """What tt-metal does there."""
+        if self.collective == "all_to_all":
+            return "all_pairs_all_to_all"
+        if self.system.rows > 1:
+            return f"grid_{self.collective}"
+        form = "ring" if self.system.goes_round else "line"
+        if (form, self.collective) == ("ring", "reduce_scatter") and (
+            self.size_bytes <= _ONE_SHOT_BYTES_MAX
+        ):
+            return "all_pairs_reduce_scatter"
+        return f"{form}_{self.collective}"
+
+    def link_bytes(self) -> float:
+        """Bytes that cross the busiest link in its busier direction."""
+        chips, size_bytes = self.system.chips, self.size_bytes
+        ways = 2 if self.system.goes_round else 1
+        if self.collective != "all_to_all":
+            return size_bytes * (chips - 1) / chips / ways
+        # Every chip sends a part to each on the other side of the middle; rings have two middles.
+        along = max(self.system.columns, self.system.rows)
+        crossing = (along // 2) * (along - along // 2) * (chips // along)
+        return size_bytes * crossing / chips / (chips // along) / ways
+
+    def total_bytes(self) -> float:
+        """Bytes times links that they cross."""
+        hops = self.system.chips - 1
+        return self.size_bytes * hops * (self.system.chips / 3 if self.is_exchange else 1)
+
+    @property
+    def is_exchange(self) -> bool:
+        """Whether each part has one receiver only, so that it crosses links for itself."""
+        return self.collective == "all_to_all"
+
+
 @lru_cache(maxsize=256)
-def call_us(machine: str, collective: str, algorithm: str, channels: int, size_bytes: int) -> float:
-    """The time of a call after another one, on eight chips."""
-    goes_round = algorithm.startswith("ring")
+def call_us(call: ChipCall) -> float:
+    """The time of a call after another one."""
+    system = call.system
+    algorithm = call.algorithm()
+    ways = 2 if system.goes_round else 1
+    is_grid = algorithm.startswith("grid")
+    shape = system.shape()
+    dimensions = [*shape.dimensions, (1, False)]
     source = ScheduleSource(
-        None, collective, algorithm, _CHIPS, channels=channels, both_ways=goes_round
-    )
-    plan = Call(source.schedule()).plan(size_bytes)
-    run = _core.SimulatedRun.on_chips(cluster_of(machine), plan, carries_data=False)
+        None, call.collective, algorithm, system.chips,
+        channels=_channels_of(system) * (1 if is_grid else ways),
+        both_ways=algorithm.startswith("ring"),
+        columns=dimensions[0][0] if is_grid else 0,
+        row_rings=is_grid and dimensions[0][1], column_rings=is_grid and dimensions[1][1],
+    )  # fmt: skip
+    plan = Call(source.schedule()).plan(call.size_bytes)
+    run = _core.SimulatedRun.on_chips(system.cluster(), plan, carries_data=False, shape=shape)
     run.invoke(plan)
-    return run.invoke(plan)
+    return sum(run.invoke(plan) for _ in range(call.calls)) / call.calls
 
 
-def _algorithm(form: str, collective: str, size_bytes: int) -> str:
-    is_one_shot = form == "ring" and size_bytes <= _ONE_SHOT_BYTES_MAX
-    if collective == "reduce_scatter" and is_one_shot:
-        return "all_pairs_reduce_scatter"
-    return f"{form}_{collective}"
+def _channels_of(system: ChipSystem) -> int:
+    """Channels of a schedule in one direction: one per worker."""
+    chip = system.cluster().chips[0].chip.name
+    links = _core.fabric_planes(system.cluster(), system.shape())
+    return links * _WORKERS.get(chip, 1)
+
+
+def _size_simulated(call: ChipCall) -> int:
+    """The size itself, or the largest power of two that is simulated instead."""
+    size = call.size_bytes
+    if call.total_bytes() <= _LINK_BYTES_MAX:
+        return size
+    per_byte = call.total_bytes() / size
+    return max(1 << int(math.log2(_LINK_BYTES_MAX / per_byte)), 1 << 16)
+
+
+def _time_us(call: ChipCall) -> tuple[float, int]:
+    """The time of a call, and the largest size that was simulated for it."""
+    simulated = _size_simulated(call)
+    if simulated >= call.size_bytes:
+        return call_us(call), call.size_bytes
+    large = call_us(replace(call, size_bytes=simulated))
+    small = call_us(replace(call, size_bytes=simulated // 2))
+    # A link cannot be faster than its line.
+    line_bytes_per_us = 1e3 * call.system.links * call.system.link_gb_per_s
+    least = call.link_bytes() / call.size_bytes / line_bytes_per_us
+    slope = max((large - small) / (simulated - simulated // 2), least)
+    return large + slope * (call.size_bytes - simulated), simulated
 
 
 def _predict_collective(row: Row, context: Context) -> Prediction:
-    machine, form, links, channels = _MEASURED_ON[one_of(row, "arch", tuple(_MEASURED_ON))]
-    one_of(row, "mode", ("single",))
-    one_of(row, "topology", (form,))
-    parts = _PARTS[one_of(row, "op", tuple(_PARTS))]
-    whole(row, "n_devices", _CHIPS, least=_CHIPS)
-    whole(row, "links_per_direction", links, least=links)
-    size_bytes = whole(row, "size_bytes", _SIZE_BYTES_MAX, least=4096)
+    form = form_of(row)
+    calls = _calls_of(row)
+    parts = _PARTS[one_of(_with_underscores(row, "op"), "op", tuple(_PARTS))]
+    size_bytes = whole(row, "size_bytes", _SIZE_BYTES_MAX, least=64)
+    system = on_machine(_system_of_collective(row, form), context.machine)
+    found = [_time_us(ChipCall(system, part, size_bytes, calls)) for part in parts]
+    details: dict[str, Any] = describe(system)
+    if found[0][1] < size_bytes:
+        details["scaled_from"] = {"size_bytes": found[0][1]}
+    return Prediction(sum(time_us for time_us, _ in found), details)
 
-    def time_us(size_bytes: int) -> float:
-        named = context.machine or machine
-        return sum(
-            call_us(
-                named, collective, _algorithm(form, collective, size_bytes), channels, size_bytes
-            )
-            for collective in parts
-        )
 
-    if size_bytes <= SIMULATED_BYTES_MAX:
-        return Prediction(time_us(size_bytes))
-    large, small = time_us(SIMULATED_BYTES_MAX), time_us(SIMULATED_BYTES_MAX // 2)
-    slope = (large - small) / (SIMULATED_BYTES_MAX // 2)
-    details: dict[str, Any] = {"scaled_from": {"size_bytes": SIMULATED_BYTES_MAX, "time_us": large}}
-    return Prediction(large + slope * (size_bytes - SIMULATED_BYTES_MAX), details)
+def _system_of_collective(row: Row, form: Form) -> ChipSystem:
+    """A row that names its system has that one's links and their rate."""
+    counted = counted_system(row, form)
+    if not row.get("system", "").strip():
+        return counted
+    named = named_system(row, form)
+    return replace(counted, line_rate_gb_per_s=named.line_rate_gb_per_s)
+
+
+def _with_underscores(row: Row, column: str) -> Row:
+    return {**row, column: row[column].strip().lower().replace("-", "_").replace(" ", "_")}
+
+
+def _calls_of(row: Row) -> int:
+    mode = re.sub(r"[^a-z]", "", row["mode"].lower())
+    if mode not in _MODES:
+        raise CannotSimulate(f"mode is {quoted(row['mode'])}; allowed are single, back-to-back")
+    return _MODES[mode]
 
 
 def _group_of_collective(row: Row) -> str:

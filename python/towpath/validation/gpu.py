@@ -8,17 +8,15 @@ Rows that NCCL ran are answered by what NCCL would choose (collectives/nccl), si
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
-from towpath import _core
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
-from towpath.collectives.nccl.choice import Choice, choose
-from towpath.collectives.nccl.communicator import Communicator
-from towpath.collectives.nccl.environment import Environment
-from towpath.collectives.nccl.facts import facts_of
+from towpath.collectives.nccl.environment import VARIABLES, Environment
+from towpath.collectives.nccl.imitation import Imitation, Library
 from towpath.collectives.places import GpuPlace
-from towpath.errors import quoted
+from towpath.errors import ConfigError, quoted
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
 from towpath.specs.machine_spec import GPUS_PER_HOST_MAX, HOSTS_MAX, MachineSpec
@@ -35,10 +33,24 @@ from towpath.validation.table_kind import (
 )
 
 _MACHINE = "dgx-h100"
-# A thread block sends the first lines of a chunk on while the last are still on their way. The
-# simulator hands on whole chunks, so trees cut theirs into parts of this size.
-_LINES_BYTES = {"LL": 2 << 10, "LL128": 4 << 10}
-_PARTS_MAX = 64
+# Queue pairs per connection do not limit the model's adapters; the others do not change a time.
+_WITHOUT_EFFECT = (
+    "QPS",
+    "IB_QPS_PER_CONNECTION",
+    "IB_HCA",
+    "IB_GID_INDEX",
+    "SOCKET_IFNAME",
+    "DEBUG",
+)
+# What a table calls a fabric, and a word of the link types of machines that have it.
+_FABRICS = (
+    (("roce", "rocev2"), "roce"),
+    (("efa",), "efa"),
+    (("slingshot",), "slingshot"),
+    (("omni-path",), "omni"),
+    (("tcp", "ethernet", "gpudirect-tcpx"), "ethernet"),
+    (("infiniband", "hdr", "ndr"), "infiniband"),
+)
 
 
 @lru_cache(maxsize=8)
@@ -48,23 +60,20 @@ def _spec(machine: str, hosts: int) -> MachineSpec:
 
 @lru_cache(maxsize=8)
 def _place(machine: str, hosts: int, gpus: int) -> GpuPlace:
-    return GpuPlace(_spec(machine, hosts).build(), places=tuple(range(gpus)))
+    spec = _spec(machine, hosts)
+    places = (
+        host * spec.gpus_per_host + gpu for host in range(hosts) for gpu in range(gpus // hosts)
+    )
+    return GpuPlace(spec.build(), places=tuple(places))
 
 
 @lru_cache(maxsize=32)
-def _communicator(machine: str, hosts: int, gpus: int, environment: Environment) -> Communicator:
-    return facts_of(_spec(machine, hosts), gpus // hosts, environment).communicator
+def _imitation(machine: str, hosts: int, gpus: int, environment: Environment) -> Imitation:
+    return Imitation(_spec(machine, hosts), Library(environment=environment), gpus // hosts)
 
 
 @lru_cache(maxsize=64)
-def _call(
-    algorithm: str, protocol: str, *, ranks: int, channels: int, hosts: int = 1, parts: int = 1
-) -> Call:
-    if algorithm not in _core.algorithm_names(_core.Collective.all_reduce):
-        raise CannotSimulate(f"it would run {quoted(algorithm)}, for which there is no schedule")
-    source = ScheduleSource(
-        None, "all_reduce", algorithm, ranks, channels, protocol, 0, hosts, chunks_per_channel=parts
-    )
+def _call(source: ScheduleSource) -> Call:
     return Call(source.schedule())
 
 
@@ -73,23 +82,54 @@ def _environment(config: str) -> Environment:
     variables = {}
     for word in config.split():
         name, _, value = word.removeprefix("NCCL_").partition("=")
-        if name in ("ALGO", "PROTO", "MIN_CTAS", "MAX_CTAS", "NVLS_ENABLE"):
+        if f"NCCL_{name}" in VARIABLES:
             variables[f"NCCL_{name}"] = value
-        elif name == "QPS":
-            continue  # queue pairs per connection do not limit the model's adapters
-        elif word != "default":
-            known = "default, NCCL_ALGO, NCCL_PROTO, MIN_CTAS, MAX_CTAS, NVLS_ENABLE, QPS"
+        elif word != "default" and name not in _WITHOUT_EFFECT:
+            known = ", ".join(("default", *VARIABLES, *_WITHOUT_EFFECT))
             raise CannotSimulate(f"config has {quoted(word)}; known are {known}")
-    return Environment.of(variables)
+    try:
+        return Environment.of(variables)
+    except ConfigError as error:
+        raise CannotSimulate(f"config: {error}") from None
 
 
-def _parts(choice: Choice, size_bytes: int, gpus_per_host: int) -> int:
-    """What a channel cuts its share into: NCCL's chunks, or lines that flow."""
-    if choice.algorithm == "ring":
-        return 1
-    chunk_bytes = _LINES_BYTES.get(choice.protocol, choice.chunk_bytes)
-    heads = gpus_per_host if choice.algorithm.startswith("nvls") else 1
-    return max(1, min(_PARTS_MAX, size_bytes // (choice.channels * heads * chunk_bytes)))
+def _machine_of(row: Row, context: Context) -> str:
+    """The machine that a row names, that was asked for, or that the shipped tables are of."""
+    return (row.get("machine") or "").strip() or context.machine or _MACHINE
+
+
+def _check_fabric(row: Row, spec: MachineSpec) -> None:
+    """Refuses a row that says that its hosts were joined by something else than the machine's."""
+    said = " ".join(row.get(column) or "" for column in ("fabric", "note", "source")).lower()
+    own = " ".join(spec.link_types).lower()
+    for words, link in _FABRICS:
+        word = next((word for word in words if re.search(rf"\b{word}\b", said)), None)
+        if word is not None and link not in own:
+            raise CannotSimulate(
+                f"it was measured over {word}, and {quoted(spec.name)} has no link type "
+                f"{quoted(link)}; name a machine with it"
+            )
+    found = re.search(r"\b(\d{1,2}) ?x ?[^,;]{0,20}?\b(\d{2,3}) ?g\b", said)
+    if found is None or spec.host_count == 1:
+        return
+    measured_gb_per_s = int(found[1]) * int(found[2]) / 8
+    gb_per_s = _fabric_gb_per_s(spec)
+    if not 0.9 <= gb_per_s / measured_gb_per_s <= 1.05:
+        raise CannotSimulate(
+            f"its hosts had {found[0]}, {measured_gb_per_s:g} GB/s; those of {quoted(spec.name)} "
+            f"have {gb_per_s:g} GB/s"
+        )
+
+
+def _fabric_gb_per_s(spec: MachineSpec) -> float:
+    """What one host can send to the others."""
+    layout = spec.layout()
+    first = {at for at, device in enumerate(layout.devices) if device.host == 0}
+    return sum(
+        spec.link_types[wire.link_type].rate_gb_per_s.value * wire.parallel
+        for wire in layout.wires
+        if (wire.a in first) != (wire.b in first)
+    )
 
 
 def _time_us(machine: str, hosts: int, gpus: int, call: Call, size_bytes: int) -> float:
@@ -101,15 +141,16 @@ def _predict_nccl(
     machine: str, hosts: int, gpus: int, size_bytes: int, environment: Environment
 ) -> Prediction:
     """What NCCL would choose, out of place."""
-    communicator = _communicator(machine, hosts, gpus, environment)
-    choice = choose(communicator, "all_reduce", size_bytes, environment)
-    parts = _parts(choice, size_bytes, gpus // hosts)
-    call = _call(
-        f"{choice.algorithm}_all_reduce", choice.protocol,
-        ranks=gpus, channels=choice.channels, hosts=hosts, parts=parts,
-    )  # fmt: skip
+    imitation = _imitation(machine, hosts, gpus, environment)
+    choice = imitation.choose("all_reduce", size_bytes)
+    if not imitation.has_schedule("all_reduce", choice):
+        raise CannotSimulate(f"NCCL would run {choice.name}, of which there is no schedule")
+    source = imitation.source("all_reduce", size_bytes, choice)
+    call = _call(source)
     time_us = _time_us(machine, hosts, gpus, call, size_bytes)
-    return Prediction(time_us, {"chosen": choice.name, "channels": choice.channels})
+    return Prediction(time_us, {
+        "algorithm_run": source.algorithm, "chosen": choice.name, "channels": choice.channels,
+    })  # fmt: skip
 
 
 def _measured(row: Row) -> float:
@@ -123,12 +164,16 @@ def _measured(row: Row) -> float:
 
 def _predict_all_reduce(row: Row, context: Context) -> Prediction:
     hosts = whole(row, "nodes", HOSTS_MAX)
-    gpus = whole(row, "gpus", HOSTS_MAX * GPUS_PER_HOST_MAX)
+    gpus = whole(row, "gpus", HOSTS_MAX * GPUS_PER_HOST_MAX, 2)
     size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
-    machine = context.machine or _MACHINE
-    ranks = _spec(machine, hosts).gpus_per_host * hosts
-    if gpus != ranks:
-        raise CannotSimulate(f"{gpus} GPUs on {hosts} nodes; the machine has {ranks} on {hosts}")
+    machine = _machine_of(row, context)
+    spec = _spec(machine, hosts)
+    if gpus % hosts != 0 or gpus > spec.ranks:
+        raise CannotSimulate(
+            f"{gpus} GPUs on {hosts} nodes; allowed are equally many on each, at most "
+            f"{spec.gpus_per_host}"
+        )
+    _check_fabric(row, spec)
     return _predict_nccl(machine, hosts, gpus, size_bytes, _environment(row["config"]))
 
 
@@ -145,15 +190,19 @@ _VLLM = Environment.of({"NCCL_NVLS_ENABLE": "0"})
 
 
 def _predict_in_one_host(row: Row, context: Context) -> Prediction:
-    machine = context.machine or _MACHINE
+    machine = _machine_of(row, context)
     gpus = whole(row, "world_size", _spec(machine, 1).gpus_per_host, 2)
     size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
     name = one_of(row, "algorithm", ("pynccl", *_KERNELS))
     if name == "pynccl":
         return _predict_nccl(machine, 1, gpus, size_bytes, _VLLM)
     algorithm, blocks = _KERNELS[name]
-    call = _call(algorithm, "Simple", ranks=gpus, channels=blocks)
-    return Prediction(_time_us(machine, 1, gpus, call, size_bytes))
+    source = ScheduleSource(
+        collective="all_reduce", algorithm=algorithm, ranks=gpus, channels=blocks, protocol="Simple"
+    )
+    call = _call(source)
+    time_us = _time_us(machine, 1, gpus, call, size_bytes)
+    return Prediction(time_us, {"algorithm_run": algorithm})
 
 
 GPU_KINDS = [

@@ -67,17 +67,19 @@ void bind_link_tests(nb::module_& module) {
   module.def(
       "link_test_ns",
       [](const MutableCluster& cluster, Place link, std::string_view kind,
-         std::uint64_t message_bytes, int slots, int messages, bool returns_payload,
+         std::uint64_t message_bytes, int slots, int messages, bool returns_payload, bool both_ways,
          std::uint64_t seed, bool finds_hazards) {
         nb::gil_scoped_release released;
-        return link_bandwidth(cluster, place_from(link),
-                              {kind_from(kind), message_bytes, slots, messages, returns_payload},
-                              {.seed = seed, .finds_hazards = finds_hazards})
+        return link_bandwidth(
+                   cluster, place_from(link),
+                   {kind_from(kind), message_bytes, slots, messages, returns_payload, both_ways},
+                   {.seed = seed, .finds_hazards = finds_hazards})
             .ns();
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "kind"_a = "erisc", "message_bytes"_a,
-      "slots"_a = 16, "messages"_a = 4096, "returns_payload"_a = false, "seed"_a = 1,
-      "finds_hazards"_a = true, "The sender's time for all messages and their answers.");
+      "slots"_a = 16, "messages"_a = 4096, "returns_payload"_a = false, "both_ways"_a = false,
+      "seed"_a = 1, "finds_hazards"_a = true,
+      "The time of the sender, or of the later of both, for all messages and their answers.");
   module.def(
       "bidirectional_gb_per_s",
       [](const MutableCluster& cluster, Place link, std::uint64_t packet_bytes, bool merged,

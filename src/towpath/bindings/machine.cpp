@@ -57,7 +57,9 @@ void bind_costs(nb::module_& module) {
       .def_prop_ro("copy_rate_gb_per_s",
                    [](const ProtocolCost& cost) { return cost.copy_rate.gb_per_s(); })
       .def_prop_ro("forward_rate_gb_per_s",
-                   [](const ProtocolCost& cost) { return cost.forward_rate.gb_per_s(); });
+                   [](const ProtocolCost& cost) { return cost.forward_rate.gb_per_s(); })
+      .def_prop_ro("start_overhead_ns",
+                   [](const ProtocolCost& cost) { return cost.start_overhead.ns(); });
   const auto of = [](Protocol protocol) {
     return [protocol](const GpuCost& cost) {
       return cost.protocol[static_cast<std::size_t>(protocol)];

@@ -9,6 +9,10 @@ void bind_live_mailbox(nanobind::module_& module);
 void bind_errors(nanobind::module_& module);
 void bind_ethernet(nanobind::module_& module);
 void bind_fabric(nanobind::module_& module);
+void bind_gpu(nanobind::module_& module);
+void bind_gpu_study(nanobind::module_& module);
+void bind_kernels(nanobind::module_& module);
+void bind_group_api(nanobind::module_& module);
 void bind_load(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_pcie(nanobind::module_& module);
@@ -32,9 +36,13 @@ NB_MODULE(_core, module) {
   bind_routing(module);
   bind_fabric(module);
   bind_run(module);
+  bind_gpu(module);
+  bind_gpu_study(module);
   bind_traffic(module);
   bind_mailbox(module);
   bind_live(module);
   bind_live_mailbox(module);
+  bind_group_api(module);
   bind_ethernet(module);
+  bind_kernels(module);
 }

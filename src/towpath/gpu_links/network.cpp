@@ -67,7 +67,7 @@ void Network::arrive(void* context) {
 
 void Network::offer_segment(Message& message, Segment& segment) {
   segment.message = &message;
-  segment.size = std::min(message.remaining, kSegment);
+  segment.size = std::min(message.remaining, message.segment_max);
   segment.hop = 0;
   message.remaining = message.remaining - segment.size;
   segment.is_last = message.remaining == Bytes(0);
@@ -124,8 +124,12 @@ Rate Network::rate_on(std::size_t link, const Message& message) const {
   Rate own = machine_->links()[link].rate;
   if (message.rate_max != Rate()) own = std::min(own, message.rate_max);
   const Protocol protocol = message.protocol;
-  const Rate adapter = machine_->gpu().protocol[static_cast<std::size_t>(protocol)].adapter_rate;
-  if (!leaves_adapter_[link] || adapter == Rate()) return own;
+  if (!leaves_adapter_[link]) return own;
+  const int from = machine_->links()[link].from;
+  const int host = machine_->devices()[static_cast<std::size_t>(from)].host;
+  const Rate adapter =
+      machine_->gpu_of_host(host).protocol[static_cast<std::size_t>(protocol)].adapter_rate;
+  if (adapter == Rate()) return own;
   return std::min(own, on_wire(adapter, protocol));
 }
 

@@ -62,6 +62,7 @@ struct Message {
   Rate pace;   // at which the sender produces it
   Protocol protocol = Protocol::simple;
   Rate rate_max;  // of each link it takes; zero for the links' own
+  Bytes segment_max = kSegment;
   // Where a switch combines or copies: links that every segment takes as well, beside the first
   // link of the route and beside its last.
   std::span<const int> beside_first;

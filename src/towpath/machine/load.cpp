@@ -285,9 +285,12 @@ void add_wire(MachineBuilder& builder, const JsonObject& wire, const LinkTypes& 
 }
 
 GpuCost gpu_cost_from(const JsonObject& object) {
-  object.check_names(kGpuParameters, {"simple", "ll", "ll128"});
+  object.check_names(kGpuParameters, {"simple", "ll", "ll128", "kernel"});
   GpuCost cost;
   read_blocks(object, cost);
+  if (object.has("kernel")) {
+    read_block(object, "kernel", cost.kernel.emplace(), kKernelParameters);
+  }
   return cost;
 }
 
@@ -343,7 +346,8 @@ std::shared_ptr<const MailboxCluster> parse_mailbox_cluster(std::string_view jso
 std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::string& origin) {
   const Json data = parsed(json, origin);
   const JsonObject object = description(data, "machine", origin);
-  object.check_names({"form", "name", "link_types", "gpu_cost", "hash_seed", "devices", "wires"});
+  object.check_names({"form", "name", "link_types", "gpu_cost", "gpu_costs_of_hosts", "hash_seed",
+                      "devices", "wires"});
   MachineBuilder builder(object.text("name"));
   for (const JsonObject& device : object.objects("devices")) {
     device.check_names({"name", "kind", "host", "forwards"});
@@ -354,6 +358,17 @@ std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::s
   const LinkTypes types = link_types_from(object);
   for (const JsonObject& wire : object.objects("wires")) add_wire(builder, wire, types);
   builder.set_gpu_cost(gpu_cost_from(object.object("gpu_cost")));
+  if (object.has("gpu_costs_of_hosts")) {
+    for (const JsonObject& group : object.objects("gpu_costs_of_hosts")) {
+      group.check_names({"first_host", "hosts", "gpu_cost"});
+      const GpuCost cost = gpu_cost_from(group.object("gpu_cost"));
+      const auto first = static_cast<int>(group.whole("first_host", 0, kNumberMax));
+      const auto hosts = static_cast<int>(group.whole("hosts", 1, kNumberMax));
+      for (int host = first; host < first + hosts; ++host) {
+        builder.set_gpu_cost_of_host(host, cost);
+      }
+    }
+  }
   if (object.has("hash_seed")) {
     builder.set_hash_seed(static_cast<std::uint64_t>(object.whole("hash_seed", 0, kHashSeedMax)));
   }

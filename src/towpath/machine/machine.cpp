@@ -145,12 +145,22 @@ void MachineBuilder::add_link(const Link& link) {
 }
 
 void MachineBuilder::set_gpu_cost(const GpuCost& cost) {
+  check(cost);
+  machine_.gpu_ = cost;
+  has_gpu_cost_ = true;
+}
+
+void MachineBuilder::set_gpu_cost_of_host(int host, const GpuCost& cost) {
+  check(cost);
+  machine_.gpu_of_host_[host] = cost;
+}
+
+void MachineBuilder::check(const GpuCost& cost) const {
   const Checks checks(fmt::format("machine '{}', GPU cost", machine_.name_));
   for_each_block(cost, [&](const char* name, Needed, const auto& block, const auto& table) {
     checks.block(name, block, table);
   });
-  machine_.gpu_ = cost;
-  has_gpu_cost_ = true;
+  if (cost.kernel) checks.block("kernel", *cost.kernel, kKernelParameters);
 }
 
 // Two different GPUs are remembered per device, so that at least one of those that reach a GPU is

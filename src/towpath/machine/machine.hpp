@@ -4,13 +4,16 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "towpath/base/protocol.hpp"
 #include "towpath/base/units.hpp"
+#include "towpath/machine/kernel_cost.hpp"
 #include "towpath/machine/parameters.hpp"
 
 // A described machine: devices joined by directed links, and what a GPU's thread block costs.
@@ -58,6 +61,7 @@ struct ProtocolCost {
   Time adapter_overhead{};
   Rate copy_rate{};
   Rate forward_rate{};
+  Time start_overhead{};
 };
 
 inline constexpr Parameter<ProtocolCost> kProtocolParameters[] = {
@@ -83,6 +87,9 @@ inline constexpr Parameter<ProtocolCost> kProtocolParameters[] = {
      Form::optional_quantity},
     {"forward_rate_gb_per_s", &ProtocolCost::forward_rate, kRateGbPerS,
      "payload that one thread block both stores and sends on", Form::optional_quantity},
+    {"start_overhead_ns", &ProtocolCost::start_overhead, kDurationNs,
+     "what a kernel takes under it, beyond its launch, before its first step",
+     Form::optional_quantity},
 };
 
 struct GpuCost {
@@ -91,6 +98,7 @@ struct GpuCost {
   Rate in_switch_rate{};
   Time in_switch_staging{};
   std::array<ProtocolCost, kProtocols> protocol;  // indexed by Protocol
+  std::optional<KernelCost> kernel{};             // none: no kernel runs on the machine
 };
 
 inline constexpr Parameter<GpuCost> kGpuParameters[] = {
@@ -123,7 +131,15 @@ class Machine {
   int ranks() const { return static_cast<int>(rank_device_.size()); }
   const std::vector<Device>& devices() const { return devices_; }
   const std::vector<Link>& links() const { return links_; }
+  // Of every GPU, but for those of hosts with a cost of their own.
   const GpuCost& gpu() const { return gpu_; }
+  const GpuCost& gpu_of_host(int host) const {
+    const auto found = gpu_of_host_.find(host);
+    return found == gpu_of_host_.end() ? gpu_ : found->second;
+  }
+  const GpuCost& gpu_of_rank(int rank) const {
+    return gpu_of_host_.empty() ? gpu_ : gpu_of_host(host_of_rank(rank));
+  }
   int device_of_rank(int rank) const { return rank_device_[static_cast<std::size_t>(rank)]; }
   int host_of_rank(int rank) const;
 
@@ -149,6 +165,7 @@ class Machine {
   std::vector<std::vector<int>> links_from_;  // per device, outgoing link numbers
   std::vector<int> rank_device_;
   GpuCost gpu_;
+  std::map<int, GpuCost> gpu_of_host_;  // where hosts are of different kinds
   std::uint64_t hash_seed_ = 0;
 };
 
@@ -165,6 +182,8 @@ class MachineBuilder {
 
   // Throws DescriptionError on a cost out of its bounds.
   void set_gpu_cost(const GpuCost& cost);
+  // For the GPUs of one host, where hosts are of different kinds. Throws likewise.
+  void set_gpu_cost_of_host(int host, const GpuCost& cost);
 
   // What the choice among equal paths between network switches depends on besides their ends.
   void set_hash_seed(std::uint64_t seed) { machine_.hash_seed_ = seed; }
@@ -174,6 +193,7 @@ class MachineBuilder {
   std::shared_ptr<const Machine> build() &&;
 
  private:
+  void check(const GpuCost& cost) const;
   void check_every_gpu_is_reached() const;
 
   Machine machine_;

@@ -62,10 +62,12 @@ Json tables_of(const Description& description) {
 }  // namespace
 
 std::string parameter_tables() {
+  Json gpu_cost = tables_of(GpuCost());
+  gpu_cost["kernel"] = rows_of(kKernelParameters);
   const Json tables = {{"chip", tables_of(Chip())},
                        {"host", tables_of(Host())},
                        {"mailbox_cluster", tables_of(MailboxCluster())},
-                       {"gpu_cost", tables_of(GpuCost())},
+                       {"gpu_cost", gpu_cost},
                        {"link_type", {{"", rows_of(kLinkParameters)}}}};
   return tables.dump();
 }

@@ -38,7 +38,7 @@ class SimulatedChips final : public SimulatedRanks {
   sim::Simulation& simulation() override { return chips_.simulation(); }
   transport::Transport& transport(int rank) override { return chips_.transport(rank); }
   void set_peers(const std::vector<std::vector<int>>& peers) override;
-  void start(int rank) override { await_peers(rank); }
+  void start(int rank, Protocol) override { await_peers(rank); }
   void run() override { chips_.run(); }
   void close() override { chips_.close_connections(); }
   Time closed_at() const override { return chips_.closed_at(); }

@@ -10,14 +10,14 @@ SimulatedGpus::SimulatedGpus(std::shared_ptr<const machine::Machine> machine, in
       ranks_(simulation_, machine,
              {.places = places_of_ranks(options.places, ranks),
               .carries_data = options.carries_data,
-              .jitter_max = options.jitter_max}),
-      launch_time_(machine->gpu().launch) {
+              .jitter_max = options.jitter_max}) {
   for (int rank = 0; rank < ranks; ++rank) launches_.push_back({this, rank});
 }
 
-void SimulatedGpus::start(int rank) {
+void SimulatedGpus::start(int rank, Protocol protocol) {
+  const machine::GpuCost& cost = ranks_.cost_of(rank);
   simulation_.after(
-      launch_time_,
+      cost.launch + cost.protocol[static_cast<std::size_t>(protocol)].start_overhead,
       [](void* context) {
         const Launch& launch = *static_cast<Launch*>(context);
         launch.gpus->on_begin(launch.rank);

@@ -27,7 +27,7 @@ class SimulatedGpus final : public SimulatedRanks {
 
   sim::Simulation& simulation() override { return simulation_; }
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
-  void start(int rank) override;
+  void start(int rank, Protocol protocol) override;
   void run() override { simulation_.run(); }
   std::vector<gpu_links::LinkLoad> loads() override { return ranks_.network().loads(); }
 
@@ -39,7 +39,6 @@ class SimulatedGpus final : public SimulatedRanks {
 
   sim::Simulation simulation_;
   transport::simulated::GpuRanks ranks_;
-  Time launch_time_;
   std::vector<Launch> launches_;  // one per rank
 };
 

@@ -28,7 +28,7 @@ class SimulatedMailboxes final : public SimulatedRanks {
 
   sim::Simulation& simulation() override { return simulation_; }
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
-  void start(int rank) override { on_begin(rank); }
+  void start(int rank, Protocol) override { on_begin(rank); }
   void run() override { simulation_.run(); }
 
  private:

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "towpath/base/protocol.hpp"
 #include "towpath/base/units.hpp"
 #include "towpath/gpu_links/network.hpp"
 #include "towpath/sim/simulation.hpp"
@@ -41,8 +42,8 @@ class SimulatedRanks {
 
   // The ranks that each rank exchanges data with. Called once, before the first start().
   virtual void set_peers(const std::vector<std::vector<int>>& peers) { (void)peers; }
-  // The host of `rank` calls now; the rank begins later, or at once.
-  virtual void start(int rank) = 0;
+  // The host of `rank` calls now, for a plan under `protocol`; the rank begins later, or at once.
+  virtual void start(int rank, Protocol protocol) = 0;
   std::function<void(int rank)> on_begin;  // called when a rank begins; must be set
   // Runs the simulation until nothing happens any more.
   virtual void run() = 0;

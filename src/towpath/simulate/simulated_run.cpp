@@ -81,7 +81,7 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
   running_ = executors_.size();
   for (std::size_t rank = 0; rank < executors_.size(); ++rank) {
     buffers_[rank] = buffers.empty() ? Buffers{} : buffers.at(rank);
-    ranks_->start(static_cast<int>(rank));
+    ranks_->start(static_cast<int>(rank), plan_->schedule->protocol);
   }
   ranks_->run();
   if (running_ > 0) {

@@ -69,6 +69,8 @@ class LiveTransport : public Transport {
   // Blocking: copies from a peer's heap.
   virtual void get(int peer, Offset remote, void* target, std::uint64_t size_bytes,
                    Time timeout) = 0;
+  // An 8-byte word of a peer's heap, which that rank may be storing to (atomically) at this time.
+  virtual std::uint64_t load(int peer, Offset remote) = 0;
   // Grows while this rank makes progress. May be called from another thread.
   virtual std::uint64_t activity() const = 0;
 };

@@ -176,6 +176,8 @@ class TransportError : public std::runtime_error {
   int peer_;
 };
 
+class RemoteMemory;  // remote_memory.hpp
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -209,6 +211,8 @@ class Transport {
   virtual void start_direct(DirectMove& move);
   // Why such DirectMoves are not possible here, in one sentence; empty where they are.
   virtual std::string direct_refusal(const DirectNeeds& needs) const;
+  // Gets, atomic operations and words of the heap, for programs; null where a transport has none.
+  virtual RemoteMemory* remote_memory() { return nullptr; }
   virtual void fence() = 0;
   // Whether all that this rank started is visible at its peers.
   virtual bool is_quiet() const = 0;

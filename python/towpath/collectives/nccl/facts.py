@@ -112,6 +112,11 @@ def facts_of(
     gpus = ranks_per_host or spec.gpus_per_host
     if gpus * spec.host_count < 2:
         raise ConfigError(f"machine '{spec.name}' has one rank; NCCL chooses from two on")
+    if len(spec.host_kinds()) > 1:
+        raise ConfigError(
+            f"machine '{spec.name}' has hosts of different kinds; what NCCL searches there is not "
+            "known here, run without --as"
+        )
     notes = []
     generation = assumptions.generation
     if generation is None:

@@ -24,7 +24,11 @@ LibraryName = Literal["nccl", "rccl"]
 LIBRARIES: tuple[LibraryName, ...] = ("nccl", "rccl")
 # Where the schedule here has another name than the library's algorithm.
 _OWN_NAMES = {("all_pairs", "all_reduce"): "two_shot"}
-_CHUNKS_MAX = 64  # kChunksPerChannelMax, algorithms.hpp
+# More pieces than this cost events and change no time (16 MiB to 1 GiB on two H100 hosts).
+_CHUNKS_MAX = 64
+# A thread block sends the first lines of a chunk on while the last are still on their way. The
+# simulator hands on whole chunks, so trees cut theirs into parts of this size.
+_LINES_BYTES = {"LL": 2 << 10, "LL128": 4 << 10}
 
 
 @dataclass(frozen=True)
@@ -175,6 +179,10 @@ class Imitation:
         """Whether Towpath has a schedule for the algorithm of a choice."""
         return _own_name(collective, choice) in known_algorithms(collective)
 
+    def algorithm(self, collective: str, choice: Choice) -> str:
+        """The name here of what a choice runs."""
+        return f"{_own_name(collective, choice)}_{collective}"
+
     def sentence(self, choice: Choice) -> str:
         """A choice in words."""
         channels = f"{choice.channels} channel{'' if choice.channels == 1 else 's'}"
@@ -204,19 +212,28 @@ class Imitation:
         rings: list[list[int]] = []
         if choice.algorithm == "ring":
             rings = connect.rings(communicator.graphs["ring"], communicator.nodes, choice.channels)
-        per_channel = -(-size_bytes // choice.channels)
         return ScheduleSource(
             collective=collective,
-            algorithm=f"{_own_name(collective, choice)}_{collective}",
+            algorithm=self.algorithm(collective, choice),
             ranks=communicator.ranks,
             channels=choice.channels,
             protocol=choice.protocol,
             root=root,
             hosts=communicator.nodes,
-            chunks_per_channel=max(1, min(_CHUNKS_MAX, -(-per_channel // choice.chunk_bytes))),
+            chunks_per_channel=self._chunks(collective, size_bytes, choice),
             rings=tuple(map(tuple, rings)),
             chain_ranks=communicator.ranks // communicator.nodes,
         )
+
+    def _chunks(self, collective: str, size_bytes: int, choice: Choice) -> int:
+        """What a channel cuts its share into."""
+        if choice.algorithm == "ring" and collective not in ("broadcast", "reduce"):
+            return 1  # its chunks are per rank
+        communicator = self.facts.communicator
+        is_in_switch = choice.algorithm.startswith("nvls")
+        heads = communicator.ranks // communicator.nodes if is_in_switch else 1
+        chunk_bytes = _LINES_BYTES.get(choice.protocol, choice.chunk_bytes)
+        return max(1, min(_CHUNKS_MAX, size_bytes // (choice.channels * heads * chunk_bytes)))
 
 
 def _powers_to(most: int) -> list[int]:

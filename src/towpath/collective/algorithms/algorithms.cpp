@@ -14,6 +14,7 @@ std::string_view name_of(Reach reach) {
   switch (reach) {
     case Reach::fifo: return "fifo";
     case Reach::memory: return "memory";
+    case Reach::group_of_host: return "group_of_host";
     case Reach::group: return "group";
   }
   return "";

@@ -52,9 +52,10 @@ inline constexpr int kChunksPerChannelMax = 256;
 
 // What a machine must have for an algorithm, beside links.
 enum class Reach : std::uint8_t {
-  fifo,    // nothing
-  memory,  // ranks load from and store to each other's memory: GPUs, processes of one host
-  group,   // and a switch combines and copies for groups of them
+  fifo,           // nothing
+  memory,         // ranks load from and store to each other's memory: GPUs, processes of one host
+  group_of_host,  // and a switch combines and copies for those of each host
+  group,          // and a switch combines and copies for all of them
 };
 
 std::string_view name_of(Reach reach);  // "memory"

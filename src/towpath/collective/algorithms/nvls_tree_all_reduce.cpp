@@ -122,7 +122,7 @@ constinit const Algorithm nvls_tree_all_reduce{
     .make = make_nvls_tree_all_reduce,
     .description = "sums by each host's switch, up and down a tree of hosts, and out by the switch",
     .cost = "2log2(H)+K+1 steps, S(1+1/G) bytes each way",
-    .reach = Reach::group,
+    .reach = Reach::group_of_host,
 };
 
 }  // namespace towpath::collective

@@ -23,7 +23,8 @@ struct FabricPing {
   bool is_fused = false;  // the responder waits for the increment, not for the payload
   int rounds = 10;
 };
-// Mean round-trip time, without the responder's work in between.
+// Mean round-trip time, without the responder's work in between. Unless is_fused, each side waits
+// for the first word of the payload.
 Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& cluster,
                        const fabric::Shape& shape, const FabricPing& ping);
 

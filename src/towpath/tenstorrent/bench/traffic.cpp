@@ -23,7 +23,8 @@ std::uint64_t target_offset(const machine::Chip& chip, machine::Coordinate to, i
   if (chip.tile(to).kind == machine::TileKind::dram) {
     return static_cast<std::uint64_t>(channel) * chip.dram.channel_bytes;
   }
-  return chip.l1_bytes / 2 / 64 * 64;
+  const bool is_ethernet = chip.tile(to).kind == machine::TileKind::ethernet;
+  return (is_ethernet ? chip.ethernet_l1_bytes : chip.l1_bytes) / 2 / 64 * 64;
 }
 
 WriteOptions write_options(const TrafficTransfer& transfer, int vc) {

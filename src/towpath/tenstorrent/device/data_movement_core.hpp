@@ -217,6 +217,12 @@ class DataMovementCore {
                                                 int destinations,
                                                 const MulticastOptions& options = {});
 
+  // --- for layers above, whose calls it carries out ----------------------------------------------
+  // Waits until a word is at least a value; errors name `call`, a literal.
+  void wait_for_word_min(std::string_view call, std::uint64_t word, std::uint32_t value);
+  // Waits until its L1 is written: for a kernel that has polled a word for long and seen nothing.
+  void wait_for_l1_write(std::string_view call, std::uint64_t word);
+
   // --- for the caller that runs the kernel -------------------------------------------------------
   // "kernel 'a' on core (1, 1) in noc_async_read": the beginning of every error message.
   std::string where() const;

@@ -272,6 +272,27 @@ void DataMovementCore::noc_semaphore_wait_min(std::uint64_t semaphore, std::uint
   wait_for_semaphore(semaphore, value, true);
 }
 
+void DataMovementCore::wait_for_word_min(std::string_view call, std::uint64_t word,
+                                         std::uint32_t value) {
+  call_ = call;
+  wait_for_semaphore(word, value, true);
+}
+
+void DataMovementCore::wait_for_l1_write(std::string_view call, std::uint64_t word) {
+  call_ = call;
+  sim::Simulation& simulation = network_.simulation();
+  const noc::Cycle first = cycle();
+  wait_ = {.kind = Wait::Kind::change,
+           .since = first,
+           .word = word,
+           .change = "nothing changes that it polls"};
+  network_.wake_on_write(config_.core, 0, *simulation.current(),
+                         network_.memory(config_.core).size_bytes());
+  simulation.suspend("a word that it polls");
+  wait_.kind = Wait::Kind::nothing;
+  finish_polling(first);
+}
+
 void DataMovementCore::noc_semaphore_inc(const NocAddress& semaphore, std::uint32_t increment,
                                          const WriteOptions& options) {
   call_ = __func__;

@@ -85,17 +85,22 @@ const std::vector<machine::Coordinate>& Program::cores_of(TileKind kind) {
   return kind == TileKind::ethernet ? chip.ethernet_cores : chip.workers;
 }
 
-void Program::initialise(const Semaphore& semaphore) {
-  for (const machine::Coordinate core : cores_of(semaphore.kind)) {
-    network().memory(core).store_word(semaphore.offset, semaphore.initial_value);
+void Program::initialise(const Word& word) {
+  for (const machine::Coordinate core : word.cores) {
+    network().memory(core).store_word(word.offset, word.initial_value);
     if (HazardMonitor* monitor = device_->monitor(); monitor != nullptr) {
-      monitor->initialise_word(device_->id(), core, semaphore.offset);
+      monitor->initialise_word(device_->id(), core, word.offset);
     }
   }
 }
 
+void Program::set_at_start(std::vector<machine::Coordinate> cores, std::uint64_t offset,
+                           std::uint32_t value) {
+  words_.push_back({offset, value, std::move(cores)});
+}
+
 std::size_t Program::create_semaphore(std::uint32_t initial_value, TileKind kind) {
-  semaphores_.push_back({allocate(noc::kWordBytes, kind), initial_value, kind});
+  semaphores_.push_back({allocate(noc::kWordBytes, kind), initial_value, cores_of(kind)});
   if (device_->programs() == 1) initialise(semaphores_.back());  // nothing runs yet
   return semaphores_.size() - 1;
 }
@@ -163,12 +168,13 @@ void Program::start() {
       simulation.random(fmt::format("start of program {} on chip {}", generation_, device_->id()));
   HazardMonitor* const monitor = device_->monitor();
   if (monitor != nullptr) monitor->begin_program(device_->id());
-  for (const Semaphore& semaphore : semaphores_) initialise(semaphore);
+  for (const Word& semaphore : semaphores_) initialise(semaphore);
+  for (const Word& word : words_) initialise(word);
   const noc::Cycle begin =
       network().cycle() + skew.between(0, device_->options().program_skew_cycles);
   for (std::size_t number = 0; number < kernels_.size(); ++number) {
     Entry& entry = kernels_[number];
-    for (const Semaphore& semaphore : semaphores_) {
+    for (const Word& semaphore : semaphores_) {
       entry.config.semaphores.push_back(semaphore.offset);
     }
     if (monitor != nullptr) {

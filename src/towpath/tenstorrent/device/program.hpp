@@ -91,6 +91,9 @@ class Program {
   // id for get_semaphore.
   std::size_t create_semaphore(std::uint32_t initial_value,
                                machine::TileKind kind = machine::TileKind::worker);
+  // Words at this offset of these cores have this value when the program starts.
+  void set_at_start(std::vector<machine::Coordinate> cores, std::uint64_t offset,
+                    std::uint32_t value);
   // Creates a kernel and returns its number. Throws std::invalid_argument where no kernel can run.
   // Each NoC of a worker serves one kernel; an Ethernet core serves one, and none if the dispatcher
   // has taken its link.
@@ -130,13 +133,13 @@ class Program {
   std::size_t running() const { return running_; }
 
  private:
-  struct Semaphore {
+  struct Word {
     std::uint64_t offset;
     std::uint32_t initial_value;
-    machine::TileKind kind;
+    std::vector<machine::Coordinate> cores;
   };
   const std::vector<machine::Coordinate>& cores_of(machine::TileKind kind);
-  void initialise(const Semaphore& semaphore);
+  void initialise(const Word& word);
   std::uint64_t l1_bytes(machine::TileKind kind) const;
   std::uint64_t next_offset(machine::TileKind kind) const;
   std::unique_ptr<DataMovementCore> make_core(const Entry& entry) const;
@@ -144,7 +147,8 @@ class Program {
 
   // Kernels outlive the simulation, whose end unwinds them.
   std::vector<Entry> kernels_;
-  std::vector<Semaphore> semaphores_;
+  std::vector<Word> semaphores_;
+  std::vector<Word> words_;                       // besides the semaphores
   std::array<std::uint64_t, 2> allocated_bytes_;  // workers, Ethernet cores
   std::size_t running_ = 0;
   int generation_;

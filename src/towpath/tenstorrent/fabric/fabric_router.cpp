@@ -14,6 +14,15 @@ namespace {
 
 using noc::index;
 
+// Cycles that a router's software takes more for a packet than on a line, before it handles it: on
+// rings for the first-level acknowledgement and the bubble, on meshes for two dimensions of routes
+// and twice the channels. Fitted to tt-metal's golden latencies of four p150, ring against line,
+// 16 B (742 against 681 ns; at 4 KiB, 867 against 819), and to the slopes per hop in one and two
+// dimensions of CCL_bandwidth.md (Wormhole 711 and 874 ns, Blackhole 515 and 619): one program, so
+// that both chips take as many cycles.
+constexpr noc::Cycle kRingCycles = 82;
+constexpr noc::Cycle kMeshCycles = 140;
+
 const machine::EthernetSoftwareParameters& parameters_of(const EthernetCore& core) {
   return core.network().chip().ethernet_software;
 }
@@ -161,7 +170,13 @@ bool Sender::send_packet() {
 class Receiver {
  public:
   Receiver(EthernetCore& core, const RouterConfig& config, int queue)
-      : core_(core), config_(config), layout_(config.layout), queue_(queue) {}
+      : core_(core),
+        config_(config),
+        layout_(config.layout),
+        queue_(queue),
+        handle_cycles_(parameters_of(core).fabric_receive_cycles +
+                       (config.is_ring ? kRingCycles : 0) +
+                       (config.layout.has_turns() ? kMeshCycles : 0)) {}
 
   bool handle_packet();
   bool answer();
@@ -182,6 +197,7 @@ class Receiver {
   const RouterConfig& config_;
   const Layout& layout_;
   int queue_;
+  noc::Cycle handle_cycles_;
   std::uint32_t arrived_ = 0;
   std::uint32_t handled_ = 0;
   std::uint32_t completed_ = 0;     // number that have left
@@ -236,7 +252,7 @@ bool Receiver::handle_packet() {
 }
 
 void Receiver::deliver(const Header& header, std::uint64_t slot) {
-  core_.work(parameters_of(core_).fabric_receive_cycles);
+  core_.work(handle_cycles_);
   const bool waits_for_acknowledgements =
       increments(header.operation) &&
       (header.operation == Operation::write_flush_increment || !due_.empty());
@@ -273,7 +289,7 @@ bool Receiver::forward(Header header, std::uint64_t slot) {
   std::uint32_t& produced = produced_[direction];
   const std::uint32_t used = produced - core_.load_word(layout_.credit_at(direction));
   if (used == static_cast<std::uint32_t>(layout_.channel_slots)) return false;
-  core_.work(parameters_of(core_).fabric_receive_cycles);
+  core_.work(handle_cycles_);
   ++header.hop;
   core_.store(slot, bytes_of(header));
   core_.noc_async_write_one_packet_with_trid(

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "towpath/tenstorrent/kernels/handshake.hpp"
@@ -40,25 +42,46 @@ void end_pass(EthernetCore& core, bool did_anything, noc::Cycle cycles) {
   }
 }
 
-Time send_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& test) {
+// Sends its messages and looks for their answers.
+class Sender {
+ public:
+  Sender(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& test)
+      : core_(core), slots_(slots), messages_(test.messages) {}
+
+  bool is_done() const { return answered_ == messages_; }
+  // One pass of the loop; whether there was anything to do.
+  bool step() {
+    bool did_anything = false;
+    if (sent_ < messages_ && slots_.has_room(sent_, answered_)) {
+      send(core_, slots_[sent_++]);
+      did_anything = true;
+    }
+    if (answered_ < sent_ && is_free(core_, slots_[answered_])) {
+      ++answered_;
+      did_anything = true;
+    }
+    return did_anything;
+  }
+
+ private:
+  EthernetCore& core_;
+  const SlotRing& slots_;
+  int messages_;
+  int sent_ = 0;
+  int answered_ = 0;
+};
+
+void clear_all(EthernetCore& core, const SlotRing& slots) {
   for (const MergedChannel& slot : slots.slots()) clear(core, slot);
+}
+
+Time send_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& test) {
+  clear_all(core, slots);
   handshake(core, true);
   const noc::Cycle cycles = core.network().chip().ethernet_software.bandwidth_sender_cycles;
   const Time begin = timestamp(core);
-  int sent = 0;
-  int answered = 0;
-  while (answered < test.messages) {
-    bool did_anything = false;
-    if (sent < test.messages && slots.has_room(sent, answered)) {
-      send(core, slots[sent++]);
-      did_anything = true;
-    }
-    if (answered < sent && is_free(core, slots[answered])) {
-      ++answered;
-      did_anything = true;
-    }
-    end_pass(core, did_anything, cycles);
-  }
+  Sender sender(core, slots, test);
+  while (!sender.is_done()) end_pass(core, sender.step(), cycles);
   return core.network().simulation().now() - begin;
 }
 
@@ -83,30 +106,79 @@ void take(EthernetCore& core, const SlotRing& slots, int message, const LinkBand
                                                        transaction_id(slots, message));
 }
 
+// Takes the messages of the far end and answers them.
+class Receiver {
+ public:
+  Receiver(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& test,
+           const NocAddress& worker)
+      : core_(core), slots_(slots), test_(test), worker_(worker) {
+    if (test.kind != LinkBandwidthKind::erisc) {
+      core.noc_async_write_one_packet_with_trid_set_state(worker);
+    }
+  }
+
+  bool is_done() const { return answered_ == test_.messages; }
+  bool step() {
+    const bool waits = test_.kind == LinkBandwidthKind::erisc_write_worker;
+    bool did_anything = false;
+    if (slots_.has_room(taken_, answered_) && has_payload(core_, slots_[taken_])) {
+      take(core_, slots_, taken_++, test_, worker_);
+      did_anything = true;
+    }
+    if (answered_ < taken_ && (!waits || has_left(core_, transaction_id(slots_, answered_)))) {
+      const MergedChannel& slot = slots_[answered_++];
+      test_.returns_payload ? return_payload(core_, slot) : ack_done(core_, slot);
+      did_anything = true;
+    }
+    return did_anything;
+  }
+
+ private:
+  EthernetCore& core_;
+  const SlotRing& slots_;
+  const LinkBandwidth& test_;
+  const NocAddress& worker_;
+  int taken_ = 0;
+  int answered_ = 0;
+};
+
 void receive_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& test,
                  const NocAddress& worker) {
-  for (const MergedChannel& slot : slots.slots()) clear(core, slot);
+  clear_all(core, slots);
   handshake(core, false);
-  const bool waits = test.kind == LinkBandwidthKind::erisc_write_worker;
-  if (test.kind != LinkBandwidthKind::erisc)
-    core.noc_async_write_one_packet_with_trid_set_state(worker);
   const noc::Cycle cycles = core.network().chip().ethernet_software.bandwidth_receiver_cycles;
-  int taken = 0;
-  int answered = 0;
-  while (answered < test.messages) {
-    bool did_anything = false;
-    if (slots.has_room(taken, answered) && has_payload(core, slots[taken])) {
-      take(core, slots, taken++, test, worker);
-      did_anything = true;
-    }
-    if (answered < taken && (!waits || has_left(core, transaction_id(slots, answered)))) {
-      const MergedChannel& slot = slots[answered++];
-      test.returns_payload ? return_payload(core, slot) : ack_done(core, slot);
-      did_anything = true;
-    }
-    end_pass(core, did_anything, cycles);
-  }
+  Receiver receiver(core, slots, test, worker);
+  while (!receiver.is_done()) end_pass(core, receiver.step(), cycles);
   core.noc_async_full_barrier();
+}
+
+// One of two ends that both send and receive.
+struct DuplexEnd {
+  SlotRing out;
+  SlotRing in;
+  NocAddress worker;
+  bool is_master = false;
+};
+
+// Each pass of the loop sends and receives, with what each costs in a loop of its own.
+Time exchange_all(EthernetCore& core, const DuplexEnd& end, const LinkBandwidth& test) {
+  clear_all(core, end.out);
+  clear_all(core, end.in);
+  handshake(core, end.is_master);
+  const machine::EthernetSoftwareParameters& software = core.network().chip().ethernet_software;
+  const Time begin = timestamp(core);
+  Sender sender(core, end.out, test);
+  Receiver receiver(core, end.in, test, end.worker);
+  while (!sender.is_done() || !receiver.is_done()) {
+    const bool has_sent = sender.step();
+    if (has_sent) core.work(software.bandwidth_sender_cycles);
+    const bool has_received = receiver.step();
+    if (has_received) core.work(software.bandwidth_receiver_cycles);
+    if (!has_sent && !has_received) end_pass(core, false, software.bandwidth_receiver_cycles);
+  }
+  const Time time = core.network().simulation().now() - begin;
+  core.noc_async_full_barrier();
+  return time;
 }
 
 void check(const LinkBandwidth& test) {
@@ -126,12 +198,30 @@ Time run_link_bandwidth(Cluster& cluster, const Socket& socket, const LinkBandwi
   check(test);
   Program& sender = cluster.create_program(socket.sender_chip);
   Program& receiver = cluster.create_program(socket.receiver_chip);
-  const std::uint64_t size_bytes =
+  const std::uint64_t ring_bytes =
       static_cast<std::uint64_t>(test.slots) * (test.message_bytes + MergedChannel::kSyncBytes);
-  const SlotRing slots(sender.allocate(size_bytes, TileKind::ethernet), test);
+  const std::uint64_t size_bytes = (test.is_both_ways ? 2 : 1) * ring_bytes;
+  const std::uint64_t offset = sender.allocate(size_bytes, TileKind::ethernet);
   receiver.allocate(size_bytes, TileKind::ethernet);  // the same offset
-  const NocAddress worker{cluster.device(socket.receiver_chip).chip().workers.front(),
-                          receiver.allocate(test.message_bytes)};
+  const SlotRing slots(offset, test);
+  const auto worker_of = [&](Program& program, int chip) {
+    return NocAddress{cluster.device(chip).chip().workers.front(),
+                      program.allocate(test.message_bytes)};
+  };
+  const NocAddress worker = worker_of(receiver, socket.receiver_chip);
+  if (test.is_both_ways) {
+    const SlotRing back(offset + ring_bytes, test);
+    const DuplexEnd first{slots, back, worker_of(sender, socket.sender_chip), true};
+    const DuplexEnd second{back, slots, worker, false};
+    std::array<Time, 2> times;
+    sender.create_kernel(socket.sender, {.name = "first end"},
+                         [&](EthernetCore& core) { times[0] = exchange_all(core, first, test); });
+    receiver.create_kernel(socket.receiver, {.name = "second end"}, [&](EthernetCore& core) {
+      times[1] = exchange_all(core, second, test);
+    });
+    cluster.run();
+    return std::max(times[0], times[1]);
+  }
   Time time;
   sender.create_kernel(socket.sender, {.name = "sender"},
                        [&](EthernetCore& core) { time = send_all(core, slots, test); });

@@ -6,9 +6,9 @@
 
 #include "towpath/tenstorrent/kernels/socket.hpp"
 
-// Bandwidth in one direction over one link, as tt-metal tests all links of a machine
-// (tests/tt_metal/microbenchmarks/ethernet/test_all_ethernet_links_*.py): messages pass through a
-// ring of slots, each with its sync word right behind it.
+// Bandwidth over one link, in one direction or in both at once, as tt-metal tests all links of a
+// machine (tests/tt_metal/microbenchmarks/ethernet/test_all_ethernet_links_*.py): messages pass
+// through a ring of slots, each with its sync word right behind it.
 
 namespace towpath::tenstorrent::kernels {
 
@@ -26,9 +26,12 @@ struct LinkBandwidth {
   int messages = 4096;
   // if true, the answer is the whole message, so that both directions are alike
   bool returns_payload = false;
+  // Both ends send and receive, each its own messages in slots of its own, in one loop.
+  bool is_both_ways = false;
 };
 
-// The sender's time for all messages and their answers, with one timestamp of its profiler.
+// The sender's time for all messages and their answers, with one timestamp of its profiler; in both
+// directions that of the later end.
 Time run_link_bandwidth(Cluster& cluster, const Socket& socket, const LinkBandwidth& test);
 
 }  // namespace towpath::tenstorrent::kernels

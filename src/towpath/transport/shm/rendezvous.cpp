@@ -23,6 +23,8 @@
 namespace towpath::transport::shm {
 namespace {
 
+constexpr std::size_t kRendezvousBytesMax = 64;
+
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using Kind = TransportError::Kind;
@@ -401,6 +403,18 @@ Member this_member(os::FileDescriptor memory) {
 std::vector<Member> rendezvous(const LiveOptions& options, Member self) {
   if (options.rank == 0) return Gathering(options, std::move(self)).run();
   return join(options, std::move(self));
+}
+
+void check_membership(const LiveOptions& options) {
+  const auto reject = [](const std::string& sentence) { throw std::invalid_argument(sentence); };
+  if (options.rendezvous.empty() || options.rendezvous.size() > kRendezvousBytesMax) {
+    reject(fmt::format("the rendezvous name \"{}\" has {} bytes; 1 to {} are allowed",
+                       options.rendezvous, options.rendezvous.size(), kRendezvousBytesMax));
+  }
+  if (options.ranks < 1) reject(fmt::format("{} ranks; at least 1 is needed", options.ranks));
+  if (options.rank < 0 || options.rank >= options.ranks) {
+    reject(fmt::format("rank {} is outside the range 0 to {}", options.rank, options.ranks - 1));
+  }
 }
 
 }  // namespace towpath::transport::shm

@@ -19,6 +19,7 @@
 #include "towpath/os/process.hpp"
 #include "towpath/os/spin_wait.hpp"
 #include "towpath/transport/shm/direct_move.hpp"
+#include "towpath/transport/shm/mapped_memory.hpp"
 #include "towpath/transport/shm/memory.hpp"
 #include "towpath/transport/shm/rendezvous.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
@@ -29,7 +30,6 @@ namespace {
 using namespace literals;
 using Kind = TransportError::Kind;
 
-constexpr std::size_t kRendezvousBytesMax = 64;
 // How often a waiting rank looks whether all peers are alive; one system call.
 constexpr Time kLookInterval = 1_ms;
 // A reduction that is also put reads its result while it is still in the cache.
@@ -84,7 +84,10 @@ class MappedTransport final : public LiveTransport {
         peers_(std::move(peers)),
         spin_wait_(is_crowded(peers_)),
         news_(options.news),
-        on_look_(options.on_look) {
+        on_look_(options.on_look),
+        memory_(
+            rank_, ranks(), heap_, [this](int rank) { return peer(rank).memory.heap(); },
+            [this] { throw_if_failed(); }) {
     for (const Peer& peer : peers_) processes_.push_back({peer.process.number(), POLLIN, 0});
     own_control().looked_at_ns.store(steady_ns(), std::memory_order_relaxed);
   }
@@ -114,6 +117,7 @@ class MappedTransport final : public LiveTransport {
   void start(Move& move) override;
   void start_direct(DirectMove& move) override;
   std::string direct_refusal(const DirectNeeds&) const override { return {}; }
+  RemoteMemory* remote_memory() override { return &memory_; }
   void fence() override { std::atomic_thread_fence(std::memory_order_release); }
   bool is_quiet() const override {
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -139,6 +143,7 @@ class MappedTransport final : public LiveTransport {
   }
   void abandon(const std::string& what, int culprit) override;
   void get(int peer, Offset remote, void* target, std::uint64_t size_bytes, Time) override;
+  std::uint64_t load(int peer, Offset remote) override;
   std::uint64_t activity() const override {
     return own_control().activity.load(std::memory_order_relaxed);
   }
@@ -210,6 +215,7 @@ class MappedTransport final : public LiveTransport {
   SignalWait* last_wait_ = nullptr;
   SignalWait* next_to_poll_ = nullptr;  // survives what `ready` does to the list
   Time next_look_;
+  MappedMemory memory_;
   std::optional<TransportError> failure_;  // every later call throws it again
   std::optional<Loss> last_loss_;          // what ended the last wait, if an error did
 };
@@ -239,6 +245,13 @@ void MappedTransport::get(int peer, Offset remote, void* target, std::uint64_t s
   check_peer(peer);
   heap_.check_range(remote, size_bytes);
   std::memcpy(target, this->peer(peer).memory.heap() + remote, size_bytes);
+}
+
+std::uint64_t MappedTransport::load(int peer, Offset remote) {
+  check_peer(peer);
+  heap_.check_range(remote, sizeof(std::uint64_t));
+  auto* const word = reinterpret_cast<std::uint64_t*>(this->peer(peer).memory.heap() + remote);
+  return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
 
 // What a move lacks although its flags name it, in words, or null.
@@ -337,7 +350,7 @@ void MappedTransport::unlink(SignalWait& wait) {
 }
 
 bool MappedTransport::poll_waits() {
-  bool any = false;
+  bool any = memory_.poll();
   next_to_poll_ = first_wait_;
   while (next_to_poll_ != nullptr) {
     SignalWait& wait = *std::exchange(next_to_poll_, next_to_poll_->next);
@@ -364,6 +377,7 @@ std::string MappedTransport::pending() const {
   for (const SignalWait* wait = first_wait_; wait != nullptr; wait = wait->next) {
     lines += describe(*wait) + '\n';
   }
+  lines += memory_.pending();
   if (!lines.empty()) lines.pop_back();
   return lines;
 }
@@ -552,22 +566,10 @@ std::string MappedTransport::describe_all(int culprit, const std::string& what) 
   return first == all ? first : fmt::format("{} (all waits: {})", first, all);
 }
 
-void check(const LiveOptions& options) {
-  const auto reject = [](const std::string& sentence) { throw std::invalid_argument(sentence); };
-  if (options.rendezvous.empty() || options.rendezvous.size() > kRendezvousBytesMax) {
-    reject(fmt::format("the rendezvous name \"{}\" has {} bytes; 1 to {} are allowed",
-                       options.rendezvous, options.rendezvous.size(), kRendezvousBytesMax));
-  }
-  if (options.ranks < 1) reject(fmt::format("{} ranks; at least 1 is needed", options.ranks));
-  if (options.rank < 0 || options.rank >= options.ranks) {
-    reject(fmt::format("rank {} is outside the range 0 to {}", options.rank, options.ranks - 1));
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
-  check(asked);
+  check_membership(asked);
   LiveOptions options = asked;
   if (options.heap_bytes == 0) options.heap_bytes = default_heap_bytes(options.ranks);
   SymmetricHeap heap(options.ranks, options.heap_bytes, options.signals);

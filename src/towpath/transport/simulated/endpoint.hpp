@@ -87,6 +87,11 @@ class Endpoint : public Transport {
   std::string pending() const override;
   void block_until(const std::function<bool()>& holds, Time timeout, int peer,
                    const std::function<std::string()>& what) override;
+  // Bytes of this rank's heap have changed.
+  virtual void changed(Offset first, std::uint64_t size_bytes) {
+    static_cast<void>(first);
+    static_cast<void>(size_bytes);
+  }
 
  protected:
   SymmetricHeap& heap() { return heap_; }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <stdexcept>
+#include <unordered_set>
 #include <utility>
 
 #include "towpath/base/deadlock_error.hpp"
@@ -53,6 +54,7 @@ struct FabricCluster::Delivery : simulated::Delivery {
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
+  bool continues_reduction = false;
   int to_leave = 0;   // parts that have not left
   int to_arrive = 0;  // parts that have not arrived
 };
@@ -104,11 +106,14 @@ class FabricCluster::Endpoint final : public simulated::Endpoint {
 
  private:
   Delivery& new_delivery(Move& move);
+  bool continues_reduction(const Move& move);
   void deliver(Delivery& delivery);
   void release(Delivery& delivery);
 
   FabricCluster& cluster_;
   std::vector<FenceOrder<Delivery>> orders_;  // by peer
+  // Moves, each of one thread block, whose last use was a reduction inside the chip.
+  std::unordered_set<const Move*> reducing_;
   std::uint64_t epoch_ = 0;
   std::uint64_t under_way_ = 0;
   std::deque<Delivery> deliveries_;  // storage
@@ -127,6 +132,7 @@ FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
   delivery.has_addend = move.has_addend;
   delivery.has_destination = move.has_destination;
   delivery.epoch = epoch_;
+  delivery.continues_reduction = continues_reduction(move);
   fill(delivery, move);
   if (move.peer == kNoPeer) return delivery;
   check_peer(move.peer);
@@ -134,6 +140,13 @@ FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
   orders_[index(move.peer)].add(delivery);
   ++under_way_;
   return delivery;
+}
+
+// A thread block that adds up several parts does so in one pass of the compute cores.
+bool FabricCluster::Endpoint::continues_reduction(const Move& move) {
+  if (move.has_addend && move.peer == kNoPeer) return !reducing_.insert(&move).second;
+  reducing_.erase(&move);
+  return false;
 }
 
 void FabricCluster::Endpoint::start(Move& move) {
@@ -207,6 +220,7 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
   part.has_source = delivery.has_source;
   part.has_addend = delivery.has_addend;
   part.has_destination = delivery.has_destination;
+  part.continues_reduction = delivery.continues_reduction;
   stage(part);
   if (delivery.to == nullptr || delivery.to == delivery.from) {
     part.left = [](Part& left) {

@@ -155,7 +155,7 @@ void FabricWorker::run_compute(const machine::Chip& chip) {
     read_packets_.pop_front();
     if (packet.part->has_addend) {
       simulation_.sleep(reduce_time(chip, packet.size_bytes));
-      packet.ready_at = simulation_.now() + latency;
+      packet.ready_at = simulation_.now() + (packet.part->continues_reduction ? Time() : latency);
     }
     packets_.push_back(packet);
     wake(writer_);
@@ -168,7 +168,7 @@ void FabricWorker::read(DataMovementCore& core, const Packet& packet) {
       pages_.to_read(packet.part->staging + packet.number, config_.core, kReaderNoc);
   core.noc_async_read_set_trid(static_cast<int>(read_ % kReadAhead));
   core.noc_async_read(from, buffer(read_, false), packet.size_bytes);
-  if (!packet.part->has_addend) return;
+  if (!packet.part->has_addend || packet.part->continues_reduction) return;
   core.noc_async_read(from, buffer(read_, true), packet.size_bytes);
 }
 
@@ -209,7 +209,7 @@ void FabricWorker::write(DataMovementCore& core, Connection* connection, const P
     const noc::Address to = pages_.to_write(part.staging + packet.number, config_.core);
     const int noc = noc::nearer_noc(core.network().chip(), config_.core, to.tile);
     core.noc_async_write(buffer(written_, false), to, packet.size_bytes, {.noc = noc});
-    if (packet.is_last && connection == nullptr) {
+    if (packet.is_last && connection == nullptr && !part.continues_reduction) {
       for (const int each : {0, 1}) core.noc_async_write_barrier(each);
     }
   }

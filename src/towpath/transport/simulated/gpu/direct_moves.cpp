@@ -115,7 +115,7 @@ std::string DirectMoves::refusal(int rank, const DirectNeeds& needs) {
   }
   for (const std::vector<int>& group : needs.groups) {
     if (group.size() == 1) continue;
-    if (!machine.gpu().in_switch_reduction) {
+    if (!gpu(rank).in_switch_reduction) {
       return fmt::format(
           "machine '{}' has no switch that combines for a group of GPUs (in_switch_reduction)",
           machine.name());
@@ -140,8 +140,12 @@ std::string DirectMoves::refusal(int rank, const DirectNeeds& needs) {
 
 // --- a move ------------------------------------------------------------------------------------
 
+const machine::GpuCost& DirectMoves::gpu(int rank) const {
+  return network_.machine().gpu_of_rank(places_[static_cast<std::size_t>(rank)]);
+}
+
 const machine::ProtocolCost& DirectMoves::cost(const Flight& flight) const {
-  return network_.machine().gpu().protocol[static_cast<std::size_t>(flight.move->protocol)];
+  return gpu(flight.from->rank()).protocol[static_cast<std::size_t>(flight.move->protocol)];
 }
 
 DirectMoves::Flight& DirectMoves::new_flight() {
@@ -194,7 +198,7 @@ void DirectMoves::start(Endpoint& from, DirectMove& move, Time delay) {
   }
   ++under_way_[static_cast<std::size_t>(from.rank())];
   const bool is_staged = is_through_switch(move.sources) != is_through_switch(move.destinations);
-  const Time staging = is_staged ? network_.machine().gpu().in_switch_staging : Time();
+  const Time staging = is_staged ? gpu(from.rank()).in_switch_staging : Time();
   simulation_.after(
       delay + cost(flight).send_overhead + staging,
       [](void* context) {
@@ -282,7 +286,7 @@ DirectMoves::LinkMessage& DirectMoves::message_on(Flight& flight, Path& path, By
                                       : on_wire(divided(price.block_rate, paths), protocol);
   message.protocol = protocol;
   const bool is_of_group = !path.beside_first.empty() || !path.beside_last.empty();
-  message.rate_max = is_of_group ? network_.machine().gpu().in_switch_rate : Rate();
+  message.rate_max = is_of_group ? gpu(flight.from->rank()).in_switch_rate : Rate();
   message.beside_first = path.beside_first;
   message.beside_last = path.beside_last;
   message.delay = flight.delay;
@@ -384,8 +388,9 @@ void DirectMoves::store_memory(Flight& flight, int rank) {
                               : std::find(destination.group.begin(), destination.group.end(),
                                           rank) != destination.group.end();
     if (!is_there || flight.payload.empty()) continue;
-    std::memcpy(endpoints_[static_cast<std::size_t>(rank)]->data(destination.offset),
-                flight.payload.data(), move.size_bytes);
+    Endpoint& to = *endpoints_[static_cast<std::size_t>(rank)];
+    std::memcpy(to.data(destination.offset), flight.payload.data(), move.size_bytes);
+    to.changed(destination.offset, move.size_bytes);
   }
 }
 
@@ -441,7 +446,7 @@ void DirectMoves::raise(Flight& flight, int rank) {
                flight.words[i], raise.value};
     ++under_way_[static_cast<std::size_t>(pending.from)];
     simulation_.after(
-        network_.machine().gpu().protocol[static_cast<std::size_t>(Protocol::ll)].receive_overhead,
+        gpu(rank).protocol[static_cast<std::size_t>(Protocol::ll)].receive_overhead,
         [](void* context) {
           PendingRaise& raised = *static_cast<PendingRaise*>(context);
           --raised.all->under_way_[static_cast<std::size_t>(raised.from)];

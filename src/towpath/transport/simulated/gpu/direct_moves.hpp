@@ -62,6 +62,7 @@ class DirectMoves {
 
   const gpu_links::Route& route(int from, int to);
   const GroupRoutes& routes_of(int rank, std::span<const int> group);
+  const machine::GpuCost& gpu(int rank) const;
   const machine::ProtocolCost& cost(const Flight& flight) const;
   Flight& new_flight();
   LinkMessage& new_message();

@@ -4,13 +4,9 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <deque>
-#include <unordered_map>
 #include <utility>
 
-#include "towpath/transport/simulated/endpoint.hpp"
-#include "towpath/transport/simulated/fence_order.hpp"
+#include "towpath/transport/simulated/gpu/gpu_endpoint.hpp"
 
 namespace towpath::transport::simulated {
 namespace {
@@ -24,67 +20,6 @@ Rate block_rate(const machine::ProtocolCost& cost, const Move& move) {
 }
 
 }  // namespace
-
-// Pooled.
-struct GpuRanks::Delivery : gpu_links::Message, simulated::Delivery {
-  Endpoint* from = nullptr;
-  Peer* peer = nullptr;
-};
-
-// What one rank knows about another.
-struct GpuRanks::Peer {
-  int rank = kNoPeer;
-  Endpoint* endpoint = nullptr;
-  const gpu_links::Route* route = nullptr;
-  FenceOrder<Delivery> order;
-};
-
-class GpuRanks::Endpoint final : public simulated::Endpoint {
- public:
-  Endpoint(GpuRanks& ranks, int rank)
-      : simulated::Endpoint(
-            ranks.simulation_, rank, ranks.ranks(),
-            {ranks.options_.carries_data, ranks.options_.heap_bytes, ranks.options_.signals}),
-        ranks_(ranks) {}
-
-  bool is_addressable(int peer_rank) const override {
-    return !const_cast<Endpoint&>(*this).peer(peer_rank).route->leaves_host;
-  }
-  void start(Move& move) override;
-  void start_direct(DirectMove& move) override {
-    ranks_.direct_moves_->start(*this, move, jitter());
-  }
-  std::string direct_refusal(const DirectNeeds& needs) const override {
-    return ranks_.direct_moves_->refusal(rank(), needs);
-  }
-  void fence() override { ++epoch_; }
-  bool is_quiet() const override {
-    return under_way_ == 0 && !ranks_.direct_moves_->has_under_way(rank());
-  }
-
- private:
-  const machine::ProtocolCost& cost(Protocol protocol) const {
-    return ranks_.network_.machine().gpu().protocol[static_cast<std::size_t>(protocol)];
-  }
-  void start_local(Move& move);
-  void start_put(Move& move);
-  void start_signal(Move& move);
-  Delivery& new_delivery(Move& move);
-  Time jitter();
-  Peer& peer(int rank);
-  static void send(void* delivery);
-  static void left(gpu_links::Message& message);
-  static void arrived(gpu_links::Message& message);
-  void deliver(Delivery& delivery);
-
-  GpuRanks& ranks_;
-  std::unordered_map<int, Peer> peers_;
-  std::array<Peer*, 16> recent_peers_{};  // by rank modulo their number; a look saves a search
-  std::uint64_t epoch_ = 0;
-  std::uint64_t under_way_ = 0;
-  std::deque<Delivery> deliveries_;  // storage
-  std::vector<Delivery*> free_deliveries_;
-};
 
 // --- the data path ----------------------------------------------------------------------------
 
@@ -129,7 +64,7 @@ void GpuRanks::Endpoint::start_put(Move& move) {
     // A fenced flag is a message of its own: it leaves when the payload is acknowledged, so three
     // trips pass instead of one.
     if (price.fences) delivery.delay += delivery.peer->route->latency * 2;
-    delivery.delay += price.receive_overhead;
+    delivery.delay += receive_overhead(move);
   }
   if (delivery.peer->route->leaves_host) delivery.delay += price.adapter_overhead;
   ranks_.simulation_.after(price.send_overhead, send, &delivery);
@@ -140,7 +75,7 @@ void GpuRanks::Endpoint::start_signal(Move& move) {
   Delivery& delivery = new_delivery(move);
   delivery.size = Bytes(0);
   delivery.pace = cost(move.protocol).block_rate;
-  delivery.delay += cost(move.protocol).receive_overhead;
+  delivery.delay += receive_overhead(move);
   delivery.move = nullptr;
   ranks_.network_.send(delivery);
   finish(move);
@@ -153,6 +88,7 @@ GpuRanks::Delivery& GpuRanks::Endpoint::new_delivery(Move& move) {
   Delivery& delivery = *free_deliveries_.back();
   free_deliveries_.pop_back();
   delivery.from = this;
+  delivery.deliver = deliver;
   fill(delivery, move);
   if (move.peer == kNoPeer) return delivery;
 
@@ -205,16 +141,18 @@ void GpuRanks::Endpoint::left(gpu_links::Message& message) {
 
 void GpuRanks::Endpoint::arrived(gpu_links::Message& message) {
   Delivery& delivery = static_cast<Delivery&>(message);
-  Endpoint& from = *delivery.from;
-  delivery.peer->order.arrived(delivery, [&from](Delivery& visible) { from.deliver(visible); });
+  delivery.peer->order.arrived(delivery, [](Delivery& visible) { visible.deliver(visible); });
 }
 
 void GpuRanks::Endpoint::deliver(Delivery& delivery) {
-  --under_way_;
-  delivery.peer->endpoint->land(delivery);
+  Endpoint& from = *delivery.from;
+  --from.under_way_;
+  Endpoint& to = *delivery.peer->endpoint;
+  to.land(delivery);
+  if (!delivery.payload.empty()) to.changed(delivery.remote, delivery.payload.size());
   delivery.payload.clear();
-  free_deliveries_.push_back(&delivery);
-  notify_blocked();
+  from.free_deliveries_.push_back(&delivery);
+  from.notify_blocked();
 }
 
 // --- the ranks ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@
 // A put by a thread block costs its protocol's send overhead, then moves at the block's rate
 // through the network; with a fencing protocol the signal leaves only when the payload is
 // acknowledged, and travels by itself. Payloads are read when the Move starts and become visible
-// when they arrive.
+// when they arrive. What a kernel does by itself is priced by machine::KernelCost (gpu_memory.hpp).
 
 namespace towpath::transport::simulated {
 
@@ -40,9 +40,14 @@ class GpuRanks {
   int ranks() const { return static_cast<int>(options_.places.size()); }
   Transport& transport(int rank);
   const gpu_links::Network& network() const { return network_; }
+  // What the GPU of a rank costs.
+  const machine::GpuCost& cost_of(int rank) const {
+    return network_.machine().gpu_of_rank(options_.places[static_cast<std::size_t>(rank)]);
+  }
 
  private:
   class Endpoint;
+  class Memory;
   struct Delivery;
   struct Peer;
 

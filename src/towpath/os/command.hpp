@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace towpath::os {
+
+struct CommandResult {
+  int status = 0;  // 127: there is no such program
+  std::string output;
+  std::string errors;
+};
+
+// Runs a program of the path, without a shell, and waits for it. `input` is its standard input.
+CommandResult run_command(const std::vector<std::string>& words, const std::string& input = {});
+
+}  // namespace towpath::os

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/remote_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "towpath/transport/symmetric_heap.hpp"
+
+namespace towpath::transport {
+
+namespace {
+
+constexpr std::uint64_t kSignalBytes = 8;
+
+void check_word(const SymmetricHeap& heap, Offset at, std::uint64_t size_bytes) {
+  heap.check_range(at, size_bytes);
+  if (at % size_bytes == 0) return;
+  throw std::invalid_argument(fmt::format(
+      "a word of {} bytes at offset {} is not aligned; its offset must be a multiple of {}",
+      size_bytes, at, size_bytes));
+}
+
+}  // namespace
+
+std::uint64_t changed_word(const Access& access, std::uint64_t before) {
+  switch (access.operation) {
+    case AtomicOperation::fetch: return before;
+    case AtomicOperation::set:
+    case AtomicOperation::swap: return access.operand;
+    case AtomicOperation::add: return before + access.operand;
+    case AtomicOperation::bit_and: return before & access.operand;
+    case AtomicOperation::bit_or: return before | access.operand;
+    case AtomicOperation::bit_xor: return before ^ access.operand;
+    case AtomicOperation::compare_swap: return before == access.expected ? access.operand : before;
+  }
+  throw std::invalid_argument(
+      fmt::format("there is no atomic operation {}", static_cast<int>(access.operation)));
+}
+
+void check_access(const Access& access, const SymmetricHeap& heap, int ranks) {
+  if (access.kind == AccessKind::fence) return;
+  if (access.peer < 0 || access.peer >= ranks) {
+    throw std::out_of_range(
+        fmt::format("rank {} is outside the range 0 to {}", access.peer, ranks - 1));
+  }
+  if (access.kind == AccessKind::atomic) {
+    if (access.size_bytes != 4 && access.size_bytes != 8) {
+      throw std::invalid_argument(
+          fmt::format("an atomic operation on {} bytes is not possible; allowed are 4 and 8",
+                      access.size_bytes));
+    }
+    check_word(heap, access.remote, access.size_bytes);
+    return;
+  }
+  if (access.size_bytes > 0) heap.check_range(access.remote, access.size_bytes);
+  if (access.has_signal) check_word(heap, access.signal_at, kSignalBytes);
+}
+
+void MemoryWaits::add(MemoryWait& wait) {
+  wait.is_waiting = true;
+  wait.next = nullptr;
+  wait.previous = last_;
+  (last_ == nullptr ? first_ : last_->next) = &wait;
+  last_ = &wait;
+}
+
+void MemoryWaits::remove(MemoryWait& wait) {
+  if (next_ == &wait) next_ = wait.next;
+  (wait.previous == nullptr ? first_ : wait.previous->next) = wait.next;
+  (wait.next == nullptr ? last_ : wait.next->previous) = wait.previous;
+  wait.next = wait.previous = nullptr;
+  wait.is_waiting = false;
+}
+
+std::string MemoryWaits::pending(int rank) const {
+  std::string lines;
+  for (const MemoryWait* wait = first_; wait != nullptr; wait = wait->next) {
+    lines += fmt::format("rank {} waits for {}\n", rank,
+                         wait->describe != nullptr
+                             ? wait->describe(*wait)
+                             : fmt::format("{} bytes at offset {}", wait->size_bytes, wait->first));
+  }
+  return lines;
+}
+
+}  // namespace towpath::transport

@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath kernel run`, and run_kernels behind it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import towpath
+from towpath import CircularBuffer, ConfigError, DeadlockError, MemoryBlock, SourceKernel
+
+KERNEL = """
+#include "dataflow_api.h"
+void kernel_main() {
+  const uint32_t value = get_arg_val<uint32_t>(0);
+  DPRINT << "value " << value << ENDL();
+  DeviceZoneScopedN("store");
+  *reinterpret_cast<volatile uint32_t*>(0x20000) = value * SCALE + get_compile_time_arg_val(0);
+}
+"""
+
+
+def load(name: str) -> Any:
+    """A machine, of whatever kind it is."""
+    return towpath.load(name)
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "towpath.cli.main", "kernel", "run", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> str:
+    path = tmp_path / "store.cpp"
+    path.write_text(KERNEL)
+    return str(path)
+
+
+def test_command_runs_a_kernel_on_a_rectangle_of_cores(kernel: str) -> None:
+    ran = command(
+        kernel, "--core", "0,0-1,0", "--arg", "5", "--compile-arg", "0x10", "-D", "SCALE=2",
+        "--read", "2,1:0x20000:4", "--json",
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert [row["core"] for row in found["kernels"]] == [[0, 0], [1, 0]]
+    assert found["read"][0]["bytes"] == (26).to_bytes(4, "little").hex()
+    assert [line["text"] for line in found["lines"]] == ["value 5"] * 2
+    assert {zone["name"] for zone in found["zones"]} == {"store"}
+
+
+def test_command_prints_lines(kernel: str) -> None:
+    ran = command(kernel, "--arg", "1", "--compile-arg", "0", "-D", "SCALE=1")
+    assert ran.returncode == 0, ran.stderr
+    assert "store: value 1" in ran.stdout
+    assert "zone store" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "phrase"),
+    [
+        (["absent.cpp"], "absent.cpp"),
+        (["kernel.rs"], "not a kernel by its suffix"),
+        (["absent.cpp", "--core", "1"], "--core '1'"),
+        (["absent.cpp", "--arg", "x"], "'x' is not a number"),
+        (["absent.cpp", "--machine", "dgx-h100"], "has no cores"),
+        (["absent.cpp", "--circular-buffer", "1:2"], "--circular-buffer '1:2'"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments: list[str], phrase: str) -> None:
+    ran = command(*arguments)
+    assert ran.returncode == 2
+    assert phrase in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_two_processors_of_a_core_share_a_circular_buffer() -> None:
+    buffers = [CircularBuffer(0, 0x30000, 128, 64)]
+    producer = SourceKernel(
+        "producer.cpp",
+        processor="data_movement_1",
+        circular_buffers=buffers,
+        text="""
+void kernel_main() {
+  for (uint32_t page = 0; page < 6; ++page) {
+    cb_reserve_back(0, 1);
+    *reinterpret_cast<volatile uint32_t*>(get_write_ptr(0)) = page + 1;
+    cb_push_back(0, 1);
+  }
+}
+""",
+    )
+    consumer = SourceKernel(
+        "consumer.cpp",
+        circular_buffers=buffers,
+        text="""
+void kernel_main() {
+  uint32_t sum = 0;
+  for (uint32_t page = 0; page < 6; ++page) {
+    cb_wait_front(0, 1);
+    sum += *reinterpret_cast<volatile uint32_t*>(get_read_ptr(0));
+    cb_pop_front(0, 1);
+  }
+  *reinterpret_cast<volatile uint32_t*>(0x20000) = sum;
+}
+""",
+    )
+    found = load("wormhole").run_kernels(
+        [producer, consumer], read=[MemoryBlock((1, 1), 0x20000, 4)]
+    )
+    assert found.read == [(21).to_bytes(4, "little")]
+
+
+def test_kernels_on_two_chips_send_over_ethernet() -> None:
+    n300 = load("n300")
+    link = next(link for link in n300._cluster.links if not link.is_reserved)
+    (chip, channel), (other, other_channel) = link.ends
+    handshake = "0x1a800, 0x1a800, 16"
+    sender = SourceKernel(
+        "send.cpp",
+        chip=chip,
+        core=(0, channel),
+        processor="ethernet",
+        text=f"""
+#include "eth/dataflow_api.h"
+void kernel_main() {{
+  eth_send_bytes({handshake});
+  eth_wait_for_receiver_done();
+  *reinterpret_cast<volatile uint32_t*>(0x20000) = 77;
+  eth_send_bytes_over_channel(0x20000, 0x20000, 16, 1);
+  eth_wait_for_receiver_channel_done(1);
+}}
+""",
+    )
+    receiver = SourceKernel(
+        "receive.cpp",
+        chip=other,
+        core=(0, other_channel),
+        processor="ethernet",
+        text="""
+#include "eth/dataflow_api.h"
+void kernel_main() {
+  eth_wait_for_bytes(16);
+  eth_receiver_channel_done(0);
+  while (!eth_bytes_are_available_on_channel(1)) {}
+  DPRINT << *reinterpret_cast<volatile uint32_t*>(0x20000) << ENDL();
+  eth_receiver_channel_done(1);
+}
+""",
+    )
+    found = n300.run_kernels([sender, receiver])
+    assert [line.text for line in found.lines] == ["77"]
+    assert found.time_ns > 1000
+
+
+def test_errors_are_those_of_the_library() -> None:
+    chip = load("wormhole")
+    waits = "void kernel_main() { noc_semaphore_wait((uint32_t*)get_semaphore(0), 1); }"
+    with pytest.raises(DeadlockError, match="noc_semaphore_wait"):
+        chip.run_kernels([SourceKernel("wait.cpp", text=waits)], semaphores=[0])
+    with pytest.raises(ConfigError, match="not modelled"):
+        chip.run_kernels([SourceKernel("math.cpp", processor="compute", text=waits)])
+    with pytest.raises(ConfigError, match="word of 32 bits"):
+        chip.run_kernels([SourceKernel("wait.cpp", args=[2**40], text=waits)])
+    with pytest.raises(ConfigError, match="at least one"):
+        chip.run_kernels([])
