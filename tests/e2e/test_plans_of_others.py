@@ -87,9 +87,14 @@ def test_simulated_it_gives_right_data(file, one_host):
 
 
 def test_live_they_give_right_data():
-    """One group of processes per rank count, so that Python starts a few times only."""
+    """One group of processes per rank count, so that Python starts a few times only.
+
+    The plan that races gives right data or wrong, as its thread blocks happen to run.
+    """
     files_of = collections.defaultdict(list)
     for file in FILES:
+        if file.stem == RACES:
+            continue
         files_of[load_schedule(file).rank_count].append(file)
     done = 0
     for ranks, files in files_of.items():
@@ -99,7 +104,7 @@ def test_live_they_give_right_data():
             assert columns
             assert all(column.wrong == 0 for column in columns), call.source.file
             done += 1
-    assert done == len(FILES)
+    assert done == len(FILES) - 1
 
 
 def load_twice(path):
