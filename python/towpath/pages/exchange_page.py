@@ -12,7 +12,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from towpath.pages.plain_text import table_text
-from towpath.pages.plots import CURVE_COLORS, layout, size_axis
+from towpath.pages.plots import CURVE_COLORS, layout, size_axis, time_axis
 from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
@@ -186,5 +186,5 @@ def ring_figure(rings: Sequence[Ring]) -> go.Figure:
         )
     figure.update_layout(layout(height=400))
     figure.update_xaxes(title="size", **size_axis({ring.size_bytes for ring in rings}))
-    figure.update_yaxes(title="time (us)", type="log", dtick="D2")
+    figure.update_yaxes(**time_axis([ring.time_us for ring in rings]))
     return figure

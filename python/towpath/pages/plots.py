@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -89,12 +91,29 @@ def run_names(runs: list[Run]) -> list[str]:
 def time_over_size(runs: list[Run], names: list[str]) -> go.Figure:
     """Both axes logarithmic, every run."""
     figure = _curves(runs, names, lambda measurement: measurement.time_us, "%{y:,.4~g} us")
-    figure.update_yaxes(title="time (us)", type="log", dtick=1, tickformat=",~g")
     times_us = [measurement.time_us for run in runs for measurement in run.measurements]
-    if times_us:  # whole decades, so that there is a label at either end
-        low, high = math.log10(min(times_us)), math.log10(max(times_us))
-        figure.update_yaxes(range=[math.floor(low), math.floor(high) + 1])
+    figure.update_yaxes(**time_axis(times_us))
     return figure
+
+
+def time_axis(times_us: Sequence[float]) -> dict[str, Any]:
+    """A logarithmic axis in whole decades, so that there is a label at either end.
+
+    Up to two decades have labels at 2 and 5 as well. Without times it is an axis without a range.
+    """
+    axis: dict[str, Any] = {"title": "time (us)", "type": "log"}
+    if not times_us:
+        return axis
+    low = math.floor(math.log10(min(times_us)))
+    high = math.floor(math.log10(max(times_us))) + 1
+    steps = (1, 2, 5) if high - low <= 2 else (1,)
+    ticks = [step * 10**power for power in range(low, high) for step in steps] + [10**high]
+    return {
+        **axis,
+        "range": [low, high],
+        "tickvals": ticks,
+        "ticktext": [f"{tick:,.4g}" if tick < 1 else f"{tick:,}" for tick in ticks],
+    }
 
 
 def bandwidth_over_size(runs: list[Run], names: list[str]) -> go.Figure:

@@ -10,7 +10,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from towpath.pages.plain_text import table_text
-from towpath.pages.plots import CURVE_COLORS, layout, size_axis
+from towpath.pages.plots import CURVE_COLORS, layout, size_axis, time_axis
 from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.pages.table import format_time
@@ -101,7 +101,7 @@ def write_tuning(
 
 def _time_figure(tuning: Tuning) -> go.Figure:
     figure = _curves(tuning, lambda timing: timing.time_us)
-    figure.update_yaxes(title="time (us)", type="log", dtick="D2", tickformat=",~g")
+    figure.update_yaxes(**time_axis([timing.time_us for timing in tuning.timings]))
     return figure
 
 
