@@ -103,6 +103,38 @@ def test_a_thread_that_polls_volatile_memory_lets_others_go_on(tmp_path):
     assert seen.on[0][0] == 7
 
 
+PING = """
+__global__ void ping(volatile int* turns, int rounds) {
+  if (threadIdx.x != 0) return;
+  volatile int* const own = turns + 64 * blockIdx.x;
+  volatile int* const other = turns + 64 * (1 - blockIdx.x);
+  for (int round = 1; round <= rounds; ++round) {
+    if (blockIdx.x == 0) *other = round;
+    while (*own < round) {
+    }
+    if (blockIdx.x == 1) *other = round;
+  }
+}
+int main(int, char**) {
+  int *words, last[65];
+  cudaMalloc(reinterpret_cast<void**>(&words), sizeof last);
+  cudaMemset(words, 0, sizeof last);
+  ping<<<2, 32>>>(words, 200);
+  cudaDeviceSynchronize();
+  cudaMemcpy(last, words, sizeof last, cudaMemcpyDeviceToHost);
+  return last[0] == 200 && last[64] == 200 ? 0 : 1;
+}
+"""
+
+
+def test_a_store_while_a_thread_turns_to_polling_is_seen(tmp_path):
+    # A store was missed that came between the thread's look and the time of its waiting: each
+    # round then took one of the 64 looks after which a run is stuck.
+    kernel = source(tmp_path, PING)
+    assert kernel.run(MACHINE, 1).status == 0
+    assert kernel.run_live(1).status == 0
+
+
 def test_a_peer_is_stored_to_by_its_address(tmp_path):
     text = """
     __global__ void send(int* data, volatile int* flag, int peer) {

@@ -371,9 +371,12 @@ std::uint64_t value_of(const volatile void* address, unsigned size_bytes) {
 
 void Block::poll(const volatile void* address, unsigned size_bytes) {
   Thread& thread = running();
-  const std::uint64_t value = value_of(address, size_bytes);
-  if (thread.polled == address && thread.polled_value == value) {
-    reach(thread_time());
+  const auto is_as_it_was = [&] {
+    return thread.polled == address && thread.polled_value == value_of(address, size_bytes);
+  };
+  if (is_as_it_was()) reach(thread_time());
+  // Others may have stored to it on the way there.
+  if (is_as_it_was()) {
     thread.state = Thread::State::waiting;
     thread.is_polling = true;
     pe_.add_poller(*this, running_, size_bytes);
