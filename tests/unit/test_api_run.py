@@ -98,7 +98,7 @@ def test_a_candidate_that_hangs_is_not_chosen(monkeypatch):
         raise towpath.DeadlockError("nothing moves")
 
     monkeypatch.setattr("towpath.api.auto.invoke", hangs)
-    chooser = Chooser("all_reduce", Options(ranks=2, channels=(1,)), lambda _: None)
+    chooser = Chooser("all_reduce", Options(ranks=2, channels=(1,)), lambda *_: None)
     with pytest.raises(towpath.DeadlockError, match="every candidate hangs at 4096 bytes"):
         chooser.choose(4096)
 

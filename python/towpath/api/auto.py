@@ -13,7 +13,7 @@ from towpath.collectives import fabric
 from towpath.collectives.call import Call
 from towpath.collectives.data import type_bytes
 from towpath.collectives.places import Place
-from towpath.collectives.simulated import invoke
+from towpath.collectives.simulated import time_us
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import algorithms_within
@@ -49,7 +49,7 @@ class Chooser:
         self,
         collective: str,
         options: Options,
-        place_of: Callable[[ScheduleSource], Place],
+        place_of: Callable[[_core.Schedule, ScheduleSource], Place],
         *,
         algorithm: str | None = None,
         type_name: str = "float32",
@@ -61,7 +61,7 @@ class Chooser:
         Args:
             collective: its name.
             options: what candidates are made of.
-            place_of: where the ranks of a candidate are.
+            place_of: where the ranks of a candidate are, by its schedule and its source.
             algorithm: only this one; None: all of the collective.
             type_name: the element type.
             root: of broadcast and reduce.
@@ -163,11 +163,8 @@ class Chooser:
         if key not in self._times_us:
             call = self._calls[source]
             try:
-                outcome = invoke(
-                    self._place_of(source), call, size_bytes,
-                    in_place=not call.schedule.out_of_place, with_data=False,
-                )  # fmt: skip
-                self._times_us[key] = outcome.time_us
+                place = self._place_of(call.schedule, source)
+                self._times_us[key] = time_us(place, call, size_bytes)
             except DeadlockError:
                 self._times_us[key] = None
         return self._times_us[key]

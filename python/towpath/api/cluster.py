@@ -224,7 +224,7 @@ class Cluster(Machine):
                     (request.channels,) if request.channels else None,
                     None if request.protocol == "auto" else (request.protocol,),
                 ),
-                lambda source: self._site.place_for(source.schedule(), source),
+                self._site.place_for,
                 algorithm=None if named == "auto" else named,
                 type_name=request.dtype,
                 root=request.root,

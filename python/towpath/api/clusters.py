@@ -123,7 +123,7 @@ class GpuCluster(Cluster):
         type_name = type_named(dtype)
         listed = Chooser(
             name, self._site.options_for(powers_to(_CHANNELS_MAX), None),
-            lambda source: self._site.place_for(source.schedule(), source), type_name=type_name,
+            self._site.place_for, type_name=type_name,
         )  # fmt: skip
         options = SearchOptions(seconds, seed, progress or (lambda done, total: None))
         return synthesise(
@@ -228,12 +228,10 @@ class GpuCluster(Cluster):
             DeadlockError: the schedule hangs.
         """
         from towpath.collectives.call import Call
-        from towpath.collectives.simulated import invoke
+        from towpath.collectives.simulated import time_us
 
         call = Call(source.schedule())
-        place = self._site.place_for(call.schedule, source)
-        in_place = not call.schedule.out_of_place
-        return invoke(place, call, size_bytes, in_place=in_place, with_data=False).time_us
+        return time_us(self._site.place_for(call.schedule, source), call, size_bytes)
 
     def imitate(self, library: Library) -> Imitation:
         """A library on this machine: its channels and its choices.

@@ -43,6 +43,17 @@ def fits(call: Call, size_bytes: int) -> bool:
     return per_rank * call.ranks <= DATA_BYTES_MAX
 
 
+def time_us(place: Place, call: Call, size_bytes: int) -> float:
+    """The time of one invocation without data: what `invoke` gives, and nothing besides.
+
+    Raises:
+        DeadlockError: the schedule hangs; the sentence names who waits for whom.
+        ValueError: the machine is too small.
+    """
+    plan = call.plan(size_bytes)
+    return place.run_of(plan, with_data=False).invoke(plan)
+
+
 def invoke(
     place: Place, call: Call, size_bytes: int, *, in_place: bool, with_data: bool,
     trace: _core.Trace | None = None, seed: int = 1, slots_factor: int = 1,

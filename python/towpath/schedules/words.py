@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
+from functools import lru_cache
 
 from towpath import _core
 from towpath.errors import ConfigError
@@ -14,6 +15,7 @@ from towpath.names import chosen
 PROTOCOLS: tuple[str, ...] = _core.PROTOCOLS
 
 
+@lru_cache
 def collective_named(text: str, what: str = "collective") -> str:
     """The collective that a text names: "all_reduce", "AllReduce", "all-reduce".
 
@@ -27,6 +29,7 @@ def collective_named(text: str, what: str = "collective") -> str:
     return chosen(what, text, [member.name for member in _core.Collective], {})
 
 
+@lru_cache
 def protocol_named(text: str, what: str = "protocol") -> str:
     """The protocol that a text names: "Simple", "simple", "ll128".
 
@@ -57,6 +60,7 @@ def algorithms_within(collective: str, reaches: Container[_core.Reach]) -> list[
     ]
 
 
+@lru_cache
 def algorithm_named(text: str, collective: str, what: str = "algorithm") -> str:
     """The algorithm of a collective that a text names: "ring_all_reduce", "ring", "one-shot".
 

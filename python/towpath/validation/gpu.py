@@ -134,7 +134,7 @@ def _fabric_gb_per_s(spec: MachineSpec) -> float:
 
 def _time_us(machine: str, hosts: int, gpus: int, call: Call, size_bytes: int) -> float:
     place = _place(machine, hosts, gpus)
-    return simulated.invoke(place, call, size_bytes, in_place=False, with_data=False).time_us
+    return simulated.time_us(place, call, size_bytes)
 
 
 def _predict_nccl(

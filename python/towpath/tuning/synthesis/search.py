@@ -195,19 +195,17 @@ class _Search:
         call = Call(schedule, self._type_name)
         self.tried += 1
         try:
-            outcome = simulated.invoke(
-                self._place, call, self._size_bytes, in_place=False, with_data=False
-            )
+            time_us = simulated.time_us(self._place, call, self._size_bytes)
         except DeadlockError:
             return
-        self._first_us.setdefault(candidate.family, outcome.time_us)
-        if outcome.time_us >= self.best_us:
+        self._first_us.setdefault(candidate.family, time_us)
+        if time_us >= self.best_us:
             return
         elements = call.elements(self._size_bytes)
         verdict = _core.verify(schedule, elements, type_bytes(self._type_name))
         if verdict.findings or verdict.not_checked:
             return
-        self.best_us, self.schedule, self.words = outcome.time_us, schedule, candidate.words
+        self.best_us, self.schedule, self.words = time_us, schedule, candidate.words
 
 
 def _candidates(
