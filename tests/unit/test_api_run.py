@@ -78,7 +78,7 @@ def test_between_chips_large_sizes_are_chosen_by_smaller_ones(chips):
 
 def test_a_choice_is_remembered(chips, monkeypatch):
     first = chips.run("all_reduce", size_bytes="4K", data=False)
-    monkeypatch.setattr("towpath.api.auto.invoke", None)
+    monkeypatch.setattr("towpath.api.auto.time_us", None)
     assert chips.run("all_reduce", size_bytes="4K", data=False).time_us == first.time_us
 
 
@@ -97,7 +97,7 @@ def test_a_candidate_that_hangs_is_not_chosen(monkeypatch):
     def hangs(*_, **__):
         raise towpath.DeadlockError("nothing moves")
 
-    monkeypatch.setattr("towpath.api.auto.invoke", hangs)
+    monkeypatch.setattr("towpath.api.auto.time_us", hangs)
     chooser = Chooser("all_reduce", Options(ranks=2, channels=(1,)), lambda *_: None)
     with pytest.raises(towpath.DeadlockError, match="every candidate hangs at 4096 bytes"):
         chooser.choose(4096)
