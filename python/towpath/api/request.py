@@ -121,10 +121,10 @@ def _library(
     Raises:
         ConfigError: there is no such library, or something else chooses, too.
     """
-    from towpath.collectives.nccl.imitation import Library
-
     if library is None:
         return None
+    from towpath.collectives.nccl.imitation import Library
+
     if isinstance(subject, Schedule):
         raise ConfigError(
             f"library chooses a schedule, and schedule '{subject.name}' is one; give either",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 @contextmanager
 def bar(label: str, total: float) -> Iterator[Update]:
     """A bar with the time left; nothing where standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, label=None: None
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -33,9 +37,7 @@ def bar(label: str, total: float) -> Iterator[Update]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as shown:
+    with Progress(*columns, console=console, transient=True) as shown:
         task = shown.add_task(label, total=total)
 
         def update(done: float, label: str | None = None) -> None:

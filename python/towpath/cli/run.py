@@ -381,9 +381,10 @@ def _deliver(
     from towpath.api.result import traced_run
     from towpath.collectives.result import Report
     from towpath.pages.provenance import joined
-    from towpath.pages.report import write_report
 
     wants_timeline = output is not None or trace is not None
+    if not (as_json or wants_timeline):
+        return _end(results)
     runs = [
         traced_run(part, trace_bytes) if wants_timeline else part.run
         for result in results
@@ -396,9 +397,16 @@ def _deliver(
     if as_json:
         print(text)
     if output is not None:
+        from towpath.pages.report import write_report
+
         output.write(lambda path: write_report(report, path, made_with), text)
     if trace is not None:
         results[0].trace(trace, size_bytes=trace_bytes)
         note(f"trace: {trace} (open it at ui.perfetto.dev)")
+    _end(results)
+
+
+def _end(results: list[RunResult]) -> None:
+    """Wrong data is a status of 1."""
     if any(result.wrong for result in results):
         raise typer.Exit(1)

@@ -28,7 +28,7 @@ def wrong(field: str, problem: str) -> PydanticCustomError:
 class Frozen(BaseModel):
     """Immutable, without unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid", validate_default=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -13,7 +13,6 @@ from towpath.errors import ConfigError, quoted
 from towpath.studies.progress import Progress, silent
 from towpath.validation.statistics import ErrorStatistics
 from towpath.validation.table_file import Tolerance
-from towpath.validation.validate import validate_table
 
 
 @dataclass(frozen=True)
@@ -107,6 +106,8 @@ def summarize(
     progress: Progress = silent,
 ) -> TableSummary:
     """Compare one shipped table with the models; the arguments are those of validate_shipped."""
+    from towpath.validation.validate import validate_table  # it imports every model
+
     result = validate_table(
         find_table(name), processes=processes,
         progress=progress,

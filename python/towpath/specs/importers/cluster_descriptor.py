@@ -48,7 +48,7 @@ Mask = Annotated[int, Field(strict=True, ge=0, lt=1 << 32)]
 class _Lenient(BaseModel):
     """Immutable; fields that nothing here needs are passed over."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="ignore")
 
 
 class _ConnectionPart(_Lenient):

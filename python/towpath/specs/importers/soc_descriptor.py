@@ -46,7 +46,7 @@ Size = Annotated[int, Field(strict=True, ge=0, le=1 << 40)]
 class _Lenient(BaseModel):
     """Immutable; fields that nothing here needs are passed over."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="ignore")
 
 
 class _Grid(_Lenient):
