@@ -27,9 +27,10 @@ struct alignas(kVectorBytes) Vector {
   T data[size];
 };
 
-// Sums are those of float, whatever the type, and rounded once for each addition.
+// Sums are those of float, whatever the type, and rounded once for each addition. Vectors come by
+// value: each is then one load of 16 bytes.
 template <typename T>
-__device__ inline Vector<T> sum(const Vector<T>& a, const Vector<T>& b) {
+__device__ inline Vector<T> sum(Vector<T> a, Vector<T> b) {
   Vector<T> result;
   for (int i = 0; i < Vector<T>::size; ++i) {
     result.data[i] = static_cast<T>(static_cast<float>(a.data[i]) + static_cast<float>(b.data[i]));
