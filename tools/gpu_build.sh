@@ -14,7 +14,8 @@ shift 2
 arch=${GPU_ARCH:-sm_90}
 nvcc -std=c++17 -arch="$arch" -rdc=true -I "$NVSHMEM_HOME/include" "$@" -c "$source" -o "$output.o"
 nvcc -arch="$arch" -dlink "$output.o" -L "$NVSHMEM_HOME/lib" -lnvshmem_device -o "$output.dlink.o"
-if [ -e "$NVSHMEM_HOME/lib/libnvshmem_host.so" ]; then
-  nvcc -arch="$arch" -rdc=true "$output.o" -L "$NVSHMEM_HOME/lib" -lnvshmem_device -lnvshmem_host \
-    -lcuda -o "$output"
+host=$(ls "$NVSHMEM_HOME"/lib/libnvshmem_host.so* 2>/dev/null | head -n 1)
+if [ -n "$host" ]; then
+  nvcc -arch="$arch" -rdc=true "$output.o" -L "$NVSHMEM_HOME/lib" -lnvshmem_device \
+    "-l:$(basename "$host")" -lcuda -Xlinker "-rpath=$NVSHMEM_HOME/lib" -o "$output"
 fi

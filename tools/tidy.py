@@ -70,7 +70,7 @@ PYTHON_LAYERS: dict[str, set[str]] = {
     "schedules": {""},
     "collectives": {"schedules", "specs"},
     "host": {"specs"},
-    "studies": {"collectives", "host"},
+    "studies": {"host", "kernels"},
     "tuning": {"studies"},
     "validation": {"studies"},
     "pages": {"tuning", "validation"},
@@ -78,6 +78,7 @@ PYTHON_LAYERS: dict[str, set[str]] = {
     "api": {"pages", "kernels"},
     "cli": {"api"},
     "torch": {"api"},
+    "penny": {"kernels"},
 }
 # The compiled core stands below all of them.
 COMPILED = "_core"

@@ -206,6 +206,39 @@ def test_collectives_and_atomics(tmp_path):
     assert kernel.run_live(4).status == 0
 
 
+def test_a_source_may_include_the_library_of_cpp_and_ask_the_clock(tmp_path):
+    text = """
+    #include <memory>
+    #include <chrono>
+    #include <thread>
+    __global__ void wait(long* waited) {
+      const long begin = clock();
+      __nanosleep(3000);
+      *waited = clock() - begin;
+    }
+    """
+    gpus = source(tmp_path, text).load(MACHINE, 1)
+    waited = gpus.symmetric(1, "int64")
+    gpus.launch("wait", 1, 1, [waited])
+    assert 3000 <= waited.on[0][0] < 3100
+
+
+def test_the_1025th_kernel_is_refused(tmp_path):
+    text = "".join(f"__global__ void kernel_{i}() {{}}\n" for i in range(1025))
+    with pytest.raises(towpath.ConfigError, match="has 1025 kernels.* at most 1024"):
+        source(tmp_path, text).load(MACHINE, 1)
+
+
+def test_a_deadlock_of_many_polling_threads_is_named(tmp_path):
+    text = """
+    __global__ void poll(volatile int* flag) { while (*flag == 0) continue; }
+    """
+    gpus = source(tmp_path, text).load(MACHINE, 1)
+    flag = gpus.symmetric(1, "int32")
+    with pytest.raises(towpath.DeadlockError, match="polls memory"):
+        gpus.launch("poll", 10, 1024, [flag])
+
+
 def test_exit_and_the_end_of_main_give_the_status(tmp_path):
     assert source(tmp_path, "int main() { nvshmem_init(); }").run(MACHINE, 2).status == 0
     text = "int main() { nvshmem_init(); if (nvshmem_my_pe() == 1) exit(5); }"

@@ -15,7 +15,7 @@ from towpath.studies.progress import Progress, silent
 from towpath.tuning.sites import powers_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from towpath.api.request import Request
     from towpath.api.run import Choice
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from towpath.collectives.nccl.explanation import Explanation
     from towpath.collectives.nccl.imitation import Imitation, Library
     from towpath.collectives.result import LinkLoad
-    from towpath.pages.exchange_page import ExchangeStudy
     from towpath.schedules.schedule_source import ScheduleSource
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+    from towpath.studies.exchange import ExchangeStudy
+    from towpath.studies.penny import PennyStudy
     from towpath.tuning.collective import Simulator
     from towpath.tuning.sites import GpuSite
     from towpath.validation.expectation import Expectation
@@ -162,6 +163,40 @@ class GpuCluster(Cluster):
         from towpath.api.exchange import bench_exchange
 
         return bench_exchange(self, sizes_of(size_bytes), sizes_of(ring_size_bytes), progress)
+
+    def bench_penny(
+        self,
+        kernels: Sequence[str],
+        size_bytes: Sizes,
+        *,
+        block_size: Sizes = "512",
+        packet_size: Sizes = "16",
+        pes: int = 8,
+        rings: int = 1,
+        progress: Progress = silent,
+    ) -> PennyStudy:
+        """CUDA kernels of the library (docs/penny.md), thread by thread with checked data.
+
+        Args:
+            kernels: names: "vectorised_ring", "simple_ring", "one_shot", "two_shot" and others.
+            size_bytes: the array of each GPU: bytes, a text, several of them, or a range.
+            block_size: threads of a block; several are swept.
+            packet_size: bytes that a thread puts at once; several are swept.
+            pes: how many GPUs, from the first.
+            rings: of the ring kernels.
+            progress: shows how much is done.
+
+        Returns:
+            Every combination whose blocks divide the array, beside what the model says.
+
+        Raises:
+            ConfigError: the machine does not say what kernels cost, or a name or size is wrong.
+        """
+        from towpath.api.penny import bench_penny
+
+        return bench_penny(
+            self, kernels, size_bytes, (block_size, packet_size), pes, rings, progress
+        )
 
     def explain(
         self,

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from towpath.collectives.nccl.imitation import Library
-from towpath.pages.exchange_page import ExchangeStudy
 from towpath.studies import exchange
 from towpath.studies.progress import Progress
 
@@ -24,7 +23,7 @@ def bench_exchange(
     sizes_bytes: Sequence[int],
     ring_sizes_bytes: Sequence[int],
     progress: Progress,
-) -> ExchangeStudy:
+) -> exchange.ExchangeStudy:
     """See `GpuCluster.bench_exchange`."""
     spec = machine.spec
     exchange.check_kernels(spec)
@@ -35,7 +34,7 @@ def bench_exchange(
         between = list(exchange.rings_between(spec, ring_sizes_bytes))
         if machine.hosts == 2:
             between += _nccl(machine, sorted({ring.size_bytes for ring in between}))
-    return ExchangeStudy(spec.name, rows, inside, between)
+    return exchange.ExchangeStudy(spec.name, rows, inside, between)
 
 
 def _nccl(machine: GpuCluster, sizes_bytes: Sequence[int]) -> list[exchange.Ring]:

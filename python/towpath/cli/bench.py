@@ -19,6 +19,7 @@ from towpath.cli.machine import host as any_host
 from towpath.cli.mailbox import mailbox
 from towpath.cli.options import AsJson, Jobs, OutFolder, Seed, complete_machine, machine_option
 from towpath.cli.output_file import command_line, deliver, note, results_folder
+from towpath.cli.penny import penny
 from towpath.errors import ConfigError, Interruption, quoted
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class _Part(str, Enum):
 
 app.command()(mailbox)
 app.command()(exchange)
+app.command()(penny)
 
 
 @app.command("noc-vc")

@@ -27,7 +27,7 @@ from towpath.errors import ConfigError
 
 # Commands for each kind besides `show` and, where collectives run, `run` and `tune`.
 _COMMANDS = {
-    "gpu_cluster": ("bench exchange",),
+    "gpu_cluster": ("bench exchange", "bench penny"),
     "chip_cluster": ("bench ethernet", "tune ethernet", "routes"),
     "mailbox_cluster": ("bench mailbox",),
     "chip": ("bench noc-vc", "bench pcie", "replay"),

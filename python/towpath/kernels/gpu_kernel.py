@@ -186,8 +186,9 @@ class SimulatedGpus:
         arguments: Sequence[Any],
         *,
         shared_bytes: int = 0,
+        on: Sequence[int] | None = None,
     ) -> float:
-        """Launches a kernel on every PE and waits for all.
+        """Launches a kernel on PEs and waits for all.
 
         Args:
             kernel: its name; "ring<float>" for an instance of a template.
@@ -195,6 +196,7 @@ class SimulatedGpus:
             block: threads of a block in up to three dimensions.
             arguments: numbers, SymmetricArrays, or lists with a number for each PE.
             shared_bytes: dynamic shared memory of a block.
+            on: the PEs that launch it; None: every one.
 
         Returns:
             Simulated microseconds, from the call until the last kernel has ended.
@@ -212,6 +214,7 @@ class SimulatedGpus:
         words = [
             [_word(kernel, index, kind, value, pe) for index, (kind, value) in
              enumerate(zip(parameters, arguments, strict=True))]
+            if on is None or pe in on else None
             for pe in range(self.pes)
         ]  # fmt: skip
         return self._core.launch(kernel, _three(grid), _three(block), shared_bytes, words)

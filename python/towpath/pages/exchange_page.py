@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -16,7 +14,7 @@ from towpath.pages.plots import CURVE_COLORS, layout, size_axis, time_axis
 from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
-from towpath.studies.exchange import DOCUMENT, DOCUMENT_MACHINE, STAGES, Exchange, Ring, best
+from towpath.studies.exchange import DOCUMENT, STAGES, ExchangeStudy, Ring, best
 from towpath.studies.plain_table import PlainTable
 
 HOW = (
@@ -24,35 +22,6 @@ HOW = (
     "counts; launch, barriers and copies of the host do not. Each value is the best of the blocks, "
     "slices and sizes that were tried."
 )
-
-
-@dataclass(frozen=True)
-class ExchangeStudy:
-    """What a run found out.
-
-    Attributes:
-        machine: its name.
-        exchanges: every combination that was tried.
-        inside: rings in one host, by size.
-        between: rings over two hosts, by size, and what NCCL would take.
-    """
-
-    machine: str
-    exchanges: list[Exchange]
-    inside: list[Ring]
-    between: list[Ring]
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        plain = asdict(self)
-        for row, one in zip(plain["exchanges"], self.exchanges, strict=True):
-            row["gb_per_s"] = one.gb_per_s
-        return plain
-
-    @property
-    def is_the_documents(self) -> bool:
-        """Whether the document measured this machine."""
-        return self.machine == DOCUMENT_MACHINE
 
 
 def best_table(study: ExchangeStudy) -> PlainTable:

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from towpath.errors import ConfigError
 from towpath.specs.override import with_settings
@@ -89,6 +89,35 @@ class Ring:
     threads: int
     bytes_per_thread: int
     time_us: float
+
+
+@dataclass(frozen=True)
+class ExchangeStudy:
+    """What a run found out.
+
+    Attributes:
+        machine: its name.
+        exchanges: every combination that was tried.
+        inside: rings in one host, by size.
+        between: rings over two hosts, by size, and what NCCL would take.
+    """
+
+    machine: str
+    exchanges: list[Exchange]
+    inside: list[Ring]
+    between: list[Ring]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        plain = asdict(self)
+        for row, one in zip(plain["exchanges"], self.exchanges, strict=True):
+            row["gb_per_s"] = one.gb_per_s
+        return plain
+
+    @property
+    def is_the_documents(self) -> bool:
+        """Whether the document measured this machine."""
+        return self.machine == DOCUMENT_MACHINE
 
 
 def check_kernels(spec: MachineSpec) -> None:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -11,6 +12,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -97,10 +99,24 @@ void release(SimulatedPes& pes, const Words& addresses) {
   });
 }
 
-// From the call until the last kernel has ended, in microseconds.
+// Runs a function of the source on this PE, as its host program, and waits for its streams.
+void call(gpu::LivePe& live, const std::string& name, Words words) {
+  live.run([&](Pe& pe) {
+    const gpu::abi::Kernel& function = kernel_of(pe, name);
+    if (words.size() != static_cast<std::size_t>(function.parameters)) {
+      throw KernelError(KernelError::Kind::usage,
+                        fmt::format("'{}' takes {} arguments; {} were given", name,
+                                    function.parameters, words.size()));
+    }
+    pe.call_host(function, words);
+  });
+}
+
+// From the call until the last kernel has ended, in microseconds. A PE that
+// has no arguments launches nothing.
 double launch(SimulatedPes& pes, const std::string& name, std::vector<unsigned> grid,
               std::vector<unsigned> block, std::uint64_t shared_bytes,
-              const std::vector<Words>& arguments) {
+              const std::vector<std::optional<Words>>& arguments) {
   gpu::abi::Configuration configuration{};
   configuration.grid = {grid.at(0), grid.at(1), grid.at(2)};
   configuration.block = {block.at(0), block.at(1), block.at(2)};
@@ -108,7 +124,9 @@ double launch(SimulatedPes& pes, const std::string& name, std::vector<unsigned> 
   const Time begin = pes.simulation().now();
   pes.run([&](Pe& pe) {
     const gpu::abi::Kernel& kernel = kernel_of(pe, name);
-    Words words = arguments.at(static_cast<std::size_t>(pe.rank()));
+    const std::optional<Words>& own = arguments.at(static_cast<std::size_t>(pe.rank()));
+    if (!own) return;
+    Words words = *own;
     std::vector<void*> places;
     for (std::uint64_t& word : words) places.push_back(&word);
     if (pe.launch_kernel(kernel, configuration, places.data(), false) != 0) {
@@ -150,11 +168,26 @@ void bind_simulated(nb::module_& module) {
       .def("bytes_at", &bytes_at, "address"_a, "size_bytes"_a);
 }
 
+void bind_live(nb::module_& module) {
+  nb::class_<gpu::LivePe>(module, "LivePe", "This process's PE of a compiled CUDA source.")
+      .def(
+          "__init__",
+          [](gpu::LivePe* self, transport::LiveTransport& transport, const std::string& object,
+             double timeout_s) {
+            new (self) gpu::LivePe(transport, object, Time::from_seconds(timeout_s),
+                                   transport::shm::default_heap_bytes(transport.ranks()));
+          },
+          "transport"_a, "object"_a, "timeout_s"_a, nb::keep_alive<1, 2>())
+      .def("call", &call, "function"_a, "arguments"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "Runs a function of the source, each argument the 8 bytes that begin with it.");
+}
+
 }  // namespace
 
 void bind_gpu(nb::module_& module) {
   nb::register_exception_translator(&translate);
   bind_simulated(module);
+  bind_live(module);
   module.def(
       "compile_cuda",
       [](const std::string& source, const std::string& include, std::vector<std::string> kernels,

@@ -440,7 +440,6 @@ void Block::finish_exchange(Group& group) {
       case abi::Exchange::all: thread.value = ballot == group.present ? 1 : 0; break;
       case abi::Exchange::any: thread.value = ballot != 0 ? 1 : 0; break;
       case abi::Exchange::match_any:
-      case abi::Exchange::match_all:
         thread.value = lanes_with(values, group.present, thread.value);
         break;
       default: {

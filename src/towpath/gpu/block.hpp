@@ -54,7 +54,6 @@ struct Group {
   bool all = true;
   bool any = false;
   abi::Exchange exchange = abi::Exchange::index;
-  int operand = 0;
   int width = abi::kWarpThreads;
 };
 
@@ -139,7 +138,6 @@ class Block {
   void fold_counters();
   void close_segment();
   Time busy_until();
-  Group& block_group() { return block_group_; }
   Group& warp_group(std::uint32_t mask, const abi::Site& site);
   // The running thread is there; true when it is the last.
   bool arrive(Group& group, const abi::Site& site);

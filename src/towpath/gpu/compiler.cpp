@@ -139,6 +139,7 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
   command = {compiler()};
   add(common_flags());
   if (options.counts_accesses) add(counting_flags());
+  add(options.flags);
   add({"-fpreprocessed", "-x", "c++", "-c", stem + ".ii", "-o", stem + ".o"});
   os::CommandResult result = os::run_command(command);
   if (result.status == 0) {

@@ -16,7 +16,6 @@ namespace towpath::gpu {
 
 namespace {
 
-constexpr int kThreadsPerBlockMax = 1024;
 // What a hair of rounding must not forbid.
 constexpr double kLoadMax = 1 + 1e-9;
 
@@ -63,7 +62,7 @@ Device::Device(Pe& pe, const machine::KernelCost& cost)
 Device::~Device() = default;
 
 int Device::resident_blocks(int threads, std::uint64_t shared_bytes) const {
-  if (threads < 1 || threads > kThreadsPerBlockMax) return 0;
+  if (threads < 1 || threads > abi::kThreadsPerBlockMax) return 0;
   return cost_.multiprocessors *
          gpu::resident_blocks({.threads = threads, .shared_bytes = shared_bytes}, cost_);
 }
@@ -84,7 +83,7 @@ void Device::start(const abi::Launch& launch, std::function<void()> finished) {
         fmt::format("a block of kernel {} has {} threads and {} bytes of shared memory, which no "
                     "multiprocessor of this GPU holds; at most {} threads and {} KiB are possible",
                     grid->name(), grid->threads_per_block(), launch.configuration.shared_bytes,
-                    kThreadsPerBlockMax, cost_.shared_memory_kib - 1));
+                    abi::kThreadsPerBlockMax, cost_.shared_memory_kib - 1));
   }
   grids_.push_back(std::move(grid));
   fill();

@@ -37,7 +37,6 @@ class Grid {
   std::string name() const { return launch_.name; }
   int threads_per_block() const;
   std::uint64_t blocks() const;
-  std::uint64_t started() const { return started_; }
   abi::Index3 index_of(std::uint64_t block) const;
 
  private:
@@ -68,7 +67,6 @@ class Device {
   // The block's last thread has ended.
   void finish(Block& block);
   void arrive_at_grid_barrier(Grid& grid);
-  bool is_idle() const { return grids_.empty(); }
   // One line for each group of blocks that wait, and for blocks without a place.
   std::string waiting() const;
 

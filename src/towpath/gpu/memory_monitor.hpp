@@ -34,7 +34,6 @@ class MonitoredRanges {
   void add(std::uintptr_t begin, std::uint64_t size_bytes, const MonitoredTransfer& transfer);
   // Forgets a transfer that was added with these bytes.
   void remove(std::uintptr_t begin, std::uint64_t size_bytes, std::uint64_t number);
-  bool is_empty() const { return ranges_.empty(); }
 
   // The transfer that has the byte, or null.
   const MonitoredTransfer* find(std::uintptr_t address) const;

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "towpath/gpu/errors.hpp"
 #include "towpath/os/file_descriptor.hpp"
 
 namespace towpath::gpu {
@@ -58,6 +59,14 @@ LoadedObject::LoadedObject(const std::filesystem::path& file) : file_(file) {
     ::dlclose(handle_);
     throw std::runtime_error(fmt::format(
         "{} was not compiled from a CUDA source by this version of Towpath", file.string()));
+  }
+  if (object_.kernel_count > abi::kKernelsMax) {
+    ::dlclose(handle_);
+    throw KernelError(
+        KernelError::Kind::usage,
+        fmt::format("a source has {} kernels and instances of kernel templates; at most {} are "
+                    "possible",
+                    object_.kernel_count, abi::kKernelsMax));
   }
 }
 

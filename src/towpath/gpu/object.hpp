@@ -23,7 +23,6 @@ class LoadedObject {
   ~LoadedObject();
 
   const abi::Object& object() const { return object_; }
-  const std::filesystem::path& file() const { return file_; }
   // "FILE:LINE" of an address in its code, as far as the debugger's tables tell; else empty.
   std::string place_of(const void* address) const;
 

@@ -220,7 +220,9 @@ void Block::start_fence() {
   fencing_is_quiet_ = false;
   fencing_from_ = Time();
   fence->access.kind = transport::AccessKind::fence;
-  fence->access.issuer = {.threads = static_cast<int>(fence->threads.size()), .lane = lane_};
+  fence->access.issuer = {.threads = static_cast<int>(fence->threads.size()),
+                          .lane = lane_,
+                          .multiprocessor = multiprocessor_};
   fence->access.context = fence;
   fence->access.done = [](transport::Access& access) {
     auto* const ended = static_cast<Fence*>(access.context);

@@ -20,8 +20,6 @@ namespace {
 
 constexpr std::size_t kHostStackBytes = 8 << 20;
 
-constexpr std::uint64_t kWordsPerTeam = 64;
-
 // Ends the host program where it calls exit().
 struct Exit {
   int status;
@@ -47,7 +45,7 @@ Pe::Pe(Run& run, transport::Transport& transport, std::unique_ptr<LoadedObject> 
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   memory_ = static_cast<std::byte*>(mapped);
-  const std::uint64_t words_bytes = abi::kWarpThreads * 2 * kWordsPerTeam * sizeof(std::uint64_t);
+  const std::uint64_t words_bytes = abi::kTeamsMax * abi::kWordsPerTeam * sizeof(std::uint64_t);
   words_ = transport_.data(transport_.allocate(words_bytes));
   std::memset(words_, 0, words_bytes);
   find_heaps();
@@ -115,7 +113,7 @@ int Pe::launch(const abi::Launch& launch) {
   constexpr int kCooperativeLaunchTooLarge = 720;
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   const bool is_empty = grid.x == 0 || grid.y == 0 || grid.z == 0;
-  if (is_empty || threads == 0 || threads > 1024) {
+  if (is_empty || threads == 0 || threads > abi::kThreadsPerBlockMax) {
     launch.destroy(launch.closure);
     return kInvalidConfiguration;
   }
@@ -161,6 +159,15 @@ int Pe::launch_kernel(const abi::Kernel& kernel, const abi::Configuration& confi
   launch.destroy = kernel.destroy;
   launch.is_collective = is_collective;
   return this->launch(launch);
+}
+
+void Pe::call_host(const abi::Kernel& function, std::vector<std::uint64_t>& arguments) {
+  std::vector<void*> places;
+  for (std::uint64_t& word : arguments) places.push_back(&word);
+  places.push_back(const_cast<void*>(function.function));
+  const std::unique_ptr<void, void (*)(void*)> closure(function.bind(places.data()),
+                                                       function.destroy);
+  function.run(closure.get());
 }
 
 void* Pe::device_malloc(std::uint64_t size_bytes) {
@@ -282,13 +289,13 @@ void Pe::look_again() {
   }
 }
 
-bool Pe::wake_all_pollers() {
-  const bool any = !pollers_.empty();
+std::size_t Pe::wake_all_pollers() {
+  const std::size_t count = pollers_.size();
   while (!pollers_.empty()) {
     if (pollers_.back()->wait.is_waiting) remote_memory_->cancel(pollers_.back()->wait);
     wake_poller(*pollers_.back());
   }
-  return any;
+  return count;
 }
 
 void Pe::note_store(const volatile void* address, std::uint64_t size_bytes) {

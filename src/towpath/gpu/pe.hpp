@@ -42,7 +42,6 @@ struct Run {
   int ranks;
   int ranks_per_host;
   std::vector<Pe*> pes;  // by rank; null where another process has it
-  bool is_live = false;
   Time timeout = Time::from_seconds(60);
   std::exception_ptr failure{};  // of a kernel; ends the run
 };
@@ -105,6 +104,9 @@ class Pe {
   const abi::Kernel* find_kernel(const std::string& name) const;
   int launch_kernel(const abi::Kernel& kernel, const abi::Configuration& configuration,
                     void** arguments, bool is_collective);
+  // Runs a function that was registered like a kernel in the host program itself. `arguments` are
+  // words that begin with the bytes of each.
+  void call_host(const abi::Kernel& function, std::vector<std::uint64_t>& arguments);
   void* device_malloc(std::uint64_t size_bytes);
   bool device_free(void* address);
   int copy(const CopyRequest& request, void* stream, bool is_asynchronous);
@@ -137,7 +139,8 @@ class Pe {
   void add_poller(Block& block, int thread, unsigned size_bytes);
   // Threads that poll look again, those whose memory has changed, or all of them.
   void look_again();
-  bool wake_all_pollers();
+  // How many there were.
+  std::size_t wake_all_pollers();
   bool has_pollers() const { return !pollers_.empty(); }
   void note_store(const volatile void* address, std::uint64_t size_bytes);
   void notify_stores();

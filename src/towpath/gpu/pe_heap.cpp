@@ -12,8 +12,6 @@ namespace towpath::gpu {
 
 namespace {
 
-constexpr std::uint64_t kWordsPerTeam = 64;
-
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 std::string call_of(const abi::Site& site, const Block& block) {
@@ -129,7 +127,7 @@ void* Pe::reach(const void* address, int peer) {
 }
 
 std::uint64_t* Pe::team_words(int team) {
-  return reinterpret_cast<std::uint64_t*>(words_) + static_cast<unsigned>(team) * kWordsPerTeam;
+  return reinterpret_cast<std::uint64_t*>(words_) + static_cast<unsigned>(team) * abi::kWordsPerTeam;
 }
 
 bool Pe::is_allocated(const void* address, std::uint64_t size_bytes) const {

@@ -260,7 +260,7 @@ void fill_host(abi::Table& table) {
     integers[0] = cost.multiprocessors;
     integers[1] = cost.threads_per_multiprocessor;
     integers[2] = cost.blocks_per_multiprocessor;
-    integers[3] = 1024;
+    integers[3] = abi::kThreadsPerBlockMax;
     sizes[0] = std::uint64_t{80} << 30;
     sizes[2] = static_cast<std::uint64_t>(cost.shared_memory_kib) << 10;
     sizes[1] = sizes[2] - 1024;

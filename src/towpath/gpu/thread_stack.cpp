@@ -101,12 +101,4 @@ void ThreadStack::restore(const Saved& thread) const {
   copy_frames(static_cast<std::byte*>(thread.context_), thread.bytes_, thread.size_bytes_);
 }
 
-std::byte* ThreadStack::place_of(const Saved& thread, void* address) const {
-  auto* const byte = static_cast<std::byte*>(address);
-  if (occupant_ == &thread) return byte;
-  const auto* const begin = static_cast<const std::byte*>(thread.context_);
-  if (byte < begin || byte >= top()) return nullptr;
-  return thread.bytes_ + (byte - begin);
-}
-
 }  // namespace towpath::gpu

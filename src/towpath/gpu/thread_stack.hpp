@@ -56,8 +56,6 @@ class ThreadStack {
     const auto* const byte = static_cast<const std::byte*>(address);
     return byte >= bytes_ && byte < bytes_ + kBytes;
   }
-  // Where an address of a suspended thread's stack is now. Null where it is not in use.
-  std::byte* place_of(const Saved& thread, void* address) const;
 
  private:
   std::byte* top() const { return bytes_ + kBytes; }

@@ -10,7 +10,6 @@ namespace towpath::gpu {
 
 namespace {
 
-constexpr int kWarpThreads = 32;
 // Registers are given to a warp in units of 256, shared memory to a block in units of 128 bytes,
 // and the system keeps 1 KiB of it for each block (CUDA programming guide, since sm_80).
 constexpr int kRegisterUnit = 256;

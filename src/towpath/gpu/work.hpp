@@ -53,7 +53,9 @@ struct BlockShape {
 // How many such blocks one multiprocessor holds; zero where not even one fits.
 int resident_blocks(const BlockShape& shape, const machine::KernelCost& cost);
 
+inline constexpr int kWarpThreads = 32;
+
 // Warps that these threads are.
-constexpr int warps_of(int threads) { return (threads + 31) / 32; }
+constexpr int warps_of(int threads) { return (threads + kWarpThreads - 1) / kWarpThreads; }
 
 }  // namespace towpath::gpu

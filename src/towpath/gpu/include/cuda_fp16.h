@@ -21,9 +21,6 @@ static inline unsigned short half_from_float(float value) {
 struct __half_raw {
   unsigned short x;
 };
-struct __half2_raw {
-  unsigned short x, y;
-};
 TOWPATH_NARROW_FLOAT(__half, unsigned short, __half_raw, towpath_gpu::half_to_float,
                      towpath_gpu::half_from_float)
 TOWPATH_NARROW_PAIR(__half2, __half)

@@ -81,21 +81,21 @@ static inline void* nvshmem_ptr(const void* address, int pe) {
 }
 
 // --- put and get ------------------------------------------------------------------------------
-#define TOWPATH_PUT(prefix, name, suffix, type, scope, is_nonblocking, size, stride)              \
+#define TOWPATH_PUT(prefix, name, suffix, type, scope, is_nonblocking, size)                      \
   __towpath_optional__ static inline void prefix##_##name##suffix(type* dest, const type* source, size_t nelems,       \
                                              int pe, TOWPATH_SITE) {                              \
     TOWPATH_SITE_OF(#prefix "_" #name #suffix);                                                   \
     towpath_gpu::put(towpath_gpu::Scope::scope, is_nonblocking, dest, source, nelems * (size), pe, \
                      {}, towpath_site);                                                           \
   }
-#define TOWPATH_GET(prefix, name, suffix, type, scope, is_nonblocking, size, stride)              \
+#define TOWPATH_GET(prefix, name, suffix, type, scope, is_nonblocking, size)                      \
   __towpath_optional__ static inline void prefix##_##name##suffix(type* dest, const type* source, size_t nelems,       \
                                              int pe, TOWPATH_SITE) {                              \
     TOWPATH_SITE_OF(#prefix "_" #name #suffix);                                                   \
     towpath_gpu::get(towpath_gpu::Scope::scope, is_nonblocking, dest, source, nelems * (size), pe, \
                      towpath_site);                                                               \
   }
-#define TOWPATH_PUT_SIGNAL(prefix, name, suffix, type, scope, is_nonblocking, size, stride)       \
+#define TOWPATH_PUT_SIGNAL(prefix, name, suffix, type, scope, is_nonblocking, size)               \
   __towpath_optional__ static inline void prefix##_##name##suffix(type* dest, const type* source, size_t nelems,       \
                                              uint64_t* sig_addr, uint64_t signal, int sig_op,     \
                                              int pe, TOWPATH_SITE) {                              \
@@ -105,12 +105,12 @@ static inline void* nvshmem_ptr(const void* address, int pe) {
   }
 
 #define TOWPATH_TYPED(name, type)                                                       \
-  TOWPATH_PUT(nvshmem, name##_put, , type, thread, false, sizeof(type), 1)              \
-  TOWPATH_PUT(nvshmem, name##_put_nbi, , type, thread, true, sizeof(type), 1)           \
-  TOWPATH_GET(nvshmem, name##_get, , type, thread, false, sizeof(type), 1)              \
-  TOWPATH_GET(nvshmem, name##_get_nbi, , type, thread, true, sizeof(type), 1)           \
-  TOWPATH_PUT_SIGNAL(nvshmem, name##_put_signal, , type, thread, false, sizeof(type), 1) \
-  TOWPATH_PUT_SIGNAL(nvshmem, name##_put_signal_nbi, , type, thread, true, sizeof(type), 1) \
+  TOWPATH_PUT(nvshmem, name##_put, , type, thread, false, sizeof(type))                 \
+  TOWPATH_PUT(nvshmem, name##_put_nbi, , type, thread, true, sizeof(type))              \
+  TOWPATH_GET(nvshmem, name##_get, , type, thread, false, sizeof(type))                 \
+  TOWPATH_GET(nvshmem, name##_get_nbi, , type, thread, true, sizeof(type))              \
+  TOWPATH_PUT_SIGNAL(nvshmem, name##_put_signal, , type, thread, false, sizeof(type))    \
+  TOWPATH_PUT_SIGNAL(nvshmem, name##_put_signal_nbi, , type, thread, true, sizeof(type))    \
   __towpath_optional__ static inline void nvshmem_##name##_p(type* dest, const type value, int pe, TOWPATH_SITE) { \
     TOWPATH_SITE_OF("nvshmem_" #name "_p");                                             \
     towpath_gpu::put_value<type>(dest, value, pe, towpath_site);                        \
@@ -134,12 +134,12 @@ static inline void* nvshmem_ptr(const void* address, int pe) {
 TOWPATH_FOR_RMA_TYPES(TOWPATH_TYPED)
 
 #define TOWPATH_SIZED(bits)                                                             \
-  TOWPATH_PUT(nvshmem, put##bits, , void, thread, false, bits / 8, 1)                   \
-  TOWPATH_PUT(nvshmem, put##bits, _nbi, void, thread, true, bits / 8, 1)                \
-  TOWPATH_GET(nvshmem, get##bits, , void, thread, false, bits / 8, 1)                   \
-  TOWPATH_GET(nvshmem, get##bits, _nbi, void, thread, true, bits / 8, 1)                \
-  TOWPATH_PUT_SIGNAL(nvshmem, put##bits, _signal, void, thread, false, bits / 8, 1)     \
-  TOWPATH_PUT_SIGNAL(nvshmem, put##bits, _signal_nbi, void, thread, true, bits / 8, 1)  \
+  TOWPATH_PUT(nvshmem, put##bits, , void, thread, false, bits / 8)                      \
+  TOWPATH_PUT(nvshmem, put##bits, _nbi, void, thread, true, bits / 8)                   \
+  TOWPATH_GET(nvshmem, get##bits, , void, thread, false, bits / 8)                      \
+  TOWPATH_GET(nvshmem, get##bits, _nbi, void, thread, true, bits / 8)                   \
+  TOWPATH_PUT_SIGNAL(nvshmem, put##bits, _signal, void, thread, false, bits / 8)        \
+  TOWPATH_PUT_SIGNAL(nvshmem, put##bits, _signal_nbi, void, thread, true, bits / 8)     \
   __towpath_optional__ static inline void nvshmem_iput##bits(void* dest, const void* source, ptrdiff_t dst,  \
                                         ptrdiff_t sst, size_t nelems, int pe, TOWPATH_SITE) { \
     TOWPATH_SITE_OF("nvshmem_iput" #bits);                                              \
@@ -158,12 +158,12 @@ TOWPATH_FOR_RMA_TYPES(TOWPATH_TYPED)
   }
 TOWPATH_FOR_SIZES(TOWPATH_SIZED)
 
-TOWPATH_PUT(nvshmem, putmem, , void, thread, false, 1, 1)
-TOWPATH_PUT(nvshmem, putmem, _nbi, void, thread, true, 1, 1)
-TOWPATH_GET(nvshmem, getmem, , void, thread, false, 1, 1)
-TOWPATH_GET(nvshmem, getmem, _nbi, void, thread, true, 1, 1)
-TOWPATH_PUT_SIGNAL(nvshmem, putmem_signal, , void, thread, false, 1, 1)
-TOWPATH_PUT_SIGNAL(nvshmem, putmem_signal_nbi, , void, thread, true, 1, 1)
+TOWPATH_PUT(nvshmem, putmem, , void, thread, false, 1)
+TOWPATH_PUT(nvshmem, putmem, _nbi, void, thread, true, 1)
+TOWPATH_GET(nvshmem, getmem, , void, thread, false, 1)
+TOWPATH_GET(nvshmem, getmem, _nbi, void, thread, true, 1)
+TOWPATH_PUT_SIGNAL(nvshmem, putmem_signal, , void, thread, false, 1)
+TOWPATH_PUT_SIGNAL(nvshmem, putmem_signal_nbi, , void, thread, true, 1)
 
 // --- order and signals ------------------------------------------------------------------------
 static inline void nvshmem_fence(TOWPATH_SITE) {

@@ -95,12 +95,12 @@ static inline int nvshmemx_collective_launch_query_gridsize(const void*, dim3 bl
 
 // --- put and get by warps and blocks ------------------------------------------------------------
 #define TOWPATH_BY_GROUP(scope, name, type, size)                                                \
-  TOWPATH_PUT(nvshmemx, name##put, _##scope, type, scope, false, size, 1)                        \
-  TOWPATH_PUT(nvshmemx, name##put_nbi, _##scope, type, scope, true, size, 1)                     \
-  TOWPATH_GET(nvshmemx, name##get, _##scope, type, scope, false, size, 1)                        \
-  TOWPATH_GET(nvshmemx, name##get_nbi, _##scope, type, scope, true, size, 1)                     \
-  TOWPATH_PUT_SIGNAL(nvshmemx, name##put_signal, _##scope, type, scope, false, size, 1)          \
-  TOWPATH_PUT_SIGNAL(nvshmemx, name##put_signal_nbi, _##scope, type, scope, true, size, 1)
+  TOWPATH_PUT(nvshmemx, name##put, _##scope, type, scope, false, size)                           \
+  TOWPATH_PUT(nvshmemx, name##put_nbi, _##scope, type, scope, true, size)                        \
+  TOWPATH_GET(nvshmemx, name##get, _##scope, type, scope, false, size)                           \
+  TOWPATH_GET(nvshmemx, name##get_nbi, _##scope, type, scope, true, size)                        \
+  TOWPATH_PUT_SIGNAL(nvshmemx, name##put_signal, _##scope, type, scope, false, size)             \
+  TOWPATH_PUT_SIGNAL(nvshmemx, name##put_signal_nbi, _##scope, type, scope, true, size)
 #define TOWPATH_STRIDED_BY_GROUP(scope, name, type)                                              \
   __towpath_optional__ static inline void nvshmemx_##name##_iput_##scope(type* dest, const type* source,              \
                                                     ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
@@ -124,12 +124,12 @@ static inline int nvshmemx_collective_launch_query_gridsize(const void*, dim3 bl
 TOWPATH_FOR_RMA_TYPES(TOWPATH_TYPED_BY_GROUPS)
 
 #define TOWPATH_SIZED_BY_GROUP(scope, bits, size)                                              \
-  TOWPATH_PUT(nvshmemx, put##bits, _##scope, void, scope, false, size, 1)                      \
-  TOWPATH_PUT(nvshmemx, put##bits, _nbi_##scope, void, scope, true, size, 1)                   \
-  TOWPATH_GET(nvshmemx, get##bits, _##scope, void, scope, false, size, 1)                      \
-  TOWPATH_GET(nvshmemx, get##bits, _nbi_##scope, void, scope, true, size, 1)                   \
-  TOWPATH_PUT_SIGNAL(nvshmemx, put##bits, _signal_##scope, void, scope, false, size, 1)        \
-  TOWPATH_PUT_SIGNAL(nvshmemx, put##bits, _signal_nbi_##scope, void, scope, true, size, 1)
+  TOWPATH_PUT(nvshmemx, put##bits, _##scope, void, scope, false, size)                         \
+  TOWPATH_PUT(nvshmemx, put##bits, _nbi_##scope, void, scope, true, size)                      \
+  TOWPATH_GET(nvshmemx, get##bits, _##scope, void, scope, false, size)                         \
+  TOWPATH_GET(nvshmemx, get##bits, _nbi_##scope, void, scope, true, size)                      \
+  TOWPATH_PUT_SIGNAL(nvshmemx, put##bits, _signal_##scope, void, scope, false, size)           \
+  TOWPATH_PUT_SIGNAL(nvshmemx, put##bits, _signal_nbi_##scope, void, scope, true, size)
 #define TOWPATH_SIZED_BY_GROUPS(bits)                 \
   TOWPATH_SIZED_BY_GROUP(warp, bits, bits / 8)        \
   TOWPATH_SIZED_BY_GROUP(block, bits, bits / 8)

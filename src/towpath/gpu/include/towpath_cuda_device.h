@@ -4,6 +4,8 @@
 
 // What a kernel calls: barriers, votes, shuffles, atomics, fences, clocks and arithmetic.
 
+#include <time.h>
+
 // --- barriers ---------------------------------------------------------------------------------
 static inline void __syncthreads(TOWPATH_SITE) {
   TOWPATH_SITE_OF("__syncthreads");
@@ -153,7 +155,7 @@ T atomicCAS_system(T* address, std::type_identity_t<T> expected, std::type_ident
 // --- clocks, loads, bits ----------------------------------------------------------------------
 static inline unsigned long long __globaltimer() { return TOWPATH_CALL(clock_ns); }
 static inline long long clock64() { return static_cast<long long>(TOWPATH_CALL(clock_ns)); }
-static inline long clock() { return static_cast<long>(TOWPATH_CALL(clock_ns)); }
+// clock() is declared in time.h and defined in towpath_gpu_object.h.
 template <typename T>
 T __ldg(const T* address) {
   return *address;

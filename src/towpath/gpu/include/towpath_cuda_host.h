@@ -23,7 +23,6 @@ typedef cudaStream_t CUstream;
 typedef void* CUmodule;
 typedef void* CUlibrary;
 typedef void* CUcontext;
-typedef void* CUdeviceptr_pointer;
 typedef int CUdevice;
 typedef int CUresult;
 typedef unsigned long long CUdeviceptr;
@@ -145,7 +144,7 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, in
   properties->major = 9;
   properties->cooperativeLaunch = properties->unifiedAddressing = properties->managedMemory = 1;
   for (int i = 0; i < 3; ++i) {
-    properties->maxThreadsDim[i] = i < 2 ? 1024 : 64;
+    properties->maxThreadsDim[i] = i < 2 ? towpath_gpu::kThreadsPerBlockMax : 64;
     properties->maxGridSize[i] = i == 0 ? 2147483647 : 65535;
   }
   return cudaSuccess;

@@ -13,8 +13,13 @@
 
 namespace towpath_gpu {
 
-inline constexpr std::uint64_t kVersion = 1;
+inline constexpr std::uint64_t kVersion = 2;
 inline constexpr int kWarpThreads = 32;
+inline constexpr int kKernelsMax = 1024;  // of an object
+inline constexpr int kThreadsPerBlockMax = 1024;
+// Teams of PEs, and the words that each has in every heap.
+inline constexpr int kTeamsMax = 64;
+inline constexpr std::uint64_t kWordsPerTeam = 64;
 
 struct Index3 {
   unsigned x, y, z;
@@ -44,7 +49,6 @@ struct Current {
   Index3 thread, block, block_dim, grid_dim;
   unsigned linear;  // of the thread in its block
   bool on_device;   // false while the host program of the PE runs
-  bool is_counted;
   Counters counters;
   Range stack;   // free of charge; while the host program runs: all addresses
   Range shared;  // of the block
@@ -106,7 +110,7 @@ struct Wait {
 
 // A vote or a shuffle of a warp.
 enum class Exchange : int {
-  index, up, down, exclusive_or, ballot, all, any, match_any, match_all,
+  index, up, down, exclusive_or, ballot, all, any, match_any,
 };
 
 struct Configuration {

@@ -17,7 +17,6 @@ extern "C" __attribute__((visibility("hidden"))) towpath_gpu::Table towpath_gpu_
 // The last two parameters of calls that sentences name; the compiler fills them in.
 #define TOWPATH_SITE const char *towpath_file = __builtin_FILE(), int towpath_line = __builtin_LINE()
 #define TOWPATH_SITE_ARGUMENTS towpath_file, towpath_line
-#define TOWPATH_SITE_PARAMETERS const char *towpath_file, int towpath_line
 #define TOWPATH_SITE_OF(name) \
   const towpath_gpu::Site towpath_site { towpath_file, towpath_line, name }
 
@@ -97,7 +96,6 @@ constexpr Parameter parameter_of() {
 }
 
 // Kernels of this object by name and by address.
-inline constexpr int kKernelsMax = 1024;
 struct Registry {
   const Kernel* kernel[kKernelsMax];
   int count;
@@ -131,7 +129,9 @@ struct Registration {
     kernel.bind = [](void** arguments) -> void* {
       return bind(arguments, std::index_sequence_for<Parameters...>());
     };
-    if (registry.count < kKernelsMax) registry.kernel[registry.count++] = &kernel;
+    // The loader refuses an object that has more than there is room for.
+    if (registry.count < kKernelsMax) registry.kernel[registry.count] = &kernel;
+    ++registry.count;
   }
   template <std::size_t... Index>
   static void* bind(void** arguments, std::index_sequence<Index...>) {

@@ -3,11 +3,13 @@
 // Compiled once into each object, after the source: its state, what the loader looks for, and the
 // functions that the compiler calls at each load and store (-fsanitize=thread) and that stand in
 // for the sanitizer's own.
+#include <time.h>
+
 #include "towpath_gpu_launch.h"
 
 // Until the loader has bound the table, all addresses are free of charge.
 towpath_gpu::Current towpath_gpu_current = {
-    {0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}, 0, false, false, {}, {0, ~std::uintptr_t{0}}};
+    {0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}, 0, false, {}, {0, ~std::uintptr_t{0}}};
 towpath_gpu::Table towpath_gpu_table;
 
 #pragma GCC diagnostic push
@@ -22,6 +24,11 @@ __attribute__((visibility("default"))) towpath_gpu::Object towpath_gpu_object() 
           &towpath_gpu_main,
           towpath_gpu::registry.kernel,
           towpath_gpu::registry.count};
+}
+
+// The clock of the device: a source's calls of clock() come here instead of to the C library.
+__attribute__((visibility("hidden"))) clock_t clock(void) noexcept {
+  return static_cast<clock_t>(towpath_gpu_table.clock_ns(towpath_gpu_table.self));
 }
 
 // exit() of the host program ends its PE; the linker brings calls here (--wrap).

@@ -217,7 +217,6 @@ struct Team {
     return distance / stride;
   }
 };
-inline constexpr int kTeamsMax = 64;
 inline constexpr int kPredefinedTeams = 8;
 inline Team teams[kTeamsMax];
 

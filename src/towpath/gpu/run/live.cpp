@@ -17,7 +17,6 @@ LivePe::LivePe(transport::LiveTransport& transport, const std::filesystem::path&
            .ranks = transport.ranks(),
            .ranks_per_host = transport.ranks(),
            .pes = std::vector<Pe*>(static_cast<std::size_t>(transport.ranks())),
-           .is_live = true,
            .timeout = timeout} {
   pe_ = std::make_unique<Pe>(
       run_, transport, std::make_unique<LoadedObject>(object),
@@ -56,7 +55,7 @@ void LivePe::finish() {
     pe_->look_again();
     spin_wait.rest(now);
     if (now - progressed < run_.timeout) continue;
-    if (pe_->wake_all_pollers()) {
+    if (pe_->wake_all_pollers() > 0) {
       progressed = Time::max();
       continue;
     }

@@ -16,6 +16,9 @@ namespace {
 // How often threads that poll look again, although nothing has happened, before the run is stuck:
 // a kernel may read one word a few times for its own reasons.
 constexpr int kRoundsWithoutEventsMax = 64;
+// Of a thread that looks again and finds what it knows: its block goes on, the thread reaches the
+// time of its load, and the block goes on again. More events than that are somebody's progress.
+constexpr std::uint64_t kEventsPerLookMax = 3;
 constexpr std::uint64_t kHeapBytes = std::uint64_t{64} << 30;
 
 std::vector<int> first_places(int count) {
@@ -98,15 +101,15 @@ void SimulatedPes::finish() {
   };
   int rounds = 0;
   std::uint64_t events = 0;
+  std::size_t pollers = 0;
   while (!is_finished()) {
     if (simulation_->step()) continue;
-    // Each look of a poller is an event or two; anything beyond that is progress.
-    const bool any = simulation_->events() - events > 4 * pes_.size() * 1024;
+    const bool any = simulation_->events() - events > kEventsPerLookMax * pollers;
     rounds = any ? 0 : rounds + 1;
     events = simulation_->events();
-    bool has_pollers = false;
-    for (const auto& pe : pes_) has_pollers = pe->wake_all_pollers() || has_pollers;
-    if (has_pollers && rounds < kRoundsWithoutEventsMax) continue;
+    pollers = 0;
+    for (const auto& pe : pes_) pollers += pe->wake_all_pollers();
+    if (pollers > 0 && rounds < kRoundsWithoutEventsMax) continue;
     for (const auto& pe : pes_) pe->check_overshot();
     std::string lines;
     for (const auto& pe : pes_) lines += pe->waiting();

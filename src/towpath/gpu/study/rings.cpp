@@ -29,7 +29,6 @@ struct Seat {
 };
 
 struct Layout {
-  const RingOptions* options = nullptr;
   int gpus = 0;
   int rings = 1;
   int blocks_of_ring = 0;
@@ -115,7 +114,6 @@ void RingBlock::run_simple_ring(std::deque<Access>& puts) {
 
 Layout layout_of(const machine::Machine& machine, const RingOptions& options) {
   Layout layout;
-  layout.options = &options;
   layout.gpus = machine.ranks();
   layout.rings =
       options.alternates ? static_cast<int>(gpus_by_host(machine).front().size()) / 2 * 2 : 1;

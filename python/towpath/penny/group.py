@@ -1,0 +1,214 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The group of processes that reduce tensors together; one for each process."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import secrets
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from towpath.collectives.live_communicator import Communicator, connect
+from towpath.errors import ConfigError
+from towpath.penny.library import GpuLibrary, HostLibrary, Library, checked_call
+
+# As in penny::Algorithm.
+ALGORITHMS = {"vectorised_ring": 2, "simple_ring": 3, "one_shot": 4, "two_shot": 5}
+_TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
+_CAPACITY_BYTES = 64 << 20
+_ID_BYTES = 128
+
+
+class Group:
+    """What `begin` makes: a library that has begun on every process."""
+
+    def __init__(
+        self, library: Library, is_host: bool, capacity_bytes: int, communicator: Any = None
+    ) -> None:
+        self.library = library
+        self.is_host = is_host
+        self.capacity_bytes = capacity_bytes
+        self.communicator: Communicator | None = communicator
+        self.addresses: list[int] = []
+
+    def reduce(self, tensor: torch.Tensor, shape: tuple[int, int, int, int]) -> None:
+        """Reduces a contiguous tensor, part after part where it is larger than the capacity."""
+        stream = 0 if self.is_host else torch.cuda.current_stream(tensor.device).cuda_stream
+        step = self.capacity_bytes // tensor.element_size()
+        for first in range(0, tensor.numel(), step):
+            count = min(step, tensor.numel() - first)
+            address = tensor.data_ptr() + first * tensor.element_size()
+            checked_call(
+                self.library, "penny_all_reduce", address, count, _TYPES[tensor.dtype], *shape,
+                stream,
+            )  # fmt: skip
+
+    def end(self) -> None:
+        """Releases what was allocated; every process comes here."""
+        for address in reversed(self.addresses):
+            checked_call(self.library, "penny_release", address)
+        checked_call(self.library, "penny_end")
+        if self.communicator is not None:
+            self.communicator.close()
+
+
+_group: Group | None = None
+
+
+def begin(
+    job: str | None = None,
+    rank: int | None = None,
+    ranks: int | None = None,
+    *,
+    device: str = "cpu",
+    capacity_bytes: int = _CAPACITY_BYTES,
+    timeout_s: float = 30.0,
+) -> None:
+    """Joins the processes; every one calls it. `all_reduce` does it where torch.distributed runs.
+
+    Args:
+        job: a name that no other group has at this time; None: what torch.distributed's rank 0
+            makes up, or $TOWPATH_JOB without it.
+        rank: this process's number, from 0; None: torch.distributed's, or $RANK.
+        ranks: how many processes; None: torch.distributed's, or $WORLD_SIZE.
+        device: "cpu", or "cuda" for tensors of this process's current GPU.
+        capacity_bytes: the largest part of a tensor that is reduced at once, the same everywhere.
+        timeout_s: on the CPU, how long a call waits without any progress, in seconds.
+
+    Raises:
+        ConfigError: a group has begun; or the library cannot be compiled or begin.
+        TransportError: a process is missing.
+    """
+    global _group
+    if _group is not None:
+        raise ConfigError("penny has begun already; end it first")
+    if device not in ("cpu", "cuda"):
+        raise ConfigError(f"device is '{device}'; allowed are 'cpu' and 'cuda'")
+    is_joined = dist.is_available() and dist.is_initialized()
+    if is_joined:
+        rank = dist.get_rank() if rank is None else rank
+        ranks = dist.get_world_size() if ranks is None else ranks
+    if device == "cpu":
+        if job is None and is_joined:
+            job = _from_rank_0(f"penny-{secrets.token_hex(6)}")
+        communicator = connect(job, rank, ranks, timeout_s=timeout_s)
+        group = Group(HostLibrary(communicator), True, capacity_bytes, communicator)
+        rank, ranks, unique = communicator.rank, communicator.ranks, bytes(_ID_BYTES)
+    else:
+        if rank is None or ranks is None or not is_joined:
+            raise ConfigError("penny on GPUs needs torch.distributed; init_process_group first")
+        major, minor = torch.cuda.get_device_capability()
+        group = Group(GpuLibrary(f"sm_{major}{minor}"), False, capacity_bytes)
+        own = ctypes.create_string_buffer(_ID_BYTES)
+        if rank == 0:
+            group.library.call("penny_unique_id", [ctypes.addressof(own)])
+        unique = _from_rank_0(own.raw)
+    words = ctypes.create_string_buffer(unique, _ID_BYTES)
+    checked_call(
+        group.library, "penny_begin", ctypes.addressof(words), rank, ranks, capacity_bytes,
+        int(group.is_host),
+    )  # fmt: skip
+    _group = group
+
+
+def _from_rank_0(value: Any) -> Any:
+    box = [value]
+    dist.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def end() -> None:
+    """Leaves the group; every process calls it. Nothing happens where none has begun.
+
+    Tensors of `empty` are gone afterwards.
+    """
+    global _group
+    if _group is not None:
+        group, _group = _group, None
+        group.end()
+
+
+def _begun(device: str) -> Group:
+    if _group is None:
+        if not (dist.is_available() and dist.is_initialized()):
+            raise ConfigError("penny has not begun; call begin, or init_process_group of torch")
+        begin(device=device)
+    assert _group is not None
+    if _group.is_host != (device == "cpu"):
+        raise ConfigError(f"the tensor is on {device}; penny has begun for the other device")
+    return _group
+
+
+def all_reduce(
+    tensor: torch.Tensor,
+    *,
+    algorithm: str | None = None,
+    threads: int = 512,
+    blocks: int = 32,
+    rings: int = 1,
+) -> torch.Tensor:
+    """Replaces a tensor by the sum over all processes.
+
+    Args:
+        tensor: contiguous; float32, float16 or bfloat16; the same shape and type everywhere.
+        algorithm: a key of ALGORITHMS; None: what is fastest for the size, on this machine.
+        threads: of a block, where an algorithm is named.
+        blocks: of each ring, or of all, where an algorithm is named.
+        rings: 1, or one for each process of a node, where a ring is named.
+
+    Returns:
+        The tensor. On a GPU it is complete when the current stream gets there.
+
+    Raises:
+        ConfigError: the tensor or the algorithm is not one of these.
+        TransportError: a process has ended, or does not come.
+    """
+    if tensor.dtype not in _TYPES:
+        raise ConfigError(f"the tensor is {tensor.dtype}; allowed are float32, float16, bfloat16")
+    if not tensor.is_contiguous():
+        raise ConfigError("the tensor is not contiguous; give tensor.contiguous()")
+    if algorithm is not None and algorithm not in ALGORITHMS:
+        names = ", ".join(ALGORITHMS)
+        raise ConfigError(f"there is no algorithm '{algorithm}'; allowed are {names}")
+    group = _begun(tensor.device.type)
+    shape = (0, 0, 0, 0) if algorithm is None else (ALGORITHMS[algorithm], threads, blocks, rings)
+    group.reduce(tensor, shape)
+    return tensor
+
+
+def empty(count: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """A tensor in symmetric memory, which is reduced without a copy. Every process calls it.
+
+    Args:
+        count: elements.
+        dtype: float32, float16 or bfloat16.
+
+    Raises:
+        ConfigError: penny has not begun for the CPU, or there is no memory.
+    """
+    if dtype not in _TYPES:
+        raise ConfigError(f"dtype is {dtype}; allowed are float32, float16, bfloat16")
+    group = _begun("cpu")
+    address = ctypes.c_uint64()
+    size_bytes = count * torch.tensor([], dtype=dtype).element_size()
+    checked_call(group.library, "penny_allocate", size_bytes, ctypes.addressof(address))
+    group.addresses.append(address.value)
+    memory = (ctypes.c_byte * size_bytes).from_address(address.value)
+    return torch.frombuffer(memory, dtype=dtype, count=count)
+
+
+def _end_at_exit() -> None:
+    global _group
+    if _group is not None and _group.communicator is not None:
+        # The others may be gone: nothing is waited for.
+        with contextlib.suppress(Exception):
+            _group.communicator.close()
+    _group = None
+
+
+atexit.register(_end_at_exit)

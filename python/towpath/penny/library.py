@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The library of kernels, compiled for processors or for GPUs: the functions of `penny.cu`."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from towpath import _core
+from towpath.collectives.live_communicator import Communicator
+from towpath.errors import ConfigError
+from towpath.kernels.gpu_kernel import GpuKernel
+from towpath.kernels.penny_source import compile_flags, sources
+
+FUNCTIONS = (
+    "penny_unique_id", "penny_begin", "penny_end", "penny_allocate", "penny_release",
+    "penny_all_reduce",
+)  # fmt: skip
+_ERROR_BYTES = 256
+
+
+class Library(Protocol):
+    """Functions of `penny.cu`, called by name with numbers and addresses."""
+
+    def call(self, function: str, arguments: Sequence[int]) -> None:
+        """Calls a function of the library; it returns nothing."""
+
+
+def checked_call(library: Library, function: str, *arguments: int) -> None:
+    """Calls a function whose last argument takes its error.
+
+    Raises:
+        ConfigError: the function says what is wrong.
+    """
+    error = ctypes.create_string_buffer(_ERROR_BYTES)
+    library.call(function, [*arguments, ctypes.addressof(error)])
+    if error.value:
+        raise ConfigError(error.value.decode())
+
+
+class HostLibrary:
+    """Kernels run by this process, between processes of this host."""
+
+    def __init__(self, communicator: Communicator) -> None:
+        """Compiles the library, unless that was done before.
+
+        Args:
+            communicator: joins the processes; it stays open as long as this is used.
+        """
+        source = GpuKernel(str(sources() / "penny.cu"), FUNCTIONS, compile_flags())
+        compiled = str(source.compile(live=True))
+        self._pe = _core.LivePe(communicator._open, compiled, communicator.timeout_s)
+
+    def call(self, function: str, arguments: Sequence[int]) -> None:
+        """See `Library.call`; returns when the streams are idle."""
+        self._pe.call(function, [int(argument) for argument in arguments])
+
+
+class GpuLibrary:
+    """Kernels run by the GPU of this process."""
+
+    def __init__(self, architecture: str) -> None:
+        """Compiles the library with nvcc, unless that was done before.
+
+        Args:
+            architecture: of the GPU: "sm_90".
+
+        Raises:
+            ConfigError: nvcc or NVSHMEM is missing, or nvcc fails.
+        """
+        self._library = ctypes.CDLL(str(build_for_gpu(architecture)), mode=ctypes.RTLD_GLOBAL)
+
+    def call(self, function: str, arguments: Sequence[int]) -> None:
+        """See `Library.call`; kernels run on after it returns."""
+        getattr(self._library, function)(*(ctypes.c_uint64(argument) for argument in arguments))
+
+
+def nvshmem_home() -> Path:
+    """NVSHMEM's headers and libraries: $NVSHMEM_HOME, or the package of PyPI.
+
+    Raises:
+        ConfigError: there is neither.
+    """
+    if "NVSHMEM_HOME" in os.environ:
+        return Path(os.environ["NVSHMEM_HOME"])
+    found = importlib.util.find_spec("nvidia")
+    for place in found.submodule_search_locations or () if found else ():
+        if (Path(place) / "nvshmem" / "include" / "nvshmem.h").is_file():
+            return Path(place) / "nvshmem"
+    raise ConfigError(
+        "tensors of a GPU need NVSHMEM; pip install nvidia-nvshmem-cu13, or set NVSHMEM_HOME"
+    )
+
+
+def build_command(source: Path, library: Path, architecture: str) -> list[str]:
+    """How nvcc makes the library for GPUs.
+
+    Args:
+        source: penny.cu, with its headers in `include` beside it.
+        library: what is made.
+        architecture: of the GPU: "sm_90".
+
+    Raises:
+        ConfigError: nvcc or NVSHMEM is missing.
+    """
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        raise ConfigError("tensors of a GPU need nvcc the first time; it is not in $PATH")
+    home = nvshmem_home()
+    libraries = home / "lib"
+    host = next(iter(sorted(libraries.glob("libnvshmem_host.so*"))), None)
+    if host is None:
+        raise ConfigError(f"NVSHMEM in {home} has no lib/libnvshmem_host.so")
+    return [
+        nvcc, "-std=c++17", "-O3", f"-arch={architecture}", "-rdc=true", "-shared",
+        "-Xcompiler", "-fPIC", f"-I{source.parent / 'include'}", f"-I{home / 'include'}",
+        str(source), "-o", str(library), f"-L{libraries}", "-lnvshmem_device", f"-l:{host.name}",
+        "-lcuda", "-Xlinker", f"-rpath={libraries}",
+    ]  # fmt: skip
+
+
+def build_for_gpu(architecture: str) -> Path:
+    """The library for GPUs, made by nvcc unless it was before.
+
+    Raises:
+        ConfigError: nvcc or NVSHMEM is missing, or nvcc fails.
+    """
+    source = sources() / "penny.cu"
+    command = build_command(source, Path("penny.so"), architecture)
+    digest = hashlib.sha256("\n".join(command).encode())
+    for file in (source, *sorted((sources() / "include" / "penny").iterdir())):
+        digest.update(file.read_bytes())
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "towpath" / "penny"
+    library = base / f"{digest.hexdigest()[:16]}.so"
+    if library.exists():
+        return library
+    base.mkdir(parents=True, exist_ok=True)
+    unfinished = library.with_suffix(f".{os.getpid()}.so")
+    done = subprocess.run(
+        build_command(source, unfinished, architecture), capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["it says nothing"]
+        raise ConfigError(f"nvcc cannot build penny: {lines[0]}")
+    unfinished.replace(library)
+    return library
