@@ -38,7 +38,8 @@ def test_the_folder_holds_points_page_and_json(bench, tmp_path):
     ]  # fmt: skip
     study = json.loads((folder / "study.json").read_text())
     assert list(study["parts"]) == [
-        "patterns", "orders", "loopback", "flow_control", "throttle", "stalled_vcs",
+        "patterns", "agreement", "orders", "loopback", "flow_control", "classes", "throttle",
+        "stalled_vcs",
     ]  # fmt: skip
     assert len(study["parts"]["patterns"]) == 6 * 2 * 3 * 2
     # The simulator of the tests knows no network: VCs change nothing, and nothing saturates.
@@ -49,15 +50,15 @@ def test_the_folder_holds_points_page_and_json(bench, tmp_path):
 def test_every_pattern_has_its_table(bench):
     text = bench(*SMALL, "--only", "study").stdout
     assert text.count("bandwidth per master (B/cycle)") == 6
-    assert "# All-to-all, 2 transactions per destination: " in text
+    assert "# All-to-all, 16 transactions per destination: " in text
     assert "#   size (B)  NoC 0 VCs 1   NoC 0 VCs 3   NoC 1 VCs 1   NoC 1 VCs 3" in text
-    assert "    shown  One-to-one: the number of VCs makes no difference" in text
+    assert "     shown  One-to-one: the number of VCs makes no difference" in text
 
 
 def test_reduced_points_are_marked(bench, monkeypatch):
-    monkeypatch.setattr(noc_study, "POINT_FLIT_HOPS_MAX", 1)
+    monkeypatch.setattr(noc_study, "POINT_FLIT_HOPS", 1)
     result = bench(*SMALL, "--only", "study", "--patterns", "all_to_all")
-    assert "12 of them with fewer transactions to fit a point's budget" in result.stderr
+    assert "14 of them with fewer transactions to fit a point's budget" in result.stderr
     lines = [line for line in result.stdout.splitlines() if line.lstrip()[:1].isdigit()]
     assert [line.count("*") for line in lines] == [4, 4, 4]
 

@@ -12,6 +12,7 @@ from traffic_example import ISSUE_CYCLES, LATENCY_CYCLES, WORMHOLE, install, tra
 
 from towpath.studies.noc_study import (
     PATTERNS,
+    POINT_FLIT_HOPS,
     POINT_FLIT_HOPS_MAX,
     StudyRequest,
     flit_hops,
@@ -21,6 +22,8 @@ from towpath.studies.noc_study import (
 from towpath.studies.noc_traffic import (
     Coordinate,
     bandwidth_programs,
+    class_programs,
+    class_streams,
     destinations,
     flow_control_programs,
     stalled_vcs_programs,
@@ -43,17 +46,18 @@ def point(**fields):
 
 
 def test_the_study_is_every_choice_once():
-    points = study_parts(WORMHOLE, REQUEST)["patterns"]
+    small = replace(REQUEST, sizes_bytes=SIZES_BYTES[:9])
+    points = study_parts(WORMHOLE, small)["patterns"]
     chosen = {(p["pattern"], p["noc"], p["size_bytes"], p["vcs"]) for p in points}
-    assert len(points) == len(chosen) == 6 * 2 * 13 * 4
+    assert len(points) == len(chosen) == 6 * 2 * 9 * 4
     assert json.loads(json.dumps(points)) == points
 
 
 @pytest.mark.parametrize(
     ("pattern", "targets", "each"),
-    [("one_to_one", 1, 256), ("one_to_all", 63, 4), ("all_to_all", 64, 4), ("all_from_all", 64, 4)],
+    [("one_to_one", 1, 256), ("one_to_all", 63, 256), ("all_to_all", 64, 256)],
 )
-def test_transactions_are_spread_over_the_destinations(pattern, targets, each):
+def test_every_destination_gets_all_transactions(pattern, targets, each):
     request = replace(REQUEST, patterns=(pattern,), sizes_bytes=(32,), has_follow_ups=False)
     points = study_parts(WORMHOLE, request)["patterns"]
     assert {p["per_destination"] for p in points} == {each}
@@ -61,13 +65,26 @@ def test_transactions_are_spread_over_the_destinations(pattern, targets, each):
     assert len(sent) == targets * each
 
 
-def test_every_destination_gets_at_least_one_transaction():
-    points = study_parts(WORMHOLE, replace(REQUEST, transactions=1))["patterns"]
-    assert {p["per_destination"] for p in points} == {1}
+def test_a_point_beyond_its_budget_keeps_a_transaction_on_each_vc_or_is_left_out():
+    points = study_parts(WORMHOLE, REQUEST)["patterns"]
+    large = [p for p in points if p["pattern"] == "all_from_all" and p["size_bytes"] >= 8192]
+    assert {(p["size_bytes"], p["per_destination"]) for p in large} == {
+        (8192, 4), (16384, 4), (32768, 4),
+    }  # fmt: skip
+    assert {p["size_bytes"] for p in points if p["pattern"] == "one_from_all"} == set(SIZES_BYTES)
+
+
+def test_reduced_points_are_measured_again_with_four_times_as_many_transactions():
+    points = study_parts(WORMHOLE, REQUEST)["agreement"]
+    pairs = list(zip(points[::2], points[1::2], strict=True))
+    assert len(pairs) == 2 * 2 * 2
+    for point_, larger in pairs:
+        assert larger == {**point_, "per_destination": 4 * point_["per_destination"]}
 
 
 def test_parts_can_be_left_out():
-    assert list(study_parts(WORMHOLE, replace(REQUEST, has_follow_ups=False))) == ["patterns"]
+    parts = study_parts(WORMHOLE, replace(REQUEST, has_follow_ups=False))
+    assert list(parts) == ["patterns", "agreement"]
     follow_ups = study_parts(WORMHOLE, replace(REQUEST, has_study=False))
     assert "patterns" not in follow_ups and all(follow_ups.values())
 
@@ -76,15 +93,15 @@ def test_a_small_grid_has_no_stalled_vcs():
     assert study_parts(WORMHOLE.cropped(4, 4), REQUEST)["stalled_vcs"] == []
 
 
-def test_no_point_exceeds_its_budget_but_by_one_transaction_each():
-    for own in study_parts(WORMHOLE, REQUEST).values():
+def test_no_point_exceeds_its_budget_but_to_use_every_vc():
+    for part, own in study_parts(WORMHOLE, REQUEST).items():
         for p in own:
             assert flit_hops(WORMHOLE, p) <= POINT_FLIT_HOPS_MAX
+            if part == "patterns" and p["per_destination"] > 4:
+                assert flit_hops(WORMHOLE, p) <= POINT_FLIT_HOPS
             if p.get("per_destination", 0) < p.get("asked_per_destination", 0):
                 more = {**p, "per_destination": p["per_destination"] + 1}
-                assert flit_hops(WORMHOLE, more) > POINT_FLIT_HOPS_MAX
-    huge = replace(REQUEST, sizes_bytes=(1 << 24,), has_follow_ups=False)
-    assert min(p["per_destination"] for p in study_parts(WORMHOLE, huge)["patterns"]) == 1
+                assert flit_hops(WORMHOLE, more) > POINT_FLIT_HOPS
 
 
 def test_all_of_wormhole_is_less_than_ten_minutes_of_two_cores():
@@ -181,7 +198,7 @@ def test_throttled_cores_issue_once_per_interval():
 
 
 def test_stalled_flows_share_the_row_with_the_free_one_but_not_its_vc():
-    programs = stalled_vcs_programs(WORMHOLE, {"stalled": 3})
+    programs = stalled_vcs_programs(WORMHOLE, {"stalled": 3, "rows": 8})
     free, stalled = programs[0], [p for p in programs[1:] if p.core.y == 1]
     assert {vc for _, _, vc, _ in transactions(free.steps)} == {3}
     ends = transactions(free.steps)[0][1]
@@ -191,6 +208,27 @@ def test_stalled_flows_share_the_row_with_the_free_one_but_not_its_vc():
         joined = [p.core for p in programs if p is not program and p.steps[0] and
                   transactions(p.steps)[0][1:3] == (to, vc)]  # fmt: skip
         assert joined == [Coordinate(to.x, y) for y in (2, 3, 4, 7, 8, 9)]
+
+
+@pytest.mark.parametrize("noc", [0, 1])
+@pytest.mark.parametrize(
+    ("other", "end"), [("dram", WORMHOLE.dram), ("ethernet", WORMHOLE.ethernet)]
+)
+def test_classes_of_traffic_share_the_links_of_a_line(noc, other, end):
+    streams = class_streams(WORMHOLE, noc, other)
+    beside, to_l1 = [s for s in streams if s.is_other], [s for s in streams if not s.is_other]
+    assert {s.to for s in beside} < set(end) and {s.to for s in to_l1} < set(WORMHOLE.workers)
+    assert len({s.core for s in streams}) == 5
+    far = [WORMHOLE.hops(noc, s.core, beside[0].to) for s in streams]
+    assert far[0] > far[3] > far[1] > far[4] > far[2]
+    for placement, vcs in (("data_vc", {1}), ("own_vc", {1, 3})):
+        programs = class_programs(WORMHOLE, {"noc": noc, "other": other, "placement": placement})
+        assert {vc for p in programs for _, _, vc, _ in transactions(p.steps)} == vcs
+
+
+def test_debug_data_goes_where_production_data_goes():
+    assert len({stream.to for stream in class_streams(WORMHOLE, 0, "debug")}) == 1
+    assert class_streams(WORMHOLE.cropped(4, 4), 0, "debug") == []
 
 
 # --- cost -----------------------------------------------------------------------------------------
@@ -253,9 +291,19 @@ def test_offered_and_accepted_are_told_apart(monkeypatch):
     assert fast["latency_median_cycles"] == 128 * (ISSUE_CYCLES + 64 - 32) + LATENCY_CYCLES
 
 
+def test_classes_count_what_is_delivered_while_every_stream_runs(monkeypatch):
+    install(monkeypatch)
+    where = {"experiment": "classes", "noc": 0, "other": "debug", "placement": "own_vc"}
+    result = measure_point("", {**where, "grid": "8x8", "seed": 1})
+    # Streams of 64 packets, all alike; each packet is there 100 cycles after its issue.
+    cycles = 64 * (ISSUE_CYCLES + 256) + LATENCY_CYCLES
+    assert result["l1_bandwidth_bytes_per_cycle"] == round(2 * 64 * 8192 / cycles, 4)
+    assert result["other_bandwidth_bytes_per_cycle"] == round(3 * 64 * 8192 / cycles, 4)
+
+
 def test_the_free_flow_is_measured_from_when_the_others_stand(monkeypatch):
     install(monkeypatch)
-    where = {"experiment": "stalled_vcs", "noc": 0, "grid": "8x8", "seed": 1}
+    where = {"experiment": "stalled_vcs", "noc": 0, "rows": 8, "grid": "8x8", "seed": 1}
     result = measure_point("", {**where, "stalled": 0})
     cycles = 16 * (ISSUE_CYCLES + 256) + LATENCY_CYCLES
     assert result["bandwidth_bytes_per_cycle"] == round(16 * 8192 / cycles, 4)

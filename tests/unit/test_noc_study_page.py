@@ -43,7 +43,7 @@ def test_there_is_a_figure_per_pattern_and_noc_and_per_follow_up(study, tmp_path
     # Patterns, orders, accepted and latency, loopback; on two NoCs each.
     assert len(figures_of(page)) == 2 * (6 + 2 + 2 + 1)
     for heading in ("Findings", "Order of destinations", "Small messages beside data",
-                    "Throttled injection", "Stalled VCs", "Loopback, 64 transactions"):  # fmt: skip
+                    "Throttled injection", "Stalled VCs", "Two classes of traffic", "Loopback, 64 transactions"):  # fmt: skip
         assert f"<h2>{heading}" in page
 
 
@@ -56,9 +56,11 @@ def test_sizes_are_on_a_logarithmic_axis_and_a_line_is_a_vc_count(study, tmp_pat
 
 def test_every_finding_has_its_verdict(study, tmp_path):
     page = page_of(study, tmp_path)
-    verdicts = re.findall(r'<td class="text (passed|failed)">(shown|not shown)</td>', page)
-    assert len(verdicts) == len(study.findings) == 13
-    assert set(verdicts) == {("passed", "shown"), ("failed", "not shown")}
+    verdicts = re.findall(
+        r'<td class="text (passed|failed|muted)">(shown|refuted|not tested)</td>', page
+    )
+    assert len(verdicts) == len(study.findings) == 20
+    assert set(verdicts) == {("passed", "shown"), ("failed", "refuted"), ("muted", "not tested")}
 
 
 def test_reduced_points_are_open_circles(study):

@@ -17,6 +17,7 @@ WORMHOLE = ChipShape(
         Coordinate(x, y) for y in (1, 2, 3, 4, 7, 8, 9, 10) for x in (1, 2, 3, 4, 6, 7, 8, 9)
     ),
     flit_bytes=32, packet_data_flits_max=256, pool_flits=48, pool_flits_per_vc_max=15,
+    dram=(Coordinate(0, 1), Coordinate(5, 1)), ethernet=(Coordinate(9, 0), Coordinate(1, 6)),
 )  # fmt: skip
 
 ISSUE_CYCLES = 20

@@ -104,7 +104,7 @@ class Chip(RunsKernels, Machine):
                 "all_from_all"; None: all.
             nocs: 0, 1 or both.
             vcs: numbers of virtual channels, each 1 to 4.
-            transactions: how many each master issues, spread over its destinations.
+            transactions: how many each master issues to each of its destinations.
             workers: (columns, rows) of workers that take part; None: all.
             follow_ups: whether to run what the study left open: orders of destinations, loopback,
                 flow control, throttled traffic, stalled VCs.

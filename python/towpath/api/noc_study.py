@@ -58,7 +58,7 @@ class StudyWork:
     Attributes:
         points: how many points it measures.
         flit_hops: flits times links that they cross, all points together.
-        reduced: points with fewer transactions than asked for, to fit the budget of a point.
+        reduced: points with fewer transactions per destination than asked for, to fit the budget.
     """
 
     points: int

@@ -45,7 +45,7 @@ Transactions = Annotated[
         metavar="N",
         min=1,
         max=1_000_000,
-        help="per master, spread over its destinations: rounded down, at least one each",
+        help="from each master to each of its destinations",
     ),
 ]
 
@@ -252,7 +252,7 @@ def _noc_study(
     facts = [
         ("Chip", f"{spec.name}, {columns} x {rows} workers"),
         ("Flit", f"{shape.flit_bytes} B"),
-        ("Transactions", f"{plan.transactions} per master"),
+        ("Transactions", f"{plan.transactions} per destination"),
         ("Points", _work_text(work)),
         ("Seed", str(plan.seed)),
     ]

@@ -14,8 +14,8 @@ from towpath.pages.noc_table import (
     BandwidthTable,
     bandwidth_sections,
     bandwidth_table,
+    classes_table,
     flow_control_table,
-    is_reduced,
     stalled_vcs_table,
     throttle_table,
 )
@@ -24,6 +24,7 @@ from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
 from towpath.studies.noc_findings import Finding, Row
+from towpath.studies.noc_study import is_reduced
 from towpath.studies.plain_table import PlainTable
 
 
@@ -77,6 +78,7 @@ def write_study(study: Study, path: Path | str, *, made_with: Provenance | None 
         throttle=_throttle_figures(parts.get("throttle", [])),
         throttle_table=_table(throttle_table, parts.get("throttle", [])),
         flow_control=_table(flow_control_table, parts.get("flow_control", [])),
+        classes=_table(classes_table, parts.get("classes", [])),
         stalled_vcs=_table(stalled_vcs_table, parts.get("stalled_vcs", [])),
         is_reduced=is_reduced,
     )

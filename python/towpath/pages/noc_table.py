@@ -10,6 +10,7 @@ from typing import Any
 
 from towpath.pages.plain_text import table_text
 from towpath.studies.noc_findings import Finding, Row
+from towpath.studies.noc_study import is_reduced
 from towpath.studies.plain_table import PlainTable
 
 _PLACEMENTS = {"alone": "without data", "own_vc": "VC of its own", "data_vc": "the data's VC"}
@@ -46,11 +47,6 @@ def bandwidth_text(title: str, rows: Iterable[Row]) -> Iterator[str]:
         yield (f"{size_bytes:>12}" + "".join(f"  {_rate(row):>12}" for row in line)).rstrip()
 
 
-def is_reduced(row: Row) -> bool:
-    """Whether the point had fewer transactions than asked for, to fit its budget."""
-    return row["per_destination"] < row["asked_per_destination"]
-
-
 def _rate(row: Row | None) -> str:
     if row is None:
         return ""
@@ -69,6 +65,21 @@ def flow_control_table(rows: Iterable[Row]) -> PlainTable:
             f"{row['latency_median_cycles']:,}", f"{row['latency_p95_cycles']:,}",
             f"{row['latency_max_cycles']:,}", f"{row['messages']:,}",
             f"{row['data_bandwidth_bytes_per_cycle']:.2f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return PlainTable(headings, lines)
+
+
+def classes_table(rows: Iterable[Row]) -> PlainTable:
+    """Bandwidth of two classes of traffic, on one VC and on a VC each."""
+    headings = ["NoC", "beside L1", "VCs", "both (B/cycle)", "to L1", "the other"]
+    lines = [
+        [
+            str(row["noc"]), row["other"], "2" if row["placement"] == "own_vc" else "1",
+            f"{row['bandwidth_bytes_per_cycle']:.2f}",
+            f"{row['l1_bandwidth_bytes_per_cycle']:.2f}",
+            f"{row['other_bandwidth_bytes_per_cycle']:.2f}",
         ]
         for row in rows
     ]  # fmt: skip
@@ -94,13 +105,14 @@ def stalled_vcs_table(rows: Iterable[Row]) -> PlainTable:
     free = next((row["bandwidth_bytes_per_cycle"] for row in rows if row["stalled"] == 0), None)
     headings = [
         "stalled VCs",
+        "rows down",
         "another VC (B/cycle)",
         "of its rate with none",
         "stalled throughout",
     ]
     lines = [
         [
-            str(row["stalled"]), f"{row['bandwidth_bytes_per_cycle']:.2f}",
+            str(row["stalled"]), str(row["rows"]), f"{row['bandwidth_bytes_per_cycle']:.2f}",
             f"{row['bandwidth_bytes_per_cycle'] / free:.1%}" if free else "",
             "yes" if row["stalled_to_the_end"] else "no",
         ]
@@ -112,8 +124,8 @@ def stalled_vcs_table(rows: Iterable[Row]) -> PlainTable:
 def findings_text(found: Iterable[Finding]) -> Iterator[str]:
     """Verdicts, each with its numbers."""
     for finding in found:
-        yield f"{finding.verdict:>9}  {finding.claim}"
-        yield from (f"{'':>9}  {clause}" for clause in finding.numbers)
+        yield f"{finding.verdict:>10}  {finding.claim}"
+        yield from (f"{'':>10}  {clause}" for clause in finding.numbers)
 
 
 def study_text(parts: dict[str, list[Row]]) -> Iterator[str]:
@@ -124,6 +136,7 @@ def study_text(parts: dict[str, list[Row]]) -> Iterator[str]:
             yield ""
     others: list[tuple[str, Any, str]] = [
         ("flow_control", flow_control_table, "Small messages beside data"),
+        ("classes", classes_table, "Two classes of traffic on shared links"),
         ("throttle", throttle_table, "All-to-all, throttled"),
         ("stalled_vcs", stalled_vcs_table, "A flow beside stalled VCs"),
     ]

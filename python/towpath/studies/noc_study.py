@@ -4,7 +4,8 @@
 
 The study proper is bandwidth over NoC, size, number of VCs and traffic pattern. Its follow-ups look
 at what the study left open: the order of destinations, flow-control messages beside data, throttled
-injection, a core that sends to itself, and what stalled VCs leave to the others.
+injection, a core that sends to itself, what stalled VCs leave to the others, and what its
+recommendations for classes of traffic bring.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from towpath.studies.noc_traffic import (
     STALL_COLUMNS,
     STALL_ROWS,
     STALLED_MAX,
+    TRAFFIC_CLASSES,
     ChipShape,
     Coordinate,
     Program,
     Step,
     bandwidth_programs,
+    class_programs,
+    class_streams,
     destinations,
     flow_control_programs,
     is_read,
@@ -47,10 +51,16 @@ FOLLOW_UP_PATTERNS = ("one_to_all", "all_to_all")  # whose order of destinations
 VCS_MAX = 4  # the classes for unicast requests
 PAGES_MAX = 4096  # a page is a flit
 
-# Beyond this a single point of several hundred would take a core longer than about ten seconds.
-POINT_FLIT_HOPS_MAX = 250_000_000
+# A point of several hundred has as many transactions as fit into this, a second or two of a core,
+POINT_FLIT_HOPS = 40_000_000
+# but at least one on each VC; it is left out where even those would take more than ten seconds.
+POINT_FLIT_HOPS_MAX = 320_000_000
 
 _FEW_TRANSACTIONS = 4  # per destination
+# Where reduced points are held against points with several times their transactions.
+_AGREEMENT_PAGES = (16, 256)
+_AGREEMENT_TIMES = 4
+_AGREEMENT_PATTERNS = ("all_to_all", "all_from_all")
 _THROTTLED_PAGES = 64
 # What each core offers, in 64ths of a link's rate. All to all, links carry about a ninth of it.
 _OFFERED_64THS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32)
@@ -68,7 +78,7 @@ class StudyRequest:
         sizes_bytes: sizes of a transaction.
         nocs: 0, 1 or both.
         vcs: numbers of VCs, each 1 to VCS_MAX.
-        transactions: per master, spread over its destinations: rounded down, at least one each.
+        transactions: from each master to each of its destinations, as in the study's kernels.
         has_study: whether to run the study proper.
         has_follow_ups: whether to run the follow-ups.
         seed: seed of the simulations.
@@ -92,10 +102,12 @@ def study_parts(shape: ChipShape, request: StudyRequest) -> dict[str, list[Point
     parts: dict[str, Iterator[Point]] = {}
     if request.has_study:
         parts["patterns"] = _bandwidths(shape, request, request.patterns, request.transactions)
+        parts["agreement"] = _agreement(shape, request)
     if request.has_follow_ups:
         parts["orders"] = _orders(shape, request)
         parts["loopback"] = _bandwidths(shape, request, ("loopback",), request.transactions)
         parts["flow_control"] = _flow_control(shape, request)
+        parts["classes"] = _classes(shape, request)
         parts["throttle"] = _throttled(shape, request)
         parts["stalled_vcs"] = _stalled(shape, request)
     common = {"grid": f"{shape.columns}x{shape.rows}", "seed": request.seed}
@@ -106,8 +118,9 @@ def _orders(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
     """Few transactions per destination, with and without different orders."""
     most = replace(request, vcs=(max(request.vcs),))
     for pattern, turned in product(FOLLOW_UP_PATTERNS, (False, True)):
-        transactions = _FEW_TRANSACTIONS * len(_any_targets(shape, pattern))
-        yield from _bandwidths(shape, most, (pattern,), transactions, turned)
+        for point in _bandwidths(shape, most, (pattern,), _FEW_TRANSACTIONS, turned):
+            if not is_reduced(point):
+                yield point
 
 
 def _bandwidths(
@@ -118,24 +131,44 @@ def _bandwidths(
     turned: bool = False,
 ) -> Iterator[Point]:
     choices = product(patterns, request.nocs, request.sizes_bytes, request.vcs)
+    least = min(transactions, max(request.vcs))
     for pattern, noc, size_bytes, vcs in choices:
-        asked = max(1, transactions // len(_any_targets(shape, pattern)))
         point = {
             "experiment": "bandwidth", "pattern": pattern, "noc": noc, "size_bytes": size_bytes,
             "vcs": vcs, "turned": turned,
         }  # fmt: skip
-        yield _fitted(shape, point, asked)
+        fitted = _fitted(shape, point, transactions, least)
+        if flit_hops(shape, fitted) <= POINT_FLIT_HOPS_MAX:
+            yield fitted
 
 
-def _fitted(shape: ChipShape, point: Point, asked: int) -> Point:
+def _agreement(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
+    """Reduced points of the study once more, with several times as many transactions."""
+    pages = [n * shape.flit_bytes for n in _AGREEMENT_PAGES]
+    some = replace(
+        request,
+        nocs=request.nocs[:1],
+        sizes_bytes=tuple(size for size in request.sizes_bytes if size in pages),
+        vcs=tuple(sorted({min(request.vcs), max(request.vcs)})),
+    )
+    patterns = [pattern for pattern in _AGREEMENT_PATTERNS if pattern in request.patterns]
+    for point in _bandwidths(shape, some, patterns, request.transactions):
+        more = min(request.transactions, _AGREEMENT_TIMES * point["per_destination"])
+        larger = {**point, "per_destination": more}
+        if is_reduced(point) and flit_hops(shape, larger) <= POINT_FLIT_HOPS_MAX:
+            yield from (point, larger)
+
+
+def is_reduced(point: Point) -> bool:
+    """Whether the point has fewer transactions than asked for, to fit its budget."""
+    return point["per_destination"] < point["asked_per_destination"]
+
+
+def _fitted(shape: ChipShape, point: Point, asked: int, least: int) -> Point:
     """The point with as many transactions per destination as one point may cost."""
     each = flit_hops(shape, {**point, "per_destination": 1})
-    count = max(1, min(asked, POINT_FLIT_HOPS_MAX // each))
+    count = max(least, min(asked, POINT_FLIT_HOPS // each))
     return {**point, "per_destination": count, "asked_per_destination": asked}
-
-
-def _any_targets(shape: ChipShape, pattern: str) -> list[Coordinate]:
-    return next(iter(destinations(shape, pattern).values()))
 
 
 def _flow_control(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
@@ -149,22 +182,35 @@ def _flow_control(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
         }  # fmt: skip
 
 
+def _classes(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
+    """Two classes of traffic on shared links, on one VC and on a VC each."""
+    for noc, other in product(request.nocs, TRAFFIC_CLASSES):
+        if class_streams(shape, noc, other):
+            for placement in ("data_vc", "own_vc"):
+                yield {
+                    "experiment": "classes", "noc": noc, "other": other, "placement": placement,
+                }  # fmt: skip
+
+
 def _throttled(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
     size_bytes = _THROTTLED_PAGES * shape.flit_bytes
-    asked = max(1, request.transactions // len(shape.workers))
+    asked = min(_FEW_TRANSACTIONS, request.transactions)
     numbers = sorted({min(request.vcs), max(request.vcs)})
     for noc, vcs, part in product(request.nocs, numbers, _OFFERED_64THS):
         point = {
             "experiment": "throttle", "noc": noc, "vcs": vcs, "size_bytes": size_bytes,
             "interval_cycles": round(64 * _THROTTLED_PAGES / part),
         }  # fmt: skip
-        yield _fitted(shape, point, asked)
+        yield _fitted(shape, point, asked, 1)
 
 
 def _stalled(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
-    if shape.columns >= STALL_COLUMNS and shape.rows >= STALL_ROWS and 0 in request.nocs:
-        for stalled in range(STALLED_MAX + 1):
-            yield {"experiment": "stalled_vcs", "noc": 0, "stalled": stalled}
+    if shape.columns < STALL_COLUMNS or shape.rows < STALL_ROWS or 0 not in request.nocs:
+        return
+    for stalled in range(STALLED_MAX):
+        yield {"experiment": "stalled_vcs", "noc": 0, "stalled": stalled, "rows": shape.rows}
+    for rows in range(STALL_ROWS, shape.rows + 1):
+        yield {"experiment": "stalled_vcs", "noc": 0, "stalled": STALLED_MAX, "rows": rows}
 
 
 # --- cost -----------------------------------------------------------------------------------------
@@ -227,7 +273,7 @@ def measure_point(spec_json: str, point: Point) -> Result:
     shape = whole.cropped(columns, rows)
     experiment = point["experiment"]
     programs = _PROGRAMS[experiment](shape, point)
-    with_requests = experiment in ("flow_control", "throttle")
+    with_requests = experiment in ("flow_control", "throttle", "classes")
     outcome = run(chip, programs, point["noc"], point["seed"], with_requests=with_requests)
     result = _SUMMARIES[experiment](programs, outcome, point)
     return {**result, "cycles": int(outcome.cycles), "flit_hops": int(outcome.flit_hops)}
@@ -308,6 +354,22 @@ def _flow_control_summary(
     }
 
 
+def _classes_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
+    """Bandwidth of either class while every stream still runs."""
+    other = {program.core for program in programs if program.is_other}
+    packet_bytes = programs[0].steps[0].fields["size_bytes"]
+    until = min(outcome.end_cycles)
+    delivered = {True: 0, False: 0}
+    for core, _, received in _requests(outcome):
+        delivered[core in other] += packet_bytes if received < until else 0
+    rates = {is_other: round(size / until, 4) for is_other, size in delivered.items()}
+    return {
+        "bandwidth_bytes_per_cycle": round(rates[False] + rates[True], 4),
+        "l1_bandwidth_bytes_per_cycle": rates[False],
+        "other_bandwidth_bytes_per_cycle": rates[True],
+    }
+
+
 def _stalled_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
     """Bandwidth of the free flow; the stalled flows in its row must outlast it."""
     size_bytes = _bytes_of(programs[0])
@@ -342,12 +404,14 @@ def _percentile(ordered: Sequence[int], percent: int) -> int:
 _PROGRAMS = {
     "bandwidth": bandwidth_programs,
     "flow_control": flow_control_programs,
+    "classes": class_programs,
     "throttle": throttle_programs,
     "stalled_vcs": stalled_vcs_programs,
 }
 _SUMMARIES = {
     "bandwidth": _bandwidth_summary,
     "flow_control": _flow_control_summary,
+    "classes": _classes_summary,
     "throttle": _throttle_summary,
     "stalled_vcs": _stalled_summary,
 }

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 _MESSAGES = 16  # that a receiver sends back, one per period
 STALLED_MAX = 3
 STALL_COLUMNS, STALL_ROWS = 8, 6  # workers that stalled_vcs_programs needs
-STALL_ROWS_MAX = 8  # and uses: six halvings leave a stalled flow a 64th
 STALL_BEGIN_CYCLE = 20_000  # when the stalled flows have filled every buffer on their way
 _STREAM_WRITES = 64  # writes of the largest packet, per sender of the flow-control experiment
 _MESSAGE_PERIOD_CYCLES = 4096  # rare enough that messages do not queue behind each other
 _MESSAGE_BYTES = 4
 _DATA_VC, _OWN_VC = 1, 2
+# Classes of traffic beside that to L1: to memory that takes less than a link brings, to Ethernet
+# tiles, and a second kind of messages to the same core.
+TRAFFIC_CLASSES = ("dram", "ethernet", "debug")
+_OTHER_CLASS_VC = 3
+_CLASS_LINE = 7  # workers in a line that class_streams needs
 
 
 class Coordinate(NamedTuple):
@@ -47,6 +51,8 @@ class ChipShape:
         packet_data_flits_max: besides the header flit.
         pool_flits: buffer that the VCs of a router's port share.
         pool_flits_per_vc_max: how much of it one of them may take.
+        dram: the tiles through which DRAM is reached.
+        ethernet: the Ethernet tiles.
     """
 
     name: str
@@ -58,6 +64,8 @@ class ChipShape:
     packet_data_flits_max: int
     pool_flits: int
     pool_flits_per_vc_max: int
+    dram: tuple[Coordinate, ...] = ()
+    ethernet: tuple[Coordinate, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -92,6 +100,8 @@ def shape_of(spec: ChipSpec) -> ChipShape:
         packet_data_flits_max=router.packet_data_flits_max.value,
         pool_flits=router.pool_flits.value,
         pool_flits_per_vc_max=router.pool_flits_per_vc_max.value,
+        dram=tuple(Coordinate(*tile) for group in spec.tiles.dram for tile in group),
+        ethernet=tuple(Coordinate(*tile) for tile in spec.tiles.ethernet),
     )
 
 
@@ -106,10 +116,11 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What one core does."""
+    """What one core does; `is_other` marks the second of two classes of traffic."""
 
     core: Coordinate
     steps: list[Step]
+    is_other: bool = False
 
 
 def is_read(pattern: str) -> bool:
@@ -221,15 +232,59 @@ def throttle_programs(shape: ChipShape, point: Point) -> list[Program]:
     return programs
 
 
+class Stream(NamedTuple):
+    """Data from one core to one tile."""
+
+    core: Coordinate
+    to: Coordinate
+    is_other: bool
+
+
+def class_streams(shape: ChipShape, noc: int, other: str) -> list[Stream]:
+    """Five streams over the same links: three of class `other`, and between them two to L1.
+
+    All go along one line of workers, a row or a column: the other class to its tile at the end, or
+    with "debug" to the last worker, the two to workers near the end, or with "debug" to the same.
+    Empty where the chip has no such line.
+    """
+    tiles = {"dram": shape.dram, "ethernet": shape.ethernet, "debug": shape.workers}[other]
+    for tile, axis in product(tiles, ("y", "x")):
+        line = [w for w in shape.workers if getattr(w, axis) == getattr(tile, axis)]
+        line.sort(key=lambda worker: -shape.hops(noc, worker, tile))
+        if len(line) < _CLASS_LINE:
+            continue
+        ends = (tile, tile) if other == "debug" else (line[-1], line[-2])
+        return [
+            *(Stream(line[2 * k], tile, True) for k in range(3)),
+            *(Stream(line[2 * k + 1], ends[k], False) for k in range(2)),
+        ]
+    return []
+
+
+def class_programs(shape: ChipShape, point: Point) -> list[Program]:
+    """The streams of class_streams(), all on one VC or the other class on a VC of its own."""
+    other_vc = _OTHER_CLASS_VC if point["placement"] == "own_vc" else _DATA_VC
+    packet = {
+        "size_bytes": shape.packet_data_flits_max * shape.flit_bytes, "count": _STREAM_WRITES,
+    }  # fmt: skip
+    programs = []
+    for core, to, is_other in class_streams(shape, point["noc"], point["other"]):
+        stream = {"to": to, "first_vc": other_vc if is_other else _DATA_VC, **packet}
+        steps = [Step("write", stream), Step("write_barrier", {})]
+        programs.append(Program(core, steps, is_other))
+    return programs
+
+
 def stalled_vcs_programs(shape: ChipShape, point: Point) -> list[Program]:
     """A flow along a row of NoC 0, whose links it shares with flows that hardly move.
 
     Stalled flow k, on VC k, goes along the row, turns down a column of its own and is joined there,
     on the same VC, by a core per row on the way to one destination. Where two meet each gets half,
     so that little is left to the one which comes from farthest. The last flow, on the last VC,
-    leaves the row before the others turn. Its program is the first.
+    leaves the row before the others turn. Its program is the first. The point's `rows` says how far
+    down the columns go: each row more halves what the stalled flows still move.
     """
-    last_row = min(shape.rows, STALL_ROWS_MAX) - 1
+    last_row = point["rows"] - 1
     packet = {"size_bytes": shape.packet_data_flits_max * shape.flit_bytes}
     barrier = Step("write_barrier", {})
 
