@@ -73,6 +73,19 @@ class LiveTransport : public Transport {
   virtual std::uint64_t load(int peer, Offset remote) = 0;
   // Grows while this rank makes progress. May be called from another thread.
   virtual std::uint64_t activity() const = 0;
+  // Of each rank's symmetric heap.
+  virtual std::uint64_t heap_bytes() const { return 0; }
+  // Says that this rank made progress, where it did so by loads and stores of its own.
+  virtual void note_activity() {}
+  // Whether more ranks than processors share this host, so that waiting by looking keeps a peer
+  // from working.
+  virtual bool is_crowded() const { return false; }
+  // Copies from memory of a peer's process that is not on its heap; false where that is impossible.
+  virtual bool read_private(int peer, const std::byte* there, std::byte* here,
+                            std::uint64_t size_bytes) {
+    static_cast<void>(peer), static_cast<void>(there), static_cast<void>(here);
+    return size_bytes == 0;
+  }
 };
 
 }  // namespace towpath::transport

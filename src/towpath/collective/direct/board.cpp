@@ -54,11 +54,11 @@ Board::Entry Board::read(int rank) const {
   return entry;
 }
 
-void Board::begin(const Call& call) {
-  const std::size_t size = call.request.name.copy(own_.name.data(), own_.name.size() - 1);
+void Board::begin(const Request& request, std::uint64_t sequence) {
+  const std::size_t size = request.name.copy(own_.name.data(), own_.name.size() - 1);
   own_.name[size] = '\0';
-  own_.size_bytes = size_of(call.request);
-  own_.begun = call.sequence;
+  own_.size_bytes = size_of(request);
+  own_.begun = sequence;
   publish();
 }
 
@@ -89,6 +89,11 @@ int Board::straggler() const {
   const auto entries = sorted();
   const bool differs = entries.front().second.begun < entries.back().second.begun;
   return differs ? entries.front().first : kNoPeer;
+}
+
+std::string Board::wish_of(int rank) const {
+  const Entry entry = read(rank);
+  return fmt::format("{} of {} bytes", entry.name.data(), entry.size_bytes);
 }
 
 std::string Board::report() const {

@@ -21,13 +21,16 @@ class Board {
 
   explicit Board(transport::LiveTransport& transport);
 
-  void begin(const Call& call);
+  // `sequence`: 1 for the first collective of the group.
+  void begin(const Request& request, std::uint64_t sequence);
   void end();
   void leave();
 
   bool has_left(int rank) const { return read(rank).has_left != 0; }
   // The rank whose collectives are behind those of all others, or kNoPeer when none is.
   int straggler() const;
+  // What a rank's last call is: "broadcast of 4096 bytes".
+  std::string wish_of(int rank) const;
   // One line per rank, the straggler first: "rank 2: in broadcast 16 of 4096 bytes".
   std::string report() const;
 

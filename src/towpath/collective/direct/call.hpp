@@ -33,7 +33,9 @@ struct Combination {
   std::uint32_t element_bytes = 1;  // a power of 2, at most 16
 };
 
-// exchange is every collective that only moves bytes: what each rank sends to each other one.
+// exchange is every collective that only moves bytes: what each rank sends to each other one. In an
+// all_gather all ranks know the sizes of all parts, in an all_to_all all parts are of one size: that
+// is what makes them faster than an exchange.
 enum class Kind : std::uint8_t {
   exchange,
   all_reduce,
@@ -41,8 +43,12 @@ enum class Kind : std::uint8_t {
   reduce_scatter,
   broadcast,
   send,
-  receive
+  receive,
+  all_gather,
+  all_to_all,
+  barrier
 };
+inline constexpr int kKinds = 10;
 
 struct Request {
   Kind kind = Kind::exchange;
@@ -50,7 +56,8 @@ struct Request {
   int peer = 0;               // the root, or the other end; kNoPeer receives from any rank
   std::uint64_t tag = 0;      // of a message
   std::uint32_t element = 0;  // a number for type and operation that all ranks must give
-  // By rank for an exchange; one part per rank goes into a reduce_scatter; otherwise one Span.
+  // By rank for an exchange and an all_to_all; one part per rank goes into a reduce_scatter and
+  // comes out of an all_gather; none of a barrier; otherwise one Span.
   std::vector<Span> inputs;
   std::vector<Span> outputs;
   Combination combination;
@@ -65,7 +72,7 @@ enum class State : std::uint8_t { waiting, done, failed };
 struct Call {
   Request request;
   std::uint64_t sequence = 0;  // of collectives: 1 for the first of the group; of messages: 0
-  Time deadline;
+  std::optional<Time> deadline;  // once somebody has looked at a clock
   // What follows is written before `state` changes, and then no more.
   std::optional<transport::TransportError> error;
   int source = transport::kNoPeer;  // who sent what was received
@@ -75,6 +82,9 @@ struct Call {
 };
 
 using CallPointer = std::shared_ptr<Call>;
+
+// Throws std::invalid_argument, one sentence, where a request is wrong in itself.
+void check_request(const Request& request, int rank, int ranks);
 
 inline bool is_message(const Request& request) {
   return request.kind == Kind::send || request.kind == Kind::receive;

@@ -49,7 +49,10 @@ void CollectiveCall::begin_next() {
 
 bool CollectiveCall::prepare() {
   switch (request().kind) {
-    case Kind::exchange: return prepare_exchange();
+    case Kind::exchange:
+    case Kind::all_to_all: return prepare_exchange();
+    case Kind::all_gather: return prepare_all_gather();
+    case Kind::barrier: return prepare_barrier();
     case Kind::broadcast: return prepare_broadcast();
     case Kind::reduce_scatter: return prepare_reduce_scatter();
     case Kind::all_reduce:
@@ -70,6 +73,27 @@ bool CollectiveCall::prepare_exchange() {
   const Span& to = phase.receives[self];
   const std::uint64_t size = std::min(from.size_bytes, to.size_bytes);
   if (size > 0 && from.data != to.data) std::memmove(to.data, from.data, size);
+  return true;
+}
+
+bool CollectiveCall::prepare_all_gather() {
+  if (next_phase_ > 0) return false;
+  Phase& phase = exchange_.phase();
+  const Span& own = request().inputs[0];
+  std::fill(phase.sends.begin(), phase.sends.end(), own);
+  phase.receives = request().outputs;
+  std::byte* const to = phase.receives[static_cast<std::size_t>(channels_.rank())].data;
+  if (own.size_bytes > 0 && own.data != to) std::memmove(to, own.data, own.size_bytes);
+  return true;
+}
+
+// A byte from each to each.
+bool CollectiveCall::prepare_barrier() {
+  if (next_phase_ > 0) return false;
+  Phase& phase = exchange_.phase();
+  parts_.resize(2);
+  std::fill(phase.sends.begin(), phase.sends.end(), Span{&parts_[0], 1});
+  std::fill(phase.receives.begin(), phase.receives.end(), Span{&parts_[1], 1});
   return true;
 }
 

@@ -7,7 +7,8 @@
 #include "towpath/collective/direct/call.hpp"
 #include "towpath/collective/direct/exchange.hpp"
 
-// One rank's run of one collective: its phases, one after the other.
+// One rank's run of one collective: its phases, one after the other. SharedCollectives is faster
+// where ranks map each other's memory, and serves all but an exchange.
 //
 // An all-reduce sends everything to everybody where that is little or there are two ranks;
 // otherwise each rank combines one part and sends it to all, block after block.
@@ -32,6 +33,8 @@ class CollectiveCall {
   // Each fills the phase and returns false when there is none left.
   bool prepare();
   bool prepare_exchange();
+  bool prepare_all_gather();
+  bool prepare_barrier();
   bool prepare_broadcast();
   bool prepare_reduce_scatter();
   bool prepare_one_shot();
@@ -45,7 +48,7 @@ class CollectiveCall {
   Channels& channels_;
   CallPointer call_;
   Exchange exchange_;
-  std::vector<std::byte> parts_;  // of a result that only the root has room for
+  std::vector<std::byte> parts_;  // of a result that only the root has room for; of a barrier
   std::uint64_t next_phase_ = 0;
   bool is_done_ = false;
 };

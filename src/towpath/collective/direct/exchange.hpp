@@ -8,6 +8,7 @@
 
 #include "towpath/collective/direct/call.hpp"
 #include "towpath/collective/direct/channels.hpp"
+#include "towpath/collective/direct/shared_slots.hpp"
 
 namespace towpath::collective::direct {
 
@@ -25,11 +26,6 @@ struct Phase {
   std::uint32_t mark = 0;  // the same at both ends of a chunk; part of its stamp
 
   void clear(int ranks);
-};
-
-// Thrown where a chunk arrives that this rank does not expect.
-struct Mismatch {
-  int peer;
 };
 
 // Carries out a phase, as far as slots are free and chunks are there.

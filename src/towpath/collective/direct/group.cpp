@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <bit>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -22,29 +21,15 @@ using Reason = TransportError::Kind;
 namespace {
 
 constexpr std::uint64_t kHeapUnit = 2 << 20;
-constexpr std::uint32_t kElementBytesMax = 16;
 // How often a thread that waits while another drives tries to drive itself.
 constexpr std::chrono::milliseconds kRetryAfter{1};
 
 std::uint64_t heap_bytes_for(int ranks) {
   const std::uint64_t needed = transport::Transport::reserved_bytes(ranks) +
                                2 * Channels::heap_bytes(ranks) + Board::kBytes +
+                               SharedCollectives::heap_bytes() +
                                8 * transport::SymmetricHeap::kAlignment;
   return (needed + kHeapUnit - 1) / kHeapUnit * kHeapUnit;
-}
-
-[[noreturn]] void refuse(const Request& request, const std::string& what) {
-  throw std::invalid_argument(fmt::format("{}: {}", request.name, what));
-}
-
-void check_spans(const Request& request, std::size_t ranks) {
-  const bool is_by_rank = request.kind == Kind::exchange || request.kind == Kind::reduce_scatter;
-  const std::size_t inputs = is_by_rank ? ranks : (request.kind == Kind::receive ? 0 : 1);
-  const std::size_t outputs =
-      request.kind == Kind::exchange ? ranks : (request.kind == Kind::send ? 0 : 1);
-  if (request.inputs.size() == inputs && request.outputs.size() == outputs) return;
-  refuse(request, fmt::format("it has {} inputs and {} outputs; it needs {} and {}",
-                              request.inputs.size(), request.outputs.size(), inputs, outputs));
 }
 
 std::string titled(const Call& call) {
@@ -84,7 +69,8 @@ DirectGroup::DirectGroup(std::string_view transport, transport::LiveOptions opti
       message_channels_(*transport_),
       board_(*transport_),
       messages_(message_channels_, [this](const CallPointer& call) { end(call); }) {
-  // A peer reads this rank's part of the board; it is there once all have come here.
+  if (SharedCollectives::is_possible(*transport_)) shared_.emplace(*transport_);
+  // Peers read this rank's memory; it is as they expect once all have come here.
   transport_->barrier(options.timeout);
   thread_ = std::thread([this] { run_thread(); });
 }
@@ -117,28 +103,10 @@ void DirectGroup::leave() {
   call_back();
 }
 
-void DirectGroup::check(const Request& request) const {
-  const bool is_any = request.kind == Kind::receive && request.peer == kNoPeer;
-  if (!is_any && (request.peer < 0 || request.peer >= ranks_)) {
-    refuse(request, fmt::format("rank {} is outside the range 0 to {}", request.peer, ranks_ - 1));
-  }
-  if (is_message(request) && request.peer == rank_) {
-    refuse(request, "a rank cannot send to itself");
-  }
-  const std::uint32_t element = request.combination.element_bytes;
-  if (!std::has_single_bit(element) || element > kElementBytesMax) {
-    refuse(request, fmt::format("an element has {} bytes; 1, 2, 4, 8 and 16 are allowed", element));
-  }
-  check_spans(request, static_cast<std::size_t>(ranks_));
-}
-
 CallPointer DirectGroup::post(Request request) {
-  check(request);
+  check_request(request, rank_, ranks_);
   auto call = std::make_shared<Call>();
   call->request = std::move(request);
-  const Time now = transport_->now();
-  const Time timeout = call->request.timeout;
-  call->deadline = timeout > Time::max() - now ? Time::max() : now + timeout;
   unfinished_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   if (!is_message(call->request)) {
@@ -159,46 +127,67 @@ void DirectGroup::wake() {
 
 bool DirectGroup::wait(const CallPointer& call, Time timeout) {
   if (call->has_ended()) return true;
-  const Time now = transport_->now();
-  const Time deadline = timeout > Time::max() - now ? Time::max() : now + timeout;
   waiting_.fetch_add(1, std::memory_order_relaxed);
-  while (!call->has_ended() && transport_->now() < deadline) {
-    std::unique_lock driving(drive_mutex_, std::defer_lock);
-    // The group's own thread stops driving as soon as it sees `waiting_`.
-    if (is_thread_driving_.load(std::memory_order_relaxed)) {
-      driving.lock();
-    } else if (!driving.try_lock()) {
-      std::unique_lock lock(mutex_);
-      changed_->wait_for(lock, kRetryAfter, [&] { return call->has_ended(); });
-      continue;
-    }
-    drive(call.get(), deadline);
-    driving.unlock();
-    call_back();
+  drive_at_once(*call);
+  if (!call->has_ended()) {
+    const Time now = transport_->now();
+    wait_until(*call, timeout > Time::max() - now ? Time::max() : now + timeout);
   }
   const bool is_last = waiting_.fetch_sub(1, std::memory_order_relaxed) == 1;
   if (unfinished_.load(std::memory_order_relaxed) > 0 && is_last) wake();
   return call->has_ended();
 }
 
+// Most calls end within microseconds: neither a clock nor a peer's health is looked at before.
+void DirectGroup::drive_at_once(const Call& call) {
+  constexpr int kTurns = 20;
+  const std::unique_lock driving(drive_mutex_, std::try_to_lock);
+  if (!driving.owns_lock() || failure_) return;
+  transport_->note_activity();
+  try {
+    for (int turn = 0; turn < kTurns && !call.has_ended(); ++turn) advance();
+  } catch (const Mismatch& mismatch) {
+    fail_mismatch(mismatch);
+  } catch (const TransportError& error) {
+    fail_all(error);
+  }
+}
+
+void DirectGroup::wait_until(const Call& call, Time deadline) {
+  while (!call.has_ended() && transport_->now() < deadline) {
+    std::unique_lock driving(drive_mutex_, std::defer_lock);
+    // The group's own thread stops driving as soon as it sees `waiting_`.
+    if (is_thread_driving_.load(std::memory_order_relaxed)) {
+      driving.lock();
+    } else if (!driving.try_lock()) {
+      std::unique_lock lock(mutex_);
+      changed_->wait_for(lock, kRetryAfter, [&] { return call.has_ended(); });
+      continue;
+    }
+    drive(&call, deadline);
+    driving.unlock();
+    call_back();
+  }
+}
+
 void DirectGroup::accept_posted() {
   if (!has_posted_.load(std::memory_order_acquire)) return;
-  std::vector<CallPointer> accepted;
   {
     const std::lock_guard lock(mutex_);
-    accepted.swap(posted_);
+    accepted_.swap(posted_);
     has_posted_.store(false, std::memory_order_relaxed);
   }
-  for (const CallPointer& call : accepted) {
+  for (CallPointer& call : accepted_) {
     if (failure_) {
       call->error = failure_;
       end(call);
     } else if (is_message(call->request)) {
       messages_.post(call);
     } else {
-      collectives_.push_back(call);
+      collectives_.push_back(std::move(call));
     }
   }
+  accepted_.clear();
 }
 
 bool DirectGroup::advance() {
@@ -206,20 +195,45 @@ bool DirectGroup::advance() {
   bool any = false;
   if (!messages_.is_idle()) any |= messages_.advance();
   while (current_ != nullptr || !collectives_.empty()) {
-    if (current_ == nullptr) {
-      board_.begin(*collectives_.front());
-      current_ = std::make_unique<CollectiveCall>(collective_channels_, collectives_.front());
-      collectives_.pop_front();
-    }
-    any |= current_->advance();
-    if (!current_->is_done()) break;
+    if (current_ == nullptr) begin_collective();
+    any |= advance_collective();
+    if (!is_collective_done()) break;
     board_.end();
-    const CallPointer call = current_->call();
-    current_.reset();
+    const CallPointer call = std::move(current_);
+    forget_collective();
     end(call);
     any = true;
   }
   return any;
+}
+
+void DirectGroup::begin_collective() {
+  current_ = std::move(collectives_.front());
+  collectives_.pop_front();
+  board_.begin(current_->request, current_->sequence);
+  if (shared_ && SharedCollectives::serves(current_->request.kind)) {
+    shared_->begin(current_->request);
+  } else {
+    chunked_ = std::make_unique<CollectiveCall>(collective_channels_, current_);
+  }
+}
+
+bool DirectGroup::advance_collective() {
+  return chunked_ != nullptr ? chunked_->advance() : shared_->advance();
+}
+
+bool DirectGroup::is_collective_done() const {
+  return chunked_ != nullptr ? chunked_->is_done() : shared_->is_done();
+}
+
+bool DirectGroup::awaits(int peer) {
+  if (current_ == nullptr) return false;
+  return chunked_ != nullptr ? chunked_->awaits(peer) : shared_->awaits(peer);
+}
+
+void DirectGroup::forget_collective() {
+  current_.reset();
+  chunked_.reset();
 }
 
 bool DirectGroup::is_idle() const {
@@ -231,11 +245,7 @@ bool DirectGroup::may_stop(const Call* awaited, Time deadline) {
   try {
     advance();
   } catch (const Mismatch& mismatch) {
-    fail_collective(TransportError(
-        Reason::disagreement, mismatch.peer,
-        fmt::format("rank {} is in {}, but rank {} called something else, or with other sizes, "
-                    "types or roots:{}",
-                    rank_, titled(*current_->call()), mismatch.peer, board_.report())));
+    fail_mismatch(mismatch);
   }
   if (look_->count.load(std::memory_order_relaxed) != looked_) {
     looked_ = look_->count.load(std::memory_order_relaxed);
@@ -245,6 +255,14 @@ bool DirectGroup::may_stop(const Call* awaited, Time deadline) {
   if (failure_) return true;
   if (awaited != nullptr) return awaited->has_ended();
   return is_idle() || waiting_.load(std::memory_order_relaxed) > 0;
+}
+
+void DirectGroup::fail_mismatch(const Mismatch& mismatch) {
+  fail_collective(TransportError(
+      Reason::disagreement, mismatch.peer,
+      fmt::format("rank {} is in {}, but rank {} called something else, or with other sizes, "
+                  "types or roots:{}",
+                  rank_, titled(*current_), mismatch.peer, board_.report())));
 }
 
 void DirectGroup::drive(const Call* awaited, Time deadline) {
@@ -264,7 +282,7 @@ void DirectGroup::drive(const Call* awaited, Time deadline) {
 }
 
 std::string DirectGroup::describe_pending() const {
-  if (current_ != nullptr) return titled(*current_->call());
+  if (current_ != nullptr) return titled(*current_);
   const std::vector<CallPointer> calls = messages_.pending();
   return calls.empty() ? "nothing in particular" : titled(*calls.front());
 }
@@ -272,20 +290,20 @@ std::string DirectGroup::describe_pending() const {
 // A peer that left in good order, and for which the current collective waits, will not come back.
 void DirectGroup::check_deadlines() {
   const Time now = transport_->now();
-  if (current_ != nullptr && now >= current_->call()->deadline) {
+  if (current_ != nullptr && is_overdue(*current_, now)) {
     const int straggler = board_.straggler();
     fail_collective(TransportError(
         Reason::timeout, straggler,
         fmt::format("{} ended by a timeout after {:g} s on rank {}; the straggler first:{}",
-                    titled(*current_->call()), current_->call()->request.timeout.seconds(), rank_,
+                    titled(*current_), current_->request.timeout.seconds(), rank_,
                     board_.report())));
     return;
   }
   for (int peer = 0; peer < ranks_ && current_ != nullptr; ++peer) {
-    if (!current_->awaits(peer) || !board_.has_left(peer)) continue;
+    if (!awaits(peer) || !board_.has_left(peer)) continue;
     fail_collective(TransportError(Reason::peer_died, peer,
                                    fmt::format("rank {} left the group while rank {} was in {}",
-                                               peer, rank_, titled(*current_->call()))));
+                                               peer, rank_, titled(*current_))));
   }
   for (const CallPointer& call : messages_.pending()) {
     if (failure_) return;
@@ -295,10 +313,19 @@ void DirectGroup::check_deadlines() {
                           fmt::format("rank {} left the group while rank {} was in {}", peer, rank_,
                                       titled(*call)));
       end(call);
-    } else if (now >= call->deadline) {
+    } else if (is_overdue(*call, now)) {
       fail_overdue(call);
     }
   }
+}
+
+// A call's time begins when it is looked at first: most calls are over before, and read no clock.
+bool DirectGroup::is_overdue(Call& call, Time now) {
+  if (!call.deadline) {
+    const Time timeout = call.request.timeout;
+    call.deadline = timeout > Time::max() - now ? Time::max() : now + timeout;
+  }
+  return now >= *call.deadline;
 }
 
 // One message less hurts no other. Half of one does: its rest would be taken for the next.
@@ -324,8 +351,9 @@ void DirectGroup::fail_collective(const TransportError& error) {
 void DirectGroup::fail_all(const TransportError& error) {
   if (!failure_) failure_ = error;
   std::vector<CallPointer> calls = messages_.pending();
-  if (current_ != nullptr) calls.push_back(current_->call());
-  current_.reset();
+  if (current_ != nullptr) calls.push_back(current_);
+  if (shared_) shared_->cancel();
+  forget_collective();
   calls.insert(calls.end(), collectives_.begin(), collectives_.end());
   collectives_.clear();
   for (const CallPointer& call : calls) {

@@ -18,6 +18,7 @@
 #include "towpath/collective/direct/channels.hpp"
 #include "towpath/collective/direct/collective_call.hpp"
 #include "towpath/collective/direct/messages.hpp"
+#include "towpath/collective/direct/shared_collectives.hpp"
 #include "towpath/transport/live_transport.hpp"
 
 // Collectives and messages among live ranks without a plan: any size, type and number of calls, at
@@ -71,9 +72,17 @@ class DirectGroup {
     std::atomic<bool> is_aborted{false};
   };
 
-  void check(const Request& request) const;
   void accept_posted();
   bool advance();
+  void begin_collective();
+  bool advance_collective();
+  bool is_collective_done() const;
+  bool awaits(int peer);
+  void forget_collective();
+  void fail_mismatch(const Mismatch& mismatch);
+  void drive_at_once(const Call& call);
+  void wait_until(const Call& call, Time deadline);
+  static bool is_overdue(Call& call, Time now);
   // Drives until the call has ended, another thread asks, or nothing is left. Holds drive_mutex_.
   void drive(const Call* awaited, Time deadline);
   bool may_stop(const Call* awaited, Time deadline);
@@ -100,9 +109,13 @@ class DirectGroup {
   Board board_;
   Messages messages_;
   std::deque<CallPointer> collectives_;  // behind the current one
-  std::unique_ptr<CollectiveCall> current_;
+  // The current one, and who carries it: `shared_`, unless `chunked_` is there.
+  CallPointer current_;
+  std::unique_ptr<CollectiveCall> chunked_;
+  std::optional<SharedCollectives> shared_;  // where ranks map each other's memory
   std::optional<transport::TransportError> failure_;
   std::uint64_t looked_ = 0;
+  std::vector<CallPointer> accepted_;
 
   // Between threads.
   std::mutex mutex_;

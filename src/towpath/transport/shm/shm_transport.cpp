@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "towpath/os/process.hpp"
+#include "towpath/os/process_memory.hpp"
 #include "towpath/os/spin_wait.hpp"
 #include "towpath/transport/shm/direct_move.hpp"
 #include "towpath/transport/shm/mapped_memory.hpp"
@@ -70,7 +71,7 @@ std::int64_t steady_ns() {
   return std::chrono::nanoseconds(now).count();
 }
 
-bool is_crowded(std::span<const Peer> peers) {
+bool is_crowded_with(std::span<const Peer> peers) {
   std::vector<pid_t> processes;
   for (const Peer& peer : peers) processes.push_back(peer.pid);
   return static_cast<int>(peers.size()) > os::count_cores(processes);
@@ -82,7 +83,8 @@ class MappedTransport final : public LiveTransport {
       : rank_(options.rank),
         heap_(std::move(heap)),
         peers_(std::move(peers)),
-        spin_wait_(is_crowded(peers_)),
+        is_crowded_(is_crowded_with(peers_)),
+        spin_wait_(is_crowded_),
         news_(options.news),
         on_look_(options.on_look),
         memory_(
@@ -147,6 +149,13 @@ class MappedTransport final : public LiveTransport {
   std::uint64_t activity() const override {
     return own_control().activity.load(std::memory_order_relaxed);
   }
+  std::uint64_t heap_bytes() const override { return heap_.size_bytes(); }
+  void note_activity() override { note_progress(); }
+  bool is_crowded() const override { return is_crowded_; }
+  bool read_private(int peer, const std::byte* there, std::byte* here,
+                    std::uint64_t size_bytes) override {
+    return os::read_process_memory(this->peer(peer).pid, there, here, size_bytes);
+  }
 
  private:
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
@@ -208,6 +217,7 @@ class MappedTransport final : public LiveTransport {
   SymmetricHeap heap_;
   std::vector<Peer> peers_;
   std::vector<pollfd> processes_;  // by rank
+  bool is_crowded_;
   os::SpinWait spin_wait_;
   std::shared_ptr<const News> news_;
   std::function<void()> on_look_;

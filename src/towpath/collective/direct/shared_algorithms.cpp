@@ -1,0 +1,469 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "towpath/collective/direct/shared_collectives.hpp"
+
+// The collectives of SharedCollectives, each from its first step to its last.
+//
+// A rank that publishes the first step of a call has ended all steps before, and one that publishes
+// a block has ended the last but one: it has read what it waited for. Only a rank that waits for
+// nobody has to look how far the others are.
+
+namespace towpath::collective::direct {
+
+namespace {
+
+std::size_t index_of(int rank) { return static_cast<std::size_t>(rank); }
+
+constexpr std::uint64_t kUnitBytes = 64;  // whole lines, whole elements
+
+std::uint64_t rounded_up(std::uint64_t size, std::uint64_t unit) {
+  return (size + unit - 1) / unit * unit;
+}
+
+// The part of a block that a rank combines: whole lines, the last ones may be shorter or empty.
+struct Part {
+  std::uint64_t first;
+  std::uint64_t size_bytes;
+};
+
+Part part_of(std::uint64_t size_bytes, int rank, int ranks) {
+  const std::uint64_t units = (size_bytes + kUnitBytes - 1) / kUnitBytes;
+  const std::uint64_t count = static_cast<std::uint64_t>(ranks);
+  const std::uint64_t part = (units + count - 1) / count * kUnitBytes;
+  const std::uint64_t first = std::min(size_bytes, part * static_cast<std::uint64_t>(rank));
+  return {first, std::min(size_bytes, first + part) - first};
+}
+
+bool overlap(const Span& a, const Span& b) {
+  return a.data < b.data + b.size_bytes && b.data < a.data + a.size_bytes;
+}
+
+}  // namespace
+
+Task SharedCollectives::run_barrier() {
+  const std::uint64_t step = ++step_;
+  co_await until_free(step);
+  slots_.publish(step, stamp_);
+  co_await until_arrived(step);
+  slots_.end(step);
+}
+
+Task SharedCollectives::run_small_reduction(const Request& request) {
+  const Span& input = request.inputs[0];
+  const std::uint64_t step = ++step_;
+  co_await until_free(step);
+  fill(step, input.data, input.size_bytes);
+  slots_.publish(step, stamp_);
+  if (gets_result(request)) {
+    co_await until_arrived(step);
+    for (int rank = 0; rank < ranks_; ++rank) {
+      slots_.note_ended(rank, step - 1);
+      sources_[index_of(rank)] = rank == rank_ ? input.data : filled(rank, step, input.size_bytes);
+    }
+    fold(request, request.outputs[0].data, input.size_bytes);
+  }
+  slots_.end(step);
+}
+
+// --- reductions of more than a slot --------------------------------------------------------------
+
+// Fills the next stage. `last_step`: after which nobody reads it any more.
+void SharedCollectives::stage_block(const Request& request, std::uint64_t begin,
+                                    std::uint64_t size_bytes, std::uint64_t last_step) {
+  ++turn_;
+  stage_step_[turn_ % kStages] = last_step;
+  copy_to_stage(stage(rank_, turn_), request.inputs[0].data + begin, size_bytes);
+}
+
+bool SharedCollectives::are_all(Place place, std::uint64_t step) const {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (shown(rank, step).place != place) return false;
+  }
+  return true;
+}
+
+bool SharedCollectives::is_any(Place place, std::uint64_t step) const {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (shown(rank, step).place == place) return true;
+  }
+  return false;
+}
+
+// The first step shows who has its arrays on the heap. Where all have, nothing is staged. Where only
+// some have, they had staged nothing yet, and all begin again.
+//
+// One shot: the next block is shown before this one is combined, so that nobody waits for a store.
+// Two shots: a block's second step shows the part that each rank combined.
+Task SharedCollectives::run_large_reduction(const Request& request) {
+  const std::uint64_t total = request.inputs[0].size_bytes;
+  const bool is_one_shot = this->is_one_shot(total);
+  const std::uint64_t block_bytes = is_one_shot ? kBlockBytes : kStageBytes;
+  const std::uint64_t steps = is_one_shot ? 1 : 2;  // of a block
+  const std::uint64_t blocks = (total + block_bytes - 1) / block_bytes;
+  const auto size_of_block = [&](std::uint64_t block) {
+    return std::min(block_bytes, total - block * block_bytes);
+  };
+  const bool is_all = request.kind == Kind::all_reduce;
+  const auto input = is_all ? heap_offset(request.inputs[0]) : std::nullopt;
+  const auto output = is_all ? heap_offset(request.outputs[0]) : std::nullopt;
+
+  std::uint64_t first = step_ + 1;
+  std::uint64_t shown_blocks = 0;
+  if (input && output) {
+    co_await until_free(first);
+    show(first, {Place::heap, 0, *input, *output});
+  } else {
+    co_await until_stage_free(first);
+    stage_block(request, 0, size_of_block(0), first + steps - 1);
+    show(first, {Place::stage, 0, 0, 0});
+    shown_blocks = 1;
+  }
+  if (is_all) {
+    co_await until_arrived(first);
+    for (int rank = 0; rank < ranks_; ++rank) slots_.note_ended(rank, first - 1);
+    if (are_all(Place::heap, first)) {
+      reduce_on_heap(request, first);
+      step_ = first + 1;
+      slots_.end(first);
+      co_await until_free(step_);
+      slots_.publish(step_, stamp_);
+      co_await until_arrived(step_);
+      slots_.end(step_);
+      co_return;
+    }
+    if (is_any(Place::heap, first)) {
+      slots_.end(first);
+      ++first;
+      shown_blocks = 0;
+    }
+  }
+  std::uint64_t turn = turn_ - shown_blocks;  // of the block before the first
+  step_ = first + blocks * steps - 1;
+  for (std::uint64_t block = 0; block < blocks;) {
+    const std::uint64_t ahead = is_one_shot ? 2 : 1;
+    if (shown_blocks < std::min(blocks, block + ahead)) {
+      const std::uint64_t step = first + shown_blocks * steps;
+      co_await until_stage_free(step);
+      stage_block(request, shown_blocks * block_bytes, size_of_block(shown_blocks),
+                  step + steps - 1);
+      show(step, {Place::stage, 0, 0, 0});
+      ++shown_blocks;
+      continue;
+    }
+    const std::uint64_t step = first + block * steps;
+    const std::uint64_t begin = block * block_bytes;
+    const std::uint64_t size = size_of_block(block);
+    const bool needs_first = !is_one_shot || gets_result(request);
+    if (needs_first) co_await until_arrived(step);
+    if (is_one_shot) {
+      if (gets_result(request)) {
+        for (int rank = 0; rank < ranks_; ++rank) {
+          slots_.note_ended(rank, block == 0 ? step - 1 : step - 2);
+          sources_[index_of(rank)] =
+              rank == rank_ ? request.inputs[0].data + begin : stage(rank, turn + 1 + block);
+        }
+        fold(request, request.outputs[0].data + begin, size);
+      }
+    } else {
+      fold_part(request, begin, size);
+      slots_.end(step);
+      co_await until_free(step + 1);
+      slots_.publish(step + 1, stamp_);
+      if (gets_result(request)) {
+        co_await until_arrived(step + 1);
+        for (int rank = 0; rank < ranks_; ++rank) slots_.note_ended(rank, step);
+        take_parts(request, begin, size);
+      }
+    }
+    slots_.end(step + steps - 1);
+    ++block;
+  }
+}
+
+// This rank's part of all arrays, combined, to all results: nobody else touches that part.
+void SharedCollectives::reduce_on_heap(const Request& request, std::uint64_t step) {
+  const Part part = part_of(request.inputs[0].size_bytes, rank_, ranks_);
+  copies_.clear();
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Shown there = shown(rank, step);
+    sources_[index_of(rank)] = on_heap(rank, there.first + part.first);
+    if (rank != rank_) copies_.push_back(on_heap(rank, there.second + part.first));
+  }
+  fold_to(request, request.outputs[0].data + part.first, part.size_bytes, copies_);
+}
+
+// Combines this rank's part of the current block and puts it where its own array was staged.
+void SharedCollectives::fold_part(const Request& request, std::uint64_t begin,
+                                  std::uint64_t size_bytes) {
+  const Part part = part_of(size_bytes, rank_, ranks_);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    sources_[index_of(rank)] = rank == rank_ ? request.inputs[0].data + begin + part.first
+                                             : stage(rank, turn_) + part.first;
+  }
+  std::byte* const staged = stage(rank_, turn_) + part.first;
+  copies_.clear();
+  if (gets_result(request)) {
+    copies_.push_back(staged);
+    fold_to(request, request.outputs[0].data + begin + part.first, part.size_bytes, copies_);
+  } else {
+    fold_to(request, staged, part.size_bytes, copies_);
+  }
+}
+
+void SharedCollectives::take_parts(const Request& request, std::uint64_t begin,
+                                   std::uint64_t size_bytes) {
+  for (int next = 1; next < ranks_; ++next) {
+    const int peer = (rank_ + next) % ranks_;
+    const Part part = part_of(size_bytes, peer, ranks_);
+    if (part.size_bytes == 0) continue;
+    std::memcpy(request.outputs[0].data + begin + part.first, stage(peer, turn_) + part.first,
+                part.size_bytes);
+  }
+}
+
+// --- broadcast -----------------------------------------------------------------------------------
+
+Task SharedCollectives::run_broadcast(const Request& request) {
+  const std::uint64_t step = ++step_;
+  if (is_root(request)) {
+    const Span& input = request.inputs[0];
+    co_await until_free(step);
+    fill(step, input.data, input.size_bytes);
+    slots_.publish(step, stamp_);
+  } else {
+    const Span& output = request.outputs[0];
+    co_await until_arrived(step, request.peer);
+    if (output.size_bytes > 0) {
+      std::memcpy(output.data, filled(request.peer, step, output.size_bytes), output.size_bytes);
+    }
+  }
+  slots_.end(step);
+}
+
+// The first line says whether blocks are staged, or all is read where it is.
+Task SharedCollectives::run_large_broadcast(const Request& request) {
+  const bool sends = is_root(request);
+  const Span span = sends ? request.inputs[0] : request.outputs[0];
+  const std::uint64_t first = step_ + 1;
+  Shown what{Place::stage, 0, 0, 0};
+  if (sends) {
+    if (const auto offset = heap_offset(span)) {
+      what = {Place::heap, 0, *offset, 0};
+    } else if (reads_privately(span.size_bytes)) {
+      what = {Place::process, 0, reinterpret_cast<std::uintptr_t>(span.data), 0};
+    }
+  } else {
+    co_await until_arrived(first, request.peer);
+    what = shown(request.peer, first);
+  }
+  if (what.place != Place::stage) {
+    step_ = first;
+    if (sends) {
+      co_await until_free(first);
+      show(first, what);
+      slots_.end(first);
+      co_await until_ended(first);
+      co_return;
+    }
+    if (what.place == Place::heap) {
+      std::memcpy(span.data, on_heap(request.peer, what.first), span.size_bytes);
+    } else {
+      read_private(request.peer, what.first, span);
+    }
+    slots_.end(first);
+    co_return;
+  }
+  for (std::uint64_t done = 0; done < span.size_bytes; done += kBlockBytes) {
+    const std::uint64_t step = ++step_;
+    const std::uint64_t size = std::min(kBlockBytes, span.size_bytes - done);
+    if (sends) {
+      co_await until_stage_free(step);
+      stage_block(request, done, size, step);
+      show(step, what);
+    } else {
+      co_await until_arrived(step, request.peer);
+      stage_step_[++turn_ % kStages] = step;
+      std::memcpy(span.data + done, stage(request.peer, turn_), size);
+    }
+    slots_.end(step);
+  }
+}
+
+// --- all_gather, all_to_all, reduce_scatter -------------------------------------------------------
+
+// How the parts for the ranks lie in what a rank shows: `pitch` apart, where there is one for each.
+struct SharedCollectives::Parts {
+  bool is_shared = false;  // one part, for all
+  std::uint64_t pitch = 0;
+  std::uint64_t most = 0;  // bytes of the largest part
+
+  std::uint64_t place_for(int rank) const {
+    return is_shared ? 0 : pitch * static_cast<std::uint64_t>(rank);
+  }
+};
+
+std::uint64_t SharedCollectives::part_bytes_most(const Request& request) const {
+  std::uint64_t most = 0;
+  const bool is_shared = request.kind == Kind::all_gather;
+  for (const Span& span : is_shared ? request.outputs : request.inputs) {
+    most = std::max(most, span.size_bytes);
+  }
+  return most;
+}
+
+SharedCollectives::Parts SharedCollectives::parts_of(const Request& request) const {
+  Parts parts;
+  parts.is_shared = request.kind == Kind::all_gather;
+  parts.most = part_bytes_most(request);
+  const std::uint64_t block =
+      parts.is_shared ? kBlockBytes : kBlockBytes / index_of(ranks_) / kUnitBytes * kUnitBytes;
+  parts.pitch = std::min(rounded_up(parts.most, kUnitBytes), std::max(block, kUnitBytes));
+  return parts;
+}
+
+Task SharedCollectives::run_parts(const Request& request) {
+  const std::uint64_t step = ++step_;
+  const bool is_shared = request.kind == Kind::all_gather;
+  const std::uint64_t pitch = part_bytes_most(request);
+  const std::uint64_t size = is_shared ? pitch : pitch * index_of(ranks_);
+  co_await until_free(step);
+  std::byte* const to =
+      size <= SharedSlots::kInlineBytes ? slots_.inline_bytes(step) : slots_.slot(step);
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    const Span& span = request.inputs[i];
+    if (span.size_bytes > 0) std::memcpy(to + i * pitch, span.data, span.size_bytes);
+  }
+  slots_.publish(step, stamp_);
+  co_await until_arrived(step);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    slots_.note_ended(rank, step - 1);
+    const std::byte* const from =
+        (rank == rank_ ? to : filled(rank, step, size)) + (is_shared ? 0 : pitch * index_of(rank_));
+    if (request.kind == Kind::reduce_scatter) {
+      sources_[index_of(rank)] = from;
+      continue;
+    }
+    const Span& output = request.outputs[index_of(rank)];
+    if (output.size_bytes > 0) std::memcpy(output.data, from, output.size_bytes);
+  }
+  if (request.kind == Kind::reduce_scatter) {
+    fold(request, request.outputs[0].data, request.outputs[0].size_bytes);
+  }
+  slots_.end(step);
+}
+
+// Fills the next stage with what is after `done` in each part.
+void SharedCollectives::show_parts(const Request& request, const Parts& parts, std::uint64_t done) {
+  std::byte* const to = stage(rank_, turn_);
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    const Span& span = request.inputs[i];
+    // A part for this rank itself is read where it is.
+    if (done >= span.size_bytes || (!parts.is_shared && i == index_of(rank_))) continue;
+    copy_to_stage(to + i * parts.pitch, span.data + done,
+                  std::min(parts.pitch, span.size_bytes - done));
+  }
+}
+
+// Reads all that comes from ranks that did not stage it.
+void SharedCollectives::take_direct(const Request& request, const Parts& parts,
+                                    std::uint64_t step) {
+  for (int next = 1; next < ranks_; ++next) {
+    const int peer = (rank_ + next) % ranks_;
+    const Shown what = shown(peer, step);
+    if (what.place == Place::stage) continue;
+    const Span& to = request.outputs[index_of(peer)];
+    if (to.size_bytes == 0) continue;
+    const std::uint64_t place = parts.is_shared ? 0 : what.second * index_of(rank_);
+    if (what.place == Place::heap) {
+      std::memcpy(to.data, on_heap(peer, what.first + place), to.size_bytes);
+    } else {
+      read_private(peer, what.first + place, to);
+    }
+  }
+}
+
+void SharedCollectives::take_staged(const Request& request, const Parts& parts, std::uint64_t step,
+                                    std::uint64_t done) {
+  const std::uint64_t place = parts.place_for(rank_);
+  for (int next = 1; next < ranks_; ++next) {
+    const int peer = (rank_ + next) % ranks_;
+    if (shown(peer, step).place != Place::stage) continue;
+    const Span& to = request.outputs[index_of(peer)];
+    if (done >= to.size_bytes) continue;
+    std::memcpy(to.data + done, stage(peer, turn_) + place,
+                std::min(parts.pitch, to.size_bytes - done));
+  }
+}
+
+// Where the parts of a rank can be read where they are: one behind the other, as many bytes each,
+// and none of them where this rank receives.
+std::optional<std::uint64_t> common_distance(const Request& request, int rank) {
+  const std::vector<Span>& inputs = request.inputs;
+  for (const Span& input : inputs) {
+    const auto distance = static_cast<std::uint64_t>(&input - inputs.data()) * inputs[0].size_bytes;
+    if (input.size_bytes != inputs[0].size_bytes || input.data != inputs[0].data + distance) {
+      return std::nullopt;
+    }
+    for (const Span& output : request.outputs) {
+      const bool is_own = request.kind == Kind::all_gather &&
+                          &output - request.outputs.data() == rank && output.data == input.data;
+      if (!is_own && overlap(input, output)) return std::nullopt;
+    }
+  }
+  return inputs[0].size_bytes;
+}
+
+Task SharedCollectives::run_large_parts(const Request& request) {
+  const Parts parts = parts_of(request);
+  const bool combines = request.kind == Kind::reduce_scatter;
+  Shown what{Place::stage, 0, 0, 0};
+  if (const auto distance = common_distance(request, rank_)) {
+    const Span& front = request.inputs[0];
+    const Span whole{front.data, *distance * request.inputs.size()};
+    if (const auto offset = heap_offset(whole); offset && !combines) {
+      what = {Place::heap, 0, *offset, *distance};
+    } else if (!combines && reads_privately(parts.most)) {
+      what = {Place::process, 0, reinterpret_cast<std::uintptr_t>(front.data), *distance};
+    }
+  }
+  const std::uint64_t first = step_ + 1;
+  std::uint64_t steps = (parts.most + parts.pitch - 1) / parts.pitch;
+  for (std::uint64_t block = 0; block < steps; ++block) {
+    const std::uint64_t step = ++step_;
+    const std::uint64_t done = block * parts.pitch;
+    co_await until_stage_free(step);
+    stage_step_[++turn_ % kStages] = step;
+    if (what.place == Place::stage) show_parts(request, parts, done);
+    show(step, what);
+    if (block == 0 && !combines) {
+      const Span& own = parts.is_shared ? request.inputs[0] : request.inputs[index_of(rank_)];
+      const Span& to = request.outputs[index_of(rank_)];
+      if (own.data != to.data && own.size_bytes > 0) {
+        std::memmove(to.data, own.data, own.size_bytes);
+      }
+    }
+    co_await until_arrived(step);
+    for (int rank = 0; rank < ranks_; ++rank) slots_.note_ended(rank, step - 1);
+    if (combines) {
+      const Span& output = request.outputs[0];
+      const std::uint64_t size =
+          done >= output.size_bytes ? 0 : std::min(parts.pitch, output.size_bytes - done);
+      for (int rank = 0; rank < ranks_; ++rank) {
+        sources_[index_of(rank)] = rank == rank_ ? request.inputs[index_of(rank_)].data + done
+                                                 : stage(rank, turn_) + parts.place_for(rank_);
+      }
+      fold(request, output.data + done, size);
+    } else {
+      if (block == 0) take_direct(request, parts, step);
+      take_staged(request, parts, step, done);
+    }
+    if (block == 0 && !is_any(Place::stage, step)) steps = 1;
+    slots_.end(step);
+  }
+  if (what.place != Place::stage) co_await until_ended(first);
+}
+
+}  // namespace towpath::collective::direct

@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "towpath/collective/direct/call.hpp"
+#include "towpath/collective/direct/shared_slots.hpp"
+#include "towpath/collective/direct/task.hpp"
+#include "towpath/transport/live_transport.hpp"
+
+// Collectives between ranks that map each other's memory. Each rank shows what it has and reads
+// what the others show, so that a small call is one store and one load per peer:
+//
+//   up to kSlotBytes     in a slot beside the word that announces it
+//   more                 in blocks through two stages, one filled while the other is read
+//   much, only moved     not staged: peers read it from this process's memory, where the system
+//                        lets them
+//   on the heap          not copied at all: peers read it there, and an all-reduce stores its
+//                        result to all of them
+//
+// An all-reduce among more than two ranks either combines everything on every rank (one shot), or
+// each rank combines a part that all then read (two shots). What is faster, and whether stores
+// should go past the caches, is measured: before the first call, and again after kBytesPerProbe.
+
+namespace towpath::collective::direct {
+
+// What all ranks measured, the slowest of them; seconds.
+struct Costs {
+  float step_s = 0;               // a step without bytes
+  float read_s_per_byte = 0;      // of what a peer staged
+  float stage_s_per_byte = 0;
+  float private_read_s = 0;       // from a peer's process: of one byte, and of each more
+  float private_read_s_per_byte = 0;
+};
+
+class SharedCollectives {
+ public:
+  static std::uint64_t heap_bytes() { return kRegionBytes; }
+  static bool serves(Kind kind) {
+    return kind != Kind::exchange && kind != Kind::send && kind != Kind::receive;
+  }
+  // Whether all ranks reach each other's memory.
+  static bool is_possible(transport::LiveTransport& transport);
+
+  // Every rank makes its own in the same order, and a barrier follows before the first call.
+  explicit SharedCollectives(transport::LiveTransport& transport);
+  SharedCollectives(const SharedCollectives&) = delete;
+  SharedCollectives& operator=(const SharedCollectives&) = delete;
+
+  // Begins a call; the request stays until it is done.
+  void begin(const Request& request);
+  // Whether anything moved. Throws Mismatch, and transport::TransportError.
+  bool advance();
+  bool is_done() const { return request_ == nullptr; }
+  // Forgets the current call; nothing may follow.
+  void cancel();
+  // Whether something of that rank is awaited.
+  bool awaits(int peer);
+
+  // What was measured; nothing before the first call.
+  const std::optional<Costs>& costs() const { return costs_; }
+  bool streams() const { return streams_; }
+
+ private:
+  friend class Task::promise_type;
+
+  static constexpr std::uint64_t kStages = 2;
+  // Two-shot parts of eight ranks are 128 KiB then, and no step costs more than its bytes.
+  static constexpr std::uint64_t kStageBytes = 1 << 20;
+  // Both stages of this rank and of a peer together fit into a second-level cache of 1 MiB.
+  static constexpr std::uint64_t kBlockBytes = 256 << 10;
+  static constexpr std::uint64_t kRegionBytes =
+      ((SharedSlots::kSlots + 1) * (SharedSlots::kSlotBytes + 128)) / 4096 * 4096 + 4096 +
+      kStages * kStageBytes;
+  // At 10 GB/s every 6 ms: a virtual machine's processors are moved about, and the probe takes a
+  // hundredth of that.
+  static constexpr std::uint64_t kBytesPerProbe = 64 << 20;
+
+  // What a coroutine waits for.
+  struct Condition {
+    enum class What : std::uint8_t { free, stage_free, arrived, ended } what = What::free;
+    int peer = transport::kNoPeer;  // kNoPeer: of all
+    std::uint64_t step = 0;
+    int next = 0;  // of those that arrived one after the other
+  };
+  struct Until {
+    SharedCollectives& self;
+    Condition condition;
+    bool await_ready() {
+      for (int i = 0; i < self.looks_; ++i) {
+        if (self.holds(condition)) return true;
+      }
+      return false;
+    }
+    void await_suspend(std::coroutine_handle<>) { self.awaited_ = condition; }
+    void await_resume() const {}
+  };
+  // Where a rank's bytes are, in the line that it publishes.
+  enum class Place : std::uint32_t { slot, stage, heap, process };
+  struct Shown {
+    Place place = Place::slot;
+    std::uint32_t stage = 0;
+    std::uint64_t first = 0;   // offset of the heap, or address
+    std::uint64_t second = 0;  // offset of the result, or distance from part to part
+  };
+  static_assert(sizeof(Shown) <= SharedSlots::kInlineBytes);
+
+  bool holds(Condition& condition);
+  Until until_free(std::uint64_t step) { return {*this, {Condition::What::free, -1, step}}; }
+  // The slot of a step and the stage of the next turn.
+  Until until_stage_free(std::uint64_t step) {
+    return {*this, {Condition::What::stage_free, -1, step}};
+  }
+  Until until_arrived(std::uint64_t step, int peer = transport::kNoPeer) {
+    return {*this, {Condition::What::arrived, peer, step}};
+  }
+  Until until_ended(std::uint64_t step) { return {*this, {Condition::What::ended, -1, step}}; }
+
+  void begin_next();
+  Task task_of(const Request& request);
+  Task run_barrier();
+  Task run_small_reduction(const Request& request);
+  Task run_large_reduction(const Request& request);
+  Task run_broadcast(const Request& request);
+  Task run_large_broadcast(const Request& request);
+  Task run_parts(const Request& request);
+  Task run_large_parts(const Request& request);
+  Task run_first_probe();
+  Task run_probe();
+
+  bool is_root(const Request& request) const { return request.peer == rank_; }
+  bool gets_result(const Request& request) const {
+    return request.kind != Kind::reduce || is_root(request);
+  }
+  bool is_one_shot(std::uint64_t size_bytes) const;
+  bool reads_privately(std::uint64_t size_bytes) const;
+
+  // Shows bytes in the slot of a step, and reads them.
+  void fill(std::uint64_t step, const std::byte* from, std::uint64_t size_bytes);
+  const std::byte* filled(int rank, std::uint64_t step, std::uint64_t size_bytes) const;
+  // Says in the line of a step where more is, and reads it.
+  void show(std::uint64_t step, const Shown& what);
+  Shown shown(int rank, std::uint64_t step) const;
+  std::byte* stage(int rank, std::uint64_t turn) const;
+  void copy_to_stage(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
+  std::optional<std::uint64_t> heap_offset(const Span& span) const;
+  std::byte* on_heap(int rank, std::uint64_t offset) const {
+    return heaps_[static_cast<std::size_t>(rank)] + offset;
+  }
+
+  // result[i] = sources[0][i] op sources[1][i] op ..., in the order of the ranks.
+  void fold(const Request& request, std::byte* result, std::uint64_t size_bytes);
+  // The same of this rank's part of a block, which is stored to `copies` as well.
+  void fold_to(const Request& request, std::byte* result, std::uint64_t size_bytes,
+               const std::vector<std::byte*>& copies);
+  void stage_block(const Request& request, std::uint64_t begin, std::uint64_t size_bytes,
+                   std::uint64_t last_step);
+  bool are_all(Place place, std::uint64_t step) const;
+  bool is_any(Place place, std::uint64_t step) const;
+  void reduce_on_heap(const Request& request, std::uint64_t step);
+  void fold_part(const Request& request, std::uint64_t begin, std::uint64_t size_bytes);
+  void take_parts(const Request& request, std::uint64_t begin, std::uint64_t size_bytes);
+  void read_private(int peer, std::uint64_t address, const Span& to);
+
+  struct Parts;
+  Parts parts_of(const Request& request) const;
+  void show_parts(const Request& request, const Parts& parts, std::uint64_t done);
+  void take_direct(const Request& request, const Parts& parts, std::uint64_t step);
+  void take_staged(const Request& request, const Parts& parts, std::uint64_t step,
+                   std::uint64_t done);
+  std::uint64_t part_bytes_most(const Request& request) const;
+
+  using Figures = std::array<float, 4>;
+  void show_figures(std::uint64_t step, const Figures& figures);
+  Figures greatest(std::uint64_t step) const;
+  double time_read(std::byte* to) const;
+
+  transport::LiveTransport& transport_;
+  int rank_;
+  int ranks_;
+  std::vector<std::byte*> heaps_;    // by rank
+  std::vector<std::byte*> regions_;  // by rank
+  SharedSlots slots_;
+  int looks_;
+  std::uint64_t step_ = 0;  // the last one of this rank
+  std::uint64_t turn_ = 0;  // of the stages: the last one that was filled
+  std::array<std::uint64_t, kStages> stage_step_{};  // by stage: the step that reads it last
+  std::uint32_t stamp_ = 0;
+  const Request* request_ = nullptr;
+  bool is_probing_ = false;
+  Condition awaited_;
+  std::vector<const std::byte*> sources_;  // by rank, of the current fold
+  std::vector<std::byte*> copies_;         // of its result
+  std::vector<std::byte> scratch_;
+  std::vector<std::byte> probe_bytes_;
+  std::optional<Costs> costs_;
+  bool reads_private_ = false;
+  bool streams_ = false;
+  std::uint64_t bytes_until_probe_ = 0;
+  Frame frame_;
+  Task task_;
+};
+
+}  // namespace towpath::collective::direct

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+
+#include "towpath/collective/direct/shared_collectives.hpp"
+#include "towpath/transport/streaming.hpp"
+
+// What SharedCollectives measures, as a part of its first call: all ranks do the same, tell each
+// other what they measured, and go on with the figures of the slowest.
+
+namespace towpath::collective::direct {
+
+namespace {
+
+constexpr std::uint64_t kProbeBytes = 32 << 10;
+// Each figure is the least of so many: what comes in between only makes a pass longer.
+constexpr int kPasses = 4;
+// More peers would make a probe of many ranks long.
+constexpr int kProbePeersMost = 3;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+// Told to all: each rank's figures become the greatest of all ranks'.
+void SharedCollectives::show_figures(std::uint64_t step, const Figures& figures) {
+  std::memcpy(slots_.inline_bytes(step), &figures, sizeof(figures));
+  slots_.publish(step, stamp_);
+}
+
+SharedCollectives::Figures SharedCollectives::greatest(std::uint64_t step) const {
+  Figures all{};
+  for (int rank = 0; rank < ranks_; ++rank) {
+    Figures theirs;
+    std::memcpy(&theirs, slots_.inline_bytes(rank, step), sizeof(theirs));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::max(all[i], theirs[i]);
+  }
+  return all;
+}
+
+// Copies what the next ranks staged; seconds per byte.
+double SharedCollectives::time_read(std::byte* to) const {
+  const auto begin = std::chrono::steady_clock::now();
+  const int peers = std::min(kProbePeersMost, ranks_ - 1);
+  for (int next = 1; next <= peers; ++next) {
+    std::memcpy(to, stage((rank_ + next) % ranks_, turn_), kProbeBytes);
+  }
+  return seconds_since(begin) / static_cast<double>(peers) / kProbeBytes;
+}
+
+// Whether a block gets from rank to rank sooner through memory than from cache to cache, by both:
+// stores of this rank and reads of what others stored the same way.
+Task SharedCollectives::run_probe() {
+  probe_bytes_.resize(2 * kProbeBytes);
+  std::array<double, 2> least_s{1, 1};
+  double read_s = 1;
+  double stage_s = 1;
+  for (int pass = 0; pass < 2 * kPasses; ++pass) {
+    streams_ = pass % 2 == 1;
+    const std::uint64_t step = ++step_;
+    co_await until_stage_free(step);
+    stage_step_[++turn_ % kStages] = step;
+    const auto begin = std::chrono::steady_clock::now();
+    copy_to_stage(stage(rank_, turn_), probe_bytes_.data(), kProbeBytes);
+    const double staged_s = seconds_since(begin) / kProbeBytes;
+    slots_.publish(step, stamp_);
+    co_await until_arrived(step);
+    const double taken_s = time_read(probe_bytes_.data() + kProbeBytes);
+    slots_.end(step);
+    // The first pass brings the memory into being.
+    if (pass < 2) continue;
+    if (staged_s + taken_s < least_s[static_cast<std::size_t>(pass % 2)]) {
+      least_s[static_cast<std::size_t>(pass % 2)] = staged_s + taken_s;
+    }
+    read_s = std::min(read_s, taken_s);
+    stage_s = std::min(stage_s, staged_s);
+  }
+  const std::uint64_t step = ++step_;
+  co_await until_free(step);
+  show_figures(step, {static_cast<float>(least_s[0]), static_cast<float>(least_s[1]),
+                      static_cast<float>(read_s), static_cast<float>(stage_s)});
+  co_await until_arrived(step);
+  const Figures all = greatest(step);
+  slots_.end(step);
+  streams_ = all[1] < all[0];
+  if (!costs_) costs_.emplace();
+  costs_->read_s_per_byte = all[2];
+  costs_->stage_s_per_byte = all[3];
+}
+
+// Steps without bytes, and whether and how fast the memory of another process can be read.
+Task SharedCollectives::run_first_probe() {
+  constexpr int kSteps = 8;
+  probe_bytes_.resize(2 * kProbeBytes);
+  Costs costs;
+  std::uint64_t step = ++step_;
+  co_await until_free(step);
+  show(step, {Place::process, 0, reinterpret_cast<std::uintptr_t>(probe_bytes_.data()), 0});
+  co_await until_arrived(step);
+  const int peer = (rank_ + 1) % ranks_;
+  const auto* const there = reinterpret_cast<const std::byte*>(shown(peer, step).first);
+  std::byte* const here = probe_bytes_.data() + kProbeBytes;
+  double byte_s = 1;
+  double block_s = 1;
+  bool is_refused = false;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    auto begin = std::chrono::steady_clock::now();
+    is_refused |= !transport_.read_private(peer, there, here, 1);
+    byte_s = std::min(byte_s, seconds_since(begin));
+    begin = std::chrono::steady_clock::now();
+    is_refused |= !transport_.read_private(peer, there, here, kProbeBytes);
+    block_s = std::min(block_s, seconds_since(begin));
+  }
+  slots_.end(step);
+  costs.private_read_s = static_cast<float>(byte_s);
+  costs.private_read_s_per_byte =
+      static_cast<float>(std::max(block_s - byte_s, 0.0) / kProbeBytes);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < kSteps; ++i) {
+    step = ++step_;
+    co_await until_free(step);
+    slots_.publish(step, stamp_);
+    co_await until_arrived(step);
+    slots_.end(step);
+  }
+  costs.step_s = static_cast<float>(seconds_since(begin) / kSteps);
+  step = ++step_;
+  co_await until_free(step);
+  show_figures(step, {costs.step_s, costs.private_read_s, costs.private_read_s_per_byte,
+                      is_refused ? 1.0F : 0.0F});
+  co_await until_arrived(step);
+  const Figures all = greatest(step);
+  slots_.end(step);
+  reads_private_ = all[3] == 0;
+  costs_ = Costs{.step_s = all[0], .private_read_s = all[1], .private_read_s_per_byte = all[2]};
+}
+
+}  // namespace towpath::collective::direct

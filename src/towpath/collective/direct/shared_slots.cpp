@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/direct/shared_slots.hpp"
+
+#include <utility>
+
+namespace towpath::collective::direct {
+
+SharedSlots::SharedSlots(int rank, std::vector<std::byte*> memory, std::uint64_t slots)
+    : rank_(rank), memory_(std::move(memory)), slots_(slots), ended_(memory_.size(), 0) {}
+
+bool SharedSlots::have_ended(std::uint64_t step) {
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer != rank_ && !has_ended(peer, step)) return false;
+  }
+  return true;
+}
+
+}  // namespace towpath::collective::direct
