@@ -78,6 +78,7 @@ PYTHON_LAYERS: dict[str, set[str]] = {
     "api": {"pages", "kernels"},
     "cli": {"api"},
     "torch": {"api"},
+    "vllm": {"torch"},
 }
 # The compiled core stands below all of them.
 COMPILED = "_core"
