@@ -79,6 +79,7 @@ PYTHON_LAYERS: dict[str, set[str]] = {
     "cli": {"api"},
     "torch": {"api"},
     "penny": {"kernels"},
+    "vllm": {"torch"},
 }
 # The compiled core stands below all of them.
 COMPILED = "_core"

@@ -2,21 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backends of torch.distributed. Skipped where torch or a C++ compiler is absent."""
 
+import contextlib
+import fcntl
 import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import towpath
-from conftest import ROOT
+from conftest import ROOT, refusal
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 distributed = pytest.importorskip("torch.distributed")
 
 import torch_ranks  # noqa: E402
+import torch_suite  # noqa: E402
 
 HERE = Path(__file__).parent
 
@@ -31,15 +35,26 @@ def extension():
 
 def run_ranks(script, ranks, arguments, **environment):
     """What each rank printed; all of them must end well."""
-    processes = start_ranks(script, ranks, arguments, environment)
-    printed = [process.communicate(timeout=300) for process in processes]
+    codes, printed = ends_of_ranks(script, ranks, arguments, **environment)
     ends = "\n---\n".join(errors[-1500:] for _, errors in printed)
-    assert [process.returncode for process in processes] == [0] * ranks, ends
+    assert codes == [0] * ranks, ends
     return printed
 
 
-def start_ranks(script, ranks, arguments, environment):
-    return [
+def ends_of_ranks(script, ranks, arguments, timeout_s=300, **environment):
+    """What each rank exits with and printed; none of them outlives this."""
+    with started_ranks(script, ranks, arguments, environment) as processes:
+        end = time.monotonic() + timeout_s
+        printed = [
+            process.communicate(timeout=max(0.1, end - time.monotonic())) for process in processes
+        ]
+    return [process.returncode for process in processes], printed
+
+
+@contextlib.contextmanager
+def started_ranks(script, ranks, arguments, environment):
+    """The processes of the ranks; at the end of the block they are killed."""
+    processes = [
         subprocess.Popen(
             [sys.executable, str(script), *arguments(rank)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -47,6 +62,12 @@ def start_ranks(script, ranks, arguments, environment):
         )
         for rank in range(ranks)
     ]  # fmt: skip
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -105,6 +126,7 @@ if os.fork() == 0:
 os.wait()
 dist.barrier()
 if rank == 1:
+    print(os.getpid(), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 try:
     dist.all_reduce(torch.ones(1000))
@@ -116,30 +138,66 @@ except dist.DistBackendError as error:
 def test_a_killed_rank_is_named_by_all_others(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(KILLED, encoding="utf-8")
-    processes = start_ranks(script, 3, lambda rank: [], {"STORE": f"file://{tmp_path}/store"})
-    printed = [process.communicate(timeout=120) for process in processes]
-    assert [process.returncode for process in processes] == [0, -9, 0], printed
+    codes, printed = ends_of_ranks(
+        script, 3, lambda rank: [], STORE=f"file://{tmp_path}/store", timeout_s=120
+    )
+    assert codes == [0, -9, 0], printed
+    pid = printed[1][0].strip()
     for rank in (0, 2):
-        culprit = rf"rank 1 \(pid {processes[1].pid}\) died while rank {rank} waited for all_reduce"
+        culprit = rf"rank 1 \(pid {pid}\) died while rank {rank} waited for all_reduce"
         assert re.search(culprit, printed[rank][0]), printed[rank]
 
 
 @pytest.mark.long
 def test_the_example_prints_what_its_communication_costs():
-    port = 20000 + os.getpid() % 20000
     printed = run_ranks(
         ROOT / "examples" / "05_torch" / "train.py", 4, lambda rank: [],
-        WORLD_SIZE="4", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+        WORLD_SIZE="4", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(torch_suite.free_port()),
     )  # fmt: skip
     assert re.search(r"^all_reduce +4 +3 +12,595,200 ", printed[0][1], re.MULTILINE)
     assert "computation 450.0 us" in printed[0][1]
 
 
-def test_no_compiler_is_one_sentence(tmp_path):
+def sentence_of_build(**environment):
+    """The last line of what a program prints that cannot build the extension."""
     done = subprocess.run(
         [sys.executable, "-c", "from towpath.torch.build import load_extension; load_extension()"],
-        capture_output=True, text=True,
-        env={**os.environ, "TOWPATH_TORCH_CACHE": str(tmp_path), "PATH": str(tmp_path), "CXX": ""},
+        capture_output=True, text=True, timeout=120, env={**os.environ, **environment},
     )  # fmt: skip
-    assert "ConfigError" in done.stderr
-    assert "needs a C++ compiler" in done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+def test_no_compiler_is_one_sentence(tmp_path):
+    said = sentence_of_build(TOWPATH_TORCH_CACHE=str(tmp_path), PATH=str(tmp_path), CXX="")
+    assert said.startswith("towpath.errors.ConfigError: the torch backend needs a C++ compiler")
+
+
+def test_a_compiler_that_is_not_there_is_one_sentence(tmp_path):
+    said = sentence_of_build(TOWPATH_TORCH_CACHE=str(tmp_path), CXX="no-such-compiler -O2")
+    assert "$CXX names 'no-such-compiler', which is no program" in said
+
+
+def test_what_is_built_needs_no_compiler(tmp_path, monkeypatch):
+    from towpath.torch import build
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    assert build.load_extension.__wrapped__() is not None
+
+
+def test_a_build_that_never_ends_has_a_deadline(tmp_path, monkeypatch):
+    from towpath.torch import build
+
+    monkeypatch.setattr(build, "_BUILD_TIMEOUT_S", 0.3)
+    library = tmp_path / "towpath_torch.so"
+    with (tmp_path / "lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write("4711")
+        other.flush()
+        said = refusal(build._build, library)
+    assert "process 4711 has been building" in said
+    compiler = tmp_path / "compiler"
+    compiler.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CXX", str(compiler))
+    assert "did not finish" in refusal(build._build, library)

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import sys
+import threading
 import time
 from datetime import timedelta
 
@@ -174,6 +176,15 @@ def futures(rank, ranks):
     assert torch.equal(tensor, torch.full((5,), float(ranks)))
 
 
+def futures_that_are_taken_while_calls_end(rank, ranks):
+    with concurrent.futures.ThreadPoolExecutor(1) as others:
+        for _ in range(2000):
+            work = dist.all_reduce(torch.ones(1), async_op=True)
+            done = others.submit(work.wait)
+            assert work.get_future().wait()[0] == ranks
+            assert done.result()
+
+
 def data_parallel(rank, ranks):
     torch.manual_seed(1)
     plain = nn.Sequential(nn.Linear(40, 300), nn.ReLU(), nn.Linear(300, 1))
@@ -245,7 +256,57 @@ def an_abort(rank, ranks):
     work = dist.all_reduce(torch.ones(3), group=group, async_op=True) if rank == 0 else None
     if work is not None:
         group.abort()
-        raises(work.wait, "abort")
+        raises(work.wait, "rank 0 aborted the process group")
+        raises(lambda: dist.barrier(group=group), "rank 0 aborted the process group")
+
+
+def an_abort_during_a_wait(rank, ranks):
+    group = dist.new_group()
+    if rank == 0:
+        timer = threading.Timer(0.2, group.abort)
+        timer.start()
+        raises(lambda: dist.barrier(group=group), "rank 0 aborted the process group")
+        timer.join()
+
+
+def an_error_of_the_group(rank, ranks):
+    def error_of(group):
+        backend = group._get_backend(torch.device("cpu"))
+        # The only way of torch to ask a backend from Python.
+        return torch._C._distributed_c10d._ProcessGroupWrapper(backend, backend).get_error()
+
+    group = dist.new_group(timeout=timedelta(seconds=0.2))
+    assert error_of(group) == torch._C._distributed_c10d.ErrorType.SUCCESS
+    dist.barrier()
+    if rank == 0:
+        raises(lambda: dist.barrier(group=group), "timeout")
+        assert error_of(group) == torch._C._distributed_c10d.ErrorType.TIMEOUT
+    dist.barrier()
+    if rank == 1:
+
+        def too_late():
+            dist.barrier(group=group)  # what rank 0 sent is there
+            dist.barrier(group=group)
+
+        raises(too_late, "rank 0")
+        assert error_of(group) == torch._C._distributed_c10d.ErrorType.REMOTE_ERROR
+
+
+def splits_that_are_wrong(rank, ranks):
+    values = torch.zeros(ranks)
+    splits = [-1, ranks + 1] + [0] * (ranks - 2)
+    raises(lambda: dist.all_to_all_single(values.clone(), values, splits, splits), "-1 rows")
+
+
+def a_timeout_is_that_of_all_coalesced_calls(rank, ranks):
+    group = dist.new_group(timeout=timedelta(seconds=30))
+    if rank == 0:
+        with dist._coalescing_manager(group, async_ops=True) as manager:
+            for _ in range(8):
+                dist.all_reduce(torch.ones(4), group=group)
+        began = time.monotonic()
+        raises(lambda: manager.works[0].wait(timedelta(seconds=0.3)), "timed out")
+        assert time.monotonic() - began < 8 * 0.3
 
 
 def the_name_and_the_sequence(rank, ranks):
@@ -266,7 +327,8 @@ def a_monitored_barrier(rank, ranks):
 TESTS = [
     reductions_of_every_type, reductions_of_every_operation, every_method,
     tensors_that_are_not_contiguous, coalesced_calls, messages_in_any_order, groups_in_any_order,
-    futures, data_parallel, fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,
+    futures, futures_that_are_taken_while_calls_end, an_abort_during_a_wait, an_error_of_the_group,
+    splits_that_are_wrong, a_timeout_is_that_of_all_coalesced_calls, data_parallel, fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,
     the_name_and_the_sequence, a_monitored_barrier, a_deadline_names_the_straggler,
 ]  # fmt: skip
 

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's own tests of its backends (DistributedTest of the wheel) on gloo and on ours.
 
-Usage: python tests/e2e/torch_suite.py gloo|towpath|named RANKS [--only WORD] [--json FILE]
+Usage: python tests/e2e/torch_suite.py gloo|towpath|named RANKS [--only WORD] [--write]
+
+Compares with torch_suite.json beside this file, and exits with 1 where an outcome differs; --write
+writes the outcomes there instead.
 
 Most of the tests ask for the backend by the name "gloo" and skip all others. So that they run on
 ours, `towpath` here takes gloo's place: what torch makes when it is asked for gloo is our backend.
@@ -24,6 +27,7 @@ from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
+RESULTS = Path(__file__).with_suffix(".json")
 TIMEOUT_S = 90
 SKIPS = range(72, 90)  # exit codes of torch's TEST_SKIPS
 
@@ -151,12 +155,28 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def keep_or_compare(arguments: argparse.Namespace, results: dict[str, str]) -> int:
+    """Writes the outcomes, or says which are not those of torch_suite.json; the exit code."""
+    outcomes = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    of_backend = outcomes.setdefault(arguments.backend, {})
+    if arguments.write:
+        of_backend[str(arguments.ranks)] = results
+        text = json.dumps(outcomes, indent=1, sort_keys=True)
+        RESULTS.write_text(text + "\n", encoding="utf-8")
+        return 0
+    expected = of_backend.get(str(arguments.ranks), {})
+    differing = [name for name, outcome in results.items() if outcome != expected.get(name)]
+    for name in differing:
+        print(f"{name}: {results[name]}, expected {expected.get(name)}")
+    return 1 if differing else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("backend", choices=["gloo", "towpath", "named"])
     parser.add_argument("ranks", type=int)
     parser.add_argument("--only", default="")
-    parser.add_argument("--json")
+    parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     os.environ["BACKEND"] = "towpath" if arguments.backend == "named" else "gloo"
     os.environ["WORLD_SIZE"] = str(arguments.ranks)
@@ -190,11 +210,9 @@ def main() -> int:
         print(f"{outcome:8} {name} {time.monotonic() - began:.1f} s", flush=True)
         if printed and arguments.only:
             print(printed)
-        if arguments.json:
-            Path(arguments.json).write_text(json.dumps(results, indent=1))
     counts = {word: list(results.values()).count(word) for word in sorted(set(results.values()))}
     print(arguments.backend, arguments.ranks, "ranks:", counts)
-    return 0
+    return keep_or_compare(arguments, results)
 
 
 if __name__ == "__main__":

@@ -272,10 +272,15 @@ TEST(DirectGroup, AnAbortEndsTheCallsOfAllRanks) {
     std::vector<int> got(4);
     const CallPointer call = group.post(message(Kind::receive, got, 1 - group.rank(), 5));
     group.wake();
+    EXPECT_FALSE(group.failure().has_value());
     if (group.rank() == 0) group.abort("lost interest");
     ASSERT_TRUE(group.wait(call, 60_s));
     ASSERT_EQ(call->state, State::failed);
-    EXPECT_NE(std::string(call->error->what()).find("rank 0"), std::string::npos);
+    const std::string said = call->error->what();
+    EXPECT_EQ(said.find("rank 0"), 0U) << said;
+    EXPECT_NE(said.find(" lost interest"), std::string::npos) << said;
+    ASSERT_TRUE(group.failure().has_value());
+    EXPECT_EQ(group.failure()->peer(), 0);
   });
 }
 

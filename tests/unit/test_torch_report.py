@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from towpath.torch.report import Account  # noqa: E402
-from towpath.torch.simulation import _with_shares  # noqa: E402
+from towpath.torch.simulation import Simulation, _with_shares  # noqa: E402
 
 
 def call(work, name="all_reduce", size_bytes=8):
@@ -57,6 +57,18 @@ def test_calls_in_a_block_are_spread_over_its_time():
     ]  # fmt: skip
     shares = [(event.kind, share) for event, share in _with_shares(events)]
     assert shares == [("begin", 1.0), ("begin", 1.0), ("close", 1.0), ("compute", 0.0)]
+
+
+def test_a_message_from_any_rank_is_timed_from_another_one(monkeypatch):
+    simulation = object.__new__(Simulation)
+    pairs = []
+    monkeypatch.setattr(simulation, "_own_rank", lambda ranks: 0)
+    monkeypatch.setattr(simulation, "time_us", lambda name, size, ranks: pairs.append(ranks) or 1.0)
+    receive = {"name": "recvAnySource", "size_bytes": 8, "ranks": [0, 3, 5]}
+    key, _ = simulation._begun(SimpleNamespace(**receive, peer=-1))
+    simulation._begun(SimpleNamespace(**receive, peer=2))
+    assert key == ("recvAnySource", 2)
+    assert pairs == [[0, 3], [0, 5]]
 
 
 def test_the_table_has_a_row_per_collective_the_most_expensive_first():

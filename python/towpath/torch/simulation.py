@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-import atexit
 import itertools
+import multiprocessing.util
 import os
 import sys
 from collections import Counter
@@ -125,9 +125,11 @@ class Simulation:
     def _begun(self, event: Any) -> tuple[tuple[str, int], float]:
         ranks = list(event.ranks)
         if event.name in MESSAGES:
+            own = self._own_rank(ranks)
             # From any rank: the way from the first other one.
-            peer = event.peer if event.peer >= 0 else 0
-            pair = sorted({self._own_rank(ranks), ranks[peer]})
+            any_other = next((rank for rank in ranks if rank != own), own)
+            peer = ranks[event.peer] if event.peer >= 0 else any_other
+            pair = sorted({own, peer})
             return (event.name, 2), self.time_us(event.name, event.size_bytes, pair)
         return (event.name, len(ranks)), self.time_us(event.name, event.size_bytes, ranks)
 
@@ -238,5 +240,6 @@ def simulate(
         simulation.release()  # torch keeps the backend, and so the simulation
 
     dist.Backend.register_backend(SIMULATED_BACKEND, make, extended_api=True, devices=["cpu"])
-    atexit.register(at_exit)
+    # Unlike atexit's, also called in a process that multiprocessing has forked.
+    multiprocessing.util.Finalize(None, at_exit, exitpriority=0)
     return simulation

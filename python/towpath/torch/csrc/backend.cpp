@@ -17,10 +17,10 @@ using WorkPointer = TowpathBackend::WorkPointer;
 
 TowpathBackend::TowpathBackend(const towpath_group_api& api,
                                const c10::intrusive_ptr<c10d::Store>& store, BackendOptions options)
-    : Backend(options.rank, options.ranks), api_(api), options_(std::move(options)), store_(store) {
+    : Backend(options.rank, options.ranks), api_(api), options_(std::move(options)) {
   const std::string job = job_name(*store, rank_, options_.timeout);
   towpath_error error{};
-  const towpath_options asked{options_.transport.c_str(), job.c_str(), rank_, size_,
+  const towpath_options asked{"shm", job.c_str(), rank_, size_,
                               static_cast<double>(options_.timeout.count()) / 1e3};
   towpath_group* const joined = api_.connect(&asked, &error);
   if (joined == nullptr) raise(error);
@@ -38,6 +38,16 @@ c10::intrusive_ptr<c10d::Backend::Options> TowpathBackend::getBackendOptions() {
 Group& TowpathBackend::group() const {
   TORCH_CHECK(group_ != nullptr, "this process group was shut down");
   return *group_;
+}
+
+// What ended the group: nothing can follow on it.
+c10d::ErrorType TowpathBackend::getError() {
+  towpath_error error{};
+  if (group_ == nullptr || api_.failure(group_->group, &error) == TOWPATH_OK) {
+    return c10d::ErrorType::SUCCESS;
+  }
+  if (error.kind == TOWPATH_TIMEOUT) return c10d::ErrorType::TIMEOUT;
+  return error.peer == rank_ ? c10d::ErrorType::COMM_ERROR : c10d::ErrorType::REMOTE_ERROR;
 }
 
 TowpathBackend::Draft TowpathBackend::draft(const Title& title, std::chrono::milliseconds timeout,
@@ -415,6 +425,9 @@ std::vector<towpath_span> parts_of(const at::Tensor& flat, const std::vector<int
   TORCH_CHECK(rows.size() == static_cast<size_t>(ranks),
               "Number of tensor splits not equal to group size: ", rows.size(), " splits for ",
               ranks, " ranks");
+  for (const int64_t count : rows) {
+    TORCH_CHECK(count >= 0, "a split has ", count, " rows; 0 or more are allowed");
+  }
   TORCH_CHECK(std::accumulate(rows.begin(), rows.end(), int64_t{0}) == all_rows,
               "Split sizes doesn't match total dim 0 size of ", all_rows);
   const uint64_t row_bytes = all_rows == 0 ? 0 : flat.nbytes() / static_cast<uint64_t>(all_rows);

@@ -18,7 +18,6 @@ struct BackendOptions {
   int rank = 0;
   int ranks = 1;
   std::string name = "towpath";
-  std::string transport = "shm";
   std::chrono::milliseconds timeout{0};
   std::vector<int64_t> global_ranks;
   std::shared_ptr<Timeline> timeline;  // null where none is kept
@@ -41,7 +40,7 @@ class TowpathBackend final : public c10d::Backend {
   bool supportsCoalescing() const override { return true; }
   bool supportsSplitting() const override { return true; }
   void setTimeout(std::chrono::milliseconds timeout) override { options_.timeout = timeout; }
-  c10d::ErrorType getError() override { return c10d::ErrorType::SUCCESS; }
+  c10d::ErrorType getError() override;
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
@@ -136,7 +135,6 @@ class TowpathBackend final : public c10d::Backend {
 
   const towpath_group_api& api_;
   BackendOptions options_;
-  c10::intrusive_ptr<c10d::Store> store_;
   std::shared_ptr<Group> group_;
   bool coalesces_ = false;
   std::vector<WorkPointer> coalesced_;

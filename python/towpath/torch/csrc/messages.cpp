@@ -132,7 +132,8 @@ class WorkList final : public c10d::Work {
     return true;
   }
   bool wait(std::chrono::milliseconds timeout) override {
-    for (const auto& work : works_) work->wait(timeout);
+    const Remaining remaining(timeout);
+    for (const auto& work : works_) work->wait(remaining.time());
     return true;
   }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {

@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace towpath_torch {
@@ -18,6 +19,13 @@ constexpr double kForEver = 1e9;
 void raise(const towpath_error& error) {
   if (error.kind == TOWPATH_WRONG) C10_THROW_ERROR(ValueError, error.sentence);
   C10_THROW_ERROR(DistBackendError, error.sentence);
+}
+
+std::chrono::milliseconds Remaining::time() const {
+  if (timeout_ == kNoTimeout) return kNoTimeout;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      end_ - std::chrono::steady_clock::now());
+  return std::max(left, std::chrono::milliseconds(1));
 }
 
 GroupWork::GroupWork(std::shared_ptr<Group> group, int rank, c10d::OpType type,
@@ -68,6 +76,7 @@ void GroupWork::call_ended() {
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(mutex_);
+    is_future_due_ = true;
     future = future_;
   }
   if (future) complete(*future);
@@ -96,24 +105,27 @@ void GroupWork::complete(c10::ivalue::Future& future) const {
 
 c10::intrusive_ptr<c10::ivalue::Future> GroupWork::getFuture() {
   if (timeline_) timeline_->note(Event::Kind::future, timeline_number_);
-  bool is_completed = false;
+  bool is_due = false;
   {
     const std::lock_guard lock(mutex_);
     if (future_) return future_;
     future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors());
-    is_completed = completed_;
+    is_due = is_future_due_;
   }
-  if (is_completed) complete(*future_);
+  if (is_due) complete(*future_);
   return future_;
 }
 
 bool GroupWork::wait(std::chrono::milliseconds timeout) {
   if (timeline_) timeline_->note(Event::Kind::wait, timeline_number_);
-  const double seconds =
-      timeout == kNoTimeout ? kForEver : static_cast<double>(timeout.count()) / 1e3;
-  for (towpath_call* call : calls_) group_->api.wait(group_->group, call, seconds);
+  const Remaining remaining(timeout);
+  for (towpath_call* call : calls_) {
+    const auto left = remaining.time();
+    const double seconds = left == kNoTimeout ? kForEver : static_cast<double>(left.count()) / 1e3;
+    group_->api.wait(group_->group, call, seconds);
+  }
   // Another thread may still be at work on what follows the calls.
-  return Work::wait(timeout);
+  return Work::wait(remaining.time());
 }
 
 uint64_t GroupWork::getSequencenumber() const {

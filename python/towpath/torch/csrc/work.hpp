@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -78,10 +79,24 @@ class GroupWork final : public c10d::Work {
   std::vector<std::function<void()>> steps_;
   std::deque<Combination> combinations_;  // whose addresses stay
   c10::intrusive_ptr<c10::ivalue::Future> future_;
+  bool is_future_due_ = false;  // set once, so that one of two threads completes the future
   std::shared_ptr<Timeline> timeline_;
   uint64_t timeline_number_ = 0;
 };
 
 [[noreturn]] void raise(const towpath_error& error);
+
+// What is left of a timeout that several waits share; kNoTimeout stays.
+class Remaining {
+ public:
+  explicit Remaining(std::chrono::milliseconds timeout)
+      : timeout_(timeout), end_(std::chrono::steady_clock::now() + timeout) {}
+  // At least 1 ms: 0 stands for no timeout.
+  std::chrono::milliseconds time() const;
+
+ private:
+  std::chrono::milliseconds timeout_;
+  std::chrono::steady_clock::time_point end_;
+};
 
 }  // namespace towpath_torch

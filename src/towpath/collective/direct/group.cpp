@@ -54,10 +54,10 @@ DirectGroup::DirectGroup(std::string_view transport, transport::LiveOptions opti
         options.heap_bytes = heap_bytes_for(options.ranks);
         options.signals =
             transport::Transport::kReservedSignals + 2 * Channels::signals(options.ranks);
-        options.on_look = [look = look_] {
+        options.on_look = [look = look_, rank = options.rank] {
           look->count.fetch_add(1, std::memory_order_relaxed);
-          if (look->is_aborted.load(std::memory_order_relaxed)) {
-            throw std::runtime_error("the group was aborted");
+          if (look->is_aborted.load(std::memory_order_acquire)) {
+            throw TransportError(Reason::peer_died, rank, look->abort_reason);
           }
         };
         return transport::live::connect(transport, options);
@@ -95,9 +95,10 @@ void DirectGroup::leave() {
   thread_.join();
   {
     const std::lock_guard driving(drive_mutex_);
+    // Of a failed group the transport tells the others; that this rank then leaves is no news.
+    if (!failure_) board_.leave();
     fail_all(TransportError(Reason::peer_died, rank_,
                             fmt::format("rank {} left the group before its calls ended", rank_)));
-    board_.leave();
     transport_->leave();
   }
   call_back();
@@ -349,7 +350,10 @@ void DirectGroup::fail_collective(const TransportError& error) {
 }
 
 void DirectGroup::fail_all(const TransportError& error) {
-  if (!failure_) failure_ = error;
+  if (!failure_) {
+    const std::lock_guard lock(mutex_);
+    failure_ = error;
+  }
   std::vector<CallPointer> calls = messages_.pending();
   if (current_ != nullptr) calls.push_back(current_);
   if (shared_) shared_->cancel();
@@ -402,13 +406,22 @@ void DirectGroup::run_thread() {
 }
 
 void DirectGroup::abort(const std::string& reason) {
-  look_->is_aborted.store(true, std::memory_order_relaxed);
+  // A thread that drives meets the reason where it looks.
+  std::call_once(look_->abort, [&] {
+    look_->abort_reason = fmt::format("rank {} {}", rank_, reason);
+    look_->is_aborted.store(true, std::memory_order_release);
+  });
   {
     const std::lock_guard driving(drive_mutex_);
     transport_->abandon(reason);
-    fail_all(TransportError(Reason::peer_died, rank_, fmt::format("rank {} {}", rank_, reason)));
+    fail_all(TransportError(Reason::peer_died, rank_, look_->abort_reason));
   }
   call_back();
+}
+
+std::optional<TransportError> DirectGroup::failure() {
+  const std::lock_guard lock(mutex_);
+  return failure_;
 }
 
 }  // namespace towpath::collective::direct

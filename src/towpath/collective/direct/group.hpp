@@ -64,11 +64,15 @@ class DirectGroup {
   void leave();
   // Ends all calls with an error that gives the reason, here and at the other ranks.
   void abort(const std::string& reason);
+  // What ended the group; nothing while calls can follow.
+  std::optional<transport::TransportError> failure();
 
  private:
   // What on_look, which the transport keeps, shares with the group.
   struct Look {
     std::atomic<std::uint64_t> count{0};
+    std::once_flag abort;
+    std::string abort_reason;  // written before is_aborted, and then no more
     std::atomic<bool> is_aborted{false};
   };
 
@@ -113,12 +117,13 @@ class DirectGroup {
   CallPointer current_;
   std::unique_ptr<CollectiveCall> chunked_;
   std::optional<SharedCollectives> shared_;  // where ranks map each other's memory
-  std::optional<transport::TransportError> failure_;
   std::uint64_t looked_ = 0;
   std::vector<CallPointer> accepted_;
 
   // Between threads.
   std::mutex mutex_;
+  // Only the thread that drives writes it, under both mutexes; others read it under mutex_.
+  std::optional<transport::TransportError> failure_;
   // Not destroyed in a forked child, where its waiting thread does not exist and is waited for.
   std::unique_ptr<std::condition_variable> changed_ = std::make_unique<std::condition_variable>();
   std::vector<CallPointer> posted_;

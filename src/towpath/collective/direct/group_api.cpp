@@ -6,6 +6,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -113,8 +114,7 @@ towpath_call* post(towpath_group* group, const towpath_request* request, towpath
                  [&] { return new towpath_call{group->group.post(request_from(*request))}; });
 }
 
-int result(const towpath_call* call, towpath_error* error) {
-  const auto& thrown = call->call->error;
+int say_if_any(const std::optional<TransportError>& thrown, towpath_error* error) {
   if (!thrown) return TOWPATH_OK;
   say(error, number_of(thrown->kind()), thrown->peer(), thrown->what());
   return error->kind;
@@ -149,6 +149,10 @@ constexpr towpath_group_api kApi{
     .leave = [](towpath_group* group) { group->group.leave(); },
     .destroy = [](towpath_group* group) { delete group; },
     .abort = [](towpath_group* group, const char* reason) { group->group.abort(reason); },
+    .failure =
+        [](towpath_group* group, towpath_error* error) {
+          return say_if_any(group->group.failure(), error);
+        },
     .sequence = [](const towpath_group* group) { return group->group.sequence(); },
     .post = post,
     .wake = [](towpath_group* group) { group->group.wake(); },
@@ -157,7 +161,10 @@ constexpr towpath_group_api kApi{
           return static_cast<int>(group->group.wait(call->call, time_from(timeout_s)));
         },
     .has_ended = [](const towpath_call* call) { return static_cast<int>(call->call->has_ended()); },
-    .result = result,
+    .result =
+        [](const towpath_call* call, towpath_error* error) {
+          return say_if_any(call->call->error, error);
+        },
     .source = [](const towpath_call* call) { return call->call->source; },
     .sequence_of = [](const towpath_call* call) { return call->call->sequence; },
     .release = [](towpath_call* call) { delete call; },

@@ -12,7 +12,7 @@
  * wrong, the error says what. */
 
 #define TOWPATH_GROUP_API_NAME "towpath.group_api"
-#define TOWPATH_GROUP_API_VERSION 1
+#define TOWPATH_GROUP_API_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -83,6 +83,8 @@ typedef struct {
   void (*leave)(towpath_group* group);
   void (*destroy)(towpath_group* group);
   void (*abort)(towpath_group* group, const char* reason);
+  /* What ended the group, so that nothing can follow on it; TOWPATH_OK while nothing did. */
+  int (*failure)(towpath_group* group, towpath_error* error);
   uint64_t (*sequence)(const towpath_group* group);
   /* NULL where the request is wrong. Release each call once, at any time. */
   towpath_call* (*post)(towpath_group* group, const towpath_request* request, towpath_error* error);
