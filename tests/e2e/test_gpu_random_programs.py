@@ -9,6 +9,8 @@ import pytest
 
 import towpath
 from conftest import ROOT
+from towpath import _core
+from towpath.kernels.gpu_kernel import GpuKernel, SimulatedGpus
 
 FOLDER = ROOT / "tests" / "e2e" / "gpu"
 sys.path.insert(0, str(FOLDER))
@@ -16,14 +18,25 @@ sys.path.insert(0, str(FOLDER))
 import random_programs  # noqa: E402
 
 
+class Interpreter:
+    """The compiled kernel and the machine, for thousands of runs."""
+
+    def __init__(self) -> None:
+        self.object = str(GpuKernel(str(FOLDER / "interpreter.cu"), (), ()).compile())
+        self.machine = towpath.load("dgx-h100").spec.build(hosts=1)
+
+    def load(self, pes: int) -> SimulatedGpus:
+        return SimulatedGpus(_core.SimulatedPes(self.machine, self.object, pes, 1))
+
+
 @pytest.fixture(scope="module")
 def kernel():
-    return towpath.kernel(FOLDER / "interpreter.cu")
+    return Interpreter()
 
 
 def run(kernel, program) -> int:
     """Runs a program; how many elements were wrong."""
-    gpus = kernel.load("dgx-h100", program.pes)
+    gpus = kernel.load(program.pes)
     length = 1 + max(len(code) for code in program.code.values())
     width = 1 + random_programs.FIELDS
     code = gpus.symmetric(program.blocks * length * width, "int64")

@@ -66,18 +66,35 @@ bool carries(const History::Entry& entry, const TransferIdentity& transfer) {
   return false;
 }
 
+bool knows_of(Moment knower, Moment moment, Time time) {
+  if (moment.of == knower.of) return true;
+  return Walk(time).any(knower, [&](const Walk::Step& step, const History::Entry& entry) {
+    if (entry.kind == History::Kind::everything) return time < entry.time;
+    const bool is_there = step.moment.of == moment.of && step.moment.length >= moment.length;
+    return is_there || (entry.kind == History::Kind::moment && entry.moment.of == moment.of &&
+                        entry.moment.length >= moment.length);
+  });
+}
+
+// A quiet or fence is about what its PE started before: what its own block did, or one of which it
+// could know.
+bool covers(const History& of, const History::Entry& entry, const TransferIdentity& transfer) {
+  if (of.pe() != transfer.pe || entry.number < transfer.number) return false;
+  const auto index = static_cast<std::size_t>(&entry - of.entries().data());
+  return knows_of({&of, index}, transfer.starter, transfer.began);
+}
+
 Known knows_at(Moment moment, const TransferIdentity& transfer) {
   bool is_fenced = false;
   const bool is_known =
       Walk(transfer.began).any(moment, [&](const Walk::Step& step, const History::Entry& entry) {
         if (entry.kind == History::Kind::everything) return transfer.began < entry.time;
         if (carries(entry, transfer)) return true;
-        const bool covers =
-            step.moment.of->pe() == transfer.pe && entry.number >= transfer.number;
-        if (entry.kind == History::Kind::quiet) return covers;
-        if (entry.kind != History::Kind::fence || !covers) return false;
-        is_fenced = true;
-        return step.peer == transfer.peer;
+        const bool is_fence = entry.kind == History::Kind::fence;
+        if (!is_fence && entry.kind != History::Kind::quiet) return false;
+        if (!covers(*step.moment.of, entry, transfer)) return false;
+        is_fenced = is_fenced || is_fence;
+        return !is_fence || step.peer == transfer.peer;
       });
   if (is_known) return Known::yes;
   return is_fenced ? Known::only_fenced : Known::no;
@@ -98,13 +115,7 @@ void History::complete(Time time, std::uint64_t number, bool is_quiet) {
 Known History::knows(const TransferIdentity& transfer) const { return knows_at(now(), transfer); }
 
 bool History::knows(Moment moment, Time time) const {
-  if (moment.of == this) return true;
-  return Walk(time).any(now(), [&](const Walk::Step& step, const Entry& entry) {
-    if (entry.kind == Kind::everything) return time < entry.time;
-    const bool is_there = step.moment.of == moment.of && step.moment.length >= moment.length;
-    return is_there || (entry.kind == Kind::moment && entry.moment.of == moment.of &&
-                        entry.moment.length >= moment.length);
-  });
+  return knows_of(now(), moment, time);
 }
 
 bool History::knows_that(int pe, const TransferIdentity& transfer) const {

@@ -37,6 +37,7 @@ struct TransferIdentity {
   std::uint64_t number = 0;  // among its operations
   int peer = 0;              // to which
   Time began{};
+  Moment starter{};  // the block, when it started it
 };
 
 enum class Known : std::uint8_t {

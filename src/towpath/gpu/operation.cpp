@@ -94,7 +94,7 @@ std::string Operation::describe() const {
 }
 
 TransferIdentity Operation::identity() const {
-  return {pe.rank(), first_number, call.peer, pe.simulation().now()};
+  return {pe.rank(), first_number, call.peer, pe.simulation().now(), sender};
 }
 
 void Operation::start_signal() {
