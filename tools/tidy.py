@@ -47,6 +47,8 @@ LAYERS: dict[str, set[str]] = {
     "transport/simulated/gpu": {"transport/simulated", "gpu_links"},
     "transport/simulated/mailbox": {"transport/simulated", "riscv_mailbox"},
     "transport/simulated/chips": {"transport/simulated", "tenstorrent/fabric"},
+    "shmem": {"transport/live", "shmem/include"},
+    "shmem/include": set(),
     "collective/schedule": {"transport"},
     "collective/verify": {"collective/schedule"},
     "collective/execute": {"collective/schedule"},

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels of the GPU document, cut out of it and compiled as they are, give the right data."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -93,8 +94,7 @@ def test_nvcc_compiles_and_links_the_kernels(include, tmp_path):
     made = subprocess.run(
         [str(ROOT / "tools" / "gpu_build.sh"), str(FOLDER / "document_kernels.cu"),
          str(tmp_path / "document_kernels"), f"-I{include}"],
-        capture_output=True, text=True, timeout=600, env={"PATH": "/usr/local/bin:/usr/bin:/bin",
-                                                          "NVSHMEM_HOME": str(library)},
+        capture_output=True, text=True, timeout=600, env={**os.environ, "NVSHMEM_HOME": str(library)},
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     assert (tmp_path / "document_kernels.dlink.o").stat().st_size > 0
@@ -103,7 +103,6 @@ def test_nvcc_compiles_and_links_the_kernels(include, tmp_path):
 def nvshmem_folder() -> Path | None:
     """NVSHMEM's headers and libraries: $NVSHMEM_HOME, or the package of PyPI."""
     import importlib.util
-    import os
 
     if "NVSHMEM_HOME" in os.environ:
         return Path(os.environ["NVSHMEM_HOME"])

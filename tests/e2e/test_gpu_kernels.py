@@ -273,8 +273,10 @@ def test_what_does_not_compile_says_what_the_compiler_says(tmp_path):
 
 HAZARDS = {
     "divergent_barrier": ("divergent_barrier.cu:9", "thread 32"),
+    "fence_for_quiet": ("fence_for_quiet.cu:11", "fence_for_quiet.cu:9"),
     "mismatched_allocation": ("1024 symmetric bytes", "1536 symmetric bytes"),
     "overshot_wait": ("overshot_wait.cu:14", "its word is 1", "went on to 2"),
+    "signal_reused": ("signal_reused.cu:10", "cannot know that its peer has seen that"),
     "source_changed": ("source_changed.cu:10", "source_changed.cu:9"),
     "unawaited_data": ("unawaited_data.cu:10", "unawaited_data.cu:9"),
     "unregistered_buffer": ("unregistered_buffer.cu:9", "1024 bytes"),
@@ -289,6 +291,33 @@ def test_a_hazard_is_named(name):
     assert raised.value.hazard == name
     for phrase in HAZARDS[name]:
         assert phrase in str(raised.value)
+
+
+def test_a_wait_for_equality_is_overshot_in_the_order_of_its_type(tmp_path):
+    text = """
+    __global__ void wait(int* word, int* result, int value) {
+      if (threadIdx.x == 0 && blockIdx.x == 0) {
+        nvshmem_int_wait_until(word, NVSHMEM_CMP_EQ, 1);
+        *result = *word;
+      }
+    }
+    """
+    gpus = source(tmp_path, text).load(MACHINE, 1)
+    word, result = gpus.symmetric(1, "int32"), gpus.symmetric(1, "int32")
+    word.on[0][0] = -3  # a large number without a sign, but below 1
+    with pytest.raises(towpath.DeadlockError, match="nvshmem_int_wait_until"):
+        gpus.launch("wait", 1, 32, [word, result, 1])
+
+
+def test_fences_of_two_multiprocessors_overlap(tmp_path):
+    text = """
+    __global__ void fences(int count) {
+      for (int i = 0; i < count; ++i) nvshmem_fence();
+    }
+    """
+    gpus = source(tmp_path, text).load(MACHINE, 1)
+    times = [gpus.launch("fences", blocks, 256, [10]) for blocks in (1, 132)]
+    assert times[1] < 1.01 * times[0]
 
 
 DEADLOCKS = {

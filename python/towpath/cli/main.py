@@ -20,6 +20,7 @@ from towpath.cli import (
     new,
     replay,
     run,
+    shmem,
     synthesise,
     tune,
     validate,
@@ -46,6 +47,7 @@ app.add_typer(tune.app, name="tune")
 app.add_typer(export.app, name="export")
 app.add_typer(new.app, name="new")
 app.add_typer(kernel.app, name="kernel")
+app.add_typer(shmem.app, name="shmem")
 
 
 def _print_version(is_asked: bool) -> None:

@@ -55,7 +55,11 @@ Block::Block(Pe& pe, Grid& grid, abi::Index3 index, int multiprocessor)
   const abi::Index3& blocks = grid.launch().configuration.grid;
   lane_ = static_cast<int>(index.x + blocks.x * (index.y + blocks.y * index.z));
   block_group_.size = threads();
-  segment_.begin = acquired_at_ = pe.simulation().now();
+  segment_.begin = pe.simulation().now();
+  if (pe.is_timed()) {
+    history_ = &pe.new_history();
+    history_->learn(segment_.begin, pe.past().now());
+  }
   segment_.work.threads = threads();
   ready_.reserve(threads_.size());
   for (int thread = 0; thread < threads(); ++thread) {
@@ -461,12 +465,18 @@ void Block::sync_grid(const abi::Site& site) {
   sync(0, 0, site);
 }
 
-void Block::release_grid_barrier() {
-  acquire();
+void Block::release_grid_barrier(Moment all) {
+  if (history_ != nullptr) history_->learn(pe_.simulation().now(), all);
   make_ready(0);
 }
 
-void Block::acquire() { acquired_at_ = pe_.simulation().now(); }
+void Block::learn_everything() {
+  if (history_ != nullptr) history_->learn_everything(pe_.simulation().now());
+}
+
+void Block::hand_on() {
+  if (history_ != nullptr) pe_.past().learn(pe_.simulation().now(), history_->now());
+}
 
 // --- shared memory
 // ----------------------------------------------------------------------------------

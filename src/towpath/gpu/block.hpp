@@ -11,6 +11,7 @@
 
 #include "towpath/base/units.hpp"
 #include "towpath/gpu/include/towpath_gpu.h"
+#include "towpath/gpu/knowledge.hpp"
 #include "towpath/gpu/thread_stack.hpp"
 #include "towpath/gpu/work.hpp"
 
@@ -24,6 +25,7 @@ namespace abi = towpath_gpu;
 
 class Pe;
 class Grid;
+struct WaitRecord;
 
 struct Thread {
   enum class State : std::uint8_t { ready, in_group, waiting, finished };
@@ -114,12 +116,16 @@ class Block {
   // Waits until then.
   void reach(Time when);
 
-  // What has come to the PE so far, the block knows of.
-  void acquire();
-  Time acquired_at() const { return acquired_at_; }
+  // What the block can know of the others; null where nothing is timed.
+  History* history() { return history_; }
+  const History* history() const { return history_; }
+  // All that has happened so far, the block may know of.
+  void learn_everything();
+  // Its stay on the multiprocessor is over: who comes later on this PE knows what it knew.
+  void hand_on();
 
   // --- by the PE ------------------------------------------------------------------------------
-  void release_grid_barrier();
+  void release_grid_barrier(Moment all);
   std::uint64_t shared_bytes() const { return shared_used_; }
 
  private:
@@ -147,6 +153,9 @@ class Block {
   void leave_groups();
   void thread_finished();
   void start_group_access(Group& group, const abi::Access& access, const abi::Site& site);
+  // The signals that ended a wait, the block knows of.
+  void learn_from(const WaitRecord& wait);
+  void note_wait(const abi::Wait& call);
   void flush_fences();
   void start_fence();
   void allocate_shared();
@@ -165,8 +174,8 @@ class Block {
   bool is_scheduled_ = false;
   bool is_running_ = false;
 
+  History* history_ = nullptr;
   Segment segment_;
-  Time acquired_at_{};
   Time floor_{};  // earlier segments end then
   Group block_group_;
   std::list<Group> warp_groups_;        // open ones

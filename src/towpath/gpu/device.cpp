@@ -118,6 +118,7 @@ Residency Device::residency(int multiprocessor) const {
 }
 
 void Device::finish(Block& block) {
+  block.hand_on();
   Grid& grid = block.grid();
   Multiprocessor& multiprocessor =
       multiprocessors_[static_cast<std::size_t>(block.multiprocessor())];
@@ -135,7 +136,15 @@ void Device::finish(Block& block) {
 void Device::arrive_at_grid_barrier(Grid& grid) {
   if (++grid.at_barrier_ < grid.blocks()) return;
   grid.at_barrier_ = 0;
-  for (const auto& block : grid.resident_) block->release_grid_barrier();
+  // The barrier is over when all have come: each knows what any of them knew.
+  Moment all;
+  if (pe_.is_timed()) {
+    History& joined = pe_.new_history();
+    const Time now = pe_.simulation().now();
+    for (const auto& block : grid.resident_) joined.learn(now, block->history()->now());
+    all = joined.now();
+  }
+  for (const auto& block : grid.resident_) block->release_grid_barrier(all);
 }
 
 std::string Device::waiting() const {

@@ -12,6 +12,8 @@ namespace towpath::gpu {
 enum class Hazard : std::uint8_t {
   source_changed,         // a put's source was stored to before the put had read it
   unawaited_data,         // bytes that a peer put were read without waiting for their signal
+  fence_for_quiet,        // a fence between, where only quiet would have helped
+  signal_reused,          // sent again before its peer has seen the last one
   overshot_wait,          // an equality wait whose word went past the value
   unregistered_buffer,    // neither symmetric nor registered
   divergent_barrier,      // threads of a block wait at different barriers

@@ -33,7 +33,7 @@ void MonitoredRanges::add(std::uintptr_t begin, std::uint64_t size_bytes,
 void MonitoredRanges::remove(std::uintptr_t begin, std::uint64_t size_bytes, std::uint64_t number) {
   for (auto each = ranges_.lower_bound(begin);
        each != ranges_.end() && each->first < begin + size_bytes;) {
-    each = each->second.number == number ? ranges_.erase(each) : std::next(each);
+    each = each->second.identity.number == number ? ranges_.erase(each) : std::next(each);
   }
 }
 
@@ -42,18 +42,6 @@ const MonitoredTransfer* MonitoredRanges::find(std::uintptr_t address) const {
   if (found == ranges_.begin()) return nullptr;
   --found;
   return address < found->second.end ? &found->second : nullptr;
-}
-
-const MonitoredTransfer* MonitoredRanges::find_since(std::uintptr_t begin, std::uint64_t size_bytes,
-                                                     Time time) const {
-  auto each = ranges_.upper_bound(begin);
-  if (each != ranges_.begin()) --each;
-  for (; each != ranges_.end() && each->first < begin + size_bytes; ++each) {
-    const MonitoredTransfer& transfer = each->second;
-    if (transfer.end <= begin) continue;
-    if (transfer.began >= time) return &transfer;
-  }
-  return nullptr;
 }
 
 abi::Range MonitoredRanges::around(std::uintptr_t address) const {

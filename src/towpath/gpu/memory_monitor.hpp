@@ -8,14 +8,11 @@
 
 #include "towpath/base/units.hpp"
 #include "towpath/gpu/include/towpath_gpu.h"
+#include "towpath/gpu/knowledge.hpp"
 
 // Which bytes of a PE transfers are reading or have filled, so that a kernel that touches them too
-// early is named. A block learns that a transfer has ended by a wait that ends after the transfer
-// began, or by quiet(); a block that reads what a peer put, or changes what its own put still
-// reads, with no such wait since, cannot know.
-//
-// Clean programs are never accused. Of the others, those are named in which no wait of any kind
-// lies between the transfer's beginning and the access.
+// early is named: by a block that reads what a peer put, or changes what an own put reads, and
+// cannot know that the put is complete (knowledge.hpp says how it would).
 
 namespace towpath::gpu {
 
@@ -23,8 +20,7 @@ namespace abi = towpath_gpu;
 
 struct MonitoredTransfer {
   std::uintptr_t end = 0;
-  std::uint64_t number = 0;  // of the operation
-  Time began{};
+  TransferIdentity identity{};
   std::string what{};  // the call, its place, who made it
 };
 
@@ -37,9 +33,17 @@ class MonitoredRanges {
 
   // The transfer that has the byte, or null.
   const MonitoredTransfer* find(std::uintptr_t address) const;
-  // The first that began at `time` or later in a range of bytes, or null.
-  const MonitoredTransfer* find_since(std::uintptr_t begin, std::uint64_t size_bytes,
-                                      Time time) const;
+  // The first in a range of bytes for which matches(transfer), or null.
+  template <typename Matches>
+  const MonitoredTransfer* find_if(std::uintptr_t begin, std::uint64_t size_bytes,
+                                   const Matches& matches) const {
+    auto each = ranges_.upper_bound(begin);
+    if (each != ranges_.begin()) --each;
+    for (; each != ranges_.end() && each->first < begin + size_bytes; ++each) {
+      if (each->second.end > begin && matches(each->second)) return &each->second;
+    }
+    return nullptr;
+  }
   // The bytes around an address that have the same transfer, or none.
   abi::Range around(std::uintptr_t address) const;
 
@@ -49,7 +53,7 @@ class MonitoredRanges {
 
 struct MemoryMonitor {
   MonitoredRanges incoming;  // what peers put here
-  MonitoredRanges sources;   // what own puts still read
+  MonitoredRanges sources;   // what own puts read
 };
 
 }  // namespace towpath::gpu

@@ -60,6 +60,7 @@ Operation::Operation(Pe& from, Block& by, const abi::Access& what, const abi::Si
   } else {
     number = first_number = pe.started_operation();
   }
+  if (by.history() != nullptr) sender = by.history()->now();
 }
 
 // A get to memory that does not stay is awaited even where it need not be.
@@ -74,30 +75,67 @@ void Operation::monitor_start() {
   is_monitored = pe.is_timed() && call.kind == abi::AccessKind::put && call.size_bytes > 0 &&
                  call.peer != pe.rank() && block != nullptr && !block->grid().launch().is_internal;
   if (!is_monitored) return;
-  const std::string what =
-      fmt::format("{} at {}:{} by {}", site.call, site.file, site.line, block->describe());
+  const std::string what = describe();
   const auto local = reinterpret_cast<std::uintptr_t>(access.local);
-  const Time now = pe.simulation().now();
+  const TransferIdentity identity = this->identity();
   if (bytes.empty()) {
-    const MonitoredTransfer* const unawaited =
-        pe.monitor().incoming.find_since(local, call.size_bytes, block->acquired_at());
-    if (unawaited != nullptr) pe.refuse_unawaited(*unawaited, what);
-    pe.monitor().sources.add(local, call.size_bytes,
-                             {.number = first_number, .began = now, .what = what});
+    pe.check_sent(local, call.size_bytes, *block, what);
+    pe.monitor().sources.add(local, call.size_bytes, {.identity = identity, .what = what});
     pe.forget_quiet_ranges();
   }
-  Pe* const peer = pe.run().pes[static_cast<std::size_t>(call.peer)];
-  const auto target = reinterpret_cast<std::uintptr_t>(peer->transport().data(access.remote));
-  peer->monitor().incoming.add(target, call.size_bytes, {.began = now, .what = what});
+  Pe& peer = *pe.run().pes[static_cast<std::size_t>(call.peer)];
+  const auto target = reinterpret_cast<std::uintptr_t>(peer.transport().data(access.remote));
+  peer.monitor().incoming.add(target, call.size_bytes, {.identity = identity, .what = what});
+  peer.signal_words().note_plain(access.remote, call.size_bytes);
+}
+
+std::string Operation::describe() const {
+  return fmt::format("{} at {}:{} by {}", site.call, site.file, site.line, block->describe());
+}
+
+TransferIdentity Operation::identity() const {
+  return {pe.rank(), first_number, call.peer, pe.simulation().now(), sender};
+}
+
+void Operation::start_signal() {
+  if (!pe.is_timed() || block == nullptr) return;
+  Pe& peer = *pe.run().pes[static_cast<std::size_t>(call.peer)];
+  if (call.kind == abi::AccessKind::atomic) peer.signal_words().note_plain(access.remote, 8);
+  if (!access.has_signal) return;
+  SignalWord& word = peer.signal_words().at(access.signal_at);
+  signal = &peer.signal_words().new_signal();
+  *signal = {.sender = sender,
+             .payload = identity(),
+             .lane = block->lane(),
+             .value = call.signal_value,
+             .is_set = call.signal == abi::Signal::set};
+  if (signal->is_set && call.peer != pe.rank()) {
+    signal->what = describe();
+    pe.check_signal(word, *signal, *block);
+  }
+  access.landed = [](transport::Access& landed) {
+    static_cast<Operation*>(landed.context)->signal_landed();
+  };
+}
+
+void Operation::signal_landed() {
+  const Pe& peer = *pe.run().pes[static_cast<std::size_t>(call.peer)];
+  SignalWord& word =
+      pe.run().pes[static_cast<std::size_t>(call.peer)]->signal_words().at(access.signal_at);
+  signal->landed = pe.simulation().now();
+  std::memcpy(&word.value, peer.transport().data(access.signal_at), sizeof(word.value));
+  word.landed.push_back(signal);
 }
 
 void Operation::start() {
   monitor_start();
+  start_signal();
   access.context = this;
   access.done = [](transport::Access& ended) {
     auto& operation = *static_cast<Operation*>(ended.context);
     operation.is_done = true;
-    if (operation.is_monitored) {
+    // What returns at once says so by quiet() alone.
+    if (operation.is_monitored && !operation.call.is_nonblocking) {
       operation.pe.monitor().sources.remove(
           reinterpret_cast<std::uintptr_t>(operation.access.local), operation.call.size_bytes,
           operation.first_number);
@@ -153,7 +191,7 @@ void Block::access(abi::Access& call, const abi::Site& site) {
   }
   if (operation->is_done) {
     call.result = operation->access.result;
-    if (call.kind == abi::AccessKind::get || call.fetches) acquire();
+    if (call.kind == abi::AccessKind::get || call.fetches) learn_everything();
     if (call.kind == abi::AccessKind::get && !operation->bytes.empty()) {
       std::memcpy(call.local, operation->bytes.data(), call.size_bytes);
     }
@@ -208,14 +246,17 @@ void Block::start_fence() {
     Block* block;
     std::vector<std::uint16_t> threads;
     bool is_quiet;
+    std::uint64_t last_operation;
     transport::Access access;
     void release() {
+      block->history_->complete(block->pe_.simulation().now(), last_operation, is_quiet);
       for (const std::uint16_t thread : threads) block->make_ready(thread);
       delete this;
     }
   };
   if (fencing_.empty()) return;
-  auto* const fence = new Fence{this, std::move(fencing_), fencing_is_quiet_, {}};
+  auto* const fence = new Fence{this, std::move(fencing_), fencing_is_quiet_,
+                                pe_.last_operation(), {}};
   fencing_.clear();
   fencing_is_quiet_ = false;
   fencing_from_ = Time();
@@ -257,22 +298,25 @@ std::uint64_t WaitRecord::value_at(std::uint64_t index) const {
   }
 }
 
-bool WaitRecord::holds_at(std::uint64_t index) const {
+std::strong_ordering WaitRecord::order_at(std::uint64_t index) const {
   const std::uint64_t left = value_at(index);
   std::uint64_t right = values[call.is_vector ? index : 0];
-  if (!call.is_signed && call.size_bytes < 8) {
-    right &= (std::uint64_t{1} << 8 * call.size_bytes) - 1;
+  if (call.is_signed) {
+    return static_cast<std::int64_t>(left) <=> static_cast<std::int64_t>(right);
   }
-  const bool is_less = call.is_signed
-                           ? static_cast<std::int64_t>(left) < static_cast<std::int64_t>(right)
-                           : left < right;
+  if (call.size_bytes < 8) right &= (std::uint64_t{1} << 8 * call.size_bytes) - 1;
+  return left <=> right;
+}
+
+bool WaitRecord::holds_at(std::uint64_t index) const {
+  const std::strong_ordering order = order_at(index);
   switch (call.comparison) {
-    case abi::Comparison::equal: return left == right;
-    case abi::Comparison::not_equal: return left != right;
-    case abi::Comparison::greater: return !is_less && left != right;
-    case abi::Comparison::less_equal: return is_less || left == right;
-    case abi::Comparison::less: return is_less;
-    case abi::Comparison::greater_equal: return !is_less;
+    case abi::Comparison::equal: return order == 0;
+    case abi::Comparison::not_equal: return order != 0;
+    case abi::Comparison::greater: return order > 0;
+    case abi::Comparison::less_equal: return order <= 0;
+    case abi::Comparison::less: return order < 0;
+    case abi::Comparison::greater_equal: return order >= 0;
   }
   return false;
 }
@@ -306,6 +350,36 @@ std::string WaitRecord::describe() const {
                      value_at(0), kSigns[static_cast<int>(call.comparison)], values[0]);
 }
 
+void Block::learn_from(const WaitRecord& wait) {
+  if (history_ == nullptr) return;
+  const Time now = pe_.simulation().now();
+  for (std::uint64_t i = 0; i < wait.call.count; ++i) {
+    if (!wait.counts(i) || !wait.holds_at(i)) continue;
+    SignalWord* const word = wait.call.size_bytes == 8
+                                 ? pe_.signal_words().find(pe_.offset_of(wait.call.first) + 8 * i)
+                                 : nullptr;
+    if (word == nullptr || word->is_plain || word->value != wait.value_at(i)) {
+      history_->learn_everything(now);
+      continue;
+    }
+    history_->learn(now, *word);
+    for (; word->seen < word->landed.size(); ++word->seen) {
+      word->landed[word->seen]->seen = history_->now();
+      word->landed[word->seen]->seen_at = now;
+    }
+  }
+}
+
+// Whether a word was used again too early shows where somebody waits for it.
+void Block::note_wait(const abi::Wait& call) {
+  if (history_ == nullptr || call.size_bytes != 8) return;
+  for (std::uint64_t i = 0; i < call.count; ++i) {
+    SignalWord& word = pe_.signal_words().at(pe_.offset_of(call.first) + 8 * i);
+    word.is_awaited = true;
+    Pe::check_reuse(word);
+  }
+}
+
 std::uint64_t Block::wait(const abi::Wait& call, const abi::Site& site) {
   if (!pe_.is_in_heap(call.first)) {
     throw KernelError(
@@ -317,6 +391,7 @@ std::uint64_t Block::wait(const abi::Wait& call, const abi::Site& site) {
   auto record = std::make_unique<WaitRecord>(pe_, call);
   record->site = site;
   running().site = site;
+  note_wait(call);
   reach(thread_time());
   std::int64_t result = record->evaluate();
   if (call.is_test) {
@@ -346,7 +421,7 @@ std::uint64_t Block::wait(const abi::Wait& call, const abi::Site& site) {
       result = record->evaluate();
     }
   }
-  if (result >= 0) acquire();
+  if (result >= 0) learn_from(*record);
   if (call.is_signal) return record->value_at(0);
   if (result == INT64_MAX) return SIZE_MAX;
   if (call.indices != nullptr) {

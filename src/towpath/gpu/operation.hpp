@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -37,9 +38,15 @@ struct Operation {
   bool is_visible = false;
   bool is_monitored = false;
   bool is_held = false;  // by the thread that reads its result
+  Moment sender{};
+  Signal* signal = nullptr;  // where something is timed
 
  private:
   void monitor_start();
+  void start_signal();
+  void signal_landed();
+  std::string describe() const;
+  TransferIdentity identity() const;
   void release_threads();
   void finish();
 };
@@ -50,6 +57,8 @@ struct WaitRecord {
 
   // How many words hold, or the first that does, as the call returns it; -1: not yet.
   std::int64_t evaluate() const;
+  // The word beside the value that is waited for, in the order of the wait's type.
+  std::strong_ordering order_at(std::uint64_t index) const;
   bool holds_at(std::uint64_t index) const;
   std::uint64_t value_at(std::uint64_t index) const;
   bool counts(std::uint64_t index) const { return status.empty() || status[index] == 0; }

@@ -37,7 +37,8 @@ Pe::Pe(Run& run, transport::Transport& transport, std::unique_ptr<LoadedObject> 
       device_(*this, options.cost == nullptr ? Device::live_cost() : *options.cost),
       streams_(
           run.simulation, [this] { wake_host(); }, [this] { return transport_.now(); }),
-      memory_ranges_(0, kMemoryBytes, 256) {
+      memory_ranges_(0, kMemoryBytes, 256),
+      past_(transport.rank()) {
   if (remote_memory_ == nullptr) {
     throw std::invalid_argument("this transport has no remote memory; kernels need one");
   }

@@ -152,12 +152,22 @@ class Pe {
   MemoryMonitor& monitor() { return monitor_; }
   // The running thread's accesses are looked at again.
   void forget_quiet_ranges();
-  // Throw KernelError: the block reads what it has not waited for; it changes what a put still
-  // reads.
+  History& new_history() { return histories_.emplace_back(rank()); }
+  // What is over on this PE: who begins now knows it.
+  History& past() { return past_; }
+  SignalWords& signal_words() { return signal_words_; }
+  // Words of a heap that are looked at, or changed, by other means than signals and waits.
+  void note_plain(const void* address, std::uint64_t size_bytes);
+  // The number of the last operation whose end quiet() awaits.
+  std::uint64_t last_operation() const { return operations_; }
+  // Throw KernelError: the block reads what it has not waited for; it changes what a put may still
+  // read; it sends a signal again before its peer has seen the last one.
   void check_read(const MonitoredTransfer& transfer, const Block& block, const void* where) const;
-  void check_change(const MonitoredTransfer& transfer, const Block& block, const void* where) const;
-  [[noreturn]] void refuse_unawaited(const MonitoredTransfer& transfer,
-                                     const std::string& who) const;
+  void check_sent(std::uintptr_t begin, std::uint64_t size_bytes, const Block& block,
+                  const std::string& what) const;
+  void check_change(const MonitoredTransfer& transfer, const Block& block, const void* where);
+  void check_signal(SignalWord& word, const Signal& signal, const Block& block) const;
+  static void check_reuse(SignalWord& word);
   void add_wait(const WaitRecord& wait) { waits_.insert(&wait); }
   void remove_wait(const WaitRecord& wait) { waits_.erase(&wait); }
   // Throws KernelError where a wait for equality was overtaken.
@@ -224,6 +234,9 @@ class Pe {
   std::vector<QuietWait> quiet_waits_;
   std::vector<std::unique_ptr<Poller>> pollers_;
   MemoryMonitor monitor_;
+  std::deque<History> histories_;
+  History past_;
+  SignalWords signal_words_;
   std::set<const WaitRecord*> waits_;
   std::vector<StoredRange> stored_;
   bool has_stored_ = false;

@@ -44,6 +44,7 @@ void Pe::agree(const std::string& statement) {
                                   "calls with the same sizes in the same order",
                                   error.what()));
   }
+  if (is_timed()) past_.learn_everything(run_.simulation.now());
 }
 
 void* Pe::symmetric_malloc(std::uint64_t size_bytes, std::uint64_t alignment, bool is_zeroed) {
@@ -72,6 +73,7 @@ void Pe::symmetric_free(void* address) {
                       "nvshmem_free was given an address that nvshmem_malloc did not return");
   }
   agree(fmt::format("to free the symmetric memory at offset {}", found->first));
+  signal_words_.forget(found->first, found->second.size_bytes);
   transport_.release(found->second.allocated);
   allocations_.erase(found);
 }

@@ -133,9 +133,10 @@ void store(void* self, void* address, unsigned size_bytes, const void* where) {
 
 void poll(void* self, const volatile void* address, unsigned size_bytes, const void*) {
   if (count_load(pe_of(self), address, size_bytes) == Place::free) return;
+  pe_of(self).note_plain(const_cast<const void*>(address), size_bytes);
   on_thread(self, [&](Block& block) {
     block.poll(address, size_bytes);
-    block.acquire();
+    block.learn_everything();
   });
 }
 
@@ -144,6 +145,7 @@ void flag(void* self, volatile void* address, unsigned size_bytes, const void*) 
   Pe& pe = pe_of(self);
   const Place place = count_store(pe, address, size_bytes);
   if (place == Place::free) return;
+  pe.note_plain(const_cast<const void*>(address), size_bytes);
   if (place == Place::peer) {
     on_thread(self, [&](Block& block) { block.reach(block.thread_time() + time_to_peer(pe)); });
   }
@@ -160,8 +162,10 @@ void begin_atomic(void* self, const volatile void* address, unsigned size_bytes)
 
 void end_atomic(void* self, const volatile void* address, unsigned size_bytes) {
   Pe& pe = pe_of(self);
-  if (pe.running_block != nullptr) pe.running_block->acquire();
-  if (count_store(pe, address, size_bytes) != Place::free) pe.note_store(address, size_bytes);
+  if (pe.running_block != nullptr) pe.running_block->learn_everything();
+  if (count_store(pe, address, size_bytes) == Place::free) return;
+  pe.note_plain(const_cast<const void*>(address), size_bytes);
+  pe.note_store(address, size_bytes);
 }
 
 // --- parts of the table
@@ -261,7 +265,7 @@ void fill_host(abi::Table& table) {
     integers[1] = cost.threads_per_multiprocessor;
     integers[2] = cost.blocks_per_multiprocessor;
     integers[3] = abi::kThreadsPerBlockMax;
-    sizes[0] = std::uint64_t{80} << 30;
+    sizes[0] = Pe::kMemoryBytes;
     sizes[2] = static_cast<std::uint64_t>(cost.shared_memory_kib) << 10;
     sizes[1] = sizes[2] - 1024;
     std::strncpy(name, pe.options().gpu_name.c_str(), 255);

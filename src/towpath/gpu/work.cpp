@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/gpu/work.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <stdexcept>
 
 #include "towpath/base/invariant.hpp"
 
@@ -55,6 +58,13 @@ Time duration(const Work& work, const Residency& residency, const machine::Kerne
   if (own > 0) moving = std::max(moving, transfer_time(Bytes(own * all), cost.memory_rate));
   return std::max({loading, issuing, moving}) +
          cost.barrier * static_cast<std::int64_t>(work.barriers);
+}
+
+const machine::KernelCost& kernel_cost(const machine::Machine& machine) {
+  if (machine.gpu().kernel) return *machine.gpu().kernel;
+  throw std::invalid_argument(fmt::format(
+      "machine '{}' does not say what kernels cost; its gpu_cost needs the block 'kernel'",
+      machine.name()));
 }
 
 int resident_blocks(const BlockShape& shape, const machine::KernelCost& cost) {

@@ -6,6 +6,7 @@
 
 #include "towpath/base/units.hpp"
 #include "towpath/machine/kernel_cost.hpp"
+#include "towpath/machine/machine.hpp"
 
 // What the threads of a block did to memory between two of its calls, and how long that takes on a
 // described GPU. A block is limited by the bytes that its threads keep in flight, by the rate of
@@ -42,6 +43,9 @@ struct Residency {
 // which takes the latency of the memory. Stores are posted. Beside that all accesses pass the
 // multiprocessor, warp by warp and byte by byte, and their bytes pass the memory.
 Time duration(const Work& work, const Residency& residency, const machine::KernelCost& cost);
+
+// What kernels cost on a machine. Throws std::invalid_argument where it does not say.
+const machine::KernelCost& kernel_cost(const machine::Machine& machine);
 
 // What a block asks of a multiprocessor.
 struct BlockShape {

@@ -74,6 +74,9 @@ struct Access {
   void (*done)(Access& access) = nullptr;
   // Called once, not before `done`: what was stored is visible at the peer. May be null.
   void (*visible)(Access& access) = nullptr;
+  // Called once where a machine is simulated, at the moment at which a put's bytes and its signal
+  // are there, before those who wait for them are told. May be null.
+  void (*landed)(Access& access) = nullptr;
   void* context = nullptr;
 
   // The transport's own.

@@ -230,6 +230,7 @@ inline void define_teams() {
   teams[3] = {pe % node, node, (n - pe % node + node - 1) / node, true};  // same PE of each node
 }
 inline const Team* team_of(int team) {
+  if (!teams[0].is_used) define_teams();  // a kernel may be launched by another program
   return team >= 0 && team < kTeamsMax && teams[team].is_used ? &teams[team] : nullptr;
 }
 inline const Team& checked_team(int team, const Site& site) {

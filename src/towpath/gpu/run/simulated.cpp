@@ -33,11 +33,6 @@ int checked_pes(const machine::Machine& machine, int asked) {
     throw std::invalid_argument(
         fmt::format("pes is {}; machine '{}' has {} GPUs", pes, machine.name(), machine.ranks()));
   }
-  if (!machine.gpu().kernel) {
-    throw std::invalid_argument(fmt::format(
-        "machine '{}' does not say what a kernel costs; give its gpu_cost a block 'kernel'",
-        machine.name()));
-  }
   return pes;
 }
 
@@ -69,7 +64,7 @@ SimulatedPes::SimulatedPes(std::shared_ptr<const machine::Machine> machine,
   for (int rank = 0; rank < ranks_.ranks(); ++rank) {
     pes_.push_back(std::make_unique<Pe>(run_, ranks_.transport(rank),
                                         std::make_unique<LoadedObject>(object),
-                                        Pe::Options{.cost = &*machine_->gpu().kernel,
+                                        Pe::Options{.cost = &kernel_cost(*machine_),
                                                     .launch = machine_->gpu().launch,
                                                     .heap_bytes = kHeapBytes,
                                                     .gpu_name = machine_->name()}));
@@ -122,6 +117,8 @@ void SimulatedPes::finish() {
   finished_at_ = simulation_->now();
   // What is still on its way arrives.
   while (simulation_->step()) continue;
+  // Whoever starts the next kernels has waited for all of these.
+  for (const auto& pe : pes_) pe->past().learn_everything(simulation_->now());
 }
 
 }  // namespace towpath::gpu

@@ -42,13 +42,6 @@ struct WordWait : MemoryWait {
 
 }  // namespace
 
-const machine::KernelCost& kernel_cost(const machine::Machine& machine) {
-  if (machine.gpu().kernel) return *machine.gpu().kernel;
-  throw std::invalid_argument(fmt::format(
-      "machine '{}' does not say what kernels cost; its gpu_cost needs the block 'kernel'",
-      machine.name()));
-}
-
 int Block::threads() const { return grid_.launch_.shape.threads; }
 
 void Block::complete(Access& access) {

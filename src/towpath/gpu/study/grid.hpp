@@ -17,9 +17,6 @@
 
 namespace towpath::gpu::study {
 
-// Throws std::invalid_argument for a machine that does not say what kernels cost.
-const machine::KernelCost& kernel_cost(const machine::Machine& machine);
-
 // What every block of a grid has in common.
 struct Launch {
   BlockShape shape;

@@ -239,6 +239,7 @@ void GpuRanks::Memory::change_peer(Flight& flight) {
   std::byte* const place = to.data(access.signal_at);
   const std::uint64_t after = signalled_word(access, word_at(place, kSignalBytes));
   std::memcpy(place, &after, kSignalBytes);
+  if (access.landed != nullptr) access.landed(*flight.access);
   to.changed(access.signal_at, kSignalBytes);
 }
 

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Of random programs no right one is accused, and each mistake is called by its name."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import towpath
+from conftest import ROOT
+from towpath import _core
+from towpath.kernels.gpu_kernel import GpuKernel, SimulatedGpus
+
+FOLDER = ROOT / "tests" / "e2e" / "gpu"
+sys.path.insert(0, str(FOLDER))
+
+import random_programs  # noqa: E402
+
+
+class Interpreter:
+    """The compiled kernel and the machine, for thousands of runs."""
+
+    def __init__(self) -> None:
+        self.object = str(GpuKernel(str(FOLDER / "interpreter.cu"), (), ()).compile())
+        self.machine = towpath.load("dgx-h100").spec.build(hosts=1)
+
+    def load(self, pes: int) -> SimulatedGpus:
+        return SimulatedGpus(_core.SimulatedPes(self.machine, self.object, pes, 1))
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return Interpreter()
+
+
+def run(kernel, program) -> int:
+    """Runs a program; how many elements were wrong."""
+    gpus = kernel.load(program.pes)
+    length = 1 + max(len(code) for code in program.code.values())
+    width = 1 + random_programs.FIELDS
+    code = gpus.symmetric(program.blocks * length * width, "int64")
+    slots = gpus.symmetric(program.slots() * random_programs.SLOT_WORDS, "int64")
+    words = gpus.symmetric(program.words(), "uint64")
+    wrong = gpus.symmetric(1, "int64")
+    for agent, instructions in program.code.items():
+        place = code.on[agent.pe].reshape(program.blocks, length, width)[agent.block]
+        if instructions:
+            place[: len(instructions)] = instructions
+    gpus.launch("interpret", program.blocks, 32, [code, length, slots, words, wrong])
+    return sum(int(each[0]) for each in wrong.on)
+
+
+def mistake_of(seed: int) -> str:
+    return list(random_programs.MISTAKES)[seed % len(random_programs.MISTAKES)]
+
+
+def check_right(kernel, seed: int) -> None:
+    assert run(kernel, random_programs.program(seed)) == 0, seed
+
+
+def check_wrong(kernel, seed: int) -> None:
+    mistake = mistake_of(seed)
+    hazard = random_programs.MISTAKES[mistake]
+    error = towpath.DeadlockError if hazard is None else towpath.HazardError
+    with pytest.raises(error) as raised:
+        run(kernel, random_programs.program(seed, mistake))
+    if hazard is not None:
+        assert raised.value.hazard == hazard, (seed, mistake, str(raised.value))
+
+
+def test_no_right_program_is_accused(kernel):
+    for seed in range(150):
+        check_right(kernel, seed)
+
+
+def test_each_mistake_is_named(kernel):
+    for seed in range(150):
+        check_wrong(kernel, seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(10))
+def test_ten_thousand_programs(kernel, part):
+    for seed in range(1000 * part, 1000 * (part + 1)):
+        check_right(kernel, seed)
+        check_wrong(kernel, seed)
+
+
+def test_a_program_is_the_same_for_the_same_seed():
+    one, other = (random_programs.program(5, "no wait") for _ in range(2))
+    assert one.code == other.code
+    assert not np.array_equal(random_programs.program(6).code, one.code)
