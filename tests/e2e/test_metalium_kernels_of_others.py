@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import pytest
 import tt_metal_kernels as checkout
-from tt_metal_cases import DATA_FOLDER, Case, cases
+from tt_metal_cases import DATA_FOLDER, Case, cases, link_test
 from tt_metal_kernels import Curve, run
+
+from towpath.errors import TowpathError
 
 pytestmark = pytest.mark.skipif(
     not Path(checkout.DATA_MOVEMENT).is_dir() or not checkout.HOME,
@@ -48,12 +50,15 @@ def outcomes(request: pytest.FixtureRequest) -> list[Outcome]:
 
 
 class Outcome(NamedTuple):
-    """What a case came to: the bytes that are wrong, and its measured and simulated cycles."""
+    """What a case came to: the bytes that are wrong, and its measured and simulated cycles.
+
+    A case with a mistake has none wrong if the mistake was named.
+    """
 
     name: str
     wrong: int
-    cycles: float
-    measured_cycles: float | None
+    cycles: float = 0
+    measured_cycles: float | None = None
 
     @property
     def error(self) -> float:
@@ -62,6 +67,10 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(case: Case) -> Outcome:
+    if case.mistake:
+        with pytest.raises(TowpathError, match=case.mistake):
+            run(case.chip, case.kernels, semaphores=case.semaphores, write=case.write)
+        return Outcome(case.name, 0)
     found = run(
         case.chip,
         case.kernels,
@@ -91,3 +100,12 @@ def test_kernels_of_others_take_as_long_as_on_silicon(outcomes: list[Outcome]) -
         print(f"{outcome.name}: {outcome.cycles:.0f} {outcome.measured_cycles:.0f} {outcome.error:+.1%}")
     assert len(near) >= 20
     assert len(near) >= 0.9 * len(timed)
+
+
+@pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs the measurements; set TOWPATH_DATA")
+@pytest.mark.parametrize("test", ["erisc", "erisc_write_worker"])
+@pytest.mark.parametrize("metric", ["sender_latency", "bandwidth"])
+def test_kernels_of_link_tests_take_as_long_as_on_silicon(test: str, metric: str) -> None:
+    for size_bytes in (16, 512, 2048, 8192):
+        outcome = outcome_of(link_test(test, metric, size_bytes))
+        print(f"{outcome.name}: {outcome.error:+.1%}")
