@@ -58,6 +58,7 @@ Chip chip_without_tiles() {
 Chip drawn_chip(const std::vector<std::string>& rows) {
   Chip chip = chip_without_tiles();
   chip.name = "drawn";
+  chip.architecture = "wormhole_b0";
   chip.width = static_cast<int>(rows.front().size());
   chip.height = static_cast<int>(rows.size());
   for (const std::string& row : rows) {

@@ -238,7 +238,11 @@ Plan make_plan(std::uint64_t seed, bool has_exchange) {
 
 }  // namespace
 
-Plan random_plan(std::uint64_t seed) { return make_plan(seed, false); }
+Plan random_plan(std::uint64_t seed, bool is_in_source_form) {
+  Plan plan = make_plan(seed, false);
+  plan.is_in_source_form = is_in_source_form;
+  return plan;
+}
 
 std::string Plan::describe() const {
   std::string text =
@@ -409,7 +413,9 @@ Expected inject_into_worker(Plan& plan, Mistake mistake, Random& random, std::si
 }
 
 Expected inject_deadlock(Plan& plan, std::uint64_t seed, Random& random) {
+  const bool is_in_source_form = plan.is_in_source_form;
   plan = make_plan(seed, true);
+  plan.is_in_source_form = is_in_source_form;
   plan.link_faults.clear();
   // Around the ring all workers are in the cycle; between two chips it is that of a worker and its
   // mover.

@@ -100,10 +100,12 @@ struct Plan {
   noc::Cycle start_skew_cycles = 0;
   noc::Cycle program_skew_cycles = 0;
   std::vector<ethernet::LinkFaults> link_faults;
+  // Workers and kernels on Ethernet cores are in TT-Metalium's source form.
+  bool is_in_source_form = false;
   std::string describe() const;
 };
 
-Plan random_plan(std::uint64_t seed);
+Plan random_plan(std::uint64_t seed, bool is_in_source_form = false);
 
 struct Core {
   int chip = 0;

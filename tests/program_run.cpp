@@ -7,6 +7,7 @@
 
 #include "program_generator.hpp"
 #include "program_kernels.hpp"
+#include "program_source.hpp"
 #include "towpath/tenstorrent/kernels/data_mover_builder.hpp"
 #include "towpath/tenstorrent/kernels/handshake.hpp"
 
@@ -35,10 +36,16 @@ KernelConfig at(const WorkerPlace& place, const char* name) {
 // The programs of one generation, one for each chip.
 class GenerationBuilder {
  public:
-  GenerationBuilder(Cluster& cluster, const Plan& plan, RunLog& log)
-      : cluster_(cluster), plan_(plan), log_(log) {
+  GenerationBuilder(Cluster& cluster, const Plan& plan, RunLog& log,
+                    metalium::KernelLog& recorded)
+      : cluster_(cluster),
+        plan_(plan),
+        log_(log),
+        recorded_(recorded),
+        chip_(cluster.description().chips.front().chip) {
     for (int chip = 0; chip < plan.shape.chips; ++chip) {
       programs_.push_back(&cluster.create_program(chip));
+      if (plan.is_in_source_form) programs_.back()->allocate(kPointersFrom);
     }
   }
 
@@ -119,16 +126,24 @@ class GenerationBuilder {
       exchanges_[place_of(to, channel.receiver)].receives = receives;
       return;
     }
-    program(from).create_kernel(at(channel.sender, "sender"),
-                                [=](DataMovementCore& core) { send_messages(core, sends); });
-    program(to).create_kernel(
-        at(channel.receiver, "receiver"),
-        [=, &log = log_](DataMovementCore& core) { receive_messages(core, receives, log); });
+    program(from).create_kernel(at(channel.sender, "sender"), sender_of(sends));
+    program(to).create_kernel(at(channel.receiver, "receiver"), receiver_of(receives));
     if (channel.mistake != Mistake::two_workers_on_one_channel) return;
     KernelConfig second = at(channel.second_sender, "second sender");
     second.start_cycle = channel.second_sender_start;
-    program(from).create_kernel(second,
-                                [=](DataMovementCore& core) { send_uncalled(core, sends); });
+    program(from).create_kernel(
+        second, plan_.is_in_source_form
+                    ? source_uncalled_sender(chip_, sends, recorded_)
+                    : Kernel([=](DataMovementCore& core) { send_uncalled(core, sends); }));
+  }
+
+  Kernel sender_of(const WorkerTask& task) {
+    if (plan_.is_in_source_form) return source_sender(chip_, task, recorded_);
+    return [task](DataMovementCore& core) { send_messages(core, task); };
+  }
+  Kernel receiver_of(const WorkerTask& task) {
+    if (plan_.is_in_source_form) return source_receiver(chip_, task, recorded_);
+    return [task, &log = log_](DataMovementCore& core) { receive_messages(core, task, log); };
   }
 
   static ExchangePlace place_of(int chip, const WorkerPlace& place) {
@@ -138,9 +153,10 @@ class GenerationBuilder {
   void add_exchange(const ExchangePlace& place, const Exchange& tasks) {
     program(place.chip)
         .create_kernel({.core = place.core, .name = "exchanger", .noc_index = place.noc_index},
-                       [=, &log = log_](DataMovementCore& core) {
-                         send_messages(core, tasks.sends);
-                         receive_messages(core, tasks.receives, log);
+                       [sends = sender_of(tasks.sends),
+                        receives = receiver_of(tasks.receives)](DataMovementCore& core) mutable {
+                         sends(core);
+                         receives(core);
                        });
   }
 
@@ -164,12 +180,20 @@ class GenerationBuilder {
       program(end.chip).create_kernel(
           LogicalCore{0, end.channel},
           {.name = is_sender ? "bare sender" : "bare receiver", .noc_index = link.noc_index},
-          [=, &log = log_](EthernetCore& core) {
-            is_sender ? send_bare(core, view) : receive_bare(core, view, log);
-          });
+          bare_kernel_of(view, is_sender));
     };
     create(sender.is_first_end ? one : other, sender, true);
     create(sender.is_first_end ? other : one, receiver, false);
+  }
+
+  EthernetKernel bare_kernel_of(const BareLink& link, bool is_sender) {
+    if (plan_.is_in_source_form) {
+      return is_sender ? source_bare_sender(chip_, link, recorded_)
+                       : source_bare_receiver(chip_, link, recorded_);
+    }
+    return [link, is_sender, &log = log_](EthernetCore& core) {
+      is_sender ? send_bare(core, link) : receive_bare(core, link, log);
+    };
   }
 
   void add_pair(const WorkerPair& pair) {
@@ -202,6 +226,8 @@ class GenerationBuilder {
   Cluster& cluster_;
   const Plan& plan_;
   RunLog& log_;
+  metalium::KernelLog& recorded_;
+  ChipOf chip_;
   std::vector<Program*> programs_;
   std::map<ExchangePlace, Exchange> exchanges_;
 };
@@ -216,12 +242,14 @@ Outcome run(const Plan& plan) {
                    .cycles_max = kCyclesMax,
                    .link_faults = plan.link_faults});
   RunLog log;
+  metalium::KernelLog recorded;
   for (const Plan::Generation& generation : plan.generations) {
-    GenerationBuilder(cluster, plan, log).add(generation);
+    GenerationBuilder(cluster, plan, log, recorded).add(generation);
   }
   Outcome outcome;
   try {
     cluster.run();
+    add_to(log, recorded, *cluster.description().chips.front().chip);
     if (!log.is_data_right) outcome.hazard = "wrong data";
   } catch (const HazardError& error) {
     outcome = {std::string(name_of(error.hazard())),

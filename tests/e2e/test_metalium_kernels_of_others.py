@@ -5,22 +5,21 @@ what they measure beside what they measured on silicon, and the bytes that they 
 
 from __future__ import annotations
 
-import random
 import statistics
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import tt_metal_kernels as checkout
-from tt_metal_kernels import SOURCE, Curve, kernel, run, tile
+from tt_metal_cases import DATA_FOLDER, Case, cases, link_test
+from tt_metal_kernels import Curve, run
 
-from towpath import MemoryBlock, load
+from towpath.errors import TowpathError
 
 pytestmark = pytest.mark.skipif(
     not Path(checkout.DATA_MOVEMENT).is_dir() or not checkout.HOME,
     reason="needs a checkout of tt-metal; set TT_METAL_HOME",
 )
-
-DATA = bytes(random.Random(1).randbytes(2048))
 
 
 @pytest.mark.parametrize("chip", ["wormhole", "blackhole"])
@@ -45,70 +44,68 @@ def test_a_read_over_both_axes_takes_longer() -> None:
     assert checkout.estimator_cycles(same._replace(is_same_axis=False), 64) > cycles
 
 
-def test_a_write_arrives() -> None:
-    x, y = tile("wormhole", 3, 4)
-    sender = kernel(
-        "one_to_one/kernels/sender.cpp", compile_args=[SOURCE, 4, 2048, 0, x << 16 | y, 1]
-    )
+@pytest.fixture(scope="module", params=["wormhole", "blackhole"])
+def outcomes(request: pytest.FixtureRequest) -> list[Outcome]:
+    return [outcome_of(case) for case in cases(request.param)]
+
+
+class Outcome(NamedTuple):
+    """What a case came to: the bytes that are wrong, and its measured and simulated cycles.
+
+    A case with a mistake has none wrong if the mistake was named.
+    """
+
+    name: str
+    wrong: int
+    cycles: float = 0
+    measured_cycles: float | None = None
+
+    @property
+    def error(self) -> float:
+        assert self.measured_cycles is not None
+        return self.cycles / self.measured_cycles - 1
+
+
+def outcome_of(case: Case) -> Outcome:
+    if case.mistake:
+        with pytest.raises(TowpathError, match=case.mistake):
+            run(case.chip, case.kernels, semaphores=case.semaphores, write=case.write)
+        return Outcome(case.name, 0)
     found = run(
-        "wormhole",
-        [sender],
-        write=[MemoryBlock(tile("wormhole", 0, 0), SOURCE, DATA)],
-        read=[MemoryBlock((x, y), SOURCE, len(DATA))],
+        case.chip,
+        case.kernels,
+        semaphores=case.semaphores,
+        write=case.write,
+        read=[expected.block for expected in case.expected],
     )
-    assert found.read == [DATA]
-    assert ("sender", "Number of transactions", 4) in found.values
-
-
-@pytest.mark.parametrize("is_linked", [0, 1])
-def test_a_multicast_arrives_everywhere(is_linked: int) -> None:
-    first, last = tile("wormhole", 1, 1), tile("wormhole", 3, 2)
-    sender = kernel(
-        "one_to_all/kernels/sender_multicast.cpp",
-        compile_args=[
-            SOURCE, SOURCE + 4096, 4, 2, 1024, 0, 6, is_linked, 0, *first, *last, 0, 3, 2,
-        ],
-    )  # fmt: skip
-    places = [tile("wormhole", x, y) for x in (1, 2, 3) for y in (1, 2)]
-    found = run(
-        "wormhole",
-        [sender],
-        write=[MemoryBlock(tile("wormhole", 0, 0), SOURCE, DATA)],
-        read=[MemoryBlock(place, SOURCE + 4096, len(DATA)) for place in places],
+    wrong = sum(
+        one != other
+        for expected, data in zip(case.expected, found.read, strict=True)
+        for one, other in zip(expected.data, data, strict=True)
     )
-    assert found.read == [DATA] * 6
+    cycles = statistics.median(zone.cycles for zone in found.zones) if found.zones else 0
+    return Outcome(case.name, wrong, cycles, case.measured_cycles)
 
 
-def test_pages_of_dram_are_read_and_written() -> None:
-    here, bank = tile("wormhole", 0, 0), first_bank()
-    form = [
-        0,
-        0,
-        0,
-        0,
-        2,
-        2048,
-    ]  # buffer, test, no sync, NoC, in DRAM, bytes of a page
-    reader = kernel(
-        "interleaved/kernels/interleaved_page_read.cpp",
-        processor="data_movement_1",
-        args=[4096, SOURCE],
-        compile_args=[1, 1, 2048, *form],
-    )
-    blocks = [MemoryBlock(bank, 4096, DATA)]
-    found = run("wormhole", [reader], write=blocks, read=[MemoryBlock(here, SOURCE, 2048)])
-    assert found.read == [DATA]
-    writer = kernel(
-        "interleaved/kernels/interleaved_page_write.cpp",
-        args=[4096, SOURCE],
-        compile_args=[1, 1, 2048, *form],
-    )
-    blocks = [MemoryBlock(here, SOURCE, DATA)]
-    found = run("wormhole", [writer], write=blocks, read=[MemoryBlock(bank, 4096, 2048)])
-    assert found.read == [DATA]
+def test_kernels_of_others_run_unmodified(outcomes: list[Outcome]) -> None:
+    assert [outcome.name for outcome in outcomes if outcome.wrong] == []
+    assert len(outcomes) >= 58
 
 
-def first_bank() -> tuple[int, int]:
-    """A tile of the first group of DRAM channels."""
-    place = load("wormhole").spec.build().dram_groups[0][0]
-    return place[0], place[1]
+@pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs the measurements; set TOWPATH_DATA")
+def test_kernels_of_others_take_as_long_as_on_silicon(outcomes: list[Outcome]) -> None:
+    timed = [outcome for outcome in outcomes if outcome.measured_cycles is not None]
+    near = [outcome for outcome in timed if abs(outcome.error) <= 0.1]
+    for outcome in timed:
+        print(f"{outcome.name}: {outcome.cycles:.0f} {outcome.measured_cycles:.0f} {outcome.error:+.1%}")
+    assert len(near) >= 20
+    assert len(near) >= 0.9 * len(timed)
+
+
+@pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs the measurements; set TOWPATH_DATA")
+@pytest.mark.parametrize("test", ["erisc", "erisc_write_worker"])
+@pytest.mark.parametrize("metric", ["sender_latency", "bandwidth"])
+def test_kernels_of_link_tests_take_as_long_as_on_silicon(test: str, metric: str) -> None:
+    for size_bytes in (16, 512, 2048, 8192):
+        outcome = outcome_of(link_test(test, metric, size_bytes))
+        print(f"{outcome.name}: {outcome.error:+.1%}")

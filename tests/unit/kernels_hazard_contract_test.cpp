@@ -38,6 +38,29 @@ TEST(HazardContract, OneMistakeIsReportedByItsNameAndCore) {
   EXPECT_EQ(missed, "");
 }
 
+// The same programs with their workers and their kernels on Ethernet cores in source form.
+TEST(HazardContract, CorrectProgramsInSourceFormRunClean) {
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    const Plan plan = random_plan(seed, true);
+    const Outcome outcome = run(plan);
+    ASSERT_EQ(outcome.hazard, "none") << outcome.sentence << "\n" << plan.describe();
+  }
+}
+
+TEST(HazardContract, OneMistakeInSourceFormIsReportedByItsNameAndCore) {
+  std::string missed;
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    const auto mistake = static_cast<Mistake>(1 + seed % kMistakes);
+    Plan plan = random_plan(seed, true);
+    const Expected expected = inject(plan, mistake, seed);
+    const Outcome outcome = run(plan);
+    if (is_right(outcome, expected)) continue;
+    missed += fmt::format("{}: {} {}\n  {}\n", name_of(mistake), outcome.hazard, outcome.sentence,
+                          plan.describe());
+  }
+  EXPECT_EQ(missed, "");
+}
+
 // For each chip the worker, the mover that sends and the one of the next chip that receives.
 TEST(HazardContract, CycleOfADeadlockAroundTheRingIsReported) {
   int rings = 0;

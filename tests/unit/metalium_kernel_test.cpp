@@ -385,6 +385,59 @@ TEST(MetaliumKernel, SendsOverEthernet) {
   EXPECT_EQ(pair.word(1, 0x21000), 64u * 63 / 2 + 64 * 5);
 }
 
+// What is a kernel's to write begins behind the semaphores of an Ethernet core.
+TEST(MetaliumKernel, TheUnreservedMemoryOfAnEthernetCoreHoldsNoSemaphore) {
+  const CompiledKernel compiled = compile_kernel(
+      {.file = "semaphores.cpp", .text = R"(
+#include "eth/dataflow_api.h"
+void kernel_main() {
+  using map = eth_l1_mem::address_map;
+  for (uint32_t i = 0; i < 256; ++i) {
+    reinterpret_cast<volatile uint32_t*>(map::ERISC_L1_UNRESERVED_BASE)[i] = 7;
+  }
+  *reinterpret_cast<volatile uint32_t*>(0x21000) =
+      *reinterpret_cast<volatile uint32_t*>(get_semaphore<ProgrammableCoreType::ACTIVE_ETH>(15));
+}
+)"},
+      {.chip = wormhole(), .processor = Processor::ethernet});
+  SourceProgram run;
+  run.program.set_at_start({wormhole()->ethernet_cores[0]},
+                           kEthernetSemaphoreBase + 15 * kSemaphoreBytes, 3);
+  const auto kernel = make_kernel(compiled, {});
+  run.program.create_kernel(LogicalCore{0, 0}, {.name = "semaphores"},
+                            [kernel](EthernetCore& core) mutable { kernel(core); });
+  run.program.run();
+  EXPECT_EQ(run.word(wormhole()->ethernet_cores[0], 0x21000), 3u);
+}
+
+TEST(MetaliumKernel, IsCompiledForTheArchitectureThatTheChipNames) {
+  const auto arch_of = [](const char* machine) {
+    auto chip = *machine::load_chip(machine);
+    chip.name = "renamed";
+    const auto built = std::make_shared<const machine::Chip>(chip);
+    const CompiledKernel compiled = compile_kernel({.file = "arch.cpp", .text = R"(
+#ifdef ARCH_BLACKHOLE
+uint32_t arch = 3;
+#else
+uint32_t arch = 2;
+#endif
+void kernel_main() { *reinterpret_cast<volatile uint32_t*>(0x20000) = arch; }
+)"},
+                                                   {.chip = built});
+    Program program(built, {});
+    program.create_kernel({.core = {1, 2}, .name = "arch"}, make_kernel(compiled, {}));
+    program.run();
+    return program.memory({1, 2}).load_word(kData);
+  };
+  EXPECT_EQ(arch_of("wormhole"), 2u);
+  EXPECT_EQ(arch_of("blackhole"), 3u);
+  auto nameless = *wormhole();
+  nameless.architecture = "";
+  const auto built = std::make_shared<const machine::Chip>(nameless);
+  EXPECT_THROW(compile_kernel({.file = "k.cpp", .text = "void kernel_main() {}"}, {.chip = built}),
+               std::invalid_argument);
+}
+
 TEST(MetaliumKernel, AMissingHandshakeIsNamed) {
   Pair pair;
   pair.create(ethernet_kernel(pair.cluster, "sender.cpp", R"(

@@ -36,6 +36,9 @@ from towpath.specs.spec_model import (
 if TYPE_CHECKING:
     from towpath._core import Chip
 
+# What kernels in source form are compiled for, as tt-metal spells it.
+Architecture = Literal["wormhole_b0", "blackhole"]
+
 SIDE_MAX = 64
 TILES_MAX = SIDE_MAX * SIDE_MAX
 
@@ -186,12 +189,14 @@ class ChipSpec(Frozen):
     """A chip. Immutable; methods that start with `with_` return another one.
 
     A chip without Ethernet tiles may leave out `ethernet` and `ethernet_software`; a chip whose
-    host link is not simulated may leave out `pcie`.
+    host link is not simulated may leave out `pcie`; one that runs no kernels in source form may
+    leave out `architecture`.
     """
 
     form: Literal["chip"]
     name: Name
     description: Text
+    architecture: Architecture | None = None
     notes: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
     grid: Grid
     clock_mhz: ClockMhz
@@ -320,6 +325,8 @@ class ChipSpec(Frozen):
             "ethernet_cores": [list(at) for at in self.tiles.ethernet],
             "harvested_ethernet": list(self.harvesting.ethernet),
         }
+        if self.architecture is not None:
+            data["architecture"] = self.architecture
         for name in ("clock_mhz", "l1_bytes", "ethernet_l1_bytes"):
             data[name] = getattr(self, name).value
         for name in _BLOCKS:

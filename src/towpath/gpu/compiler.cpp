@@ -3,9 +3,7 @@
 #include "towpath/gpu/compiler.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -13,6 +11,7 @@
 #include "towpath/gpu/errors.hpp"
 #include "towpath/gpu/source_step.hpp"
 #include "towpath/os/command.hpp"
+#include "towpath/os/compile_cache.hpp"
 
 #ifndef TOWPATH_GPU_INCLUDE
 #define TOWPATH_GPU_INCLUDE ""
@@ -29,20 +28,6 @@ constexpr std::size_t kErrorLinesMax = 12;
 std::string environment_or(const char* name, const std::string& otherwise) {
   const char* const value = std::getenv(name);
   return value == nullptr || *value == 0 ? otherwise : std::string(value);
-}
-
-std::string compiler() { return environment_or("CXX", "g++"); }
-
-fs::path cache_folder() {
-  const std::string home = environment_or("HOME", "/tmp");
-  return fs::path(environment_or("XDG_CACHE_HOME", home + "/.cache")) / "towpath" / "gpu";
-}
-
-std::uint64_t hash_of(std::uint64_t hash, const std::string& text) {
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;  // FNV-1a
-  }
-  return hash;
 }
 
 // Code is made for this processor: another one in the same home has its own.
@@ -95,14 +80,6 @@ const std::vector<std::string>& counting_flags() {
                     fmt::format("{} does not compile:{}", source, has_error ? text : errors));
 }
 
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file) {
-    throw std::runtime_error(fmt::format("cannot write {}; set XDG_CACHE_HOME", path.string()));
-  }
-}
-
 }  // namespace
 
 fs::path default_include() { return environment_or("TOWPATH_GPU_INCLUDE", TOWPATH_GPU_INCLUDE); }
@@ -112,7 +89,7 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
     throw KernelError(KernelError::Kind::compilation, fmt::format("there is no file '{}'", source));
   }
   const fs::path include = options.include.empty() ? default_include() : options.include;
-  std::vector<std::string> command = {compiler(), "-E", "-x", "c++", "-I", include.string()};
+  std::vector<std::string> command = {os::compiler(), "-E", "-x", "c++", "-I", include.string()};
   const auto add = [&command](const std::vector<std::string>& flags) {
     command.insert(command.end(), flags.begin(), flags.end());
   };
@@ -126,17 +103,16 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
   if (preprocessed.status != 0) refuse(source, preprocessed.errors);
   const std::string cpp = cpp_from_cuda(preprocessed.output, options.kernels);
 
-  std::uint64_t hash = hash_of(0xcbf29ce484222325ull, cpp);
-  for (const std::string& word : command) hash = hash_of(hash, word);
-  hash = hash_of(hash, processor());
-  const fs::path folder = cache_folder();
-  const fs::path object = folder / fmt::format("{:016x}.so", hash);
+  os::Digest digest;
+  digest.add(cpp);
+  for (const std::string& word : command) digest.add(word);
+  digest.add(processor());
+  const fs::path object = os::compile_cache("gpu") / (digest.hex() + ".so");
   if (fs::exists(object)) return object;
 
-  fs::create_directories(folder);
-  const std::string stem = (folder / fmt::format("{:016x}.{}", hash, ::getpid())).string();
-  write_file(stem + ".ii", cpp);
-  command = {compiler()};
+  const std::string stem = os::unfinished(object).string();
+  os::write_file(stem + ".ii", cpp);
+  command = {os::compiler()};
   add(common_flags());
   if (options.counts_accesses) add(counting_flags());
   add(options.flags);
@@ -144,7 +120,7 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
   os::CommandResult result = os::run_command(command);
   if (result.status == 0) {
     // In two steps: one would link the sanitizer's own runtime.
-    result = os::run_command({compiler(), "-shared", "-Wl,-Bsymbolic", "-Wl,--wrap=exit",
+    result = os::run_command({os::compiler(), "-shared", "-Wl,-Bsymbolic", "-Wl,--wrap=exit",
                               stem + ".o", "-o", stem + ".so"});
   }
   std::error_code ignored;

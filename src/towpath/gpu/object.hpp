@@ -6,7 +6,7 @@
 #include <string>
 
 #include "towpath/gpu/include/towpath_gpu.h"
-#include "towpath/os/file_descriptor.hpp"
+#include "towpath/os/library_copy.hpp"
 
 namespace towpath::gpu {
 
@@ -20,7 +20,6 @@ class LoadedObject {
   explicit LoadedObject(const std::filesystem::path& file);
   LoadedObject(const LoadedObject&) = delete;
   LoadedObject& operator=(const LoadedObject&) = delete;
-  ~LoadedObject();
 
   const abi::Object& object() const { return object_; }
   // "FILE:LINE" of an address in its code, as far as the debugger's tables tell; else empty.
@@ -28,8 +27,7 @@ class LoadedObject {
 
  private:
   std::filesystem::path file_;
-  os::FileDescriptor copy_;  // open: the loader knows objects by their names, and this is its name
-  void* handle_ = nullptr;
+  os::LibraryCopy library_;
   abi::Object object_{};
 };
 

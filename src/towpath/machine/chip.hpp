@@ -43,6 +43,8 @@ struct Tile {
 // Immutable; made by build_chip.
 struct Chip {
   std::string name;
+  // What kernels in source form are compiled for, as tt-metal spells it; empty: they cannot be.
+  std::string architecture;
   int width = 0;
   int height = 0;
   Frequency clock;

@@ -242,6 +242,7 @@ struct EthernetSoftwareParameters {
   int ring_sender_cycles = 0;
   int ring_sync_cycles = 0;
   int ring_receiver_cycles = 0;
+  int source_call_cycles = 0;
 
   bool operator==(const EthernetSoftwareParameters&) const = default;
 };
@@ -281,6 +282,8 @@ inline constexpr Parameter<EthernetSoftwareParameters> kEthernetSoftwareParamete
      "between a packet and its sync word as a command of its own"},
     {"ring_receiver_cycles", &EthernetSoftwareParameters::ring_receiver_cycles, kAnyCycles,
      "a packet at the receiver of a ring ping, besides the calls"},
+    {"source_call_cycles", &EthernetSoftwareParameters::source_call_cycles, kAnyCycles,
+     "the code around a call of a kernel in source form, besides what the call costs"},
 };
 
 // Windows of one size that the chip maps into the host's address space.

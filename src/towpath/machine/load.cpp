@@ -172,6 +172,7 @@ std::shared_ptr<const Chip> chip_from(const JsonObject& object) {
   object.check_names({"form",
                       "name",
                       "description",
+                      "architecture",
                       "width",
                       "height",
                       "tiles",
@@ -191,6 +192,7 @@ std::shared_ptr<const Chip> chip_from(const JsonObject& object) {
                       "alignment"});
   Chip chip;
   chip.name = object.text("name");
+  if (object.has("architecture")) chip.architecture = object.text("architecture");
   read_tiles(object, chip);
   read_blocks(object, chip);
   return build_chip(std::move(chip));
@@ -373,6 +375,12 @@ std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::s
     builder.set_hash_seed(static_cast<std::uint64_t>(object.whole("hash_seed", 0, kHashSeedMax)));
   }
   return std::move(builder).build();
+}
+
+std::string form_of(const std::string& name_or_file) {
+  const Source source = source_of(name_or_file);
+  const Json data = parsed(source.text, source.origin);
+  return JsonObject(data, source.origin, "").text("form");
 }
 
 std::shared_ptr<const Chip> load_chip(const std::string& name_or_file) {

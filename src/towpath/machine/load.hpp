@@ -25,6 +25,9 @@
 
 namespace towpath::machine {
 
+// What a description describes: "chip", "chip_cluster", "host", "mailbox_cluster" or "machine".
+std::string form_of(const std::string& name_or_file);
+
 std::shared_ptr<const Chip> load_chip(const std::string& name_or_file);
 std::shared_ptr<const ChipCluster> load_chip_cluster(const std::string& name_or_file);
 std::shared_ptr<const Host> load_host(const std::string& name_or_file);

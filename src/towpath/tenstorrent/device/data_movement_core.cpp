@@ -41,7 +41,8 @@ DataMovementCore::DataMovementCore(noc::ChipNetwork& network, KernelConfig confi
   if (kind != machine::TileKind::worker && kind != machine::TileKind::ethernet) {
     refuse("it is a {} tile; kernels run on workers and on Ethernet tiles", machine::name_of(kind));
   }
-  if (config_.noc_index != 0 && config_.noc_index != 1) {
+  // The compute cores are behind no NoC, which is 2 here.
+  if (config_.noc_index < 0 || config_.noc_index > 2) {
     refuse("its NoC is {}; there are 0 and 1", config_.noc_index);
   }
 }
@@ -54,7 +55,7 @@ std::string DataMovementCore::where() const {
 }
 
 int DataMovementCore::noc_of(int noc) const {
-  if (noc == kKernelNoc) return config_.noc_index;
+  if (noc == kKernelNoc) noc = config_.noc_index;
   if (noc != 0 && noc != 1) refuse("there is no NoC {}, only 0 and 1", noc);
   return noc;
 }

@@ -23,6 +23,9 @@ namespace {
 // Largest frame whose words are compared one by one; a larger one counts as entirely changed.
 constexpr std::size_t kSmallFrameBytes = 64;
 
+// One per NoC, and one for the compute cores.
+constexpr std::size_t kKernelsPerTile = 3;
+
 std::string name_of(machine::Coordinate core, int chip) {
   return fmt::format("core ({}, {}) of chip {}", core.x, core.y, chip);
 }
@@ -60,7 +63,7 @@ HazardMonitor::HazardMonitor(const machine::ChipCluster& cluster) : cluster_(clu
     first_place_.push_back(places);
     const std::size_t channels = chip.chip->ethernet_cores.size();
     streams += static_cast<Stream>(channels * index(chip.chip->ethernet.tx_queues));
-    places += static_cast<Place>(2 * chip.chip->tiles.size());
+    places += static_cast<Place>(kKernelsPerTile * chip.chip->tiles.size());
     ethernet_kernels_.emplace_back(channels);
   }
   streams_.resize(streams);
@@ -111,7 +114,8 @@ int HazardMonitor::channel_of(int chip, machine::Coordinate core) const {
 
 Place HazardMonitor::place_of(int chip, machine::Coordinate core, int noc_index) const {
   const int tile = cluster_.chips[index(chip)].chip->number_of(core);
-  return first_place_[index(chip)] + static_cast<Place>(2 * tile + noc_index);
+  return first_place_[index(chip)] + static_cast<Place>(kKernelsPerTile * index(tile)) +
+         static_cast<Place>(noc_index);
 }
 
 KernelWatch* HazardMonitor::kernel_at(EthernetEnd end, int generation) const {

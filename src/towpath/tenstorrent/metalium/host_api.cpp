@@ -29,26 +29,7 @@ std::vector<CoreCoord> corerange_to_cores(const CoreRangeSet& cores) { return co
 
 namespace tt {
 
-std::uint32_t tile_size(DataFormat format) {
-  constexpr std::uint32_t kElements = constants::TILE_HW;
-  constexpr std::uint32_t kExponents = kElements / 16;  // of a block format
-  switch (format) {
-    case DataFormat::Float32:
-    case DataFormat::Tf32:
-    case DataFormat::Int32:
-    case DataFormat::UInt32: return 4 * kElements;
-    case DataFormat::Float16:
-    case DataFormat::Float16_b:
-    case DataFormat::UInt16: return 2 * kElements;
-    case DataFormat::Bfp8:
-    case DataFormat::Bfp8_b: return kElements + kExponents;
-    case DataFormat::Bfp4:
-    case DataFormat::Bfp4_b: return kElements / 2 + kExponents;
-    case DataFormat::Bfp2:
-    case DataFormat::Bfp2_b: return kElements / 4 + kExponents;
-    default: return kElements;
-  }
-}
+std::uint32_t tile_size(DataFormat format) { return towpath_tile_bytes(format); }
 
 namespace tt_metal {
 
@@ -98,8 +79,9 @@ std::uint32_t next_address(const HostProgram& program, const CoreRangeSet& cores
 Device::Device(int id) : id_(id), queue_(*this), allocator_(*this) {}
 
 ARCH Device::arch() const {
-  const std::string& name = HostSystem::get().chip(id_).name;
-  return name.find("blackhole") != std::string::npos ? ARCH::BLACKHOLE : ARCH::WORMHOLE_B0;
+  const std::string& architecture = HostSystem::get().chip(id_).architecture;
+  if (architecture.empty()) return ARCH::Invalid;
+  return architecture == "blackhole" ? ARCH::BLACKHOLE : ARCH::WORMHOLE_B0;
 }
 
 CoreCoord Device::compute_with_storage_grid_size() const {
@@ -127,10 +109,7 @@ std::uint32_t Device::l1_size_per_core() const {
 }
 
 CoreCoord Device::virtual_core_from_logical_core(const CoreCoord& core, CoreType type) const {
-  using towpath::tenstorrent::metalium::Processor;
-  return shown(towpath::tenstorrent::metalium::tile_of(
-      HostSystem::get().chip(id_), {static_cast<int>(core.x), static_cast<int>(core.y)},
-      type == CoreType::ETH ? Processor::ethernet : Processor::data_movement_0));
+  return shown(HostSystem::get().tile_of(id_, core, type));
 }
 
 CoreCoord Device::worker_core_from_logical_core(const CoreCoord& core) const {

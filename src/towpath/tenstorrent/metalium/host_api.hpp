@@ -160,6 +160,8 @@ class Buffer {
  private:
   friend void DeallocateBuffer(Buffer& buffer);
   void release();
+  template <typename Visit>
+  void for_each_part(std::size_t size_bytes, const Visit& visit) const;
 
   InterleavedBufferConfig config_;
   int device_id_;

@@ -13,7 +13,6 @@
 namespace tt::tt_metal {
 
 using towpath::machine::Coordinate;
-using towpath::tenstorrent::metalium::Processor;
 
 namespace {
 
@@ -120,32 +119,33 @@ std::uint32_t Buffer::aligned_page_size() const {
   return (page_size() + alignment - 1) / alignment * alignment;
 }
 
+// Calls visit(memory, offset, first, size) for the part of each page in a block of bytes that begins
+// with the buffer.
+template <typename Visit>
+void Buffer::for_each_part(std::size_t size_bytes, const Visit& visit) const {
+  const towpath::machine::Chip& chip = HostSystem::get().chip(device_id_);
+  const std::size_t banks = config_.device->allocator()->get_num_banks(buffer_type());
+  for (std::size_t page = 0; page * page_size() < size_bytes; ++page) {
+    const Bank bank = bank_of(chip, buffer_type(), page % banks);
+    const std::uint64_t at = bank.offset + address_ + page / banks * aligned_page_size();
+    const std::size_t first = page * page_size();
+    const std::size_t size = std::min<std::size_t>(page_size(), size_bytes - first);
+    visit(settled_memory(device_id_, bank.tile, at, size), at, first, size);
+  }
+}
+
 void Buffer::write(std::span<const std::byte> bytes) {
   if (bytes.size() > size()) {
     throw std::invalid_argument(
         fmt::format("{} bytes are written to a buffer of {}", bytes.size(), size()));
   }
-  const towpath::machine::Chip& chip = HostSystem::get().chip(device_id_);
-  const std::size_t banks = config_.device->allocator()->get_num_banks(buffer_type());
-  for (std::size_t page = 0; page * page_size() < bytes.size(); ++page) {
-    const Bank bank = bank_of(chip, buffer_type(), page % banks);
-    const std::uint64_t at = bank.offset + address_ + page / banks * aligned_page_size();
-    const auto part = bytes.subspan(
-        page * page_size(), std::min<std::size_t>(page_size(), bytes.size() - page * page_size()));
-    settled_memory(device_id_, bank.tile, at, part.size()).write(at, part);
-  }
+  for_each_part(bytes.size(), [&](towpath::noc::Memory& memory, std::uint64_t at, std::size_t first,
+                                  std::size_t size) { memory.write(at, bytes.subspan(first, size)); });
 }
 
 void Buffer::read(std::span<std::byte> bytes) const {
-  const towpath::machine::Chip& chip = HostSystem::get().chip(device_id_);
-  const std::size_t banks = config_.device->allocator()->get_num_banks(buffer_type());
-  for (std::size_t page = 0; page * page_size() < bytes.size(); ++page) {
-    const Bank bank = bank_of(chip, buffer_type(), page % banks);
-    const std::uint64_t at = bank.offset + address_ + page / banks * aligned_page_size();
-    const auto part = bytes.subspan(
-        page * page_size(), std::min<std::size_t>(page_size(), bytes.size() - page * page_size()));
-    settled_memory(device_id_, bank.tile, at, part.size()).read(at, part);
-  }
+  for_each_part(bytes.size(), [&](towpath::noc::Memory& memory, std::uint64_t at, std::size_t first,
+                                  std::size_t size) { memory.read(at, bytes.subspan(first, size)); });
 }
 
 std::shared_ptr<Buffer> CreateBuffer(const InterleavedBufferConfig& config) {
@@ -163,12 +163,6 @@ TensorAccessorArgs::TensorAccessorArgs(const Buffer& buffer)
 namespace detail {
 
 namespace {
-
-Coordinate tile_of(const Device& device, const CoreCoord& core, CoreType type) {
-  return towpath::tenstorrent::metalium::tile_of(
-      HostSystem::get().chip(device.id()), {static_cast<int>(core.x), static_cast<int>(core.y)},
-      type == CoreType::ETH ? Processor::ethernet : Processor::data_movement_0);
-}
 
 void write_words(int device, Bank at, std::span<const std::uint32_t> words) {
   const auto bytes = std::as_bytes(words);
@@ -196,13 +190,13 @@ Bank channel_of(const Device& device, int channel, std::uint32_t address) {
 
 bool WriteToDeviceL1(Device* device, const CoreCoord& core, std::uint32_t address,
                      std::span<const std::uint32_t> words, CoreType type) {
-  write_words(device->id(), {tile_of(*device, core, type), address}, words);
+  write_words(device->id(), {HostSystem::get().tile_of(device->id(), core, type), address}, words);
   return true;
 }
 
 bool ReadFromDeviceL1(Device* device, const CoreCoord& core, std::uint32_t address,
                       std::uint32_t size, std::vector<std::uint32_t>& words, CoreType type) {
-  read_words(device->id(), {tile_of(*device, core, type), address}, size, words);
+  read_words(device->id(), {HostSystem::get().tile_of(device->id(), core, type), address}, size, words);
   return true;
 }
 

@@ -26,11 +26,13 @@ std::unique_ptr<HostSystem>& the_system() {
 }
 
 std::shared_ptr<const towpath::machine::ChipCluster> load(const std::string& name) {
-  try {
-    return towpath::machine::load_chip_cluster(name);
-  } catch (const std::invalid_argument&) {
-    return metalium::cluster_of(towpath::machine::load_chip(name));
-  }
+  const std::string form = towpath::machine::form_of(name);
+  if (form == "chip") return metalium::cluster_of(towpath::machine::load_chip(name));
+  if (form == "chip_cluster") return towpath::machine::load_chip_cluster(name);
+  throw std::invalid_argument(
+      fmt::format("TOWPATH_MACHINE names '{}', which describes a {}; programs of TT-Metalium run on "
+                  "chips and clusters of chips",
+                  name, form));
 }
 
 // The tiles with a memory of their own: of a group of DRAM tiles, the first.
@@ -87,7 +89,10 @@ metalium::PlacedKernel placed(const HostProgram::KernelEntry& kernel, const Core
     placed.source = source_of(kernel, *ethernet);
   } else {
     placed.processor = metalium::Processor::compute;
-    placed.source = source_of(kernel, std::get<ComputeConfig>(kernel.config));
+    const auto& computing = std::get<ComputeConfig>(kernel.config);
+    placed.source = source_of(kernel, computing);
+    placed.source.defines.emplace("MATH_FIDELITY",
+                                  std::to_string(static_cast<int>(computing.math_fidelity)));
   }
   const auto arguments = kernel.arguments.find(core);
   if (arguments != kernel.arguments.end()) placed.runtime_args = arguments->second;
@@ -125,6 +130,13 @@ HostSystem::HostSystem(const std::string& machine) : cluster_(load(machine)) {}
 
 const towpath::machine::Chip& HostSystem::chip(int device) const {
   return *cluster_->chips[static_cast<std::size_t>(device)].chip;
+}
+
+Coordinate HostSystem::tile_of(int device, const CoreCoord& core, CoreType type) const {
+  using metalium::Processor;
+  return metalium::tile_of(chip(device), {static_cast<int>(core.x), static_cast<int>(core.y)},
+                           type == CoreType::ETH ? Processor::ethernet
+                                                 : Processor::data_movement_0);
 }
 
 Device* HostSystem::device(int id) {
@@ -221,16 +233,14 @@ void HostSystem::wait_for(int device) {
 }
 
 void HostSystem::add(Cluster& cluster, int device, const HostProgram& host,
-                     metalium::KernelLog& log) {
+                     metalium::KernelLog& log) const {
   towpath::tenstorrent::Device& on = cluster.device(device);
   towpath::tenstorrent::Program& program = cluster.create_program(device);
   for (const HostProgram::SemaphoreEntry& semaphore : host.semaphores) {
     const bool is_ethernet = semaphore.type == CoreType::ETH;
     std::vector<Coordinate> tiles;
     for (const CoreCoord& core : semaphore.cores.cores()) {
-      tiles.push_back(metalium::tile_of(
-          on.chip(), {static_cast<int>(core.x), static_cast<int>(core.y)},
-          is_ethernet ? metalium::Processor::ethernet : metalium::Processor::data_movement_0));
+      tiles.push_back(tile_of(device, core, semaphore.type));
     }
     const std::uint64_t base = is_ethernet ? metalium::kEthernetSemaphoreBase
                                            : metalium::worker_memory_map::kSemaphoreBase;

@@ -53,7 +53,8 @@ class HostSystem {
 
   const towpath::machine::Chip& chip(int device) const;
   const towpath::machine::ChipCluster& cluster() const { return *cluster_; }
-  std::shared_ptr<const towpath::machine::ChipCluster> shared_cluster() const { return cluster_; }
+  // The tile of a logical core.
+  towpath::machine::Coordinate tile_of(int device, const CoreCoord& core, CoreType type) const;
   Device* device(int id);
   void close(const Device& device);
 
@@ -75,8 +76,8 @@ class HostSystem {
   };
   void run_pending();
   void exchange_memories(towpath::tenstorrent::Cluster& cluster);
-  static void add(towpath::tenstorrent::Cluster& cluster, int device, const HostProgram& program,
-                  towpath::tenstorrent::metalium::KernelLog& log);
+  void add(towpath::tenstorrent::Cluster& cluster, int device, const HostProgram& program,
+           towpath::tenstorrent::metalium::KernelLog& log) const;
 
   std::shared_ptr<const towpath::machine::ChipCluster> cluster_;
   std::map<int, std::unique_ptr<Device>> devices_;

@@ -48,79 +48,78 @@ bool is_one_packet(const TowpathOptions& options) {
 
 struct KernelCalls {
   static KernelRuntime& runtime(void* core) { return *static_cast<KernelRuntime*>(core); }
-  static DataMovementCore& settled(void* core) { return runtime(core).settled(); }
+  static DataMovementCore& called(void* core) { return runtime(core).called(); }
 
   static void read(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t size,
                    TowpathOptions options) {
     if (is_one_packet(options)) {
-      settled(core).noc_async_read_one_packet(unicast(from), to, size, read_options(options));
+      called(core).noc_async_read_one_packet(unicast(from), to, size, read_options(options));
     } else {
-      settled(core).noc_async_read(unicast(from), to, size, read_options(options));
+      called(core).noc_async_read(unicast(from), to, size, read_options(options));
     }
   }
   static void read_set_state(void* core, std::uint64_t from, std::uint32_t size,
                              TowpathOptions options) {
     if (is_one_packet(options)) {
-      settled(core).noc_async_read_one_packet_set_state(unicast(from), size, read_options(options));
+      called(core).noc_async_read_one_packet_set_state(unicast(from), size, read_options(options));
     } else {
-      settled(core).noc_async_read_set_state(unicast(from), read_options(options));
+      called(core).noc_async_read_set_state(unicast(from), read_options(options));
     }
   }
   static void read_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
                               TowpathOptions options) {
     if (is_one_packet(options)) {
-      settled(core).noc_async_read_one_packet_with_state(from, to, options.noc);
+      called(core).noc_async_read_one_packet_with_state(from, to, options.noc);
     } else {
-      settled(core).noc_async_read_with_state(from, to, size, options.noc);
+      called(core).noc_async_read_with_state(from, to, size, options.noc);
     }
   }
   static void read_with_id(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t id,
                            TowpathOptions options) {
-    settled(core).noc_async_read_one_packet_with_state_with_trid(from & kOffsetMask, 0, to,
+    called(core).noc_async_read_one_packet_with_state_with_trid(from & kOffsetMask, 0, to,
                                                                  static_cast<int>(id), options.noc);
   }
   static void write(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
                     TowpathOptions options) {
-    runtime(core).debt_cycles_ += runtime(core).code_cycles();
     if (is_one_packet(options)) {
-      settled(core).noc_async_write_one_packet(from, unicast(to), size, write_options(options));
+      called(core).noc_async_write_one_packet(from, unicast(to), size, write_options(options));
     } else {
-      settled(core).noc_async_write(from, unicast(to), size, write_options(options));
+      called(core).noc_async_write(from, unicast(to), size, write_options(options));
     }
   }
   static void write_set_state(void* core, std::uint64_t to, std::uint32_t size,
                               TowpathOptions options) {
     if (is_one_packet(options)) {
-      settled(core).noc_async_write_one_packet_set_state(unicast(to), size, write_options(options));
+      called(core).noc_async_write_one_packet_set_state(unicast(to), size, write_options(options));
     } else {
-      settled(core).noc_async_write_set_state(unicast(to), write_options(options));
+      called(core).noc_async_write_set_state(unicast(to), write_options(options));
     }
   }
   static void write_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
                                TowpathOptions options) {
     if (is_one_packet(options)) {
-      settled(core).noc_async_write_one_packet_with_state(from, to, options.noc);
+      called(core).noc_async_write_one_packet_with_state(from, to, options.noc);
     } else {
-      settled(core).noc_async_write_with_state(from, to, size, options.noc);
+      called(core).noc_async_write_with_state(from, to, size, options.noc);
     }
   }
   static void write_with_id(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
                             TowpathOptions options) {
-    settled(core).noc_async_write_one_packet_with_trid(
+    called(core).noc_async_write_one_packet_with_trid(
         from, unicast(to), size, static_cast<int>(options.id), write_options(options));
   }
   static void write_with_id_set_state(void* core, std::uint64_t to, TowpathOptions options) {
-    settled(core).noc_async_write_one_packet_with_trid_set_state(unicast(to),
+    called(core).noc_async_write_one_packet_with_trid_set_state(unicast(to),
                                                                  write_options(options));
   }
   static void write_with_id_with_state(void* core, std::uint32_t from, std::uint32_t to,
                                        std::uint32_t size, TowpathOptions options) {
-    settled(core).noc_async_write_one_packet_with_trid_with_state(
+    called(core).noc_async_write_one_packet_with_trid_with_state(
         from, to, size, static_cast<int>(options.id), options.noc);
   }
   static void multicast(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
                         TowpathOptions options) {
-    DataMovementCore& on = settled(core);
+    DataMovementCore& on = called(core);
     const NocMulticastAddress target = rectangle(to);
     const MulticastOptions how = multicast_options(options);
     const auto count = static_cast<int>(options.destinations);
@@ -141,10 +140,10 @@ struct KernelCalls {
   }
   static void inline_write(void* core, std::uint64_t to, std::uint32_t value,
                            TowpathOptions options) {
-    settled(core).noc_inline_dw_write(unicast(to), value, write_options(options));
+    called(core).noc_inline_dw_write(unicast(to), value, write_options(options));
   }
   static void inline_write_set_state(void* core, std::uint64_t to, TowpathOptions options) {
-    settled(core).noc_inline_dw_write_set_state(unicast(to), write_options(options));
+    called(core).noc_inline_dw_write_set_state(unicast(to), write_options(options));
   }
   static void inline_write_with_state(void* core, std::uint32_t value, std::uint32_t to,
                                       TowpathOptions options) {
@@ -154,20 +153,20 @@ struct KernelCalls {
           "noc_inline_dw_write_with_state writes to the address that set_state has "
           "set; update_addr_lo is not modelled");
     }
-    settled(core).noc_inline_dw_write_with_state(value, options.noc);
+    called(core).noc_inline_dw_write_with_state(value, options.noc);
   }
   static void set_id(void* core, int is_read, std::uint32_t id, std::int32_t noc) {
     if (is_read != 0) {
-      settled(core).noc_async_read_set_trid(static_cast<int>(id), noc);
+      called(core).noc_async_read_set_trid(static_cast<int>(id), noc);
     } else {
-      settled(core).noc_async_write_set_trid(static_cast<int>(id), noc);
+      called(core).noc_async_write_set_trid(static_cast<int>(id), noc);
     }
   }
   static void reset_ids(void* core, std::uint32_t mask, std::int32_t noc) {
-    settled(core).reset_noc_trid_barrier_counter(mask, noc);
+    called(core).reset_noc_trid_barrier_counter(mask, noc);
   }
   static void barrier(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
-    DataMovementCore& on = settled(core);
+    DataMovementCore& on = called(core);
     const auto transaction_id = static_cast<int>(id);
     switch (barrier) {
       case kTowpathReads: return on.noc_async_read_barrier(noc);
@@ -186,42 +185,42 @@ struct KernelCalls {
   static void semaphore_wait(void* core, std::uint32_t offset, std::uint32_t value,
                              int is_minimum) {
     if (is_minimum != 0) {
-      settled(core).noc_semaphore_wait_min(offset, value);
+      called(core).noc_semaphore_wait_min(offset, value);
     } else {
-      settled(core).noc_semaphore_wait(offset, value);
+      called(core).noc_semaphore_wait(offset, value);
     }
   }
   static void semaphore_set(void* core, std::uint32_t offset, std::uint32_t value) {
-    settled(core).noc_semaphore_set(offset, value);
+    called(core).noc_semaphore_set(offset, value);
   }
   static void semaphore_inc(void* core, std::uint64_t to, std::uint32_t increment,
                             TowpathOptions options) {
-    settled(core).noc_semaphore_inc(unicast(to), increment, write_options(options));
+    called(core).noc_semaphore_inc(unicast(to), increment, write_options(options));
   }
   static void semaphore_inc_multicast(void* core, std::uint64_t to, std::uint32_t increment,
                                       std::uint32_t destinations, TowpathOptions options) {
-    settled(core).noc_semaphore_inc_multicast(
+    called(core).noc_semaphore_inc_multicast(
         rectangle(to), increment, static_cast<int>(destinations), multicast_options(options));
   }
   static void semaphore_set_remote(void* core, std::uint32_t from, std::uint64_t to,
                                    TowpathOptions options) {
-    settled(core).noc_semaphore_set_remote(from, unicast(to), write_options(options));
+    called(core).noc_semaphore_set_remote(from, unicast(to), write_options(options));
   }
 
   static void cb_reserve_back(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    settled(core);
+    runtime(core).settled();
     runtime(core).reserve_back(buffer, pages);
   }
   static void cb_push_back(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    settled(core);
+    runtime(core).settled();
     runtime(core).push_back(buffer, pages);
   }
   static void cb_wait_front(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    settled(core);
+    runtime(core).settled();
     runtime(core).wait_front(buffer, pages);
   }
   static void cb_pop_front(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    settled(core);
+    runtime(core).settled();
     runtime(core).pop_front(buffer, pages);
   }
   static int cb_are_pages(void* core, std::uint32_t buffer, std::uint32_t pages, int at_front) {
@@ -252,17 +251,17 @@ struct KernelCalls {
     runtime(core).access(address, size, access);
   }
   static void load(void* core, std::uint32_t offset, void* host, std::uint32_t size) {
-    settled(core).load(offset, {static_cast<std::byte*>(host), size});
+    runtime(core).settled().load(offset, {static_cast<std::byte*>(host), size});
   }
   static void store(void* core, std::uint32_t offset, const void* host, std::uint32_t size) {
-    settled(core).store(offset, {static_cast<const std::byte*>(host), size});
+    runtime(core).settled().store(offset, {static_cast<const std::byte*>(host), size});
   }
 
   static std::uint64_t cycle(void* core) {
-    return static_cast<std::uint64_t>(settled(core).cycle());
+    return static_cast<std::uint64_t>(runtime(core).settled().cycle());
   }
   static void work(void* core, std::uint64_t cycles) {
-    settled(core).work(static_cast<noc::Cycle>(cycles));
+    runtime(core).settled().work(static_cast<noc::Cycle>(cycles));
   }
   static void print(void* core, const char* text) { runtime(core).print(text); }
   static void zone(void* core, const char* name, int begins) {

@@ -2,19 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
 
+#include "towpath/os/command.hpp"
+#include "towpath/os/compile_cache.hpp"
 #include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/metalium/kernel_headers.hpp"
-#include "towpath/tenstorrent/metalium/run_compiler.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
 // From a kernel's source to a shared object in the cache.
@@ -25,67 +23,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// FNV-1a of 64 bits, twice with different beginnings.
-class Digest {
- public:
-  void add(std::string_view text) {
-    for (const char character : text) {
-      first_ = (first_ ^ static_cast<unsigned char>(character)) * kPrime;
-      second_ = (second_ ^ static_cast<unsigned char>(character)) * kPrime + (second_ >> 29);
-    }
-    first_ = (first_ ^ text.size()) * kPrime;
-    second_ = (second_ ^ text.size()) * kPrime;
-  }
-  std::string hex() const { return fmt::format("{:016x}{:016x}", first_, second_); }
-
- private:
-  static constexpr std::uint64_t kPrime = 0x100000001b3;
-  std::uint64_t first_ = 0xcbf29ce484222325;
-  std::uint64_t second_ = 0x9e3779b97f4a7c15;
-};
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_file(const fs::path& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) {
-    throw std::runtime_error(fmt::format("cannot write {} of the kernel cache", path.string()));
-  }
-}
-
-fs::path cache_folder() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache == '/') return fs::path(cache) / "towpath" / "kernels";
-  const char* const home = std::getenv("HOME");
-  if (home != nullptr && *home == '/') return fs::path(home) / ".cache" / "towpath" / "kernels";
-  return fs::temp_directory_path() / fmt::format("towpath-{}", getuid()) / "kernels";
-}
-
-// A name beside `path` that no other process or thread uses, for a file that is renamed when it is
-// complete.
-fs::path unfinished(const fs::path& path) {
-  static std::atomic<unsigned> number = 0;
-  return fmt::format("{}.{}-{}", path.string(), getpid(), ++number);
-}
-
 // The folder of the headers that come with the library.
 fs::path header_folder() {
-  Digest digest;
+  os::Digest digest;
   for (const KernelHeader& header : kernel_headers()) {
     digest.add(header.path);
     digest.add(header.text);
   }
-  fs::path folder = cache_folder() / ("headers-" + digest.hex());
+  fs::path folder = os::compile_cache("kernels") / ("headers-" + digest.hex());
   if (fs::exists(folder)) return folder;
-  const fs::path fresh = unfinished(folder);
+  const fs::path fresh = os::unfinished(folder);
   for (const KernelHeader& header : kernel_headers()) {
     const fs::path path = fresh / header.path;
     fs::create_directories(path.parent_path());
-    write_file(path, header.text);
+    os::write_file(path, header.text);
   }
   std::error_code error;
   fs::rename(fresh, folder, error);
@@ -93,16 +44,9 @@ fs::path header_folder() {
   return folder;
 }
 
-std::string compiler() {
-  const char* const chosen = std::getenv("CXX");
-  return chosen != nullptr && *chosen != '\0' ? chosen : "g++";
-}
-
 std::vector<std::string> chip_definitions(const machine::Chip& chip) {
   const auto dram_banks =
       chip.dram_groups.size() * static_cast<std::size_t>(std::max(1, chip.dram.channels_per_group));
-  const bool is_blackhole =
-      chip.name.find("blackhole") != std::string::npos || chip.name.find("p1") == 0;
   return {
       fmt::format("-DNUM_DRAM_BANKS={}", std::max<std::size_t>(1, dram_banks)),
       fmt::format("-DNUM_L1_BANKS={}", std::max<std::size_t>(1, chip.workers.size())),
@@ -115,7 +59,7 @@ std::vector<std::string> chip_definitions(const machine::Chip& chip) {
       fmt::format("-DTOWPATH_ETHERNET_L1_BYTES={}", chip.ethernet_l1_bytes),
       fmt::format("-DTOWPATH_ERISC_INFO_BASE={}", ethernet_memory_map::kEriscInfoBase),
       fmt::format("-DTOWPATH_ERISC_UNRESERVED_BASE={}", ethernet_memory_map::kUnreservedBase),
-      is_blackhole ? "-DARCH_BLACKHOLE" : "-DARCH_WORMHOLE",
+      chip.architecture == "blackhole" ? "-DARCH_BLACKHOLE" : "-DARCH_WORMHOLE",
   };
 }
 
@@ -132,7 +76,7 @@ std::vector<std::string> processor_definitions(const KernelTarget& target) {
     case Processor::data_movement_0: definitions.emplace_back("-DCOMPILE_FOR_BRISC"); break;
     case Processor::data_movement_1: definitions.emplace_back("-DCOMPILE_FOR_NCRISC"); break;
     case Processor::ethernet: definitions.emplace_back("-DCOMPILE_FOR_ERISC"); break;
-    case Processor::compute: break;  // refused
+    case Processor::compute: definitions.emplace_back("-DCOMPILE_FOR_TRISC"); break;
   }
   return definitions;
 }
@@ -154,6 +98,10 @@ std::vector<std::string> definitions_of(const KernelSource& source, const Kernel
   for (const CircularBuffer& buffer : source.circular_buffers) formats.push_back(buffer.format);
   if (formats.empty()) formats.push_back(0xff);
   definitions.push_back(fmt::format("-DTOWPATH_BUFFER_FORMATS={}", fmt::join(formats, ",")));
+  // The host's default is the highest fidelity.
+  if (target.processor == Processor::compute && !source.defines.contains("MATH_FIDELITY")) {
+    definitions.emplace_back("-DMATH_FIDELITY=4");
+  }
   for (const auto& [name, value] : source.defines) {
     definitions.push_back(fmt::format("-D{}={}", name, value));
   }
@@ -197,8 +145,8 @@ std::string first_error(const std::string& output) {
 }
 
 void run(const std::vector<std::string>& command, std::string_view name) {
-  const CompilerResult result = run_compiler(command);
-  if (result.is_missing) {
+  const os::CommandResult result = os::run_command(command);
+  if (result.status == 127) {
     throw std::invalid_argument(fmt::format(
         "kernel '{}' is compiled when it is run, with '{}', which cannot be started; install g++ "
         "or set CXX",
@@ -206,13 +154,13 @@ void run(const std::vector<std::string>& command, std::string_view name) {
   }
   if (result.status != 0) {
     throw std::invalid_argument(
-        fmt::format("kernel '{}' does not compile: {}", name, first_error(result.output)));
+        fmt::format("kernel '{}' does not compile: {}", name, first_error(result.errors)));
   }
 }
 
 // Files that a make rule depends on.
 std::vector<fs::path> dependencies(const fs::path& rule) {
-  std::string text = read_file(rule);
+  std::string text = os::read_file(rule);
   text.erase(0, text.find(':') + 1);
   std::vector<fs::path> paths;
   std::string path;
@@ -231,8 +179,8 @@ std::vector<fs::path> dependencies(const fs::path& rule) {
 }
 
 std::string digest_of(const fs::path& path) {
-  Digest digest;
-  digest.add(read_file(path));
+  os::Digest digest;
+  digest.add(os::read_file(path));
   return digest.hex();
 }
 
@@ -253,15 +201,15 @@ bool is_current(const fs::path& manifest) {
 
 // The object with the entry and the calls of the instrumentation; one per chip.
 fs::path support_object(const machine::Chip& chip, const fs::path& headers) {
-  std::vector<std::string> command = {compiler()};
+  std::vector<std::string> command = {os::compiler()};
   std::ranges::copy(common_flags(chip, headers), std::back_inserter(command));
   command.insert(command.end(), {"-DNOC_INDEX=0", "-fno-builtin-memcpy", "-fno-builtin-memmove",
                                  "-fno-builtin-memset", "-fno-tree-loop-distribute-patterns"});
-  Digest digest;
+  os::Digest digest;
   for (const std::string& word : command) digest.add(word);
-  fs::path object = cache_folder() / ("support-" + digest.hex() + ".o");
+  fs::path object = os::compile_cache("kernels") / ("support-" + digest.hex() + ".o");
   if (fs::exists(object)) return object;
-  const fs::path fresh = unfinished(object);
+  const fs::path fresh = os::unfinished(object);
   command.insert(command.end(),
                  {"-xc++", "-c", (headers / "towpath_support.h").string(), "-o", fresh.string()});
   run(command, "towpath_support.h");
@@ -274,10 +222,10 @@ void compile(const KernelSource& source, const fs::path& library, const fs::path
   const std::string name = source.file.string();
   fs::path file = fs::absolute(source.file);
   if (!source.text.empty()) {
-    file = unfinished(library).string() + ".cpp";
-    write_file(file, fmt::format("#line 1 \"{}\"\n{}", name, source.text));
+    file = os::unfinished(library).string() + ".cpp";
+    os::write_file(file, fmt::format("#line 1 \"{}\"\n{}", name, source.text));
   }
-  const fs::path fresh = unfinished(library);
+  const fs::path fresh = os::unfinished(library);
   const fs::path rule = fresh.string() + ".d";
   const fs::path kernel_object = fresh.string() + ".o";
   command.insert(command.end(),
@@ -293,7 +241,7 @@ void compile(const KernelSource& source, const fs::path& library, const fs::path
   }
   fs::rename(fresh, library);
   const fs::path fresh_manifest = fresh.string() + ".deps";
-  write_file(fresh_manifest, manifest);
+  os::write_file(fresh_manifest, manifest);
   fs::rename(fresh_manifest, library.string() + ".deps");
   fs::remove(rule);
   fs::remove(kernel_object);
@@ -313,20 +261,19 @@ std::string_view name_of(Processor processor) {
 }
 
 CompiledKernel compile_kernel(const KernelSource& source, const KernelTarget& target) {
-  if (target.processor == Processor::compute) {
+  if (target.chip->architecture.empty()) {
     throw std::invalid_argument(
-        fmt::format("kernel '{}' is for the compute cores of a worker, which are not modelled; "
-                    "kernels run on data_movement_0, data_movement_1 and ethernet",
-                    source.file.string()));
+        fmt::format("kernel '{}' cannot be compiled for chip '{}', whose architecture is not "
+                    "given; it is wormhole_b0 or blackhole",
+                    source.file.string(), target.chip->name));
   }
   if (source.text.empty() && !fs::is_regular_file(source.file)) {
     throw std::invalid_argument(
         fmt::format("there is no kernel file '{}'; a kernel is a C++ file with kernel_main()",
                     source.file.string()));
   }
-  fs::create_directories(cache_folder());
   const fs::path headers = header_folder();
-  std::vector<std::string> command = {compiler()};
+  std::vector<std::string> command = {os::compiler()};
   std::ranges::copy(common_flags(*target.chip, headers), std::back_inserter(command));
   std::ranges::copy(definitions_of(source, target), std::back_inserter(command));
   std::ranges::copy(kernel_flags(), std::back_inserter(command));
@@ -339,11 +286,11 @@ CompiledKernel compile_kernel(const KernelSource& source, const KernelTarget& ta
   // The vendor's build includes it too.
   command.insert(command.end(), {"-include", (headers / "api/dataflow/dataflow_api.h").string()});
 
-  Digest digest;
+  os::Digest digest;
   for (const std::string& word : command) digest.add(word);
   digest.add(fs::absolute(source.file).string());
   digest.add(source.text);
-  const fs::path library = cache_folder() / (digest.hex() + ".so");
+  const fs::path library = os::compile_cache("kernels") / (digest.hex() + ".so");
   if (!fs::exists(library) || !is_current(library.string() + ".deps")) {
     compile(source, library, support_object(*target.chip, headers), std::move(command));
   }

@@ -35,11 +35,12 @@ std::uint32_t KernelRuntime::ethernet_call(int call, const std::uint32_t* argume
     case kTowpathRunRouting:
       carry_out_store();
       pay();
+      yields_ = true;
       ethernet().run_routing();
       return 0;
     default: break;
   }
-  settled();
+  called();
   switch (call) {
     case kTowpathReadBarrier: ethernet().eth_noc_async_read_barrier(channel); return 0;
     case kTowpathWriteBarrier: ethernet().eth_noc_async_write_barrier(channel); return 0;
@@ -50,13 +51,6 @@ std::uint32_t KernelRuntime::ethernet_call(int call, const std::uint32_t* argume
                                   : ethernet_channel_call(call, arguments);
 }
 
-// The code around a send, and around a write over the NoC (code_cycles), costs on an Ethernet core
-// what it does in the program that its parameters were fitted to: the ring ping of the document.
-noc::Cycle KernelRuntime::code_cycles() const {
-  if (processor_ != Processor::ethernet) return 0;
-  return core_.network().chip().ethernet_software.ring_receiver_cycles;
-}
-
 std::uint32_t KernelRuntime::ethernet_channel_call(int call, const std::uint32_t* arguments) {
   EthernetCore& core = ethernet();
   const std::uint32_t* const a = arguments;
@@ -65,7 +59,6 @@ std::uint32_t KernelRuntime::ethernet_channel_call(int call, const std::uint32_t
     case kTowpathSendPacket: core.eth_send_packet(channel, a[1], a[2], a[3]); break;
     case kTowpathWriteRemoteRegister: core.eth_write_remote_reg(channel, a[1], a[2]); break;
     case kTowpathSendBytesOverChannel:
-      core.work(core.network().chip().ethernet_software.ring_sender_cycles);
       core.eth_send_bytes_over_channel(a[0], a[1], a[2], static_cast<int>(a[3]), a[4], a[5]);
       break;
     case kTowpathSendPayloadOnly:

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "towpath/os/library_copy.hpp"
 #include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
 
 namespace towpath::tenstorrent::metalium {
@@ -13,15 +14,12 @@ class KernelLibrary {
  public:
   // Throws std::runtime_error when the file cannot be loaded.
   explicit KernelLibrary(const std::filesystem::path& file);
-  ~KernelLibrary();
-  KernelLibrary(const KernelLibrary&) = delete;
-  KernelLibrary& operator=(const KernelLibrary&) = delete;
 
   using Entry = void (*)(const TowpathCore*);
   Entry entry() const { return entry_; }
 
  private:
-  void* handle_ = nullptr;
+  os::LibraryCopy library_;
   Entry entry_ = nullptr;
 };
 

@@ -27,6 +27,9 @@ constexpr noc::Cycle store_cycles(std::uint32_t size_bytes) {
   return (size_bytes * 8 * 10 + 63) / 64;
 }
 
+// Polls of a sleeping Ethernet core between two turns of the base firmware, if its loop has some.
+constexpr std::int64_t kPollsPerContextSwitch = 1000;
+
 // Halves of the wall clock, at the offsets of RISCV_DEBUG_REG_WALL_CLOCK_L and _H.
 constexpr std::uintptr_t kWallClockLow = 0xffb121f0;
 constexpr std::uintptr_t kWallClockHigh = 0xffb121f8;
@@ -126,7 +129,18 @@ DataMovementCore& KernelRuntime::settled() {
   carry_out_store();
   pay();
   polls_ = 0;
+  yields_ = false;
   return core_;
+}
+
+DataMovementCore& KernelRuntime::called() {
+  if (processor_ == Processor::compute) {
+    refuse("it uses the NoC or a semaphore, and runs on the compute cores, which have neither");
+  }
+  if (processor_ == Processor::ethernet) {
+    debt_cycles_ += core_.network().chip().ethernet_software.source_call_cycles;
+  }
+  return settled();
 }
 
 void KernelRuntime::access(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access) {
@@ -203,13 +217,15 @@ void KernelRuntime::count_poll(std::uint64_t word) {
   if (++polls_ <= kPollsMax) return;
   wait_for_change(word);
   polls_ = 0;
+  yields_ = false;
 }
 
-// What an Ethernet core polls for may also come from its queues, its link or the NoC.
+// What an Ethernet core polls for may also come from its queues, its link or the NoC. A loop that
+// never yields to the base firmware does not do so asleep either.
 void KernelRuntime::wait_for_change(std::uint64_t word) {
   const noc::Cycle poll_cycles = core_.network().chip().software.poll_cycles;
   if (processor_ == Processor::ethernet) {
-    ethernet().idle(poll_cycles);
+    ethernet().idle(poll_cycles, yields_ ? kPollsPerContextSwitch : EthernetCore::kNever);
   } else {
     core_.wait_for_l1_write("a loop that polls", word);
   }

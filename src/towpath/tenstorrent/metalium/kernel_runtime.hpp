@@ -59,10 +59,11 @@ class KernelRuntime {
     bool is_unchanged() const { return std::ranges::equal(window(), before); }
   };
 
-  // The core, before a call: stores are carried out and the debt is paid.
+  // The core, before anything that others could notice: stores are carried out, the debt is paid.
   DataMovementCore& settled();
+  // The core, before a call; on an Ethernet core the code around it has its cost.
+  DataMovementCore& called();
   EthernetCore& ethernet();
-  noc::Cycle code_cycles() const;
   void carry_out_store();
   void carry_out_store_before_load(bool is_volatile);
   void write_pending();
@@ -95,7 +96,6 @@ class KernelRuntime {
   void zone(const char* name, bool begins);
   KernelLog::From from() const;
   void fill_banks();
-  noc::Cycle cycle() const { return core_.cycle() + debt_cycles_; }
 
   DataMovementCore& core_;
   const KernelSetup& setup_;
@@ -103,6 +103,7 @@ class KernelRuntime {
   noc::Cycle debt_cycles_ = 0;
   PendingStore pending_;
   int polls_ = 0;
+  bool yields_ = false;  // the base firmware has had a turn among these polls
   std::uint64_t writes_seen_ = 0;
   std::array<Pointers, kCircularBuffers> pointers_{};
   std::vector<std::uint64_t> dram_banks_;

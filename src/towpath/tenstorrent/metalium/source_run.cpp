@@ -32,12 +32,14 @@ std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const mac
 std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel,
                        KernelLog& log) {
   const machine::Chip& chip = device.chip();
-  const int noc = kernel.noc_index;
+  constexpr int kNoNoc = 2;  // of the compute cores
+  const bool computes = kernel.processor == Processor::compute;
+  const int noc = computes ? kNoNoc : kernel.noc_index;
   const std::shared_ptr<const machine::Chip> shared(std::shared_ptr<const machine::Chip>(), &chip);
   KernelSource source = kernel.source;
   source.circular_buffers = kernel.circular_buffers;
   const CompiledKernel compiled =
-      compile_kernel(source, {.chip = shared, .processor = kernel.processor, .noc_index = noc});
+      compile_kernel(source, {.chip = shared, .processor = kernel.processor, .noc_index = computes ? 0 : noc});
   std::string name = kernel.source.file.stem().string();
   Kernel body = make_kernel(compiled, {.logical = kernel.core,
                                        .circular_buffers = kernel.circular_buffers,

@@ -29,9 +29,10 @@ inline constexpr std::uint64_t kUnreservedBase = 0x10400;
 
 }  // namespace worker_memory_map
 
-// Semaphores of an Ethernet core come first in what is the user's.
-inline constexpr std::uint64_t kEthernetSemaphoreBase = ethernet_memory_map::kAllocatedBase;
-inline constexpr std::uint64_t kEthernetUnreservedBase =
-    (kEthernetSemaphoreBase + kSemaphores * kSemaphoreBytes + 63) / 64 * 64;
+// Semaphores of an Ethernet core are behind erisc_info, below what is the user's.
+inline constexpr std::uint64_t kEthernetSemaphoreBase =
+    (ethernet_memory_map::bytes_sent_at(ethernet_memory_map::kChannels) + 63) / 64 * 64;
+static_assert(kEthernetSemaphoreBase + kSemaphores * kSemaphoreBytes <=
+              ethernet_memory_map::kUnreservedBase);
 
 }  // namespace towpath::tenstorrent::metalium

@@ -24,3 +24,28 @@ enum class DataFormat : std::uint8_t {
   UInt8 = 30,
   Invalid = 0xff,
 };
+
+namespace tt {
+using ::DataFormat;
+}
+
+// Bytes of a tile: a block format has an exponent per 16 elements.
+constexpr std::uint32_t towpath_tile_bytes(DataFormat format, std::uint32_t elements = 1024) {
+  switch (format) {
+    case DataFormat::Float32:
+    case DataFormat::Tf32:
+    case DataFormat::Int32:
+    case DataFormat::UInt32: return elements * 4;
+    case DataFormat::Float16:
+    case DataFormat::Float16_b:
+    case DataFormat::UInt16: return elements * 2;
+    case DataFormat::UInt8:
+    case DataFormat::Int8:
+    case DataFormat::Lf8: return elements;
+    case DataFormat::Bfp4:
+    case DataFormat::Bfp4_b: return elements / 2 + elements / 16;
+    case DataFormat::Bfp2:
+    case DataFormat::Bfp2_b: return elements / 4 + elements / 16;
+    default: return elements + elements / 16;
+  }
+}

@@ -72,26 +72,9 @@ inline std::uint64_t towpath_page_address(std::uint32_t id, std::uint32_t stride
                                  interleaved_addr_gen::get_bank_offset<DRAM>(bank));
 }
 
-// Bytes of a tile of 1024 elements, or of fewer: a block format has an exponent per 16 elements.
 template <std::uint32_t tile_hw = 1024>
 constexpr std::uint32_t MUL_WITH_TILE_SIZE(unsigned format, unsigned index) {
-  switch (static_cast<DataFormat>(format)) {
-    case DataFormat::Float32:
-    case DataFormat::Tf32:
-    case DataFormat::Int32:
-    case DataFormat::UInt32: return index * tile_hw * 4;
-    case DataFormat::Float16:
-    case DataFormat::Float16_b:
-    case DataFormat::UInt16: return index * tile_hw * 2;
-    case DataFormat::UInt8:
-    case DataFormat::Int8:
-    case DataFormat::Lf8: return index * tile_hw;
-    case DataFormat::Bfp4:
-    case DataFormat::Bfp4_b: return index * (tile_hw / 2 + tile_hw / 16);
-    case DataFormat::Bfp2:
-    case DataFormat::Bfp2_b: return index * (tile_hw / 4 + tile_hw / 16);
-    default: return index * (tile_hw + tile_hw / 16);
-  }
+  return index * towpath_tile_bytes(static_cast<DataFormat>(format), tile_hw);
 }
 
 template <bool DRAM>

@@ -14,6 +14,9 @@
 #include "tensix_types.h"
 #include "tools/profiler/kernel_profiler.h"
 #include "towpath_prelude.h"
+#ifdef COMPILE_FOR_TRISC
+#include "api/compute/engine.h"
+#endif
 
 // TT-Metalium's data movement interface for kernels: its names, arguments and defaults (tt-metal,
 // hw/inc/api/dataflow/dataflow_api.h). What a call does and costs is the simulator's.
@@ -84,9 +87,16 @@ constexpr std::uint32_t get_tile_size(std::uint32_t operand) {
 }
 constexpr std::uint32_t get_tile_hw(std::uint32_t) { return 1024; }
 inline void cb_push_back(std::int32_t operand, std::int32_t num_pages) {
+#ifdef COMPILE_FOR_TRISC
+  towpath::compute::wait_until(towpath::compute::engine.packed_at);
+  towpath::compute::engine.packed_tiles[operand % 32] = 0;
+#endif
   TOWPATH_CALL(cb_push_back, operand, num_pages);
 }
 inline void cb_pop_front(std::int32_t operand, std::int32_t num_pages) {
+#ifdef COMPILE_FOR_TRISC
+  towpath::compute::wait_until(towpath::compute::engine.unpacked_at);
+#endif
   TOWPATH_CALL(cb_pop_front, operand, num_pages);
 }
 inline std::uint32_t get_write_ptr(std::uint32_t operand) {

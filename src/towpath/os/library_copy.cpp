@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/os/library_copy.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "towpath/os/compile_cache.hpp"
+#include "towpath/os/file_descriptor.hpp"
+
+namespace towpath::os {
+
+namespace {
+
+// The loader takes a file that it has loaded for the same library, so each copy is a file of its
+// own, without a name on disk.
+FileDescriptor copy_of(const std::filesystem::path& file) {
+  const std::string bytes = read_file(file);
+  if (bytes.empty()) throw std::runtime_error(fmt::format("cannot read {}", file.string()));
+  FileDescriptor copy(::memfd_create(file.filename().c_str(), MFD_CLOEXEC));
+  if (!copy.is_open()) throw std::system_error(errno, std::generic_category(), "memfd_create");
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t size = ::write(copy.number(), bytes.data() + done, bytes.size() - done);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) throw std::system_error(errno, std::generic_category(), "write");
+    done += static_cast<std::size_t>(size);
+  }
+  return copy;
+}
+
+// A path of the descriptor that no other library was loaded by: the loader knows libraries by their
+// paths too, and descriptors are used again. A number is spelled as steps that lead nowhere.
+std::string unused_path(int descriptor) {
+  static std::atomic<std::uint32_t> next_number = 0;
+  std::string path = "/proc/self/fd/";
+  for (std::uint32_t number = next_number++; number != 0; number >>= 1) {
+    path += (number & 1) != 0 ? "./" : "/";
+  }
+  return path + std::to_string(descriptor);
+}
+
+}  // namespace
+
+LibraryCopy::LibraryCopy(const std::filesystem::path& file) {
+  const FileDescriptor copy = copy_of(file);
+  handle_ = ::dlopen(unused_path(copy.number()).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ == nullptr) {
+    throw std::runtime_error(fmt::format("cannot load {}: {}", file.string(), ::dlerror()));
+  }
+}
+
+LibraryCopy::~LibraryCopy() { ::dlclose(handle_); }
+
+void* LibraryCopy::symbol(const char* name) const { return ::dlsym(handle_, name); }
+
+}  // namespace towpath::os
