@@ -153,7 +153,12 @@ T atomicCAS_system(T* address, std::type_identity_t<T> expected, std::type_ident
 // --- clocks, loads, bits ----------------------------------------------------------------------
 static inline unsigned long long __globaltimer() { return TOWPATH_CALL(clock_ns); }
 static inline long long clock64() { return static_cast<long long>(TOWPATH_CALL(clock_ns)); }
-static inline long clock() { return static_cast<long>(TOWPATH_CALL(clock_ns)); }
+// The C library has a clock() too.
+static inline long towpath_clock() { return static_cast<long>(TOWPATH_CALL(clock_ns)); }
+namespace std {
+using ::towpath_clock;
+}
+#define clock() towpath_clock()
 template <typename T>
 T __ldg(const T* address) {
   return *address;
