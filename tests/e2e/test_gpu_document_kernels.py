@@ -94,7 +94,8 @@ def test_nvcc_compiles_and_links_the_kernels(include, tmp_path):
     made = subprocess.run(
         [str(ROOT / "tools" / "gpu_build.sh"), str(FOLDER / "document_kernels.cu"),
          str(tmp_path / "document_kernels"), f"-I{include}"],
-        capture_output=True, text=True, timeout=600, env={**os.environ, "NVSHMEM_HOME": str(library)},
+        capture_output=True, text=True, timeout=600,
+        env={**os.environ, "NVSHMEM_HOME": str(library)},
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     assert (tmp_path / "document_kernels.dlink.o").stat().st_size > 0

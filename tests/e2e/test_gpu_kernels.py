@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA programs run without a GPU: semantics, launches by name, and mistakes by name."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -333,3 +335,19 @@ def test_a_deadlock_names_who_waits(name):
         kernel.run(MACHINE, 2)
     for phrase in DEADLOCKS[name]:
         assert phrase in str(raised.value)
+
+
+PROGRAMS = [
+    "collective-launch", "dev-guide-ring", "on-stream", "put-block", "ring-bcast", "thread-group",
+]  # fmt: skip
+
+
+def test_kernels_of_others_run_as_they_are():
+    """NVSHMEM's examples: $TOWPATH_NVSHMEM_PROGRAMS names their folder."""
+    folder = os.environ.get("TOWPATH_NVSHMEM_PROGRAMS")
+    if folder is None:
+        pytest.skip("$TOWPATH_NVSHMEM_PROGRAMS does not name the folder of NVSHMEM's examples")
+    for name in PROGRAMS:
+        result = towpath.kernel(Path(folder) / f"{name}.cu", flags=["-w"]).run(MACHINE, 4)
+        assert result.status == 0, name
+        assert result.time_us > 0, name

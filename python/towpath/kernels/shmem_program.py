@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""OpenSHMEM programs in C and C++: compiled against the library of this package, run as processes."""
+"""OpenSHMEM programs in C and C++: compiled against this package's library, run as processes."""
 
 from __future__ import annotations
 

@@ -114,16 +114,13 @@ void History::complete(Time time, std::uint64_t number, bool is_quiet) {
 
 Known History::knows(const TransferIdentity& transfer) const { return knows_at(now(), transfer); }
 
-bool History::knows(Moment moment, Time time) const {
-  return knows_of(now(), moment, time);
-}
+bool History::knows(Moment moment, Time time) const { return knows_of(now(), moment, time); }
 
 bool History::knows_that(int pe, const TransferIdentity& transfer) const {
   return Walk(transfer.began).any(now(), [&](const Walk::Step& step, const Entry& entry) {
     if (entry.kind == Kind::everything) return transfer.began < entry.time;
     const bool is_latest = &entry == &step.moment.of->entries()[step.moment.length - 1];
-    return is_latest && step.moment.of->pe() == pe &&
-           knows_at(step.moment, transfer) == Known::yes;
+    return is_latest && step.moment.of->pe() == pe && knows_at(step.moment, transfer) == Known::yes;
   });
 }
 

@@ -99,11 +99,11 @@ struct SignalWord {
   std::vector<Signal*> landed;
   std::size_t seen = 0;  // of those, by waits
   const Signal* last_set = nullptr;
-  std::uint64_t value = 0;   // after the last that landed
-  bool is_plain = false;     // changed or looked at by other means too
-  bool is_awaited = false;   // by a kernel
-  std::string reused_by{};   // the call that sent a signal again before the last one was seen
-  std::string reused_of{};   // that last one
+  std::uint64_t value = 0;  // after the last that landed
+  bool is_plain = false;    // changed or looked at by other means too
+  bool is_awaited = false;  // by a kernel
+  std::string reused_by{};  // the call that sent a signal again before the last one was seen
+  std::string reused_of{};  // that last one
 };
 
 // The words of a PE's heap, by their places.

@@ -255,8 +255,8 @@ void Block::start_fence() {
     }
   };
   if (fencing_.empty()) return;
-  auto* const fence = new Fence{this, std::move(fencing_), fencing_is_quiet_,
-                                pe_.last_operation(), {}};
+  auto* const fence =
+      new Fence{this, std::move(fencing_), fencing_is_quiet_, pe_.last_operation(), {}};
   fencing_.clear();
   fencing_is_quiet_ = false;
   fencing_from_ = Time();

@@ -24,16 +24,18 @@ std::string who(const Pe& pe, const Block& block, const void* where) {
   if (known == Known::only_fenced) {
     throw KernelError(
         Hazard::fence_for_quiet,
-        fmt::format("fence where quiet is needed: {} reads bytes of {}, after which comes a fence; "
-                    "a fence orders what goes to one PE, and the word of it came by way of another; "
-                    "call nvshmem_quiet before telling others",
-                    reader, transfer.what));
+        fmt::format(
+            "fence where quiet is needed: {} reads bytes of {}, after which comes a fence; "
+            "a fence orders what goes to one PE, and the word of it came by way of another; "
+            "call nvshmem_quiet before telling others",
+            reader, transfer.what));
   }
   throw KernelError(
       Hazard::unawaited_data,
-      fmt::format("unawaited data: {} reads bytes of {} and cannot know that they are there: it has "
-                  "not waited for a signal that follows them; wait for that signal first",
-                  reader, transfer.what));
+      fmt::format(
+          "unawaited data: {} reads bytes of {} and cannot know that they are there: it has "
+          "not waited for a signal that follows them; wait for that signal first",
+          reader, transfer.what));
 }
 
 [[noreturn]] void refuse_reuse(const std::string& again, const std::string& last) {

@@ -97,8 +97,7 @@ inline constexpr Parameter<KernelCost> kKernelParameters[] = {
     {"initiation_overhead_ns", &KernelCost::initiation_overhead, kDurationNs,
      "what a put to another host takes beyond its links and its bytes where threads hand it over"},
     {"queue_pairs", &KernelCost::queue_pairs, between(1, 1024),
-     "queue pairs of a GPU for each peer in another host, where threads hand puts over; a proxy "
-     "has one"},
+     "queue pairs of a GPU for each peer, where threads hand puts over; a proxy has one"},
     {"queue_pair_rate_gb_per_s", &KernelCost::queue_pair_rate, kRateGbPerS,
      "bytes that one queue pair moves"},
     {"queue_pair_message_ns", &KernelCost::queue_pair_message, kDurationNs,

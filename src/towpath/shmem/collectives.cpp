@@ -77,10 +77,9 @@ void alltoall(const Team& team, void* to, const void* from, std::size_t count, s
   const auto elements = static_cast<std::ptrdiff_t>(count);
   const auto bytes = static_cast<std::ptrdiff_t>(size);
   for (int member = 0; member < team.size; ++member) {
-    const std::byte* const source = static_cast<const std::byte*>(from) +
-                                    me * elements * strides.from * bytes;
-    std::byte* const target =
-        static_cast<std::byte*>(to) + member * elements * strides.to * bytes;
+    const std::byte* const source =
+        static_cast<const std::byte*>(from) + me * elements * strides.from * bytes;
+    std::byte* const target = static_cast<std::byte*>(to) + member * elements * strides.to * bytes;
     if (count == 0) continue;
     const std::byte* const remote = at(team, member, source, size, call);
     if (strides.to == 1 && strides.from == 1) {
@@ -162,62 +161,88 @@ int shmem_alltoallsmem(shmem_team_t team, void* d, const void* s, ptrdiff_t dst,
   return 0;
 }
 
-#define TYPED(NAME, TYPE)                                                                         \
-  int shmem_##NAME##_broadcast(shmem_team_t team, TYPE* d, const TYPE* s, size_t n, int root) { return shmem_broadcastmem(team, d, s, n * sizeof(TYPE), root); } \
-  int shmem_##NAME##_collect(shmem_team_t team, TYPE* d, const TYPE* s, size_t n) { return shmem_collectmem(team, d, s, n * sizeof(TYPE)); } \
-  int shmem_##NAME##_fcollect(shmem_team_t team, TYPE* d, const TYPE* s, size_t n) { return shmem_fcollectmem(team, d, s, n * sizeof(TYPE)); } \
-  int shmem_##NAME##_alltoall(shmem_team_t team, TYPE* d, const TYPE* s, size_t n) { return shmem_alltoallmem(team, d, s, n * sizeof(TYPE)); } \
-  int shmem_##NAME##_alltoalls(shmem_team_t team, TYPE* d, const TYPE* s, ptrdiff_t dst, ptrdiff_t sst, size_t n) { \
-    if (team == SHMEM_TEAM_INVALID) return -1;                                                    \
-    alltoall(*team, d, s, n, sizeof(TYPE), {dst, sst}, __func__);                                 \
-    return 0;                                                                                     \
+#define TYPED(NAME, TYPE)                                                                       \
+  int shmem_##NAME##_broadcast(shmem_team_t team, TYPE* d, const TYPE* s, size_t n, int root) { \
+    return shmem_broadcastmem(team, d, s, n * sizeof(TYPE), root);                              \
+  }                                                                                             \
+  int shmem_##NAME##_collect(shmem_team_t team, TYPE* d, const TYPE* s, size_t n) {             \
+    return shmem_collectmem(team, d, s, n * sizeof(TYPE));                                      \
+  }                                                                                             \
+  int shmem_##NAME##_fcollect(shmem_team_t team, TYPE* d, const TYPE* s, size_t n) {            \
+    return shmem_fcollectmem(team, d, s, n * sizeof(TYPE));                                     \
+  }                                                                                             \
+  int shmem_##NAME##_alltoall(shmem_team_t team, TYPE* d, const TYPE* s, size_t n) {            \
+    return shmem_alltoallmem(team, d, s, n * sizeof(TYPE));                                     \
+  }                                                                                             \
+  int shmem_##NAME##_alltoalls(shmem_team_t team, TYPE* d, const TYPE* s, ptrdiff_t dst,        \
+                               ptrdiff_t sst, size_t n) {                                       \
+    if (team == SHMEM_TEAM_INVALID) return -1;                                                  \
+    alltoall(*team, d, s, n, sizeof(TYPE), {dst, sst}, __func__);                               \
+    return 0;                                                                                   \
   }
 TOWPATH_SHMEM_RMA_TYPES(TYPED)
 
-#define ACTIVE_SET(BITS, BYTES)                                                                   \
-  void shmem_broadcast##BITS(void* d, const void* s, size_t n, int root, int start, int log_stride, int size, long* sync) { broadcast(active_set(start, log_stride, size, sync), d, s, n * BYTES, root, false, __func__); } \
-  void shmem_collect##BITS(void* d, const void* s, size_t n, int start, int log_stride, int size, long* sync) { collect(active_set(start, log_stride, size, sync), d, s, n * BYTES, __func__); } \
-  void shmem_fcollect##BITS(void* d, const void* s, size_t n, int start, int log_stride, int size, long* sync) { fcollect(active_set(start, log_stride, size, sync), d, s, n * BYTES, __func__); } \
-  void shmem_alltoall##BITS(void* d, const void* s, size_t n, int start, int log_stride, int size, long* sync) { alltoall(active_set(start, log_stride, size, sync), d, s, n, BYTES, {}, __func__); } \
-  void shmem_alltoalls##BITS(void* d, const void* s, ptrdiff_t dst, ptrdiff_t sst, size_t n, int start, int log_stride, int size, long* sync) { alltoall(active_set(start, log_stride, size, sync), d, s, n, BYTES, {dst, sst}, __func__); }
+#define ACTIVE_SET(BITS, BYTES)                                                                    \
+  void shmem_broadcast##BITS(void* d, const void* s, size_t n, int root, int start,                \
+                             int log_stride, int size, long* sync) {                               \
+    broadcast(active_set(start, log_stride, size, sync), d, s, n* BYTES, root, false, __func__);   \
+  }                                                                                                \
+  void shmem_collect##BITS(void* d, const void* s, size_t n, int start, int log_stride, int size,  \
+                           long* sync) {                                                           \
+    collect(active_set(start, log_stride, size, sync), d, s, n* BYTES, __func__);                  \
+  }                                                                                                \
+  void shmem_fcollect##BITS(void* d, const void* s, size_t n, int start, int log_stride, int size, \
+                            long* sync) {                                                          \
+    fcollect(active_set(start, log_stride, size, sync), d, s, n* BYTES, __func__);                 \
+  }                                                                                                \
+  void shmem_alltoall##BITS(void* d, const void* s, size_t n, int start, int log_stride, int size, \
+                            long* sync) {                                                          \
+    alltoall(active_set(start, log_stride, size, sync), d, s, n, BYTES, {}, __func__);             \
+  }                                                                                                \
+  void shmem_alltoalls##BITS(void* d, const void* s, ptrdiff_t dst, ptrdiff_t sst, size_t n,       \
+                             int start, int log_stride, int size, long* sync) {                    \
+    alltoall(active_set(start, log_stride, size, sync), d, s, n, BYTES, {dst, sst}, __func__);     \
+  }
 ACTIVE_SET(32, 4)
 ACTIVE_SET(64, 8)
 
-#define REDUCTION(NAME, TYPE, OPERATION, FUNCTION)                                                \
-  int shmem_##NAME##_##OPERATION##_reduce(shmem_team_t team, TYPE* d, const TYPE* s, size_t n) {  \
-    if (team == SHMEM_TEAM_INVALID) return -1;                                                    \
-    reduce(*team, d, s, n, [](TYPE a, TYPE b) { return Operations::FUNCTION(a, b); }, __func__);  \
-    return 0;                                                                                     \
+#define REDUCTION(NAME, TYPE, OPERATION, FUNCTION)                                               \
+  int shmem_##NAME##_##OPERATION##_reduce(shmem_team_t team, TYPE* d, const TYPE* s, size_t n) { \
+    if (team == SHMEM_TEAM_INVALID) return -1;                                                   \
+    reduce(*team, d, s, n, [](TYPE a, TYPE b) { return Operations::FUNCTION(a, b); }, __func__); \
+    return 0;                                                                                    \
   }
-#define REDUCE_BITWISE(NAME, TYPE)        \
-  REDUCTION(NAME, TYPE, and, bit_and)     \
-  REDUCTION(NAME, TYPE, or, bit_or)       \
+#define REDUCE_BITWISE(NAME, TYPE)    \
+  REDUCTION(NAME, TYPE, and, bit_and) \
+  REDUCTION(NAME, TYPE, or, bit_or)   \
   REDUCTION(NAME, TYPE, xor, bit_xor)
-#define REDUCE_ORDER(NAME, TYPE)     \
-  REDUCTION(NAME, TYPE, max, max)    \
+#define REDUCE_ORDER(NAME, TYPE)  \
+  REDUCTION(NAME, TYPE, max, max) \
   REDUCTION(NAME, TYPE, min, min)
-#define REDUCE_SUM(NAME, TYPE)       \
-  REDUCTION(NAME, TYPE, sum, sum)    \
+#define REDUCE_SUM(NAME, TYPE)    \
+  REDUCTION(NAME, TYPE, sum, sum) \
   REDUCTION(NAME, TYPE, prod, prod)
 TOWPATH_SHMEM_REDUCE_BITWISE_TYPES(REDUCE_BITWISE)
 TOWPATH_SHMEM_RMA_TYPES(REDUCE_ORDER)
 TOWPATH_SHMEM_RMA_TYPES(REDUCE_SUM)
 TOWPATH_SHMEM_COMPLEX_TYPES(REDUCE_SUM)
 
-#define TO_ALL(NAME, TYPE, OPERATION, FUNCTION)                                                   \
-  void shmem_##NAME##_##OPERATION##_to_all(TYPE* d, const TYPE* s, int n, int start, int log_stride, int size, TYPE*, long* sync) { \
-    reduce(active_set(start, log_stride, size, sync), d, s, static_cast<std::size_t>(n),          \
-           [](TYPE a, TYPE b) { return Operations::FUNCTION(a, b); }, __func__);                  \
+#define TO_ALL(NAME, TYPE, OPERATION, FUNCTION)                                           \
+  void shmem_##NAME##_##OPERATION##_to_all(TYPE* d, const TYPE* s, int n, int start,      \
+                                           int log_stride, int size, TYPE*, long* sync) { \
+    reduce(                                                                               \
+        active_set(start, log_stride, size, sync), d, s, static_cast<std::size_t>(n),     \
+        [](TYPE a, TYPE b) { return Operations::FUNCTION(a, b); }, __func__);             \
   }
-#define TO_ALL_BITWISE(NAME, TYPE)     \
-  TO_ALL(NAME, TYPE, and, bit_and)     \
-  TO_ALL(NAME, TYPE, or, bit_or)       \
+#define TO_ALL_BITWISE(NAME, TYPE) \
+  TO_ALL(NAME, TYPE, and, bit_and) \
+  TO_ALL(NAME, TYPE, or, bit_or)   \
   TO_ALL(NAME, TYPE, xor, bit_xor)
-#define TO_ALL_ORDER(NAME, TYPE)  \
-  TO_ALL(NAME, TYPE, max, max)    \
+#define TO_ALL_ORDER(NAME, TYPE) \
+  TO_ALL(NAME, TYPE, max, max)   \
   TO_ALL(NAME, TYPE, min, min)
-#define TO_ALL_SUM(NAME, TYPE)    \
-  TO_ALL(NAME, TYPE, sum, sum)    \
+#define TO_ALL_SUM(NAME, TYPE) \
+  TO_ALL(NAME, TYPE, sum, sum) \
   TO_ALL(NAME, TYPE, prod, prod)
 TOWPATH_SHMEM_TO_ALL_INTEGERS(TO_ALL_BITWISE)
 TOWPATH_SHMEM_TO_ALL_NUMBERS(TO_ALL_ORDER)

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM's functions of the library itself: begin, end, memory, teams, order, locks.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <unistd.h>
 
 #include "towpath/shmem/runtime.hpp"
 
@@ -28,7 +28,8 @@ extern "C" {
 extern const shmem_team_t SHMEM_TEAM_WORLD = &world_team;
 extern const shmem_team_t SHMEM_TEAM_SHARED = &shared_team;
 
-// --- begin and end --------------------------------------------------------------------------------
+// --- begin and end
+// --------------------------------------------------------------------------------
 
 void shmem_init(void) {
   towpath::shmem::begin(world_team);
@@ -79,7 +80,8 @@ void shmem_info_get_version(int* major, int* minor) {
 void shmem_info_get_name(char* name) { std::strcpy(name, SHMEM_VENDOR_STRING); }
 void shmem_pcontrol(int, ...) {}
 
-// --- memory ---------------------------------------------------------------------------------------
+// --- memory
+// ---------------------------------------------------------------------------------------
 
 void* shmem_malloc(size_t size) { return runtime().allocate(size, 1); }
 void* shmem_malloc_with_hints(size_t size, long) { return shmem_malloc(size); }
@@ -103,7 +105,8 @@ void* shmemalign(size_t alignment, size_t size) { return shmem_align(alignment, 
 void* shrealloc(void* ptr, size_t size) { return shmem_realloc(ptr, size); }
 void shfree(void* ptr) { shmem_free(ptr); }
 
-// --- teams and contexts ---------------------------------------------------------------------------
+// --- teams and contexts
+// ---------------------------------------------------------------------------
 
 int shmem_team_my_pe(shmem_team_t team) {
   return team == SHMEM_TEAM_INVALID ? -1 : team->member(shmem_my_pe());
@@ -173,7 +176,8 @@ int shmem_ctx_get_team(shmem_ctx_t context, shmem_team_t* team) {
   return 0;
 }
 
-// --- order and synchronization --------------------------------------------------------------------
+// --- order and synchronization
+// --------------------------------------------------------------------
 
 void shmem_fence(void) { fence(); }
 void shmem_quiet(void) { fence(); }
@@ -198,7 +202,8 @@ void shmem_barrier(int start, int log_stride, int size, long* sync) {
   shmem_sync_active_set(start, log_stride, size, sync);
 }
 
-// --- locks: the word of PE 0 says who has it ------------------------------------------------------
+// --- locks: the word of PE 0 says who has it
+// ------------------------------------------------------
 
 int shmem_test_lock(long* lock) {
   auto* const word = reinterpret_cast<long*>(runtime().remote(lock, sizeof(long), 0, __func__));

@@ -54,7 +54,8 @@ void put_signal(void* to, const void* from, std::size_t size, std::uint64_t* sig
   }
 }
 
-// --- atomics --------------------------------------------------------------------------------------
+// --- atomics
+// --------------------------------------------------------------------------------------
 
 template <typename T>
 T fetch(const T* from, int pe, const char* call) {
@@ -79,7 +80,8 @@ T fetch_add(T* at, T value, int pe, const char* call) {
   return __atomic_fetch_add(word_at(at, pe, call), value, __ATOMIC_ACQ_REL);
 }
 
-// --- waiting --------------------------------------------------------------------------------------
+// --- waiting
+// --------------------------------------------------------------------------------------
 
 template <typename T>
 bool holds(const volatile T* at, int comparison, T value) {
@@ -150,86 +152,194 @@ struct Words {
 
 extern "C" {
 
-#define RMA(NAME, TYPE)                                                                           \
-  void shmem_##NAME##_put(TYPE* d, const TYPE* s, size_t n, int pe) { put(d, s, n * sizeof(TYPE), pe, __func__); } \
-  void shmem_##NAME##_get(TYPE* d, const TYPE* s, size_t n, int pe) { get(d, s, n * sizeof(TYPE), pe, __func__); } \
-  void shmem_##NAME##_put_nbi(TYPE* d, const TYPE* s, size_t n, int pe) { put(d, s, n * sizeof(TYPE), pe, __func__); } \
-  void shmem_##NAME##_get_nbi(TYPE* d, const TYPE* s, size_t n, int pe) { get(d, s, n * sizeof(TYPE), pe, __func__); } \
-  void shmem_##NAME##_iput(TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { put_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__); } \
-  void shmem_##NAME##_iget(TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { get_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__); } \
-  void shmem_ctx_##NAME##_put(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) { put(d, s, n * sizeof(TYPE), pe, __func__); } \
-  void shmem_ctx_##NAME##_get(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) { get(d, s, n * sizeof(TYPE), pe, __func__); } \
-  void shmem_ctx_##NAME##_put_nbi(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) { put(d, s, n * sizeof(TYPE), pe, __func__); } \
-  void shmem_ctx_##NAME##_get_nbi(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) { get(d, s, n * sizeof(TYPE), pe, __func__); } \
-  void shmem_ctx_##NAME##_iput(shmem_ctx_t, TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { put_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__); } \
-  void shmem_ctx_##NAME##_iget(shmem_ctx_t, TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { get_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__); } \
-  void shmem_##NAME##_p(TYPE* d, TYPE v, int pe) { put(d, &v, sizeof(TYPE), pe, __func__); }      \
-  TYPE shmem_##NAME##_g(const TYPE* s, int pe) { TYPE v; get(&v, s, sizeof(TYPE), pe, __func__); return v; } \
-  void shmem_ctx_##NAME##_p(shmem_ctx_t, TYPE* d, TYPE v, int pe) { put(d, &v, sizeof(TYPE), pe, __func__); } \
-  TYPE shmem_ctx_##NAME##_g(shmem_ctx_t, const TYPE* s, int pe) { return shmem_##NAME##_g(s, pe); } \
-  void shmem_##NAME##_put_signal(TYPE* d, const TYPE* s, size_t n, uint64_t* a, uint64_t v, int op, int pe) { put_signal(d, s, n * sizeof(TYPE), a, v, op, pe, __func__); } \
-  void shmem_##NAME##_put_signal_nbi(TYPE* d, const TYPE* s, size_t n, uint64_t* a, uint64_t v, int op, int pe) { put_signal(d, s, n * sizeof(TYPE), a, v, op, pe, __func__); }
+#define RMA(NAME, TYPE)                                                                          \
+  void shmem_##NAME##_put(TYPE* d, const TYPE* s, size_t n, int pe) {                            \
+    put(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
+  }                                                                                              \
+  void shmem_##NAME##_get(TYPE* d, const TYPE* s, size_t n, int pe) {                            \
+    get(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
+  }                                                                                              \
+  void shmem_##NAME##_put_nbi(TYPE* d, const TYPE* s, size_t n, int pe) {                        \
+    put(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
+  }                                                                                              \
+  void shmem_##NAME##_get_nbi(TYPE* d, const TYPE* s, size_t n, int pe) {                        \
+    get(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
+  }                                                                                              \
+  void shmem_##NAME##_iput(TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { \
+    put_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                      \
+  }                                                                                              \
+  void shmem_##NAME##_iget(TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { \
+    get_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                      \
+  }                                                                                              \
+  void shmem_ctx_##NAME##_put(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) {           \
+    put(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
+  }                                                                                              \
+  void shmem_ctx_##NAME##_get(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) {           \
+    get(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
+  }                                                                                              \
+  void shmem_ctx_##NAME##_put_nbi(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) {       \
+    put(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
+  }                                                                                              \
+  void shmem_ctx_##NAME##_get_nbi(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) {       \
+    get(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
+  }                                                                                              \
+  void shmem_ctx_##NAME##_iput(shmem_ctx_t, TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y,    \
+                               size_t n, int pe) {                                               \
+    put_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                      \
+  }                                                                                              \
+  void shmem_ctx_##NAME##_iget(shmem_ctx_t, TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y,    \
+                               size_t n, int pe) {                                               \
+    get_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                      \
+  }                                                                                              \
+  void shmem_##NAME##_p(TYPE* d, TYPE v, int pe) { put(d, &v, sizeof(TYPE), pe, __func__); }     \
+  TYPE shmem_##NAME##_g(const TYPE* s, int pe) {                                                 \
+    TYPE v;                                                                                      \
+    get(&v, s, sizeof(TYPE), pe, __func__);                                                      \
+    return v;                                                                                    \
+  }                                                                                              \
+  void shmem_ctx_##NAME##_p(shmem_ctx_t, TYPE* d, TYPE v, int pe) {                              \
+    put(d, &v, sizeof(TYPE), pe, __func__);                                                      \
+  }                                                                                              \
+  TYPE shmem_ctx_##NAME##_g(shmem_ctx_t, const TYPE* s, int pe) {                                \
+    return shmem_##NAME##_g(s, pe);                                                              \
+  }                                                                                              \
+  void shmem_##NAME##_put_signal(TYPE* d, const TYPE* s, size_t n, uint64_t* a, uint64_t v,      \
+                                 int op, int pe) {                                               \
+    put_signal(d, s, n * sizeof(TYPE), a, v, op, pe, __func__);                                  \
+  }                                                                                              \
+  void shmem_##NAME##_put_signal_nbi(TYPE* d, const TYPE* s, size_t n, uint64_t* a, uint64_t v,  \
+                                     int op, int pe) {                                           \
+    put_signal(d, s, n * sizeof(TYPE), a, v, op, pe, __func__);                                  \
+  }
 TOWPATH_SHMEM_RMA_TYPES(RMA)
 
-#define SIZED(NAME, BYTES)                                                                        \
-  void shmem_put##NAME(void* d, const void* s, size_t n, int pe) { put(d, s, n * BYTES, pe, __func__); } \
-  void shmem_get##NAME(void* d, const void* s, size_t n, int pe) { get(d, s, n * BYTES, pe, __func__); } \
-  void shmem_put##NAME##_nbi(void* d, const void* s, size_t n, int pe) { put(d, s, n * BYTES, pe, __func__); } \
-  void shmem_get##NAME##_nbi(void* d, const void* s, size_t n, int pe) { get(d, s, n * BYTES, pe, __func__); } \
-  void shmem_ctx_put##NAME(shmem_ctx_t, void* d, const void* s, size_t n, int pe) { put(d, s, n * BYTES, pe, __func__); } \
-  void shmem_ctx_get##NAME(shmem_ctx_t, void* d, const void* s, size_t n, int pe) { get(d, s, n * BYTES, pe, __func__); } \
-  void shmem_ctx_put##NAME##_nbi(shmem_ctx_t, void* d, const void* s, size_t n, int pe) { put(d, s, n * BYTES, pe, __func__); } \
-  void shmem_ctx_get##NAME##_nbi(shmem_ctx_t, void* d, const void* s, size_t n, int pe) { get(d, s, n * BYTES, pe, __func__); } \
-  void shmem_put##NAME##_signal(void* d, const void* s, size_t n, uint64_t* a, uint64_t v, int op, int pe) { put_signal(d, s, n * BYTES, a, v, op, pe, __func__); } \
-  void shmem_put##NAME##_signal_nbi(void* d, const void* s, size_t n, uint64_t* a, uint64_t v, int op, int pe) { put_signal(d, s, n * BYTES, a, v, op, pe, __func__); }
+#define SIZED(NAME, BYTES)                                                                         \
+  void shmem_put##NAME(void* d, const void* s, size_t n, int pe) {                                 \
+    put(d, s, n* BYTES, pe, __func__);                                                             \
+  }                                                                                                \
+  void shmem_get##NAME(void* d, const void* s, size_t n, int pe) {                                 \
+    get(d, s, n* BYTES, pe, __func__);                                                             \
+  }                                                                                                \
+  void shmem_put##NAME##_nbi(void* d, const void* s, size_t n, int pe) {                           \
+    put(d, s, n* BYTES, pe, __func__);                                                             \
+  }                                                                                                \
+  void shmem_get##NAME##_nbi(void* d, const void* s, size_t n, int pe) {                           \
+    get(d, s, n* BYTES, pe, __func__);                                                             \
+  }                                                                                                \
+  void shmem_ctx_put##NAME(shmem_ctx_t, void* d, const void* s, size_t n, int pe) {                \
+    put(d, s, n* BYTES, pe, __func__);                                                             \
+  }                                                                                                \
+  void shmem_ctx_get##NAME(shmem_ctx_t, void* d, const void* s, size_t n, int pe) {                \
+    get(d, s, n* BYTES, pe, __func__);                                                             \
+  }                                                                                                \
+  void shmem_ctx_put##NAME##_nbi(shmem_ctx_t, void* d, const void* s, size_t n, int pe) {          \
+    put(d, s, n* BYTES, pe, __func__);                                                             \
+  }                                                                                                \
+  void shmem_ctx_get##NAME##_nbi(shmem_ctx_t, void* d, const void* s, size_t n, int pe) {          \
+    get(d, s, n* BYTES, pe, __func__);                                                             \
+  }                                                                                                \
+  void shmem_put##NAME##_signal(void* d, const void* s, size_t n, uint64_t* a, uint64_t v, int op, \
+                                int pe) {                                                          \
+    put_signal(d, s, n* BYTES, a, v, op, pe, __func__);                                            \
+  }                                                                                                \
+  void shmem_put##NAME##_signal_nbi(void* d, const void* s, size_t n, uint64_t* a, uint64_t v,     \
+                                    int op, int pe) {                                              \
+    put_signal(d, s, n* BYTES, a, v, op, pe, __func__);                                            \
+  }
 TOWPATH_SHMEM_SIZES(SIZED)
 SIZED(mem, 1)
 
-#define STRIDED(NAME, BYTES)                                                                      \
-  void shmem_iput##NAME(void* d, const void* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { put_strided(d, s, x, y, n, BYTES, pe, __func__); } \
-  void shmem_iget##NAME(void* d, const void* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { get_strided(d, s, x, y, n, BYTES, pe, __func__); }
+#define STRIDED(NAME, BYTES)                                                                  \
+  void shmem_iput##NAME(void* d, const void* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { \
+    put_strided(d, s, x, y, n, BYTES, pe, __func__);                                          \
+  }                                                                                           \
+  void shmem_iget##NAME(void* d, const void* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { \
+    get_strided(d, s, x, y, n, BYTES, pe, __func__);                                          \
+  }
 TOWPATH_SHMEM_SIZES(STRIDED)
 
-#define EXTENDED(NAME, TYPE)                                                                      \
-  TYPE shmem_##NAME##_atomic_fetch(const TYPE* s, int pe) { return fetch(s, pe, __func__); }      \
-  void shmem_##NAME##_atomic_set(TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); }           \
-  TYPE shmem_##NAME##_atomic_swap(TYPE* d, TYPE v, int pe) { return swap(d, v, pe, __func__); }   \
-  TYPE shmem_ctx_##NAME##_atomic_fetch(shmem_ctx_t, const TYPE* s, int pe) { return fetch(s, pe, __func__); } \
-  void shmem_ctx_##NAME##_atomic_set(shmem_ctx_t, TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); } \
-  TYPE shmem_ctx_##NAME##_atomic_swap(shmem_ctx_t, TYPE* d, TYPE v, int pe) { return swap(d, v, pe, __func__); } \
-  void shmem_##NAME##_atomic_fetch_nbi(TYPE* f, const TYPE* s, int pe) { *f = fetch(s, pe, __func__); } \
-  void shmem_##NAME##_atomic_swap_nbi(TYPE* f, TYPE* d, TYPE v, int pe) { *f = swap(d, v, pe, __func__); } \
-  TYPE shmem_##NAME##_fetch(const TYPE* s, int pe) { return fetch(s, pe, __func__); }             \
-  void shmem_##NAME##_set(TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); }                  \
+#define EXTENDED(NAME, TYPE)                                                                    \
+  TYPE shmem_##NAME##_atomic_fetch(const TYPE* s, int pe) { return fetch(s, pe, __func__); }    \
+  void shmem_##NAME##_atomic_set(TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); }         \
+  TYPE shmem_##NAME##_atomic_swap(TYPE* d, TYPE v, int pe) { return swap(d, v, pe, __func__); } \
+  TYPE shmem_ctx_##NAME##_atomic_fetch(shmem_ctx_t, const TYPE* s, int pe) {                    \
+    return fetch(s, pe, __func__);                                                              \
+  }                                                                                             \
+  void shmem_ctx_##NAME##_atomic_set(shmem_ctx_t, TYPE* d, TYPE v, int pe) {                    \
+    swap(d, v, pe, __func__);                                                                   \
+  }                                                                                             \
+  TYPE shmem_ctx_##NAME##_atomic_swap(shmem_ctx_t, TYPE* d, TYPE v, int pe) {                   \
+    return swap(d, v, pe, __func__);                                                            \
+  }                                                                                             \
+  void shmem_##NAME##_atomic_fetch_nbi(TYPE* f, const TYPE* s, int pe) {                        \
+    *f = fetch(s, pe, __func__);                                                                \
+  }                                                                                             \
+  void shmem_##NAME##_atomic_swap_nbi(TYPE* f, TYPE* d, TYPE v, int pe) {                       \
+    *f = swap(d, v, pe, __func__);                                                              \
+  }                                                                                             \
+  TYPE shmem_##NAME##_fetch(const TYPE* s, int pe) { return fetch(s, pe, __func__); }           \
+  void shmem_##NAME##_set(TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); }                \
   TYPE shmem_##NAME##_swap(TYPE* d, TYPE v, int pe) { return swap(d, v, pe, __func__); }
 TOWPATH_SHMEM_EXTENDED_TYPES(EXTENDED)
 
-#define ATOMIC(NAME, TYPE)                                                                        \
-  TYPE shmem_##NAME##_atomic_compare_swap(TYPE* d, TYPE c, TYPE v, int pe) { return compare_swap(d, c, v, pe, __func__); } \
-  TYPE shmem_##NAME##_atomic_fetch_inc(TYPE* d, int pe) { return fetch_add<TYPE>(d, 1, pe, __func__); } \
-  void shmem_##NAME##_atomic_inc(TYPE* d, int pe) { fetch_add<TYPE>(d, 1, pe, __func__); }        \
-  TYPE shmem_##NAME##_atomic_fetch_add(TYPE* d, TYPE v, int pe) { return fetch_add(d, v, pe, __func__); } \
-  void shmem_##NAME##_atomic_add(TYPE* d, TYPE v, int pe) { fetch_add(d, v, pe, __func__); }      \
-  TYPE shmem_ctx_##NAME##_atomic_compare_swap(shmem_ctx_t, TYPE* d, TYPE c, TYPE v, int pe) { return compare_swap(d, c, v, pe, __func__); } \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_inc(shmem_ctx_t, TYPE* d, int pe) { return fetch_add<TYPE>(d, 1, pe, __func__); } \
-  void shmem_ctx_##NAME##_atomic_inc(shmem_ctx_t, TYPE* d, int pe) { fetch_add<TYPE>(d, 1, pe, __func__); } \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_add(shmem_ctx_t, TYPE* d, TYPE v, int pe) { return fetch_add(d, v, pe, __func__); } \
-  void shmem_ctx_##NAME##_atomic_add(shmem_ctx_t, TYPE* d, TYPE v, int pe) { fetch_add(d, v, pe, __func__); } \
-  void shmem_##NAME##_atomic_compare_swap_nbi(TYPE* f, TYPE* d, TYPE c, TYPE v, int pe) { *f = compare_swap(d, c, v, pe, __func__); } \
-  void shmem_##NAME##_atomic_fetch_inc_nbi(TYPE* f, TYPE* d, int pe) { *f = fetch_add<TYPE>(d, 1, pe, __func__); } \
-  void shmem_##NAME##_atomic_fetch_add_nbi(TYPE* f, TYPE* d, TYPE v, int pe) { *f = fetch_add(d, v, pe, __func__); } \
-  TYPE shmem_##NAME##_cswap(TYPE* d, TYPE c, TYPE v, int pe) { return compare_swap(d, c, v, pe, __func__); } \
-  TYPE shmem_##NAME##_finc(TYPE* d, int pe) { return fetch_add<TYPE>(d, 1, pe, __func__); }       \
-  void shmem_##NAME##_inc(TYPE* d, int pe) { fetch_add<TYPE>(d, 1, pe, __func__); }               \
-  TYPE shmem_##NAME##_fadd(TYPE* d, TYPE v, int pe) { return fetch_add(d, v, pe, __func__); }     \
+#define ATOMIC(NAME, TYPE)                                                                    \
+  TYPE shmem_##NAME##_atomic_compare_swap(TYPE* d, TYPE c, TYPE v, int pe) {                  \
+    return compare_swap(d, c, v, pe, __func__);                                               \
+  }                                                                                           \
+  TYPE shmem_##NAME##_atomic_fetch_inc(TYPE* d, int pe) {                                     \
+    return fetch_add<TYPE>(d, 1, pe, __func__);                                               \
+  }                                                                                           \
+  void shmem_##NAME##_atomic_inc(TYPE* d, int pe) { fetch_add<TYPE>(d, 1, pe, __func__); }    \
+  TYPE shmem_##NAME##_atomic_fetch_add(TYPE* d, TYPE v, int pe) {                             \
+    return fetch_add(d, v, pe, __func__);                                                     \
+  }                                                                                           \
+  void shmem_##NAME##_atomic_add(TYPE* d, TYPE v, int pe) { fetch_add(d, v, pe, __func__); }  \
+  TYPE shmem_ctx_##NAME##_atomic_compare_swap(shmem_ctx_t, TYPE* d, TYPE c, TYPE v, int pe) { \
+    return compare_swap(d, c, v, pe, __func__);                                               \
+  }                                                                                           \
+  TYPE shmem_ctx_##NAME##_atomic_fetch_inc(shmem_ctx_t, TYPE* d, int pe) {                    \
+    return fetch_add<TYPE>(d, 1, pe, __func__);                                               \
+  }                                                                                           \
+  void shmem_ctx_##NAME##_atomic_inc(shmem_ctx_t, TYPE* d, int pe) {                          \
+    fetch_add<TYPE>(d, 1, pe, __func__);                                                      \
+  }                                                                                           \
+  TYPE shmem_ctx_##NAME##_atomic_fetch_add(shmem_ctx_t, TYPE* d, TYPE v, int pe) {            \
+    return fetch_add(d, v, pe, __func__);                                                     \
+  }                                                                                           \
+  void shmem_ctx_##NAME##_atomic_add(shmem_ctx_t, TYPE* d, TYPE v, int pe) {                  \
+    fetch_add(d, v, pe, __func__);                                                            \
+  }                                                                                           \
+  void shmem_##NAME##_atomic_compare_swap_nbi(TYPE* f, TYPE* d, TYPE c, TYPE v, int pe) {     \
+    *f = compare_swap(d, c, v, pe, __func__);                                                 \
+  }                                                                                           \
+  void shmem_##NAME##_atomic_fetch_inc_nbi(TYPE* f, TYPE* d, int pe) {                        \
+    *f = fetch_add<TYPE>(d, 1, pe, __func__);                                                 \
+  }                                                                                           \
+  void shmem_##NAME##_atomic_fetch_add_nbi(TYPE* f, TYPE* d, TYPE v, int pe) {                \
+    *f = fetch_add(d, v, pe, __func__);                                                       \
+  }                                                                                           \
+  TYPE shmem_##NAME##_cswap(TYPE* d, TYPE c, TYPE v, int pe) {                                \
+    return compare_swap(d, c, v, pe, __func__);                                               \
+  }                                                                                           \
+  TYPE shmem_##NAME##_finc(TYPE* d, int pe) { return fetch_add<TYPE>(d, 1, pe, __func__); }   \
+  void shmem_##NAME##_inc(TYPE* d, int pe) { fetch_add<TYPE>(d, 1, pe, __func__); }           \
+  TYPE shmem_##NAME##_fadd(TYPE* d, TYPE v, int pe) { return fetch_add(d, v, pe, __func__); } \
   void shmem_##NAME##_add(TYPE* d, TYPE v, int pe) { fetch_add(d, v, pe, __func__); }
 TOWPATH_SHMEM_ATOMIC_TYPES(ATOMIC)
 
-#define BITWISE_OPERATION(NAME, TYPE, OPERATION)                                                  \
-  TYPE shmem_##NAME##_atomic_fetch_##OPERATION(TYPE* d, TYPE v, int pe) { return __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL); } \
-  void shmem_##NAME##_atomic_##OPERATION(TYPE* d, TYPE v, int pe) { __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL); } \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_##OPERATION(shmem_ctx_t, TYPE* d, TYPE v, int pe) { return __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL); } \
-  void shmem_ctx_##NAME##_atomic_##OPERATION(shmem_ctx_t, TYPE* d, TYPE v, int pe) { __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL); }
+#define BITWISE_OPERATION(NAME, TYPE, OPERATION)                                           \
+  TYPE shmem_##NAME##_atomic_fetch_##OPERATION(TYPE* d, TYPE v, int pe) {                  \
+    return __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL);      \
+  }                                                                                        \
+  void shmem_##NAME##_atomic_##OPERATION(TYPE* d, TYPE v, int pe) {                        \
+    __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL);             \
+  }                                                                                        \
+  TYPE shmem_ctx_##NAME##_atomic_fetch_##OPERATION(shmem_ctx_t, TYPE* d, TYPE v, int pe) { \
+    return __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL);      \
+  }                                                                                        \
+  void shmem_ctx_##NAME##_atomic_##OPERATION(shmem_ctx_t, TYPE* d, TYPE v, int pe) {       \
+    __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL);             \
+  }
 #define BITWISE(NAME, TYPE)          \
   BITWISE_OPERATION(NAME, TYPE, and) \
   BITWISE_OPERATION(NAME, TYPE, or)  \
@@ -242,26 +352,50 @@ uint64_t shmem_signal_wait_until(uint64_t* at, int comparison, uint64_t value) {
   return shmem_signal_fetch(at);
 }
 
-#define MANY(NAME, TYPE, SUFFIX, VALUE, VALUES, IS_VECTOR)                                        \
-  void shmem_##NAME##_wait_until_all##SUFFIX(volatile TYPE* w, size_t n, const int* status, int cmp, VALUE) { \
-    const Words<TYPE> words{w, n, status, cmp, VALUES, IS_VECTOR};                                \
-    runtime().wait([&] { return words.all(); }, __func__);                                        \
-  }                                                                                               \
-  size_t shmem_##NAME##_wait_until_any##SUFFIX(volatile TYPE* w, size_t n, const int* status, int cmp, VALUE) { return Words<TYPE>{w, n, status, cmp, VALUES, IS_VECTOR}.wait_any(__func__); } \
-  size_t shmem_##NAME##_wait_until_some##SUFFIX(volatile TYPE* w, size_t n, size_t* indices, const int* status, int cmp, VALUE) { return Words<TYPE>{w, n, status, cmp, VALUES, IS_VECTOR}.wait_some(indices, __func__); } \
-  int shmem_##NAME##_test_all##SUFFIX(volatile TYPE* w, size_t n, const int* status, int cmp, VALUE) { return Words<TYPE>{w, n, status, cmp, VALUES, IS_VECTOR}.all() ? 1 : 0; } \
-  size_t shmem_##NAME##_test_any##SUFFIX(volatile TYPE* w, size_t n, const int* status, int cmp, VALUE) { return Words<TYPE>{w, n, status, cmp, VALUES, IS_VECTOR}.any(); } \
-  size_t shmem_##NAME##_test_some##SUFFIX(volatile TYPE* w, size_t n, size_t* indices, const int* status, int cmp, VALUE) { return Words<TYPE>{w, n, status, cmp, VALUES, IS_VECTOR}.some(indices); }
-#define WAIT(NAME, TYPE)                                                                          \
-  void shmem_##NAME##_wait_until(volatile TYPE* w, int cmp, TYPE v) { runtime().wait([=] { return holds<TYPE>(w, cmp, v); }, __func__); } \
-  void shmem_##NAME##_wait(volatile TYPE* w, TYPE v) { shmem_##NAME##_wait_until(w, SHMEM_CMP_NE, v); } \
-  int shmem_##NAME##_test(volatile TYPE* w, int cmp, TYPE v) { return holds<TYPE>(w, cmp, v) ? 1 : 0; } \
-  MANY(NAME, TYPE, , TYPE value, &value, false)                                                   \
+#define MANY(NAME, TYPE, SUFFIX, VALUE, VALUES, IS_VECTOR)                                       \
+  void shmem_##NAME##_wait_until_all##SUFFIX(volatile TYPE* w, size_t n, const int* status,      \
+                                             int cmp, VALUE) {                                   \
+    const Words<TYPE> words{w, n, status, cmp, VALUES, IS_VECTOR};                               \
+    runtime().wait([&] { return words.all(); }, __func__);                                       \
+  }                                                                                              \
+  size_t shmem_##NAME##_wait_until_any##SUFFIX(volatile TYPE* w, size_t n, const int* status,    \
+                                               int cmp, VALUE) {                                 \
+    return Words<TYPE>{w, n, status, cmp, VALUES, IS_VECTOR}.wait_any(__func__);                 \
+  }                                                                                              \
+  size_t shmem_##NAME##_wait_until_some##SUFFIX(volatile TYPE* w, size_t n, size_t* indices,     \
+                                                const int* status, int cmp, VALUE) {             \
+    return Words<TYPE>{w, n, status, cmp, VALUES, IS_VECTOR}.wait_some(indices, __func__);       \
+  }                                                                                              \
+  int shmem_##NAME##_test_all##SUFFIX(volatile TYPE* w, size_t n, const int* status, int cmp,    \
+                                      VALUE) {                                                   \
+    return Words<TYPE>{w, n, status, cmp, VALUES, IS_VECTOR}.all() ? 1 : 0;                      \
+  }                                                                                              \
+  size_t shmem_##NAME##_test_any##SUFFIX(volatile TYPE* w, size_t n, const int* status, int cmp, \
+                                         VALUE) {                                                \
+    return Words<TYPE>{w, n, status, cmp, VALUES, IS_VECTOR}.any();                              \
+  }                                                                                              \
+  size_t shmem_##NAME##_test_some##SUFFIX(volatile TYPE* w, size_t n, size_t* indices,           \
+                                          const int* status, int cmp, VALUE) {                   \
+    return Words<TYPE>{w, n, status, cmp, VALUES, IS_VECTOR}.some(indices);                      \
+  }
+#define WAIT(NAME, TYPE)                                              \
+  void shmem_##NAME##_wait_until(volatile TYPE* w, int cmp, TYPE v) { \
+    runtime().wait([=] { return holds<TYPE>(w, cmp, v); }, __func__); \
+  }                                                                   \
+  void shmem_##NAME##_wait(volatile TYPE* w, TYPE v) {                \
+    shmem_##NAME##_wait_until(w, SHMEM_CMP_NE, v);                    \
+  }                                                                   \
+  int shmem_##NAME##_test(volatile TYPE* w, int cmp, TYPE v) {        \
+    return holds<TYPE>(w, cmp, v) ? 1 : 0;                            \
+  }                                                                   \
+  MANY(NAME, TYPE, , TYPE value, &value, false)                       \
   MANY(NAME, TYPE, _vector, TYPE* values, values, true)
 TOWPATH_SHMEM_WAIT_TYPES(WAIT)
 
 #undef shmem_wait_until
-void shmem_wait_until(volatile long* word, int cmp, long value) { shmem_long_wait_until(word, cmp, value); }
+void shmem_wait_until(volatile long* word, int cmp, long value) {
+  shmem_long_wait_until(word, cmp, value);
+}
 void shmem_wait(volatile long* word, long value) { shmem_long_wait(word, value); }
 
 }  // extern "C"

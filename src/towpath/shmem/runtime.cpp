@@ -133,13 +133,15 @@ void Runtime::share_variables() {
   std::byte* const pages = heap_ + variables_at_;
   std::memcpy(pages, variables_, variables_bytes_);
   // An old size of 0 maps shared pages a second time (mremap(2)).
-  void* const mapped = ::mremap(pages, 0, variables_bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, variables_);
+  void* const mapped =
+      ::mremap(pages, 0, variables_bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, variables_);
   if (mapped != variables_) {
     fail("the program's global variables cannot be shared with the other PEs: mremap refused");
   }
 }
 
-// --- memory ---------------------------------------------------------------------------------------
+// --- memory
+// ---------------------------------------------------------------------------------------
 
 void* Runtime::allocate(std::size_t size, std::size_t alignment) {
   transport_->agree(fmt::format("to allocate {} symmetric bytes", size), timeout_);
@@ -187,14 +189,17 @@ std::byte* Runtime::remote(const void* address, std::size_t size, int pe, const 
   std::byte* const place = reach(address, pe);
   if (place != nullptr || size == 0) return place;
   if (pe < 0 || pe >= pes()) {
-    fail(fmt::format("PE {}: {} names PE {}; allowed are 0 to {}", this->pe(), call, pe, pes() - 1));
+    fail(
+        fmt::format("PE {}: {} names PE {}; allowed are 0 to {}", this->pe(), call, pe, pes() - 1));
   }
-  fail(fmt::format("PE {}: {} names memory at PE {} that is not symmetric; use a global or static "
-                   "variable of the program, or memory of shmem_malloc",
-                   this->pe(), call, pe));
+  fail(
+      fmt::format("PE {}: {} names memory at PE {} that is not symmetric; use a global or static "
+                  "variable of the program, or memory of shmem_malloc",
+                  this->pe(), call, pe));
 }
 
-// --- waiting --------------------------------------------------------------------------------------
+// --- waiting
+// --------------------------------------------------------------------------------------
 
 void Runtime::wait(const std::function<bool()>& holds, const char* call) {
   if (holds()) return;
@@ -206,7 +211,8 @@ void Runtime::wait(const std::function<bool()>& holds, const char* call) {
   }
 }
 
-// --- teams ----------------------------------------------------------------------------------------
+// --- teams
+// ----------------------------------------------------------------------------------------
 
 void Runtime::sync(const Team& team) {
   const int member = team.member(pe());
@@ -233,8 +239,8 @@ Team* Runtime::split(const Team& parent, int start, int stride, int size) {
   sync(parent);
   const int number = std::countr_one(all);
   if (number >= kTeamsMax) return nullptr;
-  Team made{parent.pe(start), parent.stride * stride, size, team_words_ + static_cast<std::size_t>(number) * kTeamWords,
-            number};
+  Team made{parent.pe(start), parent.stride * stride, size,
+            team_words_ + static_cast<std::size_t>(number) * kTeamWords, number};
   if (made.member(pe()) < 0) return nullptr;
   *taken |= std::uint64_t{1} << number;
   return new Team(made);

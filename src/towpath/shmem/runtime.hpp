@@ -42,8 +42,8 @@ using Team = towpath_shmem_team;
 
 class Runtime {
  public:
-  // Joins the PEs that the launcher started: $TOWPATH_RANK of $TOWPATH_RANKS in $TOWPATH_RENDEZVOUS;
-  // one PE alone without them.
+  // Joins the PEs that the launcher started: $TOWPATH_RANK of $TOWPATH_RANKS in
+  // $TOWPATH_RENDEZVOUS; one PE alone without them.
   explicit Runtime(Team& world);
 
   int pe() const { return transport_->rank(); }

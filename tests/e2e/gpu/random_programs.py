@@ -118,16 +118,15 @@ class Generator:
     # --- phases -------------------------------------------------------------------------------
 
     def make(self) -> Program:
-        """A program of some phases, with the mistake in one of them."""
-        count = self.random.randint(3, 10)
-        spoiled = self.random.randrange(count) if self.mistake else -1
-        for index in range(count):
-            if index == spoiled:
-                self.spoiled_phase()
-            elif self.program.blocks == 1 and self.random.random() < 0.1:
+        """A program of some phases, with the mistake in the last one."""
+        for _ in range(self.random.randint(3, 10)):
+            if self.program.blocks == 1 and self.random.random() < 0.1:
                 self.barrier()
             else:
                 self.phase()
+        # It comes last: what others do later may tell a late receiver that the data are there.
+        if self.mistake:
+            self.spoiled_phase()
         return self.program
 
     def two(self) -> tuple[Agent, Agent]:
@@ -233,8 +232,8 @@ class Generator:
         source = self.outgoing(sender, receiver)
         mistake = self.mistake
         if mistake == "no wait":
-            pair.stage += 1
-            self.put_signal(sender, receiver, 0, pair.stage)
+            # On a word of its own: an earlier wait that is late must not see it.
+            self.put_signal(sender, receiver, 3, 1)
             self.add(receiver, SLEEP, value=LONG_NS)
         elif mistake == "wait for another signal":
             self.put_signal(sender, receiver, 2, 1)

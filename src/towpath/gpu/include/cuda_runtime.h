@@ -5,15 +5,18 @@
 // CUDA's runtime by its names, for kernels that run on this host. `__global__`, `__shared__` and
 // `__noinline__` are left as they are: the source step reads them.
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 
 #include "towpath_gpu_launch.h"
 #include "towpath_vector_types.h"
@@ -36,10 +39,10 @@
 #define __align__(size) __attribute__((aligned(size)))
 
 static constexpr int warpSize = towpath_gpu::kWarpThreads;
-#define threadIdx (reinterpret_cast<const uint3&>(towpath_gpu::current().thread))
-#define blockIdx (reinterpret_cast<const uint3&>(towpath_gpu::current().block))
-#define blockDim (reinterpret_cast<const uint3&>(towpath_gpu::current().block_dim))
-#define gridDim (reinterpret_cast<const uint3&>(towpath_gpu::current().grid_dim))
+static constexpr const uint3& threadIdx = towpath_gpu_current.thread;
+static constexpr const uint3& blockIdx = towpath_gpu_current.block;
+static constexpr const uint3& blockDim = towpath_gpu_current.block_dim;
+static constexpr const uint3& gridDim = towpath_gpu_current.grid_dim;
 
 #include "towpath_cuda_host.h"
 #include "towpath_cuda_device.h"

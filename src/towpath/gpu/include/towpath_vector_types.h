@@ -35,7 +35,11 @@ TOWPATH_VECTORS(uchar, unsigned char, 1)
 TOWPATH_VECTORS(short, short, 2)
 TOWPATH_VECTORS(ushort, unsigned short, 2)
 TOWPATH_VECTORS(int, int, 4)
-TOWPATH_VECTORS(uint, unsigned int, 4)
+TOWPATH_VECTOR1(uint, unsigned int)
+TOWPATH_VECTOR2(uint, unsigned int, 8)
+using uint3 = towpath_gpu::Index3;  // threadIdx and the like are the runtime's own
+static inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
+TOWPATH_VECTOR4(uint, unsigned int, 16)
 TOWPATH_VECTORS(long, long, 8)
 TOWPATH_VECTORS(ulong, unsigned long, 8)
 TOWPATH_VECTORS(longlong, long long, 8)
