@@ -328,7 +328,8 @@ TESTS = [
     reductions_of_every_type, reductions_of_every_operation, every_method,
     tensors_that_are_not_contiguous, coalesced_calls, messages_in_any_order, groups_in_any_order,
     futures, futures_that_are_taken_while_calls_end, an_abort_during_a_wait, an_error_of_the_group,
-    splits_that_are_wrong, a_timeout_is_that_of_all_coalesced_calls, data_parallel, fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,
+    splits_that_are_wrong, a_timeout_is_that_of_all_coalesced_calls, data_parallel,
+    fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,
     the_name_and_the_sequence, a_monitored_barrier, a_deadline_names_the_straggler,
 ]  # fmt: skip
 
