@@ -70,12 +70,18 @@ def started_ranks(script, ranks, arguments, environment):
             process.communicate()
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, 4, pytest.param(8, marks=pytest.mark.long)])
 def test_every_rank_passes_every_test(ranks, tmp_path):
     store = str(tmp_path / "store")
     printed = run_ranks(HERE / "torch_ranks.py", ranks, lambda rank: [str(rank), str(ranks), store])
     names = [test.__name__ for test in torch_ranks.TESTS]
     assert [output.split() for output, _ in printed] == [names] * ranks
+
+
+@pytest.mark.long
+def test_arrays_of_more_than_2_gib(tmp_path):
+    store = str(tmp_path / "store")
+    run_ranks(HERE / "torch_ranks.py", 2, lambda rank: [str(rank), "2", store, "more_than_2_gib"])
 
 
 SIMULATED = """
