@@ -4,6 +4,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import subprocess
@@ -207,3 +208,23 @@ def test_a_build_that_never_ends_has_a_deadline(tmp_path, monkeypatch):
     compiler.chmod(0o700)
     monkeypatch.setenv("CXX", str(compiler))
     assert "did not finish" in refusal(build._build, library)
+
+
+def test_pytorchs_own_tests_pass_as_the_guide_says():
+    outcomes = json.loads((HERE / "torch_suite.json").read_text(encoding="utf-8"))
+    rows = []
+    for ranks in ("2", "3", "4"):
+        of_gloo, of_ours = outcomes["gloo"][ranks], outcomes["towpath"][ranks]
+        assert of_gloo.keys() == of_ours.keys()
+        passes = [list(each.values()).count("passed") for each in (of_gloo, of_ours)]
+        skips = sum(outcome == "skipped" == of_gloo[name] for name, outcome in of_ours.items())
+        rows.append(f"| {ranks} | {passes[0]} | {passes[1]} | {skips} |")
+    guide = (ROOT / "docs" / "torch.md").read_text(encoding="utf-8")
+    assert "\n".join(rows) in guide, rows
+    not_ours = {
+        name
+        for ranks, tests in outcomes["gloo"].items()
+        for name, outcome in tests.items()
+        if outcome == "passed" != outcomes["towpath"][ranks][name]
+    }
+    assert not_ours == {"test_ddp_logging_data_cpu"}
