@@ -4,6 +4,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import subprocess
@@ -70,12 +71,18 @@ def started_ranks(script, ranks, arguments, environment):
             process.communicate()
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, 4, pytest.param(8, marks=pytest.mark.long)])
 def test_every_rank_passes_every_test(ranks, tmp_path):
     store = str(tmp_path / "store")
     printed = run_ranks(HERE / "torch_ranks.py", ranks, lambda rank: [str(rank), str(ranks), store])
     names = [test.__name__ for test in torch_ranks.TESTS]
     assert [output.split() for output, _ in printed] == [names] * ranks
+
+
+@pytest.mark.long
+def test_arrays_of_more_than_2_gib(tmp_path):
+    store = str(tmp_path / "store")
+    run_ranks(HERE / "torch_ranks.py", 2, lambda rank: [str(rank), "2", store, "more_than_2_gib"])
 
 
 SIMULATED = """
@@ -201,3 +208,23 @@ def test_a_build_that_never_ends_has_a_deadline(tmp_path, monkeypatch):
     compiler.chmod(0o700)
     monkeypatch.setenv("CXX", str(compiler))
     assert "did not finish" in refusal(build._build, library)
+
+
+def test_pytorchs_own_tests_pass_as_the_guide_says():
+    outcomes = json.loads((HERE / "torch_suite.json").read_text(encoding="utf-8"))
+    rows = []
+    for ranks in ("2", "3", "4"):
+        of_gloo, of_ours = outcomes["gloo"][ranks], outcomes["towpath"][ranks]
+        assert of_gloo.keys() == of_ours.keys()
+        passes = [list(each.values()).count("passed") for each in (of_gloo, of_ours)]
+        skips = sum(outcome == "skipped" == of_gloo[name] for name, outcome in of_ours.items())
+        rows.append(f"| {ranks} | {passes[0]} | {passes[1]} | {skips} |")
+    guide = (ROOT / "docs" / "torch.md").read_text(encoding="utf-8")
+    assert "\n".join(rows) in guide, rows
+    not_ours = {
+        name
+        for ranks, tests in outcomes["gloo"].items()
+        for name, outcome in tests.items()
+        if outcome == "passed" != outcomes["towpath"][ranks][name]
+    }
+    assert not_ours == {"test_ddp_logging_data_cpu"}

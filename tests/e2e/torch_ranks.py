@@ -324,11 +324,22 @@ def a_monitored_barrier(rank, ranks):
         raises(lambda: group.monitored_barrier(timedelta(seconds=0.2)), "Rank 1 failed to pass")
 
 
+def more_than_2_gib(rank, ranks):
+    values = torch.full(((1 << 31) + 77,), rank + 1, dtype=torch.uint8)
+    dist.all_reduce(values)
+    total = ranks * (ranks + 1) // 2
+    assert values.min() == values.max() == total
+    got = values.fill_(rank) if rank == 0 else values
+    dist.broadcast(got, src=0)
+    assert got.max() == 0
+
+
 TESTS = [
     reductions_of_every_type, reductions_of_every_operation, every_method,
     tensors_that_are_not_contiguous, coalesced_calls, messages_in_any_order, groups_in_any_order,
     futures, futures_that_are_taken_while_calls_end, an_abort_during_a_wait, an_error_of_the_group,
-    splits_that_are_wrong, a_timeout_is_that_of_all_coalesced_calls, data_parallel, fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,
+    splits_that_are_wrong, a_timeout_is_that_of_all_coalesced_calls, data_parallel,
+    fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,
     the_name_and_the_sequence, a_monitored_barrier, a_deadline_names_the_straggler,
 ]  # fmt: skip
 
@@ -337,7 +348,7 @@ def main() -> None:
     rank, ranks, store = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(1)
     dist.init_process_group("towpath", init_method=f"file://{store}", rank=rank, world_size=ranks)
-    for test in TESTS:
+    for test in [globals()[name] for name in sys.argv[4:]] or TESTS:
         test(rank, ranks)
         print(test.__name__, flush=True)
         dist.barrier()

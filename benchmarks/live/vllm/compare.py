@@ -78,6 +78,8 @@ def main() -> int:
                   file=sys.stderr, flush=True)  # fmt: skip
             if result is not None:
                 runs[name].append(result)
+            if arguments.json:
+                Path(arguments.json).write_text(json.dumps(runs, indent=1), encoding="utf-8")
     print(f"{arguments.ranks} ranks on {os.cpu_count()} processors; load before each run "
           f"{min(loads):.1f} to {max(loads):.1f}")  # fmt: skip
     print("communicator | tokens/s (least..most) | us in communication per token | "
@@ -90,8 +92,6 @@ def main() -> int:
         print(f"{name} | {row['tokens per second']:.0f} ({row['least']:.0f}..{row['most']:.0f}) | "
               f"{row['us per token']:.0f} | {row['us per call']:.1f} | "
               f"{row['calls per token']:.2f} | {' '.join(row['tokens'])}")  # fmt: skip
-    if arguments.json:
-        Path(arguments.json).write_text(json.dumps(runs, indent=1), encoding="utf-8")
     digests = {run["digest"] for done in runs.values() for run in done}
     return 0 if all(runs.values()) and len(digests) == 1 else 1
 

@@ -3,7 +3,6 @@
 #include "towpath/collective/direct/group.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <stdexcept>
@@ -64,7 +63,6 @@ DirectGroup::DirectGroup(std::string_view transport, transport::LiveOptions opti
       }()),
       rank_(options.rank),
       ranks_(options.ranks),
-      process_(::getpid()),
       collective_channels_(*transport_),
       message_channels_(*transport_),
       board_(*transport_),
@@ -77,7 +75,7 @@ DirectGroup::DirectGroup(std::string_view transport, transport::LiveOptions opti
 
 DirectGroup::~DirectGroup() {
   leave();
-  if (::getpid() == process_) return;
+  if (!fork_.is_forked()) return;
   // A forked child has neither the thread nor the rank.
   if (thread_.joinable()) thread_.detach();
   static_cast<void>(transport_.release());
@@ -85,7 +83,7 @@ DirectGroup::~DirectGroup() {
 }
 
 void DirectGroup::leave() {
-  if (!thread_.joinable() || ::getpid() != process_) return;
+  if (!thread_.joinable() || fork_.is_forked()) return;
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
@@ -105,6 +103,9 @@ void DirectGroup::leave() {
 }
 
 CallPointer DirectGroup::post(Request request) {
+  if (fork_.is_forked()) {
+    refuse(request, fmt::format("this process is forked from rank {}; a child is no rank", rank_));
+  }
   check_request(request, rank_, ranks_);
   auto call = std::make_shared<Call>();
   call->request = std::move(request);

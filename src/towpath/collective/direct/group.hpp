@@ -19,6 +19,7 @@
 #include "towpath/collective/direct/collective_call.hpp"
 #include "towpath/collective/direct/messages.hpp"
 #include "towpath/collective/direct/shared_collectives.hpp"
+#include "towpath/os/fork_mark.hpp"
 #include "towpath/transport/live_transport.hpp"
 
 // Collectives and messages among live ranks without a plan: any size, type and number of calls, at
@@ -50,7 +51,8 @@ class DirectGroup {
   int ranks() const { return ranks_; }
 
   // Begins a call; never blocks. Throws std::invalid_argument for a request that is wrong in
-  // itself. The memory that it names stays until the call has ended.
+  // itself, or in a forked child, which is not the rank. The memory that it names stays until the
+  // call has ended.
   CallPointer post(Request request);
   // Lets the group's own thread carry on with what was posted; wait() does without.
   void wake();
@@ -104,7 +106,7 @@ class DirectGroup {
   std::unique_ptr<transport::LiveTransport> transport_;
   int rank_;
   int ranks_;
-  int process_;
+  os::ForkMark fork_;
 
   // For the thread that drives.
   std::mutex drive_mutex_;

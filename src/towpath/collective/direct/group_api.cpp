@@ -149,10 +149,8 @@ constexpr towpath_group_api kApi{
     .leave = [](towpath_group* group) { group->group.leave(); },
     .destroy = [](towpath_group* group) { delete group; },
     .abort = [](towpath_group* group, const char* reason) { group->group.abort(reason); },
-    .failure =
-        [](towpath_group* group, towpath_error* error) {
-          return say_if_any(group->group.failure(), error);
-        },
+    .failure = [](towpath_group* group,
+                  towpath_error* error) { return say_if_any(group->group.failure(), error); },
     .sequence = [](const towpath_group* group) { return group->group.sequence(); },
     .post = post,
     .wake = [](towpath_group* group) { group->group.wake(); },
@@ -161,10 +159,8 @@ constexpr towpath_group_api kApi{
           return static_cast<int>(group->group.wait(call->call, time_from(timeout_s)));
         },
     .has_ended = [](const towpath_call* call) { return static_cast<int>(call->call->has_ended()); },
-    .result =
-        [](const towpath_call* call, towpath_error* error) {
-          return say_if_any(call->call->error, error);
-        },
+    .result = [](const towpath_call* call,
+                 towpath_error* error) { return say_if_any(call->call->error, error); },
     .source = [](const towpath_call* call) { return call->call->source; },
     .sequence_of = [](const towpath_call* call) { return call->call->sequence; },
     .release = [](towpath_call* call) { delete call; },

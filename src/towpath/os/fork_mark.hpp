@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace towpath::os {
+
+// Tells a forked child from the process that made this: a page that the kernel wipes in the child.
+// Asking costs a load, where getpid() is a system call.
+class ForkMark {
+ public:
+  // Throws std::system_error where the kernel has no such page (Linux before 4.14).
+  ForkMark();
+  ~ForkMark();
+  ForkMark(const ForkMark&) = delete;
+  ForkMark& operator=(const ForkMark&) = delete;
+
+  bool is_forked() const { return *static_cast<const volatile char*>(page_) == 0; }
+
+ private:
+  void* page_;
+};
+
+}  // namespace towpath::os

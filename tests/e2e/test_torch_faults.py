@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""A fault ends in an error that names its rank, at every rank, or in success; nothing is left."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+import torch_faults  # noqa: E402
+
+HERE = Path(__file__).parent
+
+
+def report_of(fault, *numbers, timeout_s=280):
+    """What torch_faults.py prints of some faults; it and its ranks are killed in the end."""
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / "torch_faults.py"), fault, *map(str, numbers)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    try:
+        printed, errors = process.communicate(timeout=timeout_s)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    assert process.returncode == 0, errors[-3000:]
+    return {name: said for line in printed.splitlines() for name, said in json.loads(line).items()}
+
+
+@pytest.fixture(scope="module")
+def reports():
+    return report_of("kill,stop,exception,silence,collectives,sizes,fork,memory")
+
+
+def others_of(said):
+    return [what for rank, what in enumerate(said) if rank != torch_faults.CULPRIT]
+
+
+def test_a_rank_that_is_killed_is_named_by_the_others(reports):
+    assert reports["kill"][1] == "signal 9"
+    assert all(re.search(r"rank 1 \(pid \d+\) died", what) for what in others_of(reports["kill"]))
+
+
+def test_a_rank_that_stands_still_is_the_straggler_of_the_others(reports):
+    assert reports["stop"][1] == "stopped"
+    for what in others_of(reports["stop"]):
+        assert "all_reduce number 2 of 4000 bytes" in what
+        assert "ended by a timeout after 1.5 s" in what
+    assert any("first:\n  rank 1: after barrier" in what for what in others_of(reports["stop"]))
+
+
+def test_a_rank_that_raises_is_named_by_the_others(reports):
+    assert reports["exception"][1] == "KeyError: 'x'"
+    assert all("rank 1 left the group" in what for what in others_of(reports["exception"]))
+
+
+def test_a_rank_that_does_not_call_ends_the_calls_of_all(reports):
+    assert all("ended by a timeout" in what for what in others_of(reports["silence"]))
+    assert re.match(r"DistBackendError: rank [02] ", reports["silence"][1])
+
+
+@pytest.mark.parametrize("fault", ["collectives", "sizes"])
+def test_calls_that_differ_are_errors_of_all(reports, fault):
+    assert all("called something else" in what or "ended by" in what for what in reports[fault])
+    assert all("rank 1" in what for what in reports[fault])
+
+
+def test_a_child_is_no_rank_and_its_parent_goes_on(reports):
+    assert reports["fork"] == [3.0] * 3
+
+
+def test_a_rank_without_memory_says_so_to_all(reports):
+    assert "memory" in reports["memory"][1]
+    assert all("rank 1" in what for what in others_of(reports["memory"]))
+
+
+def test_groups_that_are_destroyed_leave_nothing():
+    for left in report_of("groups", 100)["groups"]:
+        assert left["descriptors"] == left["threads"] == 0
+        assert left["mappings"] <= 4
+        assert left["resident_kib"] < 4096
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be two users")
+def test_jobs_of_two_users_do_not_meet():
+    said = report_of("users")["users"]
+    assert said["own"] == said["other"] == [3.0] * 3
+    assert "rank 1 is missing" in said["mixed"][0]
+    assert "Permission denied" in said["mixed"][1]
+
+
+@pytest.mark.long
+def test_a_thousand_groups_leave_nothing():
+    for left in report_of("groups", 1000, timeout_s=1800)["groups"]:
+        assert left["descriptors"] == left["threads"] == 0
+        assert left["mappings"] <= 4
+        assert left["resident_kib"] < 8192
+
+
+@pytest.mark.long
+def test_a_thousand_kills_are_named_and_leave_nothing():
+    said = report_of("kills", 1000, timeout_s=3000)["kills"]
+    assert said["wrong"] == []
+    assert all(more <= 0 for more in said["left"].values()), said["left"]
