@@ -540,10 +540,14 @@ class Communicator:
         if request.collective == "broadcast" and not np.shares_memory(source, result):
             result[...] = source
             source = result
-        self._collectives().run(
-            request.collective, type_name, request.operation, request.root,
-            _as_bytes(source), _as_bytes(result), self.timeout_s,
-        )  # fmt: skip
+        collectives = self._collectives()
+        try:
+            collectives.run(
+                request.collective, type_name, request.operation, request.root,
+                _as_bytes(source), _as_bytes(result), self.timeout_s,
+            )  # fmt: skip
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
         return result
 
     def _collectives(self) -> _core.LiveCollectives:

@@ -43,8 +43,10 @@ class Collectives {
                const ByteArray& output) const {
     const auto known_type = transport::data_type_from(type);
     const auto known_operation = transport::reduction_operation_from(operation);
-    if (!known_type || !known_operation) {
-      throw std::invalid_argument(fmt::format("there is no reduction '{}' of '{}'", operation, type));
+    if (!known_type) throw std::invalid_argument(fmt::format("'{}' is not a type", type));
+    if (!known_operation) {
+      throw std::invalid_argument(
+          fmt::format("'{}' is not a reduction; allowed are sum, prod, min, max and avg", operation));
     }
     asked.how = {{*known_type, *known_operation}, transport_.ranks()};
     asked.request = request_of(collective, asked.how, root, span_of(input), span_of(output));
