@@ -18,6 +18,7 @@ from towpath.cli import (
     kernel,
     machines,
     new,
+    perf,
     replay,
     run,
     shmem,
@@ -31,6 +32,7 @@ main = entry.main
 
 app = groups.group("Moves data between processors: for real, or simulated on a described machine.")
 app.command("run")(run.run)
+app.command("perf")(perf.perf)
 app.command("explain")(explain.explain)
 app.command("expect")(explain.expect)
 app.command("verify")(verify.verify)

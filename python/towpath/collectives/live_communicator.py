@@ -130,6 +130,7 @@ class Communicator:
     def __init__(self, transport: _core.LiveTransport, timeout_s: float) -> None:
         self._transport: _core.LiveTransport | None = transport
         self._plans: OrderedDict[tuple[Any, ...], _Kept] = OrderedDict()
+        self._direct: _core.LiveCollectives | None = None
         self._base = transport.address_of(0)
         self._allocated: dict[int, int] = {}  # offset -> bytes
         self.rank: int = transport.rank
@@ -170,6 +171,7 @@ class Communicator:
 
     def _forget(self) -> _core.LiveTransport | None:
         self._plans.clear()
+        self._direct = None
         transport, self._transport = self._transport, None
         return transport
 
@@ -358,7 +360,8 @@ class Communicator:
                 float16, bfloat16, float32 or float64.
             op: "sum", "prod", "min", "max" or "avg".
             out: an array like it for the result; None: `array` itself.
-            algorithm: a name that `towpath algorithms` lists; None: the first for the collective.
+            algorithm: a name that `towpath algorithms` lists; None: no schedule, but what is fastest
+                on this host.
             dtype: "bfloat16" where `array` holds that as uint16.
 
         Returns:
@@ -517,6 +520,8 @@ class Communicator:
         elements = max(array.size, result.size)
         if elements == 0:
             return result
+        if request.algorithm is None:
+            return self._run_direct(request, array, result, type_name)
         schedule, plan, executor = self._plan(request, elements, type_name)
         source = np.ascontiguousarray(array)
         if np.shares_memory(source, result) and not schedule.in_place:
@@ -526,6 +531,55 @@ class Communicator:
             source = result
         executor.run(plan, _as_bytes(source), _as_bytes(result), self.timeout_s)
         return result
+
+    def _run_direct(
+        self, request: _Request, array: np.ndarray, result: np.ndarray, type_name: str
+    ) -> np.ndarray:
+        """Without a schedule: the ranks read each other's memory, the way that is fastest here."""
+        source = np.ascontiguousarray(array)
+        if request.collective == "broadcast" and not np.shares_memory(source, result):
+            result[...] = source
+            source = result
+        collectives = self._collectives()
+        try:
+            collectives.run(
+                request.collective, type_name, request.operation, request.root,
+                _as_bytes(source), _as_bytes(result), self.timeout_s,
+            )  # fmt: skip
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        return result
+
+    def _collectives(self) -> _core.LiveCollectives:
+        """Made at the first collective, which all ranks call."""
+        if self._direct is None:
+            self._direct = _core.LiveCollectives(self._open, self.timeout_s)
+        return self._direct
+
+    def measure(
+        self, collective: str, array: np.ndarray, out: np.ndarray | None = None, *, times: int
+    ) -> list[float]:
+        """Calls a collective again and again, and times each call.
+
+        Args:
+            collective: all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all or
+                barrier.
+            array: what goes in; of a sum, in place, it should hold zeros.
+            out: where the result goes; None: `array`.
+            times: how often.
+
+        Returns:
+            The times in microseconds.
+
+        Raises:
+            ValueError: there is no such collective.
+            TransportError: see Communicator.
+        """
+        result = array if out is None else out
+        return self._collectives().measure(
+            collective, _type_name(array, None), _as_bytes(array), _as_bytes(result), times,
+            self.timeout_s,
+        )  # fmt: skip
 
     def _plan(self, request: _Request, elements: int, type_name: str) -> _Kept:
         """The plan of a call and its executor, made at the first call of this kind."""

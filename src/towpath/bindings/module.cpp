@@ -5,6 +5,7 @@
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
 void bind_live(nanobind::module_& module);
+void bind_live_collectives(nanobind::module_& module);
 void bind_live_mailbox(nanobind::module_& module);
 void bind_errors(nanobind::module_& module);
 void bind_ethernet(nanobind::module_& module);
@@ -41,6 +42,7 @@ NB_MODULE(_core, module) {
   bind_traffic(module);
   bind_mailbox(module);
   bind_live(module);
+  bind_live_collectives(module);
   bind_live_mailbox(module);
   bind_group_api(module);
   bind_ethernet(module);

@@ -80,6 +80,8 @@ class LiveTransport : public Transport {
   // Whether more ranks than processors share this host, so that waiting by looking keeps a peer
   // from working.
   virtual bool is_crowded() const { return false; }
+  // Between two looks at a peer's memory: gives the processor away where a peer may need it.
+  virtual void relax() {}
   // Copies from memory of a peer's process that is not on its heap; false where that is impossible.
   virtual bool read_private(int peer, const std::byte* there, std::byte* here,
                             std::uint64_t size_bytes) {

@@ -23,8 +23,10 @@ enum class DataType : std::uint8_t {
   float32,
   float64
 };
+inline constexpr int kDataTypes = 10;
 // avg is a sum that the executor divides by the number of ranks at the end.
 enum class ReductionOperation : std::uint8_t { sum, prod, min, max, avg };
+inline constexpr int kReductionOperations = 5;
 
 struct Reduction {
   DataType type = DataType::float32;

@@ -142,12 +142,14 @@ bool DirectGroup::wait(const CallPointer& call, Time timeout) {
 
 // Most calls end within microseconds: neither a clock nor a peer's health is looked at before.
 void DirectGroup::drive_at_once(const Call& call) {
-  constexpr int kTurns = 20;
+  constexpr int kTurns = 40;
   const std::unique_lock driving(drive_mutex_, std::try_to_lock);
   if (!driving.owns_lock() || failure_) return;
   transport_->note_activity();
   try {
-    for (int turn = 0; turn < kTurns && !call.has_ended(); ++turn) advance();
+    for (int turn = 0; turn < kTurns && !call.has_ended(); ++turn) {
+      if (!advance()) transport_->relax();
+    }
   } catch (const Mismatch& mismatch) {
     fail_mismatch(mismatch);
   } catch (const TransportError& error) {

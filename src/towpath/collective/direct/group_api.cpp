@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/collective/direct/group_api.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -77,9 +80,19 @@ std::vector<Span> spans_from(const towpath_span* spans, std::uint64_t count) {
   return result;
 }
 
+// Numbers come from another program, which may have been compiled against another header.
+static_assert(static_cast<int>(Kind::barrier) == TOWPATH_BARRIER);
+
+int checked(int number, int count, std::string_view what) {
+  if (number >= 0 && number < count) return number;
+  throw std::invalid_argument(
+      fmt::format("{} is {}; allowed are 0 to {}", what, number, count - 1));
+}
+
 Request request_from(const towpath_request& asked) {
   Request request;
-  request.kind = static_cast<Kind>(asked.kind);
+  request.kind = static_cast<Kind>(
+      checked(asked.kind, towpath::collective::direct::kKinds, "the kind of a request"));
   request.name = asked.name;
   request.peer = asked.peer;
   request.tag = asked.tag;
@@ -120,13 +133,21 @@ int say_if_any(const std::optional<TransportError>& thrown, towpath_error* error
   return error->kind;
 }
 
+DataType type_from(int number) {
+  return static_cast<DataType>(checked(number, towpath::transport::kDataTypes, "the type"));
+}
+
+ReductionOperation operation_from(int number) {
+  return static_cast<ReductionOperation>(
+      checked(number, towpath::transport::kReductionOperations, "the operation"));
+}
+
 int reduce(void* result, const void* a, const void* b, std::uint64_t size_bytes,
            towpath_reduction reduction) {
   try {
     towpath::transport::reduce(static_cast<std::byte*>(result), static_cast<const std::byte*>(a),
                                static_cast<const std::byte*>(b), size_bytes,
-                               {static_cast<DataType>(reduction.type),
-                                static_cast<ReductionOperation>(reduction.operation)});
+                               {type_from(reduction.type), operation_from(reduction.operation)});
     return TOWPATH_OK;
   } catch (const std::exception&) {
     return TOWPATH_WRONG;
@@ -136,7 +157,7 @@ int reduce(void* result, const void* a, const void* b, std::uint64_t size_bytes,
 int divide(void* data, std::uint64_t size_bytes, int type, std::int64_t divisor) {
   try {
     towpath::transport::divide(static_cast<std::byte*>(data), size_bytes,
-                               static_cast<DataType>(type), divisor);
+                               type_from(type), divisor);
     return TOWPATH_OK;
   } catch (const std::exception&) {
     return TOWPATH_WRONG;

@@ -44,7 +44,7 @@ bool LiveCollectives::advance() {
 }
 
 void LiveCollectives::run(const Request& request, Time timeout) {
-  constexpr int kTurns = 20;
+  constexpr int kTurns = 40;
   check_request(request, transport_.rank(), transport_.ranks());
   board_.begin(request, ++call_.sequence);
   transport_.note_activity();
@@ -62,7 +62,7 @@ void LiveCollectives::run(const Request& request, Time timeout) {
     }
     bool is_done = false;
     // Most calls end within microseconds: neither a clock nor a peer is looked at before.
-    for (int turn = 0; turn < kTurns && !is_done; ++turn) is_done = advance();
+    for (int turn = 0; turn < kTurns && !(is_done = advance()); ++turn) transport_.relax();
     if (!is_done) wait(request, timeout);
   } catch (const Mismatch& mismatch) {
     if (shared_ != nullptr) shared_->cancel();

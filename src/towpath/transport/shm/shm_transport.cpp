@@ -152,6 +152,13 @@ class MappedTransport final : public LiveTransport {
   std::uint64_t heap_bytes() const override { return heap_.size_bytes(); }
   void note_activity() override { note_progress(); }
   bool is_crowded() const override { return is_crowded_; }
+  void relax() override {
+    if (is_crowded_) {
+      os::yield();
+    } else {
+      os::pause();
+    }
+  }
   bool read_private(int peer, const std::byte* there, std::byte* here,
                     std::uint64_t size_bytes) override {
     return os::read_process_memory(this->peer(peer).pid, there, here, size_bytes);

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string_view.h>
+
+#include <stdexcept>
+
+#include "towpath/bindings/plan.hpp"
+#include "towpath/collective/direct/live_collectives.hpp"
+#include "towpath/collective/direct/whole_arrays.hpp"
+#include "towpath/collective/execute/repeat.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace towpath;
+using bindings::ByteArray;
+using collective::Samples;
+using collective::direct::LibraryReduction;
+using collective::direct::LiveCollectives;
+using collective::direct::Request;
+using collective::direct::Span;
+using transport::LiveTransport;
+
+// With the transport that it needs.
+class Collectives {
+ public:
+  Collectives(LiveTransport& transport, double timeout_s)
+      : transport_(transport), collectives_(transport) {
+    transport.barrier(Time::from_seconds(timeout_s));
+  }
+
+  // What is called, by the words of Python.
+  struct Asked {
+    LibraryReduction how;
+    Request request;
+  };
+  void prepare(Asked& asked, std::string_view collective, std::string_view type,
+               std::string_view operation, int root, const ByteArray& input,
+               const ByteArray& output) const {
+    const auto known_type = transport::data_type_from(type);
+    const auto known_operation = transport::reduction_operation_from(operation);
+    if (!known_type) throw std::invalid_argument(fmt::format("'{}' is not a type", type));
+    if (!known_operation) {
+      throw std::invalid_argument(
+          fmt::format("'{}' is not a reduction; allowed are sum, prod, min, max and avg", operation));
+    }
+    asked.how = {{*known_type, *known_operation}, transport_.ranks()};
+    asked.request = request_of(collective, asked.how, root, span_of(input), span_of(output));
+  }
+
+  void run(const Request& request, double timeout_s) {
+    collectives_.run(request, Time::from_seconds(timeout_s));
+  }
+  Samples measure(const Request& request, int times, double timeout_s) {
+    Samples samples;
+    Time begin = transport_.now();
+    for (int i = 0; i < times; ++i) {
+      collectives_.run(request, Time::from_seconds(timeout_s));
+      const Time end = transport_.now();
+      samples.add(end - begin);
+      begin = end;
+    }
+    return samples;
+  }
+
+ private:
+  static Span span_of(const ByteArray& array) {
+    return {reinterpret_cast<std::byte*>(array.data()), array.size()};
+  }
+  LiveTransport& transport_;
+  LiveCollectives collectives_;
+};
+
+}  // namespace
+
+void bind_live_collectives(nb::module_& module) {
+  nb::class_<Collectives>(module, "LiveCollectives",
+                          "Collectives without a schedule, one after the other.")
+      .def(
+          "__init__",
+          [](Collectives* self, LiveTransport& transport, double timeout_s) {
+            nb::gil_scoped_release released;
+            new (self) Collectives(transport, timeout_s);
+          },
+          "transport"_a, "timeout_s"_a, nb::keep_alive<1, 2>())
+      .def(
+          "run",
+          [](Collectives& self, std::string_view collective, std::string_view type,
+             std::string_view operation, int root, const ByteArray& input, const ByteArray& output,
+             double timeout_s) {
+            Collectives::Asked asked;
+            self.prepare(asked, collective, type, operation, root, input, output);
+            nb::gil_scoped_release released;
+            self.run(asked.request, timeout_s);
+          },
+          "collective"_a, "type"_a, "operation"_a, "root"_a, "input"_a, "output"_a, "timeout_s"_a,
+          "Runs a collective; arrays are uint8. Raises TransportError.")
+      .def(
+          "measure",
+          [](Collectives& self, std::string_view collective, std::string_view type,
+             const ByteArray& input, const ByteArray& output, int times, double timeout_s) {
+            Collectives::Asked asked;
+            self.prepare(asked, collective, type, "sum", 0, input, output);
+            Samples samples;
+            {
+              nb::gil_scoped_release released;
+              samples = self.measure(asked.request, times, timeout_s);
+            }
+            nb::list result;
+            for (const Time sample : samples.values()) result.append(sample.us());
+            return result;
+          },
+          "collective"_a, "type"_a, "input"_a, "output"_a, "times"_a, "timeout_s"_a,
+          "As run, `times` times back to back; durations in microseconds.");
+}
