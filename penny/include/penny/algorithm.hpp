@@ -37,9 +37,10 @@ inline int blocks_for(uint64_t part_bytes, int threads, int packet_bytes, int bl
   return blocks < 1 ? 1 : blocks > uint64_t(blocks_max) ? blocks_max : int(blocks);
 }
 
-// The fastest for a size. The sizes at which one overtakes the other are those of `towpath bench
-// penny --machine dgx-h100`, eight GPUs of a node and sixteen of two; on processors of a host, those
-// of benchmarks/penny/all_reduce.py.
+// What is launched for a size. In one node one-shot is the fastest of `towpath bench penny` at 64
+// KiB on dgx-h100, and two-shot the one that moves least; on processors of a host the one form
+// that benchmarks/penny/all_reduce.py times. Limits between them are those of vLLM's custom
+// all-reduce for eight GPUs, 256 KiB.
 inline Shape choose(uint64_t size_bytes, const Place& place) {
   const int nodes = place.pes / place.pes_per_node;
   const int rings = place.pes_per_node / 2 * 2;

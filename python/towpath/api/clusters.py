@@ -192,11 +192,11 @@ class GpuCluster(Cluster):
         Raises:
             ConfigError: the machine does not say what kernels cost, or a name or size is wrong.
         """
-        from towpath.api.penny import bench_penny
+        from towpath.studies import penny
 
-        return bench_penny(
-            self, kernels, size_bytes, (block_size, packet_size), pes, rings, progress
-        )
+        shapes = (sizes_of(block_size), sizes_of(packet_size))
+        todo = penny.points(kernels, sizes_of(size_bytes), shapes, pes, rings)
+        return penny.measure(self.spec, todo, progress)
 
     def explain(
         self,

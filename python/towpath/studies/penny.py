@@ -15,6 +15,7 @@ from towpath.studies import exchange
 from towpath.studies.progress import Progress, silent
 
 if TYPE_CHECKING:
+    from towpath.kernels.gpu_kernel import SymmetricArray
     from towpath.specs.machine_spec import MachineSpec
 
 _VECTOR_BYTES = 16
@@ -180,35 +181,53 @@ def run(spec: MachineSpec, point: Point) -> float:
         raise ConfigError(f"blocks do not divide the array: {point}")
     bare = with_settings(spec, ["gpu_cost.launch_ns=0"])
     gpus = every_kernel("half").simulate(bare, point.pes)
-    count, vectors = point.size_bytes // _HALF_BYTES, point.size_bytes // _VECTOR_BYTES
-    is_exchange = point.kernel in EXCHANGES
-    copies = point.pes if point.kernel == "one_shot" else 1
+    count = point.size_bytes // _HALF_BYTES
     buffer = gpus.symmetric(count, "float16")
+    copies = point.pes if point.kernel == "one_shot" else 1
     destination = gpus.symmetric(count * copies, "float16")
     signals = gpus.symmetric(_SIGNALS_OF_PE * point.pes, "uint64")
     inputs = [(np.arange(count) + 3 * pe) % 7 for pe in range(point.pes)]
     for array, values in zip(buffer.on, inputs, strict=True):
         array[:] = values
-    node = min(point.pes, spec.gpus_per_host)
-    pair = (0, node if point.pes > node else 1)
-    peers = [pair[1] if pe == pair[0] else pair[0] for pe in range(point.pes)]
-    arguments = {
-        "exchange_plain": [destination, buffer, vectors, peers],
-        "one_shot": [destination, buffer, buffer, signals, vectors, 0],
-        "two_shot": [buffer, signals, vectors, 0],
-    }.get(point.kernel, [destination, buffer, signals, vectors, peers if is_exchange else node, 0])
-    if is_exchange and point.kernel != "exchange_plain":
-        arguments[-1] = 1
+    pair = _pair(spec, point)
+    is_exchange = point.kernel in EXCHANGES
     time_us = gpus.launch(
-        f"penny::{point.kernel}<half>", (blocks, point.rings), point.threads, arguments,
+        f"penny::{point.kernel}<half>", (blocks, point.rings), point.threads,
+        _arguments(spec, point, (destination, buffer, signals)),
         on=pair if is_exchange else None,
     )  # fmt: skip
     found = destination.on if point.kernel == "exchange_plain" else buffer.on
-    for pe in pair if is_exchange else range(point.pes):
-        expected = inputs[peers[pe]] if is_exchange else sum(inputs)
-        if not np.array_equal(found[pe], expected):
+    expected = {pe: sum(inputs) for pe in range(point.pes)}
+    if is_exchange:
+        expected = {pair[0]: inputs[pair[1]], pair[1]: inputs[pair[0]]}
+    for pe, values in expected.items():
+        if not np.array_equal(found[pe], values):
             raise TowpathError(f"PE {pe} has wrong data after {point}")
     return time_us
+
+
+def _pair(spec: MachineSpec, point: Point) -> tuple[int, int]:
+    """The PEs that exchange: on two hosts, or on one where there are no more."""
+    return (0, spec.gpus_per_host if point.pes > spec.gpus_per_host else 1)
+
+
+def _arguments(
+    spec: MachineSpec, point: Point, memory: tuple[SymmetricArray, SymmetricArray, SymmetricArray]
+) -> list[Any]:
+    """Of the kernel, for its first call."""
+    destination, buffer, signals = memory
+    vectors = point.size_bytes // _VECTOR_BYTES
+    if point.kernel in EXCHANGES:
+        pair = _pair(spec, point)
+        peers = [pair[1] if pe == pair[0] else pair[0] for pe in range(point.pes)]
+        if point.kernel == "exchange_plain":
+            return [destination, buffer, vectors, peers]
+        return [destination, buffer, signals, vectors, peers, 1]
+    if point.kernel == "one_shot":
+        return [destination, buffer, buffer, signals, vectors, 0]
+    if point.kernel == "two_shot":
+        return [buffer, signals, vectors, 0]
+    return [destination, buffer, signals, vectors, min(point.pes, spec.gpus_per_host), 0]
 
 
 def model_us(spec: MachineSpec, point: Point) -> float | None:

@@ -129,7 +129,8 @@ void* Pe::reach(const void* address, int peer) {
 }
 
 std::uint64_t* Pe::team_words(int team) {
-  return reinterpret_cast<std::uint64_t*>(words_) + static_cast<unsigned>(team) * abi::kWordsPerTeam;
+  return reinterpret_cast<std::uint64_t*>(words_) +
+         static_cast<unsigned>(team) * abi::kWordsPerTeam;
 }
 
 bool Pe::is_allocated(const void* address, std::uint64_t size_bytes) const {
