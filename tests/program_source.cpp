@@ -3,6 +3,7 @@
 #include "program_source.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <string>
@@ -363,9 +364,11 @@ std::vector<std::uint32_t> bare_arguments(const BareLink& link) {
 Kernel worker_kernel(const ChipOf& chip, const std::string& name, const char* body,
                      const WorkerTask& task, KernelLog& log) {
   const std::string text = std::string("#include \"dataflow_api.h\"\n") + kCommon + kWorker + body;
-  return [chip, name, text, task, &log](DataMovementCore& core) {
-    const CompiledKernel kernel =
-        compiled(name, text, {.chip = chip, .noc_index = core.config().noc_index});
+  // Here, and not on the small stack of a kernel.
+  const std::array kernels{compiled(name, text, {.chip = chip, .noc_index = 0}),
+                           compiled(name, text, {.chip = chip, .noc_index = 1})};
+  return [kernels, name, task, &log](DataMovementCore& core) {
+    const CompiledKernel& kernel = kernels[static_cast<std::size_t>(core.config().noc_index)];
     const bool is_receiver = name == "receiver.cpp";
     metalium::make_kernel(
         kernel, {.common_args = worker_arguments(core, task, is_receiver), .log = &log})(core);
@@ -376,10 +379,10 @@ EthernetKernel bare_kernel(const ChipOf& chip, const std::string& name, const ch
                            const BareLink& link, KernelLog& log) {
   const std::string text =
       std::string("#include \"eth/dataflow_api.h\"\n") + kCommon + kBare + body;
-  return [chip, name, text, link, &log](EthernetCore& core) {
-    const CompiledKernel kernel = compiled(
-        name, text,
-        {.chip = chip, .processor = Processor::ethernet, .noc_index = core.config().noc_index});
+  const CompiledKernel kernel = compiled(
+      name, text,
+      {.chip = chip, .processor = Processor::ethernet, .noc_index = link.plan.noc_index});
+  return [kernel, link, &log](EthernetCore& core) {
     metalium::make_kernel(kernel, {.common_args = bare_arguments(link), .log = &log})(core);
   };
 }

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -27,14 +26,16 @@ FileDescriptor memory_file(const char* name) {
 }
 
 std::string content_of(const FileDescriptor& file) {
-  std::string content;
-  std::array<char, 1 << 16> buffer;
-  ::lseek(file.number(), 0, SEEK_SET);
-  while (true) {
-    const ssize_t size = ::read(file.number(), buffer.data(), buffer.size());
-    if (size <= 0) return content;
-    content.append(buffer.data(), static_cast<std::size_t>(size));
+  // Not on the stack, which is small where a fiber compiles a kernel.
+  const off_t end = ::lseek(file.number(), 0, SEEK_END);
+  std::string content(end > 0 ? static_cast<std::size_t>(end) : 0, '\0');
+  for (std::size_t done = 0; done < content.size();) {
+    const ssize_t size = ::pread(file.number(), content.data() + done, content.size() - done,
+                                 static_cast<off_t>(done));
+    if (size <= 0) throw std::system_error(errno, std::generic_category(), "read");
+    done += static_cast<std::size_t>(size);
   }
+  return content;
 }
 
 }  // namespace
