@@ -111,7 +111,7 @@ class Generator:
     def word(self, owner: Agent, other: Agent, kind: int) -> int:
         return (owner.block * len(self.agents) + self.number(other)) * 4 + kind
 
-    def add(self, agent: Agent, operation: int, peer: int = 0, target: int = 0, source: int = 0,
+    def add(self, agent: Agent, operation: int, *, peer: int = 0, target: int = 0, source: int = 0,
             word: int = 0, value: int = 0, option: int = 0) -> None:  # fmt: skip
         self.program.code[agent].append([operation, peer, target, source, word, value, option])
 
