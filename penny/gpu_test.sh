@@ -10,7 +10,8 @@ set -e
 here=$(cd "$(dirname "$0")" && pwd)
 ranks=${1:-1}
 if [ -z "$NVSHMEM_HOME" ]; then
-  NVSHMEM_HOME=$(python3 -c 'import nvidia, os; print(os.path.join(list(nvidia.__path__)[0], "nvshmem"))')
+  packages=$(python3 -c 'import nvidia; print(list(nvidia.__path__)[0])')
+  NVSHMEM_HOME=$packages/nvshmem
 fi
 export NVSHMEM_HOME
 folder=$(mktemp -d)
@@ -21,7 +22,8 @@ for kernel in vectorised_ring simple_ring one_shot two_shot; do
     rank=0
     processes=
     while [ "$rank" -lt "$ranks" ]; do
-      CUDA_VISIBLE_DEVICES=$rank PENNY_RANK=$rank PENNY_RANKS=$ranks PENNY_ID="$folder/id-$kernel-$type" \
+      export CUDA_VISIBLE_DEVICES=$rank PENNY_RANK=$rank PENNY_RANKS=$ranks
+      PENNY_ID="$folder/id-$kernel-$type" \
         timeout 120 "$folder/bench" "$kernel" "$type" 65536 256 16 1 3 &
       processes="$processes $!"
       rank=$((rank + 1))
