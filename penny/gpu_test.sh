@@ -5,7 +5,7 @@
 #
 #   NVSHMEM_HOME=... penny/gpu_test.sh [RANKS]
 #
-# It needs nvcc and NVSHMEM; without NVSHMEM_HOME the package nvidia-nvshmem-cu13 of python3 is taken.
+# It needs nvcc and NVSHMEM: in $NVSHMEM_HOME, or python3's package nvidia-nvshmem-cu13.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 ranks=${1:-1}
