@@ -123,7 +123,7 @@ def build_command(source: Path, library: Path, architecture: str) -> list[str]:
         nvcc, "-std=c++17", "-O3", f"-arch={architecture}", "-rdc=true", "-shared",
         "-Xcompiler", "-fPIC", f"-I{source.parent / 'include'}", f"-I{home / 'include'}",
         str(source), "-o", str(library), f"-L{libraries}", "-lnvshmem_device", f"-l:{host.name}",
-        "-lcuda", "-Xlinker", f"-rpath={libraries}",
+        "-Xlinker", f"-rpath={libraries}",
     ]  # fmt: skip
 
 

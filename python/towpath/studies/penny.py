@@ -197,7 +197,8 @@ def run(spec: MachineSpec, point: Point) -> float:
         on=pair if is_exchange else None,
     )  # fmt: skip
     found = destination.on if point.kernel == "exchange_plain" else buffer.on
-    expected = {pe: sum(inputs) for pe in range(point.pes)}
+    total = np.sum(inputs, axis=0)
+    expected = {pe: total for pe in range(point.pes)}
     if is_exchange:
         expected = {pair[0]: inputs[pair[1]], pair[1]: inputs[pair[0]]}
     for pe, values in expected.items():
