@@ -43,7 +43,8 @@ def test_there_is_a_figure_per_pattern_and_noc_and_per_follow_up(study, tmp_path
     # Patterns, orders, accepted and latency, loopback; on two NoCs each.
     assert len(figures_of(page)) == 2 * (6 + 2 + 2 + 1)
     for heading in ("Findings", "Order of destinations", "Small messages beside data",
-                    "Throttled injection", "Stalled VCs", "Two classes of traffic", "Loopback, 64 transactions"):  # fmt: skip
+                    "Throttled injection", "Stalled VCs", "Two classes of traffic",
+                    "Loopback, 64 transactions"):  # fmt: skip
         assert f"<h2>{heading}" in page
 
 

@@ -309,20 +309,20 @@ def cures_by_turning(rows: Iterable[Row]) -> Iterator[Finding]:
     """
     rows = list(rows)
     turned = {
-        (row["pattern"], *_place(row)): row["bandwidth_bytes_per_cycle"]
+        _turned_place(row): row["bandwidth_bytes_per_cycle"]
         for curve in _order_curves(rows, turned=True)
         for row in curve
     }
     for plain in _order_curves(rows, turned=False):
         pattern, noc = plain[0]["pattern"], plain[0]["noc"]
-        both = [row for row in plain if (pattern, *_place(row)) in turned]
+        both = [row for row in plain if _turned_place(row) in turned]
         if len(both) < len(plain):
             continue
         loss, peak, low = _drop(plain)
         changes = [
-            turned[pattern, *_place(row)] / row["bandwidth_bytes_per_cycle"] - 1 for row in plain
+            turned[_turned_place(row)] / row["bandwidth_bytes_per_cycle"] - 1 for row in plain
         ]
-        after = turned[pattern, *_place(low)]
+        after = turned[_turned_place(low)]
         over_all = (
             f"over all sizes {_percent(min(changes))} to {_percent(max(changes))}, "
             f"{_percent(median(changes))} median"
@@ -339,6 +339,10 @@ def cures_by_turning(rows: Iterable[Row]) -> Iterator[Finding]:
         shown = after >= (1 - MATERIAL) * peak["bandwidth_bytes_per_cycle"]
         numbers = [f"{_rate(low)} at {_size(low)} become {after:.3g}; {over_all}"]
         yield Finding(name, claim, shown, numbers, _SPREAD if shown else _CROSSING)
+
+
+def _turned_place(row: Row) -> tuple[str, int, int]:
+    return row["pattern"], *_place(row)
 
 
 _SPREAD = (

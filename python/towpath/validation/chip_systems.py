@@ -36,18 +36,31 @@ _ARCHITECTURES = {
     "wormhole": "wormhole", "wormholeb": "wormhole", "wh": "wormhole", "blackhole": "blackhole",
     "bh": "blackhole",
 }  # fmt: skip
-# Links that a side of a chip has in a grid. Wormholes are those of a Galaxy.
-_CHANNELS = {
-    "wormhole": SideChannels(
-        left=(4, 5, 6, 7), right=(8, 9, 10, 11), up=(0, 1, 2, 3), down=(12, 13, 14, 15)
-    ),
-    "blackhole": SideChannels(left=(0, 1, 4), right=(2, 3, 5), up=(6, 7, 8), down=(9, 10, 11)),
-}
+# Links that a side of a Blackhole has in a grid. No description of such a system is shipped: which
+# of its channels they are is assumed.
+_BLACKHOLE_GRID = SideChannels(left=(0, 1, 4), right=(2, 3, 5), up=(6, 7, 8), down=(9, 10, 11))
 # In a row of chips both other sides are free.
-_ROW_CHANNELS = {
-    "wormhole": _CHANNELS["wormhole"],
-    "blackhole": SideChannels(left=(0, 1, 4, 5), right=(2, 3, 6, 7)),
-}
+_BLACKHOLE_ROW = SideChannels(left=(0, 1, 4, 5), right=(2, 3, 6, 7))
+
+
+@lru_cache(maxsize=1)
+def _galaxy_channels() -> SideChannels:
+    """Links that a side of a Wormhole has in a Galaxy, whose first chip has two neighbours."""
+    pairs = catalogue.shipped_chip_cluster("galaxy").links_by_pair()
+    beside, below = (links for (first, _), links in pairs.items() if first == 0)
+    return SideChannels(
+        left=tuple(link.other.channel for link in beside),
+        right=tuple(link.one.channel for link in beside),
+        up=tuple(link.other.channel for link in below),
+        down=tuple(link.one.channel for link in below),
+    )
+
+
+def _channels_of(chip: str, rows: int) -> SideChannels:
+    """Links that a side of a chip has, in a grid of so many rows."""
+    if chip == "wormhole":
+        return _galaxy_channels()
+    return _BLACKHOLE_GRID if rows > 1 else _BLACKHOLE_ROW
 
 
 @dataclass(frozen=True)
@@ -157,7 +170,7 @@ def _spec(system: ChipSystem) -> ChipClusterSpec:
     if system.machine is not None:
         return catalogue.load_chip_cluster(system.machine)
     along = {"ring": "x", "torus": "both"}.get(system.form, "none")
-    channels = (_CHANNELS if system.rows > 1 else _ROW_CHANNELS)[system.chip]
+    channels = _channels_of(system.chip, system.rows)
     sides = {
         side: list(getattr(channels, side))[: system.links]
         for side in ("left", "right", "up", "down")
@@ -193,7 +206,8 @@ def _built(system: ChipSystem) -> _core.ChipCluster:
 # --- from a row -----------------------------------------------------------------------------------
 
 
-def _letters(text: str) -> str:
+def letters_of(text: str) -> str:
+    """A word as tables spell it, in lower case, without what is not a letter."""
     return re.sub(r"[^a-z]", "", text.lower())
 
 
@@ -204,7 +218,7 @@ def form_of(row: Row, column: str = "topology") -> Form:
         CannotSimulate: it names none.
     """
     text = row[column].strip()
-    form = _FORMS.get(_letters(text))
+    form = _FORMS.get(letters_of(text))
     if form is None:
         allowed = "line, ring, mesh, torus"
         raise CannotSimulate(f"{column} is {quoted(text)}; allowed are {allowed}")
@@ -218,7 +232,7 @@ def chip_of(row: Row) -> str:
         CannotSimulate: it names none.
     """
     text = row["arch"].strip()
-    chip = _ARCHITECTURES.get(_letters(text))
+    chip = _ARCHITECTURES.get(letters_of(text))
     if chip is None:
         raise CannotSimulate(f"arch is {quoted(text)}; allowed are wormhole_b0, blackhole")
     return chip
@@ -242,10 +256,10 @@ def system_of(chip: str, form: Form, chips: int, links: int) -> ChipSystem:
     """
     if form in ("mesh", "torus"):
         columns, rows = sides_of(chips)
-        most = len((_CHANNELS if rows > 1 else _ROW_CHANNELS)[chip].left)
+        most = len(_channels_of(chip, rows).left)
     else:
         columns, rows = chips, 1
-        most = len(_ROW_CHANNELS[chip].left)
+        most = len(_channels_of(chip, rows).left)
     if links > most:
         problem = f"a {form} of {chips} {chip}s has {links} links in each direction"
         raise CannotSimulate(f"{problem}; its chips have channels for {most}")

@@ -45,7 +45,6 @@ _LINKED = {"wormhole_b0": "n300", "blackhole": "blackhole-line"}
 # How tables spell that both ends send.
 _BOTH_WAYS = {"uni": False, "bi": True, "bidir": True, "both": True}
 _SLOTS_MAX = 16
-_L1_BYTES = 150_000  # of an Ethernet core, for the slots of both directions
 _SYNC_BYTES = 16
 
 
@@ -57,17 +56,19 @@ def _predict_link(row: Row, context: Context) -> Prediction:
     size_bytes = whole(row, "packet_bytes", _PACKET_BYTES_MAX)
     is_latency = one_of(row, "metric", ("bandwidth", "sender_latency")) == "sender_latency"
     messages = 1 if is_latency else _MESSAGES
+    cluster = cluster_of(context.machine or machine)
     time_ns = _core.link_test_ns(
-        cluster_of(context.machine or machine), kind=kind, message_bytes=size_bytes,
+        cluster, kind=kind, message_bytes=size_bytes,
         messages=messages, returns_payload=is_latency, both_ways=both_ways,
-        slots=_slots(size_bytes) if both_ways else _SLOTS_MAX,
+        slots=_slots(cluster, size_bytes) if both_ways else _SLOTS_MAX,
     )  # fmt: skip
     return Prediction(time_ns if is_latency else messages * size_bytes / time_ns)
 
 
-def _slots(size_bytes: int) -> int:
-    """As many as fit for both directions; an even number."""
-    slots = min(_L1_BYTES // (2 * (size_bytes + _SYNC_BYTES)), _SLOTS_MAX) // 2 * 2
+def _slots(cluster: _core.ChipCluster, size_bytes: int) -> int:
+    """As many as fit for both directions into what programs may allocate; an even number."""
+    l1_bytes = cluster.chips[0].chip.ethernet_l1_bytes - _core.ETHERNET_ALLOCATED_BASE
+    slots = min(l1_bytes // (2 * (size_bytes + _SYNC_BYTES)), _SLOTS_MAX) // 2 * 2
     if slots < 2:
         raise CannotSimulate(f"two slots of {size_bytes} bytes each way do not fit into L1")
     return slots

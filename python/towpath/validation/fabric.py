@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -22,6 +21,7 @@ from towpath.validation.chip_systems import (
     counted_system,
     describe,
     form_of,
+    letters_of,
     named_system,
     on_machine,
     system_of,
@@ -105,10 +105,16 @@ def _predict_line(row: Row, context: Context) -> Prediction:
 _WORKERS = {"wormhole": 1, "blackhole": 2}
 # tt-metal, CCL_bandwidth.md: up to here a ring's parts go straight to their ranks.
 _ONE_SHOT_BYTES_MAX = 512 << 10
-# Calls one after the other, of which the last one counts; in a series each counts as much.
+# Calls after the first whose mean counts. tt-metal traces a series and divides its time by the
+# number of calls (CCL_bandwidth.md), which tables do not name; that it is four is assumed.
+_SERIES = 4
 _MODES = {
-    "single": 1, "isolated": 1, "backtoback": 4, "bb": 4, "repeated": 4, "chained": 4,
-    "pipelined": 4, "series": 4, "multi": 4, "multiple": 4, "steady": 4,
+    "single": 1, "isolated": 1,
+    **dict.fromkeys(
+        ("backtoback", "bb", "repeated", "chained", "pipelined", "series", "multi", "multiple",
+         "steady"),
+        _SERIES,
+    ),
 }  # fmt: skip
 
 # By operation: collectives that run one after the other.
@@ -243,7 +249,7 @@ def _with_underscores(row: Row, column: str) -> Row:
 
 
 def _calls_of(row: Row) -> int:
-    mode = re.sub(r"[^a-z]", "", row["mode"].lower())
+    mode = letters_of(row["mode"])
     if mode not in _MODES:
         raise CannotSimulate(f"mode is {quoted(row['mode'])}; allowed are single, back-to-back")
     return _MODES[mode]

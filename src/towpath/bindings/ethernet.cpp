@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "towpath/tenstorrent/bench/ethernet_bench.hpp"
+#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -100,6 +101,9 @@ void bind_link_tests(nb::module_& module) {
 void bind_ethernet(nb::module_& module) {
   using namespace towpath::tenstorrent::bench;
   bind_times(module);
+  // Where what programs allocate begins in the L1 of an Ethernet core, in bytes.
+  module.attr("ETHERNET_ALLOCATED_BASE") =
+      towpath::tenstorrent::ethernet_memory_map::kAllocatedBase;
   bind_link_tests(module);
   module.def(
       "ring_ping_ns",
