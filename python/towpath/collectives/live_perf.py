@@ -126,9 +126,7 @@ def _measure(
         batches = []
         for _ in range(_BATCHES):
             communicator.barrier()
-            batches.append(
-                communicator.measure(collective, source, target, times=int(count[0]))
-            )
+            batches.append(communicator.measure(collective, source, target, times=int(count[0])))
         rows.append((batches, [before, _signal_ns(communicator)]))
     return rows
 
