@@ -36,7 +36,8 @@ def build_ours(folder: Path, library: Path) -> Path:
     program = folder / "towpath_peer"
     subprocess.run(
         ["g++", "-std=c++20", "-O3", f"-I{ROOT / 'src'}", str(HERE / "towpath_peer.cpp"),
-         str(library), "-lfmt", "-lhwy", "-lboost_context", "-lpthread", "-ldl", "-o", str(program)],
+         str(library), "-lfmt", "-lhwy", "-lboost_context", "-lpthread", "-ldl",
+         "-o", str(program)],
         check=True,
     )  # fmt: skip
     return program

@@ -153,11 +153,7 @@ class MappedTransport final : public LiveTransport {
   void note_activity() override { note_progress(); }
   bool is_crowded() const override { return is_crowded_; }
   void relax() override {
-    if (is_crowded_) {
-      os::yield();
-    } else {
-      os::pause();
-    }
+    is_crowded_ ? os::yield() : os::pause();
   }
   bool read_private(int peer, const std::byte* there, std::byte* here,
                     std::uint64_t size_bytes) override {
@@ -526,8 +522,8 @@ void MappedTransport::give_up(const Found& found, const std::string& awaited) {
   throw error;
 }
 
-// The rank that has not looked at its peers for the longest time, of those that did not look for
-// half of the timeout; a stopped one before all others. kNoPeer when all ranks wait, too.
+// Of the ranks that did not look at their peers for half of the timeout, the one that did not for the
+// longest; a stopped one before all others. kNoPeer when all wait, too.
 int MappedTransport::find_silent(Time timeout) const {
   const std::int64_t now_ns = steady_ns();
   std::int64_t longest_ns = timeout.ps() / 2000;
