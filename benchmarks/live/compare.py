@@ -36,7 +36,8 @@ def build_ours(folder: Path, library: Path) -> Path:
     program = folder / "towpath_peer"
     subprocess.run(
         ["g++", "-std=c++20", "-O3", f"-I{ROOT / 'src'}", str(HERE / "towpath_peer.cpp"),
-         str(library), "-lfmt", "-lhwy", "-lboost_context", "-lpthread", "-ldl", "-o", str(program)],
+         str(library), "-lfmt", "-lhwy", "-lboost_context", "-lpthread", "-ldl",
+         "-o", str(program)],
         check=True,
     )  # fmt: skip
     return program
@@ -49,7 +50,10 @@ def build_mpi(folder: Path, name: str, prefix: Path, include: Path | None) -> Pa
     if not libraries:
         raise SystemExit(f"{name}: there is no lib/libmpi.so or libmpich.so below {prefix}")
     headers = include or next(
-        (path.parent for path in [*prefix.glob("include/mpi.h"), *prefix.glob("include/*/mpich/mpi.h")]),
+        (
+            path.parent
+            for path in [*prefix.glob("include/mpi.h"), *prefix.glob("include/*/mpich/mpi.h")]
+        ),
         None,
     )
     if headers is None:
@@ -106,7 +110,11 @@ def gloo_rank(rank: int, ranks: int, port: int, asked: list[str]) -> None:
         if name not in ("all_reduce", "broadcast"):
             continue
         tensor = torch.zeros(int(size) // 4)
-        call = distributed.all_reduce if name == "all_reduce" else lambda t: distributed.broadcast(t, 0)
+        call = (
+            distributed.all_reduce
+            if name == "all_reduce"
+            else lambda t: distributed.broadcast(t, 0)
+        )
         samples = []
         for _ in range(7):
             distributed.barrier()
@@ -170,7 +178,11 @@ def plot(times: Times, file: Path) -> None:
     figure: Figure = make_subplots(rows=1, cols=len(collectives), subplot_titles=collectives)
     for column, collective in enumerate(collectives, 1):
         for name, rows in times.items():
-            points = sorted((size, statistics.median(us)) for (which, size), us in rows.items() if which == collective)
+            points = sorted(
+                (size, statistics.median(us))
+                for (which, size), us in rows.items()
+                if which == collective
+            )
             figure.add_trace(
                 Scatter(x=[p[0] for p in points], y=[p[1] for p in points], name=name,
                         legendgroup=name, showlegend=column == 1),
@@ -196,7 +208,9 @@ def main() -> None:
     if asked.gloo_rank:
         gloo_rank(*json.loads(asked.gloo_rank))
         return
-    specs = [f"{name}:{size}" for name in asked.collectives.split(",") for size in asked.sizes.split(",")]
+    specs = [
+        f"{name}:{size}" for name in asked.collectives.split(",") for size in asked.sizes.split(",")
+    ]
     times: Times = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

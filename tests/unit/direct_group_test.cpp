@@ -352,7 +352,8 @@ TEST(DirectGroup, EveryCollectiveGivesEachRankItsParts) {
         gather.inputs = {span_of(own)};
         finish(group, gather);
         for (std::size_t rank = 0; rank < ranks; ++rank) {
-          ASSERT_EQ(gathered[rank], std::vector<float>(count + 3 * rank, static_cast<float>(rank + 1)));
+          ASSERT_EQ(gathered[rank],
+                    std::vector<float>(count + 3 * rank, static_cast<float>(rank + 1)));
         }
         Request scatter = exchanged;
         std::vector<float> sum(count);

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <vector>
 
-// Every interleaving of two ranks that run through some steps with fewer slots than steps. The pieces
-// are those that processors interleave: each loads or stores one word that the ranks share, or the
-// bytes that it guards. What they may reorder is ruled out by release and acquire.
+// Every interleaving of two ranks that run through some steps with fewer slots than steps. The
+// pieces are those that processors interleave: each loads or stores one word that the ranks share,
+// or the bytes that it guards. What they may reorder is ruled out by release and acquire.
 
 namespace towpath::collective::direct {
 namespace {

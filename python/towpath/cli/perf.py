@@ -40,7 +40,9 @@ def perf(
     sizes_bytes = [0] if name == "barrier" else parse_sizes(sizes)
     rows = measure_live(name, sizes_bytes, ranks, symmetric=symmetric, pin=pin)
     if as_json:
-        print(json.dumps({"ranks": ranks, "symmetric": symmetric, "rows": [asdict(r) for r in rows]}))
+        print(
+            json.dumps({"ranks": ranks, "symmetric": symmetric, "rows": [asdict(r) for r in rows]})
+        )
         return
     arrays = "on the symmetric heap" if symmetric else "private"
     print(f"# {name} float32, {ranks} ranks of this host, arrays {arrays}; times in us")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from towpath import _core
-from towpath.collectives.data import TYPES
+from towpath.collectives.live_arrays import as_bytes, checked_out, like, type_name
 from towpath.collectives.live_rank import abandon
 from towpath.errors import ConfigError, quoted
 from towpath.schedules.schedule_source import ScheduleSource
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 # Plans whose memory is kept for the next call of the same kind.
 _PLANS_MAX = 32
-_BYTES = np.dtype(np.uint8)
 
 
 def connect(
@@ -243,7 +242,7 @@ class Communicator:
             TransportError: see Communicator.
         """
         offset = self._offset_of(target, "target")
-        self._open.put(peer, offset, _like(target, source), self.timeout_s)
+        self._open.put(peer, offset, like(target, source), self.timeout_s)
 
     def get(self, source: np.ndarray, peer: int, out: np.ndarray | None = None) -> np.ndarray:
         """The peer's copy of `source`.
@@ -263,7 +262,7 @@ class Communicator:
         offset = self._offset_of(source, "source")
         if out is None:
             out = np.empty_like(source)
-        target = _as_bytes(_checked_out(out, source.shape, source.dtype))
+        target = as_bytes(checked_out(out, source.shape, source.dtype))
         self._open.get(peer, offset, target, self.timeout_s)
         return out
 
@@ -291,7 +290,7 @@ class Communicator:
         """
         offset = self._offset_of(target, "target")
         self._open.put_signal(
-            peer, offset, _like(target, source), signal, value, operation, self.timeout_s
+            peer, offset, like(target, source), signal, value, operation, self.timeout_s
         )
 
     def wait_signal(
@@ -360,8 +359,8 @@ class Communicator:
                 float16, bfloat16, float32 or float64.
             op: "sum", "prod", "min", "max" or "avg".
             out: an array like it for the result; None: `array` itself.
-            algorithm: a name that `towpath algorithms` lists; None: no schedule, but what is fastest
-                on this host.
+            algorithm: a name that `towpath algorithms` lists; None: what is fastest on this host,
+                without a schedule.
             dtype: "bfloat16" where `array` holds that as uint16.
 
         Returns:
@@ -515,25 +514,25 @@ class Communicator:
         self, request: _Request, array: np.ndarray, result: np.ndarray, shape: tuple[int, ...]
     ) -> np.ndarray:
         """Runs a collective from `array` to `result`, which may be the same, and returns that."""
-        type_name = _type_name(array, request.dtype)
-        _checked_out(result, shape, array.dtype)
+        element_type = type_name(array, request.dtype)
+        checked_out(result, shape, array.dtype)
         elements = max(array.size, result.size)
         if elements == 0:
             return result
         if request.algorithm is None:
-            return self._run_direct(request, array, result, type_name)
-        schedule, plan, executor = self._plan(request, elements, type_name)
+            return self._run_direct(request, array, result, element_type)
+        schedule, plan, executor = self._plan(request, elements, element_type)
         source = np.ascontiguousarray(array)
         if np.shares_memory(source, result) and not schedule.in_place:
             source = source.copy()
         if not np.shares_memory(source, result) and not schedule.out_of_place:
             result[...] = source
             source = result
-        executor.run(plan, _as_bytes(source), _as_bytes(result), self.timeout_s)
+        executor.run(plan, as_bytes(source), as_bytes(result), self.timeout_s)
         return result
 
     def _run_direct(
-        self, request: _Request, array: np.ndarray, result: np.ndarray, type_name: str
+        self, request: _Request, array: np.ndarray, result: np.ndarray, element_type: str
     ) -> np.ndarray:
         """Without a schedule: the ranks read each other's memory, the way that is fastest here."""
         source = np.ascontiguousarray(array)
@@ -543,8 +542,8 @@ class Communicator:
         collectives = self._collectives()
         try:
             collectives.run(
-                request.collective, type_name, request.operation, request.root,
-                _as_bytes(source), _as_bytes(result), self.timeout_s,
+                request.collective, element_type, request.operation, request.root,
+                as_bytes(source), as_bytes(result), self.timeout_s,
             )  # fmt: skip
         except ValueError as error:
             raise ConfigError(str(error)) from None
@@ -556,41 +555,16 @@ class Communicator:
             self._direct = _core.LiveCollectives(self._open, self.timeout_s)
         return self._direct
 
-    def measure(
-        self, collective: str, array: np.ndarray, out: np.ndarray | None = None, *, times: int
-    ) -> list[float]:
-        """Calls a collective again and again, and times each call.
-
-        Args:
-            collective: all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all or
-                barrier.
-            array: what goes in; of a sum, in place, it should hold zeros.
-            out: where the result goes; None: `array`.
-            times: how often.
-
-        Returns:
-            The times in microseconds.
-
-        Raises:
-            ValueError: there is no such collective.
-            TransportError: see Communicator.
-        """
-        result = array if out is None else out
-        return self._collectives().measure(
-            collective, _type_name(array, None), _as_bytes(array), _as_bytes(result), times,
-            self.timeout_s,
-        )  # fmt: skip
-
-    def _plan(self, request: _Request, elements: int, type_name: str) -> _Kept:
+    def _plan(self, request: _Request, elements: int, element_type: str) -> _Kept:
         """The plan of a call and its executor, made at the first call of this kind."""
-        key = (request, elements, type_name)
+        key = (request, elements, element_type)
         kept = self._plans.pop(key, None)
         if kept is None:
             schedule = ScheduleSource(
                 None, request.collective, request.algorithm, self.ranks, root=request.root
             ).schedule()
             try:
-                plan = _core.Plan(schedule, elements, type_name, request.operation)
+                plan = _core.Plan(schedule, elements, element_type, request.operation)
             except ValueError as error:
                 raise ConfigError(str(error)) from None
             self._open.agree(plan.statement, self.timeout_s)
@@ -605,41 +579,6 @@ class Communicator:
             return
         self._open.barrier(self.timeout_s)  # a peer may still write to it
         self._plans.popitem(last=False)
-
-
-def _type_name(array: np.ndarray, dtype: str | None) -> str:
-    name = array.dtype.name if dtype is None else dtype
-    if name not in TYPES:
-        raise ConfigError(f"the array is of type {quoted(name)}; allowed are {', '.join(TYPES)}")
-    if array.dtype.name != name and array.dtype != np.dtype(TYPES[name]):
-        raise ConfigError(f"the array holds {array.dtype.name}, not {name}")
-    return name
-
-
-def _checked_out(out: np.ndarray, shape: tuple[int, ...], kind: np.dtype[Any]) -> np.ndarray:
-    if out.shape != shape or out.dtype != kind:
-        raise ConfigError(
-            f"out is {out.dtype.name} of shape {out.shape}; it must be {kind.name} of shape {shape}"
-        )
-    if not out.flags.c_contiguous or not out.flags.writeable:
-        raise ConfigError("the array for the result must be contiguous and writable")
-    return out
-
-
-def _like(target: np.ndarray, source: Any) -> np.ndarray:
-    """The bytes of `source`, which must look like `target`."""
-    is_array = isinstance(source, np.ndarray)
-    array = np.ascontiguousarray(source, None if is_array else target.dtype)
-    if array.shape != target.shape or array.dtype != target.dtype:
-        raise ConfigError(
-            f"source is {array.dtype.name} of shape {array.shape}, but target is "
-            f"{target.dtype.name} of shape {target.shape}"
-        )
-    return _as_bytes(array)
-
-
-def _as_bytes(array: np.ndarray) -> np.ndarray:
-    return array.reshape(-1).view(_BYTES)
 
 
 def _abandon_at_exit(reference: weakref.ref[Communicator]) -> None:

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/direct/live_collectives.hpp"
+
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
@@ -7,7 +9,6 @@
 #include <stdexcept>
 
 #include "towpath/bindings/plan.hpp"
-#include "towpath/collective/direct/live_collectives.hpp"
 #include "towpath/collective/direct/whole_arrays.hpp"
 #include "towpath/collective/execute/repeat.hpp"
 
@@ -45,8 +46,8 @@ class Collectives {
     const auto known_operation = transport::reduction_operation_from(operation);
     if (!known_type) throw std::invalid_argument(fmt::format("'{}' is not a type", type));
     if (!known_operation) {
-      throw std::invalid_argument(
-          fmt::format("'{}' is not a reduction; allowed are sum, prod, min, max and avg", operation));
+      throw std::invalid_argument(fmt::format(
+          "'{}' is not a reduction; allowed are sum, prod, min, max and avg", operation));
     }
     asked.how = {{*known_type, *known_operation}, transport_.ranks()};
     asked.request = request_of(collective, asked.how, root, span_of(input), span_of(output));

@@ -7,8 +7,8 @@
 // As in reduction.cpp: once more for each vector unit of the architecture.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "towpath/transport/streaming.cpp"
-#include <hwy/foreach_target.h>
 #include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();

@@ -34,8 +34,8 @@ struct Combination {
 };
 
 // exchange is every collective that only moves bytes: what each rank sends to each other one. In an
-// all_gather all ranks know the sizes of all parts, in an all_to_all all parts are of one size: that
-// is what makes them faster than an exchange.
+// all_gather all ranks know the sizes of all parts, in an all_to_all all parts are of one size:
+// that is what makes them faster than an exchange.
 enum class Kind : std::uint8_t {
   exchange,
   all_reduce,
@@ -71,7 +71,7 @@ enum class State : std::uint8_t { waiting, done, failed };
 
 struct Call {
   Request request;
-  std::uint64_t sequence = 0;  // of collectives: 1 for the first of the group; of messages: 0
+  std::uint64_t sequence = 0;    // of collectives: 1 for the first of the group; of messages: 0
   std::optional<Time> deadline;  // once somebody has looked at a clock
   // What follows is written before `state` changes, and then no more.
   std::optional<transport::TransportError> error;

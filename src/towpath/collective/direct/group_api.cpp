@@ -156,8 +156,7 @@ int reduce(void* result, const void* a, const void* b, std::uint64_t size_bytes,
 
 int divide(void* data, std::uint64_t size_bytes, int type, std::int64_t divisor) {
   try {
-    towpath::transport::divide(static_cast<std::byte*>(data), size_bytes,
-                               type_from(type), divisor);
+    towpath::transport::divide(static_cast<std::byte*>(data), size_bytes, type_from(type), divisor);
     return TOWPATH_OK;
   } catch (const std::exception&) {
     return TOWPATH_WRONG;

@@ -92,8 +92,8 @@ bool SharedCollectives::is_any(Place place, std::uint64_t step) const {
   return false;
 }
 
-// The first step shows who has its arrays on the heap. Where all have, nothing is staged. Where only
-// some have, they had staged nothing yet, and all begin again.
+// The first step shows who has its arrays on the heap. Where all have, nothing is staged. Where
+// only some have, they had staged nothing yet, and all begin again.
 //
 // One shot: the next block is shown before this one is combined, so that nobody waits for a store.
 // Two shots: a block's second step shows the part that each rank combined.
@@ -292,7 +292,8 @@ Task SharedCollectives::run_large_broadcast(const Request& request) {
   }
 }
 
-// --- all_gather, all_to_all, reduce_scatter -------------------------------------------------------
+// --- all_gather, all_to_all, reduce_scatter
+// -------------------------------------------------------
 
 // How the parts for the ranks lie in what a rank shows: `pitch` apart, where there is one for each.
 struct SharedCollectives::Parts {

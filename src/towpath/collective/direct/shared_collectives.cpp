@@ -34,8 +34,8 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 std::uint32_t stamp_of(const Request& request, int rank) {
   std::uint64_t hash = mixed(static_cast<std::uint64_t>(request.kind) + 1, request.element);
   hash = mixed(hash, static_cast<std::uint64_t>(request.peer));
-  const bool is_out = request.kind == Kind::all_gather ||
-                      (request.kind == Kind::broadcast && request.peer != rank);
+  const bool is_out =
+      request.kind == Kind::all_gather || (request.kind == Kind::broadcast && request.peer != rank);
   for (const Span& span : is_out ? request.outputs : request.inputs) {
     hash = mixed(hash, span.size_bytes);
   }
@@ -157,13 +157,13 @@ bool SharedCollectives::awaits(int peer) {
 
 // All ranks count the same bytes.
 Task SharedCollectives::task_of(const Request& request) {
-  const std::uint64_t size = request.kind == Kind::barrier ? 0
-                             : request.kind == Kind::all_gather || request.kind == Kind::all_to_all ||
-                                     request.kind == Kind::reduce_scatter
-                                 ? part_bytes_most(request) * index_of(ranks_)
-                             : request.kind == Kind::broadcast && !is_root(request)
-                                 ? request.outputs[0].size_bytes
-                                 : request.inputs[0].size_bytes;
+  const std::uint64_t size =
+      request.kind == Kind::barrier ? 0
+      : request.kind == Kind::all_gather || request.kind == Kind::all_to_all ||
+              request.kind == Kind::reduce_scatter
+          ? part_bytes_most(request) * index_of(ranks_)
+      : request.kind == Kind::broadcast && !is_root(request) ? request.outputs[0].size_bytes
+                                                             : request.inputs[0].size_bytes;
   bytes_until_probe_ -= std::min(bytes_until_probe_, size);
   switch (request.kind) {
     case Kind::barrier: return run_barrier();
@@ -192,7 +192,8 @@ bool SharedCollectives::is_one_shot(std::uint64_t size_bytes) const {
   return one < costs_->step_s;
 }
 
-// Staged, each byte is stored and read; read where it is, it costs a system call, and one more step.
+// Staged, each byte is stored and read; read where it is, it costs a system call, and one more
+// step.
 bool SharedCollectives::reads_privately(std::uint64_t size_bytes) const {
   if (!reads_private_) return false;
   const double size = static_cast<double>(size_bytes);

@@ -31,10 +31,10 @@ namespace towpath::collective::direct {
 
 // What all ranks measured, the slowest of them; seconds.
 struct Costs {
-  float step_s = 0;               // a step without bytes
-  float read_s_per_byte = 0;      // of what a peer staged
+  float step_s = 0;           // a step without bytes
+  float read_s_per_byte = 0;  // of what a peer staged
   float stage_s_per_byte = 0;
-  float private_read_s = 0;       // from a peer's process: of one byte, and of each more
+  float private_read_s = 0;  // from a peer's process: of one byte, and of each more
   float private_read_s_per_byte = 0;
 };
 
@@ -187,8 +187,8 @@ class SharedCollectives {
   std::vector<std::byte*> regions_;  // by rank
   SharedSlots slots_;
   int looks_;
-  std::uint64_t step_ = 0;  // the last one of this rank
-  std::uint64_t turn_ = 0;  // of the stages: the last one that was filled
+  std::uint64_t step_ = 0;                           // the last one of this rank
+  std::uint64_t turn_ = 0;                           // of the stages: the last one that was filled
   std::array<std::uint64_t, kStages> stage_step_{};  // by stage: the step that reads it last
   std::uint32_t stamp_ = 0;
   const Request* request_ = nullptr;

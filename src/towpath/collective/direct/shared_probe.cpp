@@ -118,8 +118,7 @@ Task SharedCollectives::run_first_probe() {
   }
   slots_.end(step);
   costs.private_read_s = static_cast<float>(byte_s);
-  costs.private_read_s_per_byte =
-      static_cast<float>(std::max(block_s - byte_s, 0.0) / kProbeBytes);
+  costs.private_read_s_per_byte = static_cast<float>(std::max(block_s - byte_s, 0.0) / kProbeBytes);
   double step_s = 1;
   for (int i = 0; i < kSteps; ++i) {
     step = ++step_;

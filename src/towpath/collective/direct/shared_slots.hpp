@@ -49,9 +49,7 @@ class SharedSlots {
 
   // --- what this rank shows ---
   // Whether the slot of that step is free: all others have ended the step that had it before.
-  bool is_free(std::uint64_t step) {
-    return step <= slots_ || have_ended(step - slots_);
-  }
+  bool is_free(std::uint64_t step) { return step <= slots_ || have_ended(step - slots_); }
   std::byte* inline_bytes(std::uint64_t step) const {
     return line(rank_, step) + sizeof(std::uint64_t);
   }
@@ -106,7 +104,7 @@ class SharedSlots {
   }
 
   int rank_;
-  std::vector<std::byte*> memory_;    // by rank
+  std::vector<std::byte*> memory_;  // by rank
   std::uint64_t slots_;
   std::vector<std::uint64_t> ended_;  // by rank: at least so far
 };

@@ -49,8 +49,8 @@ const LibraryReduction& self(void* context) {
 
 Combination combination_of(const LibraryReduction& how) {
   Combination combination;
-  combination.combine = [](void* context, std::byte* result, const std::byte* a,
-                           const std::byte* b, std::uint64_t size_bytes) {
+  combination.combine = [](void* context, std::byte* result, const std::byte* a, const std::byte* b,
+                           std::uint64_t size_bytes) {
     transport::reduce(result, a, b, size_bytes, self(context).reduction);
   };
   if (how.reduction.operation == transport::ReductionOperation::avg) {

@@ -152,13 +152,7 @@ class MappedTransport final : public LiveTransport {
   std::uint64_t heap_bytes() const override { return heap_.size_bytes(); }
   void note_activity() override { note_progress(); }
   bool is_crowded() const override { return is_crowded_; }
-  void relax() override {
-    if (is_crowded_) {
-      os::yield();
-    } else {
-      os::pause();
-    }
-  }
+  void relax() override { is_crowded_ ? os::yield() : os::pause(); }
   bool read_private(int peer, const std::byte* there, std::byte* here,
                     std::uint64_t size_bytes) override {
     return os::read_process_memory(this->peer(peer).pid, there, here, size_bytes);
@@ -269,20 +263,6 @@ std::uint64_t MappedTransport::load(int peer, Offset remote) {
   heap_.check_range(remote, sizeof(std::uint64_t));
   auto* const word = reinterpret_cast<std::uint64_t*>(this->peer(peer).memory.heap() + remote);
   return std::atomic_ref(*word).load(std::memory_order_acquire);
-}
-
-// What a move lacks although its flags name it, in words, or null.
-const char* missing_part(const Move& move) {
-  if (move.has_signal && move.peer == kNoPeer) return "a peer to raise its signal at";
-  if (move.has_addend && !move.has_source) return "a source beside its addend";
-  const auto lacks = [&](bool is_named, const std::byte* operand) {
-    return is_named && operand == nullptr && move.size_bytes > 0;
-  };
-  if (lacks(move.has_source, move.source) || lacks(move.has_addend, move.addend) ||
-      lacks(move.has_destination, move.destination)) {
-    return "a pointer for each operand that its flags name";
-  }
-  return nullptr;
 }
 
 void MappedTransport::check(const Move& move) const {
@@ -526,8 +506,8 @@ void MappedTransport::give_up(const Found& found, const std::string& awaited) {
   throw error;
 }
 
-// The rank that has not looked at its peers for the longest time, of those that did not look for
-// half of the timeout; a stopped one before all others. kNoPeer when all ranks wait, too.
+// Of the ranks that did not look at their peers for half of the timeout, the one that did not for
+// the longest; a stopped one before all others. kNoPeer when all wait, too.
 int MappedTransport::find_silent(Time timeout) const {
   const std::int64_t now_ns = steady_ns();
   std::int64_t longest_ns = timeout.ps() / 2000;

@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a Communicator asks of the arrays that it is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from towpath.collectives.data import TYPES
+from towpath.errors import ConfigError, quoted
+
+_BYTES = np.dtype(np.uint8)
+
+
+def type_name(array: np.ndarray, dtype: str | None) -> str:
+    name = array.dtype.name if dtype is None else dtype
+    if name not in TYPES:
+        raise ConfigError(f"the array is of type {quoted(name)}; allowed are {', '.join(TYPES)}")
+    if array.dtype.name != name and array.dtype != np.dtype(TYPES[name]):
+        raise ConfigError(f"the array holds {array.dtype.name}, not {name}")
+    return name
+
+
+def checked_out(out: np.ndarray, shape: tuple[int, ...], kind: np.dtype[Any]) -> np.ndarray:
+    if out.shape != shape or out.dtype != kind:
+        raise ConfigError(
+            f"out is {out.dtype.name} of shape {out.shape}; it must be {kind.name} of shape {shape}"
+        )
+    if not out.flags.c_contiguous or not out.flags.writeable:
+        raise ConfigError("the array for the result must be contiguous and writable")
+    return out
+
+
+def like(target: np.ndarray, source: Any) -> np.ndarray:
+    """The bytes of `source`, which must look like `target`."""
+    is_array = isinstance(source, np.ndarray)
+    array = np.ascontiguousarray(source, None if is_array else target.dtype)
+    if array.shape != target.shape or array.dtype != target.dtype:
+        raise ConfigError(
+            f"source is {array.dtype.name} of shape {array.shape}, but target is "
+            f"{target.dtype.name} of shape {target.shape}"
+        )
+    return as_bytes(array)
+
+
+def as_bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(_BYTES)
