@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the data movement tests' kernels of a tt-metal checkout, one per kernel file: the arguments
-that its host program gives it, the bytes that must be in memory afterwards, and, where the same
-traffic was measured, how long it took on silicon."""
+"""Runs of the data movement tests' kernels of a tt-metal checkout, one per kernel file: the
+arguments that its host program gives it, the bytes that must be in memory afterwards, and, where
+the same traffic was measured, how long it took on silicon."""
 
 from __future__ import annotations
 
@@ -387,7 +387,9 @@ def everyone(chip: str) -> Iterator[Case]:
         path = f"all_from_all/kernels/{name}.cpp"
         args = [0, TO, SOURCE, 16, PAGE, 4, 1]
         used = [
-            kernel(path, core=place, processor="data_movement_1", args=coordinates, compile_args=args)
+            kernel(
+                path, core=place, processor="data_movement_1", args=coordinates, compile_args=args
+            )
             for place in places
         ]
         yield Case(path, chip, used, held, after, (), row)
@@ -504,7 +506,9 @@ def interleaved(chip: str) -> Iterator[Case]:
 def to_sharded(chip: str) -> Iterator[Case]:
     """A block of an interleaved tensor into a circular buffer, by tiles and by rows."""
     here, (at, base) = tile(chip, 0, 0), bank(chip, 0)
-    buffers = [CircularBuffer(number, SOURCE + number * 0x8000, 4 * PAGE, PAGE) for number in (0, 1)]
+    buffers = [
+        CircularBuffer(number, SOURCE + number * 0x8000, 4 * PAGE, PAGE) for number in (0, 1)
+    ]
     folder = "interleaved_to_sharded_hardcoded/kernels"
     block = DATA[:PAGE]
     held = [_at(at, base + DRAM_AT, block)]
