@@ -67,7 +67,9 @@ static Channel channel;
 static void read_arguments() {
   channel = {argument(), argument(), argument(), argument(), argument(), argument(), argument(),
              argument(), argument(), argument(), argument()};
-  for (uint32_t i = 0; i < channel.slots; ++i) channel.slot[i] = {argument(), argument(), argument()};
+  for (uint32_t i = 0; i < channel.slots; ++i) {
+    channel.slot[i] = {argument(), argument(), argument()};
+  }
   for (uint32_t i = 0; i < channel.messages; ++i) channel.sizes[i] = argument();
 }
 static uint32_t take(uint32_t message) {

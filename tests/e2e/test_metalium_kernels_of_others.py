@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import pytest
 import tt_metal_kernels as checkout
-from tt_metal_cases import DATA_FOLDER, Case, cases, link_test
+from tt_metal_cases import DATA_FOLDER, Case, cases
 from tt_metal_kernels import Curve, run
+from tt_metal_links import link_test
 
 from towpath.errors import TowpathError
 
