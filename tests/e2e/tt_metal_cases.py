@@ -368,7 +368,7 @@ def atomics(chip: str) -> Iterator[Case]:
 
 
 def everyone(chip: str) -> Iterator[Case]:
-    """Each of a square to or from each, itself too, and one from all."""
+    """Each of a square to or from each, itself too."""
     places = _square(2)
     tiles = [tile(chip, *place) for place in places]
     coordinates = [number for place in tiles for number in place]
@@ -393,6 +393,10 @@ def everyone(chip: str) -> Iterator[Case]:
             for place in places
         ]
         yield Case(path, chip, used, held, after, (), row)
+
+
+def one_from_all(chip: str) -> Iterator[Case]:
+    block = DATA[:PAGE]
     path = "one_from_all/kernels/gatherer.cpp"
     built = load(chip).spec.build()
     columns, rows = (8, 7) if chip == "wormhole" else (built.worker_columns, built.worker_rows)
@@ -547,7 +551,7 @@ def reshard(chip: str) -> Iterator[Case]:
 
 GROUPS = (
     one_to_one, one_from_one, both_ways, calls, direct_writes, transaction_ids, one_to_many,
-    with_semaphores, atomics, everyone, dram_unary, dram_sharded, interleaved, to_sharded, reshard,
+    with_semaphores, atomics, everyone, one_from_all, dram_unary, dram_sharded, interleaved, to_sharded, reshard,
 )  # fmt: skip
 
 
