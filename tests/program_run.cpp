@@ -36,8 +36,7 @@ KernelConfig at(const WorkerPlace& place, const char* name) {
 // The programs of one generation, one for each chip.
 class GenerationBuilder {
  public:
-  GenerationBuilder(Cluster& cluster, const Plan& plan, RunLog& log,
-                    metalium::KernelLog& recorded)
+  GenerationBuilder(Cluster& cluster, const Plan& plan, RunLog& log, metalium::KernelLog& recorded)
       : cluster_(cluster),
         plan_(plan),
         log_(log),

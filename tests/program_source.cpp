@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program_source.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -9,6 +11,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "towpath/tenstorrent/kernels/data_mover.hpp"
 
 namespace towpath::tenstorrent::kernels {
 
@@ -63,10 +67,11 @@ static Channel channel;
 static void read_arguments() {
   channel = {argument(), argument(), argument(), argument(), argument(), argument(), argument(),
              argument(), argument(), argument(), argument()};
-  for (uint32_t i = 0; i < channel.slots; ++i) channel.slot[i] = {argument(), argument(), argument()};
+  for (uint32_t i = 0; i < channel.slots; ++i) {
+    channel.slot[i] = {argument(), argument(), argument()};
+  }
   for (uint32_t i = 0; i < channel.messages; ++i) channel.sizes[i] = argument();
 }
-constexpr uint32_t kStop = 0xffffffff;
 static uint32_t take(uint32_t message) {
   volatile tt_l1_ptr uint32_t* semaphore = word_at(channel.of(message).semaphore);
   noc_semaphore_wait_min(semaphore, 1);
@@ -343,14 +348,11 @@ std::vector<std::uint32_t> bare_arguments(const BareLink& link) {
   const LinkPlan& plan = link.plan;
   const bool never_yields = plan.mistake == Mistake::link_down_without_routing &&
                             plan.is_first_ends_mistake == link.is_first_end;
-  std::vector<std::uint32_t> words{word(link.ends.size()),
-                                   plan.sync == ChannelSync::merged ? 1u : 0u,
-                                   plan.acknowledges ? 1u : 0u,
-                                   number_of(plan.mistake),
-                                   word(plan.mistaken_channel),
-                                   word(plan.mistaken_message),
-                                   never_yields ? 0u : 1u,
-                                   plan.mistake != Mistake::none ? 1u : 0u};
+  std::vector<std::uint32_t> words{
+      word(link.ends.size()),      plan.sync == ChannelSync::merged ? 1u : 0u,
+      plan.acknowledges ? 1u : 0u, number_of(plan.mistake),
+      word(plan.mistaken_channel), word(plan.mistaken_message),
+      never_yields ? 0u : 1u,      plan.mistake != Mistake::none ? 1u : 0u};
   for (std::size_t channel = 0; channel < link.ends.size(); ++channel) {
     const ChannelPlan& one = plan.channels[channel];
     words.insert(words.end(),
@@ -363,7 +365,9 @@ std::vector<std::uint32_t> bare_arguments(const BareLink& link) {
 
 Kernel worker_kernel(const ChipOf& chip, const std::string& name, const char* body,
                      const WorkerTask& task, KernelLog& log) {
-  const std::string text = std::string("#include \"dataflow_api.h\"\n") + kCommon + kWorker + body;
+  const std::string text =
+      fmt::format("#include \"dataflow_api.h\"\nconstexpr uint32_t kStop = {};\n", kStop) +
+      kCommon + kWorker + body;
   // Here, and not on the small stack of a kernel.
   const std::array kernels{compiled(name, text, {.chip = chip, .noc_index = 0}),
                            compiled(name, text, {.chip = chip, .noc_index = 1})};
@@ -379,9 +383,9 @@ EthernetKernel bare_kernel(const ChipOf& chip, const std::string& name, const ch
                            const BareLink& link, KernelLog& log) {
   const std::string text =
       std::string("#include \"eth/dataflow_api.h\"\n") + kCommon + kBare + body;
-  const CompiledKernel kernel = compiled(
-      name, text,
-      {.chip = chip, .processor = Processor::ethernet, .noc_index = link.plan.noc_index});
+  const CompiledKernel kernel =
+      compiled(name, text,
+               {.chip = chip, .processor = Processor::ethernet, .noc_index = link.plan.noc_index});
   return [kernel, link, &log](EthernetCore& core) {
     metalium::make_kernel(kernel, {.common_args = bare_arguments(link), .log = &log})(core);
   };
@@ -414,8 +418,8 @@ void add_to(RunLog& log, const KernelLog& recorded, const machine::Chip& chip) {
   std::ranges::sort(received);
   const auto half = static_cast<std::size_t>(log.messages / 2);
   if (half > 0 && received.size() >= half) {
-    log.half_time = sim::Clock(chip.clock).edge(
-        Cycles(static_cast<std::int64_t>(received[half - 1])));
+    log.half_time =
+        sim::Clock(chip.clock).edge(Cycles(static_cast<std::int64_t>(received[half - 1])));
   }
 }
 

@@ -7,8 +7,8 @@
 #include "program_kernels.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
-// The building blocks of program_kernels.hpp as kernels in TT-Metalium's source form. There are four
-// sources, compiled once each: what a plan asks for are their arguments.
+// The building blocks of program_kernels.hpp as kernels in TT-Metalium's source form. There are
+// four sources, compiled once each: what a plan asks for are their arguments.
 
 namespace towpath::tenstorrent::kernels {
 
@@ -16,8 +16,7 @@ using ChipOf = std::shared_ptr<const machine::Chip>;
 
 Kernel source_sender(const ChipOf& chip, const WorkerTask& task, metalium::KernelLog& log);
 Kernel source_receiver(const ChipOf& chip, const WorkerTask& task, metalium::KernelLog& log);
-Kernel source_uncalled_sender(const ChipOf& chip, const WorkerTask& task,
-                              metalium::KernelLog& log);
+Kernel source_uncalled_sender(const ChipOf& chip, const WorkerTask& task, metalium::KernelLog& log);
 EthernetKernel source_bare_sender(const ChipOf& chip, const BareLink& link,
                                   metalium::KernelLog& log);
 EthernetKernel source_bare_receiver(const ChipOf& chip, const BareLink& link,

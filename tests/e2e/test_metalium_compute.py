@@ -141,16 +141,26 @@ def test_tiles_are_what_numpy_says(operation: str) -> None:
         right[:] = 0.5
     expected = np.zeros((32, 32), np.float32)
     match operation:
-        case "copy": expected = left
-        case "add": expected = left + right
-        case "sub": expected = left - right
-        case "mul": expected = left * right
-        case "matmul": expected = left @ right
-        case "matmul_transposed": expected = left @ right.T
-        case "row_sum": expected[:, 0] = left.sum(1) / 2
-        case "column_sum": expected[0] = left.sum(0) / 2
-        case "sum": expected[0, 0] = left.sum() / 4
-        case "row_max": expected[:, 0] = left.max(1) / 2
+        case "copy":
+            expected = left
+        case "add":
+            expected = left + right
+        case "sub":
+            expected = left - right
+        case "mul":
+            expected = left * right
+        case "matmul":
+            expected = left @ right
+        case "matmul_transposed":
+            expected = left @ right.T
+        case "row_sum":
+            expected[:, 0] = left.sum(1) / 2
+        case "column_sum":
+            expected[0] = left.sum(0) / 2
+        case "sum":
+            expected[0, 0] = left.sum() / 4
+        case "row_max":
+            expected[:, 0] = left.max(1) / 2
     data = [encoded(in_faces(one), FLOAT16_B) for one in (left, right)]
     found = run(operation, *data, form=FLOAT16_B)
     result = from_faces(decoded(found.read[0], FLOAT16_B))
@@ -163,7 +173,9 @@ def test_products_of_two_tiles_are_added_up() -> None:
     data = [b"".join(encoded(in_faces(tile), FLOAT32) for tile in one) for one in (left, right)]
     found = run("matmul", *data, form=FLOAT32, tiles=2)
     result = from_faces(decoded(found.read[0][: BYTES[FLOAT32]], FLOAT32))
-    np.testing.assert_allclose(result, left[0] @ right[0] + left[1] @ right[1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        result, left[0] @ right[0] + left[1] @ right[1], rtol=1e-4, atol=1e-4
+    )
 
 
 def test_rows_become_tiles_and_back() -> None:

@@ -90,8 +90,10 @@ def round_trip_ns(program: Path, hops: int, size_bytes: int) -> float:
 
 
 def test_the_ring_ping_takes_as_long_as_the_document_says(program: Path) -> None:
-    # The document has a figure per hop for rings of eight, and calls that of twelve slightly higher.
-    (hop_ns,) = map(int, re.findall(r"approximately (\d+)ns latency per hop", DOCUMENTS[0].read_text()))
+    # The document has a figure per hop for rings of eight; that of twelve is slightly higher.
+    (hop_ns,) = map(
+        int, re.findall(r"approximately (\d+)ns latency per hop", DOCUMENTS[0].read_text())
+    )
     # A call's cost is that of the link tests; with it the ring is too fast (DEVIATIONS.md).
     assert round_trip_ns(program, 8, 16) / 8 == pytest.approx(hop_ns, rel=0.14)
     assert round_trip_ns(program, 12, 16) / 12 == pytest.approx(hop_ns, rel=0.14)

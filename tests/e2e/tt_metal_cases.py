@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the data movement tests' kernels of a tt-metal checkout, one per kernel file: the arguments
-that its host program gives it, the bytes that must be in memory afterwards, and, where the same
-traffic was measured, how long it took on silicon."""
+"""Runs of the data movement tests' kernels of a tt-metal checkout, one per kernel file: the
+arguments that its host program gives it, the bytes that must be in memory afterwards, and, where
+the same traffic was measured, how long it took on silicon."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tt_metal_kernels import HOME, INCLUDE, SOURCE, kernel, tile
+from tt_metal_kernels import SOURCE, kernel, tile
 
 from towpath import CircularBuffer, MemoryBlock, SourceKernel, load
 
@@ -368,7 +368,7 @@ def atomics(chip: str) -> Iterator[Case]:
 
 
 def everyone(chip: str) -> Iterator[Case]:
-    """Each of a square to or from each, itself too, and one from all."""
+    """Each of a square to or from each, itself too."""
     places = _square(2)
     tiles = [tile(chip, *place) for place in places]
     coordinates = [number for place in tiles for number in place]
@@ -387,10 +387,16 @@ def everyone(chip: str) -> Iterator[Case]:
         path = f"all_from_all/kernels/{name}.cpp"
         args = [0, TO, SOURCE, 16, PAGE, 4, 1]
         used = [
-            kernel(path, core=place, processor="data_movement_1", args=coordinates, compile_args=args)
+            kernel(
+                path, core=place, processor="data_movement_1", args=coordinates, compile_args=args
+            )
             for place in places
         ]
         yield Case(path, chip, used, held, after, (), row)
+
+
+def one_from_all(chip: str) -> Iterator[Case]:
+    block = DATA[:PAGE]
     path = "one_from_all/kernels/gatherer.cpp"
     built = load(chip).spec.build()
     columns, rows = (8, 7) if chip == "wormhole" else (built.worker_columns, built.worker_rows)
@@ -504,7 +510,9 @@ def interleaved(chip: str) -> Iterator[Case]:
 def to_sharded(chip: str) -> Iterator[Case]:
     """A block of an interleaved tensor into a circular buffer, by tiles and by rows."""
     here, (at, base) = tile(chip, 0, 0), bank(chip, 0)
-    buffers = [CircularBuffer(number, SOURCE + number * 0x8000, 4 * PAGE, PAGE) for number in (0, 1)]
+    buffers = [
+        CircularBuffer(number, SOURCE + number * 0x8000, 4 * PAGE, PAGE) for number in (0, 1)
+    ]
     folder = "interleaved_to_sharded_hardcoded/kernels"
     block = DATA[:PAGE]
     held = [_at(at, base + DRAM_AT, block)]
@@ -541,63 +549,9 @@ def reshard(chip: str) -> Iterator[Case]:
     yield Case(path, chip, [used], [_at(there, SOURCE, block)], after)
 
 
-# --- links ----------------------------------------------------------------------------------------
-
-LINK_TESTS = Path(HOME) / "tests/tt_metal/tt_metal/test_kernels/dataflow/unit_tests/erisc"
-UNRESERVED = 0x1A800
-
-
-def link_test(test: str, metric: str, size_bytes: int) -> Case:
-    """The kernels of the tests of Ethernet links, between the chips of an n300.
-
-    Args:
-        test: erisc, or erisc_write_worker, whose receiver writes into a worker of its chip.
-        metric: bandwidth or sender_latency.
-        size_bytes: of a packet.
-    """
-    slots, packets = 16, 256 if metric == "bandwidth" else 1
-    form = [0 if test == "erisc" else 2, int(metric == "bandwidth"), slots, 0]
-    worker = tile("wormhole", 0, 0)
-    args = [UNRESERVED, packets, size_bytes, *worker, SOURCE]
-    names = ("sender", "receiver")
-    used = [
-        SourceKernel(
-            LINK_TESTS / f"ethernet_write_worker_latency_ubench_{name}.cpp",
-            core=(0, channel),
-            chip=chip,
-            processor="ethernet",
-            args=[*args, 0, 0] if name == "sender" else args,
-            compile_args=form,
-            include_folders=INCLUDE,
-        )
-        for name, (chip, channel) in zip(names, LINK, strict=True)
-    ]
-    value = _link_row(test, metric, size_bytes)
-    total = packets * slots * size_bytes
-    cycles = value if metric == "sender_latency" or value is None else total / value
-    return Case(f"{test} {metric} {size_bytes}", "n300", used, [], [], (), cycles)
-
-
-# The first link between its chips that is not the dispatcher's.
-LINK = ((0, 9), (1, 1))
-
-
-def _link_row(test: str, metric: str, size_bytes: int) -> float | None:
-    path = DATA_FOLDER / "ethernet_links.csv"
-    if not path.is_file():
-        return None
-    wanted = ("wormhole_b0", test, "uni", metric, str(size_bytes))
-    with path.open() as file:
-        for row in csv.DictReader(file):
-            columns = ("arch", "test", "direction", "metric", "packet_bytes")
-            if tuple(row[column] for column in columns) == wanted:
-                return float(row["value"])
-    raise AssertionError(wanted)
-
-
 GROUPS = (
     one_to_one, one_from_one, both_ways, calls, direct_writes, transaction_ids, one_to_many,
-    with_semaphores, atomics, everyone, dram_unary, dram_sharded, interleaved, to_sharded, reshard,
+    with_semaphores, atomics, everyone, one_from_all, dram_unary, dram_sharded, interleaved, to_sharded, reshard,
 )  # fmt: skip
 
 

@@ -387,8 +387,8 @@ TEST(MetaliumKernel, SendsOverEthernet) {
 
 // What is a kernel's to write begins behind the semaphores of an Ethernet core.
 TEST(MetaliumKernel, TheUnreservedMemoryOfAnEthernetCoreHoldsNoSemaphore) {
-  const CompiledKernel compiled = compile_kernel(
-      {.file = "semaphores.cpp", .text = R"(
+  const CompiledKernel compiled =
+      compile_kernel({.file = "semaphores.cpp", .text = R"(
 #include "eth/dataflow_api.h"
 void kernel_main() {
   using map = eth_l1_mem::address_map;
@@ -399,7 +399,7 @@ void kernel_main() {
       *reinterpret_cast<volatile uint32_t*>(get_semaphore<ProgrammableCoreType::ACTIVE_ETH>(15));
 }
 )"},
-      {.chip = wormhole(), .processor = Processor::ethernet});
+                     {.chip = wormhole(), .processor = Processor::ethernet});
   SourceProgram run;
   run.program.set_at_start({wormhole()->ethernet_cores[0]},
                            kEthernetSemaphoreBase + 15 * kSemaphoreBytes, 3);

@@ -51,9 +51,10 @@ fs::path compile_cache(std::string_view kind) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
-    throw std::runtime_error(fmt::format("the folder {} of compiled kernels cannot be made: {}; "
-                                         "XDG_CACHE_HOME names another one",
-                                         folder.string(), error.message()));
+    throw std::runtime_error(
+        fmt::format("the folder {} of compiled kernels cannot be made: {}; "
+                    "XDG_CACHE_HOME names another one",
+                    folder.string(), error.message()));
   }
   return folder;
 }
@@ -67,9 +68,9 @@ void write_file(const fs::path& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   if (!file.flush()) {
-    throw std::runtime_error(fmt::format(
-        "{} cannot be written; XDG_CACHE_HOME names another folder of compiled kernels",
-        path.string()));
+    throw std::runtime_error(
+        fmt::format("{} cannot be written; XDG_CACHE_HOME names another folder of compiled kernels",
+                    path.string()));
   }
 }
 

@@ -119,8 +119,8 @@ std::uint32_t Buffer::aligned_page_size() const {
   return (page_size() + alignment - 1) / alignment * alignment;
 }
 
-// Calls visit(memory, offset, first, size) for the part of each page in a block of bytes that begins
-// with the buffer.
+// Calls visit(memory, offset, first, size) for the part of each page in a block of bytes that
+// begins with the buffer.
 template <typename Visit>
 void Buffer::for_each_part(std::size_t size_bytes, const Visit& visit) const {
   const towpath::machine::Chip& chip = HostSystem::get().chip(device_id_);
@@ -139,13 +139,15 @@ void Buffer::write(std::span<const std::byte> bytes) {
     throw std::invalid_argument(
         fmt::format("{} bytes are written to a buffer of {}", bytes.size(), size()));
   }
-  for_each_part(bytes.size(), [&](towpath::noc::Memory& memory, std::uint64_t at, std::size_t first,
-                                  std::size_t size) { memory.write(at, bytes.subspan(first, size)); });
+  for_each_part(bytes.size(),
+                [&](towpath::noc::Memory& memory, std::uint64_t at, std::size_t first,
+                    std::size_t size) { memory.write(at, bytes.subspan(first, size)); });
 }
 
 void Buffer::read(std::span<std::byte> bytes) const {
-  for_each_part(bytes.size(), [&](towpath::noc::Memory& memory, std::uint64_t at, std::size_t first,
-                                  std::size_t size) { memory.read(at, bytes.subspan(first, size)); });
+  for_each_part(bytes.size(),
+                [&](towpath::noc::Memory& memory, std::uint64_t at, std::size_t first,
+                    std::size_t size) { memory.read(at, bytes.subspan(first, size)); });
 }
 
 std::shared_ptr<Buffer> CreateBuffer(const InterleavedBufferConfig& config) {
@@ -196,7 +198,8 @@ bool WriteToDeviceL1(Device* device, const CoreCoord& core, std::uint32_t addres
 
 bool ReadFromDeviceL1(Device* device, const CoreCoord& core, std::uint32_t address,
                       std::uint32_t size, std::vector<std::uint32_t>& words, CoreType type) {
-  read_words(device->id(), {HostSystem::get().tile_of(device->id(), core, type), address}, size, words);
+  read_words(device->id(), {HostSystem::get().tile_of(device->id(), core, type), address}, size,
+             words);
   return true;
 }
 

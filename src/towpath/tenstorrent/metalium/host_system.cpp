@@ -29,10 +29,10 @@ std::shared_ptr<const towpath::machine::ChipCluster> load(const std::string& nam
   const std::string form = towpath::machine::form_of(name);
   if (form == "chip") return metalium::cluster_of(towpath::machine::load_chip(name));
   if (form == "chip_cluster") return towpath::machine::load_chip_cluster(name);
-  throw std::invalid_argument(
-      fmt::format("TOWPATH_MACHINE names '{}', which describes a {}; programs of TT-Metalium run on "
-                  "chips and clusters of chips",
-                  name, form));
+  throw std::invalid_argument(fmt::format(
+      "TOWPATH_MACHINE names '{}', which describes a {}; programs of TT-Metalium run on "
+      "chips and clusters of chips",
+      name, form));
 }
 
 // The tiles with a memory of their own: of a group of DRAM tiles, the first.
@@ -134,9 +134,9 @@ const towpath::machine::Chip& HostSystem::chip(int device) const {
 
 Coordinate HostSystem::tile_of(int device, const CoreCoord& core, CoreType type) const {
   using metalium::Processor;
-  return metalium::tile_of(chip(device), {static_cast<int>(core.x), static_cast<int>(core.y)},
-                           type == CoreType::ETH ? Processor::ethernet
-                                                 : Processor::data_movement_0);
+  return metalium::tile_of(
+      chip(device), {static_cast<int>(core.x), static_cast<int>(core.y)},
+      type == CoreType::ETH ? Processor::ethernet : Processor::data_movement_0);
 }
 
 Device* HostSystem::device(int id) {

@@ -77,7 +77,7 @@ struct KernelCalls {
   static void read_with_id(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t id,
                            TowpathOptions options) {
     called(core).noc_async_read_one_packet_with_state_with_trid(from & kOffsetMask, 0, to,
-                                                                 static_cast<int>(id), options.noc);
+                                                                static_cast<int>(id), options.noc);
   }
   static void write(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
                     TowpathOptions options) {
@@ -110,7 +110,7 @@ struct KernelCalls {
   }
   static void write_with_id_set_state(void* core, std::uint64_t to, TowpathOptions options) {
     called(core).noc_async_write_one_packet_with_trid_set_state(unicast(to),
-                                                                 write_options(options));
+                                                                write_options(options));
   }
   static void write_with_id_with_state(void* core, std::uint32_t from, std::uint32_t to,
                                        std::uint32_t size, TowpathOptions options) {

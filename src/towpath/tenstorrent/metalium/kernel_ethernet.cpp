@@ -20,7 +20,11 @@ EthernetCore& KernelRuntime::ethernet() {
 std::uint32_t KernelRuntime::ethernet_call(int call, const std::uint32_t* arguments) {
   const auto channel = static_cast<int>(arguments[0]);
   switch (call) {
-    case kTowpathTxqIsBusy: settled(); return ethernet().eth_txq_is_busy(channel) ? 1 : 0;
+    case kTowpathTxqIsBusy:
+      carry_out_store();
+      pay();
+      count_poll(ethernet_memory_map::bytes_sent_at(0));
+      return ethernet().eth_txq_is_busy(channel) ? 1 : 0;
     case kTowpathIsSendAcked:
     case kTowpathIsSendDone:
     case kTowpathBytesAreAvailable: {

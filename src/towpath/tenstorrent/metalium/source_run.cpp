@@ -38,8 +38,8 @@ std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& ker
   const std::shared_ptr<const machine::Chip> shared(std::shared_ptr<const machine::Chip>(), &chip);
   KernelSource source = kernel.source;
   source.circular_buffers = kernel.circular_buffers;
-  const CompiledKernel compiled =
-      compile_kernel(source, {.chip = shared, .processor = kernel.processor, .noc_index = computes ? 0 : noc});
+  const CompiledKernel compiled = compile_kernel(
+      source, {.chip = shared, .processor = kernel.processor, .noc_index = computes ? 0 : noc});
   std::string name = kernel.source.file.stem().string();
   Kernel body = make_kernel(compiled, {.logical = kernel.core,
                                        .circular_buffers = kernel.circular_buffers,
