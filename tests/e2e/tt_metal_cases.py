@@ -551,7 +551,8 @@ def reshard(chip: str) -> Iterator[Case]:
 
 GROUPS = (
     one_to_one, one_from_one, both_ways, calls, direct_writes, transaction_ids, one_to_many,
-    with_semaphores, atomics, everyone, one_from_all, dram_unary, dram_sharded, interleaved, to_sharded, reshard,
+    with_semaphores, atomics, everyone, one_from_all, dram_unary, dram_sharded, interleaved,
+    to_sharded, reshard,
 )  # fmt: skip
 
 
