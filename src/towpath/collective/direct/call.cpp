@@ -12,13 +12,13 @@ namespace towpath::collective::direct {
 
 using transport::kNoPeer;
 
-namespace {
-
-constexpr std::uint32_t kElementBytesMax = 16;  // a complex number of two float64
-
 [[noreturn]] void refuse(const Request& request, const std::string& what) {
   throw std::invalid_argument(fmt::format("{}: {}", request.name, what));
 }
+
+namespace {
+
+constexpr std::uint32_t kElementBytesMax = 16;  // a complex number of two float64
 
 // How many inputs and outputs a call has.
 std::pair<std::size_t, std::size_t> spans_of(Kind kind, std::size_t ranks) {

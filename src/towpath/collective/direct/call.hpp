@@ -83,6 +83,8 @@ struct Call {
 
 using CallPointer = std::shared_ptr<Call>;
 
+// Throws std::invalid_argument: the call's name, and what is wrong with it.
+[[noreturn]] void refuse(const Request& request, const std::string& what);
 // Throws std::invalid_argument, one sentence, where a request is wrong in itself.
 void check_request(const Request& request, int rank, int ranks);
 
