@@ -92,38 +92,73 @@ bool SharedCollectives::is_any(Place place, std::uint64_t step) const {
   return false;
 }
 
+// How an array is cut, and how many steps each block of it takes.
+struct SharedCollectives::Blocks {
+  std::uint64_t total;
+  std::uint64_t bytes;  // of all but the last one
+  std::uint64_t steps;  // of each: 1 with one shot, 2 with two
+
+  bool is_one_shot() const { return steps == 1; }
+  std::uint64_t count() const { return (total + bytes - 1) / bytes; }
+  std::uint64_t size_of(std::uint64_t block) const { return std::min(bytes, total - block * bytes); }
+};
+
+SharedCollectives::Blocks SharedCollectives::blocks_of(const Request& request) const {
+  const std::uint64_t total = request.inputs[0].size_bytes;
+  return is_one_shot(total) ? Blocks{total, kBlockBytes, 1} : Blocks{total, kStageBytes, 2};
+}
+
+// The arrays of an all-reduce, where both are on the heap.
+std::optional<SharedCollectives::Shown> SharedCollectives::arrays_on_heap(
+    const Request& request) const {
+  if (request.kind != Kind::all_reduce) return std::nullopt;
+  const auto input = heap_offset(request.inputs[0]);
+  const auto output = heap_offset(request.outputs[0]);
+  if (!input || !output) return std::nullopt;
+  return Shown{Place::heap, 0, *input, *output};
+}
+
+// Stages a block and shows it in its first step.
+void SharedCollectives::show_block(const Request& request, const Blocks& blocks,
+                                   std::uint64_t block, std::uint64_t step) {
+  stage_block(request, block * blocks.bytes, blocks.size_of(block), step + blocks.steps - 1);
+  show(step, {Place::stage, 0, 0, 0});
+}
+
+void SharedCollectives::note_all_ended(std::uint64_t step) {
+  for (int rank = 0; rank < ranks_; ++rank) slots_.note_ended(rank, step);
+}
+
+// One shot: combines all of a block, which the others staged in that turn.
+void SharedCollectives::fold_block(const Request& request, const Blocks& blocks,
+                                   std::uint64_t block, std::uint64_t turn) {
+  const std::uint64_t begin = block * blocks.bytes;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    sources_[index_of(rank)] = rank == rank_ ? request.inputs[0].data + begin : stage(rank, turn);
+  }
+  fold(request, request.outputs[0].data + begin, blocks.size_of(block));
+}
+
 // The first step shows who has its arrays on the heap. Where all have, nothing is staged. Where
 // only some have, they had staged nothing yet, and all begin again.
 //
 // One shot: the next block is shown before this one is combined, so that nobody waits for a store.
 // Two shots: a block's second step shows the part that each rank combined.
 Task SharedCollectives::run_large_reduction(const Request& request) {
-  const std::uint64_t total = request.inputs[0].size_bytes;
-  const bool is_one_shot = this->is_one_shot(total);
-  const std::uint64_t block_bytes = is_one_shot ? kBlockBytes : kStageBytes;
-  const std::uint64_t steps = is_one_shot ? 1 : 2;  // of a block
-  const std::uint64_t blocks = (total + block_bytes - 1) / block_bytes;
-  const auto size_of_block = [&](std::uint64_t block) {
-    return std::min(block_bytes, total - block * block_bytes);
-  };
-  const bool is_all = request.kind == Kind::all_reduce;
-  const auto input = is_all ? heap_offset(request.inputs[0]) : std::nullopt;
-  const auto output = is_all ? heap_offset(request.outputs[0]) : std::nullopt;
-
+  const Blocks blocks = blocks_of(request);
   std::uint64_t first = step_ + 1;
   std::uint64_t shown_blocks = 0;
-  if (input && output) {
+  if (const auto arrays = arrays_on_heap(request)) {
     co_await until_free(first);
-    show(first, {Place::heap, 0, *input, *output});
+    show(first, *arrays);
   } else {
     co_await until_stage_free(first);
-    stage_block(request, 0, size_of_block(0), first + steps - 1);
-    show(first, {Place::stage, 0, 0, 0});
+    show_block(request, blocks, 0, first);
     shown_blocks = 1;
   }
-  if (is_all) {
+  if (request.kind == Kind::all_reduce) {
     co_await until_arrived(first);
-    for (int rank = 0; rank < ranks_; ++rank) slots_.note_ended(rank, first - 1);
+    note_all_ended(first - 1);
     if (are_all(Place::heap, first)) {
       reduce_on_heap(request, first);
       step_ = first + 1;
@@ -140,45 +175,34 @@ Task SharedCollectives::run_large_reduction(const Request& request) {
       shown_blocks = 0;
     }
   }
-  std::uint64_t turn = turn_ - shown_blocks;  // of the block before the first
-  step_ = first + blocks * steps - 1;
-  for (std::uint64_t block = 0; block < blocks;) {
-    const std::uint64_t ahead = is_one_shot ? 2 : 1;
-    if (shown_blocks < std::min(blocks, block + ahead)) {
-      const std::uint64_t step = first + shown_blocks * steps;
+  const std::uint64_t turn = turn_ - shown_blocks;  // of the block before the first
+  const std::uint64_t ahead = blocks.is_one_shot() ? 2 : 1;
+  step_ = first + blocks.count() * blocks.steps - 1;
+  for (std::uint64_t block = 0; block < blocks.count();) {
+    if (shown_blocks < std::min(blocks.count(), block + ahead)) {
+      const std::uint64_t step = first + shown_blocks * blocks.steps;
       co_await until_stage_free(step);
-      stage_block(request, shown_blocks * block_bytes, size_of_block(shown_blocks),
-                  step + steps - 1);
-      show(step, {Place::stage, 0, 0, 0});
-      ++shown_blocks;
+      show_block(request, blocks, shown_blocks++, step);
       continue;
     }
-    const std::uint64_t step = first + block * steps;
-    const std::uint64_t begin = block * block_bytes;
-    const std::uint64_t size = size_of_block(block);
-    const bool needs_first = !is_one_shot || gets_result(request);
-    if (needs_first) co_await until_arrived(step);
-    if (is_one_shot) {
-      if (gets_result(request)) {
-        for (int rank = 0; rank < ranks_; ++rank) {
-          slots_.note_ended(rank, block == 0 ? step - 1 : step - 2);
-          sources_[index_of(rank)] =
-              rank == rank_ ? request.inputs[0].data + begin : stage(rank, turn + 1 + block);
-        }
-        fold(request, request.outputs[0].data + begin, size);
-      }
-    } else {
-      fold_part(request, begin, size);
+    const std::uint64_t step = first + block * blocks.steps;
+    if (!blocks.is_one_shot()) {
+      co_await until_arrived(step);
+      fold_part(request, block * blocks.bytes, blocks.size_of(block));
       slots_.end(step);
       co_await until_free(step + 1);
       slots_.publish(step + 1, stamp_);
       if (gets_result(request)) {
         co_await until_arrived(step + 1);
-        for (int rank = 0; rank < ranks_; ++rank) slots_.note_ended(rank, step);
-        take_parts(request, begin, size);
+        note_all_ended(step);
+        take_parts(request, block * blocks.bytes, blocks.size_of(block));
       }
+    } else if (gets_result(request)) {
+      co_await until_arrived(step);
+      note_all_ended(block == 0 ? step - 1 : step - 2);
+      fold_block(request, blocks, block, turn + 1 + block);
     }
-    slots_.end(step + steps - 1);
+    slots_.end(step + blocks.steps - 1);
     ++block;
   }
 }
@@ -417,19 +441,41 @@ std::optional<std::uint64_t> common_distance(const Request& request, int rank) {
   return inputs[0].size_bytes;
 }
 
+// Where the others read this rank's parts: where they are, or where it stages them.
+SharedCollectives::Shown SharedCollectives::place_of_parts(const Request& request,
+                                                           const Parts& parts) const {
+  const auto distance = common_distance(request, rank_);
+  if (request.kind == Kind::reduce_scatter || !distance) return {Place::stage, 0, 0, 0};
+  const Span& front = request.inputs[0];
+  if (const auto offset = heap_offset({front.data, *distance * request.inputs.size()})) {
+    return {Place::heap, 0, *offset, *distance};
+  }
+  if (!reads_privately(parts.most)) return {Place::stage, 0, 0, 0};
+  return {Place::process, 0, reinterpret_cast<std::uintptr_t>(front.data), *distance};
+}
+
+void SharedCollectives::take_own(const Request& request, const Parts& parts) {
+  const Span& own = request.inputs[parts.is_shared ? 0 : index_of(rank_)];
+  const Span& to = request.outputs[index_of(rank_)];
+  if (own.data != to.data && own.size_bytes > 0) std::memmove(to.data, own.data, own.size_bytes);
+}
+
+// Combines what is after `done` in the parts for this rank.
+void SharedCollectives::fold_staged(const Request& request, const Parts& parts,
+                                    std::uint64_t done) {
+  const Span& output = request.outputs[0];
+  for (int rank = 0; rank < ranks_; ++rank) {
+    sources_[index_of(rank)] = rank == rank_ ? request.inputs[index_of(rank_)].data + done
+                                             : stage(rank, turn_) + parts.place_for(rank_);
+  }
+  const std::uint64_t left = output.size_bytes - std::min(output.size_bytes, done);
+  fold(request, output.data + done, std::min(parts.pitch, left));
+}
+
 Task SharedCollectives::run_large_parts(const Request& request) {
   const Parts parts = parts_of(request);
   const bool combines = request.kind == Kind::reduce_scatter;
-  Shown what{Place::stage, 0, 0, 0};
-  if (const auto distance = common_distance(request, rank_)) {
-    const Span& front = request.inputs[0];
-    const Span whole{front.data, *distance * request.inputs.size()};
-    if (const auto offset = heap_offset(whole); offset && !combines) {
-      what = {Place::heap, 0, *offset, *distance};
-    } else if (!combines && reads_privately(parts.most)) {
-      what = {Place::process, 0, reinterpret_cast<std::uintptr_t>(front.data), *distance};
-    }
-  }
+  const Shown what = place_of_parts(request, parts);
   const std::uint64_t first = step_ + 1;
   std::uint64_t steps = (parts.most + parts.pitch - 1) / parts.pitch;
   for (std::uint64_t block = 0; block < steps; ++block) {
@@ -439,24 +485,11 @@ Task SharedCollectives::run_large_parts(const Request& request) {
     stage_step_[++turn_ % kStages] = step;
     if (what.place == Place::stage) show_parts(request, parts, done);
     show(step, what);
-    if (block == 0 && !combines) {
-      const Span& own = parts.is_shared ? request.inputs[0] : request.inputs[index_of(rank_)];
-      const Span& to = request.outputs[index_of(rank_)];
-      if (own.data != to.data && own.size_bytes > 0) {
-        std::memmove(to.data, own.data, own.size_bytes);
-      }
-    }
+    if (block == 0 && !combines) take_own(request, parts);
     co_await until_arrived(step);
-    for (int rank = 0; rank < ranks_; ++rank) slots_.note_ended(rank, step - 1);
+    note_all_ended(step - 1);
     if (combines) {
-      const Span& output = request.outputs[0];
-      const std::uint64_t size =
-          done >= output.size_bytes ? 0 : std::min(parts.pitch, output.size_bytes - done);
-      for (int rank = 0; rank < ranks_; ++rank) {
-        sources_[index_of(rank)] = rank == rank_ ? request.inputs[index_of(rank_)].data + done
-                                                 : stage(rank, turn_) + parts.place_for(rank_);
-      }
-      fold(request, output.data + done, size);
+      fold_staged(request, parts, done);
     } else {
       if (block == 0) take_direct(request, parts, step);
       take_staged(request, parts, step, done);

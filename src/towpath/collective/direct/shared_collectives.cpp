@@ -155,15 +155,20 @@ bool SharedCollectives::awaits(int peer) {
   return is_asked && !slots_.has_published(peer, awaited_.step);
 }
 
-// All ranks count the same bytes.
+std::uint64_t SharedCollectives::bytes_of(const Request& request) const {
+  switch (request.kind) {
+    case Kind::barrier: return 0;
+    case Kind::all_gather:
+    case Kind::all_to_all:
+    case Kind::reduce_scatter: return part_bytes_most(request) * index_of(ranks_);
+    case Kind::broadcast:
+      return (is_root(request) ? request.inputs : request.outputs)[0].size_bytes;
+    default: return request.inputs[0].size_bytes;
+  }
+}
+
 Task SharedCollectives::task_of(const Request& request) {
-  const std::uint64_t size =
-      request.kind == Kind::barrier ? 0
-      : request.kind == Kind::all_gather || request.kind == Kind::all_to_all ||
-              request.kind == Kind::reduce_scatter
-          ? part_bytes_most(request) * index_of(ranks_)
-      : request.kind == Kind::broadcast && !is_root(request) ? request.outputs[0].size_bytes
-                                                             : request.inputs[0].size_bytes;
+  const std::uint64_t size = bytes_of(request);
   bytes_until_probe_ -= std::min(bytes_until_probe_, size);
   switch (request.kind) {
     case Kind::barrier: return run_barrier();

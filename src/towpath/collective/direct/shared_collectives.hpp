@@ -160,6 +160,14 @@ class SharedCollectives {
                const std::vector<std::byte*>& copies);
   void stage_block(const Request& request, std::uint64_t begin, std::uint64_t size_bytes,
                    std::uint64_t last_step);
+  struct Blocks;
+  Blocks blocks_of(const Request& request) const;
+  std::optional<Shown> arrays_on_heap(const Request& request) const;
+  void show_block(const Request& request, const Blocks& blocks, std::uint64_t block,
+                  std::uint64_t step);
+  void note_all_ended(std::uint64_t step);
+  void fold_block(const Request& request, const Blocks& blocks, std::uint64_t block,
+                  std::uint64_t turn);
   bool are_all(Place place, std::uint64_t step) const;
   bool is_any(Place place, std::uint64_t step) const;
   void reduce_on_heap(const Request& request, std::uint64_t step);
@@ -173,7 +181,12 @@ class SharedCollectives {
   void take_direct(const Request& request, const Parts& parts, std::uint64_t step);
   void take_staged(const Request& request, const Parts& parts, std::uint64_t step,
                    std::uint64_t done);
+  Shown place_of_parts(const Request& request, const Parts& parts) const;
+  void take_own(const Request& request, const Parts& parts);
+  void fold_staged(const Request& request, const Parts& parts, std::uint64_t done);
   std::uint64_t part_bytes_most(const Request& request) const;
+  // What a call is about; all ranks count the same bytes.
+  std::uint64_t bytes_of(const Request& request) const;
 
   using Figures = std::array<float, 4>;
   void show_figures(std::uint64_t step, const Figures& figures);
