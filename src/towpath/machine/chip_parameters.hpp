@@ -231,6 +231,8 @@ struct EthernetSoftwareParameters {
   int fabric_loop_cycles = 0;
   int fabric_send_cycles = 0;
   int fabric_receive_cycles = 0;
+  int fabric_ring_cycles = 0;
+  int fabric_mesh_cycles = 0;
   int fabric_cores = 0;
   int fabric_payload_bytes = 0;
   int timestamp_cycles = 0;
@@ -260,6 +262,10 @@ inline constexpr Parameter<EthernetSoftwareParameters> kEthernetSoftwareParamete
      "choosing a packet to send, besides the calls"},
     {"fabric_receive_cycles", &EthernetSoftwareParameters::fabric_receive_cycles, kAnyCycles,
      "deciding where an arrived packet goes, besides the calls"},
+    {"fabric_ring_cycles", &EthernetSoftwareParameters::fabric_ring_cycles, kAnyCycles,
+     "what that takes more on a ring, for the first-level acknowledgement and the bubble"},
+    {"fabric_mesh_cycles", &EthernetSoftwareParameters::fabric_mesh_cycles, kAnyCycles,
+     "what that takes more on a mesh, for routes in two dimensions and twice the channels"},
     {"fabric_cores", &EthernetSoftwareParameters::fabric_cores, between(1, 2),
      "cores of a router; with 2, one sends and the other receives"},
     {"fabric_payload_bytes", &EthernetSoftwareParameters::fabric_payload_bytes, between(64, 65'472),

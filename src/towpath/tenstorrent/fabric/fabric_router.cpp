@@ -14,15 +14,6 @@ namespace {
 
 using noc::index;
 
-// Cycles that a router's software takes more for a packet than on a line, before it handles it: on
-// rings for the first-level acknowledgement and the bubble, on meshes for two dimensions of routes
-// and twice the channels. Fitted to tt-metal's golden latencies of four p150, ring against line,
-// 16 B (742 against 681 ns; at 4 KiB, 867 against 819), and to the slopes per hop in one and two
-// dimensions of CCL_bandwidth.md (Wormhole 711 and 874 ns, Blackhole 515 and 619): one program, so
-// that both chips take as many cycles.
-constexpr noc::Cycle kRingCycles = 82;
-constexpr noc::Cycle kMeshCycles = 140;
-
 const machine::EthernetSoftwareParameters& parameters_of(const EthernetCore& core) {
   return core.network().chip().ethernet_software;
 }
@@ -175,8 +166,8 @@ class Receiver {
         layout_(config.layout),
         queue_(queue),
         handle_cycles_(parameters_of(core).fabric_receive_cycles +
-                       (config.is_ring ? kRingCycles : 0) +
-                       (config.layout.has_turns() ? kMeshCycles : 0)) {}
+                       (config.is_ring ? parameters_of(core).fabric_ring_cycles : 0) +
+                       (config.layout.has_turns() ? parameters_of(core).fabric_mesh_cycles : 0)) {}
 
   bool handle_packet();
   bool answer();
