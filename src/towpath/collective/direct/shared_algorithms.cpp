@@ -100,7 +100,9 @@ struct SharedCollectives::Blocks {
 
   bool is_one_shot() const { return steps == 1; }
   std::uint64_t count() const { return (total + bytes - 1) / bytes; }
-  std::uint64_t size_of(std::uint64_t block) const { return std::min(bytes, total - block * bytes); }
+  std::uint64_t size_of(std::uint64_t block) const {
+    return std::min(bytes, total - block * bytes);
+  }
 };
 
 SharedCollectives::Blocks SharedCollectives::blocks_of(const Request& request) const {
