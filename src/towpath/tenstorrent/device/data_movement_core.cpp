@@ -41,8 +41,7 @@ DataMovementCore::DataMovementCore(noc::ChipNetwork& network, KernelConfig confi
   if (kind != machine::TileKind::worker && kind != machine::TileKind::ethernet) {
     refuse("it is a {} tile; kernels run on workers and on Ethernet tiles", machine::name_of(kind));
   }
-  // The compute cores are behind no NoC, which is 2 here.
-  if (config_.noc_index < 0 || config_.noc_index > 2) {
+  if (config_.noc_index != 0 && config_.noc_index != 1 && config_.noc_index != kNoNoc) {
     refuse("its NoC is {}; there are 0 and 1", config_.noc_index);
   }
 }

@@ -41,6 +41,8 @@ namespace towpath::tenstorrent {
 inline constexpr int kUnicastWriteVc = 1;
 inline constexpr int kMulticastWriteVc = 4;
 inline constexpr int kKernelNoc = -1;
+// Of a kernel on the compute cores, which are behind no NoC.
+inline constexpr int kNoNoc = -2;
 inline constexpr int kOnlyChip = -1;
 
 using NocAddress = noc::Address;

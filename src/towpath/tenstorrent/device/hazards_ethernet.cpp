@@ -25,6 +25,7 @@ constexpr std::size_t kSmallFrameBytes = 64;
 
 // One per NoC, and one for the compute cores.
 constexpr std::size_t kKernelsPerTile = 3;
+constexpr int kComputeCores = 2;  // beside the kernels of both NoCs
 
 std::string name_of(machine::Coordinate core, int chip) {
   return fmt::format("core ({}, {}) of chip {}", core.x, core.y, chip);
@@ -115,7 +116,7 @@ int HazardMonitor::channel_of(int chip, machine::Coordinate core) const {
 Place HazardMonitor::place_of(int chip, machine::Coordinate core, int noc_index) const {
   const int tile = cluster_.chips[index(chip)].chip->number_of(core);
   return first_place_[index(chip)] + static_cast<Place>(kKernelsPerTile * index(tile)) +
-         static_cast<Place>(noc_index);
+         static_cast<Place>(noc_index == kNoNoc ? kComputeCores : noc_index);
 }
 
 KernelWatch* HazardMonitor::kernel_at(EthernetEnd end, int generation) const {

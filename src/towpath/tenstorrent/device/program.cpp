@@ -110,7 +110,7 @@ std::size_t Program::create_kernel(KernelConfig config, Kernel kernel) {
     const KernelConfig& other = entry.config;
     if (other.core == config.core && other.noc_index == config.noc_index) {
       throw std::invalid_argument(
-          config.noc_index > 1
+          config.noc_index == kNoNoc
               ? fmt::format("{} and kernel '{}' both use the compute cores; they serve one kernel",
                             name_of(other), config.name)
               : fmt::format("{} and kernel '{}' both use NoC {}; a NoC of a core serves one kernel",

@@ -32,7 +32,6 @@ std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const mac
 std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel,
                        KernelLog& log) {
   const machine::Chip& chip = device.chip();
-  constexpr int kNoNoc = 2;  // of the compute cores
   const bool computes = kernel.processor == Processor::compute;
   const int noc = computes ? kNoNoc : kernel.noc_index;
   const std::shared_ptr<const machine::Chip> shared(std::shared_ptr<const machine::Chip>(), &chip);
