@@ -135,6 +135,8 @@ def test_every_command_that_finds_something_out_prints_json():
     without = {(), ("help",), ("bench",), ("tune",), ("export",), ("new",), ("new", "kernel")}
     without.add(("import",))
     without |= {("kernel",), ("kernel", "run")}  # the options are those of the file's kind
+    without |= {("shmem",), ("shmem", "run")}  # what a program prints is its own
+    without.add(("shmem", "flags"))  # for a compiler
     for words in all_commands():
         assert ("--json" in options_of(words)) == (words not in without), words
 

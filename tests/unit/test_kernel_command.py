@@ -169,7 +169,7 @@ def test_errors_are_those_of_the_library() -> None:
     waits = "void kernel_main() { noc_semaphore_wait((uint32_t*)get_semaphore(0), 1); }"
     with pytest.raises(DeadlockError, match="noc_semaphore_wait"):
         chip.run_kernels([SourceKernel("wait.cpp", text=waits)], semaphores=[0])
-    with pytest.raises(ConfigError, match="not modelled"):
+    with pytest.raises(ConfigError, match="the compute cores, which have neither"):
         chip.run_kernels([SourceKernel("math.cpp", processor="compute", text=waits)])
     with pytest.raises(ConfigError, match="word of 32 bits"):
         chip.run_kernels([SourceKernel("wait.cpp", args=[2**40], text=waits)])
