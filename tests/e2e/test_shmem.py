@@ -63,7 +63,12 @@ def test_mistakes_are_one_sentence(tmp_path):
     )
     done = run(source, 1)
     assert done.returncode == 1
-    assert "shmem_int_p names memory at PE 0 that is not symmetric" in done.stderr
+    assert "shmem_int_p names 4 bytes at PE 0 that are not all symmetric" in done.stderr
+    source.write_text(
+        "#include <shmem.h>\nstatic int there[2]; int main(void) { shmem_init();"
+        " shmem_putmem(there, shmem_malloc(8), 1 << 30, 0); return 0; }"
+    )
+    assert f"shmem_putmem names {1 << 30} bytes at PE 0" in run(source, 1).stderr
     source.write_text("int main(void) { return undeclared; }")
     assert "does not compile" in run(source, 1).stderr
 

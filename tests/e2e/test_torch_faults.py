@@ -16,15 +16,17 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 import torch_faults  # noqa: E402
 
+from towpath import _core  # noqa: E402
+
 HERE = Path(__file__).parent
 
 
-def report_of(fault, *numbers, timeout_s=280):
+def report_of(fault, *numbers, timeout_s=280, **variables):
     """What torch_faults.py prints of some faults; it and its ranks are killed in the end."""
     process = subprocess.Popen(
         [sys.executable, str(HERE / "torch_faults.py"), fault, *map(str, numbers)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
     )  # fmt: skip
     try:
         printed, errors = process.communicate(timeout=timeout_s)
@@ -47,15 +49,21 @@ def others_of(said):
 
 def test_a_rank_that_is_killed_is_named_by_the_others(reports):
     assert reports["kill"][1] == "signal 9"
-    assert all(re.search(r"rank 1 \(pid \d+\) died", what) for what in others_of(reports["kill"]))
+    # Over a network the host is named too.
+    sentence = r"rank 1 \(pid \d+( on \S+)?\) died"
+    assert all(re.search(sentence, what) for what in others_of(reports["kill"]))
 
 
 def test_a_rank_that_stands_still_is_the_straggler_of_the_others(reports):
+    check_straggler(reports, "after barrier")
+
+
+def check_straggler(reports, was_in):
     assert reports["stop"][1] == "stopped"
     for what in others_of(reports["stop"]):
         assert "all_reduce number 2 of 4000 bytes" in what
         assert "ended by a timeout after 1.5 s" in what
-    assert any("first:\n  rank 1: after barrier" in what for what in others_of(reports["stop"]))
+    assert any(f"first:\n  rank 1: {was_in}" in what for what in others_of(reports["stop"]))
 
 
 def test_a_rank_that_raises_is_named_by_the_others(reports):
@@ -111,3 +119,40 @@ def test_a_thousand_kills_are_named_and_leave_nothing():
     said = report_of("kills", 1000, timeout_s=3000)["kills"]
     assert said["wrong"] == []
     assert all(more <= 0 for more in said["left"].values()), said["left"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif("ucx" not in _core.live_transports(), reason="this build has no UCX")
+def test_faults_over_the_network_are_named_as_well():
+    reports = report_of(
+        "kill,stop,exception,silence,collectives,sizes,fork",
+        TOWPATH_TRANSPORT="ucx", TOWPATH_ADDRESS="127.0.0.1", UCX_TLS="tcp",
+    )  # fmt: skip
+    test_a_rank_that_is_killed_is_named_by_the_others(reports)
+    # A rank reads in another's memory what it was in, but has to ask it over a network.
+    check_straggler(reports, "does not answer")
+    test_a_rank_that_raises_is_named_by_the_others(reports)
+    test_a_rank_that_does_not_call_ends_the_calls_of_all(reports)
+    test_calls_that_differ_are_errors_of_all(reports, "collectives")
+    test_calls_that_differ_are_errors_of_all(reports, "sizes")
+    test_a_child_is_no_rank_and_its_parent_goes_on(reports)
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"TOWPATH_TRANSPORT": "carrier"}, "TOWPATH_TRANSPORT is 'carrier'; allowed are shm"),
+        ({"TOWPATH_TRANSPORT": "ucx"}, "name it in TOWPATH_ADDRESS"),
+        ({"TOWPATH_TRANSPORT": "ucx", "TOWPATH_ADDRESS": "192.0.2.1"}, "is no address of this"),
+    ],
+    ids=["transport", "unnamed", "foreign"],
+)
+def test_a_way_between_hosts_that_cannot_be_is_refused(monkeypatch, tmp_path, variables, words):
+    if "ucx" not in _core.live_transports() and variables["TOWPATH_TRANSPORT"] == "ucx":
+        pytest.skip("this build has no UCX")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    store = torch_faults.dist.FileStore(str(tmp_path / "store"), 2)
+    with pytest.raises(Exception, match=words):
+        torch_faults.dist.init_process_group("towpath", store=store, rank=0, world_size=2)

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
 
+from towpath import _core
+from towpath.errors import ConfigError
 from towpath.torch.build import group_api, load_extension
 
 BACKEND = "towpath"
@@ -40,4 +44,36 @@ def create(name: str, options: Any, timeline: Any = None) -> Any:
     chosen.timeout = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
     chosen.global_ranks = list(options.global_ranks_in_group or range(options.group_size))
     chosen.timeline = timeline
+    chosen.transport = _transport()
+    chosen.address = _address() if chosen.transport == "ucx" else ""
     return extension.create(group_api(), options.store, chosen)
+
+
+def _transport() -> str:
+    """Rank 0's counts, for all ranks of a group."""
+    named = os.environ.get("TOWPATH_TRANSPORT", "shm")
+    allowed = _core.live_transports()
+    if named not in allowed:
+        raise ConfigError(f"TOWPATH_TRANSPORT is '{named}'; allowed are {', '.join(allowed)}")
+    return named
+
+
+def _address() -> str:
+    """An address of this host that the others reach: the one from which it reaches the master."""
+    named = os.environ.get("TOWPATH_ADDRESS")
+    if named:
+        return named
+    master = os.environ.get("MASTER_ADDR")
+    if not master:
+        raise ConfigError(
+            "ranks on several hosts need an address of this one; name it in TOWPATH_ADDRESS"
+        )
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((master, 9))  # sends nothing
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise ConfigError(
+            f"MASTER_ADDR '{master}' cannot be reached over IPv4 ({error}); name an address of "
+            "this host in TOWPATH_ADDRESS"
+        ) from None

@@ -40,6 +40,20 @@ FileDescriptor new_socket() {
   return socket;
 }
 
+int milliseconds_until(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
+}
+
+}  // namespace
+
+Deadline deadline_after(Time timeout) {
+  // A quarter of a year is long enough, and cannot overflow.
+  const auto bound = std::min(timeout, Time::from_seconds(365.0 * 24 * 3600 / 4));
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(bound.ps() / 1000));
+}
+
 // Abstract addresses have no permissions; the other side must belong to the same user.
 bool is_same_user(const FileDescriptor& socket) {
   ucred peer{};
@@ -48,22 +62,15 @@ bool is_same_user(const FileDescriptor& socket) {
          peer.uid == ::geteuid();
 }
 
-int milliseconds_until(Deadline deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
-}
-
 Outcome wait_for(const FileDescriptor& socket, short events, Deadline deadline) {
   while (true) {
     pollfd entry{socket.number(), events, 0};
     const int ready = ::poll(&entry, 1, milliseconds_until(deadline));
     if (ready > 0) return Outcome::done;
     if (ready == 0 && Clock::now() >= deadline) return Outcome::late;
-    if (ready < 0 && errno != EINTR) throw_system_error("cannot wait for a Unix socket");
+    if (ready < 0 && errno != EINTR) throw_system_error("cannot wait for a socket");
   }
 }
-
-}  // namespace
 
 FileDescriptor bind_to(const std::string& address) {
   FileDescriptor socket = new_socket();

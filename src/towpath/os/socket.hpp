@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "towpath/base/units.hpp"
 #include "towpath/os/file_descriptor.hpp"
 
 // Unix sockets at abstract addresses: messages with file descriptors, and a deadline everywhere.
@@ -15,6 +16,9 @@ namespace towpath::os {
 
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
+
+// From now on; without overflow for the longest times.
+Deadline deadline_after(Time timeout);
 
 inline constexpr std::size_t kAddressLengthMax = 100;
 
@@ -31,6 +35,12 @@ FileDescriptor connect_to(const std::string& address);
 FileDescriptor accept_from(const FileDescriptor& listener);
 
 enum class Outcome { done, closed, late };
+
+// Whether the other side of a Unix socket belongs to this process's user.
+bool is_same_user(const FileDescriptor& socket);
+
+// Waits until one of these events of poll(2) happens: done, or late.
+Outcome wait_for(const FileDescriptor& socket, short events, Deadline deadline);
 
 Outcome send_message(const FileDescriptor& socket, const void* message, std::size_t size_bytes,
                      const std::vector<int>& descriptors, Deadline deadline);

@@ -2,9 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/transport/live_transport.hpp"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
 #include <utility>
 
 namespace towpath::transport {
+
+namespace {
+
+constexpr std::size_t kRendezvousBytesMax = 64;
+
+}  // namespace
 
 void News::post(Loss loss) {
   const std::lock_guard lock(mutex_);
@@ -17,6 +26,28 @@ std::optional<Loss> News::read() const {
   if (!is_posted_.load(std::memory_order_acquire)) return std::nullopt;
   const std::lock_guard lock(mutex_);
   return loss_;
+}
+
+void check_membership(const LiveOptions& options) {
+  const auto reject = [](const std::string& sentence) { throw std::invalid_argument(sentence); };
+  if (options.rendezvous.empty() || options.rendezvous.size() > kRendezvousBytesMax) {
+    reject(fmt::format("the rendezvous name \"{}\" has {} bytes; 1 to {} are allowed",
+                       options.rendezvous, options.rendezvous.size(), kRendezvousBytesMax));
+  }
+  if (options.ranks < 1) reject(fmt::format("{} ranks; at least 1 is needed", options.ranks));
+  if (options.rank < 0 || options.rank >= options.ranks) {
+    reject(fmt::format("rank {} is outside the range 0 to {}", options.rank, options.ranks - 1));
+  }
+}
+
+void look_around(const LiveOptions& options) {
+  if (options.on_look) options.on_look();
+  if (options.news == nullptr) return;
+  const std::optional<Loss> loss = options.news->read();
+  if (!loss) return;
+  throw TransportError(TransportError::Kind::peer_died, loss->culprit,
+                       fmt::format("rank {} {} while group \"{}\" came together", loss->culprit,
+                                   loss->what, options.rendezvous));
 }
 
 }  // namespace towpath::transport

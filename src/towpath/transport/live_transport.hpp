@@ -42,8 +42,11 @@ class News {
 
 // How to join a group.
 struct LiveOptions {
-  // Up to 64 bytes; every rank of a group gives the same, and no other group at the same time.
+  // Up to 64 bytes; every rank of a group gives the same, and no other group at the same time. Over
+  // "ucx" it may be "HOST:PORT", where rank 0 listens, for ranks on several hosts.
   std::string rendezvous;
+  // A secret of the job: only who knows it may join at a HOST:PORT. Ranks of one host need none.
+  std::string token = {};
   int rank = 0;
   int ranks = 1;
   std::uint64_t heap_bytes = 0;  // of each rank's symmetric heap; 0: what the transport takes
@@ -55,6 +58,13 @@ struct LiveOptions {
   // empty.
   std::function<void()> on_look = {};
 };
+
+// Throws std::invalid_argument, one sentence, where the group's name or the ranks make no sense.
+void check_membership(const LiveOptions& options);
+
+// Ends the wait of a group that comes together where the caller or the launcher wants it: throws
+// what on_look throws, or a TransportError for the news.
+void look_around(const LiveOptions& options);
 
 // What live ranks have beyond the contract.
 class LiveTransport : public Transport {
@@ -80,8 +90,12 @@ class LiveTransport : public Transport {
   // Whether more ranks than processors share this host, so that waiting by looking keeps a peer
   // from working.
   virtual bool is_crowded() const { return false; }
+  // Whether what peers send or ask is taken only while this rank waits or calls progress().
+  virtual bool needs_progress() const { return false; }
   // Between two looks at a peer's memory: gives the processor away where a peer may need it.
   virtual void relax() {}
+  // Wakes the ranks that sleep: this one stored in its own memory what they may wait for.
+  virtual void wake_peers() {}
   // Copies from memory of a peer's process that is not on its heap; false where that is impossible.
   virtual bool read_private(int peer, const std::byte* there, std::byte* here,
                             std::uint64_t size_bytes) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "towpath/transport/symmetric_heap.hpp"
@@ -40,7 +41,7 @@ std::uint64_t changed_word(const Access& access, std::uint64_t before) {
 }
 
 void check_access(const Access& access, const SymmetricHeap& heap, int ranks) {
-  if (access.kind == AccessKind::fence) return;
+  if (access.kind == AccessKind::fence || access.kind == AccessKind::thread_fence) return;
   if (access.peer < 0 || access.peer >= ranks) {
     throw std::out_of_range(
         fmt::format("rank {} is outside the range 0 to {}", access.peer, ranks - 1));
@@ -60,23 +61,22 @@ void check_access(const Access& access, const SymmetricHeap& heap, int ranks) {
 
 void MemoryWaits::add(MemoryWait& wait) {
   wait.is_waiting = true;
-  wait.next = nullptr;
-  wait.previous = last_;
-  (last_ == nullptr ? first_ : last_->next) = &wait;
-  last_ = &wait;
+  places_.push_back({wait.first, wait.first + wait.size_bytes, &wait});
 }
 
 void MemoryWaits::remove(MemoryWait& wait) {
-  if (next_ == &wait) next_ = wait.next;
-  (wait.previous == nullptr ? first_ : wait.previous->next) = wait.next;
-  (wait.next == nullptr ? last_ : wait.next->previous) = wait.previous;
-  wait.next = wait.previous = nullptr;
+  const auto place = std::find_if(places_.begin(), places_.end(),
+                                  [&](const Place& each) { return each.wait == &wait; });
+  if (place == places_.end()) return;
+  if (static_cast<std::size_t>(place - places_.begin()) < next_) --next_;
+  places_.erase(place);
   wait.is_waiting = false;
 }
 
 std::string MemoryWaits::pending(int rank) const {
   std::string lines;
-  for (const MemoryWait* wait = first_; wait != nullptr; wait = wait->next) {
+  for (const Place& place : places_) {
+    const MemoryWait* const wait = place.wait;
     lines += fmt::format("rank {} waits for {}\n", rank,
                          wait->describe != nullptr
                              ? wait->describe(*wait)

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "towpath/transport/transport.hpp"
 
@@ -20,7 +21,7 @@
 
 namespace towpath::transport {
 
-enum class AccessKind : std::uint8_t { put, get, atomic, fence };
+enum class AccessKind : std::uint8_t { put, get, atomic, fence, thread_fence };
 
 enum class AtomicOperation : std::uint8_t {
   fetch,
@@ -46,7 +47,8 @@ struct Issuer {
 // before start() returns.
 //
 // A put of no bytes with a signal is a signal alone. A fence has no operands: `done` is called when
-// what its lane started before is visible at its peers.
+// what its lane started before is visible at its peers. A thread_fence orders stores that the
+// issuer's threads made themselves, by address, and only takes time.
 struct Access {
   AccessKind kind = AccessKind::put;
   int peer = kNoPeer;
@@ -74,8 +76,9 @@ struct Access {
   void (*done)(Access& access) = nullptr;
   // Called once, not before `done`: what was stored is visible at the peer. May be null.
   void (*visible)(Access& access) = nullptr;
-  // Called once where a machine is simulated, at the moment at which a put's bytes and its signal
-  // are there, before those who wait for them are told. May be null.
+  // Called once where a machine is simulated, at the moment at which a put's bytes and its signal,
+  // or what an atomic operation changed, are there, before those who wait for them are told. May be
+  // null.
   void (*landed)(Access& access) = nullptr;
   void* context = nullptr;
 
@@ -94,10 +97,7 @@ struct MemoryWait {
       nullptr;  // for the error's sentence; may be null
   void* context = nullptr;
 
-  // The transport's own: its list of waits.
-  MemoryWait* next = nullptr;
-  MemoryWait* previous = nullptr;
-  bool is_waiting = false;
+  bool is_waiting = false;  // the transport's own
 };
 
 // The word after an atomic operation on it; both are of the operation's size.
@@ -113,12 +113,13 @@ inline std::uint64_t signalled_word(const Access& access, std::uint64_t before) 
 class SymmetricHeap;
 void check_access(const Access& access, const SymmetricHeap& heap, int ranks);
 
-// The waits of one rank, oldest first.
+// The waits of one rank, oldest first. Hundreds of blocks wait, each for a word of its own, and
+// every change of memory looks for who waits for it: the places stand side by side.
 class MemoryWaits {
  public:
   void add(MemoryWait& wait);
   void remove(MemoryWait& wait);
-  bool is_empty() const { return first_ == nullptr; }
+  bool is_empty() const { return places_.empty(); }
   // One sentence each line; empty when there is none.
   std::string pending(int rank) const;
 
@@ -127,12 +128,12 @@ class MemoryWaits {
   template <typename Found>
   bool look(Offset first, std::uint64_t size_bytes, const Found& found) {
     bool any = false;
-    next_ = first_;
-    while (next_ != nullptr) {
-      MemoryWait& wait = *next_;
-      next_ = wait.next;
-      const bool overlaps = wait.first < first + size_bytes && first < wait.first + wait.size_bytes;
-      if (!overlaps || !wait.holds(wait)) continue;
+    next_ = 0;
+    while (next_ < places_.size()) {
+      const Place& place = places_[next_++];
+      if (place.first >= first + size_bytes || first >= place.end) continue;
+      MemoryWait& wait = *place.wait;
+      if (!wait.holds(wait)) continue;
       any = true;
       remove(wait);
       found(wait);
@@ -141,9 +142,13 @@ class MemoryWaits {
   }
 
  private:
-  MemoryWait* first_ = nullptr;
-  MemoryWait* last_ = nullptr;
-  MemoryWait* next_ = nullptr;  // to be looked at; survives what `found` does to the list
+  struct Place {
+    Offset first;
+    Offset end;
+    MemoryWait* wait;
+  };
+  std::vector<Place> places_;
+  std::size_t next_ = 0;  // to be looked at; survives what `found` does to the list
 };
 
 // One rank's remote memory; Transport::remote_memory gives it. It belongs to the transport's

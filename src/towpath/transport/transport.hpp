@@ -98,6 +98,9 @@ struct Move {
   void* context = nullptr;
 };
 
+// What a move lacks although its flags name it, in words, or null.
+const char* missing_part(const Move& move);
+
 // Where an operand of a DirectMove is: at an offset in the heap of one rank, or at the same offset
 // in those of a group of ranks, which their switch combines when it is loaded from and copies to
 // when it is stored to.
@@ -193,7 +196,7 @@ class Transport {
   // shmem_ptr); otherwise adapters carry every put. The same seen from either side.
   virtual bool is_addressable(int peer) const = 0;
 
-  // --- symmetric memory -------------------------------------------------------------------
+  // --- symmetric memory --------------------------------------------------------------------------
   // Every rank makes the same calls in the same order; none of them blocks. Offsets are aligned
   // to 256 bytes, contents are undefined. Release what no peer uses any more (after a barrier).
   // Throws std::bad_alloc when the heap is full.
@@ -205,7 +208,7 @@ class Transport {
   // This rank's copy of the heap; null when carries_data() is false.
   virtual std::byte* data(Offset offset) = 0;
 
-  // --- data path --------------------------------------------------------------------------
+  // --- data path ---------------------------------------------------------------------------------
   virtual void start(Move& move) = 0;
   // Only where direct_refusal() is empty.
   virtual void start_direct(DirectMove& move);
@@ -217,7 +220,7 @@ class Transport {
   // Whether all that this rank started is visible at its peers.
   virtual bool is_quiet() const = 0;
 
-  // --- signals ----------------------------------------------------------------------------
+  // --- signals -----------------------------------------------------------------------------------
   // The value of a signal of this rank; what it announced is visible afterwards (acquire).
   virtual std::uint64_t signal_fetch(Signal signal) const = 0;
   // Calls wait.ready once the comparison holds: before wait() returns, from progress(), or from an
@@ -225,14 +228,14 @@ class Transport {
   virtual void wait(SignalWait& wait) = 0;
   virtual void cancel(SignalWait& wait) = 0;
 
-  // --- time passes ------------------------------------------------------------------------
+  // --- time passes -------------------------------------------------------------------------------
   // Lets what is started go on and calls what became ready; returns whether anything did. Live,
   // it looks after the peers now and then and throws TransportError for a dead one.
   virtual bool progress() = 0;
   // What is still waited for, one sentence each line; empty when nothing is.
   virtual std::string pending() const = 0;
 
-  // --- blocking ---------------------------------------------------------------------------
+  // --- blocking ----------------------------------------------------------------------------------
   // In a simulation these may only be called from one of its processes. `timeout` is how long
   // nothing at all may become ready; a long operation that goes on is not cut short.
   //

@@ -18,9 +18,13 @@ using WorkPointer = TowpathBackend::WorkPointer;
 TowpathBackend::TowpathBackend(const towpath_group_api& api,
                                const c10::intrusive_ptr<c10d::Store>& store, BackendOptions options)
     : Backend(options.rank, options.ranks), api_(api), options_(std::move(options)) {
-  const std::string job = job_name(*store, rank_, options_.timeout);
+  const Job job = meet(*store, rank_, {options_.transport, options_.address}, options_.timeout);
   towpath_error error{};
-  const towpath_options asked{"shm", job.c_str(), rank_, size_,
+  const towpath_options asked{job.transport.c_str(),
+                              job.name.c_str(),
+                              job.token.c_str(),
+                              rank_,
+                              size_,
                               static_cast<double>(options_.timeout.count()) / 1e3};
   towpath_group* const joined = api_.connect(&asked, &error);
   if (joined == nullptr) raise(error);
@@ -297,8 +301,8 @@ void TowpathBackend::ask_all_gather(Draft& draft, const Tensors& outputs,
                                     const at::Tensor& input) const {
   TORCH_CHECK(outputs.size() == static_cast<size_t>(size_), "all_gather needs a list of ", size_,
               " tensors, but got ", outputs.size());
-  Asked& asked = ask(draft, TOWPATH_EXCHANGE);
-  asked.inputs.assign(outputs.size(), span_of(to_send(draft, input)));
+  Asked& asked = ask(draft, TOWPATH_ALL_GATHER);
+  asked.inputs = {span_of(to_send(draft, input))};
   for (const at::Tensor& output : outputs) {
     check_like(output, input);
     asked.outputs.push_back(span_of(to_receive(draft, output)));
@@ -335,9 +339,9 @@ void TowpathBackend::ask_all_gather_into(Draft& draft, const at::Tensor& output,
   check_like(output, input);
   TORCH_CHECK(output.numel() == input.numel() * size_, "all_gather needs an output of ", size_,
               " times the elements of its input, but got ", output.numel(), " and ", input.numel());
-  Asked& asked = ask(draft, TOWPATH_EXCHANGE);
+  Asked& asked = ask(draft, TOWPATH_ALL_GATHER);
   const at::Tensor flat = to_send(draft, input);
-  asked.inputs.assign(size_, span_of(flat));
+  asked.inputs = {span_of(flat)};
   const at::Tensor whole = to_receive(draft, output);
   const uint64_t part = flat.nbytes();
   for (int rank = 0; rank < size_; ++rank) {
@@ -449,7 +453,9 @@ WorkPointer TowpathBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
   check_like(output, input);
   Draft draft =
       this->draft({OpType::ALLTOALL_BASE, "all_to_all"}, options.timeout, options.asyncOp, {input});
-  Asked& asked = ask(draft, TOWPATH_EXCHANGE);
+  // Without splits all parts of all ranks are equal. With splits no rank knows those of the others.
+  const bool is_equal = output_splits.empty() && input_splits.empty();
+  Asked& asked = ask(draft, is_equal ? TOWPATH_ALL_TO_ALL : TOWPATH_EXCHANGE);
   asked.inputs = parts_of(to_send(draft, input), input_splits, size_);
   asked.outputs = parts_of(to_receive(draft, output), output_splits, size_);
   draft.size_bytes = input.nbytes();
@@ -475,8 +481,7 @@ WorkPointer TowpathBackend::alltoall(Tensors& outputs, Tensors& inputs,
   return begin(draft);
 }
 
-// --- the group
-// ------------------------------------------------------------------------------------
+// --- the group -----------------------------------------------------------------------------------
 
 c10::intrusive_ptr<c10d::Backend> TowpathBackend::split(
     const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,

@@ -18,6 +18,8 @@ struct BackendOptions {
   int rank = 0;
   int ranks = 1;
   std::string name = "towpath";
+  std::string transport = "shm";
+  std::string address;  // of this host, where the transport needs one
   std::chrono::milliseconds timeout{0};
   std::vector<int64_t> global_ranks;
   std::shared_ptr<Timeline> timeline;  // null where none is kept

@@ -13,32 +13,30 @@ namespace {
 
 using Operation = c10d::ReduceOp::RedOpType;
 
-// The numbers of transport::DataType.
 std::optional<int> library_type(at::ScalarType type) {
   switch (type) {
-    case at::kChar: return 0;
-    case at::kByte: return 1;
-    case at::kInt: return 2;
-    case at::kUInt32: return 3;
-    case at::kLong: return 4;
-    case at::kUInt64: return 5;
-    case at::kHalf: return 6;
-    case at::kBFloat16: return 7;
-    case at::kFloat: return 8;
-    case at::kDouble: return 9;
+    case at::kChar: return TOWPATH_INT8;
+    case at::kByte: return TOWPATH_UINT8;
+    case at::kInt: return TOWPATH_INT32;
+    case at::kUInt32: return TOWPATH_UINT32;
+    case at::kLong: return TOWPATH_INT64;
+    case at::kUInt64: return TOWPATH_UINT64;
+    case at::kHalf: return TOWPATH_FLOAT16;
+    case at::kBFloat16: return TOWPATH_BFLOAT16;
+    case at::kFloat: return TOWPATH_FLOAT32;
+    case at::kDouble: return TOWPATH_FLOAT64;
     default: return std::nullopt;
   }
 }
 
-// The numbers of transport::ReductionOperation.
 std::optional<int> library_operation(Operation operation) {
   switch (operation) {
     case Operation::SUM:
     case Operation::AVG:
-    case Operation::PREMUL_SUM: return 0;
-    case Operation::PRODUCT: return 1;
-    case Operation::MIN: return 2;
-    case Operation::MAX: return 3;
+    case Operation::PREMUL_SUM: return TOWPATH_SUM;
+    case Operation::PRODUCT: return TOWPATH_PROD;
+    case Operation::MIN: return TOWPATH_MIN;
+    case Operation::MAX: return TOWPATH_MAX;
     default: return std::nullopt;
   }
 }
@@ -76,6 +74,11 @@ constexpr bool is_complex =
 template <typename T>
 constexpr bool is_narrow = !is_complex<T> && !std::is_integral_v<T> && sizeof(T) == 1;  // fp8
 
+// Integers wrap around. Where a narrow one becomes an int before it is multiplied, that would be
+// undefined for 65535 * 65535.
+template <typename T>
+using Wrapping = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+
 template <typename T>
 struct Add {
   T operator()(T x, T y) const {
@@ -84,7 +87,7 @@ struct Add {
     else if constexpr (is_narrow<T>)
       return T(static_cast<float>(x) + static_cast<float>(y));
     else
-      return static_cast<T>(x + y);
+      return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
   }
 };
 
@@ -96,22 +99,27 @@ struct Multiply {
     else if constexpr (is_narrow<T>)
       return T(static_cast<float>(x) * static_cast<float>(y));
     else
-      return static_cast<T>(x * y);
+      return static_cast<T>(Wrapping<T>(x) * Wrapping<T>(y));
   }
 };
 
+// fp8 has no order of its own.
+template <typename T>
+bool is_less(T x, T y) {
+  if constexpr (is_narrow<T>)
+    return static_cast<float>(x) < static_cast<float>(y);
+  else
+    return x < y;
+}
+
 template <typename T>
 struct Least {
-  T operator()(T x, T y) const {
-    return static_cast<float>(y) < static_cast<float>(x) || y != y ? y : x;
-  }
+  T operator()(T x, T y) const { return is_less(y, x) || y != y ? y : x; }
 };
 
 template <typename T>
 struct Greatest {
-  T operator()(T x, T y) const {
-    return static_cast<float>(x) < static_cast<float>(y) || y != y ? y : x;
-  }
+  T operator()(T x, T y) const { return is_less(x, y) || y != y ? y : x; }
 };
 
 template <typename T>

@@ -52,12 +52,7 @@ WorkPointer TowpathBackend::recvAnysource(Tensors& tensors, int tag) {
 
 WorkPointer TowpathBackend::barrier(const c10d::BarrierOptions& options) {
   Draft draft = this->draft({OpType::BARRIER, "barrier"}, options.timeout, options.asyncOp, {});
-  Asked& asked = ask(draft, TOWPATH_EXCHANGE);
-  const at::Tensor bytes = at::zeros({size_ + 1}, at::kByte);
-  draft.work->keep(bytes);
-  auto* const place = static_cast<char*>(bytes.data_ptr());
-  asked.inputs.assign(size_, {place + size_, 1});
-  for (int rank = 0; rank < size_; ++rank) asked.outputs.push_back({place + rank, 1});
+  ask(draft, TOWPATH_BARRIER);
   return begin(draft);
 }
 
@@ -109,8 +104,7 @@ void TowpathBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool 
   for (int rank = 1; rank < size_; ++rank) pass_signal(TOWPATH_SEND, rank, released, timeout);
 }
 
-// --- the group
-// ------------------------------------------------------------------------------------
+// --- the group -----------------------------------------------------------------------------------
 
 namespace {
 

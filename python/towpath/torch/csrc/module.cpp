@@ -72,6 +72,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readwrite("rank", &BackendOptions::rank)
       .def_readwrite("ranks", &BackendOptions::ranks)
       .def_readwrite("name", &BackendOptions::name)
+      .def_readwrite("transport", &BackendOptions::transport)
+      .def_readwrite("address", &BackendOptions::address)
       .def_readwrite("timeout", &BackendOptions::timeout)
       .def_readwrite("global_ranks", &BackendOptions::global_ranks)
       .def_readwrite("timeline", &BackendOptions::timeline);

@@ -8,8 +8,21 @@
 
 namespace towpath_torch {
 
-// The name of the group's job, which rank 0 makes and the store hands to the others. Throws where
-// this rank is on another host than rank 0.
-std::string job_name(c10d::Store& store, int rank, std::chrono::milliseconds timeout);
+// How the ranks of a group find each other.
+struct Job {
+  std::string transport;
+  std::string name;
+  std::string token;  // of a job between hosts
+};
+
+// The transport that this rank would use, and where others reach it: an IPv4 address or a name.
+struct Wish {
+  std::string transport;
+  std::string address;
+};
+
+// Rank 0 makes the job as it wishes, and the store hands it to the others. Throws where ranks of
+// two hosts are to share memory.
+Job meet(c10d::Store& store, int rank, const Wish& wish, std::chrono::milliseconds timeout);
 
 }  // namespace towpath_torch

@@ -12,8 +12,12 @@
 namespace towpath::collective::direct {
 
 using transport::kNoPeer;
+using transport::TransportError;
 
 namespace {
+
+// A rank of another host, unless the network is very slow.
+constexpr Time kAnswerWithin = Time::from_seconds(0.5);
 
 std::uint64_t total(const std::vector<Span>& spans) {
   std::uint64_t bytes = 0;
@@ -29,7 +33,9 @@ std::uint64_t size_of(const Request& request) {
 }
 
 Board::Board(transport::LiveTransport& transport)
-    : transport_(transport), memory_(transport.allocate(kBytes)) {
+    : transport_(transport),
+      memory_(transport.allocate(kBytes)),
+      left_(transport.allocate_signals(signals(transport.ranks()))) {
   publish();
 }
 
@@ -45,8 +51,12 @@ void Board::publish() {
 
 Board::Entry Board::read(int rank) const {
   std::array<std::uint64_t, kWords> words;
-  for (std::size_t i = 0; i < kWords; ++i) {
-    words[i] = transport_.load(rank, memory_ + i * sizeof(std::uint64_t));
+  if (transport_.is_addressable(rank)) {
+    for (std::size_t i = 0; i < kWords; ++i) {
+      words[i] = transport_.load(rank, memory_ + i * sizeof(std::uint64_t));
+    }
+  } else {
+    transport_.get(rank, memory_, words.data(), sizeof(words), kAnswerWithin);
   }
   Entry entry;
   std::memcpy(&entry, words.data(), sizeof(entry));
@@ -67,28 +77,29 @@ void Board::end() {
   publish();
 }
 
+// Behind all that this rank has sent.
 void Board::leave() {
-  own_.has_left = 1;
-  publish();
+  transport_.fence();
+  farewells_.resize(static_cast<std::size_t>(transport_.ranks()));
+  for (int rank = 0; rank < transport_.ranks(); ++rank) {
+    transport::Move& move = farewells_[static_cast<std::size_t>(rank)];
+    move.peer = rank;
+    move.has_signal = true;
+    move.signal = left_ + static_cast<transport::Signal>(transport_.rank());
+    move.signal_value = 1;
+    move.signal_operation = transport::SignalOperation::set;
+    transport_.start(move);
+  }
 }
 
-// The last first: of those that began as many, one that has ended them is elsewhere in its program,
-// while the others wait.
-std::vector<std::pair<int, Board::Entry>> Board::sorted() const {
-  std::vector<std::pair<int, Entry>> entries;
-  for (int rank = 0; rank < transport_.ranks(); ++rank) entries.emplace_back(rank, read(rank));
-  std::stable_sort(entries.begin(), entries.end(), [](const auto& left, const auto& right) {
-    const bool waits_left = left.second.begun > left.second.ended;
-    const bool waits_right = right.second.begun > right.second.ended;
-    return std::pair(left.second.begun, waits_left) < std::pair(right.second.begun, waits_right);
-  });
-  return entries;
-}
-
-int Board::straggler() const {
-  const auto entries = sorted();
-  const bool differs = entries.front().second.begun < entries.back().second.begun;
-  return differs ? entries.front().first : kNoPeer;
+// A rank that is in this group's calls answers at once, and so does one that computes.
+std::optional<Board::Entry> Board::ask(int rank) const {
+  try {
+    return read(rank);
+  } catch (const TransportError& error) {
+    if (error.kind() != TransportError::Kind::timeout) throw;
+    return std::nullopt;
+  }
 }
 
 std::string Board::wish_of(int rank) const {
@@ -96,20 +107,39 @@ std::string Board::wish_of(int rank) const {
   return fmt::format("{} of {} bytes", entry.name.data(), entry.size_bytes);
 }
 
-std::string Board::report() const {
-  std::string lines;
-  for (const auto& [rank, entry] : sorted()) {
-    const bool waits = entry.begun > entry.ended;
-    lines += fmt::format("\n  rank {}: ", rank);
-    if (entry.begun == 0) {
-      lines += "no collective yet";
-    } else {
-      lines += fmt::format("{} {} number {} of {} bytes", waits ? "in" : "after", entry.name.data(),
-                           entry.begun, entry.size_bytes);
-    }
-    if (entry.has_left != 0) lines += "; it has left the group";
+std::string Board::describe(int rank, const std::optional<Entry>& entry) const {
+  std::string line = fmt::format("\n  rank {}: ", rank);
+  if (!entry) {
+    line += "does not answer";
+  } else if (entry->begun == 0) {
+    line += "no collective yet";
+  } else {
+    line += fmt::format("{} {} number {} of {} bytes", entry->begun > entry->ended ? "in" : "after",
+                        entry->name.data(), entry->begun, entry->size_bytes);
   }
-  return lines;
+  return has_left(rank) ? line + "; it has left the group" : line;
+}
+
+// The last first: of those that began as many, one that has ended them is elsewhere in its program,
+// while the others wait. One that does not answer is behind all.
+Board::Report Board::report() const {
+  using Place = std::pair<std::uint64_t, bool>;
+  struct Line {
+    Place place;
+    int rank;
+    std::string text;
+  };
+  std::vector<Line> lines;
+  for (int rank = 0; rank < transport_.ranks(); ++rank) {
+    const std::optional<Entry> entry = ask(rank);
+    const Place place = entry ? Place(entry->begun + 1, entry->begun > entry->ended) : Place();
+    lines.push_back({place, rank, describe(rank, entry)});
+  }
+  std::ranges::stable_sort(lines, {}, &Line::place);
+  const bool differs = lines.front().place.first < lines.back().place.first;
+  Report report{differs ? lines.front().rank : kNoPeer, ""};
+  for (const Line& line : lines) report.lines += line.text;
+  return report;
 }
 
 }  // namespace towpath::collective::direct

@@ -4,8 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "towpath/collective/direct/call.hpp"
@@ -18,40 +18,51 @@ namespace towpath::collective::direct {
 class Board {
  public:
   static constexpr std::uint64_t kBytes = 128;
+  static std::uint32_t signals(int ranks) { return static_cast<std::uint32_t>(ranks); }
 
   explicit Board(transport::LiveTransport& transport);
 
   // `sequence`: 1 for the first collective of the group.
   void begin(const Request& request, std::uint64_t sequence);
   void end();
+  // Tells all others. Throws TransportError.
   void leave();
 
-  bool has_left(int rank) const { return read(rank).has_left != 0; }
-  // The rank whose collectives are behind those of all others, or kNoPeer when none is.
-  int straggler() const;
+  bool has_left(int rank) const {
+    return transport_.signal_fetch(left_ + static_cast<transport::Signal>(rank)) != 0;
+  }
   // What a rank's last call is: "broadcast of 4096 bytes".
   std::string wish_of(int rank) const;
-  // One line per rank, the straggler first: "rank 2: in broadcast 16 of 4096 bytes".
-  std::string report() const;
+  struct Report {
+    // The rank whose collectives are behind those of all others, or kNoPeer when none is.
+    int straggler;
+    // One per rank, the straggler first: "rank 2: in broadcast 16 of 4096 bytes".
+    std::string lines;
+  };
+  // Asks all others. Throws TransportError where one of them has failed meanwhile.
+  Report report() const;
 
  private:
   static constexpr std::size_t kNameWords = 6;
-  static constexpr std::size_t kWords = 4 + kNameWords;
+  static constexpr std::size_t kWords = 3 + kNameWords;
   struct Entry {
     std::uint64_t begun;  // how many collectives
     std::uint64_t ended;
     std::uint64_t size_bytes;
-    std::uint64_t has_left;
     std::array<char, kNameWords * 8> name;
   };
   static_assert(sizeof(Entry) == kWords * 8 && sizeof(Entry) <= kBytes);
 
   void publish();
   Entry read(int rank) const;
-  std::vector<std::pair<int, Entry>> sorted() const;
+  // Nothing where a rank does not answer.
+  std::optional<Entry> ask(int rank) const;
+  std::string describe(int rank, const std::optional<Entry>& entry) const;
 
   transport::LiveTransport& transport_;
   transport::Offset memory_;
+  transport::Signal left_;  // by rank: whether it has left
+  std::vector<transport::Move> farewells_;
   Entry own_{};
 };
 

@@ -10,7 +10,9 @@ namespace towpath::collective::direct {
 
 namespace {
 
-// Up to here a rank sends its array to all others at once.
+// Up to here a rank sends its array to all others at once: copying so much between two cores takes
+// 2 us at 8 GB/s, as long as the second step that two shots need takes among ranks that share cores
+// (4 ranks on 2 cores: 2.6 us).
 constexpr std::uint64_t kOneShotBytesMax = 16 << 10;
 
 std::uint32_t mark_of(const Call& call) {

@@ -22,6 +22,8 @@ namespace {
 constexpr std::uint64_t kHeapUnit = 2 << 20;
 // How often a thread that waits while another drives tries to drive itself.
 constexpr std::chrono::milliseconds kRetryAfter{1};
+// How often the group's own thread looks what peers want, where somebody must.
+constexpr std::chrono::milliseconds kLookInterval{1};
 
 std::uint64_t heap_bytes_for(int ranks) {
   const std::uint64_t needed =
@@ -50,8 +52,8 @@ std::string titled(const Call& call) {
 DirectGroup::DirectGroup(std::string_view transport, transport::LiveOptions options)
     : transport_([&] {
         options.heap_bytes = heap_bytes_for(options.ranks);
-        options.signals =
-            transport::Transport::kReservedSignals + 2 * Channels::signals(options.ranks);
+        options.signals = transport::Transport::kReservedSignals +
+                          2 * Channels::signals(options.ranks) + Board::signals(options.ranks);
         options.on_look = [look = look_, rank = options.rank] {
           look->count.fetch_add(1, std::memory_order_relaxed);
           if (look->is_aborted.load(std::memory_order_acquire)) {
@@ -93,12 +95,20 @@ void DirectGroup::leave() {
   {
     const std::lock_guard driving(drive_mutex_);
     // Of a failed group the transport tells the others; that this rank then leaves is no news.
-    if (!failure_) board_.leave();
+    if (!failure_) say_farewell();
     fail_all(TransportError(Reason::peer_died, rank_,
                             fmt::format("rank {} left the group before its calls ended", rank_)));
     transport_->leave();
   }
   call_back();
+}
+
+void DirectGroup::say_farewell() {
+  try {
+    board_.leave();
+  } catch (const TransportError&) {
+    // Others have failed, and know.
+  }
 }
 
 CallPointer DirectGroup::post(Request request) {
@@ -130,6 +140,7 @@ bool DirectGroup::wait(const CallPointer& call, Time timeout) {
   if (call->has_ended()) return true;
   waiting_.fetch_add(1, std::memory_order_relaxed);
   drive_at_once(*call);
+  call_back();
   if (!call->has_ended()) {
     const Time now = transport_->now();
     wait_until(*call, timeout > Time::max() - now ? Time::max() : now + timeout);
@@ -261,11 +272,19 @@ bool DirectGroup::may_stop(const Call* awaited, Time deadline) {
 }
 
 void DirectGroup::fail_mismatch(const Mismatch& mismatch) {
+  std::string lines;
+  try {
+    lines = board_.report().lines;
+  } catch (const TransportError& error) {
+    // Another rank has seen it, too, and was faster.
+    fail_all(error);
+    return;
+  }
   fail_collective(TransportError(
       Reason::disagreement, mismatch.peer,
       fmt::format("rank {} is in {}, but rank {} called something else, or with other sizes, "
                   "types or roots:{}",
-                  rank_, titled(*current_), mismatch.peer, board_.report())));
+                  rank_, titled(*current_), mismatch.peer, lines)));
 }
 
 void DirectGroup::drive(const Call* awaited, Time deadline) {
@@ -294,12 +313,11 @@ std::string DirectGroup::describe_pending() const {
 void DirectGroup::check_deadlines() {
   const Time now = transport_->now();
   if (current_ != nullptr && is_overdue(*current_, now)) {
-    const int straggler = board_.straggler();
+    const Board::Report report = board_.report();
     fail_collective(TransportError(
-        Reason::timeout, straggler,
+        Reason::timeout, report.straggler,
         fmt::format("{} ended by a timeout after {:g} s on rank {}; the straggler first:{}",
-                    titled(*current_), current_->request.timeout.seconds(), rank_,
-                    board_.report())));
+                    titled(*current_), current_->request.timeout.seconds(), rank_, report.lines)));
     return;
   }
   for (int peer = 0; peer < ranks_ && current_ != nullptr; ++peer) {
@@ -389,10 +407,30 @@ void DirectGroup::call_back() {
   for (const CallPointer& call : calls) call->request.done(call->request.context);
 }
 
+// What peers send and ask while this rank computes.
+void DirectGroup::serve_peers() {
+  const std::unique_lock driving(drive_mutex_, std::try_to_lock);
+  if (!driving.owns_lock() || failure_) return;
+  try {
+    while (waiting_.load(std::memory_order_relaxed) == 0 && transport_->progress()) {
+    }
+  } catch (const TransportError& error) {
+    fail_all(error);
+  }
+}
+
 void DirectGroup::run_thread() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_->wait(lock, [this] { return is_stopping_ || is_woken_; });
+    const auto is_called = [this] { return is_stopping_ || is_woken_; };
+    if (!transport_->needs_progress()) {
+      changed_->wait(lock, is_called);
+    } else if (!changed_->wait_for(lock, kLookInterval, is_called)) {
+      lock.unlock();
+      serve_peers();
+      lock.lock();
+      continue;
+    }
     if (is_stopping_) return;
     is_woken_ = false;
     lock.unlock();

@@ -99,6 +99,8 @@ class DirectGroup {
   void end(const CallPointer& call);
   void call_back();
   void run_thread();
+  void serve_peers();
+  void say_farewell();
   bool is_idle() const;
   std::string describe_pending() const;
 

@@ -82,6 +82,20 @@ std::vector<Span> spans_from(const towpath_span* spans, std::uint64_t count) {
 
 // Numbers come from another program, which may have been compiled against another header.
 static_assert(static_cast<int>(Kind::barrier) == TOWPATH_BARRIER);
+static_assert(static_cast<int>(DataType::int8) == TOWPATH_INT8);
+static_assert(static_cast<int>(DataType::uint8) == TOWPATH_UINT8);
+static_assert(static_cast<int>(DataType::int32) == TOWPATH_INT32);
+static_assert(static_cast<int>(DataType::uint32) == TOWPATH_UINT32);
+static_assert(static_cast<int>(DataType::int64) == TOWPATH_INT64);
+static_assert(static_cast<int>(DataType::uint64) == TOWPATH_UINT64);
+static_assert(static_cast<int>(DataType::float16) == TOWPATH_FLOAT16);
+static_assert(static_cast<int>(DataType::bfloat16) == TOWPATH_BFLOAT16);
+static_assert(static_cast<int>(DataType::float32) == TOWPATH_FLOAT32);
+static_assert(static_cast<int>(DataType::float64) == TOWPATH_FLOAT64);
+static_assert(static_cast<int>(ReductionOperation::sum) == TOWPATH_SUM);
+static_assert(static_cast<int>(ReductionOperation::prod) == TOWPATH_PROD);
+static_assert(static_cast<int>(ReductionOperation::min) == TOWPATH_MIN);
+static_assert(static_cast<int>(ReductionOperation::max) == TOWPATH_MAX);
 
 int checked(int number, int count, std::string_view what) {
   if (number >= 0 && number < count) return number;
@@ -115,6 +129,7 @@ towpath_group* connect(const towpath_options* asked, towpath_error* error) {
   return guarded(error, [&] {
     towpath::transport::LiveOptions options;
     options.rendezvous = asked->job;
+    options.token = asked->token;
     options.rank = asked->rank;
     options.ranks = asked->ranks;
     options.timeout = time_from(asked->timeout_s);

@@ -12,7 +12,7 @@
  * wrong, the error says what. */
 
 #define TOWPATH_GROUP_API_NAME "towpath.group_api"
-#define TOWPATH_GROUP_API_VERSION 2
+#define TOWPATH_GROUP_API_VERSION 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,14 +35,29 @@ typedef struct {
 } towpath_span;
 
 typedef struct {
-  const char* transport; /* "shm" */
+  const char* transport; /* "shm", or "ucx" between hosts */
   const char* job;       /* at most 64 bytes; the same at all ranks, and in no other group */
+  const char* token;     /* of a job at HOST:PORT, the secret that its ranks share; else "" */
   int rank;
   int ranks;
   double timeout_s;
 } towpath_options;
 
-/* Numbers of transport::DataType and transport::ReductionOperation. */
+enum {
+  TOWPATH_INT8,
+  TOWPATH_UINT8,
+  TOWPATH_INT32,
+  TOWPATH_UINT32,
+  TOWPATH_INT64,
+  TOWPATH_UINT64,
+  TOWPATH_FLOAT16,
+  TOWPATH_BFLOAT16,
+  TOWPATH_FLOAT32,
+  TOWPATH_FLOAT64
+};
+
+enum { TOWPATH_SUM, TOWPATH_PROD, TOWPATH_MIN, TOWPATH_MAX };
+
 typedef struct {
   int type;
   int operation;

@@ -275,10 +275,11 @@ Task SharedCollectives::run_large_broadcast(const Request& request) {
   const Span span = sends ? request.inputs[0] : request.outputs[0];
   const std::uint64_t first = step_ + 1;
   Shown what{Place::stage, 0, 0, 0};
+  way_ = {};
   if (sends) {
     if (const auto offset = heap_offset(span)) {
       what = {Place::heap, 0, *offset, 0};
-    } else if (reads_privately(span.size_bytes)) {
+    } else if (choose_way(request, span.size_bytes); way_.is_second) {
       what = {Place::process, 0, reinterpret_cast<std::uintptr_t>(span.data), 0};
     }
   } else {
@@ -292,6 +293,7 @@ Task SharedCollectives::run_large_broadcast(const Request& request) {
       show(first, what);
       slots_.end(first);
       co_await until_ended(first);
+      note_way(request, span.size_bytes);
       co_return;
     }
     if (what.place == Place::heap) {
@@ -316,10 +318,10 @@ Task SharedCollectives::run_large_broadcast(const Request& request) {
     }
     slots_.end(step);
   }
+  note_way(request, span.size_bytes);
 }
 
-// --- all_gather, all_to_all, reduce_scatter
-// -------------------------------------------------------
+// --- all_gather, all_to_all, reduce_scatter ------------------------------------------------------
 
 // How the parts for the ranks lie in what a rank shows: `pitch` apart, where there is one for each.
 struct SharedCollectives::Parts {
@@ -445,14 +447,15 @@ std::optional<std::uint64_t> common_distance(const Request& request, int rank) {
 
 // Where the others read this rank's parts: where they are, or where it stages them.
 SharedCollectives::Shown SharedCollectives::place_of_parts(const Request& request,
-                                                           const Parts& parts) const {
+                                                           const Parts& parts) {
   const auto distance = common_distance(request, rank_);
   if (request.kind == Kind::reduce_scatter || !distance) return {Place::stage, 0, 0, 0};
   const Span& front = request.inputs[0];
   if (const auto offset = heap_offset({front.data, *distance * request.inputs.size()})) {
     return {Place::heap, 0, *offset, *distance};
   }
-  if (!reads_privately(parts.most)) return {Place::stage, 0, 0, 0};
+  choose_way(request, parts.most);
+  if (!way_.is_second) return {Place::stage, 0, 0, 0};
   return {Place::process, 0, reinterpret_cast<std::uintptr_t>(front.data), *distance};
 }
 
@@ -477,6 +480,7 @@ void SharedCollectives::fold_staged(const Request& request, const Parts& parts,
 Task SharedCollectives::run_large_parts(const Request& request) {
   const Parts parts = parts_of(request);
   const bool combines = request.kind == Kind::reduce_scatter;
+  way_ = {};
   const Shown what = place_of_parts(request, parts);
   const std::uint64_t first = step_ + 1;
   std::uint64_t steps = (parts.most + parts.pitch - 1) / parts.pitch;
@@ -500,6 +504,7 @@ Task SharedCollectives::run_large_parts(const Request& request) {
     slots_.end(step);
   }
   if (what.place != Place::stage) co_await until_ended(first);
+  note_way(request, parts.most);
 }
 
 }  // namespace towpath::collective::direct

@@ -98,6 +98,12 @@ void SharedCollectives::begin_next() {
 }
 
 bool SharedCollectives::advance() {
+  const bool any = advance_task();
+  if (any) transport_.wake_peers();
+  return any;
+}
+
+bool SharedCollectives::advance_task() {
   bool any = false;
   while (request_ != nullptr) {
     if (!holds(awaited_)) return any;
@@ -197,15 +203,16 @@ bool SharedCollectives::is_one_shot(std::uint64_t size_bytes) const {
   return one < costs_->step_s;
 }
 
-// Staged, each byte is stored and read; read where it is, it costs a system call, and one more
-// step.
-bool SharedCollectives::reads_privately(std::uint64_t size_bytes) const {
-  if (!reads_private_) return false;
-  const double size = static_cast<double>(size_bytes);
-  const double staged = size * (costs_->stage_s_per_byte + costs_->read_s_per_byte);
-  const double read =
-      costs_->private_read_s + costs_->step_s + size * costs_->private_read_s_per_byte;
-  return read < staged;
+// Staged, each byte is stored and read; read where it is, it costs a system call and what the
+// kernel does for each page.
+void SharedCollectives::choose_way(const Request& request, std::uint64_t size_bytes) {
+  way_ = reads_private_ ? ways_.choose(request.kind, size_bytes) : FasterWay::Choice{};
+  if (way_.is_trial) began_ = transport_.now();
+}
+
+void SharedCollectives::note_way(const Request& request, std::uint64_t size_bytes) {
+  if (!way_.is_trial) return;
+  ways_.note(request.kind, size_bytes, way_.is_second, transport_.now() - began_);
 }
 
 // --- what is shown -------------------------------------------------------------------------------

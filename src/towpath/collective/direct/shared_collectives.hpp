@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "towpath/collective/direct/call.hpp"
+#include "towpath/collective/direct/faster_way.hpp"
 #include "towpath/collective/direct/shared_slots.hpp"
 #include "towpath/collective/direct/task.hpp"
 #include "towpath/transport/live_transport.hpp"
@@ -26,6 +27,8 @@
 // An all-reduce among more than two ranks either combines everything on every rank (one shot), or
 // each rank combines a part that all then read (two shots). What is faster, and whether stores
 // should go past the caches, is measured: before the first call, and again after kBytesPerProbe.
+// Whether what is only moved is staged is tried on the calls themselves, by each rank for what it
+// shows.
 
 namespace towpath::collective::direct {
 
@@ -33,9 +36,6 @@ namespace towpath::collective::direct {
 struct Costs {
   float step_s = 0;           // a step without bytes
   float read_s_per_byte = 0;  // of what a peer staged
-  float stage_s_per_byte = 0;
-  float private_read_s = 0;  // from a peer's process: of one byte, and of each more
-  float private_read_s_per_byte = 0;
 };
 
 class SharedCollectives {
@@ -121,6 +121,7 @@ class SharedCollectives {
   }
   Until until_ended(std::uint64_t step) { return {*this, {Condition::What::ended, -1, step}}; }
 
+  bool advance_task();
   void begin_next();
   Task task_of(const Request& request);
   Task run_barrier();
@@ -138,7 +139,9 @@ class SharedCollectives {
     return request.kind != Kind::reduce || is_root(request);
   }
   bool is_one_shot(std::uint64_t size_bytes) const;
-  bool reads_privately(std::uint64_t size_bytes) const;
+  // How this rank shows an array of this call that is not on the heap.
+  void choose_way(const Request& request, std::uint64_t size_bytes);
+  void note_way(const Request& request, std::uint64_t size_bytes);
 
   // Shows bytes in the slot of a step, and reads them.
   void fill(std::uint64_t step, const std::byte* from, std::uint64_t size_bytes);
@@ -181,7 +184,7 @@ class SharedCollectives {
   void take_direct(const Request& request, const Parts& parts, std::uint64_t step);
   void take_staged(const Request& request, const Parts& parts, std::uint64_t step,
                    std::uint64_t done);
-  Shown place_of_parts(const Request& request, const Parts& parts) const;
+  Shown place_of_parts(const Request& request, const Parts& parts);
   void take_own(const Request& request, const Parts& parts);
   void fold_staged(const Request& request, const Parts& parts, std::uint64_t done);
   std::uint64_t part_bytes_most(const Request& request) const;
@@ -212,7 +215,10 @@ class SharedCollectives {
   std::vector<std::byte> scratch_;
   std::vector<std::byte> probe_bytes_;
   std::optional<Costs> costs_;
-  bool reads_private_ = false;
+  bool reads_private_ = false;  // whether ranks can read each other's memory that is no heap
+  FasterWay ways_;              // of what is shown: staged, or read where it is
+  FasterWay::Choice way_;       // of the current call
+  Time began_;
   bool streams_ = false;
   std::uint64_t bytes_until_probe_ = 0;
   Frame frame_;

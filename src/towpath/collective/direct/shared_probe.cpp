@@ -59,7 +59,6 @@ Task SharedCollectives::run_probe() {
   probe_bytes_.resize(2 * kProbeBytes);
   std::array<double, 2> least_s{1, 1};
   double read_s = 1;
-  double stage_s = 1;
   for (int pass = 0; pass < 2 * kPasses; ++pass) {
     streams_ = pass % 2 == 1;
     const std::uint64_t step = ++step_;
@@ -78,47 +77,31 @@ Task SharedCollectives::run_probe() {
       least_s[static_cast<std::size_t>(pass % 2)] = staged_s + taken_s;
     }
     read_s = std::min(read_s, taken_s);
-    stage_s = std::min(stage_s, staged_s);
   }
   const std::uint64_t step = ++step_;
   co_await until_free(step);
   show_figures(step, {static_cast<float>(least_s[0]), static_cast<float>(least_s[1]),
-                      static_cast<float>(read_s), static_cast<float>(stage_s)});
+                      static_cast<float>(read_s)});
   co_await until_arrived(step);
   const Figures all = greatest(step);
   slots_.end(step);
   streams_ = all[1] < all[0];
   if (!costs_) costs_.emplace();
   costs_->read_s_per_byte = all[2];
-  costs_->stage_s_per_byte = all[3];
 }
 
-// Steps without bytes, and whether and how fast the memory of another process can be read.
+// Steps without bytes, and whether the memory of another process can be read.
 Task SharedCollectives::run_first_probe() {
   constexpr int kSteps = 16;
   probe_bytes_.resize(2 * kProbeBytes);
-  Costs costs;
   std::uint64_t step = ++step_;
   co_await until_free(step);
   show(step, {Place::process, 0, reinterpret_cast<std::uintptr_t>(probe_bytes_.data()), 0});
   co_await until_arrived(step);
   const int peer = (rank_ + 1) % ranks_;
   const auto* const there = reinterpret_cast<const std::byte*>(shown(peer, step).first);
-  std::byte* const here = probe_bytes_.data() + kProbeBytes;
-  double byte_s = 1;
-  double block_s = 1;
-  bool is_refused = false;
-  for (int pass = 0; pass < kPasses; ++pass) {
-    auto begin = std::chrono::steady_clock::now();
-    is_refused |= !transport_.read_private(peer, there, here, 1);
-    byte_s = std::min(byte_s, seconds_since(begin));
-    begin = std::chrono::steady_clock::now();
-    is_refused |= !transport_.read_private(peer, there, here, kProbeBytes);
-    block_s = std::min(block_s, seconds_since(begin));
-  }
+  const bool is_refused = !transport_.read_private(peer, there, probe_bytes_.data(), 1);
   slots_.end(step);
-  costs.private_read_s = static_cast<float>(byte_s);
-  costs.private_read_s_per_byte = static_cast<float>(std::max(block_s - byte_s, 0.0) / kProbeBytes);
   double step_s = 1;
   for (int i = 0; i < kSteps; ++i) {
     step = ++step_;
@@ -129,16 +112,14 @@ Task SharedCollectives::run_first_probe() {
     slots_.end(step);
     step_s = std::min(step_s, seconds_since(begin));
   }
-  costs.step_s = static_cast<float>(step_s);
   step = ++step_;
   co_await until_free(step);
-  show_figures(step, {costs.step_s, costs.private_read_s, costs.private_read_s_per_byte,
-                      is_refused ? 1.0F : 0.0F});
+  show_figures(step, {static_cast<float>(step_s), is_refused ? 1.0F : 0.0F});
   co_await until_arrived(step);
   const Figures all = greatest(step);
   slots_.end(step);
-  reads_private_ = all[3] == 0;
-  costs_ = Costs{.step_s = all[0], .private_read_s = all[1], .private_read_s_per_byte = all[2]};
+  reads_private_ = all[1] == 0;
+  costs_ = Costs{.step_s = all[0]};
 }
 
 }  // namespace towpath::collective::direct

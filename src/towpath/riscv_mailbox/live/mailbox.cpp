@@ -112,7 +112,7 @@ bool wait_until(os::SpinWait& spin_wait, Time timeout, const Holds& holds, const
       look();
       next_look = now + kLookInterval;
     }
-    spin_wait.rest(now);
+    spin_wait.rest_or_nap(now);
   }
   return true;
 }

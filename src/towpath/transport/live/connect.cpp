@@ -8,6 +8,9 @@
 #include <stdexcept>
 
 #include "towpath/transport/shm/shm_transport.hpp"
+#ifdef TOWPATH_HAS_UCX
+#include "towpath/transport/ucx/ucx_transport.hpp"
+#endif
 
 namespace towpath::transport::live {
 namespace {
@@ -20,6 +23,9 @@ struct Entry {
 // The registry: one line per transport.
 constexpr Entry kTransports[] = {
     {"shm", shm::connect},
+#ifdef TOWPATH_HAS_UCX
+    {"ucx", ucx::connect},
+#endif
 };
 
 }  // namespace

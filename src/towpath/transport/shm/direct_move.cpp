@@ -65,17 +65,4 @@ void carry(const DirectMove& move, const std::function<std::byte*(int rank)>& he
   }
 }
 
-const char* missing_part(const Move& move) {
-  if (move.has_signal && move.peer == kNoPeer) return "a peer to raise its signal at";
-  if (move.has_addend && !move.has_source) return "a source beside its addend";
-  const auto lacks = [&](bool is_named, const std::byte* operand) {
-    return is_named && operand == nullptr && move.size_bytes > 0;
-  };
-  if (lacks(move.has_source, move.source) || lacks(move.has_addend, move.addend) ||
-      lacks(move.has_destination, move.destination)) {
-    return "a pointer for each operand that its flags name";
-  }
-  return nullptr;
-}
-
 }  // namespace towpath::transport::shm

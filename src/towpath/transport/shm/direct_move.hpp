@@ -17,7 +17,4 @@ void check_direct(const DirectMove& move, const SymmetricHeap& heap, int ranks);
 // `heap_of` gives the heap of a rank.
 void carry(const DirectMove& move, const std::function<std::byte*(int rank)>& heap_of);
 
-// What a move lacks although its flags name it, in words, or null.
-const char* missing_part(const Move& move);
-
 }  // namespace towpath::transport::shm

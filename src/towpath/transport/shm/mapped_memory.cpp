@@ -32,17 +32,11 @@ std::uint64_t changed(std::byte* place, const Access& access) {
 
 }  // namespace
 
-MappedMemory::MappedMemory(int rank, int ranks, const SymmetricHeap& heap,
-                           std::function<std::byte*(int rank)> heap_of,
-                           std::function<void()> check_group)
-    : rank_(rank),
-      ranks_(ranks),
-      heap_(heap),
-      heap_of_(std::move(heap_of)),
-      check_group_(std::move(check_group)) {}
+MappedMemory::MappedMemory(int rank, int ranks, const SymmetricHeap& heap, MappedGroup group)
+    : rank_(rank), ranks_(ranks), heap_(heap), group_(std::move(group)) {}
 
 void MappedMemory::start(Access& access) {
-  check_group_();
+  group_.check();
   check_access(access, heap_, ranks_);
   const bool copies = access.kind == AccessKind::put || access.kind == AccessKind::get;
   if (copies && access.size_bytes > 0 && access.local == nullptr) {
@@ -52,10 +46,11 @@ void MappedMemory::start(Access& access) {
     case AccessKind::put: put(access); break;
     case AccessKind::get:
       std::atomic_thread_fence(std::memory_order_acquire);
-      std::memmove(access.local, heap_of_(access.peer) + access.remote, access.size_bytes);
+      std::memmove(access.local, group_.heap_of(access.peer) + access.remote, access.size_bytes);
       break;
     case AccessKind::atomic: change(access); break;
-    case AccessKind::fence: std::atomic_thread_fence(std::memory_order_seq_cst); break;
+    case AccessKind::fence:
+    case AccessKind::thread_fence: std::atomic_thread_fence(std::memory_order_seq_cst); break;
   }
   const auto visible = access.visible;  // `done` may end the access where nothing follows
   if (access.done != nullptr) access.done(access);
@@ -63,7 +58,7 @@ void MappedMemory::start(Access& access) {
 }
 
 void MappedMemory::put(const Access& access) {
-  std::byte* const heap = heap_of_(access.peer);
+  std::byte* const heap = group_.heap_of(access.peer);
   if (access.size_bytes > 0) {
     std::memmove(heap + access.remote, access.local, access.size_bytes);
   }
@@ -75,21 +70,22 @@ void MappedMemory::put(const Access& access) {
       word.fetch_add(access.signal_value, std::memory_order_release);
     }
   }
-  if (access.peer != rank_) return;
+  if (access.peer != rank_) return group_.wake(access.peer);
   if (access.size_bytes > 0) look(access.remote, access.size_bytes);
   if (access.has_signal) look(access.signal_at, kSignalBytes);
 }
 
 void MappedMemory::change(Access& access) {
-  std::byte* const place = heap_of_(access.peer) + access.remote;
+  std::byte* const place = group_.heap_of(access.peer) + access.remote;
   const std::uint64_t before = access.size_bytes == 4 ? changed<std::uint32_t>(place, access)
                                                       : changed<std::uint64_t>(place, access);
   access.result = before;
-  if (access.peer == rank_) look(access.remote, access.size_bytes);
+  if (access.peer != rank_) return group_.wake(access.peer);
+  look(access.remote, access.size_bytes);
 }
 
 void MappedMemory::wait(MemoryWait& wait) {
-  check_group_();
+  group_.check();
   if (!wait.holds(wait)) return waits_.add(wait);
   std::atomic_thread_fence(std::memory_order_acquire);
   wait.ready(wait);
@@ -111,7 +107,7 @@ bool MappedMemory::look(Offset first, std::uint64_t size_bytes) {
 std::byte* MappedMemory::reach(int peer, Offset offset) {
   heap_.check_range(offset, 1);
   if (peer < 0 || peer >= ranks_) return nullptr;
-  return heap_of_(peer) + offset;
+  return group_.heap_of(peer) + offset;
 }
 
 }  // namespace towpath::transport::shm

@@ -19,11 +19,16 @@
 
 namespace towpath::transport::shm {
 
+// What the memories need of their group.
+struct MappedGroup {
+  std::function<std::byte*(int rank)> heap_of;
+  std::function<void()> check;         // throws where the group can not go on
+  std::function<void(int rank)> wake;  // is called for a rank whose heap was changed
+};
+
 class MappedMemory final : public RemoteMemory {
  public:
-  // `heap_of` gives the heap of a rank; `check_group` throws where the group can not go on.
-  MappedMemory(int rank, int ranks, const SymmetricHeap& heap,
-               std::function<std::byte*(int rank)> heap_of, std::function<void()> check_group);
+  MappedMemory(int rank, int ranks, const SymmetricHeap& heap, MappedGroup group);
 
   void start(Access& access) override;
   void wait(MemoryWait& wait) override;
@@ -43,8 +48,7 @@ class MappedMemory final : public RemoteMemory {
   int rank_;
   int ranks_;
   const SymmetricHeap& heap_;
-  std::function<std::byte*(int rank)> heap_of_;
-  std::function<void()> check_group_;
+  MappedGroup group_;
   MemoryWaits waits_;
 };
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "towpath/os/file_descriptor.hpp"
+#include "towpath/os/sleep.hpp"
 
 // The memory of one rank: a control page, the words of its signals, its heap. It has no name in
 // any file system; it is gone with the last process that maps it, however that process ends.
@@ -18,13 +19,15 @@ enum class Presence : std::uint32_t { here, left, failed };
 
 inline constexpr std::size_t kReasonBytes = 256;
 
-// What a rank says about itself. Only that rank writes it; all others read it.
+// What a rank says about itself. Only that rank writes it, but the bell; all others read it.
 struct Control {
   std::atomic<Presence> presence;
   std::atomic<std::int32_t> culprit;       // rank because of which this one gave up, or kNoPeer
   std::atomic<std::int64_t> looked_at_ns;  // steady clock: when it last looked around in a wait
   std::atomic<std::uint64_t> activity;
   std::array<char, kReasonBytes> reason;  // what the culprit did; whole before `culprit` is stored
+  // Others look at it whenever they have news, so nothing that changes often shares its lines.
+  alignas(128) os::Bell bell;
 };
 
 struct MemoryLayout {

@@ -23,8 +23,6 @@
 namespace towpath::transport::shm {
 namespace {
 
-constexpr std::size_t kRendezvousBytesMax = 64;
-
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using Kind = TransportError::Kind;
@@ -69,13 +67,6 @@ std::string address_of(const LiveOptions& options) {
   return fmt::format("towpath/{}/{}", ::geteuid(), options.rendezvous);
 }
 
-os::Deadline deadline_after(Time timeout) {
-  // A quarter of a year is long enough, and cannot overflow.
-  const auto bound = std::min(timeout, Time::from_seconds(365.0 * 24 * 3600 / 4));
-  return os::Clock::now() +
-         std::chrono::duration_cast<os::Clock::duration>(nanoseconds(bound.ps() / 1000));
-}
-
 Hello hello_of(const LiveOptions& options, const Member& self, os::Deadline deadline) {
   Hello hello;
   hello.rank = options.rank;
@@ -87,23 +78,12 @@ Hello hello_of(const LiveOptions& options, const Member& self, os::Deadline dead
   return hello;
 }
 
-// Ends the wait where the caller or the launcher wants it.
-void look(const LiveOptions& options) {
-  if (options.on_look) options.on_look();
-  if (options.news == nullptr) return;
-  const std::optional<Loss> loss = options.news->read();
-  if (!loss) return;
-  throw TransportError(Kind::peer_died, loss->culprit,
-                       fmt::format("rank {} {} while group \"{}\" came together", loss->culprit,
-                                   loss->what, options.rendezvous));
-}
-
 // As os::wait_readable, looking around meanwhile.
 std::vector<std::size_t> wait_readable(const LiveOptions& options,
                                        const std::vector<const os::FileDescriptor*>& sockets,
                                        os::Deadline deadline) {
   while (true) {
-    look(options);
+    look_around(options);
     const os::Deadline now = os::Clock::now();
     auto readable = os::wait_readable(sockets, std::min(deadline, now + kLookInterval));
     if (!readable.empty() || now >= deadline) return readable;
@@ -121,7 +101,7 @@ std::string reason_of(const std::exception& error) {
 class Gathering {
  public:
   Gathering(const LiveOptions& options, Member self)
-      : options_(options), deadline_(deadline_after(options.timeout)) {
+      : options_(options), deadline_(os::deadline_after(options.timeout)) {
     listener_ = os::listen_at(address_of(options));
     if (!listener_.is_open()) {
       throw TransportError(
@@ -329,7 +309,7 @@ os::FileDescriptor find_rank_0(const LiveOptions& options, os::Deadline deadline
           fmt::format("rank {} (pid {}) found no rank 0 of group \"{}\" within {:g} s",
                       options.rank, ::getpid(), options.rendezvous, options.timeout.seconds()));
     }
-    look(options);
+    look_around(options);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, milliseconds{10});
   }
@@ -370,7 +350,7 @@ std::vector<Member> receive_members(const LiveOptions& options,
 
 // The side of all other ranks.
 std::vector<Member> join(const LiveOptions& options, Member self) {
-  const os::Deadline deadline = deadline_after(options.timeout);
+  const os::Deadline deadline = os::deadline_after(options.timeout);
   const os::FileDescriptor connection = find_rank_0(options, deadline);
   const Hello hello = hello_of(options, self, deadline);
   os::send_message(connection, &hello, sizeof(hello), {self.memory.number(), self.process.number()},
@@ -403,18 +383,6 @@ Member this_member(os::FileDescriptor memory) {
 std::vector<Member> rendezvous(const LiveOptions& options, Member self) {
   if (options.rank == 0) return Gathering(options, std::move(self)).run();
   return join(options, std::move(self));
-}
-
-void check_membership(const LiveOptions& options) {
-  const auto reject = [](const std::string& sentence) { throw std::invalid_argument(sentence); };
-  if (options.rendezvous.empty() || options.rendezvous.size() > kRendezvousBytesMax) {
-    reject(fmt::format("the rendezvous name \"{}\" has {} bytes; 1 to {} are allowed",
-                       options.rendezvous, options.rendezvous.size(), kRendezvousBytesMax));
-  }
-  if (options.ranks < 1) reject(fmt::format("{} ranks; at least 1 is needed", options.ranks));
-  if (options.rank < 0 || options.rank >= options.ranks) {
-    reject(fmt::format("rank {} is outside the range 0 to {}", options.rank, options.ranks - 1));
-  }
 }
 
 }  // namespace towpath::transport::shm

@@ -21,9 +21,6 @@ struct Member {
   pid_t pid = 0;
 };
 
-// Throws std::invalid_argument, one sentence, where the group's name or the ranks make no sense.
-void check_membership(const LiveOptions& options);
-
 // This process as a member. Throws where the system cannot watch processes (before Linux 5.3).
 Member this_member(os::FileDescriptor memory);
 

@@ -23,6 +23,8 @@
 #include "towpath/transport/shm/mapped_memory.hpp"
 #include "towpath/transport/shm/memory.hpp"
 #include "towpath/transport/shm/rendezvous.hpp"
+#include "towpath/transport/shm/sleepers.hpp"
+#include "towpath/transport/signal_waits.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
 
 namespace towpath::transport::shm {
@@ -35,7 +37,6 @@ using Kind = TransportError::Kind;
 constexpr Time kLookInterval = 1_ms;
 // A reduction that is also put reads its result while it is still in the cache.
 constexpr std::uint64_t kBlockBytes = 64 << 10;
-constexpr std::size_t kWaitsInSentenceMax = 4;
 constexpr std::uint64_t kHeapBytesMost = std::uint64_t{64} << 30;
 constexpr std::uint64_t kBytesBesideHeap = 12 << 20;  // control page and signals
 
@@ -85,12 +86,16 @@ class MappedTransport final : public LiveTransport {
         peers_(std::move(peers)),
         is_crowded_(is_crowded_with(peers_)),
         spin_wait_(is_crowded_),
+        sleepers_(rank_),
         news_(options.news),
         on_look_(options.on_look),
-        memory_(
-            rank_, ranks(), heap_, [this](int rank) { return peer(rank).memory.heap(); },
-            [this] { throw_if_failed(); }) {
-    for (const Peer& peer : peers_) processes_.push_back({peer.process.number(), POLLIN, 0});
+        memory_(rank_, ranks(), heap_,
+                {[this](int rank) { return peer(rank).memory.heap(); },
+                 [this] { throw_if_failed(); }, [this](int rank) { sleepers_.wake(rank); }}) {
+    for (const Peer& peer : peers_) {
+      processes_.push_back({peer.process.number(), POLLIN, 0});
+      sleepers_.add(peer.memory.control().bell);
+    }
     own_control().looked_at_ns.store(steady_ns(), std::memory_order_relaxed);
   }
   ~MappedTransport() override { leave(); }
@@ -131,7 +136,7 @@ class MappedTransport final : public LiveTransport {
     return self().memory.word(heap_.word_of(signal)).load(std::memory_order_acquire);
   }
   void wait(SignalWait& wait) override;
-  void cancel(SignalWait& wait) override;
+  void cancel(SignalWait& wait) override { waits_.remove(wait); }
 
   bool progress() override;
   std::string pending() const override;
@@ -152,7 +157,8 @@ class MappedTransport final : public LiveTransport {
   std::uint64_t heap_bytes() const override { return heap_.size_bytes(); }
   void note_activity() override { note_progress(); }
   bool is_crowded() const override { return is_crowded_; }
-  void relax() override { is_crowded_ ? os::yield() : os::pause(); }
+  void relax() override { spin_wait_.relax(); }
+  void wake_peers() override { sleepers_.wake_all(); }
   bool read_private(int peer, const std::byte* there, std::byte* here,
                     std::uint64_t size_bytes) override {
     return os::read_process_memory(this->peer(peer).pid, there, here, size_bytes);
@@ -171,12 +177,12 @@ class MappedTransport final : public LiveTransport {
   void carry_payload(const Move& move);
   void add_to_signal(int rank, Signal signal, std::uint64_t value) {
     peer(rank).memory.word(heap_.word_of(signal)).fetch_add(value, std::memory_order_release);
+    sleepers_.wake(rank);
   }
 
   bool is_ready(const SignalWait& wait) const {
     return transport::holds(wait.comparison, signal_fetch(wait.signal), wait.value);
   }
-  void unlink(SignalWait& wait);
   bool poll_waits();
 
   void throw_if_failed() const {
@@ -210,8 +216,6 @@ class MappedTransport final : public LiveTransport {
   std::string named(int rank) const {
     return fmt::format("rank {} (pid {})", rank, peer(rank).pid);
   }
-  std::string describe(const SignalWait& wait) const;
-  std::string describe_all(int culprit, const std::string& what) const;
 
   int rank_;
   std::chrono::steady_clock::time_point origin_ = std::chrono::steady_clock::now();
@@ -220,11 +224,10 @@ class MappedTransport final : public LiveTransport {
   std::vector<pollfd> processes_;  // by rank
   bool is_crowded_;
   os::SpinWait spin_wait_;
+  Sleepers sleepers_;
   std::shared_ptr<const News> news_;
   std::function<void()> on_look_;
-  SignalWait* first_wait_ = nullptr;
-  SignalWait* last_wait_ = nullptr;
-  SignalWait* next_to_poll_ = nullptr;  // survives what `ready` does to the list
+  SignalWaits waits_;
   Time next_look_;
   MappedMemory memory_;
   std::optional<TransportError> failure_;  // every later call throws it again
@@ -307,6 +310,7 @@ void MappedTransport::start(Move& move) {
     } else {
       word.fetch_add(move.signal_value, std::memory_order_release);
     }
+    sleepers_.wake(move.peer);
   }
   if (move.done != nullptr) move.done(move);
 }
@@ -322,41 +326,16 @@ void MappedTransport::start_direct(DirectMove& move) {
 
 void MappedTransport::wait(SignalWait& wait) {
   throw_if_failed();
-  if (wait.is_waiting) throw std::invalid_argument("a wait that is already waiting began again");
-  if (is_ready(wait)) {
+  if (!wait.is_waiting && is_ready(wait)) {
     if (wait.ready != nullptr) wait.ready(wait);
     return;
   }
-  wait.is_waiting = true;
-  wait.next = nullptr;
-  wait.previous = last_wait_;
-  (last_wait_ == nullptr ? first_wait_ : last_wait_->next) = &wait;
-  last_wait_ = &wait;
-}
-
-void MappedTransport::cancel(SignalWait& wait) {
-  if (wait.is_waiting) unlink(wait);
-}
-
-void MappedTransport::unlink(SignalWait& wait) {
-  if (next_to_poll_ == &wait) next_to_poll_ = wait.next;
-  (wait.previous == nullptr ? first_wait_ : wait.previous->next) = wait.next;
-  (wait.next == nullptr ? last_wait_ : wait.next->previous) = wait.previous;
-  wait.next = wait.previous = nullptr;
-  wait.is_waiting = false;
+  waits_.add(wait);
 }
 
 bool MappedTransport::poll_waits() {
-  bool any = memory_.poll();
-  next_to_poll_ = first_wait_;
-  while (next_to_poll_ != nullptr) {
-    SignalWait& wait = *std::exchange(next_to_poll_, next_to_poll_->next);
-    if (!is_ready(wait)) continue;
-    any = true;
-    unlink(wait);
-    if (wait.ready != nullptr) wait.ready(wait);
-  }
-  return any;
+  const bool any = memory_.poll();
+  return waits_.look([this](const SignalWait& wait) { return is_ready(wait); }) || any;
 }
 
 bool MappedTransport::progress() {
@@ -366,15 +345,11 @@ bool MappedTransport::progress() {
   const std::optional<Found> found = find_loss_among_waits();
   if (!found) return false;
   if (poll_waits()) return true;  // what it did before it ended still counts
-  give_up(*found, describe_all(found->loss.culprit, ""));
+  give_up(*found, waits_.describe_all(found->loss.culprit, "", *this));
 }
 
 std::string MappedTransport::pending() const {
-  std::string lines;
-  for (const SignalWait* wait = first_wait_; wait != nullptr; wait = wait->next) {
-    lines += describe(*wait) + '\n';
-  }
-  lines += memory_.pending();
+  std::string lines = waits_.pending(*this) + memory_.pending();
   if (!lines.empty()) lines.pop_back();
   return lines;
 }
@@ -405,12 +380,13 @@ void MappedTransport::block_until(const std::function<bool()>& holds, Time timeo
       if (!found) found = find_loss_among_waits();
       // What it did before it ended still counts.
       if (found && !poll_waits() && !holds()) {
-        give_up(*found, describe_all(found->loss.culprit, what()));
+        give_up(*found, waits_.describe_all(found->loss.culprit, what(), *this));
       }
       continue;
     }
     if (time - progressed >= timeout) throw_deadline_exceeded(timeout, awaited, what());
-    spin_wait_.rest(time);
+    if (spin_wait_.rest(time)) continue;
+    has_progressed |= sleepers_.sleep_unless([&] { return poll_waits() || holds(); }, spin_wait_);
   }
 }
 
@@ -470,7 +446,7 @@ std::optional<Found> MappedTransport::find_loss(int awaited) {
 
 std::optional<Found> MappedTransport::find_loss_among_waits() {
   std::optional<Found> found = find_loss(kNoPeer);
-  for (SignalWait* wait = first_wait_; wait != nullptr && !found; wait = wait->next) {
+  for (const SignalWait* wait = waits_.first(); wait != nullptr && !found; wait = wait->next) {
     const bool has_left = wait->peer != kNoPeer && presence_of(wait->peer) == Presence::left;
     if (has_left) found = find_loss(wait->peer);
   }
@@ -536,31 +512,10 @@ void MappedTransport::throw_deadline_exceeded(Time timeout, int awaited, const s
     end = fmt::format("; {} is {}", named(culprit),
                       is_stopped ? "stopped" : "alive, but slow or elsewhere");
   }
-  throw TransportError(Kind::timeout, culprit,
-                       fmt::format("{} waited {:g} s in vain for {}{}", named(rank_),
-                                   timeout.seconds(), describe_all(culprit, what), end));
-}
-
-std::string MappedTransport::describe(const SignalWait& wait) const {
-  if (wait.describe != nullptr) return wait.describe(wait);
-  const std::string from = wait.peer == kNoPeer ? "" : fmt::format(" from rank {}", wait.peer);
-  return fmt::format("signal {} (it is {}, compared with {}){}", wait.signal,
-                     signal_fetch(wait.signal), wait.value, from);
-}
-
-// First what concerns the culprit, then all, shortened.
-std::string MappedTransport::describe_all(int culprit, const std::string& what) const {
-  std::string first = what;
-  std::string all = what;
-  std::size_t count = 0;
-  for (const SignalWait* wait = first_wait_; wait != nullptr; wait = wait->next, ++count) {
-    const bool concerns_culprit = wait->peer == culprit && culprit != kNoPeer;
-    if (first.empty() || (first == what && concerns_culprit)) first = describe(*wait);
-    if (count < kWaitsInSentenceMax) all += (all.empty() ? "" : "; ") + describe(*wait);
-  }
-  if (count > kWaitsInSentenceMax) all += fmt::format("; and {} more", count - kWaitsInSentenceMax);
-  if (first.empty()) return "nothing in particular";
-  return first == all ? first : fmt::format("{} (all waits: {})", first, all);
+  throw TransportError(
+      Kind::timeout, culprit,
+      fmt::format("{} waited {:g} s in vain for {}{}", named(rank_), timeout.seconds(),
+                  waits_.describe_all(culprit, what, *this), end));
 }
 
 }  // namespace

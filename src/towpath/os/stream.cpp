@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/os/stream.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+
+namespace towpath::os {
+namespace {
+
+constexpr int kOn = 1;
+
+[[noreturn]] void throw_system_error(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+// Where a stream begins or ends, as the system says it.
+struct Place {
+  sockaddr_storage value{};
+  socklen_t size = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&value); }
+};
+
+Place abstract_place(const std::string& name) {
+  if (name.size() > kAddressLengthMax) {
+    throw std::invalid_argument(
+        fmt::format("the address \"{}\" has {} bytes; at most {} are possible", name, name.size(),
+                    kAddressLengthMax));
+  }
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // The leading zero byte makes it abstract: no file, and gone with the socket.
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  Place place;
+  place.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  std::memcpy(&place.value, &address, sizeof(address));
+  return place;
+}
+
+Place network_place(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int status = ::getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found);
+  if (status != 0) {
+    throw std::invalid_argument(
+        fmt::format("the address \"{}\" is none: {}", address, ::gai_strerror(status)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  Place place;
+  place.size = found->ai_addrlen;
+  std::memcpy(&place.value, found->ai_addr, found->ai_addrlen);
+  return place;
+}
+
+Place place_of(const std::string& address) {
+  return is_network_address(address) ? network_place(address) : abstract_place(address);
+}
+
+FileDescriptor new_stream(const Place& place) {
+  const int family = place.value.ss_family;
+  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) throw_system_error("cannot open a socket");
+  if (family != AF_UNIX) {
+    ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &kOn, sizeof(kOn));
+  }
+  return socket;
+}
+
+bool is_trusted(const FileDescriptor& socket) {
+  sockaddr_storage own{};
+  socklen_t size = sizeof(own);
+  if (::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return false;
+  return own.ss_family != AF_UNIX || is_same_user(socket);
+}
+
+}  // namespace
+
+bool is_network_address(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return false;
+  return std::all_of(address.begin() + static_cast<std::ptrdiff_t>(colon) + 1, address.end(),
+                     [](char c) { return c >= '0' && c <= '9'; });
+}
+
+FileDescriptor listen_stream(const std::string& address) {
+  const Place place = place_of(address);
+  FileDescriptor socket = new_stream(place);
+  if (place.value.ss_family != AF_UNIX) {
+    ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof(kOn));
+  }
+  if (::bind(socket.number(), place.get(), place.size) != 0 ||
+      ::listen(socket.number(), SOMAXCONN) != 0) {
+    if (errno == EADDRINUSE) return {};
+    throw_system_error(fmt::format("cannot listen at \"{}\"", address));
+  }
+  return socket;
+}
+
+FileDescriptor connect_stream(const std::string& address, Deadline deadline) {
+  const Place place = place_of(address);
+  FileDescriptor socket = new_stream(place);
+  if (::connect(socket.number(), place.get(), place.size) != 0) {
+    if (errno != EINPROGRESS) return {};
+    if (wait_for(socket, POLLOUT, deadline) != Outcome::done) return {};
+    int error = 0;
+    socklen_t size = sizeof(error);
+    ::getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return {};
+  }
+  return is_trusted(socket) ? std::move(socket) : FileDescriptor();
+}
+
+FileDescriptor accept_stream(const FileDescriptor& listener) {
+  FileDescriptor socket(
+      ::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.is_open() || !is_trusted(socket)) return {};
+  ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &kOn, sizeof(kOn));
+  return socket;
+}
+
+Outcome send_bytes(const FileDescriptor& socket, std::span<const std::byte> bytes,
+                   Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN) {
+      if (wait_for(socket, POLLOUT, deadline) == Outcome::late) return Outcome::late;
+    } else if (errno != EINTR) {
+      return Outcome::closed;
+    }
+  }
+  return Outcome::done;
+}
+
+Outcome receive_bytes(const FileDescriptor& socket, std::span<std::byte> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t received = ::recv(socket.number(), bytes.data(), bytes.size(), 0);
+    if (received > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(received));
+    } else if (received < 0 && errno == EAGAIN) {
+      if (wait_for(socket, POLLIN, deadline) == Outcome::late) return Outcome::late;
+    } else if (received == 0 || errno != EINTR) {
+      return Outcome::closed;
+    }
+  }
+  return Outcome::done;
+}
+
+}  // namespace towpath::os

@@ -1,0 +1,441 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/ucx/bootstrap.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "towpath/os/stream.hpp"
+
+namespace towpath::transport::ucx {
+namespace {
+
+using Kind = TransportError::Kind;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr std::uint64_t kProtocolVersion = 0x746f'7770'7563'7801;  // the last byte counts up
+constexpr std::uint32_t kAddressBytesMax = 1 << 16;
+constexpr std::size_t kHostBytes = 64;
+// Time that the others wait for rank 0's verdict beyond rank 0's own deadline.
+constexpr milliseconds kGrace{500};
+// How often a waiting rank looks whether it should go on waiting.
+constexpr milliseconds kLookInterval{10};
+
+using Nonce = std::array<std::byte, 32>;
+
+struct Challenge {
+  std::uint64_t version = kProtocolVersion;
+  Nonce nonce{};
+};
+
+struct Proof {
+  Nonce nonce{};
+  os::KeyedDigest digest{};
+};
+
+// What a rank wants and how it is reached; its address follows.
+struct Introduction {
+  std::int32_t rank = 0;
+  std::int32_t ranks = 0;
+  std::uint64_t heap_bytes = 0;
+  std::uint32_t signals = 0;
+  std::int32_t pid = 0;
+  std::uint32_t address_bytes = 0;
+  std::array<char, kHostBytes> host{};
+};
+
+// What rank 0 says in the end; introductions of all ranks follow unless it is a refusal.
+struct Verdict {
+  bool is_refusal = false;
+  Kind kind = Kind::timeout;
+  std::int32_t culprit = kNoPeer;
+  Nonce nonce{};
+  std::array<char, 480> sentence{};
+};
+
+struct Refusal {
+  Kind kind;
+  int culprit;
+  std::string sentence;
+};
+
+template <typename T>
+std::span<std::byte> bytes_of(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+std::string address_of(const LiveOptions& options) {
+  if (os::is_network_address(options.rendezvous)) return options.rendezvous;
+  return fmt::format("towpath-ucx/{}/{}", ::geteuid(), options.rendezvous);
+}
+
+// Who knows the token and has seen both numbers; each side says it in its own words.
+os::KeyedDigest digest_of(const LiveOptions& options, std::string_view side, const Nonce& one,
+                          const Nonce& other) {
+  std::vector<std::byte> message(side.size() + one.size() + other.size());
+  std::memcpy(message.data(), side.data(), side.size());
+  std::memcpy(message.data() + side.size(), one.data(), one.size());
+  std::memcpy(message.data() + side.size() + one.size(), other.data(), other.size());
+  return os::keyed_digest(options.token, message);
+}
+
+Nonce new_nonce() {
+  Nonce nonce{};
+  os::fill_random(nonce);
+  return nonce;
+}
+
+Introduction introduction_of(const LiveOptions& options, int rank, const Member& member) {
+  Introduction introduction;
+  introduction.rank = rank;
+  introduction.ranks = options.ranks;
+  introduction.heap_bytes = options.heap_bytes;
+  introduction.signals = options.signals;
+  introduction.pid = member.pid;
+  introduction.address_bytes = static_cast<std::uint32_t>(member.address.size());
+  member.host.copy(introduction.host.data(), kHostBytes - 1);
+  return introduction;
+}
+
+Member member_of(const Introduction& introduction, std::span<const std::byte> address) {
+  return {introduction.pid, introduction.host.data(), {address.begin(), address.end()}};
+}
+
+// Somebody who has connected and is not known yet. What it has sent is kept until it is whole, so
+// that nobody who sends a part can keep the others waiting.
+struct Newcomer {
+  os::FileDescriptor socket;
+  Nonce challenge{};
+  std::vector<std::byte> received;
+  bool has_proved = false;
+
+  // False once it is gone.
+  bool read_more() {
+    std::array<std::byte, 4096> block;
+    while (true) {
+      const ssize_t size = ::recv(socket.number(), block.data(), block.size(), 0);
+      if (size < 0) return errno == EAGAIN || errno == EINTR;
+      if (size == 0 || received.size() > 2 * kAddressBytesMax) return false;
+      received.insert(received.end(), block.begin(), block.begin() + size);
+    }
+  }
+  template <typename T>
+  bool take(T& value) {
+    if (received.size() < sizeof(T)) return false;
+    std::memcpy(&value, received.data(), sizeof(T));
+    received.erase(received.begin(), received.begin() + sizeof(T));
+    return true;
+  }
+};
+
+// Rank 0's side.
+class Gathering {
+ public:
+  Gathering(const LiveOptions& options, Member self)
+      : options_(options),
+        deadline_(os::deadline_after(options.timeout)),
+        listener_(os::listen_stream(address_of(options))) {
+    if (!listener_.is_open()) {
+      throw TransportError(
+          Kind::disagreement, 0,
+          fmt::format("the rendezvous \"{}\" is taken; each group needs one of its own",
+                      options.rendezvous));
+    }
+    const auto ranks = static_cast<std::size_t>(options.ranks);
+    connections_.resize(ranks);
+    members_.resize(ranks);
+    members_[0] = std::move(self);
+  }
+
+  Job run() {
+    Verdict verdict;
+    verdict.nonce = new_nonce();
+    std::optional<Refusal> refusal;
+    try {
+      while (!refusal && !missing().empty()) refusal = step();
+    } catch (const TransportError& error) {
+      refusal = {error.kind(), error.peer(), error.what()};
+    }
+    if (refusal) {
+      verdict.is_refusal = true;
+      verdict.kind = refusal->kind;
+      verdict.culprit = refusal->culprit;
+      refusal->sentence.copy(verdict.sentence.data(), verdict.sentence.size() - 1);
+    }
+    send(verdict);
+    if (refusal) throw TransportError(refusal->kind, refusal->culprit, refusal->sentence);
+    return {std::move(members_), digest_of(options_, "job", verdict.nonce, verdict.nonce)};
+  }
+
+ private:
+  std::vector<int> missing() const {
+    std::vector<int> ranks;
+    for (int rank = 1; rank < options_.ranks; ++rank) {
+      if (!connections_[static_cast<std::size_t>(rank)].is_open()) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
+  // Waits for one thing to happen: somebody connects, says something, or goes.
+  std::optional<Refusal> step() {
+    look_around(options_);
+    std::vector<pollfd> entries{{listener_.number(), POLLIN, 0}};
+    for (const Newcomer& newcomer : newcomers_) {
+      entries.push_back({newcomer.socket.number(), POLLIN, 0});
+    }
+    for (const os::FileDescriptor& connection : connections_) {
+      entries.push_back({connection.number(), POLLIN, 0});  // -1 is ignored
+    }
+    ::poll(entries.data(), entries.size(), static_cast<int>(kLookInterval.count()));
+    if (os::Clock::now() >= deadline_) return late();
+    for (std::size_t rank = 1; rank < connections_.size(); ++rank) {
+      if (entries[1 + newcomers_.size() + rank].revents == 0) continue;
+      return Refusal{
+          Kind::peer_died, static_cast<int>(rank),
+          fmt::format("rank {} (pid {} on {}) went away while group \"{}\" came together", rank,
+                      members_[rank].pid, members_[rank].host, options_.rendezvous)};
+    }
+    for (std::size_t i = newcomers_.size(); i-- > 0;) {
+      if (entries[1 + i].revents == 0) continue;
+      std::optional<Refusal> refusal;
+      const bool stays = hear(newcomers_[i], refusal);
+      if (!stays) newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (refusal) return refusal;
+    }
+    if (entries[0].revents != 0) accept();
+    return std::nullopt;
+  }
+
+  Refusal late() const {
+    const std::vector<int> ranks = missing();
+    const char* const verb = ranks.size() == 1 ? "rank" : "ranks";
+    return {
+        Kind::timeout, ranks.front(),
+        fmt::format("group \"{}\" did not come together within {:g} s: of {} ranks, {} {} {} "
+                    "missing{}",
+                    options_.rendezvous, options_.timeout.seconds(), options_.ranks, verb,
+                    fmt::join(ranks, ", "), ranks.size() == 1 ? "is" : "are",
+                    strangers_ == 0 ? "" : "; somebody came who does not know this job's token")};
+  }
+
+  void accept() {
+    Newcomer newcomer{os::accept_stream(listener_), new_nonce(), {}};
+    if (!newcomer.socket.is_open()) return;
+    const Challenge challenge{.nonce = newcomer.challenge};
+    os::send_bytes(newcomer.socket, bytes_of(challenge), os::Clock::now());
+    newcomers_.push_back(std::move(newcomer));
+  }
+
+  // False once it is no newcomer any more: it went, failed, or is a member.
+  bool hear(Newcomer& newcomer, std::optional<Refusal>& refusal) {
+    if (!newcomer.read_more()) return false;
+    Proof proof;
+    if (!newcomer.has_proved) {
+      if (!newcomer.take(proof)) return true;
+      const auto expected = digest_of(options_, "member", newcomer.challenge, proof.nonce);
+      if (!os::is_same(proof.digest, expected)) {
+        ++strangers_;
+        return false;
+      }
+      newcomer.has_proved = true;
+      const auto answer = digest_of(options_, "gatherer", proof.nonce, newcomer.challenge);
+      os::send_bytes(newcomer.socket, answer, os::Clock::now());
+    }
+    Introduction introduction;
+    if (newcomer.received.size() < sizeof(introduction)) return true;
+    std::memcpy(&introduction, newcomer.received.data(), sizeof(introduction));
+    if (introduction.address_bytes > kAddressBytesMax) return false;
+    if (newcomer.received.size() < sizeof(introduction) + introduction.address_bytes) return true;
+    introduction.host.back() = '\0';
+    refusal = objection_to(introduction);
+    if (refusal) return true;
+    const auto rank = static_cast<std::size_t>(introduction.rank);
+    members_[rank] = member_of(
+        introduction, std::span<const std::byte>(newcomer.received).subspan(sizeof(introduction)));
+    connections_[rank] = std::move(newcomer.socket);
+    return false;
+  }
+
+  std::optional<Refusal> objection_to(const Introduction& introduction) const {
+    const int rank = introduction.rank;
+    const auto refusal = [&](const std::string& sentence) {
+      return Refusal{Kind::disagreement, rank,
+                     fmt::format("group \"{}\": {}", options_.rendezvous, sentence)};
+    };
+    const auto differs = [&](const char* what, auto theirs, auto ours) {
+      return refusal(fmt::format("rank {} (pid {} on {}) wants {} {}, but rank 0 wants {}", rank,
+                                 introduction.pid, introduction.host.data(), theirs, what, ours));
+    };
+    if (introduction.ranks != options_.ranks) {
+      return differs("ranks", introduction.ranks, options_.ranks);
+    }
+    if (introduction.heap_bytes != options_.heap_bytes) {
+      return differs("bytes of heap", introduction.heap_bytes, options_.heap_bytes);
+    }
+    if (introduction.signals != options_.signals) {
+      return differs("signals", introduction.signals, options_.signals);
+    }
+    const bool is_rank = rank >= 0 && rank < options_.ranks;
+    if (!is_rank || rank == 0 || connections_[static_cast<std::size_t>(rank)].is_open()) {
+      const Member& same = members_[is_rank ? static_cast<std::size_t>(rank) : 0];
+      return refusal(fmt::format("rank {} is there twice, as pid {} on {} and pid {} on {}", rank,
+                                 same.pid, same.host, introduction.pid, introduction.host.data()));
+    }
+    return std::nullopt;
+  }
+
+  void send(const Verdict& verdict) {
+    std::vector<std::byte> text;
+    const auto add = [&text](std::span<const std::byte> bytes) {
+      text.insert(text.end(), bytes.begin(), bytes.end());
+    };
+    add(bytes_of(verdict));
+    for (int rank = 0; !verdict.is_refusal && rank < options_.ranks; ++rank) {
+      const Member& member = members_[static_cast<std::size_t>(rank)];
+      add(bytes_of(introduction_of(options_, rank, member)));
+      add(member.address);
+    }
+    const auto send_to = [&](const os::FileDescriptor& socket) {
+      if (socket.is_open()) os::send_bytes(socket, text, os::Clock::now() + kGrace);
+    };
+    for (const os::FileDescriptor& connection : connections_) send_to(connection);
+    for (const Newcomer& newcomer : newcomers_) {
+      if (newcomer.has_proved) send_to(newcomer.socket);
+    }
+  }
+
+  const LiveOptions& options_;
+  os::Deadline deadline_;
+  os::FileDescriptor listener_;
+  std::vector<os::FileDescriptor> connections_;  // by rank
+  std::vector<Member> members_;                  // by rank
+  std::vector<Newcomer> newcomers_;
+  int strangers_ = 0;
+};
+
+// The side of all other ranks.
+class Joining {
+ public:
+  explicit Joining(const LiveOptions& options)
+      : options_(options), deadline_(os::deadline_after(options.timeout)) {}
+
+  Job run(const Member& self) {
+    find_rank_0();
+    prove();
+    const Introduction introduction = introduction_of(options_, options_.rank, self);
+    std::vector<std::byte> text(sizeof(introduction));
+    std::memcpy(text.data(), &introduction, sizeof(introduction));
+    text.insert(text.end(), self.address.begin(), self.address.end());
+    if (os::send_bytes(socket_, text, deadline_) != os::Outcome::done) throw gone();
+    Verdict verdict;
+    receive(bytes_of(verdict));
+    if (verdict.is_refusal) {
+      verdict.sentence.back() = '\0';
+      throw TransportError(verdict.kind, verdict.culprit, verdict.sentence.data());
+    }
+    Job job;
+    job.key = digest_of(options_, "job", verdict.nonce, verdict.nonce);
+    for (int rank = 0; rank < options_.ranks; ++rank) job.members.push_back(receive_member());
+    return job;
+  }
+
+ private:
+  TransportError error(Kind kind, const char* what) const {
+    return {kind, 0,
+            fmt::format("rank {} (pid {}) came to group \"{}\", but rank 0 {}", options_.rank,
+                        ::getpid(), options_.rendezvous, what)};
+  }
+  TransportError gone() const { return error(Kind::peer_died, "went away before all had come"); }
+
+  void find_rank_0() {
+    milliseconds pause{1};
+    while (true) {
+      socket_ = os::connect_stream(address_of(options_), deadline_);
+      if (socket_.is_open()) return;
+      if (os::Clock::now() >= deadline_) {
+        throw TransportError(
+            Kind::timeout, 0,
+            fmt::format("rank {} (pid {}) found no rank 0 at \"{}\" within {:g} s", options_.rank,
+                        ::getpid(), options_.rendezvous, options_.timeout.seconds()));
+      }
+      look_around(options_);
+      std::this_thread::sleep_for(pause);
+      pause = std::min(pause * 2, milliseconds{50});
+    }
+  }
+
+  // Looks around meanwhile.
+  void receive(std::span<std::byte> bytes) {
+    while (os::wait_for(socket_, POLLIN, os::Clock::now() + kLookInterval) != os::Outcome::done) {
+      look_around(options_);
+      if (os::Clock::now() >= deadline_ + kGrace) {
+        throw error(Kind::timeout, "gave no answer in time");
+      }
+    }
+    switch (os::receive_bytes(socket_, bytes, deadline_ + kGrace)) {
+      case os::Outcome::done: return;
+      case os::Outcome::late: throw error(Kind::timeout, "gave no answer in time");
+      case os::Outcome::closed: throw gone();
+    }
+  }
+
+  void prove() {
+    Challenge challenge;
+    receive(bytes_of(challenge));
+    if (challenge.version != kProtocolVersion) {
+      throw error(Kind::disagreement, "runs another version of Towpath, or is another program");
+    }
+    Proof proof;
+    proof.nonce = new_nonce();
+    proof.digest = digest_of(options_, "member", challenge.nonce, proof.nonce);
+    if (os::send_bytes(socket_, bytes_of(proof), deadline_) != os::Outcome::done) throw gone();
+    os::KeyedDigest answer{};
+    try {
+      receive(answer);
+    } catch (const TransportError& refused) {
+      if (refused.kind() != Kind::peer_died) throw;
+      throw error(Kind::disagreement, "does not accept this rank's token");
+    }
+    if (!os::is_same(answer, digest_of(options_, "gatherer", proof.nonce, challenge.nonce))) {
+      throw error(Kind::disagreement, "does not know this job's token");
+    }
+  }
+
+  Member receive_member() {
+    Introduction introduction;
+    receive(bytes_of(introduction));
+    if (introduction.address_bytes > kAddressBytesMax) throw gone();
+    introduction.host.back() = '\0';
+    std::vector<std::byte> address(introduction.address_bytes);
+    if (!address.empty()) receive(address);
+    return member_of(introduction, address);
+  }
+
+  const LiveOptions& options_;
+  os::Deadline deadline_;
+  os::FileDescriptor socket_;
+};
+
+}  // namespace
+
+Job bootstrap(const LiveOptions& options, Member self) {
+  if (options.rank == 0) return Gathering(options, std::move(self)).run();
+  return Joining(options).run(self);
+}
+
+}  // namespace towpath::transport::ucx

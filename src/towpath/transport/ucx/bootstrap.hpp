@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "towpath/os/keyed_digest.hpp"
+#include "towpath/transport/live_transport.hpp"
+
+// How ranks of different hosts find each other: rank 0 listens at the rendezvous, the others come,
+// prove that they know the job's token, and each gets what all others have said of themselves.
+//
+//   rank 0                           any other
+//     number of its own     ->
+//                           <-       number of its own, digest of both with the token
+//     digest of both        ->
+//                           <-       what it wants and how it is reached
+//     all members, or why not ->
+
+namespace towpath::transport::ucx {
+
+struct Member {
+  std::int32_t pid = 0;
+  std::string host;
+  std::vector<std::byte> address;  // of its UCX worker
+};
+
+struct Job {
+  std::vector<Member> members;  // by rank
+  os::KeyedDigest key{};        // the same on all ranks, and unknown to others
+};
+
+// Blocks until all ranks are there. Throws as connect does.
+Job bootstrap(const LiveOptions& options, Member self);
+
+}  // namespace towpath::transport::ucx

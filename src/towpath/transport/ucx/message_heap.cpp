@@ -1,0 +1,252 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/ucx/message_heap.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <system_error>
+#include <utility>
+
+namespace towpath::transport::ucx {
+
+Memory::Memory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
+  void* const mapped = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    throw std::system_error(errno, std::generic_category(),
+                            fmt::format("cannot map {} bytes of heap", size_bytes));
+  }
+  bytes_ = static_cast<std::byte*>(mapped);
+}
+
+Memory::~Memory() { ::munmap(bytes_, size_bytes_); }
+
+MessageHeap::MessageHeap(const LiveOptions& options, std::unique_ptr<Wire> wire, const Job& job)
+    : rank_(options.rank),
+      layout_(options.ranks, options.heap_bytes, options.signals),
+      memory_(options.heap_bytes),
+      words_(layout_.signal_words()),
+      peers_(static_cast<std::size_t>(options.ranks)),
+      wire_(std::move(wire)) {
+  std::vector<std::vector<std::byte>> addresses;
+  for (const Member& member : job.members) addresses.push_back(member.address);
+  wire_->connect(rank_, addresses, job.key,
+                 {.arrived = [this](Incoming& message) { take(message); },
+                  .lost = [this](int peer) { lose(peer); }});
+}
+
+void MessageHeap::release_signals(Signal first) {
+  const std::uint32_t count = layout_.release_signals(first);
+  for (Signal signal = first; signal < first + count; ++signal) {
+    words_[layout_.previous_word_of(signal)] = 0;
+  }
+}
+
+// --- what is sent --------------------------------------------------------------------------------
+
+namespace {
+
+// The bytes that a Move puts, after its local store; `staging` holds a result without one.
+const std::byte* result_of(const Move& move, std::vector<std::byte>& staging) {
+  if (!move.has_source || move.size_bytes == 0) return nullptr;
+  if (!move.has_addend) {
+    if (move.has_destination) std::memmove(move.destination, move.source, move.size_bytes);
+    return move.source;
+  }
+  std::byte* result = move.destination;
+  if (!move.has_destination) {
+    if (move.peer == kNoPeer) return nullptr;
+    staging.resize(move.size_bytes);
+    result = staging.data();
+  }
+  reduce(result, move.source, move.addend, move.size_bytes, move.reduction);
+  return result;
+}
+
+}  // namespace
+
+void MessageHeap::start(Move& move) {
+  std::vector<std::byte> staging;
+  const std::byte* const result = result_of(move, staging);
+  const std::uint64_t size_bytes = result == nullptr ? 0 : move.size_bytes;
+  const bool adds = move.signal_operation == SignalOperation::add;
+  if (move.peer == kNoPeer || move.peer == rank_) {
+    if (move.peer == rank_ && size_bytes > 0) {
+      std::memmove(memory_.bytes() + move.remote, result, size_bytes);
+    }
+    if (move.has_signal) change_word(layout_.word_of(move.signal), move.signal_value, adds);
+    if (move.done != nullptr) move.done(move);
+    return;
+  }
+  Peer& to = peer(move.peer);
+  const Header header{.kind = MessageKind::put,
+                      .number = to.started++,
+                      .after = to.fenced,
+                      .offset = size_bytes > 0 ? move.remote : 0,
+                      .word = move.has_signal ? layout_.word_of(move.signal) : 0,
+                      .value = move.signal_value,
+                      .has_signal = move.has_signal,
+                      .adds = adds};
+  // The bytes of a vector stay where they are when it is moved.
+  const std::span bytes(result, size_bytes);
+  wire_->send(move.peer, header, bytes, [&move, kept = std::move(staging)] {
+    if (move.done != nullptr) move.done(move);
+  });
+}
+
+void MessageHeap::fence() {
+  for (Peer& peer : peers_) peer.fenced = peer.started;
+}
+
+bool MessageHeap::is_quiet() {
+  bool is_quiet = true;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    Peer& to = peer(rank);
+    const bool has_left = to.standing.presence == Presence::left;
+    if (rank == rank_ || to.visible == to.started || has_left) continue;
+    is_quiet = false;
+    if (to.asked == to.started) continue;
+    to.asked = to.started;
+    wire_->send(rank, {.kind = MessageKind::query, .number = to.asked}, {}, {});
+  }
+  return is_quiet;
+}
+
+std::uint64_t MessageHeap::start_get(int from, Offset remote, std::uint64_t size_bytes) {
+  const std::uint64_t number = next_get_++;
+  Get& get = gets_[number];
+  get.bytes.resize(size_bytes);
+  if (from == rank_) {
+    std::ranges::copy_n(memory_.bytes() + remote, static_cast<std::ptrdiff_t>(size_bytes),
+                        get.bytes.begin());
+    get.is_over = true;
+  } else {
+    wire_->send(from,
+                {.kind = MessageKind::get, .number = number, .offset = remote, .value = size_bytes},
+                {}, {});
+  }
+  return number;
+}
+
+std::vector<std::byte> MessageHeap::take_bytes(std::uint64_t get) {
+  std::vector<std::byte> bytes = std::move(gets_.at(get).bytes);
+  gets_.erase(get);
+  return bytes;
+}
+
+void MessageHeap::forget(std::uint64_t get) {
+  if (gets_.at(get).is_over) {
+    gets_.erase(get);
+  } else {
+    gets_.at(get).is_forgotten = true;
+  }
+}
+
+void MessageHeap::tell_all(MessageKind kind, const std::optional<Loss>& loss) {
+  const std::string text = loss ? loss->what : "";
+  Header header{.kind = kind};
+  header.culprit = loss ? loss->culprit : kNoPeer;
+  for (int to = 0; to < ranks(); ++to) {
+    if (to != rank_) wire_->send(to, header, std::as_bytes(std::span(text)), {});
+  }
+}
+
+// --- what comes --------------------------------------------------------------------------------
+void MessageHeap::take(Incoming& message) {
+  const Header& header = message.header();
+  Peer& from = peer(header.source);
+  ++from.standing.messages;
+  switch (header.kind) {
+    case MessageKind::here: from.standing.is_ready = true; break;
+    case MessageKind::ask: wire_->send(header.source, {.kind = MessageKind::here}, {}, {}); break;
+    case MessageKind::put: take_put(message); break;
+    case MessageKind::query:
+      from.answer_at = header.number;
+      answer(header.source);
+      break;
+    case MessageKind::acknowledge: from.visible = std::max(from.visible, header.number); break;
+    case MessageKind::get: answer_get(header); break;
+    case MessageKind::reply: take_reply(message); break;
+    case MessageKind::left:
+      if (from.standing.presence == Presence::here) from.standing.presence = Presence::left;
+      if (header.culprit != kNoPeer) take_failure(message);
+      break;
+    case MessageKind::failed:
+      from.standing.presence = Presence::failed;
+      take_failure(message);
+      break;
+  }
+}
+
+void MessageHeap::take_put(Incoming& message) {
+  const Header& header = message.header();
+  if (!holds(header.offset, header.size_bytes) ||
+      (header.has_signal && header.word >= words_.size()))
+    return;
+  Peer& from = peer(header.source);
+  if (header.after > from.stored.below()) {
+    from.deferred.push_back(wire_->keep(message));
+  } else {
+    store(message);
+  }
+}
+
+void MessageHeap::store(Incoming& message) {
+  const Header header = message.header();
+  wire_->receive(message, memory_.bytes() + header.offset, [this, header] { stored(header); });
+}
+
+void MessageHeap::stored(const Header& header) {
+  if (header.has_signal) change_word(header.word, header.value, header.adds);
+  Peer& from = peer(header.source);
+  from.stored.note(header.number);
+  while (!from.deferred.empty() && from.deferred.front().header().after <= from.stored.below()) {
+    Incoming next = std::move(from.deferred.front());
+    from.deferred.pop_front();
+    store(next);
+  }
+  answer(header.source);
+}
+
+void MessageHeap::answer(int rank) {
+  Peer& to = peer(rank);
+  if (to.answer_at == 0 || to.stored.below() < to.answer_at) return;
+  wire_->send(rank, {.kind = MessageKind::acknowledge, .number = to.stored.below()}, {}, {});
+  to.answer_at = 0;
+}
+
+void MessageHeap::answer_get(const Header& header) {
+  if (!holds(header.offset, header.value)) return;
+  wire_->send(header.source, {.kind = MessageKind::reply, .number = header.number},
+              {memory_.bytes() + header.offset, header.value}, {});
+}
+
+void MessageHeap::take_reply(Incoming& message) {
+  const std::uint64_t number = message.header().number;
+  const auto found = gets_.find(number);
+  if (found == gets_.end() || found->second.bytes.size() != message.header().size_bytes) return;
+  wire_->receive(message, found->second.bytes.data(), [this, number] {
+    Get& get = gets_.at(number);
+    get.is_over = true;
+    if (get.is_forgotten) gets_.erase(number);
+  });
+}
+
+void MessageHeap::take_failure(Incoming& message) {
+  const Header& header = message.header();
+  if (!message.is_here() || header.culprit < 0 || header.culprit >= ranks()) return;
+  const auto text = message.bytes();
+  peer(header.source).standing.blame =
+      Loss{header.culprit, {reinterpret_cast<const char*>(text.data()), text.size()}};
+}
+
+void MessageHeap::lose(int rank) {
+  if (peer(rank).standing.presence == Presence::here) peer(rank).standing.presence = Presence::dead;
+}
+
+}  // namespace towpath::transport::ucx

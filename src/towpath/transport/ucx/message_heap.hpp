@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "towpath/transport/live_transport.hpp"
+#include "towpath/transport/symmetric_heap.hpp"
+#include "towpath/transport/ucx/bootstrap.hpp"
+#include "towpath/transport/ucx/wire.hpp"
+
+// The heap and the signals of one rank, and what ranks do to each other's by messages. Nothing here
+// waits: what comes is stored in progress().
+
+namespace towpath::transport::ucx {
+
+// Anonymous memory of which only touched pages exist.
+class Memory {
+ public:
+  explicit Memory(std::uint64_t size_bytes);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  std::byte* bytes() const { return bytes_; }
+
+ private:
+  std::byte* bytes_ = nullptr;
+  std::uint64_t size_bytes_;
+};
+
+// Numbers from 0 on, each noted once, in any order.
+class Progress {
+ public:
+  void note(std::uint64_t number) {
+    if (number != below_) {
+      ahead_.insert(number);
+      return;
+    }
+    ++below_;
+    while (!ahead_.empty() && *ahead_.begin() == below_) {
+      ahead_.erase(ahead_.begin());
+      ++below_;
+    }
+  }
+  // All numbers below it were noted.
+  std::uint64_t below() const { return below_; }
+
+ private:
+  std::uint64_t below_ = 0;
+  std::set<std::uint64_t> ahead_;
+};
+
+enum class Presence : std::uint8_t { here, left, failed, dead };
+
+// What one rank knows of another.
+struct Standing {
+  Presence presence = Presence::here;
+  std::optional<Loss> blame;  // why it gave up, as it said
+  bool is_ready = false;      // it has said that it is there
+  std::uint64_t messages = 0;
+};
+
+class MessageHeap {
+ public:
+  // Messages between these ranks go over the wire from now on.
+  MessageHeap(const LiveOptions& options, std::unique_ptr<Wire> wire, const Job& job);
+
+  SymmetricHeap& layout() { return layout_; }
+  const SymmetricHeap& layout() const { return layout_; }
+  std::byte* bytes() const { return memory_.bytes(); }
+  std::uint64_t signal(Signal signal) const { return words_[layout_.word_of(signal)]; }
+  void release_signals(Signal first);
+
+  // --- what is sent ------------------------------------------------------------------------------
+  // Of a Move that is possible.
+  void start(Move& move);
+  // What follows is visible after what was started.
+  void fence();
+  // Whether all that was started is visible; asks the peers that have not said so yet.
+  bool is_quiet();
+  // A get of this rank; its number until it is taken or forgotten.
+  std::uint64_t start_get(int from, Offset remote, std::uint64_t size_bytes);
+  bool is_over(std::uint64_t get) const { return gets_.at(get).is_over; }
+  std::vector<std::byte> take_bytes(std::uint64_t get);
+  void forget(std::uint64_t get);
+  // Tells all others that this rank is ready, has left or has failed, and whose fault it is.
+  void tell_all(MessageKind kind, const std::optional<Loss>& loss = {});
+  bool is_flushed() const { return wire_->is_flushed(); }
+
+  // --- what comes --------------------------------------------------------------------------------
+  // True when anything happened.
+  bool progress() { return wire_->progress(); }
+  const Standing& standing(int rank) const { return peer(rank).standing; }
+
+ private:
+  struct Peer {
+    Standing standing;
+
+    // Puts to it.
+    std::uint64_t started = 0;
+    std::uint64_t fenced = 0;  // what follows must not be visible before so many
+    std::uint64_t visible = 0;
+    std::uint64_t asked = 0;  // it will say when so many are visible
+
+    // Puts from it.
+    Progress stored;
+    std::uint64_t answer_at = 0;   // it asked when so many are visible; 0: it did not
+    std::list<Incoming> deferred;  // behind a fence
+  };
+  struct Get {
+    std::vector<std::byte> bytes;
+    bool is_over = false;
+    bool is_forgotten = false;  // but its bytes may be on their way
+  };
+
+  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
+  int ranks() const { return static_cast<int>(peers_.size()); }
+  bool holds(std::uint64_t offset, std::uint64_t size_bytes) const {
+    return offset <= layout_.size_bytes() && size_bytes <= layout_.size_bytes() - offset;
+  }
+  void change_word(std::uint64_t word, std::uint64_t value, bool adds) {
+    words_[word] = adds ? words_[word] + value : value;
+  }
+
+  void take(Incoming& message);
+  void take_put(Incoming& message);
+  void store(Incoming& message);
+  void stored(const Header& header);
+  void answer(int rank);
+  void answer_get(const Header& header);
+  void take_reply(Incoming& message);
+  void take_failure(Incoming& message);
+  void lose(int rank);
+
+  int rank_;
+  SymmetricHeap layout_;
+  Memory memory_;
+  std::vector<std::uint64_t> words_;  // of signals
+  std::vector<Peer> peers_;
+  std::map<std::uint64_t, Get> gets_;
+  std::uint64_t next_get_ = 0;
+  std::unique_ptr<Wire> wire_;
+};
+
+}  // namespace towpath::transport::ucx

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "towpath/os/keyed_digest.hpp"
+#include "towpath/transport/ucx/ucp_library.hpp"
+
+// Messages between the ranks of a job, over UCX's active messages: whatever joins the hosts carries
+// them, TCP, RDMA or shared memory. A message is a header and bytes; a receiver says where the
+// bytes go.
+
+namespace towpath::transport::ucx {
+
+enum class MessageKind : std::uint32_t {
+  here,         // the sender is ready, or was asked
+  ask,          // say that you are here
+  put,          // bytes for the heap, then a signal
+  query,        // say when so many puts are visible
+  acknowledge,  // so many puts are visible
+  get,          // send these bytes of the heap
+  reply,        // the bytes of a get
+  left,         // the sender ends in good order
+  failed,       // the sender gives up; the bytes say why
+};
+
+// A message's header. The key stands for the token of the job: who does not have it is not heard.
+struct Header {
+  os::KeyedDigest key{};
+  MessageKind kind = MessageKind::put;
+  std::int32_t source = 0;
+  std::uint64_t number = 0;  // of a put among those to this peer; of a get; a number of puts
+  std::uint64_t after = 0;   // puts of the sender that are visible before this one
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t word = 0;  // of a signal
+  std::uint64_t value = 0;
+  std::int32_t culprit = -1;  // of a failure
+  bool has_signal = false;
+  bool adds = false;
+};
+
+// The bytes of a message that has come, until it is asked for.
+class Incoming {
+ public:
+  const Header& header() const { return header_; }
+  // The bytes, where they came with the header; else they wait at the sender.
+  bool is_here() const { return descriptor_ == nullptr; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  friend class Wire;
+  Header header_;
+  std::span<const std::byte> bytes_;
+  std::vector<std::byte> kept_;
+  void* descriptor_ = nullptr;
+};
+
+class Wire {
+ public:
+  struct Handlers {
+    // A message of the job has come. It may be taken, now or later, with receive().
+    std::function<void(Incoming& message)> arrived;
+    // A peer cannot be reached any more.
+    std::function<void(int peer)> lost;
+  };
+
+  // Throws std::runtime_error where UCX refuses.
+  Wire();
+  ~Wire();
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  // How others reach this rank.
+  std::vector<std::byte> address() const;
+  // From now on messages are sent and heard.
+  void connect(int rank, const std::vector<std::vector<std::byte>>& addresses,
+               const os::KeyedDigest& key, Handlers handlers);
+
+  // Calls `sent` once the bytes may be overwritten, which may be before it returns. What is sent to
+  // a peer that is lost goes nowhere.
+  void send(int peer, Header header, std::span<const std::byte> bytes, std::function<void()> sent);
+  // Copies a message's bytes to a place of their size, and calls `done`, which may be before it
+  // returns.
+  void receive(Incoming& message, std::byte* to, std::function<void()> done);
+  // Keeps a message beyond `arrived`.
+  Incoming keep(Incoming& message);
+
+  // True when a message came or left.
+  bool progress();
+  // Whether all that was sent has left this process.
+  bool is_flushed() const { return sending_ == 0; }
+  // Closes the connections, those that are in order after what was sent; waits a second at most.
+  void close();
+
+ private:
+  struct Sending;
+  struct Receiving;
+  struct Connection {
+    Wire* wire = nullptr;
+    int peer = 0;
+    ucp_ep_h endpoint = nullptr;
+    bool is_lost = false;
+  };
+
+  // A message has come, with its bytes or with what stands for them until they are asked for.
+  ucs_status_t take(const void* header, void* data, std::size_t size_bytes, bool waits_at_sender);
+  static void on_sent(void* request, ucs_status_t status, void* sending);
+  static void on_received(void* request, ucs_status_t status, std::size_t size_bytes,
+                          void* receiving);
+  static void on_error(void* connection, ucp_ep_h endpoint, ucs_status_t status);
+
+  void connect_to(int peer, const std::vector<std::byte>& address);
+  void lose(Connection& connection);
+
+  const UcpLibrary& ucp_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  os::KeyedDigest key_{};
+  int rank_ = 0;
+  Handlers handlers_;
+  std::vector<std::unique_ptr<Connection>> connections_;  // by rank; none to itself
+  std::vector<Connection*> failed_;                       // to be told of
+  std::vector<std::function<void()>> sent_;               // to be called
+  std::uint64_t sending_ = 0;
+  std::uint64_t events_ = 0;  // messages that came or left
+  bool is_kept_ = false;      // the message that is being handled
+};
+
+}  // namespace towpath::transport::ucx
