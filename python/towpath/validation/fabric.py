@@ -63,7 +63,8 @@ def _predict_neighbour(row: Row, context: Context) -> Prediction:
     has_payload, is_fused = _PACKETS[one_of(row, "ntype", tuple(_PACKETS))]
     payload_bytes = whole(row, "payload_bytes", _PAYLOAD_BYTES_MAX, least=0)
     # From one board to the next: the chips of a T3000's board share a link with the dispatcher.
-    source = 1 if system.chips > 2 else 0
+    (columns, _), *_ = system.shape().dimensions
+    source = 1 if columns > 2 else 0
     round_trip_ns = _core.fabric_round_trip_ns(
         system.cluster(), system.shape(), source=source, destination=source + 1,
         payload_bytes=payload_bytes if has_payload else 0, is_fused=is_fused,
@@ -96,6 +97,52 @@ def _predict_line(row: Row, context: Context) -> Prediction:
         ),
         describe(system),
     )  # fmt: skip
+
+
+# --- bandwidth ------------------------------------------------------------------------------------
+
+# By tt-metal's name of a test: who sends to whom, and whether the fabric's routers forward packets.
+_STREAMS: dict[str, tuple[str, bool]] = {
+    "NeighborExchangeUnicast": ("neighbours", False),
+    "NeighborExchangeLinear": ("neighbours", True),
+    "FullRingUnicast": ("full ring", True),
+}
+# Packets of a stream: so many that the first and the last ones do not matter, fewer where that
+# would be more than _LINK_BYTES_MAX in all.
+_STREAM_PACKETS = 400
+_STREAM_PACKETS_LEAST = 24
+
+
+def _predict_bandwidth(row: Row, context: Context) -> Prediction:
+    """What the busiest link carries of payload, with a stream from each chip in both directions."""
+    name = one_of(row, "test_name", tuple(_STREAMS))
+    one_of(row, "ntype", ("NOC_UNICAST_WRITE",))
+    pattern, forwards = _STREAMS[name]
+    form: Form = "ring" if pattern == "full ring" else "line"
+    system = on_machine(named_system(row, form), context.machine)
+    payload_bytes = whole(row, "packet_size", _PAYLOAD_BYTES_MAX, least=4)
+    slot_bytes = whole(row, "max_packet_size", _PAYLOAD_BYTES_MAX, least=4)
+    if payload_bytes > slot_bytes:
+        raise CannotSimulate(
+            f"packet_size is {payload_bytes}; a slot has max_packet_size, which is {slot_bytes}"
+        )
+    chips = system.chips
+    if pattern == "full ring" and not system.goes_round:
+        raise CannotSimulate(f"{name} goes round a ring; {system.name} has {chips} chips in a line")
+    streams = [
+        (chip, (chip + step) % chips)
+        for chip in range(chips) for step in (1, -1)
+        if system.goes_round or 0 <= chip + step < chips
+    ]  # fmt: skip
+    hops = chips - 1 if pattern == "full ring" else 1
+    affordable = _LINK_BYTES_MAX // (len(streams) * hops * payload_bytes)
+    rate = _core.fabric_stream_gb_per_s(
+        system.cluster(), system.shape(), streams, payload_bytes=payload_bytes,
+        packets=min(max(affordable, _STREAM_PACKETS_LEAST), _STREAM_PACKETS),
+        slot_bytes=slot_bytes, forwards=forwards, long_way=pattern == "full ring",
+    )  # fmt: skip
+    # Each link carries as many streams as each of them makes hops.
+    return Prediction(rate * hops, describe(system))
 
 
 # --- collectives ----------------------------------------------------------------------------------
@@ -153,7 +200,10 @@ class ChipCall:
         chips, size_bytes = self.system.chips, self.size_bytes
         ways = 2 if self.system.goes_round else 1
         if self.collective != "all_to_all":
-            return size_bytes * (chips - 1) / chips / ways
+            # All must come in over the links of the chip that has the fewest.
+            sides = [side for side in (self.system.columns, self.system.rows) if side > 1]
+            links = sum(ways if side > 2 else 1 for side in sides)
+            return size_bytes * (chips - 1) / chips / links
         # Every chip sends a part to each on the other side of the middle; rings have two middles.
         along = max(self.system.columns, self.system.rows)
         crossing = (along // 2) * (along - along // 2) * (chips // along)
@@ -283,6 +333,19 @@ FABRIC_KINDS = (
         measured=lambda row: real(row, "mean_ns"),
         predict=_predict_line,
         label=lambda row: f"{row['message_bytes']} B",
+        check_machine=catalogue.load_chip_cluster,
+    ),
+    TableKind(
+        name="bandwidth of a fabric",
+        columns=frozenset({
+            "system", "test_name", "ntype", "packet_size", "max_packet_size", "bandwidth_gb_per_s",
+        }),
+        unit="GB/s",
+        identity=("system", "test_name", "max_packet_size"),
+        group=lambda row: f"{row['system']} {row['test_name']}",
+        measured=lambda row: real(row, "bandwidth_gb_per_s"),
+        predict=_predict_bandwidth,
+        label=lambda row: f"{row['packet_size']} B",
         check_machine=catalogue.load_chip_cluster,
     ),
     TableKind(

@@ -230,10 +230,14 @@ struct EthernetSoftwareParameters {
   int routing_firmware_cycles = 0;
   int fabric_loop_cycles = 0;
   int fabric_send_cycles = 0;
+  int fabric_sent_cycles = 0;
+  int fabric_channel_cycles = 0;
+  int fabric_answer_cycles = 0;
   int fabric_receive_cycles = 0;
   int fabric_ring_cycles = 0;
   int fabric_mesh_cycles = 0;
   int fabric_cores = 0;
+  int fabric_channel_slots = 0;
   int fabric_payload_bytes = 0;
   int timestamp_cycles = 0;
   int bandwidth_sender_cycles = 0;
@@ -259,7 +263,13 @@ inline constexpr Parameter<EthernetSoftwareParameters> kEthernetSoftwareParamete
     {"fabric_loop_cycles", &EthernetSoftwareParameters::fabric_loop_cycles, kSomeCycles,
      "period in which a fabric router looks for work"},
     {"fabric_send_cycles", &EthernetSoftwareParameters::fabric_send_cycles, kAnyCycles,
-     "choosing a packet to send, besides the calls"},
+     "choosing a packet to send and submitting its command"},
+    {"fabric_sent_cycles", &EthernetSoftwareParameters::fabric_sent_cycles, kAnyCycles,
+     "what a router does after a packet's command, while the queue fetches the packet"},
+    {"fabric_channel_cycles", &EthernetSoftwareParameters::fabric_channel_cycles, kAnyCycles,
+     "what that takes more for each channel after the first"},
+    {"fabric_answer_cycles", &EthernetSoftwareParameters::fabric_answer_cycles, kAnyCycles,
+     "submitting an answer to the far end"},
     {"fabric_receive_cycles", &EthernetSoftwareParameters::fabric_receive_cycles, kAnyCycles,
      "deciding where an arrived packet goes, besides the calls"},
     {"fabric_ring_cycles", &EthernetSoftwareParameters::fabric_ring_cycles, kAnyCycles,
@@ -268,6 +278,8 @@ inline constexpr Parameter<EthernetSoftwareParameters> kEthernetSoftwareParamete
      "what that takes more on a mesh, for routes in two dimensions and twice the channels"},
     {"fabric_cores", &EthernetSoftwareParameters::fabric_cores, between(1, 2),
      "cores of a router; with 2, one sends and the other receives"},
+    {"fabric_channel_slots", &EthernetSoftwareParameters::fabric_channel_slots, between(2, 32),
+     "most slots of a channel of a router in one dimension"},
     {"fabric_payload_bytes", &EthernetSoftwareParameters::fabric_payload_bytes, between(64, 65'472),
      "payload of a packet as transports use it"},
     {"timestamp_cycles", &EthernetSoftwareParameters::timestamp_cycles, kAnyCycles,

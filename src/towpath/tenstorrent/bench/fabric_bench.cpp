@@ -66,12 +66,44 @@ void check(const std::vector<FabricStream>& streams, std::uint64_t payload_bytes
   }
 }
 
+struct StreamWay {
+  fabric::Direction first_hop = 0;
+  Header header;
+};
+
+// Each stream the shorter way, or all round their ring the other way.
+std::vector<StreamWay> ways_of(const Fabric& fabric, const std::vector<FabricStream>& streams,
+                               const FabricStreamOptions& options) {
+  const fabric::Dimension& line = fabric.topology().shape().dimensions.front();
+  const bool is_mesh = fabric.topology().is_two_dimensional();
+  if (options.goes_the_long_way && (!line.is_ring || is_mesh)) {
+    throw std::invalid_argument("streams go the long way; that takes chips in a ring");
+  }
+  if (options.is_multicast && is_mesh) {
+    throw std::invalid_argument("streams are multicasts; that takes chips in a line or ring");
+  }
+  std::vector<StreamWay> ways;
+  for (const auto& [from, to] : streams) {
+    fabric::Direction direction = fabric.first_hop(from, to);
+    Header header = fabric.header(from, to);
+    int hops = static_cast<int>(fabric.topology().route(from, to).size());
+    if (options.goes_the_long_way) {
+      direction = fabric::opposite(direction);
+      hops = line.size - hops;
+      header = fabric.header_along(from, direction, hops);
+    }
+    if (options.is_multicast) header = fabric.multicast_along(from, direction, hops);
+    ways.push_back({direction, header});
+  }
+  return ways;
+}
+
 // A router serves one worker at a time.
-void check_links(const Fabric& fabric, const std::vector<FabricStream>& streams) {
+void check_links(const std::vector<FabricStream>& streams, const std::vector<StreamWay>& ways) {
   std::map<std::pair<int, fabric::Direction>, std::size_t> first;  // by link
   for (std::size_t number = 0; number < streams.size(); ++number) {
-    const auto [from, to] = streams[number];
-    const auto [other, is_new] = first.try_emplace({from, fabric.first_hop(from, to)}, number);
+    const int from = streams[number].from;
+    const auto [other, is_new] = first.try_emplace({from, ways[number].first_hop}, number);
     if (is_new) continue;
     throw std::invalid_argument(fmt::format(
         "streams {} and {} leave place {} over the same link; each needs a link of its own",
@@ -164,30 +196,32 @@ Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& descri
 
 Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& description,
                         const fabric::Shape& shape, const std::vector<FabricStream>& streams,
-                        std::uint64_t payload_bytes, int packets) {
-  check(streams, payload_bytes, packets);
+                        const FabricStreamOptions& options) {
+  check(streams, options.payload_bytes, options.packets);
   Cluster cluster(description, {.finds_hazards = false});
-  Fabric fabric(cluster, shape, options_for(payload_bytes));
-  check_links(fabric, streams);
+  Fabric fabric(cluster, shape,
+                {.payload_bytes_max = std::max(options.slot_bytes, options.payload_bytes),
+                 .forwards = options.forwards});
+  const std::vector<StreamWay> ways = ways_of(fabric, streams, options);
+  check_links(streams, ways);
   Time slowest;
   std::map<int, std::size_t> used;  // workers, by place
-  for (const FabricStream& stream : streams) {
+  for (std::size_t number = 0; number < streams.size(); ++number) {
+    const FabricStream& stream = streams[number];
     const auto& workers = fabric.device(stream.from).chip().workers;
     const machine::Coordinate worker = workers[used[stream.from]++];
     fabric.program(stream.from)
         .create_kernel(
             {.core = worker, .name = fmt::format("stream to {}", stream.to)},
-            [&, stream](DataMovementCore& core) {
-              Connection connection(
-                  core, fabric.port(stream.from, fabric.first_hop(stream.from, stream.to), 0),
-                  kWorkerWords);
-              Header header = fabric.header(stream.from, stream.to);
+            [&, stream, way = ways[number]](DataMovementCore& core) {
+              Connection connection(core, fabric.port(stream.from, way.first_hop, 0), kWorkerWords);
+              Header header = way.header;
               header.payload_to = pack({fabric.device(stream.to).chip().workers.back(), kInbox});
-              header.payload_bytes = static_cast<std::uint16_t>(payload_bytes);
+              header.payload_bytes = static_cast<std::uint16_t>(options.payload_bytes);
               connection.open();
               core.work(kOpenCycles);
               const Time begin = core.network().simulation().now();
-              for (int packet = 0; packet < packets; ++packet) {
+              for (int packet = 0; packet < options.packets; ++packet) {
                 connection.send(header, kWorkerHeaders, kWorkerPayloads);
                 connection.wait_until_sent();
               }
@@ -196,7 +230,8 @@ Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& descr
             });
   }
   fabric.run();
-  return Rate::from_gb_per_s(static_cast<double>(payload_bytes) * packets / slowest.ns());
+  return Rate::from_gb_per_s(static_cast<double>(options.payload_bytes) * options.packets /
+                             slowest.ns());
 }
 
 }  // namespace towpath::tenstorrent::bench

@@ -32,10 +32,20 @@ struct FabricStream {
   int from = 0;
   int to = 0;
 };
+struct FabricStreamOptions {
+  std::uint64_t payload_bytes = 0;
+  int packets = 0;
+  std::uint64_t slot_bytes = 4352;  // most payload that the fabric's packets can have
+  bool forwards = true;             // as FabricOptions
+  // Whether packets go round their ring the other way than the shorter one.
+  bool goes_the_long_way = false;
+  // Whether every chip on the way gets a copy.
+  bool is_multicast = false;
+};
 // Rate of the slowest stream, with all at once, each from a worker of its own to another one, over
 // a first link of its own.
 Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& cluster,
                         const fabric::Shape& shape, const std::vector<FabricStream>& streams,
-                        std::uint64_t payload_bytes, int packets);
+                        const FabricStreamOptions& options);
 
 }  // namespace towpath::tenstorrent::bench

@@ -35,6 +35,20 @@ void EthernetCore::eth_send_packet(int queue, std::uint64_t source_word,
   }
 }
 
+void EthernetCore::eth_send_packet_bytes_unsafe(int queue, std::uint64_t source,
+                                                std::uint64_t destination,
+                                                std::uint64_t size_bytes) {
+  call_ = __func__;
+  check_queue(queue);
+  const ethernet::Command command{
+      .source = source, .destination = destination, .size_bytes = size_bytes};
+  named([&] { tile_.port().send(queue, command); });
+  observer_->sending(queue, command);
+  for (int channel = 0; channel < map::kChannels; ++channel) {  // it may concern any of them
+    observer_->sending_payload(channel, size_bytes);
+  }
+}
+
 void EthernetCore::eth_write_remote_reg(int queue, std::uint64_t address, std::uint32_t value) {
   call_ = __func__;
   submit(queue,

@@ -59,6 +59,9 @@ class EthernetCore : public DataMovementCore {
   // Sends words of 16 bytes. Waits until the queue takes the command.
   void eth_send_packet(int queue, std::uint64_t source_word, std::uint64_t destination_word,
                        std::uint64_t words);
+  // Submits to a queue that is not busy. The work around it is the caller's.
+  void eth_send_packet_bytes_unsafe(int queue, std::uint64_t source, std::uint64_t destination,
+                                    std::uint64_t size_bytes);
   // Takes its time at the queue and over the link, but has no effect: the registers at the far end
   // control hardware that is not modelled.
   void eth_write_remote_reg(int queue, std::uint64_t address, std::uint32_t value);
@@ -153,6 +156,7 @@ class EthernetCore : public DataMovementCore {
   void wait_for_counters(noc::ChipNetwork::Condition condition, int noc);
 
   void submit(int queue, const ethernet::Command& command);
+  void check_queue(int queue) const;
   void send_packets(std::uint64_t source, std::uint64_t destination, std::uint64_t size_bytes,
                     std::uint64_t bytes_per_send, std::uint64_t words_per_send);
   void send_channel_word(int channel, std::uint64_t from);

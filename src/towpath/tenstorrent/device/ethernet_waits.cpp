@@ -146,16 +146,19 @@ void EthernetCore::wait_for_word(std::uint64_t word, std::uint32_t value, std::s
   });
 }
 
+void EthernetCore::check_queue(int queue) const {
+  const int queues = network_.chip().ethernet.tx_queues_for_kernels;
+  if (queue >= 0 && queue < queues) return;
+  refuse("there is no queue {} for kernels; 0 to {} are possible", queue, queues - 1);
+}
+
 // The firmware has its turn after every look; a link that is up makes that short, as the rate of
 // small commands shows.
 void EthernetCore::submit(int queue, const ethernet::Command& command) {
   const Wait wait{.kind = Wait::Kind::change, .change = "its transmit queue is busy"};
   const Polling polling{network_.chip().ethernet_software.poll_cycles, 1};
   ethernet::Port& port = tile_.port();
-  const int queues = network_.chip().ethernet.tx_queues_for_kernels;
-  if (queue < 0 || queue >= queues) {
-    refuse("there is no queue {} for kernels; 0 to {} are possible", queue, queues - 1);
-  }
+  check_queue(queue);
   if (port.is_busy(queue)) {
     poll_until(polling, wait, Cause::port, [&] { return !port.is_busy(queue); });
   }

@@ -20,20 +20,25 @@ namespace {
 constexpr std::uint64_t kHeaderBytes = 48;
 constexpr std::uint64_t kHeaderBytesOfMesh = 96;
 
-// Slots of a channel, and of the receiver, which has one transaction id per slot.
+// Slots of a channel, and of the receiver. Source: tt-metal,
+// fabric_static_sized_channels_allocator.cpp; {4, 16} and {2, 4} are chosen here.
 using Slots = std::array<int, 2>;
-constexpr std::array<Slots, 4> kSlots{{{8, 16}, {4, 16}, {4, 8}, {2, 4}}};
-static_assert(kSlots.front()[1] <= noc::kTransactionIdsMax);
+constexpr std::array<Slots, 8> kSlots{
+    {{32, 32}, {16, 32}, {16, 16}, {8, 16}, {8, 8}, {4, 16}, {4, 8}, {2, 4}}};
+constexpr int kChannelSlotsOfMesh = 8;
 
 // As many slots as fit into L1.
 Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint64_t room_bytes,
-                 std::uint64_t payload_bytes_max) {
+                 const FabricOptions& options) {
   const bool is_mesh = topology.is_two_dimensional();
-  Layout layout{.channels = is_mesh ? 4 : 2,
+  const std::uint64_t payload_bytes_max = options.payload_bytes_max;
+  Layout layout{.channels = is_mesh ? 4 : (options.forwards ? 2 : 1),
                 .header_bytes = is_mesh ? kHeaderBytesOfMesh : kHeaderBytes,
                 .payload_bytes_max = (payload_bytes_max + Layout::kCellBytes - 1) /
                                      Layout::kCellBytes * Layout::kCellBytes};
+  const int most = is_mesh ? kChannelSlotsOfMesh : chip.ethernet_software.fabric_channel_slots;
   for (const auto& [channel, receiver] : kSlots) {
+    if (channel > most) continue;
     layout.channel_slots = channel;
     layout.receiver_slots = receiver;
     if (layout.size_bytes() <= room_bytes) return layout;
@@ -75,8 +80,7 @@ Fabric::Fabric(Cluster& cluster, Shape shape, const FabricOptions& options)
     programs_.push_back(&cluster.create_program(topology_.chip_at(place)));
   }
   layout_ = layout_of(topology_, device(0).chip(),
-                      programs_.front()->free_bytes(machine::TileKind::ethernet),
-                      options.payload_bytes_max);
+                      programs_.front()->free_bytes(machine::TileKind::ethernet), options);
   for (Program* program : programs_) {
     layout_.base = program->allocate(layout_.size_bytes(), machine::TileKind::ethernet);
   }
@@ -112,7 +116,7 @@ RouterConfig Fabric::config(int place, Direction direction, int plane) const {
     return topology_.end(place, other, plane).has_value();
   };
   // Packets that go straight on come from the link behind.
-  if (exists(opposite(direction))) {
+  if (options_.forwards && exists(opposite(direction))) {
     config.clients[kStraightChannel] = {tile(opposite(direction)), direction};
     config.next[opposite(direction)] = {tile(opposite(direction)), kStraightChannel};
   }
@@ -142,11 +146,84 @@ std::vector<Direction> Fabric::route(int from, int to) const {
   return route;
 }
 
-Header Fabric::header(int from, int to) const {
-  const std::vector<Direction> route = this->route(from, to);
-  if (route.size() > index(kHopsMax)) {
+Header Fabric::header(int from, int to) const { return header_of(route(from, to)); }
+
+Header Fabric::header_along(int from, Direction direction, int hops) const {
+  int place = from;
+  for (int hop = 0; hop < hops; ++hop) {
+    const auto next = topology_.neighbour(place, direction);
+    if (!next) {
+      throw std::invalid_argument(fmt::format(
+          "a packet makes {} hops from place {}; the line ends after {}", hops, from, hop));
+    }
+    place = *next;
+  }
+  if (hops < 1) throw std::invalid_argument("a packet makes no hop; it makes at least 1");
+  return header_of(std::vector<Direction>(index(hops), direction));
+}
+
+Header Fabric::multicast_along(int from, Direction direction, int chips) const {
+  Header header = header_along(from, direction, chips);
+  header.set_range({direction, true, {0, static_cast<std::uint8_t>(chips)}, {}, {}});
+  return header;
+}
+
+namespace {
+
+struct Interval {
+  int first = 0;
+  int last = -1;
+};
+
+// The part of an interval that is behind a position, upwards or downwards, as hops from there.
+Stretch stretch_beyond(int position, Interval interval, bool is_downwards) {
+  const int nearest = is_downwards ? std::min(position - 1, interval.last) - position
+                                   : std::max(position + 1, interval.first) - position;
+  const int farthest = is_downwards ? interval.first - position : interval.last - position;
+  const int skipped = std::abs(nearest) - 1;
+  const int count = is_downwards ? nearest - farthest + 1 : farthest - nearest + 1;
+  if (count < 1) return {};
+  return {static_cast<std::uint8_t>(skipped), static_cast<std::uint8_t>(count)};
+}
+
+}  // namespace
+
+std::vector<Fabric::Multicast> Fabric::multicast(int from, int first, int last) const {
+  for (const int place : {from, first, last}) topology_.check_place(place);
+  const auto interval = [&](int dimension) {
+    return Interval{topology_.coordinate(first, dimension), topology_.coordinate(last, dimension)};
+  };
+  const Interval columns = interval(0), rows = interval(1);
+  const int column = topology_.coordinate(from, 0), row = topology_.coordinate(from, 1);
+  const Stretch up = stretch_beyond(row, rows, true), down = stretch_beyond(row, rows, false);
+  const bool has_row = rows.first <= row && row <= rows.last;
+  std::vector<Multicast> parts;
+  const auto add = [&](const MulticastRange& range) {
+    if (range.along.count == 0) return;
+    Header header;
+    header.set_range(range);
+    parts.push_back({range.direction, header});
+  };
+  for (const bool is_downwards : {false, true}) {
+    add({direction_of(0, is_downwards), has_row, stretch_beyond(column, columns, is_downwards), up,
+         down});
+  }
+  if (columns.first <= column && column <= columns.last) {
+    add({direction_of(1, true), true, up, {}, {}});
+    add({direction_of(1, false), true, down, {}, {}});
+  }
+  if (!parts.empty()) return parts;
+  throw std::invalid_argument(
+      fmt::format("a multicast from place {} to places {} to {} reaches no other chip; the last "
+                  "must be to the right of and below the first",
+                  from, first, last));
+}
+
+Header Fabric::header_of(const std::vector<Direction>& route) const {
+  const int hops_max = options_.forwards ? kHopsMax : 1;
+  if (route.size() > index(hops_max)) {
     throw std::invalid_argument(
-        fmt::format("a route has {} hops; a header holds 1 to {}", route.size(), kHopsMax));
+        fmt::format("a route has {} hops; 1 to {} are possible", route.size(), hops_max));
   }
   Header header;
   const int hops = static_cast<int>(route.size());

@@ -26,6 +26,9 @@ namespace towpath::tenstorrent::fabric {
 struct FabricOptions {
   std::uint64_t payload_bytes_max = 4352;
   bool has_bubbles = true;  // without them rings are refused
+  // Without forwarding, packets go to neighbours only, and routers of one dimension have a worker's
+  // channel and no other.
+  bool forwards = true;
   // Idle rounds of a router between context switches; tt-metal's
   // default_firmware_context_switch_interval.
   std::int64_t polls_per_context_switch = 10'000;
@@ -50,6 +53,20 @@ class Fabric {
   // with the route in it, also when that is too long.
   Direction first_hop(int from, int to) const { return route(from, to).front(); }
   Header header(int from, int to) const;
+  // Header of a packet that makes so many hops in one direction. Throws std::invalid_argument when
+  // there is no chip, or for too many hops.
+  Header header_along(int from, Direction direction, int hops) const;
+  // Header of a packet that so many chips in one direction get, each a copy from the one before.
+  // Throws std::invalid_argument when there are not as many.
+  Header multicast_along(int from, Direction direction, int chips) const;
+  // Packets that together reach all chips of a rectangle, given by the places of two corners, but
+  // for the sender: at most one for each of its links. Throws std::invalid_argument when there is
+  // no such place, `last` is not to the right of and below `first`, or no other chip is in it.
+  struct Multicast {
+    Direction first_hop = 0;
+    Header header;
+  };
+  std::vector<Multicast> multicast(int from, int first, int last) const;
 
   // Runs until no event is left; the routers do not end. Throws DeadlockError when a
   // worker's kernel has not ended by then.
@@ -57,6 +74,7 @@ class Fabric {
 
  private:
   std::vector<Direction> route(int from, int to) const;
+  Header header_of(const std::vector<Direction>& route) const;
   void create_routers(int place);
   RouterConfig config(int place, Direction direction, int plane) const;
 

@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/tenstorrent/fabric/fabric_connection.hpp"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+
 #include "towpath/noc/torus.hpp"
 
 namespace towpath::tenstorrent::fabric {
@@ -40,6 +44,23 @@ void Connection::close() {
                             static_cast<std::uint32_t>(ChannelState::closing),
                             {.is_posted = true, .noc = noc_});
   core_.noc_semaphore_wait(closed_, 1);
+}
+
+Header scattered(Header header, const SegmentList& list) {
+  std::size_t bytes = 0;
+  for (std::size_t segment = 0; segment < kSegmentsMax; ++segment) {
+    if (bytes % Layout::kCellBytes != 0 && list.bytes[segment] != 0) {
+      throw std::invalid_argument(
+          fmt::format("segment {} of a scatter write begins {} bytes behind the first one; it must "
+                      "be a multiple of {}",
+                      segment, bytes, Layout::kCellBytes));
+    }
+    bytes += list.bytes[segment];
+  }
+  if (bytes == 0) throw std::invalid_argument("a scatter write has no bytes; it has at least 1");
+  header.operation = Operation::scatter_write;
+  header.payload_bytes = static_cast<std::uint16_t>(sizeof(SegmentList) + bytes);
+  return header;
 }
 
 bool Connection::has_free_slot() { return produced_ - core_.load_word(credit_) < slots(); }

@@ -25,7 +25,7 @@ struct RouterPort {
 // Wrong: two workers with the same channel open. Each counts the slots as its own.
 class Connection {
  public:
-  static constexpr std::uint64_t kWordsBytes = 64 + 16 * Layout::kCellBytes;
+  static constexpr std::uint64_t kWordsBytes = 64 + Layout::kCells * Layout::kCellBytes;
 
   Connection(DataMovementCore& core, const RouterPort& port, std::uint64_t words);
 
@@ -52,6 +52,12 @@ class Connection {
   std::uint64_t sources_;   // of words written to produced_at()
   std::uint32_t produced_ = 0;
 };
+
+// The header of a packet that writes segments to addresses of their own; `list`, whose first
+// segment goes to header.payload_to, and behind it the segments are its payload. Throws
+// std::invalid_argument when there is nothing to write, or when a segment that others follow is not
+// a multiple of 16 bytes.
+Header scattered(Header header, const SegmentList& list);
 
 // Offset in L1 for the words of a worker that has one connection.
 inline constexpr std::uint64_t kWorkerWords = 0x1000;

@@ -35,8 +35,11 @@ struct Layout {
 
   static constexpr std::uint64_t kCellBytes = ethernet_memory_map::kWordBytes;
   // Cells per writer, used in turn. Chosen here; no source.
-  static constexpr std::uint64_t kCells = 16;
+  static constexpr std::uint64_t kCells = 32;
   static constexpr std::uint64_t kChannelBytes = 32;
+  // Two for each slot whose copies can be under way. Chosen here; no source.
+  static constexpr std::uint64_t kBranchHeaders = 2 * 16;
+  static constexpr std::uint64_t kBranchHeaderBytes = 48;
 
   // --- from the far end of the link: numbers of packets that have arrived there, and of those
   // whose slots are free there
@@ -45,9 +48,13 @@ struct Layout {
   std::uint64_t answer_source(std::uint32_t number) const { return cell(1, number); }
   // --- source of what is written to the next router: the number of packets passed to it
   std::uint64_t produced_source(std::uint32_t number) const { return cell(1 + kCells, number); }
+  // --- headers of the copies that a multicast sends into the second dimension
+  std::uint64_t branch_header(std::uint32_t number) const {
+    return base + (1 + 2 * kCells) * kCellBytes + number % kBranchHeaders * kBranchHeaderBytes;
+  }
   // --- per channel: words between its client and its router
   std::uint64_t channel_at(int channel) const {
-    return base + (1 + 2 * kCells) * kCellBytes + index(channel) * kChannelBytes;
+    return branch_header(0) + kBranchHeaders * kBranchHeaderBytes + index(channel) * kChannelBytes;
   }
   std::uint64_t produced_at(int channel) const { return channel_at(channel); }
   std::uint64_t state_at(int channel) const { return channel_at(channel) + 4; }

@@ -23,9 +23,13 @@ enum class Operation : std::uint8_t {
   // Both, and the word is incremented when all that this router has written is acknowledged:
   // payload and word may be in different tiles.
   write_flush_increment,
+  // The payload begins with a SegmentList; each segment of the rest is written to its own address.
+  scatter_write,
 };
 constexpr bool writes(Operation operation) { return operation != Operation::increment; }
-constexpr bool increments(Operation operation) { return operation != Operation::write; }
+constexpr bool increments(Operation operation) {
+  return operation != Operation::write && operation != Operation::scatter_write;
+}
 
 // Along the first or the second dimension, to higher or to lower places.
 using Direction = std::uint8_t;
@@ -37,7 +41,30 @@ constexpr int dimension_of(Direction direction) { return direction / 2; }
 constexpr Direction opposite(Direction direction) { return direction ^ 1; }
 
 inline constexpr std::uint8_t kDeliver = 0xf;
-inline constexpr int kHopsMax = 40;
+inline constexpr int kHopsMax = 38;
+
+// The chips that a multicast reaches: so many in its direction, after those it skips, and from each
+// of them on into the second dimension, up and down. Every one is sent a copy by the one before it.
+struct Stretch {
+  std::uint8_t skipped = 0;
+  std::uint8_t count = 0;
+};
+struct MulticastRange {
+  Direction direction = 0;
+  bool delivers = true;  // to the chips of `along`; otherwise to those of `up` and `down` only
+  Stretch along;
+  Stretch up;
+  Stretch down;
+};
+
+// Where the segments of a scatter write go. The payload holds them one behind the other, behind
+// this list; the first goes to payload_to. Source: tt-metal, at most four.
+inline constexpr int kSegmentsMax = 4;
+struct SegmentList {
+  std::array<std::uint64_t, kSegmentsMax - 1> to{};  // packed addresses, of the second one on
+  std::array<std::uint16_t, kSegmentsMax> bytes{};   // zero: no such segment
+};
+static_assert(sizeof(SegmentList) == 32);
 
 struct Header {
   std::uint64_t payload_to = 0;  // packed address
@@ -48,7 +75,18 @@ struct Header {
   std::uint8_t hop = 0;  // number of routers that have received it
   // Number of the packet on its link; repeated behind the payload, whose arrival it announces.
   std::uint32_t sequence = 0;
-  std::array<std::uint8_t, kHopsMax / 2> commands{};  // four bits each
+  bool is_multicast = false;
+  std::array<std::uint8_t, kHopsMax / 2> commands{};  // four bits each; or a MulticastRange
+
+  MulticastRange range() const {
+    MulticastRange range;
+    std::memcpy(&range, commands.data(), sizeof(range));
+    return range;
+  }
+  void set_range(const MulticastRange& range) {
+    is_multicast = true;
+    std::memcpy(commands.data(), &range, sizeof(range));
+  }
 
   // Action of the router that receives the packet after `number` others: the direction to continue
   // in, or kDeliver.
@@ -73,11 +111,13 @@ inline noc::Address unpack(std::uint64_t bits) {
           bits & 0xffff'ffff'ffff};
 }
 
-inline std::span<const std::byte> bytes_of(const Header& header) {
-  return std::as_bytes(std::span(&header, 1));
+template <typename T>
+std::span<const std::byte> bytes_of(const T& object) {
+  return std::as_bytes(std::span(&object, 1));
 }
-inline std::span<std::byte> bytes_of(Header& header) {
-  return std::as_writable_bytes(std::span(&header, 1));
+template <typename T>
+std::span<std::byte> bytes_of(T& object) {
+  return std::as_writable_bytes(std::span(&object, 1));
 }
 
 }  // namespace towpath::tenstorrent::fabric

@@ -26,8 +26,7 @@ Header load_header(EthernetCore& core, std::uint64_t slot) {
 
 void send(EthernetCore& core, int queue, std::uint64_t from, std::uint64_t to,
           std::uint64_t size_bytes) {
-  core.eth_send_packet(queue, from / Layout::kCellBytes, to / Layout::kCellBytes,
-                       size_bytes / Layout::kCellBytes);
+  core.eth_send_packet_bytes_unsafe(queue, from, to, size_bytes);
 }
 
 WriteOptions on_noc(const EthernetCore& core, machine::Coordinate to, bool is_posted) {
@@ -53,6 +52,8 @@ class Sender {
       : core_(core),
         config_(config),
         layout_(config.layout),
+        sent_cycles_(parameters_of(core).fabric_sent_cycles +
+                     (config.layout.channels - 1) * parameters_of(core).fabric_channel_cycles),
         channels_(index(config.layout.channels)) {}
 
   // Each returns whether there was anything to do.
@@ -65,8 +66,10 @@ class Sender {
     std::uint32_t released = 0;
     std::uint32_t told = 0;  // part of `released` that its client was told
   };
+  bool is_in_ring(int channel) const { return config_.is_ring && channel == kStraightChannel; }
   bool needs_bubble(int channel) const { return config_.is_ring && channel != kStraightChannel; }
   bool may_send(int channel);
+  int first_channel() const;
   void tell_client(int channel);
   noc::Address worker_word(int channel);
   void close(int channel);
@@ -74,13 +77,13 @@ class Sender {
   EthernetCore& core_;
   const RouterConfig& config_;
   const Layout& layout_;
+  noc::Cycle sent_cycles_;
   std::vector<Channel> channels_;
   std::deque<int> under_way_;  // channel of each packet whose slot is not free yet
   std::uint32_t sent_ = 0;
   std::uint32_t released_ = 0;
   std::uint32_t arrived_ = 0;    // number at the far end
   std::uint32_t completed_ = 0;  // number completed there
-  int next_channel_ = 0;
 };
 
 bool Sender::take_answers() {
@@ -139,9 +142,14 @@ bool Sender::may_send(int channel) {
   return free >= (needs_bubble(channel) ? 2u : 1u);
 }
 
+// What is under way goes before what enters; rings would fill up otherwise, and only bubbles move.
+int Sender::first_channel() const {
+  return layout_.channels > kStraightChannel ? kStraightChannel : kWorkerChannel;
+}
+
 bool Sender::send_packet() {
   for (int i = 0; i < layout_.channels; ++i) {
-    const int channel = (next_channel_ + i) % layout_.channels;
+    const int channel = (first_channel() + i) % layout_.channels;
     if (!may_send(channel)) continue;
     if (core_.eth_txq_is_busy()) return false;
     core_.work(parameters_of(core_).fabric_send_cycles);
@@ -151,7 +159,9 @@ bool Sender::send_packet() {
     core_.store_word(slot + trailer, sent_ + 1);
     send(core_, 0, slot, layout_.receiver_slot(sent_++), trailer + Layout::kCellBytes);
     under_way_.push_back(channel);
-    next_channel_ = (channel + 1) % layout_.channels;
+    core_.work(sent_cycles_);
+    // The router behind, which filled the slot, is acknowledged to as the link is.
+    if (is_in_ring(channel)) core_.work(parameters_of(core_).fabric_ring_cycles);
     return true;
   }
   return false;
@@ -176,8 +186,25 @@ class Receiver {
   static int transaction_id(std::uint32_t packet) {
     return static_cast<int>(packet % noc::kTransactionIdsMax);
   }
+  // There may be fewer ids than slots: an id is used again when its last packet has left.
+  bool has_transaction_id() const { return handled_ - completed_ < noc::kTransactionIdsMax; }
+  // A copy of a packet for the router in a direction.
+  struct Copy {
+    Direction direction = 0;
+    Header header;
+    bool is_branch = false;  // beside the copy that goes straight on
+  };
+  // What becomes of a packet here: it is delivered, handed on, or, of a multicast, both.
+  struct Fate {
+    bool is_delivered = false;
+    std::vector<Copy> copies;
+  };
+  static Fate fate_of(const Header& header);
+  bool has_room(const Copy& copy);
   void deliver(const Header& header, std::uint64_t slot);
-  bool forward(Header header, std::uint64_t slot);
+  void scatter(const Header& header, std::uint64_t slot);
+  void forward(const Copy& copy, std::uint64_t slot);
+  void write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes);
   void increment(const Header& header);
   bool is_written(std::uint32_t packet) const;
   bool increment_due();
@@ -201,6 +228,7 @@ class Receiver {
   std::deque<std::uint32_t> due_;
   std::array<std::uint32_t, kDirections> produced_{};
   std::uint32_t notifications_ = 0;
+  std::uint32_t branches_ = 0;
 };
 
 bool Receiver::is_written(std::uint32_t packet) const {
@@ -230,31 +258,79 @@ bool Receiver::has_arrived(std::uint32_t packet) {
 bool Receiver::handle_packet() {
   const bool did_anything = increment_due();
   while (has_arrived(arrived_)) ++arrived_;
-  if (handled_ == arrived_) return did_anything;
+  if (handled_ == arrived_ || !has_transaction_id()) return did_anything;
   const std::uint64_t slot = layout_.receiver_slot(handled_);
   const Header header = load_header(core_, slot);
-  if (header.command(header.hop) != kDeliver) {
-    if (!forward(header, slot)) return did_anything;
-  } else {
-    deliver(header, slot);
+  const Fate fate = fate_of(header);
+  // All copies leave or none: a packet that has left in part would be sent twice.
+  for (const Copy& copy : fate.copies) {
+    if (!has_room(copy)) return did_anything;
   }
+  core_.work(handle_cycles_);
+  if (fate.is_delivered) deliver(header, slot);
+  for (const Copy& copy : fate.copies) forward(copy, slot);
   ++handled_;
   return true;
 }
 
+Receiver::Fate Receiver::fate_of(const Header& header) {
+  Fate fate;
+  if (!header.is_multicast) {
+    const std::uint8_t command = header.command(header.hop);
+    fate.is_delivered = command == kDeliver;
+    if (!fate.is_delivered) fate.copies.push_back({static_cast<Direction>(command), header});
+  } else {
+    const MulticastRange range = header.range();
+    const auto add = [&](const MulticastRange& rest, bool is_branch) {
+      Copy copy{rest.direction, header, is_branch};
+      copy.header.set_range(rest);
+      fate.copies.push_back(copy);
+    };
+    const bool is_reached = range.along.skipped == 0;
+    fate.is_delivered = is_reached && range.delivers;
+    if (is_reached && range.up.count > 0) {
+      add({direction_of(1, true), true, range.up, {}, {}}, true);
+    }
+    if (is_reached && range.down.count > 0) {
+      add({direction_of(1, false), true, range.down, {}, {}}, true);
+    }
+    MulticastRange rest = range;
+    --(is_reached ? rest.along.count : rest.along.skipped);
+    if (rest.along.count > 0) add(rest, false);
+  }
+  for (Copy& copy : fate.copies) ++copy.header.hop;
+  return fate;
+}
+
+void Receiver::write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes) {
+  core_.noc_async_write_one_packet_with_trid(from, to, size_bytes, transaction_id(handled_),
+                                             on_noc(core_, to.tile, false));
+}
+
+void Receiver::scatter(const Header& header, std::uint64_t slot) {
+  SegmentList list;
+  core_.load(slot + layout_.header_bytes, bytes_of(list));
+  std::uint64_t from = slot + layout_.header_bytes + sizeof(list);
+  for (std::size_t segment = 0; segment < kSegmentsMax; ++segment) {
+    if (list.bytes[segment] == 0) continue;
+    write(from, unpack(segment == 0 ? header.payload_to : list.to[segment - 1]),
+          list.bytes[segment]);
+    from += list.bytes[segment];
+  }
+}
+
 void Receiver::deliver(const Header& header, std::uint64_t slot) {
-  core_.work(handle_cycles_);
+  if (header.operation == Operation::scatter_write) return scatter(header, slot);
   const bool waits_for_acknowledgements =
       increments(header.operation) &&
       (header.operation == Operation::write_flush_increment || !due_.empty());
   if (waits_for_acknowledgements) due_.push_back(handled_);
   if (writes(header.operation) && header.payload_bytes > 0) {
     const noc::Address to = unpack(header.payload_to);
-    const WriteOptions options = on_noc(core_, to.tile, false);
-    core_.noc_async_write_one_packet_with_trid(
-        slot + layout_.header_bytes, to, header.payload_bytes, transaction_id(handled_), options);
+    write(slot + layout_.header_bytes, to, header.payload_bytes);
     if (header.operation == Operation::write_increment) {
-      core_.noc_async_write_flushed_with_trid(transaction_id(handled_), options.noc);
+      core_.noc_async_write_flushed_with_trid(transaction_id(handled_),
+                                              on_noc(core_, to.tile, false).noc);
     }
   }
   if (increments(header.operation) && !waits_for_acknowledgements) increment(header);
@@ -274,25 +350,33 @@ bool Receiver::increment_due() {
   return true;
 }
 
-bool Receiver::forward(Header header, std::uint64_t slot) {
-  const auto direction = static_cast<Direction>(header.command(header.hop));
-  const RouterConfig::Next& next = *config_.next[direction];
-  std::uint32_t& produced = produced_[direction];
-  const std::uint32_t used = produced - core_.load_word(layout_.credit_at(direction));
-  if (used == static_cast<std::uint32_t>(layout_.channel_slots)) return false;
-  core_.work(handle_cycles_);
-  ++header.hop;
-  core_.store(slot, bytes_of(header));
-  core_.noc_async_write_one_packet_with_trid(
-      slot, {next.tile, layout_.channel_slot(next.channel, produced)},
-      layout_.header_bytes + header.payload_bytes, transaction_id(handled_),
-      on_noc(core_, next.tile, false));
+bool Receiver::has_room(const Copy& copy) {
+  const std::uint32_t used =
+      produced_[copy.direction] - core_.load_word(layout_.credit_at(copy.direction));
+  return used != static_cast<std::uint32_t>(layout_.channel_slots);
+}
+
+// A branch has a header of its own; the payload is the slot's for all copies.
+void Receiver::forward(const Copy& copy, std::uint64_t slot) {
+  const RouterConfig::Next& next = *config_.next[copy.direction];
+  std::uint32_t& produced = produced_[copy.direction];
+  const std::uint64_t to = layout_.channel_slot(next.channel, produced);
+  const std::uint64_t payload_bytes = copy.header.payload_bytes;
+  const std::uint64_t header_at = copy.is_branch ? layout_.branch_header(++branches_) : slot;
+  core_.store(header_at, bytes_of(copy.header));
+  if (copy.is_branch) {
+    write(header_at, {next.tile, to}, sizeof(Header));
+    if (payload_bytes > 0) {
+      write(slot + layout_.header_bytes, {next.tile, to + layout_.header_bytes}, payload_bytes);
+    }
+  } else {
+    write(slot, {next.tile, to}, layout_.header_bytes + payload_bytes);
+  }
   // By the same initiator as the packet, which it must not overtake.
   const std::uint64_t source = layout_.produced_source(++notifications_);
   core_.store_word(source, ++produced);
   core_.noc_async_write_one_packet(source, {next.tile, layout_.produced_at(next.channel)},
                                    noc::kWordBytes, on_noc(core_, next.tile, false));
-  return true;
 }
 
 bool Receiver::answer() {
@@ -306,6 +390,7 @@ bool Receiver::answer() {
   const std::uint64_t source = layout_.answer_source(++answers_);
   core_.store_word(source, told_arrived_);
   core_.store_word(source + 4, told_completed_);
+  core_.work(parameters_of(core_).fabric_answer_cycles);
   send(core_, queue_, source, layout_.answer_at(), Layout::kCellBytes);
   return true;
 }

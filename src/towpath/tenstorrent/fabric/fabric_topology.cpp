@@ -164,12 +164,14 @@ std::optional<machine::EthernetEnd> Topology::end(int place, Direction direction
   return ends[index(plane)];
 }
 
+void Topology::check_place(int place) const {
+  if (place >= 0 && place < places()) return;
+  throw std::invalid_argument(
+      fmt::format("place {} is not one of the fabric; it has 0 to {}", place, places() - 1));
+}
+
 std::vector<Direction> Topology::route(int from, int to) const {
-  for (const int place : {from, to}) {
-    if (place >= 0 && place < places()) continue;
-    throw std::invalid_argument(
-        fmt::format("place {} is not one of the fabric; it has 0 to {}", place, places() - 1));
-  }
+  for (const int place : {from, to}) check_place(place);
   std::vector<Direction> hops;
   for (int dimension = 0; dimension < static_cast<int>(shape_.dimensions.size()); ++dimension) {
     const auto [size, is_ring] = shape_.dimensions[index(dimension)];

@@ -54,12 +54,16 @@ class Topology {
   // The end, at a place, of the link towards a direction.
   std::optional<machine::EthernetEnd> end(int place, Direction direction, int plane) const;
 
+  // Position along a dimension; 0 along one that the shape does not have.
+  int coordinate(int place, int dimension) const;
+  // Throws std::invalid_argument when there is no such place.
+  void check_place(int place) const;
+
   // Directions of all hops; empty when both places are the same. Throws std::invalid_argument when
   // there is no such place.
   std::vector<Direction> route(int from, int to) const;
 
  private:
-  int coordinate(int place, int dimension) const;
   void find_links(const machine::ChipCluster& cluster);
 
   Shape shape_;
