@@ -21,7 +21,7 @@ Names that are not below, `towpath._core` among them, may change at any time.
 
 **Schedules.** `Schedule`, `algorithms`, `AlgorithmInfo`, `verify`, `Verdict`
 
-**Kernels.** `kernel`, `Kernel`
+**Kernels.** `kernel`, `Kernel`, `KernelProfile`
 
 **Measurements.** `validate`, `Validation`, `validate_shipped`, `TableSummary`
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from towpath.api.clusters import GpuCluster, MailboxCluster
     from towpath.api.gpu_kernel import Kernel, kernel
     from towpath.api.host import Host
+    from towpath.api.kernel_profile import KernelProfile
     from towpath.api.live_run import run_live
     from towpath.api.machine import Machine, MachineInfo, load, machines
     from towpath.api.result import RunResult, RunRow
@@ -101,6 +102,7 @@ __all__ = [
     "Verdict",
     "kernel",
     "Kernel",
+    "KernelProfile",
     "validate",
     "Validation",
     "validate_shipped",
@@ -129,6 +131,7 @@ _MODULES = {
     "api.schedule": ("Schedule", "algorithms", "AlgorithmInfo"),
     "api.verdict": ("verify", "Verdict"),
     "api.gpu_kernel": ("kernel", "Kernel"),
+    "api.kernel_profile": ("KernelProfile",),
     "api.validation": ("validate", "validate_shipped"),
     "validation.shipped": ("TableSummary",),
     "validation.validate": ("Validation",),

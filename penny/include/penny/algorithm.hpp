@@ -37,10 +37,12 @@ inline int blocks_for(uint64_t part_bytes, int threads, int packet_bytes, int bl
   return blocks < 1 ? 1 : blocks > uint64_t(blocks_max) ? blocks_max : int(blocks);
 }
 
-// What is launched for a size. In one node one-shot is the fastest of `towpath bench penny` at 64
-// KiB on dgx-h100, and two-shot the one that moves least; on processors of a host the one form
-// that benchmarks/penny/all_reduce.py times. Limits between them are those of vLLM's custom
-// all-reduce for eight GPUs, 256 KiB.
+// What is launched for a size. In one node `towpath bench penny` has one-shot ahead to 256 KiB on
+// eight GPUs of dgx-h100, and two-shot from 512 KiB on; vLLM's custom all-reduce has the same limit
+// there. Over two nodes the limit is the same: at it, one-shot is ahead of rings where GPUs hand
+// puts to adapters, and a little behind by way of a proxy. Its threads put 64 bytes, because each
+// put is work for a proxy. On processors of a host it is the one form that
+// benchmarks/penny/all_reduce.py times.
 inline Shape choose(uint64_t size_bytes, const Place& place) {
   const int nodes = place.pes / place.pes_per_node;
   const int rings = place.pes_per_node / 2 * 2;
@@ -53,7 +55,7 @@ inline Shape choose(uint64_t size_bytes, const Place& place) {
     return {Algorithm::two_shot, 512, blocks_for(part, 512, 16, 264), 1};
   }
   if (size_bytes <= 256u << 10) {
-    return {Algorithm::one_shot, 512, blocks_for(size_bytes, 512, 16, 32), 1};
+    return {Algorithm::one_shot, 512, blocks_for(size_bytes, 512, 64, 32), 1};
   }
   const uint64_t part = divided_up(size_bytes, uint64_t(place.pes) * rings);
   return {Algorithm::vectorised_ring, 512, blocks_for(part, 512, 64, 64), rings < 2 ? 1 : rings};

@@ -13,37 +13,51 @@
 
 namespace penny {
 
-// Element by element, each signal added to what is there. Every call on the same signals must have
-// the same grid, since words count the puts of a block; `signals` are used by nothing else.
-template <typename T>
-__global__ void ring(T* destination, T* buffer, uint64_t* signals, uint64_t vectors,
-                     int pes_per_node, uint64_t stage) {
+// The running block's way round: it sends a chunk on, waits for the next one and calls
+// take(slice, is_sum) for it; `is_sum` is true while chunks are added to. `operation` says how
+// signals change their words.
+template <typename T, typename Take>
+__device__ inline void go_round(T* destination, const T* buffer, uint64_t* signals,
+                                uint64_t vectors, int pes_per_node, uint64_t stage, int operation,
+                                const Take& take) {
   const int pes = nvshmem_n_pes();
   const Seat seat = own_seat(pes_per_node);
+  auto* const to = reinterpret_cast<Vector<T>*>(destination);
+  const auto* const from = reinterpret_cast<const Vector<T>*>(buffer);
   uint64_t* const sent = signal_from(signals, nvshmem_my_pe());
   uint64_t* const received = signal_from(signals, seat.previous);
   int send_chunk = seat.position;
   for (int step = 0; step < 2 * (pes - 1); ++step) {
     const int receive_chunk = (send_chunk + pes - 1) % pes;
     const Slice out = own_slice(vectors, pes, send_chunk);
-    send(reinterpret_cast<Vector<T>*>(destination) + out.first,
-         reinterpret_cast<Vector<T>*>(buffer) + out.first, out.count, sent, 1, NVSHMEM_SIGNAL_ADD,
-         seat.next);
-    wait_for(received, ++stage);
-    const Slice in = own_slice(vectors, pes, receive_chunk);
-    const uint64_t first = in.first * Vector<T>::size;
-    const uint64_t count = in.count * Vector<T>::size;
-    if (step < pes - 1) {
-      for_each(count, [&](uint64_t i) {
-        buffer[first + i] = static_cast<T>(static_cast<float>(buffer[first + i]) +
-                                           static_cast<float>(destination[first + i]));
-      });
-    } else {
-      for_each(count, [&](uint64_t i) { buffer[first + i] = destination[first + i]; });
-    }
+    ++stage;
+    send(to + out.first, from + out.first, out.count, sent,
+         operation == NVSHMEM_SIGNAL_ADD ? 1 : stage, operation, seat.next);
+    wait_for(received, stage);
+    take(own_slice(vectors, pes, receive_chunk), step < pes - 1);
     send_chunk = receive_chunk;
   }
   finish();
+}
+
+// Element by element, each signal added to what is there. Every call on the same signals must have
+// the same grid, since words count the puts of a block; `signals` are used by nothing else.
+template <typename T>
+__global__ void ring(T* destination, T* buffer, uint64_t* signals, uint64_t vectors,
+                     int pes_per_node, uint64_t stage) {
+  go_round(destination, buffer, signals, vectors, pes_per_node, stage, NVSHMEM_SIGNAL_ADD,
+           [&](const Slice& in, bool is_sum) {
+             const uint64_t first = in.first * Vector<T>::size;
+             const uint64_t count = in.count * Vector<T>::size;
+             if (is_sum) {
+               for_each(count, [&](uint64_t i) {
+                 buffer[first + i] = static_cast<T>(static_cast<float>(buffer[first + i]) +
+                                                    static_cast<float>(destination[first + i]));
+               });
+             } else {
+               for_each(count, [&](uint64_t i) { buffer[first + i] = destination[first + i]; });
+             }
+           });
 }
 
 // By 16 bytes, each signal set to its stage: an addition would be an atomic operation, and nobody
@@ -51,30 +65,18 @@ __global__ void ring(T* destination, T* buffer, uint64_t* signals, uint64_t vect
 template <typename T>
 __global__ void vectorised_ring(T* destination, T* buffer, uint64_t* signals, uint64_t vectors,
                                 int pes_per_node, uint64_t stage) {
-  const int pes = nvshmem_n_pes();
-  const Seat seat = own_seat(pes_per_node);
   auto* const from = reinterpret_cast<Vector<T>*>(destination);
   auto* const own = reinterpret_cast<Vector<T>*>(buffer);
-  uint64_t* const sent = signal_from(signals, nvshmem_my_pe());
-  uint64_t* const received = signal_from(signals, seat.previous);
-  int send_chunk = seat.position;
-  for (int step = 0; step < 2 * (pes - 1); ++step) {
-    const int receive_chunk = (send_chunk + pes - 1) % pes;
-    const Slice out = own_slice(vectors, pes, send_chunk);
-    send(from + out.first, own + out.first, out.count, sent, ++stage, NVSHMEM_SIGNAL_SET,
-         seat.next);
-    wait_for(received, stage);
-    const Slice in = own_slice(vectors, pes, receive_chunk);
-    if (step < pes - 1) {
-      for_each(in.count, [&](uint64_t i) {
-        own[in.first + i] = sum(own[in.first + i], from[in.first + i]);
-      });
-    } else {
-      for_each(in.count, [&](uint64_t i) { own[in.first + i] = from[in.first + i]; });
-    }
-    send_chunk = receive_chunk;
-  }
-  finish();
+  go_round(destination, buffer, signals, vectors, pes_per_node, stage, NVSHMEM_SIGNAL_SET,
+           [&](const Slice& in, bool is_sum) {
+             if (is_sum) {
+               for_each(in.count, [&](uint64_t i) {
+                 own[in.first + i] = sum(own[in.first + i], from[in.first + i]);
+               });
+             } else {
+               for_each(in.count, [&](uint64_t i) { own[in.first + i] = from[in.first + i]; });
+             }
+           });
 }
 
 // Few, large steps for small arrays: the whole of it is summed along the ring, and the sum goes

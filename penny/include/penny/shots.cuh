@@ -71,7 +71,7 @@ __global__ void one_shot(T* slots, const T* input, T* output, uint64_t* signals,
   wait_for_all(signals, stage);
   if (has_put) {
     // The output may be the source of these puts.
-    nvshmem_quiet();
+    finish();
     __syncthreads();
   }
   for_each(slice.count, [&](uint64_t i) {

@@ -77,7 +77,8 @@ __device__ inline void send(Vector<T>* to, const Vector<T>* from, uint64_t count
   nvshmemx_putmem_signal_nbi_block(to, from, count * kVectorBytes, signal, value, operation, peer);
 }
 
-// At the end of a kernel: the sources of its puts may change from now on.
+// By all threads of a block: once thread 0 is through, the sources of its puts may change. One
+// thread asks, since calls of all would queue at the adapter.
 __device__ inline void finish() {
   if (threadIdx.x == 0) nvshmem_quiet();
 }

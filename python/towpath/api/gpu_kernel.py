@@ -6,10 +6,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
+from towpath.api.kernel_profile import KernelProfile
 from towpath.errors import ConfigError
 from towpath.kernels.gpu_kernel import GpuKernel, KernelRun, SimulatedGpus, existing_source
 from towpath.specs.machine_spec import MachineSpec
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """A run of a source's main() on all PEs.
+
+    Attributes:
+        status: the highest that main() returned on a PE; 0 means success.
+        time_us: when the last PE had ended, in simulated microseconds; None for a live run.
+        profile: where the time went; None unless that was asked for.
+    """
+
+    status: int
+    time_us: float | None
+    profile: KernelProfile | None = field(default=None, compare=False)
 
 
 class Kernel:
@@ -23,7 +41,13 @@ class Kernel:
         return f"Kernel({self._source.file!r})"
 
     def load(
-        self, machine: str, pes: int, *, settings: Iterable[str] = (), seed: int = 1
+        self,
+        machine: str,
+        pes: int,
+        *,
+        settings: Iterable[str] = (),
+        seed: int = 1,
+        profile: bool = False,
     ) -> SimulatedGpus:
         """PEs on a described machine, on which kernels are launched by name.
 
@@ -32,6 +56,7 @@ class Kernel:
             pes: how many PEs; PE n is on GPU n.
             settings: other values: "gpu_cost.kernel.queue_pairs=32".
             seed: of the simulation.
+            profile: record what blocks do, for `KernelProfile.of`.
 
         Returns:
             The PEs, with their symmetric memory.
@@ -40,7 +65,8 @@ class Kernel:
             CompilationError: the source does not compile; the text is the compiler's.
             ConfigError: the machine is not one of GPUs, or has fewer of them.
         """
-        return self._source.simulate(_gpus(machine, settings), pes, seed=seed)
+        spec = _gpus(machine, settings)
+        return self._source.simulate(spec, pes, seed=seed, records_max=_records(profile))
 
     def run(
         self,
@@ -50,7 +76,8 @@ class Kernel:
         arguments: Sequence[str] = (),
         settings: Iterable[str] = (),
         seed: int = 1,
-    ) -> KernelRun:
+        profile: bool = False,
+    ) -> ProgramRun:
         """Run the source's main() on every PE of a described machine, in simulated time.
 
         Args:
@@ -59,9 +86,10 @@ class Kernel:
             arguments: of main(), after the name of the file.
             settings: other values: "gpu_cost.kernel.queue_pairs=32".
             seed: of the simulation.
+            profile: record what blocks do; the simulated time is the same.
 
         Returns:
-            The status of main(), and the simulated time.
+            The status of main(), the simulated time, and the profile.
 
         Raises:
             CompilationError: the source does not compile; the text is the compiler's.
@@ -69,26 +97,50 @@ class Kernel:
             DeadlockError: nothing can go on; the text names who waits where.
             HazardError: a kernel does what spoils some runs.
         """
-        return self._source.run_simulated(_gpus(machine, settings), pes, arguments, seed=seed)
+        spec = _gpus(machine, settings)
+        return self._profiled(
+            self._source.run_simulated(
+                spec, pes, arguments, seed=seed, records_max=_records(profile)
+            ),
+            pes,
+        )
 
     def run_live(
-        self, pes: int, *, arguments: Sequence[str] = (), timeout_s: float = 60.0
-    ) -> KernelRun:
+        self,
+        pes: int,
+        *,
+        arguments: Sequence[str] = (),
+        timeout_s: float = 60.0,
+        profile: bool = False,
+    ) -> ProgramRun:
         """Run the source's main() in processes of this host.
 
         Args:
             pes: how many processes.
             arguments: of main(), after the name of the file.
             timeout_s: how long nothing at all may happen, in seconds.
+            profile: record what blocks do, by this host's clock.
 
         Returns:
-            The status of main().
+            The status of main(), and the profile.
 
         Raises:
             CompilationError: the source does not compile; the text is the compiler's.
             RankError: a process failed.
         """
-        return self._source.run_live(pes, arguments, timeout_s=timeout_s)
+        return self._profiled(
+            self._source.run_live(
+                pes, arguments, timeout_s=timeout_s, records_max=_records(profile)
+            ),
+            pes,
+        )
+
+    def _profiled(self, run: KernelRun, pes: int) -> ProgramRun:
+        if run.recorded is None:
+            return ProgramRun(run.status, run.time_us)
+        name = Path(self._source.file).name
+        title = f"{name} on {run.recorded.where}, {pes} PE{'' if pes == 1 else 's'}"
+        return ProgramRun(run.status, run.time_us, KernelProfile(run.recorded, title))
 
 
 def kernel(
@@ -108,6 +160,14 @@ def kernel(
         ConfigError: there is no such file, or it is not a CUDA source by its name.
     """
     return Kernel(GpuKernel(existing_source(file), kernels, flags))
+
+
+def _records(profile: bool) -> int:
+    if not profile:
+        return 0
+    from towpath.kernels.profile import RECORDS_MAX
+
+    return RECORDS_MAX
 
 
 def _gpus(machine: str, settings: Iterable[str]) -> MachineSpec:

@@ -5,12 +5,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from towpath.cli.options import Seed, refuse
+from towpath.cli.output_file import check_output, command_line, note
 from towpath.errors import ConfigError
+
+if TYPE_CHECKING:
+    from towpath.api.kernel_profile import KernelProfile
 
 app = typer.Typer(add_completion=False)
 
@@ -39,6 +43,15 @@ def run(
         float, typer.Option(min=0.1, help="with --live: seconds in which nothing may happen")
     ] = 60.0,
     seed: Seed = 1,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="say where the time of the kernels goes")
+    ] = False,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE", help="write a Perfetto trace of it")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="write a page of it (.html)")
+    ] = None,
 ) -> None:
     """Compile a CUDA program for this host and run its main() on every PE.
 
@@ -49,16 +62,36 @@ def run(
 
     if live == (machine is not None):
         raise ConfigError("give either --machine, to simulate one, or --live")
+    check_output(trace)
+    check_output(out)
+    is_recorded = profile or trace is not None or out is not None
     source = kernel(file, flags=flags or ())
     if live:
         refuse({"set": settings} if settings else {}, "requires --machine")
-        status = source.run_live(pes, arguments=arguments or (), timeout_s=timeout).status
+        result = source.run_live(
+            pes, arguments=arguments or (), timeout_s=timeout, profile=is_recorded
+        )
     else:
         assert machine is not None
         result = source.run(
-            machine, pes, arguments=arguments or (), settings=settings or (), seed=seed
-        )
-        status = result.status
+            machine, pes, arguments=arguments or (), settings=settings or (), seed=seed,
+            profile=is_recorded,
+        )  # fmt: skip
         print(f"# {pes} PEs on {machine}: {result.time_us:.3f} us", flush=True)
-    if status != 0:
-        raise typer.Exit(status)
+    if result.profile is not None:
+        _deliver(result.profile, profile, trace, out)
+    if result.status != 0:
+        raise typer.Exit(result.status)
+
+
+def _deliver(
+    recorded: KernelProfile, is_printed: bool, trace: Path | None, out: Path | None
+) -> None:
+    if is_printed:
+        print(recorded.text)
+    if trace is not None:
+        recorded.trace(trace)
+        note(f"trace: {trace}")
+    if out is not None:
+        recorded.report(out, command=command_line())
+        note(f"page: {out}")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Data between live processes of this host, for other programs: `connect`, `Communicator`."""
+"""Data between live processes, for other programs: `connect`, `Communicator`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from towpath import _core
+from towpath.collectives import launchers
 from towpath.collectives.live_arrays import as_bytes, checked_out, like, type_name
 from towpath.collectives.live_rank import abandon
-from towpath.errors import ConfigError, quoted
+from towpath.errors import ConfigError, TransportError
 from towpath.schedules.schedule_source import ScheduleSource
 
 if TYPE_CHECKING:
@@ -38,18 +39,23 @@ def connect(
     timeout_s: float = 30.0,
     heap_bytes: int | None = None,
     transport: str = "shm",
+    token: str | None = None,
 ) -> Communicator:
-    """Joins the processes of this host that give the same job; returns when all are there.
+    """Joins the processes that give the same job; returns when all are there.
 
     Args:
-        job: a name of up to 64 bytes that no other group has at this time. None: $TOWPATH_JOB.
-        rank: this process's number, from 0. None: $RANK.
-        ranks: how many processes take part. None: $WORLD_SIZE.
+        job: a name of up to 64 bytes that no other group has at this time; over "ucx" it may be
+            "HOST:PORT", where rank 0 listens for ranks of other hosts. None: $TOWPATH_JOB.
+        rank: this process's number, from 0. None: what torchrun ($RANK), mpirun or srun says.
+        ranks: how many processes take part. None: what the launcher says ($WORLD_SIZE).
         timeout_s: how long to wait for the others, in seconds; later, how long a call waits
             without any progress.
         heap_bytes: size of each rank's symmetric heap in bytes, the same on every rank; only what
             is touched takes memory. None: 64 GiB, or what RLIMIT_AS and RLIMIT_FSIZE allow.
-        transport: what joins the ranks: "shm", the memory of this host.
+        transport: what joins the ranks: "shm", the memory of this host; "ucx", the network between
+            hosts, where UCX is installed.
+        token: a secret of the job, which joins ranks at a HOST:PORT; others cannot join, and are
+            not heard. What goes over the network is not encrypted. None: $TOWPATH_TOKEN.
 
     Returns:
         The communicator. Use it as a context manager, or close it.
@@ -62,11 +68,13 @@ def connect(
     job = job if job is not None else os.environ.get("TOWPATH_JOB")
     if job is None:
         raise ConfigError("connect needs a job: an argument, or $TOWPATH_JOB")
-    rank = _number("rank", rank, "RANK")
-    ranks = _number("ranks", ranks, "WORLD_SIZE")
+    rank, ranks = launchers.rank(rank), launchers.ranks(ranks)
     if heap_bytes is not None and heap_bytes < 1:
         raise ConfigError(f"heap_bytes is {heap_bytes}; it must be at least 1")
-    return join(job, rank, ranks, timeout_s, heap_bytes=heap_bytes or 0, transport=transport)
+    token = token if token is not None else os.environ.get("TOWPATH_TOKEN", "")
+    return join(
+        job, rank, ranks, timeout_s, heap_bytes=heap_bytes or 0, transport=transport, token=token
+    )
 
 
 def join(
@@ -78,24 +86,19 @@ def join(
     transport: str,
     heap_bytes: int = 0,
     news: _core.News | None = None,
+    token: str = "",
 ) -> Communicator:
     """As `connect`, where a launcher may post what happens to other ranks."""
     try:
         joined = _core.connect_live(
-            transport, job, rank, ranks, heap_bytes=heap_bytes, timeout_s=timeout_s, news=news
-        )
-    except ValueError as error:
+            transport, job, rank, ranks, heap_bytes=heap_bytes, timeout_s=timeout_s, news=news,
+            token=token,
+        )  # fmt: skip
+    except TransportError:
+        raise
+    except (ValueError, RuntimeError) as error:
         raise ConfigError(str(error)) from None
     return Communicator(joined, timeout_s)
-
-
-def _number(what: str, value: int | None, variable: str) -> int:
-    text = os.environ.get(variable) if value is None else str(value)
-    if text is None:
-        raise ConfigError(f"connect needs {what}: an argument, or ${variable}")
-    if not text.isdecimal():
-        raise ConfigError(f"{what} is {quoted(text)}; it must be a whole number, 0 or more")
-    return int(text)
 
 
 @dataclass(frozen=True)
@@ -519,7 +522,7 @@ class Communicator:
         elements = max(array.size, result.size)
         if elements == 0:
             return result
-        if request.algorithm is None:
+        if request.algorithm is None and self._open.reaches_all:
             return self._run_direct(request, array, result, element_type)
         schedule, plan, executor = self._plan(request, elements, element_type)
         source = np.ascontiguousarray(array)

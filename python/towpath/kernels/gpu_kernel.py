@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from towpath import _core
     from towpath.collectives.live_communicator import Communicator
+    from towpath.kernels.profile import Recorded
     from towpath.specs.machine_spec import MachineSpec
 
 _FORMATS = {
@@ -34,10 +35,12 @@ class KernelRun:
     Attributes:
         status: the highest that main() returned on a PE; 0 means success.
         time_us: when the last PE had ended, in simulated microseconds; None for a live run.
+        recorded: what happened when; None unless that was asked for.
     """
 
     status: int
     time_us: float | None
+    recorded: Recorded | None = field(default=None, repr=False, compare=False)
 
 
 class GpuKernel:
@@ -74,13 +77,16 @@ class GpuKernel:
         )
         return Path(compiled)
 
-    def simulate(self, machine: MachineSpec, pes: int, *, seed: int = 1) -> SimulatedGpus:
+    def simulate(
+        self, machine: MachineSpec, pes: int, *, seed: int = 1, records_max: int = 0
+    ) -> SimulatedGpus:
         """Its PEs on the GPUs of a described machine, to launch kernels by name.
 
         Args:
             machine: a cluster of GPUs.
             pes: how many PEs; PE n is on GPU n.
             seed: of the simulation.
+            records_max: how much of what happens is kept, for `SimulatedGpus.recorded`; 0: nothing.
 
         Raises:
             CompilationError: the source does not compile.
@@ -91,21 +97,34 @@ class GpuKernel:
         hosts = -(-pes // machine.gpus_per_host)
         compiled = str(self.compile())
         try:
-            core = _core.SimulatedPes(machine.build(hosts=hosts), compiled, pes, seed)
+            core = _core.SimulatedPes(
+                machine.build(hosts=hosts), compiled, pes, seed, profile_records_max=records_max
+            )
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        return SimulatedGpus(core)
+        return SimulatedGpus(core, machine.name)
 
     def run_simulated(
-        self, machine: MachineSpec, pes: int, arguments: Sequence[str] = (), *, seed: int = 1
+        self,
+        machine: MachineSpec,
+        pes: int,
+        arguments: Sequence[str] = (),
+        *,
+        seed: int = 1,
+        records_max: int = 0,
     ) -> KernelRun:
         """Runs its main() on the GPUs of a described machine; see `simulate`."""
-        core = self.simulate(machine, pes, seed=seed)._core
-        status = core.run_main([self.file, *arguments])
-        return KernelRun(status, core.finished_at_us)
+        gpus = self.simulate(machine, pes, seed=seed, records_max=records_max)
+        status = gpus._core.run_main([self.file, *arguments])
+        return KernelRun(status, gpus._core.finished_at_us, gpus.recorded())
 
     def run_live(
-        self, pes: int, arguments: Sequence[str] = (), *, timeout_s: float = 60.0
+        self,
+        pes: int,
+        arguments: Sequence[str] = (),
+        *,
+        timeout_s: float = 60.0,
+        records_max: int = 0,
     ) -> KernelRun:
         """Runs its main() in processes of this host.
 
@@ -113,6 +132,7 @@ class GpuKernel:
             pes: how many processes.
             arguments: of main(), after the name of the file.
             timeout_s: how long nothing at all may happen, in seconds.
+            records_max: how much of what happens each process keeps; 0: nothing.
 
         Raises:
             CompilationError: the source does not compile.
@@ -122,18 +142,27 @@ class GpuKernel:
 
         compiled = str(self.compile(live=True))
         words = [self.file, *arguments]
-        statuses = launch(
-            _run_main, pes, timeout_s=timeout_s, arguments=(compiled, words, timeout_s)
+        results = launch(
+            _run_main, pes, timeout_s=timeout_s, arguments=(compiled, words, timeout_s, records_max)
         )
-        return KernelRun(max(statuses), None)
+        status = max(status for status, _ in results)
+        if records_max == 0:
+            return KernelRun(status, None)
+        from towpath.kernels.profile import recorded_live
+
+        return KernelRun(status, None, recorded_live([recorded for _, recorded in results]))
 
 
 def _run_main(
-    communicator: Communicator, compiled: str, arguments: list[str], timeout_s: float
-) -> int:
+    communicator: Communicator,
+    compiled: str,
+    arguments: list[str],
+    timeout_s: float,
+    records_max: int,
+) -> tuple[int, dict[str, Any] | None]:
     from towpath import _core
 
-    return _core.run_cuda_live(communicator._open, compiled, arguments, timeout_s)
+    return _core.run_cuda_live(communicator._open, compiled, arguments, timeout_s, records_max)
 
 
 class SymmetricArray:
@@ -152,9 +181,19 @@ class SymmetricArray:
 class SimulatedGpus:
     """PEs of a compiled source, each with its GPU, in one simulation; `GpuKernel.simulate`."""
 
-    def __init__(self, core: _core.SimulatedPes) -> None:
+    def __init__(self, core: _core.SimulatedPes, machine: str = "") -> None:
         """Made by `GpuKernel.simulate`."""
         self._core = core
+        self._machine = machine
+
+    def recorded(self) -> Recorded | None:
+        """What happened so far; None where `simulate` was not asked to keep it."""
+        core = self._core.profile()
+        if core is None:
+            return None
+        from towpath.kernels.profile import recorded_simulation
+
+        return recorded_simulation(self._machine, self.pes, core)
 
     @property
     def pes(self) -> int:

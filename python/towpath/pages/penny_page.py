@@ -67,11 +67,13 @@ def write_study(study: PennyStudy, folder: Path, *, made_with: Provenance | None
         folder: where it goes.
         made_with: becomes the page's foot; by default the version of Towpath and the date.
     """
-    sizes = sorted({row.point.size_bytes for row in study.rows})
+    shapes = {(row.point.threads, row.point.bytes_per_thread) for row in study.rows}
+    # One shape makes no plot of shapes.
+    sizes = sorted({row.point.size_bytes for row in study.rows}) if len(shapes) > 1 else []
     figures = [("Time by size, the fastest shape", size_figure(study))]
     figures += [
         (f"Blocks and packets at {format_size(size)}", shape_figure(study, size))
-        for size in dict.fromkeys((sizes[0], sizes[-1]))
+        for size in dict.fromkeys((*sizes[:1], *sizes[-1:]))
     ]
     write_page(
         folder / "study.html", "penny_study.html.jinja", made_with=made_with, study=study, how=HOW,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,12 +38,17 @@ def write_perfetto(timeline: Timeline, path: Path | str) -> None:
     "link utilisation" a counter per link. Times are microseconds with every picosecond kept;
     Perfetto itself shows whole nanoseconds.
     """
+    write_events(_events(timeline), path)
+
+
+def write_events(events: Iterable[str], path: Path | str) -> None:
+    """Writes events, each a JSON object, as one trace; compressed when the path ends in ".gz"."""
     path = Path(path)
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "wt", encoding="utf-8") as file:
         file.write('{"displayTimeUnit":"ns","traceEvents":[')
         separator = "\n"
-        for event in _events(timeline):
+        for event in events:
             file.write(separator + event)
             separator = ",\n"
         file.write("\n]}\n")
@@ -72,15 +77,15 @@ def _thread_of(text: str, index: int) -> _Thread:
 def _events(timeline: Timeline) -> Iterator[str]:
     threads = [_thread_of(text, index) for index, text in enumerate(timeline.tracks)]
     spans = spans_array(timeline)
-    rows, rows_of_thread = _stack(spans)
+    rows, rows_of_thread = stack(spans[:, [TRACK, BEGIN_PS, END_PS]])
     names = {thread.process: thread.process_name for thread in threads}
     if any(thread.process == _LINKS for thread in threads):
         names[_UTILISATION] = "link utilisation"
     # Identifiers start at 1: process and thread 0 mean "idle" to Perfetto. No two are equal.
     processes = {process: number for number, process in enumerate(sorted(names), 1)}
     for process, pid in processes.items():
-        yield _metadata("process_name", pid, pid, name=names[process])
-        yield _metadata("process_sort_index", pid, pid, sort_index=pid)
+        yield metadata("process_name", pid, pid, name=names[process])
+        yield metadata("process_sort_index", pid, pid, sort_index=pid)
     tids: dict[tuple[int, int], int] = {}
     for track, thread in sorted(
         enumerate(threads), key=lambda item: (item[1].process, item[1].number)
@@ -88,28 +93,34 @@ def _events(timeline: Timeline) -> Iterator[str]:
         for row in range(rows_of_thread.get(track, 1)):
             tid = tids[track, row] = len(processes) + len(tids) + 1
             name = thread.name if row == 0 else f"{thread.name} ({row + 1})"
-            yield _metadata("thread_name", processes[thread.process], tid, name=name)
-            yield _metadata("thread_sort_index", processes[thread.process], tid, sort_index=tid)
+            yield metadata("thread_name", processes[thread.process], tid, name=name)
+            yield metadata("thread_sort_index", processes[thread.process], tid, sort_index=tid)
 
     heads = [f'"pid":{processes[thread.process]},"tid":' for thread in threads]
     texts = [json.dumps(name) for name in timeline.names]
     for (track, name, begin_ps, end_ps, value), row in zip(spans.tolist(), rows, strict=True):
         yield (
             f'{{"ph":"X","name":{texts[name]},{heads[track]}{tids[track, row]},'
-            f'"ts":{_timestamp_us(begin_ps)},"dur":{_exact_us(end_ps - begin_ps)},'
+            f'"ts":{timestamp_us(begin_ps)},"dur":{exact_us(end_ps - begin_ps)},'
             f'"args":{{"{threads[track].argument}":{value}}}}}'
         )
     if _UTILISATION in processes:
         yield from _utilisation(threads, spans, processes[_UTILISATION])
 
 
-def _stack(spans: np.ndarray) -> tuple[list[int], dict[int, int]]:
+def stack(spans: np.ndarray) -> tuple[list[int], dict[int, int]]:
     """Gives every span a row of its track such that no two in a row overlap: a reader of the format
-    may drop or misplace spans that overlap without nesting. Returns also the rows each track needs.
+    may drop or misplace spans that overlap without nesting.
+
+    Args:
+        spans: track, begin and end of each, in the order of their begin.
+
+    Returns:
+        The row of each, and how many rows each track needs.
     """
     ends_ps: dict[int, list[int]] = {}
     rows = []
-    for track, begin_ps, end_ps in spans[:, [TRACK, BEGIN_PS, END_PS]].tolist():
+    for track, begin_ps, end_ps in spans.tolist():
         taken = ends_ps.setdefault(track, [])
         row = next((row for row, end in enumerate(taken) if end <= begin_ps), len(taken))
         if row == len(taken):
@@ -139,21 +150,23 @@ def _utilisation(threads: list[_Thread], spans: np.ndarray, pid: int) -> Iterato
             if percent != previous:
                 yield (
                     f'{{"ph":"C","name":{name},"pid":{pid},"tid":{pid},'
-                    f'"ts":{_timestamp_us(time_ps)},"args":{{"percent":{percent}}}}}'
+                    f'"ts":{timestamp_us(time_ps)},"args":{{"percent":{percent}}}}}'
                 )
             previous = percent
 
 
-def _metadata(name: str, pid: int, tid: int, /, **arguments: str | int) -> str:
+def metadata(name: str, pid: int, tid: int, /, **arguments: str | int) -> str:
+    """An event that names or orders a process or a thread."""
     event = {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": arguments}
     return json.dumps(event, separators=(",", ":"))
 
 
-def _exact_us(time_ps: int) -> str:
+def exact_us(time_ps: int) -> str:
+    """Microseconds with every picosecond."""
     return f"{time_ps // 1_000_000}.{time_ps % 1_000_000:06d}"
 
 
-def _timestamp_us(time_ps: int) -> str:
+def timestamp_us(time_ps: int) -> str:
     """Exact, plus a femtosecond. Perfetto cuts float(text) * 1000 to whole nanoseconds; 1.001 would
     become 1,000 ns and a span would seem to begin before the one it follows has ended."""
-    return _exact_us(time_ps) + "001"
+    return exact_us(time_ps) + "001"

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "towpath/bindings/gpu_profile.hpp"
 #include "towpath/gpu/compiler.hpp"
 #include "towpath/gpu/errors.hpp"
 #include "towpath/gpu/run/live.hpp"
@@ -151,10 +152,20 @@ void bind_simulated(nb::module_& module) {
       .def(
           "__init__",
           [](SimulatedPes* self, const SharedMachine& machine, const std::string& object, int pes,
-             std::uint64_t seed) {
-            new (self) SimulatedPes(machine, object, {.pes = pes, .seed = seed});
+             std::uint64_t seed, std::size_t profile_records_max) {
+            new (self) SimulatedPes(
+                machine, object,
+                {.pes = pes, .seed = seed, .profile_records_max = profile_records_max});
           },
-          "machine"_a, "object"_a, "pes"_a, "seed"_a = 1, "Raises ValueError.")
+          "machine"_a, "object"_a, "pes"_a, "seed"_a = 1, "profile_records_max"_a = 0,
+          "Raises ValueError.")
+      .def(
+          "profile",
+          [](SimulatedPes& pes) -> std::optional<nb::dict> {
+            if (pes.profile() == nullptr) return std::nullopt;
+            return bindings::profile_of(pes);
+          },
+          "What happened so far; None where nothing is recorded.")
       .def_prop_ro("pes", &SimulatedPes::pes)
       .def_prop_ro("finished_at_us", [](SimulatedPes& pes) { return pes.finished_at().us(); })
       .def("run_main", &SimulatedPes::run_main, "arguments"_a,
@@ -203,11 +214,24 @@ void bind_gpu(nb::module_& module) {
   module.def(
       "run_cuda_live",
       [](transport::LiveTransport& transport, const std::string& object,
-         const std::vector<std::string>& arguments, double timeout_s) {
-        gpu::LivePe pe(transport, object, Time::from_seconds(timeout_s),
-                       transport::shm::default_heap_bytes(transport.ranks()));
-        return pe.run_main(arguments);
+         const std::vector<std::string>& arguments, double timeout_s,
+         std::size_t profile_records_max) {
+        std::unique_ptr<gpu::Profile> profile;
+        if (profile_records_max > 0) {
+          profile = std::make_unique<gpu::Profile>([&transport] { return transport.now(); },
+                                                   profile_records_max);
+        }
+        int status = 0;
+        {
+          const nb::gil_scoped_release released;
+          gpu::LivePe pe(transport, object, Time::from_seconds(timeout_s),
+                         transport::shm::default_heap_bytes(transport.ranks()), profile.get());
+          status = pe.run_main(arguments);
+        }
+        nb::object recorded = nb::none();
+        if (profile != nullptr) recorded = bindings::profile_of(*profile);
+        return nb::make_tuple(status, recorded);
       },
-      "transport"_a, "object"_a, "arguments"_a, "timeout_s"_a,
-      nb::call_guard<nb::gil_scoped_release>(), "The status of main() on this rank.");
+      "transport"_a, "object"_a, "arguments"_a, "timeout_s"_a, "profile_records_max"_a = 0,
+      "The status of main() on this rank, and its profile; None where nothing is recorded.");
 }

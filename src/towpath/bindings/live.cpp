@@ -138,6 +138,15 @@ void bind_transport(nb::module_& module) {
                                  "One rank's one-sided view of the others.");
   type.def_prop_ro("rank", &LiveTransport::rank)
       .def_prop_ro("ranks", &LiveTransport::ranks)
+      .def_prop_ro(
+          "reaches_all",
+          [](const LiveTransport& self) {
+            for (int peer = 0; peer < self.ranks(); ++peer) {
+              if (!self.is_addressable(peer)) return false;
+            }
+            return true;
+          },
+          "Whether this rank loads from and stores to the memory of all others.")
       .def_prop_ro("activity", &LiveTransport::activity, "Grows while this rank makes progress.")
       .def(
           "barrier",
@@ -182,9 +191,10 @@ void bind_connect(nb::module_& module) {
       "connect_live",
       [](const std::string& name, std::string rendezvous, int rank, int ranks,
          std::uint64_t heap_bytes, std::uint32_t signals, double timeout_s,
-         std::shared_ptr<News> news) {
+         std::shared_ptr<News> news, std::string token) {
         transport::LiveOptions options;
         options.rendezvous = std::move(rendezvous);
+        options.token = std::move(token);
         options.rank = rank;
         options.ranks = ranks;
         options.heap_bytes = heap_bytes;
@@ -196,7 +206,7 @@ void bind_connect(nb::module_& module) {
         return transport::live::connect(name, options);
       },
       "transport"_a, "rendezvous"_a, "rank"_a, "ranks"_a, nb::kw_only(), "heap_bytes"_a = 0,
-      "signals"_a = 0, "timeout_s"_a = 30.0, "news"_a = nb::none(),
+      "signals"_a = 0, "timeout_s"_a = 30.0, "news"_a = nb::none(), "token"_a = "",
       "Joins the processes that gave the same rendezvous name, over one of `live_transports`. "
       "Raises TransportError.");
 }

@@ -42,6 +42,11 @@ bool is_zero(const abi::Counters& counters) {
           counters.shared_accesses) == 0;
 }
 
+std::uint64_t bytes_of(const abi::Counters& counters) {
+  return counters.load_bytes + counters.store_bytes + counters.peer_load_bytes +
+         counters.peer_store_bytes;
+}
+
 std::uint32_t lanes(int count) { return count >= 32 ? ~0u : (1u << count) - 1; }
 
 }  // namespace
@@ -65,8 +70,8 @@ Block::Block(Pe& pe, Grid& grid, abi::Index3 index, int multiprocessor)
   for (int thread = 0; thread < threads(); ++thread) {
     ready_.push_back(static_cast<std::uint16_t>(thread));
   }
-  is_scheduled_ = true;
-  pe.simulation().after(Time(), [](void* block) { static_cast<Block*>(block)->run(); }, this);
+  start_timeline();
+  schedule();
 }
 
 Block::~Block() {
@@ -103,8 +108,12 @@ std::string Block::waiting() const {
 void Block::make_ready(int thread) {
   threads_[static_cast<std::size_t>(thread)].state = Thread::State::ready;
   ready_.push_back(static_cast<std::uint16_t>(thread));
-  if (is_scheduled_ || is_running_) return;
+  if (!is_scheduled_ && !is_running_) schedule();
+}
+
+void Block::schedule() {
   is_scheduled_ = true;
+  if (timeline_ != nullptr && !pe_.is_timed()) timeline_->await_turn();
   pe_.simulation().after(Time(), [](void* block) { static_cast<Block*>(block)->run(); }, this);
 }
 
@@ -132,6 +141,7 @@ void Block::enter(int thread) {
 void Block::run() {
   is_scheduled_ = false;
   is_running_ = true;
+  if (timeline_ != nullptr && !pe_.is_timed()) timeline_->begin_turn();
   abi::Current& current = pe_.current();
   ThreadStack& stack = pe_.run().stack;
   current.on_device = true;
@@ -150,6 +160,7 @@ void Block::run() {
     stack.resume(threads_[thread].stack, &run_thread, this);
     fold_counters();
     if (next_ready_ == ready_.size()) flush_fences();
+    if (next_ready_ == ready_.size()) flush_thread_fences();
   }
   ready_.clear();
   next_ready_ = 0;
@@ -158,6 +169,7 @@ void Block::run() {
   current.on_device = false;
   current.stack = {0, ~std::uintptr_t{0}};
   is_running_ = false;
+  if (timeline_ != nullptr && !pe_.is_timed()) timeline_->end_turn();
   if (pe_.run().failure != nullptr) std::rethrow_exception(pe_.run().failure);
   pe_.notify_stores();
   if (finished_ < threads()) return;
@@ -175,6 +187,29 @@ void Block::suspend(const abi::Site& site) {
   pe_.run().stack.suspend();
 }
 
+void Block::suspend_for(Activity activity, const abi::Site& site) {
+  if (timeline_ == nullptr) return suspend(site);
+  timeline_->enter(activity, site);
+  suspend(site);
+  timeline_->leave(activity, site);
+}
+
+void Block::woken(int thread, Profile::Words words) {
+  if (timeline_ != nullptr) timeline_->woken(words);
+  make_ready(thread);
+}
+
+void Block::start_timeline() {
+  Profile* const profile = pe_.run().profile;
+  if (profile == nullptr) return;
+  const int stream = profile->stream(pe_.rank(), grid_.launch().configuration.stream);
+  const int track = profile->track({.pe = pe_.rank(),
+                                    .stream = stream,
+                                    .block = lane_,
+                                    .is_kernel = !grid_.launch().is_internal});
+  timeline_ = std::make_unique<BlockTimeline>(*profile, track, grid_.name());
+}
+
 void Block::halt() {
   while (true) {
     running().state = Thread::State::waiting;
@@ -188,8 +223,7 @@ void Block::thread_finished() {
   leave_groups();
 }
 
-// --- time
-// -----------------------------------------------------------------------------------------
+// --- time ----------------------------------------------------------------------------------------
 
 void Block::fold_counters() {
   abi::Counters& counters = pe_.current().counters;
@@ -197,6 +231,12 @@ void Block::fold_counters() {
   if (pe_.is_timed()) {
     if (pe_.simulation().now() > segment_.begin) close_segment();
     add_counters(segment_.work, counters);
+    has_stored_ = has_stored_ || counters.stores > 0;
+    has_stored_to_peer_ = has_stored_to_peer_ || counters.peer_stores > 0;
+  }
+  if (timeline_ != nullptr) {
+    timeline_->work(bytes_of(counters));
+    static_cast<void>(busy_until());
   }
   counters = {};
 }
@@ -209,9 +249,11 @@ void Block::close_segment() {
 
 Time Block::busy_until() {
   if (!pe_.is_timed()) return Time();
-  return std::max(floor_,
-                  segment_.begin +
-                      duration(segment_.work, pe_.device().residency(multiprocessor_), pe_.cost()));
+  const Time when = std::max(
+      floor_, segment_.begin +
+                  duration(segment_.work, pe_.device().residency(multiprocessor_), pe_.cost()));
+  if (timeline_ != nullptr) timeline_->works_until(when);
+  return when;
 }
 
 Time Block::thread_time() {
@@ -237,15 +279,14 @@ void Block::reach(Time when) {
         alarm->block->make_ready(alarm->thread);
       },
       new Alarm{this, running_});
-  suspend(running().site);
+  suspend_for(Activity::compute, running().site);
 }
 
 void Block::sleep(Time duration) {
   if (pe_.is_timed()) reach(thread_time() + duration);
 }
 
-// --- groups of threads
-// ----------------------------------------------------------------------------
+// --- groups of threads ---------------------------------------------------------------------------
 
 void Block::refuse_divergence(const Group& group, const abi::Site& site) {
   throw KernelError(
@@ -268,6 +309,7 @@ bool Block::arrive(Group& group, const abi::Site& site) {
   }
   // For the block as a whole, busy_until() knows more.
   const bool is_block = group.mask == 0;
+  if (timeline_ != nullptr) timeline_->enter(Activity::sync, site);
   group.latest = std::max(group.latest, is_block ? pe_.simulation().now() : thread_time());
   fold_counters();
   ++group.arrived;
@@ -321,6 +363,7 @@ void Block::complete(Group& group, bool is_block) {
 }
 
 void Block::release(Group& group) {
+  if (timeline_ != nullptr) timeline_->leave(Activity::sync, group.site, group.arrived);
   if (group.mask == 0) {
     group.arrived = 0;
     for (int thread = 0; thread < threads(); ++thread) {
@@ -460,7 +503,7 @@ void Block::sync_grid(const abi::Site& site) {
     running().state = Thread::State::waiting;
     running().site = site;
     pe_.device().arrive_at_grid_barrier(grid_);
-    suspend(site);
+    suspend_for(Activity::sync, site);
   }
   sync(0, 0, site);
 }
@@ -478,8 +521,7 @@ void Block::hand_on() {
   if (history_ != nullptr) pe_.past().learn(pe_.simulation().now(), history_->now());
 }
 
-// --- shared memory
-// ----------------------------------------------------------------------------------
+// --- shared memory -------------------------------------------------------------------------------
 
 void Block::allocate_shared() {
   if (shared_memory_ != nullptr) return;

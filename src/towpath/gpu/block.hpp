@@ -12,6 +12,7 @@
 #include "towpath/base/units.hpp"
 #include "towpath/gpu/include/towpath_gpu.h"
 #include "towpath/gpu/knowledge.hpp"
+#include "towpath/gpu/profile.hpp"
 #include "towpath/gpu/thread_stack.hpp"
 #include "towpath/gpu/work.hpp"
 
@@ -101,6 +102,8 @@ class Block {
   // target read.
   void access(abi::Access& access, const abi::Site& site);
   void fence(bool is_quiet, const abi::Site& site);
+  // The same for the block's own stores, without the library's transfers.
+  void thread_fence(abi::FenceScope scope, const abi::Site& site);
   std::uint64_t wait(const abi::Wait& wait, const abi::Site& site);
   void sleep(Time duration);
   // Waits until another value is there, or something else makes looking again worthwhile.
@@ -124,9 +127,14 @@ class Block {
   // Its stay on the multiprocessor is over: who comes later on this PE knows what it knew.
   void hand_on();
 
+  // Null where nothing is recorded.
+  BlockTimeline* timeline() { return timeline_.get(); }
+
   // --- by the PE ------------------------------------------------------------------------------
   void release_grid_barrier(Moment all);
   std::uint64_t shared_bytes() const { return shared_used_; }
+  // The words that a thread waits for have changed.
+  void woken(int thread, Profile::Words words);
 
  private:
   friend struct Operation;
@@ -139,6 +147,10 @@ class Block {
     std::uint64_t offset;
   };
 
+  // The running thread suspends, and the timeline says for what.
+  void suspend_for(Activity activity, const abi::Site& site);
+  void start_timeline();
+  void schedule();
   static void run_thread(void* block);
   void enter(int thread);
   void fold_counters();
@@ -158,6 +170,9 @@ class Block {
   void note_wait(const abi::Wait& call);
   void flush_fences();
   void start_fence();
+  void flush_thread_fences();
+  void start_thread_fence();
+  Time acknowledgement() const;
   void allocate_shared();
   [[noreturn]] void refuse_divergence(const Group& group, const abi::Site& site);
 
@@ -175,6 +190,7 @@ class Block {
   bool is_running_ = false;
 
   History* history_ = nullptr;
+  std::unique_ptr<BlockTimeline> timeline_;
   Segment segment_;
   Time floor_{};  // earlier segments end then
   Group block_group_;
@@ -182,6 +198,14 @@ class Block {
   std::vector<std::uint16_t> fencing_;  // threads in a fence or quiet
   bool fencing_is_quiet_ = false;
   Time fencing_from_{};
+  struct ThreadFence {
+    std::vector<std::uint16_t> threads{};
+    bool is_of_system = false;
+    Time from{};
+  };
+  ThreadFence thread_fence_;  // of threads that came to it together
+  bool has_stored_ = false;   // since the last fence of the system
+  bool has_stored_to_peer_ = false;
 
   std::unique_ptr<std::byte[]> shared_memory_;
   std::uint64_t shared_capacity_ = 0;

@@ -114,7 +114,10 @@ void Device::fill() {
 }
 
 Residency Device::residency(int multiprocessor) const {
-  return {multiprocessors_[static_cast<std::size_t>(multiprocessor)].blocks, busy_};
+  return {
+      .blocks_on_multiprocessor = multiprocessors_[static_cast<std::size_t>(multiprocessor)].blocks,
+      .busy_multiprocessors = busy_,
+      .peer_rate = pe_.options().peer_rate};
 }
 
 void Device::finish(Block& block) {

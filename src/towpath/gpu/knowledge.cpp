@@ -44,7 +44,7 @@ class Walk {
   void follow(const Step& step, const History::Entry& entry) {
     if (entry.kind == History::Kind::moment) steps_.push_back({entry.moment, step.peer});
     if (entry.kind != History::Kind::signals) return;
-    for (std::size_t i = entry.signals; i-- > 0;) {
+    for (std::size_t i = entry.signals; i-- > entry.first_signal;) {
       const Signal& signal = *entry.word->landed[i];
       if (signal.landed < since_) break;
       steps_.push_back({signal.sender, signal.payload.peer});
@@ -58,7 +58,7 @@ class Walk {
 
 bool carries(const History::Entry& entry, const TransferIdentity& transfer) {
   if (entry.kind != History::Kind::signals) return false;
-  for (std::size_t i = entry.signals; i-- > 0;) {
+  for (std::size_t i = entry.signals; i-- > entry.first_signal;) {
     const Signal& signal = *entry.word->landed[i];
     if (signal.landed < transfer.began) return false;
     if (signal.payload.pe == transfer.pe && signal.payload.number == transfer.number) return true;
@@ -103,8 +103,21 @@ Known knows_at(Moment moment, const TransferIdentity& transfer) {
 }  // namespace
 
 void History::learn(Time time, const SignalWord& word) {
-  entries_.push_back(
-      {.kind = Kind::signals, .time = time, .word = &word, .signals = word.landed.size()});
+  // How far back an entry of the same word is looked for; without one, all signals are new.
+  constexpr std::size_t kEntriesBackMax = 64;
+  std::size_t known = 0;
+  const std::size_t end = entries_.size();
+  for (std::size_t back = 1; back <= std::min(end, kEntriesBackMax); ++back) {
+    const Entry& earlier = entries_[end - back];
+    if (earlier.word != &word) continue;
+    known = earlier.signals;
+    break;
+  }
+  entries_.push_back({.kind = Kind::signals,
+                      .time = time,
+                      .word = &word,
+                      .first_signal = known,
+                      .signals = word.landed.size()});
 }
 
 void History::complete(Time time, std::uint64_t number, bool is_quiet) {

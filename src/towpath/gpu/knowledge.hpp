@@ -53,9 +53,10 @@ class History {
     Kind kind;
     Time time;
     Moment moment{};                   // learned
-    const SignalWord* word = nullptr;  // the signals that had come to it
-    std::size_t signals = 0;
-    std::uint64_t number = 0;  // of the operations that a quiet or fence covers
+    const SignalWord* word = nullptr;  // signals that had come to it:
+    std::size_t first_signal = 0;      // those before, an earlier entry has
+    std::size_t signals = 0;           // how many in all
+    std::uint64_t number = 0;          // of the operations that a quiet or fence covers
   };
 
   explicit History(int pe) : pe_(pe) {}

@@ -113,9 +113,31 @@ void Operation::start_signal() {
     signal->what = describe();
     pe.check_signal(word, *signal, *block);
   }
-  access.landed = [](transport::Access& landed) {
-    static_cast<Operation*>(landed.context)->signal_landed();
-  };
+}
+
+Activity Operation::activity() const {
+  if (call.kind == abi::AccessKind::get) return Activity::get;
+  if (call.kind == abi::AccessKind::atomic) return Activity::atomic;
+  return call.size_bytes == 0 ? Activity::signal : Activity::put;
+}
+
+void Operation::start_profile() {
+  if (block == nullptr || block->timeline() == nullptr) return;
+  profile = pe.run().profile;
+  BlockTimeline& timeline = *block->timeline();
+  timeline.enter(activity(), site, call.peer, call.size_bytes);
+  const bool stores = call.kind != abi::AccessKind::get;
+  Profile::Transfer started{.activity = timeline.activity_at(activity(), site),
+                            .peer = call.peer,
+                            .size_bytes = call.size_bytes};
+  if (stores) started.target = {access.remote, call.size_bytes};
+  if (access.has_signal) started.signal = {access.signal_at, sizeof(std::uint64_t)};
+  transfer = timeline.start(started, site);
+}
+
+void Operation::landed() {
+  if (profile != nullptr) profile->transfer_landed(transfer);
+  if (signal != nullptr) signal_landed();
 }
 
 void Operation::signal_landed() {
@@ -130,7 +152,13 @@ void Operation::signal_landed() {
 void Operation::start() {
   monitor_start();
   start_signal();
+  start_profile();
   access.context = this;
+  if (signal != nullptr || profile != nullptr) {
+    access.landed = [](transport::Access& landed) {
+      static_cast<Operation*>(landed.context)->landed();
+    };
+  }
   access.done = [](transport::Access& ended) {
     auto& operation = *static_cast<Operation*>(ended.context);
     operation.is_done = true;
@@ -140,6 +168,7 @@ void Operation::start() {
           reinterpret_cast<std::uintptr_t>(operation.access.local), operation.call.size_bytes,
           operation.first_number);
     }
+    operation.finish_profile();
     operation.release_threads();
     operation.finish();
   };
@@ -155,9 +184,20 @@ void Operation::start() {
   if (detaches) release_threads();
 }
 
+// Where nothing says when bytes are there, they are as soon as the call is over.
+void Operation::finish_profile() {
+  if (profile == nullptr) return;
+  const bool is_told = pe.is_timed() && call.kind != abi::AccessKind::get;
+  if (!is_told) profile->transfer_landed(transfer);
+}
+
 void Operation::release_threads() {
   if (block == nullptr) return;
   Block& waiting = *std::exchange(block, nullptr);
+  if (profile != nullptr) {
+    profile->transfer_done(transfer);
+    waiting.timeline()->leave(activity(), site);
+  }
   if (group != nullptr) {
     waiting.release(*group);
   } else if (thread >= 0) {
@@ -224,7 +264,7 @@ void Block::fence(bool is_quiet, const abi::Site& site) {
   fencing_is_quiet_ = fencing_is_quiet_ || is_quiet;
   fencing_.push_back(static_cast<std::uint16_t>(running_));
   running().state = Thread::State::waiting;
-  suspend(site);
+  suspend_for(Activity::quiet, site);
 }
 
 // The fences of threads that came to them together are one for the transport.
@@ -273,8 +313,58 @@ void Block::start_fence() {
   pe_.remote_memory().start(fence->access);
 }
 
-// --- waits
-// ----------------------------------------------------------------------------------------
+void Block::thread_fence(abi::FenceScope scope, const abi::Site& site) {
+  if (!pe_.is_timed()) return;
+  thread_fence_.from = std::max(thread_fence_.from, thread_time());
+  thread_fence_.is_of_system = thread_fence_.is_of_system || scope == abi::FenceScope::system;
+  thread_fence_.threads.push_back(static_cast<std::uint16_t>(running_));
+  running().state = Thread::State::waiting;
+  suspend_for(Activity::quiet, site);
+}
+
+// How long the block's last stores take until they are acknowledged.
+Time Block::acknowledgement() const {
+  if (has_stored_to_peer_) return pe_.cost().peer_latency;
+  return has_stored_ ? pe_.cost().memory_latency : Time();
+}
+
+// A fence of the device lasts until stores are in the L2 cache. One of the system waits for stores
+// at peers, too, and then takes what the library's own fence takes without adapters.
+void Block::flush_thread_fences() {
+  if (thread_fence_.threads.empty()) return;
+  Time when = std::max(thread_fence_.from, pe_.simulation().now());
+  when = when + (thread_fence_.is_of_system ? acknowledgement() : pe_.cost().memory_latency);
+  pe_.simulation().at(
+      when, [](void* block) { static_cast<Block*>(block)->start_thread_fence(); }, this);
+}
+
+void Block::start_thread_fence() {
+  struct Fence {
+    Block* block;
+    std::vector<std::uint16_t> threads;
+    transport::Access access;
+    void release() {
+      for (const std::uint16_t thread : threads) block->make_ready(thread);
+      delete this;
+    }
+  };
+  const ThreadFence fencing = std::exchange(thread_fence_, {});
+  if (fencing.threads.empty()) return;
+  auto* const fence = new Fence{this, fencing.threads, {}};
+  if (!fencing.is_of_system) return fence->release();
+  has_stored_ = has_stored_to_peer_ = false;
+  fence->access.kind = transport::AccessKind::thread_fence;
+  fence->access.issuer = {.threads = static_cast<int>(fence->threads.size()),
+                          .lane = lane_,
+                          .multiprocessor = multiprocessor_};
+  fence->access.context = fence;
+  fence->access.done = [](transport::Access& access) {
+    static_cast<Fence*>(access.context)->release();
+  };
+  pe_.remote_memory().start(fence->access);
+}
+
+// --- waits ---------------------------------------------------------------------------------------
 
 WaitRecord::WaitRecord(Pe& at, const abi::Wait& from) : pe(at), call(from) {
   values.assign(call.values, call.values + (call.is_vector ? call.count : 1));
@@ -408,7 +498,7 @@ std::uint64_t Block::wait(const abi::Wait& call, const abi::Site& site) {
       };
       record->wait.ready = [](transport::MemoryWait& wait) {
         const auto& ended = *static_cast<WaitRecord*>(wait.context);
-        ended.block->make_ready(ended.thread);
+        ended.block->woken(ended.thread, {wait.first, wait.size_bytes});
       };
       record->wait.describe = [](const transport::MemoryWait& wait) {
         return static_cast<WaitRecord*>(wait.context)->describe();
@@ -416,7 +506,7 @@ std::uint64_t Block::wait(const abi::Wait& call, const abi::Site& site) {
       running().state = Thread::State::waiting;
       pe_.remote_memory().wait(record->wait);
       pe_.add_wait(*record);
-      suspend(site);
+      suspend_for(Activity::wait, site);
       pe_.remove_wait(*record);
       result = record->evaluate();
     }
@@ -433,8 +523,7 @@ std::uint64_t Block::wait(const abi::Wait& call, const abi::Site& site) {
   return static_cast<std::uint64_t>(result);
 }
 
-// --- polling
-// --------------------------------------------------------------------------------------
+// --- polling -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -457,7 +546,8 @@ void Block::poll(const volatile void* address, unsigned size_bytes) {
     thread.state = Thread::State::waiting;
     thread.is_polling = true;
     pe_.add_poller(*this, running_, size_bytes);
-    suspend(thread.site);
+    thread.site = {nullptr, 0, "a poll of volatile memory"};
+    suspend_for(Activity::wait, thread.site);
     thread.is_polling = false;
   }
   thread.polled = address;

@@ -40,10 +40,16 @@ struct Operation {
   bool is_held = false;  // by the thread that reads its result
   Moment sender{};
   Signal* signal = nullptr;  // where something is timed
+  Profile* profile = nullptr;
+  std::uint64_t transfer = 0;  // its number in the profile
 
  private:
   void monitor_start();
   void start_signal();
+  void start_profile();
+  void finish_profile();
+  Activity activity() const;
+  void landed();
   void signal_landed();
   std::string describe() const;
   TransferIdentity identity() const;

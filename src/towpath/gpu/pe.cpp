@@ -126,10 +126,27 @@ int Pe::launch(const abi::Launch& launch) {
     return kCooperativeLaunchTooLarge;
   }
   const Time begin = run_.simulation.now() + (launch.is_internal ? Time() : options_.launch);
-  streams_.add(launch.configuration.stream, begin, [this, launch](const StreamWorkPointer& work) {
-    device_.start(launch, [this, work] { streams_.finish(work); });
-  });
+  const std::uint64_t number = note_work(
+      {.blocks = blocks, .threads = static_cast<int>(threads), .is_kernel = !launch.is_internal},
+      launch.configuration.stream, launch.name);
+  streams_.add(launch.configuration.stream, begin,
+               [this, launch, number](const StreamWorkPointer& work) {
+                 if (run_.profile != nullptr) run_.profile->begin_work(number);
+                 device_.start(launch, [this, work, number] {
+                   if (run_.profile != nullptr) run_.profile->end_work(number);
+                   streams_.finish(work);
+                 });
+               });
   return 0;
+}
+
+std::uint64_t Pe::note_work(Profile::StreamWork work, void* stream, const std::string& name) {
+  if (run_.profile == nullptr) return 0;
+  work.pe = rank();
+  work.stream = run_.profile->stream(rank(), stream);
+  work.name = run_.profile->name(name);
+  work.queued = run_.profile->now();
+  return run_.profile->add(work);
 }
 
 const abi::Kernel* Pe::find_kernel(const void* function) const {
@@ -202,6 +219,7 @@ int Pe::copy(const CopyRequest& request, void* stream, bool is_asynchronous) {
     Pe* pe;
     StreamWorkPointer work;
     CopyRequest request;
+    std::uint64_t number;  // in the profile
     void carry() const {
       if (request.kind == abi::CopyKind::fill) {
         std::memset(request.to, request.value, request.size_bytes);
@@ -210,25 +228,30 @@ int Pe::copy(const CopyRequest& request, void* stream, bool is_asynchronous) {
       }
       pe->note_store(request.to, request.size_bytes);
       pe->notify_stores();
+      if (pe->run_.profile != nullptr) pe->run_.profile->end_work(number);
       pe->streams_.finish(work);
     }
   };
+  constexpr const char* kNames[] = {"copy to the GPU", "copy to the host", "copy on the GPU",
+                                    "copy on the host", "fill"};
+  const std::uint64_t number =
+      note_work({.size_bytes = request.size_bytes}, stream, kNames[static_cast<int>(request.kind)]);
   const StreamWorkPointer work =
-      streams_.add(stream, Time(), [this, request](const StreamWorkPointer& self) {
+      streams_.add(stream, Time(), [this, request, number](const StreamWorkPointer& self) {
+        if (run_.profile != nullptr) run_.profile->begin_work(number);
         run_.simulation.after(
             time_of_copy(request.size_bytes, request.kind),
             [](void* context) {
               const std::unique_ptr<Copy> copy(static_cast<Copy*>(context));
               copy->carry();
             },
-            new Copy{this, self, request});
+            new Copy{this, self, request, number});
       });
   if (!is_asynchronous) block_host([&] { return work->has_finished; }, "a copy");
   return 0;
 }
 
-// --- quiet, polling, stores
-// -----------------------------------------------------------------------
+// --- quiet, polling, stores ----------------------------------------------------------------------
 
 void Pe::operation_visible(std::uint64_t number) {
   outstanding_.erase(number);
@@ -248,8 +271,10 @@ void Pe::when_quiet(std::function<void()> then) {
 }
 
 void Pe::add_poller(Block& block, int thread, unsigned size_bytes) {
-  auto poller = std::make_unique<Poller>(Poller{this, &block, thread, size_bytes, {}});
   const Thread& polling = block.thread(thread);
+  const bool is_shared =
+      current().shared.contains(reinterpret_cast<std::uintptr_t>(polling.polled));
+  auto poller = std::make_unique<Poller>(Poller{this, &block, thread, size_bytes, is_shared});
   if (is_in_heap(const_cast<const void*>(polling.polled))) {
     poller->wait.first = offset_of(const_cast<const void*>(polling.polled));
     poller->wait.size_bytes = size_bytes;
@@ -277,17 +302,32 @@ bool Pe::Poller::has_changed() const {
 }
 
 void Pe::wake_poller(const Poller& poller) {
-  poller.block->make_ready(poller.thread);
+  poller.block->woken(poller.thread, {poller.wait.first, poller.wait.size_bytes});
   std::erase_if(pollers_, [&](const auto& each) { return each.get() == &poller; });
 }
 
 void Pe::look_again() {
   for (std::size_t i = pollers_.size(); i-- > 0;) {
-    if (i < pollers_.size() && pollers_[i]->has_changed()) {
-      if (pollers_[i]->wait.is_waiting) remote_memory_->cancel(pollers_[i]->wait);
-      wake_poller(*pollers_[i]);
-    }
+    if (i < pollers_.size() && pollers_[i]->has_changed()) notice(*pollers_[i]);
   }
+}
+
+// The word has another value; the thread sees that with its next look. In simulated time the
+// transport tells of words of the heap, which takes as long.
+void Pe::notice(Poller& poller) {
+  if (!is_timed() || poller.is_shared) {
+    if (poller.wait.is_waiting) remote_memory_->cancel(poller.wait);
+    return wake_poller(poller);
+  }
+  if (poller.wait.is_waiting || std::exchange(poller.is_looking, true)) return;
+  run_.simulation.after(
+      cost().poll,
+      [](void* context) {
+        auto& looking = *static_cast<Poller*>(context);
+        looking.is_looking = false;
+        if (looking.has_changed()) looking.pe->wake_poller(looking);
+      },
+      &poller);
 }
 
 std::size_t Pe::wake_all_pollers() {
@@ -308,6 +348,18 @@ void Pe::note_store(const volatile void* address, std::uint64_t size_bytes) {
   }
   const auto begin = heaps_[static_cast<std::size_t>(owner)].begin;
   stored_.push_back({owner, reinterpret_cast<std::uintptr_t>(plain) - begin, size_bytes});
+}
+
+std::uint64_t Pe::note_flag(Block& block, volatile void* address, unsigned size_bytes) const {
+  if (block.timeline() == nullptr) return 0;
+  const int owner = owner_of(const_cast<const void*>(address));
+  const abi::Range& heap = heaps_[static_cast<std::size_t>(owner)];
+  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - heap.begin;
+  return block.timeline()->start({.activity = Activity::signal,
+                                  .peer = owner,
+                                  .size_bytes = size_bytes,
+                                  .target = {offset, size_bytes}},
+                                 {nullptr, 0, "a store of volatile memory"});
 }
 
 // After the stores themselves: those who wait for them look.

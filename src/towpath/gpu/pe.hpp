@@ -18,6 +18,7 @@
 #include "towpath/gpu/include/towpath_gpu.h"
 #include "towpath/gpu/memory_monitor.hpp"
 #include "towpath/gpu/object.hpp"
+#include "towpath/gpu/profile.hpp"
 #include "towpath/gpu/streams.hpp"
 #include "towpath/gpu/thread_stack.hpp"
 #include "towpath/machine/machine.hpp"
@@ -44,6 +45,7 @@ struct Run {
   std::vector<Pe*> pes;  // by rank; null where another process has it
   Time timeout = Time::from_seconds(60);
   std::exception_ptr failure{};  // of a kernel; ends the run
+  Profile* profile = nullptr;    // null: nothing is recorded
 };
 
 struct CopyRequest {
@@ -61,6 +63,7 @@ class Pe {
   struct Options {
     const machine::KernelCost* cost = nullptr;  // null: live, nothing takes time
     Time launch{};
+    Rate peer_rate{};                                    // of its links to the GPUs of its host
     std::uint64_t heap_bytes = std::uint64_t{64} << 30;  // of the transport
     std::string gpu_name;
   };
@@ -144,6 +147,8 @@ class Pe {
   bool has_pollers() const { return !pollers_.empty(); }
   void note_store(const volatile void* address, std::uint64_t size_bytes);
   void notify_stores();
+  // A store that others may wait for, to a peer's memory; its number in the profile.
+  std::uint64_t note_flag(Block& block, volatile void* address, unsigned size_bytes) const;
   // Throw KernelError for memory that a transfer may not name.
   void check_local(const abi::Access& access, const Block& block, const abi::Site& site) const;
   void check_remote(const abi::Access& access, const Block& block, const abi::Site& site) const;
@@ -182,7 +187,9 @@ class Pe {
     Block* block;
     int thread;
     unsigned size_bytes;
-    transport::MemoryWait wait;
+    bool is_shared;  // what it looks at
+    transport::MemoryWait wait{};
+    bool is_looking = false;
     bool has_changed() const;
   };
   struct Allocation {
@@ -203,6 +210,9 @@ class Pe {
   void find_heaps();
   bool is_allocated(const void* address, std::uint64_t size_bytes) const;
   void wake_poller(const Poller& poller);
+  // Work that is added to a stream now; its number in the profile.
+  std::uint64_t note_work(Profile::StreamWork work, void* stream, const std::string& name);
+  void notice(Poller& poller);
   void fill_table();
 
   Run& run_;

@@ -31,8 +31,7 @@ auto on_thread(void* self, Function function) -> decltype(function(std::declval<
   pe.running_block->halt();
 }
 
-// --- accesses that the compiler reports
-// -----------------------------------------------------------
+// --- accesses that the compiler reports ----------------------------------------------------------
 
 enum class Place : std::uint8_t { free, shared, own, peer };
 
@@ -147,7 +146,11 @@ void flag(void* self, volatile void* address, unsigned size_bytes, const void*) 
   if (place == Place::free) return;
   pe.note_plain(const_cast<const void*>(address), size_bytes);
   if (place == Place::peer) {
-    on_thread(self, [&](Block& block) { block.reach(block.thread_time() + time_to_peer(pe)); });
+    on_thread(self, [&](Block& block) {
+      const std::uint64_t transfer = pe.note_flag(block, address, size_bytes);
+      block.reach(block.thread_time() + time_to_peer(pe));
+      if (pe.run().profile != nullptr) pe.run().profile->transfer_landed(transfer);
+    });
   }
   pe.note_store(address, size_bytes);
 }
@@ -168,8 +171,7 @@ void end_atomic(void* self, const volatile void* address, unsigned size_bytes) {
   pe.note_store(address, size_bytes);
 }
 
-// --- parts of the table
-// ---------------------------------------------------------------------------
+// --- parts of the table --------------------------------------------------------------------------
 
 void fill_threads(abi::Table& table) {
   table.sync_block = [](void* self, int reduction, int predicate, const abi::Site* site) {
@@ -193,6 +195,9 @@ void fill_threads(abi::Table& table) {
   };
   table.dynamic_shared = [](void* self) {
     return on_thread(self, [&](Block& block) { return block.dynamic_shared(); });
+  };
+  table.thread_fence = [](void* self, abi::FenceScope scope, const abi::Site* site) {
+    on_thread(self, [&](Block& block) { block.thread_fence(scope, *site); });
   };
   table.sleep = [](void* self, std::uint64_t nanoseconds) {
     on_thread(self, [&](Block& block) {

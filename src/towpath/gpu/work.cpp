@@ -56,6 +56,10 @@ Time duration(const Work& work, const Residency& residency, const machine::Kerne
     moving = transfer_time(Bytes(std::max(in, out) * sharing), cost.multiprocessor_rate);
   }
   if (own > 0) moving = std::max(moving, transfer_time(Bytes(own * all), cost.memory_rate));
+  const std::uint64_t crossing = std::max(work.peer_loads.bytes, work.peer_stores.bytes);
+  if (crossing > 0 && residency.peer_rate != Rate()) {
+    moving = std::max(moving, transfer_time(Bytes(crossing * all), residency.peer_rate));
+  }
   return std::max({loading, issuing, moving}) +
          cost.barrier * static_cast<std::int64_t>(work.barriers);
 }

@@ -31,17 +31,19 @@ struct Work {
   std::uint64_t barriers = 0;         // of all threads of the block
 };
 
-// Who shares the GPU with the block while it works.
+// Who shares the GPU with the block while it works, and its links to the GPUs of its host.
 struct Residency {
   int blocks_on_multiprocessor = 1;
   int busy_multiprocessors = 1;
+  Rate peer_rate{};  // of all these links in one direction; zero: no limit
 };
 
 // How long the block's threads take. Zero for no work.
 //
 // Loads wait: a thread goes through its loads in groups of KernelCost::loads_in_flight, each of
 // which takes the latency of the memory. Stores are posted. Beside that all accesses pass the
-// multiprocessor, warp by warp and byte by byte, and their bytes pass the memory.
+// multiprocessor, warp by warp and byte by byte, and their bytes pass the memory, or the links to
+// peers: what is loaded in one direction, what is stored in the other.
 Time duration(const Work& work, const Residency& residency, const machine::KernelCost& cost);
 
 // What kernels cost on a machine. Throws std::invalid_argument where it does not say.

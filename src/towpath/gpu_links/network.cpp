@@ -116,6 +116,7 @@ Network::Passage Network::occupy(int number, const Segment& segment) {
   load.bytes += segment.size;
   load.busy += occupied;
   load.messages += segment.is_first;
+  if (history_ != nullptr) history_->add(place, start, start + occupied, segment.size);
   if (simulation_.trace() != nullptr) trace_link(number, start, start + occupied, segment.size);
   return {start, std::max(start + occupied, segment.tail_in)};
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "towpath/base/units.hpp"
+#include "towpath/gpu_links/link_history.hpp"
 #include "towpath/machine/machine.hpp"
 #include "towpath/sim/simulation.hpp"
 
@@ -92,6 +93,8 @@ class Network {
   const machine::Machine& machine() const { return *machine_; }
   // One per link of the machine, since the beginning.
   const std::vector<LinkLoad>& loads() const { return loads_; }
+  // What links carry from now on is told to the history; null ends that. The caller owns it.
+  void record(LinkHistory* history) { history_ = history; }
 
  private:
   static void offer_next(void* message);
@@ -117,6 +120,7 @@ class Network {
   std::vector<Time> free_at_;         // per link
   std::vector<bool> leaves_adapter_;  // per link
   std::vector<LinkLoad> loads_;
+  LinkHistory* history_ = nullptr;
   std::unordered_map<std::uint64_t, std::unique_ptr<Route>> routes_;
   std::deque<Segment> segments_;  // storage
   std::vector<Segment*> free_segments_;

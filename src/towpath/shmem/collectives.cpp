@@ -81,7 +81,8 @@ void alltoall(const Team& team, void* to, const void* from, std::size_t count, s
         static_cast<const std::byte*>(from) + me * elements * strides.from * bytes;
     std::byte* const target = static_cast<std::byte*>(to) + member * elements * strides.to * bytes;
     if (count == 0) continue;
-    const std::byte* const remote = at(team, member, source, size, call);
+    const std::size_t stretch = (count - 1) * static_cast<std::size_t>(strides.from) * size + size;
+    const std::byte* const remote = at(team, member, source, stretch, call);
     if (strides.to == 1 && strides.from == 1) {
       std::memmove(target, remote, count * size);
       continue;

@@ -28,8 +28,7 @@ extern "C" {
 extern const shmem_team_t SHMEM_TEAM_WORLD = &world_team;
 extern const shmem_team_t SHMEM_TEAM_SHARED = &shared_team;
 
-// --- begin and end
-// --------------------------------------------------------------------------------
+// --- begin and end -------------------------------------------------------------------------------
 
 void shmem_init(void) {
   towpath::shmem::begin(world_team);
@@ -70,9 +69,9 @@ int my_pe(void) { return shmem_my_pe(); }
 int num_pes(void) { return shmem_n_pes(); }
 int shmem_pe_accessible(int pe) { return pe >= 0 && pe < runtime().pes() ? 1 : 0; }
 int shmem_addr_accessible(const void* address, int pe) {
-  return runtime().reach(address, pe) != nullptr ? 1 : 0;
+  return runtime().reach(address, 1, pe) != nullptr ? 1 : 0;
 }
-void* shmem_ptr(const void* dest, int pe) { return runtime().reach(dest, pe); }
+void* shmem_ptr(const void* dest, int pe) { return runtime().reach(dest, 1, pe); }
 void shmem_info_get_version(int* major, int* minor) {
   *major = SHMEM_MAJOR_VERSION;
   *minor = SHMEM_MINOR_VERSION;
@@ -80,8 +79,7 @@ void shmem_info_get_version(int* major, int* minor) {
 void shmem_info_get_name(char* name) { std::strcpy(name, SHMEM_VENDOR_STRING); }
 void shmem_pcontrol(int, ...) {}
 
-// --- memory
-// ---------------------------------------------------------------------------------------
+// --- memory --------------------------------------------------------------------------------------
 
 void* shmem_malloc(size_t size) { return runtime().allocate(size, 1); }
 void* shmem_malloc_with_hints(size_t size, long) { return shmem_malloc(size); }
@@ -105,8 +103,7 @@ void* shmemalign(size_t alignment, size_t size) { return shmem_align(alignment, 
 void* shrealloc(void* ptr, size_t size) { return shmem_realloc(ptr, size); }
 void shfree(void* ptr) { shmem_free(ptr); }
 
-// --- teams and contexts
-// ---------------------------------------------------------------------------
+// --- teams and contexts --------------------------------------------------------------------------
 
 int shmem_team_my_pe(shmem_team_t team) {
   return team == SHMEM_TEAM_INVALID ? -1 : team->member(shmem_my_pe());
@@ -176,8 +173,7 @@ int shmem_ctx_get_team(shmem_ctx_t context, shmem_team_t* team) {
   return 0;
 }
 
-// --- order and synchronization
-// --------------------------------------------------------------------
+// --- order and synchronization -------------------------------------------------------------------
 
 void shmem_fence(void) { fence(); }
 void shmem_quiet(void) { fence(); }
@@ -202,8 +198,7 @@ void shmem_barrier(int start, int log_stride, int size, long* sync) {
   shmem_sync_active_set(start, log_stride, size, sync);
 }
 
-// --- locks: the word of PE 0 says who has it
-// ------------------------------------------------------
+// --- locks: the word of PE 0 says who has it -----------------------------------------------------
 
 int shmem_test_lock(long* lock) {
   auto* const word = reinterpret_cast<long*>(runtime().remote(lock, sizeof(long), 0, __func__));

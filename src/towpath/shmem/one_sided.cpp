@@ -54,8 +54,7 @@ void put_signal(void* to, const void* from, std::size_t size, std::uint64_t* sig
   }
 }
 
-// --- atomics
-// --------------------------------------------------------------------------------------
+// --- atomics -------------------------------------------------------------------------------------
 
 template <typename T>
 T fetch(const T* from, int pe, const char* call) {
@@ -80,8 +79,7 @@ T fetch_add(T* at, T value, int pe, const char* call) {
   return __atomic_fetch_add(word_at(at, pe, call), value, __ATOMIC_ACQ_REL);
 }
 
-// --- waiting
-// --------------------------------------------------------------------------------------
+// --- waiting -------------------------------------------------------------------------------------
 
 template <typename T>
 bool holds(const volatile T* at, int comparison, T value) {

@@ -140,8 +140,7 @@ void Runtime::share_variables() {
   }
 }
 
-// --- memory
-// ---------------------------------------------------------------------------------------
+// --- memory --------------------------------------------------------------------------------------
 
 void* Runtime::allocate(std::size_t size, std::size_t alignment) {
   transport_->agree(fmt::format("to allocate {} symmetric bytes", size), timeout_);
@@ -175,31 +174,32 @@ std::size_t Runtime::size_of(void* address) const {
   return found == allocations_.end() ? 0 : found->second.size;
 }
 
-std::byte* Runtime::reach(const void* address, int pe) const {
+std::byte* Runtime::reach(const void* address, std::size_t size, int pe) const {
   if (pe < 0 || pe >= static_cast<int>(heaps_.size())) return nullptr;
   const auto* const place = static_cast<const std::byte*>(address);
   const auto in_heap = static_cast<std::size_t>(place - heap_);
-  if (in_heap < heap_bytes_) return heaps_[static_cast<std::size_t>(pe)] + in_heap;
+  if (in_heap < heap_bytes_ && size <= heap_bytes_ - in_heap) {
+    return heaps_[static_cast<std::size_t>(pe)] + in_heap;
+  }
   const auto in_variables = static_cast<std::size_t>(place - variables_);
-  if (in_variables >= variables_bytes_) return nullptr;
+  if (in_variables >= variables_bytes_ || size > variables_bytes_ - in_variables) return nullptr;
   return heaps_[static_cast<std::size_t>(pe)] + variables_at_ + in_variables;
 }
 
 std::byte* Runtime::remote(const void* address, std::size_t size, int pe, const char* call) const {
-  std::byte* const place = reach(address, pe);
+  std::byte* const place = reach(address, size, pe);
   if (place != nullptr || size == 0) return place;
   if (pe < 0 || pe >= pes()) {
     fail(
         fmt::format("PE {}: {} names PE {}; allowed are 0 to {}", this->pe(), call, pe, pes() - 1));
   }
-  fail(
-      fmt::format("PE {}: {} names memory at PE {} that is not symmetric; use a global or static "
-                  "variable of the program, or memory of shmem_malloc",
-                  this->pe(), call, pe));
+  fail(fmt::format(
+      "PE {}: {} names {} bytes at PE {} that are not all symmetric; use a global or static "
+      "variable of the program, or memory of shmem_malloc",
+      this->pe(), call, size, pe));
 }
 
-// --- waiting
-// --------------------------------------------------------------------------------------
+// --- waiting -------------------------------------------------------------------------------------
 
 void Runtime::wait(const std::function<bool()>& holds, const char* call) {
   if (holds()) return;
@@ -211,8 +211,7 @@ void Runtime::wait(const std::function<bool()>& holds, const char* call) {
   }
 }
 
-// --- teams
-// ----------------------------------------------------------------------------------------
+// --- teams ---------------------------------------------------------------------------------------
 
 void Runtime::sync(const Team& team) {
   const int member = team.member(pe());
@@ -233,7 +232,8 @@ Team* Runtime::split(const Team& parent, int start, int stride, int size) {
   sync(parent);
   std::uint64_t all = 1;
   for (int member = 0; member < parent.size; ++member) {
-    const auto* const at = reinterpret_cast<std::uint64_t*>(reach(taken, parent.pe(member)));
+    const auto* const at =
+        reinterpret_cast<std::uint64_t*>(reach(taken, sizeof(*taken), parent.pe(member)));
     all |= __atomic_load_n(at, __ATOMIC_ACQUIRE);
   }
   sync(parent);

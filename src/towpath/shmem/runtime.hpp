@@ -54,9 +54,9 @@ class Runtime {
   void* allocate(std::size_t size, std::size_t alignment);
   void release(void* address);
   std::size_t size_of(void* address) const;
-  // Where a symmetric address is at a PE; null for what is not symmetric.
-  std::byte* reach(const void* address, int pe) const;
-  // The same; a call that names memory that is not symmetric, or no PE, ends the program.
+  // Where symmetric bytes are at a PE; null where not all of them are symmetric.
+  std::byte* reach(const void* address, std::size_t size, int pe) const;
+  // The same; a call that names bytes that are not symmetric, or no PE, ends the program.
   std::byte* remote(const void* address, std::size_t size, int pe, const char* call) const;
 
   // --- waiting --------------------------------------------------------------------------------

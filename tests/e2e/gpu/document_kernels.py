@@ -57,6 +57,48 @@ def vectorised(ring: str, blocks: list[str]) -> str:
     return ring.replace("{\n", "{\n" + using, 1)
 
 
+def replaced(text: str, pattern: str, piece: str) -> str:
+    """The text with the one place that the pattern matches replaced."""
+    changed, count = re.subn(pattern, lambda _: piece, text, flags=re.DOTALL)
+    if count != 1:
+        raise ValueError(f"the document has {count} places that match {pattern!r}; 1 is expected")
+    return changed
+
+
+def fused(exchange: str, blocks: list[str]) -> str:
+    """The exchange with a signal and the document's three replacements."""
+    put = next(block for block in blocks if block.startswith("nvshmemx_putmem_signal_block"))
+    wait = next(block for block in blocks if block.startswith("if (threadIdx.x == 0)\n")
+                and "signal_wait_until" in block)  # fmt: skip
+    copy = next(block for block in blocks if block.startswith("for (int i = threadIdx.x")
+                and "sizeof(float4)" in block)  # fmt: skip
+    exchange = replaced(exchange, r"nvshmemx_putmem_block\(.*?__syncthreads\(\);\n", "")
+    exchange = replaced(exchange, r"if \(threadIdx\.x == 0\)\n    \{.*?\n    \}\n", put)
+    exchange = replaced(exchange, r"    nvshmem_signal_wait_until\(.*?;\n", wait)
+    return replaced(exchange, r"for \(int i = threadIdx\.x;.*?;\n(?=\})", copy)
+
+
+def alternating(ring: str, blocks: list[str]) -> str:
+    """The vectorised ring with the document's seats in alternating rings.
+
+    The document says that the rest looks more or less the same. Ours are: a signal for each ring,
+    a swap, and the brace before the chunks, which are used after it.
+    """
+    seats = next(block for block in blocks if "const uint64_t base_off" in block)
+    following = next(block for block in blocks if block.startswith("if(ring_id%2 == 1"))
+    chunks = seats.index("    int send_chunk")
+    end = seats.rindex("}")
+    seats = seats[:chunks] + "}\n" + seats[chunks:end]
+    ring = replaced(ring, r"const uint64_t off = .*?int recv_chunk = [^\n]*\n", seats)
+    ring = replaced(ring, r"signal \+ blockIdx\.x;", "signal + ring_id * gridDim.x + blockIdx.x;")
+    ring, count = re.subn(r"recv_chunk = \(n_pes \+ recv_chunk - 1\)%n_pes;",
+                          lambda _: following, ring)  # fmt: skip
+    if count != 2:
+        raise ValueError(f"the document's ring goes on to the next chunk {count} times, not twice")
+    swap = "template <typename T> __device__ void swap_cu(T& a, T& b) { T c = a; a = b; b = c; }\n"
+    return swap + "constexpr bool INTERNODE = true;\n" + ring
+
+
 def header(text: str) -> str:
     """The document's kernels as a header, each in a namespace of its own."""
     blocks = blocks_of(text)
@@ -68,9 +110,11 @@ def header(text: str) -> str:
     parts = {
         "plain_exchange": exchanges[0],
         "signal_exchange": exchanges[1],
+        "fused_exchange": fused(exchanges[1], blocks),
         "ring": ring,
         "vectorised_ring": vectorised(ring, blocks),
         "simple_ring": simple,
+        "alternating_rings": alternating(vectorised(ring, blocks), blocks),
     }
     spaces = [f"namespace {name} {{\n{code}\n}}\n" for name, code in parts.items()]
     return "#pragma once\n" + array + "".join(spaces)

@@ -208,12 +208,15 @@ class Generator:
         self.add(receiver, WAIT, word=word, value=1, option=EQUAL)
         self.add(receiver, RESET, word=word)
 
-    def by_a_third(self, sender: Agent, receiver: Agent, pair: Pair, end: int = QUIET) -> None:
-        third = self.random.choice(
+    def third(self, sender: Agent, receiver: Agent) -> Agent:
+        return self.random.choice(
             [each for each in self.agents if each.pe not in (sender.pe, receiver.pe)]
         )
+
+    def by_a_third(self, sender: Agent, receiver: Agent, pair: Pair) -> None:
+        third = self.third(sender, receiver)
         self.put(sender, receiver)
-        self.add(sender, end)
+        self.add(sender, QUIET)
         for one, other in ((sender, third), (third, receiver)):
             between = self.pairs.setdefault((one, other), Pair())
             between.stage += 1
@@ -226,6 +229,16 @@ class Generator:
 
     # --- a mistake ----------------------------------------------------------------------------
 
+    def tell(self, one: Agent, other: Agent) -> None:
+        """A signal of a mistake, on a word of its own.
+
+        On the words of right phases an earlier wait that is late may see it, tell a block of the
+        sender's PE, and that block's quiet makes the mistake harmless.
+        """
+        word = self.word(other, one, 3)
+        self.add(one, SIGNAL, peer=other.pe, word=word, value=1, option=SET)
+        self.add(other, WAIT, word=word, value=1, option=GREATER_EQUAL)
+
     def spoiled_phase(self) -> None:
         sender, receiver = self.two()
         pair, value = self.begin(sender, receiver)
@@ -237,17 +250,16 @@ class Generator:
             self.add(receiver, SLEEP, value=LONG_NS)
         elif mistake == "wait for another signal":
             self.put_signal(sender, receiver, 2, 1)
-            self.add(sender, SIGNAL, peer=receiver.pe, word=self.word(receiver, sender, 3),
-                     value=1, option=SET)  # fmt: skip
-            self.add(receiver, WAIT, word=self.word(receiver, sender, 3), value=1,
-                     option=GREATER_EQUAL)  # fmt: skip
+            self.tell(sender, receiver)
         elif mistake == "no fence":
             self.put(sender, receiver)
-            pair.stage += 1
-            self.signal(sender, receiver, pair.stage)
-            self.wait(receiver, sender, pair.stage)
+            self.tell(sender, receiver)
         elif mistake == "fence, and a third tells":
-            self.by_a_third(sender, receiver, pair, FENCE)
+            third = self.third(sender, receiver)
+            self.put(sender, receiver)
+            self.add(sender, FENCE)
+            self.tell(sender, third)
+            self.tell(third, receiver)
         elif mistake in ("fence before the source changes", "no quiet before the source changes"):
             self.put(sender, receiver)
             if mistake.startswith("fence"):

@@ -27,9 +27,21 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu, TOWPATH_SITE) {
   TOWPATH_SITE_OF("__syncwarp");
   TOWPATH_CALL(sync_warp, mask, &towpath_site);
 }
-static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __threadfence(TOWPATH_SITE) {
+  TOWPATH_SITE_OF("__threadfence");
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (towpath_gpu_current.on_device) {
+    TOWPATH_CALL(thread_fence, towpath_gpu::FenceScope::device, &towpath_site);
+  }
+}
+static inline void __threadfence_system(TOWPATH_SITE) {
+  TOWPATH_SITE_OF("__threadfence_system");
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (towpath_gpu_current.on_device) {
+    TOWPATH_CALL(thread_fence, towpath_gpu::FenceScope::system, &towpath_site);
+  }
+}
 static inline void __nanosleep(unsigned nanoseconds) { TOWPATH_CALL(sleep, nanoseconds); }
 
 // --- votes and shuffles -----------------------------------------------------------------------

@@ -13,7 +13,7 @@
 
 namespace towpath_gpu {
 
-inline constexpr std::uint64_t kVersion = 2;
+inline constexpr std::uint64_t kVersion = 3;
 inline constexpr int kWarpThreads = 32;
 inline constexpr int kKernelsMax = 1024;  // of an object
 inline constexpr int kThreadsPerBlockMax = 1024;
@@ -66,6 +66,9 @@ struct Site {
 };
 
 enum class Scope : int { thread, warp, block };
+
+// For whom a thread's stores are ordered.
+enum class FenceScope : int { device, system };
 
 enum class AccessKind : int { put, get, atomic };
 enum class Operation : int { fetch, set, add, bit_and, bit_or, bit_xor, swap, compare_swap };
@@ -163,6 +166,7 @@ struct Table {
                             int operand, int width, const Site* site);
   void* (*shared)(void* self, const void* key, std::uint64_t size, std::uint64_t alignment);
   void* (*dynamic_shared)(void* self);
+  void (*thread_fence)(void* self, FenceScope scope, const Site* site);
   void (*sleep)(void* self, std::uint64_t nanoseconds);
   std::uint64_t (*clock_ns)(void* self);
 

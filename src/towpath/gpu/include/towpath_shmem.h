@@ -64,7 +64,13 @@ inline void transfer(AccessKind kind, Scope scope, bool is_nonblocking, void* re
   access.signal = update.operation;
   access.signal_at = update.at;
   access.signal_value = update.value;
-  on_device(site.call, [access, site]() mutable { table().access(table().self, &access, &site); });
+  if (current().on_device) {
+    table().access(table().self, &access, &site);
+    return;
+  }
+  run_and_wait(site.call, [access, site]() mutable {
+    table().access(table().self, &access, &site);
+  });
 }
 inline void put(Scope scope, bool is_nonblocking, void* to, const void* from, std::uint64_t size,
                 int pe, const SignalUpdate& update, const Site& site) {

@@ -9,7 +9,7 @@
 namespace towpath::gpu {
 
 LivePe::LivePe(transport::LiveTransport& transport, const std::filesystem::path& object,
-               Time timeout, std::uint64_t heap_bytes)
+               Time timeout, std::uint64_t heap_bytes, Profile* profile)
     : transport_(transport),
       simulation_(std::make_unique<sim::Simulation>()),
       run_{.simulation = *simulation_,
@@ -17,7 +17,8 @@ LivePe::LivePe(transport::LiveTransport& transport, const std::filesystem::path&
            .ranks = transport.ranks(),
            .ranks_per_host = transport.ranks(),
            .pes = std::vector<Pe*>(static_cast<std::size_t>(transport.ranks())),
-           .timeout = timeout} {
+           .timeout = timeout,
+           .profile = profile} {
   pe_ = std::make_unique<Pe>(
       run_, transport, std::make_unique<LoadedObject>(object),
       Pe::Options{.heap_bytes = heap_bytes, .gpu_name = "threads of this host"});
@@ -53,7 +54,7 @@ void LivePe::finish() {
     const Time now = transport_.now();
     if (progressed == Time::max()) progressed = now;
     pe_->look_again();
-    spin_wait.rest(now);
+    spin_wait.rest_or_nap(now);
     if (now - progressed < run_.timeout) continue;
     if (pe_->wake_all_pollers() > 0) {
       progressed = Time::max();

@@ -19,9 +19,10 @@ namespace towpath::gpu {
 // blocks run while the host program waits, and wait for bytes that other processes put.
 class LivePe {
  public:
-  // `heap_bytes` is what the transport was connected with.
+  // `heap_bytes` is what the transport was connected with. The profile, if there is one, gets what
+  // happens, by the clock of the transport; it outlives this.
   LivePe(transport::LiveTransport& transport, const std::filesystem::path& object, Time timeout,
-         std::uint64_t heap_bytes);
+         std::uint64_t heap_bytes, Profile* profile = nullptr);
   ~LivePe();
 
   Pe& pe() { return *pe_; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -44,12 +45,26 @@ int ranks_per_host(const machine::Machine& machine, int pes) {
   return count;
 }
 
+// The links by which a GPU leaves for the other GPUs of its host, together.
+Rate peer_rate(const machine::Machine& machine, int rank) {
+  std::set<int> links;
+  for (int peer = 0; peer < machine.ranks(); ++peer) {
+    if (peer == rank || machine.host_of_rank(peer) != machine.host_of_rank(rank)) continue;
+    links.insert(machine.route(rank, peer).front());
+  }
+  std::int64_t bytes_per_second = 0;
+  for (const int link : links)
+    bytes_per_second += machine.links()[static_cast<std::size_t>(link)].rate.bytes_per_second();
+  return links.empty() ? Rate() : Rate::from_bytes_per_second(bytes_per_second);
+}
+
 }  // namespace
 
 SimulatedPes::SimulatedPes(std::shared_ptr<const machine::Machine> machine,
                            const std::filesystem::path& object, const SimulatedOptions& options)
     : machine_(std::move(machine)),
       simulation_(std::make_unique<sim::Simulation>(options.seed)),
+      profile_(new_profile(options.profile_records_max)),
       ranks_(*simulation_, machine_,
              {.places = first_places(checked_pes(*machine_, options.pes)),
               .heap_bytes = kHeapBytes,
@@ -59,13 +74,19 @@ SimulatedPes::SimulatedPes(std::shared_ptr<const machine::Machine> machine,
            .ranks = ranks_.ranks(),
            .ranks_per_host = ranks_per_host(*machine_, ranks_.ranks()),
            .pes = std::vector<Pe*>(static_cast<std::size_t>(ranks_.ranks())),
-           .timeout = Time::max()} {
+           .timeout = Time::max(),
+           .profile = profile_.get()} {
   simulation_->set_trace(options.trace);
+  if (profile_ != nullptr) {
+    link_history_ = std::make_unique<gpu_links::LinkHistory>(machine_->links().size());
+    ranks_.record(link_history_.get());
+  }
   for (int rank = 0; rank < ranks_.ranks(); ++rank) {
     pes_.push_back(std::make_unique<Pe>(run_, ranks_.transport(rank),
                                         std::make_unique<LoadedObject>(object),
                                         Pe::Options{.cost = &kernel_cost(*machine_),
                                                     .launch = machine_->gpu().launch,
+                                                    .peer_rate = peer_rate(*machine_, rank),
                                                     .heap_bytes = kHeapBytes,
                                                     .gpu_name = machine_->name()}));
   }
@@ -75,6 +96,19 @@ SimulatedPes::SimulatedPes(std::shared_ptr<const machine::Machine> machine,
 SimulatedPes::~SimulatedPes() {
   for (const auto& pe : pes_) pe->close();
   simulation_.reset();
+}
+
+std::unique_ptr<Profile> SimulatedPes::new_profile(std::size_t records_max) const {
+  if (records_max == 0) return nullptr;
+  return std::make_unique<Profile>([this] { return simulation_->now(); }, records_max);
+}
+
+Time SimulatedPes::latency(int from, int to) {
+  const machine::KernelCost& cost = kernel_cost(*machine_);
+  Time latency = ranks_.latency(from, to) + cost.poll;
+  if (machine_->host_of_rank(from) == machine_->host_of_rank(to)) return latency;
+  return latency + (cost.gpu_initiated_adapters ? cost.initiation_overhead
+                                                : cost.proxy_overhead + cost.proxy_message);
 }
 
 int SimulatedPes::run_main(const std::vector<std::string>& arguments) {

@@ -20,6 +20,8 @@ struct SimulatedOptions {
   int pes = 0;  // 0: one for each GPU of the machine
   std::uint64_t seed = 1;
   sim::Trace* trace = nullptr;
+  // How many records the profile keeps of each kind; 0: nothing is recorded.
+  std::size_t profile_records_max = 0;
 };
 
 // The PEs of a compiled source on the GPUs of a described machine, in one simulation.
@@ -36,6 +38,14 @@ class SimulatedPes {
   // When the last host program had ended; what it started may have arrived later.
   Time finished_at() const { return finished_at_; }
 
+  // What happened; null where nothing is recorded. Blocks are in it once they have ended.
+  const Profile* profile() const { return profile_.get(); }
+  const gpu_links::LinkHistory* link_history() const { return link_history_.get(); }
+  const gpu_links::Network& network() const { return ranks_.network(); }
+  // From a put or a signal to who waits for it, at least: its way, the adapter's part where another
+  // host is the peer, and one look.
+  Time latency(int from, int to);
+
   // Runs main() on every PE; the highest status that one returns.
   int run_main(const std::vector<std::string>& arguments);
   // Runs `body` as the host program of every PE. Throws KernelError where nothing can go on.
@@ -43,9 +53,12 @@ class SimulatedPes {
 
  private:
   void finish();
+  std::unique_ptr<Profile> new_profile(std::size_t records_max) const;
 
   std::shared_ptr<const machine::Machine> machine_;
   std::unique_ptr<sim::Simulation> simulation_;
+  std::unique_ptr<Profile> profile_;  // outlives the blocks
+  std::unique_ptr<gpu_links::LinkHistory> link_history_;
   transport::simulated::GpuRanks ranks_;
   Time finished_at_{};
   ThreadStack stack_;

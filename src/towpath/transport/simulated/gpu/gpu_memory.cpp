@@ -23,6 +23,10 @@ std::uint64_t word_at(const std::byte* place, std::uint64_t size_bytes) {
   return word;
 }
 
+std::int64_t warps_of(const Access& access) {
+  return (access.issuer.threads + kWarpThreads - 1) / kWarpThreads;
+}
+
 bool is_answered(const Access& access) {
   return access.kind == AccessKind::get || (access.kind == AccessKind::atomic && access.fetches);
 }
@@ -112,6 +116,9 @@ GpuRanks::Memory::Flight& GpuRanks::Memory::new_flight(Access& access) {
 
 void GpuRanks::Memory::start(Access& access) {
   if (access.kind == AccessKind::fence) return start_fence(access);
+  if (access.kind == AccessKind::thread_fence) {
+    return end_fence(access, simulation_.now(), cost_.fence * warps_of(access));
+  }
   check_access(access, own_.heap(), own_.ranks());
   Flight& flight = new_flight(access);
   ++own_.under_way_;
@@ -228,11 +235,13 @@ void GpuRanks::Memory::change_peer(Flight& flight) {
     const std::uint64_t after = changed_word(access, before);
     if (access.fetches) flight.access->result = before;
     std::memcpy(place, &after, access.size_bytes);
+    if (access.landed != nullptr) access.landed(*flight.access);
     if (access.operation != AtomicOperation::fetch) to.changed(access.remote, access.size_bytes);
     return;
   }
   if (!flight.payload.empty()) {
     std::memcpy(to.data(access.remote), flight.payload.data(), flight.payload.size());
+    if (access.landed != nullptr && !access.has_signal) access.landed(*flight.access);
     to.changed(access.remote, access.size_bytes);
   }
   if (!access.has_signal) return;
@@ -311,8 +320,8 @@ bool GpuRanks::Memory::has_adapter_peers() {
   return any;
 }
 
-Time GpuRanks::Memory::fence_time(int threads) {
-  const std::int64_t warps = (threads + kWarpThreads - 1) / kWarpThreads;
+Time GpuRanks::Memory::fence_time(const Access& fence) {
+  const std::int64_t warps = warps_of(fence);
   Time time = cost_.fence * warps;
   if (!has_adapter_peers()) return time;
   if (!cost_.gpu_initiated_adapters) return time + cost_.proxy_message;
@@ -335,22 +344,25 @@ void GpuRanks::Memory::acknowledge(Flight& flight) {
 
 void GpuRanks::Memory::end_fences(Lane& lane) {
   for (Access* fence : std::exchange(lane.fences, {})) {
-    ++own_.under_way_;
-    fence->context_of_transport = this;
-    Time& free_at = fences_free_at_[fence->issuer.multiprocessor];
-    free_at = std::max({free_at, lane.acknowledged, simulation_.now()}) +
-              fence_time(fence->issuer.threads);
-    simulation_.at(
-        free_at,
-        [](void* context) {
-          Access& ended = *static_cast<Access*>(context);
-          Memory& memory = *static_cast<Memory*>(ended.context_of_transport);
-          --memory.own_.under_way_;
-          if (ended.done != nullptr) ended.done(ended);
-          memory.own_.notify_blocked();
-        },
-        fence);
+    end_fence(*fence, std::max(lane.acknowledged, simulation_.now()), fence_time(*fence));
   }
+}
+
+void GpuRanks::Memory::end_fence(Access& fence, Time from, Time duration) {
+  ++own_.under_way_;
+  fence.context_of_transport = this;
+  Time& free_at = fences_free_at_[fence.issuer.multiprocessor];
+  free_at = std::max(free_at, from) + duration;
+  simulation_.at(
+      free_at,
+      [](void* context) {
+        Access& ended = *static_cast<Access*>(context);
+        Memory& memory = *static_cast<Memory*>(ended.context_of_transport);
+        --memory.own_.under_way_;
+        if (ended.done != nullptr) ended.done(ended);
+        memory.own_.notify_blocked();
+      },
+      &fence);
 }
 
 // --- waits --------------------------------------------------------------------------------------

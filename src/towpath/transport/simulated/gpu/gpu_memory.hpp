@@ -56,7 +56,7 @@ class GpuRanks::Memory final : public RemoteMemory {
   Bytes turn_bytes(const Access& access) const;
   Time start_overhead(const Access& access) const;
   // A fence of so many threads, when all that was stored is acknowledged.
-  Time fence_time(int threads);
+  Time fence_time(const Access& fence);
   bool has_adapter_peers();
 
   // A put, a get's request or an atomic operation, in this order.
@@ -78,6 +78,8 @@ class GpuRanks::Memory final : public RemoteMemory {
   void start_fence(Access& access);
   void acknowledge(Flight& flight);
   void end_fences(Lane& lane);
+  // The fences of a multiprocessor take turns.
+  void end_fence(Access& fence, Time from, Time duration);
 
   void poll(MemoryWait& wait);
   static void polled(void* poll);

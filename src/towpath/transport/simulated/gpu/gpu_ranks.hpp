@@ -40,6 +40,15 @@ class GpuRanks {
   int ranks() const { return static_cast<int>(options_.places.size()); }
   Transport& transport(int rank);
   const gpu_links::Network& network() const { return network_; }
+  // What links carry from now on is told to the history, which the caller owns.
+  void record(gpu_links::LinkHistory* history) { network_.record(history); }
+  // Of an empty message, one way.
+  Time latency(int from, int to) {
+    return network_
+        .route(options_.places[static_cast<std::size_t>(from)],
+               options_.places[static_cast<std::size_t>(to)])
+        .latency;
+  }
   // What the GPU of a rank costs.
   const machine::GpuCost& cost_of(int rank) const {
     return network_.machine().gpu_of_rank(options_.places[static_cast<std::size_t>(rank)]);

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Where the time of kernels goes, for a program: `Kernel.run(..., profile=True).profile`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from towpath.errors import ConfigError
+
+if TYPE_CHECKING:
+    from towpath.kernels.gpu_kernel import SimulatedGpus
+    from towpath.kernels.profile import Recorded
+    from towpath.kernels.profile_verdict import ProfileVerdict
+
+
+class KernelProfile:
+    """What the blocks of a run did when, with a verdict on it."""
+
+    def __init__(self, recorded: Recorded, title: str) -> None:
+        """Wraps records; users call `Kernel.run`, `Kernel.run_live` or `Kernel.load`."""
+        self._recorded = recorded
+        self._title = title
+
+    @classmethod
+    def of(cls, gpus: SimulatedGpus) -> KernelProfile:
+        """What launches by name did so far, on PEs that `Kernel.load(..., profile=True)` gave.
+
+        Args:
+            gpus: the PEs.
+
+        Returns:
+            The profile of all launches so far.
+
+        Raises:
+            ConfigError: they were loaded without `profile=True`.
+        """
+        recorded = gpus.recorded()
+        if recorded is None:
+            raise ConfigError("these PEs record nothing; load them with profile=True")
+        return cls(recorded, f"Kernels on {recorded.where}")
+
+    def __repr__(self) -> str:
+        return f"KernelProfile({self._title!r}, {len(self._recorded.spans)} spans)"
+
+    @property
+    def verdict(self) -> ProfileVerdict:
+        """Where the time went, by PE and in all, beside the least that links and latency allow.
+
+        Its `sentences` say what limits the run and what to try; `shares`, `pes`, `causes`, `links`,
+        `rounds` and the bounds are what they are made of.
+        """
+        return self._recorded.verdict
+
+    @property
+    def recorded(self) -> Recorded:
+        """The records themselves, as arrays: spans of blocks, transfers, work of streams, links."""
+        return self._recorded
+
+    @property
+    def text(self) -> str:
+        """The verdict with its tables, for a terminal."""
+        from towpath.pages.kernel_profile_page import profile_text
+
+        return "\n".join(profile_text(self._recorded))
+
+    def trace(self, path: str | os.PathLike[str]) -> None:
+        """Write a trace for ui.perfetto.dev.
+
+        Args:
+            path: the file; compressed when it ends in ".gz".
+        """
+        from towpath.pages.kernel_trace import write_kernel_trace
+
+        write_kernel_trace(self._recorded, os.fspath(path))
+
+    def report(self, path: str | os.PathLike[str], *, command: str = "") -> None:
+        """Write an HTML page that needs nothing else.
+
+        Args:
+            path: the file.
+            command: what the page says that it was made with.
+        """
+        from towpath.pages.kernel_profile_page import write_profile_page
+
+        write_profile_page(
+            self._recorded, os.fspath(path), title=self._title, command=command or self._title
+        )
