@@ -16,9 +16,12 @@ from conftest import ROOT
 FOLDER = ROOT / "tests" / "e2e" / "gpu"
 sys.path.insert(0, str(FOLDER))
 
+import document_figures  # noqa: E402
 import document_kernels  # noqa: E402
 
-KERNELS = ["plain_exchange", "signal_exchange", "ring", "vectorised_ring", "simple_ring"]
+KERNELS = [
+    "plain_exchange", "signal_exchange", "fused_exchange", "ring", "vectorised_ring", "simple_ring",
+]  # fmt: skip
 TYPES = ["half", "float", "bfloat16"]
 # Threads, bytes of each, blocks, calls: from a few KiB to some MiB a PE.
 SHAPES = [(32, 16, 1, 2), (64, 32, 4, 2), (256, 64, 8, 1)]
@@ -54,8 +57,22 @@ def test_a_kernel_is_right_in_simulated_time(kernel, name, pes):
         assert result.time_us > 0
 
 
+def test_alternating_rings_are_right_over_two_nodes(kernel):
+    chosen = [*arguments("alternating_rings", "half", (64, 16, 2, 2)), "8"]
+    assert kernel.run("dgx-h100", 16, arguments=chosen).status == 0
+
+
+# A diagonal; the long test has all of them.
+@pytest.mark.parametrize(("pes", "first"), [(2, 0), (4, 1), (8, 5)])
+def test_the_kernels_are_right_between_processes(kernel, pes, first):
+    for i, name in list(enumerate(KERNELS))[first::4]:
+        chosen = arguments(name, TYPES[(i + pes) % 3], SHAPES[i % 2])
+        assert kernel.run_live(pes, arguments=chosen).status == 0, chosen
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("pes", [2, 4, 8])
-def test_the_kernels_are_right_between_processes(kernel, pes):
+def test_every_kernel_is_right_between_processes(kernel, pes):
     for i, name in enumerate(KERNELS):
         chosen = arguments(name, TYPES[(i + pes) % 3], SHAPES[i % 3])
         assert kernel.run_live(pes, arguments=chosen).status == 0, chosen
@@ -75,13 +92,31 @@ def test_a_waiting_exchange_is_slower_by_its_fences(kernel):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("pes", [2, 8, 16])
 @pytest.mark.parametrize("type_name", TYPES)
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_kernel_is_right_over_the_sizes_of_the_document(kernel, name, type_name):
+def test_a_kernel_is_right_over_the_sizes_of_the_document(kernel, name, type_name, pes):
     for threads in (32, 128, 512, 1024):
         for packet_bytes in (16, 64, 256, 2048):
             chosen = arguments(name, type_name, (threads, packet_bytes, 4, 1))
-            assert kernel.run("dgx-h100", 8, arguments=chosen).status == 0, chosen
+            assert kernel.run("dgx-h100", pes, arguments=chosen).status == 0, chosen
+
+
+@pytest.mark.long
+def test_the_documents_figures_come_out_of_its_kernels(include):
+    document = document_kernels.find_document()
+    kernels = document_figures.Kernels(document, include)
+    for figure in document_figures.exchange_figures(kernels):
+        assert figure.ratio == pytest.approx(1, abs=0.05), figure
+    for comparison in document_figures.ring_comparisons(kernels):
+        assert comparison.holds, comparison
+
+
+@pytest.mark.long
+def test_the_documents_figures_between_nodes_come_out_of_its_kernels(include):
+    kernels = document_figures.Kernels(document_kernels.find_document(), include)
+    for comparison in document_figures.node_comparisons(kernels):
+        assert comparison.holds, comparison
 
 
 def test_nvcc_compiles_and_links_the_kernels(include, tmp_path):

@@ -160,6 +160,83 @@ def test_a_peer_is_stored_to_by_its_address(tmp_path):
     assert np.array_equal(data.on[1], 1 + np.arange(64))
 
 
+def test_stores_to_a_peer_pass_the_links(tmp_path):
+    text = """
+    __global__ void store(float4* data, int vectors, int peer) {
+      float4* const remote = (float4*)nvshmem_ptr(data, peer);
+      const float4 value = {1, 2, 3, 4};
+      for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < vectors; i += gridDim.x * blockDim.x)
+        remote[i] = value;
+    }
+    """
+    gpus = source(tmp_path, text).load(MACHINE, 2)
+    vectors = 2 * 132 * 512
+    data = gpus.symmetric(8 * vectors, "float32")
+    times = [gpus.launch("store", 132, 512, [data, count, 1], on=[0])
+             for count in (vectors, 2 * vectors)]  # fmt: skip
+    rate = 16 * vectors / (times[1] - times[0]) / 1e3
+    assert rate == pytest.approx(370, rel=0.02)  # dgx-h100's NVLinks, GB/s
+    assert np.all(data.on[1].reshape(-1, 4) == [1, 2, 3, 4])
+
+
+FENCES = """
+__global__ void fence(int* word, int count, int scope, int peer) {
+  int* const remote = (int*)nvshmem_ptr(word, peer);
+  for (int i = 0; i < count; ++i) {
+    if (threadIdx.x == 0) *(peer == nvshmem_my_pe() ? word : remote) = i;
+    if (scope == 1) __threadfence();
+    if (scope == 2) __threadfence_system();
+  }
+}
+"""
+
+
+def test_a_fence_waits_for_the_stores_of_its_threads(tmp_path):
+    gpus = source(tmp_path, FENCES).load(MACHINE, 2)
+    cost = {"memory": 0.273, "peer": 1.209, "fence": 0.575}  # dgx-h100, in microseconds
+    word = gpus.symmetric(1, "int32")
+    count = 10
+
+    def fence_us(scope: int, peer: int, threads: int = 32) -> float:
+        without, fenced = (
+            gpus.launch("fence", 1, threads, [word, count, each, peer], on=[0])
+            for each in (0, scope)
+        )
+        return (fenced - without) / count
+
+    assert fence_us(1, 0) == pytest.approx(cost["memory"], rel=0.02)
+    assert fence_us(2, 0) == pytest.approx(cost["memory"] + cost["fence"], rel=0.02)
+    assert fence_us(2, 1) == pytest.approx(cost["peer"] + cost["fence"], rel=0.02)
+    # The fences of a multiprocessor's warps come one after the other.
+    assert fence_us(2, 1, 128) == pytest.approx(cost["peer"] + 4 * cost["fence"], rel=0.02)
+
+
+POLLS = """
+__device__ volatile int* at(volatile int* flag, int pe) {
+  return (volatile int*)nvshmem_ptr((int*)flag, pe);
+}
+// PE 0 polls; block 1 of it, or PE 1, stores.
+__global__ void poll(volatile int* flag, int polls) {
+  const bool is_storing = nvshmem_my_pe() == 1 || blockIdx.x == 1;
+  if (is_storing) __nanosleep(5000);
+  if (is_storing) *at(flag, 0) = 1;
+  while (!is_storing && polls && *flag == 0) continue;
+}
+"""
+
+
+@pytest.mark.parametrize("peer_stores", [False, True])
+def test_a_poll_of_memory_takes_as_long_as_a_wait(tmp_path, peer_stores):
+    gpus = source(tmp_path, POLLS).load(MACHINE, 2)
+    flag = gpus.symmetric(1, "int32")
+    times = []
+    for polls in (0, 1):
+        flag.on[0][0] = 0
+        on = [0, 1] if peer_stores else [0]
+        times.append(gpus.launch("poll", 1 if peer_stores else 2, 1, [flag, polls], on=on))
+    assert times[1] - times[0] == pytest.approx(0.225, rel=0.01)  # poll_ns of dgx-h100
+
+
 def test_collectives_and_atomics(tmp_path):
     text = """
     #include <cstdio>

@@ -79,6 +79,11 @@ def test_each_mistake_is_named(kernel):
         check_wrong(kernel, seed)
 
 
+def test_a_mistake_is_named_where_earlier_waits_are_late(kernel):
+    # On words of right phases, its last signal came before an earlier wait for a lower value.
+    check_wrong(kernel, 6064)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(10))
 def test_ten_thousand_programs(kernel, part):

@@ -291,6 +291,12 @@ def test_a_hop_in_two_dimensions_takes_as_much_more_as_measured(arch, line_ns, m
     assert slope_ns("mesh") - slope_ns("line") == pytest.approx(mesh_ns - line_ns, rel=0.1)
 
 
+def test_streams_of_packets_on_blackholes_are_within_a_tenth():
+    rows = shipped("fabric/streams", group="p150").rows
+    assert len(rows) == 10
+    assert max(abs(row["error_pct"]) for row in rows) < 10
+
+
 def test_gap_streams_between_neighbours():
     cluster = load_chip_cluster("t3000").build()
     line = _core.FabricShape.line(_core.FabricShape.usual(cluster).chips)

@@ -60,6 +60,8 @@ def reductions_of_every_operation(rank, ranks):
     assert reduced(1 << rank, dist.ReduceOp.BOR) == (1 << ranks) - 1
     assert reduced(~(1 << rank), dist.ReduceOp.BAND) == ~((1 << ranks) - 1)
     assert reduced(1, dist.ReduceOp.BXOR) == ranks % 2
+    # Wraps around, as torch's own products do.
+    assert reduced(65535, dist.ReduceOp.PRODUCT, torch.uint16) == 65535**ranks % 65536
     assert reduced(rank == 0, dist.ReduceOp.SUM, torch.bool) is True
     assert reduced(rank == 0, dist.ReduceOp.PRODUCT, torch.bool) is False
     scaled = dist._make_nccl_premul_sum(0.5)
@@ -105,6 +107,20 @@ def every_method(rank, ranks):
     objects = [None] * ranks
     dist.all_gather_object(objects, {"rank": rank})
     assert [each["rank"] for each in objects] == list(range(ranks))
+
+
+def parts_of_every_size(rank, ranks):
+    """Within a line, within a slot, in blocks, and where the input lies in the output."""
+    for count in (1, 1500, 70_000):
+        of_all = [torch.arange(float(count)) + 1000 * other for other in range(ranks)]
+        joined = torch.zeros(ranks * count)
+        joined[rank * count : (rank + 1) * count] = of_all[rank]
+        dist.all_gather_into_tensor(joined, joined[rank * count : (rank + 1) * count])
+        assert torch.equal(joined, torch.cat(of_all)), count
+        got = torch.empty(ranks * count)
+        dist.all_to_all_single(got, torch.cat([of_all[rank] + other for other in range(ranks)]))
+        assert torch.equal(got, torch.cat(of_all) + rank), count
+        dist.barrier()
 
 
 def tensors_that_are_not_contiguous(rank, ranks):
@@ -336,7 +352,8 @@ def more_than_2_gib(rank, ranks):
 
 TESTS = [
     reductions_of_every_type, reductions_of_every_operation, every_method,
-    tensors_that_are_not_contiguous, coalesced_calls, messages_in_any_order, groups_in_any_order,
+    parts_of_every_size, tensors_that_are_not_contiguous, coalesced_calls, messages_in_any_order,
+    groups_in_any_order,
     futures, futures_that_are_taken_while_calls_end, an_abort_during_a_wait, an_error_of_the_group,
     splits_that_are_wrong, a_timeout_is_that_of_all_coalesced_calls, data_parallel,
     fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,

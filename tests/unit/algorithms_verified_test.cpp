@@ -119,8 +119,7 @@ TEST(Patterns, ThatAreImpossibleAreRefused) {
   refuses(all_pairs_all_to_all_v, {1, 1, 1, 1, 5, 1, 1, 1, 1});
 }
 
-// --- trees
-// ----------------------------------------------------------------------------------------
+// --- trees ---------------------------------------------------------------------------------------
 
 TEST(TreeAllReduce, TakesTheTreesItIsGiven) {
   AlgorithmOptions options;

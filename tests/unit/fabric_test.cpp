@@ -295,6 +295,181 @@ TEST(Fabric, PacketsThatLeaveNoRoomForSlotsAreRefused) {
             "an Ethernet core of drawn");
 }
 
+// --- multicast and scatter ----------------------------------------------------------------------
+
+// From every place to a rectangle, `packets` in each part, all at once.
+void multicast_from_all(const std::shared_ptr<const machine::ChipCluster>& chips, int first,
+                        int last, std::uint32_t packets) {
+  Cluster cluster(chips, {.finds_hazards = false});
+  Fabric fabric(cluster, mesh_of(*chips), {});
+  const Topology& topology = fabric.topology();
+  const auto is_inside = [&](int place) {
+    const auto is_between = [&](int dimension) {
+      return topology.coordinate(first, dimension) <= topology.coordinate(place, dimension) &&
+             topology.coordinate(place, dimension) <= topology.coordinate(last, dimension);
+    };
+    return is_between(0) && is_between(1);
+  };
+  const auto inbox = [](int from) { return kInbox + static_cast<std::uint64_t>(from) * 4096; };
+  std::uint32_t senders = 0;
+  for (int from = 0; from < topology.places(); ++from) {
+    ++senders;
+    for (const Fabric::Multicast& part : fabric.multicast(from, first, last)) {
+      fabric.program(from).create_kernel(
+          {.core = fabric.device(from).chip().workers[part.first_hop], .name = "sender"},
+          [&, from, part](DataMovementCore& core) {
+            Connection connection(core, fabric.port(from, part.first_hop, 0), kWorkerWords);
+            connection.open();
+            const auto target = core.network().chip().workers.back();
+            Header header = part.header;
+            header.payload_to = pack({target, inbox(from)});
+            header.payload_bytes = 2064;
+            header.word_at = pack({target, kCounter});
+            header.increment = 1;
+            header.operation = Operation::write_increment;
+            for (std::uint32_t packet = 1; packet <= packets; ++packet) {
+              core.store_word(kWorkerPayloads + 2060,
+                              1000 * static_cast<std::uint32_t>(from) + packet);
+              connection.send(header, kWorkerHeaders, kWorkerPayloads);
+              connection.wait_until_sent();
+            }
+            connection.close();
+          });
+    }
+  }
+  fabric.run();
+  for (int to = 0; to < topology.places(); ++to) {
+    const auto target = fabric.device(to).chip().workers.back();
+    noc::Memory& memory = fabric.device(to).memory(target);
+    EXPECT_EQ(memory.load_word(kCounter), is_inside(to) ? (senders - 1) * packets : 0u) << to;
+    for (int from = 0; from < topology.places() && is_inside(to); ++from) {
+      if (from == to) continue;
+      EXPECT_EQ(memory.load_word(inbox(from) + 2060),
+                1000 * static_cast<std::uint32_t>(from) + packets)
+          << "from " << from << " to " << to;
+    }
+  }
+}
+
+// More packets than the slots hold.
+TEST(FabricMulticast, ReachesEveryChipOfAMeshOnce) {
+  multicast_from_all(chips_on_grid(4, 3, false, 1), 0, 11, 25);
+}
+TEST(FabricMulticast, ReachesEveryChipOfARectangleAndNoOther) {
+  multicast_from_all(chips_on_grid(4, 4, false, 1), 5, 10, 5);
+  multicast_from_all(chips_on_grid(4, 4, false, 1), 2, 7, 5);
+}
+TEST(FabricMulticast, ReachesEveryChipOfATorusWithoutDeadlock) {
+  multicast_from_all(chips_on_grid(3, 3, true, 1), 0, 8, 25);
+}
+
+// When the far end of a line of five has a packet for it alone, and one for all on the way; and
+// what the first link carries.
+struct Arrival {
+  Time at;
+  std::uint64_t bytes = 0;
+};
+Arrival send_along(bool is_multicast) {
+  constexpr int kPlaces = 5;
+  const auto chips = chips_on_grid(kPlaces, 1, false, 1);
+  Cluster cluster(chips, {.finds_hazards = false});
+  Fabric fabric(cluster, line_of(numbers(kPlaces)), {});
+  const auto target = fabric.device(0).chip().workers.back();
+  Arrival arrival;
+  fabric.program(0).create_kernel(
+      {.core = fabric.device(0).chip().workers.front(), .name = "sender"},
+      [&](DataMovementCore& core) {
+        Connection connection(core, fabric.port(0, kRight, 0), kWorkerWords);
+        connection.open();
+        Header header = is_multicast ? fabric.multicast_along(0, kRight, kPlaces - 1)
+                                     : fabric.header(0, kPlaces - 1);
+        header.payload_to = pack({target, kInbox});
+        header.payload_bytes = 4096;
+        header.word_at = pack({target, kCounter});
+        header.increment = 1;
+        header.operation = Operation::write_increment;
+        connection.send(header, kWorkerHeaders, kWorkerPayloads);
+        connection.close();
+      });
+  fabric.program(kPlaces - 1)
+      .create_kernel({.core = target, .name = "receiver"}, [&](DataMovementCore& core) {
+        core.noc_semaphore_wait(kCounter, 1);
+        arrival.at = core.network().simulation().now();
+      });
+  fabric.run();
+  const auto end = *fabric.topology().end(0, kRight, 0);
+  arrival.bytes =
+      fabric.device(0).ethernet_tile({0, end.channel}).port().counters().payload_bytes_sent;
+  return arrival;
+}
+
+TEST(FabricMulticast, GoesAlongALineAsFastAsAPacketForItsEndAndOverEachLinkOnce) {
+  const Arrival one = send_along(false), all = send_along(true);
+  EXPECT_EQ(all.bytes, one.bytes);
+  // Three chips on the way write it to their workers first, 4 KiB at 31 bytes per cycle.
+  EXPECT_GT(all.at, one.at);
+  EXPECT_LT((all.at - one.at).ns(), 3 * 250);
+}
+
+TEST(FabricMulticast, WhatReachesNobodyIsRefused) {
+  const auto chips = chips_on_grid(3, 2, false, 1);
+  Cluster cluster(chips, {.finds_hazards = false});
+  const Fabric fabric(cluster, mesh_of(*chips), {});
+  EXPECT_EQ(sentence_of([&] { fabric.multicast(1, 1, 1); }),
+            "a multicast from place 1 to places 1 to 1 reaches no other chip; the last must be to "
+            "the right of and below the first");
+  EXPECT_EQ(sentence_of([&] { fabric.multicast(0, 0, 6); }),
+            "place 6 is not one of the fabric; it has 0 to 5");
+  EXPECT_EQ(sentence_of([&] { fabric.multicast_along(0, kRight, 3); }),
+            "a packet makes 3 hops from place 0; the line ends after 2");
+}
+
+TEST(FabricScatter, SegmentsGoToAddressesOfTheirOwn) {
+  const auto chips = chips_on_grid(3, 1, false, 1);
+  Cluster cluster(chips, {.finds_hazards = false});
+  Fabric fabric(cluster, mesh_of(*chips), {});
+  const auto& workers = fabric.device(2).chip().workers;
+  ASSERT_GE(workers.size(), 2u);
+  const NocAddress first{workers.back(), kInbox}, second{workers.front(), kInbox + 512},
+      third{workers.back(), kInbox + 4096}, fourth{workers.front(), kCounter};
+  fabric.program(0).create_kernel(
+      {.core = fabric.device(0).chip().workers.front(), .name = "sender"},
+      [&](DataMovementCore& core) {
+        Connection connection(core, fabric.port(0, kRight, 0), kWorkerWords);
+        connection.open();
+        const SegmentList list{{pack(second), pack(third), pack(fourth)}, {1024, 16, 512, 4}};
+        Header header = fabric.header(0, 2);
+        header.payload_to = pack(first);
+        core.store(kWorkerPayloads, bytes_of(list));
+        const std::uint64_t data = kWorkerPayloads + sizeof(list);
+        for (std::uint64_t at = 0; at < 1556; at += 4) {
+          core.store_word(data + at, static_cast<std::uint32_t>(at + 1));
+        }
+        connection.send(scattered(header, list), kWorkerHeaders, kWorkerPayloads);
+        connection.close();
+      });
+  fabric.run();
+  const auto word = [&](const NocAddress& at, std::uint64_t offset) {
+    return fabric.device(2).memory(at.tile).load_word(at.offset + offset);
+  };
+  EXPECT_EQ(word(first, 0), 1u);
+  EXPECT_EQ(word(first, 1020), 1021u);
+  EXPECT_EQ(word(first, 1024), 0u);
+  EXPECT_EQ(word(second, 0), 1025u);
+  EXPECT_EQ(word(third, 0), 1041u);
+  EXPECT_EQ(word(third, 508), 1549u);
+  EXPECT_EQ(word(fourth, 0), 1553u);
+  EXPECT_EQ(word(fourth, 4), 0u);
+}
+
+TEST(FabricScatter, SegmentsThatCannotBeAreRefused) {
+  EXPECT_EQ(sentence_of([] { scattered({}, {}); }),
+            "a scatter write has no bytes; it has at least 1");
+  EXPECT_EQ(sentence_of([] { scattered({}, {{}, {24, 16, 0, 0}}); }),
+            "segment 1 of a scatter write begins 24 bytes behind the first one; it must be a "
+            "multiple of 16");
+}
+
 // --- latency ------------------------------------------------------------------------------------
 
 // Each further hop costs the same there and back, and more for a larger packet: it is stored whole.

@@ -69,6 +69,16 @@ TEST(GpuWork, ResidentBlocksShareTheMultiprocessorAndAllOfThemTheMemory) {
   EXPECT_EQ(duration(work, {2, 10}, cost), transfer_time(Bytes(2 * 10 * 32768), 1000_GBps));
 }
 
+TEST(GpuWork, AllBlocksShareTheLinksToPeers) {
+  const Work work{.threads = 1024,
+                  .stores = evenly(1024, 1, 16),
+                  .peer_loads = evenly(1024, 1, 8),
+                  .peer_stores = evenly(1024, 2, 16)};
+  machine::KernelCost cost = simple_cost();
+  cost.peer_latency = 1_ns;
+  EXPECT_EQ(duration(work, {2, 10, 200_GBps}, cost), transfer_time(Bytes(20 * 32768), 200_GBps));
+}
+
 TEST(GpuWork, BarriersAndSharedMemoryCount) {
   const Work work{.threads = 64, .shared_accesses = 50, .barriers = 3};
   EXPECT_EQ(duration(work, {}, simple_cost()), 100_ns + 120_ns);

@@ -111,8 +111,7 @@ TEST(SimulatedChips, ACallTakesAtLeastItsEntryAndTheWayRoundTheRing) {
   EXPECT_GT(all_reduce(12, 1, 1).time, Time::from_ns(7 * 400));
 }
 
-// --- loads
-// ----------------------------------------------------------------------------------------
+// --- loads ---------------------------------------------------------------------------------------
 
 TEST(SimulatedChips, EachDirectionOfALinkHasItsLoad) {
   const auto chips = ring_of_four();
@@ -130,8 +129,7 @@ TEST(SimulatedChips, EachDirectionOfALinkHasItsLoad) {
   EXPECT_TRUE(one_way.failures.empty());
 }
 
-// --- links that fail
-// ------------------------------------------------------------------------------
+// --- links that fail -----------------------------------------------------------------------------
 
 // Training takes 5 us, and before it each router looks 10,000 times in vain.
 constexpr std::uint64_t kManyElements = 400'000;

@@ -157,6 +157,14 @@ def test_reduced_points_agree_when_more_transactions_say_the_same(rate, shown):
     assert "16 instead of 4 transactions" in finding.numbers[0]
 
 
+def test_one_reduced_point_that_disagrees_is_enough():
+    """In the median over all points -50 % beside +0 % would be hidden."""
+    rows = bandwidths("all_to_all", lambda *_: 10.0, per_destination=4, asked=256)
+    more = bandwidths("all_to_all", lambda *_: 10.0, per_destination=16, asked=256)
+    more[0] = {**more[0], "bandwidth_bytes_per_cycle": 5.0}
+    assert only({"agreement": [*rows, *more]}, "reduced_points").verdict == "refuted"
+
+
 @pytest.mark.parametrize(
     ("other", "name", "own_rate", "verdict"),
     [

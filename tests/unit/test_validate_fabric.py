@@ -11,7 +11,7 @@ from towpath.validation import fabric as validate_fabric
 from towpath.validation.table_kind import CannotSimulate, Context
 from towpath.validation.validate import validate_table
 
-NEIGHBOURS, LINE, COLLECTIVES = validate_fabric.FABRIC_KINDS
+NEIGHBOURS, LINE, STREAMS, COLLECTIVES = validate_fabric.FABRIC_KINDS
 
 
 def line_row(**changes):
@@ -30,6 +30,14 @@ def neighbour_row(**changes):
     return row | changes
 
 
+def stream_row(**changes):
+    row = {
+        "system": "p150_x4", "test_name": "NeighborExchangeUnicast", "ntype": "NOC_UNICAST_WRITE",
+        "packet_size": "2048", "max_packet_size": "4352", "bandwidth_gb_per_s": "16.6",
+    }  # fmt: skip
+    return row | changes
+
+
 def collective_row(**changes):
     row = {
         "arch": "wormhole_b0", "topology": "ring", "mode": "single", "op": "all_gather",
@@ -42,7 +50,7 @@ def predicted(kind, row, machine=None):
     return kind.predict(row, Context(machine)).value
 
 
-@pytest.mark.parametrize("row", [neighbour_row(), line_row(), collective_row()])
+@pytest.mark.parametrize("row", [neighbour_row(), line_row(), stream_row(), collective_row()])
 def test_a_table_that_lacks_a_column_is_none_of_the_known(tmp_path, row):
     path = tmp_path / "table.csv"
     for column in row:
@@ -58,6 +66,7 @@ def test_every_field_that_a_prediction_reads_is_a_column_of_its_table():
     for kind, row in (
         (NEIGHBOURS, neighbour_row()),
         (LINE, line_row()),
+        (STREAMS, stream_row()),
         (COLLECTIVES, collective_row()),
     ):
         assert predicted(kind, {column: row[column] for column in kind.columns}) > 0
@@ -72,6 +81,14 @@ def test_every_field_that_a_prediction_reads_is_a_column_of_its_table():
         (LINE, line_row(topology="ring", line_size="8", hops_counted="10"), "at most 8 on a ring"),
         (LINE, line_row(system="n150"), "names like these are known: t3k_8"),
         (NEIGHBOURS, neighbour_row(ntype="NOC_READ"), "ntype is 'NOC_READ'; allowed are NOC_UNI"),
+        (STREAMS, stream_row(test_name="HalfRing"), "test_name is 'HalfRing'; allowed are Neigh"),
+        (STREAMS, stream_row(ntype="NOC_READ"), "allowed are NOC_UNICAST_WRITE"),
+        (STREAMS, stream_row(packet_size="4356"), "packet_size is 4356; a slot has max_packet"),
+        (
+            STREAMS,
+            stream_row(system="n300", test_name="FullRingUnicast"),
+            "goes round a ring; n300 has 2 chips in a line",
+        ),
         (NEIGHBOURS, neighbour_row(system="p150_x1"), "has 1 chips; 2 to 64 are simulated"),
         (COLLECTIVES, collective_row(topology="star"), "topology is 'star'; allowed are"),
         (COLLECTIVES, collective_row(mode="fast"), "mode is 'fast'; allowed are single"),
@@ -106,6 +123,31 @@ def test_rows_of_blackholes_are_simulated_on_the_machine_that_is_named():
     ours, other = (predicted(COLLECTIVES, row, name) for name in (None, "t3000"))
     assert ours == predicted(COLLECTIVES, row, "blackhole-line")
     assert other > 1.2 * ours
+
+
+def test_routers_that_forward_have_one_channel_more_to_look_at():
+    alone, forwarding = (
+        predicted(STREAMS, stream_row(test_name=name))
+        for name in ("NeighborExchangeUnicast", "NeighborExchangeLinear")
+    )
+    assert 0.8 * alone < forwarding < 0.97 * alone
+
+
+def test_a_blackholes_rate_of_packets_does_not_depend_on_their_size():
+    small, large = (predicted(STREAMS, stream_row(packet_size=size)) for size in ("2048", "4096"))
+    assert large == pytest.approx(2 * small, rel=0.02)
+
+
+def test_what_is_in_a_ring_goes_before_what_enters():
+    """With turns for both, packets of 4 KiB would move slower than those of 2 KiB, by bubbles."""
+    small, large = (
+        predicted(
+            STREAMS,
+            stream_row(system="t3k_8", test_name="FullRingUnicast", packet_size=size),
+        )
+        for size in ("2048", "4096")
+    )
+    assert large > 1.8 * small
 
 
 # --- systems --------------------------------------------------------------------------------------
@@ -176,6 +218,15 @@ def test_a_ring_of_two_is_a_line():
 def test_the_busiest_link_of_a_call(form, op, link_bytes):
     system = chip_systems.system_of("blackhole", form, 8, 2)
     assert validate_fabric.ChipCall(system, op, 1000).link_bytes() == link_bytes
+
+
+@pytest.mark.parametrize(
+    ("form", "chips", "link_bytes"),
+    [("mesh", 4, 375), ("torus", 4, 375), ("mesh", 8, 437.5), ("torus", 32, 242.1875)],
+)
+def test_a_chip_of_a_mesh_takes_in_over_all_its_links(form, chips, link_bytes):
+    system = chip_systems.system_of("blackhole", form, chips, 2)
+    assert validate_fabric.ChipCall(system, "all_gather", 1000).link_bytes() == link_bytes
 
 
 def test_what_is_scaled_is_not_faster_than_the_line():

@@ -180,8 +180,7 @@ TEST(Timer, KeepsTheOthersWhenManyAreCancelled) {
   EXPECT_EQ(simulation.events(), 1'000u);
 }
 
-// --- in the background
-// ----------------------------------------------------------------------------
+// --- in the background ---------------------------------------------------------------------------
 
 TEST(Timer, InTheBackgroundKeepsNoRunGoing) {
   Simulation simulation;
