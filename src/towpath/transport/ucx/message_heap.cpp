@@ -107,7 +107,7 @@ bool MessageHeap::is_quiet() {
   bool is_quiet = true;
   for (int rank = 0; rank < ranks(); ++rank) {
     Peer& to = peer(rank);
-    const bool has_left = to.standing.presence == Presence::left;
+    const bool has_left = to.contact.standing.presence == Presence::left;
     if (rank == rank_ || to.visible == to.started || has_left) continue;
     is_quiet = false;
     if (to.asked == to.started) continue;
@@ -160,9 +160,9 @@ void MessageHeap::tell_all(MessageKind kind, const std::optional<Loss>& loss) {
 void MessageHeap::take(Incoming& message) {
   const Header& header = message.header();
   Peer& from = peer(header.source);
-  ++from.standing.messages;
+  ++from.contact.messages;
   switch (header.kind) {
-    case MessageKind::here: from.standing.is_ready = true; break;
+    case MessageKind::here: from.contact.is_ready = true; break;
     case MessageKind::ask: wire_->send(header.source, {.kind = MessageKind::here}, {}, {}); break;
     case MessageKind::put: take_put(message); break;
     case MessageKind::query:
@@ -173,11 +173,12 @@ void MessageHeap::take(Incoming& message) {
     case MessageKind::get: answer_get(header); break;
     case MessageKind::reply: take_reply(message); break;
     case MessageKind::left:
-      if (from.standing.presence == Presence::here) from.standing.presence = Presence::left;
+      if (from.contact.standing.presence == Presence::here)
+        from.contact.standing.presence = Presence::left;
       if (header.culprit != kNoPeer) take_failure(message);
       break;
     case MessageKind::failed:
-      from.standing.presence = Presence::failed;
+      from.contact.standing.presence = Presence::failed;
       take_failure(message);
       break;
   }
@@ -241,12 +242,13 @@ void MessageHeap::take_failure(Incoming& message) {
   const Header& header = message.header();
   if (!message.is_here() || header.culprit < 0 || header.culprit >= ranks()) return;
   const auto text = message.bytes();
-  peer(header.source).standing.blame =
+  peer(header.source).contact.standing.blame =
       Loss{header.culprit, {reinterpret_cast<const char*>(text.data()), text.size()}};
 }
 
 void MessageHeap::lose(int rank) {
-  if (peer(rank).standing.presence == Presence::here) peer(rank).standing.presence = Presence::dead;
+  if (peer(rank).contact.standing.presence == Presence::here)
+    peer(rank).contact.standing.presence = Presence::dead;
 }
 
 }  // namespace towpath::transport::ucx

@@ -15,6 +15,7 @@
 #include "towpath/transport/symmetric_heap.hpp"
 #include "towpath/transport/ucx/bootstrap.hpp"
 #include "towpath/transport/ucx/wire.hpp"
+#include "towpath/transport/waiting/waiting_transport.hpp"
 
 // The heap and the signals of one rank, and what ranks do to each other's by messages. Nothing here
 // waits: what comes is stored in progress().
@@ -58,13 +59,10 @@ class Progress {
   std::set<std::uint64_t> ahead_;
 };
 
-enum class Presence : std::uint8_t { here, left, failed, dead };
-
 // What one rank knows of another.
-struct Standing {
-  Presence presence = Presence::here;
-  std::optional<Loss> blame;  // why it gave up, as it said
-  bool is_ready = false;      // it has said that it is there
+struct Contact {
+  Standing standing;
+  bool is_ready = false;  // it has said that it is there
   std::uint64_t messages = 0;
 };
 
@@ -98,11 +96,11 @@ class MessageHeap {
   // --- what comes --------------------------------------------------------------------------------
   // True when anything happened.
   bool progress() { return wire_->progress(); }
-  const Standing& standing(int rank) const { return peer(rank).standing; }
+  const Contact& contact(int rank) const { return peer(rank).contact; }
 
  private:
   struct Peer {
-    Standing standing;
+    Contact contact;
 
     // Puts to it.
     std::uint64_t started = 0;
