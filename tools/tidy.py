@@ -43,7 +43,7 @@ LAYERS: dict[str, set[str]] = {
     "transport": {"base"},
     "transport/waiting": {"transport", "os"},
     "transport/shm": {"transport/waiting"},
-    "transport/ucx": {"transport/waiting"},
+    "transport/ucx": {"transport/shm"},
     "transport/live": {"transport/shm", "transport/ucx"},
     "transport/simulated": {"transport", "sim"},
     "transport/simulated/gpu": {"transport/simulated", "gpu_links"},

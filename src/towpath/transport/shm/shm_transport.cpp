@@ -3,7 +3,6 @@
 #include "towpath/transport/shm/shm_transport.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +19,8 @@
 #include "towpath/os/process_memory.hpp"
 #include "towpath/transport/shm/direct_move.hpp"
 #include "towpath/transport/shm/mapped_memory.hpp"
-#include "towpath/transport/shm/memory.hpp"
+#include "towpath/transport/shm/peers.hpp"
+#include "towpath/transport/shm/put.hpp"
 #include "towpath/transport/shm/rendezvous.hpp"
 #include "towpath/transport/shm/sleepers.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
@@ -31,16 +31,8 @@ namespace {
 
 using namespace literals;
 
-// A reduction that is also put reads its result while it is still in the cache.
-constexpr std::uint64_t kBlockBytes = 64 << 10;
 constexpr std::uint64_t kHeapBytesMost = std::uint64_t{64} << 30;
 constexpr std::uint64_t kBytesBesideHeap = 12 << 20;  // control page and signals
-
-struct Peer {
-  Memory memory;
-  os::FileDescriptor process;
-  pid_t pid;
-};
 
 // An allocation that the heap has no room for, with a reason.
 class HeapFull : public std::bad_alloc {
@@ -61,33 +53,24 @@ std::int64_t steady_ns() {
   return std::chrono::nanoseconds(now).count();
 }
 
-bool is_crowded_with(std::span<const Peer> peers) {
-  std::vector<pid_t> processes;
-  for (const Peer& peer : peers) processes.push_back(peer.pid);
-  return static_cast<int>(peers.size()) > os::count_cores(processes);
-}
-
 class MappedTransport final : public WaitingTransport {
  public:
-  MappedTransport(const LiveOptions& options, SymmetricHeap heap, std::vector<Peer> peers)
-      : WaitingTransport(options, is_crowded_with(peers)),
+  MappedTransport(const LiveOptions& options, SymmetricHeap heap, Peers peers)
+      : WaitingTransport(options, peers.are_crowded()),
         heap_(std::move(heap)),
         peers_(std::move(peers)),
         sleepers_(options.rank),
         memory_(options.rank, options.ranks, heap_,
-                {[this](int rank) { return peer(rank).memory.heap(); },
+                {[this](int rank) { return peers_.memory(rank).heap(); },
                  [this] { throw_if_failed(); }, [this](int rank) { sleepers_.wake(rank); }}) {
-    for (const Peer& peer : peers_) {
-      processes_.push_back({peer.process.number(), POLLIN, 0});
-      sleepers_.add(peer.memory.control().bell);
-    }
+    for (int rank = 0; rank < ranks(); ++rank) sleepers_.add(peers_.control(rank).bell);
     own_control().looked_at_ns.store(steady_ns(), std::memory_order_relaxed);
   }
   ~MappedTransport() override { leave(); }
   MappedTransport(const MappedTransport&) = delete;
   MappedTransport& operator=(const MappedTransport&) = delete;
 
-  int ranks() const override { return static_cast<int>(peers_.size()); }
+  int ranks() const override { return peers_.count(); }
   bool carries_data() const override { return true; }
   bool is_addressable(int) const override { return true; }
 
@@ -97,7 +80,7 @@ class MappedTransport final : public WaitingTransport {
   void release_signals(Signal first) override;
   std::byte* data(Offset offset) override {
     heap_.check_range(offset, 0);
-    return self().memory.heap() + offset;
+    return own().heap() + offset;
   }
 
   void start(Move& move) override;
@@ -112,14 +95,14 @@ class MappedTransport final : public WaitingTransport {
 
   std::uint64_t signal_fetch(Signal signal) const override {
     heap_.check_signal(signal);
-    return self().memory.word(heap_.word_of(signal)).load(std::memory_order_acquire);
+    return own().word(heap_.word_of(signal)).load(std::memory_order_acquire);
   }
   std::string pending() const override;
 
   void leave() override {
     if (!is_this_rank()) return;
-    if (last_loss()) publish(*last_loss());
-    withdraw(Presence::left);
+    if (last_loss()) peers_.publish(*last_loss());
+    peers_.withdraw(Presence::left);
   }
   void abandon(const std::string& what, int culprit) override;
   void get(int peer, Offset remote, void* target, std::uint64_t size_bytes, Time) override;
@@ -136,52 +119,36 @@ class MappedTransport final : public WaitingTransport {
   void wake_peers() override { sleepers_.wake_all(); }
   bool read_private(int peer, const std::byte* there, std::byte* here,
                     std::uint64_t size_bytes) override {
-    return os::read_process_memory(this->peer(peer).pid, there, here, size_bytes);
+    return os::read_process_memory(peers_.pid(peer), there, here, size_bytes);
   }
 
  private:
-  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
-  const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
-  const Peer& self() const { return peer(rank()); }
-  Control& own_control() const { return self().memory.control(); }
+  const Memory& own() const { return peers_.memory(rank()); }
+  Control& own_control() const { return own().control(); }
   // A forked child has a copy of this object, but is not the rank.
-  bool is_this_rank() const { return ::getpid() == self().pid; }
+  bool is_this_rank() const { return ::getpid() == peers_.pid(rank()); }
   void check_peer(int rank) const;
 
   void check(const Move& move) const;
-  void carry_payload(const Move& move);
   void add_to_signal(int rank, Signal signal, std::uint64_t value) {
-    peer(rank).memory.word(heap_.word_of(signal)).fetch_add(value, std::memory_order_release);
+    peers_.memory(rank).word(heap_.word_of(signal)).fetch_add(value, std::memory_order_release);
     sleepers_.wake(rank);
   }
 
-  Presence presence_of(int rank) const {
-    return peer(rank).memory.control().presence.load(std::memory_order_acquire);
-  }
-  // Why that rank gave up; nullopt when it has not said.
-  std::optional<Loss> blame_by(int rank) const;
-
-  Standing standing(int rank) const override;
+  Standing standing(int rank) const override { return peers_.standing(rank); }
   std::string named(int rank) const override {
-    return fmt::format("rank {} (pid {})", rank, peer(rank).pid);
+    return fmt::format("rank {} (pid {})", rank, peers_.pid(rank));
   }
   bool take_news() override { return memory_.poll(); }
   void look_at_peers() override;
   bool rest(Time now, const std::function<bool()>& holds) override;
   // Slower ranks may find this one gone as well; they shall not blame it.
-  void note_final_loss(const Loss& loss) override { publish(loss); }
+  void note_final_loss(const Loss& loss) override { peers_.publish(loss); }
   Lateness find_late(Time timeout, int awaited) override;
   int find_silent(Time timeout) const;
-  // Says why this rank gives up, for slower ranks that find it gone. The first reason counts.
-  void publish(const Loss& loss) const;
-  void withdraw(Presence presence) const {
-    if (presence_of(rank()) != Presence::here) return;
-    own_control().presence.store(presence, std::memory_order_release);
-  }
 
   SymmetricHeap heap_;
-  std::vector<Peer> peers_;
-  std::vector<pollfd> processes_;  // by rank
+  Peers peers_;
   Sleepers sleepers_;
   MappedMemory memory_;
 };
@@ -189,7 +156,7 @@ class MappedTransport final : public WaitingTransport {
 void MappedTransport::release_signals(Signal first) {
   const std::uint32_t count = heap_.release_signals(first);
   for (Signal signal = first; signal < first + count; ++signal) {
-    self().memory.word(heap_.previous_word_of(signal)).store(0, std::memory_order_relaxed);
+    own().word(heap_.previous_word_of(signal)).store(0, std::memory_order_relaxed);
   }
 }
 
@@ -210,13 +177,13 @@ void MappedTransport::check_peer(int rank) const {
 void MappedTransport::get(int peer, Offset remote, void* target, std::uint64_t size_bytes, Time) {
   check_peer(peer);
   heap_.check_range(remote, size_bytes);
-  std::memcpy(target, this->peer(peer).memory.heap() + remote, size_bytes);
+  std::memcpy(target, peers_.memory(peer).heap() + remote, size_bytes);
 }
 
 std::uint64_t MappedTransport::load(int peer, Offset remote) {
   check_peer(peer);
   heap_.check_range(remote, sizeof(std::uint64_t));
-  auto* const word = reinterpret_cast<std::uint64_t*>(this->peer(peer).memory.heap() + remote);
+  auto* const word = reinterpret_cast<std::uint64_t*>(peers_.memory(peer).heap() + remote);
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
 
@@ -229,39 +196,12 @@ void MappedTransport::check(const Move& move) const {
   }
 }
 
-void MappedTransport::carry_payload(const Move& move) {
-  std::byte* const remote =
-      move.peer == kNoPeer ? nullptr : peer(move.peer).memory.heap() + move.remote;
-  std::byte* const local = move.has_destination ? move.destination : nullptr;
-  if (!move.has_addend) {
-    if (local != nullptr) std::memmove(local, move.source, move.size_bytes);
-    if (remote != nullptr) std::memmove(remote, move.source, move.size_bytes);
-    return;
-  }
-  if (local == nullptr || remote == nullptr) {
-    std::byte* const result = local == nullptr ? remote : local;
-    if (result == nullptr) return;
-    reduce(result, move.source, move.addend, move.size_bytes, move.reduction);
-    return;
-  }
-  for (std::uint64_t done = 0; done < move.size_bytes; done += kBlockBytes) {
-    const std::uint64_t size = std::min(kBlockBytes, move.size_bytes - done);
-    reduce(local + done, move.source + done, move.addend + done, size, move.reduction);
-    std::memcpy(remote + done, local + done, size);
-  }
-}
-
 void MappedTransport::start(Move& move) {
   throw_if_failed();
   check(move);
-  if (move.has_source && move.size_bytes > 0) carry_payload(move);
+  carry(move, move.peer == kNoPeer ? nullptr : peers_.memory(move.peer).heap());
   if (move.has_signal) {
-    const auto word = peer(move.peer).memory.word(heap_.word_of(move.signal));
-    if (move.signal_operation == SignalOperation::set) {
-      word.store(move.signal_value, std::memory_order_release);
-    } else {
-      word.fetch_add(move.signal_value, std::memory_order_release);
-    }
+    raise(move, peers_.memory(move.peer).word(heap_.word_of(move.signal)));
     sleepers_.wake(move.peer);
   }
   if (move.done != nullptr) move.done(move);
@@ -270,7 +210,7 @@ void MappedTransport::start(Move& move) {
 void MappedTransport::start_direct(DirectMove& move) {
   throw_if_failed();
   check_direct(move, heap_, ranks());
-  carry(move, [this](int rank) { return peer(rank).memory.heap(); });
+  carry(move, [this](int rank) { return peers_.memory(rank).heap(); });
   for (const Raise& raise : move.raises) add_to_signal(raise.rank, raise.signal, raise.value);
   if (move.done != nullptr) move.done(move);
   if (move.visible != nullptr) move.visible(move);
@@ -291,39 +231,15 @@ bool MappedTransport::rest(Time now, const std::function<bool()>& holds) {
   return sleepers_.sleep_unless([&] { return poll() || holds(); }, spin_wait());
 }
 
-// One system call.
 void MappedTransport::look_at_peers() {
   own_control().looked_at_ns.store(steady_ns(), std::memory_order_relaxed);
-  ::poll(processes_.data(), processes_.size(), 0);
-}
-
-// A process that ended after its rank had left is not a loss.
-Standing MappedTransport::standing(int rank) const {
-  const bool has_ended = processes_[static_cast<std::size_t>(rank)].revents != 0;
-  const Presence presence = presence_of(rank);
-  const bool is_dead = has_ended && presence == Presence::here;
-  return {is_dead ? Presence::dead : presence, blame_by(rank)};
-}
-
-std::optional<Loss> MappedTransport::blame_by(int rank) const {
-  const Control& control = peer(rank).memory.control();
-  const int culprit = control.culprit.load(std::memory_order_acquire);
-  if (culprit == kNoPeer) return std::nullopt;
-  return Loss{culprit, control.reason.data()};
-}
-
-void MappedTransport::publish(const Loss& loss) const {
-  Control& control = own_control();
-  if (control.culprit.load(std::memory_order_relaxed) != kNoPeer) return;
-  const std::size_t size = loss.what.copy(control.reason.data(), control.reason.size() - 1);
-  control.reason[size] = '\0';
-  control.culprit.store(loss.culprit, std::memory_order_release);
+  peers_.look();
 }
 
 void MappedTransport::abandon(const std::string& what, int culprit) {
   if (!is_this_rank()) return;
-  publish(reason_for(what, culprit));
-  withdraw(Presence::failed);
+  peers_.publish(reason_for(what, culprit));
+  peers_.withdraw(Presence::failed);
 }
 
 // Of the ranks that did not look at their peers for half of the timeout, the one that did not for
@@ -333,11 +249,11 @@ int MappedTransport::find_silent(Time timeout) const {
   std::int64_t longest_ns = timeout.ps() / 2000;
   int silent = kNoPeer;
   for (int rank = 0; rank < ranks(); ++rank) {
-    if (rank == this->rank() || presence_of(rank) != Presence::here) continue;
+    if (rank == this->rank() || !peers_.is_here(rank)) continue;
     const std::int64_t looked_at_ns =
-        peer(rank).memory.control().looked_at_ns.load(std::memory_order_relaxed);
+        peers_.control(rank).looked_at_ns.load(std::memory_order_relaxed);
     if (now_ns - looked_at_ns <= longest_ns) continue;
-    if (os::is_stopped(peer(rank).pid)) return rank;
+    if (os::is_stopped(peers_.pid(rank))) return rank;
     longest_ns = now_ns - looked_at_ns;
     silent = rank;
   }
@@ -348,7 +264,7 @@ WaitingTransport::Lateness MappedTransport::find_late(Time timeout, int awaited)
   const int silent = find_silent(timeout);
   const int culprit = silent != kNoPeer || awaited == rank() ? silent : awaited;
   if (culprit == kNoPeer) return {};
-  const bool is_stopped = os::is_stopped(peer(culprit).pid);
+  const bool is_stopped = os::is_stopped(peers_.pid(culprit));
   return {culprit,
           is_stopped ? std::string("was stopped")
                      : fmt::format("was silent for {:g} s", timeout.seconds()),
@@ -364,14 +280,10 @@ std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
   if (options.heap_bytes == 0) options.heap_bytes = default_heap_bytes(options.ranks);
   SymmetricHeap heap(options.ranks, options.heap_bytes, options.signals);
   const MemoryLayout layout{heap.signal_words(), options.heap_bytes};
-  os::FileDescriptor file = create_memory(layout);
+  os::FileDescriptor file = new_memory(layout);
   const Memory own(file, layout);
-  own.control().culprit.store(kNoPeer);
   try {
-    std::vector<Peer> peers;
-    for (Member& member : rendezvous(options, this_member(std::move(file)))) {
-      peers.push_back({Memory(member.memory, layout), std::move(member.process), member.pid});
-    }
+    Peers peers(options.rank, rendezvous(options, this_member(std::move(file))), layout);
     return std::make_unique<MappedTransport>(options, std::move(heap), std::move(peers));
   } catch (...) {
     // Others may have all they need already, and wait.

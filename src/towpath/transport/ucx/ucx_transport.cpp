@@ -45,7 +45,7 @@ class UcxTransport final : public WaitingTransport {
 
   int ranks() const override { return static_cast<int>(members_.size()); }
   bool carries_data() const override { return true; }
-  bool is_addressable(int peer) const override { return peer == rank(); }
+  bool is_addressable(int peer) const override { return heap_.memory().reaches(peer); }
 
   Offset allocate(std::uint64_t size_bytes) override { return heap_.layout().allocate(size_bytes); }
   void release(Offset offset) override { heap_.layout().release(offset); }
@@ -69,11 +69,7 @@ class UcxTransport final : public WaitingTransport {
   void leave() override;
   void abandon(const std::string& what, int culprit) override;
   void get(int peer, Offset remote, void* target, std::uint64_t size_bytes, Time timeout) override;
-  std::uint64_t load(int peer, Offset remote) override {
-    std::uint64_t word = 0;
-    get(peer, remote, &word, sizeof(word), timeout_);
-    return word;
-  }
+  std::uint64_t load(int peer, Offset remote) override;
   std::uint64_t activity() const override { return activity_.load(std::memory_order_relaxed); }
   std::uint64_t heap_bytes() const override { return heap_.layout().size_bytes(); }
   bool needs_progress() const override { return true; }
@@ -88,7 +84,10 @@ class UcxTransport final : public WaitingTransport {
   const Member& member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
 
   // --- waiting -----------------------------------------------------------------------------------
-  Standing standing(int rank) const override { return heap_.contact(rank).standing; }
+  Standing standing(int rank) const override;
+  void look_at_peers() override { heap_.memory().look(); }
+  // Slower ranks of this host may find this one gone as well; they shall not blame it.
+  void note_final_loss(const Loss& loss) override { heap_.memory().publish(loss); }
   std::string named(int rank) const override {
     return fmt::format("rank {} (pid {} on {})", rank, member(rank).pid, member(rank).host);
   }
@@ -141,6 +140,10 @@ void UcxTransport::get(int from, Offset remote, void* target, std::uint64_t size
   throw_if_failed();
   check_peer(from);
   heap_.layout().check_range(remote, size_bytes);
+  if (heap_.memory().reaches(from)) {
+    std::memcpy(target, heap_.memory().heap(from) + remote, size_bytes);
+    return;
+  }
   const std::uint64_t number = heap_.start_get(from, remote, size_bytes);
   try {
     block_until([&] { return heap_.is_over(number); }, timeout, from,
@@ -154,6 +157,27 @@ void UcxTransport::get(int from, Offset remote, void* target, std::uint64_t size
 }
 
 // --- waiting -------------------------------------------------------------------------------------
+
+std::uint64_t UcxTransport::load(int from, Offset remote) {
+  std::uint64_t word = 0;
+  check_peer(from);
+  if (!heap_.memory().reaches(from)) {
+    get(from, remote, &word, sizeof(word), timeout_);
+    return word;
+  }
+  heap_.layout().check_range(remote, sizeof(word));
+  auto* const there = reinterpret_cast<std::uint64_t*>(heap_.memory().heap(from) + remote);
+  return std::atomic_ref(*there).load(std::memory_order_acquire);
+}
+
+// What a rank of this host says of itself is known before its messages.
+Standing UcxTransport::standing(int rank) const {
+  if (heap_.memory().reaches(rank)) {
+    Standing here = heap_.memory().standing(rank);
+    if (here.presence != Presence::here) return here;
+  }
+  return heap_.contact(rank).standing;
+}
 
 bool UcxTransport::rest(Time now, const std::function<bool()>&) {
   spin_wait().rest_or_nap(now);
@@ -203,11 +227,16 @@ void UcxTransport::say_farewell(MessageKind kind, const std::optional<Loss>& los
 void UcxTransport::leave() {
   if (has_left_ || !is_this_rank()) return;
   say_farewell(MessageKind::left, last_loss());
+  if (last_loss()) heap_.memory().publish(*last_loss());
+  heap_.memory().withdraw(Presence::left);
 }
 
 void UcxTransport::abandon(const std::string& what, int culprit) {
   if (has_left_ || !is_this_rank()) return;
-  say_farewell(MessageKind::failed, reason_for(what, culprit));
+  const Loss reason = reason_for(what, culprit);
+  say_farewell(MessageKind::failed, reason);
+  heap_.memory().publish(reason);
+  heap_.memory().withdraw(Presence::failed);
 }
 
 std::string host_name() {
@@ -220,6 +249,7 @@ std::string host_name() {
 }  // namespace
 
 std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
+  os::FileDescriptor listener(asked.listener);
   check_membership(asked);
   LiveOptions options = asked;
   if (options.heap_bytes == 0) options.heap_bytes = kHeapBytesDefault;
@@ -230,7 +260,8 @@ std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
                     options.rendezvous));
   }
   auto wire = std::make_unique<Wire>();
-  const Job job = bootstrap(options, {::getpid(), host_name(), wire->address()});
+  const Job job = bootstrap(options, {::getpid(), host_name(), wire->address(), host_place()},
+                            std::move(listener));
   return std::make_unique<UcxTransport>(options, std::move(wire), job);
 }
 
