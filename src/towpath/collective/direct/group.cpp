@@ -391,10 +391,12 @@ void DirectGroup::fail_all(const TransportError& error) {
 void DirectGroup::end(const CallPointer& call) {
   call->state.store(call->error ? State::failed : State::done, std::memory_order_release);
   unfinished_.fetch_sub(1, std::memory_order_relaxed);
-  if (call->request.done == nullptr && waiting_.load(std::memory_order_relaxed) <= 1) return;
+  const bool is_awaited_elsewhere = waiting_.load(std::memory_order_relaxed) > 1;
+  if (call->request.done == nullptr && !is_awaited_elsewhere) return;
   const std::lock_guard lock(mutex_);
   if (call->request.done != nullptr) ended_.push_back(call);
-  changed_->notify_all();
+  // Otherwise it would only wake the group's own thread, on a core that a rank needs.
+  if (is_awaited_elsewhere) changed_->notify_all();
 }
 
 // Without a lock: what is called may post and wait.
