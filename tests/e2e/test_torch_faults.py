@@ -40,18 +40,26 @@ def report_of(fault, *numbers, timeout_s=280, **variables):
 
 @pytest.fixture(scope="module")
 def reports():
-    return report_of("kill,stop,exception,silence,collectives,sizes,fork,memory")
+    return report_of("kill,symmetric,stop,exception,silence,collectives,sizes,fork,memory")
 
 
 def others_of(said):
     return [what for rank, what in enumerate(said) if rank != torch_faults.CULPRIT]
 
 
-def test_a_rank_that_is_killed_is_named_by_the_others(reports):
-    assert reports["kill"][1] == "signal 9"
+def check_death(said):
+    assert said[torch_faults.CULPRIT] == "signal 9"
     # Over a network the host is named too.
     sentence = r"rank 1 \(pid \d+( on \S+)?\) died"
-    assert all(re.search(sentence, what) for what in others_of(reports["kill"]))
+    assert all(re.search(sentence, what) for what in others_of(said))
+
+
+def test_a_rank_that_is_killed_is_named_by_the_others(reports):
+    check_death(reports["kill"])
+
+
+def test_a_rank_that_is_killed_ends_waits_on_symmetric_memory(reports):
+    check_death(reports["symmetric"])
 
 
 def test_a_rank_that_stands_still_is_the_straggler_of_the_others(reports):
@@ -91,8 +99,9 @@ def test_a_rank_without_memory_says_so_to_all(reports):
     assert all("rank 1" in what for what in others_of(reports["memory"]))
 
 
-def test_groups_that_are_destroyed_leave_nothing():
-    for left in report_of("groups", 100)["groups"]:
+@pytest.mark.parametrize("what", ["groups", "arrays"])
+def test_what_is_destroyed_leaves_nothing(what):
+    for left in report_of(what, 100)[what]:
         assert left["descriptors"] == left["threads"] == 0
         assert left["mappings"] <= 4
         assert left["resident_kib"] < 4096

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
 
 import towpath.torch  # noqa: F401: registers the backend
 from towpath.torch.build import load_extension
@@ -155,6 +156,14 @@ def other_sizes(rank, say):
     return call()
 
 
+def a_kill_beside_symmetric_memory(rank, say):
+    handle = symm_mem.rendezvous(symm_mem.empty(10), dist.group.WORLD)
+    handle.barrier()
+    if rank == CULPRIT:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return handle.barrier()
+
+
 def a_fork_after_init(rank, say):
     """A child that calls gets an error; its parent goes on."""
     pid = os.fork()
@@ -204,6 +213,22 @@ def many_groups(number):
             dist.all_reduce(values, group=group)
             assert values[0] == 2
             dist.destroy_process_group(group)
+        after = held_by_this_process()
+        return {what: after[what] - before[what] for what in before}
+
+    return outcomes(body, ranks=2)
+
+
+def many_arrays(number):
+    """What this process holds more after so many symmetric tensors were made and let go."""
+
+    def body(rank, say):
+        for turn in range(number + 5):
+            if turn == 5:
+                before = held_by_this_process()
+            handle = symm_mem.rendezvous(tensor := symm_mem.empty(100_000), dist.group.WORLD)
+            tensor.fill_(rank)
+            handle.barrier()
         after = held_by_this_process()
         return {what: after[what] - before[what] for what in before}
 
@@ -269,6 +294,7 @@ def jobs_of_two_users():
 
 FAULTS = {
     "kill": lambda: outcomes(a_kill),
+    "symmetric": lambda: outcomes(a_kill_beside_symmetric_memory),
     "stop": lambda: outcomes(a_stop),
     "exception": lambda: outcomes(an_exception),
     "silence": lambda: outcomes(a_rank_that_never_calls),
@@ -278,6 +304,7 @@ FAULTS = {
     "memory": lambda: outcomes(lambda rank, say: call(), run=full_memory),
     "users": jobs_of_two_users,
     "groups": many_groups,
+    "arrays": many_arrays,
     "kills": many_kills,
 }
 

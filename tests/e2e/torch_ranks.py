@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
 from torch import nn
 
 import towpath.torch  # noqa: F401: registers the backend
@@ -252,6 +253,47 @@ def calls_that_wake_no_other_thread(rank, ranks):
     assert sleeps_of_other_threads() - before < calls // 4
 
 
+def symmetric_memory(rank, ranks):
+    tensor = symm_mem.empty(1000, dtype=torch.float32).fill_(rank)
+    assert symm_mem.is_symm_mem_tensor(tensor)
+    assert symm_mem.get_backend("cpu") == "TOWPATH"
+    handle = symm_mem.rendezvous(tensor, dist.group.WORLD)
+    assert symm_mem.rendezvous(tensor, dist.group.WORLD).buffer_ptrs == handle.buffer_ptrs
+    assert (handle.rank, handle.world_size) == (rank, ranks)
+    # What was there before is kept, and each rank sees the others'.
+    for peer in range(ranks):
+        assert (handle.get_buffer(peer, (1000,), torch.float32) == peer).all()
+    handle.barrier()
+    following = (rank + 1) % ranks
+    handle.get_buffer(following, (1000,), torch.float32).fill_(100 + rank)
+    handle.put_signal(following, channel=3)
+    handle.wait_signal((rank - 1) % ranks, channel=3)
+    assert (tensor == 100 + (rank - 1) % ranks).all()
+    handle.barrier()
+    assert (handle.get_signal_pad(rank, dtype=torch.uint32).to(torch.int64) == 0).all()
+    assert (handle.get_remote_tensor(following, (10,), torch.float32) == 100 + rank).all()
+    dist.barrier()
+    for turn in range(300):
+        handle.barrier(channel=turn % 2)
+    values = tensor.clone()
+    dist.all_reduce(tensor)  # a tensor like any other
+    dist.all_reduce(values)
+    assert torch.equal(tensor, values)
+
+
+def symmetric_memory_that_is_refused(rank, ranks):
+    tensor = symm_mem.empty(10 + 10_000 * rank)
+    raises(lambda: symm_mem.rendezvous(tensor, dist.group.WORLD), "bytes of heap, but rank 0")
+    handle = symm_mem.rendezvous(tensor := symm_mem.empty(10), dist.group.WORLD)
+    raises(lambda: handle.put_signal(ranks), f"rank {ranks} is outside the range 0 to {ranks - 1}")
+    raises(lambda: handle.barrier(channel=1 << 20), "is outside the range 0 to", "signal pad")
+    raises(lambda: symm_mem.rendezvous(tensor, dist.new_group()), "is shared by group")
+    if rank == 0:
+        said = raises(lambda: handle.wait_signal(1, timeout_ms=200), "a signal of rank 1")
+        assert "rank 0" in said and "0.2 s" in said, said
+    dist.barrier()  # until then all hold the memory
+
+
 def futures(rank, ranks):
     work = dist.all_reduce(tensor := torch.ones(5), async_op=True)
     doubled = work.get_future().then(lambda future: future.value()[0] * 2)
@@ -421,7 +463,7 @@ TESTS = [
     reductions_of_every_type, reductions_of_every_operation, every_method,
     parts_of_every_size, parts_that_differ, tensors_that_are_not_contiguous, coalesced_calls,
     messages_in_any_order, groups_in_any_order, a_group_that_is_split,
-    calls_that_wake_no_other_thread,
+    calls_that_wake_no_other_thread, symmetric_memory, symmetric_memory_that_is_refused,
     futures, futures_that_are_taken_while_calls_end, an_abort_during_a_wait, an_error_of_the_group,
     splits_that_are_wrong, a_timeout_is_that_of_all_coalesced_calls, data_parallel,
     fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,
