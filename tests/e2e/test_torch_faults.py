@@ -40,7 +40,10 @@ def report_of(fault, *numbers, timeout_s=280, **variables):
 
 @pytest.fixture(scope="module")
 def reports():
-    return report_of("kill,symmetric,stop,exception,silence,collectives,sizes,fork,memory")
+    return report_of(
+        "kill,symmetric,stop,exception,silence,collectives,sizes,types,operations,roots,splits,"
+        "fork,memory"
+    )
 
 
 def others_of(said):
@@ -90,6 +93,22 @@ def test_calls_that_differ_are_errors_of_all(reports, fault):
     assert all("rank 1" in what for what in reports[fault])
 
 
+@pytest.mark.parametrize(
+    ("fault", "difference"),
+    [("types", "type or operation"), ("operations", "type or operation"), ("roots", "root")],
+)
+def test_calls_that_look_alike_are_told_apart(reports, fault, difference):
+    ends = [what for what in reports[fault] if what != torch_faults.DONE]
+    assert len(ends) >= 2  # a rank that only sends has done its part of a reduce
+    assert all(what.startswith("DistBackendError: ") and "rank 1" in what for what in ends)
+    assert any(f"(it has another {difference})" in what for what in ends)
+
+
+def test_a_rank_that_alone_gives_splits_is_seen_in_the_report(reports):
+    for what in reports["splits"]:
+        assert "rank 1: in all_to_all with splits number 2" in what
+
+
 def test_a_child_is_no_rank_and_its_parent_goes_on(reports):
     assert reports["fork"] == [3.0] * 3
 
@@ -113,6 +132,14 @@ def test_jobs_of_two_users_do_not_meet():
     assert said["own"] == said["other"] == [3.0] * 3
     assert "rank 1 is missing" in said["mixed"][0]
     assert "Permission denied" in said["mixed"][1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be two users")
+def test_another_user_neither_disturbs_nor_reaches_a_job():
+    said = report_of("stranger")["stranger"]
+    assert said["connections"] == 40  # at the socket where ranks come together
+    assert list(said["reached"].values()) == [[]] * torch_faults.RANKS
+    assert said["files"] == [[]] * torch_faults.RANKS
 
 
 @pytest.mark.long

@@ -460,6 +460,7 @@ WorkPointer TowpathBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
       this->draft({OpType::ALLTOALL_BASE, "all_to_all"}, options.timeout, options.asyncOp, {input});
   // Without splits all parts of all ranks are equal. With splits no rank knows those of the others.
   const bool is_equal = output_splits.empty() && input_splits.empty();
+  if (!is_equal) draft.name = "all_to_all with splits";
   Asked& asked = ask(draft, is_equal ? TOWPATH_ALL_TO_ALL : TOWPATH_EXCHANGE);
   asked.inputs = parts_of(to_send(draft, input), input_splits, size_);
   asked.outputs = parts_of(to_receive(draft, output), output_splits, size_);

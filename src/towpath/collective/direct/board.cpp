@@ -68,6 +68,8 @@ void Board::begin(const Request& request, std::uint64_t sequence) {
   const std::size_t size = request.name.copy(own_.name.data(), own_.name.size() - 1);
   own_.name[size] = '\0';
   own_.size_bytes = size_of(request);
+  own_.element = request.element;
+  own_.peer = request.peer;
   own_.begun = sequence;
   publish();
 }
@@ -105,6 +107,13 @@ std::optional<Board::Entry> Board::ask(int rank) const {
 std::string Board::wish_of(int rank) const {
   const Entry entry = read(rank);
   return fmt::format("{} of {} bytes", entry.name.data(), entry.size_bytes);
+}
+
+std::string Board::hidden_difference(int rank) const {
+  const Entry entry = read(rank);
+  if (entry.begun != own_.begun || entry.name != own_.name) return "";
+  if (entry.element != own_.element) return " (it has another type or operation)";
+  return entry.peer == own_.peer ? "" : " (it has another root)";
 }
 
 std::string Board::describe(int rank, const std::optional<Entry>& entry) const {

@@ -272,8 +272,10 @@ bool DirectGroup::may_stop(const Call* awaited, Time deadline) {
 }
 
 void DirectGroup::fail_mismatch(const Mismatch& mismatch) {
+  std::string difference;
   std::string lines;
   try {
+    difference = board_.hidden_difference(mismatch.peer);
     lines = board_.report().lines;
   } catch (const TransportError& error) {
     // Another rank has seen it, too, and was faster.
@@ -283,8 +285,8 @@ void DirectGroup::fail_mismatch(const Mismatch& mismatch) {
   fail_collective(TransportError(
       Reason::disagreement, mismatch.peer,
       fmt::format("rank {} is in {}, but rank {} called something else, or with other sizes, "
-                  "types or roots:{}",
-                  rank_, titled(*current_), mismatch.peer, lines)));
+                  "types or roots{}:{}",
+                  rank_, titled(*current_), mismatch.peer, difference, lines)));
 }
 
 void DirectGroup::drive(const Call* awaited, Time deadline) {
