@@ -163,6 +163,8 @@ def test_the_example_prints_what_its_communication_costs():
     )  # fmt: skip
     assert re.search(r"^all_reduce +4 +3 +12,595,200 ", printed[0][1], re.MULTILINE)
     assert "computation 450.0 us" in printed[0][1]
+    report = printed[0][1][printed[0][1].index("communication on") :].strip()
+    assert report in (ROOT / "docs" / "torch.md").read_text(encoding="utf-8")
 
 
 def sentence_of_build(**environment):

@@ -40,18 +40,29 @@ def report_of(fault, *numbers, timeout_s=280, **variables):
 
 @pytest.fixture(scope="module")
 def reports():
-    return report_of("kill,stop,exception,silence,collectives,sizes,fork,memory")
+    return report_of(
+        "kill,symmetric,stop,exception,silence,collectives,sizes,types,operations,roots,splits,"
+        "fork,memory"
+    )
 
 
 def others_of(said):
     return [what for rank, what in enumerate(said) if rank != torch_faults.CULPRIT]
 
 
-def test_a_rank_that_is_killed_is_named_by_the_others(reports):
-    assert reports["kill"][1] == "signal 9"
+def check_death(said):
+    assert said[torch_faults.CULPRIT] == "signal 9"
     # Over a network the host is named too.
     sentence = r"rank 1 \(pid \d+( on \S+)?\) died"
-    assert all(re.search(sentence, what) for what in others_of(reports["kill"]))
+    assert all(re.search(sentence, what) for what in others_of(said))
+
+
+def test_a_rank_that_is_killed_is_named_by_the_others(reports):
+    check_death(reports["kill"])
+
+
+def test_a_rank_that_is_killed_ends_waits_on_symmetric_memory(reports):
+    check_death(reports["symmetric"])
 
 
 def test_a_rank_that_stands_still_is_the_straggler_of_the_others(reports):
@@ -82,6 +93,22 @@ def test_calls_that_differ_are_errors_of_all(reports, fault):
     assert all("rank 1" in what for what in reports[fault])
 
 
+@pytest.mark.parametrize(
+    ("fault", "difference"),
+    [("types", "type or operation"), ("operations", "type or operation"), ("roots", "root")],
+)
+def test_calls_that_look_alike_are_told_apart(reports, fault, difference):
+    ends = [what for what in reports[fault] if what != torch_faults.DONE]
+    assert len(ends) >= 2  # a rank that only sends has done its part of a reduce
+    assert all(what.startswith("DistBackendError: ") and "rank 1" in what for what in ends)
+    assert any(f"(it has another {difference})" in what for what in ends)
+
+
+def test_a_rank_that_alone_gives_splits_is_seen_in_the_report(reports):
+    for what in reports["splits"]:
+        assert "rank 1: in all_to_all with splits number 2" in what
+
+
 def test_a_child_is_no_rank_and_its_parent_goes_on(reports):
     assert reports["fork"] == [3.0] * 3
 
@@ -91,8 +118,9 @@ def test_a_rank_without_memory_says_so_to_all(reports):
     assert all("rank 1" in what for what in others_of(reports["memory"]))
 
 
-def test_groups_that_are_destroyed_leave_nothing():
-    for left in report_of("groups", 100)["groups"]:
+@pytest.mark.parametrize("what", ["groups", "arrays"])
+def test_what_is_destroyed_leaves_nothing(what):
+    for left in report_of(what, 100)[what]:
         assert left["descriptors"] == left["threads"] == 0
         assert left["mappings"] <= 4
         assert left["resident_kib"] < 4096
@@ -104,6 +132,14 @@ def test_jobs_of_two_users_do_not_meet():
     assert said["own"] == said["other"] == [3.0] * 3
     assert "rank 1 is missing" in said["mixed"][0]
     assert "Permission denied" in said["mixed"][1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be two users")
+def test_another_user_neither_disturbs_nor_reaches_a_job():
+    said = report_of("stranger")["stranger"]
+    assert said["connections"] == 40  # at the socket where ranks come together
+    assert list(said["reached"].values()) == [[]] * torch_faults.RANKS
+    assert said["files"] == [[]] * torch_faults.RANKS
 
 
 @pytest.mark.long

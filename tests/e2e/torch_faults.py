@@ -10,11 +10,14 @@ Prints a line of JSON: for each rank what its program returned, or the sentence 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import resource
 import select
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -24,6 +27,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
 
 import towpath.torch  # noqa: F401: registers the backend
 from towpath.torch.build import load_extension
@@ -33,6 +37,8 @@ CULPRIT = 1
 JOIN_S = 60.0
 CALL_S = 1.5
 LIMIT_S = 90.0
+NOBODY = 65534  # another user than root
+DONE = "this rank's part is done"
 
 Body = Callable[[int, Callable[[object], None]], object]
 
@@ -155,6 +161,36 @@ def other_sizes(rank, say):
     return call()
 
 
+def other_types(rank, say):
+    dist.all_reduce(torch.ones(1000, dtype=torch.int32 if rank == CULPRIT else torch.float32))
+    return DONE
+
+
+def other_operations(rank, say):
+    operation = dist.ReduceOp.MAX if rank == CULPRIT else dist.ReduceOp.SUM
+    dist.all_reduce(torch.ones(1000), op=operation)
+    return DONE
+
+
+def other_roots(rank, say):
+    dist.reduce(torch.ones(1000), dst=CULPRIT if rank == CULPRIT else 0)
+    return DONE
+
+
+def splits_of_one_rank(rank, say):
+    splits = [[1] * RANKS] * 2 if rank == CULPRIT else [None, None]
+    dist.all_to_all_single(torch.empty(RANKS), torch.ones(RANKS), *splits)
+    return DONE
+
+
+def a_kill_beside_symmetric_memory(rank, say):
+    handle = symm_mem.rendezvous(symm_mem.empty(10), dist.group.WORLD)
+    handle.barrier()
+    if rank == CULPRIT:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return handle.barrier()
+
+
 def a_fork_after_init(rank, say):
     """A child that calls gets an error; its parent goes on."""
     pid = os.fork()
@@ -210,6 +246,22 @@ def many_groups(number):
     return outcomes(body, ranks=2)
 
 
+def many_arrays(number):
+    """What this process holds more after so many symmetric tensors were made and let go."""
+
+    def body(rank, say):
+        for turn in range(number + 5):
+            if turn == 5:
+                before = held_by_this_process()
+            handle = symm_mem.rendezvous(tensor := symm_mem.empty(100_000), dist.group.WORLD)
+            tensor.fill_(rank)
+            handle.barrier()
+        after = held_by_this_process()
+        return {what: after[what] - before[what] for what in before}
+
+    return outcomes(body, ranks=2)
+
+
 def many_kills(number):
     """Which of so many groups did not name the rank that was killed, and what is left of them."""
     wrong = []
@@ -240,11 +292,10 @@ def many_kills(number):
 
 def jobs_of_two_users():
     """Two jobs at once, of two users; and a third process that tries to join the other's job."""
-    nobody = 65534
 
     def as_nobody(rank, ranks, store, body, pipe):
-        os.setgid(nobody)
-        os.setuid(nobody)
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
         run_rank(rank, ranks, store, body, pipe)
 
     def body(rank, say):
@@ -267,17 +318,101 @@ def jobs_of_two_users():
     return {"own": own, "other": other, "mixed": outcomes(body, ranks=2, run=half_as_nobody)}
 
 
+def connect_to_jobs(number: int) -> list[socket.socket]:
+    """So many connections to a group that is coming together, each with a message."""
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        names = re.findall(r"@(towpath/0/torch-\S+)", Path("/proc/net/unix").read_text())
+        if names:
+            break
+        time.sleep(0.01)
+    connections = []
+    for turn in range(number):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.settimeout(1.0)
+        with contextlib.suppress(OSError):
+            connection.connect(f"\0{names[0]}")
+            connection.send(bytes(turn))
+        connections.append(connection)
+    return connections
+
+
+def reached_of(pid: int) -> list[str]:
+    """By what means this process can look into that one."""
+    means = {
+        "its descriptors": lambda: list(Path(f"/proc/{pid}/fd").iterdir()),
+        "its mappings": lambda: Path(f"/proc/{pid}/maps").read_text(),
+        "its mapped files": lambda: list(Path(f"/proc/{pid}/map_files").iterdir()),
+        "its memory": lambda: Path(f"/proc/{pid}/mem").open("rb+"),
+        "a signal": lambda: os.kill(pid, signal.SIGURG),
+    }
+    reached = []
+    for what, try_it in means.items():
+        with contextlib.suppress(PermissionError):
+            try_it()
+            reached.append(what)
+    return reached
+
+
+def a_stranger() -> dict[str, object]:
+    """A process of another user beside a job: at its socket, then at its processes."""
+    may_come, lets_come = os.pipe()
+    may_look, lets_look = os.pipe()
+    may_end, lets_end = os.pipe()
+    reads, writes = os.pipe()
+    parent = os.getpid()
+    before = set(os.listdir("/dev/shm"))
+    pid = os.fork()
+    if pid == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        connections = connect_to_jobs(40)
+        os.write(lets_come, b"x")
+        os.read(may_look, RANKS)
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        pids = [int(each) for each in children if int(each) != os.getpid()]
+        reached = {each: reached_of(each) for each in pids}
+        os.write(writes, json.dumps([len(connections), reached]).encode())
+        os.write(lets_end, b"x" * RANKS)
+        os._exit(0)
+
+    def with_a_late_rank(rank, ranks, store, body, pipe):
+        if rank == CULPRIT:
+            os.read(may_come, 1)
+        run_rank(rank, ranks, store, body, pipe)
+
+    def body(rank, say):
+        call()
+        if rank == 0:
+            os.write(lets_look, b"x")
+        os.read(may_end, 1)
+        call()
+        return sorted(set(os.listdir("/dev/shm")) - before)
+
+    said = outcomes(body, run=with_a_late_rank)
+    tried, reached = json.loads(os.read(reads, 1 << 16))
+    os.waitpid(pid, 0)
+    return {"connections": tried, "reached": reached, "files": said}
+
+
 FAULTS = {
     "kill": lambda: outcomes(a_kill),
+    "symmetric": lambda: outcomes(a_kill_beside_symmetric_memory),
     "stop": lambda: outcomes(a_stop),
     "exception": lambda: outcomes(an_exception),
     "silence": lambda: outcomes(a_rank_that_never_calls),
     "collectives": lambda: outcomes(other_collectives),
     "sizes": lambda: outcomes(other_sizes),
+    "types": lambda: outcomes(other_types),
+    "operations": lambda: outcomes(other_operations),
+    "roots": lambda: outcomes(other_roots),
+    "splits": lambda: outcomes(splits_of_one_rank),
     "fork": lambda: outcomes(a_fork_after_init),
     "memory": lambda: outcomes(lambda rank, say: call(), run=full_memory),
     "users": jobs_of_two_users,
+    "stranger": a_stranger,
     "groups": many_groups,
+    "arrays": many_arrays,
     "kills": many_kills,
 }
 

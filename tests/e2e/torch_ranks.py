@@ -5,20 +5,23 @@
 from __future__ import annotations
 
 import concurrent.futures
+import re
 import sys
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
 from torch import nn
 
 import towpath.torch  # noqa: F401: registers the backend
 
 REDUCED = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
-    torch.int16, torch.int8, torch.uint8, torch.complex64, torch.float8_e4m3fn,
+    torch.int16, torch.int8, torch.uint8, torch.complex64, torch.complex32, torch.float8_e4m3fn,
 )  # fmt: skip
 
 
@@ -46,6 +49,15 @@ def reductions_of_every_type(rank, ranks):
             assert torch.equal(values.to(torch.complex64), expected.to(torch.complex64)), kind
 
 
+def reduced_by_group(value, operation, kind):
+    """One element, past torch.distributed, which refuses some types itself."""
+    tensor = torch.tensor([value], dtype=torch.float32).to(kind)
+    options = dist.AllreduceOptions()
+    options.reduceOp = operation
+    dist.group.WORLD.allreduce([tensor], options).wait()
+    return tensor.to(torch.complex64).item()
+
+
 def reductions_of_every_operation(rank, ranks):
     def reduced(value, operation, kind=torch.int64):
         tensor = torch.tensor([value] * 3, dtype=kind)
@@ -66,7 +78,10 @@ def reductions_of_every_operation(rank, ranks):
     assert reduced(rank == 0, dist.ReduceOp.PRODUCT, torch.bool) is False
     scaled = dist._make_nccl_premul_sum(0.5)
     assert reduced(float(rank + 1), scaled, torch.float32) == 0.5 * sum(numbers)
-    raises(lambda: reduced(1.0, dist.ReduceOp.BOR, torch.float32), "cannot reduce", "Float")
+    raises(lambda: reduced(1.0, dist.ReduceOp.BOR, torch.float32), "cannot reduce Float by BOR")
+    raises(lambda: reduced(True, dist.ReduceOp.AVG, torch.bool), "cannot reduce Bool by AVG")
+    for kind in (torch.float8_e4m3fn, torch.float8_e5m2, torch.complex32):
+        assert reduced_by_group(rank + 1, scaled, kind) == 0.5 * sum(numbers), kind
 
 
 def every_method(rank, ranks):
@@ -121,6 +136,31 @@ def parts_of_every_size(rank, ranks):
         dist.all_to_all_single(got, torch.cat([of_all[rank] + other for other in range(ranks)]))
         assert torch.equal(got, torch.cat(of_all) + rank), count
         dist.barrier()
+
+
+def parts_that_differ(rank, ranks):
+    """The forms whose lists have a size for each rank."""
+    sizes = [3 * (other + 1) for other in range(ranks)]
+    of_rank = [torch.full((size,), float(other)) for other, size in enumerate(sizes)]
+
+    def is_right(listed):
+        return all(map(torch.equal, listed, of_rank))
+
+    listed = [torch.empty(size) for size in sizes]
+    dist.all_gather(listed, of_rank[rank])
+    assert is_right(listed)
+    listed = [torch.empty(size) for size in sizes]
+    dist.gather(of_rank[rank], listed if rank == 1 else None, dst=1)
+    assert rank != 1 or is_right(listed)
+    part = torch.empty(sizes[rank])
+    dist.scatter(part, of_rank if rank == 1 else None, src=1)
+    assert torch.equal(part, of_rank[rank])
+    dist.reduce_scatter(part, of_rank)
+    assert torch.equal(part, of_rank[rank] * ranks)
+    sent = [torch.full((rank + other + 1,), float(rank)) for other in range(ranks)]
+    listed = [torch.empty(rank + other + 1) for other in range(ranks)]
+    dist.all_to_all(listed, sent)
+    assert all((got == other).all() for other, got in enumerate(listed))
 
 
 def tensors_that_are_not_contiguous(rank, ranks):
@@ -183,6 +223,75 @@ def groups_in_any_order(rank, ranks):
         work.wait()
     assert (everyone == ranks).all()
     assert rank > 1 or (pair == 2).all()
+
+
+def a_group_that_is_split(rank, ranks):
+    if rank < 2:
+        pair = dist.group.WORLD.split_group([0, 1])
+        pair.allreduce([values := torch.ones(10)]).wait()
+        assert (values == 2).all()
+
+
+def sleeps_of_other_threads():
+    """How often the threads of this process, but the one that asks, have gone to sleep."""
+    own = str(threading.get_native_id())
+    status = [
+        (task / "status").read_text()
+        for task in Path("/proc/self/task").iterdir()
+        if task.name != own
+    ]
+    return sum(int(re.search(r"^voluntary.*?(\d+)", text, re.MULTILINE)[1]) for text in status)
+
+
+def calls_that_wake_no_other_thread(rank, ranks):
+    calls = 400
+    group = dist.new_group()
+    dist.barrier(group=group)
+    before = sleeps_of_other_threads()
+    for _ in range(calls):
+        dist.all_reduce(torch.ones(2), group=group)
+    assert sleeps_of_other_threads() - before < calls // 4
+
+
+def symmetric_memory(rank, ranks):
+    tensor = symm_mem.empty(1000, dtype=torch.float32).fill_(rank)
+    assert symm_mem.is_symm_mem_tensor(tensor)
+    assert symm_mem.get_backend("cpu") == "TOWPATH"
+    handle = symm_mem.rendezvous(tensor, dist.group.WORLD)
+    assert symm_mem.rendezvous(tensor, dist.group.WORLD).buffer_ptrs == handle.buffer_ptrs
+    assert (handle.rank, handle.world_size) == (rank, ranks)
+    # What was there before is kept, and each rank sees the others'.
+    for peer in range(ranks):
+        assert (handle.get_buffer(peer, (1000,), torch.float32) == peer).all()
+    handle.barrier()
+    following = (rank + 1) % ranks
+    handle.get_buffer(following, (1000,), torch.float32).fill_(100 + rank)
+    handle.put_signal(following, channel=3)
+    handle.wait_signal((rank - 1) % ranks, channel=3)
+    assert (tensor == 100 + (rank - 1) % ranks).all()
+    handle.barrier()
+    assert (handle.get_signal_pad(rank, dtype=torch.uint32).to(torch.int64) == 0).all()
+    assert (handle.get_remote_tensor(following, (10,), torch.float32) == 100 + rank).all()
+    dist.barrier()
+    for turn in range(300):
+        handle.barrier(channel=turn % 2)
+    values = tensor.clone()
+    dist.all_reduce(tensor)  # a tensor like any other
+    dist.all_reduce(values)
+    assert torch.equal(tensor, values)
+
+
+def symmetric_memory_that_is_refused(rank, ranks):
+    tensor = symm_mem.empty(10 + 10_000 * rank)
+    raises(lambda: symm_mem.rendezvous(tensor, dist.group.WORLD), "bytes of heap, but rank 0")
+    handle = symm_mem.rendezvous(tensor := symm_mem.empty(10), dist.group.WORLD)
+    raises(lambda: handle.put_signal(ranks), f"rank {ranks} is outside the range 0 to {ranks - 1}")
+    raises(lambda: handle.barrier(channel=1 << 20), "is outside the range 0 to", "signal pad")
+    raises(lambda: symm_mem.rendezvous(tensor, dist.new_group()), "is shared by group")
+    if rank == 0:
+        said = raises(lambda: handle.wait_signal(1, timeout_ms=200), "a signal of rank 1")
+        assert "rank 0" in said and "0.2 s" in said, said
+    dist.barrier()  # until then all hold the memory
 
 
 def futures(rank, ranks):
@@ -352,8 +461,9 @@ def more_than_2_gib(rank, ranks):
 
 TESTS = [
     reductions_of_every_type, reductions_of_every_operation, every_method,
-    parts_of_every_size, tensors_that_are_not_contiguous, coalesced_calls, messages_in_any_order,
-    groups_in_any_order,
+    parts_of_every_size, parts_that_differ, tensors_that_are_not_contiguous, coalesced_calls,
+    messages_in_any_order, groups_in_any_order, a_group_that_is_split,
+    calls_that_wake_no_other_thread, symmetric_memory, symmetric_memory_that_is_refused,
     futures, futures_that_are_taken_while_calls_end, an_abort_during_a_wait, an_error_of_the_group,
     splits_that_are_wrong, a_timeout_is_that_of_all_coalesced_calls, data_parallel,
     fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,

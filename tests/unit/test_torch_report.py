@@ -71,6 +71,20 @@ def test_a_message_from_any_rank_is_timed_from_another_one(monkeypatch):
     assert pairs == [[0, 3], [0, 5]]
 
 
+def test_a_program_without_collectives_says_so_in_place_of_a_table():
+    account = Account()
+    account.compute(1e-3)
+    assert str(account.report("dgx-h100")) == (
+        "communication on dgx-h100, simulated: no collective among two or more ranks was called"
+    )
+
+
+def test_calls_of_one_rank_alone_are_no_communication():
+    account = Account()
+    account.begin(call(1, "all_reduce", 100), ("all_reduce", 1), 0.0)
+    assert "no collective among two or more ranks" in str(account.report("dgx-h100"))
+
+
 def test_the_table_has_a_row_per_collective_the_most_expensive_first():
     account = Account()
     account.begin(call(1, "broadcast", 100), ("broadcast", 4), 1.0)

@@ -25,7 +25,8 @@ from towpath.errors import ConfigError
 
 _NAME = "towpath_torch"
 _SOURCES = (
-    "combination.cpp", "rendezvous.cpp", "work.cpp", "backend.cpp", "messages.cpp", "module.cpp",
+    "combination.cpp", "rendezvous.cpp", "work.cpp", "backend.cpp", "messages.cpp",
+    "symmetric_memory.cpp", "module.cpp",
 )  # fmt: skip
 # A compiler takes a minute; ranks that start at once share two cores with it.
 _BUILD_TIMEOUT_S = 900.0
@@ -48,6 +49,7 @@ def load_extension() -> Any:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.register_symmetric_memory(group_api())
     return module
 
 

@@ -62,6 +62,11 @@ class CommunicationReport:
         return sum(row.exposed_us for row in self.rows)
 
     def __str__(self) -> str:
+        if all(row.ranks < 2 for row in self.rows):
+            return (
+                f"communication on {self.machine}, simulated: no collective among two or more "
+                "ranks was called"
+            )
         header = ("collective", "ranks", "calls", "bytes", "time us", "exposed us")
         lines = [
             (row.name, str(row.ranks), str(row.calls), f"{row.size_bytes:,}",

@@ -29,7 +29,11 @@ SIMULATED_BACKEND = "towpath-sim"
 _ELEMENT_BYTES = 4  # of float32, with which times are simulated
 _CHUNK_BYTES = 512  # what every schedule can cut
 # What the backend calls a collective, where the library has another name for it.
-_COLLECTIVES = {**dict.fromkeys(MESSAGES, "send_recv"), "all_reduce_sparse": "all_gather"}
+_COLLECTIVES = {
+    **dict.fromkeys(MESSAGES, "send_recv"),
+    "all_reduce_sparse": "all_gather",
+    "all_to_all with splits": "all_to_all",
+}
 _WITHOUT_TIME = ("monitored_barrier",)
 
 

@@ -30,8 +30,7 @@ TowpathBackend::TowpathBackend(const towpath_group_api& api,
                               static_cast<double>(options_.timeout.count()) / 1e3};
   towpath_group* const joined = api_.connect(&asked, &error);
   if (joined == nullptr) raise(error);
-  group_ = std::make_shared<Group>(api_, joined);
-  group_->global_ranks = options_.global_ranks;
+  group_ = std::make_shared<Group>(api_, joined, options_.global_ranks);
   init();
 }
 
@@ -60,8 +59,12 @@ TowpathBackend::Draft TowpathBackend::draft(const Title& title, std::chrono::mil
                                             bool is_async, const Tensors& inputs) const {
   group();
   Draft draft;
-  draft.work = c10::make_intrusive<GroupWork>(group_, rank_, title.type,
-                                              options_.name + ":" + title.name, inputs);
+  if (is_profiled()) {
+    const std::string shown = options_.name + ":" + title.name;
+    draft.work = c10::make_intrusive<GroupWork>(group_, rank_, title.type, shown.c_str(), inputs);
+  } else {
+    draft.work = c10::make_intrusive<GroupWork>(group_, rank_, title.type);
+  }
   draft.timeout = timeout == c10d::kUnsetTimeout ? options_.timeout : timeout;
   draft.is_async = is_async;
   draft.name = title.name;
@@ -76,10 +79,10 @@ TowpathBackend::Asked& TowpathBackend::ask(Draft& draft, int kind) const {
 }
 
 WorkPointer TowpathBackend::begin(Draft& draft) {
-  std::vector<towpath_request> requests;
+  Requests requests;
   for (Asked& asked : draft.asked) {
     towpath_request& request = requests.emplace_back(asked.request);
-    request.name = draft.name.c_str();
+    request.name = draft.name;
     request.inputs = asked.inputs.data();
     request.input_count = asked.inputs.size();
     request.outputs = asked.outputs.data();
@@ -102,45 +105,48 @@ WorkPointer TowpathBackend::begin(Draft& draft) {
 
 at::Tensor TowpathBackend::to_send(Draft& draft, const at::Tensor& tensor) const {
   check_tensor(tensor);
-  const at::Tensor flat = tensor.detach().resolve_conj().resolve_neg().contiguous();
+  const bool is_plain = tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+  const at::Tensor flat =
+      is_plain ? tensor : tensor.detach().resolve_conj().resolve_neg().contiguous();
   draft.work->keep(flat);
   return flat;
 }
 
 at::Tensor TowpathBackend::to_receive(Draft& draft, const at::Tensor& tensor) const {
   check_tensor(tensor);
-  const at::Tensor whole = tensor.detach();
-  if (whole.is_contiguous()) {
-    draft.work->keep(whole);
-    return whole;
+  if (tensor.is_contiguous()) {
+    draft.work->keep(tensor);
+    return tensor;
   }
+  const at::Tensor whole = tensor.detach();
   const at::Tensor flat = at::empty(whole.sizes(), whole.options());
   draft.work->keep(flat);
   draft.work->then([whole, flat] { whole.copy_(flat); });
   return flat;
 }
 
-void TowpathBackend::reduce_with(Draft& draft, Asked& asked, const at::Tensor& tensor,
+void TowpathBackend::reduce_with(Asked& asked, const at::Tensor& tensor,
                                  const c10d::ReduceOp& operation) const {
   const auto type = tensor.scalar_type();
-  Combination* const how = draft.work->hold(combination_of(api_, type, operation, size_));
-  asked.request.combine = how->combine;
-  asked.request.finish = how->finish;
-  asked.request.combine_context = how;
+  Combination& how = group_->combinations.of(type, operation.op_);
+  asked.request.combine = how.combine;
+  asked.request.finish = how.finish;
+  asked.request.combine_context = &how;
   asked.request.element_bytes = static_cast<uint32_t>(tensor.element_size());
   asked.request.element = static_cast<uint32_t>(type) << 8 | static_cast<uint32_t>(operation.op_);
 }
 
-// What is reduced: for a premultiplied sum, a copy times the factor.
+// What is reduced: for a premultiplied sum, a copy times the factor. torch multiplies no fp8.
 at::Tensor TowpathBackend::scaled(const at::Tensor& tensor, const c10d::ReduceOp& operation) const {
   if (operation.op_ != c10d::ReduceOp::PREMUL_SUM) return tensor;
   const auto* factor = dynamic_cast<c10d::PreMulSumSupplement*>(operation.supplement_.get());
   TORCH_CHECK(factor != nullptr, "a premultiplied sum needs its factor");
   const at::NoGradGuard without_gradients;
-  if (factor->tensor_factor.defined()) {
-    return (tensor * factor->tensor_factor).to(tensor.scalar_type());
-  }
-  return (tensor * factor->double_factor).to(tensor.scalar_type());
+  const bool is_fp8 = c10::isFloat8Type(tensor.scalar_type());
+  const at::Tensor wide = is_fp8 ? tensor.to(at::kFloat) : tensor;
+  const at::Tensor product =
+      factor->tensor_factor.defined() ? wide * factor->tensor_factor : wide * factor->double_factor;
+  return product.to(tensor.scalar_type());
 }
 
 // --- reductions -------------------------------------------------------------------------------
@@ -149,7 +155,7 @@ void TowpathBackend::ask_all_reduce(Draft& draft, const at::Tensor& tensor,
                                     const c10d::ReduceOp& operation) const {
   check_tensor(tensor);
   Asked& asked = ask(draft, TOWPATH_ALL_REDUCE);
-  reduce_with(draft, asked, tensor, operation);
+  reduce_with(asked, tensor, operation);
   asked.inputs = {span_of(to_send(draft, scaled(tensor, operation)))};
   asked.outputs = {span_of(to_receive(draft, tensor))};
   draft.size_bytes += tensor.nbytes();
@@ -213,7 +219,7 @@ WorkPointer TowpathBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& 
   check_tensor(tensor);
   Draft draft = this->draft({OpType::REDUCE, "reduce"}, options.timeout, options.asyncOp, tensors);
   Asked& asked = ask(draft, TOWPATH_REDUCE);
-  reduce_with(draft, asked, tensor, options.reduceOp);
+  reduce_with(asked, tensor, options.reduceOp);
   asked.request.peer = draft.peer = static_cast<int>(options.rootRank);
   const at::Tensor input = to_send(draft, scaled(tensor, options.reduceOp));
   asked.inputs = {span_of(input)};
@@ -232,7 +238,7 @@ void TowpathBackend::ask_reduce_scatter(Draft& draft, const at::Tensor& output,
               " times the elements of its output, but got ", input.numel(), " and ",
               output.numel());
   Asked& asked = ask(draft, TOWPATH_REDUCE_SCATTER);
-  reduce_with(draft, asked, output, operation);
+  reduce_with(asked, output, operation);
   const at::Tensor whole = to_send(draft, scaled(input, operation));
   const uint64_t part = output.nbytes();
   for (int rank = 0; rank < size_; ++rank) {
@@ -251,7 +257,7 @@ WorkPointer TowpathBackend::reduce_scatter(Tensors& outputs, std::vector<Tensors
   Draft draft = this->draft({OpType::REDUCE_SCATTER, "reduce_scatter"}, options.timeout,
                             options.asyncOp, inputs.front());
   Asked& asked = ask(draft, TOWPATH_REDUCE_SCATTER);
-  reduce_with(draft, asked, output, options.reduceOp);
+  reduce_with(asked, output, options.reduceOp);
   for (const at::Tensor& input : inputs.front()) {
     check_like(output, input);
     asked.inputs.push_back(span_of(to_send(draft, scaled(input, options.reduceOp))));
@@ -418,8 +424,7 @@ namespace {
 
 // Consecutive parts of a contiguous tensor, cut along its first dimension as c10d says: by the
 // splits, or equally where there are none.
-std::vector<towpath_span> parts_of(const at::Tensor& flat, const std::vector<int64_t>& splits,
-                                   int ranks) {
+Spans parts_of(const at::Tensor& flat, const std::vector<int64_t>& splits, int ranks) {
   std::vector<int64_t> rows = splits;
   const int64_t all_rows = flat.dim() == 0 ? 1 : flat.size(0);
   if (rows.empty()) {
@@ -437,7 +442,7 @@ std::vector<towpath_span> parts_of(const at::Tensor& flat, const std::vector<int
   TORCH_CHECK(std::accumulate(rows.begin(), rows.end(), int64_t{0}) == all_rows,
               "Split sizes doesn't match total dim 0 size of ", all_rows);
   const uint64_t row_bytes = all_rows == 0 ? 0 : flat.nbytes() / static_cast<uint64_t>(all_rows);
-  std::vector<towpath_span> spans;
+  Spans spans;
   auto* place = static_cast<char*>(flat.data_ptr());
   for (const int64_t count : rows) {
     spans.push_back({place, row_bytes * static_cast<uint64_t>(count)});
@@ -457,6 +462,7 @@ WorkPointer TowpathBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
       this->draft({OpType::ALLTOALL_BASE, "all_to_all"}, options.timeout, options.asyncOp, {input});
   // Without splits all parts of all ranks are equal. With splits no rank knows those of the others.
   const bool is_equal = output_splits.empty() && input_splits.empty();
+  if (!is_equal) draft.name = "all_to_all with splits";
   Asked& asked = ask(draft, is_equal ? TOWPATH_ALL_TO_ALL : TOWPATH_EXCHANGE);
   asked.inputs = parts_of(to_send(draft, input), input_splits, size_);
   asked.outputs = parts_of(to_receive(draft, output), output_splits, size_);

@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "tensors.hpp"
 #include "work.hpp"
 
 namespace towpath_torch {
@@ -95,8 +96,8 @@ class TowpathBackend final : public c10d::Backend {
   // A request with the spans that it points to.
   struct Asked {
     towpath_request request{};
-    std::vector<towpath_span> inputs;
-    std::vector<towpath_span> outputs;
+    Spans inputs;
+    Spans outputs;
   };
   struct Title {
     c10d::OpType type;
@@ -105,10 +106,10 @@ class TowpathBackend final : public c10d::Backend {
   // A work in the making.
   struct Draft {
     c10::intrusive_ptr<GroupWork> work;
-    std::vector<Asked> asked;
+    c10::SmallVector<Asked, 1> asked;
     std::chrono::milliseconds timeout;
     bool is_async = true;
-    std::string name;
+    const char* name;
     uint64_t size_bytes = 0;  // for the timeline
     int peer = -1;
   };
@@ -122,8 +123,7 @@ class TowpathBackend final : public c10d::Backend {
   // A contiguous tensor with what is sent, and one for what is received; kept by the work.
   at::Tensor to_send(Draft& draft, const at::Tensor& tensor) const;
   at::Tensor to_receive(Draft& draft, const at::Tensor& tensor) const;
-  void reduce_with(Draft& draft, Asked& asked, const at::Tensor& tensor,
-                   const c10d::ReduceOp& operation) const;
+  void reduce_with(Asked& asked, const at::Tensor& tensor, const c10d::ReduceOp& operation) const;
   at::Tensor scaled(const at::Tensor& tensor, const c10d::ReduceOp& operation) const;
 
   void ask_all_reduce(Draft& draft, const at::Tensor& tensor,

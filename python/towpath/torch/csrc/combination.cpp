@@ -68,26 +68,36 @@ void for_each(void* result, const void* a, const void* b, uint64_t size_bytes, F
   }
 }
 
+using ComplexHalf = c10::complex<c10::Half>;
+
 template <typename T>
 constexpr bool is_complex =
-    std::is_same_v<T, c10::complex<float>> || std::is_same_v<T, c10::complex<double>>;
+    std::is_same_v<T, ComplexHalf> || std::is_same_v<T, c10::complex<float>> ||
+    std::is_same_v<T, c10::complex<double>>;
 template <typename T>
-constexpr bool is_narrow = !is_complex<T> && !std::is_integral_v<T> && sizeof(T) == 1;  // fp8
+constexpr bool is_fp8 = !is_complex<T> && !std::is_integral_v<T> && sizeof(T) == 1;
 
-// Integers wrap around. Where a narrow one becomes an int before it is multiplied, that would be
-// undefined for 65535 * 65535.
+// What elements are computed in. Integers wrap around: where a narrow one becomes an int before it
+// is multiplied, that would be undefined for 65535 * 65535.
 template <typename T>
-using Wrapping = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+struct WideOf {
+  using Type =
+      std::conditional_t<std::is_integral_v<T>, uint64_t, std::conditional_t<is_fp8<T>, float, T>>;
+};
+template <>
+struct WideOf<ComplexHalf> {
+  using Type = c10::complex<float>;
+};
+template <typename T>
+using Wide = typename WideOf<T>::Type;
 
 template <typename T>
 struct Add {
   T operator()(T x, T y) const {
     if constexpr (std::is_same_v<T, bool>)
       return x || y;
-    else if constexpr (is_narrow<T>)
-      return T(static_cast<float>(x) + static_cast<float>(y));
     else
-      return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
+      return static_cast<T>(static_cast<Wide<T>>(x) + static_cast<Wide<T>>(y));
   }
 };
 
@@ -96,17 +106,15 @@ struct Multiply {
   T operator()(T x, T y) const {
     if constexpr (std::is_same_v<T, bool>)
       return x && y;
-    else if constexpr (is_narrow<T>)
-      return T(static_cast<float>(x) * static_cast<float>(y));
     else
-      return static_cast<T>(Wrapping<T>(x) * Wrapping<T>(y));
+      return static_cast<T>(static_cast<Wide<T>>(x) * static_cast<Wide<T>>(y));
   }
 };
 
 // fp8 has no order of its own.
 template <typename T>
 bool is_less(T x, T y) {
-  if constexpr (is_narrow<T>)
+  if constexpr (is_fp8<T>)
     return static_cast<float>(x) < static_cast<float>(y);
   else
     return x < y;
@@ -146,19 +154,35 @@ template <typename T>
 void divide_elements(void* context, void* data, uint64_t size_bytes) {
   const int64_t ranks = self(context).ranks;
   for_each<T>(data, data, data, size_bytes, [ranks](T x, T) {
-    if constexpr (is_complex<T>)
-      return x / static_cast<typename T::value_type>(ranks);
-    else if constexpr (is_narrow<T>)
-      return T(static_cast<float>(x) / static_cast<float>(ranks));
-    else
+    if constexpr (std::is_integral_v<T>)
       return static_cast<T>(x / static_cast<T>(ranks));
+    else
+      return static_cast<T>(static_cast<Wide<T>>(x) / static_cast<Wide<T>>(ranks));
   });
+}
+
+// As torch.distributed.ReduceOp has it.
+const char* name_of(Operation operation) {
+  switch (operation) {
+    case Operation::SUM: return "SUM";
+    case Operation::AVG: return "AVG";
+    case Operation::PRODUCT: return "PRODUCT";
+    case Operation::MIN: return "MIN";
+    case Operation::MAX: return "MAX";
+    case Operation::BAND: return "BAND";
+    case Operation::BOR: return "BOR";
+    case Operation::BXOR: return "BXOR";
+    case Operation::PREMUL_SUM: return "PREMUL_SUM";
+    default: return "an unknown ReduceOp";
+  }
 }
 
 using CombineFunction = decltype(Combination::combine);
 
 template <typename T>
 CombineFunction function_of(Operation operation) {
+  // No bool lies between true and false.
+  if (std::is_same_v<T, bool> && operation == Operation::AVG) return nullptr;
   switch (operation) {
     case Operation::SUM:
     case Operation::AVG:
@@ -191,6 +215,7 @@ Combination by_element(Operation operation, int64_t ranks) {
 
 Combination floats_by_element(at::ScalarType type, Operation operation, int64_t ranks) {
   switch (type) {
+    case at::kComplexHalf: return by_element<ComplexHalf>(operation, ranks);
     case at::kComplexFloat: return by_element<c10::complex<float>>(operation, ranks);
     case at::kComplexDouble: return by_element<c10::complex<double>>(operation, ranks);
     case at::kFloat8_e4m3fn: return by_element<c10::Float8_e4m3fn>(operation, ranks);
@@ -217,26 +242,34 @@ Combination by_element(at::ScalarType type, Operation operation, int64_t ranks) 
   }
 }
 
-}  // namespace
-
-Combination combination_of(const towpath_group_api& api, at::ScalarType type,
-                           const c10d::ReduceOp& operation, int64_t ranks) {
+Combination combination_of(const towpath_group_api& api, at::ScalarType type, Operation operation,
+                           int64_t ranks) {
   const auto in_library = library_type(type);
-  const auto number = library_operation(operation.op_);
+  const auto number = library_operation(operation);
   if (!in_library || !number) {
-    const Combination how = by_element(type, operation.op_, ranks);
-    TORCH_CHECK(how.combine != nullptr, "towpath cannot reduce ", type, " by ReduceOp number ",
-                static_cast<int>(operation.op_), "; the type does not define it");
+    const Combination how = by_element(type, operation, ranks);
+    TORCH_CHECK(how.combine != nullptr, "towpath cannot reduce ", type, " by ", name_of(operation),
+                "; the type does not define it");
     return how;
   }
   Combination how{};
   how.combine = combine_in_library;
-  if (operation.op_ == Operation::AVG) how.finish = divide_in_library;
+  if (operation == Operation::AVG) how.finish = divide_in_library;
   how.api = &api;
   how.type = *in_library;
   how.operation = *number;
   how.ranks = ranks;
   return how;
+}
+
+}  // namespace
+
+Combination& Combinations::of(at::ScalarType type, Operation operation) {
+  const std::lock_guard lock(mutex_);
+  const std::pair key(type, operation);
+  const auto made = made_.find(key);
+  if (made != made_.end()) return made->second;
+  return made_.emplace(key, combination_of(api_, type, operation, ranks_)).first->second;
 }
 
 }  // namespace towpath_torch

@@ -5,7 +5,10 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <torch/csrc/distributed/c10d/Types.hpp>
+#include <utility>
 
 #include "group_api.h"
 
@@ -24,8 +27,18 @@ struct Combination {
   int64_t ranks = 1;
 };
 
-// Throws c10::Error in one sentence where torch does not define the reduction for the type.
-Combination combination_of(const towpath_group_api& api, at::ScalarType type,
-                           const c10d::ReduceOp& operation, int64_t ranks);
+// Those of a group, made once each: their addresses stay as long as this.
+class Combinations {
+ public:
+  Combinations(const towpath_group_api& api, int64_t ranks) : api_(api), ranks_(ranks) {}
+  // Throws c10::Error in one sentence where torch does not define the reduction for the type.
+  Combination& of(at::ScalarType type, c10d::ReduceOp::RedOpType operation);
+
+ private:
+  const towpath_group_api& api_;
+  int64_t ranks_;
+  std::mutex mutex_;
+  std::map<std::pair<at::ScalarType, c10d::ReduceOp::RedOpType>, Combination> made_;
+};
 
 }  // namespace towpath_torch

@@ -5,6 +5,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "backend.hpp"
+#include "symmetric_memory.hpp"
 
 namespace py = pybind11;
 
@@ -77,5 +78,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readwrite("timeout", &BackendOptions::timeout)
       .def_readwrite("global_ranks", &BackendOptions::global_ranks)
       .def_readwrite("timeline", &BackendOptions::timeline);
+  module.def(
+      "register_symmetric_memory",
+      [](const py::capsule& api) { towpath_torch::register_symmetric_memory(api_from(api)); },
+      py::arg("api"));
   module.def("create", &create, py::arg("api"), py::arg("store"), py::arg("options"));
 }

@@ -69,7 +69,8 @@ Job meet(const towpath_group_api& api, c10d::Store& store, int rank, const Wish&
   words >> job.transport >> job.name >> host >> name >> job.token;
   TORCH_CHECK(job.transport != "shm" || host == host_id(),
               "towpath joins the processes of one host, but rank ", rank, " runs on ", host_name(),
-              " and rank 0 on ", name, "; set TOWPATH_TRANSPORT=ucx for several hosts");
+              " and rank 0 on ", name,
+              "; TOWPATH_TRANSPORT=ucx joins several hosts, which share no memory");
   return job;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/util/SmallVector.h>
 
 #include <cstdint>
 #include <numeric>
@@ -13,6 +14,9 @@
 // What every method of the backend asks of its tensors.
 
 namespace towpath_torch {
+
+// Most calls have one span, or one per rank of a small group: those cost no allocation.
+using Spans = c10::SmallVector<towpath_span, 4>;
 
 inline towpath_span span_of(const at::Tensor& tensor) {
   return {tensor.data_ptr(), static_cast<uint64_t>(tensor.nbytes())};

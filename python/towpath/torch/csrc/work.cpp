@@ -3,6 +3,7 @@
 #include "work.hpp"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -21,6 +22,15 @@ void raise(const towpath_error& error) {
   C10_THROW_ERROR(DistBackendError, error.sentence);
 }
 
+bool is_profiled() {
+  return at::getStepCallbacksUnlessEmpty(at::RecordScope::USER_SCOPE).has_value();
+}
+
+// Without a timeout there is no clock to read.
+Remaining::Remaining(std::chrono::milliseconds timeout) : timeout_(timeout) {
+  if (timeout != kNoTimeout) end_ = std::chrono::steady_clock::now() + timeout;
+}
+
 std::chrono::milliseconds Remaining::time() const {
   if (timeout_ == kNoTimeout) return kNoTimeout;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -28,15 +38,15 @@ std::chrono::milliseconds Remaining::time() const {
   return std::max(left, std::chrono::milliseconds(1));
 }
 
-GroupWork::GroupWork(std::shared_ptr<Group> group, int rank, c10d::OpType type,
-                     const std::string& title, const std::vector<at::Tensor>& inputs)
-    : Work(rank, type, title.c_str(), inputs), group_(std::move(group)) {}
+GroupWork::GroupWork(std::shared_ptr<Group> group, int rank, c10d::OpType type, const char* title,
+                     const std::vector<at::Tensor>& inputs)
+    : Work(rank, type, title, inputs), group_(std::move(group)) {}
 
 GroupWork::~GroupWork() {
   for (towpath_call* call : calls_) group_->api.release(call);
 }
 
-void GroupWork::begin(std::vector<towpath_request>& requests, bool wakes) {
+void GroupWork::begin(Requests& requests, bool wakes) {
   unfinished_.store(requests.size() + 1, std::memory_order_relaxed);
   for (towpath_request& request : requests) {
     request.context = this;
@@ -45,7 +55,7 @@ void GroupWork::begin(std::vector<towpath_request>& requests, bool wakes) {
       const auto self = c10::intrusive_ptr<GroupWork>::reclaim(static_cast<GroupWork*>(context));
       self->call_ended();
     };
-    towpath_error error{};
+    towpath_error error;
     c10::raw::intrusive_ptr::incref(this);
     towpath_call* const call = group_->api.post(group_->group, &request, &error);
     if (call == nullptr) {
@@ -83,7 +93,7 @@ void GroupWork::call_ended() {
 }
 
 std::exception_ptr GroupWork::error_of_calls() const {
-  towpath_error error{};
+  towpath_error error;
   for (const towpath_call* call : calls_) {
     if (group_->api.result(call, &error) == TOWPATH_OK) continue;
     try {

@@ -3,15 +3,16 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/util/SmallVector.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Work.hpp>
+#include <utility>
 #include <vector>
 
 #include "combination.hpp"
@@ -25,19 +26,30 @@ struct Group {
   const towpath_group_api& api;
   towpath_group* group;
   std::vector<int64_t> global_ranks;
+  Combinations combinations;
 
-  Group(const towpath_group_api& api, towpath_group* group) : api(api), group(group) {}
+  Group(const towpath_group_api& api, towpath_group* group, std::vector<int64_t> global_ranks)
+      : api(api),
+        group(group),
+        global_ranks(std::move(global_ranks)),
+        combinations(api, static_cast<int64_t>(this->global_ranks.size())) {}
   ~Group() { api.destroy(group); }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 };
 
-// One call of torch: one call of the group, or several where they are coalesced.
+using Requests = c10::SmallVector<towpath_request, 1>;
+
+// Whether somebody listens to what calls are named and when they end.
+bool is_profiled();
+
+// One call of torch: one call of the group, or several where they are coalesced. Small calls take
+// microseconds, of which each allocation is a hundredth.
 class GroupWork final : public c10d::Work {
  public:
   // The title and the inputs are what a profiler shows.
-  GroupWork(std::shared_ptr<Group> group, int rank, c10d::OpType type, const std::string& title,
-            const std::vector<at::Tensor>& inputs);
+  GroupWork(std::shared_ptr<Group> group, int rank, c10d::OpType type, const char* title = nullptr,
+            const std::vector<at::Tensor>& inputs = {});
   ~GroupWork() override;
 
   // --- before it begins ---------------------------------------------------------------------
@@ -45,14 +57,9 @@ class GroupWork final : public c10d::Work {
   void set_results(std::vector<at::Tensor> results) { results_ = std::move(results); }
   // What is done once all calls are done, by the thread that notices.
   void then(std::function<void()> step) { steps_.push_back(std::move(step)); }
-  // Memory that lives as long as this.
-  Combination* hold(const Combination& combination) {
-    combinations_.push_back(combination);
-    return &combinations_.back();
-  }
 
   // Posts the requests; their `done` and `context` are set here.
-  void begin(std::vector<towpath_request>& requests, bool wakes);
+  void begin(Requests& requests, bool wakes);
   void follow(std::shared_ptr<Timeline> timeline, uint64_t number) {
     timeline_ = std::move(timeline);
     timeline_number_ = number;
@@ -72,12 +79,11 @@ class GroupWork final : public c10d::Work {
   void complete(c10::ivalue::Future& future) const;
 
   std::shared_ptr<Group> group_;
-  std::vector<towpath_call*> calls_;
+  c10::SmallVector<towpath_call*, 1> calls_;
   std::atomic<std::size_t> unfinished_{0};
-  std::vector<at::Tensor> kept_;
+  c10::SmallVector<at::Tensor, 2> kept_;
   std::vector<at::Tensor> results_;
   std::vector<std::function<void()>> steps_;
-  std::deque<Combination> combinations_;  // whose addresses stay
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   bool is_future_due_ = false;  // set once, so that one of two threads completes the future
   std::shared_ptr<Timeline> timeline_;
@@ -89,8 +95,7 @@ class GroupWork final : public c10d::Work {
 // What is left of a timeout that several waits share; kNoTimeout stays.
 class Remaining {
  public:
-  explicit Remaining(std::chrono::milliseconds timeout)
-      : timeout_(timeout), end_(std::chrono::steady_clock::now() + timeout) {}
+  explicit Remaining(std::chrono::milliseconds timeout);
   // At least 1 ms: 0 stands for no timeout.
   std::chrono::milliseconds time() const;
 

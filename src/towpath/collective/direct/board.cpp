@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -71,6 +72,8 @@ Board::Entry Board::read(int rank) const {
 void Board::begin(const Request& request, std::uint64_t sequence) {
   if (request.name != name_) publish_name(request.name);
   publish(offsetof(Entry, size_bytes) / 8, size_of(request));
+  publish(offsetof(Entry, kind) / 8,
+          std::bit_cast<std::uint64_t>(Kind{request.element, request.peer}));
   begun_ = sequence;
   publish(offsetof(Entry, begun) / 8, begun_);
 }
@@ -105,6 +108,14 @@ std::optional<Board::Entry> Board::ask(int rank) const {
 std::string Board::wish_of(int rank) const {
   const Entry entry = read(rank);
   return fmt::format("{} of {} bytes", entry.name.data(), entry.size_bytes);
+}
+
+std::string Board::hidden_difference(int rank) const {
+  const Entry entry = read(rank);
+  const Entry own = read(transport_.rank());
+  if (entry.begun != own.begun || entry.name != own.name) return "";
+  if (entry.kind.element != own.kind.element) return " (it has another type or operation)";
+  return entry.kind.peer == own.kind.peer ? "" : " (it has another root)";
 }
 
 std::string Board::describe(int rank, const std::optional<Entry>& entry) const {

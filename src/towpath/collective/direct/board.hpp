@@ -35,6 +35,9 @@ class Board {
   }
   // What a rank's last call is: "broadcast of 4096 bytes".
   std::string wish_of(int rank) const;
+  // In what that rank's call of the same number differs, where the lines of a report do not show
+  // it: " (it has another root)"; empty otherwise.
+  std::string hidden_difference(int rank) const;
   struct Report {
     // The rank whose collectives are behind those of all others, or kNoPeer when none is.
     int straggler;
@@ -47,10 +50,15 @@ class Board {
  private:
   static constexpr std::size_t kNameWords = 6;
   using Name = std::array<char, kNameWords * 8>;
+  struct Kind {
+    std::uint32_t element;
+    std::int32_t peer;
+  };
   struct Entry {
     std::uint64_t begun;  // how many collectives
     std::uint64_t ended;
     std::uint64_t size_bytes;
+    Kind kind;
     Name name;
   };
   static constexpr std::size_t kWords = sizeof(Entry) / 8;

@@ -273,8 +273,10 @@ bool DirectGroup::may_stop(const Call* awaited, Time deadline) {
 }
 
 void DirectGroup::fail_mismatch(const Mismatch& mismatch) {
+  std::string difference;
   std::string lines;
   try {
+    difference = board_.hidden_difference(mismatch.peer);
     lines = board_.report().lines;
   } catch (const TransportError& error) {
     // Another rank has seen it, too, and was faster.
@@ -284,8 +286,8 @@ void DirectGroup::fail_mismatch(const Mismatch& mismatch) {
   fail_collective(TransportError(
       Reason::disagreement, mismatch.peer,
       fmt::format("rank {} is in {}, but rank {} called something else, or with other sizes, "
-                  "types or roots:{}",
-                  rank_, titled(*current_), mismatch.peer, lines)));
+                  "types or roots{}:{}",
+                  rank_, titled(*current_), mismatch.peer, difference, lines)));
 }
 
 void DirectGroup::drive(const Call* awaited, Time deadline) {
@@ -392,10 +394,12 @@ void DirectGroup::fail_all(const TransportError& error) {
 void DirectGroup::end(const CallPointer& call) {
   call->state.store(call->error ? State::failed : State::done, std::memory_order_release);
   unfinished_.fetch_sub(1, std::memory_order_relaxed);
-  if (call->request.done == nullptr && waiting_.load(std::memory_order_relaxed) <= 1) return;
+  const bool is_awaited_elsewhere = waiting_.load(std::memory_order_relaxed) > 1;
+  if (call->request.done == nullptr && !is_awaited_elsewhere) return;
   const std::lock_guard lock(mutex_);
   if (call->request.done != nullptr) ended_.push_back(call);
-  changed_->notify_all();
+  // Otherwise it would only wake the group's own thread, on a core that a rank needs.
+  if (is_awaited_elsewhere) changed_->notify_all();
 }
 
 // Without a lock: what is called may post and wait.

@@ -16,6 +16,7 @@
 
 #include "towpath/collective/direct/group.hpp"
 #include "towpath/os/stream.hpp"
+#include "towpath/transport/live/shared_array.hpp"
 #include "towpath/transport/reduction.hpp"
 
 using towpath::Time;
@@ -27,6 +28,7 @@ using towpath::collective::direct::Span;
 using towpath::transport::DataType;
 using towpath::transport::ReductionOperation;
 using towpath::transport::TransportError;
+using towpath::transport::live::SharedArray;
 
 struct towpath_group {
   DirectGroup group;
@@ -34,6 +36,10 @@ struct towpath_group {
 
 struct towpath_call {
   CallPointer call;
+};
+
+struct towpath_array {
+  SharedArray array;
 };
 
 namespace {
@@ -143,17 +149,38 @@ int listen(const char* host, char* job, std::uint64_t job_bytes, towpath_error* 
   }
 }
 
+towpath::transport::LiveOptions options_from(const towpath_options& asked) {
+  towpath::transport::LiveOptions options;
+  options.rendezvous = asked.job;
+  options.token = asked.token;
+  options.listener = asked.listener;
+  options.rank = asked.rank;
+  options.ranks = asked.ranks;
+  options.timeout = time_from(asked.timeout_s);
+  return options;
+}
+
 towpath_group* connect(const towpath_options* asked, towpath_error* error) {
   return guarded(error, [&] {
-    towpath::transport::LiveOptions options;
-    options.rendezvous = asked->job;
-    options.token = asked->token;
-    options.listener = asked->listener;
-    options.rank = asked->rank;
-    options.ranks = asked->ranks;
-    options.timeout = time_from(asked->timeout_s);
-    return new towpath_group{DirectGroup(asked->transport, options)};
+    return new towpath_group{DirectGroup(asked->transport, options_from(*asked))};
   });
+}
+
+towpath_array* share(const towpath_options* asked, void* place, std::uint64_t size_bytes,
+                     towpath_error* error) {
+  return guarded(error, [&] {
+    return new towpath_array{
+        SharedArray(options_from(*asked), static_cast<std::byte*>(place), size_bytes)};
+  });
+}
+
+int wait_for(towpath_array* array, const towpath_condition* condition, towpath_error* error) {
+  const auto* const ended = guarded(error, [&] {
+    array->array.wait([&] { return condition->holds(condition->context) != 0; },
+                      time_from(condition->timeout_s), condition->peer, condition->what);
+    return condition;
+  });
+  return ended != nullptr ? TOWPATH_OK : error->kind;
 }
 
 towpath_call* post(towpath_group* group, const towpath_request* request, towpath_error* error) {
@@ -221,6 +248,12 @@ constexpr towpath_group_api kApi{
     .release = [](towpath_call* call) { delete call; },
     .reduce = reduce,
     .divide = divide,
+    .share = share,
+    .array_of = [](const towpath_array* array,
+                   int rank) { return static_cast<void*>(array->array.of(rank)); },
+    .wait_for = wait_for,
+    .wake_peers = [](towpath_array* array) { array->array.wake_peers(); },
+    .unshare = [](towpath_array* array) { delete array; },
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
  * is compiled against this file alone. Python hands the table over as a capsule named
  * TOWPATH_GROUP_API_NAME: towpath._core.group_api().
  *
- * What each function does is said in group.hpp and call.hpp. None throws; where something can go
- * wrong, the error says what. */
+ * What each function does is said in group.hpp, call.hpp and transport/live/shared_array.hpp. None
+ * throws; where something can go wrong, the error says what. */
 
 #define TOWPATH_GROUP_API_NAME "towpath.group_api"
 #define TOWPATH_GROUP_API_VERSION 4
@@ -20,6 +20,7 @@ extern "C" {
 
 typedef struct towpath_group towpath_group;
 typedef struct towpath_call towpath_call;
+typedef struct towpath_array towpath_array;
 
 enum { TOWPATH_OK, TOWPATH_PEER_DIED, TOWPATH_TIMEOUT, TOWPATH_DISAGREEMENT, TOWPATH_WRONG };
 
@@ -96,6 +97,15 @@ typedef struct {
   void* context;
 } towpath_request;
 
+/* What a rank waits for in arrays that all map: until holds(context) is not 0. */
+typedef struct {
+  int (*holds)(void* context);
+  void* context;
+  int peer;         /* from whom, or -1 */
+  const char* what; /* "a signal of rank 1" */
+  double timeout_s;
+} towpath_condition;
+
 typedef struct {
   uint32_t version;
   /* Listens for a job over "ucx" at a free port of this host, named by an address or a name; the
@@ -122,6 +132,13 @@ typedef struct {
   int (*reduce)(void* result, const void* a, const void* b, uint64_t size_bytes,
                 towpath_reduction reduction);
   int (*divide)(void* data, uint64_t size_bytes, int type, int64_t divisor);
+  /* An array at `place` that all ranks of a host map; the transport of the options is "shm". */
+  towpath_array* (*share)(const towpath_options* options, void* place, uint64_t size_bytes,
+                          towpath_error* error);
+  void* (*array_of)(const towpath_array* array, int rank);
+  int (*wait_for)(towpath_array* array, const towpath_condition* condition, towpath_error* error);
+  void (*wake_peers)(towpath_array* array);
+  void (*unshare)(towpath_array* array);
 } towpath_group_api;
 
 /* The table; it is valid for as long as the library is loaded. */
