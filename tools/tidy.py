@@ -32,6 +32,7 @@ LAYERS: dict[str, set[str]] = {
     "mailbox": {"sim", "machine"},
     "tenstorrent/device": {"noc", "ethernet"},
     "tenstorrent/host": {"noc", "pcie"},
+    "ttsim": {"tenstorrent/host"},
     "tenstorrent/kernels": {"tenstorrent/device"},
     "tenstorrent/metalium/kernel_include": set(),
     "tenstorrent/metalium": {"tenstorrent/device", "tenstorrent/metalium/kernel_include", "os"},

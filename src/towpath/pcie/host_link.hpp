@@ -105,6 +105,15 @@ class HostLink {
   Transfer read_from_device(std::span<std::byte> to, machine::Coordinate tile,
                             std::uint64_t address, const TransferOptions& options = {});
 
+  // For software that writes the registers of windows itself, as a driver does: stores to them, a
+  // load of one, and accesses through a window that they describe. Throw std::invalid_argument
+  // beyond the window, and where there is no memory.
+  Transfer write_registers(std::uint64_t size_bytes);
+  Transfer read_register();
+  Transfer write_window(const Window& window, std::uint64_t offset,
+                        std::span<const std::byte> data);
+  Transfer read_window(const Window& window, std::uint64_t offset, std::span<std::byte> to);
+
   // DMA through the driver's bounce buffer. Where the engine cannot, or there is no memory for it,
   // the processor moves the data, and the transfer says so.
   Transfer dma_write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
@@ -152,6 +161,7 @@ class HostLink {
 
   void check(machine::Coordinate tile, std::uint64_t address, std::uint64_t size_bytes) const;
   void check_buffer(const BufferRange& range, machine::Coordinate tile, std::uint64_t address);
+  Piece piece_of(const Window& window, std::uint64_t offset, std::uint64_t size_bytes) const;
   Piece next_piece(Account& account, machine::Coordinate tile, std::uint64_t address,
                    std::uint64_t size_bytes, const TransferOptions& options);
   void write_piece(Account& account, const Piece& piece, std::span<const std::byte> data);

@@ -145,6 +145,13 @@ pcie::Transfer HostCluster::dma_read_from_device(std::span<std::byte> to, int ch
   return move(chip, [=](auto& of) { return of.dma_read_from_device(to, core, address, options); });
 }
 
+void HostCluster::wait(Time time) {
+  call([this, time] {
+    simulation_.sleep(time);
+    return true;
+  });
+}
+
 std::size_t HostCluster::allocate_sysmem_buffer(int chip, std::uint64_t size_bytes) {
   return call([size_bytes, &of = link(chip)] { return of.allocate_sysmem_buffer(size_bytes); });
 }

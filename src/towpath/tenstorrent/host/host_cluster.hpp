@@ -66,6 +66,8 @@ class HostCluster {
   // Moves a part of a buffer by any of the link's calls for buffers, with its bytes.
   pcie::Transfer move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move);
 
+  // Lets time pass in which the host does nothing.
+  void wait(Time time);
   // Lets everything that is posted land.
   void flush() { simulation_.run(); }
   // The memory behind a tile, in its current state.
