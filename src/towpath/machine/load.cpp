@@ -166,6 +166,9 @@ void read_tiles(const JsonObject& object, Chip& chip) {
   for (const int channel : object.numbers("harvested_ethernet", 63)) {
     chip.harvested_ethernet |= std::uint64_t{1} << channel;
   }
+  for (const int group : object.numbers("harvested_dram", 63)) {
+    chip.harvested_dram |= std::uint64_t{1} << group;
+  }
 }
 
 std::shared_ptr<const Chip> chip_from(const JsonObject& object) {
@@ -179,6 +182,7 @@ std::shared_ptr<const Chip> chip_from(const JsonObject& object) {
                       "dram_tiles",
                       "ethernet_cores",
                       "harvested_ethernet",
+                      "harvested_dram",
                       "clock_mhz",
                       "l1_bytes",
                       "ethernet_l1_bytes",

@@ -59,6 +59,7 @@ class HostCluster {
 
   // Buffers that the chip reaches; each chip numbers its own.
   std::size_t allocate_sysmem_buffer(int chip, std::uint64_t size_bytes);
+  std::size_t map_sysmem_buffer(int chip, std::span<std::byte> memory);
   void unmap_sysmem_buffer(int chip, std::size_t buffer);
   pcie::SysmemBuffer& sysmem_buffer(int chip, std::size_t buffer) {
     return link(chip).sysmem_buffer(buffer);
