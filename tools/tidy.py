@@ -33,7 +33,7 @@ LAYERS: dict[str, set[str]] = {
     "tenstorrent/device": {"noc", "ethernet"},
     "tenstorrent/host": {"noc", "pcie"},
     "ttsim": {"tenstorrent/host"},
-    "tenstorrent/kernels": {"tenstorrent/device"},
+    "tenstorrent/kernels": {"tenstorrent/device", "tenstorrent/routing"},
     "tenstorrent/metalium/kernel_include": set(),
     "tenstorrent/metalium": {"tenstorrent/device", "tenstorrent/metalium/kernel_include", "os"},
     "tenstorrent/fabric": {"tenstorrent/kernels"},
