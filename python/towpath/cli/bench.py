@@ -161,7 +161,8 @@ def pcie(
     ] = "blackhole-host",
     sizes: Annotated[str, typer.Option(help="sizes of the sweep")] = "64:16M:4",
     harvesting: Annotated[
-        str | None, typer.Option(help="masks as tt-umd logs them: tensix=0x1020,dram=0x8,eth=0x3fff")
+        str | None,
+        typer.Option(help="masks as tt-umd logs them: tensix=0x1020,dram=0x8,eth=0x3fff"),
     ] = None,
     hugepages: Annotated[
         bool | None, typer.Option("--hugepages/--no-hugepages", help="instead of what the host has")
