@@ -271,6 +271,17 @@ def test_the_galaxy_torus_is_the_mesh_and_what_its_edges_left_unused():
     assert set(neighbours(torus).values()) == {4}
 
 
+def test_two_galaxies_are_joined_by_what_their_facing_edges_left_unused():
+    one, two = (catalogue.shipped_chip_cluster(name) for name in ("galaxy", "two-galaxies"))
+    assert len(two.chips) == 64 and len(two.links) == 2 * len(one.links) + 4 * 4
+    assert set(neighbours(two).values()) == {4}
+    edge = EthernetEnd(7, 4)  # the first Galaxy's right edge
+    assert edge.channel not in one.build().active_channels(7)
+    assert two.connected(edge) == EthernetEnd(8, 4)
+    # Within each, the links are those of the Galaxy.
+    assert two.connected(EthernetEnd(0, 8)) == one.connected(EthernetEnd(0, 8))
+
+
 def test_the_p150_is_one_blackhole_with_twelve_ethernet_cores():
     spec = catalogue.shipped_chip_cluster("p150")
     chip = spec.build().chips[0].chip

@@ -309,3 +309,32 @@ def test_a_chip_is_not_a_machine_and_a_machine_is_not_a_chip(tmp_path):
     assert catalogue.load_chip(file).name == "small"
     assert catalogue.kind_of(file) == catalogue.kind_of("blackhole") == "chip"
     assert catalogue.kind_of("ring") == catalogue.kind_of("nothing") == "gpu_cluster"
+
+
+def test_harvested_dram_groups_only_route_and_leave_no_gap():
+    groups = WORMHOLE.tiles.dram
+    chip = WORMHOLE.with_harvested_dram([1, 4])
+    assert chip.tiles.dram == (groups[0], groups[2], groups[3], groups[5])
+    assert {chip.tile_kinds()[at] for at in groups[1] + groups[4]} == {"router_only"}
+    assert len(chip.build().dram_groups) == 4
+    assert chip.with_harvested_dram([1]).harvesting.dram == (1, 2, 4)
+
+
+def test_a_chip_is_harvested_as_the_drivers_log_says():
+    chip = shipped.chip("blackhole").with_masks("tensix=0x1020, dram=0x8, eth=0x3fff")
+    assert chip.harvesting.harvested == (6, 15)
+    assert (chip.harvesting.dram, len(chip.tiles.dram)) == ((3,), 7)
+    assert chip.tiles.ethernet == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("dram=0x100", "has no DRAM group 8; it has 0 to 7"),
+        ("dram=8,arc=1", "harvesting is 'dram=8,arc=1'; allowed are masks of tensix, dram, eth"),
+        ("dram", "allowed are masks of tensix, dram, eth, such as tensix=0x1020"),
+    ],
+)
+def test_impossible_masks_are_refused(text, expected):
+    with pytest.raises(ConfigError, match=f"chip 'blackhole': .*{expected}"):
+        shipped.chip("blackhole").with_masks(text)

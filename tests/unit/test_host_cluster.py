@@ -210,3 +210,36 @@ def test_memory_is_what_an_array_would_be_and_time_passes(steps):
         assert np.array_equal(back, data)
         assert cluster.now_ns > before_ns
     assert cluster.memory(0, core, 0, 10_000) == expected.tobytes()
+
+
+def test_memory_of_the_program_is_moved_in_place_and_pinned_each_time_it_is_mapped():
+    cluster = HostCluster("blackhole-host", ["blackhole"])
+    core = cluster.core(0, "worker")
+    memory = np.arange(8192, dtype=np.uint8)
+    begin_ns = cluster.now_ns
+    buffer = cluster.map_sysmem_buffer(0, memory)
+    assert buffer.map_time_ns == cluster.now_ns - begin_ns
+    assert buffer.map_time_ns == cluster.allocate_sysmem_buffer(0, 8192).map_time_ns
+    moved = buffer.dma_write_to_device(4096, 64, core, 0)
+    assert moved.used == "DMA" and cluster.memory(0, core, 0, 64) == memory[4096:4160].tobytes()
+    buffer.noc_write(0, 16, core, 32)  # the core writes into the program's memory
+    assert memory[:16].tobytes() == memory[4128:4144].tobytes()
+    buffer.unmap()
+    with pytest.raises(ValueError, match="sysmem buffer 0 is not mapped"):
+        buffer.dma_write_to_device(0, 64, core, 0)
+
+
+def test_memory_of_the_program_needs_an_iommu():
+    host = catalogue.load_host("blackhole-host")
+    quantity = host.memory.has_iommu.model_copy(update={"value": False})
+    memory = host.memory.model_copy(update={"has_iommu": quantity})
+    cluster = HostCluster(host.model_copy(update={"memory": memory}), ["blackhole"])
+    with pytest.raises(ValueError, match="cannot be mapped for the device: host 'bl"):
+        cluster.map_sysmem_buffer(0, bytearray(64))
+
+
+def test_harvested_dram_is_named_with_its_mask():
+    chip = catalogue.load_chip("blackhole").with_masks("dram=0x8")
+    cluster = HostCluster("blackhole-host", [chip])
+    with pytest.raises(ValueError, match=r"no dram core 21; it has 0 to 20 left .harvest mask 0x8"):
+        cluster.core(0, "dram", 21)

@@ -8,6 +8,7 @@ from towpath.errors import ConfigError
 from towpath.specs.catalogue import load_chip
 from towpath.studies.noc_trace import load_noc_trace
 from towpath.studies.replay import replay
+from towpath.studies.replay_folder import replay_folder
 from trace_example import event, write, zone
 
 
@@ -33,8 +34,10 @@ def test_each_chip_of_a_trace_is_run_by_itself(tmp_path):
     assert [request.chip for request in found.requests] == [0, 0, 3, 3]
 
 
-def test_a_packet_goes_to_the_router_of_its_channel_or_its_path(tmp_path):
-    path = {"path": [{"device": 0, "forward_x": 9, "forward_y": 6}]}
+@pytest.mark.parametrize("end", ["forward", "segment_end"])
+def test_a_packet_goes_to_the_router_of_its_channel_or_its_path(tmp_path, end):
+    first = {"device": 0, f"{end}_x": 9, f"{end}_y": 6}
+    path = {"path": [first, {"device": 1, "segment_start_x": 1, "segment_start_y": 0}]}
     trace = trace_of(tmp_path, [packet(100, 0), packet(300, 0, fabric_send=path)])
     found = replay(trace, load_chip("wormhole"))
     assert [(one.to, one.size_bytes) for one in found.requests] == [((9, 6), 1088)] * 2
@@ -66,3 +69,10 @@ def test_a_packet_without_a_payload_is_one_word(tmp_path):
     assert [(one.kind, one.size_bytes) for one in found.requests] == [
         ("FABRIC_UNICAST_ATOMIC_INC", 0)
     ]
+
+
+def test_a_folder_may_hold_the_links_of_its_chips_beside_the_traces(tmp_path):
+    trace_of(tmp_path, [packet(100, 0), packet(300, 0)])
+    (tmp_path / "topology.json").write_text('{"eth_chan_to_coord": {"0": [9, 0]}}')
+    found = replay_folder(tmp_path, load_chip("wormhole"), jobs=1)
+    assert len(found.traces) == 1 and found.problems == 0

@@ -4,6 +4,7 @@ import pytest
 
 from conftest import refusal
 from towpath.specs import catalogue, shipped
+from towpath.specs.export import soc_descriptor_of
 
 DESCRIPTOR = """\
 grid:
@@ -127,3 +128,21 @@ def test_the_descriptors_of_the_driver_describe_the_shipped_chips(data_folder):
         harvested = spec.with_harvested(chip.harvesting.harvested)
         assert harvested.tile_kinds() == chip.tile_kinds()
         assert harvested.build().dram_groups == chip.build().dram_groups
+
+
+@pytest.mark.parametrize("name", ["blackhole", "wormhole"])
+def test_a_chip_written_for_a_driver_is_the_same_chip_when_read_again(name):
+    chip = shipped.chip(name)
+    read = spec_of(soc_descriptor_of(chip))
+    assert set(read.tiles.worker) == set(chip.tiles.worker)
+    others = ("dram", "ethernet", "pcie", "arc", "router_only")
+    assert all(getattr(read.tiles, kind) == getattr(chip.tiles, kind) for kind in others)
+    assert read.harvesting.harvested == chip.harvesting.harvested
+    assert read.dram.channel_bytes.value == chip.dram.channel_bytes.value
+    assert read.l1_bytes.value == chip.l1_bytes.value
+
+
+def test_a_chip_without_architecture_is_refused_to_drivers():
+    chip = shipped.chip("blackhole").model_copy(update={"architecture": None})
+    sentence = "chip 'blackhole' has no architecture; a driver needs one"
+    assert refusal(soc_descriptor_of, chip) == sentence

@@ -36,6 +36,18 @@ def test_the_order_of_four_routes_round_a_ring_halves_their_timesteps():
     assert planned.best.order == [0, 2, 1, 3]
     assert planned.best.commands[EthernetEnd(0, 0)] == [(1, "send", 0, 0), (4, "send", 3, 1)]
     assert planned.best.commands[EthernetEnd(1, 1)] == [(1, "receive", 0, 0), (4, "receive", 3, 1)]
+    assert planned.best.time_us is None
+
+
+def test_with_packets_the_lists_run_as_kernels():
+    planned = plan_routes(ring(), parse_routes(OPPOSITE), packet_bytes=16 << 10)
+    assert planned.given.time_us / planned.best.time_us == pytest.approx(2, rel=0.15)
+    small = plan_routes(ring(), parse_routes(OPPOSITE), packet_bytes=16)
+    # At 12.5 GB/s, over the four timesteps of the best order.
+    assert planned.best.time_us - small.best.time_us > 4 * (16 << 10) / 12.5e3
+    assert f"4 timesteps, {planned.best.time_us:.2f} us" in planned.text()
+    with pytest.raises(ConfigError, match="packets of 24 bytes are asked for; allowed"):
+        plan_routes(ring(), parse_routes(OPPOSITE), packet_bytes=24)
 
 
 def test_the_table_has_a_row_per_core_and_a_column_per_timestep():

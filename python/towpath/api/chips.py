@@ -224,6 +224,7 @@ class ChipCluster(RunsKernels, Cluster):
         buffers_per_core: int = 1,
         candidates_max: int = 20_000,
         seed: int = 1,
+        packet_bytes: int | None = None,
     ) -> StaticRoutes:
         """Static routes as commands of Ethernet cores, in an order that takes few timesteps.
 
@@ -232,18 +233,20 @@ class ChipCluster(RunsKernels, Cluster):
             buffers_per_core: packets that an Ethernet core can keep.
             candidates_max: orders to try where there are too many to try them all.
             seed: of that search.
+            packet_bytes: size of a packet over each route; the lists then run as kernels, too.
 
         Returns:
-            The commands and timesteps in the given order and in the best one found.
+            The commands and timesteps in the given order and in the best one found; with packets
+            also the time.
 
         Raises:
-            ConfigError: two chips that follow each other are not joined.
+            ConfigError: two chips that follow each other are not joined, or a packet does not fit.
         """
         from towpath.studies.static_routes import plan_routes
 
         return plan_routes(
             self.spec, [list(chips) for chips in routes], buffers_per_core=buffers_per_core,
-            candidates_max=candidates_max, seed=seed,
+            candidates_max=candidates_max, seed=seed, packet_bytes=packet_bytes,
         )  # fmt: skip
 
     def require_links(self) -> None:

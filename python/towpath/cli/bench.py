@@ -160,6 +160,10 @@ def pcie(
         str, typer.Option(help="a host: a name or a file", autocompletion=complete_machine)
     ] = "blackhole-host",
     sizes: Annotated[str, typer.Option(help="sizes of the sweep")] = "64:16M:4",
+    harvesting: Annotated[
+        str | None,
+        typer.Option(help="masks as tt-umd logs them: tensix=0x1020,dram=0x8,eth=0x3fff"),
+    ] = None,
     hugepages: Annotated[
         bool | None, typer.Option("--hugepages/--no-hugepages", help="instead of what the host has")
     ] = None,
@@ -174,6 +178,8 @@ def pcie(
 
     chip_spec, host_spec = chip(machine).spec, any_host(host).spec
     check_host_link(chip_spec)
+    if harvesting is not None:
+        chip_spec = chip_spec.with_masks(harvesting)
     if hugepages is not None:
         host_spec = host_spec.with_hugepages(hugepages)
     sizes_bytes = _pcie_sizes(sizes)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath export`: schedules as MSCCL XML for others to run."""
+"""`towpath export`: schedules as MSCCL XML, machines and chips, for other programs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from towpath.cli import groups
+from towpath.cli.export_driver import driver
 from towpath.cli.export_machine import machine
 from towpath.cli.options import (
     Algorithm,
@@ -28,7 +29,7 @@ from towpath.cli.output_file import check_output, note, print_json
 from towpath.cli.verify import generated
 from towpath.errors import ConfigError
 
-app = groups.group("Write one of towpath's own schedules, or a machine, for other programs.")
+app = groups.group("Write one of towpath's own schedules, a machine, or a chip for other programs.")
 
 
 def schedule(
@@ -73,7 +74,7 @@ def schedule(
     )
 
 
-app.command("machine")(machine)
 for _name in groups.COLLECTIVES:
     app.command(_name)(schedule)
 app.command("machine")(machine)
+app.command("driver")(driver)

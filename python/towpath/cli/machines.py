@@ -137,6 +137,10 @@ def routes(
         int, typer.Option(min=0, max=TIMES_MAX, help="orders to try where not all can be")
     ] = 20_000,
     seed: Seed = 1,
+    packet_bytes: Annotated[
+        int | None,
+        typer.Option("--bytes", min=16, max=1 << 17, help="run them: size of a packet per route"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Plan static routes between chips as commands of Ethernet cores, in their best order."""
@@ -148,8 +152,9 @@ def routes(
         raise ConfigError("name at least one route, such as 0-1-2")
     loaded = chip_cluster(name)
     planned = loaded.routes(
-        parse_routes(texts), buffers_per_core=buffers, candidates_max=candidates, seed=seed
-    )
+        parse_routes(texts), buffers_per_core=buffers, candidates_max=candidates, seed=seed,
+        packet_bytes=packet_bytes,
+    )  # fmt: skip
     if as_json:
         print_json(planned.to_dict(), provenance([loaded.spec]))
     else:

@@ -257,6 +257,20 @@ class HostCluster:
         number = self._cluster.allocate_sysmem_buffer(chip, size_bytes)
         return SysmemBuffer(self._cluster, chip, number, size_bytes)
 
+    def map_sysmem_buffer(self, chip: int, memory: Data) -> SysmemBuffer:
+        """Let the chip reach memory that the program has: it is pinned and mapped, not copied.
+
+        Args:
+            chip: number of the chip.
+            memory: a writable contiguous buffer; it is taken to begin with a page.
+
+        Returns:
+            The memory, as the chip reaches it until `unmap`.
+        """
+        view = _bytes(memory)
+        number = self._cluster.map_sysmem_buffer(chip, view)
+        return SysmemBuffer(self._cluster, chip, number, len(view), view)
+
     def memory(self, chip: int, core: Core, address: int, size_bytes: int) -> bytes:
         """Copy the chip's memory, after everything posted has landed, which takes simulated time.
 
@@ -293,8 +307,12 @@ class SysmemBuffer:
         size_bytes: its size.
     """
 
-    def __init__(self, cluster: _core.HostCluster, chip: int, number: int, size_bytes: int) -> None:
+    def __init__(
+        self, cluster: _core.HostCluster, chip: int, number: int, size_bytes: int,
+        programs_own: npt.NDArray[np.uint8] | None = None,
+    ) -> None:  # fmt: skip
         self._cluster = cluster
+        self._programs_own = programs_own
         self._chip = chip
         self._number = number
         self.size_bytes = size_bytes
@@ -302,6 +320,8 @@ class SysmemBuffer:
     @property
     def array(self) -> npt.NDArray[np.uint8]:
         """The memory itself: shape (size_bytes,), uint8, writable, no copy."""
+        if self._programs_own is not None:
+            return self._programs_own
         return self._cluster.buffer_bytes(self._chip, self._number)
 
     @property

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 from pydantic_core import PydanticCustomError
 
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, quoted
 from towpath.specs.input_file import YamlDocument
 from towpath.specs.machine_spec import Name
 from towpath.specs.parameter_models import from_table, quantity_model
@@ -171,18 +171,23 @@ class Harvesting(Frozen):
     """Rows or columns whose workers are switched off; their routers go on working.
 
     A harvest mask has a bit for each row (or column) that has workers, the lowest for the first.
-    `ethernet` are the channels of the whole chip that are off, which `tiles` does not list as such.
+    `ethernet` are the channels of the whole chip that are off, `dram` its groups of DRAM tiles;
+    `tiles` does not list either as such.
     """
 
     axis: Literal["rows", "columns"]
     harvested: Annotated[tuple[Position, ...], Field(max_length=SIDE_MAX)]
     ethernet: Annotated[tuple[Position, ...], Field(max_length=SIDE_MAX)] = ()
+    dram: Annotated[tuple[Position, ...], Field(max_length=SIDE_MAX)] = ()
     source: Text
 
 
 _BLOCKS = (
     "router", "niu", "dram", "software", "ethernet", "ethernet_software", "pcie", "alignment",
 )  # fmt: skip
+
+
+_MASKS = ("tensix", "dram", "eth")
 
 
 class ChipSpec(Frozen):
@@ -272,28 +277,58 @@ class ChipSpec(Frozen):
             ConfigError: there is no such channel, or one is named twice.
         """
         tiles = self.tiles.ethernet
-        for number, channel in enumerate(channels):
-            if not 0 <= channel < len(tiles):
-                known = f"0 to {len(tiles) - 1}" if tiles else "none"
-                problem = f"has no Ethernet channel {channel}; it has {known}"
-                raise ConfigError(problem, field=f"chip '{self.name}'")
-            if channel in channels[:number]:
-                problem = f"Ethernet channel {channel} is harvested a second time"
-                raise ConfigError(problem, field=f"chip '{self.name}'")
+        self._check_numbers(channels, len(tiles), "Ethernet channel")
         gone = tuple(tiles[channel] for channel in channels)
-        update = {
+        update: dict[str, object] = {
             "ethernet": tuple(at for at in tiles if at not in gone),
             "router_only": self.tiles.router_only + gone,
         }
-        before = self.harvesting.ethernet
-        whole = [n for n in range(len(tiles) + len(before)) if n not in before]
-        off = tuple(sorted((*before, *(whole[channel] for channel in channels))))
-        return self.model_copy(
-            update={
-                "tiles": self.tiles.model_copy(update=update),
-                "harvesting": self.harvesting.model_copy(update={"ethernet": off}),
-            }
+        off = _also_off(self.harvesting.ethernet, channels, len(tiles))
+        return self._with_tiles(update, {"ethernet": off})
+
+    def with_harvested_dram(self, groups: Sequence[int]) -> ChipSpec:
+        """This chip without some groups of DRAM tiles; `groups` are their places in `tiles.dram`.
+
+        Their routers go on working. The groups that are left are numbered without gaps.
+
+        Raises:
+            ConfigError: there is no such group, or one is named twice.
+        """
+        tiles = self.tiles.dram
+        self._check_numbers(groups, len(tiles), "DRAM group")
+        gone = tuple(at for group in groups for at in tiles[group])
+        update: dict[str, object] = {
+            "dram": tuple(group for n, group in enumerate(tiles) if n not in groups),
+            "router_only": self.tiles.router_only + gone,
+        }
+        return self._with_tiles(
+            update, {"dram": _also_off(self.harvesting.dram, groups, len(tiles))}
         )
+
+    def with_masks(self, text: str) -> ChipSpec:
+        """This chip as tt-umd's log describes one: 'tensix=0x1020, dram=0x8, eth=0x3fff'.
+
+        Each mask is of the whole chip; what it leaves out stays as it is.
+
+        Raises:
+            ConfigError: the text is no such list, or something cannot be harvested.
+        """
+        chip = self
+        for word in text.split(","):
+            kind, _, number = (part.strip() for part in word.partition("="))
+            if kind not in _MASKS or not re.fullmatch(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,19}", number):
+                kinds = ", ".join(_MASKS)
+                problem = f"harvesting is {quoted(text)}; allowed are masks of {kinds}"
+                raise ConfigError(f"{problem}, such as tensix=0x1020", field=f"chip '{self.name}'")
+            mask = int(number, 0)
+            bits = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+            if kind == "tensix":
+                chip = chip.with_harvest_mask(mask)
+            elif kind == "dram":
+                chip = chip.with_harvested_dram(bits)
+            else:
+                chip = chip.with_harvested_ethernet(bits)
+        return chip
 
     def tile_kinds(self) -> dict[Coordinate, TileKindName]:
         """The kind of every tile, row by row, as harvesting leaves them."""
@@ -324,6 +359,7 @@ class ChipSpec(Frozen):
             "dram_tiles": [[n, *at] for n, group in enumerate(self.tiles.dram) for at in group],
             "ethernet_cores": [list(at) for at in self.tiles.ethernet],
             "harvested_ethernet": list(self.harvesting.ethernet),
+            "harvested_dram": list(self.harvesting.dram),
         }
         if self.architecture is not None:
             data["architecture"] = self.architecture
@@ -346,6 +382,24 @@ class ChipSpec(Frozen):
     def _line_of(self, at: Coordinate) -> int:
         return at.y if self.harvesting.axis == "rows" else at.x
 
+    def _with_tiles(self, tiles: dict[str, object], harvesting: dict[str, object]) -> ChipSpec:
+        return self.model_copy(
+            update={
+                "tiles": self.tiles.model_copy(update=tiles),
+                "harvesting": self.harvesting.model_copy(update=harvesting),
+            }
+        )
+
+    def _check_numbers(self, numbers: Sequence[int], count: int, what: str) -> None:
+        for position, number in enumerate(numbers):
+            if not 0 <= number < count:
+                known = f"0 to {count - 1}" if count else "none"
+                problem = f"has no {what} {number}; it has {known}"
+                raise ConfigError(problem, field=f"chip '{self.name}'")
+            if number in numbers[:position]:
+                problem = f"{what} {number} is harvested a second time"
+                raise ConfigError(problem, field=f"chip '{self.name}'")
+
     def _harvesting_problem(self, lines: Sequence[int]) -> str | None:
         allowed = self.harvestable()
         line = self.harvesting.axis.removesuffix("s")
@@ -358,6 +412,12 @@ class ChipSpec(Frozen):
         if len(lines) == len(allowed):
             return f"names every {line} with workers; at least one must be left"
         return None
+
+
+def _also_off(before: Sequence[int], numbers: Sequence[int], left: int) -> tuple[int, ...]:
+    """What is off of the whole chip, once `numbers` of the `left` ones are off, too."""
+    whole = [n for n in range(left + len(before)) if n not in before]
+    return tuple(sorted((*before, *(whole[number] for number in numbers))))
 
 
 def check_tiles(listed: Iterable[ListedTile], width: int, height: int, field: str) -> None:

@@ -1,13 +1,18 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Machines as JSON, which programs in C++ read with towpath/machine/load.hpp."""
+"""Machines for other programs: JSON for towpath/machine/load.hpp, SoC descriptors for drivers."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
+import yaml
+
+from towpath.errors import ConfigError, quoted
 from towpath.specs import catalogue, shipped
+from towpath.specs.chip_spec import ChipSpec, Coordinate
 from towpath.specs.kinds import Spec
 
 
@@ -21,6 +26,39 @@ def json_of(spec: Spec) -> str:
         ConfigError: it is a machine of GPUs with too many devices or wires.
     """
     return _text(spec.data(), "") + "\n"
+
+
+def soc_descriptor_of(chip: ChipSpec) -> str:
+    """A chip as tt-umd reads it: its tiles and the sizes of its memories, as YAML.
+
+    Args:
+        chip: of Wormhole's or Blackhole's architecture.
+
+    Raises:
+        ConfigError: the chip has no architecture.
+    """
+    if chip.architecture is None:
+        raise ConfigError(f"chip {quoted(chip.name)} has no architecture; a driver needs one")
+    tiles, lines = chip.tiles, chip.harvesting.harvested
+    is_by_row = chip.harvesting.axis == "rows"
+    harvested = tuple(at for at in tiles.worker if (at.y if is_by_row else at.x) in lines)
+    channels = chip.dram.channels_per_group.value if tiles.dram else 1
+    descriptor = {
+        "grid": {"x_size": chip.grid.width, "y_size": chip.grid.height},
+        "arc": _names(tiles.arc),
+        "pcie": _names(tiles.pcie),
+        "dram": [_names(group) for group in tiles.dram],
+        "eth": _names(tiles.ethernet),
+        "functional_workers": _names(at for at in tiles.worker if at not in harvested),
+        "harvested_workers": _names(harvested),
+        "router_only": _names(tiles.router_only),
+        "worker_l1_size": chip.l1_bytes.value,
+        "dram_bank_size": chip.dram.channel_bytes.value * channels if tiles.dram else 0,
+        "eth_l1_size": chip.ethernet_l1_bytes.value if chip.ethernet_l1_bytes else 0,
+        "arch_name": chip.architecture.upper(),
+        "features": {"noc": {"translation_id_enabled": False}},
+    }
+    return yaml.safe_dump(descriptor, sort_keys=False)
 
 
 def write_shipped(folder: Path) -> list[Path]:
@@ -37,6 +75,10 @@ def write_shipped(folder: Path) -> list[Path]:
         files.append(folder / f"{name}.json")
         files[-1].write_text(json_of(catalogue.load_any(name)), encoding="utf-8")
     return files
+
+
+def _names(tiles: Iterable[Coordinate]) -> list[str]:
+    return [str(tile) for tile in tiles]
 
 
 def _text(value: object, indent: str) -> str:

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 
 from towpath import _core
 from towpath.collectives import fabric
-from towpath.studies.ethernet_links import best_channels, bidirectional_gb_per_s, ring_us
+from towpath.studies.ethernet_links import (
+    best_channels,
+    bidirectional_gb_per_s,
+    ring_us,
+    ring_wire_us,
+)
 
 if TYPE_CHECKING:
     from towpath.specs.chip_cluster_spec import ChipClusterSpec
@@ -120,7 +125,14 @@ def ring_by_size(cluster: _core.ChipCluster) -> Figure:
         )
         for merged in (False, True)
     ]  # fmt: skip
-    how = "One packet around a ring; its sync word behind it in the same command, or in another."
+    whole = curves[0]
+    wire = [ring_wire_us(cluster, 8, size_bytes) for size_bytes in _RING_BYTES]
+    less = [time - part for time, part in zip(whole.y, wire, strict=True)]
+    curves.insert(1, Curve(f"{whole.name}, less bytes on links and NoCs", whole.x, less))
+    how = (
+        "One packet around a ring; its sync word behind it in the same command, or in another. The "
+        "second curve leaves out what its bytes spend on links and NoCs."
+    )
     return Figure("Ring ping by packet size", how, "size", "round trip (us)", curves)
 
 

@@ -451,7 +451,9 @@ class _Reader:
         path = send["path"]
         if not isinstance(path, list) or not path or not isinstance(path[0], dict):
             raise self._error("its fabric_send.path is not a list of parts of a way")
-        return self._coordinates(path[0], "forward_x", "forward_y"), None
+        # Older traces name only where a part of the way ends.
+        end = "forward" if "forward_x" in path[0] else "segment_end"
+        return self._coordinates(path[0], f"{end}_x", f"{end}_y"), None
 
     def _with_state(
         self, value: dict[str, Any], kind: str, state: tuple[Core, int] | None

@@ -89,6 +89,8 @@ def replay_folder(
 ) -> FolderReplay:  # fmt: skip
     """Replay every trace, *.json, in a folder and in those within it.
 
+    A topology of tt-npe's, which lies beside traces of several chips, is passed over.
+
     Args:
         folder: where the traces are.
         spec: the chip.
@@ -104,12 +106,18 @@ def replay_folder(
         ConfigError: there is no trace in the folder.
         ProcessEnded: a process was killed or crashed.
     """
-    paths = sorted(folder.rglob("*.json"))
+    paths = [path for path in sorted(folder.rglob("*.json")) if not _is_topology(path)]
     if not paths:
         raise ConfigError("has no traces; they are files *.json", file=str(folder))
     one = partial(_replay_file, folder, spec.model_dump_json(), pace, seed)  # specs do not pickle
     found = map_in_order(one, paths, "traces", jobs or processors(), progress=progress)
     return FolderReplay(spec.name, pace, found)
+
+
+def _is_topology(path: Path) -> bool:
+    """Whether a file is what tt-npe puts beside traces of several chips: how they are joined."""
+    text = path.read_bytes()
+    return text.lstrip().startswith(b"{") and b'"eth_chan_to_coord"' in text
 
 
 def _replay_file(

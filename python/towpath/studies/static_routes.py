@@ -3,14 +3,15 @@
 """`towpath routes`: static routes over a cluster of chips, as the commands of its Ethernet cores.
 
 A core does one command per timestep, in the order of its list; routes are added to the lists one
-by one. In which order they are added decides how many timesteps they take together.
+by one. In which order they are added decides how many timesteps they take together. With packets of
+a size the lists also run as kernels, which takes time.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from towpath import _core
@@ -34,6 +35,14 @@ class RouteSchedule:
     timesteps: int
     # By core: (timestep, "send" or "receive", route, hop), in the order of its list.
     commands: dict[EthernetEnd, list[tuple[int, str, int, int]]]
+    # A packet over each route, in simulated time; None if none was asked for.
+    time_us: float | None = None
+
+    @property
+    def length(self) -> str:
+        """How long it takes, in words."""
+        time = "" if self.time_us is None else f", {self.time_us:.2f} us"
+        return f"{self.timesteps} timesteps{time}"
 
     def table(self) -> str:
         """A row per core, a column per timestep: `2>` sends for route 2, `>2` receives for it.
@@ -61,7 +70,10 @@ class RouteSchedule:
             for core, listed in self.commands.items()
             for step, kind, route, hop in listed
         ]
-        return {"order": self.order, "timesteps": self.timesteps, "commands": commands}
+        return {
+            "order": self.order, "timesteps": self.timesteps, "time_us": self.time_us,
+            "commands": commands,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,22 +86,24 @@ class StaticRoutes:
     best: RouteSchedule
     is_best: bool  # no order takes fewer timesteps
     timesteps_min: int
+    packet_bytes: int | None = None
 
     def text(self) -> str:
         """What a person wants to know."""
         hops = sum(len(chips) - 1 for chips in self.chip_lists)
         known = "no order takes fewer" if self.is_best else f"at least {self.timesteps_min}"
         order = " ".join(map(str, self.best.order))
-        lines = [f"{len(self.chip_lists)} routes of {hops} hops on {self.cluster}"]
+        packets = f", a packet of {self.packet_bytes} bytes each" if self.packet_bytes else ""
+        lines = [f"{len(self.chip_lists)} routes of {hops} hops on {self.cluster}{packets}"]
         lines += [
             f"  route {number}: {'-'.join(map(str, chips))}"
             for number, chips in enumerate(self.chip_lists)
         ]
-        lines += ["", f"in the given order: {self.given.timesteps} timesteps", self.given.table()]
+        lines += ["", f"in the given order: {self.given.length}", self.given.table()]
         if self.best.timesteps < self.given.timesteps:
             lines += [
                 "",
-                f"in the order {order}: {self.best.timesteps} timesteps ({known})",
+                f"in the order {order}: {self.best.length} ({known})",
                 self.best.table(),
             ]
         else:
@@ -105,6 +119,7 @@ class StaticRoutes:
             "best": self.best.to_dict(),
             "is_best": self.is_best,
             "timesteps_min": self.timesteps_min,
+            "packet_bytes": self.packet_bytes,
         }
 
 
@@ -137,6 +152,7 @@ def plan_routes(
     buffers_per_core: int = 1,
     candidates_max: int = 20_000,
     seed: int = 1,
+    packet_bytes: int | None = None,
 ) -> StaticRoutes:
     """Static routes over the links of a cluster that the dispatcher leaves free.
 
@@ -146,21 +162,38 @@ def plan_routes(
         buffers_per_core: packets that an Ethernet core can keep.
         candidates_max: orders that are tried when there are too many to try them all.
         seed: seed of that search.
+        packet_bytes: size of a packet over each route, which the lists move as kernels; None plans
+            only.
 
     Raises:
-        ConfigError: two chips that follow each other are not joined.
+        ConfigError: two chips that follow each other are not joined, or a packet does not fit.
     """
     try:
-        routes = _core.route_over_links(spec.build(), chip_lists)
+        chips = spec.build()
+        routes = _core.route_over_links(chips, chip_lists)
         found = _core.find_route_order(
             routes, buffers_per_core=buffers_per_core, candidates_max=candidates_max, seed=seed
         )
         given = _schedule(routes, list(range(len(routes))), buffers_per_core)
         best = _schedule(routes, found.order, buffers_per_core)
+        if packet_bytes is not None:
+            given, best = (
+                _timed(chips, routes, schedule, packet_bytes, buffers_per_core)
+                for schedule in (given, best)
+            )
     except ValueError as error:
         raise ConfigError(str(error)) from None
     least = _core.timesteps_min(routes)
-    return StaticRoutes(spec.name, chip_lists, given, best, found.is_best, least)
+    return StaticRoutes(spec.name, chip_lists, given, best, found.is_best, least, packet_bytes)
+
+
+def _timed(
+    chips: Any, routes: Any, schedule: RouteSchedule, packet_bytes: int, buffers_per_core: int
+) -> RouteSchedule:
+    lists = _core.commands_in_order(routes, schedule.order)
+    time_ns, _, wrong = _core.run_route_lists(chips, routes, lists, packet_bytes, buffers_per_core)
+    assert wrong == 0
+    return replace(schedule, time_us=time_ns / 1e3)
 
 
 def _schedule(routes: Any, order: list[int], buffers_per_core: int) -> RouteSchedule:

@@ -16,6 +16,7 @@ from towpath.studies.ethernet_links import (
     channels_that_fit,
     cluster_of,
     ring_us,
+    ring_wire_us,
 )
 from towpath.validation.table_kind import (
     CannotSimulate,
@@ -106,12 +107,11 @@ def _ubench3(row: Row, cluster: _core.ChipCluster) -> Prediction:
 
 
 def _ubench4(row: Row, cluster: _core.ChipCluster) -> Prediction:
-    if "minus" in row["series"]:
-        problem = "series is the measured one less a fixed time per byte; it measures nothing more"
-        raise CannotSimulate(problem)
-    hops = int(_parsed(row, r"([0-9]{1,2})-hop ring measured")[1])
-    size_bytes = whole(row, "x", _PACKET_BYTES_MAX)
-    return Prediction(statistics.median(ring_us(cluster, hops, size_bytes, 1, merged=False)))
+    match = _parsed(row, r"([0-9]{1,2})-hop ring (measured|minus link serialisation)")
+    hops, size_bytes = int(match[1]), whole(row, "x", _PACKET_BYTES_MAX)
+    time_us = statistics.median(ring_us(cluster, hops, size_bytes, 1, merged=False))
+    is_whole = match[2] == "measured"
+    return Prediction(time_us if is_whole else time_us - ring_wire_us(cluster, hops, size_bytes))
 
 
 def _ubench5(row: Row, cluster: _core.ChipCluster) -> Prediction:

@@ -128,6 +128,12 @@ void bind_buffers(Class& cluster) {
   by_device("buffer_noc_read", &pcie::HostLink::noc_read_from_host);
   cluster
       .def("allocate_sysmem_buffer", &HostCluster::allocate_sysmem_buffer, "chip"_a, "size_bytes"_a)
+      .def(
+          "map_sysmem_buffer",
+          [](HostCluster& self, int chip, const Taken& memory) {
+            return self.map_sysmem_buffer(chip, bytes_of(memory));
+          },
+          "chip"_a, "memory"_a, "The array must stay until it is unmapped.")
       .def("unmap_sysmem_buffer", &HostCluster::unmap_sysmem_buffer, "chip"_a, "buffer"_a)
       .def(
           "buffer_map_time_ns",

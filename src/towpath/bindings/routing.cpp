@@ -2,11 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <memory>
+#include <tuple>
 #include <utility>
 
+#include "towpath/tenstorrent/kernels/route_lists.hpp"
 #include "towpath/tenstorrent/routing/route_order.hpp"
 #include "towpath/tenstorrent/routing/static_routes.hpp"
 
@@ -19,6 +25,20 @@ namespace {
 using End = std::pair<int, int>;  // an EthernetEnd as Python sees it: chip, channel
 
 End shown(machine::EthernetEnd end) { return {end.chip, end.channel}; }
+
+std::tuple<double, std::vector<std::vector<double>>, int> run_lists(
+    std::shared_ptr<machine::ChipCluster> chips, const std::vector<Route>& routes,
+    const std::vector<CoreCommands>& lists, std::uint64_t packet_bytes, int buffers_per_core) {
+  Cluster cluster(std::move(chips), {});
+  const kernels::RoutesRun run =
+      kernels::run_route_lists(cluster, {routes, lists, packet_bytes, buffers_per_core});
+  std::vector<std::vector<double>> arrived;
+  for (const std::vector<Time>& route : run.arrived) {
+    arrived.emplace_back();
+    for (const Time time : route) arrived.back().push_back(time.ns());
+  }
+  return {run.time.ns(), std::move(arrived), run.wrong_packets};
+}
 
 void bind_lists(nb::module_& module) {
   nb::class_<Hop>(module, "Hop")
@@ -85,6 +105,9 @@ void bind_routing(nb::module_& module) {
       },
       "routes"_a, "lists"_a, "buffers_per_core"_a = 1,
       "What becomes of any lists, and a sentence about their deadlock, empty without one.");
+  module.def("run_route_lists", &run_lists, "chips"_a, "routes"_a, "lists"_a, "packet_bytes"_a,
+             "buffers_per_core"_a = 1, nb::call_guard<nb::gil_scoped_release>(),
+             "The lists as kernels: time, arrival of each packet after each hop, wrong packets.");
   module.def(
       "timesteps_min", [](const Routes& routes) { return timesteps_min(routes); }, "routes"_a,
       "Timesteps that no order goes below.");

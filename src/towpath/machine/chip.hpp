@@ -55,6 +55,7 @@ struct Chip {
   std::vector<Coordinate> ethernet_cores;            // by channel; every Ethernet tile has one
   std::vector<Coordinate> pcie_tiles;                // row by row, from the tiles
   std::uint64_t harvested_ethernet = 0;              // a bit per channel of the whole chip
+  std::uint64_t harvested_dram = 0;                  // a bit per DRAM group of the whole chip
   std::uint64_t l1_bytes = 0;
   std::uint64_t ethernet_l1_bytes = 0;
   RouterParameters router;

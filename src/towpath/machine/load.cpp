@@ -166,30 +166,23 @@ void read_tiles(const JsonObject& object, Chip& chip) {
   for (const int channel : object.numbers("harvested_ethernet", 63)) {
     chip.harvested_ethernet |= std::uint64_t{1} << channel;
   }
+  for (const int group : object.numbers("harvested_dram", 63)) {
+    chip.harvested_dram |= std::uint64_t{1} << group;
+  }
 }
 
 std::shared_ptr<const Chip> chip_from(const JsonObject& object) {
-  object.check_names({"form",
-                      "name",
-                      "description",
-                      "architecture",
-                      "width",
-                      "height",
-                      "tiles",
-                      "dram_tiles",
-                      "ethernet_cores",
-                      "harvested_ethernet",
-                      "clock_mhz",
-                      "l1_bytes",
-                      "ethernet_l1_bytes",
-                      "router",
-                      "niu",
-                      "dram",
-                      "software",
-                      "ethernet",
-                      "ethernet_software",
-                      "pcie",
-                      "alignment"});
+  object.check_names({"form",           "name",
+                      "description",    "architecture",
+                      "width",          "height",
+                      "tiles",          "dram_tiles",
+                      "ethernet_cores", "harvested_ethernet",
+                      "harvested_dram", "clock_mhz",
+                      "l1_bytes",       "ethernet_l1_bytes",
+                      "router",         "niu",
+                      "dram",           "software",
+                      "ethernet",       "ethernet_software",
+                      "pcie",           "alignment"});
   Chip chip;
   chip.name = object.text("name");
   if (object.has("architecture")) chip.architecture = object.text("architecture");

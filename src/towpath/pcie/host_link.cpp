@@ -24,6 +24,7 @@ constexpr std::string_view kCall = "call";
 constexpr std::string_view kWindows = "allocating and configuring windows";
 constexpr std::string_view kStores = "filling write-combining buffers";
 constexpr std::string_view kUncachedStores = "uncached stores";
+constexpr std::string_view kRegisters = "stores to registers";
 constexpr std::string_view kStall = "waiting for posted writes to leave";
 constexpr std::string_view kEarlierWrites = "waiting for earlier writes";
 constexpr std::string_view kHost = "root complex and link";
@@ -100,6 +101,53 @@ HostLink::Piece HostLink::next_piece(Account& account, machine::Coordinate tile,
   const Piece piece{tile, address, std::min(size_bytes, left), window.ordering, window.mapping};
   if (is_dynamic) windows_.free(*number);
   return piece;
+}
+
+// --- windows whose registers software writes -----------------------------------------------------
+
+Transfer HostLink::write_registers(std::uint64_t size_bytes) {
+  const auto store = static_cast<std::uint64_t>(host_->core.uncached_store_bytes);
+  Account account(simulation_, Mechanism::mmio);
+  account.spend(kRegisters, host_->core.uncached_store_time *
+                                static_cast<std::int64_t>((size_bytes + store - 1) / store));
+  return account.finish(simulation_);
+}
+
+// A round trip to the PCIe tile.
+Transfer HostLink::read_register() {
+  Account account(simulation_, Mechanism::mmio);
+  account.spend(kHost, host_->link.read_time);
+  account.spend(kTile, chip_->pcie.tile_time);
+  account.transfer.accesses = 1;
+  return account.finish(simulation_);
+}
+
+HostLink::Piece HostLink::piece_of(const Window& window, std::uint64_t offset,
+                                   std::uint64_t size_bytes) const {
+  if (offset > window.size_bytes || size_bytes > window.size_bytes - offset) {
+    throw std::invalid_argument(fmt::format("{} bytes at offset {} are beyond a window of {}",
+                                            size_bytes, offset, window.size_bytes));
+  }
+  check(window.tile, window.address + offset, size_bytes);
+  return {window.tile, window.address + offset, size_bytes, window.ordering, window.mapping};
+}
+
+Transfer HostLink::write_window(const Window& window, std::uint64_t offset,
+                                std::span<const std::byte> data) {
+  const Piece piece = piece_of(window, offset, data.size());
+  Account account(simulation_, Mechanism::mmio);
+  account.spend(kCall, host_->core.call_time);
+  write_piece(account, piece, data);
+  return account.finish(simulation_);
+}
+
+Transfer HostLink::read_window(const Window& window, std::uint64_t offset,
+                               std::span<std::byte> to) {
+  const Piece piece = piece_of(window, offset, to.size());
+  Account account(simulation_, Mechanism::mmio);
+  account.spend(kCall, host_->core.call_time);
+  read_piece(account, piece, to, {});
+  return account.finish(simulation_);
 }
 
 // --- writes --------------------------------------------------------------------------------------

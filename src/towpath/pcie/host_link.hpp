@@ -44,12 +44,16 @@ struct TransferOptions {
   std::uint64_t misalignment_bytes = 0;
 };
 
-// Host memory that the device may reach, made by HostLink::allocate_sysmem_buffer().
+// Host memory that the device may reach, made by HostLink::allocate_sysmem_buffer() or
+// map_sysmem_buffer().
 struct SysmemBuffer {
   std::uint64_t size_bytes = 0;
   bool is_mapped = false;
   Time map_time;                 // time for pinning and mapping
-  std::vector<std::byte> bytes;  // empty if data is not carried
+  std::vector<std::byte> bytes;  // empty if it is the program's own, or data is not carried
+  std::span<std::byte> programs_own;
+
+  std::span<std::byte> memory() { return programs_own.empty() ? std::span(bytes) : programs_own; }
 };
 
 // A part of a SysmemBuffer, by the buffer's number.
@@ -105,6 +109,15 @@ class HostLink {
   Transfer read_from_device(std::span<std::byte> to, machine::Coordinate tile,
                             std::uint64_t address, const TransferOptions& options = {});
 
+  // For software that writes the registers of windows itself, as a driver does: stores to them, a
+  // load of one, and accesses through a window that they describe. Throw std::invalid_argument
+  // beyond the window, and where there is no memory.
+  Transfer write_registers(std::uint64_t size_bytes);
+  Transfer read_register();
+  Transfer write_window(const Window& window, std::uint64_t offset,
+                        std::span<const std::byte> data);
+  Transfer read_window(const Window& window, std::uint64_t offset, std::span<std::byte> to);
+
   // DMA through the driver's bounce buffer. Where the engine cannot, or there is no memory for it,
   // the processor moves the data, and the transfer says so.
   Transfer dma_write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
@@ -118,6 +131,9 @@ class HostLink {
   // host memory channels, and where neither an IOMMU nor hugepages make it contiguous for the
   // device.
   std::size_t allocate_sysmem_buffer(std::uint64_t size_bytes);
+  // The same of memory that the program has, which must stay until it is unmapped. It is taken to
+  // begin with a page. Throws as well without an IOMMU: the program's pages are not contiguous.
+  std::size_t map_sysmem_buffer(std::span<std::byte> memory);
   void unmap_sysmem_buffer(std::size_t number);
   SysmemBuffer& sysmem_buffer(std::size_t number);
   // DMA without a copy. Throw std::invalid_argument where the engine cannot, and for a buffer that
@@ -151,7 +167,9 @@ class HostLink {
   };
 
   void check(machine::Coordinate tile, std::uint64_t address, std::uint64_t size_bytes) const;
+  std::size_t pin(std::uint64_t size_bytes);
   void check_buffer(const BufferRange& range, machine::Coordinate tile, std::uint64_t address);
+  Piece piece_of(const Window& window, std::uint64_t offset, std::uint64_t size_bytes) const;
   Piece next_piece(Account& account, machine::Coordinate tile, std::uint64_t address,
                    std::uint64_t size_bytes, const TransferOptions& options);
   void write_piece(Account& account, const Piece& piece, std::span<const std::byte> data);

@@ -116,7 +116,7 @@ Transfer HostLink::dma_read_from_device(std::span<std::byte> to, machine::Coordi
 
 // --- buffers that the device reaches -------------------------------------------------------------
 
-std::size_t HostLink::allocate_sysmem_buffer(std::uint64_t size_bytes) {
+std::size_t HostLink::pin(std::uint64_t size_bytes) {
   if (size_bytes == 0) throw std::invalid_argument("a buffer of 0 bytes; at least 1 is pinned");
   if (options_.host_memory_channels == 0) {
     throw std::invalid_argument(
@@ -124,19 +124,36 @@ std::size_t HostLink::allocate_sysmem_buffer(std::uint64_t size_bytes) {
                     "needs at least 1",
                     host_->name, chip_->name));
   }
+  const std::size_t number = buffers_.size();
+  SysmemBuffer& buffer = buffers_.emplace_back();
+  buffer.size_bytes = size_bytes;
+  buffer.is_mapped = true;
+  buffer.map_time = map_time(*host_, size_bytes);
+  simulation_.sleep(buffer.map_time);
+  return number;
+}
+
+std::size_t HostLink::allocate_sysmem_buffer(std::uint64_t size_bytes) {
   if (!host_->memory.has_iommu && size_bytes > host_->page_bytes()) {
     throw std::invalid_argument(fmt::format(
         "a buffer of {} bytes is not contiguous for the device: host '{}' has no IOMMU, and its "
         "pages have {} bytes",
         size_bytes, host_->name, host_->page_bytes()));
   }
-  const std::size_t number = buffers_.size();
-  SysmemBuffer& buffer = buffers_.emplace_back();
-  buffer.size_bytes = size_bytes;
-  buffer.is_mapped = true;
-  buffer.map_time = map_time(*host_, size_bytes);
-  if (options_.carries_data) buffer.bytes.resize(size_bytes);
-  simulation_.sleep(buffer.map_time);
+  const std::size_t number = pin(size_bytes);
+  if (options_.carries_data) buffers_[number].bytes.resize(size_bytes);
+  return number;
+}
+
+std::size_t HostLink::map_sysmem_buffer(std::span<std::byte> memory) {
+  if (!host_->memory.has_iommu) {
+    throw std::invalid_argument(
+        fmt::format("memory of a program cannot be mapped for the device: host '{}' has no IOMMU, "
+                    "so allocate a buffer instead",
+                    host_->name));
+  }
+  const std::size_t number = pin(memory.size());
+  buffers_[number].programs_own = memory;
   return number;
 }
 
@@ -154,6 +171,7 @@ void HostLink::unmap_sysmem_buffer(std::size_t number) {
     throw std::invalid_argument(fmt::format("sysmem buffer {} is not mapped", number));
   }
   buffer.is_mapped = false;
+  buffer.programs_own = {};
   simulation_.sleep(unmap_time(*host_, buffer.size_bytes));
 }
 
@@ -179,7 +197,7 @@ Transfer HostLink::dma_write_to_device(const BufferRange& from, machine::Coordin
   check_dma(*chip_, Direction::to_device, address | from.offset, from.size_bytes);
   return run_dma({Direction::to_device, false}, from.size_bytes, tile, options,
                  [&](std::uint64_t at, std::uint64_t part) {
-                   const std::span<const std::byte> bytes(buffers_[from.buffer].bytes);
+                   const std::span<const std::byte> bytes = buffers_[from.buffer].memory();
                    memory_.write(tile, address + at, bytes.subspan(from.offset + at, part));
                  });
 }
@@ -190,7 +208,7 @@ Transfer HostLink::dma_read_from_device(const BufferRange& to, machine::Coordina
   check_dma(*chip_, Direction::from_device, address | to.offset, to.size_bytes);
   return run_dma({Direction::from_device, false}, to.size_bytes, tile, options,
                  [&](std::uint64_t at, std::uint64_t part) {
-                   const std::span<std::byte> bytes(buffers_[to.buffer].bytes);
+                   const std::span<std::byte> bytes = buffers_[to.buffer].memory();
                    memory_.read(tile, address + at, bytes.subspan(to.offset + at, part));
                  });
 }
@@ -211,7 +229,7 @@ Transfer HostLink::noc_write_to_host(const BufferRange& to, machine::Coordinate 
   check_buffer(to, tile, address);
   Transfer transfer = by_device(Direction::from_device, tile, to.size_bytes);
   if (options_.carries_data) {
-    const std::span<std::byte> bytes(buffers_[to.buffer].bytes);
+    const std::span<std::byte> bytes = buffers_[to.buffer].memory();
     memory_.read(tile, address, bytes.subspan(to.offset, to.size_bytes));
   }
   return transfer;
@@ -222,7 +240,7 @@ Transfer HostLink::noc_read_from_host(const BufferRange& from, machine::Coordina
   check_buffer(from, tile, address);
   Transfer transfer = by_device(Direction::to_device, tile, from.size_bytes);
   if (options_.carries_data) {
-    const std::span<const std::byte> bytes(buffers_[from.buffer].bytes);
+    const std::span<const std::byte> bytes = buffers_[from.buffer].memory();
     memory_.write(tile, address, bytes.subspan(from.offset, from.size_bytes));
   }
   return transfer;

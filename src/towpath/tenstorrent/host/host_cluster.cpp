@@ -92,9 +92,11 @@ Coordinate HostCluster::core(int chip, TileKind kind, int number) const {
   }
   const std::string left =
       cores.empty() ? "it has none" : fmt::format("it has 0 to {}", cores.size() - 1);
-  const std::string mask = kind == TileKind::ethernet && of.harvested_ethernet != 0
-                               ? fmt::format(" (harvest mask {:#x})", of.harvested_ethernet)
-                               : std::string();
+  const std::uint64_t harvested = kind == TileKind::ethernet ? of.harvested_ethernet
+                                  : kind == TileKind::dram   ? of.harvested_dram
+                                                             : 0;
+  const std::string mask =
+      harvested != 0 ? fmt::format(" (harvest mask {:#x})", harvested) : std::string();
   throw std::invalid_argument(fmt::format("chip {} ({}) has no {} core {}; {} left{}", chip,
                                           of.name, machine::name_of(kind), number, left, mask));
 }
@@ -145,8 +147,19 @@ pcie::Transfer HostCluster::dma_read_from_device(std::span<std::byte> to, int ch
   return move(chip, [=](auto& of) { return of.dma_read_from_device(to, core, address, options); });
 }
 
+void HostCluster::wait(Time time) {
+  call([this, time] {
+    simulation_.sleep(time);
+    return true;
+  });
+}
+
 std::size_t HostCluster::allocate_sysmem_buffer(int chip, std::uint64_t size_bytes) {
   return call([size_bytes, &of = link(chip)] { return of.allocate_sysmem_buffer(size_bytes); });
+}
+
+std::size_t HostCluster::map_sysmem_buffer(int chip, std::span<std::byte> memory) {
+  return call([memory, &of = link(chip)] { return of.map_sysmem_buffer(memory); });
 }
 
 void HostCluster::unmap_sysmem_buffer(int chip, std::size_t buffer) {

@@ -59,6 +59,7 @@ class HostCluster {
 
   // Buffers that the chip reaches; each chip numbers its own.
   std::size_t allocate_sysmem_buffer(int chip, std::uint64_t size_bytes);
+  std::size_t map_sysmem_buffer(int chip, std::span<std::byte> memory);
   void unmap_sysmem_buffer(int chip, std::size_t buffer);
   pcie::SysmemBuffer& sysmem_buffer(int chip, std::size_t buffer) {
     return link(chip).sysmem_buffer(buffer);
@@ -66,6 +67,8 @@ class HostCluster {
   // Moves a part of a buffer by any of the link's calls for buffers, with its bytes.
   pcie::Transfer move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move);
 
+  // Lets time pass in which the host does nothing.
+  void wait(Time time);
   // Lets everything that is posted land.
   void flush() { simulation_.run(); }
   // The memory behind a tile, in its current state.
