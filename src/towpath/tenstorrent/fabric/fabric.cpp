@@ -262,12 +262,24 @@ Header Fabric::header_of(const std::vector<Direction>& route) const {
 }
 
 Time Fabric::run() {
+  sim::Simulation& simulation = cluster_.simulation();
+  const noc::Cycle limit = cluster_.options().cycles_max;
   cluster_.start();
-  cluster_.simulation().run();
-  for (int place = 0; place < topology_.places(); ++place) {
-    if (program(place).running() > routers_[index(place)]) cluster_.fail_waiting();
+  if (limit > 0) {
+    simulation.run_until(device(0).network().clock().edge(Cycles(limit)));
+    if (is_running()) cluster_.fail_at_limit();
   }
-  return cluster_.simulation().now();
+  simulation.run();
+  if (is_running()) cluster_.fail_waiting();
+  return simulation.now();
+}
+
+// Whether a kernel goes on besides the routers.
+bool Fabric::is_running() const {
+  for (int place = 0; place < topology_.places(); ++place) {
+    if (program(place).running() > routers_[index(place)]) return true;
+  }
+  return false;
 }
 
 }  // namespace towpath::tenstorrent::fabric

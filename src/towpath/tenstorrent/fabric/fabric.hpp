@@ -75,10 +75,11 @@ class Fabric {
   std::vector<Multicast> multicast(int from, int first, int last) const;
 
   // Runs until no event is left; the routers do not end. Throws DeadlockError when a
-  // worker's kernel has not ended by then.
+  // worker's kernel has not ended by then, and std::runtime_error when it goes on at the limit.
   Time run();
 
  private:
+  bool is_running() const;
   std::vector<Direction> route(int from, int to) const;
   Header header_of(const std::vector<Direction>& route) const;
   void create_routers(int place);
