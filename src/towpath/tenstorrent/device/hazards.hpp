@@ -129,6 +129,8 @@ class HazardMonitor {
     Stream stream = 0;
     std::uint64_t shift = 0;
     const KernelWatch* sender = nullptr;
+    // That of bytes it replaces which nobody had used.
+    std::optional<std::uint64_t> unread_shift{};
   };
   struct Arrived {
     Stamp stamp;  // of its sender
@@ -265,6 +267,8 @@ class HazardMonitor {
   bool has_l1(int chip, machine::Coordinate tile) const;
   Arrived expect(KernelWatch& kernel, int line, int chip, const Errand::Bytes& bytes);
   Stamp word_stamp(const Stamp& stamp, int line, const Errand& errand);
+  static std::optional<std::uint64_t> unread_shift(const Ledger& there, const LinePart& part,
+                                                   const Errand::Bytes& bytes);
   void check_unused(const KernelWatch& kernel, int chip, const Errand::Bytes& bytes);
   void use(KernelWatch& kernel, int chip, machine::Coordinate tile, std::uint64_t first,
            std::uint64_t end);

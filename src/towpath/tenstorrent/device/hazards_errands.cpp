@@ -100,10 +100,25 @@ HazardMonitor::Arrived HazardMonitor::expect(KernelWatch& kernel, int line, int 
     check_sources(kernel, chip, {bytes.tile, bytes.offset, bytes.size_bytes});
     Ledger& there = ledger(chip, bytes.tile);
     const std::uint64_t end = bytes.offset + bytes.size_bytes;
+    const auto unread = unread_shift(there, part, bytes);
     there.used.erase(bytes.offset, end);
-    there.incoming.assign(bytes.offset, end, {part.stream, shift, &kernel});
+    there.incoming.assign(bytes.offset, end, {part.stream, shift, &kernel, unread});
   }
   return {{}, part.stream, shift};
+}
+
+// Shift of bytes of the same way that are replaced before anybody has used them, if there are some.
+std::optional<std::uint64_t> HazardMonitor::unread_shift(const Ledger& there, const LinePart& part,
+                                                         const Errand::Bytes& bytes) {
+  const std::uint64_t end = bytes.offset + bytes.size_bytes;
+  std::optional<std::uint64_t> unread;
+  there.incoming.each(bytes.offset, end,
+                      [&](std::uint64_t, std::uint64_t, const Incoming& incoming) {
+                        if (incoming.stream == part.stream) unread = incoming.shift;
+                      });
+  there.used.each(bytes.offset, end,
+                  [&](std::uint64_t, std::uint64_t, const Used&) { unread.reset(); });
+  return unread;
 }
 
 // Whoever looks at the word knows of the bytes that have gone the same way before it.

@@ -246,6 +246,15 @@ void HazardMonitor::check_bytes_are_there(const KernelWatch& kernel, int chip,
       [&](std::uint64_t first, std::uint64_t end, const Incoming& incoming) {
         if (kernel.learner_.knows_arrived(incoming.stream, end + incoming.shift)) return;
         if (is_handshake_area(first, end - first) || is_sync_word(first, end - first)) return;
+        if (incoming.unread_shift &&
+            kernel.learner_.knows_arrived(incoming.stream, end + *incoming.unread_shift)) {
+          throw HazardError(
+              Hazard::source_overwritten, incoming.sender->name(),
+              fmt::format("{}: uses bytes {} to {} of {}, over which {} has sent others; a buffer "
+                          "is written again when its reader has said that it is free",
+                          kernel.core_->where(), first, end - 1, name_of(tile, chip),
+                          name_of(*incoming.sender)));
+        }
         throw HazardError(
             Hazard::sync_before_payload, kernel.name(),
             fmt::format("{}: uses bytes {} to {} of {}, which {} has sent, and cannot know that "

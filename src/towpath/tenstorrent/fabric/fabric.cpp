@@ -267,7 +267,7 @@ Time Fabric::run() {
   cluster_.start();
   if (limit > 0) {
     simulation.run_until(device(0).network().clock().edge(Cycles(limit)));
-    if (is_running()) cluster_.fail_at_limit();
+    if (is_running() && simulation.pending_events() > 0) cluster_.fail_at_limit();
   }
   simulation.run();
   if (is_running()) cluster_.fail_waiting();

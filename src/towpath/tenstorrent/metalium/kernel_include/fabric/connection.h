@@ -100,8 +100,8 @@ struct WorkerToFabricEdmSenderImpl {
 
 using WorkerToFabricEdmSender = WorkerToFabricEdmSenderImpl<false, 0>;
 
-// Cores that share a router between workers are not modelled.
+// Cores that share a router between workers are not modelled: what uses one does not compile.
 template <std::uint8_t FABRIC_MUX_CHANNEL_NUM_BUFFERS = 0>
-struct WorkerToFabricMuxSender;
+struct WorkerToFabricMuxSender {};
 
 }  // namespace tt::tt_fabric

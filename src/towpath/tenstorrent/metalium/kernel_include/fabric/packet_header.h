@@ -19,6 +19,7 @@ enum eth_chan_directions : std::uint8_t { EAST = 0, WEST = 1, NORTH = 2, SOUTH =
 
 namespace tt::tt_fabric {
 
+inline constexpr std::uint32_t PACKET_WORD_SIZE_BYTES = 16;
 inline constexpr std::uint16_t MAX_NUM_MESHES = 1024;
 inline constexpr std::uint8_t edm_to_local_chip_noc = 1;
 
