@@ -200,9 +200,7 @@ class Taken {
            !channels_.contains(channel(flow.to, flow.from, flow.plane)) &&
            is_free(flow.from, flow.sender) && is_free(flow.to, flow.receiver);
   }
-  bool is_free(int chip, Coordinate worker) const {
-    return !workers_.contains({chip, worker});
-  }
+  bool is_free(int chip, Coordinate worker) const { return !workers_.contains({chip, worker}); }
   void take(const FabricFlow& flow) {
     channels_.insert(channel(flow.from, flow.to, flow.plane));
     channels_.insert(channel(flow.to, flow.from, flow.plane));
@@ -315,10 +313,10 @@ std::string FabricPlan::describe() const {
   std::string text = fmt::format("seed {}: {} x {} chips, {} links{}, {}", seed, columns, rows,
                                  links, has_rings ? " with rings" : "", is_mesh ? "mesh" : "lines");
   for (const FabricFlow& flow : flows) {
-    text += fmt::format("; {} to {} on plane {}: form {}{}, {} slots, {} messages of {}", flow.from,
-                        flow.to, flow.plane, static_cast<int>(flow.form),
-                        flow.is_cleared ? " cleared" : "", flow.slots, flow.messages,
-                        flow.size_bytes);
+    text +=
+        fmt::format("; {} to {} on plane {}: form {}{}, {} slots, {} messages of {}", flow.from,
+                    flow.to, flow.plane, static_cast<int>(flow.form),
+                    flow.is_cleared ? " cleared" : "", flow.slots, flow.messages, flow.size_bytes);
   }
   return text;
 }

@@ -53,8 +53,8 @@ struct FabricPlan {
 
 // The mistakes that workers of a fabric can make.
 inline constexpr Mistake kFabricMistakes[] = {
-    Mistake::missing_teardown,   Mistake::source_overwritten,
-    Mistake::sync_before_payload, Mistake::semaphore_cleared_after_notification,
+    Mistake::missing_teardown,           Mistake::source_overwritten,
+    Mistake::sync_before_payload,        Mistake::semaphore_cleared_after_notification,
     Mistake::two_workers_on_one_channel, Mistake::buffer_chain_too_small};
 
 FabricPlan random_fabric_plan(std::uint64_t seed);

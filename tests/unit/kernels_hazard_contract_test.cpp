@@ -65,7 +65,8 @@ TEST(HazardContract, OneMistakeInSourceFormIsReportedByItsNameAndCore) {
   EXPECT_EQ(missed, "");
 }
 
-// --- over the fabric's routers --------------------------------------------------------------------
+// --- over the fabric's routers
+// --------------------------------------------------------------------
 
 // A tenth of the long run each; without it the first part runs a few.
 class FabricContract : public testing::TestWithParam<std::uint64_t> {

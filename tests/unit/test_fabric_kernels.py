@@ -8,6 +8,7 @@ import struct
 from typing import Any
 
 import pytest
+
 from towpath import FabricConnection, HazardError, MemoryBlock, SourceKernel, load
 from towpath.errors import ConfigError
 
@@ -254,6 +255,8 @@ def test_two_workers_on_one_router_are_named() -> None:
         ),
     ],
 )
-def test_what_cannot_be_sent_is_refused(kernel: Any, options: dict[str, str], sentence: str) -> None:
+def test_what_cannot_be_sent_is_refused(
+    kernel: Any, options: dict[str, str], sentence: str
+) -> None:
     with pytest.raises(ConfigError, match=sentence):
         run("t3000", [kernel], [], **options)

@@ -50,7 +50,7 @@ class RunsKernels(ABC):
         Raises:
             ConfigError: a kernel does not compile, or makes a call that cannot be carried out.
             DeadlockError: kernels wait forever.
-            HazardError: kernels on several chips make a mistake in their use of Ethernet or the fabric.
+            HazardError: kernels on several chips make a mistake with Ethernet or the fabric.
         """
         from towpath.kernels.chip_kernel import run_source_kernels
 

@@ -101,6 +101,7 @@ def _predict_line(row: Row, context: Context) -> Prediction:
 
 # --- bandwidth ------------------------------------------------------------------------------------
 
+
 class _Streams(NamedTuple):
     """Who sends to whom, and whether the fabric's routers forward packets."""
 

@@ -57,17 +57,17 @@ void bind_fabric(nb::module_& module) {
         using tenstorrent::fabric::Operation;
         std::vector<tenstorrent::bench::FabricStream> all;
         for (const auto& [from, to] : streams) all.push_back({from, to});
-        return tenstorrent::bench::fabric_stream_rate(cluster, shape, all,
-                                                      {.payload_bytes = payload_bytes,
-                                                       .packets = packets,
-                                                       .slot_bytes = slot_bytes,
-                                                       .forwards = forwards,
-                                                       .goes_the_long_way = long_way,
-                                                       .is_multicast = multicast,
-                                                       .operation =
-                                                           fused ? Operation::write_flush_increment
-                                                           : scattered ? Operation::scatter_write
-                                                                       : Operation::write})
+        return tenstorrent::bench::fabric_stream_rate(
+                   cluster, shape, all,
+                   {.payload_bytes = payload_bytes,
+                    .packets = packets,
+                    .slot_bytes = slot_bytes,
+                    .forwards = forwards,
+                    .goes_the_long_way = long_way,
+                    .is_multicast = multicast,
+                    .operation = fused       ? Operation::write_flush_increment
+                                 : scattered ? Operation::scatter_write
+                                             : Operation::write})
             .gb_per_s();
       },
       "cluster"_a, "shape"_a, "streams"_a, nb::kw_only(), "payload_bytes"_a, "packets"_a = 400,

@@ -101,16 +101,15 @@ void bind_program(nb::module_& module) {
           [](SourceProgram* self, std::vector<std::uint32_t> semaphores, std::uint64_t seed,
              std::int64_t cycles_max, bool finds_hazards,
              const std::optional<std::pair<bool, bool>>& fabric) {
-            new (self) SourceProgram{.kernels = {},
-                                     .semaphores = std::move(semaphores),
-                                     .options = {.seed = seed,
-                                                 .cycles_max = cycles_max,
-                                                 .finds_hazards = finds_hazards}};
+            new (self) SourceProgram{
+                .kernels = {},
+                .semaphores = std::move(semaphores),
+                .options = {
+                    .seed = seed, .cycles_max = cycles_max, .finds_hazards = finds_hazards}};
             if (fabric) self->fabric = {fabric->first, fabric->second};
           },
-          nb::kw_only(), "semaphores"_a, "seed"_a = 1, "cycles_max"_a = 0,
-          "finds_hazards"_a = true, "fabric"_a = nb::none(),
-          "fabric: whether it is a mesh, and whether it has rings.")
+          nb::kw_only(), "semaphores"_a, "seed"_a = 1, "cycles_max"_a = 0, "finds_hazards"_a = true,
+          "fabric"_a = nb::none(), "fabric: whether it is a mesh, and whether it has rings.")
       .def(
           "add_kernel",
           [](SourceProgram& program, const std::string& file, const std::string& text, int chip,

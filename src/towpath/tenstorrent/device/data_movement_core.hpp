@@ -66,7 +66,7 @@ struct KernelConfig {
   std::vector<std::uint32_t> runtime_args{};
   std::vector<std::uint64_t> semaphores{};  // offset of each; Program fills it in
   noc::Cycle start_cycle = 0;
-  int chip = kOnlyChip;  // in its cluster; Program fills it in
+  int chip = kOnlyChip;    // in its cluster; Program fills it in
   bool is_watched = true;  // for hazards, where they are looked for
 };
 

@@ -84,7 +84,7 @@ class KernelWatch final : public CoreObserver {
   Stamp begin_;       // its start
   int channel_ = -1;  // on an Ethernet core
   std::array<std::uint64_t, ethernet_memory_map::kChannels> unannounced_bytes_{};
-  std::vector<std::uint64_t> looked_at_;   // words, since it last idled; Ethernet cores only
+  std::vector<std::uint64_t> looked_at_;  // words, since it last idled; Ethernet cores only
   // Cores whose words it has incremented, with their chips.
   std::vector<std::pair<int, machine::Coordinate>> told_;
 };
@@ -273,8 +273,8 @@ class HazardMonitor {
   void use(KernelWatch& kernel, int chip, machine::Coordinate tile, std::uint64_t first,
            std::uint64_t end);
   void check_lines(const KernelWatch& kernel) const;
-  static void increment(Word& word, const noc::Address& at, KernelWatch& kernel,
-                        const Stamp& stamp, std::uint32_t value);
+  static void increment(Word& word, const noc::Address& at, KernelWatch& kernel, const Stamp& stamp,
+                        std::uint32_t value);
   static void set_inline(Word& word, KernelWatch& kernel, const Stamp& stamp, std::uint32_t value);
   Word& word_at(int chip, machine::Coordinate tile, std::uint64_t offset);
 
@@ -283,7 +283,7 @@ class HazardMonitor {
   std::vector<StreamState> streams_;
   std::map<int, Line> lines_;
   std::map<int, LineParts> line_parts_;
-  Stream next_stream_ = 0;  // behind those of queues
+  Stream next_stream_ = 0;                      // behind those of queues
   std::map<std::size_t, Entrusted> entrusted_;  // packets under way
   std::size_t next_packet_ = 0;
   std::vector<std::uint32_t> first_stream_;  // by chip

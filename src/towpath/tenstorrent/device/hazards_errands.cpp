@@ -44,9 +44,8 @@ void KernelWatch::opening_line(int line) {
 void KernelWatch::closed_line(int line) { monitor_.lines_[line].closed = learner_.step(); }
 
 void HazardMonitor::check_lines(const KernelWatch& kernel) const {
-  const bool is_open = std::ranges::any_of(lines_, [&](const auto& line) {
-    return line.second.user == &kernel && !line.second.closed;
-  });
+  const bool is_open = std::ranges::any_of(
+      lines_, [&](const auto& line) { return line.second.user == &kernel && !line.second.closed; });
   if (!is_open) return;
   throw HazardError(
       Hazard::missing_teardown, kernel.name(),
@@ -142,23 +141,26 @@ void HazardMonitor::check_unused(const KernelWatch& kernel, int chip, const Erra
   there.incoming.each(bytes.offset, last, [&](std::uint64_t, std::uint64_t, const Incoming&) {
     was_sent_before = true;
   });
-  there.used.each(bytes.offset, last, [&](std::uint64_t first, std::uint64_t end, const Used& used) {
-    if (used.user == &kernel || kernel.learner_.knows(used.last)) return;
-    const std::string where = fmt::format("bytes {} to {} of core ({}, {}) of chip {}", first,
-                                          end - 1, bytes.tile.x, bytes.tile.y, chip);
-    if (was_sent_before && !kernel.learner_.knows(used.first)) {
-      throw HazardError(
-          Hazard::source_overwritten, kernel.name(),
-          fmt::format("{}: sends {}, and cannot know that {} has used what was sent there before; "
-                      "a buffer is written again when its reader has said that it is free",
-                      kernel.where(), where, name_of(*used.user)));
-    }
-    throw HazardError(
-        Hazard::sync_before_payload, used.user->name(),
-        fmt::format("{} uses {}, which {} sends, and cannot know that they have arrived; it waits "
-                    "for a word that is sent behind them",
-                    name_of(*used.user), where, name_of(kernel)));
-  });
+  there.used.each(
+      bytes.offset, last, [&](std::uint64_t first, std::uint64_t end, const Used& used) {
+        if (used.user == &kernel || kernel.learner_.knows(used.last)) return;
+        const std::string where = fmt::format("bytes {} to {} of core ({}, {}) of chip {}", first,
+                                              end - 1, bytes.tile.x, bytes.tile.y, chip);
+        if (was_sent_before && !kernel.learner_.knows(used.first)) {
+          throw HazardError(
+              Hazard::source_overwritten, kernel.name(),
+              fmt::format(
+                  "{}: sends {}, and cannot know that {} has used what was sent there before; "
+                  "a buffer is written again when its reader has said that it is free",
+                  kernel.where(), where, name_of(*used.user)));
+        }
+        throw HazardError(
+            Hazard::sync_before_payload, used.user->name(),
+            fmt::format(
+                "{} uses {}, which {} sends, and cannot know that they have arrived; it waits "
+                "for a word that is sent behind them",
+                name_of(*used.user), where, name_of(kernel)));
+      });
 }
 
 void HazardMonitor::use(KernelWatch& kernel, int chip, machine::Coordinate tile,

@@ -450,8 +450,7 @@ void HazardMonitor::add_writers(const KernelWatch& owner, std::uint64_t offset,
     return std::ranges::find(owner.told_, std::pair(kernel.config_.chip, kernel.config_.core)) !=
            owner.told_.end();
   });
-  add_others(
-      [&](const KernelWatch& kernel) { return kernel.config_.chip == owner.config_.chip; });
+  add_others([&](const KernelWatch& kernel) { return kernel.config_.chip == owner.config_.chip; });
 }
 
 }  // namespace towpath::tenstorrent

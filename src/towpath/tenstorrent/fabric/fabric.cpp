@@ -51,9 +51,9 @@ Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint6
 
 void check(const Cluster& cluster) {
   if (cluster.options().carries_data) return;
-  throw std::invalid_argument(
-      fmt::format("a fabric on cluster '{}', which keeps times only; it needs one that carries data",
-                  cluster.description().name));
+  throw std::invalid_argument(fmt::format(
+      "a fabric on cluster '{}', which keeps times only; it needs one that carries data",
+      cluster.description().name));
 }
 
 // The second RISC-V runs beside the kernel, which runs on the first.
@@ -125,7 +125,7 @@ RouterConfig Fabric::config(int place, Direction direction, int plane) const {
   if (options_.forwards && exists(opposite(direction))) {
     config.clients[kStraightChannel] = {tile(opposite(direction)), direction};
     config.next[opposite(direction)] = {tile(opposite(direction)), kStraightChannel,
-                                         end(opposite(direction))};
+                                        end(opposite(direction))};
   }
   for (const Direction turning : {direction_of(0, false), direction_of(0, true)}) {
     if (!layout_.has_turns() || dimension != 1 || !exists(opposite(turning))) continue;
@@ -133,7 +133,8 @@ RouterConfig Fabric::config(int place, Direction direction, int plane) const {
   }
   if (dimension == 0 && layout_.has_turns()) {
     for (const Direction into : {direction_of(1, false), direction_of(1, true)}) {
-      if (exists(into)) config.next[into] = {tile(into), turn_channel(opposite(direction)), end(into)};
+      if (exists(into))
+        config.next[into] = {tile(into), turn_channel(opposite(direction)), end(into)};
     }
   }
   return config;

@@ -82,9 +82,9 @@ void Connection::wait_for_free_slot() {
 }
 
 void Connection::check_slot() {
-  const char* const what = !is_open_                              ? "that is not open"
+  const char* const what = !is_open_                                         ? "that is not open"
                            : produced_ - core_.load_word(credit_) == slots() ? "without a free slot"
-                                                                  : nullptr;
+                                                                             : nullptr;
   if (what == nullptr) return;
   throw std::invalid_argument(fmt::format(
       "{} sends a packet over a connection {}; open() comes first, and a wait for a free slot "

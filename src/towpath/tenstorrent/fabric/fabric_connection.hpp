@@ -75,18 +75,18 @@ class Connection {
   int noc_;
   bool is_posted_;
   bool is_open_ = false;
-  std::uint64_t credit_;    // number of packets released; written by the router
-  std::uint64_t closed_;    // written by the router
-  std::uint64_t snapshot_;  // of the channel's words, read on opening
-  std::uint64_t sources_;   // of words written to produced_at()
+  std::uint64_t credit_;           // number of packets released; written by the router
+  std::uint64_t closed_;           // written by the router
+  std::uint64_t snapshot_;         // of the channel's words, read on opening
+  std::uint64_t sources_;          // of words written to produced_at()
   std::uint64_t payload_end_ = 0;  // of the piece of payload written last, in the worker's L1
   std::uint32_t produced_ = 0;
 };
 
 // The header of a packet that writes segments to addresses of their own; the segments, of which the
-// first goes to header.payload_to, and at list_offset() behind them the list are its payload. Throws
-// std::invalid_argument when there is nothing to write, or when a segment that others follow is not
-// a multiple of 16 bytes.
+// first goes to header.payload_to, and at list_offset() behind them the list are its payload.
+// Throws std::invalid_argument when there is nothing to write, or when a segment that others follow
+// is not a multiple of 16 bytes.
 Header scattered(Header header, const SegmentList& list);
 // Offset of the list in the payload of a scatter write.
 inline std::uint64_t list_offset(const Header& header) {

@@ -211,7 +211,7 @@ class Receiver {
   noc::Cycle handle_cycles_;
   std::uint32_t arrived_ = 0;
   std::uint32_t handled_ = 0;
-  std::uint32_t completed_ = 0;     // number that have left
+  std::uint32_t completed_ = 0;  // number that have left
   std::uint32_t told_arrived_ = 0;
   std::uint32_t told_completed_ = 0;
   std::uint32_t answers_ = 0;

@@ -12,8 +12,8 @@
 #include "towpath/tenstorrent/fabric/fabric_connection.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
 
-// Follows packets through the routers for a HazardMonitor. Packets of a channel, and those of a link,
-// stay in order, so what is known of each moves from queue to queue beside its bytes.
+// Follows packets through the routers for a HazardMonitor. Packets of a channel, and those of a
+// link, stay in order, so what is known of each moves from queue to queue beside its bytes.
 
 namespace towpath::tenstorrent::fabric {
 

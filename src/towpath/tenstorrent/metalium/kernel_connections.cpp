@@ -46,7 +46,8 @@ const KernelFabric& KernelRuntime::fabric() const {
 
 KernelRuntime::Connection& KernelRuntime::connection(std::uint32_t channel) {
   const auto found = connections_.find(channel);
-  if (found == connections_.end()) refuse("it uses a connection to a router that it has not opened");
+  if (found == connections_.end())
+    refuse("it uses a connection to a router that it has not opened");
   return *found->second;
 }
 

@@ -32,8 +32,7 @@ fabric::Shape shape_of(const machine::ChipCluster& cluster, const FabricMode& mo
     std::swap(shape.dimensions[0], shape.dimensions[1]);
     for (std::size_t place = 0; place < shape.chips.size(); ++place) {
       const std::size_t rows = shape.chips.size() / index(columns);
-      shape.chips[place % index(columns) * rows + place / index(columns)] =
-          rows_first.chips[place];
+      shape.chips[place % index(columns) * rows + place / index(columns)] = rows_first.chips[place];
     }
   }
   for (fabric::Dimension& dimension : shape.dimensions) dimension.is_ring &= mode.has_rings;
@@ -118,9 +117,8 @@ std::uint32_t KernelFabric::channel_to(int chip, int to, int plane) const {
                        ? std::nullopt
                        : fabric_.topology().end(place, direction, plane);
   if (end) return static_cast<std::uint32_t>(end->channel);
-  throw std::invalid_argument(
-      fmt::format("chip {} has no link {} towards chip {}; it has 0 to {}", chip, plane, to,
-                  fabric_.topology().planes() - 1));
+  throw std::invalid_argument(fmt::format("chip {} has no link {} towards chip {}; it has 0 to {}",
+                                          chip, plane, to, fabric_.topology().planes() - 1));
 }
 
 // --- headers ------------------------------------------------------------------------------------
@@ -129,8 +127,8 @@ Header KernelFabric::rectangle_of(const fabric::RouterPort& port, const std::uin
   const std::uint32_t along = compass_of(port.direction);
   const bool is_first = fabric::dimension_of(port.direction) == 0;
   for (const std::uint32_t compass : {kEast, kWest, kNorth, kSouth}) {
-    const bool is_branch =
-        is_first && fabric::dimension_of(direction_at(compass)) != fabric::dimension_of(port.direction);
+    const bool is_branch = is_first && fabric::dimension_of(direction_at(compass)) !=
+                                           fabric::dimension_of(port.direction);
     if (hops[compass] == 0 || compass == along || is_branch) continue;
     throw std::invalid_argument(
         fmt::format("a multicast that leaves to the {} goes {} hops to the {}; it branches from "
@@ -140,7 +138,8 @@ Header KernelFabric::rectangle_of(const fabric::RouterPort& port, const std::uin
   const auto stretch = [&](std::uint32_t compass) {
     return fabric::Stretch{0, static_cast<std::uint8_t>(hops[compass])};
   };
-  Header header = fabric_.multicast_along(port.place, port.direction, static_cast<int>(hops[along]));
+  Header header =
+      fabric_.multicast_along(port.place, port.direction, static_cast<int>(hops[along]));
   fabric::MulticastRange range = header.range();
   if (is_first) {
     range.up = stretch(kWest);

@@ -15,7 +15,7 @@
 namespace towpath::tenstorrent::metalium {
 
 struct FabricMode {
-  bool is_mesh = false;  // packets turn from columns into rows; otherwise they stay in their line
+  bool is_mesh = false;    // packets turn from columns into rows; otherwise they stay in their line
   bool has_rings = false;  // links that close a line are used
 };
 

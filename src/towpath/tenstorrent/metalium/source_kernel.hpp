@@ -72,7 +72,7 @@ struct KernelSetup {
   machine::Coordinate logical{};  // its place in the logical grid
   CircularBuffers circular_buffers{};
   std::vector<std::uint32_t> common_args{};
-  KernelLog* log = nullptr;  // outlives the run; none is kept if null
+  KernelLog* log = nullptr;              // outlives the run; none is kept if null
   const KernelFabric* fabric = nullptr;  // if there is one; outlives the run
 };
 

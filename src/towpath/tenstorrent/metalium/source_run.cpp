@@ -37,9 +37,9 @@ namespace {
 std::vector<std::uint32_t> arguments_of(int chip, const PlacedKernel& kernel,
                                         const KernelFabric* fabric) {
   if (!kernel.connections.empty() && fabric == nullptr) {
-    throw std::invalid_argument(fmt::format(
-        "kernel '{}' is connected to a router, and its program runs without a fabric",
-        kernel.source.file.string()));
+    throw std::invalid_argument(
+        fmt::format("kernel '{}' is connected to a router, and its program runs without a fabric",
+                    kernel.source.file.string()));
   }
   std::vector<std::uint32_t> arguments = kernel.runtime_args;
   for (auto at = kernel.connections.rbegin(); at != kernel.connections.rend(); ++at) {
@@ -51,8 +51,8 @@ std::vector<std::uint32_t> arguments_of(int chip, const PlacedKernel& kernel,
 
 }  // namespace
 
-std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel,
-                       KernelLog& log, const KernelFabric* fabric) {
+std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel, KernelLog& log,
+                       const KernelFabric* fabric) {
   const machine::Chip& chip = device.chip();
   const bool computes = kernel.processor == Processor::compute;
   const int noc = computes ? kNoNoc : kernel.noc_index;
@@ -83,11 +83,9 @@ std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& ker
     program.set_at_start({tile}, worker_memory_map::pages_received_at(buffer), 0);
     program.set_at_start({tile}, worker_memory_map::pages_acked_at(buffer), 0);
   }
-  return program.create_kernel({.core = tile,
-                                .name = std::move(name),
-                                .noc_index = noc,
-                                .runtime_args = runtime_args},
-                               std::move(body));
+  return program.create_kernel(
+      {.core = tile, .name = std::move(name), .noc_index = noc, .runtime_args = runtime_args},
+      std::move(body));
 }
 
 namespace {
@@ -128,8 +126,8 @@ SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> clus
       program = fabric ? &fabric->program(kernel.chip) : &chips.create_program(kernel.chip);
       set_semaphores(*program, device.chip(), source.semaphores);
     }
-    numbers.emplace_back(program, add_kernel(device, *program, kernel, result.log,
-                                             fabric ? &*fabric : nullptr));
+    numbers.emplace_back(
+        program, add_kernel(device, *program, kernel, result.log, fabric ? &*fabric : nullptr));
   }
   result.time = fabric ? fabric->run() : chips.run();
   for (const auto& [program, number] : numbers) {

@@ -70,8 +70,8 @@ struct SourceResult {
 machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
                             Processor processor);
 // Compiles a kernel and puts it into a program; returns its number there.
-std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel,
-                       KernelLog& log, const KernelFabric* fabric = nullptr);
+std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel, KernelLog& log,
+                       const KernelFabric* fabric = nullptr);
 
 // A cluster of one chip.
 std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip);
