@@ -54,7 +54,8 @@ static bool is_mistaken(uint32_t message, uint32_t mistake) {
 static void begin() {
   flow = {argument(), argument(), argument(), argument(), argument(), argument(),
           argument(), argument(), argument(), argument(), argument(), argument()};
-  connection = WorkerToFabricEdmSender::build_from_args<ProgrammableCoreType::TENSIX>(next_argument);
+  using Sender = WorkerToFabricEdmSender;
+  connection = Sender::build_from_args<ProgrammableCoreType::TENSIX>(next_argument);
   connection.open();
   header = PacketHeaderPool::allocate_header();
 #ifdef FABRIC_2D
@@ -89,8 +90,8 @@ static void fill(uint32_t message) {
 static void send(uint32_t message) {
   const uint32_t buffer = kBuffers + message % flow.slots * 2048;
   if (flow.form == 0) {
-    header->to_noc_fused_unicast_write_atomic_inc({there(buffer), there(kWord), 1, message % 2 == 0},
-                                                  flow.size);
+    header->to_noc_fused_unicast_write_atomic_inc(
+        {there(buffer), there(kWord), 1, message % 2 == 0}, flow.size);
   } else if (flow.form == 1) {
     header->to_noc_unicast_write({there(buffer)}, flow.size);
   } else {
