@@ -154,8 +154,9 @@ def run(
     places = [place for text in core or ["0,0"] for place in _cores(text)]
     kernels = [replace(common, core=place) for place in places]
     blocks = [block._replace(chip=chip) for block in _blocks(read or [])]
+    mode = fabric.value if fabric else None
     found = loaded.run_kernels(
-        kernels, semaphores=semaphore or [], read=blocks, seed=seed, fabric=fabric and fabric.value
+        kernels, semaphores=semaphore or [], read=blocks, seed=seed, fabric=mode
     )
     if as_json:
         from towpath.cli.output_file import json_text
