@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "conformance/processes.hpp"
 #include "conformance/simulated_cluster.hpp"
@@ -16,10 +17,13 @@
 namespace towpath::conformance {
 namespace {
 
-std::vector<std::string> run_live(std::string_view transport, int ranks, const Body& body) {
+// `setting`: an environment variable of the ranks and its value, or null.
+std::vector<std::string> run_live(std::string_view transport, int ranks, const Body& body,
+                                  const char* setting = nullptr, const char* value = nullptr) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
   const std::string name = fmt::format("conformance-{}-{}", ::getpid(), now);
   Processes processes(ranks, [&](int rank) {
+    if (setting != nullptr) ::setenv(setting, value, 1);
     const auto joined = transport::live::connect(
         transport,
         {.rendezvous = name, .rank = rank, .ranks = ranks, .timeout = Time::from_seconds(30)});
@@ -50,6 +54,10 @@ std::vector<TransportUnderTest> transports() {
   for (const std::string_view name : transport::live::names()) {
     all.push_back({std::string(name), true,
                    [name](int ranks, const Body& body) { return run_live(name, ranks, body); }});
+    if (name != "ucx") continue;
+    all.push_back({"ucx_by_messages", true, [name](int ranks, const Body& body) {
+                     return run_live(name, ranks, body, "TOWPATH_UCX_SHARED_MEMORY", "0");
+                   }});
   }
   return all;
 }

@@ -83,6 +83,15 @@ def reduce_after_loading(communicator, _loaded):
     reduce_for_ever(communicator, None, None)
 
 
+def close_and_return_later(communicator, culprit, seconds):
+    """The culprit leaves the others at once, and its function returns after they have said so."""
+    if communicator.rank == culprit:
+        communicator.close()
+        time.sleep(seconds)
+    else:
+        reduce_for_ever(communicator, None, None)
+
+
 def print_and_reduce(communicator):
     """A rank that prints, as libraries do."""
     print("a rank prints")

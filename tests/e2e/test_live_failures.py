@@ -106,6 +106,13 @@ def test_a_rank_that_fails_is_named_with_its_reason_by_all_others(fail):
             ), sentence
 
 
+def test_a_rank_that_returns_after_others_named_it_has_left():
+    """The others' errors reach the launcher before the news that the culprit is done."""
+    with pytest.raises(RankError) as caught:
+        launch(failing_ranks.close_and_return_later, 3, arguments=(1, 0.5))
+    assert (caught.value.rank, caught.value.reason) == (1, "left")
+
+
 NOT_JOINED = {
     "raise_key_error": r"failed \(KeyError: 'x'\)",
     "exit_0": "exited early with status 0",

@@ -24,17 +24,20 @@ if "ucx" not in _core.live_transports():
     pytest.skip("this build has no transport ucx: libucx-dev is missing", allow_module_level=True)
 
 RANK = Path(__file__).parent / "ucx_rank.py"
-# Without it ranks of one host would not use the network.
-OVER_TCP = {**os.environ, "UCX_TLS": "tcp"}
+# Ranks of one host use the network, too.
+OVER_TCP = {**os.environ, "UCX_TLS": "tcp", "TOWPATH_UCX_SHARED_MEMORY": "0"}
+SHARING = {**os.environ, "UCX_TLS": "tcp"}
 
 
 class Rank:
     """A process that is a rank, and the lines that it prints."""
 
-    def __init__(self, job, rank, ranks, *, token="hush", timeout_s=20, inside=()):
+    def __init__(
+        self, job, rank, ranks, *, token="hush", timeout_s=20, inside=(), environment=OVER_TCP
+    ):
         self.process = subprocess.Popen(
             [*inside, sys.executable, RANK, job, str(rank), str(ranks), token, str(timeout_s)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=OVER_TCP,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
         )  # fmt: skip
 
     def line(self):
@@ -64,9 +67,10 @@ def started(ranks):
 
 
 def free_address(host="127.0.0.1"):
-    with socket.socket() as probe:
+    is_ipv6 = ":" in host
+    with socket.socket(socket.AF_INET6 if is_ipv6 else socket.AF_INET) as probe:
         probe.bind((host, 0))
-        return f"{host}:{probe.getsockname()[1]}"
+        return f"{f'[{host}]' if is_ipv6 else host}:{probe.getsockname()[1]}"
 
 
 def test_ranks_reduce_and_leave():
@@ -82,6 +86,16 @@ def test_ranks_reduce_and_leave():
 def test_ranks_of_one_host_need_no_address_and_no_token():
     job = f"test-{secrets.token_hex(8)}"
     with started([Rank(job, rank, 2, token="") for rank in range(2)]) as ranks:
+        assert [rank.line() for rank in ranks] == ["ready"] * 2
+        assert [rank.end() for rank in ranks] == [0] * 2
+
+
+def test_an_address_may_be_of_ipv6():
+    try:
+        job = free_address("::1")
+    except OSError as error:
+        pytest.skip(f"this host has no IPv6: {error}")
+    with started([Rank(job, rank, 2) for rank in range(2)]) as ranks:
         assert [rank.line() for rank in ranks] == ["ready"] * 2
         assert [rank.end() for rank in ranks] == [0] * 2
 
@@ -230,6 +244,45 @@ def test_two_hosts_reduce(hosts):
             rank.reduce(5)
         assert [rank.line() for rank in ranks] == ["right"] * 2
         assert [rank.end() for rank in ranks] == [0] * 2
+
+
+def sharing_ranks_of(hosts, ranks=4):
+    """Half of them on each host."""
+    return [
+        Rank("10.77.0.1:29500", rank, ranks, environment=SHARING,
+             inside=("ip", "netns", "exec", hosts[rank * 2 // ranks]))
+        for rank in range(ranks)
+    ]  # fmt: skip
+
+
+def memories_mapped_by(rank):
+    """The inodes of the ranks' memories that a process has mapped."""
+    maps = Path(f"/proc/{rank.process.pid}/maps").read_text()
+    return {line.split()[4] for line in maps.splitlines() if "/memfd:towpath" in line}
+
+
+def test_ranks_of_a_host_share_memory_and_others_do_not(hosts):
+    with started(sharing_ranks_of(hosts)) as ranks:
+        assert [rank.line() for rank in ranks] == ["ready"] * 4
+        for rank in ranks:
+            rank.reduce(5)
+        assert [rank.line() for rank in ranks] == ["right"] * 4
+        mapped = [memories_mapped_by(rank) for rank in ranks]
+        assert mapped[0] == mapped[1] and mapped[2] == mapped[3]
+        assert [len(each) for each in mapped] == [2] * 4 and not mapped[0] & mapped[2]
+        assert [rank.end() for rank in ranks] == [0] * 4
+
+
+def test_a_killed_rank_is_named_on_its_host_and_on_the_other(hosts):
+    with started(sharing_ranks_of(hosts)) as ranks:
+        assert [rank.line() for rank in ranks] == ["ready"] * 4
+        for rank in ranks:
+            rank.reduce(1_000_000)
+        time.sleep(0.3)
+        ranks[2].process.kill()
+        for number in (0, 1, 3):
+            line = ranks[number].line()
+            assert line.startswith("peer_died 2 rank 2 (pid "), (number, line)
 
 
 def torch_ranks_of(hosts, *words):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from towpath.api.cluster import checked_request
 from towpath.api.result import Part, RunResult, rows_of
@@ -16,6 +17,16 @@ from towpath.collectives.call import Call
 from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from towpath.collectives.result import Run
+
+_DIRECT = "direct"
+_DIRECT_NOTE = (
+    "direct: no schedule, each rank reads what the others show; --algorithm NAME runs a schedule"
+)
+
 
 def run_live(
     collective_or_schedule: str | Schedule = "all_reduce",
@@ -26,7 +37,7 @@ def run_live(
     op: str = "sum",
     root: int = 0,
     algorithm: str | None = None,
-    protocol: str = "Simple",
+    protocol: str | None = None,
     channels: int | None = None,
     options: live.LiveOptions | None = None,
     on_row: OnRow = ignore,
@@ -40,9 +51,11 @@ def run_live(
         dtype: the element type.
         op: the reduction.
         root: the root rank of broadcast and reduce.
-        algorithm: its name; None takes the collective's first.
-        protocol: "Simple", "LL" or "LL128".
-        channels: parallel channels; None: 1.
+        algorithm: the name of an algorithm, whose schedule then runs. None, with None for protocol
+            and channels too: no schedule, each rank reads what the others show ("direct"), where
+            the collective can be run so; else the collective's first algorithm.
+        protocol: of a schedule: "Simple", "LL" or "LL128"; None: "Simple".
+        channels: of a schedule, parallel; None: 1.
         options: how often to measure, and how long to wait for a silent peer.
         on_row: called with the run and None before its first row, and with each row as it comes.
 
@@ -60,8 +73,14 @@ def run_live(
     is_schedule = isinstance(collective_or_schedule, Schedule)
     request = checked_request(
         collective_or_schedule, sizes_of(size_bytes), dtype=dtype, op=op, root=root,
-        algorithm=algorithm, protocol="auto" if is_schedule else protocol, channels=channels,
+        algorithm=algorithm, protocol=protocol or ("auto" if is_schedule else "Simple"),
+        channels=channels,
     )  # fmt: skip
+    is_direct = (
+        not is_schedule
+        and request.collective in live.DIRECT_COLLECTIVES
+        and (algorithm, protocol, channels) == (None, None, None)
+    )
     source = _source(request.schedule) or ScheduleSource(
         None, request.collective, request.algorithm, ranks, channels or 1, request.protocol, root
     )
@@ -70,16 +89,27 @@ def run_live(
         raise ConfigError(
             f"schedule '{call.schedule.name}' has {call.ranks} ranks; --live is {ranks}"
         )
-    asked = live.LiveCall(source, request.sizes_bytes, request.dtype, request.op)
-    notes = [*live.notes(ranks, measured.pin), *rounding_notes(call, request.sizes_bytes)]
-    run = describe("live", f"{ranks} processes of this host", call, notes)
-    run = replace(run, iterations=measured.iterations, warmup=measured.warmup)
+    asked = live.LiveCall(source, request.sizes_bytes, request.dtype, request.op, is_direct)
+    run = _described(call, request.sizes_bytes, measured, is_direct)
     rows = (row for _, row in live.measure_calls([asked], ranks, measured))
-    part = Part(collect(run, rows, on_row), None if is_schedule else source.algorithm_name())
+    algorithm_ran = _DIRECT if is_direct else source.algorithm_name()
+    part = Part(collect(run, rows, on_row), None if is_schedule else algorithm_ran)
     return RunResult(
         machine="live", collective=request.collective, kind="live", rows=tuple(rows_of(part)),
-        parts=(part,), provenance=provenance((), [call.schedule]),
+        parts=(part,), provenance=provenance((), [] if is_direct else [call.schedule]),
     )  # fmt: skip
+
+
+def _described(
+    call: Call, sizes_bytes: Sequence[int], options: live.LiveOptions, is_direct: bool
+) -> Run:
+    """The run without its rows."""
+    notes = [*live.notes(call.ranks, options.pin), *rounding_notes(call, sizes_bytes)]
+    run = describe("live", f"{call.ranks} processes of this host", call, notes)
+    run = replace(run, iterations=options.iterations, warmup=options.warmup)
+    if not is_direct:
+        return run
+    return replace(run, schedule=_DIRECT, protocol="none", channels=1, notes=[_DIRECT_NOTE, *notes])
 
 
 def _source(schedule: Schedule | None) -> ScheduleSource | None:

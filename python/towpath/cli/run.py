@@ -153,7 +153,7 @@ def run(
     if library is not None:
         _check_library(schedule, machine, live, own)
     else:
-        own = _own_schedule(schedule, own, _only_simulated(loaded, live))
+        own = _own_schedule(schedule, own, _only_simulated(loaded, live), not loaded)
     measured = live_options(live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin)
     request = RunRequest(
         subject=_subject(collective, schedule, result),
@@ -260,18 +260,23 @@ def _check_live(live: int | None, simulated: dict[str, Any]) -> None:
 
 
 def _own_schedule(
-    schedule: Path | None, options: dict[str, Any], machine: tuple[str, Cluster] | None
+    schedule: Path | None,
+    options: dict[str, Any],
+    machine: tuple[str, Cluster] | None,
+    is_only_live: bool,
 ) -> dict[str, Any]:
     """Options of towpath's own schedules.
 
-    By default the fastest for each size on GPUs, where candidates are simulated in no time, and the
-    collective's first algorithm with Simple elsewhere.
+    By default the fastest for each size on GPUs, where candidates are simulated in no time, none
+    where it only runs live, and the collective's first algorithm with Simple elsewhere.
     """
     from towpath import GpuCluster
 
     if schedule is not None:
         refuse(options, "is for towpath's own schedules; a --schedule file contains its own")
         return {"algorithm": None}
+    if is_only_live:
+        return {"algorithm": None, **options}
     if machine is not None and isinstance(machine[1], GpuCluster):
         return {"algorithm": "auto", "protocol": "auto", **options}
     return {"algorithm": None, "protocol": "Simple", **options}

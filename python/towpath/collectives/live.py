@@ -32,6 +32,10 @@ __all__ = [
     "notes",
 ]
 
+# What runs without a schedule.
+DIRECT_COLLECTIVES = (
+    "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
+)  # fmt: skip
 # Ranks per processor that still make progress, and what every host may have, to try things.
 _RANKS_PER_PROCESSOR_MAX = 2
 _RANKS_ANYWHERE = 64
@@ -108,12 +112,17 @@ class LiveOptions:
 
 @dataclass(frozen=True)
 class LiveCall:
-    """One schedule, measured at some sizes (bytes of the whole array)."""
+    """One collective, measured at some sizes (bytes of the whole array).
+
+    By its schedule, or direct: then the schedule says only what is computed, and each rank reads
+    what the others show.
+    """
 
     source: ScheduleSource
     sizes_bytes: tuple[int, ...]
     type_name: str = "float32"
     operation: str = "sum"
+    is_direct: bool = False
 
     def call(self) -> Call:
         """The call with its schedule built, or read.

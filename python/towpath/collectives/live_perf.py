@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from towpath.collectives.live import cores_of
+from towpath.collectives.live import DIRECT_COLLECTIVES, cores_of
 from towpath.collectives.live_launch import launch
 from towpath.collectives.result import bus_factor
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from towpath.collectives.live_communicator import Communicator
 
-COLLECTIVES = (
-    "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "barrier",
-)  # fmt: skip
+COLLECTIVES = (*DIRECT_COLLECTIVES, "barrier")
 _BATCHES = 9
 _BATCH_S = 0.02
 _CALLS_MAX = 2000
@@ -136,7 +134,7 @@ def _times(
 ) -> list[float]:
     """The times of calls one after the other, in microseconds."""
     return communicator._collectives().measure(
-        collective, "float32", source.view(np.uint8), target.view(np.uint8), times,
+        collective, "float32", "sum", 0, source.view(np.uint8), target.view(np.uint8), times,
         communicator.timeout_s,
     )  # fmt: skip
 

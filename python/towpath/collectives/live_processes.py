@@ -132,6 +132,8 @@ class RankProcesses:
                     messages, is_closed = self._read(rank, is_last=has_ended)
                     self._has_spoken.add(rank)
                     for message in messages:
+                        if "is_done" in message:
+                            self._is_done.add(rank)
                         yield rank, message
                     if has_ended or is_closed:
                         selector.unregister(key.fileobj)
@@ -159,8 +161,6 @@ class RankProcesses:
                 message = self._end_of(rank)
             if "error" in message:
                 self._fail(rank, message)
-            if "is_done" in message:
-                self._is_done.add(rank)
             yield rank, message
         late = [rank for rank in range(len(self.processes)) if rank not in self._is_done]
         if late:

@@ -22,8 +22,13 @@ from towpath.collectives.live_channel import RankChannel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import numpy as np
+
     from towpath import _core
     from towpath.collectives.call import Call
+
+    # So many calls from an array to another, both as bytes; the microseconds of each.
+    Timed = Callable[[np.ndarray, np.ndarray, int], list[float]]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -60,6 +65,7 @@ class Measuring:
         self.rank: int = job["rank"]
         self.timeout_s: float = job["options"].timeout_s
         self._is_waiting = False
+        self._collectives: _core.LiveCollectives | None = None
         self._beat()
 
         from towpath import _core
@@ -80,7 +86,8 @@ class Measuring:
         for asked in self.job["calls"]:
             call = asked.call()
             for size_bytes in asked.sizes_bytes:
-                self.channel.send({"index": index, **self._measure(call, size_bytes)})
+                row = self._measure(call, size_bytes, asked.is_direct)
+                self.channel.send({"index": index, **row})
                 index += 1
         with self._waiting():
             self.transport.barrier(self.timeout_s)
@@ -109,18 +116,16 @@ class Measuring:
         finally:
             self._is_waiting = False
 
-    def _measure(self, call: Call, size_bytes: int) -> dict[str, Any]:
+    def _measure(self, call: Call, size_bytes: int, is_direct: bool) -> dict[str, Any]:
         from towpath.collectives.data import type_bytes
 
         elements = call.elements(size_bytes)
-        plan = call.plan(size_bytes)
-        with self._waiting():
-            # Before any memory is shared out, and so before anything can go astray.
-            self.transport.agree(plan.statement, self.timeout_s)
-        executor = self._core.Executor(self.transport, plan)
+        timed = self._direct(call) if is_direct else self._planned(call, size_bytes)
         ways = {"out_of_place": call.schedule.out_of_place, "in_place": call.schedule.in_place}
+        if is_direct and call.collective == "broadcast":
+            ways["out_of_place"] = False  # the root's output would be a copy of its own
         columns = {
-            name: self._column(call, executor, plan, elements, name == "in_place") if runs else None
+            name: self._column(call, timed, elements, name == "in_place") if runs else None
             for name, runs in ways.items()
         }
         with self._waiting():
@@ -133,9 +138,29 @@ class Measuring:
             **columns,
         }
 
-    def _column(
-        self, call: Call, executor: _core.Executor, plan: _core.Plan, elements: int, in_place: bool
-    ) -> dict[str, Any]:
+    def _planned(self, call: Call, size_bytes: int) -> Timed:
+        """Calls by the schedule."""
+        plan = call.plan(size_bytes)
+        with self._waiting():
+            # Before any memory is shared out, and so before anything can go astray.
+            self.transport.agree(plan.statement, self.timeout_s)
+        executor = self._core.Executor(self.transport, plan)
+        return lambda source, output, times: executor.measure(
+            self.transport, plan, source, output, times, self.timeout_s
+        )
+
+    def _direct(self, call: Call) -> Timed:
+        """Calls without a schedule."""
+        if self._collectives is None:
+            with self._waiting():
+                self._collectives = self._core.LiveCollectives(self.transport, self.timeout_s)
+        collectives = self._collectives
+        return lambda source, output, times: collectives.measure(
+            call.collective, call.type_name, call.operation, call.schedule.root, source, output,
+            times, self.timeout_s,
+        )  # fmt: skip
+
+    def _column(self, call: Call, timed: Timed, elements: int, in_place: bool) -> dict[str, Any]:
         """Checks one invocation on fresh data, then measures."""
         import numpy as np
 
@@ -147,7 +172,7 @@ class Measuring:
 
         def measure(times: int) -> list[float]:
             with self._waiting():
-                return executor.measure(self.transport, plan, *views, times, self.timeout_s)
+                return timed(*views, times)
 
         measure(1)
         wrong = wrong_elements(call, self.rank, elements, output)

@@ -242,8 +242,8 @@ class Run:
         kind: "simulated" or "live".
         where: the machine and its ranks, or this host.
         collective: as for bus_factor().
-        schedule: its name.
-        protocol: Simple, LL or LL128.
+        schedule: its name; "direct" for a live run without one.
+        protocol: Simple, LL or LL128; "none" without a schedule.
         channels: parallel copies of the pattern.
         ranks: how many take part.
         type: element type, "float32".

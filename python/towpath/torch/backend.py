@@ -68,12 +68,18 @@ def _address() -> str:
         raise ConfigError(
             "ranks on several hosts need an address of this one; name it in TOWPATH_ADDRESS"
         )
+    reason: OSError | None = None
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((master, 9))  # sends nothing
-            return str(probe.getsockname()[0])
+        for family, kind, _, _, place in socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM):
+            try:
+                with socket.socket(family, kind) as probe:
+                    probe.connect(place)  # sends nothing
+                    return str(probe.getsockname()[0])
+            except OSError as error:
+                reason = error
     except OSError as error:
-        raise ConfigError(
-            f"MASTER_ADDR '{master}' cannot be reached over IPv4 ({error}); name an address of "
-            "this host in TOWPATH_ADDRESS"
-        ) from None
+        reason = error
+    raise ConfigError(
+        f"MASTER_ADDR '{master}' cannot be reached ({reason}); name an address of this host in "
+        "TOWPATH_ADDRESS"
+    )

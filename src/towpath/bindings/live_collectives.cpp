@@ -103,9 +103,10 @@ void bind_live_collectives(nb::module_& module) {
       .def(
           "measure",
           [](Collectives& self, std::string_view collective, std::string_view type,
-             const ByteArray& input, const ByteArray& output, int times, double timeout_s) {
+             std::string_view operation, int root, const ByteArray& input, const ByteArray& output,
+             int times, double timeout_s) {
             Collectives::Asked asked;
-            self.prepare(asked, collective, type, "sum", 0, input, output);
+            self.prepare(asked, collective, type, operation, root, input, output);
             Samples samples;
             {
               nb::gil_scoped_release released;
@@ -115,6 +116,6 @@ void bind_live_collectives(nb::module_& module) {
             for (const Time sample : samples.values()) result.append(sample.us());
             return result;
           },
-          "collective"_a, "type"_a, "input"_a, "output"_a, "times"_a, "timeout_s"_a,
-          "As run, `times` times back to back; durations in microseconds.");
+          "collective"_a, "type"_a, "operation"_a, "root"_a, "input"_a, "output"_a, "times"_a,
+          "timeout_s"_a, "As run, `times` times back to back; durations in microseconds.");
 }

@@ -24,6 +24,8 @@ class FileDescriptor {
 
   bool is_open() const { return number_ >= 0; }
   int number() const { return number_; }
+  // Its number, which somebody else owns from now on.
+  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_ = -1;

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 
 #include "towpath/os/shared_library.hpp"
@@ -25,7 +26,11 @@ struct Crypto {
     library.find(sha256, "EVP_sha256");
     library.find(hmac, "HMAC");
     if (sha256 == nullptr || hmac == nullptr) {
-      throw std::runtime_error("a job's token needs libcrypto of OpenSSL; install libssl3");
+      throw std::runtime_error("a job's token needs libcrypto of OpenSSL" +
+                               (library.is_loaded()
+                                    ? std::string()
+                                    : ", which cannot be loaded (" + library.reason() + ")") +
+                               "; install libssl3");
     }
   }
 };

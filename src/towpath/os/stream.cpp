@@ -12,15 +12,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
 namespace towpath::os {
 namespace {
 
 constexpr int kOn = 1;
+constexpr std::chrono::seconds kAttempt{1};
 
 [[noreturn]] void throw_system_error(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -50,7 +53,7 @@ Place abstract_place(const std::string& name) {
   return place;
 }
 
-Place network_place(const std::string& address) {
+std::vector<Place> network_places(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   std::string host = address.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
@@ -64,14 +67,20 @@ Place network_place(const std::string& address) {
         fmt::format("the address \"{}\" is none: {}", address, ::gai_strerror(status)));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  Place place;
-  place.size = found->ai_addrlen;
-  std::memcpy(&place.value, found->ai_addr, found->ai_addrlen);
-  return place;
+  std::vector<Place> places;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    Place place;
+    place.size = each->ai_addrlen;
+    std::memcpy(&place.value, each->ai_addr, each->ai_addrlen);
+    places.push_back(place);
+  }
+  return places;
 }
 
-Place place_of(const std::string& address) {
-  return is_network_address(address) ? network_place(address) : abstract_place(address);
+// At least one.
+std::vector<Place> places_of(const std::string& address) {
+  if (is_network_address(address)) return network_places(address);
+  return {abstract_place(address)};
 }
 
 FileDescriptor new_stream(const Place& place) {
@@ -91,31 +100,7 @@ bool is_trusted(const FileDescriptor& socket) {
   return own.ss_family != AF_UNIX || is_same_user(socket);
 }
 
-}  // namespace
-
-bool is_network_address(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return false;
-  return std::all_of(address.begin() + static_cast<std::ptrdiff_t>(colon) + 1, address.end(),
-                     [](char c) { return c >= '0' && c <= '9'; });
-}
-
-FileDescriptor listen_stream(const std::string& address) {
-  const Place place = place_of(address);
-  FileDescriptor socket = new_stream(place);
-  if (place.value.ss_family != AF_UNIX) {
-    ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof(kOn));
-  }
-  if (::bind(socket.number(), place.get(), place.size) != 0 ||
-      ::listen(socket.number(), SOMAXCONN) != 0) {
-    if (errno == EADDRINUSE) return {};
-    throw_system_error(fmt::format("cannot listen at \"{}\"", address));
-  }
-  return socket;
-}
-
-FileDescriptor connect_stream(const std::string& address, Deadline deadline) {
-  const Place place = place_of(address);
+FileDescriptor connect_to(const Place& place, Deadline deadline) {
   FileDescriptor socket = new_stream(place);
   if (::connect(socket.number(), place.get(), place.size) != 0) {
     if (errno != EINPROGRESS) return {};
@@ -128,6 +113,57 @@ FileDescriptor connect_stream(const std::string& address, Deadline deadline) {
   return is_trusted(socket) ? std::move(socket) : FileDescriptor();
 }
 
+}  // namespace
+
+bool is_network_address(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return false;
+  return std::all_of(address.begin() + static_cast<std::ptrdiff_t>(colon) + 1, address.end(),
+                     [](char c) { return c >= '0' && c <= '9'; });
+}
+
+FileDescriptor listen_stream(const std::string& address) {
+  const Place place = places_of(address).front();
+  FileDescriptor socket = new_stream(place);
+  if (place.value.ss_family != AF_UNIX) {
+    ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof(kOn));
+  }
+  if (::bind(socket.number(), place.get(), place.size) != 0 ||
+      ::listen(socket.number(), SOMAXCONN) != 0) {
+    if (errno == EADDRINUSE) return {};
+    if (errno == EADDRNOTAVAIL) {
+      throw std::invalid_argument(fmt::format("'{}' is no address of this host", address));
+    }
+    throw_system_error(fmt::format("cannot listen at \"{}\"", address));
+  }
+  return socket;
+}
+
+FileDescriptor listen_anywhere(const std::string& host, std::string& address) {
+  const bool is_bare_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  const std::string named = is_bare_ipv6 ? fmt::format("[{}]", host) : host;
+  FileDescriptor socket = listen_stream(named + ":0");
+  sockaddr_storage bound{};
+  socklen_t size = sizeof(bound);
+  if (!socket.is_open() ||
+      ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    throw_system_error(fmt::format("cannot listen on \"{}\"", host));
+  }
+  // The port is at the same place in both families.
+  address = fmt::format("{}:{}", named, ntohs(reinterpret_cast<sockaddr_in*>(&bound)->sin_port));
+  return socket;
+}
+
+FileDescriptor connect_stream(const std::string& address, Deadline deadline) {
+  const std::vector<Place> places = places_of(address);
+  for (const Place& place : places) {
+    // One that does not answer shall not keep the next one from being tried.
+    const Deadline soon = std::min(deadline, Clock::now() + kAttempt);
+    FileDescriptor socket = connect_to(place, places.size() > 1 ? soon : deadline);
+    if (socket.is_open()) return socket;
+  }
+  return {};
+}
 FileDescriptor accept_stream(const FileDescriptor& listener) {
   FileDescriptor socket(
       ::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));

@@ -18,10 +18,14 @@ namespace towpath::os {
 bool is_network_address(const std::string& address);
 
 // Not open when the address is taken. Throws std::system_error where this host cannot listen there,
-// std::invalid_argument for a host that has no address.
+// std::invalid_argument for a host that has no address, or is not this one.
 FileDescriptor listen_stream(const std::string& address);
 
-// Not open when nobody listens there yet.
+// Listens at a port that is free, on an address or a name of this host, and says the HOST:PORT by
+// which others come. Throws as listen_stream.
+FileDescriptor listen_anywhere(const std::string& host, std::string& address);
+
+// Not open when nobody listens there yet, at any of the addresses that a name has.
 FileDescriptor connect_stream(const std::string& address, Deadline deadline);
 
 // The next one who connected; not open when there is none, or when it belongs to another user of

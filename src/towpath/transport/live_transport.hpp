@@ -47,6 +47,9 @@ struct LiveOptions {
   std::string rendezvous;
   // A secret of the job: only who knows it may join at a HOST:PORT. Ranks of one host need none.
   std::string token = {};
+  // A socket that listens at the rendezvous already, of rank 0 over "ucx", which connect() takes
+  // over; -1: connect() opens one.
+  int listener = -1;
   int rank = 0;
   int ranks = 1;
   std::uint64_t heap_bytes = 0;  // of each rank's symmetric heap; 0: what the transport takes

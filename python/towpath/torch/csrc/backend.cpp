@@ -18,11 +18,13 @@ using WorkPointer = TowpathBackend::WorkPointer;
 TowpathBackend::TowpathBackend(const towpath_group_api& api,
                                const c10::intrusive_ptr<c10d::Store>& store, BackendOptions options)
     : Backend(options.rank, options.ranks), api_(api), options_(std::move(options)) {
-  const Job job = meet(*store, rank_, {options_.transport, options_.address}, options_.timeout);
+  const Job job =
+      meet(api, *store, rank_, {options_.transport, options_.address}, options_.timeout);
   towpath_error error{};
   const towpath_options asked{job.transport.c_str(),
                               job.name.c_str(),
                               job.token.c_str(),
+                              job.listener,
                               rank_,
                               size_,
                               static_cast<double>(options_.timeout.count()) / 1e3};

@@ -2,15 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous.hpp"
 
-#include <arpa/inet.h>
 #include <c10/util/Exception.h>
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <iomanip>
-#include <memory>
 #include <random>
 #include <sstream>
 
@@ -43,37 +39,24 @@ std::string secret() {
   return words.str();
 }
 
-// Of this host, at an address of its own.
-uint16_t free_port(const std::string& address) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  TORCH_CHECK(::getaddrinfo(address.c_str(), nullptr, &hints, &found) == 0, "'", address,
-              "' has no IPv4 address; name one of this host in TOWPATH_ADDRESS");
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> place(found, &::freeaddrinfo);
-  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in bound{};
-  socklen_t size = sizeof(bound);
-  const bool is_bound = ::bind(probe, place->ai_addr, place->ai_addrlen) == 0 &&
-                        ::getsockname(probe, reinterpret_cast<sockaddr*>(&bound), &size) == 0;
-  ::close(probe);
-  TORCH_CHECK(is_bound, "'", address, "' is no address of this host; name one in TOWPATH_ADDRESS");
-  return ntohs(bound.sin_port);
-}
-
-Job new_job(const Wish& wish) {
+Job new_job(const towpath_group_api& api, const Wish& wish) {
   if (wish.transport == "shm") {
-    return {wish.transport, "torch-" + std::to_string(::getpid()) + '-' + secret(), ""};
+    return {wish.transport, "torch-" + std::to_string(::getpid()) + '-' + secret(), "", -1};
   }
-  return {wish.transport, wish.address + ':' + std::to_string(free_port(wish.address)), secret()};
+  // It listens before anybody is told of it, so that nobody else can take the port.
+  char name[64];
+  towpath_error error{};
+  const int listener = api.listen(wish.address.c_str(), name, sizeof(name), &error);
+  TORCH_CHECK(listener >= 0, error.sentence, "; name one of this host in TOWPATH_ADDRESS");
+  return {wish.transport, name, secret(), listener};
 }
 
 }  // namespace
 
-Job meet(c10d::Store& store, int rank, const Wish& wish, std::chrono::milliseconds timeout) {
+Job meet(const towpath_group_api& api, c10d::Store& store, int rank, const Wish& wish,
+         std::chrono::milliseconds timeout) {
   if (rank == 0) {
-    Job job = new_job(wish);
+    Job job = new_job(api, wish);
     store.set(kKey, job.transport + ' ' + job.name + ' ' + host_id() + ' ' + host_name() + ' ' +
                         job.token);
     return job;

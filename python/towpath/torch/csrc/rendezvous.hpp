@@ -6,6 +6,8 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "group_api.h"
+
 namespace towpath_torch {
 
 // How the ranks of a group find each other.
@@ -13,9 +15,10 @@ struct Job {
   std::string transport;
   std::string name;
   std::string token;  // of a job between hosts
+  int listener = -1;  // of rank 0 of one, where it listens already
 };
 
-// The transport that this rank would use, and where others reach it: an IPv4 address or a name.
+// The transport that this rank would use, and where others reach it: an address or a name.
 struct Wish {
   std::string transport;
   std::string address;
@@ -23,6 +26,7 @@ struct Wish {
 
 // Rank 0 makes the job as it wishes, and the store hands it to the others. Throws where ranks of
 // two hosts are to share memory.
-Job meet(c10d::Store& store, int rank, const Wish& wish, std::chrono::milliseconds timeout);
+Job meet(const towpath_group_api& api, c10d::Store& store, int rank, const Wish& wish,
+         std::chrono::milliseconds timeout);
 
 }  // namespace towpath_torch

@@ -35,17 +35,20 @@ std::uint64_t size_of(const Request& request) {
 Board::Board(transport::LiveTransport& transport)
     : transport_(transport),
       memory_(transport.allocate(kBytes)),
+      words_(reinterpret_cast<std::uint64_t*>(transport.data(memory_))),
       left_(transport.allocate_signals(signals(transport.ranks()))) {
-  publish();
+  for (std::size_t word = 0; word < kWords; ++word) publish(word, 0);
 }
 
-// Word by word, because others may read at this time; the words of two calls may then be mixed.
-void Board::publish() {
-  std::array<std::uint64_t, kWords> words;
-  std::memcpy(words.data(), &own_, sizeof(own_));
-  auto* const places = reinterpret_cast<std::uint64_t*>(transport_.data(memory_));
-  for (std::size_t i = 0; i < kWords; ++i) {
-    std::atomic_ref(places[i]).store(words[i], std::memory_order_release);
+// Calls of one name often follow each other.
+void Board::publish_name(const std::string& name) {
+  name_ = name;
+  Name padded{};
+  name.copy(padded.data(), padded.size() - 1);
+  std::array<std::uint64_t, kNameWords> words;
+  std::memcpy(words.data(), padded.data(), sizeof(words));
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    publish(offsetof(Entry, name) / 8 + i, words[i]);
   }
 }
 
@@ -64,18 +67,15 @@ Board::Entry Board::read(int rank) const {
   return entry;
 }
 
+// Word by word, because others may read at this time; the words of two calls may then be mixed.
 void Board::begin(const Request& request, std::uint64_t sequence) {
-  const std::size_t size = request.name.copy(own_.name.data(), own_.name.size() - 1);
-  own_.name[size] = '\0';
-  own_.size_bytes = size_of(request);
-  own_.begun = sequence;
-  publish();
+  if (request.name != name_) publish_name(request.name);
+  publish(offsetof(Entry, size_bytes) / 8, size_of(request));
+  begun_ = sequence;
+  publish(offsetof(Entry, begun) / 8, begun_);
 }
 
-void Board::end() {
-  own_.ended = own_.begun;
-  publish();
-}
+void Board::end() { publish(offsetof(Entry, ended) / 8, begun_); }
 
 // Behind all that this rank has sent.
 void Board::leave() {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,16 +46,20 @@ class Board {
 
  private:
   static constexpr std::size_t kNameWords = 6;
-  static constexpr std::size_t kWords = 3 + kNameWords;
+  using Name = std::array<char, kNameWords * 8>;
   struct Entry {
     std::uint64_t begun;  // how many collectives
     std::uint64_t ended;
     std::uint64_t size_bytes;
-    std::array<char, kNameWords * 8> name;
+    Name name;
   };
-  static_assert(sizeof(Entry) == kWords * 8 && sizeof(Entry) <= kBytes);
+  static constexpr std::size_t kWords = sizeof(Entry) / 8;
+  static_assert(sizeof(Entry) % 8 == 0 && sizeof(Entry) <= kBytes);
 
-  void publish();
+  void publish(std::size_t word, std::uint64_t value) {
+    std::atomic_ref(words_[word]).store(value, std::memory_order_release);
+  }
+  void publish_name(const std::string& name);
   Entry read(int rank) const;
   // Nothing where a rank does not answer.
   std::optional<Entry> ask(int rank) const;
@@ -61,9 +67,11 @@ class Board {
 
   transport::LiveTransport& transport_;
   transport::Offset memory_;
+  std::uint64_t* words_;  // there
+  std::string name_;      // that is published
+  std::uint64_t begun_ = 0;
   transport::Signal left_;  // by rank: whether it has left
   std::vector<transport::Move> farewells_;
-  Entry own_{};
 };
 
 // The bytes that a request is about: what this rank sends, or receives when it sends nothing.

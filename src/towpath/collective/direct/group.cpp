@@ -26,9 +26,10 @@ constexpr std::chrono::milliseconds kRetryAfter{1};
 constexpr std::chrono::milliseconds kLookInterval{1};
 
 std::uint64_t heap_bytes_for(int ranks) {
-  const std::uint64_t needed =
-      transport::Transport::reserved_bytes(ranks) + 2 * Channels::heap_bytes(ranks) +
-      Board::kBytes + SharedCollectives::heap_bytes() + 8 * transport::SymmetricHeap::kAlignment;
+  const std::uint64_t needed = transport::Transport::reserved_bytes(ranks) +
+                               2 * Channels::heap_bytes(ranks) + Board::kBytes +
+                               SharedCollectives::heap_bytes(ranks) +
+                               8 * transport::SymmetricHeap::kAlignment;
   return (needed + kHeapUnit - 1) / kHeapUnit * kHeapUnit;
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "towpath/collective/direct/group.hpp"
+#include "towpath/os/stream.hpp"
 #include "towpath/transport/reduction.hpp"
 
 using towpath::Time;
@@ -125,11 +126,29 @@ Request request_from(const towpath_request& asked) {
   return request;
 }
 
+int listen(const char* host, char* job, std::uint64_t job_bytes, towpath_error* error) {
+  try {
+    std::string address;
+    towpath::os::FileDescriptor socket = towpath::os::listen_anywhere(host, address);
+    if (address.size() >= job_bytes) {
+      throw std::invalid_argument(
+          fmt::format("the address \"{}\" has {} bytes; at most {} are possible", address,
+                      address.size(), job_bytes - 1));
+    }
+    job[address.copy(job, address.size())] = '\0';
+    return socket.release();
+  } catch (const std::exception& thrown) {
+    say(error, TOWPATH_WRONG, towpath::transport::kNoPeer, thrown.what());
+    return -1;
+  }
+}
+
 towpath_group* connect(const towpath_options* asked, towpath_error* error) {
   return guarded(error, [&] {
     towpath::transport::LiveOptions options;
     options.rendezvous = asked->job;
     options.token = asked->token;
+    options.listener = asked->listener;
     options.rank = asked->rank;
     options.ranks = asked->ranks;
     options.timeout = time_from(asked->timeout_s);
@@ -180,6 +199,7 @@ int divide(void* data, std::uint64_t size_bytes, int type, std::int64_t divisor)
 
 constexpr towpath_group_api kApi{
     .version = TOWPATH_GROUP_API_VERSION,
+    .listen = listen,
     .connect = connect,
     .leave = [](towpath_group* group) { group->group.leave(); },
     .destroy = [](towpath_group* group) { delete group; },

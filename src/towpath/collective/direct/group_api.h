@@ -12,7 +12,7 @@
  * wrong, the error says what. */
 
 #define TOWPATH_GROUP_API_NAME "towpath.group_api"
-#define TOWPATH_GROUP_API_VERSION 3
+#define TOWPATH_GROUP_API_VERSION 4
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +38,7 @@ typedef struct {
   const char* transport; /* "shm", or "ucx" between hosts */
   const char* job;       /* at most 64 bytes; the same at all ranks, and in no other group */
   const char* token;     /* of a job at HOST:PORT, the secret that its ranks share; else "" */
+  int listener;          /* what `listen` gave; -1 where nobody has called it */
   int rank;
   int ranks;
   double timeout_s;
@@ -97,6 +98,9 @@ typedef struct {
 
 typedef struct {
   uint32_t version;
+  /* Listens for a job over "ucx" at a free port of this host, named by an address or a name; the
+   * socket, which the rank 0 that connects takes over, and the HOST:PORT. -1 where it cannot. */
+  int (*listen)(const char* host, char* job, uint64_t job_bytes, towpath_error* error);
   towpath_group* (*connect)(const towpath_options* options, towpath_error* error);
   void (*leave)(towpath_group* group);
   void (*destroy)(towpath_group* group);

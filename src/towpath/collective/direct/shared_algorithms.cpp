@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "towpath/collective/direct/shared_collectives.hpp"
@@ -70,14 +71,6 @@ Task SharedCollectives::run_small_reduction(const Request& request) {
 
 // --- reductions of more than a slot --------------------------------------------------------------
 
-// Fills the next stage. `last_step`: after which nobody reads it any more.
-void SharedCollectives::stage_block(const Request& request, std::uint64_t begin,
-                                    std::uint64_t size_bytes, std::uint64_t last_step) {
-  ++turn_;
-  stage_step_[turn_ % kStages] = last_step;
-  copy_to_stage(stage(rank_, turn_), request.inputs[0].data + begin, size_bytes);
-}
-
 bool SharedCollectives::are_all(Place place, std::uint64_t step) const {
   for (int rank = 0; rank < ranks_; ++rank) {
     if (shown(rank, step).place != place) return false;
@@ -107,7 +100,7 @@ struct SharedCollectives::Blocks {
 
 SharedCollectives::Blocks SharedCollectives::blocks_of(const Request& request) const {
   const std::uint64_t total = request.inputs[0].size_bytes;
-  return is_one_shot(total) ? Blocks{total, kBlockBytes, 1} : Blocks{total, kStageBytes, 2};
+  return is_one_shot(total) ? Blocks{total, kBlockBytes, 1} : Blocks{total, kTwoShotBytes, 2};
 }
 
 // The arrays of an all-reduce, where both are on the heap.
@@ -120,10 +113,27 @@ std::optional<SharedCollectives::Shown> SharedCollectives::arrays_on_heap(
   return Shown{Place::heap, 0, *input, *output};
 }
 
+// Where a block is staged on all ranks; `step`: its first.
+std::uint64_t SharedCollectives::take_stage(const Blocks& blocks, std::uint64_t block,
+                                            std::uint64_t step) {
+  return stages_.take(blocks.size_of(block), step + blocks.steps - 1);
+}
+
 // Stages a block and shows it in its first step.
 void SharedCollectives::show_block(const Request& request, const Blocks& blocks,
-                                   std::uint64_t block, std::uint64_t step) {
-  stage_block(request, block * blocks.bytes, blocks.size_of(block), step + blocks.steps - 1);
+                                   std::uint64_t block, std::uint64_t place, std::uint64_t step) {
+  const std::byte* const from = request.inputs[0].data + block * blocks.bytes;
+  const std::uint64_t size = blocks.size_of(block);
+  std::byte* const to = stage(rank_, place);
+  if (blocks.is_one_shot()) {
+    copy_to_stage(to, from, size);
+  } else {
+    // Nobody reads this rank's part before it is combined.
+    const Part own = part_of(size, rank_, ranks_);
+    const std::uint64_t end = own.first + own.size_bytes;
+    copy_to_stage(to, from, own.first);
+    copy_to_stage(to + end, from + end, size - end);
+  }
   show(step, {Place::stage, 0, 0, 0});
 }
 
@@ -131,12 +141,12 @@ void SharedCollectives::note_all_ended(std::uint64_t step) {
   for (int rank = 0; rank < ranks_; ++rank) slots_.note_ended(rank, step);
 }
 
-// One shot: combines all of a block, which the others staged in that turn.
+// One shot: combines all of a block, which the others staged.
 void SharedCollectives::fold_block(const Request& request, const Blocks& blocks,
-                                   std::uint64_t block, std::uint64_t turn) {
+                                   std::uint64_t block, std::uint64_t place) {
   const std::uint64_t begin = block * blocks.bytes;
   for (int rank = 0; rank < ranks_; ++rank) {
-    sources_[index_of(rank)] = rank == rank_ ? request.inputs[0].data + begin : stage(rank, turn);
+    sources_[index_of(rank)] = rank == rank_ ? request.inputs[0].data + begin : stage(rank, place);
   }
   fold(request, request.outputs[0].data + begin, blocks.size_of(block));
 }
@@ -150,12 +160,15 @@ Task SharedCollectives::run_large_reduction(const Request& request) {
   const Blocks blocks = blocks_of(request);
   std::uint64_t first = step_ + 1;
   std::uint64_t shown_blocks = 0;
+  std::array<std::uint64_t, 2> places{};  // of the last two blocks
   if (const auto arrays = arrays_on_heap(request)) {
     co_await until_free(first);
+    places[0] = take_stage(blocks, 0, first);  // as on the ranks that stage
     show(first, *arrays);
   } else {
-    co_await until_stage_free(first);
-    show_block(request, blocks, 0, first);
+    co_await until_stage_free(first, blocks.size_of(0));
+    places[0] = take_stage(blocks, 0, first);
+    show_block(request, blocks, 0, places[0], first);
     shown_blocks = 1;
   }
   if (request.kind == Kind::all_reduce) {
@@ -177,32 +190,34 @@ Task SharedCollectives::run_large_reduction(const Request& request) {
       shown_blocks = 0;
     }
   }
-  const std::uint64_t turn = turn_ - shown_blocks;  // of the block before the first
   const std::uint64_t ahead = blocks.is_one_shot() ? 2 : 1;
   step_ = first + blocks.count() * blocks.steps - 1;
   for (std::uint64_t block = 0; block < blocks.count();) {
     if (shown_blocks < std::min(blocks.count(), block + ahead)) {
       const std::uint64_t step = first + shown_blocks * blocks.steps;
-      co_await until_stage_free(step);
-      show_block(request, blocks, shown_blocks++, step);
+      co_await until_stage_free(step, blocks.size_of(shown_blocks));
+      std::uint64_t& place = places[shown_blocks % places.size()];
+      place = take_stage(blocks, shown_blocks, step);
+      show_block(request, blocks, shown_blocks++, place, step);
       continue;
     }
+    const std::uint64_t place = places[block % places.size()];
     const std::uint64_t step = first + block * blocks.steps;
     if (!blocks.is_one_shot()) {
       co_await until_arrived(step);
-      fold_part(request, block * blocks.bytes, blocks.size_of(block));
+      fold_part(request, blocks, block, place);
       slots_.end(step);
       co_await until_free(step + 1);
       slots_.publish(step + 1, stamp_);
       if (gets_result(request)) {
         co_await until_arrived(step + 1);
         note_all_ended(step);
-        take_parts(request, block * blocks.bytes, blocks.size_of(block));
+        take_parts(request, blocks, block, place);
       }
     } else if (gets_result(request)) {
       co_await until_arrived(step);
       note_all_ended(block == 0 ? step - 1 : step - 2);
-      fold_block(request, blocks, block, turn + 1 + block);
+      fold_block(request, blocks, block, place);
     }
     slots_.end(step + blocks.steps - 1);
     ++block;
@@ -222,14 +237,15 @@ void SharedCollectives::reduce_on_heap(const Request& request, std::uint64_t ste
 }
 
 // Combines this rank's part of the current block and puts it where its own array was staged.
-void SharedCollectives::fold_part(const Request& request, std::uint64_t begin,
-                                  std::uint64_t size_bytes) {
-  const Part part = part_of(size_bytes, rank_, ranks_);
+void SharedCollectives::fold_part(const Request& request, const Blocks& blocks, std::uint64_t block,
+                                  std::uint64_t place) {
+  const std::uint64_t begin = block * blocks.bytes;
+  const Part part = part_of(blocks.size_of(block), rank_, ranks_);
   for (int rank = 0; rank < ranks_; ++rank) {
     sources_[index_of(rank)] = rank == rank_ ? request.inputs[0].data + begin + part.first
-                                             : stage(rank, turn_) + part.first;
+                                             : stage(rank, place) + part.first;
   }
-  std::byte* const staged = stage(rank_, turn_) + part.first;
+  std::byte* const staged = stage(rank_, place) + part.first;
   copies_.clear();
   if (gets_result(request)) {
     copies_.push_back(staged);
@@ -239,14 +255,14 @@ void SharedCollectives::fold_part(const Request& request, std::uint64_t begin,
   }
 }
 
-void SharedCollectives::take_parts(const Request& request, std::uint64_t begin,
-                                   std::uint64_t size_bytes) {
+void SharedCollectives::take_parts(const Request& request, const Blocks& blocks,
+                                   std::uint64_t block, std::uint64_t place) {
   for (int next = 1; next < ranks_; ++next) {
     const int peer = (rank_ + next) % ranks_;
-    const Part part = part_of(size_bytes, peer, ranks_);
+    const Part part = part_of(blocks.size_of(block), peer, ranks_);
     if (part.size_bytes == 0) continue;
-    std::memcpy(request.outputs[0].data + begin + part.first, stage(peer, turn_) + part.first,
-                part.size_bytes);
+    std::memcpy(request.outputs[0].data + block * blocks.bytes + part.first,
+                stage(peer, place) + part.first, part.size_bytes);
   }
 }
 
@@ -308,13 +324,12 @@ Task SharedCollectives::run_large_broadcast(const Request& request) {
     const std::uint64_t step = ++step_;
     const std::uint64_t size = std::min(kBlockBytes, span.size_bytes - done);
     if (sends) {
-      co_await until_stage_free(step);
-      stage_block(request, done, size, step);
+      co_await until_stage_free(step, size);
+      copy_to_stage(stage(rank_, stages_.take(size, step)), span.data + done, size);
       show(step, what);
     } else {
       co_await until_arrived(step, request.peer);
-      stage_step_[++turn_ % kStages] = step;
-      std::memcpy(span.data + done, stage(request.peer, turn_), size);
+      std::memcpy(span.data + done, stage(request.peer, stages_.take(size, step)), size);
     }
     slots_.end(step);
   }
@@ -332,6 +347,7 @@ struct SharedCollectives::Parts {
   std::uint64_t place_for(int rank) const {
     return is_shared ? 0 : pitch * static_cast<std::uint64_t>(rank);
   }
+  std::uint64_t stage_bytes(int ranks) const { return is_shared ? pitch : place_for(ranks); }
 };
 
 std::uint64_t SharedCollectives::part_bytes_most(const Request& request) const {
@@ -384,9 +400,10 @@ Task SharedCollectives::run_parts(const Request& request) {
   slots_.end(step);
 }
 
-// Fills the next stage with what is after `done` in each part.
-void SharedCollectives::show_parts(const Request& request, const Parts& parts, std::uint64_t done) {
-  std::byte* const to = stage(rank_, turn_);
+// Stages what is after `done` in each part.
+void SharedCollectives::show_parts(const Request& request, const Parts& parts, std::uint64_t done,
+                                   std::uint64_t place) {
+  std::byte* const to = stage(rank_, place);
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const Span& span = request.inputs[i];
     // A part for this rank itself is read where it is.
@@ -415,15 +432,14 @@ void SharedCollectives::take_direct(const Request& request, const Parts& parts,
 }
 
 void SharedCollectives::take_staged(const Request& request, const Parts& parts, std::uint64_t step,
-                                    std::uint64_t done) {
-  const std::uint64_t place = parts.place_for(rank_);
+                                    std::uint64_t done, std::uint64_t place) {
+  const std::uint64_t own = place + parts.place_for(rank_);
   for (int next = 1; next < ranks_; ++next) {
     const int peer = (rank_ + next) % ranks_;
     if (shown(peer, step).place != Place::stage) continue;
     const Span& to = request.outputs[index_of(peer)];
     if (done >= to.size_bytes) continue;
-    std::memcpy(to.data + done, stage(peer, turn_) + place,
-                std::min(parts.pitch, to.size_bytes - done));
+    std::memcpy(to.data + done, stage(peer, own), std::min(parts.pitch, to.size_bytes - done));
   }
 }
 
@@ -466,12 +482,12 @@ void SharedCollectives::take_own(const Request& request, const Parts& parts) {
 }
 
 // Combines what is after `done` in the parts for this rank.
-void SharedCollectives::fold_staged(const Request& request, const Parts& parts,
-                                    std::uint64_t done) {
+void SharedCollectives::fold_staged(const Request& request, const Parts& parts, std::uint64_t done,
+                                    std::uint64_t place) {
   const Span& output = request.outputs[0];
   for (int rank = 0; rank < ranks_; ++rank) {
     sources_[index_of(rank)] = rank == rank_ ? request.inputs[index_of(rank_)].data + done
-                                             : stage(rank, turn_) + parts.place_for(rank_);
+                                             : stage(rank, place) + parts.place_for(rank_);
   }
   const std::uint64_t left = output.size_bytes - std::min(output.size_bytes, done);
   fold(request, output.data + done, std::min(parts.pitch, left));
@@ -487,18 +503,18 @@ Task SharedCollectives::run_large_parts(const Request& request) {
   for (std::uint64_t block = 0; block < steps; ++block) {
     const std::uint64_t step = ++step_;
     const std::uint64_t done = block * parts.pitch;
-    co_await until_stage_free(step);
-    stage_step_[++turn_ % kStages] = step;
-    if (what.place == Place::stage) show_parts(request, parts, done);
+    co_await until_stage_free(step, parts.stage_bytes(ranks_));
+    const std::uint64_t place = stages_.take(parts.stage_bytes(ranks_), step);
+    if (what.place == Place::stage) show_parts(request, parts, done, place);
     show(step, what);
     if (block == 0 && !combines) take_own(request, parts);
     co_await until_arrived(step);
     note_all_ended(step - 1);
     if (combines) {
-      fold_staged(request, parts, done);
+      fold_staged(request, parts, done, place);
     } else {
       if (block == 0) take_direct(request, parts, step);
-      take_staged(request, parts, step, done);
+      take_staged(request, parts, step, done, place);
     }
     if (block == 0 && !is_any(Place::stage, step)) steps = 1;
     slots_.end(step);

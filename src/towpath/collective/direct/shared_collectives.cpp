@@ -71,9 +71,11 @@ SharedCollectives::SharedCollectives(transport::LiveTransport& transport)
       rank_(transport.rank()),
       ranks_(transport.ranks()),
       heaps_(reached(transport, 0)),
-      regions_(new_region(transport, kRegionBytes)),
+      regions_(new_region(transport, heap_bytes(ranks_))),
       slots_(rank_, regions_),
-      looks_(transport.is_crowded() ? 1 : kLooks),
+      is_crowded_(transport.is_crowded()),
+      looks_(is_crowded_ ? 1 : kLooks),
+      stages_(ranks_),
       sources_(index_of(ranks_)) {}
 
 // --- calls ---------------------------------------------------------------------------------------
@@ -89,6 +91,8 @@ void SharedCollectives::begin_next() {
   stamp_ = is_probing_ ? kProbeStamp : stamp_of(*request_, rank_);
   if (!is_probing_) {
     task_ = task_of(*request_);
+  } else if (!std::exchange(has_lapped_, true)) {
+    task_ = run_first_lap();
   } else if (!costs_) {
     task_ = run_first_probe();
   } else {
@@ -131,8 +135,7 @@ bool SharedCollectives::holds(Condition& condition) {
   switch (condition.what) {
     case Condition::What::free: return slots_.is_free(condition.step);
     case Condition::What::stage_free:
-      return slots_.is_free(condition.step) &&
-             slots_.have_ended(stage_step_[(turn_ + 1) % kStages]);
+      return slots_.is_free(condition.step) && slots_.have_ended(condition.staged);
     case Condition::What::ended: return slots_.have_ended(condition.step);
     case Condition::What::arrived: break;
   }
@@ -152,8 +155,7 @@ bool SharedCollectives::awaits(int peer) {
     case Condition::What::free:
       return awaited_.step > SharedSlots::kSlots &&
              !slots_.has_ended(peer, awaited_.step - SharedSlots::kSlots);
-    case Condition::What::stage_free:
-      return !slots_.has_ended(peer, stage_step_[(turn_ + 1) % kStages]);
+    case Condition::What::stage_free: return !slots_.has_ended(peer, awaited_.staged);
     case Condition::What::ended: return !slots_.has_ended(peer, awaited_.step);
     case Condition::What::arrived: break;
   }
@@ -220,7 +222,14 @@ void SharedCollectives::note_way(const Request& request, std::uint64_t size_byte
 void SharedCollectives::fill(std::uint64_t step, const std::byte* from, std::uint64_t size_bytes) {
   if (size_bytes == 0) return;
   const bool is_inline = size_bytes <= SharedSlots::kInlineBytes;
-  std::memcpy(is_inline ? slots_.inline_bytes(step) : slots_.slot(step), from, size_bytes);
+  if (is_inline) {
+    std::memcpy(slots_.inline_bytes(step), from, size_bytes);
+  } else if (is_crowded_) {
+    // Past the caches, 1 KiB among 4 ranks on 2 cores took 6.9 us instead of 6.1.
+    std::memcpy(slots_.slot(step), from, size_bytes);
+  } else {
+    copy_to_stage(slots_.slot(step), from, size_bytes);
+  }
 }
 
 const std::byte* SharedCollectives::filled(int rank, std::uint64_t step,
@@ -238,10 +247,6 @@ SharedCollectives::Shown SharedCollectives::shown(int rank, std::uint64_t step) 
   Shown what;
   std::memcpy(&what, slots_.inline_bytes(rank, step), sizeof(what));
   return what;
-}
-
-std::byte* SharedCollectives::stage(int rank, std::uint64_t turn) const {
-  return regions_[index_of(rank)] + kRegionBytes - (1 + turn % kStages) * kStageBytes;
 }
 
 void SharedCollectives::copy_to_stage(std::byte* to, const std::byte* from,

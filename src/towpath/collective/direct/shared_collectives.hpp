@@ -11,6 +11,7 @@
 #include "towpath/collective/direct/call.hpp"
 #include "towpath/collective/direct/faster_way.hpp"
 #include "towpath/collective/direct/shared_slots.hpp"
+#include "towpath/collective/direct/stage_ring.hpp"
 #include "towpath/collective/direct/task.hpp"
 #include "towpath/transport/live_transport.hpp"
 
@@ -18,7 +19,7 @@
 // what the others show, so that a small call is one store and one load per peer:
 //
 //   up to kSlotBytes     in a slot beside the word that announces it
-//   more                 in blocks through two stages, one filled while the other is read
+//   more                 in blocks through a ring of stages, one filled while another is read
 //   much, only moved     not staged: peers read it from this process's memory, where the system
 //                        lets them
 //   on the heap          not copied at all: peers read it there, and an all-reduce stores its
@@ -40,7 +41,7 @@ struct Costs {
 
 class SharedCollectives {
  public:
-  static std::uint64_t heap_bytes() { return kRegionBytes; }
+  static std::uint64_t heap_bytes(int ranks) { return kSlotsBytes + StageRing::bytes(ranks); }
   static bool serves(Kind kind) {
     return kind != Kind::exchange && kind != Kind::send && kind != Kind::receive;
   }
@@ -69,14 +70,13 @@ class SharedCollectives {
  private:
   friend class Task::promise_type;
 
-  static constexpr std::uint64_t kStages = 2;
   // Two-shot parts of eight ranks are 128 KiB then, and no step costs more than its bytes.
-  static constexpr std::uint64_t kStageBytes = 1 << 20;
-  // Both stages of this rank and of a peer together fit into a second-level cache of 1 MiB.
+  static constexpr std::uint64_t kTwoShotBytes = 1 << 20;
+  // Still in the second-level cache when the next one is staged.
   static constexpr std::uint64_t kBlockBytes = 256 << 10;
-  static constexpr std::uint64_t kRegionBytes =
-      ((SharedSlots::kSlots + 1) * (SharedSlots::kSlotBytes + 128)) / 4096 * 4096 + 4096 +
-      kStages * kStageBytes;
+  // The ring follows them.
+  static constexpr std::uint64_t kSlotsBytes =
+      ((SharedSlots::kSlots + 1) * (SharedSlots::kSlotBytes + 128)) / 4096 * 4096 + 4096;
   // At 10 GB/s every 6 ms: a virtual machine's processors are moved about, and the probe takes a
   // hundredth of that.
   static constexpr std::uint64_t kBytesPerProbe = 64 << 20;
@@ -86,7 +86,8 @@ class SharedCollectives {
     enum class What : std::uint8_t { free, stage_free, arrived, ended } what = What::free;
     int peer = transport::kNoPeer;  // kNoPeer: of all
     std::uint64_t step = 0;
-    int next = 0;  // of those that arrived one after the other
+    std::uint64_t staged = 0;  // the step that ends the last use of the stage
+    int next = 0;              // of those that arrived one after the other
   };
   struct Until {
     SharedCollectives& self;
@@ -112,9 +113,9 @@ class SharedCollectives {
 
   bool holds(Condition& condition);
   Until until_free(std::uint64_t step) { return {*this, {Condition::What::free, -1, step}}; }
-  // The slot of a step and the stage of the next turn.
-  Until until_stage_free(std::uint64_t step) {
-    return {*this, {Condition::What::stage_free, -1, step}};
+  // The slot of a step and the stage of the next block.
+  Until until_stage_free(std::uint64_t step, std::uint64_t size_bytes) {
+    return {*this, {Condition::What::stage_free, -1, step, stages_.busy_until(size_bytes)}};
   }
   Until until_arrived(std::uint64_t step, int peer = transport::kNoPeer) {
     return {*this, {Condition::What::arrived, peer, step}};
@@ -131,6 +132,7 @@ class SharedCollectives {
   Task run_large_broadcast(const Request& request);
   Task run_parts(const Request& request);
   Task run_large_parts(const Request& request);
+  Task run_first_lap();
   Task run_first_probe();
   Task run_probe();
 
@@ -149,7 +151,9 @@ class SharedCollectives {
   // Says in the line of a step where more is, and reads it.
   void show(std::uint64_t step, const Shown& what);
   Shown shown(int rank, std::uint64_t step) const;
-  std::byte* stage(int rank, std::uint64_t turn) const;
+  std::byte* stage(int rank, std::uint64_t place) const {
+    return regions_[static_cast<std::size_t>(rank)] + kSlotsBytes + place;
+  }
   void copy_to_stage(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
   std::optional<std::uint64_t> heap_offset(const Span& span) const;
   std::byte* on_heap(int rank, std::uint64_t offset) const {
@@ -161,32 +165,35 @@ class SharedCollectives {
   // The same of this rank's part of a block, which is stored to `copies` as well.
   void fold_to(const Request& request, std::byte* result, std::uint64_t size_bytes,
                const std::vector<std::byte*>& copies);
-  void stage_block(const Request& request, std::uint64_t begin, std::uint64_t size_bytes,
-                   std::uint64_t last_step);
   struct Blocks;
   Blocks blocks_of(const Request& request) const;
   std::optional<Shown> arrays_on_heap(const Request& request) const;
+  std::uint64_t take_stage(const Blocks& blocks, std::uint64_t block, std::uint64_t step);
   void show_block(const Request& request, const Blocks& blocks, std::uint64_t block,
-                  std::uint64_t step);
+                  std::uint64_t place, std::uint64_t step);
   void note_all_ended(std::uint64_t step);
   void fold_block(const Request& request, const Blocks& blocks, std::uint64_t block,
-                  std::uint64_t turn);
+                  std::uint64_t place);
   bool are_all(Place place, std::uint64_t step) const;
   bool is_any(Place place, std::uint64_t step) const;
   void reduce_on_heap(const Request& request, std::uint64_t step);
-  void fold_part(const Request& request, std::uint64_t begin, std::uint64_t size_bytes);
-  void take_parts(const Request& request, std::uint64_t begin, std::uint64_t size_bytes);
+  void fold_part(const Request& request, const Blocks& blocks, std::uint64_t block,
+                 std::uint64_t place);
+  void take_parts(const Request& request, const Blocks& blocks, std::uint64_t block,
+                  std::uint64_t place);
   void read_private(int peer, std::uint64_t address, const Span& to);
 
   struct Parts;
   Parts parts_of(const Request& request) const;
-  void show_parts(const Request& request, const Parts& parts, std::uint64_t done);
+  void show_parts(const Request& request, const Parts& parts, std::uint64_t done,
+                  std::uint64_t place);
   void take_direct(const Request& request, const Parts& parts, std::uint64_t step);
   void take_staged(const Request& request, const Parts& parts, std::uint64_t step,
-                   std::uint64_t done);
+                   std::uint64_t done, std::uint64_t place);
   Shown place_of_parts(const Request& request, const Parts& parts);
   void take_own(const Request& request, const Parts& parts);
-  void fold_staged(const Request& request, const Parts& parts, std::uint64_t done);
+  void fold_staged(const Request& request, const Parts& parts, std::uint64_t done,
+                   std::uint64_t place);
   std::uint64_t part_bytes_most(const Request& request) const;
   // What a call is about; all ranks count the same bytes.
   std::uint64_t bytes_of(const Request& request) const;
@@ -194,7 +201,7 @@ class SharedCollectives {
   using Figures = std::array<float, 4>;
   void show_figures(std::uint64_t step, const Figures& figures);
   Figures greatest(std::uint64_t step) const;
-  double time_read(std::byte* to) const;
+  void read_probe(std::uint64_t place);
 
   transport::LiveTransport& transport_;
   int rank_;
@@ -202,13 +209,14 @@ class SharedCollectives {
   std::vector<std::byte*> heaps_;    // by rank
   std::vector<std::byte*> regions_;  // by rank
   SharedSlots slots_;
+  bool is_crowded_;
   int looks_;
-  std::uint64_t step_ = 0;                           // the last one of this rank
-  std::uint64_t turn_ = 0;                           // of the stages: the last one that was filled
-  std::array<std::uint64_t, kStages> stage_step_{};  // by stage: the step that reads it last
+  std::uint64_t step_ = 0;  // the last one of this rank
+  StageRing stages_;        // of each rank
   std::uint32_t stamp_ = 0;
   const Request* request_ = nullptr;
   bool is_probing_ = false;
+  bool has_lapped_ = false;
   Condition awaited_;
   std::vector<const std::byte*> sources_;  // by rank, of the current fold
   std::vector<std::byte*> copies_;         // of its result

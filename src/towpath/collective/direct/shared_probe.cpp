@@ -21,6 +21,8 @@ constexpr int kPasses = 4;
 // More peers would make a probe of many ranks long.
 constexpr int kProbePeersMost = 3;
 
+int probe_peers(int ranks) { return std::min(kProbePeersMost, ranks - 1); }
+
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -43,14 +45,12 @@ SharedCollectives::Figures SharedCollectives::greatest(std::uint64_t step) const
   return all;
 }
 
-// Copies what the next ranks staged; seconds per byte.
-double SharedCollectives::time_read(std::byte* to) const {
-  const auto begin = std::chrono::steady_clock::now();
-  const int peers = std::min(kProbePeersMost, ranks_ - 1);
-  for (int next = 1; next <= peers; ++next) {
-    std::memcpy(to, stage((rank_ + next) % ranks_, turn_), kProbeBytes);
+// Copies what the next ranks staged.
+void SharedCollectives::read_probe(std::uint64_t place) {
+  for (int next = 1; next <= probe_peers(ranks_); ++next) {
+    std::memcpy(probe_bytes_.data() + kProbeBytes, stage((rank_ + next) % ranks_, place),
+                kProbeBytes);
   }
-  return seconds_since(begin) / static_cast<double>(peers) / kProbeBytes;
 }
 
 // Whether a block gets from rank to rank sooner through memory than from cache to cache, by both:
@@ -62,17 +62,17 @@ Task SharedCollectives::run_probe() {
   for (int pass = 0; pass < 2 * kPasses; ++pass) {
     streams_ = pass % 2 == 1;
     const std::uint64_t step = ++step_;
-    co_await until_stage_free(step);
-    stage_step_[++turn_ % kStages] = step;
+    co_await until_stage_free(step, kProbeBytes);
+    const std::uint64_t place = stages_.take(kProbeBytes, step);
     const auto begin = std::chrono::steady_clock::now();
-    copy_to_stage(stage(rank_, turn_), probe_bytes_.data(), kProbeBytes);
+    copy_to_stage(stage(rank_, place), probe_bytes_.data(), kProbeBytes);
     const double staged_s = seconds_since(begin) / kProbeBytes;
     slots_.publish(step, stamp_);
     co_await until_arrived(step);
-    const double taken_s = time_read(probe_bytes_.data() + kProbeBytes);
+    const auto arrived = std::chrono::steady_clock::now();
+    read_probe(place);
+    const double taken_s = seconds_since(arrived) / probe_peers(ranks_) / kProbeBytes;
     slots_.end(step);
-    // The first pass brings the memory into being.
-    if (pass < 2) continue;
     if (staged_s + taken_s < least_s[static_cast<std::size_t>(pass % 2)]) {
       least_s[static_cast<std::size_t>(pass % 2)] = staged_s + taken_s;
     }
@@ -88,6 +88,22 @@ Task SharedCollectives::run_probe() {
   streams_ = all[1] < all[0];
   if (!costs_) costs_.emplace();
   costs_->read_s_per_byte = all[2];
+}
+
+// A lap of the ring: brings its memory into being, in all processes, and into the caches where
+// later laps find it.
+Task SharedCollectives::run_first_lap() {
+  probe_bytes_.resize(2 * kProbeBytes);
+  for (std::uint64_t done = 0; done < StageRing::bytes(ranks_); done += kTwoShotBytes) {
+    const std::uint64_t step = ++step_;
+    co_await until_stage_free(step, kTwoShotBytes);
+    const std::uint64_t place = stages_.take(kTwoShotBytes, step);
+    std::memset(stage(rank_, place), 0, kTwoShotBytes);
+    slots_.publish(step, stamp_);
+    co_await until_arrived(step);
+    for (std::uint64_t at = 0; at < kTwoShotBytes; at += kProbeBytes) read_probe(place + at);
+    slots_.end(step);
+  }
 }
 
 // Steps without bytes, and whether the memory of another process can be read.

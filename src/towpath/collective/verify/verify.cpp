@@ -326,18 +326,19 @@ Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t e
     check_structure(schedule);
   } catch (const ScheduleError& error) {
     findings.add({FindingKind::structure, error.what()});
-    verdict.not_checked.push_back("all else: the schedule makes no sense as a text");
+    verdict.not_checked.emplace_back("all else: the schedule makes no sense as a text");
     return verdict;
   }
   const Chunking chunking(schedule, elements, element_bytes);
   const Network network(schedule, slots);
   if (schedule.out_of_place) check_input_is_kept(network, findings);
   if (!check_matching(network, chunking, findings)) {
-    verdict.not_checked.push_back("deadlock, races and data: connections have ends that disagree");
+    verdict.not_checked.emplace_back(
+        "deadlock, races and data: connections have ends that disagree");
     return verdict;
   }
   if (!check_deadlock(network, chunking, findings)) {
-    verdict.not_checked.push_back("races and data: the schedule does not finish at this size");
+    verdict.not_checked.emplace_back("races and data: the schedule does not finish at this size");
     return verdict;
   }
   note_relaxed_signals(network, verdict);

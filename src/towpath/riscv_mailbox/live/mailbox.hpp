@@ -137,6 +137,7 @@ class Receiver {
   };
   bool take(std::uint32_t number, Message& message);
   void add_lanes();
+  void look_at_one_lane() const;
 
   Mailbox mailbox_;
   std::shared_ptr<Memory> memory_;

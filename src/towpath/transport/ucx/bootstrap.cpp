@@ -24,9 +24,10 @@ using Kind = TransportError::Kind;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr std::uint64_t kProtocolVersion = 0x746f'7770'7563'7801;  // the last byte counts up
+constexpr std::uint64_t kProtocolVersion = 0x746f'7770'7563'7802;  // the last byte counts up
 constexpr std::uint32_t kAddressBytesMax = 1 << 16;
 constexpr std::size_t kHostBytes = 64;
+constexpr std::size_t kPlaceBytes = 96;
 // Time that the others wait for rank 0's verdict beyond rank 0's own deadline.
 constexpr milliseconds kGrace{500};
 // How often a waiting rank looks whether it should go on waiting.
@@ -53,6 +54,7 @@ struct Introduction {
   std::int32_t pid = 0;
   std::uint32_t address_bytes = 0;
   std::array<char, kHostBytes> host{};
+  std::array<char, kPlaceBytes> place{};
 };
 
 // What rank 0 says in the end; introductions of all ranks follow unless it is a refusal.
@@ -109,11 +111,15 @@ Introduction introduction_of(const LiveOptions& options, int rank, const Member&
   introduction.pid = member.pid;
   introduction.address_bytes = static_cast<std::uint32_t>(member.address.size());
   member.host.copy(introduction.host.data(), kHostBytes - 1);
+  member.place.copy(introduction.place.data(), kPlaceBytes - 1);
   return introduction;
 }
 
 Member member_of(const Introduction& introduction, std::span<const std::byte> address) {
-  return {introduction.pid, introduction.host.data(), {address.begin(), address.end()}};
+  return {introduction.pid,
+          introduction.host.data(),
+          {address.begin(), address.end()},
+          introduction.place.data()};
 }
 
 // Somebody who has connected and is not known yet. What it has sent is kept until it is whole, so
@@ -146,10 +152,11 @@ struct Newcomer {
 // Rank 0's side.
 class Gathering {
  public:
-  Gathering(const LiveOptions& options, Member self)
+  Gathering(const LiveOptions& options, Member self, os::FileDescriptor listener)
       : options_(options),
         deadline_(os::deadline_after(options.timeout)),
-        listener_(os::listen_stream(address_of(options))) {
+        listener_(listener.is_open() ? std::move(listener)
+                                     : os::listen_stream(address_of(options))) {
     if (!listener_.is_open()) {
       throw TransportError(
           Kind::disagreement, 0,
@@ -261,7 +268,7 @@ class Gathering {
     std::memcpy(&introduction, newcomer.received.data(), sizeof(introduction));
     if (introduction.address_bytes > kAddressBytesMax) return false;
     if (newcomer.received.size() < sizeof(introduction) + introduction.address_bytes) return true;
-    introduction.host.back() = '\0';
+    introduction.host.back() = introduction.place.back() = '\0';
     refusal = objection_to(introduction);
     if (refusal) return true;
     const auto rank = static_cast<std::size_t>(introduction.rank);
@@ -420,7 +427,7 @@ class Joining {
     Introduction introduction;
     receive(bytes_of(introduction));
     if (introduction.address_bytes > kAddressBytesMax) throw gone();
-    introduction.host.back() = '\0';
+    introduction.host.back() = introduction.place.back() = '\0';
     std::vector<std::byte> address(introduction.address_bytes);
     if (!address.empty()) receive(address);
     return member_of(introduction, address);
@@ -433,8 +440,8 @@ class Joining {
 
 }  // namespace
 
-Job bootstrap(const LiveOptions& options, Member self) {
-  if (options.rank == 0) return Gathering(options, std::move(self)).run();
+Job bootstrap(const LiveOptions& options, Member self, os::FileDescriptor listener) {
+  if (options.rank == 0) return Gathering(options, std::move(self), std::move(listener)).run();
   return Joining(options).run(self);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "towpath/os/file_descriptor.hpp"
 #include "towpath/os/keyed_digest.hpp"
 #include "towpath/transport/live_transport.hpp"
 
@@ -27,6 +28,7 @@ struct Member {
   std::int32_t pid = 0;
   std::string host;
   std::vector<std::byte> address;  // of its UCX worker
+  std::string place;               // the same as of those with whom it can share memory
 };
 
 struct Job {
@@ -35,6 +37,7 @@ struct Job {
 };
 
 // Blocks until all ranks are there. Throws as connect does.
-Job bootstrap(const LiveOptions& options, Member self);
+// `listener`: of rank 0, where it listens already; else not open.
+Job bootstrap(const LiveOptions& options, Member self, os::FileDescriptor listener);
 
 }  // namespace towpath::transport::ucx

@@ -2,35 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/transport/ucx/message_heap.hpp"
 
-#include <fmt/format.h>
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <span>
-#include <system_error>
 #include <utility>
 
+#include "towpath/transport/reduction.hpp"
+#include "towpath/transport/shm/put.hpp"
+
 namespace towpath::transport::ucx {
-
-Memory::Memory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
-  void* const mapped = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) {
-    throw std::system_error(errno, std::generic_category(),
-                            fmt::format("cannot map {} bytes of heap", size_bytes));
-  }
-  bytes_ = static_cast<std::byte*>(mapped);
-}
-
-Memory::~Memory() { ::munmap(bytes_, size_bytes_); }
 
 MessageHeap::MessageHeap(const LiveOptions& options, std::unique_ptr<Wire> wire, const Job& job)
     : rank_(options.rank),
       layout_(options.ranks, options.heap_bytes, options.signals),
-      memory_(options.heap_bytes),
-      words_(layout_.signal_words()),
+      memory_(options, layout_, job),
       peers_(static_cast<std::size_t>(options.ranks)),
       wire_(std::move(wire)) {
   std::vector<std::vector<std::byte>> addresses;
@@ -43,7 +28,7 @@ MessageHeap::MessageHeap(const LiveOptions& options, std::unique_ptr<Wire> wire,
 void MessageHeap::release_signals(Signal first) {
   const std::uint32_t count = layout_.release_signals(first);
   for (Signal signal = first; signal < first + count; ++signal) {
-    words_[layout_.previous_word_of(signal)] = 0;
+    own_word(layout_.previous_word_of(signal)).store(0, std::memory_order_relaxed);
   }
 }
 
@@ -60,7 +45,6 @@ const std::byte* result_of(const Move& move, std::vector<std::byte>& staging) {
   }
   std::byte* result = move.destination;
   if (!move.has_destination) {
-    if (move.peer == kNoPeer) return nullptr;
     staging.resize(move.size_bytes);
     result = staging.data();
   }
@@ -70,19 +54,18 @@ const std::byte* result_of(const Move& move, std::vector<std::byte>& staging) {
 
 }  // namespace
 
+// To this rank itself, or to one of this host.
+void MessageHeap::put_here(Move& move) {
+  shm::carry(move, move.peer == kNoPeer ? nullptr : memory_.heap(move.peer));
+  if (move.has_signal) shm::raise(move, memory_.word(move.peer, layout_.word_of(move.signal)));
+  if (move.done != nullptr) move.done(move);
+}
+
 void MessageHeap::start(Move& move) {
+  if (move.peer == kNoPeer || memory_.reaches(move.peer)) return put_here(move);
   std::vector<std::byte> staging;
   const std::byte* const result = result_of(move, staging);
   const std::uint64_t size_bytes = result == nullptr ? 0 : move.size_bytes;
-  const bool adds = move.signal_operation == SignalOperation::add;
-  if (move.peer == kNoPeer || move.peer == rank_) {
-    if (move.peer == rank_ && size_bytes > 0) {
-      std::memmove(memory_.bytes() + move.remote, result, size_bytes);
-    }
-    if (move.has_signal) change_word(layout_.word_of(move.signal), move.signal_value, adds);
-    if (move.done != nullptr) move.done(move);
-    return;
-  }
   Peer& to = peer(move.peer);
   const Header header{.kind = MessageKind::put,
                       .number = to.started++,
@@ -91,7 +74,7 @@ void MessageHeap::start(Move& move) {
                       .word = move.has_signal ? layout_.word_of(move.signal) : 0,
                       .value = move.signal_value,
                       .has_signal = move.has_signal,
-                      .adds = adds};
+                      .adds = move.signal_operation == SignalOperation::add};
   // The bytes of a vector stay where they are when it is moved.
   const std::span bytes(result, size_bytes);
   wire_->send(move.peer, header, bytes, [&move, kept = std::move(staging)] {
@@ -100,14 +83,16 @@ void MessageHeap::start(Move& move) {
 }
 
 void MessageHeap::fence() {
+  std::atomic_thread_fence(std::memory_order_release);
   for (Peer& peer : peers_) peer.fenced = peer.started;
 }
 
 bool MessageHeap::is_quiet() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   bool is_quiet = true;
   for (int rank = 0; rank < ranks(); ++rank) {
     Peer& to = peer(rank);
-    const bool has_left = to.standing.presence == Presence::left;
+    const bool has_left = to.contact.standing.presence == Presence::left;
     if (rank == rank_ || to.visible == to.started || has_left) continue;
     is_quiet = false;
     if (to.asked == to.started) continue;
@@ -119,17 +104,10 @@ bool MessageHeap::is_quiet() {
 
 std::uint64_t MessageHeap::start_get(int from, Offset remote, std::uint64_t size_bytes) {
   const std::uint64_t number = next_get_++;
-  Get& get = gets_[number];
-  get.bytes.resize(size_bytes);
-  if (from == rank_) {
-    std::ranges::copy_n(memory_.bytes() + remote, static_cast<std::ptrdiff_t>(size_bytes),
-                        get.bytes.begin());
-    get.is_over = true;
-  } else {
-    wire_->send(from,
-                {.kind = MessageKind::get, .number = number, .offset = remote, .value = size_bytes},
-                {}, {});
-  }
+  gets_[number].bytes.resize(size_bytes);
+  wire_->send(from,
+              {.kind = MessageKind::get, .number = number, .offset = remote, .value = size_bytes},
+              {}, {});
   return number;
 }
 
@@ -160,9 +138,9 @@ void MessageHeap::tell_all(MessageKind kind, const std::optional<Loss>& loss) {
 void MessageHeap::take(Incoming& message) {
   const Header& header = message.header();
   Peer& from = peer(header.source);
-  ++from.standing.messages;
+  ++from.contact.messages;
   switch (header.kind) {
-    case MessageKind::here: from.standing.is_ready = true; break;
+    case MessageKind::here: from.contact.is_ready = true; break;
     case MessageKind::ask: wire_->send(header.source, {.kind = MessageKind::here}, {}, {}); break;
     case MessageKind::put: take_put(message); break;
     case MessageKind::query:
@@ -173,11 +151,12 @@ void MessageHeap::take(Incoming& message) {
     case MessageKind::get: answer_get(header); break;
     case MessageKind::reply: take_reply(message); break;
     case MessageKind::left:
-      if (from.standing.presence == Presence::here) from.standing.presence = Presence::left;
+      if (from.contact.standing.presence == Presence::here)
+        from.contact.standing.presence = Presence::left;
       if (header.culprit != kNoPeer) take_failure(message);
       break;
     case MessageKind::failed:
-      from.standing.presence = Presence::failed;
+      from.contact.standing.presence = Presence::failed;
       take_failure(message);
       break;
   }
@@ -186,7 +165,7 @@ void MessageHeap::take(Incoming& message) {
 void MessageHeap::take_put(Incoming& message) {
   const Header& header = message.header();
   if (!holds(header.offset, header.size_bytes) ||
-      (header.has_signal && header.word >= words_.size()))
+      (header.has_signal && header.word >= layout_.signal_words()))
     return;
   Peer& from = peer(header.source);
   if (header.after > from.stored.below()) {
@@ -198,11 +177,15 @@ void MessageHeap::take_put(Incoming& message) {
 
 void MessageHeap::store(Incoming& message) {
   const Header header = message.header();
-  wire_->receive(message, memory_.bytes() + header.offset, [this, header] { stored(header); });
+  wire_->receive(message, bytes() + header.offset, [this, header] { stored(header); });
 }
 
 void MessageHeap::stored(const Header& header) {
-  if (header.has_signal) change_word(header.word, header.value, header.adds);
+  if (header.has_signal && header.adds) {
+    own_word(header.word).fetch_add(header.value, std::memory_order_release);
+  } else if (header.has_signal) {
+    own_word(header.word).store(header.value, std::memory_order_release);
+  }
   Peer& from = peer(header.source);
   from.stored.note(header.number);
   while (!from.deferred.empty() && from.deferred.front().header().after <= from.stored.below()) {
@@ -223,7 +206,7 @@ void MessageHeap::answer(int rank) {
 void MessageHeap::answer_get(const Header& header) {
   if (!holds(header.offset, header.value)) return;
   wire_->send(header.source, {.kind = MessageKind::reply, .number = header.number},
-              {memory_.bytes() + header.offset, header.value}, {});
+              {bytes() + header.offset, header.value}, {});
 }
 
 void MessageHeap::take_reply(Incoming& message) {
@@ -241,12 +224,13 @@ void MessageHeap::take_failure(Incoming& message) {
   const Header& header = message.header();
   if (!message.is_here() || header.culprit < 0 || header.culprit >= ranks()) return;
   const auto text = message.bytes();
-  peer(header.source).standing.blame =
+  peer(header.source).contact.standing.blame =
       Loss{header.culprit, {reinterpret_cast<const char*>(text.data()), text.size()}};
 }
 
 void MessageHeap::lose(int rank) {
-  if (peer(rank).standing.presence == Presence::here) peer(rank).standing.presence = Presence::dead;
+  if (peer(rank).contact.standing.presence == Presence::here)
+    peer(rank).contact.standing.presence = Presence::dead;
 }
 
 }  // namespace towpath::transport::ucx

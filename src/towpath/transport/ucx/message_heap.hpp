@@ -14,27 +14,14 @@
 #include "towpath/transport/live_transport.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
 #include "towpath/transport/ucx/bootstrap.hpp"
+#include "towpath/transport/ucx/host_memory.hpp"
 #include "towpath/transport/ucx/wire.hpp"
+#include "towpath/transport/waiting/waiting_transport.hpp"
 
-// The heap and the signals of one rank, and what ranks do to each other's by messages. Nothing here
-// waits: what comes is stored in progress().
+// The heap and the signals of one rank, and what ranks do to each other's: by stores to those of
+// this host, by messages to all others. Nothing here waits: what comes is stored in progress().
 
 namespace towpath::transport::ucx {
-
-// Anonymous memory of which only touched pages exist.
-class Memory {
- public:
-  explicit Memory(std::uint64_t size_bytes);
-  ~Memory();
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  std::byte* bytes() const { return bytes_; }
-
- private:
-  std::byte* bytes_ = nullptr;
-  std::uint64_t size_bytes_;
-};
 
 // Numbers from 0 on, each noted once, in any order.
 class Progress {
@@ -58,13 +45,10 @@ class Progress {
   std::set<std::uint64_t> ahead_;
 };
 
-enum class Presence : std::uint8_t { here, left, failed, dead };
-
 // What one rank knows of another.
-struct Standing {
-  Presence presence = Presence::here;
-  std::optional<Loss> blame;  // why it gave up, as it said
-  bool is_ready = false;      // it has said that it is there
+struct Contact {
+  Standing standing;
+  bool is_ready = false;  // it has said that it is there
   std::uint64_t messages = 0;
 };
 
@@ -75,8 +59,12 @@ class MessageHeap {
 
   SymmetricHeap& layout() { return layout_; }
   const SymmetricHeap& layout() const { return layout_; }
-  std::byte* bytes() const { return memory_.bytes(); }
-  std::uint64_t signal(Signal signal) const { return words_[layout_.word_of(signal)]; }
+  HostMemory& memory() { return memory_; }
+  const HostMemory& memory() const { return memory_; }
+  std::byte* bytes() const { return memory_.heap(rank_); }
+  std::uint64_t signal(Signal signal) const {
+    return own_word(layout_.word_of(signal)).load(std::memory_order_acquire);
+  }
   void release_signals(Signal first);
 
   // --- what is sent ------------------------------------------------------------------------------
@@ -98,11 +86,11 @@ class MessageHeap {
   // --- what comes --------------------------------------------------------------------------------
   // True when anything happened.
   bool progress() { return wire_->progress(); }
-  const Standing& standing(int rank) const { return peer(rank).standing; }
+  const Contact& contact(int rank) const { return peer(rank).contact; }
 
  private:
   struct Peer {
-    Standing standing;
+    Contact contact;
 
     // Puts to it.
     std::uint64_t started = 0;
@@ -127,9 +115,10 @@ class MessageHeap {
   bool holds(std::uint64_t offset, std::uint64_t size_bytes) const {
     return offset <= layout_.size_bytes() && size_bytes <= layout_.size_bytes() - offset;
   }
-  void change_word(std::uint64_t word, std::uint64_t value, bool adds) {
-    words_[word] = adds ? words_[word] + value : value;
+  std::atomic_ref<std::uint64_t> own_word(std::uint64_t word) const {
+    return memory_.word(rank_, word);
   }
+  void put_here(Move& move);
 
   void take(Incoming& message);
   void take_put(Incoming& message);
@@ -143,8 +132,7 @@ class MessageHeap {
 
   int rank_;
   SymmetricHeap layout_;
-  Memory memory_;
-  std::vector<std::uint64_t> words_;  // of signals
+  HostMemory memory_;
   std::vector<Peer> peers_;
   std::map<std::uint64_t, Get> gets_;
   std::uint64_t next_get_ = 0;

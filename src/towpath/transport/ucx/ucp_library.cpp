@@ -37,8 +37,10 @@ UcpLibrary load() {
   const os::SharedLibrary ucp{"libucp.so.0"};
   const os::SharedLibrary ucs{"libucs.so.0"};
   if (!ucp.is_loaded() || !ucs.is_loaded()) {
-    throw std::runtime_error(
-        "transport 'ucx' needs the library UCX; install it (Debian, Ubuntu: libucx0)");
+    throw std::runtime_error(fmt::format(
+        "transport 'ucx' needs the library UCX, which cannot be loaded ({}); install it "
+        "(Debian, Ubuntu: libucx0)",
+        (ucp.is_loaded() ? ucs : ucp).reason()));
   }
   UcpLibrary library;
   const auto find = [](const os::SharedLibrary& from, auto& function, const char* name) {

@@ -13,43 +13,29 @@
 #include <utility>
 #include <vector>
 
-#include "towpath/os/spin_wait.hpp"
 #include "towpath/os/stream.hpp"
-#include "towpath/transport/signal_waits.hpp"
 #include "towpath/transport/ucx/bootstrap.hpp"
 #include "towpath/transport/ucx/message_heap.hpp"
+#include "towpath/transport/waiting/waiting_transport.hpp"
 
 namespace towpath::transport::ucx {
 namespace {
 
 using namespace literals;
-using Kind = TransportError::Kind;
 
-// How often a waiting rank looks whether all peers are there.
-constexpr Time kLookInterval = 1_ms;
 constexpr std::uint64_t kHeapBytesDefault = std::uint64_t{16} << 30;
 // What says that a rank has left or failed may take as long to leave this process.
 constexpr Time kFarewell = 500_ms;
 // Who waits answers within this, unless the network is very slow.
 constexpr Time kAnswerWithin = 250_ms;
 
-// A loss, and whether this group can never go on after it: a rank that left in good order may not
-// be missed by those who do not wait for it.
-struct Found {
-  Loss loss;
-  bool is_final;
-};
-
-class UcxTransport final : public LiveTransport {
+class UcxTransport final : public WaitingTransport {
  public:
   UcxTransport(const LiveOptions& options, std::unique_ptr<Wire> wire, const Job& job)
-      : rank_(options.rank),
+      // The ranks of a host and its cores are not counted.
+      : WaitingTransport(options, false),
         timeout_(options.timeout),
         members_(job.members),
-        // The ranks of a host and its cores are not counted.
-        spin_wait_(false),
-        news_(options.news),
-        on_look_(options.on_look),
         heap_(options, std::move(wire), job) {
     greet();
   }
@@ -57,14 +43,9 @@ class UcxTransport final : public LiveTransport {
   UcxTransport(const UcxTransport&) = delete;
   UcxTransport& operator=(const UcxTransport&) = delete;
 
-  int rank() const override { return rank_; }
   int ranks() const override { return static_cast<int>(members_.size()); }
-  Time now() const override {
-    const auto passed = std::chrono::steady_clock::now() - origin_;
-    return Time::from_ps(std::chrono::nanoseconds(passed).count() * 1000);
-  }
   bool carries_data() const override { return true; }
-  bool is_addressable(int peer) const override { return peer == rank_; }
+  bool is_addressable(int peer) const override { return heap_.memory().reaches(peer); }
 
   Offset allocate(std::uint64_t size_bytes) override { return heap_.layout().allocate(size_bytes); }
   void release(Offset offset) override { heap_.layout().release(offset); }
@@ -85,26 +66,10 @@ class UcxTransport final : public LiveTransport {
     heap_.layout().check_signal(signal);
     return heap_.signal(signal);
   }
-  void wait(SignalWait& wait) override;
-  void cancel(SignalWait& wait) override { waits_.remove(wait); }
-
-  bool progress() override;
-  std::string pending() const override {
-    std::string lines = waits_.pending(*this);
-    if (!lines.empty()) lines.pop_back();
-    return lines;
-  }
-  void block_until(const std::function<bool()>& holds, Time timeout, int peer,
-                   const std::function<std::string()>& what) override;
-
   void leave() override;
   void abandon(const std::string& what, int culprit) override;
   void get(int peer, Offset remote, void* target, std::uint64_t size_bytes, Time timeout) override;
-  std::uint64_t load(int peer, Offset remote) override {
-    std::uint64_t word = 0;
-    get(peer, remote, &word, sizeof(word), timeout_);
-    return word;
-  }
+  std::uint64_t load(int peer, Offset remote) override;
   std::uint64_t activity() const override { return activity_.load(std::memory_order_relaxed); }
   std::uint64_t heap_bytes() const override { return heap_.layout().size_bytes(); }
   bool needs_progress() const override { return true; }
@@ -112,44 +77,29 @@ class UcxTransport final : public LiveTransport {
 
  private:
   // A forked child has a copy of this object, but is not the rank.
-  bool is_this_rank() const { return ::getpid() == member(rank_).pid; }
+  bool is_this_rank() const { return ::getpid() == member(rank()).pid; }
   void check(const Move& move) const;
   void check_peer(int rank) const;
   void greet();
   const Member& member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
 
   // --- waiting -----------------------------------------------------------------------------------
-  bool poll();
-  bool is_ready(const SignalWait& wait) const {
-    return holds(wait.comparison, signal_fetch(wait.signal), wait.value);
-  }
-  void throw_if_failed() const {
-    if (failure_) throw *failure_;
-  }
-  bool looks_around(Time time);
-  std::optional<Loss> find_failure() const;
-  std::optional<Found> find_loss(int awaited) const;
-  std::optional<Found> find_loss_among_waits() const;
-  [[noreturn]] void give_up(const Found& found, const std::string& awaited);
-  int find_silent();
-  [[noreturn]] void throw_deadline_exceeded(Time timeout, int awaited, const std::string& what);
-  void say_farewell(MessageKind kind, const std::optional<Loss>& loss);
-  std::string named(int rank) const {
+  Standing standing(int rank) const override;
+  void look_at_peers() override { heap_.memory().look(); }
+  // Slower ranks of this host may find this one gone as well; they shall not blame it.
+  void note_final_loss(const Loss& loss) override { heap_.memory().publish(loss); }
+  std::string named(int rank) const override {
     return fmt::format("rank {} (pid {} on {})", rank, member(rank).pid, member(rank).host);
   }
+  bool take_news() override { return heap_.progress(); }
+  bool rest(Time now, const std::function<bool()>& holds) override;
+  Lateness find_late(Time timeout, int awaited) override;
+  int find_silent();
+  void say_farewell(MessageKind kind, const std::optional<Loss>& loss);
 
-  int rank_;
   Time timeout_;
-  std::chrono::steady_clock::time_point origin_ = std::chrono::steady_clock::now();
   std::vector<Member> members_;  // by rank
-  SignalWaits waits_;
-  os::SpinWait spin_wait_;
-  std::shared_ptr<const News> news_;
-  std::function<void()> on_look_;
-  Time next_look_;
   std::atomic<std::uint64_t> activity_{0};
-  std::optional<TransportError> failure_;  // every later call throws it again
-  std::optional<Loss> last_loss_;          // what ended the last wait, if an error did
   bool has_left_ = false;
   mutable MessageHeap heap_;  // asking the peers whether all is visible changes nothing there
 };
@@ -158,8 +108,8 @@ class UcxTransport final : public LiveTransport {
 void UcxTransport::greet() {
   heap_.tell_all(MessageKind::here);
   for (int from = 0; from < ranks(); ++from) {
-    if (from == rank_) continue;
-    block_until([&] { return heap_.standing(from).is_ready; }, timeout_, from,
+    if (from == rank()) continue;
+    block_until([&] { return heap_.contact(from).is_ready; }, timeout_, from,
                 [&] { return fmt::format("the first message of rank {}", from); });
   }
 }
@@ -190,6 +140,10 @@ void UcxTransport::get(int from, Offset remote, void* target, std::uint64_t size
   throw_if_failed();
   check_peer(from);
   heap_.layout().check_range(remote, size_bytes);
+  if (heap_.memory().reaches(from)) {
+    std::memcpy(target, heap_.memory().heap(from) + remote, size_bytes);
+    return;
+  }
   const std::uint64_t number = heap_.start_get(from, remote, size_bytes);
   try {
     block_until([&] { return heap_.is_over(number); }, timeout, from,
@@ -204,122 +158,44 @@ void UcxTransport::get(int from, Offset remote, void* target, std::uint64_t size
 
 // --- waiting -------------------------------------------------------------------------------------
 
-void UcxTransport::wait(SignalWait& wait) {
-  throw_if_failed();
-  if (!wait.is_waiting && is_ready(wait)) {
-    if (wait.ready != nullptr) wait.ready(wait);
-    return;
+std::uint64_t UcxTransport::load(int from, Offset remote) {
+  std::uint64_t word = 0;
+  check_peer(from);
+  if (!heap_.memory().reaches(from)) {
+    get(from, remote, &word, sizeof(word), timeout_);
+    return word;
   }
-  waits_.add(wait);
+  heap_.layout().check_range(remote, sizeof(word));
+  auto* const there = reinterpret_cast<std::uint64_t*>(heap_.memory().heap(from) + remote);
+  return std::atomic_ref(*there).load(std::memory_order_acquire);
 }
 
-bool UcxTransport::poll() {
-  const bool any = heap_.progress();
-  return waits_.look([this](const SignalWait& wait) { return is_ready(wait); }) || any;
-}
-
-bool UcxTransport::progress() {
-  throw_if_failed();
-  if (poll()) return true;
-  if (!looks_around(now())) return false;
-  const std::optional<Found> found = find_loss_among_waits();
-  if (!found) return false;
-  if (poll()) return true;  // what it did before it ended still counts
-  give_up(*found, waits_.describe_all(found->loss.culprit, "", *this));
-}
-
-void UcxTransport::block_until(const std::function<bool()>& holds, Time timeout, int awaited,
-                               const std::function<std::string()>& what) {
-  throw_if_failed();
-  last_loss_.reset();
-  note_activity();
-  if (holds()) return;
-  Time progressed = now();
-  spin_wait_.renew();
-  while (true) {
-    const bool any = poll();
-    if (holds()) return;
-    const Time time = now();
-    if (any) {
-      spin_wait_.renew();
-      progressed = time;
-      note_activity();
-    }
-    if (looks_around(time)) {
-      std::optional<Found> found = find_loss(awaited);
-      if (!found) found = find_loss_among_waits();
-      // What it did before it ended still counts.
-      if (found && !poll() && !holds()) {
-        give_up(*found, waits_.describe_all(found->loss.culprit, what(), *this));
-      }
-      continue;
-    }
-    if (time - progressed >= timeout) throw_deadline_exceeded(timeout, awaited, what());
-    if (!spin_wait_.spin()) spin_wait_.rest_or_nap(time);
+// What a rank of this host says of itself is known before its messages.
+Standing UcxTransport::standing(int rank) const {
+  if (heap_.memory().reaches(rank)) {
+    Standing here = heap_.memory().standing(rank);
+    if (here.presence != Presence::here) return here;
   }
+  return heap_.contact(rank).standing;
 }
 
-bool UcxTransport::looks_around(Time time) {
-  if (time < next_look_) return false;
-  next_look_ = time + kLookInterval;
-  if (on_look_) on_look_();
-  return true;
-}
-
-// Where several ranks gave up or died, one that blames itself or nobody knows best.
-std::optional<Loss> UcxTransport::find_failure() const {
-  std::optional<Loss> found;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    const Standing& of = heap_.standing(rank);
-    if (of.presence != Presence::failed && of.presence != Presence::dead) continue;
-    if (!of.blame) return Loss{rank, "died"};
-    if (of.blame->culprit == rank) return of.blame;
-    if (!found) found = of.blame;
-  }
-  return found;
-}
-
-std::optional<Found> UcxTransport::find_loss(int awaited) const {
-  if (std::optional<Loss> failure = find_failure()) return Found{std::move(*failure), true};
-  if (news_ != nullptr) {
-    if (std::optional<Loss> loss = news_->read()) return Found{std::move(*loss), true};
-  }
-  if (awaited == kNoPeer || awaited == rank_) return std::nullopt;
-  const Standing& of = heap_.standing(awaited);
-  if (of.presence != Presence::left) return std::nullopt;
-  if (of.blame) return Found{*of.blame, true};
-  return Found{{awaited, "left"}, false};
-}
-
-std::optional<Found> UcxTransport::find_loss_among_waits() const {
-  std::optional<Found> found = find_loss(kNoPeer);
-  for (const SignalWait* wait = waits_.first(); wait != nullptr && !found; wait = wait->next) {
-    found = find_loss(wait->peer);
-  }
-  return found;
-}
-
-void UcxTransport::give_up(const Found& found, const std::string& awaited) {
-  const Loss& loss = found.loss;
-  const TransportError error(Kind::peer_died, loss.culprit,
-                             fmt::format("{} {} while rank {} waited for {}", named(loss.culprit),
-                                         loss.what, rank_, awaited));
-  last_loss_ = loss;
-  if (found.is_final) failure_ = error;
-  throw error;
+bool UcxTransport::rest(Time now, const std::function<bool()>&) {
+  spin_wait().rest_or_nap(now);
+  return false;
 }
 
 // Asks all others whether they are there: who waits, answers. The first that does not; kNoPeer
 // where all do.
 int UcxTransport::find_silent() {
   std::vector<std::uint64_t> before;
-  for (int rank = 0; rank < ranks(); ++rank) before.push_back(heap_.standing(rank).messages);
+  for (int rank = 0; rank < ranks(); ++rank) before.push_back(heap_.contact(rank).messages);
   heap_.tell_all(MessageKind::ask);
   const auto silent = [&] {
     for (int rank = 0; rank < ranks(); ++rank) {
-      const Standing& of = heap_.standing(rank);
+      const Contact& of = heap_.contact(rank);
       const bool has_answered = of.messages > before[static_cast<std::size_t>(rank)];
-      if (rank != rank_ && of.presence == Presence::here && !has_answered) return rank;
+      const bool is_here = of.standing.presence == Presence::here;
+      if (rank != this->rank() && is_here && !has_answered) return rank;
     }
     return kNoPeer;
   };
@@ -328,21 +204,15 @@ int UcxTransport::find_silent() {
   return silent();
 }
 
-void UcxTransport::throw_deadline_exceeded(Time timeout, int awaited, const std::string& what) {
+WaitingTransport::Lateness UcxTransport::find_late(Time timeout, int awaited) {
   const int silent = find_silent();
-  const int culprit = silent != kNoPeer || awaited == rank_ ? silent : awaited;
-  std::string end;
-  if (culprit != kNoPeer) {
-    last_loss_ = Loss{culprit, fmt::format("was silent for {:g} s", timeout.seconds())};
-    end = fmt::format("; {} {}", named(culprit),
-                      culprit == silent
-                          ? "does not answer: it is stopped, in another call, or cut off"
-                          : "is there, but slow or in another call");
-  }
-  throw TransportError(
-      Kind::timeout, culprit,
-      fmt::format("{} waited {:g} s in vain for {}{}", named(rank_), timeout.seconds(),
-                  waits_.describe_all(culprit, what, *this), end));
+  const int culprit = silent != kNoPeer || awaited == rank() ? silent : awaited;
+  if (culprit == kNoPeer) return {};
+  return {
+      culprit, fmt::format("was silent for {:g} s", timeout.seconds()),
+      fmt::format("{} {}", named(culprit),
+                  culprit == silent ? "does not answer: it is stopped, in another call, or cut off"
+                                    : "is there, but slow or in another call")};
 }
 
 // --- the end -------------------------------------------------------------------------------------
@@ -356,13 +226,17 @@ void UcxTransport::say_farewell(MessageKind kind, const std::optional<Loss>& los
 
 void UcxTransport::leave() {
   if (has_left_ || !is_this_rank()) return;
-  say_farewell(MessageKind::left, last_loss_);
+  say_farewell(MessageKind::left, last_loss());
+  if (last_loss()) heap_.memory().publish(*last_loss());
+  heap_.memory().withdraw(Presence::left);
 }
 
 void UcxTransport::abandon(const std::string& what, int culprit) {
   if (has_left_ || !is_this_rank()) return;
-  const bool is_known = culprit != kNoPeer && last_loss_ && last_loss_->culprit == culprit;
-  say_farewell(MessageKind::failed, is_known ? *last_loss_ : Loss{rank_, what});
+  const Loss reason = reason_for(what, culprit);
+  say_farewell(MessageKind::failed, reason);
+  heap_.memory().publish(reason);
+  heap_.memory().withdraw(Presence::failed);
 }
 
 std::string host_name() {
@@ -375,6 +249,7 @@ std::string host_name() {
 }  // namespace
 
 std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
+  os::FileDescriptor listener(asked.listener);
   check_membership(asked);
   LiveOptions options = asked;
   if (options.heap_bytes == 0) options.heap_bytes = kHeapBytesDefault;
@@ -385,7 +260,8 @@ std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
                     options.rendezvous));
   }
   auto wire = std::make_unique<Wire>();
-  const Job job = bootstrap(options, {::getpid(), host_name(), wire->address()});
+  const Job job = bootstrap(options, {::getpid(), host_name(), wire->address(), host_place()},
+                            std::move(listener));
   return std::make_unique<UcxTransport>(options, std::move(wire), job);
 }
 

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+// Where a rank stages blocks for others to read, one behind the other in a ring of memory. All
+// ranks stage blocks of the same sizes in the same order, so that each knows where those of the
+// others are.
+//
+// The ring is longer than the second-level caches. A store into a line that a peer has read lately
+// waits until the peer's cache has let go of it; by the time the ring comes round again, the line
+// has left both caches. Measured between two cores with 1 MiB each, of 128 KiB: 18.0 us to stage
+// them in a ring of 256 KiB, 6.3 in 1 MiB, 3.3 in 2 or 4 MiB, 7.6 in 8 MiB; to read them 3.6 us in
+// all of these.
+
+namespace towpath::collective::direct {
+
+class StageRing {
+ public:
+  // Whole pairs of lines, which processors fetch together.
+  static constexpr std::uint64_t kUnitBytes = 4096;
+
+  // The second-level caches are passed once by all ranks' rings together; each has room for the
+  // largest block twice.
+  static std::uint64_t bytes(int ranks) {
+    constexpr std::uint64_t kAllBytes = 8 << 20;
+    constexpr std::uint64_t kLeastBytes = 2 << 20;
+    return std::max(kLeastBytes,
+                    kAllBytes / static_cast<std::uint64_t>(ranks) / kUnitBytes * kUnitBytes);
+  }
+
+  explicit StageRing(int ranks) : last_step_(bytes(ranks) / kUnitBytes, 0) {}
+
+  // The step that ends the last use of the memory of the next block.
+  std::uint64_t busy_until(std::uint64_t size_bytes) const {
+    const std::uint64_t first = next(size_bytes);
+    const auto begin = last_step_.begin() + static_cast<std::ptrdiff_t>(first);
+    return *std::max_element(begin, begin + static_cast<std::ptrdiff_t>(units(size_bytes)));
+  }
+  // Takes the memory of the next block, until `last_step` has ended; its offset in the ring.
+  std::uint64_t take(std::uint64_t size_bytes, std::uint64_t last_step) {
+    const std::uint64_t first = next(size_bytes);
+    const auto begin = last_step_.begin() + static_cast<std::ptrdiff_t>(first);
+    std::fill_n(begin, units(size_bytes), last_step);
+    next_ = first + units(size_bytes);
+    return first * kUnitBytes;
+  }
+
+ private:
+  static std::uint64_t units(std::uint64_t size_bytes) {
+    return std::max<std::uint64_t>((size_bytes + kUnitBytes - 1) / kUnitBytes, 1);
+  }
+  std::uint64_t next(std::uint64_t size_bytes) const {
+    return next_ + units(size_bytes) <= last_step_.size() ? next_ : 0;
+  }
+
+  std::vector<std::uint64_t> last_step_;  // by unit
+  std::uint64_t next_ = 0;                // unit
+};
+
+}  // namespace towpath::collective::direct

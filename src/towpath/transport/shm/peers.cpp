@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/transport/shm/peers.hpp"
+
+#include <utility>
+
+#include "towpath/os/process.hpp"
+
+namespace towpath::transport::shm {
+
+Peers::Peers(int self, std::vector<Member> members, const MemoryLayout& layout) : self_(self) {
+  for (Member& member : members) {
+    peers_.push_back({Memory(member.memory, layout), std::move(member.process), member.pid});
+    processes_.push_back({peers_.back().process.number(), POLLIN, 0});
+  }
+}
+
+bool Peers::are_crowded() const {
+  std::vector<pid_t> processes;
+  for (const Peer& peer : peers_) processes.push_back(peer.pid);
+  return count() > os::count_cores(processes);
+}
+
+void Peers::look() { ::poll(processes_.data(), processes_.size(), 0); }
+
+// A process that ended after its rank had left is not a loss.
+Standing Peers::standing(int rank) const {
+  const bool has_ended = processes_[static_cast<std::size_t>(rank)].revents != 0;
+  const Presence said = presence(rank);
+  return {has_ended && said == Presence::here ? Presence::dead : said, blame_by(rank)};
+}
+
+std::optional<Loss> Peers::blame_by(int rank) const {
+  const int culprit = control(rank).culprit.load(std::memory_order_acquire);
+  if (culprit == kNoPeer) return std::nullopt;
+  return Loss{culprit, control(rank).reason.data()};
+}
+
+void Peers::publish(const Loss& loss) const {
+  Control& own = control(self_);
+  if (own.culprit.load(std::memory_order_relaxed) != kNoPeer) return;
+  const std::size_t size = loss.what.copy(own.reason.data(), own.reason.size() - 1);
+  own.reason[size] = '\0';
+  own.culprit.store(loss.culprit, std::memory_order_release);
+}
+
+void Peers::withdraw(Presence presence) const {
+  if (is_here(self_)) control(self_).presence.store(presence, std::memory_order_release);
+}
+
+os::FileDescriptor new_memory(const MemoryLayout& layout) {
+  os::FileDescriptor file = create_memory(layout);
+  Memory(file, layout).control().culprit.store(kNoPeer);
+  return file;
+}
+
+}  // namespace towpath::transport::shm

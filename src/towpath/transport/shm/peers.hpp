@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <optional>
+#include <vector>
+
+#include "towpath/os/file_descriptor.hpp"
+#include "towpath/transport/shm/memory.hpp"
+#include "towpath/transport/shm/rendezvous.hpp"
+#include "towpath/transport/waiting/waiting_transport.hpp"
+
+// The ranks of one host that map each other's memory: what each has, and how each stands.
+
+namespace towpath::transport::shm {
+
+class Peers {
+ public:
+  // `self`: this rank's number among the members.
+  Peers(int self, std::vector<Member> members, const MemoryLayout& layout);
+
+  int count() const { return static_cast<int>(peers_.size()); }
+  const Memory& memory(int rank) const { return at(rank).memory; }
+  Control& control(int rank) const { return at(rank).memory.control(); }
+  pid_t pid(int rank) const { return at(rank).pid; }
+  // Whether there are more ranks than cores for them.
+  bool are_crowded() const;
+
+  // Looks which processes have ended; one system call.
+  void look();
+  // As of the last look.
+  Standing standing(int rank) const;
+  bool is_here(int rank) const { return presence(rank) == Presence::here; }
+
+  // Says why this rank gives up, for slower ranks that find it gone. The first reason counts.
+  void publish(const Loss& loss) const;
+  // How this rank ends; the first one counts.
+  void withdraw(Presence presence) const;
+
+ private:
+  struct Peer {
+    Memory memory;
+    os::FileDescriptor process;
+    pid_t pid;
+  };
+
+  const Peer& at(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
+  Presence presence(int rank) const {
+    return control(rank).presence.load(std::memory_order_acquire);
+  }
+  std::optional<Loss> blame_by(int rank) const;
+
+  int self_;
+  std::vector<Peer> peers_;
+  std::vector<pollfd> processes_;  // by rank
+};
+
+// A rank's memory before it joins: nobody is blamed yet.
+os::FileDescriptor new_memory(const MemoryLayout& layout);
+
+}  // namespace towpath::transport::shm

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "towpath/transport/live_transport.hpp"
+#include "towpath/transport/shm/peers.hpp"
+#include "towpath/transport/symmetric_heap.hpp"
+#include "towpath/transport/ucx/bootstrap.hpp"
+
+// The memory of this rank, and of the ranks of its host: they map each other's, as those of shm do.
+
+namespace towpath::transport::ucx {
+
+// Names the host as ranks of one job see it: a running system, a network of it, a user. Processes
+// where these are the same can hand each other their memory. Nothing where
+// $TOWPATH_UCX_SHARED_MEMORY is 0: then messages go between the ranks of a host, too.
+std::string host_place();
+
+class HostMemory {
+ public:
+  // Blocks until the ranks of this host are there. Throws as connect does.
+  HostMemory(const LiveOptions& options, const SymmetricHeap& layout, const Job& job);
+
+  // Whether that rank's memory is mapped; its own is.
+  bool reaches(int rank) const { return local(rank) >= 0; }
+  std::byte* heap(int rank) const { return peers_->memory(local(rank)).heap(); }
+  std::atomic_ref<std::uint64_t> word(int rank, std::uint64_t index) const {
+    return peers_->memory(local(rank)).word(index);
+  }
+
+  // How a rank that is reached stands, as of the last look, and what this one says of itself.
+  void look() { peers_->look(); }
+  Standing standing(int rank) const { return peers_->standing(local(rank)); }
+  void publish(const Loss& loss) const { peers_->publish(loss); }
+  void withdraw(Presence presence) const { peers_->withdraw(presence); }
+
+ private:
+  int local(int rank) const { return locals_[static_cast<std::size_t>(rank)]; }
+
+  std::vector<int> locals_;  // by rank: its number among the ranks of this host, or -1
+  std::optional<shm::Peers> peers_;
+};
+
+}  // namespace towpath::transport::ucx
