@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -128,6 +129,8 @@ struct Outcome {
   Time half_time{};
 };
 Outcome run(const Plan& plan);
+// The outcome of a run that says whether its data are right, or throws.
+Outcome outcome_of(const std::function<bool()>& run);
 
 // Whether the outcome is the expected one.
 bool is_right(const Outcome& outcome, const Expected& expected);

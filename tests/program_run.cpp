@@ -233,23 +233,10 @@ class GenerationBuilder {
 
 }  // namespace
 
-Outcome run(const Plan& plan) {
-  Cluster cluster(machine::joined_chips(plan.shape),
-                  {.seed = plan.seed,
-                   .start_skew_cycles = plan.start_skew_cycles,
-                   .program_skew_cycles = plan.program_skew_cycles,
-                   .cycles_max = kCyclesMax,
-                   .link_faults = plan.link_faults});
-  RunLog log;
-  metalium::KernelLog recorded;
-  for (const Plan::Generation& generation : plan.generations) {
-    GenerationBuilder(cluster, plan, log, recorded).add(generation);
-  }
+Outcome outcome_of(const std::function<bool()>& run) {
   Outcome outcome;
   try {
-    cluster.run();
-    add_to(log, recorded, *cluster.description().chips.front().chip);
-    if (!log.is_data_right) outcome.hazard = "wrong data";
+    if (!run()) outcome.hazard = "wrong data";
   } catch (const HazardError& error) {
     outcome = {std::string(name_of(error.hazard())),
                {{error.culprit().chip, error.culprit().core}},
@@ -262,6 +249,26 @@ Outcome run(const Plan& plan) {
   } catch (const std::exception& error) {
     outcome = {"error", {}, error.what()};
   }
+  return outcome;
+}
+
+Outcome run(const Plan& plan) {
+  Cluster cluster(machine::joined_chips(plan.shape),
+                  {.seed = plan.seed,
+                   .start_skew_cycles = plan.start_skew_cycles,
+                   .program_skew_cycles = plan.program_skew_cycles,
+                   .cycles_max = kCyclesMax,
+                   .link_faults = plan.link_faults});
+  RunLog log;
+  metalium::KernelLog recorded;
+  for (const Plan::Generation& generation : plan.generations) {
+    GenerationBuilder(cluster, plan, log, recorded).add(generation);
+  }
+  Outcome outcome = outcome_of([&] {
+    cluster.run();
+    add_to(log, recorded, *cluster.description().chips.front().chip);
+    return log.is_data_right;
+  });
   outcome.half_time = log.half_time;
   return outcome;
 }

@@ -35,7 +35,7 @@ LAYERS: dict[str, set[str]] = {
     "ttsim": {"tenstorrent/host"},
     "tenstorrent/kernels": {"tenstorrent/device", "tenstorrent/routing"},
     "tenstorrent/metalium/kernel_include": set(),
-    "tenstorrent/metalium": {"tenstorrent/device", "tenstorrent/metalium/kernel_include", "os"},
+    "tenstorrent/metalium": {"tenstorrent/fabric", "tenstorrent/metalium/kernel_include", "os"},
     "tenstorrent/fabric": {"tenstorrent/kernels"},
     "tenstorrent/routing": {"sim", "machine"},
     "tenstorrent/bench": {"tenstorrent/fabric"},

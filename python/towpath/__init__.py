@@ -15,7 +15,7 @@ Names that are not below, `towpath._core` among them, may change at any time.
 
 **Collectives.** `RunResult`, `RunRow`, `Tuning`
 
-**Kernels.** `SourceKernel`, `CircularBuffer`, `MemoryBlock`, `KernelRun`
+**Kernels.** `SourceKernel`, `FabricConnection`, `CircularBuffer`, `MemoryBlock`, `KernelRun`
 
 **Live.** `run_live`, `launch`, `connect`, `Communicator`, `Mailbox`
 
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from towpath.host.host_cluster import HostCluster
     from towpath.kernels.chip_kernel import (
         CircularBuffer,
+        FabricConnection,
         KernelRun,
         MemoryBlock,
         SourceKernel,
@@ -87,6 +88,7 @@ __all__ = [
     "RunRow",
     "Tuning",
     "SourceKernel",
+    "FabricConnection",
     "CircularBuffer",
     "MemoryBlock",
     "KernelRun",
@@ -126,7 +128,13 @@ _MODULES = {
     "host.host_cluster": ("HostCluster",),
     "api.result": ("RunResult", "RunRow"),
     "tuning.collective": ("Tuning",),
-    "kernels.chip_kernel": ("SourceKernel", "CircularBuffer", "MemoryBlock", "KernelRun"),
+    "kernels.chip_kernel": (
+        "SourceKernel",
+        "FabricConnection",
+        "CircularBuffer",
+        "MemoryBlock",
+        "KernelRun",
+    ),
     "api.live_run": ("run_live",),
     "api.schedule": ("Schedule", "algorithms", "AlgorithmInfo"),
     "api.verdict": ("verify", "Verdict"),

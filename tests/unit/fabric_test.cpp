@@ -272,19 +272,12 @@ TEST(Fabric, APacketToItsOwnPlaceIsRefused) {
   EXPECT_EQ(sentence_of([&] { fabric.header(1, 1); }), sentence);
 }
 
-// Without bytes there is no header to read; and routers send before they know that their peer runs.
-TEST(Fabric, ClustersWithoutDataOrWithHazardsFoundAreRefused) {
+// Without bytes there is no header to read.
+TEST(Fabric, ClustersWithoutDataAreRefused) {
   const auto chips = chips_on_grid(2, 1, false, 1);
-  const auto fabric_on = [&](Cluster::Options options) {
-    Cluster cluster(chips, options);
-    Fabric(cluster, mesh_of(*chips), {});
-  };
-  EXPECT_EQ(sentence_of([&] { fabric_on({.carries_data = false, .finds_hazards = false}); }),
-            "a fabric on cluster 'grid', which keeps times only; it needs one that carries data "
-            "and does not find hazards");
-  EXPECT_EQ(sentence_of([&] { fabric_on({}); }),
-            "a fabric on cluster 'grid', which finds hazards; it needs one that carries data and "
-            "does not find hazards");
+  Cluster cluster(chips, {.carries_data = false, .finds_hazards = false});
+  EXPECT_EQ(sentence_of([&] { Fabric(cluster, mesh_of(*chips), {}); }),
+            "a fabric on cluster 'grid', which keeps times only; it needs one that carries data");
 }
 
 TEST(Fabric, PacketsThatLeaveNoRoomForSlotsAreRefused) {
@@ -440,12 +433,12 @@ TEST(FabricScatter, SegmentsGoToAddressesOfTheirOwn) {
         const SegmentList list{{pack(second), pack(third), pack(fourth)}, {1024, 16, 512, 4}};
         Header header = fabric.header(0, 2);
         header.payload_to = pack(first);
-        core.store(kWorkerPayloads, bytes_of(list));
-        const std::uint64_t data = kWorkerPayloads + sizeof(list);
+        header = scattered(header, list);
+        core.store(kWorkerPayloads + list_offset(header), bytes_of(list));
         for (std::uint64_t at = 0; at < 1556; at += 4) {
-          core.store_word(data + at, static_cast<std::uint32_t>(at + 1));
+          core.store_word(kWorkerPayloads + at, static_cast<std::uint32_t>(at + 1));
         }
-        connection.send(scattered(header, list), kWorkerHeaders, kWorkerPayloads);
+        connection.send(header, kWorkerHeaders, kWorkerPayloads);
         connection.close();
       });
   fabric.run();

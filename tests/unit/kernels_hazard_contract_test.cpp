@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
+#include "fabric_programs.hpp"
 #include "program_generator.hpp"
 
 // Contract of hazards: no correct program is accused, and every program with one mistake is, of the
@@ -62,6 +64,48 @@ TEST(HazardContract, OneMistakeInSourceFormIsReportedByItsNameAndCore) {
   }
   EXPECT_EQ(missed, "");
 }
+
+// --- over the fabric's routers
+// --------------------------------------------------------------------
+
+// A tenth of the long run each; without it the first part runs a few.
+class FabricContract : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  template <typename Action>
+  static void each_seed(Action action) {
+    const std::uint64_t all = programs(0) / kParts;
+    const std::uint64_t count = all > 0 ? all : (GetParam() == 0 ? 40 : 0);
+    for (std::uint64_t i = 1; i <= count; ++i) action(GetParam() * all + i);
+  }
+
+ public:
+  static constexpr std::uint64_t kParts = 10;
+};
+
+TEST_P(FabricContract, CorrectProgramsRunClean) {
+  each_seed([](std::uint64_t seed) {
+    const FabricPlan plan = random_fabric_plan(seed);
+    const Outcome outcome = run(plan);
+    ASSERT_EQ(outcome.hazard, "none") << outcome.sentence << "\n" << plan.describe();
+  });
+}
+
+TEST_P(FabricContract, OneMistakeIsReportedByItsNameAndCore) {
+  std::string missed;
+  each_seed([&](std::uint64_t seed) {
+    const Mistake mistake = kFabricMistakes[seed % std::size(kFabricMistakes)];
+    FabricPlan plan = random_fabric_plan(seed);
+    const Expected expected = inject(plan, mistake, seed);
+    const Outcome outcome = run(plan);
+    if (is_right(outcome, expected)) return;
+    missed += fmt::format("{}: {} {}\n  {}\n", name_of(mistake), outcome.hazard, outcome.sentence,
+                          plan.describe());
+  });
+  EXPECT_EQ(missed, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, FabricContract,
+                         testing::Range<std::uint64_t>(0, FabricContract::kParts));
 
 // For each chip the worker, the mover that sends and the one of the next chip that receives.
 TEST(HazardContract, CycleOfADeadlockAroundTheRingIsReported) {

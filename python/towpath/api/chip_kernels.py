@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from towpath.kernels.chip_kernel import KernelRun, MemoryBlock, SourceKernel
+    from towpath.kernels.chip_kernel import Fabric, KernelRun, MemoryBlock, SourceKernel
 
 
 class RunsKernels(ABC):
@@ -28,6 +28,8 @@ class RunsKernels(ABC):
         read: Sequence[MemoryBlock] = (),
         seed: int = 1,
         cycles_max: int = 0,
+        fabric: Fabric | None = None,
+        finds_hazards: bool = True,
     ) -> KernelRun:
         """Compiles kernels with g++ and runs them together, one program per chip.
 
@@ -38,6 +40,9 @@ class RunsKernels(ABC):
             read: bytes to read when they have ended; `data` is their number.
             seed: of whatever is random.
             cycles_max: longest run, in cycles; 0: no limit.
+            fabric: routers that run beside the kernels: packets stay in their line ("1d",
+                "1d_ring"), or turn ("2d", "2d_torus"); None: none.
+            finds_hazards: whether mistakes are looked for, also those that do no harm this time.
 
         Returns:
             Times, profiler zones, recorded values, printed lines, and the bytes of `read`.
@@ -45,7 +50,7 @@ class RunsKernels(ABC):
         Raises:
             ConfigError: a kernel does not compile, or makes a call that cannot be carried out.
             DeadlockError: kernels wait forever.
-            HazardError: kernels on several chips make a mistake in their use of Ethernet.
+            HazardError: kernels on several chips make a mistake with Ethernet or the fabric.
         """
         from towpath.kernels.chip_kernel import run_source_kernels
 
@@ -57,4 +62,6 @@ class RunsKernels(ABC):
             read=read,
             seed=seed,
             cycles_max=cycles_max,
+            fabric=fabric,
+            finds_hazards=finds_hazards,
         )

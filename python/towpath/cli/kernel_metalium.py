@@ -17,7 +17,7 @@ from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath.api.chips import Chip, ChipCluster
-    from towpath.kernels.chip_kernel import KernelRun, MemoryBlock, SourceKernel
+    from towpath.kernels.chip_kernel import FabricConnection, KernelRun, MemoryBlock, SourceKernel
 
 app = typer.Typer(add_completion=False)
 
@@ -29,6 +29,18 @@ class ProcessorWord(str, Enum):
     data_movement_1 = "data_movement_1"
     compute = "compute"
     ethernet = "ethernet"
+
+
+class FabricWord(str, Enum):
+    """How the fabric's packets go: in their line, or with turns, and whether rings are closed."""
+
+    one_dimension = "1d"
+    one_dimension_ring = "1d_ring"
+    two_dimensions = "2d"
+    two_dimensions_torus = "2d_torus"
+
+
+FabricOption = Annotated[FabricWord | None, typer.Option(help="routers that run beside the kernel")]
 
 
 def _numbers(text: str, form: str, separators: str) -> list[int]:
@@ -98,8 +110,10 @@ def run(
     ] = ProcessorWord.data_movement_0,
     noc: Annotated[int | None, typer.Option(help="the kernel's NoC, 0 or 1")] = None,
     arg: Annotated[
-        list[str] | None, typer.Option(help="runtime argument; repeatable, in order")
+        list[str] | None,
+        typer.Option(help="runtime argument, or to:CHIP, a connection there; repeatable, in order"),
     ] = None,
+    fabric: FabricOption = None,
     compile_arg: Annotated[
         list[str] | None, typer.Option(help="compile-time argument; repeatable, in order")
     ] = None,
@@ -131,7 +145,7 @@ def run(
         chip=chip,
         processor=processor.value,
         noc=noc,
-        args=_words(arg),
+        args=_arguments(arg),
         compile_args=_words(compile_arg),
         defines=_defines(define or []),
         include_folders=include or [],
@@ -140,7 +154,10 @@ def run(
     places = [place for text in core or ["0,0"] for place in _cores(text)]
     kernels = [replace(common, core=place) for place in places]
     blocks = [block._replace(chip=chip) for block in _blocks(read or [])]
-    found = loaded.run_kernels(kernels, semaphores=semaphore or [], read=blocks, seed=seed)
+    mode = fabric.value if fabric else None
+    found = loaded.run_kernels(
+        kernels, semaphores=semaphore or [], read=blocks, seed=seed, fabric=mode
+    )
     if as_json:
         from towpath.cli.output_file import json_text
 
@@ -164,6 +181,23 @@ def _loaded(machine: str) -> Chip | ChipCluster:
 
 def _words(texts: list[str] | None) -> list[int]:
     return [_numbers(text, "a number", " ")[0] for text in texts or []]
+
+
+def _arguments(texts: list[str] | None) -> list[int | FabricConnection]:
+    """Words, and connections to routers on the way to a chip: to:CHIP, or to:CHIP:LINK."""
+    from towpath.kernels.chip_kernel import FabricConnection
+
+    found: list[int | FabricConnection] = []
+    for text in texts or []:
+        if not text.startswith("to:"):
+            found += _words([text])
+            continue
+        form = "a connection, to:CHIP or to:CHIP:LINK"
+        numbers = _numbers(text[3:], form, ":")
+        if len(numbers) > 2:
+            raise ConfigError(f"--arg '{text}' is not {form}")
+        found.append(FabricConnection(*numbers))
+    return found
 
 
 def _to_dict(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from towpath import _core
 from towpath.errors import ConfigError
@@ -36,6 +36,23 @@ class CircularBuffer(NamedTuple):
     format: int = 5
 
 
+class FabricConnection(NamedTuple):
+    """A connection to a router of the fabric, as arguments of a kernel.
+
+    It stands for the three words that `append_fabric_connection_rt_args` would add.
+
+    Attributes:
+        to_chip: a chip; the router is the first one on the way there.
+        link: number of the link, where several go there side by side.
+    """
+
+    to_chip: int
+    link: int = 0
+
+
+Fabric = Literal["1d", "1d_ring", "2d", "2d_torus"]
+
+
 @dataclass(frozen=True)
 class SourceKernel:
     """A kernel file, and the core that it runs on.
@@ -46,7 +63,7 @@ class SourceKernel:
         chip: number of the chip in its cluster.
         processor: which of the core's processors runs it.
         noc: its NoC; None: 0, and 1 on data_movement_1.
-        args: runtime arguments, words.
+        args: runtime arguments, words and connections.
         common_args: runtime arguments that all cores share, words.
         compile_args: compile-time arguments, words.
         named_compile_args: compile-time arguments by name, words.
@@ -61,7 +78,7 @@ class SourceKernel:
     chip: int = 0
     processor: Processor = "data_movement_0"
     noc: int | None = None
-    args: Sequence[int] = ()
+    args: Sequence[int | FabricConnection] = ()
     common_args: Sequence[int] = ()
     compile_args: Sequence[int] = ()
     named_compile_args: Mapping[str, int] = field(default_factory=dict)
@@ -145,6 +162,13 @@ def _add(program: _core.SourceProgram, kernel: SourceKernel) -> None:
     noc = kernel.noc
     if noc is None:
         noc = 1 if kernel.processor == "data_movement_1" else 0
+    words: list[int] = []
+    connections: list[tuple[int, int, int]] = []
+    for value in kernel.args:
+        if isinstance(value, FabricConnection):
+            connections.append((len(words), value.to_chip, value.link))
+        else:
+            words.append(value)
     program.add_kernel(
         os.fspath(kernel.file),
         text=kernel.text,
@@ -152,14 +176,22 @@ def _add(program: _core.SourceProgram, kernel: SourceKernel) -> None:
         core=kernel.core,
         processor=kernel.processor,
         noc=noc,
-        args=_words(kernel.args, "argument", kernel),
+        args=_words(words, "argument", kernel),
         common_args=_words(kernel.common_args, "common argument", kernel),
         compile_args=_words(kernel.compile_args, "compile-time argument", kernel),
         named_compile_args=dict(kernel.named_compile_args),
         defines={name: str(value) for name, value in kernel.defines.items()},
         include_folders=[os.fspath(folder) for folder in kernel.include_folders],
         circular_buffers=list(kernel.circular_buffers),
+        connections=connections,
     )
+
+
+def _mode(fabric: Fabric) -> tuple[bool, bool]:
+    """Whether packets turn, and whether links that close a line are used."""
+    if fabric not in get_args(Fabric):
+        raise ConfigError(f"there is no fabric '{fabric}'; it is {', '.join(get_args(Fabric))}")
+    return fabric.startswith("2d"), fabric.endswith(("ring", "torus"))
 
 
 def run_source_kernels(
@@ -171,11 +203,19 @@ def run_source_kernels(
     read: Sequence[MemoryBlock] = (),
     seed: int = 1,
     cycles_max: int = 0,
+    fabric: Fabric | None = None,
+    finds_hazards: bool = True,
 ) -> KernelRun:
     """Compiles kernels and runs them together, one program per chip; see Chip.run_kernels."""
     if not kernels:
         raise ConfigError("there is no kernel to run; give at least one")
-    program = _core.SourceProgram(semaphores=list(semaphores), seed=seed, cycles_max=cycles_max)
+    program = _core.SourceProgram(
+        semaphores=list(semaphores),
+        seed=seed,
+        cycles_max=cycles_max,
+        finds_hazards=finds_hazards,
+        fabric=None if fabric is None else _mode(fabric),
+    )
     for kernel in kernels:
         _add(program, kernel)
     for block in write:

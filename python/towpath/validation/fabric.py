@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from towpath import _core
 from towpath.collectives.call import Call
@@ -101,11 +101,28 @@ def _predict_line(row: Row, context: Context) -> Prediction:
 
 # --- bandwidth ------------------------------------------------------------------------------------
 
-# By tt-metal's name of a test: who sends to whom, and whether the fabric's routers forward packets.
-_STREAMS: dict[str, tuple[str, bool]] = {
-    "NeighborExchangeUnicast": ("neighbours", False),
-    "NeighborExchangeLinear": ("neighbours", True),
-    "FullRingUnicast": ("full ring", True),
+
+class _Streams(NamedTuple):
+    """Who sends to whom, and whether the fabric's routers forward packets."""
+
+    pattern: Literal["neighbours", "full ring", "half ring"]
+    forwards: bool = True
+    is_multicast: bool = False
+
+
+# By tt-metal's name of a test.
+_STREAMS = {
+    "NeighborExchangeUnicast": _Streams("neighbours", forwards=False),
+    "NeighborExchangeLinear": _Streams("neighbours"),
+    "FullRingUnicast": _Streams("full ring"),
+    "FullRingMulticast": _Streams("full ring", is_multicast=True),
+    "HalfRingMulticast": _Streams("half ring", is_multicast=True),
+}
+# By the kind of packet: what it does besides writing its payload as a whole.
+_STREAM_PACKET_KINDS = {
+    "NOC_UNICAST_WRITE": {},
+    "NOC_FUSED_UNICAST_ATOMIC_INC": {"fused": True},
+    "NOC_UNICAST_SCATTER_WRITE": {"scattered": True},
 }
 # Packets of a stream: so many that the first and the last ones do not matter, fewer where that
 # would be more than _LINK_BYTES_MAX in all.
@@ -113,13 +130,21 @@ _STREAM_PACKETS = 400
 _STREAM_PACKETS_LEAST = 24
 
 
+def _steps(pattern: str, chip: int, chips: int) -> tuple[int, int]:
+    """Where streams of a chip go. Half round, those of even places go a chip farther upwards."""
+    if pattern != "half ring":
+        return 1, -1
+    far, near = chips // 2, (chips - 1) // 2
+    return (far, -near) if chip % 2 == 0 else (-far, near)
+
+
 def _predict_bandwidth(row: Row, context: Context) -> Prediction:
     """What the busiest link carries of payload, with a stream from each chip in both directions."""
     name = one_of(row, "test_name", tuple(_STREAMS))
-    one_of(row, "ntype", ("NOC_UNICAST_WRITE",))
-    pattern, forwards = _STREAMS[name]
-    form: Form = "ring" if pattern == "full ring" else "line"
-    system = on_machine(named_system(row, form), context.machine)
+    kind = _STREAM_PACKET_KINDS[one_of(row, "ntype", tuple(_STREAM_PACKET_KINDS))]
+    pattern, forwards, is_multicast = _STREAMS[name]
+    is_ring = pattern != "neighbours"
+    system = on_machine(named_system(row, "ring" if is_ring else "line"), context.machine)
     payload_bytes = whole(row, "packet_size", _PAYLOAD_BYTES_MAX, least=4)
     slot_bytes = whole(row, "max_packet_size", _PAYLOAD_BYTES_MAX, least=4)
     if payload_bytes > slot_bytes:
@@ -127,21 +152,22 @@ def _predict_bandwidth(row: Row, context: Context) -> Prediction:
             f"packet_size is {payload_bytes}; a slot has max_packet_size, which is {slot_bytes}"
         )
     chips = system.chips
-    if pattern == "full ring" and not system.goes_round:
+    if is_ring and not system.goes_round:
         raise CannotSimulate(f"{name} goes round a ring; {system.name} has {chips} chips in a line")
     streams = [
         (chip, (chip + step) % chips)
-        for chip in range(chips) for step in (1, -1)
+        for chip in range(chips) for step in _steps(pattern, chip, chips)
         if system.goes_round or 0 <= chip + step < chips
     ]  # fmt: skip
-    hops = chips - 1 if pattern == "full ring" else 1
-    affordable = _LINK_BYTES_MAX // (len(streams) * hops * payload_bytes)
+    hops = {"neighbours": 1.0, "full ring": chips - 1.0, "half ring": (chips - 1) / 2}[pattern]
+    affordable = int(_LINK_BYTES_MAX / (len(streams) * hops * payload_bytes))
     rate = _core.fabric_stream_gb_per_s(
         system.cluster(), system.shape(), streams, payload_bytes=payload_bytes,
         packets=min(max(affordable, _STREAM_PACKETS_LEAST), _STREAM_PACKETS),
         slot_bytes=slot_bytes, forwards=forwards, long_way=pattern == "full ring",
+        multicast=is_multicast, **kind,
     )  # fmt: skip
-    # Each link carries as many streams as each of them makes hops.
+    # Each link carries as many streams as each of them makes hops, in the mean.
     return Prediction(rate * hops, describe(system))
 
 

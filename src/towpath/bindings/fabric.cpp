@@ -52,21 +52,29 @@ void bind_fabric(nb::module_& module) {
       "fabric_stream_gb_per_s",
       [](const Cluster& cluster, const Shape& shape,
          const std::vector<std::pair<int, int>>& streams, std::uint64_t payload_bytes, int packets,
-         std::uint64_t slot_bytes, bool forwards, bool long_way, bool multicast) {
+         std::uint64_t slot_bytes, bool forwards, bool long_way, bool multicast, bool fused,
+         bool scattered) {
+        using tenstorrent::fabric::Operation;
         std::vector<tenstorrent::bench::FabricStream> all;
         for (const auto& [from, to] : streams) all.push_back({from, to});
-        return tenstorrent::bench::fabric_stream_rate(cluster, shape, all,
-                                                      {.payload_bytes = payload_bytes,
-                                                       .packets = packets,
-                                                       .slot_bytes = slot_bytes,
-                                                       .forwards = forwards,
-                                                       .goes_the_long_way = long_way,
-                                                       .is_multicast = multicast})
+        return tenstorrent::bench::fabric_stream_rate(
+                   cluster, shape, all,
+                   {.payload_bytes = payload_bytes,
+                    .packets = packets,
+                    .slot_bytes = slot_bytes,
+                    .forwards = forwards,
+                    .goes_the_long_way = long_way,
+                    .is_multicast = multicast,
+                    .operation = fused       ? Operation::write_flush_increment
+                                 : scattered ? Operation::scatter_write
+                                             : Operation::write})
             .gb_per_s();
       },
       "cluster"_a, "shape"_a, "streams"_a, nb::kw_only(), "payload_bytes"_a, "packets"_a = 400,
       "slot_bytes"_a = 4352, "forwards"_a = true, "long_way"_a = false, "multicast"_a = false,
+      "fused"_a = false, "scattered"_a = false,
       "Rate of the slowest of all streams, given as (source, destination), at once; with long_way "
       "each goes round its ring the longer way, with multicast every chip on the way gets a copy. "
+      "Packets write, with fused increment a word behind everything, or write two halves. "
       "Raises ValueError.");
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -98,12 +99,17 @@ void bind_program(nb::module_& module) {
       .def(
           "__init__",
           [](SourceProgram* self, std::vector<std::uint32_t> semaphores, std::uint64_t seed,
-             std::int64_t cycles_max) {
-            new (self) SourceProgram{.kernels = {},
-                                     .semaphores = std::move(semaphores),
-                                     .options = {.seed = seed, .cycles_max = cycles_max}};
+             std::int64_t cycles_max, bool finds_hazards,
+             const std::optional<std::pair<bool, bool>>& fabric) {
+            new (self) SourceProgram{
+                .kernels = {},
+                .semaphores = std::move(semaphores),
+                .options = {
+                    .seed = seed, .cycles_max = cycles_max, .finds_hazards = finds_hazards}};
+            if (fabric) self->fabric = {fabric->first, fabric->second};
           },
-          nb::kw_only(), "semaphores"_a, "seed"_a = 1, "cycles_max"_a = 0)
+          nb::kw_only(), "semaphores"_a, "seed"_a = 1, "cycles_max"_a = 0, "finds_hazards"_a = true,
+          "fabric"_a = nb::none(), "fabric: whether it is a mesh, and whether it has rings.")
       .def(
           "add_kernel",
           [](SourceProgram& program, const std::string& file, const std::string& text, int chip,
@@ -112,7 +118,8 @@ void bind_program(nb::module_& module) {
              std::map<std::string, std::uint32_t> named_compile_args,
              std::map<std::string, std::string> defines,
              const std::vector<std::string>& include_folders,
-             const std::vector<Buffer>& circular_buffers) {
+             const std::vector<Buffer>& circular_buffers,
+             const std::vector<std::tuple<std::size_t, int, int>>& connections) {
             KernelSource source{.file = file,
                                 .text = text,
                                 .compile_args = std::move(compile_args),
@@ -129,11 +136,14 @@ void bind_program(nb::module_& module) {
                                        .runtime_args = std::move(args),
                                        .common_args = std::move(common_args),
                                        .circular_buffers = buffers_from(circular_buffers)});
+            for (const auto& [position, to_chip, link] : connections) {
+              program.kernels.back().connections.push_back({position, to_chip, link});
+            }
           },
           "file"_a, nb::kw_only(), "text"_a = "", "chip"_a = 0, "core"_a,
           "processor"_a = "data_movement_0", "noc"_a = 0, "args"_a, "common_args"_a,
           "compile_args"_a, "named_compile_args"_a, "defines"_a, "include_folders"_a,
-          "circular_buffers"_a)
+          "circular_buffers"_a, "connections"_a)
       .def(
           "write",
           [](SourceProgram& program, int chip, Pair tile, std::uint64_t offset,

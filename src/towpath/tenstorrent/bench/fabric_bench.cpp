@@ -98,6 +98,26 @@ std::vector<StreamWay> ways_of(const Fabric& fabric, const std::vector<FabricStr
   return ways;
 }
 
+// Puts into a header what a stream's packets do at a worker; of a packet that scatters, puts the
+// list behind its halves.
+void set_operation(DataMovementCore& core, Header& header, machine::Coordinate worker,
+                   const FabricStreamOptions& options) {
+  header.operation = options.operation;
+  header.payload_to = pack({worker, kInbox});
+  header.payload_bytes = static_cast<std::uint16_t>(options.payload_bytes);
+  header.word_at = pack({worker, kCounter});
+  header.increment = 1;
+  if (!fabric::scatters(options.operation)) return;
+  const std::uint64_t half =
+      options.payload_bytes / 2 / fabric::Layout::kCellBytes * fabric::Layout::kCellBytes;
+  fabric::SegmentList list;
+  list.bytes = {static_cast<std::uint16_t>(half),
+                static_cast<std::uint16_t>(options.payload_bytes - half)};
+  list.to[0] = pack({worker, kInbox + half});
+  header = scattered(header, list);
+  core.store(kWorkerPayloads + list_offset(header), fabric::bytes_of(list));
+}
+
 // A router serves one worker at a time.
 void check_links(const std::vector<FabricStream>& streams, const std::vector<StreamWay>& ways) {
   std::map<std::pair<int, fabric::Direction>, std::size_t> first;  // by link
@@ -194,13 +214,22 @@ Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& descri
   return Time::from_ps(total.ps() / ping.rounds) - lead - lead;
 }
 
+namespace {
+
+std::uint64_t bytes_in_slot(const FabricStreamOptions& options) {
+  const std::uint64_t list = scatters(options.operation) ? 2 * sizeof(fabric::SegmentList) : 0;
+  return options.payload_bytes + list;
+}
+
+}  // namespace
+
 Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& description,
                         const fabric::Shape& shape, const std::vector<FabricStream>& streams,
                         const FabricStreamOptions& options) {
   check(streams, options.payload_bytes, options.packets);
   Cluster cluster(description, {.finds_hazards = false});
   Fabric fabric(cluster, shape,
-                {.payload_bytes_max = std::max(options.slot_bytes, options.payload_bytes),
+                {.payload_bytes_max = std::max(options.slot_bytes, bytes_in_slot(options)),
                  .forwards = options.forwards});
   const std::vector<StreamWay> ways = ways_of(fabric, streams, options);
   check_links(streams, ways);
@@ -216,8 +245,7 @@ Rate fabric_stream_rate(const std::shared_ptr<const machine::ChipCluster>& descr
             [&, stream, way = ways[number]](DataMovementCore& core) {
               Connection connection(core, fabric.port(stream.from, way.first_hop, 0), kWorkerWords);
               Header header = way.header;
-              header.payload_to = pack({fabric.device(stream.to).chip().workers.back(), kInbox});
-              header.payload_bytes = static_cast<std::uint16_t>(options.payload_bytes);
+              set_operation(core, header, fabric.device(stream.to).chip().workers.back(), options);
               connection.open();
               core.work(kOpenCycles);
               const Time begin = core.network().simulation().now();

@@ -41,6 +41,8 @@ struct FabricStreamOptions {
   bool goes_the_long_way = false;
   // Whether every chip on the way gets a copy.
   bool is_multicast = false;
+  // write; write_flush_increment, of a word per stream; scatter_write, two halves.
+  fabric::Operation operation = fabric::Operation::write;
 };
 // Rate of the slowest stream, with all at once, each from a worker of its own to another one, over
 // a first link of its own.

@@ -118,10 +118,7 @@ void Cluster::run_until_over() {
     if (limit > 0) until = std::min(until, limit);
     simulation_.run_until(clock.edge(Cycles(until)));
     if (is_over()) break;
-    if (limit > 0 && cycle() >= limit) {
-      throw std::runtime_error(fmt::format("after {} cycles, the limit, {} of {} kernels go on: {}",
-                                           limit, running(), kernels(), describe_waits()));
-    }
+    if (limit > 0 && cycle() >= limit) fail_at_limit();
     if (were_all_blocked && all_blocked() && progress() == progress_before &&
         is_ethernet_at_rest()) {
       fail_waiting();
@@ -269,6 +266,12 @@ std::string Cluster::describe_links() const {
     if (!link->is_up()) text += "; " + link->outage();
   }
   return text;
+}
+
+void Cluster::fail_at_limit() const {
+  throw std::runtime_error(fmt::format("after {} cycles, the limit, {} of {} kernels go on: {}",
+                                       options_.cycles_max, running(), kernels(),
+                                       describe_waits()));
 }
 
 void Cluster::fail_waiting() const {

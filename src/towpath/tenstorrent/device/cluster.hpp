@@ -68,6 +68,8 @@ class Cluster {
   void start();
   // Throws what run() does when kernels wait forever.
   [[noreturn]] void fail_waiting() const;
+  // Throws what run() does when the limit of cycles is reached.
+  [[noreturn]] void fail_at_limit() const;
 
  private:
   void run_until_over();

@@ -4,7 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
+
+#include "towpath/machine/chip.hpp"
 
 namespace towpath::noc {
 struct Request;
@@ -14,6 +18,27 @@ struct Command;
 }
 
 namespace towpath::tenstorrent {
+
+// What others do for a kernel on another chip: they write bytes that it has handed to them, and
+// then change a word.
+struct Errand {
+  struct Bytes {
+    machine::Coordinate tile;
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  struct Word {
+    machine::Coordinate tile;
+    std::uint64_t offset = 0;
+    std::uint32_t value = 0;
+    bool is_increment = true;
+    // It changes when all bytes written before have arrived, otherwise only those of its tile.
+    bool is_behind_everything = false;
+  };
+  int chip = 0;
+  std::vector<Bytes> bytes{};
+  std::optional<Word> word{};
+};
 
 // Observer of what one kernel does. Its core reports each action beforehand, except where stated
 // otherwise; an exception stops the action. This class ignores everything.
@@ -34,6 +59,12 @@ class CoreObserver {
   virtual void announcing(int /*channel*/, std::uint64_t /*size_bytes*/) {}
   // The kernel sends the acknowledgement of a channel from a word.
   virtual void acknowledging(int /*channel*/, std::uint64_t /*from*/) {}
+  // The kernel opens a line over which others run errands for it, in order; it has closed it.
+  virtual void opening_line(int /*line*/) {}
+  virtual void closed_line(int /*line*/) {}
+  // The kernel hands over a packet with errands on several chips. Returns a number by which whoever
+  // carries them out calls it.
+  virtual std::size_t entrusting(int /*line*/, std::vector<Errand> /*errands*/) { return 0; }
   // The kernel has waited for any of the words to change that it had looked at.
   virtual void idled() {}
 };

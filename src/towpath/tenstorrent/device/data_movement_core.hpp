@@ -66,7 +66,8 @@ struct KernelConfig {
   std::vector<std::uint32_t> runtime_args{};
   std::vector<std::uint64_t> semaphores{};  // offset of each; Program fills it in
   noc::Cycle start_cycle = 0;
-  int chip = kOnlyChip;  // in its cluster; Program fills it in
+  int chip = kOnlyChip;    // in its cluster; Program fills it in
+  bool is_watched = true;  // for hazards, where they are looked for
 };
 
 struct WriteOptions {
@@ -96,6 +97,7 @@ class DataMovementCore {
   DataMovementCore& operator=(const DataMovementCore&) = delete;
 
   const KernelConfig& config() const { return config_; }
+  CoreObserver& observer() const { return *observer_; }
   noc::ChipNetwork& network() const { return network_; }
   noc::Cycle cycle() const { return network_.cycle(); }
   // Keeps the core busy with other work for that many cycles, or until a cycle.

@@ -44,6 +44,19 @@ KernelWatch::KernelWatch(HazardMonitor& monitor, Config config, Place place)
       learner_(place, monitor.clocks_[place]),
       channel_(monitor.channel_of(config_.chip, config_.core)) {}
 
+void KernelWatch::has_told(int chip, machine::Coordinate core) {
+  const std::pair told(chip, core);
+  if (std::ranges::find(told_, told) == told_.end()) told_.push_back(told);
+}
+
+std::string KernelWatch::where() const {
+  return is_over() ? place_of_kernel(*this) : core_->where();
+}
+
+void HazardMonitor::Word::add_writer(const KernelWatch& kernel) {
+  if (std::ranges::find(writers, &kernel) == writers.end()) writers.push_back(&kernel);
+}
+
 // --- words --------------------------------------------------------------------------------------
 
 void KernelWatch::looked(std::uint64_t offset, std::uint32_t value) {
@@ -65,6 +78,7 @@ void KernelWatch::using_bytes(std::uint64_t offset, std::uint64_t size_bytes) {
   monitor_.check_bytes_are_there(*this, config_.chip, config_.core, offset, size_bytes);
   HazardMonitor::Ledger& ledger = monitor_.ledger(config_.chip, config_.core);
   monitor_.learn_from(*this, ledger, offset, end);
+  monitor_.use(*this, config_.chip, config_.core, offset, end);
   for (int channel = 0; channel < ethernet_memory_map::kChannels; ++channel) {
     const std::uint64_t sync = ethernet_memory_map::bytes_sent_at(channel);
     if (offset <= sync && sync < end) ledger.unseen_syncs[index(channel)].reset();
@@ -172,6 +186,8 @@ void KernelWatch::issuing(const noc::Request& request) {
   if (request.kind == noc::RequestKind::write) {
     monitor_.check_bytes_are_there(*this, config_.chip, config_.core, request.local_offset,
                                    request.size_bytes);
+    monitor_.use(*this, config_.chip, config_.core, request.local_offset,
+                 request.local_offset + request.size_bytes);
   }
   const Stamp stamp = learner_.step();
   const machine::Chip& chip = monitor_.chips_[index(config_.chip)].network->chip();
@@ -207,6 +223,7 @@ void HazardMonitor::read_issued(KernelWatch& kernel, const noc::Request& request
     // for a word, the kernel looks whether it has arrived
     if (request.size_bytes > noc::kWordBytes) {
       check_bytes_are_there(kernel, config.chip, tile, first, request.size_bytes);
+      use(kernel, config.chip, tile, first, end);
     }
     Ledger& remote = ledger(config.chip, tile);
     learn_from(kernel, remote, first, end);
@@ -252,34 +269,43 @@ void HazardMonitor::word_issued(KernelWatch& kernel, const noc::Request& request
                                 machine::Coordinate tile, const Stamp& stamp) {
   const KernelWatch::Config& config = kernel.config();
   const std::uint64_t offset = request.remote.offset;
-  if (std::ranges::find(kernel.told_, tile) == kernel.told_.end()) kernel.told_.push_back(tile);
+  kernel.has_told(config.chip, tile);
   Word& word = word_at(config.chip, tile, offset);
-  if (std::ranges::find(word.writers, &kernel) == word.writers.end()) {
-    word.writers.push_back(&kernel);
+  word.add_writer(kernel);
+  if (request.kind == noc::RequestKind::atomic_increment) {
+    increment(word, {tile, offset}, kernel, stamp, request.value);
+  } else {
+    set_inline(word, kernel, stamp,
+               request.kind == noc::RequestKind::inline_write
+                   ? request.value
+                   : chips_[index(config.chip)]
+                         .network->memory(config.core)
+                         .load_word(request.local_offset));
   }
-  if (request.kind != noc::RequestKind::atomic_increment) {
-    word.inline_value = request.kind == noc::RequestKind::inline_write
-                            ? request.value
-                            : chips_[index(config.chip)]
-                                  .network->memory(config.core)
-                                  .load_word(request.local_offset);
-    word.base = word.inline_value;
-    word.increments.clear();
-    word.inline_write = {&kernel, stamp};
-    return;
-  }
-  if (word.store && word.store->writer != &kernel && !kernel.learner_.knows(word.store->stamp)) {
+}
+
+void HazardMonitor::set_inline(Word& word, KernelWatch& kernel, const Stamp& stamp,
+                               std::uint32_t value) {
+  word.inline_value = value;
+  word.base = value;
+  word.increments.clear();
+  word.inline_write = {&kernel, stamp};
+}
+
+void HazardMonitor::increment(Word& word, const noc::Address& at, KernelWatch& kernel,
+                              const Stamp& stamp, std::uint32_t value) {
+  if (word.store && word.store->writer != &kernel && !covers(stamp, word.store->stamp)) {
     const KernelWatch& owner = *word.store->writer;
     throw HazardError(
         Hazard::semaphore_cleared_after_notification, owner.name(),
         fmt::format("{}: increments the word at offset {} of core ({}, {}), and cannot know that "
                     "{} has already set it; a semaphore is cleared before the other is told to go "
                     "on",
-                    kernel.core_->where(), offset, tile.x, tile.y, place_of_kernel(owner)));
+                    kernel.where(), at.offset, at.tile.x, at.tile.y, place_of_kernel(owner)));
   }
   const std::uint32_t before = word.increments.empty() ? word.base : word.increments.back().total;
-  word.increments.push_back({before + request.value, &kernel, stamp});
-  if (static_cast<std::int32_t>(request.value) < 0) word.is_counted = false;
+  word.increments.push_back({before + value, &kernel, stamp});
+  if (static_cast<std::int32_t>(value) < 0) word.is_counted = false;
 }
 
 }  // namespace towpath::tenstorrent

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "towpath/ethernet/port.hpp"
@@ -63,10 +64,17 @@ class KernelWatch final : public CoreObserver {
   void announcing(int channel, std::uint64_t size_bytes) override;
   void acknowledging(int channel, std::uint64_t from) override;
   void idled() override { looked_at_.clear(); }
+  void opening_line(int line) override;
+  void closed_line(int line) override;
+  std::size_t entrusting(int line, std::vector<Errand> errands) override;
 
  private:
   friend class HazardMonitor;
   enum class State : std::uint8_t { to_start, running, over };
+
+  void has_told(int chip, machine::Coordinate core);
+  // Core and call, also when the kernel is over.
+  std::string where() const;
 
   HazardMonitor& monitor_;
   Config config_;
@@ -76,8 +84,9 @@ class KernelWatch final : public CoreObserver {
   Stamp begin_;       // its start
   int channel_ = -1;  // on an Ethernet core
   std::array<std::uint64_t, ethernet_memory_map::kChannels> unannounced_bytes_{};
-  std::vector<std::uint64_t> looked_at_;   // words, since it last idled; Ethernet cores only
-  std::vector<machine::Coordinate> told_;  // cores of its chip whose words it has incremented
+  std::vector<std::uint64_t> looked_at_;  // words, since it last idled; Ethernet cores only
+  // Cores whose words it has incremented, with their chips.
+  std::vector<std::pair<int, machine::Coordinate>> told_;
 };
 
 // Monitor of all chips of a cluster.
@@ -99,6 +108,9 @@ class HazardMonitor {
   // A frame is going to be written into the L1 of a channel's core.
   void arriving(machine::EthernetEnd at, std::uint64_t offset, std::span<const std::byte> bytes);
 
+  // The errands of a packet on a chip are carried out.
+  void carried_out(std::size_t packet, int chip);
+
   // Kernels that could write one of these bytes of a kernel's core: those that have, and the one at
   // the other end of the link if it has, or may answer to what was sent from there; if there are
   // none, those on the cores that the kernel has incremented a word of, or else all others of the
@@ -117,6 +129,8 @@ class HazardMonitor {
     Stream stream = 0;
     std::uint64_t shift = 0;
     const KernelWatch* sender = nullptr;
+    // That of bytes it replaces which nobody had used.
+    std::optional<std::uint64_t> unread_shift{};
   };
   struct Arrived {
     Stamp stamp;  // of its sender
@@ -133,6 +147,12 @@ class HazardMonitor {
     const KernelWatch* writer = nullptr;
     Stamp stamp;
   };
+  // Uses of bytes since they were last sent for: the first one, and the last.
+  struct Used {
+    const KernelWatch* user = nullptr;
+    Stamp first;
+    Stamp last;
+  };
   // A word that is written by atomics or whole stores.
   struct Word {
     struct Increment {
@@ -148,6 +168,8 @@ class HazardMonitor {
     std::optional<Pushed> inline_write;
     std::uint32_t inline_value = 0;
     std::vector<const KernelWatch*> writers;
+
+    void add_writer(const KernelWatch& kernel);
   };
   // A command that its receiver must wait for, and where it ends.
   struct Awaited {
@@ -163,6 +185,7 @@ class HazardMonitor {
     RangeMap<Arrived> arrived;
     RangeMap<Source> sources;
     RangeMap<Pushed> pushed;  // over the NoC
+    RangeMap<Used> used;      // if there are lines
     std::map<std::uint64_t, Word> words;
   };
   struct InFlight {
@@ -177,6 +200,27 @@ class HazardMonitor {
     std::uint64_t position = 0;
     std::deque<InFlight> in_flight;
     std::map<int, Awaited> awaited;  // the last one, by generation
+  };
+  // A channel into which one kernel at a time puts packets.
+  struct Line {
+    const KernelWatch* user = nullptr;
+    std::optional<Stamp> closed;  // by it
+  };
+  // What goes over a line to one tile arrives in order.
+  struct LinePart {
+    Stream stream = 0;
+    std::uint64_t position = 0;
+  };
+  using LineParts = std::map<std::pair<int, machine::Coordinate>, LinePart>;  // by chip and tile
+  struct Entrusted {
+    KernelWatch* sender = nullptr;
+    Stamp stamp;
+    struct Errands {
+      Errand errand;
+      std::vector<Arrived> arrivals;  // of its bytes
+      Stamp word;                     // what its word makes known
+    };
+    std::vector<Errands> errands;
   };
   struct ChipState {
     noc::ChipNetwork* network = nullptr;
@@ -219,11 +263,29 @@ class HazardMonitor {
   void word_issued(KernelWatch& kernel, const noc::Request& request, machine::Coordinate tile,
                    const Stamp& stamp);
   [[noreturn]] static void fail_unawaited(const KernelWatch& kernel, const Awaited& command);
+  LinePart& part_of(int line, int chip, machine::Coordinate tile);
+  bool has_l1(int chip, machine::Coordinate tile) const;
+  Arrived expect(KernelWatch& kernel, int line, int chip, const Errand::Bytes& bytes);
+  Stamp word_stamp(const Stamp& stamp, int line, const Errand& errand);
+  static std::optional<std::uint64_t> unread_shift(const Ledger& there, const LinePart& part,
+                                                   const Errand::Bytes& bytes);
+  void check_unused(const KernelWatch& kernel, int chip, const Errand::Bytes& bytes);
+  void use(KernelWatch& kernel, int chip, machine::Coordinate tile, std::uint64_t first,
+           std::uint64_t end);
+  void check_lines(const KernelWatch& kernel) const;
+  static void increment(Word& word, const noc::Address& at, KernelWatch& kernel, const Stamp& stamp,
+                        std::uint32_t value);
+  static void set_inline(Word& word, KernelWatch& kernel, const Stamp& stamp, std::uint32_t value);
   Word& word_at(int chip, machine::Coordinate tile, std::uint64_t offset);
 
   const machine::ChipCluster& cluster_;
   std::vector<ChipState> chips_;
   std::vector<StreamState> streams_;
+  std::map<int, Line> lines_;
+  std::map<int, LineParts> line_parts_;
+  Stream next_stream_ = 0;                      // behind those of queues
+  std::map<std::size_t, Entrusted> entrusted_;  // packets under way
+  std::size_t next_packet_ = 0;
   std::vector<std::uint32_t> first_stream_;  // by chip
   std::vector<Place> first_place_;           // by chip
   std::map<Place, std::uint32_t> clocks_;    // clock of the last kernel at a place

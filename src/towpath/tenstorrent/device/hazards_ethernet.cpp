@@ -68,6 +68,7 @@ HazardMonitor::HazardMonitor(const machine::ChipCluster& cluster) : cluster_(clu
     ethernet_kernels_.emplace_back(channels);
   }
   streams_.resize(streams);
+  next_stream_ = streams;
 }
 
 void HazardMonitor::add_chip(noc::ChipNetwork& network) {
@@ -143,6 +144,7 @@ void KernelWatch::end() {
   ended.learn_clock(learner_.place(), learner_.step().clock);
   monitor_.clocks_[learner_.place()] = learner_.clock();
   if (channel_ >= 0) monitor_.check_arrivals(*this);
+  monitor_.check_lines(*this);
 }
 
 // Checks that a kernel that ends has waited for all that its peer has sent to it: it knows that it
@@ -244,6 +246,15 @@ void HazardMonitor::check_bytes_are_there(const KernelWatch& kernel, int chip,
       [&](std::uint64_t first, std::uint64_t end, const Incoming& incoming) {
         if (kernel.learner_.knows_arrived(incoming.stream, end + incoming.shift)) return;
         if (is_handshake_area(first, end - first) || is_sync_word(first, end - first)) return;
+        if (incoming.unread_shift &&
+            kernel.learner_.knows_arrived(incoming.stream, end + *incoming.unread_shift)) {
+          throw HazardError(
+              Hazard::source_overwritten, incoming.sender->name(),
+              fmt::format("{}: uses bytes {} to {} of {}, over which {} has sent others; a buffer "
+                          "is written again when its reader has said that it is free",
+                          kernel.core_->where(), first, end - 1, name_of(tile, chip),
+                          name_of(*incoming.sender)));
+        }
         throw HazardError(
             Hazard::sync_before_payload, kernel.name(),
             fmt::format("{}: uses bytes {} to {} of {}, which {} has sent, and cannot know that "
@@ -431,16 +442,15 @@ void HazardMonitor::add_writers(const KernelWatch& owner, std::uint64_t offset,
     if (is_known) return;
     std::vector<const KernelWatch*> others;
     for (const auto& kernel : kernels_) {
-      if (kernel->config_.chip == owner.config_.chip && could(*kernel)) {
-        others.push_back(kernel.get());
-      }
+      if (could(*kernel)) others.push_back(kernel.get());
     }
     std::ranges::for_each(others, add);
   };
   add_others([&](const KernelWatch& kernel) {
-    return std::ranges::find(owner.told_, kernel.config_.core) != owner.told_.end();
+    return std::ranges::find(owner.told_, std::pair(kernel.config_.chip, kernel.config_.core)) !=
+           owner.told_.end();
   });
-  add_others([](const KernelWatch&) { return true; });
+  add_others([&](const KernelWatch& kernel) { return kernel.config_.chip == owner.config_.chip; });
 }
 
 }  // namespace towpath::tenstorrent

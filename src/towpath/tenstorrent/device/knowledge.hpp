@@ -47,6 +47,11 @@ struct Stamp {
   std::uint32_t clock = 0;
 };
 
+// Whether who was at `stamp` knew of another moment.
+inline bool covers(const Stamp& stamp, const Stamp& other) {
+  return stamp.place == other.place || stamp.known->clock(other.place) >= other.clock;
+}
+
 // The growing knowledge of one kernel. Stamps share it until it grows.
 class Learner {
  public:

@@ -145,7 +145,8 @@ std::size_t Program::create_kernel(LogicalCore core, EthernetConfig config, Ethe
                          .compile_args = std::move(config.compile_args),
                          .runtime_args = std::move(config.runtime_args),
                          .start_cycle = config.start_cycle,
-                         .chip = device_->is_only_one() ? kOnlyChip : device_->id()},
+                         .chip = device_->is_only_one() ? kOnlyChip : device_->id(),
+                         .is_watched = config.is_watched},
               .kernel = [kernel = std::move(kernel)](
                             DataMovementCore& on) { kernel(static_cast<EthernetCore&>(on)); },
               .tile = &device_->ethernet_tile(core)};
@@ -180,7 +181,7 @@ void Program::start() {
     for (const Word& semaphore : semaphores_) {
       entry.config.semaphores.push_back(semaphore.offset);
     }
-    if (monitor != nullptr) {
+    if (monitor != nullptr && entry.config.is_watched) {
       entry.watch = &monitor->add_kernel({.chip = device_->id(),
                                           .core = entry.config.core,
                                           .noc_index = entry.config.noc_index,

@@ -68,6 +68,7 @@ struct EthernetConfig {
   std::vector<std::uint32_t> compile_args{};
   std::vector<std::uint32_t> runtime_args{};
   noc::Cycle start_cycle = 0;
+  bool is_watched = true;  // for hazards, where they are looked for
 };
 
 class Program {

@@ -30,7 +30,7 @@ constexpr int kChannelSlotsOfMesh = 8;
 // As many slots as fit into L1.
 Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint64_t room_bytes,
                  const FabricOptions& options) {
-  const bool is_mesh = topology.is_two_dimensional();
+  const bool is_mesh = topology.is_two_dimensional() && options.turns;
   const std::uint64_t payload_bytes_max = options.payload_bytes_max;
   Layout layout{.channels = is_mesh ? 4 : (options.forwards ? 2 : 1),
                 .header_bytes = is_mesh ? kHeaderBytesOfMesh : kHeaderBytes,
@@ -50,12 +50,10 @@ Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint6
 }
 
 void check(const Cluster& cluster) {
-  if (cluster.options().carries_data && !cluster.options().finds_hazards) return;
-  throw std::invalid_argument(
-      fmt::format("a fabric on cluster '{}', which {}; it needs one that carries data and does not "
-                  "find hazards",
-                  cluster.description().name,
-                  cluster.options().carries_data ? "finds hazards" : "keeps times only"));
+  if (cluster.options().carries_data) return;
+  throw std::invalid_argument(fmt::format(
+      "a fabric on cluster '{}', which keeps times only; it needs one that carries data",
+      cluster.description().name));
 }
 
 // The second RISC-V runs beside the kernel, which runs on the first.
@@ -76,6 +74,9 @@ Fabric::Fabric(Cluster& cluster, Shape shape, const FabricOptions& options)
     : cluster_(cluster), topology_(cluster.description(), std::move(shape)), options_(options) {
   check(cluster);
   check_deadlock_free(topology_, options.has_bubbles);
+  if (HazardMonitor* const monitor = device(0).monitor(); monitor != nullptr) {
+    watch_ = std::make_unique<FabricWatch>(*monitor, topology_);
+  }
   for (int place = 0; place < topology_.places(); ++place) {
     programs_.push_back(&cluster.create_program(topology_.chip_at(place)));
   }
@@ -96,7 +97,8 @@ void Fabric::create_routers(int place) {
       program(place).create_kernel(
           {0, end->channel},
           {.name = fmt::format("router to chip {}",
-                               topology_.chip_at(*topology_.neighbour(place, direction)))},
+                               topology_.chip_at(*topology_.neighbour(place, direction))),
+           .is_watched = false},
           router(config(place, direction, plane), device(place).ethernet_tile({0, end->channel})));
       ++routers_.back();
     }
@@ -110,23 +112,29 @@ RouterConfig Fabric::config(int place, Direction direction, int plane) const {
       .is_ring = topology_.shape().dimensions[index(dimension)].is_ring,
       .clients = std::vector<std::optional<RouterConfig::Client>>(index(layout_.channels)),
       .next = {},
-      .polls_per_context_switch = options_.polls_per_context_switch};
+      .polls_per_context_switch = options_.polls_per_context_switch,
+      .watch = watch_.get(),
+      .end = *topology_.end(place, direction, plane)};
+  config.far_end = *cluster_.description().connected(config.end);
   const auto tile = [&](Direction other) { return port(place, other, plane).tile; };
+  const auto end = [&](Direction other) { return *topology_.end(place, other, plane); };
   const auto exists = [&](Direction other) {
     return topology_.end(place, other, plane).has_value();
   };
   // Packets that go straight on come from the link behind.
   if (options_.forwards && exists(opposite(direction))) {
     config.clients[kStraightChannel] = {tile(opposite(direction)), direction};
-    config.next[opposite(direction)] = {tile(opposite(direction)), kStraightChannel};
+    config.next[opposite(direction)] = {tile(opposite(direction)), kStraightChannel,
+                                        end(opposite(direction))};
   }
   for (const Direction turning : {direction_of(0, false), direction_of(0, true)}) {
-    if (dimension != 1 || !exists(opposite(turning))) continue;
+    if (!layout_.has_turns() || dimension != 1 || !exists(opposite(turning))) continue;
     config.clients[index(turn_channel(turning))] = {tile(opposite(turning)), direction};
   }
-  if (dimension == 0 && topology_.is_two_dimensional()) {
+  if (dimension == 0 && layout_.has_turns()) {
     for (const Direction into : {direction_of(1, false), direction_of(1, true)}) {
-      if (exists(into)) config.next[into] = {tile(into), turn_channel(opposite(direction))};
+      if (exists(into))
+        config.next[into] = {tile(into), turn_channel(opposite(direction)), end(into)};
     }
   }
   return config;
@@ -134,7 +142,17 @@ RouterConfig Fabric::config(int place, Direction direction, int plane) const {
 
 RouterPort Fabric::port(int place, Direction direction, int plane) const {
   const machine::EthernetEnd end = *topology_.end(place, direction, plane);
-  return {cluster_.description().core_of(end), layout_};
+  return {cluster_.description().core_of(end), layout_, end, direction, place, watch_.get()};
+}
+
+std::optional<RouterPort> Fabric::port_at(int place, int channel) const {
+  for (Direction direction = 0; direction < kDirections; ++direction) {
+    for (int plane = 0; plane < topology_.planes(); ++plane) {
+      const auto end = topology_.end(place, direction, plane);
+      if (end && end->channel == channel) return port(place, direction, plane);
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<Direction> Fabric::route(int from, int to) const {
@@ -162,9 +180,13 @@ Header Fabric::header_along(int from, Direction direction, int hops) const {
   return header_of(std::vector<Direction>(index(hops), direction));
 }
 
-Header Fabric::multicast_along(int from, Direction direction, int chips) const {
-  Header header = header_along(from, direction, chips);
-  header.set_range({direction, true, {0, static_cast<std::uint8_t>(chips)}, {}, {}});
+Header Fabric::multicast_along(int from, Direction direction, int chips, int skipped) const {
+  Header header = header_along(from, direction, skipped + chips);
+  header.set_range({direction,
+                    true,
+                    {static_cast<std::uint8_t>(skipped), static_cast<std::uint8_t>(chips)},
+                    {},
+                    {}});
   return header;
 }
 
@@ -225,6 +247,14 @@ Header Fabric::header_of(const std::vector<Direction>& route) const {
     throw std::invalid_argument(
         fmt::format("a route has {} hops; 1 to {} are possible", route.size(), hops_max));
   }
+  const auto turn = std::ranges::find_if(route, [&](Direction direction) {
+    return dimension_of(direction) != dimension_of(route.front());
+  });
+  if (turn != route.end() && !options_.turns) {
+    throw std::invalid_argument(fmt::format(
+        "a route turns after {} hops; routers of this fabric do not, so a packet stays in its line",
+        turn - route.begin()));
+  }
   Header header;
   const int hops = static_cast<int>(route.size());
   for (int hop = 1; hop < hops; ++hop) header.set_command(hop - 1, route[index(hop)]);
@@ -233,12 +263,24 @@ Header Fabric::header_of(const std::vector<Direction>& route) const {
 }
 
 Time Fabric::run() {
+  sim::Simulation& simulation = cluster_.simulation();
+  const noc::Cycle limit = cluster_.options().cycles_max;
   cluster_.start();
-  cluster_.simulation().run();
-  for (int place = 0; place < topology_.places(); ++place) {
-    if (program(place).running() > routers_[index(place)]) cluster_.fail_waiting();
+  if (limit > 0) {
+    simulation.run_until(device(0).network().clock().edge(Cycles(limit)));
+    if (is_running() && simulation.pending_events() > 0) cluster_.fail_at_limit();
   }
-  return cluster_.simulation().now();
+  simulation.run();
+  if (is_running()) cluster_.fail_waiting();
+  return simulation.now();
+}
+
+// Whether a kernel goes on besides the routers.
+bool Fabric::is_running() const {
+  for (int place = 0; place < topology_.places(); ++place) {
+    if (program(place).running() > routers_[index(place)]) return true;
+  }
+  return false;
 }
 
 }  // namespace towpath::tenstorrent::fabric

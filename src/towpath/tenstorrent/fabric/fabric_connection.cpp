@@ -7,13 +7,18 @@
 #include <stdexcept>
 
 #include "towpath/noc/torus.hpp"
+#include "towpath/tenstorrent/fabric/fabric_watch.hpp"
 
 namespace towpath::tenstorrent::fabric {
 
-Connection::Connection(DataMovementCore& core, const RouterPort& port, std::uint64_t words)
+Connection::Connection(DataMovementCore& core, const RouterPort& port, std::uint64_t words,
+                       const ConnectionOptions& options)
     : core_(core),
       port_(port),
-      noc_(noc::nearer_noc(core.network().chip(), core.config().core, port.tile)),
+      noc_(options.noc == ConnectionOptions::kNearerNoc
+               ? noc::nearer_noc(core.network().chip(), core.config().core, port.tile)
+               : options.noc),
+      is_posted_(options.is_posted),
       credit_(words),
       closed_(words + Layout::kCellBytes),
       snapshot_(words + 2 * Layout::kCellBytes),
@@ -21,6 +26,8 @@ Connection::Connection(DataMovementCore& core, const RouterPort& port, std::uint
 
 void Connection::open() {
   const Layout& layout = port_.layout;
+  if (port_.watch != nullptr) port_.watch->opening(core_, port_);
+  is_open_ = true;
   core_.noc_async_read({port_.tile, layout.channel_at(kWorkerChannel)}, snapshot_,
                        Layout::kChannelBytes, {.noc = noc_});
   core_.noc_async_read_barrier(noc_);
@@ -39,11 +46,13 @@ void Connection::open() {
 }
 
 void Connection::close() {
+  is_open_ = false;
   core_.noc_semaphore_wait(credit_, produced_);
   core_.noc_inline_dw_write({port_.tile, port_.layout.state_at(kWorkerChannel)},
                             static_cast<std::uint32_t>(ChannelState::closing),
                             {.is_posted = true, .noc = noc_});
   core_.noc_semaphore_wait(closed_, 1);
+  if (port_.watch != nullptr) port_.watch->closed(core_, port_);
 }
 
 Header scattered(Header header, const SegmentList& list) {
@@ -58,8 +67,10 @@ Header scattered(Header header, const SegmentList& list) {
     bytes += list.bytes[segment];
   }
   if (bytes == 0) throw std::invalid_argument("a scatter write has no bytes; it has at least 1");
-  header.operation = Operation::scatter_write;
-  header.payload_bytes = static_cast<std::uint16_t>(sizeof(SegmentList) + bytes);
+  if (!scatters(header.operation)) header.operation = Operation::scatter_write;
+  const std::size_t list_at =
+      (bytes + Layout::kCellBytes - 1) / Layout::kCellBytes * Layout::kCellBytes;
+  header.payload_bytes = static_cast<std::uint16_t>(list_at + sizeof(SegmentList));
   return header;
 }
 
@@ -70,22 +81,67 @@ void Connection::wait_for_free_slot() {
   core_.noc_semaphore_wait_min(credit_, produced_ - slots() + 1);
 }
 
-void Connection::send(const Header& header, std::uint64_t header_at, std::uint64_t payload_at) {
-  wait_for_free_slot();
-  const WriteOptions posted{.is_posted = true, .noc = noc_};
+void Connection::check_slot() {
+  const char* const what = !is_open_                                         ? "that is not open"
+                           : produced_ - core_.load_word(credit_) == slots() ? "without a free slot"
+                                                                             : nullptr;
+  if (what == nullptr) return;
+  throw std::invalid_argument(fmt::format(
+      "{} sends a packet over a connection {}; open() comes first, and a wait for a free slot "
+      "before each packet",
+      core_.where(), what));
+}
+
+void Connection::write_payload(std::uint64_t from, std::uint64_t size_bytes, std::uint64_t offset) {
+  check_slot();
   const Layout& layout = port_.layout;
-  const std::uint64_t slot = layout.channel_slot(kWorkerChannel, produced_);
-  core_.store(header_at, bytes_of(header));
-  core_.noc_async_write_one_packet(header_at, {port_.tile, slot}, sizeof(Header), posted);
-  if (header.payload_bytes > 0) {
-    core_.noc_async_write_one_packet(payload_at, {port_.tile, slot + layout.header_bytes},
-                                     header.payload_bytes, posted);
+  if (offset + size_bytes > layout.payload_bytes_max) {
+    throw std::invalid_argument(
+        fmt::format("{} sends a packet of {} bytes; its fabric's packets have at most {}",
+                    core_.where(), offset + size_bytes, layout.payload_bytes_max));
   }
-  // By the same initiator as the packet, which it must not overtake.
+  payload_end_ = from + size_bytes;
+  const std::uint64_t slot = layout.channel_slot(kWorkerChannel, produced_);
+  core_.noc_async_write_one_packet(from, {port_.tile, slot + layout.header_bytes + offset},
+                                   size_bytes, how());
+}
+
+void Connection::write_header(const Header& header, std::uint64_t header_at) {
+  core_.store(header_at, bytes_of(header));
+  core_.noc_async_write_one_packet(
+      header_at, {port_.tile, port_.layout.channel_slot(kWorkerChannel, produced_)}, sizeof(Header),
+      how());
+}
+
+// The list is the end of the payload.
+SegmentList Connection::segments_of(const Header& header) const {
+  SegmentList list;
+  if (scatters(header.operation)) {
+    core_.network().load(core_.config().core, payload_end_ - sizeof(list), bytes_of(list));
+  }
+  return list;
+}
+
+// By the same initiator as the packet, which it must not overtake.
+void Connection::announce(const Header& header) {
+  if (port_.watch != nullptr) port_.watch->sending(core_, port_, header, segments_of(header));
   const std::uint64_t source = sources_ + ++produced_ % Layout::kCells * Layout::kCellBytes;
   core_.store_word(source, produced_);
-  core_.noc_async_write_one_packet(source, {port_.tile, layout.produced_at(kWorkerChannel)},
-                                   noc::kWordBytes, posted);
+  core_.noc_async_write_one_packet(source, {port_.tile, port_.layout.produced_at(kWorkerChannel)},
+                                   noc::kWordBytes, how());
+}
+
+void Connection::send_header(const Header& header, std::uint64_t header_at) {
+  check_slot();
+  write_header(header, header_at);
+  announce(header);
+}
+
+void Connection::send(const Header& header, std::uint64_t header_at, std::uint64_t payload_at) {
+  wait_for_free_slot();
+  write_header(header, header_at);
+  if (header.payload_bytes > 0) write_payload(payload_at, header.payload_bytes);
+  announce(header);
 }
 
 }  // namespace towpath::tenstorrent::fabric

@@ -4,15 +4,30 @@
 
 #include <cstdint>
 
+#include "towpath/machine/chip_cluster.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 #include "towpath/tenstorrent/fabric/fabric_layout.hpp"
 
 namespace towpath::tenstorrent::fabric {
 
+class FabricWatch;
+
 // Address of a router for a worker of its chip.
 struct RouterPort {
   machine::Coordinate tile;
   Layout layout;
+  machine::EthernetEnd end{};
+  Direction direction = 0;
+  int place = 0;
+  FabricWatch* watch = nullptr;  // if hazards are monitored
+};
+
+// How a worker writes to its router.
+struct ConnectionOptions {
+  bool is_posted = true;
+  int noc = kNearerNoc;
+
+  static constexpr int kNearerNoc = -1;
 };
 
 // A worker's side of a router's worker channel.
@@ -27,37 +42,56 @@ class Connection {
  public:
   static constexpr std::uint64_t kWordsBytes = 64 + Layout::kCells * Layout::kCellBytes;
 
-  Connection(DataMovementCore& core, const RouterPort& port, std::uint64_t words);
+  Connection(DataMovementCore& core, const RouterPort& port, std::uint64_t words,
+             const ConnectionOptions& options = {});
 
   void open();
   // Waits until the router has released all packets and has confirmed the close.
   void close();
   bool has_free_slot();
+  // The word that changes when a slot is free.
+  std::uint64_t credit_at() const { return credit_; }
   void wait_for_free_slot();
   // Waits for a free slot, and writes the payload and the header there. The payload's bytes and
   // those at header_at, where the header is stored first, must stay until they have left the core
   // (wait_until_sent).
   void send(const Header& header, std::uint64_t header_at, std::uint64_t payload_at);
+  // The same in parts: a piece of the payload at its offset, and then the header, which sends the
+  // packet. Throws std::invalid_argument when the connection is not open or has no free slot.
+  void write_payload(std::uint64_t from, std::uint64_t size_bytes, std::uint64_t offset = 0);
+  void send_header(const Header& header, std::uint64_t header_at);
   void wait_until_sent() { core_.noc_async_posted_writes_flushed(noc_); }
 
  private:
   std::uint32_t slots() const { return static_cast<std::uint32_t>(port_.layout.channel_slots); }
+  WriteOptions how() const { return {.is_posted = is_posted_, .noc = noc_}; }
+  void check_slot();
+  void write_header(const Header& header, std::uint64_t header_at);
+  void announce(const Header& header);
+  SegmentList segments_of(const Header& header) const;
 
   DataMovementCore& core_;
   RouterPort port_;
   int noc_;
-  std::uint64_t credit_;    // number of packets released; written by the router
-  std::uint64_t closed_;    // written by the router
-  std::uint64_t snapshot_;  // of the channel's words, read on opening
-  std::uint64_t sources_;   // of words written to produced_at()
+  bool is_posted_;
+  bool is_open_ = false;
+  std::uint64_t credit_;           // number of packets released; written by the router
+  std::uint64_t closed_;           // written by the router
+  std::uint64_t snapshot_;         // of the channel's words, read on opening
+  std::uint64_t sources_;          // of words written to produced_at()
+  std::uint64_t payload_end_ = 0;  // of the piece of payload written last, in the worker's L1
   std::uint32_t produced_ = 0;
 };
 
-// The header of a packet that writes segments to addresses of their own; `list`, whose first
-// segment goes to header.payload_to, and behind it the segments are its payload. Throws
-// std::invalid_argument when there is nothing to write, or when a segment that others follow is not
-// a multiple of 16 bytes.
+// The header of a packet that writes segments to addresses of their own; the segments, of which the
+// first goes to header.payload_to, and at list_offset() behind them the list are its payload.
+// Throws std::invalid_argument when there is nothing to write, or when a segment that others follow
+// is not a multiple of 16 bytes.
 Header scattered(Header header, const SegmentList& list);
+// Offset of the list in the payload of a scatter write.
+inline std::uint64_t list_offset(const Header& header) {
+  return header.payload_bytes - sizeof(SegmentList);
+}
 
 // Offset in L1 for the words of a worker that has one connection.
 inline constexpr std::uint64_t kWorkerWords = 0x1000;

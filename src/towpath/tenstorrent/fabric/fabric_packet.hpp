@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "towpath/noc/request.hpp"
 
@@ -15,21 +16,30 @@
 
 namespace towpath::tenstorrent::fabric {
 
-// Action at the destination chip.
+// Action at the destination chip, as a set of what is done.
 enum class Operation : std::uint8_t {
-  write,            // the payload is written to an address
-  increment,        // a word is incremented
-  write_increment,  // both; the increment follows the payload on the same path over the NoC
-  // Both, and the word is incremented when all that this router has written is acknowledged:
-  // payload and word may be in different tiles.
-  write_flush_increment,
-  // The payload begins with a SegmentList; each segment of the rest is written to its own address.
-  scatter_write,
+  write = 1,      // the payload is written to an address
+  increment = 2,  // a word is incremented
+  // Both; the increment follows the payload on the same path over the NoC.
+  write_increment = write | increment,
+  // The word is incremented when all that this router has written is acknowledged: payloads and
+  // word may be in different tiles.
+  flush_increment = increment | 4,
+  write_flush_increment = write | flush_increment,
+  // Each segment of the payload is written to its own address, from the SegmentList behind them.
+  scatter_write = write | 8,
+  scatter_write_increment = scatter_write | increment,
+  scatter_write_flush_increment = scatter_write | flush_increment,
+  inline_write = 16,  // a word is set to the value of `increment`
 };
-constexpr bool writes(Operation operation) { return operation != Operation::increment; }
-constexpr bool increments(Operation operation) {
-  return operation != Operation::write && operation != Operation::scatter_write;
+constexpr bool does(Operation operation, Operation part) {
+  const auto bits = static_cast<std::uint8_t>(part);
+  return (static_cast<std::uint8_t>(operation) & bits) == bits;
 }
+constexpr bool writes(Operation operation) { return does(operation, Operation::write); }
+constexpr bool increments(Operation operation) { return does(operation, Operation::increment); }
+constexpr bool flushes(Operation operation) { return does(operation, Operation::flush_increment); }
+constexpr bool scatters(Operation operation) { return does(operation, Operation::scatter_write); }
 
 // Along the first or the second dimension, to higher or to lower places.
 using Direction = std::uint8_t;
@@ -57,8 +67,9 @@ struct MulticastRange {
   Stretch down;
 };
 
-// Where the segments of a scatter write go. The payload holds them one behind the other, behind
-// this list; the first goes to payload_to. Source: tt-metal, at most four.
+// Where the segments of a scatter write go. The payload holds them one behind the other, and then,
+// from the next word of Ethernet on, this list; the first goes to payload_to. Source: tt-metal, at
+// most four.
 inline constexpr int kSegmentsMax = 4;
 struct SegmentList {
   std::array<std::uint64_t, kSegmentsMax - 1> to{};  // packed addresses, of the second one on
@@ -101,6 +112,20 @@ struct Header {
   }
 };
 static_assert(sizeof(Header) == 48);
+
+// A copy of a packet for the next router in a direction.
+struct Copy {
+  Direction direction = 0;
+  Header header;
+  bool is_branch = false;  // beside the copy that goes straight on
+};
+// What becomes of a packet at the router that receives it: it is delivered, handed on, or, of a
+// multicast, both.
+struct Fate {
+  bool is_delivered = false;
+  std::vector<Copy> copies;
+};
+Fate fate_of(const Header& header);
 
 inline std::uint64_t pack(const noc::Address& address) {
   return static_cast<std::uint64_t>(address.tile.x) << 56 |

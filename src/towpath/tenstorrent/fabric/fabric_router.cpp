@@ -7,6 +7,7 @@
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/torus.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
+#include "towpath/tenstorrent/fabric/fabric_watch.hpp"
 
 namespace towpath::tenstorrent::fabric {
 
@@ -159,6 +160,7 @@ bool Sender::send_packet() {
     core_.store_word(slot + trailer, sent_ + 1);
     send(core_, 0, slot, layout_.receiver_slot(sent_++), trailer + Layout::kCellBytes);
     under_way_.push_back(channel);
+    if (config_.watch != nullptr) config_.watch->sent(config_.end, channel);
     core_.work(sent_cycles_);
     // The router behind, which filled the slot, is acknowledged to as the link is.
     if (is_in_ring(channel)) core_.work(parameters_of(core_).fabric_ring_cycles);
@@ -188,26 +190,17 @@ class Receiver {
   }
   // There may be fewer ids than slots: an id is used again when its last packet has left.
   bool has_transaction_id() const { return handled_ - completed_ < noc::kTransactionIdsMax; }
-  // A copy of a packet for the router in a direction.
-  struct Copy {
-    Direction direction = 0;
-    Header header;
-    bool is_branch = false;  // beside the copy that goes straight on
-  };
-  // What becomes of a packet here: it is delivered, handed on, or, of a multicast, both.
-  struct Fate {
-    bool is_delivered = false;
-    std::vector<Copy> copies;
-  };
-  static Fate fate_of(const Header& header);
   bool has_room(const Copy& copy);
+  void report(const Fate& fate);
   void deliver(const Header& header, std::uint64_t slot);
-  void scatter(const Header& header, std::uint64_t slot);
+  using Nocs = std::array<bool, 2>;
+  Nocs scatter(const Header& header, std::uint64_t slot);
+  Nocs write_payload(const Header& header, std::uint64_t slot);
   void forward(const Copy& copy, std::uint64_t slot);
-  void write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes);
+  // Returns its NoC.
+  int write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes);
   void increment(const Header& header);
-  bool is_written(std::uint32_t packet) const;
-  bool increment_due();
+  void set_word(const Header& header);
   bool has_left(std::uint32_t packet) const;
   bool has_arrived(std::uint32_t packet);
 
@@ -218,26 +211,14 @@ class Receiver {
   noc::Cycle handle_cycles_;
   std::uint32_t arrived_ = 0;
   std::uint32_t handled_ = 0;
-  std::uint32_t completed_ = 0;     // number that have left
-  std::uint32_t acknowledged_ = 0;  // number that are written
+  std::uint32_t completed_ = 0;  // number that have left
   std::uint32_t told_arrived_ = 0;
   std::uint32_t told_completed_ = 0;
   std::uint32_t answers_ = 0;
-  // Packets whose increment waits for acknowledgements of all writes before it, oldest first. They
-  // keep their slots.
-  std::deque<std::uint32_t> due_;
   std::array<std::uint32_t, kDirections> produced_{};
   std::uint32_t notifications_ = 0;
   std::uint32_t branches_ = 0;
 };
-
-bool Receiver::is_written(std::uint32_t packet) const {
-  for (int noc = 0; noc < 2; ++noc) {
-    const noc::NiuCounters& counters = core_.network().counters(noc, core_.config().core);
-    if (counters.outstanding[index(transaction_id(packet))] != 0) return false;
-  }
-  return true;
-}
 
 bool Receiver::has_left(std::uint32_t packet) const {
   for (int noc = 0; noc < 2; ++noc) {
@@ -256,98 +237,88 @@ bool Receiver::has_arrived(std::uint32_t packet) {
 }
 
 bool Receiver::handle_packet() {
-  const bool did_anything = increment_due();
   while (has_arrived(arrived_)) ++arrived_;
-  if (handled_ == arrived_ || !has_transaction_id()) return did_anything;
+  if (handled_ == arrived_ || !has_transaction_id()) return false;
   const std::uint64_t slot = layout_.receiver_slot(handled_);
   const Header header = load_header(core_, slot);
   const Fate fate = fate_of(header);
   // All copies leave or none: a packet that has left in part would be sent twice.
   for (const Copy& copy : fate.copies) {
-    if (!has_room(copy)) return did_anything;
+    if (!has_room(copy)) return false;
   }
   core_.work(handle_cycles_);
+  if (config_.watch != nullptr) report(fate);
   if (fate.is_delivered) deliver(header, slot);
   for (const Copy& copy : fate.copies) forward(copy, slot);
   ++handled_;
   return true;
 }
 
-Receiver::Fate Receiver::fate_of(const Header& header) {
-  Fate fate;
-  if (!header.is_multicast) {
-    const std::uint8_t command = header.command(header.hop);
-    fate.is_delivered = command == kDeliver;
-    if (!fate.is_delivered) fate.copies.push_back({static_cast<Direction>(command), header});
-  } else {
-    const MulticastRange range = header.range();
-    const auto add = [&](const MulticastRange& rest, bool is_branch) {
-      Copy copy{rest.direction, header, is_branch};
-      copy.header.set_range(rest);
-      fate.copies.push_back(copy);
-    };
-    const bool is_reached = range.along.skipped == 0;
-    fate.is_delivered = is_reached && range.delivers;
-    if (is_reached && range.up.count > 0) {
-      add({direction_of(1, true), true, range.up, {}, {}}, true);
-    }
-    if (is_reached && range.down.count > 0) {
-      add({direction_of(1, false), true, range.down, {}, {}}, true);
-    }
-    MulticastRange rest = range;
-    --(is_reached ? rest.along.count : rest.along.skipped);
-    if (rest.along.count > 0) add(rest, false);
+// The watch is told before anything that the packet writes can be seen.
+void Receiver::report(const Fate& fate) {
+  const std::size_t packet = config_.watch->taken(config_.far_end);
+  for (const Copy& copy : fate.copies) {
+    const RouterConfig::Next& next = *config_.next[copy.direction];
+    config_.watch->passed(packet, next.end, next.channel);
   }
-  for (Copy& copy : fate.copies) ++copy.header.hop;
-  return fate;
+  if (fate.is_delivered) config_.watch->delivered(packet, config_.end.chip);
 }
 
-void Receiver::write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes) {
+int Receiver::write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes) {
+  const WriteOptions options = on_noc(core_, to.tile, false);
   core_.noc_async_write_one_packet_with_trid(from, to, size_bytes, transaction_id(handled_),
-                                             on_noc(core_, to.tile, false));
+                                             options);
+  return options.noc;
 }
 
-void Receiver::scatter(const Header& header, std::uint64_t slot) {
+// Returns the NoCs that its parts take.
+Receiver::Nocs Receiver::scatter(const Header& header, std::uint64_t slot) {
   SegmentList list;
-  core_.load(slot + layout_.header_bytes, bytes_of(list));
-  std::uint64_t from = slot + layout_.header_bytes + sizeof(list);
+  std::uint64_t from = slot + layout_.header_bytes;
+  core_.load(from + header.payload_bytes - sizeof(list), bytes_of(list));
+  Nocs used{};
   for (std::size_t segment = 0; segment < kSegmentsMax; ++segment) {
     if (list.bytes[segment] == 0) continue;
-    write(from, unpack(segment == 0 ? header.payload_to : list.to[segment - 1]),
-          list.bytes[segment]);
+    const noc::Address to = unpack(segment == 0 ? header.payload_to : list.to[segment - 1]);
+    used[index(write(from, to, list.bytes[segment]))] = true;
     from += list.bytes[segment];
   }
+  return used;
 }
 
+Receiver::Nocs Receiver::write_payload(const Header& header, std::uint64_t slot) {
+  if (scatters(header.operation)) return scatter(header, slot);
+  Nocs used{};
+  if (!writes(header.operation) || header.payload_bytes == 0) return used;
+  used[index(write(slot + layout_.header_bytes, unpack(header.payload_to), header.payload_bytes))] =
+      true;
+  return used;
+}
+
+// A flush stands still until all writes are acknowledged, as tt-metal's does
+// (fabric_edm_packet_transmission.hpp): where one RISC-V serves both directions, both.
 void Receiver::deliver(const Header& header, std::uint64_t slot) {
-  if (header.operation == Operation::scatter_write) return scatter(header, slot);
-  const bool waits_for_acknowledgements =
-      increments(header.operation) &&
-      (header.operation == Operation::write_flush_increment || !due_.empty());
-  if (waits_for_acknowledgements) due_.push_back(handled_);
-  if (writes(header.operation) && header.payload_bytes > 0) {
-    const noc::Address to = unpack(header.payload_to);
-    write(slot + layout_.header_bytes, to, header.payload_bytes);
-    if (header.operation == Operation::write_increment) {
-      core_.noc_async_write_flushed_with_trid(transaction_id(handled_),
-                                              on_noc(core_, to.tile, false).noc);
+  const Nocs used = write_payload(header, slot);
+  if (header.operation == Operation::inline_write) set_word(header);
+  if (!increments(header.operation)) return;
+  for (int noc = 0; noc < 2; ++noc) {
+    if (flushes(header.operation)) {
+      core_.noc_async_write_barrier(noc);
+    } else if (used[index(noc)]) {
+      core_.noc_async_write_flushed_with_trid(transaction_id(handled_), noc);
     }
   }
-  if (increments(header.operation) && !waits_for_acknowledgements) increment(header);
+  increment(header);
+}
+
+void Receiver::set_word(const Header& header) {
+  const noc::Address word = unpack(header.word_at);
+  core_.noc_inline_dw_write(word, header.increment, on_noc(core_, word.tile, true));
 }
 
 void Receiver::increment(const Header& header) {
   const noc::Address word = unpack(header.word_at);
   core_.noc_semaphore_inc(word, header.increment, on_noc(core_, word.tile, true));
-}
-
-bool Receiver::increment_due() {
-  if (due_.empty()) return false;
-  while (acknowledged_ != handled_ && is_written(acknowledged_)) ++acknowledged_;
-  if (handled_ - acknowledged_ >= handled_ - due_.front()) return false;
-  increment(load_header(core_, layout_.receiver_slot(due_.front())));
-  due_.pop_front();
-  return true;
 }
 
 bool Receiver::has_room(const Copy& copy) {
@@ -380,8 +351,7 @@ void Receiver::forward(const Copy& copy, std::uint64_t slot) {
 }
 
 bool Receiver::answer() {
-  const std::uint32_t completable = due_.empty() ? handled_ : due_.front();
-  while (completed_ != completable && has_left(completed_)) ++completed_;
+  while (completed_ != handled_ && has_left(completed_)) ++completed_;
   const bool tells_arrived = config_.is_ring && told_arrived_ != arrived_;
   if (!tells_arrived && told_completed_ == completed_) return false;
   if (core_.eth_txq_is_busy(queue_)) return false;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "towpath/machine/chip_cluster.hpp"
 #include "towpath/tenstorrent/device/ethernet_core.hpp"
 #include "towpath/tenstorrent/fabric/fabric_layout.hpp"
 
@@ -22,6 +23,8 @@
 // arrived there (the first-level acknowledgement).
 
 namespace towpath::tenstorrent::fabric {
+
+class FabricWatch;
 
 struct RouterConfig {
   Layout layout;
@@ -38,10 +41,15 @@ struct RouterConfig {
   struct Next {
     machine::Coordinate tile;
     int channel = 0;
+    machine::EthernetEnd end{};
   };
   std::array<std::optional<Next>, kDirections> next;
   // Consecutive looks without work before it calls run_routing().
   std::int64_t polls_per_context_switch = 0;
+  // If hazards are monitored; then the ends of its link, here and there.
+  FabricWatch* watch = nullptr;
+  machine::EthernetEnd end{};
+  machine::EthernetEnd far_end{};
 };
 
 // Runs forever, also while the link is down: it is trained when both ends are idle.

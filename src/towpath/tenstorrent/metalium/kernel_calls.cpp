@@ -247,6 +247,30 @@ struct KernelCalls {
     return runtime(core).ethernet_call(call, arguments);
   }
 
+  static void fabric_open(void* core, std::uint32_t channel) { runtime(core).fabric_open(channel); }
+  static void fabric_close(void* core, std::uint32_t channel) {
+    runtime(core).fabric_close(channel);
+  }
+  static int fabric_has_slot(void* core, std::uint32_t channel) {
+    return runtime(core).fabric_has_slot(channel) ? 1 : 0;
+  }
+  static void fabric_wait_for_slot(void* core, std::uint32_t channel) {
+    runtime(core).fabric_wait_for_slot(channel);
+  }
+  static void fabric_write_payload(void* core, std::uint32_t channel, std::uint32_t from,
+                                   std::uint32_t size) {
+    runtime(core).fabric_write_payload(channel, from, size);
+  }
+  static void fabric_send(void* core, std::uint32_t channel, const TowpathPacket* packet) {
+    runtime(core).fabric_send(channel, *packet);
+  }
+  static std::uint32_t fabric_direction(void* core, std::uint32_t channel) {
+    return runtime(core).fabric_direction(channel);
+  }
+  static std::uint32_t fabric_direction_to(void* core, std::uint32_t chip) {
+    return runtime(core).fabric_direction_to(chip);
+  }
+
   static void access(void* core, std::uintptr_t address, std::uint32_t size, std::uint32_t access) {
     runtime(core).access(address, size, access);
   }
@@ -307,6 +331,14 @@ const TowpathCalls& kernel_calls() {
                                   .cb_page_bytes = Calls::cb_page_bytes,
                                   .cb_pages = Calls::cb_pages,
                                   .ethernet = Calls::ethernet,
+                                  .fabric_open = Calls::fabric_open,
+                                  .fabric_close = Calls::fabric_close,
+                                  .fabric_has_slot = Calls::fabric_has_slot,
+                                  .fabric_wait_for_slot = Calls::fabric_wait_for_slot,
+                                  .fabric_write_payload = Calls::fabric_write_payload,
+                                  .fabric_send = Calls::fabric_send,
+                                  .fabric_direction = Calls::fabric_direction,
+                                  .fabric_direction_to = Calls::fabric_direction_to,
                                   .access = Calls::access,
                                   .load = Calls::load,
                                   .store = Calls::store,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -92,6 +94,22 @@ class KernelRuntime {
   std::uint32_t ethernet_channel_call(int call, const std::uint32_t* arguments);
   std::uint32_t ethernet_wait(int call, const std::uint32_t* arguments);
 
+  struct Connection;
+  const KernelFabric& fabric() const;
+  int chip() const { return std::max(0, core_.config().chip); }
+  Connection& connection(std::uint32_t channel);
+  void fabric_open(std::uint32_t channel);
+  void fabric_close(std::uint32_t channel);
+  bool fabric_has_slot(std::uint32_t channel);
+  void fabric_wait_for_slot(std::uint32_t channel);
+  std::uint32_t fabric_direction(std::uint32_t channel) const;
+  std::uint32_t fabric_direction_to(std::uint32_t chip) const;
+  void fabric_write_payload(std::uint32_t channel, std::uint32_t from, std::uint32_t size_bytes);
+  void fabric_send(std::uint32_t channel, const TowpathPacket& packet);
+  // Runs an action that the fabric may refuse.
+  template <typename Action>
+  decltype(auto) named(Action action) const;
+
   void print(std::string_view text);
   void zone(const char* name, bool begins);
   KernelLog::From from() const;
@@ -108,6 +126,7 @@ class KernelRuntime {
   std::array<Pointers, kCircularBuffers> pointers_{};
   std::vector<std::uint64_t> dram_banks_;
   std::vector<std::uint64_t> l1_banks_;
+  std::map<std::uint32_t, std::shared_ptr<Connection>> connections_;  // by Ethernet channel
   std::vector<KernelLog::Zone> open_zones_;
   std::string line_;
 };

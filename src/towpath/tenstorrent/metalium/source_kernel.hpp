@@ -66,11 +66,14 @@ struct CompiledKernel {
 // does not compile.
 CompiledKernel compile_kernel(const KernelSource& source, const KernelTarget& target);
 
+class KernelFabric;
+
 struct KernelSetup {
   machine::Coordinate logical{};  // its place in the logical grid
   CircularBuffers circular_buffers{};
   std::vector<std::uint32_t> common_args{};
-  KernelLog* log = nullptr;  // outlives the run; none is kept if null
+  KernelLog* log = nullptr;              // outlives the run; none is kept if null
+  const KernelFabric* fabric = nullptr;  // if there is one; outlives the run
 };
 
 // The kernel for Program::create_kernel(). Its global variables are its own: each core and run has

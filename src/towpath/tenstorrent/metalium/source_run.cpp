@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -29,26 +31,51 @@ std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const mac
   return machine::build_chip_cluster(std::move(cluster));
 }
 
-std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel,
-                       KernelLog& log) {
+namespace {
+
+// With those of connections: the router's channel, and two semaphores that are not needed here.
+std::vector<std::uint32_t> arguments_of(int chip, const PlacedKernel& kernel,
+                                        const KernelFabric* fabric) {
+  if (!kernel.connections.empty() && fabric == nullptr) {
+    throw std::invalid_argument(
+        fmt::format("kernel '{}' is connected to a router, and its program runs without a fabric",
+                    kernel.source.file.string()));
+  }
+  std::vector<std::uint32_t> arguments = kernel.runtime_args;
+  for (auto at = kernel.connections.rbegin(); at != kernel.connections.rend(); ++at) {
+    const auto place = arguments.begin() + static_cast<std::ptrdiff_t>(at->position);
+    arguments.insert(place, {fabric->channel_to(chip, at->to_chip, at->link), 0, 0});
+  }
+  return arguments;
+}
+
+}  // namespace
+
+std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel, KernelLog& log,
+                       const KernelFabric* fabric) {
   const machine::Chip& chip = device.chip();
   const bool computes = kernel.processor == Processor::compute;
   const int noc = computes ? kNoNoc : kernel.noc_index;
   const std::shared_ptr<const machine::Chip> shared(std::shared_ptr<const machine::Chip>(), &chip);
   KernelSource source = kernel.source;
   source.circular_buffers = kernel.circular_buffers;
+  if (fabric != nullptr) {
+    source.defines.insert(fabric->defines().begin(), fabric->defines().end());
+  }
   const CompiledKernel compiled = compile_kernel(
       source, {.chip = shared, .processor = kernel.processor, .noc_index = computes ? 0 : noc});
   std::string name = kernel.source.file.stem().string();
   Kernel body = make_kernel(compiled, {.logical = kernel.core,
                                        .circular_buffers = kernel.circular_buffers,
                                        .common_args = kernel.common_args,
-                                       .log = &log});
+                                       .log = &log,
+                                       .fabric = fabric});
+  const std::vector<std::uint32_t> runtime_args = arguments_of(device.id(), kernel, fabric);
   const machine::Coordinate tile = tile_of(chip, kernel.core, kernel.processor);
   if (kernel.processor == Processor::ethernet) {
     return program.create_kernel(
         LogicalCore{kernel.core.x, kernel.core.y},
-        {.name = std::move(name), .noc_index = noc, .runtime_args = kernel.runtime_args},
+        {.name = std::move(name), .noc_index = noc, .runtime_args = runtime_args},
         [body = std::move(body)](EthernetCore& core) { body(core); });
   }
   for (std::size_t number = 0; number < kernel.circular_buffers.size(); ++number) {
@@ -56,17 +83,37 @@ std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& ker
     program.set_at_start({tile}, worker_memory_map::pages_received_at(buffer), 0);
     program.set_at_start({tile}, worker_memory_map::pages_acked_at(buffer), 0);
   }
-  return program.create_kernel({.core = tile,
-                                .name = std::move(name),
-                                .noc_index = noc,
-                                .runtime_args = kernel.runtime_args},
-                               std::move(body));
+  return program.create_kernel(
+      {.core = tile, .name = std::move(name), .noc_index = noc, .runtime_args = runtime_args},
+      std::move(body));
 }
+
+namespace {
+
+void set_semaphores(Program& program, const machine::Chip& chip,
+                    const std::vector<std::uint32_t>& values) {
+  for (std::size_t id = 0; id < values.size(); ++id) {
+    const std::uint64_t offset = id * kSemaphoreBytes;
+    program.set_at_start(chip.workers, worker_memory_map::kSemaphoreBase + offset, values[id]);
+    program.set_at_start(chip.ethernet_cores, kEthernetSemaphoreBase + offset, values[id]);
+  }
+}
+
+// Routers go on for a while when the last kernel has ended.
+Time last_end(const std::vector<SourceResult::KernelTimes>& kernels, const noc::ChipNetwork& chip) {
+  noc::Cycle end = 0;
+  for (const SourceResult::KernelTimes& times : kernels) end = std::max(end, times.end);
+  return chip.clock().edge(Cycles(end));
+}
+
+}  // namespace
 
 SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> cluster,
                                 const SourceProgram& source) {
   SourceResult result;
   Cluster chips(std::move(cluster), source.options);
+  std::optional<KernelFabric> fabric;
+  if (source.fabric) fabric.emplace(chips, *source.fabric);
   std::map<int, Program*> programs;
   std::vector<std::pair<Program*, std::size_t>> numbers;
   for (const MemoryBlock& block : source.before) {
@@ -76,22 +123,18 @@ SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> clus
     Device& device = chips.device(kernel.chip);
     Program*& program = programs[kernel.chip];
     if (program == nullptr) {
-      program = &chips.create_program(kernel.chip);
-      for (std::size_t id = 0; id < source.semaphores.size(); ++id) {
-        const std::uint64_t offset = id * kSemaphoreBytes;
-        program->set_at_start(device.chip().workers, worker_memory_map::kSemaphoreBase + offset,
-                              source.semaphores[id]);
-        program->set_at_start(device.chip().ethernet_cores, kEthernetSemaphoreBase + offset,
-                              source.semaphores[id]);
-      }
+      program = fabric ? &fabric->program(kernel.chip) : &chips.create_program(kernel.chip);
+      set_semaphores(*program, device.chip(), source.semaphores);
     }
-    numbers.emplace_back(program, add_kernel(device, *program, kernel, result.log));
+    numbers.emplace_back(
+        program, add_kernel(device, *program, kernel, result.log, fabric ? &*fabric : nullptr));
   }
-  result.time = chips.run();
+  result.time = fabric ? fabric->run() : chips.run();
   for (const auto& [program, number] : numbers) {
     const ProgramResult::KernelTimes& times = program->result().kernels[number];
     result.kernels.push_back({times.begin, times.end});
   }
+  if (fabric) result.time = last_end(result.kernels, chips.device(0).network());
   for (MemoryBlock block : source.after) {
     chips.device(block.chip).memory(block.tile).read(block.offset, block.bytes);
     result.after.push_back(std::move(block));

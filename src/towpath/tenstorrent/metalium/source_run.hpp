@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/metalium/kernel_fabric.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
 // One program per chip whose kernels are in source form: what `towpath kernel run` runs.
@@ -24,6 +26,13 @@ struct PlacedKernel {
   int noc_index = 0;
   KernelSource source;
   std::vector<std::uint32_t> runtime_args{};
+  // Connections to routers of the fabric, whose arguments are put before those at a position.
+  struct Connection {
+    std::size_t position = 0;
+    int to_chip = 0;  // the router is the first one on the way there
+    int link = 0;     // of several side by side
+  };
+  std::vector<Connection> connections{};
   std::vector<std::uint32_t> common_args{};
   CircularBuffers circular_buffers{};
 };
@@ -43,6 +52,7 @@ struct SourceProgram {
   std::vector<MemoryBlock> before{};  // written before the kernels start
   std::vector<MemoryBlock> after{};   // read when they have ended; as many bytes as are given
   RunOptions options{};
+  std::optional<FabricMode> fabric{};  // if kernels use one
 };
 
 struct SourceResult {
@@ -60,8 +70,8 @@ struct SourceResult {
 machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
                             Processor processor);
 // Compiles a kernel and puts it into a program; returns its number there.
-std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel,
-                       KernelLog& log);
+std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel, KernelLog& log,
+                       const KernelFabric* fabric = nullptr);
 
 // A cluster of one chip.
 std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip);

@@ -23,9 +23,19 @@ constexpr std::uint64_t pages_received_at(int buffer) {
   return kCircularBufferWords + static_cast<std::uint64_t>(buffer) * 8;
 }
 constexpr std::uint64_t pages_acked_at(int buffer) { return pages_received_at(buffer) + 4; }
+// Of each connection to a router, by Ethernet channel: the words of fabric::Connection, and then
+// headers on their way, which are used in turn.
+inline constexpr std::uint64_t kConnections = 0x8200;
+inline constexpr std::uint64_t kConnectionBytes = 0x7e0;
+inline constexpr int kConnectionsMax = 16;
+constexpr std::uint64_t connection_at(std::uint32_t channel) {
+  return kConnections + channel * kConnectionBytes;
+}
 inline constexpr std::uint64_t kSemaphoreBase = 0x10000;
-// 512 bytes that stay zero, then the user's, to the end.
-inline constexpr std::uint64_t kUnreservedBase = 0x10400;
+static_assert(kConnections + kConnectionsMax * kConnectionBytes == kSemaphoreBase);
+// 512 bytes that stay zero, packet headers of both processors, then the user's, to the end.
+inline constexpr std::uint64_t kPacketHeaders = 0x10400;
+inline constexpr std::uint64_t kUnreservedBase = 0x10e00;
 
 }  // namespace worker_memory_map
 

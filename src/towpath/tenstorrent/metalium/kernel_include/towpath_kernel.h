@@ -81,6 +81,30 @@ enum TowpathEthernetCall {
   kTowpathChannelDone,
 };
 
+// A packet for the fabric, as its header says.
+enum TowpathPacketAction {
+  kTowpathPacketWrites = 1,
+  kTowpathPacketIncrements = 2,
+  kTowpathPacketFlushes = 4,   // before it increments
+  kTowpathPacketScatters = 8,  // what it writes
+  kTowpathPacketSetsWord = 16,
+};
+enum TowpathRoute {
+  kTowpathAlongLine,      // hops: to the first chip, number of chips
+  kTowpathToChip,         // hops: number of the chip
+  kTowpathToRectangle,    // hops: to the east, west, north, south
+};
+typedef struct TowpathPacket {
+  uint32_t action;
+  uint32_t payload_bytes;
+  uint64_t to[4];      // of each part of the payload
+  uint32_t bytes[4];
+  uint64_t word;
+  uint32_t value;
+  uint32_t route;
+  uint32_t hops[4];
+} TowpathPacket;
+
 typedef struct TowpathCalls {
   // Requests. Addresses of 64 bits are NoC addresses, of 32 bits offsets in the core's own L1.
   void (*read)(void* core, uint64_t from, uint32_t to, uint32_t size, TowpathOptions options);
@@ -127,6 +151,17 @@ typedef struct TowpathCalls {
 
   // The Ethernet interface: a call with up to six arguments.
   uint32_t (*ethernet)(void* core, int call, const uint32_t* arguments);
+
+  // The fabric: connections are named by the Ethernet channel of their router.
+  void (*fabric_open)(void* core, uint32_t channel);
+  void (*fabric_close)(void* core, uint32_t channel);
+  int (*fabric_has_slot)(void* core, uint32_t channel);
+  void (*fabric_wait_for_slot)(void* core, uint32_t channel);
+  void (*fabric_write_payload)(void* core, uint32_t channel, uint32_t from, uint32_t size);
+  void (*fabric_send)(void* core, uint32_t channel, const TowpathPacket* packet);
+  // Directions: east, west, north, south.
+  uint32_t (*fabric_direction)(void* core, uint32_t channel);
+  uint32_t (*fabric_direction_to)(void* core, uint32_t chip);
 
   // A load or store of L1 or of a register that the kernel is going to carry out by a pointer.
   void (*access)(void* core, uintptr_t address, uint32_t size, uint32_t access);

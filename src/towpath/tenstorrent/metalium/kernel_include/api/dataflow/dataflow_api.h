@@ -417,6 +417,9 @@ inline std::uint64_t get_timestamp() { return TOWPATH_CALL(cycle); }
 inline std::uint32_t get_timestamp_32b() { return static_cast<std::uint32_t>(get_timestamp()); }
 inline void riscv_wait(std::uint32_t cycles) { TOWPATH_CALL(work, cycles); }
 inline void invalidate_l1_cache() {}
+inline void zero_l1_buf(tt_l1_ptr std::uint32_t* buf, std::uint32_t size_bytes) {
+  for (std::uint32_t i = 0; i < size_bytes / 4; ++i) buf[i] = 0;
+}
 template <bool enable>
 inline void set_l1_data_cache() {}
 inline void RISC_POST_HEARTBEAT(std::uint32_t& heartbeat) { ++heartbeat; }

@@ -30,3 +30,4 @@ class TowpathZone {
   TOWPATH_CALL(record, name, static_cast<std::uint64_t>(value))
 #define DeviceRecordEvent(value) TOWPATH_CALL(record, "event", static_cast<std::uint64_t>(value))
 #define DeviceProfilerInit()
+#define RECORD_FABRIC_HEADER(header)

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "towpath/tenstorrent/fabric/fabric.hpp"
+#include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
+
+// The fabric as kernels in source form know it: routers named by their Ethernet channel, chips by
+// their number, directions of a compass.
+
+namespace towpath::tenstorrent::metalium {
+
+struct FabricMode {
+  bool is_mesh = false;    // packets turn from columns into rows; otherwise they stay in their line
+  bool has_rings = false;  // links that close a line are used
+};
+
+class KernelFabric {
+ public:
+  // Throws what Fabric does, and std::invalid_argument when the chips do not fill a rectangle.
+  KernelFabric(Cluster& cluster, const FabricMode& mode);
+
+  // What is defined for kernels.
+  const std::map<std::string, std::string>& defines() const { return defines_; }
+  Program& program(int chip) const { return fabric_.program(place_of(chip)); }
+  Time run() { return fabric_.run(); }
+
+  // All throw std::invalid_argument when the chip has no such router, or there is no such chip.
+  fabric::RouterPort port(int chip, std::uint32_t channel) const;
+  // Number of the direction: east, west, north, south.
+  std::uint32_t direction_of(int chip, std::uint32_t channel) const;
+  std::uint32_t direction_to(int chip, std::uint32_t to) const;
+  // Ethernet channel of the router on the way to another chip.
+  std::uint32_t channel_to(int chip, int to, int plane) const;
+  // Header of a packet that leaves through a port.
+  fabric::Header header_of(const fabric::RouterPort& port, const TowpathPacket& packet) const;
+
+ private:
+  int place_of(int chip) const;
+  fabric::Direction direction_at(std::uint32_t compass) const;
+  std::uint32_t compass_of(fabric::Direction direction) const;
+  fabric::Header route_of(const fabric::RouterPort& port, const TowpathPacket& packet) const;
+  fabric::Header rectangle_of(const fabric::RouterPort& port, const std::uint32_t* hops) const;
+
+  FabricMode mode_;
+  fabric::Fabric fabric_;
+  std::map<std::string, std::string> defines_;
+};
+
+// The list of a packet that scatters; empty for any other.
+fabric::SegmentList segments_of(const TowpathPacket& packet);
+
+}  // namespace towpath::tenstorrent::metalium
