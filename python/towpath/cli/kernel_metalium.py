@@ -17,7 +17,13 @@ from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath.api.chips import Chip, ChipCluster
-    from towpath.kernels.chip_kernel import FabricConnection, KernelRun, MemoryBlock, SourceKernel
+    from towpath.kernels.chip_kernel import (
+        Fabric,
+        FabricConnection,
+        KernelRun,
+        MemoryBlock,
+        SourceKernel,
+    )
 
 app = typer.Typer(add_completion=False)
 
@@ -154,7 +160,7 @@ def run(
     places = [place for text in core or ["0,0"] for place in _cores(text)]
     kernels = [replace(common, core=place) for place in places]
     blocks = [block._replace(chip=chip) for block in _blocks(read or [])]
-    mode = fabric.value if fabric else None
+    mode: Fabric | None = None if fabric is None else fabric.value
     found = loaded.run_kernels(
         kernels, semaphores=semaphore or [], read=blocks, seed=seed, fabric=mode
     )
