@@ -13,8 +13,11 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
+
+#include "towpath/transport/live/connect.hpp"
 
 namespace towpath::transport::live {
 namespace {
@@ -69,6 +72,18 @@ TEST(SharedArray, KeepsWhatThePlaceHeldAndShowsItToAll) {
       EXPECT_EQ(array.of(peer)[kSizeBytes - 1], std::byte(peer + 1));
     }
   });
+}
+
+// UCX exchanges functions of the C library.
+TEST(SharedArray, WorksOnceEveryTransportIsLoaded) {
+  for (const std::string_view name : names()) {
+    const std::string job = fmt::format("loaded-{}-{}", name, ::getpid());
+    connect(name, {.rendezvous = job, .rank = 0, .ranks = 1, .timeout = 60_s});
+    const Pages pages = new_pages();
+    const SharedArray array({.rendezvous = job, .rank = 0, .ranks = 1, .timeout = 60_s},
+                            pages.get(), kSizeBytes);
+    EXPECT_EQ(array.of(0), pages.get()) << name;
+  }
 }
 
 // Neither thread of a rank can go on before the other rank has seen what the other one stored.

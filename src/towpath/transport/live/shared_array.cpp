@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,9 +46,12 @@ void check_place(const std::byte* place, std::uint64_t size_bytes) {
                   size_bytes, page_bytes()));
 }
 
-// The pages of the heap appear at `place` as well. An old size of 0 asks for a second mapping.
+// The pages of the heap appear at `place` as well. An old size of 0 asks for a second mapping. UCX,
+// once loaded, puts a function of its own into mremap's place, which cuts the address to 32 bits.
 void show_at(std::byte* place, std::byte* pages, std::uint64_t size_bytes) {
-  if (::mremap(pages, 0, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) != MAP_FAILED) return;
+  if (::syscall(SYS_mremap, pages, 0, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) != -1) {
+    return;
+  }
   throw std::system_error(errno, std::generic_category(), "cannot map an array that is shared");
 }
 
