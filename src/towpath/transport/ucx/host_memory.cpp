@@ -19,12 +19,13 @@ namespace towpath::transport::ucx {
 namespace {
 
 // A name that only ranks of the job know, as it follows from the key, and that does not tell it.
-std::string rendezvous_name(const Job& job) {
+// `first`: of the ranks that come together; a host may have several such groups.
+std::string rendezvous_name(const Job& job, int first) {
   const std::string_view key(reinterpret_cast<const char*>(job.key.data()), job.key.size());
   const std::string_view purpose = "host memory";
   const os::KeyedDigest digest = os::keyed_digest(key, std::as_bytes(std::span(purpose)));
   constexpr std::size_t kNameBytes = 16;
-  std::string name = "ucx-";
+  std::string name = fmt::format("ucx-{}-", first);
   for (std::size_t i = 0; i < kNameBytes; ++i) {
     name += fmt::format("{:02x}", static_cast<unsigned>(digest[i]));
   }
@@ -56,7 +57,7 @@ HostMemory::HostMemory(const LiveOptions& options, const SymmetricHeap& layout, 
     ranks.push_back(rank);
   }
   LiveOptions here = options;
-  here.rendezvous = rendezvous_name(job);
+  here.rendezvous = rendezvous_name(job, ranks.front());
   here.rank = local(options.rank);
   here.ranks = static_cast<int>(ranks.size());
   const shm::MemoryLayout memory{layout.signal_words(), layout.size_bytes()};
