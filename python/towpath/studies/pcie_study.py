@@ -239,6 +239,8 @@ def _mechanisms(bench: PcieBench) -> Iterator[Row]:
         reads_by_engine = way.mechanism in ("zero-copy", "mapped") and not way.is_write
         if reads_by_engine and not bench.chip.pcie.dma_from_device.value:
             continue
+        if way.mechanism == "mapped" and not bench.host.memory.has_iommu.value:
+            continue
         for kind in KINDS:
             yield _row(way, kind, MB, bench.measure(way, kind, MB))
 
