@@ -50,10 +50,9 @@ def others_of(said):
     return [what for rank, what in enumerate(said) if rank != torch_faults.CULPRIT]
 
 
-def check_death(said):
+def check_death(said, host=""):
     assert said[torch_faults.CULPRIT] == "signal 9"
-    # Over a network the host is named too.
-    sentence = r"rank 1 \(pid \d+( on \S+)?\) died"
+    sentence = rf"rank 1 \(pid \d+{host}\) died"
     assert all(re.search(sentence, what) for what in others_of(said))
 
 
@@ -138,6 +137,7 @@ def test_jobs_of_two_users_do_not_meet():
 def test_another_user_neither_disturbs_nor_reaches_a_job():
     said = report_of("stranger")["stranger"]
     assert said["connections"] == 40  # at the socket where ranks come together
+    assert said["descriptors"] == 0
     assert list(said["reached"].values()) == [[]] * torch_faults.RANKS
     assert said["files"] == [[]] * torch_faults.RANKS
 

@@ -159,7 +159,8 @@ def _arguments(source: Path, library: Path) -> list[str]:
     ]  # fmt: skip
     libraries = ["c10", "torch", "torch_cpu", "torch_python"]
     return [
-        "-O2", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread",
+        "-O2", "-std=c++20", "-Werror=narrowing", "-shared", "-fPIC", "-fvisibility=hidden",
+        "-pthread",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
         f"-DTORCH_EXTENSION_NAME={_NAME}", "-DUSE_DISTRIBUTED", "-DUSE_C10D",
         *(f"-I{folder}" for folder in includes[:2]),

@@ -21,13 +21,13 @@ TowpathBackend::TowpathBackend(const towpath_group_api& api,
   const Job job =
       meet(api, *store, rank_, {options_.transport, options_.address}, options_.timeout);
   towpath_error error{};
-  const towpath_options asked{job.transport.c_str(),
-                              job.name.c_str(),
-                              job.token.c_str(),
-                              job.listener,
-                              rank_,
-                              size_,
-                              static_cast<double>(options_.timeout.count()) / 1e3};
+  const towpath_options asked{.transport = job.transport.c_str(),
+                              .job = job.name.c_str(),
+                              .token = job.token.c_str(),
+                              .listener = job.listener,
+                              .rank = rank_,
+                              .ranks = size_,
+                              .timeout_s = static_cast<double>(options_.timeout.count()) / 1e3};
   towpath_group* const joined = api_.connect(&asked, &error);
   if (joined == nullptr) raise(error);
   group_ = std::make_shared<Group>(api_, joined, options_.global_ranks);

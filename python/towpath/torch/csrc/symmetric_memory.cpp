@@ -102,9 +102,13 @@ class SharedTensor final : public symmetric::SymmetricMemory {
   SharedTensor(const towpath_group_api& api, std::shared_ptr<Block> block, Ranks ranks,
                const Job& job)
       : api_(api), block_(std::move(block)), ranks_(std::move(ranks)) {
-    const towpath_options asked{
-        job.transport.c_str(), job.name.c_str(), job.token.c_str(),
-        ranks_.rank,           ranks_.ranks,     static_cast<double>(ranks_.timeout.count()) / 1e3};
+    const towpath_options asked{.transport = job.transport.c_str(),
+                                .job = job.name.c_str(),
+                                .token = job.token.c_str(),
+                                .listener = job.listener,
+                                .rank = ranks_.rank,
+                                .ranks = ranks_.ranks,
+                                .timeout_s = static_cast<double>(ranks_.timeout.count()) / 1e3};
     towpath_error error;
     array_ = api_.share(&asked, block_->place(), block_->mapped_bytes(), &error);
     if (array_ == nullptr) raise(error);
@@ -251,7 +255,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
     const auto store = c10::make_intrusive<c10d::PrefixStore>(
         "towpath/symmetric/" + group_name + '/' + std::to_string(next_number(group_name)),
         group->getStore());
-    const Job job = meet(*store, ranks.rank, {"shm", ""}, ranks.timeout);
+    const Job job = meet(api_, *store, ranks.rank, {"shm", ""}, ranks.timeout);
     return c10::make_intrusive<SharedTensor>(api_, block, std::move(ranks), job);
   }
 
