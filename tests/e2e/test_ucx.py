@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -29,6 +30,16 @@ OVER_TCP = {**os.environ, "UCX_TLS": "tcp", "TOWPATH_UCX_SHARED_MEMORY": "0"}
 SHARING = {**os.environ, "UCX_TLS": "tcp"}
 
 
+def line_of(process):
+    """The next line of a process; one that says nothing for 90 s is killed, and said nothing."""
+    timer = threading.Timer(90, process.kill)
+    timer.start()
+    try:
+        return process.stdout.readline().strip()
+    finally:
+        timer.cancel()
+
+
 class Rank:
     """A process that is a rank, and the lines that it prints."""
 
@@ -41,7 +52,7 @@ class Rank:
         )  # fmt: skip
 
     def line(self):
-        return self.process.stdout.readline().strip()
+        return line_of(self.process)
 
     def reduce(self, times):
         print(times, file=self.process.stdin, flush=True)
@@ -318,9 +329,9 @@ def test_torch_runs_on_two_hosts(hosts, with_torch):
 def test_torch_names_a_killed_rank_of_another_host(hosts, with_torch):
     processes = torch_ranks_of(hosts, "wait")
     try:
-        assert [process.stdout.readline() for process in processes] == ["right\n"] * 2
+        assert [line_of(process) for process in processes] == ["right"] * 2
         processes[1].kill()
-        line = processes[0].stdout.readline()
+        line = line_of(processes[0])
     finally:
         for process in processes:
             process.kill()

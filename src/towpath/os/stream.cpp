@@ -155,11 +155,11 @@ FileDescriptor listen_anywhere(const std::string& host, std::string& address) {
 }
 
 FileDescriptor connect_stream(const std::string& address, Deadline deadline) {
-  const std::vector<Place> places = places_of(address);
-  for (const Place& place : places) {
-    // One that does not answer shall not keep the next one from being tried.
+  for (const Place& place : places_of(address)) {
+    // One that does not answer shall keep neither the next one from being tried nor the caller,
+    // who comes again, from looking around.
     const Deadline soon = std::min(deadline, Clock::now() + kAttempt);
-    FileDescriptor socket = connect_to(place, places.size() > 1 ? soon : deadline);
+    FileDescriptor socket = connect_to(place, soon);
     if (socket.is_open()) return socket;
   }
   return {};

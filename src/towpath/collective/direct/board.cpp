@@ -106,16 +106,17 @@ std::optional<Board::Entry> Board::ask(int rank) const {
 }
 
 std::string Board::wish_of(int rank) const {
-  const Entry entry = read(rank);
-  return fmt::format("{} of {} bytes", entry.name.data(), entry.size_bytes);
+  const std::optional<Entry> entry = ask(rank);
+  if (!entry) return "something else";
+  return fmt::format("{} of {} bytes", entry->name.data(), entry->size_bytes);
 }
 
 std::string Board::hidden_difference(int rank) const {
-  const Entry entry = read(rank);
+  const std::optional<Entry> entry = ask(rank);
   const Entry own = read(transport_.rank());
-  if (entry.begun != own.begun || entry.name != own.name) return "";
-  if (entry.kind.element != own.kind.element) return " (it has another type or operation)";
-  return entry.kind.peer == own.kind.peer ? "" : " (it has another root)";
+  if (!entry || entry->begun != own.begun || entry->name != own.name) return "";
+  if (entry->kind.element != own.kind.element) return " (it has another type or operation)";
+  return entry->kind.peer == own.kind.peer ? "" : " (it has another root)";
 }
 
 std::string Board::describe(int rank, const std::optional<Entry>& entry) const {

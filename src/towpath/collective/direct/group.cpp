@@ -416,12 +416,15 @@ void DirectGroup::call_back() {
 void DirectGroup::serve_peers() {
   const std::unique_lock driving(drive_mutex_, std::try_to_lock);
   if (!driving.owns_lock() || failure_) return;
+  // Who comes to wait meanwhile finds the thread driving, which lets go at once.
+  is_thread_driving_.store(true, std::memory_order_relaxed);
   try {
     while (waiting_.load(std::memory_order_relaxed) == 0 && transport_->progress()) {
     }
   } catch (const TransportError& error) {
     fail_all(error);
   }
+  is_thread_driving_.store(false, std::memory_order_relaxed);
 }
 
 void DirectGroup::run_thread() {

@@ -20,7 +20,7 @@ namespace towpath::collective::direct {
 
 class StageRing {
  public:
-  // Whole pairs of lines, which processors fetch together.
+  // Whole pages.
   static constexpr std::uint64_t kUnitBytes = 4096;
 
   // The second-level caches are passed once by all ranks' rings together; each has room for the

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <span>
 #include <string_view>
@@ -60,11 +61,23 @@ HostMemory::HostMemory(const LiveOptions& options, const SymmetricHeap& layout, 
   here.rendezvous = rendezvous_name(job, ranks.front());
   here.rank = local(options.rank);
   here.ranks = static_cast<int>(ranks.size());
+  // News names ranks of the whole job.
+  std::exception_ptr news;
+  here.news = nullptr;
+  here.on_look = [&] {
+    try {
+      look_around(options);
+    } catch (const TransportError& error) {
+      news = std::current_exception();
+      throw TransportError(error.kind(), kNoPeer, error.what());
+    }
+  };
   const shm::MemoryLayout memory{layout.signal_words(), layout.size_bytes()};
   try {
     peers_.emplace(here.rank, shm::rendezvous(here, shm::this_member(shm::new_memory(memory))),
                    memory);
   } catch (const TransportError& error) {
+    if (news) std::rethrow_exception(news);
     const int peer =
         error.peer() == kNoPeer ? kNoPeer : ranks[static_cast<std::size_t>(error.peer())];
     throw TransportError(error.kind(), peer,

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "towpath/transport/reduction.hpp"
@@ -126,11 +128,12 @@ void MessageHeap::forget(std::uint64_t get) {
 }
 
 void MessageHeap::tell_all(MessageKind kind, const std::optional<Loss>& loss) {
-  const std::string text = loss ? loss->what : "";
+  // It lives until the last message has left.
+  const auto text = std::make_shared<const std::string>(loss ? loss->what : "");
   Header header{.kind = kind};
   header.culprit = loss ? loss->culprit : kNoPeer;
   for (int to = 0; to < ranks(); ++to) {
-    if (to != rank_) wire_->send(to, header, std::as_bytes(std::span(text)), {});
+    if (to != rank_) wire_->send(to, header, std::as_bytes(std::span(*text)), [text] {});
   }
 }
 
@@ -188,10 +191,15 @@ void MessageHeap::stored(const Header& header) {
   }
   Peer& from = peer(header.source);
   from.stored.note(header.number);
-  while (!from.deferred.empty() && from.deferred.front().header().after <= from.stored.below()) {
-    Incoming next = std::move(from.deferred.front());
-    from.deferred.pop_front();
-    store(next);
+  // One that is stored at once comes back to here; the loop that is under way goes on with the
+  // next.
+  if (!std::exchange(from.is_storing, true)) {
+    while (!from.deferred.empty() && from.deferred.front().header().after <= from.stored.below()) {
+      Incoming next = std::move(from.deferred.front());
+      from.deferred.pop_front();
+      store(next);
+    }
+    from.is_storing = false;
   }
   answer(header.source);
 }

@@ -102,6 +102,7 @@ class MessageHeap {
     Progress stored;
     std::uint64_t answer_at = 0;   // it asked when so many are visible; 0: it did not
     std::list<Incoming> deferred;  // behind a fence
+    bool is_storing = false;       // those
   };
   struct Get {
     std::vector<std::byte> bytes;

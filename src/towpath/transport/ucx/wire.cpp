@@ -54,7 +54,9 @@ Wire::Wire() : ucp_(ucp_library()) {
   check(created, "open the network");
 }
 
+// A forked child has its parent's connections; it leaves them alone.
 Wire::~Wire() {
+  if (::getpid() != owner_) return;
   close();
   ucp_.ucp_worker_destroy(worker_);
   ucp_.ucp_cleanup(context_);
@@ -144,7 +146,8 @@ void Wire::send(int peer, Header header, std::span<const std::byte> bytes,
 void Wire::on_sent(void* request, ucs_status_t, void* context) {
   const std::unique_ptr<Sending> sending(static_cast<Sending*>(context));
   Wire& wire = *sending->wire;
-  ++wire.events_;
+  // What nobody waits for, such as an answer to who asks, brings nobody forward.
+  if (sending->sent) ++wire.events_;
   --wire.sending_;
   if (request != nullptr) wire.ucp_.ucp_request_free(request);
   // What `sent` throws must not pass through UCX.
@@ -162,7 +165,8 @@ ucs_status_t Wire::take(const void* header, void* data, std::size_t size_bytes,
                          is.source >= 0 && is.source != rank_ &&
                          static_cast<std::size_t>(is.source) < connections_.size();
   if (!is_of_job) return UCS_OK;
-  ++events_;
+  // That a rank asks who is there, or is answered, brings nobody forward.
+  if (is.kind != MessageKind::ask && is.kind != MessageKind::here) ++events_;
   if (waits_at_sender) {
     message.descriptor_ = data;
   } else {

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -120,6 +123,7 @@ class Wire {
   void lose(Connection& connection);
 
   const UcpLibrary& ucp_;
+  const pid_t owner_ = ::getpid();
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   os::KeyedDigest key_{};
