@@ -62,10 +62,10 @@ def test_alternating_rings_are_right_over_two_nodes(kernel):
     assert kernel.run("dgx-h100", 16, arguments=chosen).status == 0
 
 
-# A diagonal; the long test has all of them.
-@pytest.mark.parametrize(("pes", "first"), [(2, 0), (4, 1), (8, 5)])
+# Each kernel once; the long test has all of them.
+@pytest.mark.parametrize(("pes", "first"), [(2, 0), (4, 1), (8, 2)])
 def test_the_kernels_are_right_between_processes(kernel, pes, first):
-    for i, name in list(enumerate(KERNELS))[first::4]:
+    for i, name in list(enumerate(KERNELS))[first::3]:
         chosen = arguments(name, TYPES[(i + pes) % 3], SHAPES[i % 2])
         assert kernel.run_live(pes, arguments=chosen).status == 0, chosen
 

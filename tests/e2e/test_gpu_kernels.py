@@ -211,6 +211,26 @@ def test_a_fence_waits_for_the_stores_of_its_threads(tmp_path):
     assert fence_us(2, 1, 128) == pytest.approx(cost["peer"] + 4 * cost["fence"], rel=0.02)
 
 
+LATE_FENCE = """
+__global__ void late(int* word, int is_fenced) {
+  int* const remote = (int*)nvshmem_ptr(word, 1);
+  if (threadIdx.x >= 32) __nanosleep(600);  // while the other warp is in its fence
+  if (threadIdx.x % 32 == 0) remote[threadIdx.x] = 1;
+  if (is_fenced) __threadfence_system();
+}
+"""
+
+
+def test_who_comes_to_a_fence_later_leaves_it_later(tmp_path):
+    gpus = source(tmp_path, LATE_FENCE).load(MACHINE, 2)
+    word = gpus.symmetric(64, "int32")
+    without_us, fenced_us = (
+        gpus.launch("late", 1, 64, [word, is_fenced], on=[0]) for is_fenced in (0, 1)
+    )
+    # dgx-h100: the late warp's store is acknowledged after 1.209 us, then its fence takes 0.575.
+    assert fenced_us - without_us == pytest.approx(1.209 + 0.575, rel=0.02)
+
+
 POLLS = """
 __device__ volatile int* at(volatile int* flag, int pe) {
   return (volatile int*)nvshmem_ptr((int*)flag, pe);

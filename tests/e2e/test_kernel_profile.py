@@ -114,6 +114,52 @@ def test_each_wait_is_ended_by_the_arrival_from_a_neighbour(recorded):
     assert found >= 4 * PES
 
 
+FLAGS = """
+#include <nvshmemx.h>
+// PE 1 sets the second flag late; PE 0 waits for both.
+__global__ void flags(int* words, int* one) {
+  if (nvshmem_my_pe() == 1) {
+    nvshmem_putmem_nbi(words, one, 4, 0);
+    nvshmem_quiet();
+    __nanosleep(20000);
+    nvshmem_putmem_nbi(words + 1, one, 4, 0);
+    nvshmem_quiet();
+  } else {
+    nvshmem_int_wait_until_all(words, 2, nullptr, NVSHMEM_CMP_EQ, 1);
+  }
+}
+__global__ void wait_for_ever(int* words) { nvshmem_int_wait_until(words, NVSHMEM_CMP_EQ, 7); }
+"""
+
+
+def test_a_wait_for_narrow_words_is_ended_by_the_last_of_them(tmp_path):
+    file = tmp_path / "flags.cu"
+    file.write_text(FLAGS, encoding="utf-8")
+    gpus = towpath.kernel(file).load("dgx-h100", 2, profile=True)
+    words, one = gpus.symmetric(2, "int32"), gpus.symmetric(1, "int32")
+    for each in one.on:
+        each[:] = 1
+    gpus.launch("flags", 1, 1, [words, one])
+    recorded = gpus.recorded()
+    causes = ended_by(recorded)
+    waits = [
+        cause for row, cause in enumerate(causes.tolist())
+        if recorded.activities[recorded.spans[row, columns.ACTIVITY]] == "wait"
+    ]  # fmt: skip
+    first, second = recorded.transfers[np.argsort(recorded.transfers[:, columns.LANDED_PS])]
+    assert second[columns.TARGET] == first[columns.TARGET] + 4
+    assert [recorded.transfers[cause].tolist() for cause in waits] == [second.tolist()]
+
+
+def test_a_profiled_run_that_fails_says_why(tmp_path):
+    file = tmp_path / "flags.cu"
+    file.write_text(FLAGS, encoding="utf-8")
+    gpus = towpath.kernel(file).load("dgx-h100", 2, profile=True)
+    with pytest.raises(towpath.DeadlockError, match="wait_for_ever"):
+        gpus.launch("wait_for_ever", 2, 32, [gpus.symmetric(1, "int32")])
+    del gpus
+
+
 GIVE = """
 #include <nvshmemx.h>
 __global__ void give(float* to, float* from, int n) {

@@ -29,6 +29,8 @@ IN_FLIGHT = "in flight"
 NOTICED_LATE = "noticed late"
 UNKNOWN = "unknown"
 _WORD_BYTES = 8
+# What waits look at may be as narrow as a short.
+_NARROWEST_WORD_BYTES = 2
 # A thread sees an arrival with its next look, which takes less. A wait whose span is shorter, as
 # its block computed at first, may have been ended by an arrival before the span.
 _LOOK_PS = 2_000_000
@@ -83,7 +85,7 @@ class _Arrivals:
     def last(self, pe: int, words: tuple[int, int], begin_ps: int, end_ps: int) -> int:
         """The last to arrive at these words between two times; -1 where none did."""
         best = -1
-        for first in range(words[0], words[1], _WORD_BYTES):
+        for first in range(words[0], words[1], _NARROWEST_WORD_BYTES):
             times, rows = self._words.get((pe, first), ((), ()))
             best = self._later(best, self._within(times, rows, begin_ps, end_ps))
         if best >= 0:

@@ -143,7 +143,7 @@ def write_profile_page(
     timeline = _timeline(recorded)
     write_page(
         path, "kernel_profile.html.jinja", made_with=made_with, title=title, command=command,
-        recorded=recorded, verdict=verdict, words=WORDS, bounds=bounds_table(verdict),
+        recorded=recorded, verdict=verdict, bounds=bounds_table(verdict),
         pes=pe_table(verdict), causes=cause_table(verdict), links=link_table(verdict),
         calls=call_table(verdict), share_figure=_share_figure(verdict), timeline=timeline,
         link_figures=_link_figures(recorded),

@@ -238,7 +238,7 @@ def _counter(name: str, pid: int, carried: np.ndarray, interval_ps: int) -> Iter
 
 
 def _place(key: tuple) -> int:
-    """Streams first, then blocks with what they have in flight, then arrivals."""
+    """Streams and arrivals first, then blocks with what they have in flight."""
     if key[0] == 0:
         return int(key[1])
     _, stream, block, part = key

@@ -171,7 +171,6 @@ class Block {
   void flush_fences();
   void start_fence();
   void flush_thread_fences();
-  void start_thread_fence();
   Time acknowledgement() const;
   void allocate_shared();
   [[noreturn]] void refuse_divergence(const Group& group, const abi::Site& site);

@@ -329,39 +329,35 @@ Time Block::acknowledgement() const {
 }
 
 // A fence of the device lasts until stores are in the L2 cache. One of the system waits for stores
-// at peers, too, and then takes what the library's own fence takes without adapters.
+// at peers, too, and then takes what the library's own fence takes without adapters. Threads that
+// come later have a fence of their own.
 void Block::flush_thread_fences() {
-  if (thread_fence_.threads.empty()) return;
-  Time when = std::max(thread_fence_.from, pe_.simulation().now());
-  when = when + (thread_fence_.is_of_system ? acknowledgement() : pe_.cost().memory_latency);
-  pe_.simulation().at(
-      when, [](void* block) { static_cast<Block*>(block)->start_thread_fence(); }, this);
-}
-
-void Block::start_thread_fence() {
   struct Fence {
     Block* block;
-    std::vector<std::uint16_t> threads;
+    ThreadFence of;
     transport::Access access;
+    void begin() {
+      if (!of.is_of_system) return release();
+      access.kind = transport::AccessKind::thread_fence;
+      access.issuer = {.threads = static_cast<int>(of.threads.size()),
+                       .lane = block->lane_,
+                       .multiprocessor = block->multiprocessor_};
+      access.context = this;
+      access.done = [](transport::Access& done) { static_cast<Fence*>(done.context)->release(); };
+      block->pe_.remote_memory().start(access);
+    }
     void release() {
-      for (const std::uint16_t thread : threads) block->make_ready(thread);
+      for (const std::uint16_t thread : of.threads) block->make_ready(thread);
       delete this;
     }
   };
-  const ThreadFence fencing = std::exchange(thread_fence_, {});
-  if (fencing.threads.empty()) return;
-  auto* const fence = new Fence{this, fencing.threads, {}};
-  if (!fencing.is_of_system) return fence->release();
-  has_stored_ = has_stored_to_peer_ = false;
-  fence->access.kind = transport::AccessKind::thread_fence;
-  fence->access.issuer = {.threads = static_cast<int>(fence->threads.size()),
-                          .lane = lane_,
-                          .multiprocessor = multiprocessor_};
-  fence->access.context = fence;
-  fence->access.done = [](transport::Access& access) {
-    static_cast<Fence*>(access.context)->release();
-  };
-  pe_.remote_memory().start(fence->access);
+  if (thread_fence_.threads.empty()) return;
+  auto* const fence = new Fence{this, std::exchange(thread_fence_, {}), {}};
+  const bool is_of_system = fence->of.is_of_system;
+  const Time begin = std::max(fence->of.from, pe_.simulation().now());
+  const Time when = begin + (is_of_system ? acknowledgement() : pe_.cost().memory_latency);
+  if (is_of_system) has_stored_ = has_stored_to_peer_ = false;
+  pe_.simulation().at(when, [](void* due) { static_cast<Fence*>(due)->begin(); }, fence);
 }
 
 // --- waits ---------------------------------------------------------------------------------------

@@ -100,7 +100,9 @@ SimulatedPes::~SimulatedPes() {
 
 std::unique_ptr<Profile> SimulatedPes::new_profile(std::size_t records_max) const {
   if (records_max == 0) return nullptr;
-  return std::make_unique<Profile>([this] { return simulation_->now(); }, records_max);
+  // Blocks of a run that failed end when their simulation is gone.
+  const auto now = [this] { return simulation_ == nullptr ? Time() : simulation_->now(); };
+  return std::make_unique<Profile>(now, records_max);
 }
 
 Time SimulatedPes::latency(int from, int to) {
