@@ -65,8 +65,7 @@ TEST(HazardContract, OneMistakeInSourceFormIsReportedByItsNameAndCore) {
   EXPECT_EQ(missed, "");
 }
 
-// --- over the fabric's routers
-// --------------------------------------------------------------------
+// --- over the fabric's routers -------------------------------------------------------------------
 
 // A tenth of the long run each; without it the first part runs a few.
 class FabricContract : public testing::TestWithParam<std::uint64_t> {
@@ -75,6 +74,7 @@ class FabricContract : public testing::TestWithParam<std::uint64_t> {
   static void each_seed(Action action) {
     const std::uint64_t all = programs(0) / kParts;
     const std::uint64_t count = all > 0 ? all : (GetParam() == 0 ? 40 : 0);
+    if (count == 0) GTEST_SKIP() << "a part of the long run";
     for (std::uint64_t i = 1; i <= count; ++i) action(GetParam() * all + i);
   }
 

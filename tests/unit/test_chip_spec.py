@@ -325,6 +325,7 @@ def test_a_chip_is_harvested_as_the_drivers_log_says():
     assert chip.harvesting.harvested == (6, 15)
     assert (chip.harvesting.dram, len(chip.tiles.dram)) == ((3,), 7)
     assert chip.tiles.ethernet == ()
+    assert shipped.chip("blackhole").with_masks("dram=012").harvesting.dram == (2, 3)
 
 
 @pytest.mark.parametrize(

@@ -64,13 +64,21 @@ COMMANDS = {
     "fused scatter": """header->to_noc_fused_unicast_scatter_write_atomic_inc(
         {{there(target), there(target + 0x100)}, there(counter), {16}, 7}, 64); return 64;""",
 }
+WRONG_COMMANDS = {
+    "too large chunks": """header->to_noc_unicast_scatter_write(
+        {{there(target), there(target), there(target)}, {16, 1008}}, 64); return 64;""",
+    "too many chunks": """
+        NocUnicastScatterCommandHeader chunks{{there(target), there(target)}, {16}};
+        chunks.chunk_count = 9;
+        header->to_noc_unicast_scatter_write(chunks, 64); return 64;""",
+}
 DATA = bytes(range(64))
 
 
 def sender(command: str, route: str, hops: tuple[int, ...], *, to: int, chip: int = 0) -> Any:
     packet = (
         "uint32_t packet(volatile tt_l1_ptr PACKET_HEADER_TYPE* header, const uint32_t* route) { "
-        f"{route} {COMMANDS[command]} }}"
+        f"{route} {(COMMANDS | WRONG_COMMANDS)[command]} }}"
     )
     return SourceKernel(
         "sender.cpp",
@@ -242,6 +250,21 @@ def test_two_workers_on_one_router_are_named() -> None:
             sender("write", ALONG_LINE, (4, 1), to=0, chip=4),
             {"fabric": "1d"},
             "a packet makes 4 hops from place 0; the line ends after 3",
+        ),
+        (
+            sender("fused", RECTANGLE, (4, 0, 0, 1), to=1, chip=0),
+            {"fabric": "2d"},
+            "a packet makes 4 hops from place 2; the line ends after 2",
+        ),
+        (
+            sender("too many chunks", ALONG_LINE, (1, 1), to=0, chip=4),
+            {"fabric": "1d"},
+            "it sends a packet of more than 4 chunks",
+        ),
+        (
+            sender("too large chunks", ALONG_LINE, (1, 1), to=0, chip=4),
+            {"fabric": "1d"},
+            "it sends a packet whose chunks have more bytes than its payload",
         ),
         (
             sender("write", ALONG_LINE, (1, 1), to=0, chip=4),

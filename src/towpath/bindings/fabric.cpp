@@ -55,19 +55,19 @@ void bind_fabric(nb::module_& module) {
          std::uint64_t slot_bytes, bool forwards, bool long_way, bool multicast, bool fused,
          bool scattered) {
         using tenstorrent::fabric::Operation;
+        constexpr Operation operations[2][2] = {
+            {Operation::write, Operation::scatter_write},
+            {Operation::write_flush_increment, Operation::scatter_write_flush_increment}};
         std::vector<tenstorrent::bench::FabricStream> all;
         for (const auto& [from, to] : streams) all.push_back({from, to});
-        return tenstorrent::bench::fabric_stream_rate(
-                   cluster, shape, all,
-                   {.payload_bytes = payload_bytes,
-                    .packets = packets,
-                    .slot_bytes = slot_bytes,
-                    .forwards = forwards,
-                    .goes_the_long_way = long_way,
-                    .is_multicast = multicast,
-                    .operation = fused       ? Operation::write_flush_increment
-                                 : scattered ? Operation::scatter_write
-                                             : Operation::write})
+        return tenstorrent::bench::fabric_stream_rate(cluster, shape, all,
+                                                      {.payload_bytes = payload_bytes,
+                                                       .packets = packets,
+                                                       .slot_bytes = slot_bytes,
+                                                       .forwards = forwards,
+                                                       .goes_the_long_way = long_way,
+                                                       .is_multicast = multicast,
+                                                       .operation = operations[fused][scattered]})
             .gb_per_s();
       },
       "cluster"_a, "shape"_a, "streams"_a, nb::kw_only(), "payload_bytes"_a, "packets"_a = 400,

@@ -103,7 +103,7 @@ TOWPATH_DRIVER_CALL void libttsim_tile_wr_bytes(std::uint32_t x, std::uint32_t y
   board().cluster.write_to_device(bytes(data, size_bytes), 0, tile(x, y), address);
 }
 
-// The driver calls it after each read, so that programs on the chip get on while it polls.
+// The driver calls it after each read. Here that time passes, and posted writes land.
 TOWPATH_DRIVER_CALL void libttsim_clock(std::uint32_t cycles) {
   HostCluster& cluster = board().cluster;
   cluster.wait(cluster.chip(0).clock.time_of(towpath::Cycles(cycles)));

@@ -234,6 +234,13 @@ std::vector<Fabric::Multicast> Fabric::multicast(int from, int first, int last) 
     add({direction_of(1, true), true, up, {}, {}});
     add({direction_of(1, false), true, down, {}, {}});
   }
+  const auto leaves_its_line = [](const Multicast& part) {
+    return part.header.range().up.count > 0 || part.header.range().down.count > 0;
+  };
+  if (!options_.turns && std::ranges::any_of(parts, leaves_its_line)) {
+    throw std::invalid_argument(
+        "a multicast branches into rows; routers of this fabric do not, so it stays in a line");
+  }
   if (!parts.empty()) return parts;
   throw std::invalid_argument(
       fmt::format("a multicast from place {} to places {} to {} reaches no other chip; the last "

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <stdexcept>
 
 #include "towpath/noc/torus.hpp"
@@ -70,6 +71,11 @@ Header scattered(Header header, const SegmentList& list) {
   if (!scatters(header.operation)) header.operation = Operation::scatter_write;
   const std::size_t list_at =
       (bytes + Layout::kCellBytes - 1) / Layout::kCellBytes * Layout::kCellBytes;
+  constexpr std::size_t kBytesMax = std::numeric_limits<std::uint16_t>::max();
+  if (list_at + sizeof(SegmentList) > kBytesMax) {
+    throw std::invalid_argument(fmt::format("a scatter write has {} bytes; at most {} are possible",
+                                            bytes, kBytesMax - sizeof(SegmentList)));
+  }
   header.payload_bytes = static_cast<std::uint16_t>(list_at + sizeof(SegmentList));
   return header;
 }

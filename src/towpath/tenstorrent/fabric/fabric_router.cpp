@@ -3,7 +3,9 @@
 #include "towpath/tenstorrent/fabric/fabric_router.hpp"
 
 #include <cstddef>
+#include <deque>
 
+#include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/torus.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
@@ -259,6 +261,7 @@ bool Receiver::handle_packet() {
   const Fate fate = fate_of(header);
   // All copies leave or none: a packet that has left in part would be sent twice.
   for (const Copy& copy : fate.copies) {
+    TOWPATH_CHECK(config_.next[copy.direction], "a packet goes on to where there is no router");
     if (!has_room(copy)) return did_anything;
   }
   core_.work(handle_cycles_);

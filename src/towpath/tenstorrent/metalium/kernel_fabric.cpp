@@ -66,8 +66,7 @@ fabric::Operation operation_of(const TowpathPacket& packet) {
 }  // namespace
 
 KernelFabric::KernelFabric(Cluster& cluster, const FabricMode& mode)
-    : mode_(mode),
-      fabric_(cluster, shape_of(cluster.description(), mode), {.turns = mode.is_mesh}) {
+    : fabric_(cluster, shape_of(cluster.description(), mode), {.turns = mode.is_mesh}) {
   if (mode.is_mesh) defines_.emplace("FABRIC_2D", "1");
 }
 
@@ -125,7 +124,8 @@ std::uint32_t KernelFabric::channel_to(int chip, int to, int plane) const {
 
 Header KernelFabric::rectangle_of(const fabric::RouterPort& port, const std::uint32_t* hops) const {
   const std::uint32_t along = compass_of(port.direction);
-  const bool is_first = fabric::dimension_of(port.direction) == 0;
+  const bool is_first =
+      fabric_.topology().is_two_dimensional() && fabric::dimension_of(port.direction) == 0;
   for (const std::uint32_t compass : {kEast, kWest, kNorth, kSouth}) {
     const bool is_branch = is_first && fabric::dimension_of(direction_at(compass)) !=
                                            fabric::dimension_of(port.direction);
@@ -142,6 +142,10 @@ Header KernelFabric::rectangle_of(const fabric::RouterPort& port, const std::uin
       fabric_.multicast_along(port.place, port.direction, static_cast<int>(hops[along]));
   fabric::MulticastRange range = header.range();
   if (is_first) {
+    for (const std::uint32_t compass : {kWest, kEast}) {
+      if (hops[compass] == 0) continue;  // otherwise the row must be as long
+      fabric_.header_along(port.place, direction_at(compass), static_cast<int>(hops[compass]));
+    }
     range.up = stretch(kWest);
     range.down = stretch(kEast);
     header.set_range(range);

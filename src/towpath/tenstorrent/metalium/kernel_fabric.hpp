@@ -46,7 +46,6 @@ class KernelFabric {
   fabric::Header route_of(const fabric::RouterPort& port, const TowpathPacket& packet) const;
   fabric::Header rectangle_of(const fabric::RouterPort& port, const std::uint32_t* hops) const;
 
-  FabricMode mode_;
   fabric::Fabric fabric_;
   std::map<std::string, std::string> defines_;
 };

@@ -15,7 +15,14 @@
 // tt_metal/fabric/fabric_edm_packet_header.hpp). What a router needs is taken from them when the
 // packet is sent; only the routes are encoded in a way of our own.
 
-enum eth_chan_directions : std::uint8_t { EAST = 0, WEST = 1, NORTH = 2, SOUTH = 3, Z = 4, COUNT = 5 };
+enum eth_chan_directions : std::uint8_t {
+  EAST = 0,
+  WEST = 1,
+  NORTH = 2,
+  SOUTH = 3,
+  Z = 4,
+  COUNT = 5
+};
 
 namespace tt::tt_fabric {
 
@@ -322,6 +329,9 @@ namespace towpath::fabric {
 using namespace tt::tt_fabric;
 
 inline void add_chunks(TowpathPacket& packet, const NocUnicastScatterCommandHeader& chunks) {
+  if (chunks.chunk_count > NOC_SCATTER_WRITE_MAX_CHUNKS) {
+    TOWPATH_CALL(refuse, "it sends a packet of more than 4 chunks");
+  }
   std::uint32_t left = packet.payload_bytes;
   for (std::uint32_t i = 0; i < chunks.chunk_count; ++i) {
     const std::uint32_t encoding = chunks.chunk_encoding >> (2 * i) & 3;
@@ -329,6 +339,9 @@ inline void add_chunks(TowpathPacket& packet, const NocUnicastScatterCommandHead
                          (i + 1 == chunks.chunk_count && encoding == CHUNK_ENCODING_UNICAST_WRITE);
     const std::uint32_t number = is_last ? left : chunks.chunk_size[i];
     if (encoding == CHUNK_ENCODING_UNICAST_WRITE) {
+      if (number > left) {
+        TOWPATH_CALL(refuse, "it sends a packet whose chunks have more bytes than its payload");
+      }
       packet.to[i] = chunks.noc_address[i];
       packet.bytes[i] = number;
       left -= number;
