@@ -263,11 +263,12 @@ def write(file: Path, results: dict[str, object]) -> None:
 
 
 Cell = tuple[int, str, int]  # ranks, collective, bytes
-Times = dict[Cell, dict[str, list[float]]]
+Rounds = dict[str, float]  # by the round's name
+Times = dict[Cell, dict[str, Rounds]]
 
 
 def times_in(results: dict[str, dict[str, dict[str, float]]]) -> Times:
-    """Microseconds by cell and program, a number per round."""
+    """Microseconds by cell and program, round by round."""
     times: Times = {}
     for key, by_title in results.items():
         ranks = int(key.split()[0])
@@ -277,18 +278,22 @@ def times_in(results: dict[str, dict[str, dict[str, float]]]) -> Times:
                     continue
                 collective, size = spec.split(":")
                 cell = times.setdefault((ranks, collective, int(size)), {})
-                cell.setdefault(title, []).append(us)
+                cell.setdefault(title, {})[key] = us
     return times
 
 
-def ratios(cell: dict[str, list[float]], ours: str) -> list[float]:
+def ratios(cell: dict[str, Rounds], ours: str) -> list[float]:
     """Our time over that of the fastest peer, round by round, ascending.
 
     Programs of a round run within seconds; between rounds a virtual machine's processors are moved.
     """
-    peers = [us for title, us in cell.items() if title not in OURS]
-    rounds = zip(cell.get(ours, ()), *peers, strict=False)
-    return sorted(own / min(others) for own, *others in rounds if others)
+    peers = [rounds for title, rounds in cell.items() if title not in OURS]
+    found = []
+    for key, own_us in cell.get(ours, {}).items():
+        others = [rounds[key] for rounds in peers if key in rounds]
+        if others:
+            found.append(own_us / min(others))
+    return sorted(found)
 
 
 def size_text(size: int) -> str:
@@ -308,7 +313,7 @@ def tables(times: Times) -> str:
             before = (ranks, collective)
             lines += ["", f"| {collective}, {ranks} ranks | {' | '.join(titles)} | ours / best "
                       "(least..most) |", f"|---:|{'---:|' * (len(titles) + 1)}"]  # fmt: skip
-        shown = [f"{statistics.median(cell[t]):.3g}" if t in cell else "" for t in titles]
+        shown = [f"{statistics.median(cell[t].values()):.3g}" if t in cell else "" for t in titles]
         of_rounds = ratios(cell, OURS[0])
         end = ""
         if of_rounds:
@@ -320,11 +325,12 @@ def tables(times: Times) -> str:
 
 COLOURS = ("#1b6ca8", "#d1495b", "#3a7d44", "#8d6a9f", "#c98b1a")
 WIDTH, HEIGHT, LEFT, TOP = 300, 220, 44, 26
+BESIDE = 90  # room for the axis, and for the last size, which ends right of its panel
 
 
 def panel(place: int, title: str, lines: dict[str, list[tuple[int, float]]]) -> str:
     """One plot: our time over that of the fastest peer, over bytes; 1 is marked."""
-    x0 = place % 3 * (WIDTH + 60) + LEFT
+    x0 = place % 3 * (WIDTH + BESIDE) + LEFT
     y0 = place // 3 * (HEIGHT + 70) + TOP
     sizes = sorted({size for points in lines.values() for size, _ in points})
     across = {size: x0 + WIDTH * i / max(len(sizes) - 1, 1) for i, size in enumerate(sizes)}
@@ -358,7 +364,7 @@ def drawing(times: Times) -> str:
             name = f"{ranks} ranks{', symmetric' if ours == OURS[1] else ''}"
             point = (size, statistics.median(of_rounds))
             panels.setdefault(collective, {}).setdefault(name, []).append(point)
-    width, height = 3 * (WIDTH + 60), (len(panels) + 2) // 3 * (HEIGHT + 70) + TOP
+    width, height = 3 * (WIDTH + BESIDE), (len(panels) + 2) // 3 * (HEIGHT + 70) + TOP
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         'font-family="sans-serif" font-size="11">',

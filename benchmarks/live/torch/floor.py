@@ -40,7 +40,8 @@ def median_us(values: torch.Tensor, group: dist.ProcessGroup) -> float:
 
 def run_rank(rank: int, arguments: argparse.Namespace, store: str) -> None:
     """Times both backends in turn; rank 0 prints."""
-    os.sched_setaffinity(0, {rank % (os.cpu_count() or 1)})
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)
     dist.init_process_group(
         "towpath", init_method=f"file://{store}", rank=rank, world_size=arguments.ranks

@@ -98,7 +98,7 @@ class LiveOptions:
         beat_s: how often a rank that makes progress says so to the launcher, in seconds.
         silence_s: how long the launcher waits for a sign of progress from any rank, in seconds;
             None: past every deadline of the ranks themselves.
-        transport: what joins the ranks: "shm".
+        transport: what joins the ranks: "shm", or "ucx" where it is built.
     """
 
     iterations: int = 20

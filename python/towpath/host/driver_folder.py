@@ -38,7 +38,10 @@ def write_driver_folder(folder: Path, chip: str | ChipSpec, host: str | HostSpec
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / LIBRARY
     # A copy: the library looks for its chip where it lies, and two of them are two chips.
-    shutil.copy(_installed_library(), library)
+    # Behind another name first: a process may have the old one open.
+    unfinished = library.with_suffix(".tmp")
+    shutil.copy(_installed_library(), unfinished)
+    unfinished.replace(library)
     (folder / "chip.json").write_text(json_of(chip_spec), encoding="utf-8")
     (folder / "host.json").write_text(json_of(host_spec), encoding="utf-8")
     (folder / "soc_descriptor.yaml").write_text(descriptor, encoding="utf-8")

@@ -69,7 +69,7 @@ def document_table(rows: list[Row], has_errors: bool) -> PlainTable:
     headings = ["size", "write", "document", "read, aligned", "read, not aligned", "document"]
     if has_errors:
         headings[3:3] = ["error"]
-        headings += ["error, aligned", "error, not aligned", "the document's buffer"]
+        headings += ["error, aligned", "error, not aligned", "nearer"]
     lines = []
     for row in rows:
         line = [
@@ -80,7 +80,7 @@ def document_table(rows: list[Row], has_errors: bool) -> PlainTable:
         if has_errors:
             line[3:3] = [f"{row['write_error_pct']:+.1f} %"]
             line += [f"{row[f'read_{how}_error_pct']:+.1f} %" for how in ("aligned", "misaligned")]
-            line.append("begins on a line" if row["buffer_begins_on_a_line"] else "does not")
+            line.append("aligned" if row["aligned_is_nearer"] else "not aligned")
         lines.append(line)
     return PlainTable(headings, lines)
 

@@ -308,7 +308,8 @@ class ChipSpec(Frozen):
     def with_masks(self, text: str) -> ChipSpec:
         """This chip as tt-umd's log describes one: 'tensix=0x1020, dram=0x8, eth=0x3fff'.
 
-        Each mask is of the whole chip; what it leaves out stays as it is.
+        A bit stands for a row or column, a group of DRAM tiles or an Ethernet core as this chip
+        lists them; what a mask leaves out stays as it is.
 
         Raises:
             ConfigError: the text is no such list, or something cannot be harvested.
@@ -320,7 +321,7 @@ class ChipSpec(Frozen):
                 kinds = ", ".join(_MASKS)
                 problem = f"harvesting is {quoted(text)}; allowed are masks of {kinds}"
                 raise ConfigError(f"{problem}, such as tensix=0x1020", field=f"chip '{self.name}'")
-            mask = int(number, 0)
+            mask = int(number, 16 if number.startswith("0x") else 10)
             bits = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
             if kind == "tensix":
                 chip = chip.with_harvest_mask(mask)

@@ -39,9 +39,8 @@ def soc_descriptor_of(chip: ChipSpec) -> str:
     """
     if chip.architecture is None:
         raise ConfigError(f"chip {quoted(chip.name)} has no architecture; a driver needs one")
-    tiles, lines = chip.tiles, chip.harvesting.harvested
-    is_by_row = chip.harvesting.axis == "rows"
-    harvested = tuple(at for at in tiles.worker if (at.y if is_by_row else at.x) in lines)
+    tiles = chip.tiles
+    harvested = [at for at, kind in chip.tile_kinds().items() if kind == "harvested"]
     channels = chip.dram.channels_per_group.value if tiles.dram else 1
     descriptor = {
         "grid": {"x_size": chip.grid.width, "y_size": chip.grid.height},
@@ -49,7 +48,7 @@ def soc_descriptor_of(chip: ChipSpec) -> str:
         "pcie": _names(tiles.pcie),
         "dram": [_names(group) for group in tiles.dram],
         "eth": _names(tiles.ethernet),
-        "functional_workers": _names(at for at in tiles.worker if at not in harvested),
+        "functional_workers": _names(chip.workers()),
         "harvested_workers": _names(harvested),
         "router_only": _names(tiles.router_only),
         "worker_l1_size": chip.l1_bytes.value,

@@ -161,8 +161,7 @@ def document_tables(bench: PcieBench) -> dict[str, list[Row]]:
     """Each of the four tables, ours beside theirs.
 
     A read has two figures and two errors: the buffer begins on a line, or it does not. Which it was
-    is not recorded, so that neither is a prediction of the document's cell; the nearer one says how
-    the buffer must have lain.
+    is not recorded, so that neither is a prediction of the document's cell.
     """
     tables: dict[str, list[Row]] = {}
     for table in TABLES:
@@ -187,7 +186,7 @@ def document_tables(bench: PcieBench) -> dict[str, list[Row]]:
                 "document_read_mb_per_s": cell.read_mb_per_s,
                 "read_aligned_error_pct": 100 * (reads[0] / cell.read_mb_per_s - 1),
                 "read_misaligned_error_pct": 100 * (reads[1] / cell.read_mb_per_s - 1),
-                "buffer_begins_on_a_line": (
+                "aligned_is_nearer": (
                     abs(reads[0] / cell.read_mb_per_s - 1) < abs(reads[1] / cell.read_mb_per_s - 1)
                 ),
             })  # fmt: skip
