@@ -38,15 +38,16 @@ _DEVICE_KIND: dict[str, NodeKind] = {
 
 @dataclass(eq=False, repr=False)  # nodes and links name each other in circles
 class Link:
-    """One direction of a wire. `left` is the rate that channels found so far have left over."""
+    """One direction of a wire. `left_mb_per_s` is what channels found so far have left over."""
 
     kind: LinkKind
     target: Node
     rate_gb_per_s: float
-    left: float
+    left_mb_per_s: float
 
     def __repr__(self) -> str:
-        return f"{self.kind} {self.left:g} of {self.rate_gb_per_s:g} to {self.target!r}"
+        left = self.left_mb_per_s / 1e3
+        return f"{self.kind} {left:g} of {self.rate_gb_per_s:g} to {self.target!r}"
 
 
 @dataclass
@@ -277,10 +278,10 @@ def _join(one: Node, other: Node, kind: LinkKind, rate: float) -> None:
         for link in near.links:
             if link.target is far and link.kind == kind:
                 link.rate_gb_per_s += rate
-                link.left += rate
+                link.left_mb_per_s += rate * 1e3
                 break
         else:
-            near.links.append(Link(kind, far, rate, rate))
+            near.links.append(Link(kind, far, rate, rate * 1e3))
             near.links.sort(key=lambda link: _LINK_PATH[link.kind] == Path.SYS)
 
 

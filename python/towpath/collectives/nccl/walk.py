@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from towpath.collectives.nccl.communicator import Path, Pattern
-from towpath.collectives.nccl.topology import Link, Node, Topology, Way
+from towpath.collectives.nccl.topology import Link, Node, Topology
 
 _BUDGET = 1 << 14
 _BUDGET_SAME_CHANNELS = 1 << 8
 _BUDGET_PCI_ORDER = 1 << 10
+_INSIDE = ("gpu", "nvs")
 _TREES = (Pattern.BALANCED_TREE, Pattern.SPLIT_TREE, Pattern.TREE)
 
 _Steps = Iterator["_Steps"]
@@ -90,6 +91,8 @@ class Walk:
         self._now.orders, self._now.nets, self._now.count = [], [], 0
         self._used: list[set[int]] = []
         self._nets_by_path: dict[tuple[Path, int | None], list[int]] = {}
+        self._gpus_by_net: dict[int, list[int]] = {}
+        self._parts_by_rate: dict[tuple[Node, Node, float], list[tuple[Link, int]]] = {}
 
     def run(self) -> int:
         """Searches, and leaves the links as they were. Returns the budget that is left."""
@@ -183,7 +186,9 @@ class Walk:
         nearest = topology.nearest_gpu[index]
         if nearest is not None:
             yield self._try_gpu(course, net, nearest, 0)
-        for gpu in topology.nearest(net, topology.gpus):
+        if index not in self._gpus_by_net:
+            self._gpus_by_net[index] = topology.nearest(net, topology.gpus)
+        for gpu in self._gpus_by_net[index]:
             if gpu != nearest:
                 yield self._try_gpu(course, net, gpu, 0)
 
@@ -304,20 +309,19 @@ class Walk:
         """Takes a channel's rate from every link of a path, or gives it back where `times` is
         negative. Returns whether there was enough."""
         now = self._now
-        way = start.way(target)
-        is_inside = start.kind in ("gpu", "nvs") and target.kind in ("gpu", "nvs")
+        is_inside = start.kind in _INSIDE and target.kind in _INSIDE
         rate = now.intra if is_inside else now.inter
         farthest = now.intra_path if is_inside else now.inter_path
         if times > 0 and not self._is_near(start, target, farthest):
             return False
-        parts = self._parts(start, way, rate * times)
+        parts = self._parts(start, target, rate * times)
         for number, (link, part) in enumerate(parts):
-            if link.left < part:
+            if link.left_mb_per_s < part:
                 for back, given in parts[:number]:
-                    back.left = round(back.left + given, 3)
+                    back.left_mb_per_s = round(back.left_mb_per_s + given)
                 return False
-            link.left = round(link.left - part, 3)
-        now.hops += len(way.links) * (1 if times > 0 else -1)
+            link.left_mb_per_s = round(link.left_mb_per_s - part)
+        now.hops += len(parts) if times > 0 else -len(parts)
         return True
 
     def _is_near(self, start: Node, target: Node, farthest: Path) -> bool:
@@ -325,11 +329,20 @@ class Walk:
             return False
         return self._now.pattern not in _TREES or target.way(start).path <= farthest
 
-    def _parts(self, start: Node, way: Way, rate: float) -> list[tuple[Link, float]]:
+    def _parts(self, start: Node, target: Node, rate: float) -> list[tuple[Link, int]]:
+        """The links of a path, and the MB/s that a channel of a rate takes of each."""
+        known = self._parts_by_rate.get((start, target, rate))
+        if known is not None:
+            return known
+        way = start.way(target)
         pcie = rate
         if way.path == Path.PHB and start.kind == "gpu" and self._topology.cpu == "intel":
             pcie = rate * 6 / 5  # INTEL_P2P_OVERHEAD, src/graph/topo.h
-        return [(link, pcie if link.kind == "pci" else rate) for link in way.links]
+        parts = [
+            (link, round((pcie if link.kind == "pci" else rate) * 1e3)) for link in way.links
+        ]
+        self._parts_by_rate[start, target, rate] = parts
+        return parts
 
     def _following(self, course: _Course, gpu: int, step: int) -> list[int]:
         """The GPUs to go on to, the most promising first."""
