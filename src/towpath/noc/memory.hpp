@@ -7,12 +7,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <unordered_map>
+#include <vector>
 
 namespace towpath::noc {
 
 // Bytes of a tile's L1 or of a DRAM group, zero until written. Pages are allocated on first write,
-// so that gigabytes of DRAM cost only what is used.
+// so that gigabytes of DRAM cost only what is used. A page is found by two indices, as every flit
+// that is loaded or stored asks for one.
 class Memory {
  public:
   explicit Memory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {}
@@ -26,9 +27,16 @@ class Memory {
 
  private:
   static constexpr std::uint64_t kPageBytes = 4096;
+  static constexpr std::uint64_t kPagesPerTable = 512;
   using Page = std::array<std::byte, kPageBytes>;
+  using PageTable = std::array<std::unique_ptr<Page>, kPagesPerTable>;
+
+  // Null where nothing has been written.
+  const Page* page_at(std::uint64_t offset) const;
+  Page& page_for_write(std::uint64_t offset);
+
   std::uint64_t size_bytes_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+  std::vector<std::unique_ptr<PageTable>> tables_;  // grows to the highest that is written
 };
 
 }  // namespace towpath::noc
