@@ -19,7 +19,7 @@ from towpath.tuning.collective import (
     Tuning,
     candidates,
     cuts,
-    has_chance,
+    with_chance,
 )
 from towpath.tuning.export import check_nccl, check_xml, nccl_lines, ranges, write_xml
 from towpath.tuning.target import TuneRequest, find_target
@@ -114,11 +114,12 @@ def test_a_candidate_has_no_chance_where_its_line_lies_above_the_fastest():
     flat = [Timing(TREE, 1024, 30.0), Timing(TREE, 2048, 31.0)]
     best = [Timing(RING, 1024, 1.0), Timing(RING, 2048, 2.0)]
     timings = steep + flat + best
-    assert not has_chance(SHOT, 1 << 20, timings)
-    assert not has_chance(TREE, 4096, timings)  # no less than 31, and the fastest at most 4
-    assert has_chance(TREE, 1 << 20, timings)  # about 1000, as the fastest may take
-    assert has_chance(RING, 1 << 20, timings)
-    assert has_chance(SHOT, 2048, timings[:1])
+    # The tree takes no less than 31 at 4096, and the fastest at most 4; at 1 MiB it takes about
+    # 1000, as the fastest may.
+    assert with_chance([SHOT, TREE, RING], 4096, timings) == [RING]
+    assert with_chance([SHOT, TREE, RING], 1 << 20, timings) == [TREE, RING]
+    assert with_chance([SHOT], 2048, timings[:1]) == [SHOT]
+
 
 
 # --- choices --------------------------------------------------------------------------------------

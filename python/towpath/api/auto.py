@@ -17,7 +17,7 @@ from towpath.collectives.simulated import time_us
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import algorithms_within
-from towpath.tuning.collective import Timing, candidates, cuts, has_chance
+from towpath.tuning.collective import Timing, candidates, cuts, with_chance
 from towpath.tuning.sites import Options
 
 # Smaller sizes whose times say which candidates have a chance at a larger one.
@@ -139,7 +139,7 @@ class Chooser:
         """Simulated times at rising sizes, of those that have a chance by the times before."""
         timings: list[Timing] = []
         for step in steps:
-            for source in [source for source in sources if has_chance(source, step, timings)]:
+            for source in with_chance(sources, step, timings):
                 time_us = self._time_us(source, step)
                 if time_us is not None:
                     timings.append(Timing(source, step, time_us))

@@ -264,8 +264,7 @@ def simulated_timings(
         asked = [
             (source, size)
             for size in sizes
-            for source in _able(sources, size)
-            if has_chance(source, size, timings)
+            for source in with_chance(_able(sources, size), size, timings)
         ]
         points = [{"source": asdict(source), "size_bytes": size} for source, size in asked]
         title = f"up to {sizes[-1]} of {sizes_bytes[-1]} bytes, run"
@@ -280,20 +279,41 @@ def simulated_timings(
     return timings, list(problems)
 
 
-def has_chance(source: ScheduleSource, size_bytes: int, timings: list[Timing]) -> bool:
-    """Whether the candidate may be the fastest at a larger size than those of `timings`.
+def with_chance(
+    sources: Sequence[ScheduleSource], size_bytes: int, timings: Sequence[Timing]
+) -> list[ScheduleSource]:
+    """Those that may be the fastest at a larger size than those of `timings`.
 
     The fastest takes k times its time for k times the bytes, or less. A candidate takes its last
     time or more; that it takes half of what the line through its last two times says is assumed.
+
+    Args:
+        sources: the candidates.
+        size_bytes: the larger size.
+        timings: what was measured, each candidate's smallest size first.
+
+    Returns:
+        Those with a chance, in their order.
     """
-    own = [timing for timing in timings if timing.source == source][-2:]
-    if len(own) < 2:
-        return True
-    before, last = own
-    slope = (last.time_us - before.time_us) / (last.size_bytes - before.size_bytes)
-    line_us = last.time_us + slope * (size_bytes - last.size_bytes)
-    fastest_us = min(each.time_us for each in timings if each.size_bytes == last.size_bytes)
-    return max(last.time_us, line_us / 2) <= fastest_us * size_bytes / last.size_bytes
+    own: dict[ScheduleSource, list[Timing]] = {}
+    fastest_us: dict[int, float] = {}
+    for each in timings:
+        own.setdefault(each.source, []).append(each)
+        fastest_us[each.size_bytes] = min(
+            each.time_us, fastest_us.get(each.size_bytes, each.time_us)
+        )
+
+    def has_chance(source: ScheduleSource) -> bool:
+        before_and_last = own.get(source, [])[-2:]
+        if len(before_and_last) < 2:
+            return True
+        before, last = before_and_last
+        slope = (last.time_us - before.time_us) / (last.size_bytes - before.size_bytes)
+        line_us = last.time_us + slope * (size_bytes - last.size_bytes)
+        bound_us = fastest_us[last.size_bytes] * size_bytes / last.size_bytes
+        return max(last.time_us, line_us / 2) <= bound_us
+
+    return [source for source in sources if has_chance(source)]
 
 
 def _rounds(sizes_bytes: list[int]) -> list[list[int]]:
