@@ -54,7 +54,7 @@ def test_every_algorithm_is_right_on_two_hosts():
         hosts = 2 if algorithm in algorithms_within(collective, (_core.Reach.fifo,)) else 1
         report = stdout_of(
             f"run {collective} --algorithm {algorithm} --machine dgx-h100 --hosts {hosts} "
-            "--sizes 4,256K --json"
+            "--ranks-per-host 4 --sizes 4,256K --json"
         )
         for row in json.loads(report)["runs"][0]["rows"]:
             ways = [row[way] for way in ("out_of_place", "in_place") if row[way] is not None]

@@ -19,7 +19,7 @@ HOSTILE = "</script><script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def study():
-    request = StudyRequest(PATTERNS, sizes_bytes=(32, 4096), vcs=(1, 2), transactions=16)
+    request = StudyRequest(PATTERNS, sizes_bytes=(32, 4096), vcs=(1, 2), transactions=4)
     asked = study_parts(WORMHOLE, request)
     with pytest.MonkeyPatch.context() as patch:
         install(patch)
@@ -44,7 +44,7 @@ def test_there_is_a_figure_per_pattern_and_noc_and_per_follow_up(study, tmp_path
     assert len(figures_of(page)) == 2 * (6 + 2 + 2 + 1)
     for heading in ("Findings", "Order of destinations", "Small messages beside data",
                     "Throttled injection", "Stalled VCs", "Two classes of traffic",
-                    "Loopback, 16 transactions"):  # fmt: skip
+                    "Loopback, 4 transactions"):  # fmt: skip
         assert f"<h2>{heading}" in page
 
 

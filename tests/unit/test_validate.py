@@ -99,7 +99,7 @@ def test_rows_may_be_of_any_number_of_hosts_and_name_their_machine(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(
         "nodes,gpus,config,size_bytes,time_us_out_of_place,machine\n"
-        "4,32,default,8,40,\n3,24,default,8,40,\n4,16,default,8,40,\n1,8,default,8,15,\n"
+        "4,32,default,8,40,\n3,24,default,8,40,\n4,8,default,8,40,\n1,8,default,8,15,\n"
         "2,16,default,8,30,dgx-a100\n2,16,default,8,30,dgx-z\n"
     )
     *predicted, unknown = validate_table(path).rows
