@@ -25,8 +25,10 @@ Names that are not below, `towpath._core` among them, may change at any time.
 
 **Measurements.** `validate`, `Validation`, `validate_shipped`, `TableSummary`
 
+**Sweeps.** `sweep`
+
 **Errors.** `TowpathError`, `ConfigError`, `CompilationError`, `TransportError`, `DeadlockError`,
-`HazardError`, `RankError`
+`HazardError`, `RankError`, `SweepError`
 
 `__version__` is the version of the package.
 """
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from towpath.api.machine import Machine, MachineInfo, load, machines
     from towpath.api.result import RunResult, RunRow
     from towpath.api.schedule import AlgorithmInfo, Schedule, algorithms
+    from towpath.api.sweep import sweep
     from towpath.api.validation import validate, validate_shipped
     from towpath.api.verdict import Verdict, verify
     from towpath.collectives.live_communicator import Communicator, connect
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
         DeadlockError,
         HazardError,
         RankError,
+        SweepError,
         TowpathError,
         TransportError,
     )
@@ -109,6 +113,7 @@ __all__ = [
     "Validation",
     "validate_shipped",
     "TableSummary",
+    "sweep",
     "TowpathError",
     "ConfigError",
     "CompilationError",
@@ -116,6 +121,7 @@ __all__ = [
     "DeadlockError",
     "HazardError",
     "RankError",
+    "SweepError",
 ]
 
 # The module of each public name, imported at its first use: `import towpath` and `towpath --help`
@@ -141,6 +147,7 @@ _MODULES = {
     "api.gpu_kernel": ("kernel", "Kernel"),
     "api.kernel_profile": ("KernelProfile",),
     "api.validation": ("validate", "validate_shipped"),
+    "api.sweep": ("sweep",),
     "validation.shipped": ("TableSummary",),
     "validation.validate": ("Validation",),
     "collectives.live_launch": ("launch",),
@@ -154,6 +161,7 @@ _MODULES = {
         "DeadlockError",
         "HazardError",
         "RankError",
+        "SweepError",
     ),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -121,7 +121,6 @@ def test_a_candidate_has_no_chance_where_its_line_lies_above_the_fastest():
     assert with_chance([SHOT], 2048, timings[:1]) == [SHOT]
 
 
-
 # --- choices --------------------------------------------------------------------------------------
 
 

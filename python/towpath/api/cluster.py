@@ -120,6 +120,7 @@ class Cluster(Machine):
         protocols: Iterable[str] | None = None,
         file: str | os.PathLike[str] | None = None,
         jobs: int = 0,
+        scheduler: str | None = None,
         progress: Progress | None = None,
     ) -> Tuning:
         """Times every schedule that can be written for a collective, at each size.
@@ -131,6 +132,7 @@ class Cluster(Machine):
             protocols: protocols to try; None: all that make sense on the machine.
             file: keeps what is measured, a line of JSON per point; a later call continues from it.
             jobs: processes that simulate; 0: one per core.
+            scheduler: the address of a dask scheduler whose workers simulate instead.
             progress: a display for long work; see `towpath.studies.progress`.
 
         Returns:
@@ -150,7 +152,7 @@ class Cluster(Machine):
         target = simulated_target(self._simulator, numbers, words)
         sources, notes = candidates(name, target.options)
         sizes = sorted(set(sizes_of(size_bytes)))
-        options = SweepOptions(jobs=jobs, progress=progress or silent)
+        options = SweepOptions(jobs=jobs, scheduler=scheduler, progress=progress or silent)
         with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
             points = Path(folder, "points.jsonl") if file is None else Path(file)
             timings, problems = simulated_timings(self._simulator, sources, sizes, points, options)

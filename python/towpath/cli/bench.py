@@ -17,7 +17,15 @@ from towpath.cli.exchange import exchange
 from towpath.cli.machine import chip, chip_cluster
 from towpath.cli.machine import host as any_host
 from towpath.cli.mailbox import mailbox
-from towpath.cli.options import AsJson, Jobs, OutFolder, Seed, complete_machine, machine_option
+from towpath.cli.options import (
+    AsJson,
+    Jobs,
+    OutFolder,
+    Scheduler,
+    Seed,
+    complete_machine,
+    machine_option,
+)
 from towpath.cli.output_file import command_line, deliver, note, results_folder
 from towpath.cli.penny import penny
 from towpath.errors import ConfigError, Interruption, quoted
@@ -82,9 +90,7 @@ def noc_vc(
     only: Annotated[_Part | None, typer.Option(help="one of the two parts")] = None,
     out: OutFolder = None,
     jobs: Jobs = 0,
-    scheduler: Annotated[
-        str | None, typer.Option(help="address of a dask scheduler that gets the points instead")
-    ] = None,
+    scheduler: Scheduler = None,
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip

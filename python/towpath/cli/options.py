@@ -89,6 +89,12 @@ def machine_option(description: str) -> object:
 # Options of every command.
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object instead of text")]
 Jobs = Annotated[int, typer.Option("--jobs", metavar="N", min=0, help="processes; 0: one per core")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler", metavar="HOST:PORT", help="a dask scheduler whose workers simulate instead"
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(

@@ -24,13 +24,16 @@ from towpath.cli.options import (
     Pin,
     Ranks,
     RanksPerHost,
+    Scheduler,
     Settings,
     Timeout,
     Warmup,
     Without,
     errors_name_options,
+    given,
     live_options,
     machine_option,
+    refuse,
 )
 from towpath.cli.output_file import check_output, command_line, deliver, note, results_folder
 from towpath.errors import ConfigError, Interruption, quoted
@@ -118,6 +121,7 @@ def collective(
     xml: Xml = None,
     out: OutFolder = None,
     jobs: Jobs = 0,
+    scheduler: Scheduler = None,
     as_json: AsJson = False,
 ) -> None:
     """Which algorithm, protocol and channels at which size; every candidate is timed."""
@@ -128,6 +132,8 @@ def collective(
     from towpath.tuning.target import TuneRequest, find_target, tune
 
     name = context.info_name or ""
+    if live is not None:
+        refuse(given(scheduler=scheduler), "is for simulations; --live measures on this host")
     measured = live_options(live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin)
     _check_exports(name, csv, xml)
     request = TuneRequest(
@@ -145,7 +151,8 @@ def collective(
     if target.simulator is not None:
         context.ensure_object(Interruption).sentence = how_to_resume(file)
     tuning = tune(
-        target, name, sizes_bytes, file, SweepOptions(jobs=jobs, progress=bar),
+        target, name, sizes_bytes, file,
+        SweepOptions(jobs=jobs, scheduler=scheduler, progress=bar),
         live_options=measured,
         sources=None if side is None else side.sources(name, sizes_bytes),
     )  # fmt: skip

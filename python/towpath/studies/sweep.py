@@ -13,16 +13,21 @@ import fcntl
 import hashlib
 import json
 import math
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from towpath.errors import ConfigError, SweepError
 from towpath.studies.parallel import ProcessEnded, in_processes, processors
 from towpath.studies.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 Point = dict[str, Any]
 Result = dict[str, Any]
@@ -45,6 +50,7 @@ class SweepOptions:
             a debugger sees them.
         scheduler: address of a dask scheduler that gets the points instead, "host:8786".
         scheduler_timeout_s: what the scheduler and its first worker get to answer.
+        workers_timeout_s: how long the scheduler may be without any worker later.
         title: what the progress calls the points.
         progress: shows how much is done; a point counts with its cost.
     """
@@ -52,6 +58,7 @@ class SweepOptions:
     jobs: int = 0
     scheduler: str | None = None
     scheduler_timeout_s: float = 10.0
+    workers_timeout_s: float = 60.0
     title: str = "points"
     progress: Progress = silent
 
@@ -237,9 +244,20 @@ def _attempted(measure: Measure, point: Point) -> tuple[Result, str | None]:
         return {}, _sentence(error)
 
 
+# --- on a cluster ---------------------------------------------------------------------------------
+
+_POLL_S = 0.05
+_LOOK_S = 1.0  # between two looks for workers
+
+
 def _measured_on_cluster(measure: Measure, points: list[Point], options: SweepOptions) -> _Outcomes:
+    """By the workers of a dask scheduler.
+
+    dask gives the points of a lost worker to another one. A point that several workers were lost
+    with is refused, as it would take all others along.
+    """
     try:
-        from distributed import Client, as_completed
+        from distributed import Client
     except ImportError:
         raise ConfigError(
             "--scheduler needs dask, which `pip install 'towpath[cluster]'` brings"
@@ -260,12 +278,62 @@ def _measured_on_cluster(measure: Measure, points: list[Point], options: SweepOp
             client.submit(measure, point, pure=False, priority=-index): index
             for index, point in enumerate(points)
         }
-        for future in as_completed(list(futures)):
-            index = futures.pop(future)
-            try:
-                result = future.result()
-            except Exception as error:
-                raise SweepError(f"{name_of(points[index])}: {_sentence(error)}") from error
-            yield index, result
+        for future, result in _completed(client, futures, points, options):
+            yield futures.pop(future), result
     finally:
-        client.close()
+        client.close(timeout=timeout_s)
+
+
+def _completed(
+    client: Client, futures: dict[Future, int], points: list[Point], options: SweepOptions
+) -> Iterator[tuple[Future, Result]]:
+    """Futures with their results as they come, as long as the cluster has workers."""
+    from distributed import as_completed
+
+    done = as_completed(list(futures))
+    worker_seen = looked = time.monotonic()
+    left = len(futures)
+    while left > 0:
+        for future in done.next_batch(block=False):
+            result = _result_of(future, points[futures[future]], options)
+            if result is None:
+                done.add(future)
+                continue
+            yield future, result
+            left -= 1
+            worker_seen = time.monotonic()
+        time.sleep(_POLL_S)
+        if time.monotonic() - looked < _LOOK_S:
+            continue
+        looked = time.monotonic()
+        if client.status == "running" and client.nthreads():
+            worker_seen = looked
+        elif looked - worker_seen > options.workers_timeout_s:
+            raise SweepError(
+                f"the dask scheduler at {options.scheduler!r} has had no worker for "
+                f"{options.workers_timeout_s:g} s; start one with `dask worker "
+                f"{options.scheduler}`, and the same command goes on"
+            )
+
+
+def _result_of(future: Future, point: Point, options: SweepOptions) -> Result | None:
+    """None where the worker was lost that had the result: the point is measured again."""
+    from distributed import KilledWorker
+
+    try:
+        result: Result = future.result(timeout=_LOOK_S)
+    except (TimeoutError, asyncio.TimeoutError):
+        return None
+    except KilledWorker:
+        raise SweepError(
+            f"{name_of(point)}: several workers were lost with it, so it may need more memory "
+            "than they have"
+        ) from None
+    except CancelledError:
+        raise SweepError(
+            f"the dask scheduler at {options.scheduler!r} is lost; start it again, and the same "
+            "command goes on"
+        ) from None
+    except Exception as error:
+        raise SweepError(f"{name_of(point)}: {_sentence(error)}") from error
+    return result

@@ -338,9 +338,7 @@ class Walk:
         pcie = rate
         if way.path == Path.PHB and start.kind == "gpu" and self._topology.cpu == "intel":
             pcie = rate * 6 / 5  # INTEL_P2P_OVERHEAD, src/graph/topo.h
-        parts = [
-            (link, round((pcie if link.kind == "pci" else rate) * 1e3)) for link in way.links
-        ]
+        parts = [(link, round((pcie if link.kind == "pci" else rate) * 1e3)) for link in way.links]
         self._parts_by_rate[start, target, rate] = parts
         return parts
 
