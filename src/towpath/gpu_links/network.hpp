@@ -32,6 +32,8 @@ namespace towpath::gpu_links {
 // 10 %; from 64 MiB on everything by less than 1 % (benchmarks/collective/README.md).
 inline constexpr Bytes kSegment{64 * 1024};
 
+inline constexpr std::uint64_t kNoTurn = ~std::uint64_t{0};
+
 struct Route {
   std::vector<int> links;
   Time latency;              // one way, of an empty message
@@ -68,6 +70,10 @@ struct Message {
   // link of the route and beside its last.
   std::span<const int> beside_first;
   std::span<const int> beside_last;
+  // Which of several messages goes first where their heads reach a link at the same moment: that
+  // of the lowest turn, which is below 2^40 and of one message at a time. Without it, and before
+  // those with one, the message that was scheduled first.
+  std::uint64_t turn = kNoTurn;
   Time delay;                        // added at the far end, before `arrived`
   void (*left)(Message&) = nullptr;  // the last byte is on its way; may be null
   void (*arrived)(Message&) = nullptr;
@@ -89,18 +95,26 @@ class Network {
 
   // Starts now. An empty message takes its route's latency and loads no link.
   void send(Message& message);
+  // Starts then, in its turn.
+  void send_at(Time when, Message& message);
 
   const machine::Machine& machine() const { return *machine_; }
+  // Of a link of the machine for what is sent under a protocol: a proxy may slow an adapter down;
+  // see machine::ProtocolCost.
+  Rate rate_on(std::size_t link, Protocol protocol) const;
   // One per link of the machine, since the beginning.
   const std::vector<LinkLoad>& loads() const { return loads_; }
   // What links carry from now on is told to the history; null ends that. The caller owns it.
   void record(LinkHistory* history) { history_ = history; }
 
  private:
+  static void send_now(void* message);
   static void offer_next(void* message);
   static void enter_link(void* segment);
   static void leave_sender(void* message);
   static void arrive(void* message);
+  void schedule_entry(Time when, std::size_t hop, Message& message, sim::Action action,
+                      void* context);
   void offer_segment(Message& message, Segment& segment);
   struct Passage {
     Time start;      // the head goes on
@@ -114,9 +128,6 @@ class Network {
 
   sim::Simulation& simulation_;
   std::shared_ptr<const machine::Machine> machine_;
-  // A proxy may slow an adapter down for a protocol; see machine::ProtocolCost.
-  Rate rate_on(std::size_t link, const Message& message) const;
-
   std::vector<Time> free_at_;         // per link
   std::vector<bool> leaves_adapter_;  // per link
   std::vector<LinkLoad> loads_;
