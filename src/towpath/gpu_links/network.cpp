@@ -11,6 +11,7 @@ namespace towpath::gpu_links {
 Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine)
     : simulation_(simulation),
       machine_(std::move(machine)),
+      search_(machine_),
       free_at_(machine_->links().size()),
       loads_(machine_->links().size()) {
   for (const machine::Link& link : machine_->links()) {
@@ -26,7 +27,7 @@ const Route& Network::route(int from_rank, int to_rank) {
   std::unique_ptr<Route>& found = routes_[key];
   if (found != nullptr) return *found;
   found = std::make_unique<Route>();
-  if (from_rank != to_rank) found->links = machine_->route(from_rank, to_rank);
+  if (from_rank != to_rank) found->links = search_.route(from_rank, to_rank);
   for (const int number : found->links) {
     const machine::Link& link = machine_->links()[static_cast<std::size_t>(number)];
     found->latency += link.latency;

@@ -13,6 +13,7 @@
 #include "towpath/base/units.hpp"
 #include "towpath/gpu_links/link_history.hpp"
 #include "towpath/machine/machine.hpp"
+#include "towpath/machine/route_search.hpp"
 #include "towpath/sim/simulation.hpp"
 
 // The links of a cluster under load: NVLink and NVSwitch inside a host, PCIe to the NIC, network
@@ -90,7 +91,7 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Valid as long as the network is.
+  // Valid as long as the network is. Ask for all routes from a rank together; see RouteSearch.
   const Route& route(int from_rank, int to_rank);
 
   // Starts now. An empty message takes its route's latency and loads no link.
@@ -128,6 +129,7 @@ class Network {
 
   sim::Simulation& simulation_;
   std::shared_ptr<const machine::Machine> machine_;
+  machine::RouteSearch search_;
   std::vector<Time> free_at_;         // per link
   std::vector<bool> leaves_adapter_;  // per link
   std::vector<LinkLoad> loads_;
