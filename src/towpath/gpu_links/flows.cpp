@@ -126,9 +126,24 @@ Flows::Notice Flows::send(std::uint32_t number, const Train& train, Time when, s
   return notice;
 }
 
+// On its only link a segment is not held up after the first: it comes when the one before has left.
+void Flows::send_over_link(const Train& train, Time& free_at, Time when, Notice& notice) {
+  const Train::Hop& cost = train.hops.front();
+  free_at = std::max(when, free_at) + cost.first;
+  Time left = std::max(free_at, when + pace_of(train, 0));
+  if (train.segments > 1) {
+    left += std::max(cost.whole, train.pace_whole) * (train.segments - 2);
+    free_at = left + cost.last;
+    left = std::max(free_at, left + train.pace_last);
+  }
+  notice.left = left;
+  notice.arrived = left + cost.latency;
+}
+
 // All at once, segment by segment.
 void Flows::send_alone(const Flow& flow, const Train& train, Time when, Notice& notice) {
   const std::span<const Hop> hops = hops_of(flow);
+  if (hops.size() == 1) return send_over_link(train, free_at_[hops.front().link], when, notice);
   Time left = when;
   Time tail;
   for (std::uint32_t number = 0; number < train.segments; ++number) {

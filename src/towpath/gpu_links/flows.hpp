@@ -120,6 +120,7 @@ class Flows {
   std::span<const Hop> hops_of(const Flow& flow) const {
     return {hops_.data() + flow.first_hop, flow.hops};
   }
+  static void send_over_link(const Train& train, Time& free_at, Time when, Notice& notice);
   void send_alone(const Flow& flow, const Train& train, Time when, Notice& notice);
   std::uint32_t repeat_whole(const Flow& flow, const Train& train, std::uint32_t number,
                              Time& left);
