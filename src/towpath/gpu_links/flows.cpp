@@ -114,11 +114,13 @@ Flows::Notice Flows::send(std::uint32_t number, const Train& train, Time when, s
   }
   Segment& first = new_segment();
   first.train = &train;
-  first.flow = number;
+  first.hops = hops_.data() + flow.first_hop;
+  first.turn = flow.turn;
   first.tag = tag;
   first.number = 0;
   first.hop = 0;
-  if (hops_of(flow).front().is_meeting) {
+  first.hop_count = flow.hops;
+  if (first.hops[0].is_meeting) {
     await(first, when);
   } else {
     walk(first, when, notice);
@@ -189,8 +191,7 @@ std::uint32_t Flows::repeat_whole(const Flow& flow, const Train& train, std::uin
 
 // The head reaches a link where it may meet others.
 void Flows::await(Segment& segment, Time head) {
-  const std::uint64_t order = flows_[segment.flow].turn << 8 | segment.hop;
-  queue_.push_ordered(head, 0, order, nullptr, &segment);
+  queue_.push_ordered(head, 0, segment.turn << 8 | segment.hop, nullptr, &segment);
 }
 
 bool Flows::next(Notice& notice) {
@@ -203,48 +204,48 @@ bool Flows::next(Notice& notice) {
   return true;
 }
 
-// The head is at a link. Takes the segment to the next link where it may meet others, and the
-// segments that follow it to their first one.
+// The head is at a link. Takes the segment to the next link where it may meet others.
+Flows::Passage Flows::pass(Segment& segment, Time head) {
+  const Train& train = *segment.train;
+  Passage passage;
+  if (segment.hop == 0) segment.tail_in = head + pace_of(train, segment.number);
+  do {
+    const Train::Hop& cost = train.hops[segment.hop];
+    Time& free_at = free_at_[segment.hops[segment.hop].link];
+    const Time start = std::max(head, free_at);
+    free_at = start + occupied_by(cost, segment.number, train.segments);
+    const Time tail = std::max(free_at, segment.tail_in);
+    if (segment.hop == 0) passage.left = tail;
+    segment.tail_in = tail + cost.latency;
+    head = start + cost.latency;
+    ++segment.hop;
+  } while (segment.hop < segment.hop_count && !segment.hops[segment.hop].is_meeting);
+  passage.head = head;
+  return passage;
+}
+
+// The same, and with the segments that follow it, as far as they need not wait for others.
 void Flows::walk(Segment& at_head, Time head, Notice& notice) {
-  const std::span<const Hop> hops = hops_of(flows_[at_head.flow]);
   const Train& train = *at_head.train;
   Segment* segment = &at_head;
-  while (segment != nullptr) {
-    Segment* following = nullptr;
-    Time left;
-    do {
-      const Train::Hop& cost = train.hops[segment->hop];
-      Time& free_at = free_at_[hops[segment->hop].link];
-      const Time start = std::max(head, free_at);
-      free_at = start + occupied_by(cost, segment->number, train.segments);
-      if (segment->hop == 0) {
-        segment->tail_in = head + pace_of(train, segment->number);
-        left = std::max(free_at, segment->tail_in);
-        if (segment->number + 1 == train.segments) {
-          notice.left = left;
-        } else {
-          following = &new_segment();
-          *following = *segment;
-          ++following->number;
-        }
-      }
-      segment->tail_in = std::max(free_at, segment->tail_in) + cost.latency;
-      head = start + cost.latency;
-    } while (++segment->hop < hops.size() && !hops[segment->hop].is_meeting);
-
-    if (segment->hop < hops.size()) {
-      await(*segment, head);
-    } else {
-      if (segment->number + 1 == train.segments) notice.arrived = segment->tail_in;
-      segment->next_free = free_segments_;
-      free_segments_ = segment;
+  for (;;) {
+    const bool is_at_sender = segment->hop == 0;
+    const bool is_last = segment->number + 1 == train.segments;
+    const Passage passage = pass(*segment, head);
+    if (is_at_sender && is_last) notice.left = passage.left;
+    const bool is_through = segment->hop == segment->hop_count;
+    if (is_through && is_last) notice.arrived = segment->tail_in;
+    if (!is_through) await(*segment, passage.head);
+    if (!is_at_sender || is_last) {
+      if (is_through) release(*segment);
+      return;
     }
-    segment = following;
-    head = left;
-    if (segment != nullptr && hops.front().is_meeting) {
-      await(*segment, head);
-      segment = nullptr;
-    }
+    // The record of a segment that is through serves the one behind it.
+    if (!is_through) segment = &copy_of(*segment);
+    segment->hop = 0;
+    ++segment->number;
+    head = passage.left;
+    if (segment->hops[0].is_meeting) return await(*segment, head);
   }
 }
 
@@ -263,6 +264,17 @@ std::vector<LinkLoad> Flows::loads() const {
   std::vector<LinkLoad> loads = loads_;
   for (const Flow& flow : flows_) count(flow, loads);
   return loads;
+}
+
+void Flows::release(Segment& segment) {
+  segment.next_free = free_segments_;
+  free_segments_ = &segment;
+}
+
+Flows::Segment& Flows::copy_of(const Segment& segment) {
+  Segment& copy = new_segment();
+  copy = segment;
+  return copy;
 }
 
 Flows::Segment& Flows::new_segment() {

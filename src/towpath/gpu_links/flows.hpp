@@ -80,7 +80,6 @@ class Flows {
   // Brings the earliest segment on that flows wait for; false when there is none. The notice may
   // have nothing new.
   bool next(Notice& notice);
-
   // One per link of the machine.
   std::vector<LinkLoad> loads() const;
   // Segments that reached a link where flows meet.
@@ -107,12 +106,14 @@ class Flows {
     std::deque<Train> trains;
   };
   // A part of a message that waits for its turn on a link.
-  struct Segment {
+  struct alignas(64) Segment {
     const Train* train = nullptr;
+    const Hop* hops = nullptr;
+    std::uint64_t turn = 0;
     std::uint64_t tag = 0;
-    std::uint32_t flow = 0;
     std::uint32_t number = 0;
-    std::uint32_t hop = 0;
+    std::uint16_t hop = 0;
+    std::uint16_t hop_count = 0;
     Time tail_in;  // when its last byte reaches that link
     Segment* next_free = nullptr;
   };
@@ -125,9 +126,16 @@ class Flows {
   std::uint32_t repeat_whole(const Flow& flow, const Train& train, std::uint32_t number,
                              Time& left);
   void await(Segment& segment, Time head);
+  struct Passage {
+    Time left;  // the segment's last byte has left its sender; only from there
+    Time head;  // the head is at the next link
+  };
+  Passage pass(Segment& segment, Time head);
   void walk(Segment& segment, Time head, Notice& notice);
   void count(const Flow& flow, std::vector<LinkLoad>& loads) const;
   Segment& new_segment();
+  Segment& copy_of(const Segment& segment);
+  void release(Segment& segment);
 
   const Network& network_;
   Protocol protocol_;

@@ -29,30 +29,17 @@ TimeOnlyRun::Work TimeOnlyRun::work_of(StepType type) {
   return is_combined ? Work::combine : Work::copy;
 }
 
-struct TimeOnlyRun::Block {
-  const ThreadBlock* program = nullptr;
-  const Price* price = nullptr;
-  std::uint32_t number = 0;
-  std::uint32_t number_in_rank = 0;
-  std::uint32_t send_to = kNobody;       // the block that receives from it
-  std::uint32_t receive_from = kNobody;  // the block that sends to it
-  std::uint32_t flow = kNobody;          // none to the own rank
-  std::uint32_t progress = kNotPublished;
-  std::uint32_t send_slots = 0;
-  Time delay;         // of its puts, beyond their links and bytes
-  Time latency;       // of its route
-  Time credit_delay;  // until its slots are back at its receive peer
-
+struct alignas(64) TimeOnlyRun::Block {
   // Where it is: iteration > step > transfer > slice.
+  Time at;  // all before is done
   State state = State::ready;
   std::uint8_t slice = 0;
   std::uint32_t step = 0;
-  std::uint64_t iteration = 0;
+  const Transfer* transfer = nullptr;
   Step current;
   std::uint32_t first_chunk = 0;
   std::uint32_t chunk_count = 0;
-  const Transfer* transfer = nullptr;
-  Time at;  // all before is done
+  std::uint64_t iteration = 0;
 
   // Since the run was made; they only grow.
   std::uint64_t slots_sent = 0;
@@ -64,6 +51,20 @@ struct TimeOnlyRun::Block {
   std::uint32_t next_waiting = kNobody;
   std::uint64_t steps_finished = 0;  // of this invocation
 
+  const Step* steps = nullptr;
+  const Price* price = nullptr;
+  std::uint32_t step_count = 0;
+  std::uint32_t number = 0;
+  std::uint32_t number_in_rank = 0;
+  std::uint32_t send_to = kNobody;       // the block that receives from it
+  std::uint32_t receive_from = kNobody;  // the block that sends to it
+  std::uint32_t flow = kNobody;          // none to the own rank
+  std::uint32_t progress = kNotPublished;
+  std::uint32_t send_slots = 0;
+  Time delay;         // of its puts, beyond their links and bytes
+  Time latency;       // of its route
+  Time credit_delay;  // until its slots are back at its receive peer
+
   // What the last slice took, since most are alike.
   std::uint64_t memo_bytes = ~std::uint64_t{0};
   Work memo_work = Work::copy;
@@ -73,7 +74,7 @@ struct TimeOnlyRun::Block {
 
 bool TimeOnlyRun::can_run(const Plan& plan) {
   const Schedule& schedule = *plan.schedule;
-  if (has_one_sided_steps(schedule) || plan.chunking.fifo().slices_per_transfer > 2) return false;
+  if (plan.window_bytes > 0 || plan.chunking.fifo().slices_per_transfer > 2) return false;
   return std::all_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankProgram& program) {
     return program.blocks.size() < transport::kNoTurn;
   });
@@ -151,7 +152,8 @@ void TimeOnlyRun::add_blocks(int rank) {
     Block& block = blocks_[first_block_[index(rank)] + b];
     block.number = static_cast<std::uint32_t>(first_block_[index(rank)] + b);
     block.number_in_rank = static_cast<std::uint32_t>(b);
-    block.program = &program.blocks[b];
+    block.steps = program.blocks[b].steps.data();
+    block.step_count = static_cast<std::uint32_t>(program.blocks[b].steps.size());
     block.price = &price;
   }
 }
@@ -162,7 +164,7 @@ void TimeOnlyRun::connect(int rank) {
   const auto& wiring = plan_->wiring.ranks[index(rank)];
   for (std::size_t b = 0; b < wiring.size(); ++b) {
     Block& block = blocks_[first_block_[index(rank)] + b];
-    const ThreadBlock& program = *block.program;
+    const ThreadBlock& program = plan_->schedule->ranks[index(rank)].blocks[b];
     if (program.receive_peer != kNone && wiring[b].receive_block != kNone) {
       const int peer = program.receive_peer;
       block.receive_from =
@@ -192,17 +194,15 @@ void TimeOnlyRun::find_readers(int rank) {
   if (count < 2) return;
   std::vector<std::int32_t> last(count);  // step that a block asks for, per block that is asked
   for (std::uint32_t b = 0; b < count; ++b) {
-    const ThreadBlock& program = *blocks_[first + b].program;
     std::fill(last.begin(), last.end(), kNone);
-    for (std::size_t s = 0; s < program.steps.size(); ++s) {
-      const Step& step = program.steps[s];
+    for (const Step& step : plan_->schedule->ranks[index(rank)].blocks[b].steps) {
       if (step.depends_on_block == kNone) continue;
       Block& other = blocks_[first + static_cast<std::uint32_t>(step.depends_on_block)];
       if (other.progress == kNotPublished) {
         other.progress = static_cast<std::uint32_t>(progress_.size());
-        progress_.push_back(std::make_unique<Progress>());
+        progress_.emplace_back();
       }
-      Progress& progress = *progress_[other.progress];
+      Progress& progress = progress_[other.progress];
       std::int32_t& last_step = last[index(step.depends_on_block)];
       if (last_step == kNone) progress.readers.push_back({first + b, 0});
       progress.is_kept |= step.depends_on_step < last_step || progress.readers.size() > kReadersMax;
@@ -227,9 +227,10 @@ std::optional<Time> TimeOnlyRun::invoke() {
 
 void TimeOnlyRun::begin_invocation() {
   unfinished_ = blocks_.size();
-  for (const auto& progress : progress_) {
-    progress->complete.clear();
-    for (Progress::Reader& reader : progress->readers) reader.seen = 0;
+  for (Progress& progress : progress_) {
+    progress.recent.fill({});
+    progress.complete.clear();
+    for (Progress::Reader& reader : progress.readers) reader.seen = 0;
   }
   finished_ = now_;
   for (std::size_t rank = 0; rank + 1 < first_block_.size(); ++rank) {
@@ -242,7 +243,7 @@ void TimeOnlyRun::begin_invocation() {
       block.steps_finished = 0;
       block.at = start;
       block.state = State::finished;
-      if (block.program->steps.empty()) {
+      if (block.step_count == 0) {
         --unfinished_;
         continue;
       }
@@ -266,7 +267,7 @@ void TimeOnlyRun::advance(Block& block) {
 }
 
 void TimeOnlyRun::start_step(Block& block) {
-  block.current = block.program->steps[block.step];
+  block.current = block.steps[block.step];
   block.first_chunk = 0;
   start_transfer(block);
 }
@@ -292,24 +293,32 @@ bool TimeOnlyRun::may_start(Block& block) {
 bool TimeOnlyRun::dependency_met(Block& block) {
   const std::uint32_t first = block.number - block.number_in_rank;
   const Block& other = blocks_[first + static_cast<std::uint32_t>(block.current.depends_on_block)];
-  Progress& progress = *progress_[other.progress];
-  const std::uint64_t needed = block.iteration * other.program->steps.size() +
+  Progress& progress = progress_[other.progress];
+  const std::uint64_t needed = block.iteration * other.step_count +
                                static_cast<std::uint64_t>(block.current.depends_on_step) + 1;
-  const auto at =
-      std::lower_bound(progress.complete.begin(), progress.complete.end(), needed,
-                       [](const Mark& mark, std::uint64_t n) { return mark.slots < n; });
-  if (at == progress.complete.end()) {
+  const Mark* const complete = find(progress, needed);
+  if (complete == nullptr) {
     block.state = State::dependency;
     block.next_waiting = std::exchange(progress.first_waiting, block.number);
     return false;
   }
-  block.at = std::max(block.at, at->time);
+  block.at = std::max(block.at, complete->time);
   block.current.depends_on_block = kNone;
   if (progress.is_kept) return true;
   for (Progress::Reader& reader : progress.readers) {
     if (reader.block == block.number) reader.seen = needed;
   }
   return true;
+}
+
+const TimeOnlyRun::Mark* TimeOnlyRun::find(const Progress& progress, std::uint64_t step) {
+  for (const Mark& mark : progress.recent) {
+    if (mark.slots == step) return &mark;
+  }
+  const auto at =
+      std::lower_bound(progress.complete.begin(), progress.complete.end(), step,
+                       [](const Mark& mark, std::uint64_t n) { return mark.slots < n; });
+  return at == progress.complete.end() ? nullptr : &*at;
 }
 
 // What arrives has the same place among the slices of its connection at either end. Where that is
@@ -430,7 +439,7 @@ void TimeOnlyRun::finish_slice(Block& block) {
 void TimeOnlyRun::finish_step(Block& block) {
   ++block.steps_finished;
   if (block.current.publishes && block.progress != kNotPublished) publish(block);
-  if (++block.step == block.program->steps.size()) {
+  if (++block.step == block.step_count) {
     block.step = 0;
     ++block.iteration;
   }
@@ -441,9 +450,11 @@ void TimeOnlyRun::finish_step(Block& block) {
 }
 
 void TimeOnlyRun::publish(Block& block) {
-  Progress& progress = *progress_[block.progress];
+  Progress& progress = progress_[block.progress];
   if (progress.complete.size() >= progress.trim_at) trim(progress);
-  progress.complete.push_back({block.steps_finished, block.at});
+  Mark& recent = progress.recent[progress.published++ % progress.recent.size()];
+  if (recent.slots != 0) progress.complete.push_back(recent);
+  recent = {block.steps_finished, block.at};
   std::uint32_t waiting = std::exchange(progress.first_waiting, kNobody);
   while (waiting != kNobody) {
     const std::uint32_t next = blocks_[waiting].next_waiting;

@@ -87,11 +87,14 @@ class TimeOnlyRun {
       std::uint32_t block;
       std::uint64_t seen;  // number of the last step that it asked for
     };
-    std::vector<Mark> complete;  // `slots` is the number of steps that are complete
+    // `slots` is the number of steps that are complete. The last ones are at hand.
+    std::array<Mark, 3> recent{};
+    std::uint32_t published = 0;
+    std::uint32_t first_waiting = kNobody;
+    std::vector<Mark> complete;  // those before
     std::vector<Reader> readers;
     std::size_t trim_at = 0;
     bool is_kept = false;  // a reader goes back
-    std::uint32_t first_waiting = kNobody;
   };
 
   static Work work_of(collective::StepType type);
@@ -107,6 +110,8 @@ class TimeOnlyRun {
   void start_transfer(Block& block);
   bool may_start(Block& block);
   bool dependency_met(Block& block);
+  // Null while the step is not complete.
+  static const Mark* find(const Progress& progress, std::uint64_t step);
   bool slice_arrived(Block& block, std::uint32_t slots);
   bool slots_free(Block& block, std::uint32_t slots);
   bool move(Block& block);
@@ -138,7 +143,7 @@ class TimeOnlyRun {
 
   std::vector<std::uint32_t> first_block_;  // per rank, and one behind
   std::vector<Block> blocks_;
-  std::vector<std::unique_ptr<Progress>> progress_;
+  std::vector<Progress> progress_;
   // What is on its way to a block, and what came back, as many as there are slots.
   std::vector<Mark> arrivals_;
   std::vector<Mark> credits_;
