@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "schedules.hpp"
+#include "sentence.hpp"
 #include "towpath/base/deadlock_error.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/sim/random.hpp"
@@ -238,6 +239,60 @@ TEST(TimeOnlyRun, TakesTheTimesAndLoadsOfTheReference) {
     expect_equal(*sample);
     if (testing::Test::HasFailure()) break;
   }
+}
+
+// Every step type, chains of nops, dependencies between blocks, several chunks in a step.
+TEST(TimeOnlyRun, TakesThoseOfSchedulesWithEveryKindOfStep) {
+  const std::vector<Schedule> schedules = {
+      samples::ring_all_reduce(4, 2),          samples::two_shot_all_reduce(4, 3),
+      samples::pairwise_all_to_all(4, 2),      samples::chain_broadcast(4, 7),
+      samples::relayed_all_gather(4),          samples::one_slot_reduce(4, 3),
+      samples::there_and_back_all_reduce(4, 3)};
+  std::uint64_t seed = 0;
+  for (const Schedule& schedule : schedules) {
+    for (const std::uint64_t factor : {1u, 50u, 20'000u, 700'000u}) {
+      sim::Random random(++seed, "samples");
+      Figures figures(random);
+      const auto shared = std::make_shared<Schedule>(schedule);
+      const std::uint64_t elements = element_granularity(schedule) * factor;
+      expect_equal({fmt::format("{} of {} elements", schedule.name, elements),
+                    fat_tree(figures, 2, 2), make_plan(shared, elements, {})});
+    }
+  }
+}
+
+TEST(TimeOnlyRun, TakesTheTimeOfARunWithData) {
+  int tried = 0;
+  for (std::uint64_t seed = 1; tried < 60; ++seed) {
+    const std::unique_ptr<Case> sample = random_case(seed);
+    if (sample == nullptr || sample->plan->chunking.elements() > 100'000) continue;
+    ++tried;
+    SCOPED_TRACE(sample->words);
+    const auto ranks = static_cast<std::size_t>(sample->plan->schedule->rank_count());
+    std::vector<std::vector<std::byte>> inputs(ranks);
+    std::vector<std::vector<std::byte>> outputs(ranks);
+    std::vector<Buffers> buffers;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      inputs[rank].resize(sample->plan->input_bytes());
+      outputs[rank].resize(sample->plan->output_bytes());
+      buffers.push_back({inputs[rank].data(), outputs[rank].data()});
+    }
+    SimulatedRun with_data(
+        std::make_unique<SimulatedGpus>(sample->machine, static_cast<int>(ranks)), sample->plan);
+    EXPECT_EQ(run(*sample, false).times.front().ps(), with_data.invoke(buffers).ps());
+  }
+}
+
+// Each sends more than there are slots before it receives.
+TEST(TimeOnlyRun, SaysAsExecutorsDoWhoWaitsForWhom) {
+  sim::Random random(1, "standstill");
+  Figures figures(random);
+  const auto schedule = std::make_shared<Schedule>(samples::stepwise_all_to_all(3, 40));
+  const Case sample{"", fat_tree(figures, 1, 3),
+                    make_plan(schedule, element_granularity(*schedule) * 1'000'000, {})};
+  const std::string sentence = sentence_of<DeadlockError>([&] { run(sample, false); });
+  EXPECT_NE(sentence, "");
+  EXPECT_EQ(sentence, sentence_of<DeadlockError>([&] { run(sample, true); }));
 }
 
 }  // namespace
