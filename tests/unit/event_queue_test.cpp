@@ -40,6 +40,15 @@ TEST(EventQueue, OrdersByTimeThenPriorityThenInsertion) {
   EXPECT_EQ(drained(queue), (std::vector<std::uintptr_t>{1, 2, 3, 4, 5, 6}));
 }
 
+TEST(EventQueue, TakesAGivenOrderWhateverWasInsertedFirst) {
+  EventQueue queue;
+  for (const std::uint64_t order : {7u, 2u, 9u, 4u}) {
+    queue.push_ordered(5_ps, 1, order, nullptr, context_of(order));
+  }
+  queue.push(5_ps, 0, nullptr, context_of(1));
+  EXPECT_EQ(drained(queue), (std::vector<std::uintptr_t>{1, 2, 4, 7, 9}));
+}
+
 TEST(EventQueue, GivesNothingAfterTheLimit) {
   EventQueue queue;
   queue.push(10_ps, 0, nullptr, nullptr);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <vector>
 
 #include "towpath/gpu_links/network.hpp"
 
@@ -59,6 +60,12 @@ struct Bench {
   explicit Bench(std::shared_ptr<const machine::Machine> machine) : network(simulation, machine) {}
 
   std::unique_ptr<Sent> send(std::uint64_t size_bytes, Rate pace, Time delay = {}) {
+    std::unique_ptr<Sent> sent = make(size_bytes, pace, delay);
+    network.send(*sent);
+    return sent;
+  }
+
+  std::unique_ptr<Sent> make(std::uint64_t size_bytes, Rate pace, Time delay = {}) {
     auto sent = std::make_unique<Sent>();
     sent->bench = this;
     sent->route = &network.route(0, 1);
@@ -73,7 +80,6 @@ struct Bench {
       Sent& each = static_cast<Sent&>(message);
       each.arrived_at = each.bench->simulation.now();
     };
-    network.send(*sent);
     return sent;
   }
 
@@ -89,6 +95,20 @@ TEST(GpuLinks, AMessageGoesOnWhileItsTailComesIn) {
   bench.simulation.run();
   EXPECT_EQ(sent->left_at, 520_ns);
   EXPECT_EQ(sent->arrived_at, 300_ns + 1010_ns + 200_ns + 7_ns);
+}
+
+TEST(GpuLinks, TheLowestTurnGoesFirstOfThoseThatComeAtTheSameMoment) {
+  Bench bench(two_links());
+  std::vector<std::unique_ptr<Bench::Sent>> sent;
+  for (const std::uint64_t turn : {3u, 1u, 2u}) {
+    sent.push_back(bench.make(50'000, 200_GBps));
+    sent.back()->turn = turn;
+    bench.network.send_at(100_ns, *sent.back());
+  }
+  bench.simulation.run();
+  EXPECT_EQ(sent[1]->left_at, 100_ns + 520_ns);
+  EXPECT_EQ(sent[2]->left_at, 100_ns + 520_ns * 2);
+  EXPECT_EQ(sent[0]->left_at, 100_ns + 520_ns * 3);
 }
 
 // At 10 GB/s the tail is ready after 5 us, and follows the head over both links.

@@ -11,6 +11,7 @@ namespace towpath::gpu_links {
 Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine)
     : simulation_(simulation),
       machine_(std::move(machine)),
+      search_(machine_),
       free_at_(machine_->links().size()),
       loads_(machine_->links().size()) {
   for (const machine::Link& link : machine_->links()) {
@@ -26,7 +27,7 @@ const Route& Network::route(int from_rank, int to_rank) {
   std::unique_ptr<Route>& found = routes_[key];
   if (found != nullptr) return *found;
   found = std::make_unique<Route>();
-  if (from_rank != to_rank) found->links = machine_->route(from_rank, to_rank);
+  if (from_rank != to_rank) found->links = search_.route(from_rank, to_rank);
   for (const int number : found->links) {
     const machine::Link& link = machine_->links()[static_cast<std::size_t>(number)];
     found->latency += link.latency;
@@ -47,6 +48,25 @@ void Network::send(Message& message) {
     return;
   }
   offer_segment(message, message.first);
+}
+
+void Network::send_at(Time when, Message& message) {
+  message.network = this;
+  schedule_entry(when, 0, message, send_now, &message);
+}
+
+// A message's head reaches a link of its route.
+void Network::schedule_entry(Time when, std::size_t hop, Message& message, sim::Action action,
+                             void* context) {
+  if (message.turn == kNoTurn) return simulation_.at(when, action, context);
+  // After all else that happens at that moment, so that all that reach a link then are known.
+  constexpr int kEntryPriority = 1;
+  simulation_.at_ordered(when, kEntryPriority, message.turn << 8 | hop, action, context);
+}
+
+void Network::send_now(void* context) {
+  Message& message = *static_cast<Message*>(context);
+  message.network->send(message);
 }
 
 void Network::offer_next(void* context) {
@@ -75,7 +95,7 @@ void Network::offer_segment(Message& message, Segment& segment) {
   const bool is_last = segment.is_last;
   const Time has_left = pass_link(segment);
   if (!is_last) {
-    simulation_.at(has_left, offer_next, &message);
+    schedule_entry(has_left, 0, message, offer_next, &message);
   } else if (message.left != nullptr) {
     simulation_.at(has_left, leave_sender, &message);
   }
@@ -109,7 +129,10 @@ Time Network::pass_link(Segment& segment) {
 Network::Passage Network::occupy(int number, const Segment& segment) {
   const auto place = static_cast<std::size_t>(number);
   const Time start = std::max(simulation_.now(), free_at_[place]);
-  Time occupied = transfer_time(segment.size, rate_on(place, *segment.message));
+  const Message& message = *segment.message;
+  Rate rate = rate_on(place, message.protocol);
+  if (message.rate_max != Rate()) rate = std::min(rate, message.rate_max);
+  Time occupied = transfer_time(segment.size, rate);
   if (segment.is_first) occupied += machine_->links()[place].message_overhead;
   free_at_[place] = start + occupied;
   LinkLoad& load = loads_[place];
@@ -121,10 +144,8 @@ Network::Passage Network::occupy(int number, const Segment& segment) {
   return {start, std::max(start + occupied, segment.tail_in)};
 }
 
-Rate Network::rate_on(std::size_t link, const Message& message) const {
-  Rate own = machine_->links()[link].rate;
-  if (message.rate_max != Rate()) own = std::min(own, message.rate_max);
-  const Protocol protocol = message.protocol;
+Rate Network::rate_on(std::size_t link, Protocol protocol) const {
+  const Rate own = machine_->links()[link].rate;
   if (!leaves_adapter_[link]) return own;
   const int from = machine_->links()[link].from;
   const int host = machine_->devices()[static_cast<std::size_t>(from)].host;
@@ -138,7 +159,7 @@ void Network::forward(Segment& segment, Time head_out, Time tail_out) {
   Message& message = *segment.message;
   if (++segment.hop < message.route->links.size()) {
     segment.tail_in = tail_out;
-    simulation_.at(head_out, enter_link, &segment);
+    schedule_entry(head_out, segment.hop, message, enter_link, &segment);
     return;
   }
   // Segments of a message arrive in order, so the last one is the message.

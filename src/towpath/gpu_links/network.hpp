@@ -13,6 +13,7 @@
 #include "towpath/base/units.hpp"
 #include "towpath/gpu_links/link_history.hpp"
 #include "towpath/machine/machine.hpp"
+#include "towpath/machine/route_search.hpp"
 #include "towpath/sim/simulation.hpp"
 
 // The links of a cluster under load: NVLink and NVSwitch inside a host, PCIe to the NIC, network
@@ -31,6 +32,8 @@ namespace towpath::gpu_links {
 // rings on a DGX H100 by less than 0.1 %, trees by up to 2 % in Simple and, at 1 MiB in LL128, by
 // 10 %; from 64 MiB on everything by less than 1 % (benchmarks/collective/README.md).
 inline constexpr Bytes kSegment{64 * 1024};
+
+inline constexpr std::uint64_t kNoTurn = ~std::uint64_t{0};
 
 struct Route {
   std::vector<int> links;
@@ -68,6 +71,10 @@ struct Message {
   // link of the route and beside its last.
   std::span<const int> beside_first;
   std::span<const int> beside_last;
+  // Which of several messages goes first where their heads reach a link at the same moment: that
+  // of the lowest turn, which is below 2^40 and of one message at a time. Without it, and before
+  // those with one, the message that was scheduled first.
+  std::uint64_t turn = kNoTurn;
   Time delay;                        // added at the far end, before `arrived`
   void (*left)(Message&) = nullptr;  // the last byte is on its way; may be null
   void (*arrived)(Message&) = nullptr;
@@ -84,23 +91,31 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Valid as long as the network is.
+  // Valid as long as the network is. Ask for all routes from a rank together; see RouteSearch.
   const Route& route(int from_rank, int to_rank);
 
   // Starts now. An empty message takes its route's latency and loads no link.
   void send(Message& message);
+  // Starts then, in its turn.
+  void send_at(Time when, Message& message);
 
   const machine::Machine& machine() const { return *machine_; }
+  // Of a link of the machine for what is sent under a protocol: a proxy may slow an adapter down;
+  // see machine::ProtocolCost.
+  Rate rate_on(std::size_t link, Protocol protocol) const;
   // One per link of the machine, since the beginning.
   const std::vector<LinkLoad>& loads() const { return loads_; }
   // What links carry from now on is told to the history; null ends that. The caller owns it.
   void record(LinkHistory* history) { history_ = history; }
 
  private:
+  static void send_now(void* message);
   static void offer_next(void* message);
   static void enter_link(void* segment);
   static void leave_sender(void* message);
   static void arrive(void* message);
+  void schedule_entry(Time when, std::size_t hop, Message& message, sim::Action action,
+                      void* context);
   void offer_segment(Message& message, Segment& segment);
   struct Passage {
     Time start;      // the head goes on
@@ -114,9 +129,7 @@ class Network {
 
   sim::Simulation& simulation_;
   std::shared_ptr<const machine::Machine> machine_;
-  // A proxy may slow an adapter down for a protocol; see machine::ProtocolCost.
-  Rate rate_on(std::size_t link, const Message& message) const;
-
+  machine::RouteSearch search_;
   std::vector<Time> free_at_;         // per link
   std::vector<bool> leaves_adapter_;  // per link
   std::vector<LinkLoad> loads_;

@@ -147,7 +147,7 @@ class Machine {
   // from the last link backwards, the lowest link number counts, but between network switches a
   // hash of both ranks, the link and the seed (ECMP). Only devices that forward are passed through.
   // A rank's route to itself is empty. Throws std::invalid_argument that names both ranks if there
-  // is no path. Every call searches the machine anew; keep the answer if you need it often.
+  // is no path. Every call searches the machine anew; for many see RouteSearch.
   std::vector<int> route(int from_rank, int to_rank) const;
 
  private:
@@ -159,6 +159,7 @@ class Machine {
   bool is_preferred(int link, int other, int source, int target) const;
 
   friend class MachineBuilder;
+  friend class RouteSearch;
   std::string name_;
   std::vector<Device> devices_;
   std::vector<Link> links_;

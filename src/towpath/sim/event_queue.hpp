@@ -67,8 +67,13 @@ class EventQueue {
 
   // Lower priorities come first; events of equal time and priority come in the order of push().
   void push(Time time, int priority, Action action, void* context) {
-    const std::uint64_t order = static_cast<std::uint64_t>(priority - kPriorityMin) << 48;
-    const Event event{Event::key_of(time), order | sequence_++, action, context};
+    push_ordered(time, priority, sequence_++, action, context);
+  }
+  // Events of equal time and priority come by `order`, which is below 2^48, whenever they are
+  // pushed. Of equal ones either may be first, so each has its own; push() has other priorities.
+  void push_ordered(Time time, int priority, std::uint64_t order, Action action, void* context) {
+    const std::uint64_t above = static_cast<std::uint64_t>(priority - kPriorityMin) << 48;
+    const Event event{Event::key_of(time), above | order, action, context};
     ++size_;
     if (event.time_key > front_end_) {
       append(event);

@@ -72,6 +72,13 @@ class Simulation {
                   EventQueue::kPriorityMin, EventQueue::kPriorityMax);
     queue_.push(when, priority, action, context);
   }
+  // What comes first of equal time and priority is `order`, not what was scheduled first; see
+  // EventQueue::push_ordered.
+  void at_ordered(Time when, int priority, std::uint64_t order, Action action, void* context) {
+    TOWPATH_CHECK(when >= now_, "an event was scheduled for {} ps, but it is already {} ps",
+                  when.ps(), now_.ps());
+    queue_.push_ordered(when, priority, order, action, context);
+  }
   void after(Time delay, Action action, void* context, int priority = 0) {
     at(from_now(delay), action, context, priority);
   }

@@ -17,6 +17,8 @@ struct SimulatedGpusOptions {
   bool carries_data = true;
   std::uint64_t seed = 1;
   Time jitter_max{};  // explores interleavings; leave zero for timing
+  // Also runs that keep only time take the way that carries data, event by event: the reference.
+  bool is_plain = false;
 };
 
 // Ranks on the GPUs of a machine. A rank begins when its kernel has been launched.
@@ -27,6 +29,7 @@ class SimulatedGpus final : public SimulatedRanks {
 
   sim::Simulation& simulation() override { return simulation_; }
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
+  std::unique_ptr<TimeOnlyRun> time_only(std::shared_ptr<const collective::Plan> plan) override;
   void start(int rank, Protocol protocol) override;
   void run() override { simulation_.run(); }
   std::vector<gpu_links::LinkLoad> loads() override { return ranks_.network().loads(); }
@@ -37,6 +40,7 @@ class SimulatedGpus final : public SimulatedRanks {
     int rank;
   };
 
+  bool is_time_only_;
   sim::Simulation simulation_;
   transport::simulated::GpuRanks ranks_;
   std::vector<Launch> launches_;  // one per rank

@@ -6,13 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "towpath/base/protocol.hpp"
 #include "towpath/base/units.hpp"
+#include "towpath/collective/schedule/plan.hpp"
 #include "towpath/gpu_links/network.hpp"
 #include "towpath/sim/simulation.hpp"
+#include "towpath/simulate/time_only_run.hpp"
 #include "towpath/transport/transport.hpp"
 
 // The ranks of one described machine in one simulation: what a SimulatedRun joins a plan to. Each
@@ -40,6 +43,12 @@ class SimulatedRanks {
   virtual sim::Simulation& simulation() = 0;
   virtual transport::Transport& transport(int rank) = 0;
 
+  // Runs the plan in place of executors over transport(), with the same times and loads; null
+  // where there is no such way. Nothing of what follows is called then.
+  virtual std::unique_ptr<TimeOnlyRun> time_only(std::shared_ptr<const collective::Plan> plan) {
+    (void)plan;
+    return nullptr;
+  }
   // The ranks that each rank exchanges data with. Called once, before the first start().
   virtual void set_peers(const std::vector<std::vector<int>>& peers) { (void)peers; }
   // The host of `rank` calls now, for a plan under `protocol`; the rank begins later, or at once.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -37,6 +38,11 @@ std::vector<std::vector<int>> peers_of(const Schedule& schedule) {
 SimulatedRun::SimulatedRun(std::unique_ptr<SimulatedRanks> ranks, std::shared_ptr<const Plan> plan,
                            sim::Trace* trace)
     : plan_(std::move(plan)), ranks_(std::move(ranks)) {
+  if (trace == nullptr) time_only_ = ranks_->time_only(plan_);
+  if (time_only_ == nullptr) make_executors(trace);
+}
+
+void SimulatedRun::make_executors(sim::Trace* trace) {
   for (int rank = 0; rank < plan_->schedule->rank_count(); ++rank) {
     executors_.push_back(std::make_unique<Executor>(ranks_->transport(rank), plan_));
     executors_.back()->on_finished = [this] { finish_rank(); };
@@ -77,6 +83,13 @@ void SimulatedRun::finish_rank() {
 }
 
 Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
+  if (time_only_ != nullptr) {
+    const Time called = time_only_->now();
+    if (const std::optional<Time> finished = time_only_->invoke()) return *finished - called;
+    // It stands still: executors say who waits for whom.
+    time_only_.reset();
+    make_executors(nullptr);
+  }
   const Time called = now();
   running_ = executors_.size();
   for (std::size_t rank = 0; rank < executors_.size(); ++rank) {

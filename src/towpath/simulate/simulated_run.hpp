@@ -33,18 +33,26 @@ class SimulatedRun {
   // down, or Kind::timeout at the deadline of the ranks.
   Time invoke(const std::vector<collective::Buffers>& buffers);
 
-  std::vector<gpu_links::LinkLoad> loads() const { return ranks_->loads(); }
+  std::vector<gpu_links::LinkLoad> loads() const {
+    return time_only_ != nullptr ? time_only_->loads() : ranks_->loads();
+  }
   std::vector<LinkFailure> link_failures() const { return ranks_->link_failures(); }
-  std::uint64_t events() const { return ranks_->simulation().events(); }
-  Time now() const { return ranks_->simulation().now(); }
+  std::uint64_t events() const {
+    return time_only_ != nullptr ? time_only_->events() : ranks_->simulation().events();
+  }
+  Time now() const {
+    return time_only_ != nullptr ? time_only_->now() : ranks_->simulation().now();
+  }
 
  private:
+  void make_executors(sim::Trace* trace);
   void finish_rank();
   void observe_steps(sim::Trace& trace);
   [[noreturn]] void fail_deadlocked() const;
 
   std::shared_ptr<const collective::Plan> plan_;
   std::unique_ptr<SimulatedRanks> ranks_;
+  std::unique_ptr<TimeOnlyRun> time_only_;  // in place of executors
   // Both have one entry per rank.
   std::vector<std::unique_ptr<collective::Executor>> executors_;
   std::vector<collective::Buffers> buffers_;

@@ -48,6 +48,7 @@ using Offset = std::uint64_t;
 using Signal = std::uint32_t;
 
 inline constexpr int kNoPeer = -1;
+inline constexpr std::uint16_t kNoTurn = 0xffff;
 
 enum class SignalOperation : std::uint8_t { set, add };
 enum class Comparison : std::uint8_t { equal, not_equal, greater_equal };
@@ -92,6 +93,9 @@ struct Move {
   std::uint64_t signal_value = 0;
   SignalOperation signal_operation = SignalOperation::set;
   Protocol protocol = Protocol::simple;
+  // Which of its rank's puts a simulated link takes first where several reach it at the same
+  // moment: that of the lowest number. Without it, the one that was started first.
+  std::uint16_t turn = kNoTurn;
 
   // Called once, when the operands may be overwritten and the local store is visible. May be null.
   void (*done)(Move& move) = nullptr;

@@ -49,6 +49,7 @@ Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> 
     block.receive_slots = connection_slots(block.program->receive_peer);
     block.move.context = &block;
     block.move.protocol = schedule.protocol;
+    if (b < transport::kNoTurn) block.move.turn = static_cast<std::uint16_t>(b);
     block.move.reduction = plan_->reduction;
     block.move.done = [](Move& move) {
       Block& owner = *static_cast<Block*>(move.context);

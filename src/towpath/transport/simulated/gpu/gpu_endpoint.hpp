@@ -85,7 +85,6 @@ class GpuRanks::Endpoint final : public simulated::Endpoint {
   Delivery& new_delivery(Move& move);
   Time jitter();
   Peer& peer(int rank);
-  static void send(void* delivery);
   static void left(gpu_links::Message& message);
   static void arrived(gpu_links::Message& message);
   static void deliver(Delivery& delivery);

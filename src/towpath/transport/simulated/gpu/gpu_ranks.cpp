@@ -67,7 +67,7 @@ void GpuRanks::Endpoint::start_put(Move& move) {
     delivery.delay += receive_overhead(move);
   }
   if (delivery.peer->route->leaves_host) delivery.delay += price.adapter_overhead;
-  ranks_.simulation_.after(price.send_overhead, send, &delivery);
+  ranks_.network_.send_at(ranks_.simulation_.from_now(price.send_overhead), delivery);
 }
 
 // A flag alone is a posted store: its sender goes on at once.
@@ -96,6 +96,9 @@ GpuRanks::Delivery& GpuRanks::Endpoint::new_delivery(Move& move) {
   delivery.epoch = epoch_;
   delivery.route = delivery.peer->route;
   delivery.protocol = move.protocol;
+  delivery.turn = move.turn == transport::kNoTurn
+                      ? gpu_links::kNoTurn
+                      : static_cast<std::uint64_t>(rank()) << 16 | move.turn;
   delivery.delay = jitter();
   delivery.left = left;
   delivery.arrived = arrived;
@@ -126,11 +129,6 @@ GpuRanks::Peer& GpuRanks::Endpoint::peer(int rank) {
                                          places[static_cast<std::size_t>(rank)]);
   }
   return found;
-}
-
-void GpuRanks::Endpoint::send(void* context) {
-  Delivery& delivery = *static_cast<Delivery*>(context);
-  delivery.from->ranks_.network_.send(delivery);
 }
 
 void GpuRanks::Endpoint::left(gpu_links::Message& message) {

@@ -42,13 +42,13 @@ class GpuRanks {
   const gpu_links::Network& network() const { return network_; }
   // What links carry from now on is told to the history, which the caller owns.
   void record(gpu_links::LinkHistory* history) { network_.record(history); }
-  // Of an empty message, one way.
-  Time latency(int from, int to) {
-    return network_
-        .route(options_.places[static_cast<std::size_t>(from)],
-               options_.places[static_cast<std::size_t>(to)])
-        .latency;
+  // Valid as long as the ranks are.
+  const gpu_links::Route& route(int from, int to) {
+    return network_.route(options_.places[static_cast<std::size_t>(from)],
+                          options_.places[static_cast<std::size_t>(to)]);
   }
+  // Of an empty message, one way.
+  Time latency(int from, int to) { return route(from, to).latency; }
   // What the GPU of a rank costs.
   const machine::GpuCost& cost_of(int rank) const {
     return network_.machine().gpu_of_rank(options_.places[static_cast<std::size_t>(rank)]);

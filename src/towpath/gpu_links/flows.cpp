@@ -1,0 +1,287 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/gpu_links/flows.hpp"
+
+#include <algorithm>
+
+#include "towpath/base/index.hpp"
+
+namespace towpath::gpu_links {
+namespace {
+
+// Where a link's flows come from: the sender itself, a link, or several.
+constexpr int kNobody = -3;
+constexpr int kSeveral = -2;
+constexpr int kSender = -1;
+
+Time occupied_by(const Flows::Train::Hop& hop, std::uint32_t number, std::uint32_t segments) {
+  if (number == 0) return hop.first;
+  return number + 1 == segments ? hop.last : hop.whole;
+}
+
+Time pace_of(const Flows::Train& train, std::uint32_t number) {
+  return number + 1 == train.segments ? train.pace_last : train.pace_whole;
+}
+
+}  // namespace
+
+Flows::Flows(const Network& network, Protocol protocol)
+    : network_(network),
+      protocol_(protocol),
+      free_at_(network.machine().links().size()),
+      loads_(network.machine().links().size()) {}
+
+std::uint32_t Flows::add(const Route& route, std::uint64_t turn) {
+  Flow flow;
+  flow.first_hop = static_cast<std::uint32_t>(hops_.size());
+  flow.hops = static_cast<std::uint16_t>(route.links.size());
+  flow.turn = turn;
+  LinkCosts costs;
+  for (const int number : route.links) {
+    const machine::Link& link = network_.machine().links()[index(number)];
+    costs.emplace_back(network_.rate_on(index(number), protocol_), link.message_overhead,
+                       link.latency);
+    hops_.push_back({static_cast<std::uint32_t>(number)});
+  }
+  const auto [at, is_new] =
+      kind_of_.emplace(std::move(costs), static_cast<std::uint32_t>(kinds_.size()));
+  if (is_new) kinds_.push_back({&at->first, {}});
+  flow.kind = at->second;
+  flows_.push_back(flow);
+  return static_cast<std::uint32_t>(flows_.size() - 1);
+}
+
+void Flows::join() {
+  std::vector<int> from(free_at_.size(), kNobody);
+  for (const Flow& flow : flows_) {
+    int before = kSender;
+    for (const Hop& hop : hops_of(flow)) {
+      int& known = from[hop.link];
+      const bool is_same = known == before && before != kSender;
+      if (known == kNobody) {
+        known = before;
+      } else if (!is_same) {
+        known = kSeveral;
+      }
+      before = static_cast<int>(hop.link);
+    }
+  }
+  for (Hop& hop : hops_) hop.is_meeting = from[hop.link] == kSeveral;
+  for (Flow& flow : flows_) {
+    flow.is_alone = std::none_of(hops_of(flow).begin(), hops_of(flow).end(),
+                                 [](const Hop& hop) { return hop.is_meeting; });
+  }
+}
+
+const Flows::Train& Flows::train(std::uint32_t flow, Bytes size, Rate pace) {
+  Kind& kind = kinds_[flows_[flow].kind];
+  for (const Train& known : kind.trains) {
+    if (known.size == size && known.pace == pace) return known;
+  }
+  Train& train = kind.trains.emplace_back();
+  train.size = size;
+  train.pace = pace;
+  const std::uint64_t whole = kSegment.count();
+  train.segments = static_cast<std::uint32_t>((size.count() + whole - 1) / whole);
+  const Bytes last = size - kSegment * (train.segments - 1);
+  train.pace_whole = transfer_time(kSegment, pace);
+  train.pace_last = transfer_time(last, pace);
+  for (const auto& [rate, overhead, latency] : *kind.costs) {
+    Train::Hop hop;
+    hop.whole = transfer_time(kSegment, rate);
+    hop.last = transfer_time(last, rate);
+    hop.first = (train.segments == 1 ? hop.last : hop.whole) + overhead;
+    hop.latency = latency;
+    hop.busy = hop.first;
+    if (train.segments > 1) hop.busy += hop.whole * (train.segments - 2) + hop.last;
+    train.hops.push_back(hop);
+  }
+  return train;
+}
+
+Flows::Notice Flows::send(std::uint32_t number, const Train& train, Time when, std::uint64_t tag) {
+  Flow& flow = flows_[number];
+  if (flow.counted != &train) {
+    count(flow, loads_);
+    flow.counted = &train;
+    flow.count = 0;
+  }
+  ++flow.count;
+  Notice notice{tag, kUnknown, kUnknown};
+  if (flow.is_alone) {
+    send_alone(flow, train, when, notice);
+    return notice;
+  }
+  Segment& first = new_segment();
+  first.train = &train;
+  first.hops = hops_.data() + flow.first_hop;
+  first.turn = flow.turn;
+  first.tag = tag;
+  first.number = 0;
+  first.hop = 0;
+  first.hop_count = flow.hops;
+  if (first.hops[0].is_meeting) {
+    await(first, when);
+  } else {
+    walk(first, when, notice);
+  }
+  return notice;
+}
+
+// On its only link a segment is not held up after the first: it comes when the one before has left.
+void Flows::send_over_link(const Train& train, Time& free_at, Time when, Notice& notice) {
+  const Train::Hop& cost = train.hops.front();
+  free_at = std::max(when, free_at) + cost.first;
+  Time left = std::max(free_at, when + pace_of(train, 0));
+  if (train.segments > 1) {
+    left += std::max(cost.whole, train.pace_whole) * (train.segments - 2);
+    free_at = left + cost.last;
+    left = std::max(free_at, left + train.pace_last);
+  }
+  notice.left = left;
+  notice.arrived = left + cost.latency;
+}
+
+// All at once, segment by segment.
+void Flows::send_alone(const Flow& flow, const Train& train, Time when, Notice& notice) {
+  const std::span<const Hop> hops = hops_of(flow);
+  if (hops.size() == 1) return send_over_link(train, free_at_[hops.front().link], when, notice);
+  Time left = when;
+  Time tail;
+  for (std::uint32_t number = 0; number < train.segments; ++number) {
+    Time head = left;
+    tail = head + pace_of(train, number);
+    for (std::size_t h = 0; h < hops.size(); ++h) {
+      const Train::Hop& cost = train.hops[h];
+      Time& free_at = free_at_[hops[h].link];
+      const Time start = std::max(head, free_at);
+      free_at = start + occupied_by(cost, number, train.segments);
+      tail = std::max(free_at, tail);
+      if (h == 0) left = tail;
+      tail += cost.latency;
+      head = start + cost.latency;
+    }
+    if (train.segments > 3) number = repeat_whole(flow, train, number, left);
+  }
+  notice.left = left;
+  notice.arrived = tail;
+}
+
+// A whole segment that found all links later than the one before by the same time will be followed
+// so by all others of its size. Takes those at once; returns the number of the last one.
+std::uint32_t Flows::repeat_whole(const Flow& flow, const Train& train, std::uint32_t number,
+                                  Time& left) {
+  const std::span<const Hop> hops = hops_of(flow);
+  if (number == 0) free_at_before_.assign(hops.size() + 1, Time());
+  const Time step = left - free_at_before_.back();
+  bool is_steady = number > 0 && number + 2 < train.segments;
+  free_at_before_.back() = left;
+  for (std::size_t h = 0; h < hops.size(); ++h) {
+    const Time free_at = free_at_[hops[h].link];
+    is_steady &= free_at - free_at_before_[h] == step;
+    free_at_before_[h] = free_at;
+  }
+  if (!is_steady) return number;
+  const std::uint32_t last_whole = train.segments - 2;
+  const Time all = step * (last_whole - number);
+  left += all;
+  for (const Hop& hop : hops) free_at_[hop.link] += all;
+  return last_whole;
+}
+
+// The head reaches a link where it may meet others.
+void Flows::await(Segment& segment, Time head) {
+  queue_.push_ordered(head, 0, segment.turn << 8 | segment.hop, nullptr, &segment);
+}
+
+bool Flows::next(Notice& notice) {
+  sim::Event event;
+  if (!queue_.pop(Time::max(), event)) return false;
+  ++meetings_;
+  Segment& segment = *static_cast<Segment*>(event.context);
+  notice = {segment.tag, kUnknown, kUnknown};
+  walk(segment, event.time(), notice);
+  return true;
+}
+
+// The head is at a link. Takes the segment to the next link where it may meet others.
+Flows::Passage Flows::pass(Segment& segment, Time head) {
+  const Train& train = *segment.train;
+  Passage passage;
+  if (segment.hop == 0) segment.tail_in = head + pace_of(train, segment.number);
+  do {
+    const Train::Hop& cost = train.hops[segment.hop];
+    Time& free_at = free_at_[segment.hops[segment.hop].link];
+    const Time start = std::max(head, free_at);
+    free_at = start + occupied_by(cost, segment.number, train.segments);
+    const Time tail = std::max(free_at, segment.tail_in);
+    if (segment.hop == 0) passage.left = tail;
+    segment.tail_in = tail + cost.latency;
+    head = start + cost.latency;
+    ++segment.hop;
+  } while (segment.hop < segment.hop_count && !segment.hops[segment.hop].is_meeting);
+  passage.head = head;
+  return passage;
+}
+
+// The same, and with the segments that follow it, as far as they need not wait for others.
+void Flows::walk(Segment& at_head, Time head, Notice& notice) {
+  const Train& train = *at_head.train;
+  Segment* segment = &at_head;
+  for (;;) {
+    const bool is_at_sender = segment->hop == 0;
+    const bool is_last = segment->number + 1 == train.segments;
+    const Passage passage = pass(*segment, head);
+    if (is_at_sender && is_last) notice.left = passage.left;
+    const bool is_through = segment->hop == segment->hop_count;
+    if (is_through && is_last) notice.arrived = segment->tail_in;
+    if (!is_through) await(*segment, passage.head);
+    if (!is_at_sender || is_last) {
+      if (is_through) release(*segment);
+      return;
+    }
+    // The record of a segment that is through serves the one behind it.
+    if (!is_through) segment = &copy_of(*segment);
+    segment->hop = 0;
+    ++segment->number;
+    head = passage.left;
+    if (segment->hops[0].is_meeting) return await(*segment, head);
+  }
+}
+
+void Flows::count(const Flow& flow, std::vector<LinkLoad>& loads) const {
+  if (flow.count == 0) return;
+  const std::span<const Hop> hops = hops_of(flow);
+  for (std::size_t h = 0; h < hops.size(); ++h) {
+    LinkLoad& load = loads[hops[h].link];
+    load.bytes += flow.counted->size * flow.count;
+    load.busy += flow.counted->hops[h].busy * static_cast<std::int64_t>(flow.count);
+    load.messages += flow.count;
+  }
+}
+
+std::vector<LinkLoad> Flows::loads() const {
+  std::vector<LinkLoad> loads = loads_;
+  for (const Flow& flow : flows_) count(flow, loads);
+  return loads;
+}
+
+void Flows::release(Segment& segment) {
+  segment.next_free = free_segments_;
+  free_segments_ = &segment;
+}
+
+Flows::Segment& Flows::copy_of(const Segment& segment) {
+  Segment& copy = new_segment();
+  copy = segment;
+  return copy;
+}
+
+Flows::Segment& Flows::new_segment() {
+  if (free_segments_ == nullptr) return segments_.emplace_back();
+  Segment& segment = *free_segments_;
+  free_segments_ = segment.next_free;
+  return segment;
+}
+
+}  // namespace towpath::gpu_links

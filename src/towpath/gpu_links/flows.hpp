@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "towpath/base/units.hpp"
+#include "towpath/gpu_links/network.hpp"
+#include "towpath/sim/event_queue.hpp"
+
+// The messages of a Network with fewer events, for runs whose senders and receivers are all known
+// beforehand: the same times and loads.
+//
+// A flow is all that one sender sends over one route. What reaches a link is taken in order of
+// arrival, so an event is needed only where flows from different links meet. A link that one flow
+// has for itself, or whose flows all come from the same link before it, is passed at once, ahead of
+// simulated time.
+//
+//   Flows flows(network, Protocol::simple);
+//   const std::uint32_t flow = flows.add(route, turn);  // all of them
+//   flows.join();
+//   Flows::Notice notice = flows.send(flow, flows.train(flow, 64_KiB, pace), when, tag);
+//   while (flows.next(notice)) ...  // each may call send()
+//
+// Wrong: a send() from before the notice that next() gave last. Another message may have passed.
+
+namespace towpath::gpu_links {
+
+class Flows {
+ public:
+  static constexpr Time kUnknown = Time::max();
+
+  // What has become known of a message.
+  struct Notice {
+    std::uint64_t tag = 0;    // the sender's own
+    Time left = kUnknown;     // its last byte leaves the sender
+    Time arrived = kUnknown;  // it reaches the far end
+  };
+
+  // What the segments of a message take on the links of a flow.
+  struct Train {
+    struct Hop {
+      Time first;  // of the message: with its overhead
+      Time whole;
+      Time last;
+      Time latency;
+      Time busy;  // by all segments together
+    };
+    Bytes size;
+    Rate pace;
+    std::uint32_t segments = 1;
+    Time pace_whole;
+    Time pace_last;
+    std::vector<Hop> hops;
+  };
+
+  // All messages are under one protocol. The network keeps its routes as long as this lives.
+  Flows(const Network& network, Protocol protocol);
+  Flows(const Flows&) = delete;
+  Flows& operator=(const Flows&) = delete;
+
+  // `turn` as that of a Message. The route has links.
+  std::uint32_t add(const Route& route, std::uint64_t turn);
+  // After the last add().
+  void join();
+
+  // Of messages of `size` on the wire, which is not zero, sent at `pace`.
+  const Train& train(std::uint32_t flow, Bytes size, Rate pace);
+
+  // A message starts at `when`, after all that its flow has sent before has left. What is not known
+  // yet, next() tells.
+  Notice send(std::uint32_t flow, const Train& train, Time when, std::uint64_t tag);
+  // Brings the earliest segment on that flows wait for; false when there is none. The notice may
+  // have nothing new.
+  bool next(Notice& notice);
+  // One per link of the machine.
+  std::vector<LinkLoad> loads() const;
+  // Segments that reached a link where flows meet.
+  std::uint64_t meetings() const { return meetings_; }
+
+ private:
+  struct Hop {
+    std::uint32_t link = 0;
+    bool is_meeting = false;
+  };
+  struct Flow {
+    std::uint32_t first_hop = 0;
+    std::uint16_t hops = 0;
+    bool is_alone = true;  // no hop is a meeting
+    std::uint32_t kind = 0;
+    std::uint64_t turn = 0;
+    const Train* counted = nullptr;  // its last messages,
+    std::uint64_t count = 0;         // which loads_ does not have yet
+  };
+  // Flows over equal links share their trains.
+  using LinkCosts = std::vector<std::tuple<Rate, Time, Time>>;  // rate, overhead, latency
+  struct Kind {
+    const LinkCosts* costs = nullptr;
+    std::deque<Train> trains;
+  };
+  // A part of a message that waits for its turn on a link.
+  struct alignas(64) Segment {
+    const Train* train = nullptr;
+    const Hop* hops = nullptr;
+    std::uint64_t turn = 0;
+    std::uint64_t tag = 0;
+    std::uint32_t number = 0;
+    std::uint16_t hop = 0;
+    std::uint16_t hop_count = 0;
+    Time tail_in;  // when its last byte reaches that link
+    Segment* next_free = nullptr;
+  };
+
+  std::span<const Hop> hops_of(const Flow& flow) const {
+    return {hops_.data() + flow.first_hop, flow.hops};
+  }
+  static void send_over_link(const Train& train, Time& free_at, Time when, Notice& notice);
+  void send_alone(const Flow& flow, const Train& train, Time when, Notice& notice);
+  std::uint32_t repeat_whole(const Flow& flow, const Train& train, std::uint32_t number,
+                             Time& left);
+  void await(Segment& segment, Time head);
+  struct Passage {
+    Time left;  // the segment's last byte has left its sender; only from there
+    Time head;  // the head is at the next link
+  };
+  Passage pass(Segment& segment, Time head);
+  void walk(Segment& segment, Time head, Notice& notice);
+  void count(const Flow& flow, std::vector<LinkLoad>& loads) const;
+  Segment& new_segment();
+  Segment& copy_of(const Segment& segment);
+  void release(Segment& segment);
+
+  const Network& network_;
+  Protocol protocol_;
+  std::map<LinkCosts, std::uint32_t> kind_of_;
+  std::vector<Kind> kinds_;
+  std::vector<Flow> flows_;
+  std::vector<Hop> hops_;
+  std::vector<Time> free_at_;         // per link
+  std::vector<Time> free_at_before_;  // per hop, of the segment before
+  std::vector<LinkLoad> loads_;       // per link
+  sim::EventQueue queue_;             // of waiting segments
+  std::deque<Segment> segments_;      // storage
+  Segment* free_segments_ = nullptr;
+  std::uint64_t meetings_ = 0;
+};
+
+}  // namespace towpath::gpu_links

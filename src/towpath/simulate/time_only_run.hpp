@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "towpath/base/units.hpp"
+#include "towpath/collective/schedule/plan.hpp"
+#include "towpath/gpu_links/flows.hpp"
+#include "towpath/machine/machine.hpp"
+#include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
+
+// One plan on all ranks of a GPU cluster where nothing but time is asked for: what Executors over
+// GpuRanks do, to the picosecond, without an event for each thing that happens.
+//
+// When a thread block may take a slice follows from times that are known beforehand: when it was
+// done with the one before, when the slice and free slots have come, when the step that it depends
+// on was complete. So each block goes on as far as it knows these times, ahead of all others, and
+// tells its peers theirs. Only where flows meet on a link is the order of time kept; see Flows.
+//
+// Executor and GpuRanks are the reference. What they do and this does not: bytes, jitter, traces,
+// one-sided steps, and the words for a schedule that stands still.
+
+namespace towpath::simulate {
+
+class TimeOnlyRun {
+ public:
+  // Whether this kind of plan runs here.
+  static bool can_run(const collective::Plan& plan);
+
+  // The ranks outlive it.
+  TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<const collective::Plan> plan);
+  ~TimeOnlyRun();
+  TimeOnlyRun(const TimeOnlyRun&) = delete;
+  TimeOnlyRun& operator=(const TimeOnlyRun&) = delete;
+
+  // Every rank's host calls at now(). Returns when the last rank has finished; nothing when the
+  // schedule stands still, after which there is nothing more to invoke.
+  std::optional<Time> invoke();
+
+  // The end of all that has happened: after the last rank has finished, credits still come back.
+  Time now() const { return now_; }
+  std::vector<gpu_links::LinkLoad> loads() const { return flows_.loads(); }
+  // Slices, and segments that met others on a link.
+  std::uint64_t events() const { return slices_ + flows_.meetings(); }
+
+ private:
+  // By what a thread block reads and writes.
+  enum Work : std::uint8_t { copy, combine, forward };
+  static constexpr int kWorks = 3;
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+
+  // What thread blocks of a GPU cost, by what they read and write.
+  struct Price {
+    std::array<Rate, kWorks> rate;  // by Work
+    std::array<Rate, kWorks> pace;  // on the wire
+    Time send_overhead;
+    Time receive_overhead;
+    Time start;  // from the host's call to the first step
+  };
+  struct SlicePart {
+    std::uint64_t offset = 0;
+    std::uint64_t count = 0;
+    std::uint32_t slots = 0;
+  };
+  // A transfer of a number of chunks.
+  struct Transfer {
+    std::uint32_t slices = 1;
+    std::array<SlicePart, 2> slice;
+  };
+  // A slice on its way to a receiver, or its slots on their way back.
+  struct Mark {
+    std::uint64_t slots = 0;  // on this connection, this slice included
+    Time time;
+  };
+  enum class State : std::uint8_t { ready, data, slots, dependency, link, finished };
+  struct Block;
+  // The steps of a block that others depend on, as far as they are complete.
+  struct Progress {
+    struct Reader {
+      std::uint32_t block;
+      std::uint64_t seen;  // number of the last step that it asked for
+    };
+    // `slots` is the number of steps that are complete. The last ones are at hand.
+    std::array<Mark, 3> recent{};
+    std::uint32_t published = 0;
+    std::uint32_t first_waiting = kNobody;
+    std::vector<Mark> complete;  // those before
+    std::vector<Reader> readers;
+    std::size_t trim_at = 0;
+    bool is_kept = false;  // a reader goes back
+  };
+
+  static Work work_of(collective::StepType type);
+  void make_transfers();
+  const Price& price_of(int rank);
+  void add_blocks(int rank);
+  void connect(int rank);
+  void find_readers(int rank);
+
+  void begin_invocation();
+  void advance(Block& block);
+  void start_step(Block& block);
+  void start_transfer(Block& block);
+  bool may_start(Block& block);
+  bool dependency_met(Block& block);
+  // Null while the step is not complete.
+  static const Mark* find(const Progress& progress, std::uint64_t step);
+  bool slice_arrived(Block& block, std::uint32_t slots);
+  bool slots_free(Block& block, std::uint32_t slots);
+  bool move(Block& block);
+  bool put(Block& block);
+  std::uint64_t size_of_slice(const Block& block) const;
+  std::uint64_t existing(const Block& block, collective::Buffer buffer, std::uint32_t chunk) const;
+  void set_memo(Block& block, std::uint64_t size_bytes, Work work);
+  void finish_slice(Block& block);
+  void finish_step(Block& block);
+  void publish(Block& block);
+  static void trim(Progress& progress);
+  void note(const gpu_links::Flows::Notice& notice);
+  void note_arrival(const Block& from, std::uint32_t slice, Time time);
+  void call_ready();
+  void wake(std::uint32_t number, State reason);
+  // Where a connection keeps what it knows of a slice; by one of its ends.
+  Mark& mark(std::vector<Mark>& marks, std::uint32_t block, std::uint32_t slice) const {
+    return marks[(std::size_t{block} << marks_shift_) + (slice & marks_mask_)];
+  }
+
+  transport::simulated::GpuRanks& ranks_;
+  std::shared_ptr<const collective::Plan> plan_;
+  gpu_links::Flows flows_;
+  std::map<const machine::GpuCost*, Price> prices_;
+  // By [last iteration][number of chunks].
+  std::array<std::vector<Transfer>, 2> transfers_;
+  std::array<std::vector<Transfer>, 2> local_transfers_;
+  bool is_ragged_ = false;  // some chunk has fewer elements than others
+
+  std::vector<std::uint32_t> first_block_;  // per rank, and one behind
+  std::vector<Block> blocks_;
+  std::vector<Progress> progress_;
+  // What is on its way to a block, and what came back, as many as there are slots.
+  std::vector<Mark> arrivals_;
+  std::vector<Mark> credits_;
+  std::uint32_t marks_shift_ = 0;
+  std::uint32_t marks_mask_ = 0;
+
+  std::vector<std::uint32_t> ready_;  // blocks that may go on
+  std::vector<std::uint32_t> going_;  // those of them that are called now
+  std::size_t unfinished_ = 0;
+  Time now_;
+  Time finished_;
+  std::uint64_t slices_ = 0;
+};
+
+}  // namespace towpath::simulate

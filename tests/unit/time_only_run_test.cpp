@@ -1,0 +1,299 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/simulate/time_only_run.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "schedules.hpp"
+#include "sentence.hpp"
+#include "towpath/base/deadlock_error.hpp"
+#include "towpath/collective/algorithms/algorithms.hpp"
+#include "towpath/sim/random.hpp"
+#include "towpath/simulate/simulated_gpus.hpp"
+#include "towpath/simulate/simulated_run.hpp"
+
+// Runs of time alone, against executors over simulated GPUs as the reference.
+
+namespace towpath::simulate {
+namespace {
+
+using namespace collective;
+using namespace literals;
+
+bool is_long() { return std::getenv("TOWPATH_LONG_TESTS") != nullptr; }
+
+template <typename T>
+const T& one_of(sim::Random& random, const std::vector<T>& values) {
+  return values[random.below(values.size())];
+}
+
+// Figures from few values, so that messages often meet at the same picosecond.
+struct Figures {
+  explicit Figures(sim::Random& seeded) : random(seeded), is_coarse(seeded.below(2) == 0) {}
+
+  Rate rate() {
+    if (is_coarse) return one_of<Rate>(random, {25_GBps, 50_GBps, 100_GBps});
+    return Rate::from_bytes_per_second(
+        static_cast<std::int64_t>(10'000'000'000 + random.below(90'000'000'000)));
+  }
+  Time time(Time most) {
+    if (is_coarse) return most * static_cast<std::int64_t>(random.below(3));
+    return Time::from_ps(
+        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most.ps()) + 1)));
+  }
+
+  sim::Random& random;
+  bool is_coarse;
+};
+
+machine::GpuCost random_cost(Figures& figures) {
+  machine::GpuCost cost;
+  cost.launch = figures.time(3_us);
+  for (machine::ProtocolCost& protocol : cost.protocol) {
+    protocol.block_rate = figures.rate();
+    protocol.send_overhead = figures.time(200_ns);
+    protocol.receive_overhead = figures.time(300_ns);
+    protocol.fences = figures.random.below(2) == 0;
+    if (figures.random.below(2) == 0) protocol.adapter_rate = figures.rate();
+    protocol.adapter_overhead = figures.time(500_ns);
+    if (figures.random.below(2) == 0) protocol.copy_rate = figures.rate();
+    if (figures.random.below(2) == 0) protocol.forward_rate = figures.rate();
+    protocol.start_overhead = figures.time(1_us);
+  }
+  return cost;
+}
+
+// Hosts of GPUs around a switch each, GPUs in pairs at an adapter, adapters at a leaf of their rail
+// or of their host, leaves joined by spines.
+std::shared_ptr<const machine::Machine> fat_tree(Figures& figures, int hosts, int gpus_per_host) {
+  using machine::DeviceKind;
+  using machine::LinkKind;
+  machine::MachineBuilder builder("fat tree");
+  const bool has_rails = figures.random.below(2) == 0;
+  const auto join = [&](int a, int b, machine::Link link) {
+    link.from = a;
+    link.to = b;
+    builder.add_link(link);
+    std::swap(link.from, link.to);
+    builder.add_link(link);
+  };
+  const auto link_of = [&](LinkKind kind) {
+    return machine::Link{0,
+                         0,
+                         kind,
+                         figures.rate(),
+                         figures.time(600_ns),
+                         kind == LinkKind::network ? figures.time(50_ns) : 0_ns};
+  };
+  const machine::Link nvlink = link_of(LinkKind::nvlink);
+  const machine::Link pcie = link_of(LinkKind::pcie);
+  machine::Link cable = link_of(LinkKind::network);
+  cable.latency += 1_us;
+  std::vector<int> spines;
+  for (int s = 0; s < 2; ++s) {
+    spines.push_back(
+        builder.add_device({fmt::format("spine {}", s), DeviceKind::network_switch, -1, true}));
+  }
+  std::vector<int> leaves;
+  for (int l = 0; l < std::max(hosts, gpus_per_host); ++l) {
+    leaves.push_back(
+        builder.add_device({fmt::format("leaf {}", l), DeviceKind::network_switch, -1, true}));
+    for (const int spine : spines) join(leaves.back(), spine, cable);
+  }
+  for (int h = 0; h < hosts; ++h) {
+    const int crossbar =
+        builder.add_device({fmt::format("switch {}", h), DeviceKind::nvswitch, h, true});
+    int adapter = 0;
+    for (int g = 0; g < gpus_per_host; ++g) {
+      if (g % 2 == 0) {
+        adapter = builder.add_device({fmt::format("nic {} {}", h, g), DeviceKind::nic, h, true});
+        join(adapter, leaves[static_cast<std::size_t>(has_rails ? g : h)], cable);
+      }
+      const int gpu = builder.add_device({fmt::format("gpu {} {}", h, g), DeviceKind::gpu, h});
+      join(gpu, crossbar, nvlink);
+      join(gpu, adapter, pcie);
+    }
+  }
+  builder.set_gpu_cost(random_cost(figures));
+  if (hosts > 1 && figures.random.below(4) == 0)
+    builder.set_gpu_cost_of_host(1, random_cost(figures));
+  return std::move(builder).build();
+}
+
+// Each GPU joined to the next one, both ways.
+std::shared_ptr<const machine::Machine> ring(Figures& figures, int gpus) {
+  machine::MachineBuilder builder("ring");
+  for (int g = 0; g < gpus; ++g) {
+    builder.add_device({fmt::format("gpu {}", g), machine::DeviceKind::gpu, 0, true});
+  }
+  const machine::Link wire{
+      0, 0, machine::LinkKind::nvlink, figures.rate(), figures.time(500_ns), figures.time(20_ns)};
+  for (int g = 0; g < gpus; ++g) {
+    machine::Link link = wire;
+    link.from = g;
+    link.to = (g + 1) % gpus;
+    if (link.from == link.to || (gpus == 2 && g == 1)) continue;
+    builder.add_link(link);
+    std::swap(link.from, link.to);
+    builder.add_link(link);
+  }
+  builder.set_gpu_cost(random_cost(figures));
+  return std::move(builder).build();
+}
+
+struct Case {
+  std::string words;
+  std::shared_ptr<const machine::Machine> machine;
+  std::shared_ptr<const Plan> plan;
+};
+
+// Nothing where the algorithm does not go with the options.
+std::unique_ptr<Case> random_case(std::uint64_t seed) {
+  sim::Random random(seed, "time only");
+  Figures figures(random);
+  const int hosts = 1 + static_cast<int>(random.below(4));
+  const int gpus = 1 + static_cast<int>(random.below(5));
+  const int ranks = hosts * gpus;
+  if (ranks < 2) return nullptr;
+  AlgorithmOptions options;
+  options.ranks = ranks;
+  options.channels = 1 + static_cast<int>(random.below(4));
+  options.protocol = one_of<Protocol>(random, {Protocol::simple, Protocol::ll, Protocol::ll128});
+  options.root = static_cast<int>(random.below(static_cast<std::uint64_t>(ranks)));
+  options.gpus_per_host = gpus;
+  options.chunks_per_channel = 1 + static_cast<int>(random.below(5));
+  const Algorithm& algorithm = algorithms()[random.below(algorithms().size())];
+  if (algorithm.name.find("ring") == 0 && hosts > 1 && random.below(2) == 0) {
+    options.rings = rail_rings(hosts, gpus, options.channels);
+  }
+  std::shared_ptr<Schedule> schedule;
+  try {
+    schedule = std::make_shared<Schedule>(algorithm(options));
+  } catch (const std::invalid_argument&) {
+    return nullptr;
+  }
+  if (has_one_sided_steps(*schedule)) return nullptr;
+  const std::uint64_t granularity = element_granularity(*schedule);
+  const std::uint64_t most = std::uint64_t{1} << (4 + random.below(20));
+  const std::uint64_t elements = (1 + random.below(most) / granularity) * granularity;
+  const auto slots_factor = static_cast<std::uint32_t>(1 + random.below(8) / 7);
+  const bool is_ring = random.below(4) == 0;
+  return std::make_unique<Case>(Case{
+      fmt::format("seed {}: {} of {} elements, {} channels, protocol {}, {} hosts of {} GPUs{}",
+                  seed, algorithm.name, elements, options.channels,
+                  static_cast<int>(options.protocol), hosts, gpus, is_ring ? " in a ring" : ""),
+      is_ring ? ring(figures, ranks) : fat_tree(figures, hosts, gpus),
+      make_plan(schedule, elements, {}, slots_factor)});
+}
+
+struct Result {
+  std::vector<Time> times;  // of two invocations, and the end of all
+  std::vector<gpu_links::LinkLoad> loads;
+};
+
+Result run(const Case& sample, bool is_plain) {
+  SimulatedGpusOptions options;
+  options.carries_data = false;
+  options.is_plain = is_plain;
+  SimulatedRun run(
+      std::make_unique<SimulatedGpus>(sample.machine, sample.plan->schedule->rank_count(), options),
+      sample.plan);
+  Result result;
+  result.times.push_back(run.invoke({}));
+  result.times.push_back(run.invoke({}));
+  result.times.push_back(run.now());
+  result.loads = run.loads();
+  return result;
+}
+
+void expect_equal(const Case& sample) {
+  SCOPED_TRACE(sample.words);
+  const Result fast = run(sample, false);
+  const Result plain = run(sample, true);
+  for (std::size_t i = 0; i < plain.times.size(); ++i) {
+    EXPECT_EQ(fast.times[i].ps(), plain.times[i].ps()) << "time " << i;
+  }
+  ASSERT_EQ(fast.loads.size(), plain.loads.size());
+  for (std::size_t i = 0; i < plain.loads.size(); ++i) {
+    EXPECT_EQ(fast.loads[i].bytes, plain.loads[i].bytes) << "link " << i;
+    EXPECT_EQ(fast.loads[i].busy.ps(), plain.loads[i].busy.ps()) << "link " << i;
+    EXPECT_EQ(fast.loads[i].messages, plain.loads[i].messages) << "link " << i;
+  }
+}
+
+TEST(TimeOnlyRun, TakesTheTimesAndLoadsOfTheReference) {
+  const int wanted = is_long() ? 20'000 : 400;
+  int tried = 0;
+  for (std::uint64_t seed = 1; tried < wanted; ++seed) {
+    const std::unique_ptr<Case> sample = random_case(seed);
+    if (sample == nullptr) continue;
+    ++tried;
+    ASSERT_TRUE(TimeOnlyRun::can_run(*sample->plan));
+    expect_equal(*sample);
+    if (testing::Test::HasFailure()) break;
+  }
+}
+
+// Every step type, chains of nops, dependencies between blocks, several chunks in a step.
+TEST(TimeOnlyRun, TakesThoseOfSchedulesWithEveryKindOfStep) {
+  const std::vector<Schedule> schedules = {
+      samples::ring_all_reduce(4, 2),          samples::two_shot_all_reduce(4, 3),
+      samples::pairwise_all_to_all(4, 2),      samples::chain_broadcast(4, 7),
+      samples::relayed_all_gather(4),          samples::one_slot_reduce(4, 3),
+      samples::there_and_back_all_reduce(4, 3)};
+  std::uint64_t seed = 0;
+  for (const Schedule& schedule : schedules) {
+    for (const std::uint64_t factor : {1u, 50u, 20'000u, 700'000u}) {
+      sim::Random random(++seed, "samples");
+      Figures figures(random);
+      const auto shared = std::make_shared<Schedule>(schedule);
+      const std::uint64_t elements = element_granularity(schedule) * factor;
+      expect_equal({fmt::format("{} of {} elements", schedule.name, elements),
+                    fat_tree(figures, 2, 2), make_plan(shared, elements, {})});
+    }
+  }
+}
+
+TEST(TimeOnlyRun, TakesTheTimeOfARunWithData) {
+  int tried = 0;
+  for (std::uint64_t seed = 1; tried < 60; ++seed) {
+    const std::unique_ptr<Case> sample = random_case(seed);
+    if (sample == nullptr || sample->plan->chunking.elements() > 100'000) continue;
+    ++tried;
+    SCOPED_TRACE(sample->words);
+    const auto ranks = static_cast<std::size_t>(sample->plan->schedule->rank_count());
+    std::vector<std::vector<std::byte>> inputs(ranks);
+    std::vector<std::vector<std::byte>> outputs(ranks);
+    std::vector<Buffers> buffers;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      inputs[rank].resize(sample->plan->input_bytes());
+      outputs[rank].resize(sample->plan->output_bytes());
+      buffers.push_back({inputs[rank].data(), outputs[rank].data()});
+    }
+    SimulatedRun with_data(
+        std::make_unique<SimulatedGpus>(sample->machine, static_cast<int>(ranks)), sample->plan);
+    EXPECT_EQ(run(*sample, false).times.front().ps(), with_data.invoke(buffers).ps());
+  }
+}
+
+// Each sends more than there are slots before it receives.
+TEST(TimeOnlyRun, SaysAsExecutorsDoWhoWaitsForWhom) {
+  sim::Random random(1, "standstill");
+  Figures figures(random);
+  const auto schedule = std::make_shared<Schedule>(samples::stepwise_all_to_all(3, 40));
+  const Case sample{"", fat_tree(figures, 1, 3),
+                    make_plan(schedule, element_granularity(*schedule) * 1'000'000, {})};
+  const std::string sentence = sentence_of<DeadlockError>([&] { run(sample, false); });
+  EXPECT_NE(sentence, "");
+  EXPECT_EQ(sentence, sentence_of<DeadlockError>([&] { run(sample, true); }));
+}
+
+}  // namespace
+}  // namespace towpath::simulate
