@@ -175,7 +175,7 @@ def _astra_input(checkout: Path, case: Path, ranks: int, size_bytes: int) -> Non
     (case / "system.json").write_text(
         json.dumps(
             {
-                "scheduling-policy": "LIFO", "endpoint-delay": 0, "active-chunks-per-dimension": 1,
+                "scheduling-policy": "LIFO", "endpoint-delay": 1, "active-chunks-per-dimension": 1,
                 "preferred-dataset-splits": 1, "all-reduce-implementation": ["ring"],
                 "all-gather-implementation": ["ring"], "reduce-scatter-implementation": ["ring"],
                 "all-to-all-implementation": ["ring"], "collective-optimization": "baseline",
