@@ -208,7 +208,8 @@ void bind_programs(nb::module_& module) {
 }
 
 template <typename AnySchedule>
-decltype(auto) step_at(AnySchedule& schedule, std::size_t rank, std::size_t block, std::size_t step) {
+decltype(auto) step_at(AnySchedule& schedule, std::size_t rank, std::size_t block,
+                       std::size_t step) {
   auto& blocks = at(schedule.ranks, rank, "rank").blocks;
   return at(at(blocks, block, "thread block").steps, step, "step");
 }

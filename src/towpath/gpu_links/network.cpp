@@ -3,6 +3,7 @@
 #include "towpath/gpu_links/network.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "towpath/sim/trace.hpp"
 
@@ -20,18 +21,51 @@ Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Mac
   }
 }
 
+void Network::fold(std::shared_ptr<const std::vector<int>> representative) {
+  representative_ = std::move(representative);
+  is_shared_.resize(representative_->size());
+}
+
+// Whether the order of ranks may decide which of their messages is first.
+bool Network::are_rivals(const Route& one, const Route& other) const {
+  const int ranks = machine_->ranks();
+  const auto distance = [ranks](const Route& way) {
+    return (way.to_rank - way.from_rank + ranks) % ranks;
+  };
+  return one.from_rank != other.from_rank && distance(one) != distance(other);
+}
+
+void Network::take_representatives(Route& route) {
+  for (int& number : route.links) {
+    number = (*representative_)[static_cast<std::size_t>(number)];
+    const auto [user, is_first] = users_.try_emplace(number, &route);
+    if (!is_first && are_rivals(*user->second, route)) {
+      is_shared_[static_cast<std::size_t>(number)] = true;
+    }
+  }
+}
+
+void Network::note_visit(std::size_t link, const Route& route) {
+  const Visit before = std::exchange(visits_[link], {&route, simulation_.now()});
+  if (before.route == nullptr || before.at != simulation_.now()) return;
+  has_ties_ |= are_rivals(*before.route, route);
+}
+
 const Route& Network::route(int from_rank, int to_rank) {
   const std::uint64_t key =
       static_cast<std::uint64_t>(from_rank) << 32 | static_cast<std::uint32_t>(to_rank);
   std::unique_ptr<Route>& found = routes_[key];
   if (found != nullptr) return *found;
   found = std::make_unique<Route>();
+  found->from_rank = from_rank;
+  found->to_rank = to_rank;
   if (from_rank != to_rank) found->links = machine_->route(from_rank, to_rank);
   for (const int number : found->links) {
     const machine::Link& link = machine_->links()[static_cast<std::size_t>(number)];
     found->latency += link.latency;
     found->leaves_host |= link.kind == machine::LinkKind::network;
   }
+  if (representative_ != nullptr) take_representatives(*found);
   return *found;
 }
 
@@ -108,6 +142,7 @@ Time Network::pass_link(Segment& segment) {
 
 Network::Passage Network::occupy(int number, const Segment& segment) {
   const auto place = static_cast<std::size_t>(number);
+  if (!is_shared_.empty() && is_shared_[place]) note_visit(place, *segment.message->route);
   const Time start = std::max(simulation_.now(), free_at_[place]);
   Time occupied = transfer_time(segment.size, rate_on(place, *segment.message));
   if (segment.is_first) occupied += machine_->links()[place].message_overhead;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "towpath/base/units.hpp"
@@ -33,6 +34,8 @@ namespace towpath::gpu_links {
 inline constexpr Bytes kSegment{64 * 1024};
 
 struct Route {
+  int from_rank = 0;
+  int to_rank = 0;
   std::vector<int> links;
   Time latency;              // one way, of an empty message
   bool leaves_host = false;  // some link of it is the network
@@ -84,6 +87,13 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
+  // From now on routes lead over the link that stands for each of theirs. Before the first route.
+  void fold(std::shared_ptr<const std::vector<int>> representative);
+  // Whether messages of different ranks, not equally far from where they go, have come to a link at
+  // the same time since fold(). Who goes first is then a matter of where the ranks are in their
+  // circle, and not the same for all that one link stands for.
+  bool has_ties() const { return has_ties_; }
+
   // Valid as long as the network is.
   const Route& route(int from_rank, int to_rank);
 
@@ -108,6 +118,9 @@ class Network {
   };
   Time pass_link(Segment& segment);
   Passage occupy(int link, const Segment& segment);
+  void note_visit(std::size_t link, const Route& route);
+  bool are_rivals(const Route& one, const Route& other) const;
+  void take_representatives(Route& route);
   void forward(Segment& segment, Time head_out, Time tail_out);
   Segment& new_segment();
   void trace_link(int link, Time start, Time end, Bytes size);
@@ -120,6 +133,17 @@ class Network {
   std::vector<Time> free_at_;         // per link
   std::vector<bool> leaves_adapter_;  // per link
   std::vector<LinkLoad> loads_;
+  // Per link: who stands for it. Null where each link stands for itself.
+  std::shared_ptr<const std::vector<int>> representative_;
+  struct Visit {
+    const Route* route = nullptr;
+    Time at;
+  };
+  std::unordered_map<std::size_t, Visit> visits_;  // the last one, of links that several may take
+  // A first one of each link. Ranks ask for their routes before the first message leaves.
+  std::unordered_map<int, const Route*> users_;
+  std::vector<bool> is_shared_;  // per link, empty without representatives
+  bool has_ties_ = false;
   LinkHistory* history_ = nullptr;
   std::unordered_map<std::uint64_t, std::unique_ptr<Route>> routes_;
   std::deque<Segment> segments_;  // storage

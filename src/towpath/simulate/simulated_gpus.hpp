@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "towpath/machine/machine.hpp"
+#include "towpath/simulate/fold.hpp"
 #include "towpath/simulate/simulated_ranks.hpp"
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 
@@ -17,6 +18,7 @@ struct SimulatedGpusOptions {
   bool carries_data = true;
   std::uint64_t seed = 1;
   Time jitter_max{};  // explores interleavings; leave zero for timing
+  Fold fold{};        // as find_fold() gives it; only without data and jitter
 };
 
 // Ranks on the GPUs of a machine. A rank begins when its kernel has been launched.
@@ -29,7 +31,9 @@ class SimulatedGpus final : public SimulatedRanks {
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
   void start(int rank, Protocol protocol) override;
   void run() override { simulation_.run(); }
-  std::vector<gpu_links::LinkLoad> loads() override { return ranks_.network().loads(); }
+  int simulated_ranks(int ranks) const override { return fold_ ? fold_.period : ranks; }
+  bool may_differ() const override { return ranks_.network().has_ties(); }
+  std::vector<gpu_links::LinkLoad> loads() override;
 
  private:
   struct Launch {
@@ -37,6 +41,7 @@ class SimulatedGpus final : public SimulatedRanks {
     int rank;
   };
 
+  Fold fold_;
   sim::Simulation simulation_;
   transport::simulated::GpuRanks ranks_;
   std::vector<Launch> launches_;  // one per rank

@@ -35,6 +35,11 @@ class SimulatedRun {
 
   std::vector<gpu_links::LinkLoad> loads() const { return ranks_->loads(); }
   std::vector<LinkFailure> link_failures() const { return ranks_->link_failures(); }
+  // Ranks that are simulated; the others do as these.
+  std::size_t simulated_ranks() const { return executors_.size(); }
+  // Whether the others may have done something else: messages met at a link at the same time, and
+  // which goes first depends on the order of ranks.
+  bool may_differ() const { return ranks_->may_differ(); }
   std::uint64_t events() const { return ranks_->simulation().events(); }
   Time now() const { return ranks_->simulation().now(); }
 
@@ -45,7 +50,7 @@ class SimulatedRun {
 
   std::shared_ptr<const collective::Plan> plan_;
   std::unique_ptr<SimulatedRanks> ranks_;
-  // Both have one entry per rank.
+  // Both have one entry per rank that is simulated.
   std::vector<std::unique_ptr<collective::Executor>> executors_;
   std::vector<collective::Buffers> buffers_;
   std::size_t running_ = 0;  // ranks that have not finished the present invocation

@@ -17,8 +17,7 @@ struct Parts {
   int count;
 };
 
-void add_parts(Steps& steps, StepType type, Parts parts, const Schedule& schedule,
-               int channel) {
+void add_parts(Steps& steps, StepType type, Parts parts, const Schedule& schedule, int channel) {
   auto [first, count] = parts;
   const int ranks = schedule.rank_count();
   const int channels = static_cast<int>(schedule.channels);

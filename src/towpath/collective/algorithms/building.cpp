@@ -244,8 +244,8 @@ void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks) {
   }
 }
 
-void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int channel,
-                           Chunk own, Chunk result) {
+void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int channel, Chunk own,
+                           Chunk result) {
   // The first peer's slot gathers the sum; on rank 0 that peer comes second in the order of ranks,
   // which is the same, as the operations commute.
   const int first = blocks.rank == 0 ? 1 : 0;

@@ -134,7 +134,7 @@ void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks);
 // Appends to `steps`: wait until every peer's contribution has been received by step 1 of its
 // thread block, combine them and `own` in the order of ranks, so that every rank gets the same
 // bits, and store the result. It is gathered in scratch: `result` and `own` may be one memory.
-void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int channel,
-                           Chunk own, Chunk result);
+void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int channel, Chunk own,
+                           Chunk result);
 
 }  // namespace towpath::collective

@@ -349,16 +349,67 @@ bool has_fifo_steps(const Schedule& schedule) {
                               [](StepType type) { return sends(type) || receives(type); });
 }
 
+namespace {
+
+// One round of a multiply-xorshift mixer per word; order matters.
+class Mixer {
+ public:
+  void mix(std::uint64_t word) {
+    hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15u;
+    hash_ ^= hash_ >> 29;
+  }
+  void pair(std::uint64_t high, std::uint64_t low) { mix((high << 32) ^ (low & 0xFFFFFFFFu)); }
+  void step(const Step& step) {
+    pair(static_cast<std::uint64_t>(step.type) * 64 + static_cast<std::uint64_t>(step.source) * 8 +
+             static_cast<std::uint64_t>(step.destination) * 2 + step.publishes,
+         step.count);
+    pair(step.source_chunk, step.destination_chunk);
+    pair(static_cast<std::uint32_t>(step.depends_on_block),
+         static_cast<std::uint32_t>(step.depends_on_step));
+  }
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0x243F6A8885A308D3u;
+};
+
+// Mixes steps into a hash: one by one, or by their list, which is gone through once.
+class StepHash {
+ public:
+  explicit StepHash(bool is_by_list) : is_by_list_(is_by_list) {}
+
+  void mix(const Steps& steps, Mixer& mixer) {
+    if (!is_by_list_ || steps.list() == nullptr) {
+      for (const Step& step : steps) mixer.step(step);
+      return;
+    }
+    const auto [found, is_new] = of_list_.try_emplace(steps.list());
+    if (is_new) found->second = hash_of(*steps.list());
+    mixer.mix(found->second);
+    mixer.pair(steps.rotation().row_shift, steps.rotation().column_shift);
+    mixer.mix(steps.rotation().first_chunk);
+  }
+
+ private:
+  static std::uint64_t hash_of(const StepList& list) {
+    Mixer mixer;
+    mixer.pair(list.rows, list.columns);
+    for (const std::uint32_t row : list.order) mixer.mix(row);
+    for (const Step& step : list.steps) mixer.step(step);
+    return mixer.hash();
+  }
+
+  bool is_by_list_;
+  std::unordered_map<const StepList*, std::uint64_t> of_list_;
+};
+
+}  // namespace
+
 std::uint64_t fingerprint(const Schedule& schedule) {
-  std::uint64_t hash = 0x243F6A8885A308D3u;
-  // One round of a multiply-xorshift mixer per word; order matters.
-  const auto mix = [&hash](std::uint64_t word) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 29;
-  };
-  const auto pair = [&mix](std::uint64_t high, std::uint64_t low) {
-    mix((high << 32) ^ (low & 0xFFFFFFFFu));
-  };
+  Mixer mixer;
+  StepHash step_hash(step_count(schedule) > kStepsWrittenMax);
+  const auto mix = [&mixer](std::uint64_t word) { mixer.mix(word); };
+  const auto pair = [&mixer](std::uint64_t high, std::uint64_t low) { mixer.pair(high, low); };
   pair(static_cast<std::uint64_t>(schedule.collective),
        static_cast<std::uint64_t>(schedule.protocol));
   pair(schedule.channels, schedule.chunks);
@@ -373,15 +424,7 @@ std::uint64_t fingerprint(const Schedule& schedule) {
       pair(static_cast<std::uint32_t>(block.send_peer),
            static_cast<std::uint32_t>(block.receive_peer));
       pair(static_cast<std::uint32_t>(block.channel), block.steps.size());
-      for (const Step& step : block.steps) {
-        pair(static_cast<std::uint64_t>(step.type) * 64 +
-                 static_cast<std::uint64_t>(step.source) * 8 +
-                 static_cast<std::uint64_t>(step.destination) * 2 + step.publishes,
-             step.count);
-        pair(step.source_chunk, step.destination_chunk);
-        pair(static_cast<std::uint32_t>(step.depends_on_block),
-             static_cast<std::uint32_t>(step.depends_on_step));
-      }
+      step_hash.mix(block.steps, mixer);
       for (const Access& access : block.accesses) mix_access(access, mix);
     }
     for (const std::uint32_t held : program.semaphores) mix(held);
@@ -392,7 +435,7 @@ std::uint64_t fingerprint(const Schedule& schedule) {
   }
   if (schedule.has_double_scratch) mix(1);
   if (schedule.scratch_bytes_max > 0) mix(schedule.scratch_bytes_max);
-  return hash;
+  return mixer.hash();
 }
 
 void check_structure(const Schedule& schedule) {

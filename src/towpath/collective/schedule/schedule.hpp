@@ -128,7 +128,11 @@ std::size_t step_count(const Schedule& schedule);
 bool has_one_sided_steps(const Schedule& schedule);
 bool has_fifo_steps(const Schedule& schedule);
 
-// 64 bits that differ, almost surely, when any field but the name does.
+// Of schedules with more steps than this no step by step account is worth its time.
+inline constexpr std::size_t kStepsWrittenMax = std::size_t{1} << 26;
+
+// 64 bits that differ, almost surely, when any field but the name does. With more steps than
+// kStepsWrittenMax, they differ too where thread blocks share other lists of steps.
 std::uint64_t fingerprint(const Schedule& schedule);
 
 class ScheduleError : public std::invalid_argument {

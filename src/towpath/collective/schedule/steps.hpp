@@ -110,8 +110,8 @@ class Steps {
   class Iterator;
 
   Steps() = default;
-  Steps(std::vector<Step> steps);             // NOLINT(google-explicit-constructor)
-  Steps(std::initializer_list<Step> steps);   // NOLINT(google-explicit-constructor)
+  Steps(std::vector<Step> steps);            // NOLINT(google-explicit-constructor)
+  Steps(std::initializer_list<Step> steps);  // NOLINT(google-explicit-constructor)
   Steps(std::shared_ptr<StepList> list, const Rotation& rotation)
       : list_(std::move(list)), rotation_(rotation) {}
 

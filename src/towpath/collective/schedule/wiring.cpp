@@ -68,11 +68,11 @@ int ConnectionEnds::find(const Ends& ends, int rank, int peer, int channel) cons
   const int peer_of_like = (peer + rank_count_ - (rank - like)) % rank_count_;
   const auto& of_rank = ends[static_cast<std::size_t>(like)];
   // The last one that is not behind.
-  const auto behind = std::upper_bound(of_rank.begin(), of_rank.end(),
-                                       std::pair(peer_of_like, channel),
-                                       [](const std::pair<int, int>& wanted, const End& end) {
-                                         return wanted < std::pair(end.peer, end.channel);
-                                       });
+  const auto behind =
+      std::upper_bound(of_rank.begin(), of_rank.end(), std::pair(peer_of_like, channel),
+                       [](const std::pair<int, int>& wanted, const End& end) {
+                         return wanted < std::pair(end.peer, end.channel);
+                       });
   if (behind == of_rank.begin()) return kNone;
   const End& found = *std::prev(behind);
   return found.peer == peer_of_like && found.channel == channel ? found.block : kNone;

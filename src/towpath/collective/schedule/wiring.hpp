@@ -25,9 +25,9 @@ struct BlockWiring {
 struct Wiring {
   // [rank][thread block], of the first ranks only where the others are wired alike; of() knows.
   std::vector<std::vector<BlockWiring>> ranks;
-  std::uint32_t fifos = 0;                      // most incoming connections on any rank
-  std::uint32_t credits = 0;                    // most outgoing connections on any rank
-  std::uint32_t count_max = 0;                  // largest step that sends or receives
+  std::uint32_t fifos = 0;      // most incoming connections on any rank
+  std::uint32_t credits = 0;    // most outgoing connections on any rank
+  std::uint32_t count_max = 0;  // largest step that sends or receives
   OneSidedWiring one_sided;
 
   const std::vector<BlockWiring>& of(int rank) const {

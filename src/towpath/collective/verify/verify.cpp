@@ -270,6 +270,9 @@ std::vector<std::uint32_t> transfer_pattern(const Chunking& chunking,
 
 }  // namespace
 
+// Each step takes some hundred bytes while it is verified.
+constexpr std::size_t kStepsVerifiedMax = 4 * kStepsWrittenMax;
+
 std::string_view name_of(FindingKind kind) { return kFindingNames[static_cast<std::size_t>(kind)]; }
 
 void FindingList::add(Finding finding, const std::string& place) {
@@ -320,6 +323,11 @@ void check_input_is_kept(const Network& network, FindingList& findings) {
 
 Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes,
                const SlotCounts& slots) {
+  if (step_count(schedule) > kStepsVerifiedMax) {
+    throw std::invalid_argument(
+        fmt::format("schedule '{}' has {} steps; up to {} can be verified, so take fewer ranks",
+                    schedule.name, step_count(schedule), kStepsVerifiedMax));
+  }
   Verdict verdict;
   FindingList findings(verdict);
   try {
