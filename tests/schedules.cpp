@@ -77,7 +77,7 @@ Schedule ring_all_reduce(int ranks, int channels) {
   for (int channel = 0; channel < channels; ++channel) {
     const Ring ring{ranks, channel, channel % 2 == 0 ? 1 : -1};
     for (int rank = 0; rank < ranks; ++rank) {
-      std::vector<Step>& steps = ring.add(schedule, rank).steps;
+      Steps& steps = ring.add(schedule, rank).steps;
       const auto add = [&](StepType type, int distance) {
         const auto chunk = ring.part(rank, distance) + static_cast<std::uint32_t>(channel * ranks);
         steps.push_back(make_step(type, {kInput, chunk}, {kOutput, chunk}));
@@ -99,7 +99,7 @@ Schedule ring_all_gather(int ranks, int channels) {
     for (int channel = 0; channel < channels; ++channel) {
       const Ring ring{ranks, channel, channel % 2 == 0 ? 1 : -1};
       const auto piece = static_cast<std::uint32_t>(channel);
-      std::vector<Step>& steps = ring.add(schedule, rank).steps;
+      Steps& steps = ring.add(schedule, rank).steps;
       const auto output = [&](int distance) {
         return ring.part(rank, distance) * static_cast<std::uint32_t>(channels) + piece;
       };
@@ -119,7 +119,7 @@ Schedule ring_reduce_scatter(int ranks) {
       empty_schedule(Collective::reduce_scatter, ranks, static_cast<std::uint32_t>(ranks) * 2);
   const Ring ring{ranks, 0, 1};
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<Step>& steps = ring.add(schedule, rank).steps;
+    Steps& steps = ring.add(schedule, rank).steps;
     for (std::uint32_t half = 0; half < 2; ++half) {
       for (int i = 1; i <= ranks; ++i) {
         const StepType type = i == 1       ? StepType::send
@@ -150,7 +150,7 @@ Schedule two_shot_all_reduce(int ranks, std::uint32_t count) {
       const int block = block_for(rank, peer);
       const std::uint32_t slot = static_cast<std::uint32_t>(block) * count;
       const std::uint32_t theirs = static_cast<std::uint32_t>(peer) * count;
-      std::vector<Step>& steps = add_block(schedule, rank, peer, peer).steps;
+      Steps& steps = add_block(schedule, rank, peer, peer).steps;
       steps.push_back(make_step(StepType::send, {kInput, theirs}, {kInput, 0}, count));
       steps.push_back(make_step(StepType::receive, {kInput, 0}, {kScratch, slot}, count));
       steps.push_back(after(make_step(StepType::send, {kOutput, own}, {kInput, 0}, count), reducer,
@@ -188,13 +188,13 @@ Schedule stepwise_all_to_all(int ranks, std::uint32_t count) {
     for (int peer = 0; peer < ranks; ++peer) {
       const std::uint32_t theirs = static_cast<std::uint32_t>(peer) * count;
       if (peer == rank) {
-        std::vector<Step>& steps = add_block(schedule, rank, kNone, kNone, 1).steps;
+        Steps& steps = add_block(schedule, rank, kNone, kNone, 1).steps;
         for (std::uint32_t i = 0; i < count; ++i) {
           steps.push_back(make_step(StepType::copy, {kInput, own + i}, {kOutput, own + i}));
         }
         continue;
       }
-      std::vector<Step>& steps = add_block(schedule, rank, peer, peer).steps;
+      Steps& steps = add_block(schedule, rank, peer, peer).steps;
       for (std::uint32_t i = 0; i < count; ++i) {
         steps.push_back(make_step(StepType::send, {kInput, theirs + i}, {kInput, 0}));
       }
@@ -213,7 +213,7 @@ Schedule chain_broadcast(int ranks, std::uint32_t chunks) {
     const int rank = (i + schedule.root) % ranks;
     const int next = i == ranks - 1 ? kNone : (rank + 1) % ranks;
     const int previous = i == 0 ? kNone : (rank + ranks - 1) % ranks;
-    std::vector<Step>& steps = add_block(schedule, rank, next, previous).steps;
+    Steps& steps = add_block(schedule, rank, next, previous).steps;
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
       if (i == 0) {
         steps.push_back(make_step(StepType::send, {kInput, chunk}, {kInput, 0}));
@@ -253,8 +253,8 @@ Schedule one_slot_reduce(int ranks, std::uint32_t chunks) {
   Schedule schedule = empty_schedule(Collective::reduce, ranks, chunks);
   const int adder = ranks - 1;
   for (int peer = 1; peer < ranks; ++peer) {
-    std::vector<Step>& sent = add_block(schedule, peer, 0, kNone).steps;
-    std::vector<Step>& received = add_block(schedule, 0, kNone, peer).steps;
+    Steps& sent = add_block(schedule, peer, 0, kNone).steps;
+    Steps& received = add_block(schedule, 0, kNone, peer).steps;
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
       sent.push_back(make_step(StepType::send, {kInput, chunk}, {kInput, 0}));
       Step receive = make_step(StepType::receive, {kInput, 0},
@@ -265,7 +265,7 @@ Schedule one_slot_reduce(int ranks, std::uint32_t chunks) {
     }
   }
   schedule.ranks[0].scratch_chunks = static_cast<std::uint32_t>(ranks - 1);
-  std::vector<Step>& steps = add_block(schedule, 0, kNone, kNone).steps;
+  Steps& steps = add_block(schedule, 0, kNone, kNone).steps;
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     steps.push_back(make_step(StepType::copy, {kInput, chunk}, {kOutput, chunk}));
     for (int peer = 1; peer < ranks; ++peer) {

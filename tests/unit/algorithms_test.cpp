@@ -470,8 +470,8 @@ TEST(Algorithms, UnknownNameIsRefusedWithThoseThatExist) {
 TEST(Algorithms, RefuseASizeThatIsNotForMemory) {
   AlgorithmOptions options;
   options.ranks = 16'384;
-  EXPECT_THROW(ring_all_reduce(options), std::invalid_argument);
   EXPECT_THROW(all_pairs_all_to_all(options), std::invalid_argument);
+  EXPECT_EQ(step_count(ring_all_reduce(options)), 16'384u * (2 * 16'384 - 1));  // one list
 }
 
 TEST(RingAllReduce, TakesTwoStepsPerRankLessOne) {

@@ -92,7 +92,9 @@ TEST(SimulatedChips, ARankBeginsWhenAllItsPeersHaveBeenCalled) {
   SimulatedChips chips(ring_of_four(), 4);
   std::vector<int> begun;
   chips.on_begin = [&](int rank) { begun.push_back(rank); };
-  chips.set_peers({{1, 3}, {0, 2}, {1, 3}, {0, 2}});
+  AlgorithmOptions options;
+  options.ranks = 4;
+  chips.set_peers(collective::make_schedule("ring_all_reduce", options));
   for (const int rank : {0, 1, 2}) chips.start(rank, Protocol::simple);
   chips.run();
   EXPECT_EQ(begun, std::vector<int>{1});

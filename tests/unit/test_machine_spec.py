@@ -133,7 +133,7 @@ def test_a_quantity_needs_a_value_and_a_source(missing):
         ("value: 10,", "value: true,", "it must be a valid number"),
         ("gpus: 2", "gpus: 2.5", "hosts.gpus: is 2.5; it must be a valid integer"),
         ("count: 1", "count: 2", "hosts.count: is 2; without a fabric it must be 1"),
-        ("count: 1", "count: 4097", "it must be less than or equal to 4096"),
+        ("count: 1", "count: 32769", "it must be less than or equal to 32768"),
         ("kind: nvlink", "kind: string", "it must be 'nvlink', 'pcie', 'network' or 'socket'"),
         ("link_type: wire", "link_type: rope", "is 'rope'; link_types has wire"),
         ("shape: fully_connected", "shape: star", "has shape 'star'; allowed are 'switch', 'ring'"),
@@ -215,8 +215,8 @@ def test_any_number_of_hosts_or_ranks_may_be_asked_for():
 @pytest.mark.parametrize(
     ("name", "size", "expected"),
     [
-        ("dgx-h100", {"hosts": 0}, "hosts is 0; it must be 1 to 4096"),
-        ("dgx-h100", {"hosts": 4097}, "hosts is 4097; it must be 1 to 4096"),
+        ("dgx-h100", {"hosts": 0}, "hosts is 0; it must be 1 to 32768"),
+        ("dgx-h100", {"hosts": 32_769}, "hosts is 32769; it must be 1 to 32768"),
         ("dgx-h100", {"ranks": 12}, "ranks is 12; it must be a multiple of its 8 GPUs per host"),
         ("dgx-h100", {"hosts": 1, "ranks": 8}, "both given"),
         ("ring", {"hosts": 2}, "without a fabric it must be 1"),

@@ -7,13 +7,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from towpath import _core
 from towpath.api.machine import Machine
 from towpath.api.request import SYNTHESIS, Request, checked_request
-from towpath.api.run import Choice, OnRow, ignore, run_simulated
+from towpath.api.run import Choice, OnRow, ignore, place_for, run_simulated
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Sizes, sizes_of
 from towpath.collectives.link_faults import LinkFault
@@ -70,6 +71,7 @@ class Cluster(Machine):
         protocol: str = "auto",
         channels: int | None = None,
         data: bool = True,
+        fold: bool = True,
         link_faults: Iterable[str | LinkFault] = (),
         library: str | Library | None = None,
         on_row: OnRow = ignore,
@@ -90,6 +92,8 @@ class Cluster(Machine):
             protocol: "auto", "Simple", "LL" or "LL128".
             channels: parallel channels; None: what the machine needs.
             data: whether to carry and check data; without, only time is simulated.
+            fold: without data, ranks that do the same at the same time are simulated once, which
+                changes no result; False simulates all of them.
             link_faults: links between chips that fail, such as "0:9,every=100us,training=5us".
             library: "nccl" or "rccl" runs what that library would run on GPUs; a `Library` has its
                 variables and files, too; None: Towpath chooses.
@@ -105,7 +109,7 @@ class Cluster(Machine):
         """
         request = checked_request(
             collective_or_schedule, sizes_of(size_bytes), dtype=dtype, op=op, root=root,
-            algorithm=algorithm, protocol=protocol, channels=channels, data=data,
+            algorithm=algorithm, protocol=protocol, channels=channels, data=data, fold=fold,
             link_faults=link_faults, library=library,
         )  # fmt: skip
         self._check(request)
@@ -214,7 +218,7 @@ class Cluster(Machine):
 
         key = (
             request.collective, request.algorithm, request.protocol, request.channels,
-            request.dtype, request.root,
+            request.dtype, request.root, request.fold,
         )  # fmt: skip
         if key not in self._choosers:
             named = request.algorithm
@@ -226,7 +230,7 @@ class Cluster(Machine):
                     (request.channels,) if request.channels else None,
                     None if request.protocol == "auto" else (request.protocol,),
                 ),
-                self._site.place_for,
+                partial(place_for, self._site, request),
                 algorithm=None if named == "auto" else named,
                 type_name=request.dtype,
                 root=request.root,

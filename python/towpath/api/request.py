@@ -36,6 +36,7 @@ class Request:
         protocol: "Simple", "LL", "LL128", or "auto".
         channels: parallel channels; None: what the machine needs, or what "auto" finds.
         data: whether to carry and check bytes.
+        fold: whether ranks that do the same at the same time may be simulated once.
         link_faults: of links between chips.
         library: the library that chooses the schedule, size by size; None: Towpath.
     """
@@ -50,6 +51,7 @@ class Request:
     protocol: str = "auto"
     channels: int | None = None
     data: bool = True
+    fold: bool = True
     link_faults: tuple[LinkFault, ...] = ()
     library: Library | None = None
 
@@ -73,6 +75,7 @@ def checked_request(
     protocol: str,
     channels: int | None,
     data: bool = True,
+    fold: bool = True,
     link_faults: Iterable[str | LinkFault] = (),
     library: str | Library | None = None,
 ) -> Request:
@@ -91,7 +94,7 @@ def checked_request(
     chosen_by = _library(library, collective_or_schedule, own)
     common: dict[str, Any] = {
         "sizes_bytes": tuple(sizes_bytes), "dtype": type_named(dtype), "op": operation_named(op),
-        "data": data, "link_faults": faults,
+        "data": data, "fold": fold, "link_faults": faults,
     }  # fmt: skip
     if isinstance(collective_or_schedule, Schedule):
         schedule = collective_or_schedule

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from towpath.collectives.result import (
     FaultCost,
+    Fold,
     Limit,
     LinkLoad,
     Measurement,
@@ -27,6 +28,7 @@ from towpath.specs.sizes import format_size
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
+    from towpath.collectives.simulated import Outcome
     from towpath.pages.provenance import Provenance
 
 # A timeline of more than this by default is too long to read.
@@ -55,14 +57,24 @@ class Loaded:
     """What the links did in one call.
 
     Attributes:
-        links: the load of each.
-        topology_svg: the machine drawn with these loads, or None.
+        outcome: of the call.
+        draw: draws the machine with loads of links, if it can.
         limit: what limits the call; None where that is not known.
     """
 
-    links: list[LinkLoad]
-    topology_svg: str | None
+    outcome: Outcome
+    draw: Callable[[list[LinkLoad]], str | None]
     limit: Limit | None
+
+    @cached_property
+    def links(self) -> list[LinkLoad]:
+        """The load of each link."""
+        return self.outcome.links
+
+    @cached_property
+    def topology_svg(self) -> str | None:
+        """The machine drawn with these loads, or None."""
+        return self.draw(self.links)
 
 
 @dataclass(frozen=True)
@@ -103,6 +115,7 @@ class RunRow:
         fault_cost: what failing links cost; None where none may fail.
         error_pct: median and 90th percentile of the absolute errors, in percent, of the measured
             rows nearest to it; None where the prediction is not validated.
+        fold: how many ranks were simulated; None when live.
     """
 
     size_bytes: int
@@ -114,6 +127,7 @@ class RunRow:
     in_place: Measurement | None
     fault_cost: FaultCost | None = None
     error_pct: tuple[float, float] | None = None
+    fold: Fold | None = None
 
     @property
     def _measurement(self) -> Measurement:
@@ -159,6 +173,7 @@ class RunRow:
             "in_place": None if self.in_place is None else asdict(self.in_place),
             "fault_cost": None if self.fault_cost is None else asdict(self.fault_cost),
             "error_pct": None if self.error_pct is None else list(self.error_pct),
+            "fold": None if self.fold is None else asdict(self.fold),
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -302,7 +317,7 @@ class RunResult:
             import pandas
         except ImportError:
             raise ConfigError("pandas is not installed: pip install pandas") from None
-        nested = ("out_of_place", "in_place", "fault_cost", "error_pct")
+        nested = ("out_of_place", "in_place", "fault_cost", "error_pct", "fold")
         rows = [row.to_dict() for row in self.rows]
         return pandas.DataFrame(
             [{name: row[name] for name in row if name not in nested} for row in rows]
@@ -372,7 +387,7 @@ def rows_of(part: Part) -> list[RunRow]:
 def _run_row(row: Row, algorithm: str, run: Run) -> RunRow:
     return RunRow(
         row.size_bytes, row.count, algorithm, run.protocol, run.channels, row.out_of_place,
-        row.in_place, row.fault_cost, row.error_pct,
+        row.in_place, row.fault_cost, row.error_pct, row.fold,
     )  # fmt: skip
 
 

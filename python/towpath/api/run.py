@@ -71,13 +71,17 @@ def run_simulated(
     for schedule, source, sizes_bytes, notes in _groups(site, request, choose):
         schedules.append(schedule)
         call = Call(schedule, request.dtype, request.op)
-        place = site.place_for(schedule, source, request.link_faults)
-        # Mistakes in faults come before the first row.
-        place.run_of(call.plan(1), with_data=False)
+        place = place_for(site, request, schedule, source)
+        if request.link_faults:
+            # Mistakes in them come before the first row.
+            place.run_of(call.plan(sizes_bytes[0]), with_data=False)
         where = site.where(call.ranks)
         run = describe("simulated", where, call, [*notes, *_notes(call, sizes_bytes, request.data)])
         run = replace(run, is_chosen=request.is_auto)
-        rows = simulated.measure_sizes(place, call, list(sizes_bytes), with_data=request.data)
+        kept: dict[int, simulated.Outcome] = {}
+        rows = simulated.measure_sizes(
+            place, call, list(sizes_bytes), with_data=request.data, kept=kept
+        )
         algorithm = source.algorithm_name() if source is not None and source.file is None else None
         if site.has_nccl:
             accuracies = [
@@ -89,7 +93,12 @@ def run_simulated(
             rows = _with_errors(rows, accuracies)
         run = collect(run, rows, on_row)
         parts.append(
-            Part(run, algorithm, _tracer(draw, place, call), _limit_finder(site, draw, place, call))
+            Part(
+                run,
+                algorithm,
+                _tracer(draw, place, call),
+                _limit_finder(site, draw, place, call, kept),
+            )
         )
     rows_by_size = [row for part in parts for row in rows_of(part)]
     return RunResult(
@@ -100,6 +109,14 @@ def run_simulated(
         parts=tuple(parts),
         provenance=provenance([site.spec], schedules),
     )
+
+
+def place_for(
+    site: Site, request: Request, schedule: _core.Schedule, source: ScheduleSource | None
+) -> Place:
+    """Where a schedule of a request runs."""
+    place = site.place_for(schedule, source, request.link_faults)
+    return place if request.fold else place.without_fold()
 
 
 class _Group(NamedTuple):
@@ -147,16 +164,18 @@ def _with_errors(rows: Iterator[Row], accuracies: list[Accuracy | None]) -> Iter
         yield replace(row, error_pct=error_pct)
 
 
-def _limit_finder(site: Site, draw: Draw, place: Place, call: Call) -> Callable[[int], Loaded]:
+def _limit_finder(
+    site: Site, draw: Draw, place: Place, call: Call, kept: dict[int, simulated.Outcome]
+) -> Callable[[int], Loaded]:
     def loaded(size_bytes: int) -> Loaded:
         if isinstance(place, GpuPlace):
-            limit, outcome = find_limit(site.spec.data(), place, call, size_bytes)
+            limit, outcome = find_limit(site.spec, place, call, size_bytes, kept.get(size_bytes))
         else:
             limit = None
             outcome = simulated.invoke(
                 place, call, size_bytes, in_place=not call.schedule.out_of_place, with_data=False
             )
-        return Loaded(outcome.links, draw(outcome.links), limit)
+        return Loaded(outcome, draw, limit)
 
     return loaded
 

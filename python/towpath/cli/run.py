@@ -54,7 +54,9 @@ from towpath.cli.run_options import (
     Collective,
     Data,
     Dtype,
+    Explain,
     Factor,
+    FoldRanks,
     Gpus,
     Largest,
     LinkFaults,
@@ -126,6 +128,8 @@ def run(
     without: Without = None,
     link_fault: LinkFaults = None,
     data: Data = None,
+    fold: FoldRanks = None,
+    explain: Explain = False,
     iterations: Iterations = None,
     warmup: Warmup = None,
     timeout: Timeout = None,
@@ -139,13 +143,11 @@ def run(
     """Run a collective or a schedule: simulated (--machine), for real (--live), or both."""
     output = page_output(out or page)
     check_output(trace)
-    place = given(
-        hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host, complete_from=complete_from,
-        settings=settings or None, without=without or None,
-    )  # fmt: skip
+    place = _size(hosts, ranks, ranks_per_host, complete_from)
+    place |= given(settings=settings or None, without=without or None)
     if machine is None:
         live = gpus if live is None else live
-        _check_live(live, {**place, **given(trace=trace, data=data, link_fault=link_fault or None)})
+        _check_live(live, place, trace=trace, data=data, fold=fold, link_fault=link_fault or None)
     trace_bytes = _trace_size(trace_size, is_traced=trace is not None or output is not None)
     own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels or None)
     loaded = [] if machine is None else _machines(machine, place, gpus)
@@ -153,7 +155,7 @@ def run(
     if library is not None:
         _check_library(schedule, machine, live, own)
     else:
-        own = _own_schedule(schedule, own, _only_simulated(loaded, live), not loaded)
+        own = _own_schedule(schedule, own, loaded, live)
     measured = live_options(live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin)
     request = RunRequest(
         subject=_subject(collective, schedule, result),
@@ -161,27 +163,40 @@ def run(
         machines=loaded,
         live=live,
         common={"dtype": dtype, "op": op, **own},
-        simulated={"data": data is not False, "link_faults": link_fault or (), "library": library},
+        simulated=_simulated_options(data, fold, link_fault, library),
         live_options=measured,
     )
     with errors_name_options():
-        results = run_all(request, prints=not as_json)
+        results = run_all(request, prints=not as_json, explains=explain)
     _deliver(results, as_json, output, trace, trace_bytes)
 
 
-def _only_simulated(
-    machines: list[tuple[str, Cluster]], live: int | None
-) -> tuple[str, Cluster] | None:
-    """The first machine where nothing runs live."""
-    return machines[0] if machines and live is None else None
+def _size(
+    hosts: int | None, ranks: int | None, ranks_per_host: int | None, complete_from: Any
+) -> dict[str, Any]:
+    """Options of the machine's size that were given."""
+    return given(
+        hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host, complete_from=complete_from
+    )
 
 
-def run_all(request: RunRequest, *, prints: bool) -> list[RunResult]:
+def _simulated_options(
+    data: bool | None, fold: bool | None, link_fault: list[str] | None, library: Any
+) -> dict[str, Any]:
+    """Options of a simulation alone."""
+    return {
+        "data": data is not False, "fold": fold is not False, "link_faults": link_fault or (),
+        "library": library,
+    }  # fmt: skip
+
+
+def run_all(request: RunRequest, *, prints: bool, explains: bool = False) -> list[RunResult]:
     """Run what is asked for, simulated first.
 
     Args:
         request: what to run.
         prints: whether to print tables, each row as it comes.
+        explains: whether to print why all ranks were simulated, too.
 
     Returns:
         One result per place.
@@ -196,6 +211,8 @@ def run_all(request: RunRequest, *, prints: bool) -> list[RunResult]:
         if prints and setting:
             print(f"# with {setting}")
         results.append(_simulate(request, machine, prints))
+        if prints and explains:
+            _print_folds(results[-1])
     if request.live is not None:
         results.append(_run_live(request, prints))
     return results
@@ -252,18 +269,18 @@ def _sizes(text: str | None, smallest: str | None, largest: str | None, factor: 
     return parse_sizes(f"{smallest or first}:{largest or smallest or last}:{factor or 2}")
 
 
-def _check_live(live: int | None, simulated: dict[str, Any]) -> None:
+def _check_live(live: int | None, place: dict[str, Any], **simulated: Any) -> None:
     """Refuse options of a simulation where nothing is simulated, and no place at all."""
     if live is None:
         raise ConfigError("say where: --machine NAME simulates, --live RANKS runs, or both")
-    refuse(simulated, "requires --machine")
+    refuse(place | given(**simulated), "requires --machine")
 
 
 def _own_schedule(
     schedule: Path | None,
     options: dict[str, Any],
-    machine: tuple[str, Cluster] | None,
-    is_only_live: bool,
+    machines: list[tuple[str, Cluster]],
+    live: int | None,
 ) -> dict[str, Any]:
     """Options of towpath's own schedules.
 
@@ -275,9 +292,9 @@ def _own_schedule(
     if schedule is not None:
         refuse(options, "is for towpath's own schedules; a --schedule file contains its own")
         return {"algorithm": None}
-    if is_only_live:
+    if not machines:
         return {"algorithm": None, **options}
-    if machine is not None and isinstance(machine[1], GpuCluster):
+    if live is None and isinstance(machines[0][1], GpuCluster):
         return {"algorithm": "auto", "protocol": "auto", **options}
     return {"algorithm": None, "protocol": "Simple", **options}
 
@@ -377,6 +394,14 @@ def _print_footer(result: RunResult) -> None:
     rows = [row for run in result.runs for row in run.rows]
     limit = None if result.limit is None else result.limit.sentence
     print("\n".join(table.footer(replace(result.runs[0], rows=rows, limit=limit))))
+
+
+def _print_folds(result: RunResult) -> None:
+    from towpath.pages import table
+
+    for run in result.runs:
+        for line in table.fold_lines(run):
+            print(line)
 
 
 def _deliver(

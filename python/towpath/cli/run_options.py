@@ -71,3 +71,14 @@ TraceSize = Annotated[
         help="the size of timeline and trace; default: the largest of --sizes up to 1M",
     ),
 ]
+FoldRanks = Annotated[
+    bool | None,
+    typer.Option(
+        "--fold/--no-fold",
+        help="without data, simulate ranks that do the same at the same time once; default",
+    ),
+]
+Explain = Annotated[
+    bool,
+    typer.Option("--explain", help="how many ranks were simulated at each size, and why not fewer"),
+]

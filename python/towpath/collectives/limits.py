@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from towpath.collectives.call import Call
     from towpath.collectives.places import GpuPlace
     from towpath.collectives.simulated import Outcome
+    from towpath.specs.machine_spec import MachineSpec
 
 # A call with more events is not simulated again; what its links carried is all that is said.
 _EVENTS_MAX = 3_000_000
@@ -37,15 +38,16 @@ _LESS = 1 / (1 + _TENTH)  # a rate at which the same bytes take a tenth longer
 Change = Callable[[dict[str, Any]], None]
 
 
-def find_limit(machine_data: dict[str, object], place: GpuPlace, call: Call, size_bytes: int
-               ) -> tuple[Limit, Outcome]:  # fmt: skip
+def find_limit(spec: MachineSpec, place: GpuPlace, call: Call, size_bytes: int,
+               known: Outcome | None = None) -> tuple[Limit, Outcome]:  # fmt: skip
     """What limits a call, and what it took.
 
     Args:
-        machine_data: the machine as the core reads it.
+        spec: the machine.
         place: where the ranks are on it.
         call: what they run.
         size_bytes: of the array.
+        known: what it took, if it was simulated already.
     """
     in_place = not call.schedule.out_of_place
 
@@ -55,10 +57,11 @@ def find_limit(machine_data: dict[str, object], place: GpuPlace, call: Call, siz
             slots_factor=slots_factor,
         )  # fmt: skip
 
-    usual = outcome_at(place)
-    busiest = max(usual.links, key=lambda link: link.busy_fraction, default=None)
+    usual = known or outcome_at(place)
+    busiest = usual.busiest
     weights: dict[str, float] = {}
-    if usual.events <= _EVENTS_MAX:
+    if usual.events_of_all <= _EVENTS_MAX:
+        machine_data = spec.data()
         for name, change in _changes(usual.links).items():
             data: dict[str, Any] = json.loads(json.dumps(machine_data))
             change(data)
@@ -68,7 +71,7 @@ def find_limit(machine_data: dict[str, object], place: GpuPlace, call: Call, siz
             longer_us = outcome_at(replace(place, machine=machine)).time_us - usual.time_us
             weights[name] = round(longer_us / usual.time_us / _TENTH, 3)
         weights["slots"] = round(1 - outcome_at(place, 2).time_us / usual.time_us, 3)
-    return _limit(size_bytes, weights, usual.links, busiest), usual
+    return _limit(size_bytes, weights, usual.links if weights else [], busiest), usual
 
 
 def _changes(links: list[LinkLoad]) -> dict[str, Change]:

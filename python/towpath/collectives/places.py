@@ -49,6 +49,18 @@ class Place(Protocol):
         """The same place with links that never fail."""
         ...
 
+    def without_fold(self) -> Place:
+        """The same place, where every rank is simulated."""
+        ...
+
+    def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
+        """Why every rank of an untraced run is simulated, in words; empty if not all are."""
+        ...
+
+    def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
+        """The first of the busiest links; None without links."""
+        ...
+
 
 @dataclass(frozen=True)
 class GpuPlace:
@@ -59,20 +71,52 @@ class GpuPlace:
         places: rank -> GPU of the machine; empty: the first ones.
         jitter_ns: arrivals are late by a random time up to this, which explores interleavings;
             leave zero for timing.
+        folds: whether ranks that do the same at the same time are simulated once.
     """
 
     machine: _core.Machine
     places: tuple[int, ...] = ()
     jitter_ns: float = 0.0
+    folds: bool = True
 
     def run_of(
         self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
         trace: _core.Trace | None = None,
     ) -> _core.SimulatedRun:  # fmt: skip
         """See Place."""
+        places = list(self.places)
+        is_exact = self.folds and not with_data and trace is None and self.jitter_ns == 0
         return _core.SimulatedRun.on_gpus(
-            self.machine, plan, places=list(self.places), carries_data=with_data, seed=seed,
+            self.machine, plan, places=places, carries_data=with_data, seed=seed,
             jitter_ns=self.jitter_ns, trace=trace,
+            fold=_core.find_fold(self.machine, plan, places) if is_exact else None,
+        )  # fmt: skip
+
+    def without_fold(self) -> GpuPlace:
+        """See Place."""
+        return replace(self, folds=False)
+
+    def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
+        """See Place."""
+        if not self.folds:
+            return "as asked for"
+        if with_data:
+            return "each has data of its own"
+        if self.jitter_ns != 0:
+            return "each is late by a time of its own"
+        return _core.find_fold(self.machine, plan, list(self.places)).refusal
+
+    def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
+        """See Place. Of a large machine that is less work than the loads of all links."""
+        found = run.busiest
+        if found is None:
+            return None
+        number, busy_us = found
+        link = self.machine.link(number)
+        names = [self.machine.device(end).name for end in (link.from_device, link.to_device)]
+        return LinkLoad(
+            names[0], names[1], link.kind.name, run.load(number)[0],
+            busy_us / max(run.now_us, 1e-9),
         )  # fmt: skip
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
@@ -169,6 +213,18 @@ class ChipPlace:
         """See Place."""
         return replace(self, link_faults=())
 
+    def without_fold(self) -> ChipPlace:
+        """See Place."""
+        return self
+
+    def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
+        """See Place."""
+        return "only GPUs are known to do the same at the same time"
+
+    def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
+        """See Place."""
+        return max(self.links_of(run), key=lambda link: link.busy_fraction, default=None)
+
     def _core_name(self, end: tuple[int, int]) -> str:
         return f"Ethernet core {self.cluster.core_of(end)} of chip {end[0]}"
 
@@ -207,6 +263,18 @@ class MailboxPlace:
     def without_faults(self) -> MailboxPlace:
         """See Place."""
         return self
+
+    def without_fold(self) -> MailboxPlace:
+        """See Place."""
+        return self
+
+    def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
+        """See Place."""
+        return "only GPUs are known to do the same at the same time"
+
+    def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
+        """See Place."""
+        return max(self.links_of(run), key=lambda link: link.busy_fraction, default=None)
 
 
 def name_of_end(end: tuple[int, int]) -> str:

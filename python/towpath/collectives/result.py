@@ -156,6 +156,37 @@ class FaultCost:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """How many ranks were simulated for all: where ranks do the same at the same time, the first.
+
+    Attributes:
+        ranks: all.
+        ranks_simulated: those that were simulated.
+        note: why not fewer, or what is to be known of the time; may be empty.
+    """
+
+    ranks: int
+    ranks_simulated: int
+    note: str
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether some ranks stand for others."""
+        return self.ranks_simulated < self.ranks
+
+    @property
+    def sentence(self) -> str:
+        """It in words."""
+        note = f": {self.note}" if self.note else ""
+        if not self.is_folded:
+            return f"all {self.ranks} ranks are simulated{note}"
+        return (
+            f"{self.ranks_simulated} of {self.ranks} ranks are simulated, the others do what these "
+            f"do at the same time{note}"
+        )
+
+
+@dataclass(frozen=True)
 class Row:
     """One size.
 
@@ -167,6 +198,7 @@ class Row:
         fault_cost: where links fail; else None.
         error_pct: median and 90th percentile of the absolute errors, in percent, of the measured
             rows nearest to it; None where the prediction is not validated.
+        fold: how many ranks were simulated; None when live.
     """
 
     size_bytes: int
@@ -175,6 +207,7 @@ class Row:
     in_place: Measurement | None
     fault_cost: FaultCost | None = None
     error_pct: tuple[float, float] | None = None
+    fold: Fold | None = None
 
 
 @dataclass(frozen=True)

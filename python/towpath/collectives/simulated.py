@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,28 +13,59 @@ import numpy as np
 from towpath import _core
 from towpath.collectives.call import Call, buffers_of, wrong_elements
 from towpath.collectives.data import type_bytes
-from towpath.collectives.result import FaultCost, LinkFailure, LinkLoad, Row, Timeline, measure
+from towpath.collectives.result import (
+    FaultCost,
+    Fold,
+    LinkFailure,
+    LinkLoad,
+    Row,
+    Timeline,
+    measure,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from towpath.collectives.places import Place
 
+# Where messages of different ranks met at a link at the same time, all ranks are simulated if that
+# takes no more events than this: about two minutes.
+_EVENTS_MAX = 1_000_000_000
 # Runs whose buffers would take more memory than this keep time only.
 DATA_BYTES_MAX = 4 << 30
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One invocation on all ranks. `wrong` is None when the run kept time only."""
+    """One invocation on all ranks. `wrong` is None when the run kept time only.
+
+    `events` are those of the ranks that were simulated, of which there are `fold.ranks_simulated`.
+    """
 
     time_us: float
     wrong: int | None
     events: int
+    place: Place
+    run: _core.SimulatedRun
+    fold: Fold
     trace_hash: int | None = None
     timeline: Timeline | None = None
-    links: list[LinkLoad] = field(default_factory=list)
     failures: list[LinkFailure] = field(default_factory=list)
+
+    @cached_property
+    def links(self) -> list[LinkLoad]:
+        """What each link has carried, in the machine's order."""
+        return self.place.links_of(self.run)
+
+    @property
+    def busiest(self) -> LinkLoad | None:
+        """The first of the busiest links; None without links."""
+        return self.place.busiest_of(self.run)
+
+    @property
+    def events_of_all(self) -> int:
+        """About how many events there are where all ranks are simulated."""
+        return self.events * self.fold.ranks // self.fold.ranks_simulated
 
 
 def fits(call: Call, size_bytes: int) -> bool:
@@ -50,8 +82,24 @@ def time_us(place: Place, call: Call, size_bytes: int) -> float:
         DeadlockError: the schedule hangs; the sentence names who waits for whom.
         ValueError: the machine is too small.
     """
-    plan = call.plan(size_bytes)
-    return place.run_of(plan, with_data=False).invoke(plan)
+    return _timed(place, call, call.plan(size_bytes), seed=1)[1]
+
+
+def _timed(
+    place: Place, call: Call, plan: _core.Plan, *, seed: int
+) -> tuple[_core.SimulatedRun, float, str]:
+    """A run without data, its time in microseconds, and what is to be known of it."""
+    run = place.run_of(plan, with_data=False, seed=seed)
+    time_us = run.invoke(plan)
+    if not run.may_differ:
+        return run, time_us, ""
+    met = (
+        "messages of different ranks met at a link at the same time, and the order of ranks decides"
+    )
+    if run.events * call.ranks // run.simulated_ranks > _EVENTS_MAX:
+        return run, time_us, f"{met}: the time of all ranks may differ a little"
+    run = place.without_fold().run_of(plan, with_data=False, seed=seed)
+    return run, run.invoke(plan), met
 
 
 def invoke(
@@ -76,9 +124,10 @@ def invoke(
     """
     elements = call.elements(size_bytes)
     plan = call.plan(size_bytes, slots_factor)
-    run = place.run_of(plan, with_data=with_data, seed=seed, trace=trace)
     wrong = None
+    note = ""
     if with_data:
+        run = place.run_of(plan, with_data=with_data, seed=seed, trace=trace)
         pairs = [buffers_of(call, rank, elements, in_place) for rank in range(call.ranks)]
         time_us = run.invoke(
             plan, [source.view(np.uint8) for source, _ in pairs],
@@ -87,23 +136,41 @@ def invoke(
         wrong = sum(
             wrong_elements(call, rank, elements, output) for rank, (_, output) in enumerate(pairs)
         )
-    else:
+    elif trace is not None:
+        run = place.run_of(plan, with_data=False, seed=seed, trace=trace)
         time_us = run.invoke(plan)
+        note = "what each does is traced"
+    else:
+        run, time_us, note = _timed(place, call, plan, seed=seed)
+    if not note and run.simulated_ranks == call.ranks:
+        note = place.why_all(plan, with_data=with_data)
     return Outcome(
         time_us=time_us,
         wrong=wrong,
         events=run.events,
+        place=place,
+        run=run,
+        fold=Fold(call.ranks, run.simulated_ranks, note),
         trace_hash=trace.hash if trace is not None else None,
         timeline=_timeline(place, trace, size_bytes) if trace is not None else None,
-        links=place.links_of(run),
         failures=place.failures_of(run),
     )
 
 
 def measure_sizes(
-    place: Place, call: Call, sizes_bytes: list[int], *, with_data: bool = True
-) -> Iterator[Row]:
-    """One row per size, out of place and in place as far as the schedule runs that way."""
+    place: Place, call: Call, sizes_bytes: list[int], *, with_data: bool = True,
+    kept: dict[int, Outcome] | None = None,
+) -> Iterator[Row]:  # fmt: skip
+    """One row per size, out of place and in place as far as the schedule runs that way.
+
+    Args:
+        place: where the ranks run.
+        call: what they run.
+        sizes_bytes: of the array.
+        with_data: whether bytes are carried and checked, where they fit.
+        kept: gets the last outcome by its exact size if few ranks stood for all, so that nobody
+            needs to simulate it again; others are too large to keep.
+    """
     for size_bytes in sizes_bytes:
         elements = call.elements(size_bytes)
         exact_bytes = elements * type_bytes(call.type_name)
@@ -121,6 +188,11 @@ def measure_sizes(
         else:
             # Without memory, in place and out of place are the same.
             outcomes = dict.fromkeys((way for way, runs in ways.items() if runs), column(False))
+        one = next(iter(outcomes.values()))
+        if kept is not None:
+            kept.clear()
+            if one.fold.is_folded:
+                kept[exact_bytes] = one
         measured = {
             in_place: measure(
                 outcome.time_us, exact_bytes, call.collective, call.ranks, outcome.wrong
@@ -132,7 +204,8 @@ def measure_sizes(
             count=elements,
             out_of_place=measured.get(False),
             in_place=measured.get(True),
-            fault_cost=_fault_cost(place, call, size_bytes, next(iter(outcomes.values()))),
+            fault_cost=_fault_cost(place, call, size_bytes, one),
+            fold=one.fold,
         )
 
 

@@ -96,9 +96,21 @@ def footer(run: Run) -> Iterator[str]:
             yield f"# Data not checked     : {unchecked} of {len(measurements)} measurements"
     mean_gb_per_s = run.busbw_mean_gb_per_s
     yield f"# Avg bus bandwidth    : {'N/A' if mean_gb_per_s is None else f'{mean_gb_per_s:g}'}"
+    yield from _folds(run, is_folded=True)
     if run.limit is not None:
         yield f"# Limit                : {run.limit}"
     yield "#"
+
+
+def fold_lines(run: Run) -> Iterator[str]:
+    """Why all ranks were simulated, where they were; `footer` says where they were not."""
+    yield from _folds(run, is_folded=False)
+
+
+def _folds(run: Run, *, is_folded: bool) -> Iterator[str]:
+    folds = [row.fold for row in run.rows if row.fold is not None]
+    for sentence in dict.fromkeys(fold.sentence for fold in folds if fold.is_folded == is_folded):
+        yield f"# Ranks                : {sentence}"
 
 
 def lines(run: Run) -> Iterator[str]:

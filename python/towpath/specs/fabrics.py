@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from towpath.specs.layout import NETWORK, Adapter, Layout
+from towpath.specs.layout import NETWORK, Adapter, Placing
 from towpath.specs.spec_model import Frozen, Name, Ratio, wrong
 
 SWITCH_PORTS_MAX = 1024
@@ -45,14 +45,14 @@ class SwitchedFabric(Frozen):
         """
 
     @abstractmethod
-    def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Layout) -> None:
+    def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Placing) -> None:
         """Adds switches and wires to the adapters of all hosts."""
 
     def used_link_types(self) -> Iterator[tuple[str, str]]:
         """Each field that names a link type, and that name."""
         yield "fabric.link_type", self.link_type
 
-    def _attach(self, adapters: Sequence[Adapter], switch: int, layout: Layout) -> None:
+    def _attach(self, adapters: Sequence[Adapter], switch: int, layout: Placing) -> None:
         for adapter in adapters:
             layout.join(adapter.device, switch, adapter.link_type or self.link_type)
 
@@ -74,7 +74,7 @@ class RailFabric(SwitchedFabric):
         """See SwitchedFabric."""
         return adapters + 1, adapters * (hosts + 1)
 
-    def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Layout) -> None:
+    def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Placing) -> None:
         """See SwitchedFabric."""
         rails = max(map(len, adapters_of_hosts))
         leaves = [layout.add(f"leaf{rail}", "network_switch", NETWORK) for rail in range(rails)]
@@ -144,7 +144,7 @@ class LeafSpineFabric(_TieredFabric):
         leaves = self._first_switches(adapters, hosts, self.adapters_per_leaf)
         return leaves + self.spines, adapters * hosts + leaves * self._uplinks()
 
-    def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Layout) -> None:
+    def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Placing) -> None:
         """See SwitchedFabric."""
         leaves = []
         for number, group in enumerate(self._groups(adapters_of_hosts, self.adapters_per_leaf)):
@@ -183,7 +183,7 @@ class FatTreeFabric(_TieredFabric):
             adapters * hosts + edges * half + pods * half * half,
         )
 
-    def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Layout) -> None:
+    def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Placing) -> None:
         """See SwitchedFabric."""
         half = self.radix // 2
         groups = self._groups(adapters_of_hosts, half)
@@ -238,7 +238,7 @@ class DragonflyFabric(_TieredFabric):
         wires = groups * size * (size + self.global_links_per_router)
         return groups * size, adapters * hosts + wires
 
-    def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Layout) -> None:
+    def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Placing) -> None:
         """See SwitchedFabric."""
         held = self._groups(adapters_of_hosts, self.adapters_per_router)
         size = self.routers_per_group

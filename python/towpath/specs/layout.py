@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from towpath.errors import quoted
 
@@ -40,6 +40,18 @@ class Adapter(NamedTuple):
 
     device: int
     link_type: str | None
+
+
+class Placing(Protocol):
+    """Takes a machine device by device and wire by wire."""
+
+    def add(self, name: str, kind: str, host: int, forwards: bool = True) -> int:
+        """Adds a device and returns its position."""
+        ...
+
+    def join(self, a: int, b: int, link_type: str, parallel: float = 1) -> None:
+        """Adds a wire between two devices."""
+        ...
 
 
 class Layout(NamedTuple):

@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 from towpath.errors import ConfigError, quoted
 from towpath.specs.fabrics import Fabric
 from towpath.specs.input_file import YamlDocument
-from towpath.specs.layout import Adapter, Layout, without
+from towpath.specs.layout import Adapter, Layout, Placing, without
 from towpath.specs.likes import with_likes
 from towpath.specs.parameter_models import from_table
 from towpath.specs.spec_model import Block, Frozen, Name, Text, validated, values_of, wrong
@@ -32,10 +32,10 @@ from towpath.specs.spec_model import Block, Frozen, Name, Text, validated, value
 if TYPE_CHECKING:
     from towpath._core import Machine
 
-HOSTS_MAX = 4096
+HOSTS_MAX = 32_768
 GPUS_PER_HOST_MAX = 4096
 NICS_PER_HOST_MAX = 256
-DEVICES_MAX = 100_000
+DEVICES_MAX = 1_000_000
 WIRES_MAX = 1_000_000
 _COST_BLOCKS = ("simple", "ll", "ll128", "kernel")
 
@@ -167,7 +167,7 @@ class MachineSpec(Frozen):
         """Devices, adapters among them, and wires of one host."""
 
     @abstractmethod
-    def _place_host(self, host: int, layout: Layout) -> list[Adapter]:
+    def _place_host(self, host: int, layout: Placing) -> list[Adapter]:
         """Adds one host and returns its adapters that join the fabric."""
 
     @property
@@ -207,15 +207,30 @@ class MachineSpec(Frozen):
         """
         self._check_size()
         layout = Layout([], [])
-        adapters_of_hosts = [self._place_host(host, layout) for host in range(self.host_count)]
-        if self.fabric is not None:
-            self.fabric.place(adapters_of_hosts, layout)
+        self._place(layout)
         if not self.without:
             return layout
         try:
             return without(layout, self.without)
         except ValueError as error:
             raise self._error(str(error)) from None
+
+    def _place(self, layout: Placing) -> None:
+        """Adds all devices and wires, those that are left out as well."""
+        adapters_of_hosts = [self._place_host(host, layout) for host in range(self.host_count)]
+        if self.fabric is not None:
+            self.fabric.place(adapters_of_hosts, layout)
+
+    def _place_remaining(self, layout: Placing) -> None:
+        """Adds all devices and wires but those that are left out."""
+        if not self.without:
+            return self._place(layout)
+        remaining = self.layout()
+        for device in remaining.devices:
+            layout.add(*device)
+        for wire in remaining.wires:
+            layout.join(*wire)
+        return None
 
     def build(self, hosts: int | None = None, ranks: int | None = None) -> Machine:
         """The Machine that simulations run on.
@@ -226,8 +241,12 @@ class MachineSpec(Frozen):
         from towpath import _core
 
         spec = self.sized(hosts, ranks)
+        empty: dict[str, object] = {"devices": [], "wires": []}
         try:
-            return _core.parse_machine(json.dumps(spec.data()), f"machine '{self.name}'")
+            # One by one: all of a large machine as a text would be most of the memory of a run.
+            parts = _core.MachineParts(json.dumps(spec._costs() | empty), f"machine '{self.name}'")
+            spec._place_remaining(parts)
+            return parts.build()
         except ValueError as error:
             raise ConfigError(str(error)) from None
 
@@ -238,6 +257,16 @@ class MachineSpec(Frozen):
             ConfigError: there would be too many devices or wires.
         """
         layout = self.layout()
+        return self._costs() | {
+            "devices": [device._asdict() for device in layout.devices],
+            "wires": [
+                {"between": [a, b], "link_type": link_type, "parallel": parallel}
+                for a, b, link_type, parallel in layout.wires
+            ],
+        }
+
+    def _costs(self) -> dict[str, object]:
+        """What the core reads besides devices and wires."""
         seed = 0 if self.fabric is None else self.fabric.hash_seed
         return {
             "form": "machine",
@@ -245,11 +274,6 @@ class MachineSpec(Frozen):
             **({"hash_seed": seed} if seed else {}),
             "link_types": {name: values_of(kind) for name, kind in self.link_types.items()},
             "gpu_cost": cost_data(self.gpu_cost),
-            "devices": [device._asdict() for device in layout.devices],
-            "wires": [
-                {"between": [a, b], "link_type": link_type, "parallel": parallel}
-                for a, b, link_type, parallel in layout.wires
-            ],
         }
 
     def _error(self, problem: str) -> ConfigError:
@@ -375,7 +399,7 @@ class TemplateSpec(MachineSpec):
         nics = len(hosts.nics)
         return hosts.gpus + nics + 1, nics, wires
 
-    def _place_host(self, host: int, layout: Layout) -> list[Adapter]:
+    def _place_host(self, host: int, layout: Placing) -> list[Adapter]:
         hosts, connect = self.hosts, self.hosts.gpu_interconnect
         forwards = getattr(connect, "forwards", False)
         gpus = [
@@ -484,7 +508,7 @@ class GraphSpec(MachineSpec):
         adapters = sum(device.is_adapter for device in self.devices)
         return len(self.devices), adapters, len(self.wires)
 
-    def _place_host(self, host: int, layout: Layout) -> list[Adapter]:
+    def _place_host(self, host: int, layout: Placing) -> list[Adapter]:
         prefix = f"host{host}/"
         position: dict[str, int] = {}
         for device in self.devices:

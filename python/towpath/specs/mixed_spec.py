@@ -9,13 +9,13 @@ Its fabric joins the adapters of all of them. A link type of a part is named "pa
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
 from towpath.errors import ConfigError
 from towpath.specs.input_file import YamlDocument
-from towpath.specs.layout import Adapter, Layout
+from towpath.specs.layout import Adapter, Placing
 from towpath.specs.machine_spec import HOSTS_MAX, MachineSpec, cost_data
 from towpath.specs.spec_model import Frozen, validated, wrong
 
@@ -30,6 +30,21 @@ class Part(Frozen):
 
     machine: Annotated[str, Field(min_length=1, max_length=1000)]
     count: Annotated[int, Field(strict=True, ge=1, le=HOSTS_MAX)]
+
+
+class _Prefixed(NamedTuple):
+    """Types of links get a prefix on their way to the layout."""
+
+    layout: Placing
+    prefix: str
+
+    def add(self, name: str, kind: str, host: int, forwards: bool = True) -> int:
+        """See Placing."""
+        return self.layout.add(name, kind, host, forwards)
+
+    def join(self, a: int, b: int, link_type: str, parallel: float = 1) -> None:
+        """See Placing."""
+        self.layout.join(a, b, self.prefix + link_type, parallel)
 
 
 class MixedSpec(MachineSpec):
@@ -92,14 +107,10 @@ class MixedSpec(MachineSpec):
     def _part_of_host(self) -> tuple[int, ...]:
         return tuple(n for n, part in enumerate(self.parts) for _ in range(part.count))
 
-    def _place_host(self, host: int, layout: Layout) -> list[Adapter]:
+    def _place_host(self, host: int, layout: Placing) -> list[Adapter]:
         number = self._part_of_host[host]
         spec, prefix = self.described[number], f"{_prefix(self.parts[number].machine)}/"
-        wires = len(layout.wires)
-        adapters = spec._place_host(host, layout)
-        for at in range(wires, len(layout.wires)):
-            wire = layout.wires[at]
-            layout.wires[at] = wire._replace(link_type=prefix + wire.link_type)
+        adapters = spec._place_host(host, _Prefixed(layout, prefix))
         own = None if spec.fabric is None else spec.fabric.link_type
         return [
             Adapter(adapter.device, prefix + link_type if link_type else None)
@@ -107,14 +118,14 @@ class MixedSpec(MachineSpec):
             for link_type in (adapter.link_type or own,)
         ]
 
-    def data(self) -> dict[str, object]:
+    def _costs(self) -> dict[str, object]:
         """See MachineSpec; hosts after the first kind have costs of their own."""
         groups, first = [], 0
         for part, spec in zip(self.parts, self.described, strict=True):
             cost = cost_data(spec.gpu_cost)
             groups.append({"first_host": first, "hosts": part.count, "gpu_cost": cost})
             first += part.count
-        return super().data() | {"gpu_costs_of_hosts": groups[1:]}
+        return super()._costs() | {"gpu_costs_of_hosts": groups[1:]}
 
 
 def _prefix(machine: str) -> str:

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
 #include <memory>
 #include <string>
@@ -37,6 +38,21 @@ void bind_load(nb::module_& module) {
   bind_parse(module, "parse_host", &parse_host);
   bind_parse(module, "parse_mailbox_cluster", &parse_mailbox_cluster);
   bind_parse(module, "parse_machine", &parse_machine);
+  nb::class_<MachineParts>(module, "MachineParts",
+                           "A machine whose devices and wires come one by one.")
+      .def(nb::init<std::string, std::string>(), "json"_a, "origin"_a,
+           "`json` is that of parse_machine and may have devices and wires of its own. Raises\n"
+           "towpath.errors.DescriptionError, as all calls do.")
+      .def("add", &MachineParts::add_device, "name"_a, "kind"_a, "host"_a, "forwards"_a = true,
+           "The number of a device.")
+      .def("join", &MachineParts::add_wire, "a"_a, "b"_a, "link_type"_a, "parallel"_a = 1.0,
+           "A wire between two devices.")
+      .def(
+          "build",
+          [](MachineParts& parts) {
+            return std::const_pointer_cast<Machine>(std::move(parts).build());
+          },
+          "The machine; the parts must not be used afterwards.");
   module.def("parameter_tables", &parameter_tables,
              "The tables of all parameters of machines, as JSON.");
 }

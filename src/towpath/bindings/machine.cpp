@@ -84,6 +84,14 @@ void bind_machine(nb::module_& module) {
       .def_prop_ro("ranks", &Machine::ranks)
       .def_prop_ro("devices", &Machine::devices)
       .def_prop_ro("links", &Machine::links)
+      .def(
+          "link",
+          [](const Machine& machine, std::size_t number) { return machine.links().at(number); },
+          "number"_a)
+      .def(
+          "device",
+          [](const Machine& machine, std::size_t number) { return machine.devices().at(number); },
+          "number"_a)
       .def_prop_ro("gpu", &Machine::gpu)
       .def("route", &Machine::route, "from_rank"_a, "to_rank"_a,
            "The numbers of the links from one rank to another.");

@@ -11,6 +11,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -158,21 +159,24 @@ void bind_places(nb::class_<SimulatedRun>& run) {
          "on_gpus",
          [](std::shared_ptr<machine::Machine> machine, std::shared_ptr<Plan> plan,
             std::vector<int> places, bool carries_data, std::uint64_t seed, double jitter_ns,
-            sim::Trace* trace) {
-           return run_on(
-               std::make_unique<simulate::SimulatedGpus>(
-                   std::move(machine), plan->schedule->rank_count(),
-                   simulate::SimulatedGpusOptions{.places = std::move(places),
-                                                  .carries_data = carries_data,
-                                                  .seed = seed,
-                                                  .jitter_max = Time::from_ns(jitter_ns)}),
-               plan, trace);
+            sim::Trace* trace, const simulate::Fold* fold) {
+           return run_on(std::make_unique<simulate::SimulatedGpus>(
+                             std::move(machine), plan->schedule->rank_count(),
+                             simulate::SimulatedGpusOptions{
+                                 .places = std::move(places),
+                                 .carries_data = carries_data,
+                                 .seed = seed,
+                                 .jitter_max = Time::from_ns(jitter_ns),
+                                 .fold = fold == nullptr ? simulate::Fold() : *fold}),
+                         plan, trace);
          },
          "machine"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
          "carries_data"_a = true, "seed"_a = 1, "jitter_ns"_a = 0.0, "trace"_a = nb::none(),
-         nb::keep_alive<0, 7>(),
+         "fold"_a = nb::none(), nb::keep_alive<0, 7>(),
          "A run on the GPUs of a machine; `places` has the GPU of each rank, or none for the\n"
-         "first ones. Raises ValueError.")
+         "first ones; `fold` is what find_fold says of machine, plan and places, and only for "
+         "runs\n"
+         "without data, jitter and trace. Raises ValueError.")
       .def_static(
           "on_chips",
           [](std::shared_ptr<machine::ChipCluster> cluster, std::shared_ptr<Plan> plan,
@@ -214,6 +218,35 @@ void bind_places(nb::class_<SimulatedRun>& run) {
           "A run on the nodes of a cluster with mailboxes, rank r on node r. Raises ValueError.");
 }
 
+nb::tuple load_of(const gpu_links::LinkLoad& load) {
+  return nb::make_tuple(load.bytes.count(), load.busy.us(), load.messages);
+}
+
+std::optional<std::pair<std::size_t, double>> busiest_of(const SimulatedRun& run) {
+  const std::vector<gpu_links::LinkLoad> loads = run.loads();
+  const auto busiest = std::ranges::max_element(
+      loads, {}, [](const gpu_links::LinkLoad& load) { return load.busy; });
+  if (busiest == loads.end()) return std::nullopt;
+  return std::pair(static_cast<std::size_t>(busiest - loads.begin()), busiest->busy.us());
+}
+
+void bind_fold(nb::module_& module) {
+  using simulate::Fold;
+  nb::class_<Fold>(module, "Fold", "Which ranks stand for all in a simulation.")
+      .def_ro("period", &Fold::period, "The first ranks that are simulated; 0: all.")
+      .def_ro("refusal", &Fold::refusal, "Why all are, in words; empty if not all are.");
+  module.def(
+      "find_fold",
+      [](const machine::Machine& machine, const Plan& plan, std::vector<int> places) {
+        const int ranks = plan.schedule->rank_count();
+        return simulate::find_fold(machine, plan,
+                                   simulate::places_of_ranks(std::move(places), ranks));
+      },
+      "machine"_a, "plan"_a, "places"_a = std::vector<int>(),
+      "Looks for ranks that do the same at the same time without data; `places` has the GPU of\n"
+      "each rank, or none for the first ones. Raises ValueError.");
+}
+
 void bind_simulated_run(nb::module_& module) {
   nb::class_<SimulatedRun> run(module, "SimulatedRun", "All ranks of one plan on one machine.");
   bind_places(run);
@@ -228,19 +261,28 @@ void bind_simulated_run(nb::module_& module) {
          "plan"_a, "inputs"_a = std::vector<ByteArray>(), "outputs"_a = std::vector<ByteArray>(),
          "Runs one invocation on every rank and returns its time in microseconds. Without arrays\n"
          "the run keeps time only. Raises DeadlockError.")
+      .def_prop_ro("simulated_ranks", &SimulatedRun::simulated_ranks,
+                   "How many ranks are simulated; the others do as these.")
       .def_prop_ro("events", &SimulatedRun::events)
       .def_prop_ro("now_us", [](const SimulatedRun& run) { return run.now().us(); })
       .def_prop_ro(
           "loads",
           [](const SimulatedRun& run) {
             nb::list loads;
-            for (const gpu_links::LinkLoad& load : run.loads()) {
-              loads.append(nb::make_tuple(load.bytes.count(), load.busy.us(), load.messages));
-            }
+            for (const gpu_links::LinkLoad& load : run.loads()) loads.append(load_of(load));
             return loads;
           },
           "(size_bytes, busy_us, messages) per link of a GPU machine; two per link of a chip\n"
           "cluster, from its first end and from its second; none for mailboxes.")
+      .def(
+          "load",
+          [](const SimulatedRun& run, std::size_t link) { return load_of(run.loads().at(link)); },
+          "link"_a, "(size_bytes, busy_us, messages) of one link.")
+      .def_prop_ro("busiest", &busiest_of,
+                   "The number and time in microseconds of the first of the busiest links; None\n"
+                   "without links.")
+      .def_prop_ro("may_differ", &SimulatedRun::may_differ,
+                   "Whether ranks that are not simulated may have done something else.")
       .def_prop_ro("link_failures", &SimulatedRun::link_failures, "One per link with faults.");
 }
 
@@ -250,5 +292,6 @@ void bind_run(nb::module_& module) {
   bind_plan(module);
   bind_trace(module);
   bind_link_failures(module);
+  bind_fold(module);
   bind_simulated_run(module);
 }

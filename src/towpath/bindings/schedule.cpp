@@ -28,7 +28,7 @@ namespace {
 using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
 
 template <typename Container>
-auto& at(Container& container, std::size_t index, const char* noun) {
+decltype(auto) at(Container& container, std::size_t index, const char* noun) {
   if (index >= container.size()) {
     throw nb::index_error(
         fmt::format("{} {} does not exist; there are {}", noun, index, container.size()).c_str());
@@ -154,7 +154,10 @@ void bind_programs(nb::module_& module) {
       .def_rw("receive_peer", &ThreadBlock::receive_peer)
       .def_rw("channel", &ThreadBlock::channel)
       .def_prop_rw(
-          "steps", [](const ThreadBlock& self) { return self.steps; },
+          "steps",
+          [](const ThreadBlock& self) {
+            return std::vector<Step>(self.steps.begin(), self.steps.end());
+          },
           [](ThreadBlock& self, std::vector<Step> steps) { self.steps = std::move(steps); })
       .def(
           "add_step", [](ThreadBlock& self, const Step& step) { self.steps.push_back(step); },
@@ -205,7 +208,8 @@ void bind_programs(nb::module_& module) {
 }
 
 template <typename AnySchedule>
-auto& step_at(AnySchedule& schedule, std::size_t rank, std::size_t block, std::size_t step) {
+decltype(auto) step_at(AnySchedule& schedule, std::size_t rank, std::size_t block,
+                       std::size_t step) {
   auto& blocks = at(schedule.ranks, rank, "rank").blocks;
   return at(at(blocks, block, "thread block").steps, step, "step");
 }

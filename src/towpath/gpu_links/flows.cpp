@@ -37,11 +37,14 @@ std::uint32_t Flows::add(const Route& route, std::uint64_t turn) {
   flow.hops = static_cast<std::uint16_t>(route.links.size());
   flow.turn = turn;
   LinkCosts costs;
-  for (const int number : route.links) {
+  for (std::size_t h = 0; h < route.links.size(); ++h) {
+    const int number = route.links[h];
     const machine::Link& link = network_.machine().links()[index(number)];
     costs.emplace_back(network_.rate_on(index(number), protocol_), link.message_overhead,
                        link.latency);
-    hops_.push_back({static_cast<std::uint32_t>(number)});
+    Hop& hop = hops_.emplace_back();
+    hop.link = static_cast<std::uint32_t>(number);
+    if (!route.moves.empty()) hop.moves = route.moves[h];
   }
   const auto [at, is_new] =
       kind_of_.emplace(std::move(costs), static_cast<std::uint32_t>(kinds_.size()));
@@ -66,7 +69,10 @@ void Flows::join() {
       before = static_cast<int>(hop.link);
     }
   }
-  for (Hop& hop : hops_) hop.is_meeting = from[hop.link] == kSeveral;
+  for (Hop& hop : hops_) {
+    hop.is_meeting = from[hop.link] == kSeveral;
+    hop.is_shared = hop.is_meeting && network_.is_shared(static_cast<int>(hop.link));
+  }
   for (Flow& flow : flows_) {
     flow.is_alone = std::none_of(hops_of(flow).begin(), hops_of(flow).end(),
                                  [](const Hop& hop) { return hop.is_meeting; });
@@ -207,6 +213,8 @@ bool Flows::next(Notice& notice) {
 // The head is at a link. Takes the segment to the next link where it may meet others.
 Flows::Passage Flows::pass(Segment& segment, Time head) {
   const Train& train = *segment.train;
+  const Hop& first = segment.hops[segment.hop];
+  if (first.is_shared) ties_.note(first.link, first.moves, head);
   Passage passage;
   if (segment.hop == 0) segment.tail_in = head + pace_of(train, segment.number);
   do {

@@ -13,6 +13,7 @@
 
 #include "towpath/base/units.hpp"
 #include "towpath/gpu_links/network.hpp"
+#include "towpath/gpu_links/ties.hpp"
 #include "towpath/sim/event_queue.hpp"
 
 // The messages of a Network with fewer events, for runs whose senders and receivers are all known
@@ -82,6 +83,8 @@ class Flows {
   bool next(Notice& notice);
   // One per link of the machine.
   std::vector<LinkLoad> loads() const;
+  // As Network::has_ties.
+  bool has_ties() const { return ties_.is_found(); }
   // Segments that reached a link where flows meet.
   std::uint64_t meetings() const { return meetings_; }
 
@@ -89,6 +92,8 @@ class Flows {
   struct Hop {
     std::uint32_t link = 0;
     bool is_meeting = false;
+    bool is_shared = false;  // ranks that are rotated differently may meet
+    int moves = 0;           // as in the route
   };
   struct Flow {
     std::uint32_t first_hop = 0;
@@ -150,6 +155,7 @@ class Flows {
   std::deque<Segment> segments_;      // storage
   Segment* free_segments_ = nullptr;
   std::uint64_t meetings_ = 0;
+  Ties ties_;
 };
 
 }  // namespace towpath::gpu_links

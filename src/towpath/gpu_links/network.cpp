@@ -3,6 +3,7 @@
 #include "towpath/gpu_links/network.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "towpath/sim/trace.hpp"
 
@@ -21,6 +22,23 @@ Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Mac
   }
 }
 
+void Network::fold(std::shared_ptr<const std::vector<FoldedLink>> folded) {
+  folded_ = std::move(folded);
+  is_shared_.resize(folded_->size());
+}
+
+void Network::take_representatives(Route& route) {
+  for (int& number : route.links) {
+    const FoldedLink& link = (*folded_)[static_cast<std::size_t>(number)];
+    number = link.representative;
+    route.moves.push_back(link.moves);
+    const auto [first, is_first] = first_moves_.try_emplace(number, link.moves);
+    if (!is_first && first->second != link.moves) {
+      is_shared_[static_cast<std::size_t>(number)] = true;
+    }
+  }
+}
+
 const Route& Network::route(int from_rank, int to_rank) {
   const std::uint64_t key =
       static_cast<std::uint64_t>(from_rank) << 32 | static_cast<std::uint32_t>(to_rank);
@@ -33,6 +51,7 @@ const Route& Network::route(int from_rank, int to_rank) {
     found->latency += link.latency;
     found->leaves_host |= link.kind == machine::LinkKind::network;
   }
+  if (folded_ != nullptr) take_representatives(*found);
   return *found;
 }
 
@@ -111,6 +130,10 @@ Time Network::pass_link(Segment& segment) {
   const Message& message = *segment.message;
   const std::vector<int>& links = message.route->links;
   const int number = links[segment.hop];
+  if (is_shared(number)) {
+    ties_.note(static_cast<std::size_t>(number), message.route->moves[segment.hop],
+               simulation_.now());
+  }
   Passage passage = occupy(number, segment);
   const auto occupy_beside = [&](std::span<const int> others) {
     for (const int other : others) {

@@ -12,6 +12,7 @@
 
 #include "towpath/base/units.hpp"
 #include "towpath/gpu_links/link_history.hpp"
+#include "towpath/gpu_links/ties.hpp"
 #include "towpath/machine/machine.hpp"
 #include "towpath/machine/route_search.hpp"
 #include "towpath/sim/simulation.hpp"
@@ -37,6 +38,7 @@ inline constexpr std::uint64_t kNoTurn = ~std::uint64_t{0};
 
 struct Route {
   std::vector<int> links;
+  std::vector<int> moves;    // of each link to the one that stands for it; empty if none does
   Time latency;              // one way, of an empty message
   bool leaves_host = false;  // some link of it is the network
 };
@@ -91,6 +93,17 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
+  // From now on routes lead over the link that stands for each of theirs, one per link of the
+  // machine. Before the first route.
+  void fold(std::shared_ptr<const std::vector<FoldedLink>> folded);
+  // Whether messages of ranks that are rotated by different numbers have come to a link at the same
+  // time since fold(). Which of them goes first is not the same for all that the link stands for.
+  bool has_ties() const { return ties_.is_found(); }
+  // Whether messages that are rotated differently may take the link, by the routes so far.
+  bool is_shared(int link) const {
+    return !is_shared_.empty() && is_shared_[static_cast<std::size_t>(link)];
+  }
+
   // Valid as long as the network is. Ask for all routes from a rank together; see RouteSearch.
   const Route& route(int from_rank, int to_rank);
 
@@ -123,6 +136,7 @@ class Network {
   };
   Time pass_link(Segment& segment);
   Passage occupy(int link, const Segment& segment);
+  void take_representatives(Route& route);
   void forward(Segment& segment, Time head_out, Time tail_out);
   Segment& new_segment();
   void trace_link(int link, Time start, Time end, Bytes size);
@@ -133,6 +147,12 @@ class Network {
   std::vector<Time> free_at_;         // per link
   std::vector<bool> leaves_adapter_;  // per link
   std::vector<LinkLoad> loads_;
+  // Per link; null where each link stands for itself.
+  std::shared_ptr<const std::vector<FoldedLink>> folded_;
+  // Of the first route over each link. Ranks ask for their routes before the first message leaves.
+  std::unordered_map<int, int> first_moves_;
+  std::vector<bool> is_shared_;  // per link; empty where each link stands for itself
+  Ties ties_;
   LinkHistory* history_ = nullptr;
   std::unordered_map<std::uint64_t, std::unique_ptr<Route>> routes_;
   std::deque<Segment> segments_;  // storage

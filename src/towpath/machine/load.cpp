@@ -231,13 +231,17 @@ constexpr std::pair<const char*, LinkKind> kLinkKinds[] = {
 };
 
 template <typename Kind, std::size_t kSize>
-Kind kind_from(const JsonObject& object, const std::pair<const char*, Kind> (&words)[kSize]) {
-  const std::string given = object.text("kind");
+Kind kind_from(std::string_view given, const Checks& checks, const std::string& field,
+               const std::pair<const char*, Kind> (&words)[kSize]) {
   for (const auto& [word, kind] : words) {
     if (given == word) return kind;
   }
-  object.checks().fail_at(object.field_of("kind"), "is '{}', which is not a known kind", given);
+  checks.fail_at(field, "is '{}', which is not a known kind", given);
 }
+
+// Links of one type that a wire may stand for.
+constexpr double kParallelMin = 1e-6;
+constexpr double kParallelMax = 1e6;
 
 struct LinkType {
   Link link;
@@ -252,31 +256,11 @@ LinkTypes link_types_from(const JsonObject& object) {
     const JsonObject type = all.object(name.c_str());
     type.check_names(kLinkParameters, {"kind"});
     LinkType& read = types[name];
-    read.link.kind = kind_from(type, kLinkKinds);
+    read.link.kind = kind_from(type.text("kind"), type.checks(), type.field_of("kind"), kLinkKinds);
     type.read(read.link, kLinkParameters);
     read.rate_gb_per_s = type.at("rate_gb_per_s").get<double>();
   }
   return types;
-}
-
-// A wire is two links, one each way, as fast as `parallel` links of its type.
-void add_wire(MachineBuilder& builder, const JsonObject& wire, const LinkTypes& types) {
-  wire.check_names({"between", "link_type", "parallel"});
-  const auto type = types.find(wire.text("link_type"));
-  if (type == types.end()) {
-    wire.checks().fail_at(wire.field_of("link_type"), "is '{}', which is not in link_types",
-                          wire.text("link_type"));
-  }
-  const std::vector<int> between = wire.numbers("between", kNumberMax);
-  if (between.size() != 2) wire.checks().fail_at(wire.field_of("between"), "must be two devices");
-  Link link = type->second.link;
-  const double parallel = wire.number("parallel", 1e-6, 1e6);
-  link.rate = Rate::from_gb_per_s(type->second.rate_gb_per_s * parallel);
-  for (const auto& [from, to] : {std::pair(0, 1), std::pair(1, 0)}) {
-    link.from = between[index(from)];
-    link.to = between[index(to)];
-    builder.add_link(link);
-  }
 }
 
 GpuCost gpu_cost_from(const JsonObject& object) {
@@ -338,22 +322,47 @@ std::shared_ptr<const MailboxCluster> parse_mailbox_cluster(std::string_view jso
   return build_mailbox_cluster(std::move(cluster));
 }
 
-std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::string& origin) {
-  const Json data = parsed(json, origin);
-  const JsonObject object = description(data, "machine", origin);
-  object.check_names({"form", "name", "link_types", "gpu_cost", "gpu_costs_of_hosts", "hash_seed",
-                      "devices", "wires"});
-  MachineBuilder builder(object.text("name"));
-  for (const JsonObject& device : object.objects("devices")) {
-    device.check_names({"name", "kind", "host", "forwards"});
-    builder.add_device({device.text("name"), kind_from(device, kDeviceKinds),
-                        static_cast<int>(device.whole("host", -1, kNumberMax)),
-                        device.truth("forwards")});
+struct MachineParts::Impl {
+  std::string origin;
+  MachineBuilder builder;
+  LinkTypes types;
+
+  // A wire is two links, one each way, as fast as `parallel` links of its type.
+  void add_wire(int a, int b, const LinkType& type, double parallel) {
+    Link link = type.link;
+    link.rate = Rate::from_gb_per_s(type.rate_gb_per_s * parallel);
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+      link.from = from;
+      link.to = to;
+      builder.add_link(link);
+    }
   }
-  const LinkTypes types = link_types_from(object);
-  for (const JsonObject& wire : object.objects("wires")) add_wire(builder, wire, types);
-  builder.set_gpu_cost(gpu_cost_from(object.object("gpu_cost")));
-  if (object.has("gpu_costs_of_hosts")) {
+  const LinkType& type_named(const std::string& name, const Checks& checks,
+                             const std::string& field) const {
+    const auto type = types.find(name);
+    if (type == types.end()) {
+      checks.fail_at(field, "is '{}', which is not in link_types", name);
+    }
+    return type->second;
+  }
+  void read_device(const JsonObject& device) {
+    device.check_names({"name", "kind", "host", "forwards"});
+    builder.add_device(
+        {device.text("name"),
+         kind_from(device.text("kind"), device.checks(), device.field_of("kind"), kDeviceKinds),
+         static_cast<int>(device.whole("host", -1, kNumberMax)), device.truth("forwards")});
+  }
+  void read_wire(const JsonObject& wire) {
+    wire.check_names({"between", "link_type", "parallel"});
+    const LinkType& type =
+        type_named(wire.text("link_type"), wire.checks(), wire.field_of("link_type"));
+    const std::vector<int> between = wire.numbers("between", kNumberMax);
+    if (between.size() != 2) wire.checks().fail_at(wire.field_of("between"), "must be two devices");
+    add_wire(between[0], between[1], type, wire.number("parallel", kParallelMin, kParallelMax));
+  }
+  void read_costs(const JsonObject& object) {
+    builder.set_gpu_cost(gpu_cost_from(object.object("gpu_cost")));
+    if (!object.has("gpu_costs_of_hosts")) return;
     for (const JsonObject& group : object.objects("gpu_costs_of_hosts")) {
       group.check_names({"first_host", "hosts", "gpu_cost"});
       const GpuCost cost = gpu_cost_from(group.object("gpu_cost"));
@@ -364,10 +373,46 @@ std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::s
       }
     }
   }
+};
+
+MachineParts::MachineParts(std::string_view json, const std::string& origin) {
+  const Json data = parsed(json, origin);
+  const JsonObject object = description(data, "machine", origin);
+  object.check_names({"form", "name", "link_types", "gpu_cost", "gpu_costs_of_hosts", "hash_seed",
+                      "devices", "wires"});
+  impl_ = std::make_unique<Impl>(Impl{origin, MachineBuilder(object.text("name")), {}});
+  for (const JsonObject& device : object.objects("devices")) impl_->read_device(device);
+  impl_->types = link_types_from(object);
+  for (const JsonObject& wire : object.objects("wires")) impl_->read_wire(wire);
+  impl_->read_costs(object);
   if (object.has("hash_seed")) {
-    builder.set_hash_seed(static_cast<std::uint64_t>(object.whole("hash_seed", 0, kHashSeedMax)));
+    impl_->builder.set_hash_seed(
+        static_cast<std::uint64_t>(object.whole("hash_seed", 0, kHashSeedMax)));
   }
-  return std::move(builder).build();
+}
+
+MachineParts::~MachineParts() = default;
+
+int MachineParts::add_device(std::string name, std::string_view kind, int host, bool forwards) {
+  const Checks checks(impl_->origin);
+  return impl_->builder.add_device(
+      {std::move(name), kind_from(kind, checks, "kind", kDeviceKinds), host, forwards});
+}
+
+void MachineParts::add_wire(int a, int b, const std::string& link_type, double parallel) {
+  const Checks checks(impl_->origin);
+  if (!(parallel >= kParallelMin && parallel <= kParallelMax)) {
+    checks.fail_at("parallel", "is {}; allowed is {} to {}", parallel, kParallelMin, kParallelMax);
+  }
+  impl_->add_wire(a, b, impl_->type_named(link_type, checks, "link_type"), parallel);
+}
+
+std::shared_ptr<const Machine> MachineParts::build() && {
+  return std::move(impl_->builder).build();
+}
+
+std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::string& origin) {
+  return MachineParts(json, origin).build();
 }
 
 std::string form_of(const std::string& name_or_file) {

@@ -43,6 +43,34 @@ std::shared_ptr<const MailboxCluster> parse_mailbox_cluster(std::string_view jso
                                                             const std::string& origin);
 std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::string& origin);
 
+// A machine whose devices and wires come one by one: as a text, those of thousands of hosts would
+// take more memory than the machine itself. All calls throw as parse_machine does.
+//
+//   MachineParts parts(json_without_devices_and_wires, "machine 'm'");
+//   const int gpu = parts.add_device("host0/gpu0", "gpu", 0, false);
+//   ...
+//   parts.add_wire(gpu, hub, "nvlink", 1);
+//   const auto machine = std::move(parts).build();
+class MachineParts {
+ public:
+  // `json` as parse_machine takes it; it may have devices and wires of its own.
+  MachineParts(std::string_view json, const std::string& origin);
+  ~MachineParts();
+  MachineParts(const MachineParts&) = delete;
+  MachineParts& operator=(const MachineParts&) = delete;
+
+  // Returns the device's number. `host` is -1 for the network between hosts.
+  int add_device(std::string name, std::string_view kind, int host, bool forwards);
+  // A link each way, as fast as `parallel` ones of a type.
+  void add_wire(int a, int b, const std::string& link_type, double parallel);
+  // The parts must not be used afterwards.
+  std::shared_ptr<const Machine> build() &&;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 // The tables of all parameters as JSON: per kind of machine and block a list of rows with name,
 // type, min, max, is_power_of_two, form and meaning. The Python package makes its models from it.
 std::string parameter_tables();

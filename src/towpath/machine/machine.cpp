@@ -42,7 +42,7 @@ int Machine::checked_device_of_rank(int rank) const {
 
 // Dijkstra over (latency, links). Each link makes the second part grow, so every predecessor is
 // settled before its successor even where latencies are zero, and ties resolve the same way always.
-std::vector<int> Machine::last_links(int source, int target) const {
+std::vector<int> Machine::last_links(int source, int target, Ties* ties) const {
   using Distance = std::pair<Time, int>;
   using Entry = std::tuple<Time, int, int>;  // latency, links, device
   std::vector<Distance> distance(devices_.size(), {Time::max(), 0});
@@ -58,6 +58,8 @@ std::vector<int> Machine::last_links(int source, int target) const {
     if (device != source && !devices_[index(device)].forwards) continue;
     for (const int number : links_from_[index(device)]) {
       const Link& link = links_[index(number)];
+      // Where nothing goes on, and which is not the end: most neighbours of a switch.
+      if (link.to != target && !devices_[index(link.to)].forwards) continue;
       const Distance candidate(latency + link.latency, links + 1);
       Distance& known = distance[index(link.to)];
       int& last = last_link[index(link.to)];
@@ -65,8 +67,11 @@ std::vector<int> Machine::last_links(int source, int target) const {
         known = candidate;
         last = number;
         open.emplace(candidate.first, candidate.second, link.to);
-      } else if (candidate == known && is_preferred(number, last, source, target)) {
-        last = number;
+        if (ties != nullptr) ties->erase(link.to);
+      } else if (candidate == known) {
+        const bool is_taken = is_preferred(number, last, source, target);
+        if (ties != nullptr) (*ties)[link.to].push_back(is_taken ? last : number);
+        if (is_taken) last = number;
       }
     }
   }
@@ -103,6 +108,23 @@ std::vector<int> Machine::route(int from_rank, int to_rank) const {
   return route;
 }
 
+std::vector<RouteTie> Machine::ties(int from_rank, int to_rank) const {
+  const int source = checked_device_of_rank(from_rank);
+  Ties of_devices;
+  const std::vector<int> last_link =
+      last_links(source, checked_device_of_rank(to_rank), &of_devices);
+  std::vector<RouteTie> ties;
+  for (int device = device_of_rank(to_rank); device != source;) {
+    const int number = last_link[index(device)];
+    if (number == kNone) break;
+    if (const auto found = of_devices.find(device); found != of_devices.end()) {
+      for (const int other : found->second) ties.push_back({number, other});
+    }
+    device = links_[index(number)].from;
+  }
+  return ties;
+}
+
 MachineBuilder::MachineBuilder(std::string name) { machine_.name_ = std::move(name); }
 
 int MachineBuilder::add_device(Device device) {
@@ -126,6 +148,8 @@ void MachineBuilder::add_link(const Link& link) {
           "machine '{}': a link ends at device {}; there are {}", machine_.name_, end, devices));
     }
   }
+  const bool is_checked = checked_ && is_like(link, *checked_);
+  if (is_checked && link.from != link.to) return place(link);
   const std::string where =
       fmt::format("machine '{}', link {} -> {}", machine_.name_,
                   machine_.devices_[index(link.from)].name, machine_.devices_[index(link.to)].name);
@@ -140,6 +164,11 @@ void MachineBuilder::add_link(const Link& link) {
   for (const Parameter<Link>& row : kLinkParameters) {
     if (row.name != "rate_gb_per_s") checks.parameter("", link, row);
   }
+  checked_ = link;
+  place(link);
+}
+
+void MachineBuilder::place(const Link& link) {
   machine_.links_from_[index(link.from)].push_back(static_cast<int>(machine_.links_.size()));
   machine_.links_.push_back(link);
 }

@@ -44,6 +44,12 @@ struct Link {
   Time message_overhead;
 };
 
+// Whether all but their ends is the same.
+inline bool is_like(const Link& a, const Link& b) {
+  return a.kind == b.kind && a.rate == b.rate && a.latency == b.latency &&
+         a.message_overhead == b.message_overhead;
+}
+
 inline constexpr Parameter<Link> kLinkParameters[] = {
     {"rate_gb_per_s", &Link::rate, kRateGbPerS, "rate of one direction"},
     {"latency_ns", &Link::latency, kDurationNs, "from the head of a message in to its head out"},
@@ -124,6 +130,12 @@ void for_each_block(AnyCost& cost, const Visit& visit) {
   visit("ll128", Needed::always, cost.protocol[2], kProtocolParameters);
 }
 
+// A link of a route, and another one that is as good.
+struct RouteTie {
+  int taken = 0;
+  int other = 0;
+};
+
 // Immutable once built; shared by every simulation on it.
 class Machine {
  public:
@@ -150,11 +162,26 @@ class Machine {
   // is no path. Every call searches the machine anew; for many see RouteSearch.
   std::vector<int> route(int from_rank, int to_rank) const;
 
+  // Where that route could have taken another link.
+  std::vector<RouteTie> ties(int from_rank, int to_rank) const;
+  // Whether a route between these ranks takes a link rather than another that is as good.
+  bool prefers(int link, int other, int from_rank, int to_rank) const {
+    return is_preferred(link, other, device_of_rank(from_rank), device_of_rank(to_rank));
+  }
+
+  // Numbers of the links that leave a device, in the order in which they were added.
+  const std::vector<int>& links_from(int device) const {
+    return links_from_[static_cast<std::size_t>(device)];
+  }
+  // Whether some hosts have GPUs of a cost of their own.
+  bool has_several_costs() const { return !gpu_of_host_.empty(); }
+
  private:
+  using Ties = std::unordered_map<int, std::vector<int>>;  // device -> links to it
   int checked_device_of_rank(int rank) const;
   // The last link of the best path from `source`, per device; -1 if there is no path. The search
-  // stops once `target` is settled.
-  std::vector<int> last_links(int source, int target) const;
+  // stops once `target` is settled. `ties`, if given, gets links that are as good as the last.
+  std::vector<int> last_links(int source, int target, Ties* ties = nullptr) const;
   // Whether a route from source to target prefers a link to another that is as good.
   bool is_preferred(int link, int other, int source, int target) const;
 
@@ -194,12 +221,14 @@ class MachineBuilder {
   std::shared_ptr<const Machine> build() &&;
 
  private:
+  void place(const Link& link);
   void check(const GpuCost& cost) const;
   void check_every_gpu_is_reached() const;
 
   Machine machine_;
   std::unordered_map<std::string, int> number_of_name_;
   bool has_gpu_cost_ = false;
+  std::optional<Link> checked_;  // the last link whose figures were checked
 };
 
 }  // namespace towpath::machine

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/simulate/simulated_chips.hpp"
 
+#include <set>
 #include <utility>
 
 #include "towpath/ethernet/port.hpp"
@@ -11,6 +12,25 @@ namespace towpath::simulate {
 
 using transport::Move;
 using transport::SignalWait;
+
+namespace {
+
+// The ranks that each rank of a schedule exchanges data with, in ascending order.
+std::vector<std::vector<int>> peers_of(const collective::Schedule& schedule) {
+  std::vector<std::vector<int>> peers;
+  for (const collective::RankProgram& program : schedule.ranks) {
+    std::set<int> found;
+    for (const collective::ThreadBlock& block : program.blocks) {
+      for (const int peer : {block.send_peer, block.receive_peer}) {
+        if (peer != collective::kNone) found.insert(peer);
+      }
+    }
+    peers.emplace_back(found.begin(), found.end());
+  }
+  return peers;
+}
+
+}  // namespace
 
 SimulatedChips::SimulatedChips(std::shared_ptr<const machine::ChipCluster> cluster, int ranks,
                                const SimulatedChipsOptions& options)
@@ -24,7 +44,8 @@ SimulatedChips::SimulatedChips(std::shared_ptr<const machine::ChipCluster> clust
                                   .deadline = options.deadline}),
       meetings_(static_cast<std::size_t>(ranks)) {}
 
-void SimulatedChips::set_peers(const std::vector<std::vector<int>>& peers) {
+void SimulatedChips::set_peers(const collective::Schedule& schedule) {
+  const std::vector<std::vector<int>> peers = peers_of(schedule);
   for (std::size_t rank = 0; rank < meetings_.size(); ++rank) {
     Meeting& meeting = meetings_[rank];
     meeting.chips = this;

@@ -37,7 +37,7 @@ class SimulatedChips final : public SimulatedRanks {
 
   sim::Simulation& simulation() override { return chips_.simulation(); }
   transport::Transport& transport(int rank) override { return chips_.transport(rank); }
-  void set_peers(const std::vector<std::vector<int>>& peers) override;
+  void set_peers(const collective::Schedule& schedule) override;
   void start(int rank, Protocol) override { await_peers(rank); }
   void run() override { chips_.run(); }
   void close() override { chips_.close_connections(); }

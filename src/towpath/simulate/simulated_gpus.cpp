@@ -4,24 +4,31 @@
 
 #include <utility>
 
+#include "towpath/base/invariant.hpp"
+
 namespace towpath::simulate {
 
 SimulatedGpus::SimulatedGpus(std::shared_ptr<const machine::Machine> machine, int ranks,
                              const SimulatedGpusOptions& options)
     : is_time_only_(!options.carries_data && options.jitter_max == Time() && !options.is_plain),
+      fold_(options.fold),
       simulation_(options.seed),
       ranks_(simulation_, machine,
              {.places = places_of_ranks(options.places, ranks),
               .carries_data = options.carries_data,
-              .jitter_max = options.jitter_max}) {
-  for (int rank = 0; rank < ranks; ++rank) launches_.push_back({this, rank});
+              .jitter_max = options.jitter_max,
+              .period = options.fold.period,
+              .folded_links = options.fold.links}) {
+  const bool is_exact = !options.carries_data && options.jitter_max == Time();
+  TOWPATH_CHECK(!fold_ || is_exact, "ranks with data or jitter have no mirror images");
+  for (int rank = 0; rank < simulated_ranks(ranks); ++rank) launches_.push_back({this, rank});
 }
 
 std::unique_ptr<TimeOnlyRun> SimulatedGpus::time_only(
     std::shared_ptr<const collective::Plan> plan) {
   const bool is_possible = is_time_only_ && plan->schedule->rank_count() == ranks_.ranks() &&
                            TimeOnlyRun::can_run(*plan);
-  return is_possible ? std::make_unique<TimeOnlyRun>(ranks_, std::move(plan)) : nullptr;
+  return is_possible ? std::make_unique<TimeOnlyRun>(ranks_, std::move(plan), fold_) : nullptr;
 }
 
 void SimulatedGpus::start(int rank, Protocol protocol) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "towpath/machine/machine.hpp"
+#include "towpath/simulate/fold.hpp"
 #include "towpath/simulate/simulated_ranks.hpp"
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 
@@ -17,6 +18,7 @@ struct SimulatedGpusOptions {
   bool carries_data = true;
   std::uint64_t seed = 1;
   Time jitter_max{};  // explores interleavings; leave zero for timing
+  Fold fold{};        // as find_fold() gives it; only without data and jitter
   // Also runs that keep only time take the way that carries data, event by event: the reference.
   bool is_plain = false;
 };
@@ -32,7 +34,11 @@ class SimulatedGpus final : public SimulatedRanks {
   std::unique_ptr<TimeOnlyRun> time_only(std::shared_ptr<const collective::Plan> plan) override;
   void start(int rank, Protocol protocol) override;
   void run() override { simulation_.run(); }
-  std::vector<gpu_links::LinkLoad> loads() override { return ranks_.network().loads(); }
+  int simulated_ranks(int ranks) const override { return fold_ ? fold_.period : ranks; }
+  bool may_differ() const override { return ranks_.network().has_ties(); }
+  std::vector<gpu_links::LinkLoad> loads() override {
+    return fold_.unfolded(ranks_.network().loads());
+  }
 
  private:
   struct Launch {
@@ -41,6 +47,7 @@ class SimulatedGpus final : public SimulatedRanks {
   };
 
   bool is_time_only_;
+  Fold fold_;
   sim::Simulation simulation_;
   transport::simulated::GpuRanks ranks_;
   std::vector<Launch> launches_;  // one per rank

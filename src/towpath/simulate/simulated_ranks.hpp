@@ -49,8 +49,12 @@ class SimulatedRanks {
     (void)plan;
     return nullptr;
   }
-  // The ranks that each rank exchanges data with. Called once, before the first start().
-  virtual void set_peers(const std::vector<std::vector<int>>& peers) { (void)peers; }
+  // The first so many of all `ranks` are simulated, and stand for the others.
+  virtual int simulated_ranks(int ranks) const { return ranks; }
+  // Whether those that they stand for may have done something else, as far as can be told.
+  virtual bool may_differ() const { return false; }
+  // What the ranks run. Called once, before the first start().
+  virtual void set_peers(const collective::Schedule& schedule) { (void)schedule; }
   // The host of `rank` calls now, for a plan under `protocol`; the rank begins later, or at once.
   virtual void start(int rank, Protocol protocol) = 0;
   std::function<void(int rank)> on_begin;  // called when a rank begins; must be set

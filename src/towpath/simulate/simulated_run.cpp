@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "towpath/base/deadlock_error.hpp"
@@ -16,25 +15,6 @@ namespace towpath::simulate {
 
 using namespace collective;
 
-namespace {
-
-// The ranks that each rank of a schedule exchanges data with, in ascending order.
-std::vector<std::vector<int>> peers_of(const Schedule& schedule) {
-  std::vector<std::vector<int>> peers;
-  for (const RankProgram& program : schedule.ranks) {
-    std::set<int> found;
-    for (const ThreadBlock& block : program.blocks) {
-      for (const int peer : {block.send_peer, block.receive_peer}) {
-        if (peer != kNone) found.insert(peer);
-      }
-    }
-    peers.emplace_back(found.begin(), found.end());
-  }
-  return peers;
-}
-
-}  // namespace
-
 SimulatedRun::SimulatedRun(std::unique_ptr<SimulatedRanks> ranks, std::shared_ptr<const Plan> plan,
                            sim::Trace* trace)
     : plan_(std::move(plan)), ranks_(std::move(ranks)) {
@@ -43,7 +23,8 @@ SimulatedRun::SimulatedRun(std::unique_ptr<SimulatedRanks> ranks, std::shared_pt
 }
 
 void SimulatedRun::make_executors(sim::Trace* trace) {
-  for (int rank = 0; rank < plan_->schedule->rank_count(); ++rank) {
+  const int simulated = simulated_ranks();
+  for (int rank = 0; rank < simulated; ++rank) {
     executors_.push_back(std::make_unique<Executor>(ranks_->transport(rank), plan_));
     executors_.back()->on_finished = [this] { finish_rank(); };
   }
@@ -56,7 +37,7 @@ void SimulatedRun::make_executors(sim::Trace* trace) {
     ranks_->simulation().set_trace(trace);
     observe_steps(*trace);
   }
-  ranks_->set_peers(peers_of(*plan_->schedule));
+  ranks_->set_peers(*plan_->schedule);
 }
 
 void SimulatedRun::observe_steps(sim::Trace& trace) {
@@ -108,6 +89,18 @@ void SimulatedRun::fail_deadlocked() const {
   for (const auto& executor : executors_) {
     const std::vector<Blocked> more = executor->blocked();
     blocked.insert(blocked.end(), more.begin(), more.end());
+  }
+  // Those that are not simulated wait likewise, for whom is likewise further on.
+  const int ranks = plan_->schedule->rank_count();
+  const std::size_t simulated = blocked.size();
+  for (int shift = static_cast<int>(executors_.size()); shift < ranks;
+       shift += static_cast<int>(executors_.size())) {
+    for (std::size_t i = 0; i < simulated; ++i) {
+      Blocked image = blocked[i];
+      image.rank += shift;
+      image.waits_for_rank = (image.waits_for_rank + shift) % ranks;
+      blocked.push_back(image);
+    }
   }
   const std::string outages = ranks_->outages();
   const WaitChain chain = find_wait_chain(blocked);

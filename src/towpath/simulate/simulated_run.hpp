@@ -43,6 +43,13 @@ class SimulatedRun {
   Time now() const {
     return time_only_ != nullptr ? time_only_->now() : ranks_->simulation().now();
   }
+  // Ranks that are simulated; the others do as these.
+  int simulated_ranks() const { return ranks_->simulated_ranks(plan_->schedule->rank_count()); }
+  // Whether the others may have done something else: messages met at a link at the same time, and
+  // which goes first depends on the order of ranks.
+  bool may_differ() const {
+    return time_only_ != nullptr ? time_only_->has_ties() : ranks_->may_differ();
+  }
 
  private:
   void make_executors(sim::Trace* trace);
@@ -53,7 +60,7 @@ class SimulatedRun {
   std::shared_ptr<const collective::Plan> plan_;
   std::unique_ptr<SimulatedRanks> ranks_;
   std::unique_ptr<TimeOnlyRun> time_only_;  // in place of executors
-  // Both have one entry per rank.
+  // Both have one entry per rank that is simulated.
   std::vector<std::unique_ptr<collective::Executor>> executors_;
   std::vector<collective::Buffers> buffers_;
   std::size_t running_ = 0;  // ranks that have not finished the present invocation

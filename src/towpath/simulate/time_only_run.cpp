@@ -51,7 +51,7 @@ struct alignas(64) TimeOnlyRun::Block {
   std::uint32_t next_waiting = kNobody;
   std::uint64_t steps_finished = 0;  // of this invocation
 
-  const Step* steps = nullptr;
+  const Steps* steps = nullptr;
   const Price* price = nullptr;
   std::uint32_t step_count = 0;
   std::uint32_t number = 0;
@@ -82,18 +82,23 @@ bool TimeOnlyRun::can_run(const Plan& plan) {
 
 // --- what does not change -----------------------------------------------------------------------
 
-TimeOnlyRun::TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<const Plan> plan)
-    : ranks_(ranks), plan_(std::move(plan)), flows_(ranks.network(), plan_->schedule->protocol) {
+TimeOnlyRun::TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<const Plan> plan,
+                         const Fold& fold)
+    : ranks_(ranks),
+      plan_(std::move(plan)),
+      fold_(fold),
+      flows_(ranks.network(), plan_->schedule->protocol) {
   const FifoLimits& fifo = plan_->chunking.fifo();
   const std::uint32_t slices = plan_->slots_max() * fifo.slices_per_transfer;
   marks_shift_ = static_cast<std::uint32_t>(std::bit_width(slices / fifo.slots_per_transfer - 1));
   marks_mask_ = (1u << marks_shift_) - 1;
   make_transfers();
 
-  const int count = plan_->schedule->rank_count();
+  const int count = simulated_ranks();
   first_block_.push_back(0);
-  for (const RankProgram& program : plan_->schedule->ranks) {
-    first_block_.push_back(first_block_.back() + static_cast<std::uint32_t>(program.blocks.size()));
+  for (int rank = 0; rank < count; ++rank) {
+    const std::size_t blocks = plan_->schedule->ranks[index(rank)].blocks.size();
+    first_block_.push_back(first_block_.back() + static_cast<std::uint32_t>(blocks));
   }
   blocks_.resize(first_block_.back());
   arrivals_.resize(blocks_.size() << marks_shift_);
@@ -152,7 +157,7 @@ void TimeOnlyRun::add_blocks(int rank) {
     Block& block = blocks_[first_block_[index(rank)] + b];
     block.number = static_cast<std::uint32_t>(first_block_[index(rank)] + b);
     block.number_in_rank = static_cast<std::uint32_t>(b);
-    block.steps = program.blocks[b].steps.data();
+    block.steps = &program.blocks[b].steps;
     block.step_count = static_cast<std::uint32_t>(program.blocks[b].steps.size());
     block.price = &price;
   }
@@ -161,19 +166,18 @@ void TimeOnlyRun::add_blocks(int rank) {
 // Both ends of a connection find each other, and its puts their way.
 void TimeOnlyRun::connect(int rank) {
   const Protocol protocol = plan_->schedule->protocol;
-  const auto& wiring = plan_->wiring.ranks[index(rank)];
+  const auto& wiring = plan_->wiring.of(rank);
   for (std::size_t b = 0; b < wiring.size(); ++b) {
     Block& block = blocks_[first_block_[index(rank)] + b];
     const ThreadBlock& program = plan_->schedule->ranks[index(rank)].blocks[b];
     if (program.receive_peer != kNone && wiring[b].receive_block != kNone) {
       const int peer = program.receive_peer;
-      block.receive_from =
-          first_block_[index(peer)] + static_cast<std::uint32_t>(wiring[b].receive_block);
+      block.receive_from = block_at(peer, wiring[b].receive_block);
       block.credit_delay = ranks_.route(rank, peer).latency + price_of(peer).receive_overhead;
     }
     if (program.send_peer == kNone || wiring[b].send_block == kNone) continue;
     const int peer = program.send_peer;
-    block.send_to = first_block_[index(peer)] + static_cast<std::uint32_t>(wiring[b].send_block);
+    block.send_to = block_at(peer, wiring[b].send_block);
     const gpu_links::Route& route = ranks_.route(rank, peer);
     const machine::ProtocolCost& cost =
         ranks_.cost_of(rank).protocol[static_cast<std::size_t>(protocol)];
@@ -266,8 +270,13 @@ void TimeOnlyRun::advance(Block& block) {
   while (block.state == State::ready && may_start(block) && move(block)) finish_slice(block);
 }
 
+// Which chunks it is about matters only where they differ in size.
+Step TimeOnlyRun::step_of(const Block& block) const {
+  return is_ragged_ ? (*block.steps)[block.step] : block.steps->unrotated(block.step);
+}
+
 void TimeOnlyRun::start_step(Block& block) {
-  block.current = block.steps[block.step];
+  block.current = step_of(block);
   block.first_chunk = 0;
   start_transfer(block);
 }

@@ -10,10 +10,12 @@
 #include <optional>
 #include <vector>
 
+#include "towpath/base/index.hpp"
 #include "towpath/base/units.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/gpu_links/flows.hpp"
 #include "towpath/machine/machine.hpp"
+#include "towpath/simulate/fold.hpp"
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 
 // One plan on all ranks of a GPU cluster where nothing but time is asked for: what Executors over
@@ -34,8 +36,9 @@ class TimeOnlyRun {
   // Whether this kind of plan runs here.
   static bool can_run(const collective::Plan& plan);
 
-  // The ranks outlive it.
-  TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<const collective::Plan> plan);
+  // The ranks outlive it, and are folded so.
+  TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<const collective::Plan> plan,
+              const Fold& fold);
   ~TimeOnlyRun();
   TimeOnlyRun(const TimeOnlyRun&) = delete;
   TimeOnlyRun& operator=(const TimeOnlyRun&) = delete;
@@ -46,7 +49,9 @@ class TimeOnlyRun {
 
   // The end of all that has happened: after the last rank has finished, credits still come back.
   Time now() const { return now_; }
-  std::vector<gpu_links::LinkLoad> loads() const { return flows_.loads(); }
+  std::vector<gpu_links::LinkLoad> loads() const { return fold_.unfolded(flows_.loads()); }
+  // As Network::has_ties.
+  bool has_ties() const { return flows_.has_ties(); }
   // Slices, and segments that met others on a link.
   std::uint64_t events() const { return slices_ + flows_.meetings(); }
 
@@ -98,8 +103,14 @@ class TimeOnlyRun {
   };
 
   static Work work_of(collective::StepType type);
+  collective::Step step_of(const Block& block) const;
   void make_transfers();
   const Price& price_of(int rank);
+  int simulated_ranks() const { return ranks_.simulated_ranks(); }
+  // Of a thread block of any rank, that of the rank that stands for it.
+  std::uint32_t block_at(int rank, std::int32_t block) const {
+    return first_block_[index(rank % simulated_ranks())] + static_cast<std::uint32_t>(block);
+  }
   void add_blocks(int rank);
   void connect(int rank);
   void find_readers(int rank);
@@ -134,6 +145,7 @@ class TimeOnlyRun {
 
   transport::simulated::GpuRanks& ranks_;
   std::shared_ptr<const collective::Plan> plan_;
+  Fold fold_;
   gpu_links::Flows flows_;
   std::map<const machine::GpuCost*, Price> prices_;
   // By [last iteration][number of chunks].
@@ -141,7 +153,7 @@ class TimeOnlyRun {
   std::array<std::vector<Transfer>, 2> local_transfers_;
   bool is_ragged_ = false;  // some chunk has fewer elements than others
 
-  std::vector<std::uint32_t> first_block_;  // per rank, and one behind
+  std::vector<std::uint32_t> first_block_;  // per rank that is simulated, and one behind
   std::vector<Block> blocks_;
   std::vector<Progress> progress_;
   // What is on its way to a block, and what came back, as many as there are slots.

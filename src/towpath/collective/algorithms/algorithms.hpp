@@ -46,7 +46,7 @@ struct AlgorithmOptions {
                                         // parts, and each rank to the next
 };
 
-inline constexpr int kRanksMax = 65'536;
+inline constexpr int kRanksMax = 262'144;
 inline constexpr int kChannelsMax = 64;
 inline constexpr int kChunksPerChannelMax = 256;
 

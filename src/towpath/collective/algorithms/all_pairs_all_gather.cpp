@@ -18,7 +18,7 @@ void add_rank(Schedule& schedule, const PairBlocks& blocks) {
       return output(static_cast<std::uint32_t>(rank) * channels + own);
     };
     // In place the copy stores to what the others send, so it comes after them.
-    std::vector<Step>& copy = program_blocks[blocks.local_block(channel)].steps;
+    Steps& copy = program_blocks[blocks.local_block(channel)].steps;
     for (int peer = 0; peer < blocks.ranks; ++peer) {
       if (peer == blocks.rank) continue;
       const std::uint32_t block = blocks.block_of(peer, channel);

@@ -20,7 +20,7 @@ void add_rank(Schedule& schedule, const PairBlocks& blocks, std::uint32_t part_c
   for (int channel = 0; channel < blocks.channels; ++channel) {
     for (int peer = 0; peer < blocks.ranks; ++peer) {
       const bool is_own = peer == blocks.rank;
-      std::vector<Step>& steps =
+      Steps& steps =
           program_blocks[is_own ? blocks.local_block(channel) : blocks.block_of(peer, channel)]
               .steps;
       const std::uint32_t first = static_cast<std::uint32_t>(peer) * part_chunks;

@@ -17,8 +17,7 @@ struct Parts {
   int count;
 };
 
-void add_parts(std::vector<Step>& steps, StepType type, Parts parts, const Schedule& schedule,
-               int channel) {
+void add_parts(Steps& steps, StepType type, Parts parts, const Schedule& schedule, int channel) {
   auto [first, count] = parts;
   const int ranks = schedule.rank_count();
   const int channels = static_cast<int>(schedule.channels);
@@ -49,7 +48,7 @@ void add_rank(Schedule& schedule, int rank, int channel) {
     add_parts(sending.steps, StepType::send, {(rank + ranks - parts + 1) % ranks, parts}, schedule,
               channel);
     for (std::size_t i = 0; i < before.size(); ++i) {
-      std::vector<Step>& awaited = program.blocks[before[i]].steps;
+      Steps& awaited = program.blocks[before[i]].steps;
       awaited.back().publishes = true;
       sending.steps[i] =
           after(before[i], static_cast<std::uint32_t>(awaited.size() - 1), sending.steps[i]);

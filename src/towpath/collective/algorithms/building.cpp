@@ -184,15 +184,38 @@ std::vector<int> ring_of(const AlgorithmOptions& options, int channel) {
 }
 
 ThreadBlock& add_ring_block(Schedule& schedule, const std::vector<int>& ring, std::size_t position,
-                            int channel, std::size_t steps) {
+                            int channel) {
   const std::size_t ranks = ring.size();
   auto& blocks = schedule.ranks[static_cast<std::size_t>(ring[position])].blocks;
   ThreadBlock& block = blocks.emplace_back();
   block.receive_peer = ring[(position + ranks - 1) % ranks];
   block.send_peer = ring[(position + 1) % ranks];
   block.channel = channel;
-  block.steps.reserve(steps);
   return block;
+}
+
+std::shared_ptr<StepList> list_of_parts(const std::vector<int>& ring, std::uint32_t channels) {
+  auto list = std::make_shared<StepList>();
+  list->rows = static_cast<std::uint32_t>(ring.size());
+  list->columns = channels;
+  if (!std::ranges::is_sorted(ring)) list->order.assign(ring.begin(), ring.end());
+  return list;
+}
+
+void add_rings_of_parts(Schedule& schedule, const AlgorithmOptions& options,
+                        std::shared_ptr<StepList> (*steps_of_first)(const std::vector<int>& ring,
+                                                                    std::uint32_t channels)) {
+  std::vector<int> ring_before;
+  std::shared_ptr<StepList> steps;
+  for (int channel = 0; channel < options.channels; ++channel) {
+    const std::vector<int> ring = ring_of(options, channel);
+    if (ring != ring_before) steps = steps_of_first(ring, schedule.channels);
+    for (std::uint32_t position = 0; position < ring.size(); ++position) {
+      add_ring_block(schedule, ring, position, channel).steps =
+          Steps(steps, {.row_shift = position, .first_chunk = static_cast<std::uint32_t>(channel)});
+    }
+    ring_before = ring;
+  }
 }
 
 ThreadBlock& add_line_block(Schedule& schedule, const std::vector<int>& line, std::size_t position,
@@ -221,8 +244,8 @@ void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks) {
   }
 }
 
-void add_ordered_reduction(std::vector<Step>& steps, const PairBlocks& blocks, int channel,
-                           Chunk own, Chunk result) {
+void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int channel, Chunk own,
+                           Chunk result) {
   // The first peer's slot gathers the sum; on rank 0 that peer comes second in the order of ranks,
   // which is the same, as the operations commute.
   const int first = blocks.rank == 0 ? 1 : 0;

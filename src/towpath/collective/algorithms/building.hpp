@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -84,9 +85,20 @@ void take_two_channels_each(Schedule& schedule);
 std::vector<int> ring_of(const AlgorithmOptions& options, int channel);
 
 // A thread block for the rank at `position` of a ring, receiving from its predecessor and sending
-// to its successor, with room for `steps`.
+// to its successor.
 ThreadBlock& add_ring_block(Schedule& schedule, const std::vector<int>& ring, std::size_t position,
-                            int channel, std::size_t steps);
+                            int channel);
+
+// A list without steps for rings over arrays of one part per rank, each of a chunk per channel. Row
+// r is the part of the rank at position r of the ring, and the first place behind the grid stands
+// for the channel's chunk of a single part.
+std::shared_ptr<StepList> list_of_parts(const std::vector<int>& ring, std::uint32_t channels);
+
+// A thread block per rank and channel that takes the steps of such a list as its place in the
+// channel's ring asks for.
+void add_rings_of_parts(Schedule& schedule, const AlgorithmOptions& options,
+                        std::shared_ptr<StepList> (*steps_of_first)(const std::vector<int>& ring,
+                                                                    std::uint32_t channels));
 
 // A thread block for the rank at `position` of a line, receiving from its predecessor and sending
 // to its successor, if it has them.
@@ -122,7 +134,7 @@ void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks);
 // Appends to `steps`: wait until every peer's contribution has been received by step 1 of its
 // thread block, combine them and `own` in the order of ranks, so that every rank gets the same
 // bits, and store the result. It is gathered in scratch: `result` and `own` may be one memory.
-void add_ordered_reduction(std::vector<Step>& steps, const PairBlocks& blocks, int channel,
-                           Chunk own, Chunk result);
+void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int channel, Chunk own,
+                           Chunk result);
 
 }  // namespace towpath::collective

@@ -159,7 +159,7 @@ class ChannelWriter {
     for (const GridIndex place : way.places) ranks.push_back(ranks_[place]);
     for (GridIndex position = 0; position < way.size(); ++position) {
       if (way.is_ring) {
-        add_ring_block(schedule_, ranks, position, channel_, way.size());
+        add_ring_block(schedule_, ranks, position, channel_);
       } else {
         add_line_block(schedule_, ranks, position, channel_);
       }
@@ -224,7 +224,7 @@ class ChannelWriter {
   void add(const Way& way, GridIndex position, Step next) {
     const GridIndex here = way.places[position];
     const std::uint32_t block = way.blocks[position];
-    std::vector<Step>& steps = program(here)[block].steps;
+    Steps& steps = program(here)[block].steps;
     if (reads_source(next.type)) {
       const auto& writer = writer_of(here, {next.source, next.source_chunk});
       if (writer && writer->block != block) {

@@ -49,7 +49,7 @@ struct Round {
 void wait_for(const Member& member, const Round& round, ThreadBlock& block) {
   RankProgram& program = member.program;
   const auto await = [&](std::uint32_t awaited) {
-    std::vector<Step>& steps = program.blocks[awaited].steps;
+    Steps& steps = program.blocks[awaited].steps;
     steps.back().publishes = true;
     return after(awaited, static_cast<std::uint32_t>(steps.size() - 1), Step{});
   };

@@ -11,98 +11,134 @@
 namespace towpath::collective {
 namespace {
 
-// One rank's share of one channel: G parts of H chunks.
-struct Share {
-  RankProgram& program;
-  int rank;
+// How the array is cut on one channel: G parts of H chunks. Steps are those of GPU 0 of host 0,
+// which other GPUs take with parts further on, and other hosts with chunks further on.
+struct Cut {
   int gpus;
   int hosts;
-  int channel;
 
-  int host() const { return rank / gpus; }
-  int gpu() const { return rank % gpus; }
-  // The chunk of the part of the GPU `back` places before this one.
+  // The chunk of the part `back` places before the own one.
   std::uint32_t chunk(int back, int index) const {
-    const int part = (gpu() + 2 * gpus - back) % gpus;
-    return static_cast<std::uint32_t>((channel * gpus + part) * hosts + index);
+    const int part = (2 * gpus - back) % gpus;
+    return static_cast<std::uint32_t>(part * hosts + (2 * hosts + index) % hosts);
   }
-  int next_gpu() const { return host() * gpus + (gpu() + 1) % gpus; }
-  int previous_gpu() const { return host() * gpus + (gpu() + gpus - 1) % gpus; }
+  std::shared_ptr<StepList> list() const {
+    auto list = std::make_shared<StepList>();
+    list->rows = static_cast<std::uint32_t>(gpus);
+    list->columns = static_cast<std::uint32_t>(hosts);
+    return list;
+  }
 };
 
-// The host's sum of the own part, chunk by chunk; that of a chunk is G steps after the last one's.
-void add_sums_in_host(const Share& share) {
-  ThreadBlock& block =
-      add_block(share.program, share.previous_gpu(), share.next_gpu(), share.channel);
-  for (int index = 0; index < share.hosts; ++index) {
-    block.steps.push_back(step(StepType::send, input(share.chunk(1, index))));
-    for (int back = 2; back < share.gpus; ++back) {
-      block.steps.push_back(step(StepType::receive_reduce_send, input(share.chunk(back, index))));
+// The host's sum of the own part, chunk by chunk in the order in which the rail sends them; that of
+// a chunk is G steps after the last one's.
+std::shared_ptr<StepList> sums_in_host(const Cut& cut) {
+  std::shared_ptr<StepList> list = cut.list();
+  for (int turn = 1; turn <= cut.hosts; ++turn) {
+    list->steps.push_back(step(StepType::send, input(cut.chunk(1, -turn))));
+    for (int back = 2; back < cut.gpus; ++back) {
+      list->steps.push_back(step(StepType::receive_reduce_send, input(cut.chunk(back, -turn))));
     }
-    const std::uint32_t own = share.chunk(share.gpus, index);
-    block.steps.push_back(publishing(step(StepType::receive_reduce_copy, input(own), output(own))));
+    const std::uint32_t own = cut.chunk(0, -turn);
+    list->steps.push_back(publishing(step(StepType::receive_reduce_copy, input(own), output(own))));
   }
+  return list;
 }
 
-// A ring all-reduce of the part's chunks over the GPUs of the rail.
-void add_rail(const Share& share) {
-  const int hosts = share.hosts;
-  const int ranks = hosts * share.gpus;
-  const bool has_sums = share.gpus > 1;
-  ThreadBlock& block = add_block(share.program, (share.rank + ranks - share.gpus) % ranks,
-                                 (share.rank + share.gpus) % ranks, share.channel);
-  const std::uint32_t sums = last_block(share.program) - 1;
+// A ring all-reduce of the part's chunks over the GPUs of the rail. `sums` is the thread block that
+// has the host's, where a host has several GPUs.
+std::shared_ptr<StepList> rail(const Cut& cut, std::uint32_t sums) {
+  std::shared_ptr<StepList> list = cut.list();
+  const int hosts = cut.hosts;
+  const bool has_sums = cut.gpus > 1;
   const auto add = [&](StepType type, int back) {
-    const int index = (share.host() + 2 * hosts - back) % hosts;
-    const std::uint32_t chunk = share.chunk(0, index);
+    const std::uint32_t chunk = cut.chunk(0, -back);
     const bool is_summing = back <= hosts;
     Step next = step(type, is_summing && !has_sums ? input(chunk) : output(chunk), output(chunk));
     if (is_summing && has_sums) {
-      next = after(sums, static_cast<std::uint32_t>((index + 1) * share.gpus - 1), next);
+      next = after(sums, static_cast<std::uint32_t>(back * cut.gpus - 1), next);
     }
     next.publishes = has_sums && back >= hosts;
-    block.steps.push_back(next);
+    list->steps.push_back(next);
   };
   add(StepType::send, 1);
   for (int back = 2; back < hosts; ++back) add(StepType::receive_reduce_send, back);
   add(StepType::receive_reduce_copy_send, hosts);
   for (int back = hosts + 1; back < 2 * hosts - 1; ++back) add(StepType::receive_copy_send, back);
   add(StepType::receive, 2 * hosts - 1);
+  return list;
 }
 
-// Chunk by chunk in the order in which the rail, or the host, has summed them.
-void add_results_in_host(const Share& share, int channel) {
-  const int hosts = share.hosts;
-  const std::uint32_t summing = last_block(share.program);
-  ThreadBlock& block = add_block(share.program, share.previous_gpu(), share.next_gpu(), channel);
-  for (int turn = 0; turn < hosts; ++turn) {
-    const int index = (share.host() + hosts - turn) % hosts;
-    const int done = hosts > 1 ? hosts - 1 + turn : share.gpus - 1;
-    block.steps.push_back(after(summing, static_cast<std::uint32_t>(done),
-                                step(StepType::send, output(share.chunk(0, index)))));
-    for (int back = 1; back < share.gpus - 1; ++back) {
-      block.steps.push_back(step(StepType::receive_copy_send, output(share.chunk(back, index))));
+// Chunk by chunk in the order in which the rail, or the host, has summed them. `summing` is the
+// thread block that does.
+std::shared_ptr<StepList> results_in_host(const Cut& cut, std::uint32_t summing) {
+  std::shared_ptr<StepList> list = cut.list();
+  for (int turn = 0; turn < cut.hosts; ++turn) {
+    const int done = cut.hosts > 1 ? cut.hosts - 1 + turn : cut.gpus - 1;
+    list->steps.push_back(after(summing, static_cast<std::uint32_t>(done),
+                                step(StepType::send, output(cut.chunk(0, -turn)))));
+    for (int back = 1; back < cut.gpus - 1; ++back) {
+      list->steps.push_back(step(StepType::receive_copy_send, output(cut.chunk(back, -turn))));
     }
-    block.steps.push_back(step(StepType::receive, output(share.chunk(share.gpus - 1, index))));
+    list->steps.push_back(step(StepType::receive, output(cut.chunk(cut.gpus - 1, -turn))));
   }
+  return list;
 }
+
+// What all ranks do on a channel; results are handed out on another.
+class Channel {
+ public:
+  Channel(Schedule& schedule, const Cut& cut, int channel, int results_channel)
+      : schedule_(schedule), cut_(cut), channel_(channel), results_channel_(results_channel) {
+    const bool has_host = cut.gpus > 1;
+    const bool has_rail = cut.hosts > 1;
+    const auto first = static_cast<std::uint32_t>(schedule.ranks[0].blocks.size());
+    if (has_host) sums_ = sums_in_host(cut);
+    if (has_rail) rail_ = rail(cut, first);
+    if (has_host) results_ = results_in_host(cut, first + (has_rail ? 1u : 0u));
+  }
+
+  void add(int rank) const {
+    RankProgram& program = schedule_.ranks[static_cast<std::size_t>(rank)];
+    const int host = rank / cut_.gpus;
+    const int gpu = rank % cut_.gpus;
+    const int ranks = schedule_.rank_count();
+    const int next = host * cut_.gpus + (gpu + 1) % cut_.gpus;
+    const int previous = host * cut_.gpus + (gpu + cut_.gpus - 1) % cut_.gpus;
+    const Rotation rotation{
+        .row_shift = static_cast<std::uint32_t>(gpu),
+        .column_shift = static_cast<std::uint32_t>(host),
+        .first_chunk = static_cast<std::uint32_t>(channel_ * cut_.gpus * cut_.hosts)};
+    if (sums_) add_block(program, previous, next, channel_).steps = Steps(sums_, rotation);
+    if (rail_) {
+      add_block(program, (rank + ranks - cut_.gpus) % ranks, (rank + cut_.gpus) % ranks, channel_)
+          .steps = Steps(rail_, rotation);
+    }
+    if (results_) {
+      add_block(program, previous, next, results_channel_).steps = Steps(results_, rotation);
+    }
+  }
+
+ private:
+  Schedule& schedule_;
+  Cut cut_;
+  int channel_;
+  int results_channel_;
+  std::shared_ptr<StepList> sums_;
+  std::shared_ptr<StepList> rail_;
+  std::shared_ptr<StepList> results_;
+};
 
 Schedule make(const AlgorithmOptions& options) {
-  check_quadratic(options);
   Schedule schedule = schedule_without_blocks(
       "hierarchical_all_reduce", Collective::all_reduce, options,
       static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
   if (options.ranks == 1) return local_copy(std::move(schedule));
-  const int hosts = options.ranks / options.gpus_per_host;
-  if (options.gpus_per_host > 1) take_two_channels_each(schedule);
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    for (int channel = 0; channel < options.channels; ++channel) {
-      const Share share{schedule.ranks[static_cast<std::size_t>(rank)], rank, options.gpus_per_host,
-                        hosts, channel};
-      if (share.gpus > 1) add_sums_in_host(share);
-      if (hosts > 1) add_rail(share);
-      if (share.gpus > 1) add_results_in_host(share, options.channels + channel);
-    }
+  const Cut cut{options.gpus_per_host, options.ranks / options.gpus_per_host};
+  if (cut.gpus > 1) take_two_channels_each(schedule);
+  for (int channel = 0; channel < options.channels; ++channel) {
+    const Channel all(schedule, cut, channel, options.channels + channel);
+    for (int rank = 0; rank < options.ranks; ++rank) all.add(rank);
   }
   return schedule;
 }

@@ -8,29 +8,28 @@
 namespace towpath::collective {
 namespace {
 
+// Of the rank at position 0 of a ring, whose parts are rows of a chunk per channel.
+std::shared_ptr<StepList> steps_of_first(const std::vector<int>& ring, std::uint32_t channels) {
+  const auto ranks = static_cast<std::uint32_t>(ring.size());
+  std::shared_ptr<StepList> list = list_of_parts(ring, channels);
+  const auto gathered = [&](std::uint32_t back) { return output((ranks - back) * channels); };
+  std::vector<Step>& steps = list->steps;
+  steps.reserve(ranks);
+  steps.push_back(step(StepType::send, input(list->places())));
+  for (std::uint32_t back = 1; back < ranks - 1; ++back) {
+    steps.push_back(step(StepType::receive_copy_send, gathered(back)));
+  }
+  steps.push_back(step(StepType::receive, gathered(ranks - 1)));
+  return list;
+}
+
 Schedule make(const AlgorithmOptions& options) {
-  check_quadratic(options);
   const auto ranks = static_cast<std::uint32_t>(options.ranks);
   const auto channels = static_cast<std::uint32_t>(options.channels);
   Schedule schedule =
       schedule_without_blocks("ring_all_gather", Collective::all_gather, options, ranks * channels);
   if (ranks == 1) return local_copy(std::move(schedule));
-  for (int channel = 0; channel < options.channels; ++channel) {
-    const std::vector<int> ring = ring_of(options, channel);
-    const auto own = static_cast<std::uint32_t>(channel);
-    for (std::uint32_t position = 0; position < ranks; ++position) {
-      std::vector<Step>& steps = add_ring_block(schedule, ring, position, channel, ranks).steps;
-      const auto gathered = [&](std::uint32_t back) {
-        const int source = ring[(position + ranks - back) % ranks];
-        return output(static_cast<std::uint32_t>(source) * channels + own);
-      };
-      steps.push_back(step(StepType::send, input(own)));
-      for (std::uint32_t back = 1; back < ranks - 1; ++back) {
-        steps.push_back(step(StepType::receive_copy_send, gathered(back)));
-      }
-      steps.push_back(step(StepType::receive, gathered(ranks - 1)));
-    }
-  }
+  add_rings_of_parts(schedule, options, steps_of_first);
   add_own_copies(schedule);
   return schedule;
 }

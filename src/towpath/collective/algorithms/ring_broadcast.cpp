@@ -23,7 +23,7 @@ Schedule make(const AlgorithmOptions& options) {
     for (std::size_t position = 0; position < chain.size(); ++position) {
       const bool is_root = position == 0;
       const bool is_last = position + 1 == chain.size();
-      ThreadBlock& block = add_ring_block(schedule, chain, position, channel, 2 * per_channel);
+      ThreadBlock& block = add_ring_block(schedule, chain, position, channel);
       if (is_root) block.receive_peer = kNone;
       if (is_last) block.send_peer = kNone;
       const StepType type = is_root   ? StepType::send

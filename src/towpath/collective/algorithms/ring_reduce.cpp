@@ -24,7 +24,7 @@ Schedule make(const AlgorithmOptions& options) {
     for (std::size_t position = 0; position < chain.size(); ++position) {
       const bool is_first = position == 0;
       const bool is_root = position + 1 == chain.size();
-      ThreadBlock& block = add_ring_block(schedule, chain, position, channel, per_channel);
+      ThreadBlock& block = add_ring_block(schedule, chain, position, channel);
       if (is_first) block.receive_peer = kNone;
       if (is_root) block.send_peer = kNone;
       const StepType type = is_first  ? StepType::send

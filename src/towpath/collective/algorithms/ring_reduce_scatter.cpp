@@ -8,29 +8,28 @@
 namespace towpath::collective {
 namespace {
 
+// Of the rank at position 0 of a ring, whose parts are rows of a chunk per channel.
+std::shared_ptr<StepList> steps_of_first(const std::vector<int>& ring, std::uint32_t channels) {
+  const auto ranks = static_cast<std::uint32_t>(ring.size());
+  std::shared_ptr<StepList> list = list_of_parts(ring, channels);
+  const auto part = [&](std::uint32_t back) { return input((ranks - back) % ranks * channels); };
+  std::vector<Step>& steps = list->steps;
+  steps.reserve(ranks);
+  steps.push_back(step(StepType::send, part(1)));
+  for (std::uint32_t back = 2; back < ranks; ++back) {
+    steps.push_back(step(StepType::receive_reduce_send, part(back)));
+  }
+  steps.push_back(step(StepType::receive_reduce_copy, part(0), output(list->places())));
+  return list;
+}
+
 Schedule make(const AlgorithmOptions& options) {
-  check_quadratic(options);
   const auto ranks = static_cast<std::uint32_t>(options.ranks);
   const auto channels = static_cast<std::uint32_t>(options.channels);
   Schedule schedule = schedule_without_blocks("ring_reduce_scatter", Collective::reduce_scatter,
                                               options, ranks * channels);
   if (ranks == 1) return local_copy(std::move(schedule));
-  for (int channel = 0; channel < options.channels; ++channel) {
-    const std::vector<int> ring = ring_of(options, channel);
-    const auto own = static_cast<std::uint32_t>(channel);
-    for (std::uint32_t position = 0; position < ranks; ++position) {
-      std::vector<Step>& steps = add_ring_block(schedule, ring, position, channel, ranks).steps;
-      const auto part = [&](std::uint32_t back) {
-        const int keeper = ring[(position + ranks - back) % ranks];
-        return input(static_cast<std::uint32_t>(keeper) * channels + own);
-      };
-      steps.push_back(step(StepType::send, part(1)));
-      for (std::uint32_t back = 2; back < ranks; ++back) {
-        steps.push_back(step(StepType::receive_reduce_send, part(back)));
-      }
-      steps.push_back(step(StepType::receive_reduce_copy, part(0), output(own)));
-    }
-  }
+  add_rings_of_parts(schedule, options, steps_of_first);
   return schedule;
 }
 

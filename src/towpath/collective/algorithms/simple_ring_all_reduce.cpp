@@ -19,7 +19,7 @@ Schedule make(const AlgorithmOptions& options) {
     const std::vector<int> ring = ring_of(options, channel);
     const auto chunk = static_cast<std::uint32_t>(channel);
     for (std::size_t position = 0; position < ring.size(); ++position) {
-      std::vector<Step>& steps = add_ring_block(schedule, ring, position, channel, 2).steps;
+      Steps& steps = add_ring_block(schedule, ring, position, channel).steps;
       const bool is_first = position == 0;
       const bool is_last = position + 1 == ring.size();
       const bool is_end = position + 2 == ring.size();  // who is handed the result last

@@ -19,7 +19,7 @@ void add_rank(Schedule& schedule, const PairBlocks& blocks) {
     };
     const std::uint32_t own = part_of(blocks.rank);
     const std::uint32_t local = blocks.local_block(channel);
-    std::vector<Step>& reduction = program.blocks[local].steps;
+    Steps& reduction = program.blocks[local].steps;
     add_ordered_reduction(reduction, blocks, channel, input(own), output(own));
     reduction.back().publishes = true;
     const auto last = static_cast<std::uint32_t>(reduction.size() - 1);

@@ -43,7 +43,7 @@ Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> 
     Block& block = blocks_[b];
     block.executor = this;
     block.program = &program_->blocks[b];
-    block.wiring = &plan_->wiring.ranks[rank][b];
+    block.wiring = &plan_->wiring.of(transport.rank())[b];
     block.index = static_cast<std::uint32_t>(b);
     block.send_slots = connection_slots(block.program->send_peer);
     block.receive_slots = connection_slots(block.program->receive_peer);
@@ -199,7 +199,7 @@ Executor::Part Executor::part(const Block& block, Buffer buffer, std::uint32_t f
 // Which memory the step's kind reads and writes. What does not exist of a ragged chunk in one of
 // the buffers is left out of all.
 void Executor::set_operands(Block& block) {
-  const Step& step = block.current();
+  const Step step = block.program->steps[block.step];
   Move& move = block.move;
   move.source = move.addend = nullptr;
   move.destination = nullptr;

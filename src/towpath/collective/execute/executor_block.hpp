@@ -92,7 +92,8 @@ struct Executor::Block {
   transport::SignalWait wait;
   std::unique_ptr<OneSided> one_sided;  // only with one-sided steps
 
-  const Step& current() const { return program->steps[step]; }
+  // Its chunks are as program->steps has them, not rotated to those of the thread block.
+  const Step& current() const { return program->steps.unrotated(step); }
 };
 
 }  // namespace towpath::collective

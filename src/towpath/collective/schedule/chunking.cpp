@@ -8,6 +8,7 @@
 #include <set>
 
 #include "towpath/collective/schedule/one_sided.hpp"
+#include "towpath/collective/schedule/symmetry.hpp"
 
 namespace towpath::collective {
 namespace {
@@ -108,14 +109,13 @@ std::uint64_t element_granularity(const Schedule& schedule) {
     if (parts > 1 || has_pipeline(schedule)) return schedule.chunks * parts;
   }
   if (!works_on_parts(schedule.collective)) return 1;
-  for (const RankProgram& program : schedule.ranks) {
-    for (const ThreadBlock& block : program.blocks) {
-      for (const Step& step : block.steps) {
-        if (step.count > 1) return schedule.chunks;
-      }
+  const bool has_several = any_distinct_steps(schedule, [](const ThreadBlock& block) {
+    for (const Step& step : block.steps) {
+      if (step.count > 1) return true;
     }
-  }
-  return schedule.ranks.size();
+    return false;
+  });
+  return has_several ? schedule.chunks : schedule.ranks.size();
 }
 
 Chunking::Chunking(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes)

@@ -65,6 +65,8 @@ class Chunking {
   std::uint64_t part_elements() const { return part_elements_; }
   std::uint64_t element_bytes() const { return element_bytes_; }
   std::uint64_t chunk_elements() const { return chunk_elements_; }
+  // None is shorter than another at the ragged end of the array or of a part.
+  bool has_equal_chunks() const { return chunk_elements_ * chunks_per_part_ == part_elements_; }
   std::uint64_t iterations() const { return iterations_; }
   std::uint32_t chunks_per_transfer() const { return chunks_per_transfer_; }
   const FifoLimits& fifo() const { return fifo_; }

@@ -84,7 +84,7 @@ Blocked blocked_at(const Schedule& schedule, const Wiring& wiring, const Waiting
   const auto rank = static_cast<std::size_t>(waiting.rank);
   const auto block = static_cast<std::size_t>(waiting.block);
   const ThreadBlock& program = block_at(schedule, waiting.rank, waiting.block);
-  const BlockWiring& ends = wiring.ranks[rank][block];
+  const BlockWiring& ends = wiring.of(waiting.rank)[block];
   const Step& step = program.steps[static_cast<std::size_t>(waiting.step)];
   Blocked at{waiting.rank, waiting.block, waiting.step, waiting.reason, waiting.rank, kNone};
   switch (waiting.reason) {

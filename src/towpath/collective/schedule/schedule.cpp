@@ -4,13 +4,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <map>
-#include <tuple>
+#include <set>
+#include <unordered_map>
+#include <utility>
 
 #include "towpath/collective/schedule/chunking.hpp"
 #include "towpath/collective/schedule/one_sided.hpp"
 #include "towpath/collective/schedule/step_location.hpp"
+#include "towpath/collective/schedule/symmetry.hpp"
+#include "towpath/collective/schedule/wiring.hpp"
 
 namespace towpath::collective {
 namespace {
@@ -37,6 +41,15 @@ constexpr std::array<std::string_view, kStepTypes> kStepNames = {"send",
                                                                  "release",
                                                                  "pipeline"};
 constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"Simple", "LL", "LL128"};
+
+void check_ranges(const StepLocation& at, const Step& step) {
+  if (reads_source(step.type)) {
+    check_range(at, "source", step.source, step.source_chunk, step.count);
+  }
+  if (writes_destination(step.type)) {
+    check_range(at, "destination", step.destination, step.destination_chunk, step.count);
+  }
+}
 
 void check_dependency(const StepLocation& at, const Step& step) {
   if (step.depends_on_block == kNone) return;
@@ -66,12 +79,7 @@ void check_step(const StepLocation& at, const ThreadBlock& block, const Step& st
     at.fail("it is a {}, but its thread block has no receive peer", name_of(step.type));
   }
   if (step.type < StepType::nop && step.count == 0) at.fail("its count is 0; at least 1");
-  if (reads_source(step.type)) {
-    check_range(at, "source", step.source, step.source_chunk, step.count);
-  }
-  if (writes_destination(step.type)) {
-    check_range(at, "destination", step.destination, step.destination_chunk, step.count);
-  }
+  check_ranges(at, step);
   check_dependency(at, step);
 }
 
@@ -131,27 +139,112 @@ void check_peer(const StepLocation& at, const char* role, std::int32_t peer) {
   }
 }
 
-// (sender, receiver, channel) -> how many thread blocks hold either end.
-using Connections = std::map<std::tuple<int, int, int>, std::array<int, 2>>;
-
-void add_connections(const StepLocation& at, const ThreadBlock& block, Connections& connections) {
-  if (block.send_peer != kNone && ++connections[{at.rank, block.send_peer, block.channel}][0] > 1) {
-    at.fail("another thread block of the rank sends to rank {} on channel {} too", block.send_peer,
-            block.channel);
-  }
-  if (block.receive_peer != kNone &&
-      ++connections[{block.receive_peer, at.rank, block.channel}][1] > 1) {
-    at.fail("another thread block of the rank receives from rank {} on channel {} too",
-            block.receive_peer, block.channel);
-  }
-}
-
 bool has_step(const ThreadBlock& block, bool (*matches)(StepType)) {
-  for (const Step& step : block.steps) {
-    if (matches(step.type)) return true;
+  for (std::size_t s = 0; s < block.steps.size(); ++s) {
+    if (matches(block.steps.unrotated(s).type)) return true;
   }
   return false;
 }
+
+// A connection belongs to one thread block at either end.
+void check_single_ends(const Schedule& schedule, int rank) {
+  std::set<std::pair<int, int>> senders;
+  std::set<std::pair<int, int>> receivers;
+  const auto& blocks = schedule.ranks[static_cast<std::size_t>(rank)].blocks;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    const ThreadBlock& block = blocks[b];
+    const StepLocation at{schedule, rank, b, 0};
+    if (block.send_peer != kNone && !senders.emplace(block.send_peer, block.channel).second) {
+      at.fail("another thread block of the rank sends to rank {} on channel {} too",
+              block.send_peer, block.channel);
+    }
+    if (block.receive_peer != kNone &&
+        !receivers.emplace(block.receive_peer, block.channel).second) {
+      at.fail("another thread block of the rank receives from rank {} on channel {} too",
+              block.receive_peer, block.channel);
+    }
+  }
+}
+
+void check_other_ends(const Schedule& schedule, int rank, const ConnectionEnds& ends) {
+  const auto& blocks = schedule.ranks[static_cast<std::size_t>(rank)].blocks;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    const ThreadBlock& block = blocks[b];
+    const StepLocation at{schedule, rank, b, 0};
+    if (has_step(block, sends) && ends.receiver(block.send_peer, rank, block.channel) == kNone) {
+      at.fail("it sends to rank {} on channel {}, where no thread block receives from rank {}",
+              block.send_peer, block.channel, rank);
+    }
+    if (has_step(block, receives) &&
+        ends.sender(block.receive_peer, rank, block.channel) == kNone) {
+      at.fail("it receives from rank {} on channel {}, where no thread block sends to rank {}",
+              block.receive_peer, block.channel, rank);
+    }
+  }
+}
+
+// Which chunks the steps of a list take: whether of the grid, and up to where besides.
+struct Reached {
+  bool has_grid = false;
+  std::uint64_t end = 0;
+};
+
+std::array<Reached, kBuffers> reached_by(const StepList& list) {
+  std::array<Reached, kBuffers> reached;
+  const auto add = [&](Buffer buffer, std::uint32_t chunk, std::uint32_t count) {
+    Reached& of_buffer = reached[static_cast<std::size_t>(buffer)];
+    if (chunk < list.places()) {
+      of_buffer.has_grid = true;
+    } else {
+      of_buffer.end = std::max(of_buffer.end, std::uint64_t{chunk} - list.places() + count);
+    }
+  };
+  for (const Step& step : list.steps) {
+    if (reads_source(step.type)) add(step.source, step.source_chunk, step.count);
+    if (writes_destination(step.type)) add(step.destination, step.destination_chunk, step.count);
+  }
+  return reached;
+}
+
+// The chunks of ranks that do what others do, but with other chunks.
+class RangeChecks {
+ public:
+  explicit RangeChecks(const Schedule& schedule) : schedule_(schedule) {}
+
+  void check(int rank) {
+    const auto& blocks = schedule_.ranks[static_cast<std::size_t>(rank)].blocks;
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      if (is_surely_within(rank, blocks[b].steps)) continue;
+      StepLocation at{schedule_, rank, b, 0};
+      for (; at.step < blocks[b].steps.size(); ++at.step) {
+        check_ranges(at, blocks[b].steps[at.step]);
+      }
+    }
+  }
+
+ private:
+  bool is_surely_within(int rank, const Steps& steps) {
+    const StepList* list = steps.list();
+    if (list == nullptr) return true;
+    if (list->rows == 0) return false;
+    const auto [found, is_new] = reached_.try_emplace(list);
+    if (is_new) found->second = reached_by(*list);
+    for (int buffer = 0; buffer < kBuffers; ++buffer) {
+      const Reached& reached = found->second[static_cast<std::size_t>(buffer)];
+      const std::uint64_t end = std::max<std::uint64_t>(
+          reached.end, reached.has_grid ? std::uint64_t{list->rows} * list->columns : 0);
+      if (end == 0) continue;
+      if (steps.rotation().first_chunk + end >
+          chunks_in(schedule_, rank, static_cast<Buffer>(buffer))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Schedule& schedule_;
+  std::unordered_map<const StepList*, std::array<Reached, kBuffers>> reached_;
+};
 
 }  // namespace
 
@@ -216,12 +309,8 @@ std::size_t step_count(const Schedule& schedule) {
 namespace {
 
 bool has_step_in_any_rank(const Schedule& schedule, bool (*matches)(StepType)) {
-  for (const RankProgram& program : schedule.ranks) {
-    for (const ThreadBlock& block : program.blocks) {
-      if (has_step(block, matches)) return true;
-    }
-  }
-  return false;
+  return any_distinct_steps(
+      schedule, [matches](const ThreadBlock& block) { return has_step(block, matches); });
 }
 
 // Calls mix(word) for all that an Access says.
@@ -260,16 +349,67 @@ bool has_fifo_steps(const Schedule& schedule) {
                               [](StepType type) { return sends(type) || receives(type); });
 }
 
+namespace {
+
+// One round of a multiply-xorshift mixer per word; order matters.
+class Mixer {
+ public:
+  void mix(std::uint64_t word) {
+    hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15u;
+    hash_ ^= hash_ >> 29;
+  }
+  void pair(std::uint64_t high, std::uint64_t low) { mix((high << 32) ^ (low & 0xFFFFFFFFu)); }
+  void step(const Step& step) {
+    pair(static_cast<std::uint64_t>(step.type) * 64 + static_cast<std::uint64_t>(step.source) * 8 +
+             static_cast<std::uint64_t>(step.destination) * 2 + step.publishes,
+         step.count);
+    pair(step.source_chunk, step.destination_chunk);
+    pair(static_cast<std::uint32_t>(step.depends_on_block),
+         static_cast<std::uint32_t>(step.depends_on_step));
+  }
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0x243F6A8885A308D3u;
+};
+
+// Mixes steps into a hash: one by one, or by their list, which is gone through once.
+class StepHash {
+ public:
+  explicit StepHash(bool is_by_list) : is_by_list_(is_by_list) {}
+
+  void mix(const Steps& steps, Mixer& mixer) {
+    if (!is_by_list_ || steps.list() == nullptr) {
+      for (const Step& step : steps) mixer.step(step);
+      return;
+    }
+    const auto [found, is_new] = of_list_.try_emplace(steps.list());
+    if (is_new) found->second = hash_of(*steps.list());
+    mixer.mix(found->second);
+    mixer.pair(steps.rotation().row_shift, steps.rotation().column_shift);
+    mixer.mix(steps.rotation().first_chunk);
+  }
+
+ private:
+  static std::uint64_t hash_of(const StepList& list) {
+    Mixer mixer;
+    mixer.pair(list.rows, list.columns);
+    for (const std::uint32_t row : list.order) mixer.mix(row);
+    for (const Step& step : list.steps) mixer.step(step);
+    return mixer.hash();
+  }
+
+  bool is_by_list_;
+  std::unordered_map<const StepList*, std::uint64_t> of_list_;
+};
+
+}  // namespace
+
 std::uint64_t fingerprint(const Schedule& schedule) {
-  std::uint64_t hash = 0x243F6A8885A308D3u;
-  // One round of a multiply-xorshift mixer per word; order matters.
-  const auto mix = [&hash](std::uint64_t word) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 29;
-  };
-  const auto pair = [&mix](std::uint64_t high, std::uint64_t low) {
-    mix((high << 32) ^ (low & 0xFFFFFFFFu));
-  };
+  Mixer mixer;
+  StepHash step_hash(step_count(schedule) > kStepsWrittenMax);
+  const auto mix = [&mixer](std::uint64_t word) { mixer.mix(word); };
+  const auto pair = [&mixer](std::uint64_t high, std::uint64_t low) { mixer.pair(high, low); };
   pair(static_cast<std::uint64_t>(schedule.collective),
        static_cast<std::uint64_t>(schedule.protocol));
   pair(schedule.channels, schedule.chunks);
@@ -284,15 +424,7 @@ std::uint64_t fingerprint(const Schedule& schedule) {
       pair(static_cast<std::uint32_t>(block.send_peer),
            static_cast<std::uint32_t>(block.receive_peer));
       pair(static_cast<std::uint32_t>(block.channel), block.steps.size());
-      for (const Step& step : block.steps) {
-        pair(static_cast<std::uint64_t>(step.type) * 64 +
-                 static_cast<std::uint64_t>(step.source) * 8 +
-                 static_cast<std::uint64_t>(step.destination) * 2 + step.publishes,
-             step.count);
-        pair(step.source_chunk, step.destination_chunk);
-        pair(static_cast<std::uint32_t>(step.depends_on_block),
-             static_cast<std::uint32_t>(step.depends_on_step));
-      }
+      step_hash.mix(block.steps, mixer);
       for (const Access& access : block.accesses) mix_access(access, mix);
     }
     for (const std::uint32_t held : program.semaphores) mix(held);
@@ -303,20 +435,20 @@ std::uint64_t fingerprint(const Schedule& schedule) {
   }
   if (schedule.has_double_scratch) mix(1);
   if (schedule.scratch_bytes_max > 0) mix(schedule.scratch_bytes_max);
-  return hash;
+  return mixer.hash();
 }
 
 void check_structure(const Schedule& schedule) {
   check_header(schedule);
-  Connections connections;
-  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+  // All ranks from the period on do as these, but for their chunks.
+  const int period = rotation_period(schedule);
+  for (int rank = 0; rank < period; ++rank) {
     const RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
     for (std::size_t b = 0; b < program.blocks.size(); ++b) {
       const ThreadBlock& block = program.blocks[b];
       StepLocation at{schedule, rank, b, 0};
       check_peer(at, "send", block.send_peer);
       check_peer(at, "receive", block.receive_peer);
-      add_connections(at, block, connections);
       if (block.channel < 0 || static_cast<std::uint32_t>(block.channel) >= schedule.channels) {
         at.fail("its channel is {}; the schedule has {}", block.channel, schedule.channels);
       }
@@ -324,23 +456,12 @@ void check_structure(const Schedule& schedule) {
         check_step(at, block, block.steps[at.step]);
       }
     }
+    check_single_ends(schedule, rank);
   }
-  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
-    const RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
-    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
-      const ThreadBlock& block = program.blocks[b];
-      const StepLocation at{schedule, rank, b, 0};
-      if (has_step(block, sends) && connections[{rank, block.send_peer, block.channel}][1] == 0) {
-        at.fail("it sends to rank {} on channel {}, where no thread block receives from rank {}",
-                block.send_peer, block.channel, rank);
-      }
-      if (has_step(block, receives) &&
-          connections[{block.receive_peer, rank, block.channel}][0] == 0) {
-        at.fail("it receives from rank {} on channel {}, where no thread block sends to rank {}",
-                block.receive_peer, block.channel, rank);
-      }
-    }
-  }
+  RangeChecks ranges(schedule);
+  for (int rank = period; rank < schedule.rank_count(); ++rank) ranges.check(rank);
+  const ConnectionEnds ends(schedule, period);
+  for (int rank = 0; rank < period; ++rank) check_other_ends(schedule, rank, ends);
   check_accesses(schedule);
 }
 

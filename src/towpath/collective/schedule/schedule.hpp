@@ -11,6 +11,7 @@
 
 #include "towpath/base/protocol.hpp"
 #include "towpath/collective/schedule/access.hpp"
+#include "towpath/collective/schedule/steps.hpp"
 
 // A collective written down: for every rank the thread blocks it runs, for every thread block the
 // steps it takes, over numbered chunks of three buffers. The semantics are MSCCL's, so that its XML
@@ -45,47 +46,6 @@ enum class Collective : std::uint8_t {
   barrier        // all_reduce of a token: who has the sum knows that all ranks have come
 };
 
-enum class StepType : std::uint8_t {
-  send,                      // source -> peer
-  receive,                   // peer -> destination
-  receive_copy_send,         // peer -> destination and on to the next peer
-  receive_reduce_send,       // (peer op source) -> next peer; nothing is stored here
-  receive_reduce_copy,       // (peer op source) -> destination
-  receive_reduce_copy_send,  // (peer op source) -> destination and next peer
-  copy,                      // source -> destination
-  reduce,                    // (destination op source) -> destination
-  nop,                       // waits for its dependency, no more
-
-  // One-sided: each has an Access.
-  direct,    // combines its sources and stores the result to its destinations
-  signal,    // raises a signal at peers, behind what its thread block has stored
-  wait,      // takes a signal of each of its peers
-  flush,     // waits until all that its ports took is at the peers
-  barrier,   // waits for the other thread blocks of the rank that take part
-  acquire,   // takes one from each semaphore; waits while one is empty
-  release,   // adds one to each semaphore
-  pipeline,  // takes the `count` steps that follow piece by piece
-};
-inline constexpr int kStepTypes = 17;
-
-constexpr bool receives(StepType type) {
-  return type >= StepType::receive && type <= StepType::receive_reduce_copy_send;
-}
-constexpr bool sends(StepType type) {
-  return type == StepType::send || type == StepType::receive_copy_send ||
-         type == StepType::receive_reduce_send || type == StepType::receive_reduce_copy_send;
-}
-// Whether the step reads its source range, or stores to its destination range.
-constexpr bool reads_source(StepType type) {
-  return type == StepType::send || type == StepType::receive_reduce_send ||
-         type == StepType::receive_reduce_copy || type == StepType::receive_reduce_copy_send ||
-         type == StepType::copy || type == StepType::reduce;
-}
-constexpr bool writes_destination(StepType type) {
-  return type != StepType::send && type != StepType::receive_reduce_send && type < StepType::nop;
-}
-constexpr bool is_one_sided(StepType type) { return type >= StepType::direct; }
-
 // Why a thread block does not go on.
 enum class WaitReason : std::uint8_t {
   data,        // the next slice of its receive peer has not arrived
@@ -105,28 +65,11 @@ std::string_view name_of(Protocol protocol);      // "Simple", "LL", "LL128"
 std::optional<Collective> collective_from(std::string_view name);
 std::optional<Protocol> protocol_from(std::string_view name);
 
-inline constexpr std::int32_t kNone = -1;
-
-// 24 bytes, because a ring over 1,024 ranks has millions.
-struct Step {
-  StepType type = StepType::nop;
-  Buffer source = Buffer::input;
-  Buffer destination = Buffer::input;
-  bool publishes = false;          // others may depend on its completion
-  std::uint32_t source_chunk = 0;  // of a one-sided step: its place in ThreadBlock::accesses
-  std::uint32_t destination_chunk = 0;
-  std::uint32_t count = 0;                // chunks; steps of a pipeline
-  std::int32_t depends_on_block = kNone;  // thread block of this rank, or kNone
-  std::int32_t depends_on_step = kNone;
-
-  bool operator==(const Step&) const = default;
-};
-
 struct ThreadBlock {
   std::int32_t send_peer = kNone;
   std::int32_t receive_peer = kNone;
   std::int32_t channel = 0;
-  std::vector<Step> steps;
+  Steps steps;
   std::vector<Access> accesses{};  // of the one-sided steps, in their order
 
   const Access& access(const Step& step) const { return accesses[step.source_chunk]; }
@@ -185,7 +128,11 @@ std::size_t step_count(const Schedule& schedule);
 bool has_one_sided_steps(const Schedule& schedule);
 bool has_fifo_steps(const Schedule& schedule);
 
-// 64 bits that differ, almost surely, when any field but the name does.
+// Of schedules with more steps than this no step by step account is worth its time.
+inline constexpr std::size_t kStepsWrittenMax = std::size_t{1} << 26;
+
+// 64 bits that differ, almost surely, when any field but the name does. With more steps than
+// kStepsWrittenMax, they differ too where thread blocks share other lists of steps.
 std::uint64_t fingerprint(const Schedule& schedule);
 
 class ScheduleError : public std::invalid_argument {

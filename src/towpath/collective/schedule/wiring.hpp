@@ -23,11 +23,43 @@ struct BlockWiring {
 };
 
 struct Wiring {
-  std::vector<std::vector<BlockWiring>> ranks;  // [rank][thread block]
-  std::uint32_t fifos = 0;                      // most incoming connections on any rank
-  std::uint32_t credits = 0;                    // most outgoing connections on any rank
-  std::uint32_t count_max = 0;                  // largest step that sends or receives
+  // [rank][thread block], of the first ranks only where the others are wired alike; of() knows.
+  std::vector<std::vector<BlockWiring>> ranks;
+  std::uint32_t fifos = 0;      // most incoming connections on any rank
+  std::uint32_t credits = 0;    // most outgoing connections on any rank
+  std::uint32_t count_max = 0;  // largest step that sends or receives
   OneSidedWiring one_sided;
+
+  const std::vector<BlockWiring>& of(int rank) const {
+    return ranks[static_cast<std::size_t>(rank) % ranks.size()];
+  }
+};
+
+// Which thread block of a rank sends to a peer on a channel, and which receives from it.
+class ConnectionEnds {
+ public:
+  // `period` is a multiple of the schedule's rotation_period(). Of several thread blocks at one end
+  // of a connection it knows the last.
+  ConnectionEnds(const Schedule& schedule, int period);
+
+  // kNone if there is none.
+  int sender(int rank, int to, int channel) const { return find(senders_, rank, to, channel); }
+  int receiver(int rank, int from, int channel) const {
+    return find(receivers_, rank, from, channel);
+  }
+
+ private:
+  struct End {
+    std::int32_t peer = kNone;
+    std::int32_t channel = 0;
+    std::int32_t block = kNone;
+  };
+  using Ends = std::vector<std::vector<End>>;  // [rank], in ascending order
+  int find(const Ends& ends, int rank, int peer, int channel) const;
+
+  int rank_count_;
+  Ends senders_;
+  Ends receivers_;
 };
 
 // `schedule` has passed check_structure.

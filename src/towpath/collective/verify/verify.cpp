@@ -57,7 +57,7 @@ class Transfers {
   }
 
  private:
-  const std::vector<Step>& steps() const { return block_.program->steps; }
+  const Steps& steps() const { return block_.program->steps; }
   void skip() {
     while (!is_at_end() && !takes_part_(steps()[step_].type)) ++step_;
   }
@@ -140,7 +140,7 @@ std::map<std::uint32_t, CounterBalance> balances(const Network& network, const C
   std::map<std::uint32_t, CounterBalance> found;
   for (std::uint32_t b = 0; b < network.blocks.size(); ++b) {
     const Network::Block& block = network.blocks[b];
-    const std::vector<Step>& steps = block.program->steps;
+    const Steps& steps = block.program->steps;
     std::uint64_t times = 1;
     std::size_t loop_end = 0;
     for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -204,7 +204,7 @@ bool check_counters(const Network& network, const Chunking& chunking, FindingLis
 void note_relaxed_signals(const Network& network, Verdict& verdict) {
   for (const Network::Block& block : network.blocks) {
     bool has_stored = false;
-    const std::vector<Step>& steps = block.program->steps;
+    const Steps& steps = block.program->steps;
     for (std::size_t s = 0; s < steps.size(); ++s) {
       has_stored |= steps[s].type == StepType::direct || writes_destination(steps[s].type);
       if (steps[s].type != StepType::signal || !has_stored) continue;
@@ -270,6 +270,9 @@ std::vector<std::uint32_t> transfer_pattern(const Chunking& chunking,
 
 }  // namespace
 
+// Each step takes some hundred bytes while it is verified.
+constexpr std::size_t kStepsVerifiedMax = 4 * kStepsWrittenMax;
+
 std::string_view name_of(FindingKind kind) { return kFindingNames[static_cast<std::size_t>(kind)]; }
 
 void FindingList::add(Finding finding, const std::string& place) {
@@ -296,7 +299,7 @@ bool check_matching(const Network& network, const Chunking& chunking, FindingLis
 
 void check_input_is_kept(const Network& network, FindingList& findings) {
   for (const Network::Block& block : network.blocks) {
-    const std::vector<Step>& steps = block.program->steps;
+    const Steps& steps = block.program->steps;
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const auto report = [&](const std::string& what) {
         const int step = static_cast<int>(s);
@@ -320,6 +323,11 @@ void check_input_is_kept(const Network& network, FindingList& findings) {
 
 Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes,
                const SlotCounts& slots) {
+  if (step_count(schedule) > kStepsVerifiedMax) {
+    throw std::invalid_argument(
+        fmt::format("schedule '{}' has {} steps; up to {} can be verified, so take fewer ranks",
+                    schedule.name, step_count(schedule), kStepsVerifiedMax));
+  }
   Verdict verdict;
   FindingList findings(verdict);
   try {

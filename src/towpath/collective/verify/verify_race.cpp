@@ -542,7 +542,7 @@ std::string chunk_words(std::uint32_t first, std::uint32_t count) {
 void check_overlaps(const Network& network, const Memory& chunks, Placement placement,
                     FindingList& findings) {
   for (const Network::Block& block : network.blocks) {
-    const std::vector<Step>& steps = block.program->steps;
+    const Steps& steps = block.program->steps;
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const Step& step = steps[s];
       if (!reads_source(step.type) || !writes_destination(step.type)) continue;

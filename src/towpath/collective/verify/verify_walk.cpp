@@ -38,8 +38,7 @@ Network::Network(const Schedule& schedule_of_network, const SlotCounts& slots)
   first_block.push_back(static_cast<std::uint32_t>(blocks.size()));
   for (std::uint32_t sender = 0; sender < blocks.size(); ++sender) {
     Block& from = blocks[sender];
-    const BlockWiring& ends =
-        wiring.ranks[static_cast<std::size_t>(from.rank)][static_cast<std::size_t>(from.number)];
+    const BlockWiring& ends = wiring.of(from.rank)[static_cast<std::size_t>(from.number)];
     if (ends.send_block == kNone) continue;
     const std::uint32_t receiver = block_of(from.program->send_peer, ends.send_block);
     from.outgoing = blocks[receiver].incoming = static_cast<std::int32_t>(connections.size());

@@ -197,7 +197,7 @@ class Walk {
 
   // Returns whether the block is at its end.
   bool advance(std::uint32_t block) {
-    const std::vector<Step>& steps = network_.blocks[block].program->steps;
+    const Steps& steps = network_.blocks[block].program->steps;
     Progress& progress = progress_[block];
     while (progress.step < steps.size()) {
       const Step& step = steps[progress.step];

@@ -123,7 +123,8 @@ GpuRanks::Peer& GpuRanks::Endpoint::peer(int rank) {
   recent = &found;
   if (found.endpoint == nullptr) {
     found.rank = rank;
-    found.endpoint = ranks_.endpoints_[static_cast<std::size_t>(rank)].get();
+    const auto& endpoints = ranks_.endpoints_;
+    found.endpoint = endpoints[static_cast<std::size_t>(rank) % endpoints.size()].get();
     const auto& places = ranks_.options_.places;
     found.route = &ranks_.network_.route(places[static_cast<std::size_t>(this->rank())],
                                          places[static_cast<std::size_t>(rank)]);
@@ -165,7 +166,9 @@ GpuRanks::GpuRanks(sim::Simulation& simulation, std::shared_ptr<const machine::M
     return fmt::format("GPU {} of machine '{}'", gpu, machine->name());
   });
   direct_moves_ = std::make_unique<DirectMoves>(simulation, network_, options_.places);
-  for (int rank = 0; rank < ranks(); ++rank) {
+  const int simulated = options_.period > 0 ? options_.period : ranks();
+  if (options_.period > 0) network_.fold(std::move(options_.folded_links));
+  for (int rank = 0; rank < simulated; ++rank) {
     endpoints_.push_back(std::make_unique<Endpoint>(*this, rank));
     direct_moves_->add(*endpoints_.back());
   }

@@ -29,6 +29,10 @@ struct GpuRanksOptions {
   // Every arrival and every completion is late by a random time up to this, so that a run explores
   // another interleaving for each seed of the simulation. Zero for timing.
   Time jitter_max;
+  // Of the ranks only the first `period` are there; each stands for those that are multiples of the
+  // period further on, and each link for those that are folded to it. 0: all are there.
+  int period = 0;
+  std::shared_ptr<const std::vector<gpu_links::FoldedLink>> folded_links{};
 };
 
 class GpuRanks {
@@ -38,6 +42,9 @@ class GpuRanks {
   ~GpuRanks();
 
   int ranks() const { return static_cast<int>(options_.places.size()); }
+  // Those that are there.
+  int simulated_ranks() const { return static_cast<int>(endpoints_.size()); }
+  // Of a rank that is there.
   Transport& transport(int rank);
   const gpu_links::Network& network() const { return network_; }
   // What links carry from now on is told to the history, which the caller owns.

@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "towpath/collective/schedule/access.hpp"
+
+// The steps of a thread block. Where thread blocks of many ranks take the same steps but for the
+// chunks, which are rotated, all of them share one list: a ring over R ranks is then 2R - 1 steps,
+// not R times as many. Who reads steps does not see the difference.
+//
+//   auto list = std::make_shared<StepList>();      // chunk 0 ... R - 1, written for rank 0
+//   list->rows = ranks;
+//   list->steps = {...};
+//   block.steps = Steps(list, {.row_shift = rank});
+//   block.steps[0]                                 // its chunk is `rank` further on
+
+namespace towpath::collective {
+
+enum class StepType : std::uint8_t {
+  send,                      // source -> peer
+  receive,                   // peer -> destination
+  receive_copy_send,         // peer -> destination and on to the next peer
+  receive_reduce_send,       // (peer op source) -> next peer; nothing is stored here
+  receive_reduce_copy,       // (peer op source) -> destination
+  receive_reduce_copy_send,  // (peer op source) -> destination and next peer
+  copy,                      // source -> destination
+  reduce,                    // (destination op source) -> destination
+  nop,                       // waits for its dependency, no more
+
+  // One-sided: each has an Access.
+  direct,    // combines its sources and stores the result to its destinations
+  signal,    // raises a signal at peers, behind what its thread block has stored
+  wait,      // takes a signal of each of its peers
+  flush,     // waits until all that its ports took is at the peers
+  barrier,   // waits for the other thread blocks of the rank that take part
+  acquire,   // takes one from each semaphore; waits while one is empty
+  release,   // adds one to each semaphore
+  pipeline,  // takes the `count` steps that follow piece by piece
+};
+inline constexpr int kStepTypes = 17;
+
+constexpr bool receives(StepType type) {
+  return type >= StepType::receive && type <= StepType::receive_reduce_copy_send;
+}
+constexpr bool sends(StepType type) {
+  return type == StepType::send || type == StepType::receive_copy_send ||
+         type == StepType::receive_reduce_send || type == StepType::receive_reduce_copy_send;
+}
+// Whether the step reads its source range, or stores to its destination range.
+constexpr bool reads_source(StepType type) {
+  return type == StepType::send || type == StepType::receive_reduce_send ||
+         type == StepType::receive_reduce_copy || type == StepType::receive_reduce_copy_send ||
+         type == StepType::copy || type == StepType::reduce;
+}
+constexpr bool writes_destination(StepType type) {
+  return type != StepType::send && type != StepType::receive_reduce_send && type < StepType::nop;
+}
+constexpr bool is_one_sided(StepType type) { return type >= StepType::direct; }
+
+inline constexpr std::int32_t kNone = -1;
+
+// 24 bytes, because a ring over 1,024 ranks has millions.
+struct Step {
+  StepType type = StepType::nop;
+  Buffer source = Buffer::input;
+  Buffer destination = Buffer::input;
+  bool publishes = false;          // others may depend on its completion
+  std::uint32_t source_chunk = 0;  // of a one-sided step: its place in ThreadBlock::accesses
+  std::uint32_t destination_chunk = 0;
+  std::uint32_t count = 0;                // chunks; steps of a pipeline
+  std::int32_t depends_on_block = kNone;  // thread block of this rank, or kNone
+  std::int32_t depends_on_step = kNone;
+
+  bool operator==(const Step&) const = default;
+};
+
+// Steps of many thread blocks. Chunks of a step below rows * columns are places in a grid, row by
+// row, that each thread block rotates; a chunk from there on is counted from rows * columns, and is
+// not rotated. A step with a rotated chunk moves a single one.
+struct StepList {
+  std::vector<Step> steps;
+  std::uint32_t rows = 0;
+  std::uint32_t columns = 1;
+  std::vector<std::uint32_t> order{};  // of the rows, after the rotation; empty: as they are
+
+  std::uint32_t places() const { return rows * columns; }
+};
+
+// How one thread block takes the steps of a list. Shifts are below the rows and columns.
+struct Rotation {
+  std::uint32_t row_shift = 0;
+  std::uint32_t column_shift = 0;
+  std::uint32_t first_chunk = 0;  // that the grid and all other chunks begin at
+
+  bool operator==(const Rotation&) const = default;
+};
+
+// A value: a copy shares what it was copied from until either is changed. Reading gives steps by
+// value, with their chunks rotated; changing writes them out.
+class Steps {
+ public:
+  class Iterator;
+
+  Steps() = default;
+  Steps(std::vector<Step> steps);            // NOLINT(google-explicit-constructor)
+  Steps(std::initializer_list<Step> steps);  // NOLINT(google-explicit-constructor)
+  Steps(std::shared_ptr<StepList> list, const Rotation& rotation)
+      : list_(std::move(list)), rotation_(rotation) {}
+
+  std::size_t size() const { return list_ == nullptr ? 0 : list_->steps.size(); }
+  bool empty() const { return size() == 0; }
+  Step operator[](std::size_t index) const {
+    Step step = list_->steps[index];
+    step.source_chunk = chunk(step.source_chunk);
+    step.destination_chunk = chunk(step.destination_chunk);
+    return step;
+  }
+  Step front() const { return (*this)[0]; }
+  Step back() const { return (*this)[size() - 1]; }
+  inline Iterator begin() const;
+  inline Iterator end() const;
+
+  // The step as all thread blocks of its list have it: its chunks are not rotated.
+  const Step& unrotated(std::size_t index) const { return list_->steps[index]; }
+  // Null without steps.
+  const StepList* list() const { return list_.get(); }
+  const Rotation& rotation() const { return rotation_; }
+
+  Step& operator[](std::size_t index) { return written_out()[index]; }
+  Step& front() { return written_out().front(); }
+  Step& back() { return written_out().back(); }
+  std::vector<Step>::iterator begin() { return written_out().begin(); }
+  std::vector<Step>::iterator end() { return written_out().end(); }
+  void reserve(std::size_t count) { written_out().reserve(count); }
+  void push_back(const Step& step) { written_out().push_back(step); }
+  Step& emplace_back() { return written_out().emplace_back(); }
+  void pop_back() { written_out().pop_back(); }
+  void clear() { list_.reset(); }
+  // The iterators are those of begin() and end().
+  void insert(std::vector<Step>::iterator at, const Step& step) { list_->steps.insert(at, step); }
+  void erase(std::vector<Step>::iterator at) { list_->steps.erase(at); }
+  void erase(std::vector<Step>::iterator first, std::vector<Step>::iterator last) {
+    list_->steps.erase(first, last);
+  }
+
+  bool operator==(const Steps& other) const;
+
+ private:
+  std::uint32_t chunk(std::uint32_t stored) const {
+    const StepList& list = *list_;
+    if (list.rows == 0) return stored;
+    if (stored >= list.places()) return rotation_.first_chunk + stored - list.places();
+    std::uint32_t row = list.columns == 1 ? stored : stored / list.columns;
+    std::uint32_t column = stored - row * list.columns + rotation_.column_shift;
+    row += rotation_.row_shift;
+    if (row >= list.rows) row -= list.rows;
+    if (column >= list.columns) column -= list.columns;
+    if (!list.order.empty()) row = list.order[row];
+    return rotation_.first_chunk + row * list.columns + column;
+  }
+  // A list of its own, with nothing to rotate.
+  std::vector<Step>& written_out();
+
+  std::shared_ptr<StepList> list_;
+  Rotation rotation_;
+};
+
+class Steps::Iterator {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = Step;
+  using difference_type = std::ptrdiff_t;
+  using reference = Step;
+  using pointer = void;
+
+  Iterator() = default;
+  Iterator(const Steps& steps, std::size_t index) : steps_(&steps), index_(index) {}
+  Step operator*() const { return (*steps_)[index_]; }
+  Iterator& operator++() {
+    ++index_;
+    return *this;
+  }
+  Iterator operator++(int) { return {*steps_, index_++}; }
+  Iterator operator+(std::ptrdiff_t count) const {
+    return {*steps_, static_cast<std::size_t>(static_cast<std::ptrdiff_t>(index_) + count)};
+  }
+  bool operator==(const Iterator& other) const { return index_ == other.index_; }
+
+ private:
+  const Steps* steps_ = nullptr;
+  std::size_t index_ = 0;
+};
+
+inline Steps::Iterator Steps::begin() const { return {*this, 0}; }
+inline Steps::Iterator Steps::end() const { return {*this, size()}; }
+
+}  // namespace towpath::collective

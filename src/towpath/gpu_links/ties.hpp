@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <unordered_map>
+
+#include "towpath/base/units.hpp"
+
+// Messages that reach a link at the same moment go in the order of their ranks. Where one link
+// stands for others, those of ranks that are rotated alike keep that order on all of them; of ranks
+// that are rotated differently some image is round the end of the circle, and comes first there.
+
+namespace towpath::gpu_links {
+
+// The link that stands for another, and how often that is moved until it comes in its place.
+struct FoldedLink {
+  int representative = 0;
+  int moves = 0;
+};
+
+class Ties {
+ public:
+  // A message over a link that is moved so often reaches the one that stands for it.
+  void note(std::size_t representative, int moves, Time at) {
+    const auto [known, is_first] = last_.try_emplace(representative, Visit{moves, at});
+    if (is_first) return;
+    Visit& last = known->second;
+    is_found_ |= last.at == at && last.moves != moves;
+    last = {moves, at};
+  }
+  // Whether ranks that are rotated differently have met.
+  bool is_found() const { return is_found_; }
+
+ private:
+  struct Visit {
+    int moves = 0;
+    Time at;
+  };
+  std::unordered_map<std::size_t, Visit> last_;
+  bool is_found_ = false;
+};
+
+}  // namespace towpath::gpu_links

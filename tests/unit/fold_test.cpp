@@ -1,0 +1,247 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/simulate/fold.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "towpath/collective/algorithms/algorithms.hpp"
+#include "towpath/simulate/simulated_gpus.hpp"
+#include "towpath/simulate/simulated_run.hpp"
+
+namespace towpath::simulate {
+namespace {
+using namespace literals;
+using collective::AlgorithmOptions;
+using collective::Plan;
+using collective::Schedule;
+using machine::DeviceKind;
+using machine::LinkKind;
+using machine::MachineBuilder;
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed), is_round_(flip()) {}
+  int between(int low, int high) {
+    const auto count = static_cast<std::uint64_t>(high - low + 1);
+    return low + static_cast<int>(engine_() % count);
+  }
+  bool flip() { return between(0, 1) == 1; }
+  // Round figures let messages meet at the same picosecond.
+  Rate rate() { return Rate::from_gb_per_s(is_round_ ? 100 : between(2, 400)); }
+  Time time(int ns_max) {
+    return Time::from_ps(is_round_ ? ns_max * 1000 / 3 * between(0, 1) : between(0, ns_max * 1000));
+  }
+
+ private:
+  std::mt19937_64 engine_;
+  bool is_round_;
+};
+
+struct Size {
+  int hosts = 1;
+  int gpus = 1;  // of each
+};
+
+machine::GpuCost random_cost(Dice& dice) {
+  machine::GpuCost cost;
+  cost.launch = dice.time(5000);
+  for (machine::ProtocolCost& protocol : cost.protocol) {
+    protocol = {dice.rate(), dice.time(300), dice.time(300), dice.flip(), {}};
+    if (dice.flip()) protocol.adapter_rate = dice.rate();
+    if (dice.flip()) protocol.adapter_overhead = dice.time(4000);
+    if (dice.flip()) protocol.copy_rate = dice.rate();
+    if (dice.flip()) protocol.forward_rate = dice.rate();
+  }
+  return cost;
+}
+
+// A kind of wire, both of its directions.
+class Wire {
+ public:
+  Wire(LinkKind kind, Dice& dice)
+      : link_{0, 0, kind, dice.rate(), dice.time(2000), dice.flip() ? dice.time(50) : Time()} {}
+  void join(MachineBuilder& builder, int a, int b) const {
+    machine::Link link = link_;
+    link.from = a;
+    link.to = b;
+    builder.add_link(link);
+    std::swap(link.from, link.to);
+    builder.add_link(link);
+  }
+
+ private:
+  machine::Link link_;
+};
+
+// Hosts that are all alike: GPUs at a switch or each joined to each, an adapter per GPU or for all,
+// and a network switch per adapter or for all.
+class RandomMachine {
+ public:
+  RandomMachine(const Size& size, Dice& dice)
+      : size_(size),
+        cost_(random_cost(dice)),
+        within_(LinkKind::nvlink, dice),
+        to_adapter_(LinkKind::pcie, dice),
+        outside_(LinkKind::network, dice),
+        has_switch_(dice.flip()),
+        has_rails_(has_switch_ && dice.flip()),  // otherwise rails do not meet
+        adapters_(dice.flip() ? size.gpus : 1) {}
+
+  std::shared_ptr<const machine::Machine> build() && {
+    for (int i = 0; i < (has_rails_ ? adapters_ : 1); ++i) {
+      leaves_.push_back(
+          builder_.add_device({fmt::format("leaf{}", i), DeviceKind::network_switch, -1, true}));
+    }
+    for (int host = 0; host < size_.hosts; ++host) add_adapters(host, add_gpus(host));
+    builder_.set_gpu_cost(cost_);
+    return std::move(builder_).build();
+  }
+
+ private:
+  std::vector<int> add_gpus(int host) {
+    std::vector<int> gpus;
+    for (int i = 0; i < size_.gpus; ++i) {
+      const int gpu =
+          builder_.add_device({fmt::format("host{}/gpu{}", host, i), DeviceKind::gpu, host, false});
+      for (const int other : gpus) {
+        if (!has_switch_) within_.join(builder_, gpu, other);
+      }
+      gpus.push_back(gpu);
+    }
+    if (!has_switch_) return gpus;
+    const int hub =
+        builder_.add_device({fmt::format("host{}/switch", host), DeviceKind::nvswitch, host, true});
+    for (const int gpu : gpus) within_.join(builder_, gpu, hub);
+    return gpus;
+  }
+  void add_adapters(int host, const std::vector<int>& gpus) {
+    for (int i = 0; i < adapters_; ++i) {
+      const int nic =
+          builder_.add_device({fmt::format("host{}/nic{}", host, i), DeviceKind::nic, host, true});
+      outside_.join(builder_, nic, leaves_[static_cast<std::size_t>(has_rails_ ? i : 0)]);
+      for (int gpu = 0; gpu < size_.gpus; ++gpu) {
+        if (adapters_ > 1 && gpu != i) continue;
+        to_adapter_.join(builder_, gpus[static_cast<std::size_t>(gpu)], nic);
+      }
+    }
+  }
+
+  Size size_;
+  machine::GpuCost cost_;
+  Wire within_;
+  Wire to_adapter_;
+  Wire outside_;
+  bool has_switch_;
+  bool has_rails_;
+  int adapters_;
+  MachineBuilder builder_{"random"};
+  std::vector<int> leaves_;
+};
+
+Schedule random_schedule(const Size& size, Dice& dice) {
+  constexpr std::array kAlgorithms = {
+      "ring_all_reduce", "ring_all_gather",  "ring_reduce_scatter", "hierarchical_all_reduce",
+      "pat_all_gather",  "bruck_all_gather", "pat_reduce_scatter",  "bruck_all_to_all"};
+  AlgorithmOptions options;
+  options.ranks = size.hosts * size.gpus;
+  options.gpus_per_host = size.gpus;
+  options.channels = dice.between(1, 4);
+  options.protocol = static_cast<Protocol>(dice.between(0, 2));
+  if (dice.flip()) options.rings = collective::rail_rings(size.hosts, size.gpus, options.channels);
+  const auto chosen = static_cast<std::size_t>(dice.between(0, kAlgorithms.size() - 1));
+  return collective::make_schedule(kAlgorithms[chosen], options);
+}
+
+std::shared_ptr<const Plan> plan_of(const Schedule& schedule, std::uint64_t chunk_elements) {
+  return collective::make_plan(std::make_shared<Schedule>(schedule),
+                               chunk_elements * schedule.chunks,
+                               {transport::DataType::float32, transport::ReductionOperation::sum});
+}
+
+std::vector<int> first_gpus(const Plan& plan) {
+  return places_of_ranks({}, plan.schedule->rank_count());
+}
+
+// Rails do not meet, so a schedule that crosses between them cannot run.
+bool has_ways(const machine::Machine& machine, const Plan& plan) {
+  for (int rank = 0; rank < plan.schedule->rank_count(); ++rank) {
+    for (const auto& block : plan.schedule->ranks[static_cast<std::size_t>(rank)].blocks) {
+      try {
+        if (block.send_peer >= 0) machine.route(rank, block.send_peer);
+      } catch (const std::invalid_argument&) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+struct Outcome {
+  Time first;
+  Time second;
+  std::vector<gpu_links::LinkLoad> loads;
+  std::size_t simulated_ranks;
+  bool may_differ;
+};
+
+Outcome run(const std::shared_ptr<const machine::Machine>& machine,
+            const std::shared_ptr<const Plan>& plan, const Fold& fold) {
+  SimulatedGpusOptions options;
+  options.carries_data = false;
+  options.fold = fold;
+  SimulatedRun run(std::make_unique<SimulatedGpus>(machine, plan->schedule->rank_count(), options),
+                   plan);
+  const Time first = run.invoke({});
+  const Time second = run.invoke({});
+  return {first, second, run.loads(), run.simulated_ranks(), run.may_differ()};
+}
+
+void expect_equal(const Outcome& folded, const Outcome& all) {
+  EXPECT_EQ(folded.first.ps(), all.first.ps());
+  EXPECT_EQ(folded.second.ps(), all.second.ps());
+  ASSERT_EQ(folded.loads.size(), all.loads.size());
+  for (std::size_t link = 0; link < all.loads.size(); ++link) {
+    EXPECT_EQ(folded.loads[link].bytes.count(), all.loads[link].bytes.count()) << link;
+    EXPECT_EQ(folded.loads[link].busy.ps(), all.loads[link].busy.ps()) << link;
+    EXPECT_EQ(folded.loads[link].messages, all.loads[link].messages) << link;
+  }
+}
+
+TEST(Fold, IsExactOnRandomMachines) {
+  int folded = 0;
+  int may_differ = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    const Size size{dice.between(1, 6), dice.between(1, 4)};
+    if (size.hosts * size.gpus < 2) continue;
+    const auto machine = RandomMachine(size, dice).build();
+    const auto plan =
+        plan_of(random_schedule(size, dice),
+                static_cast<std::uint64_t>(dice.between(1, 1 << dice.between(1, 20))));
+    SCOPED_TRACE(fmt::format("{} hosts of {} GPUs, {}, {} channels", size.hosts, size.gpus,
+                             plan->schedule->name, plan->schedule->channels));
+    if (!has_ways(*machine, *plan)) continue;
+    const Fold fold = find_fold(*machine, *plan, first_gpus(*plan));
+    if (!fold) continue;
+    ++folded;
+    const Outcome less = run(machine, plan, fold);
+    EXPECT_EQ(less.simulated_ranks, static_cast<std::size_t>(fold.period));
+    if (less.may_differ) {
+      ++may_differ;
+    } else {
+      expect_equal(less, run(machine, plan, {}));
+    }
+  }
+  EXPECT_GE(folded, 600);
+  EXPECT_GE(may_differ, 10);
+}
+
+}  // namespace
+}  // namespace towpath::simulate
