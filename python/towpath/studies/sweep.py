@@ -15,7 +15,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import CancelledError
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -329,11 +328,11 @@ def _result_of(future: Future, point: Point, options: SweepOptions) -> Result | 
             f"{name_of(point)}: several workers were lost with it, so it may need more memory "
             "than they have"
         ) from None
-    except CancelledError:
+    except Exception as error:
+        if future.status == "error":
+            raise SweepError(f"{name_of(point)}: {_sentence(error)}") from error
         raise SweepError(
             f"the dask scheduler at {options.scheduler!r} is lost; start it again, and the same "
             "command goes on"
         ) from None
-    except Exception as error:
-        raise SweepError(f"{name_of(point)}: {_sentence(error)}") from error
     return result
