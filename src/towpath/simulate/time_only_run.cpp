@@ -51,7 +51,7 @@ struct alignas(64) TimeOnlyRun::Block {
   std::uint32_t next_waiting = kNobody;
   std::uint64_t steps_finished = 0;  // of this invocation
 
-  const Steps* steps = nullptr;
+  const Step* steps = nullptr;
   const Price* price = nullptr;
   std::uint32_t step_count = 0;
   std::uint32_t number = 0;
@@ -157,7 +157,9 @@ void TimeOnlyRun::add_blocks(int rank) {
     Block& block = blocks_[first_block_[index(rank)] + b];
     block.number = static_cast<std::uint32_t>(first_block_[index(rank)] + b);
     block.number_in_rank = static_cast<std::uint32_t>(b);
-    block.steps = &program.blocks[b].steps;
+    const Steps& steps = program.blocks[b].steps;
+    block.steps = steps.empty() ? nullptr : &steps.unrotated(0);
+    if (is_ragged_) rotated_steps_.push_back(&steps);
     block.step_count = static_cast<std::uint32_t>(program.blocks[b].steps.size());
     block.price = &price;
   }
@@ -272,7 +274,7 @@ void TimeOnlyRun::advance(Block& block) {
 
 // Which chunks it is about matters only where they differ in size.
 Step TimeOnlyRun::step_of(const Block& block) const {
-  return is_ragged_ ? (*block.steps)[block.step] : block.steps->unrotated(block.step);
+  return is_ragged_ ? (*rotated_steps_[block.number])[block.step] : block.steps[block.step];
 }
 
 void TimeOnlyRun::start_step(Block& block) {

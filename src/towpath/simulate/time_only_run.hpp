@@ -155,6 +155,7 @@ class TimeOnlyRun {
 
   std::vector<std::uint32_t> first_block_;  // per rank that is simulated, and one behind
   std::vector<Block> blocks_;
+  std::vector<const collective::Steps*> rotated_steps_;  // per block, if some chunk is ragged
   std::vector<Progress> progress_;
   // What is on its way to a block, and what came back, as many as there are slots.
   std::vector<Mark> arrivals_;
