@@ -115,6 +115,7 @@ struct TwoRanks {
 SimulatedGpusOptions time_only() {
   SimulatedGpusOptions options;
   options.carries_data = false;
+  options.is_plain = true;  // executors, not TimeOnlyRun
   return options;
 }
 
