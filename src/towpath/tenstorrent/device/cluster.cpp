@@ -91,7 +91,7 @@ void Cluster::run_host(std::string name, std::function<void(HostAccess&)> body) 
 void Cluster::start() {
   TOWPATH_CHECK(!has_run_, "cluster '{}' was run before; it runs once", description_->name);
   has_run_ = true;
-  for (const auto& device : devices_) device->start_next();
+  for (const auto& device : devices_) device->start();
 }
 
 Time Cluster::run() {
@@ -173,7 +173,9 @@ std::size_t Cluster::kernels() const {
 std::size_t Cluster::running() const {
   std::size_t count = 0;
   for (const auto& device : devices_) {
-    if (!device->is_over()) count += device->current()->running();
+    if (device->is_over()) continue;
+    count += static_cast<std::size_t>(std::ranges::count_if(
+        device->current()->kernels(), [](const Program::Entry& entry) { return !entry.is_over; }));
   }
   return count;
 }

@@ -271,9 +271,13 @@ std::string Host::describe_hold_up(int chip) const {
 }
 
 std::string Host::describe_kernel(const EthernetTile& tile) const {
-  const std::vector<Program::Entry>& kernels = device(tile.end().chip).current()->kernels();
-  const auto kernel = std::ranges::find_if(
-      kernels, [&](const Program::Entry& entry) { return entry.tile == &tile && !entry.is_over; });
+  const Device& on = device(tile.end().chip);
+  const Program::Entry* kernel = on.resident_at(tile.core());
+  if (kernel == nullptr) {
+    kernel = &*std::ranges::find_if(on.current()->kernels(), [&](const Program::Entry& entry) {
+      return entry.tile == &tile && !entry.is_over;
+    });
+  }
   return name_of(kernel->config) + " has the core and does not yield";
 }
 

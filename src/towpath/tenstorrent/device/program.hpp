@@ -69,6 +69,8 @@ struct EthernetConfig {
   std::vector<std::uint32_t> runtime_args{};
   noc::Cycle start_cycle = 0;
   bool is_watched = true;  // for hazards, where they are looked for
+  // It goes on beside later programs of its chip: its program ends without it.
+  bool is_resident = false;
 };
 
 class Program {
@@ -97,7 +99,7 @@ class Program {
                     std::uint32_t value);
   // Creates a kernel and returns its number. Throws std::invalid_argument where no kernel can run.
   // Each NoC of a worker serves one kernel; an Ethernet core serves one, and none if the dispatcher
-  // has taken its link.
+  // has taken its link, or a resident kernel of an earlier program.
   std::size_t create_kernel(KernelConfig config, Kernel kernel);
   std::size_t create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel);
 
@@ -106,6 +108,8 @@ class Program {
   noc::Memory& memory(machine::Coordinate tile) { return network().memory(tile); }
   // Programs of different chips with the same generation belong together.
   int generation() const { return generation_; }
+  // Its place among the programs of its chip.
+  int number() const { return number_; }
 
   // Runs all kernels to their end, once; only for a program on a chip on its own. Throws
   // std::invalid_argument on a call that cannot be carried out, DeadlockError when kernels wait
@@ -122,16 +126,20 @@ class Program {
   void start();
   bool is_running() const { return running_ > 0; }
   bool all_blocked() const;
+  // Where the L1 of its resident kernels ends; 0 if it has none.
+  std::uint64_t resident_l1_end() const;
+  // Its words that have a value when it starts, for what finds hazards.
+  void declare_words(HazardMonitor& monitor) const;
   struct Entry {
     KernelConfig config;
     Kernel kernel;
-    EthernetTile* tile = nullptr;              // on an Ethernet core
+    EthernetTile* tile = nullptr;  // on an Ethernet core
+    bool is_resident = false;
     std::unique_ptr<DataMovementCore> core{};  // from start() on
     KernelWatch* watch = nullptr;              // if hazards are monitored
     bool is_over = false;
   };
   const std::vector<Entry>& kernels() const { return kernels_; }
-  std::size_t running() const { return running_; }
 
  private:
   struct Word {
@@ -151,8 +159,9 @@ class Program {
   std::vector<Word> semaphores_;
   std::vector<Word> words_;                       // besides the semaphores
   std::array<std::uint64_t, 2> allocated_bytes_;  // workers, Ethernet cores
-  std::size_t running_ = 0;
+  std::size_t running_ = 0;                       // those that its end waits for
   int generation_;
+  int number_ = 0;
   std::int64_t flit_hops_before_ = 0;
   ProgramResult result_;
   Device* device_ = nullptr;

@@ -89,7 +89,6 @@ Fabric::Fabric(Cluster& cluster, Shape shape, const FabricOptions& options)
 }
 
 void Fabric::create_routers(int place) {
-  routers_.push_back(0);
   for (Direction direction = 0; direction < kDirections; ++direction) {
     for (int plane = 0; plane < topology_.planes(); ++plane) {
       const auto end = topology_.end(place, direction, plane);
@@ -98,9 +97,9 @@ void Fabric::create_routers(int place) {
           {0, end->channel},
           {.name = fmt::format("router to chip {}",
                                topology_.chip_at(*topology_.neighbour(place, direction))),
-           .is_watched = false},
+           .is_watched = false,
+           .is_resident = true},
           router(config(place, direction, plane), device(place).ethernet_tile({0, end->channel})));
-      ++routers_.back();
     }
   }
 }
@@ -282,10 +281,10 @@ Time Fabric::run() {
   return simulation.now();
 }
 
-// Whether a kernel goes on besides the routers.
+// Whether a program goes on; they end without the routers.
 bool Fabric::is_running() const {
   for (int place = 0; place < topology_.places(); ++place) {
-    if (program(place).running() > routers_[index(place)]) return true;
+    if (!device(place).is_over()) return true;
   }
   return false;
 }
