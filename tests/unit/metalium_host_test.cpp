@@ -224,6 +224,24 @@ TEST_F(MetaliumHost, ABufferThatIsGoneIsFound) {
   EXPECT_EQ(found.find("buffer_freed: "), 0u) << found;
 }
 
+TEST_F(MetaliumHost, SlowDispatchLaunchesProgramsAndLeavesKernelsAllLinks) {
+  const std::size_t fast = device(0)->get_active_ethernet_cores(true).size();
+  for (Device* device : devices_) device->close();
+  setenv("TT_METAL_SLOW_DISPATCH_MODE", "1", 1);
+  for (int id = 0; id < 8; ++id) devices_[static_cast<std::size_t>(id)] = CreateDevice(id);
+  unsetenv("TT_METAL_SLOW_DISPATCH_MODE");
+  EXPECT_EQ(device(0)->get_active_ethernet_cores(true).size(), fast + 1);
+  tt_fabric::SetFabricConfig(FabricConfig::FABRIC_1D);
+  const auto to = buffer(0);
+  for (int run = 0; run < 2; ++run) {
+    clear_words();
+    enqueue_sender(*to, false);
+    enqueue_receiver(false, true);
+    EXPECT_EQ(hazard(), "none");
+    expect_written(*to);
+  }
+}
+
 TEST_F(MetaliumHost, AGlobalSemaphoreKeepsItsValueUntilItIsReset) {
   const GlobalSemaphore semaphore = CreateGlobalSemaphore(device(0), CoreRange(kCore, {1, 0}), 7);
   const auto value = [&](const CoreCoord& core) {

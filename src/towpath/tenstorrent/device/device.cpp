@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace towpath::tenstorrent {
 
@@ -116,6 +117,7 @@ void Device::start_next() {
 
 void Device::advance() {
   ++next_;
+  for (sim::Process* process : std::exchange(waiting_, {})) network_.simulation().wake(*process);
   if (monitor_ != nullptr) monitor_->programs_over(id_, static_cast<int>(next_));
 }
 

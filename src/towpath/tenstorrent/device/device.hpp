@@ -53,9 +53,13 @@ class Device {
   // Returns its number.
   int enqueue(Program& program);
   std::size_t programs() const { return programs_.size(); }
+  const Program& program(std::size_t number) const { return *programs_[number]; }
   void start();
   void program_over();
   bool is_over() const { return next_ == programs_.size(); }
+  std::size_t programs_over() const { return next_; }
+  // Wakes the process once, when the next program has ended.
+  void wake_at_end(sim::Process& process) { waiting_.push_back(&process); }
   // Where a program's own L1 of Ethernet cores begins: behind that of resident kernels.
   std::uint64_t free_ethernet_l1() const;
   // When the last kernel ended.
@@ -79,6 +83,7 @@ class Device {
   std::vector<std::unique_ptr<EthernetTile>> tiles_;  // by channel
   std::vector<Program*> programs_;
   std::size_t next_ = 0;
+  std::vector<sim::Process*> waiting_;
   Time over_at_;
 };
 

@@ -36,7 +36,8 @@ std::string name_of(const KernelConfig& config) {
 }
 
 Program::Program(Device& device, int generation)
-    : allocated_bytes_{0, device.free_ethernet_l1()},
+    : allocated_bytes_{device.options().slow_dispatch ? device.options().launch_bytes : 0,
+                       device.free_ethernet_l1()},
       generation_(generation),
       number_(device.enqueue(*this)),
       device_(&device) {}
@@ -200,6 +201,8 @@ void Program::start() {
 
 void Program::run_kernel(std::size_t number, noc::Cycle start) {
   Entry& entry = kernels_[number];
+  if (device_->options().slow_dispatch) wait_for_launch(entry);
+  entry.is_launched = true;
   entry.core->work_until(start);
   if (entry.tile != nullptr) static_cast<EthernetCore&>(*entry.core).take_core();
   result_.kernels[number].begin = network().cycle();
@@ -214,6 +217,7 @@ void Program::run_kernel(std::size_t number, noc::Cycle start) {
   if (entry.watch != nullptr) entry.watch->end();
   if (entry.tile != nullptr) entry.tile->set_firmware_running(true);
   entry.is_over = true;
+  if (device_->options().slow_dispatch) report_end(entry);
   if (entry.is_resident || --running_ > 0) return;
   result_.cycles = network().cycle();
   result_.flit_hops = device_->flit_hops() - flit_hops_before_;
@@ -244,8 +248,50 @@ void Program::declare_words(HazardMonitor& monitor) const {
 }
 
 bool Program::all_blocked() const {
-  return std::ranges::all_of(
-      kernels_, [](const Entry& entry) { return entry.is_over || entry.core->is_suspended(); });
+  return std::ranges::all_of(kernels_, [](const Entry& entry) {
+    return entry.is_over || !entry.is_launched || entry.core->is_suspended();
+  });
+}
+
+// --- slow dispatch ------------------------------------------------------------------------------
+
+std::vector<machine::Coordinate> Program::cores() const {
+  std::vector<machine::Coordinate> cores;
+  for (const Entry& entry : kernels_) {
+    if (std::ranges::find(cores, entry.config.core) == cores.end()) {
+      cores.push_back(entry.config.core);
+    }
+  }
+  return cores;
+}
+
+std::uint64_t Program::launch_at(machine::Coordinate core) const {
+  return device_->chip().tile(core).kind == TileKind::ethernet ? ethernet_memory_map::kLaunchBase
+                                                               : 0;
+}
+
+// Number of the program, from 1, while its kernels of the core are to run; else 0.
+std::uint64_t Program::launch_word(machine::Coordinate core) const {
+  return launch_at(core) + device_->options().launch_bytes - noc::kWordBytes;
+}
+
+void Program::wait_for_launch(Entry& entry) {
+  const machine::Coordinate core = entry.config.core;
+  const std::uint64_t word = launch_word(core);
+  sim::Simulation& simulation = network().simulation();
+  sim::Process& self = *simulation.current();
+  while (network().load_word(core, word) != static_cast<std::uint32_t>(number_ + 1)) {
+    network().wake_on_write(core, word, self);
+    simulation.suspend("its launch");
+    network().stop_waking(core, self);
+  }
+}
+
+void Program::report_end(const Entry& entry) {
+  const machine::Coordinate core = entry.config.core;
+  const bool are_all_over = std::ranges::all_of(
+      kernels_, [&](const Entry& other) { return other.config.core != core || other.is_over; });
+  if (are_all_over) network().store_word(core, launch_word(core), 0);
 }
 
 }  // namespace towpath::tenstorrent

@@ -52,6 +52,12 @@ struct RunOptions {
   noc::Cycle cycles_max = 0;                        // 0: no limit
   bool finds_hazards = true;                        // in clusters with links
   std::vector<ethernet::LinkFaults> link_faults{};  // by link; links beyond the end have none
+  // The host launches programs, through the base firmware of Ethernet cores where a chip is not on
+  // PCIe, and no link is the dispatcher's. Otherwise a program begins as soon as it may.
+  bool slow_dispatch = false;
+  // What slow dispatch writes to each core: code, arguments and a word that starts it; a multiple
+  // of 4, at most 8 KiB. Chosen here; no source.
+  std::uint64_t launch_bytes = 4096;
 };
 
 // Number of a core among those of its kind. Ethernet cores are {0, channel}.
@@ -125,6 +131,9 @@ class Program {
   // Starts its kernels; when the last one ends, the device is notified.
   void start();
   bool is_running() const { return running_ > 0; }
+  // Cores that slow dispatch writes to, and where on them it does.
+  std::vector<machine::Coordinate> cores() const;
+  std::uint64_t launch_at(machine::Coordinate core) const;
   bool all_blocked() const;
   // Where the L1 of its resident kernels ends; 0 if it has none.
   std::uint64_t resident_l1_end() const;
@@ -137,6 +146,7 @@ class Program {
     bool is_resident = false;
     std::unique_ptr<DataMovementCore> core{};  // from start() on
     KernelWatch* watch = nullptr;              // if hazards are monitored
+    bool is_launched = false;
     bool is_over = false;
   };
   const std::vector<Entry>& kernels() const { return kernels_; }
@@ -153,6 +163,9 @@ class Program {
   std::uint64_t next_offset(machine::TileKind kind) const;
   std::unique_ptr<DataMovementCore> make_core(const Entry& entry) const;
   void run_kernel(std::size_t number, noc::Cycle start);
+  void wait_for_launch(Entry& entry);
+  void report_end(const Entry& entry);
+  std::uint64_t launch_word(machine::Coordinate core) const;
 
   // Kernels outlive the simulation, whose end unwinds them.
   std::vector<Entry> kernels_;

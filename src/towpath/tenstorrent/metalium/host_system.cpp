@@ -126,7 +126,11 @@ HostSystem& HostSystem::get() {
 
 bool HostSystem::exists() { return the_system() != nullptr; }
 
-HostSystem::HostSystem(const std::string& machine) : cluster_(load(machine)) {}
+HostSystem::HostSystem(const std::string& machine)
+    : cluster_(load(machine)),
+      dispatches_slowly_(std::getenv("TT_METAL_SLOW_DISPATCH_MODE") != nullptr) {
+  if (dispatches_slowly_) cluster_ = towpath::machine::without_dispatcher(*cluster_);
+}
 
 const towpath::machine::Chip& HostSystem::chip(int device) const {
   return *cluster_->chips[static_cast<std::size_t>(device)].chip;
@@ -346,7 +350,7 @@ void HostSystem::add(Cluster& cluster, int device, const HostProgram& host,
 void HostSystem::run_pending() {
   const auto programs = std::exchange(pending_, {});
   metalium::KernelLog log;
-  Cluster cluster(cluster_, {});
+  Cluster cluster(cluster_, {.slow_dispatch = dispatches_slowly_});
   std::optional<metalium::KernelFabric> fabric;
   if (fabric_mode_) fabric.emplace(cluster, *fabric_mode_);
   for (const auto& [device, program] : programs) {

@@ -53,7 +53,8 @@ towpath::noc::Address bank_of(const towpath::machine::Chip& chip, BufferType typ
 // The described machine behind the devices of this process.
 class HostSystem {
  public:
-  // The machine's name.
+  // The machine's name. With $TT_METAL_SLOW_DISPATCH_MODE in the environment, programs are launched
+  // by slow dispatch.
   explicit HostSystem(const std::string& machine);
   // The process's, made at first use; ends with its last device.
   static HostSystem& get();
@@ -106,6 +107,7 @@ class HostSystem {
            const towpath::tenstorrent::metalium::KernelFabric* fabric) const;
 
   std::shared_ptr<const towpath::machine::ChipCluster> cluster_;
+  bool dispatches_slowly_;
   std::map<int, std::unique_ptr<Device>> devices_;
   std::map<Place, towpath::noc::Memory> memories_;
   std::map<Bank, std::vector<Block>> allocated_;  // in order
