@@ -58,7 +58,7 @@ void HazardMonitor::Word::add_writer(const KernelWatch& kernel) {
 
 // --- words --------------------------------------------------------------------------------------
 
-void KernelWatch::looked(std::uint64_t offset, std::uint32_t value) {
+void KernelWatch::looked(std::uint64_t offset, std::uint32_t value, std::uint32_t needed) {
   if (channel_ >= 0 && looked_at_.size() < kLooksMax &&
       std::ranges::find(looked_at_, offset) == looked_at_.end()) {
     looked_at_.push_back(offset);
@@ -69,7 +69,7 @@ void KernelWatch::looked(std::uint64_t offset, std::uint32_t value) {
     ledger.unseen_syncs[index(channel)].reset();
   }
   const auto word = ledger.words.find(offset);
-  if (word != ledger.words.end()) monitor_.learn_from(*this, word->second, value);
+  if (word != ledger.words.end()) monitor_.learn_from(*this, word->second, value, needed);
 }
 
 void KernelWatch::using_bytes(std::uint64_t offset, std::uint64_t size_bytes) {
@@ -140,9 +140,11 @@ void HazardMonitor::check_increments(const KernelWatch& kernel, std::uint64_t of
   }
 }
 
-void HazardMonitor::learn_from(KernelWatch& kernel, Word& word, std::uint32_t value) {
+// Of increments, those count that were needed to go on: in another run there are no more.
+void HazardMonitor::learn_from(KernelWatch& kernel, Word& word, std::uint32_t value,
+                               std::uint32_t needed) {
   for (const Word::Increment& increment : word.increments) {
-    if (!word.is_counted || has_reached(value, increment.total)) {
+    if (!word.is_counted || has_reached(needed, increment.total)) {
       kernel.learner_.learn(increment.stamp);
     }
   }
@@ -154,7 +156,7 @@ void HazardMonitor::learn_from(KernelWatch& kernel, Word& word, std::uint32_t va
   if (word.increments.size() < kIncrementsMax) return;
   word.base = word.increments.back().total;
   std::erase_if(word.increments, [&](const Word::Increment& increment) {
-    if (word.is_counted && !has_reached(value, increment.total)) return false;
+    if (word.is_counted && !has_reached(needed, increment.total)) return false;
     word.seen.join(*increment.stamp.known);
     word.seen.learn_clock(increment.stamp.place, increment.stamp.clock);
     return true;
@@ -231,7 +233,8 @@ void HazardMonitor::read_issued(KernelWatch& kernel, const noc::Request& request
     learn_from(kernel, remote, first, end);
     for (auto at = remote.words.lower_bound(first); at != remote.words.end() && at->first < end;
          ++at) {
-      learn_from(kernel, at->second, network.memory(tile).load_word(at->first));
+      const std::uint32_t value = network.memory(tile).load_word(at->first);
+      learn_from(kernel, at->second, value, value);
     }
   }
   check_sources(kernel, config.chip, {config.core, request.local_offset, request.size_bytes});

@@ -56,7 +56,7 @@ class KernelWatch final : public CoreObserver {
   void start(const DataMovementCore& core);
   void end();
 
-  void looked(std::uint64_t offset, std::uint32_t value) override;
+  void looked(std::uint64_t offset, std::uint32_t value, std::uint32_t needed) override;
   void using_bytes(std::uint64_t offset, std::uint64_t size_bytes) override;
   void storing(std::uint64_t offset, std::span<const std::byte> bytes) override;
   void issuing(const noc::Request& request) override;
@@ -298,7 +298,7 @@ class HazardMonitor {
                    std::vector<const KernelWatch*>& writers) const;
   void learn_from(KernelWatch& kernel, const Ledger& ledger, std::uint64_t offset,
                   std::uint64_t end);
-  void learn_from(KernelWatch& kernel, Word& word, std::uint32_t value);
+  void learn_from(KernelWatch& kernel, Word& word, std::uint32_t value, std::uint32_t needed);
   void read_issued(KernelWatch& kernel, const noc::Request& request);
   void write_issued(KernelWatch& kernel, const noc::Request& request, machine::Coordinate tile,
                     const Stamp& stamp);
