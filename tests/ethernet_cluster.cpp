@@ -50,8 +50,12 @@ std::uint32_t Pair::word(int chip, std::uint64_t offset) {
 }
 
 Failure run_to_failure(Cluster& cluster) {
+  return run_to_failure([&] { cluster.run(); });
+}
+
+Failure run_to_failure(const std::function<void()>& run) {
   try {
-    cluster.run();
+    run();
   } catch (const HazardError& error) {
     return {std::string(name_of(error.hazard())),
             error.culprit().chip,

@@ -47,5 +47,6 @@ struct Failure {
   std::vector<KernelName> cycle;
 };
 Failure run_to_failure(Cluster& cluster);
+Failure run_to_failure(const std::function<void()>& run);
 
 }  // namespace towpath::tenstorrent

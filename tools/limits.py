@@ -29,6 +29,8 @@ VENDORS_SIGNATURES = {
     "eth_send_bytes_over_channel",
     "eth_send_bytes_over_channel_payload_only",
     "ReadFromDeviceL1",
+    "append_fabric_connection_rt_args",
+    "append_routing_plane_connection_manager_rt_args",
 }
 OPTIONS = "python/towpath/cli/options.py"
 

@@ -186,14 +186,15 @@ struct Outcome {
   Time first;
   Time second;
   std::vector<gpu_links::LinkLoad> loads;
-  std::size_t simulated_ranks;
+  int simulated_ranks;
   bool may_differ;
 };
 
 Outcome run(const std::shared_ptr<const machine::Machine>& machine,
-            const std::shared_ptr<const Plan>& plan, const Fold& fold) {
+            const std::shared_ptr<const Plan>& plan, const Fold& fold, bool is_plain = false) {
   SimulatedGpusOptions options;
   options.carries_data = false;
+  options.is_plain = is_plain;
   options.fold = fold;
   SimulatedRun run(std::make_unique<SimulatedGpus>(machine, plan->schedule->rank_count(), options),
                    plan);
@@ -232,7 +233,10 @@ TEST(Fold, IsExactOnRandomMachines) {
     if (!fold) continue;
     ++folded;
     const Outcome less = run(machine, plan, fold);
-    EXPECT_EQ(less.simulated_ranks, static_cast<std::size_t>(fold.period));
+    EXPECT_EQ(less.simulated_ranks, fold.period);
+    const Outcome plain = run(machine, plan, fold, true);
+    EXPECT_EQ(plain.may_differ, less.may_differ);
+    expect_equal(less, plain);
     if (less.may_differ) {
       ++may_differ;
     } else {

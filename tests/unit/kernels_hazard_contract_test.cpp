@@ -104,6 +104,18 @@ TEST_P(FabricContract, OneMistakeIsReportedByItsNameAndCore) {
   EXPECT_EQ(missed, "");
 }
 
+// A sender that has happened to see more than it waited for, and a receiver that sees the next
+// message's word with its own: neither may rely on it.
+TEST(HazardContract, WhatAWaitHappensToSeeIsNotKnown) {
+  for (const std::uint64_t seed : {145, 313, 619, 691, 1081, 1099, 1201, 1279}) {
+    FabricPlan plan = random_fabric_plan(seed);
+    const Mistake mistake = kFabricMistakes[seed % std::size(kFabricMistakes)];
+    const Expected expected = inject(plan, mistake, seed);
+    const Outcome outcome = run(plan);
+    EXPECT_TRUE(is_right(outcome, expected)) << outcome.hazard << "\n" << plan.describe();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Parts, FabricContract,
                          testing::Range<std::uint64_t>(0, FabricContract::kParts));
 

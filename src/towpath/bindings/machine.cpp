@@ -21,11 +21,8 @@ void bind_parts(nb::module_& module) {
       .value("network_switch", DeviceKind::network_switch)
       .value("pcie_bridge", DeviceKind::pcie_bridge)
       .value("cpu", DeviceKind::cpu);
-  nb::enum_<LinkKind>(module, "LinkKind")
-      .value("nvlink", LinkKind::nvlink)
-      .value("pcie", LinkKind::pcie)
-      .value("network", LinkKind::network)
-      .value("socket", LinkKind::socket);
+  nb::enum_<LinkKind> link_kinds(module, "LinkKind");
+  for (const auto& [name, kind] : machine::kLinkKinds) link_kinds.value(name, kind);
   nb::class_<Device>(module, "Device")
       .def_ro("name", &Device::name)
       .def_ro("kind", &Device::kind)

@@ -121,6 +121,12 @@ Coordinate ChipCluster::core_of(EthernetEnd end) const {
   return chips[chip].chip->ethernet_cores[channel];
 }
 
+std::shared_ptr<const ChipCluster> without_dispatcher(const ChipCluster& cluster) {
+  auto copy = std::make_shared<ChipCluster>(cluster);
+  for (EthernetLink& link : copy->links) link.is_reserved = false;
+  return copy;
+}
+
 std::shared_ptr<const ChipCluster> build_chip_cluster(ChipCluster cluster) {
   if (cluster.chips.empty()) checks_of(cluster).fail("has no chips; it needs at least one");
   cluster.link_of_channel.clear();

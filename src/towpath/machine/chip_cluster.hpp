@@ -66,5 +66,7 @@ struct ChipCluster {
 // if there are no chips, an end of a link does not exist or has another link, a link joins a
 // channel to itself, or the Ethernet of its two chips differs (line rate, framing, word).
 std::shared_ptr<const ChipCluster> build_chip_cluster(ChipCluster cluster);
+// The same chips and links, none of them the dispatcher's.
+std::shared_ptr<const ChipCluster> without_dispatcher(const ChipCluster& cluster);
 
 }  // namespace towpath::machine

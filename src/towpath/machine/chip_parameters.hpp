@@ -238,6 +238,7 @@ struct EthernetSoftwareParameters {
   int fabric_mesh_cycles = 0;
   int fabric_cores = 0;
   int fabric_channel_slots = 0;
+  int fabric_mesh_slots = 0;
   int fabric_payload_bytes = 0;
   int timestamp_cycles = 0;
   int bandwidth_sender_cycles = 0;
@@ -280,6 +281,8 @@ inline constexpr Parameter<EthernetSoftwareParameters> kEthernetSoftwareParamete
      "cores of a router; with 2, one sends and the other receives"},
     {"fabric_channel_slots", &EthernetSoftwareParameters::fabric_channel_slots, between(2, 32),
      "most slots of a channel of a router in one dimension"},
+    {"fabric_mesh_slots", &EthernetSoftwareParameters::fabric_mesh_slots, between(2, 32),
+     "most slots of a channel of a router of a mesh"},
     {"fabric_payload_bytes", &EthernetSoftwareParameters::fabric_payload_bytes, between(64, 65'472),
      "payload of a packet as transports use it"},
     {"timestamp_cycles", &EthernetSoftwareParameters::timestamp_cycles, kAnyCycles,

@@ -223,13 +223,6 @@ constexpr std::pair<const char*, DeviceKind> kDeviceKinds[] = {
     {"cpu", DeviceKind::cpu},
 };
 
-constexpr std::pair<const char*, LinkKind> kLinkKinds[] = {
-    {"nvlink", LinkKind::nvlink},
-    {"pcie", LinkKind::pcie},
-    {"network", LinkKind::network},
-    {"socket", LinkKind::socket},
-};
-
 template <typename Kind, std::size_t kSize>
 Kind kind_from(std::string_view given, const Checks& checks, const std::string& field,
                const std::pair<const char*, Kind> (&words)[kSize]) {

@@ -26,6 +26,13 @@ namespace towpath::machine {
 
 enum class DeviceKind : std::uint8_t { gpu, nvswitch, nic, network_switch, pcie_bridge, cpu };
 enum class LinkKind : std::uint8_t { nvlink, pcie, network, socket };
+// Their names in descriptions and in Python.
+inline constexpr std::pair<const char*, LinkKind> kLinkKinds[] = {
+    {"nvlink", LinkKind::nvlink},
+    {"pcie", LinkKind::pcie},
+    {"network", LinkKind::network},
+    {"socket", LinkKind::socket},
+};
 
 struct Device {
   std::string name;

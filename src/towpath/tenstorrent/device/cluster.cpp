@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -31,13 +32,33 @@ noc::Cycle longest_pause(const machine::Chip& chip) {
   return kTries * (niu.backoff_cycles_max + memory_cycles);
 }
 
+void check_dispatch(const machine::ChipCluster& cluster, const RunOptions& options) {
+  if (!options.slow_dispatch) return;
+  constexpr std::uint64_t kMost = ethernet_memory_map::kLaunchBytesMax;
+  const std::uint64_t size_bytes = options.launch_bytes;
+  if (size_bytes < noc::kWordBytes || size_bytes > kMost || size_bytes % noc::kWordBytes != 0) {
+    throw std::invalid_argument(
+        fmt::format("slow dispatch writes {} bytes to a core; it writes 4 to {}, a multiple of 4",
+                    size_bytes, kMost));
+  }
+  if (!options.carries_data) {
+    throw std::invalid_argument(fmt::format(
+        "slow dispatch on cluster '{}', which keeps times only; it needs one that carries data",
+        cluster.name));
+  }
+}
+
 bool is_waiting(const Program::Entry& entry) { return !entry.is_over && entry.core->is_waiting(); }
 
 }  // namespace
 
 Cluster::Cluster(std::shared_ptr<const machine::ChipCluster> cluster, const Options& options)
-    : description_(std::move(cluster)), options_(options), simulation_(options.seed) {
+    : description_(options.slow_dispatch ? machine::without_dispatcher(*cluster)
+                                         : std::move(cluster)),
+      options_(options),
+      simulation_(options.seed) {
   const machine::ChipCluster& description = *description_;
+  check_dispatch(description, options_);
   if (options_.finds_hazards && !description.links.empty()) monitor_.emplace(description);
   for (std::size_t chip = 0; chip < description.chips.size(); ++chip) {
     devices_.push_back(std::make_unique<Device>(simulation_, description, static_cast<int>(chip),
@@ -90,8 +111,44 @@ void Cluster::run_host(std::string name, std::function<void(HostAccess&)> body) 
 
 void Cluster::start() {
   TOWPATH_CHECK(!has_run_, "cluster '{}' was run before; it runs once", description_->name);
+  if (options_.slow_dispatch) dispatch_slowly();
   has_run_ = true;
-  for (const auto& device : devices_) device->start_next();
+  for (const auto& device : devices_) device->start();
+}
+
+// One after the other, the n-th programs of all chips before those that follow them.
+void Cluster::dispatch_slowly() {
+  run_host("dispatcher", [this](HostAccess& host) {
+    const auto wait_for = [&](int chip, const Program& program) {
+      host.wait_for_programs(chip, static_cast<std::size_t>(program.number()) + 1);
+      for (const machine::Coordinate core : program.cores()) {
+        if (device(chip).resident_at(core) != nullptr) continue;
+        const std::uint64_t word =
+            program.launch_at(core) + options_.launch_bytes - noc::kWordBytes;
+        std::uint32_t value = 0;
+        host.read(chip, {core, word}, std::as_writable_bytes(std::span(&value, 1)));
+        TOWPATH_CHECK(value == 0, "a core of a program that has ended still runs program {}",
+                      value);
+      }
+    };
+    const auto launch = [&](int chip, const Program& program) {
+      std::vector<std::byte> message(options_.launch_bytes);
+      const auto number = static_cast<std::uint32_t>(program.number() + 1);
+      std::ranges::copy(std::as_bytes(std::span(&number, 1)), message.end() - noc::kWordBytes);
+      for (const machine::Coordinate core : program.cores()) {
+        host.write(chip, {core, program.launch_at(core)}, message);
+      }
+    };
+    std::size_t most = 0;
+    for (const auto& device : devices_) most = std::max(most, device->programs());
+    for (std::size_t number = 0; number < most; ++number) {
+      for (const auto& device : devices_) {
+        if (number >= device->programs()) continue;
+        if (number > 0) wait_for(device->id(), device->program(number - 1));
+        launch(device->id(), device->program(number));
+      }
+    }
+  });
 }
 
 Time Cluster::run() {
@@ -173,7 +230,9 @@ std::size_t Cluster::kernels() const {
 std::size_t Cluster::running() const {
   std::size_t count = 0;
   for (const auto& device : devices_) {
-    if (!device->is_over()) count += device->current()->running();
+    if (device->is_over()) continue;
+    count += static_cast<std::size_t>(std::ranges::count_if(
+        device->current()->kernels(), [](const Program::Entry& entry) { return !entry.is_over; }));
   }
   return count;
 }
@@ -189,8 +248,10 @@ std::string Cluster::describe_waits() const {
     for (const Program::Entry& entry : device->current()->kernels()) {
       if (entry.is_over || ++named > kNamedMax) continue;
       if (!text.empty()) text += "; ";
-      text += entry.core->is_waiting() ? entry.core->describe_wait()
-                                       : name_of(entry.config) + " is at work";
+      text += entry.core->is_waiting()
+                  ? entry.core->describe_wait()
+                  : name_of(entry.config) +
+                        (entry.is_launched ? " is at work" : " has not been launched");
     }
     const std::string deadlock = device->network().describe_deadlock();
     if (!deadlock.empty()) deadlocks += "; " + deadlock;

@@ -35,6 +35,7 @@ namespace towpath::tenstorrent {
 class Cluster {
  public:
   using Options = RunOptions;
+  // Throws std::invalid_argument for options of slow dispatch that cannot be.
   Cluster(std::shared_ptr<const machine::ChipCluster> cluster, const Options& options);
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -72,6 +73,7 @@ class Cluster {
   [[noreturn]] void fail_at_limit() const;
 
  private:
+  void dispatch_slowly();
   void run_until_over();
   bool is_over() const;
   bool all_blocked() const;

@@ -46,8 +46,10 @@ class CoreObserver {
  public:
   virtual ~CoreObserver() = default;
 
-  // The kernel has seen a word of its own L1; it uses bytes of it; it is going to change them.
-  virtual void looked(std::uint64_t /*offset*/, std::uint32_t /*value*/) {}
+  // The kernel has seen a word of its own L1, and goes on because of `needed`, which is less where
+  // it waits for a minimum; it uses bytes of it; it is going to change them.
+  virtual void looked(std::uint64_t /*offset*/, std::uint32_t /*value*/, std::uint32_t /*needed*/) {
+  }
   virtual void using_bytes(std::uint64_t /*offset*/, std::uint64_t /*size_bytes*/) {}
   virtual void storing(std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {}
   // The kernel is going to hand over a request, or a command of an Ethernet core.

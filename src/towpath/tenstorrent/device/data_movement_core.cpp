@@ -102,9 +102,9 @@ void DataMovementCore::store_word(std::uint64_t offset, std::uint32_t value) {
   change(offset, value);
 }
 
-std::uint32_t DataMovementCore::look(std::uint64_t offset) {
+std::uint32_t DataMovementCore::look(std::uint64_t offset, std::uint32_t minimum) {
   const std::uint32_t value = named([&] { return network_.load_word(config_.core, offset); });
-  observer_->looked(offset, value);
+  observer_->looked(offset, value, std::min(value, minimum));
   return value;
 }
 

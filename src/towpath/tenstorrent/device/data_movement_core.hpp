@@ -310,7 +310,8 @@ class DataMovementCore {
 
   int noc_of(int noc) const;
   // Reads and writes a word of the core's own L1, and tells the observer.
-  std::uint32_t look(std::uint64_t offset);
+  // `minimum` is the value that the kernel waits for, at least.
+  std::uint32_t look(std::uint64_t offset, std::uint32_t minimum = ~std::uint32_t{0});
   void change(std::uint64_t offset, std::uint32_t value);
   template <typename... Arguments>
   [[noreturn]] void refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) const;

@@ -39,7 +39,7 @@ void DataMovementCore::wait_for_semaphore(std::uint64_t semaphore, std::uint32_t
   sim::Simulation& simulation = network_.simulation();
   const noc::Cycle first = cycle();
   while (true) {
-    const std::uint32_t now = look(semaphore);
+    const std::uint32_t now = is_minimum ? look(semaphore, value) : look(semaphore);
     if (is_minimum ? now >= value : now == value) break;
     wait_ = {.kind = Wait::Kind::word,
              .since = first,

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace towpath::tenstorrent {
 
@@ -64,17 +66,64 @@ std::pair<int, LogicalCore> Device::get_connected_ethernet_core(LogicalCore core
   return {other->chip, {0, other->channel}};
 }
 
+const Program::Entry* Device::resident_at(machine::Coordinate core) const {
+  for (const Program* program : programs_) {
+    for (const Program::Entry& entry : program->kernels()) {
+      if (entry.is_resident && entry.config.core == core) return &entry;
+    }
+  }
+  return nullptr;
+}
+
+int Device::enqueue(Program& program) {
+  programs_.push_back(&program);
+  return static_cast<int>(programs_.size()) - 1;
+}
+
+std::uint64_t Device::free_ethernet_l1() const {
+  std::uint64_t offset = ethernet_memory_map::kAllocatedBase;
+  for (const Program* program : programs_) offset = std::max(offset, program->resident_l1_end());
+  return offset;
+}
+
+void Device::allocate(const Allocation& allocation) {
+  for (const noc::Address& place : allocation.places) {
+    const std::uint64_t size_bytes = network_.memory(place.tile).size_bytes();
+    if (place.offset <= size_bytes && allocation.size_bytes <= size_bytes - place.offset) continue;
+    throw std::invalid_argument(fmt::format(
+        "buffer '{}' of {} bytes begins at offset {} of tile ({}, {}) of chip {}, whose memory has "
+        "{} bytes",
+        allocation.name, allocation.size_bytes, place.offset, place.tile.x, place.tile.y, id_,
+        size_bytes));
+  }
+  if (monitor_ != nullptr) monitor_->add_allocation(id_, allocation);
+}
+
+void Device::start() {
+  if (monitor_ != nullptr) {
+    monitor_->programs_over(id_, 0);
+    for (const Program* program : programs_) program->declare_words(*monitor_);
+  }
+  start_next();
+}
+
 void Device::start_next() {
   while (!is_over()) {
     programs_[next_]->start();
     if (programs_[next_]->is_running()) return;
-    ++next_;  // it has no kernels
+    advance();  // it waits for no kernel
   }
+}
+
+void Device::advance() {
+  ++next_;
+  for (sim::Process* process : std::exchange(waiting_, {})) network_.simulation().wake(*process);
+  if (monitor_ != nullptr) monitor_->programs_over(id_, static_cast<int>(next_));
 }
 
 void Device::program_over() {
   over_at_ = network_.simulation().now();
-  ++next_;
+  advance();
   start_next();
 }
 

@@ -9,6 +9,7 @@
 
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/noc/chip_network.hpp"
+#include "towpath/tenstorrent/device/allocation.hpp"
 #include "towpath/tenstorrent/device/ethernet_tile.hpp"
 #include "towpath/tenstorrent/device/hazards.hpp"
 #include "towpath/tenstorrent/device/program.hpp"
@@ -41,23 +42,39 @@ class Device {
   EthernetTile& ethernet_tile(LogicalCore core);
   bool is_reserved(LogicalCore core) const;
 
+  // Declares a buffer, so that hazards of its lifetime are found. Throws std::invalid_argument when
+  // a tile has no such bytes.
+  void allocate(const Allocation& allocation);
+
   // --- for programs and their cluster -----------------------------------------------------------
   const RunOptions& options() const { return options_; }
   HazardMonitor* monitor() const { return monitor_; }
   bool is_only_one() const { return cluster_.chips.size() == 1; }
-  void enqueue(Program& program) { programs_.push_back(&program); }
+  // Returns its number.
+  int enqueue(Program& program);
   std::size_t programs() const { return programs_.size(); }
-  void start_next();
+  const Program& program(std::size_t number) const { return *programs_[number]; }
+  void start();
   void program_over();
   bool is_over() const { return next_ == programs_.size(); }
+  std::size_t programs_over() const { return next_; }
+  // Wakes the process once, when the next program has ended.
+  void wake_at_end(sim::Process& process) { waiting_.push_back(&process); }
+  // Where a program's own L1 of Ethernet cores begins: behind that of resident kernels.
+  std::uint64_t free_ethernet_l1() const;
   // When the last kernel ended.
   Time over_at() const { return over_at_; }
+  // The kernel that stays on an Ethernet core beside later programs; null if there is none.
+  const Program::Entry* resident_at(machine::Coordinate core) const;
   // The running program; null when all have ended.
   const Program* current() const { return is_over() ? nullptr : programs_[next_]; }
   std::vector<std::unique_ptr<EthernetTile>>& ethernet_tiles() { return tiles_; }
   std::int64_t flit_hops() const;
 
  private:
+  void start_next();
+  void advance();
+
   const machine::ChipCluster& cluster_;
   int id_;
   const RunOptions& options_;
@@ -66,6 +83,7 @@ class Device {
   std::vector<std::unique_ptr<EthernetTile>> tiles_;  // by channel
   std::vector<Program*> programs_;
   std::size_t next_ = 0;
+  std::vector<sim::Process*> waiting_;
   Time over_at_;
 };
 

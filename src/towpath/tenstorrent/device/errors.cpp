@@ -14,6 +14,8 @@ std::string_view name_of(Hazard hazard) {
     case Hazard::semaphore_cleared_after_notification:
       return "semaphore_cleared_after_notification";
     case Hazard::two_workers_on_one_channel: return "two_workers_on_one_channel";
+    case Hazard::buffer_not_there: return "buffer_not_there";
+    case Hazard::buffer_freed: return "buffer_freed";
     case Hazard::link_down_without_routing: return "link_down_without_routing";
   }
   return "";

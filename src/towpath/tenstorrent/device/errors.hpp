@@ -16,7 +16,7 @@
 
 namespace towpath::tenstorrent {
 
-// Mistakes in kernels that send over Ethernet. They are derived from what each kernel can know of
+// Mistakes in kernels of several chips. They are derived from what each kernel can know of
 // the others, so they are found in every run, including those in which they do no harm.
 enum class Hazard : std::uint8_t {
   missing_handshake,    // sends to a kernel that is not known to have started
@@ -26,7 +26,9 @@ enum class Hazard : std::uint8_t {
   acknowledgement_from_channel_word,     // sends an acknowledgement from a channel's own word
   semaphore_cleared_after_notification,  // increments in between are lost
   two_workers_on_one_channel,  // both write the same buffer, and neither knows of the other
-  link_down_without_routing    // no kernel that could train the link yields to the base firmware
+  buffer_not_there,  // uses bytes of another chip that are not known to be the buffer's yet
+  buffer_freed,      // uses bytes of another chip that are, or may be, the buffer's no longer
+  link_down_without_routing  // no kernel that could train the link yields to the base firmware
 };
 std::string_view name_of(Hazard hazard);
 

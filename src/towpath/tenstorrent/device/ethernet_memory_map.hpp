@@ -36,6 +36,10 @@ constexpr int channel_of(std::uint64_t offset) {
   return static_cast<int>((offset - bytes_sent_at(0)) / kChannelSyncBytes);
 }
 
+// Where slow dispatch puts what a kernel needs, and how much of it there may be. Chosen here.
+inline constexpr std::uint64_t kLaunchBase = 0x18400;
+inline constexpr std::uint64_t kLaunchBytesMax = 8192;
+
 // The kernel's, to the end: about 150 KB (multichip guide, "Ethernet core"; the exact place differs
 // from one release to the next). Its first 16 bytes are for handshakes, which anybody may overwrite
 // at any time.
@@ -48,6 +52,7 @@ inline constexpr std::uint64_t kAcknowledgementWord = kUnreservedBase + kHandsha
 inline constexpr std::uint64_t kAllocatedBase = kAcknowledgementWord + kChannelSyncBytes;
 
 static_assert(bytes_sent_at(0) % kWordBytes == 0 && kUnreservedBase % 32 == 0);
-static_assert(bytes_sent_at(kChannels) < kUnreservedBase);
+static_assert(bytes_sent_at(kChannels) < kLaunchBase);
+static_assert(kLaunchBase + kLaunchBytesMax <= kUnreservedBase);
 
 }  // namespace towpath::tenstorrent::ethernet_memory_map

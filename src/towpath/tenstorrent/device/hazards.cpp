@@ -25,12 +25,6 @@ constexpr std::size_t kIncrementsMax = 32;
 // Most words that a loop is recorded to look at.
 constexpr std::size_t kLooksMax = 256;
 
-std::string place_of_kernel(const KernelWatch& kernel) {
-  const KernelWatch::Config& config = kernel.config();
-  return fmt::format("kernel '{}' on core ({}, {}) of chip {}", config.name, config.core.x,
-                     config.core.y, config.chip);
-}
-
 // Whether a word that is `value` shows that an increment to `total` has taken place.
 bool has_reached(std::uint32_t value, std::uint32_t total) {
   return static_cast<std::int32_t>(value - total) >= 0;
@@ -38,10 +32,17 @@ bool has_reached(std::uint32_t value, std::uint32_t total) {
 
 }  // namespace
 
+std::string name_of(const KernelWatch& kernel) {
+  const KernelWatch::Config& config = kernel.config();
+  return fmt::format("kernel '{}' on core ({}, {}) of chip {}", config.name, config.core.x,
+                     config.core.y, config.chip);
+}
+
 KernelWatch::KernelWatch(HazardMonitor& monitor, Config config, Place place)
     : monitor_(monitor),
       config_(std::move(config)),
       learner_(place, monitor.clocks_[place]),
+      program_(monitor.chips_[index(config_.chip)].program),
       channel_(monitor.channel_of(config_.chip, config_.core)) {}
 
 void KernelWatch::has_told(int chip, machine::Coordinate core) {
@@ -49,9 +50,7 @@ void KernelWatch::has_told(int chip, machine::Coordinate core) {
   if (std::ranges::find(told_, told) == told_.end()) told_.push_back(told);
 }
 
-std::string KernelWatch::where() const {
-  return is_over() ? place_of_kernel(*this) : core_->where();
-}
+std::string KernelWatch::where() const { return is_over() ? name_of(*this) : core_->where(); }
 
 void HazardMonitor::Word::add_writer(const KernelWatch& kernel) {
   if (std::ranges::find(writers, &kernel) == writers.end()) writers.push_back(&kernel);
@@ -59,7 +58,7 @@ void HazardMonitor::Word::add_writer(const KernelWatch& kernel) {
 
 // --- words --------------------------------------------------------------------------------------
 
-void KernelWatch::looked(std::uint64_t offset, std::uint32_t value) {
+void KernelWatch::looked(std::uint64_t offset, std::uint32_t value, std::uint32_t needed) {
   if (channel_ >= 0 && looked_at_.size() < kLooksMax &&
       std::ranges::find(looked_at_, offset) == looked_at_.end()) {
     looked_at_.push_back(offset);
@@ -70,7 +69,7 @@ void KernelWatch::looked(std::uint64_t offset, std::uint32_t value) {
     ledger.unseen_syncs[index(channel)].reset();
   }
   const auto word = ledger.words.find(offset);
-  if (word != ledger.words.end()) monitor_.learn_from(*this, word->second, value);
+  if (word != ledger.words.end()) monitor_.learn_from(*this, word->second, value, needed);
 }
 
 void KernelWatch::using_bytes(std::uint64_t offset, std::uint64_t size_bytes) {
@@ -137,13 +136,15 @@ void HazardMonitor::check_increments(const KernelWatch& kernel, std::uint64_t of
         Hazard::semaphore_cleared_after_notification, kernel.name(),
         fmt::format("{}: sets its word at offset {}, which {} may have incremented since it was "
                     "last looked at; a semaphore is cleared before the other is told to go on",
-                    kernel.core_->where(), offset, place_of_kernel(*increment.writer)));
+                    kernel.core_->where(), offset, name_of(*increment.writer)));
   }
 }
 
-void HazardMonitor::learn_from(KernelWatch& kernel, Word& word, std::uint32_t value) {
+// Of increments, those count that were needed to go on: in another run there are no more.
+void HazardMonitor::learn_from(KernelWatch& kernel, Word& word, std::uint32_t value,
+                               std::uint32_t needed) {
   for (const Word::Increment& increment : word.increments) {
-    if (!word.is_counted || has_reached(value, increment.total)) {
+    if (!word.is_counted || has_reached(needed, increment.total)) {
       kernel.learner_.learn(increment.stamp);
     }
   }
@@ -155,7 +156,7 @@ void HazardMonitor::learn_from(KernelWatch& kernel, Word& word, std::uint32_t va
   if (word.increments.size() < kIncrementsMax) return;
   word.base = word.increments.back().total;
   std::erase_if(word.increments, [&](const Word::Increment& increment) {
-    if (word.is_counted && !has_reached(value, increment.total)) return false;
+    if (word.is_counted && !has_reached(needed, increment.total)) return false;
     word.seen.join(*increment.stamp.known);
     word.seen.learn_clock(increment.stamp.place, increment.stamp.clock);
     return true;
@@ -197,6 +198,7 @@ void KernelWatch::issuing(const noc::Request& request) {
     for (int x = first.x; x <= last.x; ++x) {
       const machine::Coordinate tile{x, y};
       if (!chip.holds(tile)) continue;
+      monitor_.check_own_buffer(*this, {"writes", tile, request.remote.offset, request.size_bytes});
       const TileKind kind = chip.tile(tile).kind;
       if (kind != TileKind::worker && (kind != TileKind::ethernet || request.is_multicast)) {
         continue;
@@ -213,6 +215,8 @@ void KernelWatch::issuing(const noc::Request& request) {
 
 void HazardMonitor::read_issued(KernelWatch& kernel, const noc::Request& request) {
   const KernelWatch::Config& config = kernel.config();
+  check_own_buffer(kernel,
+                   {"reads", request.remote.tile, request.remote.offset, request.size_bytes});
   noc::ChipNetwork& network = *chips_[index(config.chip)].network;
   const machine::Coordinate tile = request.remote.tile;
   if (!network.chip().holds(tile)) return;  // the network will refuse it
@@ -229,7 +233,8 @@ void HazardMonitor::read_issued(KernelWatch& kernel, const noc::Request& request
     learn_from(kernel, remote, first, end);
     for (auto at = remote.words.lower_bound(first); at != remote.words.end() && at->first < end;
          ++at) {
-      learn_from(kernel, at->second, network.memory(tile).load_word(at->first));
+      const std::uint32_t value = network.memory(tile).load_word(at->first);
+      learn_from(kernel, at->second, value, value);
     }
   }
   check_sources(kernel, config.chip, {config.core, request.local_offset, request.size_bytes});
@@ -254,7 +259,7 @@ void HazardMonitor::write_issued(KernelWatch& kernel, const noc::Request& reques
               fmt::format("{}: writes bytes {} to {} of core ({}, {}), which {} writes too: "
                           "neither knows of the other; a buffer serves one of them",
                           kernel.core_->where(), from, to - 1, tile.x, tile.y,
-                          place_of_kernel(*other.writer)));
+                          name_of(*other.writer)));
         });
     std::vector<std::byte> bytes(request.size_bytes);
     network.memory(config.core).read(request.local_offset, bytes);
@@ -301,7 +306,7 @@ void HazardMonitor::increment(Word& word, const noc::Address& at, KernelWatch& k
         fmt::format("{}: increments the word at offset {} of core ({}, {}), and cannot know that "
                     "{} has already set it; a semaphore is cleared before the other is told to go "
                     "on",
-                    kernel.where(), at.offset, at.tile.x, at.tile.y, place_of_kernel(owner)));
+                    kernel.where(), at.offset, at.tile.x, at.tile.y, name_of(owner)));
   }
   const std::uint32_t before = word.increments.empty() ? word.base : word.increments.back().total;
   word.increments.push_back({before + value, &kernel, stamp});

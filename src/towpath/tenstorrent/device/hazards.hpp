@@ -16,6 +16,7 @@
 #include "towpath/ethernet/port.hpp"
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/noc/chip_network.hpp"
+#include "towpath/tenstorrent/device/allocation.hpp"
 #include "towpath/tenstorrent/device/core_observer.hpp"
 #include "towpath/tenstorrent/device/errors.hpp"
 #include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
@@ -55,7 +56,7 @@ class KernelWatch final : public CoreObserver {
   void start(const DataMovementCore& core);
   void end();
 
-  void looked(std::uint64_t offset, std::uint32_t value) override;
+  void looked(std::uint64_t offset, std::uint32_t value, std::uint32_t needed) override;
   void using_bytes(std::uint64_t offset, std::uint64_t size_bytes) override;
   void storing(std::uint64_t offset, std::span<const std::byte> bytes) override;
   void issuing(const noc::Request& request) override;
@@ -82,12 +83,16 @@ class KernelWatch final : public CoreObserver {
   const DataMovementCore* core_ = nullptr;
   Learner learner_;
   Stamp begin_;       // its start
+  int program_;       // number of its program on its chip
   int channel_ = -1;  // on an Ethernet core
   std::array<std::uint64_t, ethernet_memory_map::kChannels> unannounced_bytes_{};
   std::vector<std::uint64_t> looked_at_;  // words, since it last idled; Ethernet cores only
   // Cores whose words it has incremented, with their chips.
   std::vector<std::pair<int, machine::Coordinate>> told_;
 };
+
+// "kernel 'sender' on core (1, 1) of chip 0"
+std::string name_of(const KernelWatch& kernel);
 
 // Monitor of all chips of a cluster.
 class HazardMonitor {
@@ -98,7 +103,14 @@ class HazardMonitor {
   void add_chip(noc::ChipNetwork& network);
   // A program begins on a chip; all kernels of the previous one have ended.
   void begin_program(int chip);
-  // Adds a kernel of that program; its watch lives as long as the monitor.
+  // So many programs of a chip have ended.
+  void programs_over(int chip, int programs);
+  // A buffer, before it is used. Bytes that have never been one's are not checked.
+  void add_allocation(int chip, const Allocation& allocation);
+  // A word of these cores that a program of a chip sets when it starts.
+  void add_word_at_start(int chip, int program, int generation,
+                         const std::vector<machine::Coordinate>& cores, std::uint64_t offset);
+  // Adds a kernel of the program that has begun last; its watch lives as long as the monitor.
   KernelWatch& add_kernel(KernelWatch::Config config);
   // A word has its initial value, and no kernel has written it.
   void initialise_word(int chip, machine::Coordinate core, std::uint64_t offset);
@@ -222,8 +234,38 @@ class HazardMonitor {
     };
     std::vector<Errands> errands;
   };
+  // A buffer, and what other chips have last done to it: where that ends in each stream, and words
+  // that they have changed, by the place of the kernel.
+  struct Buffer {
+    struct Access {
+      const KernelWatch* kernel = nullptr;
+      std::string what;  // "writes bytes 0 to 63 of tile (1, 1)"
+      Time at;
+      std::uint64_t position = 0;
+      Stamp stamp{};
+    };
+    Allocation allocation;
+    std::optional<Time> freed_at{};
+    std::map<Stream, Access> sent{};
+    std::map<Place, Access> changed{};
+  };
+  struct BufferPart {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+    std::size_t buffer = 0;
+  };
+  struct WordAtStart {
+    int program = 0;
+    int generation = 0;
+    int tile = 0;
+    std::uint64_t offset = 0;
+  };
   struct ChipState {
     noc::ChipNetwork* network = nullptr;
+    int program = -1;  // the last one that has begun
+    std::vector<Buffer> buffers{};
+    std::map<int, std::vector<BufferPart>> buffer_parts{};  // by tile
+    std::vector<WordAtStart> words_at_start{};
     std::vector<std::unique_ptr<Ledger>> ledgers;  // by tile
     // Knowledge of all kernels that have ended: those of earlier programs, and all.
     Knowledge known;
@@ -256,7 +298,7 @@ class HazardMonitor {
                    std::vector<const KernelWatch*>& writers) const;
   void learn_from(KernelWatch& kernel, const Ledger& ledger, std::uint64_t offset,
                   std::uint64_t end);
-  void learn_from(KernelWatch& kernel, Word& word, std::uint32_t value);
+  void learn_from(KernelWatch& kernel, Word& word, std::uint32_t value, std::uint32_t needed);
   void read_issued(KernelWatch& kernel, const noc::Request& request);
   void write_issued(KernelWatch& kernel, const noc::Request& request, machine::Coordinate tile,
                     const Stamp& stamp);
@@ -273,6 +315,27 @@ class HazardMonitor {
   void use(KernelWatch& kernel, int chip, machine::Coordinate tile, std::uint64_t first,
            std::uint64_t end);
   void check_lines(const KernelWatch& kernel) const;
+  struct Use {
+    std::string_view verb;
+    machine::Coordinate tile;
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  // Checks that the bytes are not those of a buffer that is yet to come, or was freed; returns the
+  // buffer, if they are one's.
+  Buffer* buffer_for(const KernelWatch& kernel, int chip, const Use& use);
+  void check_own_buffer(const KernelWatch& kernel, const Use& use);
+  void record(Buffer* buffer, const KernelWatch& kernel, const Use& use, const Arrived& arrived);
+  void record(Buffer* buffer, const KernelWatch& kernel, const Use& use, const Stamp& stamp);
+  void check_word_at_start(const KernelWatch& kernel, int chip, const Errand::Word& word);
+  void check_errand(const KernelWatch& kernel, const Errand& errand,
+                    const std::vector<Arrived>& arrivals, const Stamp& stamp);
+  void free(int chip, Buffer& buffer);
+  int memory_of(int chip, machine::Coordinate tile) const;
+  bool knows_program(const KernelWatch& kernel, int chip, int program) const;
+  std::vector<std::size_t> buffers_at(int chip, const Use& use) const;
+  std::string other_buffer(int chip, const Use& use, const Buffer& buffer) const;
+  Time now() const;
   static void increment(Word& word, const noc::Address& at, KernelWatch& kernel, const Stamp& stamp,
                         std::uint32_t value);
   static void set_inline(Word& word, KernelWatch& kernel, const Stamp& stamp, std::uint32_t value);

@@ -17,16 +17,6 @@ namespace towpath::tenstorrent {
 using machine::TileKind;
 using noc::index;
 
-namespace {
-
-std::string name_of(const KernelWatch& kernel) {
-  const KernelWatch::Config& config = kernel.config();
-  return fmt::format("kernel '{}' on core ({}, {}) of chip {}", config.name, config.core.x,
-                     config.core.y, config.chip);
-}
-
-}  // namespace
-
 // --- lines --------------------------------------------------------------------------------------
 
 void KernelWatch::opening_line(int line) {
@@ -77,6 +67,7 @@ std::size_t KernelWatch::entrusting(int line, std::vector<Errand> errands) {
       added.arrivals.push_back(monitor_.expect(*this, line, errand.chip, bytes));
       added.arrivals.back().stamp = packet.stamp;
     }
+    monitor_.check_errand(*this, errand, added.arrivals, packet.stamp);
     if (errand.word && monitor_.has_l1(errand.chip, errand.word->tile)) {
       has_told(errand.chip, errand.word->tile);
       added.word = monitor_.word_stamp(packet.stamp, line, errand);

@@ -31,11 +31,6 @@ std::string name_of(machine::Coordinate core, int chip) {
   return fmt::format("core ({}, {}) of chip {}", core.x, core.y, chip);
 }
 
-std::string name_of(const KernelWatch& kernel) {
-  return fmt::format("kernel '{}' on {}", kernel.config().name,
-                     name_of(kernel.config().core, kernel.config().chip));
-}
-
 bool lies_in(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t first,
              std::uint64_t length) {
   return offset >= first && offset + size_bytes <= first + length;
@@ -79,6 +74,7 @@ void HazardMonitor::add_chip(noc::ChipNetwork& network) {
 
 void HazardMonitor::begin_program(int chip) {
   chips_[index(chip)].known = chips_[index(chip)].ended;
+  ++chips_[index(chip)].program;
 }
 
 KernelWatch& HazardMonitor::add_kernel(KernelWatch::Config config) {
@@ -200,6 +196,11 @@ void KernelWatch::sending(int queue, const ethernet::Command& command) {
   const Stream stream = monitor_.stream_of({config_.chip, channel_}, queue);
   HazardMonitor::StreamState& state = monitor_.streams_[stream];
   const std::uint64_t position = state.position;
+  if (!is_for_handshakes) {
+    const HazardMonitor::Use use{"writes", monitor_.core_of(*to), first, command.size_bytes};
+    monitor_.record(monitor_.buffer_for(*this, to->chip, use), *this, use,
+                    HazardMonitor::Arrived{{}, stream, position - first});
+  }
   state.position += command.size_bytes;
   state.in_flight.push_back({first, command.size_bytes, position, 0, this, learner_.step()});
   if (!is_for_handshakes) {

@@ -81,6 +81,19 @@ void HostAccess::barrier() {
 
 void HostAccess::sleep(Time time) { host_.devices_.front()->network().simulation().sleep(time); }
 
+void HostAccess::wait_for_programs(int chip, std::size_t programs) {
+  host_.begin(*this,
+              fmt::format("the wait for the end of program {} of chip {}", programs - 1, chip));
+  Device& device = host_.device(chip);
+  sim::Simulation& simulation = device.network().simulation();
+  is_waiting_ = true;
+  while (device.programs_over() < programs) {
+    device.wake_at_end(*simulation.current());
+    simulation.suspend("the end of a program");
+  }
+  is_waiting_ = false;
+}
+
 // --- processes ----------------------------------------------------------------------------------
 
 Host::Host(const machine::ChipCluster& cluster, const std::vector<std::unique_ptr<Device>>& devices)
@@ -210,9 +223,9 @@ void Host::wait_for_answer(HostAccess& process, Gateway& gateway) const {
   sim::Simulation& simulation = network.simulation();
   sim::Process& self = *simulation.current();
   network.wake_on_write(gateway.core, answer_at(0), self, answer_at(kHostSlots) - answer_at(0));
-  process.is_waiting_ = true;
+  process.is_waiting_ = process.waits_for_answer_ = true;
   simulation.suspend("an answer of the base firmware");
-  process.is_waiting_ = false;
+  process.is_waiting_ = process.waits_for_answer_ = false;
   network.stop_waking(gateway.core, self);
   take_answers(gateway);
 }
@@ -231,7 +244,7 @@ std::string Host::describe_waits() const {
     if (!text.empty()) text += "; ";
     text += fmt::format("host '{}' in {} since {} ns", process.name_, process.doing_,
                         process.since_.ns());
-    if (process.is_waiting_) text += describe_unanswered(process);
+    if (process.waits_for_answer_) text += describe_unanswered(process);
   }
   return text;
 }
@@ -271,9 +284,13 @@ std::string Host::describe_hold_up(int chip) const {
 }
 
 std::string Host::describe_kernel(const EthernetTile& tile) const {
-  const std::vector<Program::Entry>& kernels = device(tile.end().chip).current()->kernels();
-  const auto kernel = std::ranges::find_if(
-      kernels, [&](const Program::Entry& entry) { return entry.tile == &tile && !entry.is_over; });
+  const Device& on = device(tile.end().chip);
+  const Program::Entry* kernel = on.resident_at(tile.core());
+  if (kernel == nullptr) {
+    kernel = &*std::ranges::find_if(on.current()->kernels(), [&](const Program::Entry& entry) {
+      return entry.tile == &tile && !entry.is_over;
+    });
+  }
   return name_of(kernel->config) + " has the core and does not yield";
 }
 

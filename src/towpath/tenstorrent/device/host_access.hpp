@@ -54,6 +54,8 @@ class HostAccess {
   void barrier();
   // Lets simulated time pass.
   void sleep(Time time);
+  // Waits until so many programs of a chip have ended, in the order in which they were created.
+  void wait_for_programs(int chip, std::size_t programs);
 
   const std::string& name() const { return name_; }
 
@@ -65,6 +67,7 @@ class HostAccess {
   std::string doing_;  // "write of 64 bytes to offset 4096 of (1, 1) of chip 1"
   Time since_;
   bool is_waiting_ = false;
+  bool waits_for_answer_ = false;
   bool is_over_ = false;
 };
 

@@ -36,11 +36,11 @@ std::string name_of(const KernelConfig& config) {
 }
 
 Program::Program(Device& device, int generation)
-    : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
+    : allocated_bytes_{device.options().slow_dispatch ? device.options().launch_bytes : 0,
+                       device.free_ethernet_l1()},
       generation_(generation),
-      device_(&device) {
-  device.enqueue(*this);
-}
+      number_(device.enqueue(*this)),
+      device_(&device) {}
 
 Program::Program(std::shared_ptr<const machine::Chip> chip, const Options& options)
     : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
@@ -126,12 +126,14 @@ std::size_t Program::create_kernel(KernelConfig config, Kernel kernel) {
 
 std::size_t Program::create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel) {
   const machine::Coordinate place = device_->ethernet_core(core);
+  const Entry* other = device_->resident_at(place);
   for (const Entry& entry : kernels_) {
-    if (entry.config.core == place) {
-      throw std::invalid_argument(
-          fmt::format("{} and kernel '{}' are both on Ethernet core ({}, {}); it serves one kernel",
-                      name_of(entry.config), config.name, core.x, core.y));
-    }
+    if (entry.config.core == place) other = &entry;
+  }
+  if (other != nullptr) {
+    throw std::invalid_argument(
+        fmt::format("{} and kernel '{}' are both on Ethernet core ({}, {}); it serves one kernel",
+                    name_of(other->config), config.name, core.x, core.y));
   }
   if (device_->is_reserved(core)) {
     throw std::invalid_argument(
@@ -149,7 +151,8 @@ std::size_t Program::create_kernel(LogicalCore core, EthernetConfig config, Ethe
                          .is_watched = config.is_watched},
               .kernel = [kernel = std::move(kernel)](
                             DataMovementCore& on) { kernel(static_cast<EthernetCore&>(on)); },
-              .tile = &device_->ethernet_tile(core)};
+              .tile = &device_->ethernet_tile(core),
+              .is_resident = config.is_resident};
   static_cast<void>(make_core(entry));  // for its checks
   kernels_.push_back(std::move(entry));
   return kernels_.size() - 1;
@@ -165,7 +168,8 @@ std::unique_ptr<DataMovementCore> Program::make_core(const Entry& entry) const {
 
 void Program::start() {
   result_.kernels.resize(kernels_.size());
-  running_ = kernels_.size();
+  running_ = static_cast<std::size_t>(
+      std::ranges::count_if(kernels_, [](const Entry& entry) { return !entry.is_resident; }));
   flit_hops_before_ = device_->flit_hops();
   sim::Simulation& simulation = network().simulation();
   sim::Random skew =
@@ -197,6 +201,8 @@ void Program::start() {
 
 void Program::run_kernel(std::size_t number, noc::Cycle start) {
   Entry& entry = kernels_[number];
+  if (device_->options().slow_dispatch) wait_for_launch(entry);
+  entry.is_launched = true;
   entry.core->work_until(start);
   if (entry.tile != nullptr) static_cast<EthernetCore&>(*entry.core).take_core();
   result_.kernels[number].begin = network().cycle();
@@ -211,7 +217,8 @@ void Program::run_kernel(std::size_t number, noc::Cycle start) {
   if (entry.watch != nullptr) entry.watch->end();
   if (entry.tile != nullptr) entry.tile->set_firmware_running(true);
   entry.is_over = true;
-  if (--running_ > 0) return;
+  if (device_->options().slow_dispatch) report_end(entry);
+  if (entry.is_resident || --running_ > 0) return;
   result_.cycles = network().cycle();
   result_.flit_hops = device_->flit_hops() - flit_hops_before_;
   device_->program_over();
@@ -225,9 +232,66 @@ ProgramResult Program::run() {
   return result_;
 }
 
+std::uint64_t Program::resident_l1_end() const {
+  const bool has_resident =
+      std::ranges::any_of(kernels_, [](const Entry& entry) { return entry.is_resident; });
+  return has_resident ? allocated_bytes_[kind_index(TileKind::ethernet)] : 0;
+}
+
+void Program::declare_words(HazardMonitor& monitor) const {
+  if (number_ == 0) return;  // its words are there before anything runs
+  for (const std::vector<Word>* words : {&semaphores_, &words_}) {
+    for (const Word& word : *words) {
+      monitor.add_word_at_start(device_->id(), number_, generation_, word.cores, word.offset);
+    }
+  }
+}
+
 bool Program::all_blocked() const {
-  return std::ranges::all_of(
-      kernels_, [](const Entry& entry) { return entry.is_over || entry.core->is_suspended(); });
+  return std::ranges::all_of(kernels_, [](const Entry& entry) {
+    return entry.is_over || !entry.is_launched || entry.core->is_suspended();
+  });
+}
+
+// --- slow dispatch ------------------------------------------------------------------------------
+
+std::vector<machine::Coordinate> Program::cores() const {
+  std::vector<machine::Coordinate> cores;
+  for (const Entry& entry : kernels_) {
+    if (std::ranges::find(cores, entry.config.core) == cores.end()) {
+      cores.push_back(entry.config.core);
+    }
+  }
+  return cores;
+}
+
+std::uint64_t Program::launch_at(machine::Coordinate core) const {
+  return device_->chip().tile(core).kind == TileKind::ethernet ? ethernet_memory_map::kLaunchBase
+                                                               : 0;
+}
+
+// Number of the program, from 1, while its kernels of the core are to run; else 0.
+std::uint64_t Program::launch_word(machine::Coordinate core) const {
+  return launch_at(core) + device_->options().launch_bytes - noc::kWordBytes;
+}
+
+void Program::wait_for_launch(Entry& entry) {
+  const machine::Coordinate core = entry.config.core;
+  const std::uint64_t word = launch_word(core);
+  sim::Simulation& simulation = network().simulation();
+  sim::Process& self = *simulation.current();
+  while (network().load_word(core, word) != static_cast<std::uint32_t>(number_ + 1)) {
+    network().wake_on_write(core, word, self);
+    simulation.suspend("its launch");
+    network().stop_waking(core, self);
+  }
+}
+
+void Program::report_end(const Entry& entry) {
+  const machine::Coordinate core = entry.config.core;
+  const bool are_all_over = std::ranges::all_of(
+      kernels_, [&](const Entry& other) { return other.config.core != core || other.is_over; });
+  if (are_all_over) network().store_word(core, launch_word(core), 0);
 }
 
 }  // namespace towpath::tenstorrent

@@ -52,6 +52,12 @@ struct RunOptions {
   noc::Cycle cycles_max = 0;                        // 0: no limit
   bool finds_hazards = true;                        // in clusters with links
   std::vector<ethernet::LinkFaults> link_faults{};  // by link; links beyond the end have none
+  // The host launches programs, through the base firmware of Ethernet cores where a chip is not on
+  // PCIe, and no link is the dispatcher's. Otherwise a program begins as soon as it may.
+  bool slow_dispatch = false;
+  // What slow dispatch writes to each core: code, arguments and a word that starts it; a multiple
+  // of 4, at most 8 KiB. Chosen here; no source.
+  std::uint64_t launch_bytes = 4096;
 };
 
 // Number of a core among those of its kind. Ethernet cores are {0, channel}.
@@ -69,6 +75,8 @@ struct EthernetConfig {
   std::vector<std::uint32_t> runtime_args{};
   noc::Cycle start_cycle = 0;
   bool is_watched = true;  // for hazards, where they are looked for
+  // It goes on beside later programs of its chip: its program ends without it.
+  bool is_resident = false;
 };
 
 class Program {
@@ -97,7 +105,7 @@ class Program {
                     std::uint32_t value);
   // Creates a kernel and returns its number. Throws std::invalid_argument where no kernel can run.
   // Each NoC of a worker serves one kernel; an Ethernet core serves one, and none if the dispatcher
-  // has taken its link.
+  // has taken its link, or a resident kernel of an earlier program.
   std::size_t create_kernel(KernelConfig config, Kernel kernel);
   std::size_t create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel);
 
@@ -106,6 +114,8 @@ class Program {
   noc::Memory& memory(machine::Coordinate tile) { return network().memory(tile); }
   // Programs of different chips with the same generation belong together.
   int generation() const { return generation_; }
+  // Its place among the programs of its chip.
+  int number() const { return number_; }
 
   // Runs all kernels to their end, once; only for a program on a chip on its own. Throws
   // std::invalid_argument on a call that cannot be carried out, DeadlockError when kernels wait
@@ -121,17 +131,25 @@ class Program {
   // Starts its kernels; when the last one ends, the device is notified.
   void start();
   bool is_running() const { return running_ > 0; }
+  // Cores that slow dispatch writes to, and where on them it does.
+  std::vector<machine::Coordinate> cores() const;
+  std::uint64_t launch_at(machine::Coordinate core) const;
   bool all_blocked() const;
+  // Where the L1 of its resident kernels ends; 0 if it has none.
+  std::uint64_t resident_l1_end() const;
+  // Its words that have a value when it starts, for what finds hazards.
+  void declare_words(HazardMonitor& monitor) const;
   struct Entry {
     KernelConfig config;
     Kernel kernel;
-    EthernetTile* tile = nullptr;              // on an Ethernet core
+    EthernetTile* tile = nullptr;  // on an Ethernet core
+    bool is_resident = false;
     std::unique_ptr<DataMovementCore> core{};  // from start() on
     KernelWatch* watch = nullptr;              // if hazards are monitored
+    bool is_launched = false;
     bool is_over = false;
   };
   const std::vector<Entry>& kernels() const { return kernels_; }
-  std::size_t running() const { return running_; }
 
  private:
   struct Word {
@@ -145,14 +163,18 @@ class Program {
   std::uint64_t next_offset(machine::TileKind kind) const;
   std::unique_ptr<DataMovementCore> make_core(const Entry& entry) const;
   void run_kernel(std::size_t number, noc::Cycle start);
+  void wait_for_launch(Entry& entry);
+  void report_end(const Entry& entry);
+  std::uint64_t launch_word(machine::Coordinate core) const;
 
   // Kernels outlive the simulation, whose end unwinds them.
   std::vector<Entry> kernels_;
   std::vector<Word> semaphores_;
   std::vector<Word> words_;                       // besides the semaphores
   std::array<std::uint64_t, 2> allocated_bytes_;  // workers, Ethernet cores
-  std::size_t running_ = 0;
+  std::size_t running_ = 0;                       // those that its end waits for
   int generation_;
+  int number_ = 0;
   std::int64_t flit_hops_before_ = 0;
   ProgramResult result_;
   Device* device_ = nullptr;

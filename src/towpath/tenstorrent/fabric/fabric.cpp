@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -20,24 +21,26 @@ namespace {
 constexpr std::uint64_t kHeaderBytes = 48;
 constexpr std::uint64_t kHeaderBytesOfMesh = 96;
 
-// Slots of a channel, and of the receiver. Source: tt-metal,
-// fabric_static_sized_channels_allocator.cpp; {4, 16} and {2, 4} are chosen here.
+// Slots of a channel, and of the receiver, of lines and of meshes. Source: tt-metal,
+// fabric_static_sized_channels_allocator.cpp, where {7, 11} is Wormhole's; {2, 4} is chosen here.
 using Slots = std::array<int, 2>;
-constexpr std::array<Slots, 8> kSlots{
-    {{32, 32}, {16, 32}, {16, 16}, {8, 16}, {8, 8}, {4, 16}, {4, 8}, {2, 4}}};
-constexpr int kChannelSlotsOfMesh = 8;
+constexpr Slots kLineSlots[] = {{32, 32}, {16, 32}, {16, 16}, {8, 16}, {8, 8}, {4, 8}, {2, 4}};
+constexpr Slots kMeshSlots[] = {{8, 16}, {8, 8}, {7, 11}, {4, 8}, {2, 4}};
 
 // As many slots as fit into L1.
 Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint64_t room_bytes,
-                 const FabricOptions& options) {
-  const bool is_mesh = topology.is_two_dimensional() && options.turns;
-  const std::uint64_t payload_bytes_max = options.payload_bytes_max;
-  Layout layout{.channels = is_mesh ? 4 : (options.forwards ? 2 : 1),
+                 const FabricOptions& fabric) {
+  const bool is_mesh = topology.is_two_dimensional() && fabric.turns;
+  const std::uint64_t payload_bytes_max = fabric.payload_bytes_max;
+  Layout layout{.channels = is_mesh ? 4 : (fabric.forwards ? 2 : 1),
                 .header_bytes = is_mesh ? kHeaderBytesOfMesh : kHeaderBytes,
                 .payload_bytes_max = (payload_bytes_max + Layout::kCellBytes - 1) /
                                      Layout::kCellBytes * Layout::kCellBytes};
-  const int most = is_mesh ? kChannelSlotsOfMesh : chip.ethernet_software.fabric_channel_slots;
-  for (const auto& [channel, receiver] : kSlots) {
+  const machine::EthernetSoftwareParameters& software = chip.ethernet_software;
+  const int most = is_mesh ? software.fabric_mesh_slots : software.fabric_channel_slots;
+  const std::span<const Slots> options =
+      is_mesh ? std::span<const Slots>(kMeshSlots) : std::span<const Slots>(kLineSlots);
+  for (const auto& [channel, receiver] : options) {
     if (channel > most) continue;
     layout.channel_slots = channel;
     layout.receiver_slots = receiver;
@@ -89,7 +92,6 @@ Fabric::Fabric(Cluster& cluster, Shape shape, const FabricOptions& options)
 }
 
 void Fabric::create_routers(int place) {
-  routers_.push_back(0);
   for (Direction direction = 0; direction < kDirections; ++direction) {
     for (int plane = 0; plane < topology_.planes(); ++plane) {
       const auto end = topology_.end(place, direction, plane);
@@ -98,9 +100,9 @@ void Fabric::create_routers(int place) {
           {0, end->channel},
           {.name = fmt::format("router to chip {}",
                                topology_.chip_at(*topology_.neighbour(place, direction))),
-           .is_watched = false},
+           .is_watched = false,
+           .is_resident = true},
           router(config(place, direction, plane), device(place).ethernet_tile({0, end->channel})));
-      ++routers_.back();
     }
   }
 }
@@ -282,10 +284,10 @@ Time Fabric::run() {
   return simulation.now();
 }
 
-// Whether a kernel goes on besides the routers.
+// Whether a program goes on; they end without the routers.
 bool Fabric::is_running() const {
   for (int place = 0; place < topology_.places(); ++place) {
-    if (program(place).running() > routers_[index(place)]) return true;
+    if (!device(place).is_over()) return true;
   }
   return false;
 }

@@ -40,10 +40,11 @@ struct FabricOptions {
 
 class Fabric {
  public:
-  // Makes a program for each chip, with the routers. The cluster lives as long as the fabric is
-  // used. It must carry data, because routers read headers. If it finds hazards, those of workers
-  // are found, also over routers, which are not watched themselves. Throws std::invalid_argument
-  // when it carries no data, when the routes may deadlock, or when slots do not fit into L1.
+  // Makes a program for each chip, with the routers, which go on beside later ones. The cluster
+  // lives as long as the fabric is used. It must carry data, because routers read headers. If it
+  // finds hazards, those of workers are found, also over routers, which are not watched themselves.
+  // Throws std::invalid_argument when it carries no data, when the routes may deadlock, or when
+  // slots do not fit into L1.
   Fabric(Cluster& cluster, Shape shape, const FabricOptions& options);
 
   const Topology& topology() const { return topology_; }
@@ -91,7 +92,6 @@ class Fabric {
   Layout layout_;
   std::vector<Program*> programs_;
   std::unique_ptr<FabricWatch> watch_;  // if hazards are monitored
-  std::vector<std::size_t> routers_;    // kernels of routers, by place
 };
 
 }  // namespace towpath::tenstorrent::fabric

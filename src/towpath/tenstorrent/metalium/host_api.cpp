@@ -173,6 +173,11 @@ KernelHandle CreateKernelFromString(Program& program, const std::string& source,
   return add(program, {.file = "", .text = source, .cores = set_of(cores), .config = config});
 }
 
+void define(const Program& program, KernelHandle kernel, const std::string& name) {
+  std::visit([&](auto& config) { config.defines.emplace(name, "1"); },
+             entry(program, kernel).config);
+}
+
 void SetRuntimeArgs(const Program& program, KernelHandle kernel, const CoreSpecification& cores,
                     std::span<const std::uint32_t> arguments) {
   for (const CoreCoord& core : set_of(cores).cores()) {

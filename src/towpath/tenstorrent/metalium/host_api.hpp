@@ -172,6 +172,25 @@ class Buffer {
 std::shared_ptr<Buffer> CreateBuffer(const InterleavedBufferConfig& config);
 void DeallocateBuffer(Buffer& buffer);
 
+// A word at the same place in the L1 of each of some cores, which no program sets when it starts.
+class GlobalSemaphore {
+ public:
+  GlobalSemaphore(Device* device, const CoreRangeSet& cores, std::uint32_t initial_value);
+  std::uint32_t address() const { return words_->address(); }
+  Device* device() const { return words_->device(); }
+  // Sets it on all cores; what was enqueued on the device before has run.
+  void reset_semaphore_value(std::uint32_t value) const;
+
+ private:
+  CoreRangeSet cores_;
+  std::shared_ptr<Buffer> words_;
+};
+
+// Throws std::invalid_argument when it is to be in DRAM.
+GlobalSemaphore CreateGlobalSemaphore(Device* device, const CoreRangeSet& cores,
+                                      std::uint32_t initial_value,
+                                      BufferType type = BufferType::L1);
+
 // Compile-time arguments with which a kernel's TensorAccessorArgs describes a buffer.
 class TensorAccessorArgs {
  public:

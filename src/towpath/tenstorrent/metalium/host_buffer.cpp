@@ -16,16 +16,7 @@ using towpath::machine::Coordinate;
 
 namespace {
 
-struct Bank {
-  Coordinate tile;
-  std::uint64_t offset = 0;
-};
-
-Bank bank_of(const towpath::machine::Chip& chip, BufferType type, std::size_t number) {
-  if (type != BufferType::DRAM) return {chip.workers[number], 0};
-  const auto channels = static_cast<std::size_t>(chip.dram.channels_per_group);
-  return {chip.dram_groups[number / channels].front(), number % channels * chip.dram.channel_bytes};
-}
+using Bank = towpath::noc::Address;
 
 // Memory of a device, after what was enqueued there.
 towpath::noc::Memory& settled_memory(int device, Coordinate tile, std::uint64_t offset,
@@ -43,6 +34,12 @@ towpath::noc::Memory& settled_memory(int device, Coordinate tile, std::uint64_t 
 }
 
 }  // namespace
+
+Bank bank_of(const towpath::machine::Chip& chip, BufferType type, std::size_t number) {
+  if (type != BufferType::DRAM) return {chip.workers[number], 0};
+  const auto channels = static_cast<std::size_t>(chip.dram.channels_per_group);
+  return {chip.dram_groups[number / channels].front(), number % channels * chip.dram.channel_bytes};
+}
 
 std::uint32_t Allocator::get_base_allocator_addr(HalMemType memory) const {
   constexpr std::uint32_t kDramBase = 64;  // the first bytes are the hardware's
@@ -155,6 +152,33 @@ std::shared_ptr<Buffer> CreateBuffer(const InterleavedBufferConfig& config) {
 }
 
 void DeallocateBuffer(Buffer& buffer) { buffer.release(); }
+
+GlobalSemaphore::GlobalSemaphore(Device* device, const CoreRangeSet& cores,
+                                 std::uint32_t initial_value)
+    : cores_(cores) {
+  const Allocator& allocator = *device->allocator();
+  const std::uint64_t page = allocator.get_alignment(BufferType::L1);
+  words_ = CreateBuffer({.device = device,
+                         .size = page * allocator.get_num_banks(BufferType::L1),
+                         .page_size = page,
+                         .buffer_type = BufferType::L1});
+  reset_semaphore_value(initial_value);
+}
+
+void GlobalSemaphore::reset_semaphore_value(std::uint32_t value) const {
+  const std::vector<std::uint32_t> word{value};
+  for (const CoreCoord& core : cores_.cores()) {
+    detail::WriteToDeviceL1(device(), core, address(), word);
+  }
+}
+
+GlobalSemaphore CreateGlobalSemaphore(Device* device, const CoreRangeSet& cores,
+                                      std::uint32_t initial_value, BufferType type) {
+  if (type == BufferType::DRAM) {
+    throw std::invalid_argument("a global semaphore is to be in DRAM; it is in L1");
+  }
+  return {device, cores, initial_value};
+}
 
 // The numbers of kernel_include/api/dataflow/addresses.h.
 TensorAccessorArgs::TensorAccessorArgs(const Buffer& buffer)

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "towpath/tenstorrent/metalium/host_api.hpp"
+#include "towpath/tenstorrent/metalium/host_fabric.hpp"
 
 // The mesh forms of TT-Metalium's host interface, for meshes of one device.
 
@@ -67,6 +67,9 @@ class MeshDevice {
   static std::size_t num_devices() { return 1; }
   Device* get_device(const MeshCoordinate&) const { return device_; }
   std::vector<Device*> get_devices() const { return {device_}; }
+  tt_fabric::FabricNodeId get_fabric_node_id(const MeshCoordinate&) const {
+    return tt_fabric::get_fabric_node_id_from_physical_chip_id(device_->id());
+  }
   chip_id_t id() const { return device_->id(); }
   ARCH arch() const { return device_->arch(); }
   CoreCoord compute_with_storage_grid_size() const {

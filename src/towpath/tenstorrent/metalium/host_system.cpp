@@ -126,7 +126,11 @@ HostSystem& HostSystem::get() {
 
 bool HostSystem::exists() { return the_system() != nullptr; }
 
-HostSystem::HostSystem(const std::string& machine) : cluster_(load(machine)) {}
+HostSystem::HostSystem(const std::string& machine)
+    : cluster_(load(machine)),
+      dispatches_slowly_(std::getenv("TT_METAL_SLOW_DISPATCH_MODE") != nullptr) {
+  if (dispatches_slowly_) cluster_ = towpath::machine::without_dispatcher(*cluster_);
+}
 
 const towpath::machine::Chip& HostSystem::chip(int device) const {
   return *cluster_->chips[static_cast<std::size_t>(device)].chip;
@@ -172,6 +176,8 @@ void HostSystem::exchange_memories(Cluster& cluster) {
   for (std::size_t number = 0; number < cluster.devices(); ++number) {
     const auto device = static_cast<int>(number);
     for (const Coordinate tile : tiles_with_memory(chip(device))) {
+      // Routers begin anew with each run.
+      if (cluster.device(device).resident_at(tile) != nullptr) continue;
       std::swap(memory(device, tile), cluster.device(device).memory(tile));
     }
   }
@@ -214,26 +220,109 @@ std::uint32_t HostSystem::allocate(const InterleavedBufferConfig& config) {
     throw std::runtime_error(fmt::format("a buffer needs {} bytes in each bank of {}, which has {}",
                                          size_bytes, is_dram ? "DRAM" : "L1", end));
   }
-  blocks.insert(before, {at, at + size_bytes});
+  blocks.insert(before, after_freed({config.device->id(), config.buffer_type}, at, size_bytes));
   return static_cast<std::uint32_t>(at);
 }
 
+// The block that is there when those that had its bytes are freed.
+HostSystem::Block HostSystem::after_freed(const Bank& bank, std::uint64_t begin,
+                                          std::uint64_t size_bytes) const {
+  Block block{begin, begin + size_bytes};
+  const auto freed = freed_.find(bank);
+  if (freed == freed_.end()) return block;
+  for (const Block& other : freed->second) {
+    const bool is_shared = other.begin < block.end && block.begin < other.end;
+    if (is_shared) block.first_program = std::max(block.first_program, other.end_program);
+  }
+  return block;
+}
+
 void HostSystem::release(int device, BufferType type, std::uint32_t address) {
-  const auto blocks = allocated_.find({device, type});
+  const Bank bank{device, type};
+  const auto blocks = allocated_.find(bank);
   if (blocks == allocated_.end()) return;
-  std::erase_if(blocks->second, [&](const Block& block) { return block.begin == address; });
+  std::erase_if(blocks->second, [&](const Block& block) {
+    if (block.begin != address) return false;
+    if (!pending_.empty()) {
+      freed_[bank].push_back(block);
+      freed_[bank].back().end_program = enqueued(device);
+    }
+    return true;
+  });
 }
 
 // --- runs ---------------------------------------------------------------------------------------
 
-void HostSystem::wait_for(int device) {
-  const bool is_waiting =
-      std::ranges::any_of(pending_, [&](const auto& entry) { return entry.first == device; });
-  if (is_waiting) run_pending();
+int HostSystem::enqueued(int device) const {
+  return static_cast<int>(
+      std::ranges::count_if(pending_, [&](const auto& entry) { return entry.first == device; }));
 }
 
+void HostSystem::wait_for(int device) {
+  if (enqueued(device) > 0) run_pending();
+}
+
+void HostSystem::set_fabric(std::optional<metalium::FabricMode> mode) {
+  if (!pending_.empty()) {
+    throw std::invalid_argument(
+        "the fabric is set while programs are enqueued; it is set before, or when they are done");
+  }
+  idle_fabric_.reset();
+  fabric_mode_ = mode;
+}
+
+const metalium::KernelFabric& HostSystem::fabric() {
+  if (!fabric_mode_) {
+    throw std::invalid_argument("no fabric runs; SetFabricConfig starts one");
+  }
+  if (idle_fabric_ == nullptr) {
+    const Cluster::Options options{.finds_hazards = false};
+    idle_chips_ = std::make_unique<Cluster>(cluster_, options);
+    idle_fabric_ = std::make_unique<metalium::KernelFabric>(*idle_chips_, *fabric_mode_);
+  }
+  return *idle_fabric_;
+}
+
+void HostSystem::declare(Cluster& cluster, const Bank& bank, const Block& block) const {
+  const auto [device, type] = bank;
+  const bool is_dram = type == BufferType::DRAM;
+  const towpath::machine::Chip& on = chip(device);
+  const std::size_t banks =
+      is_dram ? on.dram_groups.size() * static_cast<std::size_t>(on.dram.channels_per_group)
+              : on.workers.size();
+  const int before = fabric_mode_ ? 1 : 0;  // the routers' program
+  towpath::tenstorrent::Allocation allocation{
+      .name = fmt::format("{} at {:#x}", is_dram ? "DRAM" : "L1", block.begin),
+      .places = {},
+      .size_bytes = block.end - block.begin};
+  const auto number_of = [&](int program) {
+    return program == 0 || program == allocation.kNoEnd ? program : program + before;
+  };
+  allocation.first_program = number_of(block.first_program);
+  allocation.end_program = number_of(block.end_program);
+  for (std::size_t number = 0; number < banks; ++number) {
+    allocation.places.push_back(bank_of(on, type, number));
+    allocation.places.back().offset += block.begin;
+  }
+  cluster.device(device).allocate(allocation);
+}
+
+namespace {
+
+// Until the last program has ended; routers go on for a while.
+towpath::Time run_beside(metalium::KernelFabric& fabric, Cluster& cluster) {
+  fabric.run();
+  towpath::Time end;
+  for (std::size_t device = 0; device < cluster.devices(); ++device) {
+    end = std::max(end, cluster.device(static_cast<int>(device)).over_at());
+  }
+  return end;
+}
+
+}  // namespace
+
 void HostSystem::add(Cluster& cluster, int device, const HostProgram& host,
-                     metalium::KernelLog& log) const {
+                     metalium::KernelLog& log, const metalium::KernelFabric* fabric) const {
   towpath::tenstorrent::Device& on = cluster.device(device);
   towpath::tenstorrent::Program& program = cluster.create_program(device);
   for (const HostProgram::SemaphoreEntry& semaphore : host.semaphores) {
@@ -253,7 +342,7 @@ void HostSystem::add(Cluster& cluster, int device, const HostProgram& host,
       if (entry.processor != metalium::Processor::ethernet) {
         entry.circular_buffers = host.buffers_of(core);
       }
-      metalium::add_kernel(on, program, entry, log);
+      metalium::add_kernel(on, program, entry, log, fabric);
     }
   }
 }
@@ -261,11 +350,24 @@ void HostSystem::add(Cluster& cluster, int device, const HostProgram& host,
 void HostSystem::run_pending() {
   const auto programs = std::exchange(pending_, {});
   metalium::KernelLog log;
-  Cluster cluster(cluster_, {});
-  for (const auto& [device, program] : programs) add(cluster, device, program.details(), log);
+  Cluster cluster(cluster_, {.slow_dispatch = dispatches_slowly_});
+  std::optional<metalium::KernelFabric> fabric;
+  if (fabric_mode_) fabric.emplace(cluster, *fabric_mode_);
+  for (const auto& [device, program] : programs) {
+    add(cluster, device, program.details(), log, fabric ? &*fabric : nullptr);
+  }
+  const auto freed = std::exchange(freed_, {});
+  for (const auto* blocks : {&freed, &std::as_const(allocated_)}) {
+    for (const auto& [bank, of_bank] : *blocks) {
+      for (const Block& block : of_bank) declare(cluster, bank, block);
+    }
+  }
+  for (auto& [bank, blocks] : allocated_) {
+    for (Block& block : blocks) block.first_program = 0;
+  }
   exchange_memories(cluster);
   try {
-    time_ += cluster.run();
+    time_ += fabric ? run_beside(*fabric, cluster) : cluster.run();
   } catch (...) {
     exchange_memories(cluster);
     throw;

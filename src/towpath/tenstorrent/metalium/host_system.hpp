@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,10 +43,18 @@ struct HostProgram {
   towpath::tenstorrent::metalium::CircularBuffers buffers_of(const CoreCoord& core) const;
 };
 
+// Defines a name as 1 for a kernel, as it is added.
+void define(const Program& program, KernelHandle kernel, const std::string& name);
+
+// Where a bank of a buffer begins.
+towpath::noc::Address bank_of(const towpath::machine::Chip& chip, BufferType type,
+                              std::size_t number);
+
 // The described machine behind the devices of this process.
 class HostSystem {
  public:
-  // The machine's name.
+  // The machine's name. With $TT_METAL_SLOW_DISPATCH_MODE in the environment, programs are launched
+  // by slow dispatch.
   explicit HostSystem(const std::string& machine);
   // The process's, made at first use; ends with its last device.
   static HostSystem& get();
@@ -61,7 +70,17 @@ class HostSystem {
   // The memory behind a tile, between runs.
   towpath::noc::Memory& memory(int device, towpath::machine::Coordinate tile);
   std::uint32_t allocate(const InterleavedBufferConfig& config);
+  // The bytes are the buffer's until what was enqueued on its device has run.
   void release(int device, BufferType type, std::uint32_t address);
+
+  // Routers that run beside the programs, if any. Throws std::invalid_argument while programs are
+  // enqueued.
+  void set_fabric(std::optional<towpath::tenstorrent::metalium::FabricMode> mode);
+  const std::optional<towpath::tenstorrent::metalium::FabricMode>& fabric_mode() const {
+    return fabric_mode_;
+  }
+  // What is known of it before it runs. Throws std::invalid_argument when there is none.
+  const towpath::tenstorrent::metalium::KernelFabric& fabric();
 
   void enqueue(int device, const Program& program) { pending_.emplace_back(device, program); }
   // Runs all that is enqueued, if any of it is the device's.
@@ -70,19 +89,33 @@ class HostSystem {
 
  private:
   using Place = std::pair<int, towpath::machine::Coordinate>;
+  using Bank = std::pair<int, BufferType>;
+  // Bytes of each bank, for these of the programs that are enqueued on the device.
   struct Block {
     std::uint64_t begin;
     std::uint64_t end;
+    int first_program = 0;
+    int end_program = towpath::tenstorrent::Allocation::kNoEnd;
   };
+  int enqueued(int device) const;
+  Block after_freed(const Bank& bank, std::uint64_t begin, std::uint64_t size_bytes) const;
+  void declare(towpath::tenstorrent::Cluster& cluster, const Bank& bank, const Block& block) const;
   void run_pending();
   void exchange_memories(towpath::tenstorrent::Cluster& cluster);
   void add(towpath::tenstorrent::Cluster& cluster, int device, const HostProgram& program,
-           towpath::tenstorrent::metalium::KernelLog& log) const;
+           towpath::tenstorrent::metalium::KernelLog& log,
+           const towpath::tenstorrent::metalium::KernelFabric* fabric) const;
 
   std::shared_ptr<const towpath::machine::ChipCluster> cluster_;
+  bool dispatches_slowly_;
   std::map<int, std::unique_ptr<Device>> devices_;
   std::map<Place, towpath::noc::Memory> memories_;
-  std::map<std::pair<int, BufferType>, std::vector<Block>> allocated_;  // in order
+  std::map<Bank, std::vector<Block>> allocated_;  // in order
+  std::map<Bank, std::vector<Block>> freed_;      // while programs are enqueued
+  std::optional<towpath::tenstorrent::metalium::FabricMode> fabric_mode_;
+  // One that does not run, and its chips.
+  std::unique_ptr<towpath::tenstorrent::Cluster> idle_chips_;
+  std::unique_ptr<towpath::tenstorrent::metalium::KernelFabric> idle_fabric_;
   std::vector<std::pair<int, Program>> pending_;
   towpath::Time time_;
 };

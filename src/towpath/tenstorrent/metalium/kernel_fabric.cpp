@@ -80,6 +80,11 @@ int KernelFabric::place_of(int chip) const {
   return static_cast<int>(at - chips.begin());
 }
 
+int KernelFabric::columns() const {
+  const std::vector<fabric::Dimension>& dimensions = fabric_.topology().shape().dimensions;
+  return dimensions.back().size;
+}
+
 // --- directions ---------------------------------------------------------------------------------
 
 Direction KernelFabric::direction_at(std::uint32_t compass) const {

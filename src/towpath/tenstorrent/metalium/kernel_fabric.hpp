@@ -28,6 +28,10 @@ class KernelFabric {
   const std::map<std::string, std::string>& defines() const { return defines_; }
   Program& program(int chip) const { return fabric_.program(place_of(chip)); }
   Time run() { return fabric_.run(); }
+  // Links side by side; columns of the mesh; largest payload of a packet.
+  int planes() const { return fabric_.topology().planes(); }
+  int columns() const;
+  std::uint64_t payload_bytes_max() const { return fabric_.layout().payload_bytes_max; }
 
   // All throw std::invalid_argument when the chip has no such router, or there is no such chip.
   fabric::RouterPort port(int chip, std::uint32_t channel) const;

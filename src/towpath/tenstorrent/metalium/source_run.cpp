@@ -27,7 +27,8 @@ machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
 std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip) {
   machine::ChipCluster cluster;
   cluster.name = chip->name;
-  cluster.chips.push_back({.chip = std::move(chip)});
+  const bool has_host_link = chip->has_host_link();
+  cluster.chips.push_back({.chip = std::move(chip), .has_host_link = has_host_link});
   return machine::build_chip_cluster(std::move(cluster));
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
 
 // Where things are in L1 for kernels in source form. What a kernel reads and writes by a pointer is
 // at 64 KiB and above: lower addresses cannot be mapped on every system (vm.mmap_min_addr).
@@ -34,8 +35,9 @@ constexpr std::uint64_t connection_at(std::uint32_t channel) {
 inline constexpr std::uint64_t kSemaphoreBase = 0x10000;
 static_assert(kConnections + kConnectionsMax * kConnectionBytes == kSemaphoreBase);
 // 512 bytes that stay zero, packet headers of both processors, then the user's, to the end.
-inline constexpr std::uint64_t kPacketHeaders = 0x10400;
+inline constexpr std::uint64_t kPacketHeaders = TOWPATH_PACKET_HEADERS;
 inline constexpr std::uint64_t kUnreservedBase = 0x10e00;
+static_assert(kSemaphoreBase + kSemaphores * kSemaphoreBytes + 512 <= kPacketHeaders);
 
 }  // namespace worker_memory_map
 

@@ -14,6 +14,11 @@
 #define TOWPATH_COORDINATE_SHIFT 36
 #define TOWPATH_COORDINATE_BITS 6
 #define TOWPATH_ARGUMENTS_MAX 1024
+// Where a worker's packet headers are in L1, and the size of one as kernels have it, on a line and
+// on a mesh.
+#define TOWPATH_PACKET_HEADERS 0x10400
+#define TOWPATH_LINE_HEADER_BYTES 64
+#define TOWPATH_MESH_HEADER_BYTES 96
 
 typedef struct TowpathOptions {
   int32_t noc;

@@ -286,7 +286,7 @@ struct LowLatencyPacketHeader : PacketHeaderBase<LowLatencyPacketHeader> {
         range.start_distance_in_hops | static_cast<std::uint32_t>(range.range_hops) << 8;
   }
 };
-static_assert(sizeof(LowLatencyPacketHeader) == 64);
+static_assert(sizeof(LowLatencyPacketHeader) == TOWPATH_LINE_HEADER_BYTES);
 using PacketHeader = LowLatencyPacketHeader;
 
 // A mesh: the chip, or how far a multicast goes each way.
@@ -310,7 +310,7 @@ struct HybridMeshPacketHeader : PacketHeaderBase<HybridMeshPacketHeader> {
   void to_chip_unicast_impl(std::uint8_t) volatile {}
   void to_chip_multicast_impl(const MulticastRoutingCommandHeader&) volatile {}
 };
-static_assert(sizeof(HybridMeshPacketHeader) == 96);
+static_assert(sizeof(HybridMeshPacketHeader) == TOWPATH_MESH_HEADER_BYTES);
 
 }  // namespace tt::tt_fabric
 

@@ -12,7 +12,7 @@
 
 inline constexpr std::uint32_t PACKET_HEADER_MAX_SIZE = 144;
 inline constexpr std::uint32_t NUM_PACKET_HEADERS = 16;
-inline constexpr std::uint32_t MEM_PACKET_HEADER_POOL_BASE = 0x10400;  // worker_memory_map.hpp
+inline constexpr std::uint32_t MEM_PACKET_HEADER_POOL_BASE = TOWPATH_PACKET_HEADERS;
 inline constexpr std::uint32_t MEM_PACKET_HEADER_POOL_SIZE =
     PACKET_HEADER_MAX_SIZE * NUM_PACKET_HEADERS;
 
