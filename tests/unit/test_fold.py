@@ -12,10 +12,11 @@ import pytest
 
 import towpath
 from towpath import _core
-from towpath.collectives import simulated
+from towpath.collectives import places, simulated
 from towpath.collectives.call import Call
 from towpath.collectives.places import GpuPlace
 from towpath.collectives.result import Fold
+from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
 
@@ -84,9 +85,22 @@ def test_what_makes_ranks_differ_ends_it(
     assert fold.is_folded == (not note)
 
 
+NOT_EQUAL = "its 1001 elements are not cut into equal chunks, as a multiple of 64 is"
+
+
 def test_ragged_chunks_end_it(place: GpuPlace) -> None:
     call = call_of("ring")
-    assert fold_of(place, call, 4 * 1001).note == "its 1001 elements are not cut into equal chunks"
+    assert fold_of(place, call, 4 * 1001).note == NOT_EQUAL
+
+
+def test_what_is_too_much_to_simulate_says_why_all_ranks_are(
+    place: GpuPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_STEPS_MAX", 100)
+    call = call_of("ring")
+    assert fold_of(place, call).is_folded
+    with pytest.raises(ConfigError, match=rf"^4,032 steps are more than the 100 .* {NOT_EQUAL}$"):
+        fold_of(place, call, 4 * 1001)
 
 
 def test_a_schedule_without_symmetry_ends_it(place: GpuPlace) -> None:

@@ -33,6 +33,10 @@ _SAME_SHARE = 1.005
 # 20 seconds of simulation.
 _RANKS_MANY = 32
 _STEPS_BUDGET = 2_500_000
+# For more than this, candidates are those of whose ranks few stand for all. Steps of few ranks take
+# so much less time, as what they need stays in the caches.
+_RANKS_FOLDED = 4096
+_FOLDED_SPEED = 10
 
 
 class Chooser:
@@ -81,6 +85,7 @@ class Chooser:
         self._bytes_max = bytes_max
         self._has_ladder = options.ranks <= _RANKS_MANY
         self._times_us: dict[tuple[ScheduleSource, int], float | None] = {}
+        self._refusals: dict[int, ConfigError] = {}
         self._chosen: dict[int, tuple[ScheduleSource, str | None]] = {}
 
     def choose(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
@@ -97,7 +102,9 @@ class Chooser:
         times_us = {source: self._time_us(source, size_bytes) for source in able}
         finished = {source: time for source, time in times_us.items() if time is not None}
         if not finished:
-            raise DeadlockError(f"every candidate hangs at {size_bytes} bytes")
+            raise self._refusals.get(size_bytes) or DeadlockError(
+                f"every candidate hangs at {size_bytes} bytes"
+            )
         longest_us = min(finished.values()) * _SAME_SHARE
         best = next(source for source in able if finished.get(source, math.inf) <= longest_us)
         return best, self._note(size_bytes, size_bytes)
@@ -167,6 +174,9 @@ class Chooser:
                 self._times_us[key] = time_us(place, call, size_bytes)
             except DeadlockError:
                 self._times_us[key] = None
+            except ConfigError as error:  # too much to simulate
+                self._times_us[key] = None
+                self._refusals[size_bytes] = error
         return self._times_us[key]
 
     def _at(self, last: Timing, timings: list[Timing], size_bytes: int) -> float:
@@ -232,7 +242,7 @@ def affordable(
     priced = []
     for name in known if algorithm is None else [algorithm]:
         for channels in sorted({min(options.channels), max(options.channels)}):
-            steps = _steps_of(collective, name, options.ranks, channels)
+            steps = _simulated_steps(collective, name, options, channels)
             if steps is not None:
                 priced.append((steps * len(options.protocols), name, channels))
     sources: list[ScheduleSource] = []
@@ -254,6 +264,28 @@ def affordable(
     if not sources:
         raise ConfigError(f"no schedule of {collective} is known for {options.ranks} ranks")
     return sources, left_out
+
+
+def _simulated_steps(
+    collective: str, algorithm: str, options: Options, channels: int
+) -> float | None:
+    """About how many steps are simulated. On very many ranks these are the steps of those that
+    stand for all, as schedules on few hosts say; infinite where none do. None: there is no
+    schedule."""
+    steps = _steps_of(collective, algorithm, options.ranks, channels)
+    if steps is None or options.ranks <= _RANKS_FOLDED:
+        return steps
+    gpus = max(options.ranks // options.hosts, 1)
+
+    def period(hosts: int) -> int:
+        source = ScheduleSource(
+            collective=collective, algorithm=algorithm, ranks=hosts * gpus, hosts=hosts
+        )
+        return _core.rotation_period(source.schedule())
+
+    if period(4) != period(8):
+        return math.inf
+    return steps * period(8) / options.ranks / _FOLDED_SPEED
 
 
 def _steps_of(collective: str, algorithm: str, ranks: int, channels: int) -> float | None:

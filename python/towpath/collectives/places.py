@@ -10,6 +10,9 @@ from typing import Protocol
 from towpath import _core
 from towpath.collectives.link_faults import LinkFault, links_of
 from towpath.collectives.result import LinkFailure, LinkLoad
+from towpath.errors import ConfigError
+
+_STEPS_MAX = 10_000_000_000  # half an hour, where nothing but time is kept
 
 
 class Place(Protocol):
@@ -86,10 +89,16 @@ class GpuPlace:
         """See Place."""
         places = list(self.places)
         is_exact = self.folds and not with_data and trace is None and self.jitter_ns == 0
+        fold = _core.find_fold(self.machine, plan, places) if is_exact else None
+        if (fold is None or fold.period == 0) and plan.steps > _STEPS_MAX:
+            raise ConfigError(
+                f"{plan.steps:,} steps are more than the {_STEPS_MAX:,} that are simulated; ranks "
+                "that do the same are simulated once, but here "
+                + (fold.refusal if fold is not None else "that is off")
+            )
         return _core.SimulatedRun.on_gpus(
             self.machine, plan, places=places, carries_data=with_data, seed=seed,
-            jitter_ns=self.jitter_ns, trace=trace,
-            fold=_core.find_fold(self.machine, plan, places) if is_exact else None,
+            jitter_ns=self.jitter_ns, trace=trace, fold=fold,
         )  # fmt: skip
 
     def without_fold(self) -> GpuPlace:

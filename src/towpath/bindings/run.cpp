@@ -64,6 +64,12 @@ void bind_plan(nb::module_& module) {
                    "Symmetric memory that an executor of this plan allocates.")
       .def_prop_ro("signals", &Plan::signals)
       .def_prop_ro(
+          "steps",
+          [](const Plan& plan) {
+            return collective::step_count(*plan.schedule) * plan.chunking.iterations();
+          },
+          "Of all ranks together, in all iterations.")
+      .def_prop_ro(
           "statement", [](const Plan& plan) { return collective::statement(plan); },
           "What the ranks must agree on, in words.");
 }

@@ -13,6 +13,7 @@
 #include "towpath/bindings/access.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/schedule/chunking.hpp"
+#include "towpath/collective/schedule/symmetry.hpp"
 #include "towpath/transport/reduction.hpp"
 
 // In Python a Schedule and its parts are values: reading ranks, blocks or steps gives copies, and
@@ -279,6 +280,9 @@ void bind_schedule_functions(nb::module_& module) {
              "Raises ScheduleError, one sentence, unless the schedule makes sense as a text.");
   module.def("fingerprint", &fingerprint, "schedule"_a, ReleaseGil());
   module.def("step_count", &step_count, "schedule"_a);
+  module.def("rotation_period", &rotation_period, "schedule"_a,
+             "The least number of ranks by which the ranks can be rotated so that each does what\n"
+             "the one in its place did; all ranks if there is none.");
   module.def("has_one_sided_steps", &has_one_sided_steps, "schedule"_a);
   module.def(
       "chunks_in",

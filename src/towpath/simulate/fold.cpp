@@ -109,7 +109,8 @@ std::string refusal_of(const machine::Machine& machine, const Plan& plan,
   const auto is_there = [&](int gpu) { return gpu >= 0 && gpu < machine.ranks(); };
   if (!std::ranges::all_of(places, is_there)) return "a rank is on a GPU that does not exist";
   if (!plan.chunking.has_equal_chunks()) {
-    return fmt::format("its {} elements are not cut into equal chunks", plan.chunking.elements());
+    return fmt::format("its {} elements are not cut into equal chunks, as a multiple of {} is",
+                       plan.chunking.elements(), plan.schedule->chunks);
   }
   if (plan.wiring.ranks.size() == plan.schedule->ranks.size()) {
     return "no two of its ranks do the same";

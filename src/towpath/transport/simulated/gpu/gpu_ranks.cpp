@@ -166,16 +166,21 @@ GpuRanks::GpuRanks(sim::Simulation& simulation, std::shared_ptr<const machine::M
     return fmt::format("GPU {} of machine '{}'", gpu, machine->name());
   });
   direct_moves_ = std::make_unique<DirectMoves>(simulation, network_, options_.places);
-  const int simulated = options_.period > 0 ? options_.period : ranks();
   if (options_.period > 0) network_.fold(std::move(options_.folded_links));
-  for (int rank = 0; rank < simulated; ++rank) {
-    endpoints_.push_back(std::make_unique<Endpoint>(*this, rank));
-    direct_moves_->add(*endpoints_.back());
-  }
 }
 
 GpuRanks::~GpuRanks() = default;
 
-Transport& GpuRanks::transport(int rank) { return *endpoints_.at(static_cast<std::size_t>(rank)); }
+Transport& GpuRanks::transport(int rank) {
+  if (endpoints_.empty()) add_endpoints();
+  return *endpoints_.at(static_cast<std::size_t>(rank));
+}
+
+void GpuRanks::add_endpoints() {
+  for (int rank = 0; rank < simulated_ranks(); ++rank) {
+    endpoints_.push_back(std::make_unique<Endpoint>(*this, rank));
+    direct_moves_->add(*endpoints_.back());
+  }
+}
 
 }  // namespace towpath::transport::simulated

@@ -43,7 +43,7 @@ class GpuRanks {
 
   int ranks() const { return static_cast<int>(options_.places.size()); }
   // Those that are there.
-  int simulated_ranks() const { return static_cast<int>(endpoints_.size()); }
+  int simulated_ranks() const { return options_.period > 0 ? options_.period : ranks(); }
   // Of a rank that is there.
   Transport& transport(int rank);
   const gpu_links::Network& network() const { return network_; }
@@ -67,12 +67,14 @@ class GpuRanks {
   struct Delivery;
   struct Peer;
 
+  void add_endpoints();
+
   sim::Simulation& simulation_;
   gpu_links::Network network_;
   GpuRanksOptions options_;
   sim::Random random_;
   std::unique_ptr<DirectMoves> direct_moves_;
-  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;  // made when the first is asked for
 };
 
 }  // namespace towpath::transport::simulated
