@@ -168,8 +168,8 @@ def measure_sizes(
         call: what they run.
         sizes_bytes: of the array.
         with_data: whether bytes are carried and checked, where they fit.
-        kept: gets the last outcome by its exact size if few ranks stood for all, so that nobody
-            needs to simulate it again; others are too large to keep.
+        kept: gets the last outcome by its exact size if it kept time only, so that nobody needs
+            to simulate it again; others are too large to keep.
     """
     for size_bytes in sizes_bytes:
         elements = call.elements(size_bytes)
@@ -191,7 +191,7 @@ def measure_sizes(
         one = next(iter(outcomes.values()))
         if kept is not None:
             kept.clear()
-            if one.fold.is_folded:
+            if one.wrong is None:
                 kept[exact_bytes] = one
         measured = {
             in_place: measure(
