@@ -79,22 +79,26 @@ def run(command: list[str | Path], folder: Path | None = None, exit_code: int = 
 _TOWPATH = """
 import sys, time
 import towpath
-ranks, size = int(sys.argv[1]), int(sys.argv[2])
+ranks, size, folds = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "folded"
 settings = ["link_types.link.rate_gb_per_s={rate}", "link_types.link.latency_ns={latency}"]
 machine = towpath.load("ring", ranks=ranks, settings=settings)
 started = time.perf_counter()
 run = machine.run("all_reduce", size_bytes=size, algorithm="ring", protocol="Simple", channels=1,
-                  data=False)
+                  data=False, fold=folds)
 print(run.rows[0].time_us, time.perf_counter() - started)
 """
 
 
-def towpath_ring(ranks: int, size_bytes: int, folder: Path) -> Row:
-    """The public API in a new process, imports included."""
-    program = _TOWPATH.format(rate=RATE_GB_PER_S, latency=LATENCY_NS)
-    done = run([sys.executable, "-c", program, str(ranks), str(size_bytes)])
-    simulated_us, inside_s = map(float, done.text.split())
-    return _ring_row(done, ranks, simulated_us, inside_s=inside_s)
+def towpath_ring(ranks_simulated: str) -> Callable[[int, int, Path], Row]:
+    """The public API in a new process, imports included: of "all" ranks, or "folded"."""
+
+    def measure(ranks: int, size_bytes: int, folder: Path) -> Row:
+        program = _TOWPATH.format(rate=RATE_GB_PER_S, latency=LATENCY_NS)
+        done = run([sys.executable, "-c", program, str(ranks), str(size_bytes), ranks_simulated])
+        simulated_us, inside_s = map(float, done.text.split())
+        return _ring_row(done, ranks, simulated_us, inside_s=inside_s)
+
+    return measure
 
 
 def simgrid_ring(program: Path) -> Callable[[int, int, Path], Row]:
@@ -295,7 +299,9 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="towpath-peers-") as temporary:
         folder = Path(temporary)
-        rings: dict[str, Callable[..., Row]] = {"Towpath": towpath_ring}
+        rings: dict[str, Callable[..., Row]] = {
+            "Towpath": towpath_ring("folded"), "Towpath, all ranks": towpath_ring("all"),
+        }  # fmt: skip
         if options.loggopsim:
             rings["LogGOPSim"] = loggopsim_ring(options.loggopsim)
         if options.simgrid:

@@ -15,7 +15,8 @@ from matplotlib import pyplot  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 COLOURS = {
-    "Towpath": "#0b5fa5", "LogGOPSim": "#c2571a", "SimGrid": "#4d7f3a", "ASTRA-sim": "#8a5aa8",
+    "Towpath": "#0b5fa5", "Towpath, all ranks": "#6aa7d6", "LogGOPSim": "#c2571a",
+    "SimGrid": "#4d7f3a", "ASTRA-sim": "#8a5aa8",
     "BookSim2": "#c2571a",
 }  # fmt: skip
 
@@ -27,18 +28,19 @@ def programs_of(rows: list[Row]) -> list[str]:
 
 
 def draw_lines(axes: Any, rows: list[Row], column: int, label: str) -> None:
-    """Time of a process over ranks or bytes."""
+    """Time over ranks or bytes; of Towpath also, dashed, without the start of Python."""
     for program in programs_of(rows):
         own = [row for row in rows if row["program"] == program]
-        axes.plot(
-            [row["case"][column] for row in own], [row["wall_s"] for row in own], marker="o",
-            color=COLOURS[program], label=program,
-        )  # fmt: skip
+        places = [row["case"][column] for row in own]
+        colour = COLOURS[program]
+        axes.plot(places, [row["wall_s"] for row in own], marker="o", color=colour, label=program)
+        if program.startswith("Towpath"):
+            axes.plot(places, [row["inside_s"] for row in own], "--", marker="o", color=colour)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.set_ylim(3e-3, 30)
     axes.set_xlabel(label)
-    axes.set_ylabel("time of the process, s")
-    axes.legend(frameon=False)
+    axes.set_ylabel("time, s (dashed: without the start of Python)")
 
 
 def draw_bars(axes: Any, rows: list[Row]) -> None:
@@ -59,8 +61,9 @@ def draw_bars(axes: Any, rows: list[Row]) -> None:
         [f"{vcs} VCs,\n{flits} flit{'s' * (flits > 1)}" for _, vcs, flits in cases],
     )
     axes.set_yscale("log")
+    axes.set_ylim(0.1, 200)
     axes.set_ylabel("router passes per second, millions")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, ncols=2, loc="upper center")
 
 
 def print_rings(rows: list[Row]) -> None:
@@ -94,7 +97,11 @@ def main() -> None:
     draw_bars(networks, results["noc"])
     for axes in (ranks, sizes, networks):
         axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
+    figure.legend(
+        *ranks.get_legend_handles_labels(), frameon=False, ncols=5, loc="lower left",
+        bbox_to_anchor=(0.03, 0),
+    )  # fmt: skip
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
     figure.savefig(HERE / "results.svg")
     print_rings(results["ranks"] + results["bytes"])
     print()
