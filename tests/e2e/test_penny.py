@@ -94,7 +94,8 @@ def test_one_shot_is_faster_than_a_ring_for_small_arrays_over_two_hosts():
     assert 2 * one_shot < ring
 
 
-def test_the_command_sweeps_blocks_and_packets(tmp_path):
+def test_the_command_sweeps_blocks_and_packets(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     done = towpath_command(
         "bench", "penny", "--kernels", "one_shot,two_shot", "--sizes", "64K", "--block-size",
         "64,128", "--packet-size", "16", "--out", str(tmp_path),
