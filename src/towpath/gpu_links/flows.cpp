@@ -14,6 +14,8 @@ constexpr int kNobody = -3;
 constexpr int kSeveral = -2;
 constexpr int kSender = -1;
 
+constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+
 Time occupied_by(const Flows::Train::Hop& hop, std::uint32_t number, std::uint32_t segments) {
   if (number == 0) return hop.first;
   return number + 1 == segments ? hop.last : hop.whole;
@@ -28,8 +30,18 @@ Time pace_of(const Flows::Train& train, std::uint32_t number) {
 Flows::Flows(const Network& network, Protocol protocol)
     : network_(network),
       protocol_(protocol),
-      free_at_(network.machine().links().size()),
-      loads_(network.machine().links().size()) {}
+      place_of_(network.machine().links().size(), kNowhere) {}
+
+std::uint32_t Flows::place_of(int link) {
+  std::uint32_t& place = place_of_[index(link)];
+  if (place == kNowhere) {
+    place = static_cast<std::uint32_t>(links_.size());
+    links_.push_back(link);
+    free_at_.emplace_back();
+    loads_.emplace_back();
+  }
+  return place;
+}
 
 std::uint32_t Flows::add(const Route& route, std::uint64_t turn) {
   Flow flow;
@@ -43,7 +55,7 @@ std::uint32_t Flows::add(const Route& route, std::uint64_t turn) {
     costs.emplace_back(network_.rate_on(index(number), protocol_), link.message_overhead,
                        link.latency);
     Hop& hop = hops_.emplace_back();
-    hop.link = static_cast<std::uint32_t>(number);
+    hop.link = place_of(number);
     if (!route.moves.empty()) hop.moves = route.moves[h];
   }
   const auto [at, is_new] =
@@ -71,7 +83,7 @@ void Flows::join() {
   }
   for (Hop& hop : hops_) {
     hop.is_meeting = from[hop.link] == kSeveral;
-    hop.is_shared = hop.is_meeting && network_.is_shared(static_cast<int>(hop.link));
+    hop.is_shared = hop.is_meeting && network_.is_shared(links_[hop.link]);
   }
   for (Flow& flow : flows_) {
     flow.is_alone = std::none_of(hops_of(flow).begin(), hops_of(flow).end(),
@@ -271,7 +283,11 @@ void Flows::count(const Flow& flow, std::vector<LinkLoad>& loads) const {
 std::vector<LinkLoad> Flows::loads() const {
   std::vector<LinkLoad> loads = loads_;
   for (const Flow& flow : flows_) count(flow, loads);
-  return loads;
+  std::vector<LinkLoad> all(place_of_.size());
+  for (std::size_t place = 0; place < links_.size(); ++place) {
+    all[index(links_[place])] = loads[place];
+  }
+  return all;
 }
 
 void Flows::release(Segment& segment) {

@@ -90,7 +90,7 @@ class Flows {
 
  private:
   struct Hop {
-    std::uint32_t link = 0;
+    std::uint32_t link = 0;  // its place among those that flows take
     bool is_meeting = false;
     bool is_shared = false;  // ranks that are rotated differently may meet
     int moves = 0;           // as in the route
@@ -126,6 +126,7 @@ class Flows {
   std::span<const Hop> hops_of(const Flow& flow) const {
     return {hops_.data() + flow.first_hop, flow.hops};
   }
+  std::uint32_t place_of(int link);
   static void send_over_link(const Train& train, Time& free_at, Time when, Notice& notice);
   void send_alone(const Flow& flow, const Train& train, Time when, Notice& notice);
   std::uint32_t repeat_whole(const Flow& flow, const Train& train, std::uint32_t number,
@@ -148,11 +149,13 @@ class Flows {
   std::vector<Kind> kinds_;
   std::vector<Flow> flows_;
   std::vector<Hop> hops_;
-  std::vector<Time> free_at_;         // per link
-  std::vector<Time> free_at_before_;  // per hop, of the segment before
-  std::vector<LinkLoad> loads_;       // per link
-  sim::EventQueue queue_;             // of waiting segments
-  std::deque<Segment> segments_;      // storage
+  std::vector<std::uint32_t> place_of_;  // per link of the machine, among those that flows take
+  std::vector<int> links_;               // those
+  std::vector<Time> free_at_;            // per one of them
+  std::vector<Time> free_at_before_;     // per hop, of the segment before
+  std::vector<LinkLoad> loads_;          // per link that flows take
+  sim::EventQueue queue_;                // of waiting segments
+  std::deque<Segment> segments_;         // storage
   Segment* free_segments_ = nullptr;
   std::uint64_t meetings_ = 0;
   Ties ties_;
