@@ -39,15 +39,17 @@ DATA_BYTES_MAX = 4 << 30
 class Outcome:
     """One invocation on all ranks. `wrong` is None when the run kept time only.
 
-    `events` are those of the ranks that were simulated, of which there are `fold.ranks_simulated`.
+    `run` is None of one with data, whose memory is large; its links are known by then. `events` are
+    those of the ranks that were simulated, of which there are `fold.ranks_simulated`.
     """
 
     time_us: float
     wrong: int | None
     events: int
     place: Place
-    run: _core.SimulatedRun
+    run: _core.SimulatedRun | None
     fold: Fold
+    known_links: list[LinkLoad] = field(default_factory=list)
     trace_hash: int | None = None
     timeline: Timeline | None = None
     failures: list[LinkFailure] = field(default_factory=list)
@@ -55,11 +57,13 @@ class Outcome:
     @cached_property
     def links(self) -> list[LinkLoad]:
         """What each link has carried, in the machine's order."""
-        return self.place.links_of(self.run)
+        return self.known_links if self.run is None else self.place.links_of(self.run)
 
     @property
     def busiest(self) -> LinkLoad | None:
         """The first of the busiest links; None without links."""
+        if self.run is None:
+            return max(self.links, key=lambda link: link.busy_fraction, default=None)
         return self.place.busiest_of(self.run)
 
     @property
@@ -149,8 +153,9 @@ def invoke(
         wrong=wrong,
         events=run.events,
         place=place,
-        run=run,
+        run=None if with_data else run,
         fold=Fold(call.ranks, run.simulated_ranks, note),
+        known_links=place.links_of(run) if with_data else [],
         trace_hash=trace.hash if trace is not None else None,
         timeline=_timeline(place, trace, size_bytes) if trace is not None else None,
         failures=place.failures_of(run),
