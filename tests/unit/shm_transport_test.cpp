@@ -279,15 +279,20 @@ TEST(ShmTransport, AForkedChildDoesNotSpeakForTheRank) {
 // Rank 2 dies; rank 1 gives up and ends without a farewell. Rank 0 looks only then.
 TEST(ShmTransport, BlamesTheRankThatDiedFirstNotTheOneThatGaveUp) {
   const std::string name = unique_name();
-  using Flag = std::atomic<bool>;
-  auto* may_look = static_cast<Flag*>(
-      ::mmap(nullptr, sizeof(Flag), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  ASSERT_NE(may_look, MAP_FAILED);
+  struct Shared {
+    std::atomic<bool> may_look;
+    std::atomic<int> behind_barrier;
+  };
+  auto* shared = static_cast<Shared*>(
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(shared, MAP_FAILED);
   Processes processes(3, [&](int rank) {
     const auto transport = connect(options(name, rank, 3));
     transport->barrier(20_s);
+    ++shared->behind_barrier;
+    while (shared->behind_barrier < 3) ::sched_yield();
     if (rank == 2) std::raise(SIGKILL);
-    while (rank == 0 && !may_look->load()) ::sched_yield();
+    while (rank == 0 && !shared->may_look) ::sched_yield();
     try {
       transport->signal_wait_until(Transport::kReservedSignals, Comparison::equal, 1, 20_s, 1);
     } catch (const TransportError& error) {
@@ -297,12 +302,12 @@ TEST(ShmTransport, BlamesTheRankThatDiedFirstNotTheOneThatGaveUp) {
   });
   siginfo_t end;
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(processes.pid(1)), &end, WEXITED | WNOWAIT), 0);
-  may_look->store(true);
+  shared->may_look = true;
   const auto ended = processes.wait(std::chrono::seconds(30));
   expect_contains(ended[0], {"rank 2 (pid ", "died while rank 0 waited for signal"});
   EXPECT_EQ(ended[1], "");
   EXPECT_EQ(ended[2], "killed by signal 9");
-  ::munmap(may_look, sizeof(Flag));
+  ::munmap(shared, sizeof(Shared));
 }
 
 // --- failures and news
