@@ -96,8 +96,7 @@ TEST(Steps, AChangeIsNobodyElses) {
   EXPECT_EQ(copy, Steps({send_of(1)}));
 }
 
-// --- schedules that share steps
-// -------------------------------------------------------------------
+// --- schedules that share steps ------------------------------------------------------------------
 
 std::vector<Schedule> schedules_that_share() {
   std::vector<Schedule> schedules;
@@ -152,8 +151,7 @@ TEST(SharedSteps, AreCheckedOnAllRanks) {
             std::string::npos);
 }
 
-// --- the period
-// -----------------------------------------------------------------------------------
+// --- the period ----------------------------------------------------------------------------------
 
 TEST(RotationPeriod, IsTheLeastShiftOfRanksThatChangesNothing) {
   EXPECT_EQ(rotation_period(samples::ring_all_reduce(6, 2)), 1);

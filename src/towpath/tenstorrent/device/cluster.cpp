@@ -123,10 +123,9 @@ void Cluster::dispatch_slowly() {
       host.wait_for_programs(chip, static_cast<std::size_t>(program.number()) + 1);
       for (const machine::Coordinate core : program.cores()) {
         if (device(chip).resident_at(core) != nullptr) continue;
-        const std::uint64_t word =
-            program.launch_at(core) + options_.launch_bytes - noc::kWordBytes;
         std::uint32_t value = 0;
-        host.read(chip, {core, word}, std::as_writable_bytes(std::span(&value, 1)));
+        host.read(chip, {core, program.launch_word(core)},
+                  std::as_writable_bytes(std::span(&value, 1)));
         TOWPATH_CHECK(value == 0, "a core of a program that has ended still runs program {}",
                       value);
       }

@@ -134,6 +134,8 @@ class Program {
   // Cores that slow dispatch writes to, and where on them it does.
   std::vector<machine::Coordinate> cores() const;
   std::uint64_t launch_at(machine::Coordinate core) const;
+  // The last word of the message, which is not zero while the core runs the program.
+  std::uint64_t launch_word(machine::Coordinate core) const;
   bool all_blocked() const;
   // Where the L1 of its resident kernels ends; 0 if it has none.
   std::uint64_t resident_l1_end() const;
@@ -165,7 +167,6 @@ class Program {
   void run_kernel(std::size_t number, noc::Cycle start);
   void wait_for_launch(Entry& entry);
   void report_end(const Entry& entry);
-  std::uint64_t launch_word(machine::Coordinate core) const;
 
   // Kernels outlive the simulation, whose end unwinds them.
   std::vector<Entry> kernels_;
