@@ -96,7 +96,7 @@ def machines() -> list[MachineInfo]:
     ['blackhole', 'wormhole']
     """
     return [
-        MachineInfo(name, kind, catalogue.load_any(name).description)
+        MachineInfo(name, kind, shipped.description(name))
         for kind in KINDS
         for name in shipped.names(kind)
     ]

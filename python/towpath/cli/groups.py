@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
 # The collectives, here for the names of commands: help must not load the compiled core.
 COLLECTIVES = (
@@ -38,14 +41,69 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, [_command_named(self, args[0]) or args[0], *args[1:]])
 
 
-def group(description: str) -> typer.Typer:
+class _Elsewhere(TyperCommand):
+    """The name and the help of a command whose module is not imported yet."""
+
+    def __init__(self, name: str, place: str, summary: str) -> None:
+        super().__init__(name, help=summary)
+        self._place = place
+
+    def load(self) -> Any:
+        """The command itself."""
+        module, _, attribute = self._place.partition(":")
+        found = getattr(import_module(f"towpath.cli.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_group(found)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(self.name)(found)
+        return typer.main.get_command(alone)
+
+
+class _Commands(dict[str, Any]):
+    """Commands by name; `[]` and `items` import what they return, `get` does not."""
+
+    def __getitem__(self, name: str) -> Any:
+        found = super().__getitem__(name)
+        if isinstance(found, _Elsewhere):
+            found = self[name] = found.load()
+        return found
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+
+class LazyGroup(Group):
+    """A group that imports only the command which is called; help lists the others' summaries.
+
+    Reading the options of all commands takes longer than a small simulation.
+    """
+
+    # Of each command, where it is in this package, a function or a group, and its summary.
+    listed: ClassVar[Mapping[str, tuple[str, str]]] = {}
+
+    def __init__(self, *args: Any, commands: Mapping[str, Any], **settings: Any) -> None:
+        listed = {
+            name: _Elsewhere(name, place, summary) for name, (place, summary) in self.listed.items()
+        }
+        super().__init__(*args, commands=_Commands(listed | dict(commands)), **settings)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, self.commands[name], rest
+
+
+def group(description: str, kind: type[Group] = Group) -> typer.Typer:
     """A new group of commands.
 
     Args:
         description: its help.
+        kind: its class.
     """
     return typer.Typer(
-        cls=Group,
+        cls=kind,
         help=description,
         context_settings={"help_option_names": list(_HELP), "max_content_width": 100},
         pretty_exceptions_enable=False,

@@ -4,52 +4,83 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
-from towpath.cli import (
-    bench,
-    entry,
-    explain,
-    export,
-    groups,
-    import_machine,
-    kernel,
-    machines,
-    new,
-    perf,
-    replay,
-    run,
-    shmem,
-    synthesise,
-    tune,
-    validate,
-    verify,
-)
+from towpath.cli import entry, groups
 
 main = entry.main
 
-app = groups.group("Moves data between processors: for real, or simulated on a described machine.")
-app.command("run")(run.run)
-app.command("perf")(perf.perf)
-app.command("explain")(explain.explain)
-app.command("expect")(explain.expect)
-app.command("verify")(verify.verify)
-app.command("validate")(validate.validate)
-app.command("synthesise")(synthesise.synthesise)
-app.command("replay")(replay.replay)
-app.command("machines")(machines.machines)
-app.command("algorithms")(machines.algorithms)
-app.command("show")(machines.show)
-app.command("routes")(machines.routes)
-app.command("import")(import_machine.import_machine)
-app.add_typer(bench.app, name="bench")
-app.add_typer(tune.app, name="tune")
-app.add_typer(export.app, name="export")
-app.add_typer(new.app, name="new")
-app.add_typer(kernel.app, name="kernel")
-app.add_typer(shmem.app, name="shmem")
+
+class Commands(groups.LazyGroup):
+    """All commands but `help`."""
+
+    listed: ClassVar = {
+        "run": (
+            "run:run",
+            "Run a collective or a schedule: simulated (--machine), for real (--live), or both.",
+        ),
+        "perf": (
+            "perf:perf",
+            "Time a live collective: median, 99th percentile, spread, and how near the cores are.",
+        ),
+        "explain": (
+            "explain:explain",
+            "Say which algorithm, protocol and channels NCCL or RCCL would run, and why.",
+        ),
+        "expect": (
+            "explain:expect",
+            "Print the table that nccl-tests should print, with the model's error beside each row.",
+        ),
+        "verify": (
+            "verify:verify",
+            "Say whether a schedule is correct, and from which size it would hang.",
+        ),
+        "validate": (
+            "validate:validate",
+            "Compare tables of measurements with the models: predicted, measured, error.",
+        ),
+        "synthesise": (
+            "synthesise:synthesise",
+            "Write a schedule for a machine of GPUs, faster than the listed ones if there is one.",
+        ),
+        "replay": (
+            "replay:replay",
+            "Replay the requests of a traced program: how long on this chip, and where they wait.",
+        ),
+        "machines": ("machines:machines", "List the machines that come with towpath, by kind."),
+        "algorithms": (
+            "machines:algorithms",
+            "List the algorithms that towpath writes schedules for, with their cost.",
+        ),
+        "show": ("machines:show", "Describe a machine as text, and draw it with --svg."),
+        "routes": (
+            "machines:routes",
+            "Plan static routes between chips as commands of Ethernet cores, in their best order.",
+        ),
+        "import": (
+            "import_machine:import_machine",
+            "Write a machine file from what the tools of a host print about it.",
+        ),
+        "bench": ("bench:app", "Studies of a described machine, as tables and a page."),
+        "tune": ("tune:app", "What to use on a machine: schedules by size, packets on links."),
+        "export": (
+            "export:app",
+            "Write one of towpath's own schedules, a machine, or a chip for other programs.",
+        ),
+        "new": ("new:app", "Make a project to begin with."),
+        "kernel": ("kernel:app", "Run kernels in their own source form on described machines."),
+        "shmem": (
+            "shmem:app",
+            "Compile and run OpenSHMEM programs in C and C++ between processes of this host.",
+        ),
+    }
+
+
+app = groups.group(
+    "Moves data between processors: for real, or simulated on a described machine.", Commands
+)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from importlib import metadata, resources
 from pathlib import Path
 from typing import Annotated
 
@@ -74,5 +73,8 @@ def write_kernel_project(folder: Path) -> list[Path]:
 
 def template(source: str, name: str) -> str:
     """The text of a template for a project of this name."""
-    text = resources.files("towpath.cli").joinpath("new_kernel").joinpath(source).read_text()
-    return text.replace("@NAME@", name).replace("@VERSION@", metadata.version("towpath"))
+    from importlib.metadata import version
+    from importlib.resources import files
+
+    text = files("towpath.cli").joinpath("new_kernel").joinpath(source).read_text()
+    return text.replace("@NAME@", name).replace("@VERSION@", version("towpath"))

@@ -60,8 +60,8 @@ def errors_name_options() -> Iterator[None]:
         raise ConfigError(option + error.problem[len(name) :]) from None
 
 
-def live_options(live: int | None, **options: Any) -> LiveOptions:
-    """How to measure live.
+def live_options(live: int | None, **options: Any) -> LiveOptions | None:
+    """How to measure live; None without --live.
 
     Args:
         live: the number of ranks, or None.
@@ -70,12 +70,13 @@ def live_options(live: int | None, **options: Any) -> LiveOptions:
     Raises:
         ConfigError: an option is given that has no effect without --live.
     """
-    from towpath.collectives.live import LiveOptions
-
     typed = given(**options)
     if live is None:
         names = {name.removesuffix("_s"): value for name, value in typed.items()}
         refuse(names, "requires --live; a simulated call takes the same time each time")
+        return None
+    from towpath.collectives.live import LiveOptions
+
     return LiveOptions(**typed)
 
 

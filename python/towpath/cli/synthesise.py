@@ -44,7 +44,7 @@ def synthesise(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a schedule for a machine of GPUs, faster than the listed ones where there is one."""
+    """Write a schedule for a machine of GPUs, faster than the listed ones if there is one."""
     from towpath.cli.progress import bar
     from towpath.pages.provenance import provenance
 
