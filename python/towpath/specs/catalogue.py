@@ -7,16 +7,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from towpath.errors import ConfigError
 from towpath.specs import kinds, shipped
-from towpath.specs.chip_cluster_spec import ChipClusterSpec
-from towpath.specs.chip_spec import ChipSpec
-from towpath.specs.host_spec import HostSpec
 from towpath.specs.input_file import read_text
 from towpath.specs.kinds import KINDS, Spec, SpecFile
-from towpath.specs.machine_spec import MachineSpec
-from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+
+if TYPE_CHECKING:
+    from towpath.specs.chip_cluster_spec import ChipClusterSpec
+    from towpath.specs.chip_spec import ChipSpec
+    from towpath.specs.host_spec import HostSpec
+    from towpath.specs.machine_spec import MachineSpec
+    from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
 
 
 def load_any(name_or_path: str | Path) -> Spec:
@@ -25,7 +28,8 @@ def load_any(name_or_path: str | Path) -> Spec:
     Raises:
         ConfigError: there is no such machine, or something in it is wrong.
     """
-    return _load(name_or_path, kind_of(name_or_path))
+    spec: Spec = _load(name_or_path, kind_of(name_or_path))
+    return spec
 
 
 def load(
@@ -52,8 +56,12 @@ def load(
     Raises:
         ConfigError: there is no such machine, or something in it is wrong.
     """
-    path = _path_of(name_or_path, "gpu_cluster")
-    spec = parse(read_text(path), str(path), complete_from)
+    name = str(name_or_path)
+    if complete_from is None and name in shipped.names("gpu_cluster"):
+        spec = shipped.machine(name)
+    else:
+        path = _path_of(name_or_path, "gpu_cluster")
+        spec = parse(read_text(path), str(path), complete_from)
     settings, without = tuple(settings), tuple(without)
     if settings:
         from towpath.specs.override import with_settings
@@ -76,8 +84,7 @@ def load_chip(name_or_path: str | Path, harvest_mask: int | None = None) -> Chip
     Raises:
         ConfigError: there is no such chip, or something in it is wrong.
     """
-    spec = _load(name_or_path, "chip")
-    assert isinstance(spec, ChipSpec)
+    spec: ChipSpec = _load(name_or_path, "chip")
     return spec if harvest_mask is None else spec.with_harvest_mask(harvest_mask)
 
 
@@ -91,8 +98,7 @@ def load_chip_cluster(name_or_path: str | Path) -> ChipClusterSpec:
     Raises:
         ConfigError: there is no such cluster, or something in it is wrong.
     """
-    spec = _load(name_or_path, "chip_cluster")
-    assert isinstance(spec, ChipClusterSpec)
+    spec: ChipClusterSpec = _load(name_or_path, "chip_cluster")
     return spec
 
 
@@ -105,8 +111,7 @@ def load_host(name_or_path: str | Path) -> HostSpec:
     Raises:
         ConfigError: there is no such host, or something in it is wrong.
     """
-    spec = _load(name_or_path, "host")
-    assert isinstance(spec, HostSpec)
+    spec: HostSpec = _load(name_or_path, "host")
     return spec
 
 
@@ -120,8 +125,7 @@ def load_mailbox_cluster(name_or_path: str | Path) -> MailboxClusterSpec:
     Raises:
         ConfigError: there is no such cluster, or something in it is wrong.
     """
-    spec = _load(name_or_path, "mailbox_cluster")
-    assert isinstance(spec, MailboxClusterSpec)
+    spec: MailboxClusterSpec = _load(name_or_path, "mailbox_cluster")
     return spec
 
 
@@ -199,10 +203,9 @@ def shipped_chip_cluster(name: str) -> ChipClusterSpec:
     return load_chip_cluster(name)
 
 
-def _load(name_or_path: str | Path, kind: str) -> Spec:
+def _load(name_or_path: str | Path, kind: str) -> Any:
     path = _path_of(name_or_path, kind)
-    spec: Spec = KINDS[kind].load(SpecFile(read_text(path), str(path)))
-    return spec
+    return KINDS[kind].load(SpecFile(read_text(path), str(path)))
 
 
 def _path_of(name_or_path: str | Path, kind: str) -> Path:

@@ -21,8 +21,7 @@ from pydantic_core import PydanticCustomError
 from towpath.errors import ConfigError, DescriptionError
 from towpath.specs.chip_spec import ChipSpec, Coordinate, Position
 from towpath.specs.input_file import YamlDocument
-from towpath.specs.machine_spec import Name
-from towpath.specs.spec_model import Frozen, Text, error_at, errors_at, validated, wrong
+from towpath.specs.spec_model import Frozen, Name, Text, error_at, errors_at, validated, wrong
 
 if TYPE_CHECKING:
     from towpath._core import ChipCluster

@@ -20,11 +20,11 @@ from pydantic_core import PydanticCustomError
 
 from towpath.errors import ConfigError, quoted
 from towpath.specs.input_file import YamlDocument
-from towpath.specs.machine_spec import Name
 from towpath.specs.parameter_models import from_table, quantity_model
 from towpath.specs.spec_model import (
     Block,
     Frozen,
+    Name,
     Quantity,
     Text,
     errors_of_core,

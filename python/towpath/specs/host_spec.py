@@ -15,9 +15,8 @@ from pydantic import Field, model_validator
 
 from towpath.errors import ConfigError
 from towpath.specs.input_file import YamlDocument
-from towpath.specs.machine_spec import Name
 from towpath.specs.parameter_models import from_table
-from towpath.specs.spec_model import Block, Frozen, Text, errors_of_core, validated, values_of
+from towpath.specs.spec_model import Block, Frozen, Name, Text, errors_of_core, validated, values_of
 
 if TYPE_CHECKING:
     from towpath._core import Host

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from towpath.errors import ConfigError
+from towpath.specs import formats
 from towpath.specs.input_file import YamlDocument, parse_yaml, read_text
 
 if TYPE_CHECKING:
@@ -54,9 +55,7 @@ class SpecFile:
     @cached_property
     def is_yaml(self) -> bool:
         """Whether it is not one of the formats of other tools."""
-        from towpath.specs.importers import nccl_xml, nvidia_smi
-
-        return not nccl_xml.is_xml(self.text) and not nvidia_smi.is_table(self.text)
+        return not formats.is_xml(self.text) and not formats.is_topology_table(self.text)
 
     @cached_property
     def document(self) -> YamlDocument:
@@ -134,43 +133,33 @@ def parse_gpu_machine(file: SpecFile, complete_from: str | None = None) -> Machi
     Raises:
         ConfigError: something in it is wrong.
     """
-    from towpath.specs.importers import nccl_xml, nvidia_smi
-    from towpath.specs.machine_spec import parse_machine_spec
+    if formats.is_xml(file.text):
+        from towpath.specs.importers import nccl_xml
 
-    if nccl_xml.is_xml(file.text):
         return nccl_xml.parse_system(file.text, file.file, complete_from)
-    if nvidia_smi.is_table(file.text):
+    if formats.is_topology_table(file.text):
+        from towpath.specs.importers import nvidia_smi
+
         return nvidia_smi.parse_table(file.text, file.file, complete_from)
     if complete_from is not None:
         raise ConfigError("is a machine spec, which nothing completes", file=file.file, line=1)
+    from towpath.specs.machine_spec import parse_machine_spec
+
     return parse_machine_spec(file.document, file.file)
 
 
-def _is_soc_descriptor(document: YamlDocument) -> bool:
-    from towpath.specs.importers import soc_descriptor
-
-    return soc_descriptor.is_soc_descriptor(document)
-
-
 def _parse_chip(file: SpecFile) -> ChipSpec:
-    from towpath.specs.chip_spec import parse_chip_spec
-    from towpath.specs.importers import soc_descriptor
+    if formats.is_soc_descriptor(file.document):
+        from towpath.specs.importers import soc_descriptor
 
-    if soc_descriptor.is_soc_descriptor(file.document):
         return soc_descriptor.parse_soc_descriptor(file.document, file.file)
+    from towpath.specs.chip_spec import parse_chip_spec
+
     return parse_chip_spec(file.document, file.file)
-
-
-def _is_cluster_descriptor(document: YamlDocument) -> bool:
-    from towpath.specs.importers import cluster_descriptor
-
-    return cluster_descriptor.is_cluster_descriptor(document)
 
 
 def _parse_chip_cluster(file: SpecFile) -> ChipClusterSpec:
     from towpath.specs import shipped
-    from towpath.specs.chip_cluster_spec import parse_chip_cluster_spec
-    from towpath.specs.importers import cluster_descriptor
 
     def chip_named(name: str) -> ChipSpec:
         """A shipped chip, or a file relative to the folder of the cluster's."""
@@ -182,8 +171,12 @@ def _parse_chip_cluster(file: SpecFile) -> ChipClusterSpec:
         chip: ChipSpec = KINDS["chip"].load(SpecFile(read_text(path), str(path)))
         return chip
 
-    if cluster_descriptor.is_cluster_descriptor(file.document):
+    if formats.is_cluster_descriptor(file.document):
+        from towpath.specs.importers import cluster_descriptor
+
         return cluster_descriptor.parse_cluster_descriptor(file.document, file.file)
+    from towpath.specs.chip_cluster_spec import parse_chip_cluster_spec
+
     return parse_chip_cluster_spec(file.document, file.file, chip_named)
 
 
@@ -217,7 +210,7 @@ KINDS: dict[str, SpecKind] = {
             forms=("chip_cluster",),
             parse=_parse_chip_cluster,
             expected="a spec whose form is 'chip_cluster', or a cluster descriptor",
-            is_descriptor=_is_cluster_descriptor,
+            is_descriptor=formats.is_cluster_descriptor,
         ),
         SpecKind(
             name="mailbox_cluster",
@@ -234,7 +227,7 @@ KINDS: dict[str, SpecKind] = {
             parse=_parse_chip,
             expected="a spec whose form is 'chip', or a SoC descriptor",
             options=("harvest_mask",),
-            is_descriptor=_is_soc_descriptor,
+            is_descriptor=formats.is_soc_descriptor,
         ),
         SpecKind(
             name="host",

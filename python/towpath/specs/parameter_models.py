@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 
 from towpath import _core
-from towpath.specs.spec_model import Block, Quantity
+from towpath.specs.spec_model import Block, Quantity, quantity_of
 
 Model = TypeVar("Model", bound=Block)
 
@@ -105,7 +105,7 @@ def _quantity_of(
             return number
 
         value = Annotated[value, AfterValidator(check)]
-    return cast(type[Quantity[Any]], Quantity[value])
+    return quantity_of(value)
 
 
 def _plain(bound: float) -> float:

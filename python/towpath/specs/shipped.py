@@ -4,14 +4,20 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from towpath.errors import ConfigError, quoted
-from towpath.specs.chip_spec import ChipSpec, parse_chip_spec
 from towpath.specs.input_file import YamlDocument, parse_yaml, read_text
 from towpath.specs.kinds import KINDS
-from towpath.specs.machine_spec import MachineSpec, parse_machine_spec
+
+if TYPE_CHECKING:
+    from towpath.specs.chip_spec import ChipSpec
+    from towpath.specs.machine_spec import MachineSpec
+
+_FORM = re.compile(r"^form: ([a-z_]+)$", re.MULTILINE)
 
 
 def folder() -> Path:
@@ -48,10 +54,14 @@ def no_such(name: str, kind: str, what: str) -> ConfigError:
 @lru_cache
 def kinds() -> dict[str, str]:
     """The kind of every shipped spec, by name."""
-    kind_of_form: dict[object, str] = {
-        form: kind.name for kind in KINDS.values() for form in kind.forms
-    }
+    kind_of_form = {form: kind.name for kind in KINDS.values() for form in kind.forms}
     return {path.stem: kind_of_form[_form_of(path)] for path in folder().glob("*.yaml")}
+
+
+def description(name: str) -> str:
+    """The line about a shipped spec, without checking the rest of its file."""
+    data: Any = parse_yaml(read_text(folder() / f"{name}.yaml"), name).data
+    return data["description"]
 
 
 @lru_cache
@@ -61,6 +71,8 @@ def machine(name: str) -> MachineSpec:
     Raises:
         ConfigError: there is no machine of that name.
     """
+    from towpath.specs.machine_spec import parse_machine_spec
+
     document, file = _document(name, "gpu_cluster")
     return parse_machine_spec(document, file)
 
@@ -72,21 +84,20 @@ def chip(name: str) -> ChipSpec:
     Raises:
         ConfigError: there is no chip of that name.
     """
+    from towpath.specs.chip_spec import parse_chip_spec
+
     document, file = _document(name, "chip")
     return parse_chip_spec(document, file)
 
 
-def _form_of(path: Path) -> object:
-    data = _parsed(path).data
-    return data.get("form") if isinstance(data, dict) else None
-
-
-@lru_cache
-def _parsed(path: Path) -> YamlDocument:
-    return parse_yaml(read_text(path), str(path))
+def _form_of(path: Path) -> str:
+    """The form of a shipped spec, by its line: to parse them all takes longer than a small run."""
+    found = _FORM.search(read_text(path))
+    assert found is not None, path
+    return found[1]
 
 
 def _document(name: str, kind: str) -> tuple[YamlDocument, str]:
     check(name, kind)
     path = folder() / f"{name}.yaml"
-    return _parsed(path), str(path)
+    return parse_yaml(read_text(path), str(path)), str(path)

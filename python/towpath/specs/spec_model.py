@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from towpath.errors import ConfigError, DescriptionError, quoted
@@ -49,6 +49,14 @@ class Quantity(Frozen, Generic[Number]):
     source: Text
 
 
+def quantity_of(value: Any) -> type[Quantity[Any]]:
+    """The model of a quantity whose value is of a type with bounds.
+
+    `Quantity[value]` is as good and takes ten times as long: it spells the type out for a name.
+    """
+    return create_model("Quantity", __base__=Quantity, value=(value, ...))
+
+
 class Block(Frozen):
     """A block of parameters, whose fields a table of the core names (parameter_models.py)."""
 
@@ -77,7 +85,10 @@ def quantities_of(block: object, path: str = "") -> Iterator[tuple[str, Leaf, st
         yield path, block, ""
 
 
-Ratio = Quantity[Annotated[float, Field(strict=True, ge=1, le=64, allow_inf_nan=False)]]
+if TYPE_CHECKING:
+    Ratio = Quantity[float]
+else:
+    Ratio = quantity_of(Annotated[float, Field(strict=True, ge=1, le=64, allow_inf_nan=False)])
 
 
 def values_of(block: Frozen | None) -> dict[str, Any]:

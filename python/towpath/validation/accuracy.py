@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from towpath.validation import shipped
-from towpath.validation.statistics import error_statistics
 
 if TYPE_CHECKING:
     from towpath.specs.machine_spec import LinkType, MachineSpec
@@ -117,6 +116,8 @@ def _features_of(name: str, hosts: int) -> tuple[object, ...]:
 
 def _features(spec: MachineSpec) -> tuple[object, ...]:
     """What decides the time of a collective: devices, wires and costs, without their names."""
+    from towpath.specs.spec_model import quantities_of
+
     layout = spec.layout()
     link_types = {
         name: (link.kind, *(_value(link, field) for field in _LINK_FIELDS))
@@ -124,7 +125,8 @@ def _features(spec: MachineSpec) -> tuple[object, ...]:
     }
     wires = Counter((link_types[wire.link_type], wire.parallel) for wire in layout.wires)
     kinds = Counter((device.kind, device.host) for device in layout.devices)
-    return kinds, wires, _numbers(spec.gpu_cost.model_dump())
+    costs = {path: value for path, value, _ in quantities_of(spec.gpu_cost)}
+    return kinds, wires, costs
 
 
 _LINK_FIELDS = ("rate_gb_per_s", "latency_ns", "message_overhead_ns")
@@ -132,17 +134,6 @@ _LINK_FIELDS = ("rate_gb_per_s", "latency_ns", "message_overhead_ns")
 
 def _value(link: LinkType, field: str) -> float:
     return float(getattr(link, field).value)
-
-
-def _numbers(block: object) -> object:
-    """The values of a block, without where they come from."""
-    if not isinstance(block, dict):
-        return block
-    return {
-        name: _numbers(value)
-        for name, value in block.items()
-        if name not in ("source", "like") and value is not None
-    }
 
 
 @lru_cache
@@ -162,6 +153,8 @@ def measure(rows: Iterable[dict[str, Any]]) -> Iterator[Accuracy]:
     Yields:
         An entry for each group with at least one row that could be simulated.
     """
+    from towpath.validation.statistics import error_statistics
+
     groups: dict[tuple[int, str, int], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if row["error_pct"] is not None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from towpath.errors import ConfigError, quoted
 from towpath.studies.progress import Progress, silent
-from towpath.validation.statistics import ErrorStatistics
-from towpath.validation.table_file import Tolerance
+
+if TYPE_CHECKING:
+    from towpath.validation.statistics import ErrorStatistics
+    from towpath.validation.table_file import Tolerance
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from towpath.validation.table_file import Tolerance
 
 
@@ -49,6 +47,8 @@ def error_statistics(rows: Iterable[dict[str, Any]]) -> ErrorStatistics:
     errors = [abs(row["error_pct"]) for row in found if row["error_pct"] is not None]
     if not errors:
         return ErrorStatistics(len(found), 0)
+    import numpy as np
+
     return ErrorStatistics(
         len(found), len(errors), float(np.median(errors)), float(np.percentile(errors, 90)),
         max(errors),

@@ -127,11 +127,6 @@ class _ClusterDescriptor(_Lenient):
         return Counter(one[:64] for one in types if isinstance(one, str))
 
 
-def is_cluster_descriptor(document: YamlDocument) -> bool:
-    """Whether a document looks like a cluster descriptor."""
-    return isinstance(document.data, dict) and "ethernet_connections" in document.data
-
-
 def parse_cluster_descriptor(document: YamlDocument, file: str) -> ChipClusterSpec:
     """The cluster that a descriptor describes, with the parameters of the shipped chips.
 

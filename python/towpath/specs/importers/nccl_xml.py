@@ -58,11 +58,6 @@ class _Leaf:
     name: str = ""
 
 
-def is_xml(text: str) -> bool:
-    """Whether a text claims to be XML."""
-    return text.lstrip().startswith("<")
-
-
 def parse_system(text: str, file: str, complete_from: str | None = None) -> GraphSpec:
     """The host that a system file describes.
 

@@ -13,12 +13,11 @@ import re
 from typing import NamedTuple
 
 from towpath.errors import ConfigError, quoted
+from towpath.specs.formats import COLOURS
 from towpath.specs.importers.adapter_status import AdapterPort
 from towpath.specs.importers.host_draft import HostDraft
 from towpath.specs.machine_spec import GraphSpec
 
-_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-_FIRST_ROW = re.compile(r"(?m)^[ \t]*GPU[0-9]{1,4}[ \t]")
 _DEVICE = re.compile(r"(GPU|NIC)[0-9]{1,4}\Z|mlx[0-9]_[A-Za-z0-9_]{1,32}\Z")
 _NVLINK = re.compile(r"NV([0-9]{1,2})\Z")
 _LEGEND = re.compile(r"[ \t]*(NIC[0-9]{1,4}): ([A-Za-z0-9_.:-]{1,32})[ \t]*\Z")
@@ -38,11 +37,6 @@ class _Table(NamedTuple):
     cells: dict[tuple[str, str], str]
     numa: dict[str, int]
     nic_names: dict[str, str]
-
-
-def is_table(text: str) -> bool:
-    """Whether a text looks like the output of `nvidia-smi topo -m`."""
-    return _FIRST_ROW.search(_ESCAPE.sub("", text)) is not None
 
 
 def nvlinks_of_a_gpu(text: str, file: str) -> int:
@@ -102,7 +96,7 @@ def _nvlinks(cell: str) -> int:
 
 
 def _read(text: str, file: str) -> _Table:
-    lines = _ESCAPE.sub("", text).split("\n")
+    lines = COLOURS.sub("", text).split("\n")
     start = next((n for n, line in enumerate(lines) if _is_header(line)), None)
     if start is None:
         problem = "has no header row, which begins with GPU0 and names every device"

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from towpath.errors import ConfigError
+from towpath.specs import formats
 from towpath.specs.importers import nccl_xml, nvidia_smi
 from towpath.specs.importers.adapter_status import is_status, merged, parse_status
 from towpath.specs.machine_spec import GraphSpec
@@ -33,7 +34,7 @@ def import_host(files: Sequence[tuple[str, str]], complete_from: str | None = No
     topologies = []
     ports = []
     for text, file in files:
-        if nccl_xml.is_xml(text) or nvidia_smi.is_table(text):
+        if formats.is_xml(text) or formats.is_topology_table(text):
             topologies.append((text, file))
         elif is_status(text):
             ports += parse_status(text, file)
@@ -47,7 +48,7 @@ def import_host(files: Sequence[tuple[str, str]], complete_from: str | None = No
         problem = f"is a second topology besides {first}; one host is described at a time"
         raise ConfigError(problem, file=second, line=1)
     text, file = topologies[0]
-    if nccl_xml.is_xml(text):
+    if formats.is_xml(text):
         if ports:
             problem = "is an NCCL topology, which states rates itself; leave the others out"
             raise ConfigError(problem, file=file, line=1)

@@ -138,11 +138,6 @@ class _SocDescriptor(_Lenient):
             raise wrong("eth_l1_size", "is 0, but eth lists tiles; it must be positive")
 
 
-def is_soc_descriptor(document: YamlDocument) -> bool:
-    """Whether a document looks like a SoC descriptor."""
-    return isinstance(document.data, dict) and "functional_workers" in document.data
-
-
 def parse_soc_descriptor(document: YamlDocument, file: str) -> ChipSpec:
     """The chip that a SoC descriptor describes, with the parameters of the shipped one.
 
