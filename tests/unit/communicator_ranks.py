@@ -5,7 +5,8 @@
 import numpy as np
 import pytest
 
-from towpath.collectives.data import OPERATIONS, TYPES, CallData
+from towpath.collectives.data import TYPES, CallData
+from towpath.collectives.element_types import OPERATIONS
 from towpath.collectives.live_communicator import connect
 from towpath.errors import ConfigError
 

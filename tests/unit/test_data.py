@@ -11,13 +11,8 @@ import pytest
 from towpath import _core
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
-from towpath.collectives.data import (
-    OPERATIONS,
-    TYPES,
-    CallData,
-    count_wrong,
-    type_bytes,
-)
+from towpath.collectives.data import TYPES, CallData, count_wrong
+from towpath.collectives.element_types import OPERATIONS, type_bytes
 from towpath.collectives.places import GpuPlace
 from towpath.specs import catalogue
 

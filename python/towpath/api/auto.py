@@ -5,19 +5,20 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 
 from towpath import _core
 from towpath.collectives import fabric
 from towpath.collectives.call import Call
-from towpath.collectives.data import type_bytes
+from towpath.collectives.element_types import type_bytes
 from towpath.collectives.places import Place
 from towpath.collectives.simulated import time_us
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import algorithms_within
-from towpath.tuning.collective import Timing, candidates, cuts, with_chance
+from towpath.tuning.collective import Timing, candidates, cuts, schedule_of, with_chance
 from towpath.tuning.sites import Options
 
 # Smaller sizes whose times say which candidates have a chance at a larger one.
@@ -80,7 +81,7 @@ class Chooser:
             named, _ = candidates(collective, options, algorithm)
             self._left_out = []
         self._sources = [replace(source, root=root) for source in named]
-        self._calls = {source: Call(source.schedule(), type_name) for source in self._sources}
+        self._calls = {source: Call(schedule_of(source), type_name) for source in self._sources}
         self._place_of = place_of
         self._bytes_max = bytes_max
         self._has_ladder = options.ranks <= _RANKS_MANY
@@ -114,14 +115,12 @@ class Chooser:
         above = [step for step in _ANCHORS_BYTES if step >= size_bytes][:1]
         below = [step for step in _ANCHORS_BYTES if step < size_bytes]
         anchors = [*(below if self._has_ladder else below[-2:]), *above]
-        timings = self._timings(self._sources, anchors)
+        points: dict[ScheduleSource, list[tuple[int, float]]] = defaultdict(list)
+        for each in self._timings(self._sources, anchors):
+            points[each.source].append((each.size_bytes, each.time_us))
         guesses = {
-            source: _interpolated(
-                [(each.size_bytes, each.time_us) for each in timings if each.source == source],
-                anchors[-1], size_bytes,
-            )
-            for source in able
-        }  # fmt: skip
+            source: _interpolated(points[source], anchors[-1], size_bytes) for source in able
+        }
         shortest = min(guesses.values())
         if math.isinf(shortest):
             return able

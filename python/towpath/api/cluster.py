@@ -17,7 +17,6 @@ from towpath.api.request import SYNTHESIS, Request, checked_request
 from towpath.api.run import Choice, OnRow, ignore, place_for, run_simulated
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Sizes, sizes_of
-from towpath.collectives.link_faults import LinkFault
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named, protocol_named
 from towpath.specs.kinds import KINDS
@@ -26,6 +25,7 @@ from towpath.tuning.collective import Simulator
 if TYPE_CHECKING:
     from towpath.api.auto import Chooser
     from towpath.api.result import RunResult
+    from towpath.collectives.link_faults import LinkFault
     from towpath.collectives.nccl.imitation import Library
     from towpath.collectives.result import LinkLoad
     from towpath.schedules.schedule_source import ScheduleSource

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from towpath.api.cluster import Cluster
 from towpath.api.sizes import Size, size_of, sizes_of
-from towpath.collectives.data import type_named
+from towpath.collectives.element_types import type_named
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named
 from towpath.studies.progress import Progress, silent

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from towpath.api.schedule import Schedule
-from towpath.collectives.data import operation_named, type_named
-from towpath.collectives.link_faults import LinkFault, parse_link_fault
+from towpath.collectives.element_types import operation_named, type_named
 from towpath.errors import ConfigError
 from towpath.schedules.words import algorithm_named, collective_named, protocol_named
 
 if TYPE_CHECKING:
+    from towpath.collectives.link_faults import LinkFault
     from towpath.collectives.nccl.imitation import Library
 
 SYNTHESIS = "synthesis"
@@ -84,9 +84,7 @@ def checked_request(
     Raises:
         ConfigError: an option is wrong, or has no effect on a schedule of the user's own.
     """
-    faults = tuple(
-        parse_link_fault(fault) if isinstance(fault, str) else fault for fault in link_faults
-    )
+    faults = tuple(map(_link_fault, link_faults))
     own = {
         "algorithm": algorithm not in ("auto", None), "protocol": protocol != "auto",
         "channels": channels is not None,
@@ -114,6 +112,14 @@ def checked_request(
         collective, None, root=root, algorithm=algorithm, protocol=protocol, channels=channels,
         library=chosen_by, **common,
     )  # fmt: skip
+
+
+def _link_fault(fault: str | LinkFault) -> LinkFault:
+    if not isinstance(fault, str):
+        return fault
+    from towpath.collectives.link_faults import parse_link_fault
+
+    return parse_link_fault(fault)
 
 
 def _library(

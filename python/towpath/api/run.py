@@ -15,7 +15,7 @@ from towpath.api.result import Loaded, Part, RunResult, Traced, rows_of
 from towpath.api.schedule import Schedule
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
-from towpath.collectives.data import type_bytes
+from towpath.collectives.element_types import type_bytes
 from towpath.collectives.limits import find_limit
 from towpath.collectives.places import GpuPlace
 from towpath.collectives.result import Row, Run

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from towpath import _core
-from towpath.schedules import msccl_xml, mscclpp_json
-from towpath.schedules.files import dump_schedule, load_schedule
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import collective_named
 
@@ -138,6 +136,8 @@ class Schedule:
             ConfigError: it cannot be read, is not such a file, or breaks a limit; with file and
                 line.
         """
+        from towpath.schedules.files import load_schedule
+
         declared = None if result is None else collective_named(result)
         if isinstance(file, bytes):
             with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
@@ -156,6 +156,8 @@ class Schedule:
         Raises:
             ConfigError: the format has no place for it; nothing is written then.
         """
+        from towpath.schedules.files import dump_schedule
+
         dump_schedule(self._core, path)
 
     def to_xml(self) -> str:
@@ -167,6 +169,8 @@ class Schedule:
         Raises:
             ConfigError: MSCCL has no place for it.
         """
+        from towpath.schedules import msccl_xml
+
         stream = io.StringIO()
         msccl_xml.dump_schedule(self._core, stream)
         return stream.getvalue()
@@ -180,6 +184,8 @@ class Schedule:
         Raises:
             ConfigError: MSCCL++ has no place for it.
         """
+        from towpath.schedules import mscclpp_json
+
         return mscclpp_json.to_json(self._core)
 
     @property

@@ -11,7 +11,7 @@ from towpath import _core
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Size, size_of
 from towpath.collectives.call import Call
-from towpath.collectives.data import type_bytes, type_named
+from towpath.collectives.element_types import type_bytes, type_named
 from towpath.errors import ConfigError
 from towpath.names import unknown
 from towpath.specs.sizes import SIZE_BYTES_MAX

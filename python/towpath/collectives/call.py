@@ -1,16 +1,17 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A collective call, simulated or live: its plan at each size, and the buffers of each rank."""
+"""A collective call, simulated or live: its plan at each size, and the data of its ranks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from towpath import _core
-from towpath.collectives.data import CallData, count_wrong, promised, type_bytes
+from towpath.collectives.element_types import type_bytes
+
+if TYPE_CHECKING:
+    from towpath.collectives.data import CallData
 
 
 @dataclass(frozen=True)
@@ -57,58 +58,9 @@ class Call:
 
     def data(self, elements: int) -> CallData:
         """What ranks bring and must find when the whole array has this many elements."""
+        from towpath.collectives.data import CallData
+
         return CallData(
             self.collective, self.ranks, elements, self.type_name, self.operation,
             self.schedule.root, tuple(self.schedule.pattern),
         )  # fmt: skip
-
-
-def buffers_of(
-    call: Call, rank: int, elements: int, in_place: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """A rank's input and output, 1-D arrays of the call's type.
-
-    Args:
-        call: the call.
-        rank: whose buffers.
-        elements: of the whole array, as `Call.elements` gives it.
-        in_place: whether input and output share memory, one as a part of the other.
-
-    Returns:
-        The input, filled with the rank's test data, and the output, filled with what is neutral
-        to no operation, so that a result on top of it is wrong.
-    """
-    source = call.data(elements).input_of(rank)
-    part = elements // call.ranks
-    if not in_place:
-        size = part if call.collective in ("reduce_scatter", "scatter") else elements
-        return source, _uninitialised(size, source.dtype)
-    if call.collective in ("all_gather", "gather"):
-        output = _uninitialised(elements, source.dtype)
-        own = output[rank * part : (rank + 1) * part]
-        own[:] = source
-        return own, output
-    if call.collective in ("reduce_scatter", "scatter"):
-        return source, source[rank * part : (rank + 1) * part]
-    return source, source
-
-
-def _uninitialised(elements: int, type_: np.dtype[Any]) -> np.ndarray:
-    return np.full(elements * type_.itemsize, 0x5A, np.uint8).view(type_)
-
-
-def wrong_elements(call: Call, rank: int, elements: int, output: np.ndarray) -> int:
-    """How many elements of a rank's output differ from what numpy computes.
-
-    Args:
-        call: the call.
-        rank: whose output.
-        elements: of the whole array.
-        output: as the call left it, 1-D, of the call's type.
-    """
-    expected = call.data(elements).expected_of(rank)
-    if call.collective == "all_to_all_v" and expected is not None:
-        schedule = call.schedule
-        is_sent = promised(rank, call.ranks, elements, schedule.chunks, schedule.pattern)
-        output, expected = output[is_sent], expected[is_sent]
-    return count_wrong(output, expected, call.type_name)

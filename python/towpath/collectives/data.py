@@ -15,53 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from towpath import _core
-from towpath.names import chosen
 
 # Name -> how numpy stores it.
 TYPES = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in _core.DATA_TYPES}
-OPERATIONS: tuple[str, ...] = _core.OPERATIONS
-# As PyTorch, NCCL's tests, CUDA and C call them.
-_TYPE_WORDS = {
-    "char": "int8", "i8": "int8", "byte": "uint8", "u8": "uint8", "int": "int32", "i32": "int32",
-    "uint": "uint32", "u32": "uint32", "long": "int64", "i64": "int64", "ulong": "uint64",
-    "u64": "uint64", "half": "float16", "fp16": "float16", "f16": "float16", "bf16": "bfloat16",
-    "float": "float32", "fp32": "float32", "f32": "float32", "single": "float32",
-    "double": "float64", "fp64": "float64", "f64": "float64",
-}  # fmt: skip
-_OPERATION_WORDS = {"add": "sum", "mul": "prod", "product": "prod", "mean": "avg", "average": "avg"}
 
 _CONTRIBUTORS = 8  # ranks whose value is not neutral, per element
-
-
-def type_named(text: str, what: str = "dtype") -> str:
-    """The element type that a text names: "float16", "half", "bf16".
-
-    Args:
-        text: as typed.
-        what: the option or field, for the error.
-
-    Raises:
-        ConfigError: there is no such type.
-    """
-    return chosen(what, text, TYPES, _TYPE_WORDS)
-
-
-def operation_named(text: str, what: str = "op") -> str:
-    """The reduction that a text names: "sum", "avg", "mean".
-
-    Args:
-        text: as typed.
-        what: the option or field, for the error.
-
-    Raises:
-        ConfigError: there is no such reduction.
-    """
-    return chosen(what, text, OPERATIONS, _OPERATION_WORDS)
-
-
-def type_bytes(type_name: str) -> int:
-    """The size of one element in bytes."""
-    return TYPES[type_name].itemsize
 
 
 def _to_type(values: np.ndarray, type_name: str) -> np.ndarray:
@@ -86,9 +44,13 @@ def _period(ranks: int) -> int:
 
 
 def _noise(indices: np.ndarray, salt: int, below: int) -> np.ndarray:
-    """Scattered numbers from 0, so that a chunk in the wrong place does not look right."""
-    mixed = (indices % _NOISE_PERIOD + 1) * 2654435761 + salt * 40503
-    return ((mixed ^ (mixed >> 15)) >> 7) % below
+    """Scattered numbers from 0, so that a chunk in the wrong place does not look right.
+
+    The indices are consecutive, so one period of the numbers is computed and repeated.
+    """
+    mixed = np.arange(1, _NOISE_PERIOD + 1) * 2654435761 + salt * 40503
+    period = ((mixed ^ (mixed >> 15)) >> 7) % below
+    return np.resize(np.roll(period, -(indices[0] % _NOISE_PERIOD)), len(indices))
 
 
 def _values(rank: int, ranks: int, indices: np.ndarray, operation: str) -> np.ndarray:
@@ -109,6 +71,7 @@ def _tagged(rank: int, indices: np.ndarray) -> np.ndarray:
 
 
 _REDUCING = ("all_reduce", "reduce_scatter", "reduce", "barrier")
+_SAME_EVERYWHERE = ("all_reduce", "barrier", "broadcast", "all_gather")
 _OF_PARTS = ("all_gather", "gather")  # whose input is one part of the array
 _COMBINE = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}  # others: np.add
 
@@ -145,6 +108,11 @@ class CallData:
     def part_elements(self) -> int:
         """The elements of one rank's part of the array."""
         return self.elements // self.ranks
+
+    @property
+    def is_same_everywhere(self) -> bool:
+        """Whether all ranks must find the same."""
+        return self.collective in _SAME_EVERYWHERE
 
     def input_of(self, rank: int) -> np.ndarray:
         """What a rank brings: the whole array, or its part for all_gather and gather; 1-D."""

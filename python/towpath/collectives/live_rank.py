@@ -117,7 +117,7 @@ class Measuring:
             self._is_waiting = False
 
     def _measure(self, call: Call, size_bytes: int, is_direct: bool) -> dict[str, Any]:
-        from towpath.collectives.data import type_bytes
+        from towpath.collectives.element_types import type_bytes
 
         elements = call.elements(size_bytes)
         timed = self._direct(call) if is_direct else self._planned(call, size_bytes)
@@ -164,7 +164,7 @@ class Measuring:
         """Checks one invocation on fresh data, then measures."""
         import numpy as np
 
-        from towpath.collectives.call import buffers_of, wrong_elements
+        from towpath.collectives.buffers import buffers_of, wrong_elements
 
         source, output = buffers_of(call, self.rank, elements, in_place)
         views = (source.view(np.uint8), output.view(np.uint8))
@@ -175,7 +175,7 @@ class Measuring:
                 return timed(*views, times)
 
         measure(1)
-        wrong = wrong_elements(call, self.rank, elements, output)
+        wrong = wrong_elements(call, elements, [(self.rank, output)])
         # Repeating in place would pile sums on sums until they overflow; zeros stay zeros.
         source[:] = 0
         measure(options.warmup)

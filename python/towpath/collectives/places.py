@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from towpath import _core
-from towpath.collectives.link_faults import LinkFault, links_of
 from towpath.collectives.result import LinkFailure, LinkLoad
 from towpath.errors import ConfigError
+
+if TYPE_CHECKING:
+    from towpath.collectives.link_faults import LinkFault
 
 _STEPS_MAX = 10_000_000_000  # half an hour, where nothing but time is kept
 
@@ -178,7 +180,7 @@ class ChipPlace:
     ) -> _core.SimulatedRun:  # fmt: skip
         """See Place."""
         faults = [_core.LinkFaults() for _ in self.cluster.links]
-        for link, fault in links_of(self.cluster, self.link_faults).items():
+        for link, fault in self._faults().items():
             faults[link] = fault.core()
         return _core.SimulatedRun.on_chips(
             self.cluster, plan, places=list(self.places), carries_data=with_data, seed=seed,
@@ -196,7 +198,7 @@ class ChipPlace:
 
     def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
         """See Place."""
-        faults = links_of(self.cluster, self.link_faults)
+        faults = self._faults()
         return [
             LinkFailure(
                 link=" - ".join(map(name_of_end, self.cluster.links[failure.link].ends)),
@@ -233,6 +235,13 @@ class ChipPlace:
     def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
         """See Place."""
         return max(self.links_of(run), key=lambda link: link.busy_fraction, default=None)
+
+    def _faults(self) -> dict[int, LinkFault]:
+        if not self.link_faults:
+            return {}
+        from towpath.collectives.link_faults import links_of
+
+        return links_of(self.cluster, self.link_faults)
 
     def _core_name(self, end: tuple[int, int]) -> str:
         return f"Ethernet core {self.cluster.core_of(end)} of chip {end[0]}"

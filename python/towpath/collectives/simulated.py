@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from towpath import _core
-from towpath.collectives.call import Call, buffers_of, wrong_elements
-from towpath.collectives.data import type_bytes
+from towpath.collectives.call import Call
+from towpath.collectives.element_types import type_bytes
 from towpath.collectives.result import (
     FaultCost,
     Fold,
@@ -131,15 +129,16 @@ def invoke(
     wrong = None
     note = ""
     if with_data:
+        from towpath.collectives.buffers import buffers_of, wrong_elements
+
         run = place.run_of(plan, with_data=with_data, seed=seed, trace=trace)
         pairs = [buffers_of(call, rank, elements, in_place) for rank in range(call.ranks)]
         time_us = run.invoke(
-            plan, [source.view(np.uint8) for source, _ in pairs],
-            [output.view(np.uint8) for _, output in pairs],
+            plan, [source.view("uint8") for source, _ in pairs],
+            [output.view("uint8") for _, output in pairs],
         )  # fmt: skip
-        wrong = sum(
-            wrong_elements(call, rank, elements, output) for rank, (_, output) in enumerate(pairs)
-        )
+        outputs = [output for _, output in pairs]
+        wrong = wrong_elements(call, elements, list(enumerate(outputs)))
     elif trace is not None:
         run = place.run_of(plan, with_data=False, seed=seed, trace=trace)
         time_us = run.invoke(plan)

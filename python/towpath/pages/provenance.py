@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import os
 import time
@@ -87,9 +86,11 @@ def provenance(
         The provenance. The date is that of SOURCE_DATE_EPOCH where this variable is set, so that
         builds of documents can be repeated.
     """
+    from importlib.metadata import version
+
     seconds = int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
     return Provenance(
-        version=importlib.metadata.version("towpath"),
+        version=version("towpath"),
         date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)),
         machines={machine.name: machine_hash(machine) for machine in machines},
         schedules={schedule.name: schedule_hash(schedule) for schedule in schedules},

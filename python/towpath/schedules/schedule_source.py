@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from towpath import _core
 from towpath.errors import ConfigError
-from towpath.schedules.files import load_schedule
 from towpath.schedules.words import algorithm_named, collective_named, protocol_named
 
 
@@ -59,6 +58,8 @@ class ScheduleSource:
             ConfigError: the file or an option is wrong.
         """
         if self.file is not None:
+            from towpath.schedules.files import load_schedule
+
             return load_schedule(self.file, self.result)
         protocol = _core.protocol_from(protocol_named(self.protocol))
         assert protocol is not None  # `protocol_named` knows the names of the core only

@@ -19,20 +19,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from towpath import _core
-from towpath.collectives import fabric, live, places, simulated
+from towpath.collectives import fabric, places, simulated
 from towpath.collectives.call import Call
-from towpath.collectives.data import type_bytes
+from towpath.collectives.element_types import type_bytes
 from towpath.collectives.result import bus_factor
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules import schedule_source
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import algorithms_within
-from towpath.studies.sweep import digest_of
 from towpath.tuning import sites
 from towpath.tuning.rule import choose
 from towpath.tuning.sites import Options, Site, open_site
 
 if TYPE_CHECKING:
+    from towpath.collectives.live import LiveOptions
     from towpath.studies.sweep import Point, Result, SweepOptions
 
 CHUNKS_PER_CHANNEL = (1, 4, 16)
@@ -165,8 +165,10 @@ def candidates(
             schedule = source.schedule()
         except ConfigError as error:
             problems[str(error)] = None
-        else:
-            found.setdefault(_core.fingerprint(schedule), (_thread_blocks(schedule), source))
+            continue
+        fingerprint = _core.fingerprint(schedule)
+        if fingerprint not in found:
+            found[fingerprint] = (_thread_blocks(schedule), source)
     if not found:
         raise ConfigError(next(iter(problems)))
     sources = [source for _, source in sorted(found.values(), key=itemgetter(0))]
@@ -180,13 +182,14 @@ def _thread_blocks(schedule: _core.Schedule) -> int:
 
 def cuts(source: ScheduleSource, size_bytes: int) -> bool:
     """Whether the schedule can run an array of about that size."""
-    call = Call(_schedule_of(source))
+    call = Call(schedule_of(source))
     exact_bytes = call.elements(size_bytes) * type_bytes(call.type_name)
     return abs(exact_bytes - size_bytes) <= _SIZE_SHARE * size_bytes
 
 
 @lru_cache(maxsize=256)
-def _schedule_of(source: ScheduleSource) -> _core.Schedule:
+def schedule_of(source: ScheduleSource) -> _core.Schedule:
+    """The schedule of a source, of which the last ones are kept."""
     return source.schedule()
 
 
@@ -230,7 +233,7 @@ class Simulator:
     def __call__(self, point: Point) -> Result:
         """Times one candidate at one size; `problem` says why there is no time."""
         source = ScheduleSource(**point["source"])
-        call = Call(_schedule_of(source))
+        call = Call(schedule_of(source))
         try:
             place = self.site.place_for(call.schedule, source)
             time_us = simulated.time_us(place, call, point["size_bytes"])
@@ -240,6 +243,8 @@ class Simulator:
 
     def digest(self) -> str:
         """Digest of the machine, the simulator, and where ranks are."""
+        from towpath.studies.sweep import digest_of
+
         modules = (_core, fabric, places, simulated, sites, schedule_source)
         described = repr((self.site.spec, self.options))
         return digest_of(described, *map(getfile, modules))
@@ -327,7 +332,7 @@ def _rounds(sizes_bytes: list[int]) -> list[list[int]]:
 
 
 def live_timings(
-    sources: list[ScheduleSource], sizes_bytes: list[int], options: live.LiveOptions
+    sources: list[ScheduleSource], sizes_bytes: list[int], options: LiveOptions
 ) -> Iterator[Timing]:
     """Times all candidates between processes of this host, one after the other, as they come.
 
@@ -335,6 +340,8 @@ def live_timings(
         ConfigError: no schedule cuts an array of one of the sizes.
         LiveError: a rank failed, or the data was wrong.
     """
+    from towpath.collectives import live
+
     able = {size_bytes: set(_able(sources, size_bytes)) for size_bytes in sizes_bytes}
     calls = [
         live.LiveCall(source, tuple(size for size in sizes_bytes if source in able[size]))

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from towpath import _core
 from towpath.collectives import fabric
@@ -22,13 +22,15 @@ from towpath.collectives.gpus import (
     hosts_of,
     reaches_of,
 )
-from towpath.collectives.link_faults import LinkFault
 from towpath.collectives.places import ChipPlace, GpuPlace, MailboxPlace, Place
 from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import PROTOCOLS
 from towpath.specs import catalogue
 from towpath.specs.kinds import KINDS, check_options
+
+if TYPE_CHECKING:
+    from towpath.collectives.link_faults import LinkFault
 
 Numbers = tuple[int, ...] | None
 Words = tuple[str, ...] | None

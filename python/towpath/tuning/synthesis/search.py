@@ -12,7 +12,7 @@ from itertools import product
 from towpath import _core
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
-from towpath.collectives.data import type_bytes
+from towpath.collectives.element_types import type_bytes
 from towpath.collectives.places import GpuPlace
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
