@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "random_gpus.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/simulate/simulated_gpus.hpp"
 #include "towpath/simulate/simulated_run.hpp"
@@ -24,74 +24,30 @@ using machine::DeviceKind;
 using machine::LinkKind;
 using machine::MachineBuilder;
 
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : engine_(seed), is_round_(flip()) {}
-  int between(int low, int high) {
-    const auto count = static_cast<std::uint64_t>(high - low + 1);
-    return low + static_cast<int>(engine_() % count);
-  }
-  bool flip() { return between(0, 1) == 1; }
-  // Round figures let messages meet at the same picosecond.
-  Rate rate() { return Rate::from_gb_per_s(is_round_ ? 100 : between(2, 400)); }
-  Time time(int ns_max) {
-    return Time::from_ps(is_round_ ? ns_max * 1000 / 3 * between(0, 1) : between(0, ns_max * 1000));
-  }
-
- private:
-  std::mt19937_64 engine_;
-  bool is_round_;
-};
-
 struct Size {
   int hosts = 1;
   int gpus = 1;  // of each
 };
 
-machine::GpuCost random_cost(Dice& dice) {
-  machine::GpuCost cost;
-  cost.launch = dice.time(5000);
-  for (machine::ProtocolCost& protocol : cost.protocol) {
-    protocol = {dice.rate(), dice.time(300), dice.time(300), dice.flip(), {}};
-    if (dice.flip()) protocol.adapter_rate = dice.rate();
-    if (dice.flip()) protocol.adapter_overhead = dice.time(4000);
-    if (dice.flip()) protocol.copy_rate = dice.rate();
-    if (dice.flip()) protocol.forward_rate = dice.rate();
-  }
-  return cost;
+machine::Link random_link(LinkKind kind, Figures& figures) {
+  const Rate rate = figures.rate();
+  const Time latency = figures.time(1_us);
+  return {0, 0, kind, rate, latency, figures.flip() ? figures.time(50_ns) : Time()};
 }
-
-// A kind of wire, both of its directions.
-class Wire {
- public:
-  Wire(LinkKind kind, Dice& dice)
-      : link_{0, 0, kind, dice.rate(), dice.time(2000), dice.flip() ? dice.time(50) : Time()} {}
-  void join(MachineBuilder& builder, int a, int b) const {
-    machine::Link link = link_;
-    link.from = a;
-    link.to = b;
-    builder.add_link(link);
-    std::swap(link.from, link.to);
-    builder.add_link(link);
-  }
-
- private:
-  machine::Link link_;
-};
 
 // Hosts that are all alike: GPUs at a switch or each joined to each, an adapter per GPU or for all,
 // and a network switch per adapter or for all.
 class RandomMachine {
  public:
-  RandomMachine(const Size& size, Dice& dice)
+  RandomMachine(const Size& size, Figures& figures)
       : size_(size),
-        cost_(random_cost(dice)),
-        within_(LinkKind::nvlink, dice),
-        to_adapter_(LinkKind::pcie, dice),
-        outside_(LinkKind::network, dice),
-        has_switch_(dice.flip()),
-        has_rails_(has_switch_ && dice.flip()),  // otherwise rails do not meet
-        adapters_(dice.flip() ? size.gpus : 1) {}
+        cost_(random_cost(figures)),
+        within_(random_link(LinkKind::nvlink, figures)),
+        to_adapter_(random_link(LinkKind::pcie, figures)),
+        outside_(random_link(LinkKind::network, figures)),
+        has_switch_(figures.flip()),
+        has_rails_(has_switch_ && figures.flip()),  // otherwise rails do not meet
+        adapters_(figures.flip() ? size.gpus : 1) {}
 
   std::shared_ptr<const machine::Machine> build() && {
     for (int i = 0; i < (has_rails_ ? adapters_ : 1); ++i) {
@@ -110,33 +66,33 @@ class RandomMachine {
       const int gpu =
           builder_.add_device({fmt::format("host{}/gpu{}", host, i), DeviceKind::gpu, host, false});
       for (const int other : gpus) {
-        if (!has_switch_) within_.join(builder_, gpu, other);
+        if (!has_switch_) join(builder_, gpu, other, within_);
       }
       gpus.push_back(gpu);
     }
     if (!has_switch_) return gpus;
     const int hub =
         builder_.add_device({fmt::format("host{}/switch", host), DeviceKind::nvswitch, host, true});
-    for (const int gpu : gpus) within_.join(builder_, gpu, hub);
+    for (const int gpu : gpus) join(builder_, gpu, hub, within_);
     return gpus;
   }
   void add_adapters(int host, const std::vector<int>& gpus) {
     for (int i = 0; i < adapters_; ++i) {
       const int nic =
           builder_.add_device({fmt::format("host{}/nic{}", host, i), DeviceKind::nic, host, true});
-      outside_.join(builder_, nic, leaves_[static_cast<std::size_t>(has_rails_ ? i : 0)]);
+      join(builder_, nic, leaves_[static_cast<std::size_t>(has_rails_ ? i : 0)], outside_);
       for (int gpu = 0; gpu < size_.gpus; ++gpu) {
         if (adapters_ > 1 && gpu != i) continue;
-        to_adapter_.join(builder_, gpus[static_cast<std::size_t>(gpu)], nic);
+        join(builder_, gpus[static_cast<std::size_t>(gpu)], nic, to_adapter_);
       }
     }
   }
 
   Size size_;
   machine::GpuCost cost_;
-  Wire within_;
-  Wire to_adapter_;
-  Wire outside_;
+  machine::Link within_;
+  machine::Link to_adapter_;
+  machine::Link outside_;
   bool has_switch_;
   bool has_rails_;
   int adapters_;
@@ -144,17 +100,18 @@ class RandomMachine {
   std::vector<int> leaves_;
 };
 
-Schedule random_schedule(const Size& size, Dice& dice) {
+Schedule random_schedule(const Size& size, Figures& figures) {
   constexpr std::array kAlgorithms = {
       "ring_all_reduce", "ring_all_gather",  "ring_reduce_scatter", "hierarchical_all_reduce",
       "pat_all_gather",  "bruck_all_gather", "pat_reduce_scatter",  "bruck_all_to_all"};
   AlgorithmOptions options;
   options.ranks = size.hosts * size.gpus;
   options.gpus_per_host = size.gpus;
-  options.channels = dice.between(1, 4);
-  options.protocol = static_cast<Protocol>(dice.between(0, 2));
-  if (dice.flip()) options.rings = collective::rail_rings(size.hosts, size.gpus, options.channels);
-  const auto chosen = static_cast<std::size_t>(dice.between(0, kAlgorithms.size() - 1));
+  options.channels = figures.between(1, 4);
+  options.protocol = static_cast<Protocol>(figures.between(0, 2));
+  if (figures.flip())
+    options.rings = collective::rail_rings(size.hosts, size.gpus, options.channels);
+  const auto chosen = static_cast<std::size_t>(figures.between(0, kAlgorithms.size() - 1));
   return collective::make_schedule(kAlgorithms[chosen], options);
 }
 
@@ -206,12 +163,7 @@ Outcome run(const std::shared_ptr<const machine::Machine>& machine,
 void expect_equal(const Outcome& folded, const Outcome& all) {
   EXPECT_EQ(folded.first.ps(), all.first.ps());
   EXPECT_EQ(folded.second.ps(), all.second.ps());
-  ASSERT_EQ(folded.loads.size(), all.loads.size());
-  for (std::size_t link = 0; link < all.loads.size(); ++link) {
-    EXPECT_EQ(folded.loads[link].bytes.count(), all.loads[link].bytes.count()) << link;
-    EXPECT_EQ(folded.loads[link].busy.ps(), all.loads[link].busy.ps()) << link;
-    EXPECT_EQ(folded.loads[link].messages, all.loads[link].messages) << link;
-  }
+  expect_equal_loads(folded.loads, all.loads);
 }
 
 TEST(Fold, IsExactOnRandomMachines) {
@@ -219,13 +171,14 @@ TEST(Fold, IsExactOnRandomMachines) {
   int may_differ = 0;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(seed);
-    Dice dice(seed);
-    const Size size{dice.between(1, 6), dice.between(1, 4)};
+    sim::Random random(seed, "fold");
+    Figures figures(random);
+    const Size size{figures.between(1, 6), figures.between(1, 4)};
     if (size.hosts * size.gpus < 2) continue;
-    const auto machine = RandomMachine(size, dice).build();
+    const auto machine = RandomMachine(size, figures).build();
     const auto plan =
-        plan_of(random_schedule(size, dice),
-                static_cast<std::uint64_t>(dice.between(1, 1 << dice.between(1, 20))));
+        plan_of(random_schedule(size, figures),
+                static_cast<std::uint64_t>(figures.between(1, 1 << figures.between(1, 20))));
     SCOPED_TRACE(fmt::format("{} hosts of {} GPUs, {}, {} channels", size.hosts, size.gpus,
                              plan->schedule->name, plan->schedule->channels));
     if (!has_ways(*machine, *plan)) continue;

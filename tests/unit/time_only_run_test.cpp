@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "random_gpus.hpp"
 #include "schedules.hpp"
 #include "sentence.hpp"
 #include "towpath/base/deadlock_error.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
-#include "towpath/sim/random.hpp"
 #include "towpath/simulate/simulated_gpus.hpp"
 #include "towpath/simulate/simulated_run.hpp"
 
@@ -28,47 +28,6 @@ using namespace collective;
 using namespace literals;
 
 bool is_long() { return std::getenv("TOWPATH_LONG_TESTS") != nullptr; }
-
-template <typename T>
-const T& one_of(sim::Random& random, const std::vector<T>& values) {
-  return values[random.below(values.size())];
-}
-
-// Figures from few values, so that messages often meet at the same picosecond.
-struct Figures {
-  explicit Figures(sim::Random& seeded) : random(seeded), is_coarse(seeded.below(2) == 0) {}
-
-  Rate rate() {
-    if (is_coarse) return one_of<Rate>(random, {25_GBps, 50_GBps, 100_GBps});
-    return Rate::from_bytes_per_second(
-        static_cast<std::int64_t>(10'000'000'000 + random.below(90'000'000'000)));
-  }
-  Time time(Time most) {
-    if (is_coarse) return most * static_cast<std::int64_t>(random.below(3));
-    return Time::from_ps(
-        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most.ps()) + 1)));
-  }
-
-  sim::Random& random;
-  bool is_coarse;
-};
-
-machine::GpuCost random_cost(Figures& figures) {
-  machine::GpuCost cost;
-  cost.launch = figures.time(3_us);
-  for (machine::ProtocolCost& protocol : cost.protocol) {
-    protocol.block_rate = figures.rate();
-    protocol.send_overhead = figures.time(200_ns);
-    protocol.receive_overhead = figures.time(300_ns);
-    protocol.fences = figures.random.below(2) == 0;
-    if (figures.random.below(2) == 0) protocol.adapter_rate = figures.rate();
-    protocol.adapter_overhead = figures.time(500_ns);
-    if (figures.random.below(2) == 0) protocol.copy_rate = figures.rate();
-    if (figures.random.below(2) == 0) protocol.forward_rate = figures.rate();
-    protocol.start_overhead = figures.time(1_us);
-  }
-  return cost;
-}
 
 // Hosts of GPUs around a switch each, GPUs in pairs at an adapter, adapters at a leaf of their rail
 // or of their host, leaves joined by spines.
@@ -136,13 +95,9 @@ std::shared_ptr<const machine::Machine> ring(Figures& figures, int gpus) {
   const machine::Link wire{
       0, 0, machine::LinkKind::nvlink, figures.rate(), figures.time(500_ns), figures.time(20_ns)};
   for (int g = 0; g < gpus; ++g) {
-    machine::Link link = wire;
-    link.from = g;
-    link.to = (g + 1) % gpus;
-    if (link.from == link.to || (gpus == 2 && g == 1)) continue;
-    builder.add_link(link);
-    std::swap(link.from, link.to);
-    builder.add_link(link);
+    const int next = (g + 1) % gpus;
+    if (g == next || (gpus == 2 && g == 1)) continue;
+    join(builder, g, next, wire);
   }
   builder.set_gpu_cost(random_cost(figures));
   return std::move(builder).build();
@@ -220,12 +175,7 @@ void expect_equal(const Case& sample) {
   for (std::size_t i = 0; i < plain.times.size(); ++i) {
     EXPECT_EQ(fast.times[i].ps(), plain.times[i].ps()) << "time " << i;
   }
-  ASSERT_EQ(fast.loads.size(), plain.loads.size());
-  for (std::size_t i = 0; i < plain.loads.size(); ++i) {
-    EXPECT_EQ(fast.loads[i].bytes, plain.loads[i].bytes) << "link " << i;
-    EXPECT_EQ(fast.loads[i].busy.ps(), plain.loads[i].busy.ps()) << "link " << i;
-    EXPECT_EQ(fast.loads[i].messages, plain.loads[i].messages) << "link " << i;
-  }
+  expect_equal_loads(fast.loads, plain.loads);
 }
 
 TEST(TimeOnlyRun, TakesTheTimesAndLoadsOfTheReference) {
