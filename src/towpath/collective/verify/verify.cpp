@@ -268,10 +268,10 @@ std::vector<std::uint32_t> transfer_pattern(const Chunking& chunking,
   return pattern;
 }
 
-}  // namespace
-
 // Each step takes some hundred bytes while it is verified.
 constexpr std::size_t kStepsVerifiedMax = 4 * kStepsWrittenMax;
+
+}  // namespace
 
 std::string_view name_of(FindingKind kind) { return kFindingNames[static_cast<std::size_t>(kind)]; }
 
