@@ -12,7 +12,7 @@ namespace towpath::gpu_links {
 Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine)
     : simulation_(simulation),
       machine_(std::move(machine)),
-      search_(machine_),
+      search_(*machine_),
       free_at_(machine_->links().size()),
       loads_(machine_->links().size()) {
   for (const machine::Link& link : machine_->links()) {

@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <queue>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "towpath/base/index.hpp"
 #include "towpath/machine/checks.hpp"
+#include "towpath/machine/route_search.hpp"
 
 namespace towpath::machine {
 
@@ -40,44 +39,6 @@ int Machine::checked_device_of_rank(int rank) const {
   return device_of_rank(rank);
 }
 
-// Dijkstra over (latency, links). Each link makes the second part grow, so every predecessor is
-// settled before its successor even where latencies are zero, and ties resolve the same way always.
-std::vector<int> Machine::last_links(int source, int target, Ties* ties) const {
-  using Distance = std::pair<Time, int>;
-  using Entry = std::tuple<Time, int, int>;  // latency, links, device
-  std::vector<Distance> distance(devices_.size(), {Time::max(), 0});
-  std::vector<int> last_link(devices_.size(), kNone);
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
-  distance[index(source)] = {Time(), 0};
-  open.emplace(Time(), 0, source);
-  while (!open.empty()) {
-    const auto [latency, links, device] = open.top();
-    open.pop();
-    if (device == target) break;
-    if (distance[index(device)] != Distance(latency, links)) continue;  // was improved since
-    if (device != source && !devices_[index(device)].forwards) continue;
-    for (const int number : links_from_[index(device)]) {
-      const Link& link = links_[index(number)];
-      // Where nothing goes on, and which is not the end: most neighbours of a switch.
-      if (link.to != target && !devices_[index(link.to)].forwards) continue;
-      const Distance candidate(latency + link.latency, links + 1);
-      Distance& known = distance[index(link.to)];
-      int& last = last_link[index(link.to)];
-      if (candidate < known) {
-        known = candidate;
-        last = number;
-        open.emplace(candidate.first, candidate.second, link.to);
-        if (ties != nullptr) ties->erase(link.to);
-      } else if (candidate == known) {
-        const bool is_taken = is_preferred(number, last, source, target);
-        if (ties != nullptr) (*ties)[link.to].push_back(is_taken ? last : number);
-        if (is_taken) last = number;
-      }
-    }
-  }
-  return last_link;
-}
-
 bool Machine::is_preferred(int link, int other, int source, int target) const {
   const auto is_between_switches = [this](int number) {
     const Link& wire = links_[index(number)];
@@ -90,39 +51,7 @@ bool Machine::is_preferred(int link, int other, int source, int target) const {
 }
 
 std::vector<int> Machine::route(int from_rank, int to_rank) const {
-  const int source = checked_device_of_rank(from_rank);
-  const int target = checked_device_of_rank(to_rank);
-  const std::vector<int> last_link = last_links(source, target);
-  std::vector<int> route;
-  for (int device = target; device != source;) {
-    const int number = last_link[index(device)];
-    if (number == kNone) {
-      throw std::invalid_argument(fmt::format(
-          "machine '{}' has no path from rank {} ({}) to rank {} ({})", name_, from_rank,
-          devices_[index(source)].name, to_rank, devices_[index(target)].name));
-    }
-    route.push_back(number);
-    device = links_[index(number)].from;
-  }
-  std::reverse(route.begin(), route.end());
-  return route;
-}
-
-std::vector<RouteTie> Machine::ties(int from_rank, int to_rank) const {
-  const int source = checked_device_of_rank(from_rank);
-  Ties of_devices;
-  const std::vector<int> last_link =
-      last_links(source, checked_device_of_rank(to_rank), &of_devices);
-  std::vector<RouteTie> ties;
-  for (int device = device_of_rank(to_rank); device != source;) {
-    const int number = last_link[index(device)];
-    if (number == kNone) break;
-    if (const auto found = of_devices.find(device); found != of_devices.end()) {
-      for (const int other : found->second) ties.push_back({number, other});
-    }
-    device = links_[index(number)].from;
-  }
-  return ties;
+  return RouteSearch(*this).route(from_rank, to_rank);
 }
 
 MachineBuilder::MachineBuilder(std::string name) { machine_.name_ = std::move(name); }
@@ -136,7 +65,6 @@ int MachineBuilder::add_device(Device device) {
   }
   if (device.kind == DeviceKind::gpu) machine_.rank_device_.push_back(number);
   machine_.devices_.push_back(std::move(device));
-  machine_.links_from_.emplace_back();
   return number;
 }
 
@@ -168,10 +96,7 @@ void MachineBuilder::add_link(const Link& link) {
   place(link);
 }
 
-void MachineBuilder::place(const Link& link) {
-  machine_.links_from_[index(link.from)].push_back(static_cast<int>(machine_.links_.size()));
-  machine_.links_.push_back(link);
-}
+void MachineBuilder::place(const Link& link) { machine_.links_.push_back(link); }
 
 void MachineBuilder::set_gpu_cost(const GpuCost& cost) {
   check(cost);
@@ -202,7 +127,7 @@ void MachineBuilder::check_every_gpu_is_reached() const {
     const auto [device, gpu] = open.front();
     open.pop();
     if (device != gpu && !machine_.devices_[index(device)].forwards) continue;
-    for (const int number : machine_.links_from_[index(device)]) {
+    for (const int number : machine_.links_from(device)) {
       const int next = machine_.links_[index(number)].to;
       if (next == gpu) continue;
       std::array<int, 2>& known = reached_by[index(next)];
@@ -219,6 +144,45 @@ void MachineBuilder::check_every_gpu_is_reached() const {
   }
 }
 
+void MachineBuilder::join_links() {
+  const auto& links = machine_.links_;
+  const std::size_t devices = machine_.devices_.size();
+  machine_.links_from_ = {devices, links.size(), [&](std::size_t n) { return links[n].from; }};
+  machine_.links_to_ = {devices, links.size(), [&](std::size_t n) { return links[n].to; }};
+}
+
+void MachineBuilder::find_junctions() {
+  const auto& links = machine_.links_;
+  const auto& devices = machine_.devices_;
+  // Of each device, one neighbour that forwards, until a second one makes it a junction.
+  std::vector<int> neighbour(devices.size(), kNone);
+  machine_.is_junction_.assign(devices.size(), false);
+  const auto note = [&](int device, int other) {
+    int& known = neighbour[index(device)];
+    if (known == kNone) known = other;
+    if (known != other) machine_.is_junction_[index(device)] = true;
+  };
+  const auto is_through = [&](const Link& link) {
+    return devices[index(link.from)].forwards && devices[index(link.to)].forwards;
+  };
+  for (const Link& link : links) {
+    if (!is_through(link)) continue;
+    note(link.from, link.to);
+    note(link.to, link.from);
+  }
+  const auto is_passage = [&](const Link& link, int from, int to) {
+    return is_through(link) && (machine_.is_junction(to) || !machine_.is_junction(from));
+  };
+  machine_.passages_from_ = {devices.size(), links.size(), [&](std::size_t n) {
+                               const Link& link = links[n];
+                               return is_passage(link, link.from, link.to) ? link.from : kNone;
+                             }};
+  machine_.passages_to_ = {devices.size(), links.size(), [&](std::size_t n) {
+                             const Link& link = links[n];
+                             return is_passage(link, link.to, link.from) ? link.to : kNone;
+                           }};
+}
+
 std::shared_ptr<const Machine> MachineBuilder::build() && {
   if (machine_.rank_device_.empty()) {
     throw std::invalid_argument(
@@ -228,6 +192,8 @@ std::shared_ptr<const Machine> MachineBuilder::build() && {
     throw std::invalid_argument(
         fmt::format("machine '{}' lacks the cost of its GPUs", machine_.name_));
   }
+  join_links();
+  find_junctions();
   if (machine_.rank_device_.size() > 1) check_every_gpu_is_reached();
   return std::make_shared<const Machine>(std::move(machine_));
 }

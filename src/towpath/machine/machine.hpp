@@ -7,12 +7,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "towpath/base/protocol.hpp"
 #include "towpath/base/units.hpp"
+#include "towpath/machine/adjacency.hpp"
 #include "towpath/machine/kernel_cost.hpp"
 #include "towpath/machine/parameters.hpp"
 
@@ -137,12 +139,6 @@ void for_each_block(AnyCost& cost, const Visit& visit) {
   visit("ll128", Needed::always, cost.protocol[2], kProtocolParameters);
 }
 
-// A link of a route, and another one that is as good.
-struct RouteTie {
-  int taken = 0;
-  int other = 0;
-};
-
 // Immutable once built; shared by every simulation on it.
 class Machine {
  public:
@@ -166,29 +162,28 @@ class Machine {
   // from the last link backwards, the lowest link number counts, but between network switches a
   // hash of both ranks, the link and the seed (ECMP). Only devices that forward are passed through.
   // A rank's route to itself is empty. Throws std::invalid_argument that names both ranks if there
-  // is no path. Every call searches the machine anew; for many see RouteSearch.
+  // is no path. Every call searches anew; for many see RouteSearch.
   std::vector<int> route(int from_rank, int to_rank) const;
 
-  // Where that route could have taken another link.
-  std::vector<RouteTie> ties(int from_rank, int to_rank) const;
   // Whether a route between these ranks takes a link rather than another that is as good.
   bool prefers(int link, int other, int from_rank, int to_rank) const {
     return is_preferred(link, other, device_of_rank(from_rank), device_of_rank(to_rank));
   }
 
-  // Numbers of the links that leave a device, in the order in which they were added.
-  const std::vector<int>& links_from(int device) const {
-    return links_from_[static_cast<std::size_t>(device)];
-  }
+  // Numbers of the links that leave a device, or come to it, in the order in which they were added.
+  std::span<const int> links_from(int device) const { return links_from_.of(device); }
+  std::span<const int> links_to(int device) const { return links_to_.of(device); }
+  // Whether traffic between two other devices that forward may pass through.
+  bool is_junction(int device) const { return is_junction_[static_cast<std::size_t>(device)]; }
+  // Of a device that forwards, the links to and from junctions; where it is none itself, to and
+  // from all that forward.
+  std::span<const int> passages_from(int device) const { return passages_from_.of(device); }
+  std::span<const int> passages_to(int device) const { return passages_to_.of(device); }
   // Whether some hosts have GPUs of a cost of their own.
   bool has_several_costs() const { return !gpu_of_host_.empty(); }
 
  private:
-  using Ties = std::unordered_map<int, std::vector<int>>;  // device -> links to it
   int checked_device_of_rank(int rank) const;
-  // The last link of the best path from `source`, per device; -1 if there is no path. The search
-  // stops once `target` is settled. `ties`, if given, gets links that are as good as the last.
-  std::vector<int> last_links(int source, int target, Ties* ties = nullptr) const;
   // Whether a route from source to target prefers a link to another that is as good.
   bool is_preferred(int link, int other, int source, int target) const;
 
@@ -197,7 +192,11 @@ class Machine {
   std::string name_;
   std::vector<Device> devices_;
   std::vector<Link> links_;
-  std::vector<std::vector<int>> links_from_;  // per device, outgoing link numbers
+  Adjacency links_from_;
+  Adjacency links_to_;
+  std::vector<bool> is_junction_;  // per device
+  Adjacency passages_from_;
+  Adjacency passages_to_;
   std::vector<int> rank_device_;
   GpuCost gpu_;
   std::map<int, GpuCost> gpu_of_host_;  // where hosts are of different kinds
@@ -231,6 +230,8 @@ class MachineBuilder {
   void place(const Link& link);
   void check(const GpuCost& cost) const;
   void check_every_gpu_is_reached() const;
+  void join_links();
+  void find_junctions();
 
   Machine machine_;
   std::unordered_map<std::string, int> number_of_name_;

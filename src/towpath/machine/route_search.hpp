@@ -2,48 +2,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
+#include <cstddef>
+#include <span>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "towpath/base/units.hpp"
 #include "towpath/machine/machine.hpp"
 
-// Many routes of one machine: the same as Machine::route, which begins anew for each. A search from
-// one rank goes on where it stopped for the rank before, so ask for all routes from a rank
-// together.
+// Routes of one machine, as Machine::route says.
+//
+// The search begins at both ends and stops where they meet. Devices at which traffic cannot go on
+// to a third one, such as an adapter between a GPU and a switch, are looked at next to an end only,
+// so that a switch with thousands of them costs no more than one with few. What is known around a
+// source serves its next routes: ask for all routes from a rank together.
 
 namespace towpath::machine {
 
+// A link of a route, and another one that is as good.
+struct RouteTie {
+  int taken = 0;
+  int other = 0;
+};
+
 class RouteSearch {
  public:
-  explicit RouteSearch(std::shared_ptr<const Machine> machine);
+  // The machine outlives it.
+  explicit RouteSearch(const Machine& machine) : machine_(machine) {}
 
   // Throws as Machine::route.
   std::vector<int> route(int from_rank, int to_rank);
+  // Where that route could have taken another link; none where there is no route.
+  std::vector<RouteTie> ties(int from_rank, int to_rank);
 
  private:
+  using Distance = std::pair<Time, int>;                    // latency, links
+  using Entry = std::tuple<Time, int, int>;                 // the same, and a device
+  using Links = std::unordered_map<int, std::vector<int>>;  // by device
   struct Reached {
-    Time latency = Time::max();
-    int links = 0;
-    int last = -1;  // link of a best path
+    Distance distance;
+    // Of the best ways, the links that come from the source here or go on to the target.
+    std::vector<int> links;
     bool is_settled = false;
   };
-  using Entry = std::tuple<Time, int, int>;  // latency, links, device
+  // What is known around the source, or the target.
+  struct Side {
+    bool is_source = false;
+    int end = -1;
+    std::unordered_map<int, Reached> reached{};
+    std::vector<Entry> open{};  // a heap, nearest first
+    std::size_t work = 0;       // links looked at for the routes from this source
+  };
 
-  void begin(int source);
-  bool settle(int target);
-  void reach(int number, Time latency, int links);
-  int last_link(int device, int target) const;
+  template <typename Visit>
+  bool walk(int from_rank, int to_rank, const Visit& visit);
+  bool search(int source, int target);
+  void begin(Side& side, int end);
+  void look(Side& side, int device, std::span<const int> links);
+  void reach(Side& side, int link, const Distance& distance);
+  void settle(Side& side);
+  static bool is_open(Side& side);
+  std::span<const int> onward(const Side& side, int device) const;
+  int far_end(const Side& side, int link) const;
+  const Side& opposite(const Side& side) const { return side.is_source ? target_ : source_; }
+  Links links_to_target() const;
+  bool is_on_best_way(int device, const Reached& from_source) const;
+  void sort_as_found(std::vector<int>& links) const;
+  int preferred(std::vector<int>& links) const;
 
-  std::shared_ptr<const Machine> machine_;
-  int source_ = -1;               // device
-  std::vector<Reached> reached_;  // per device
-  std::vector<int> touched_;      // devices that are not as in the beginning
-  std::vector<Entry> open_;       // a heap, nearest first
-  // Links that are as good as a device's last one, in the order in which they were found.
-  std::unordered_map<int, std::vector<int>> as_good_;
+  const Machine& machine_;
+  Side source_{.is_source = true};
+  Side target_;
+  Distance best_;
 };
 
 }  // namespace towpath::machine

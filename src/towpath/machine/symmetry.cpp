@@ -32,8 +32,8 @@ class Mapping {
   void follow_links() {
     for (std::size_t next = 0; next < reached_.size(); ++next) {
       const int device = reached_[next];
-      const std::vector<int>& links = machine_.links_from(device);
-      const std::vector<int>& of_image = machine_.links_from(image_[index(device)]);
+      const std::span<const int> links = machine_.links_from(device);
+      const std::span<const int> of_image = machine_.links_from(image_[index(device)]);
       for (std::size_t i = 0; i < std::min(links.size(), of_image.size()); ++i) {
         set(end_of(links[i]), end_of(of_image[i]));
       }

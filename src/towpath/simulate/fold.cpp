@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "towpath/base/index.hpp"
+#include "towpath/machine/route_search.hpp"
 #include "towpath/machine/symmetry.hpp"
 
 namespace towpath::simulate {
@@ -72,11 +73,12 @@ class Rotated {
         }
       }
     }
+    machine::RouteSearch search(machine_);
     for (const auto& [from, to] : pairs) {
-      for (const int link : machine_.route(gpu_of(from), gpu_of(to))) {
+      for (const int link : search.route(gpu_of(from), gpu_of(to))) {
         if (!is_whole_[index(folded_[index(link)].representative)]) return false;
       }
-      for (const machine::RouteTie& tie : machine_.ties(gpu_of(from), gpu_of(to))) {
+      for (const machine::RouteTie& tie : search.ties(gpu_of(from), gpu_of(to))) {
         if (!is_kept(tie, from, to)) return false;
       }
     }
