@@ -29,13 +29,15 @@ using namespace literals;
 
 bool is_long() { return std::getenv("TOWPATH_LONG_TESTS") != nullptr; }
 
-// Hosts of GPUs around a switch each, GPUs in pairs at an adapter, adapters at a leaf of their rail
-// or of their host, leaves joined by spines.
+// Hosts of GPUs around a switch each, GPUs with an adapter each or in pairs, adapters at a leaf of
+// their rail or of their host, leaves joined by spines. With adapters of their own, rings over
+// rails meet no others between hosts.
 std::shared_ptr<const machine::Machine> fat_tree(Figures& figures, int hosts, int gpus_per_host) {
   using machine::DeviceKind;
   using machine::LinkKind;
   machine::MachineBuilder builder("fat tree");
   const bool has_rails = figures.random.below(2) == 0;
+  const int gpus_per_adapter = 1 + static_cast<int>(figures.random.below(2));
   const auto join = [&](int a, int b, machine::Link link) {
     link.from = a;
     link.to = b;
@@ -71,7 +73,7 @@ std::shared_ptr<const machine::Machine> fat_tree(Figures& figures, int hosts, in
         builder.add_device({fmt::format("switch {}", h), DeviceKind::nvswitch, h, true});
     int adapter = 0;
     for (int g = 0; g < gpus_per_host; ++g) {
-      if (g % 2 == 0) {
+      if (g % gpus_per_adapter == 0) {
         adapter = builder.add_device({fmt::format("nic {} {}", h, g), DeviceKind::nic, h, true});
         join(adapter, leaves[static_cast<std::size_t>(has_rails ? g : h)], cable);
       }

@@ -91,6 +91,23 @@ void Flows::join() {
   }
 }
 
+Time Flows::latency_after_meeting(std::uint32_t flow) const {
+  const std::span<const Hop> hops = hops_of(flows_[flow]);
+  Time latency;
+  for (std::size_t h = hops.size(); h-- > 0;) {
+    latency += network_.machine().links()[index(links_[hops[h].link])].latency;
+    if (hops[h].is_meeting) break;
+  }
+  return latency;
+}
+
+void Flows::divide(std::span<const std::uint32_t> partition_of_flow, std::uint32_t partitions) {
+  for (std::size_t flow = 0; flow < flows_.size(); ++flow) {
+    flows_[flow].partition = partition_of_flow[flow];
+  }
+  if (partitions > 1) waiting_.resize(partitions);
+}
+
 const Flows::Train& Flows::train(std::uint32_t flow, Bytes size, Rate pace) {
   Kind& kind = kinds_[flows_[flow].kind];
   for (const Train& known : kind.trains) {
@@ -134,6 +151,7 @@ Flows::Notice Flows::send(std::uint32_t number, const Train& train, Time when, s
   first.train = &train;
   first.hops = hops_.data() + flow.first_hop;
   first.turn = flow.turn;
+  first.partition = flow.partition;
   first.tag = tag;
   first.number = 0;
   first.hop = 0;
@@ -209,17 +227,60 @@ std::uint32_t Flows::repeat_whole(const Flow& flow, const Train& train, std::uin
 
 // The head reaches a link where it may meet others.
 void Flows::await(Segment& segment, Time head) {
-  queue_.push_ordered(head, 0, segment.turn << 8 | segment.hop, nullptr, &segment);
+  const std::uint64_t order = segment.turn << 8 | segment.hop;
+  if (waiting_.empty()) return queue_.push_ordered(head, 0, order, nullptr, &segment);
+  waiting_[segment.partition].push(head, order, segment);
 }
 
-bool Flows::next(Notice& notice) {
-  sim::Event event;
-  if (!queue_.pop(Time::max(), event)) return false;
+bool Flows::next(std::uint32_t partition, Time end, Notice& notice) {
+  Segment* segment = nullptr;
+  Time head;
+  if (waiting_.empty()) {
+    sim::Event event;
+    if (!queue_.pop(end, event)) return false;
+    segment = static_cast<Segment*>(event.context);
+    head = event.time();
+  } else {
+    Waiting& waiting = waiting_[partition];
+    head = waiting.first_time();
+    if (head >= end) return false;
+    segment = &waiting.pop();
+  }
   ++meetings_;
-  Segment& segment = *static_cast<Segment*>(event.context);
-  notice = {segment.tag, kUnknown, kUnknown};
-  walk(segment, event.time(), notice);
+  notice = {segment->tag, kUnknown, kUnknown};
+  walk(*segment, head, notice);
   return true;
+}
+
+Time Flows::first_time() const {
+  Time first = kUnknown;
+  for (const Waiting& waiting : waiting_) first = std::min(first, waiting.first_time());
+  return first;
+}
+
+// It comes after all or most of the others.
+void Flows::Waiting::push(Time at, std::uint64_t order, Segment& segment) {
+  if (entries_.size() == entries_.capacity() && first_ > entries_.size() / 2) {
+    entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
+  std::size_t place = entries_.size();
+  entries_.emplace_back();
+  for (; place > first_; --place) {
+    const Entry& before = entries_[place - 1];
+    if (before.at < at || (before.at == at && before.order < order)) break;
+    entries_[place] = before;
+  }
+  entries_[place] = {at, order, &segment};
+}
+
+Flows::Segment& Flows::Waiting::pop() {
+  Segment& first = *entries_[first_].segment;
+  if (++first_ == entries_.size()) {
+    entries_.clear();
+    first_ = 0;
+  }
+  return first;
 }
 
 // The head is at a link. Takes the segment to the next link where it may meet others.

@@ -28,9 +28,13 @@
 //   const std::uint32_t flow = flows.add(route, turn);  // all of them
 //   flows.join();
 //   Flows::Notice notice = flows.send(flow, flows.train(flow, 64_KiB, pace), when, tag);
-//   while (flows.next(notice)) ...  // each may call send()
+//   while (flows.next(0, Flows::kUnknown, notice)) ...  // each may call send()
 //
-// Wrong: a send() from before the notice that next() gave last. Another message may have passed.
+// Flows that meet no others are of different partitions, if their user divides them so. Each has a
+// time of its own.
+//
+// Wrong: a send() from before the notice that next() gave last in the flow's partition. Another
+// message may have passed.
 
 namespace towpath::gpu_links {
 
@@ -71,6 +75,19 @@ class Flows {
   std::uint32_t add(const Route& route, std::uint64_t turn);
   // After the last add().
   void join();
+  // Calls visit(link) for each link where others meet a flow.
+  template <typename Visit>
+  void for_each_meeting(std::uint32_t flow, const Visit& visit) const {
+    for (const Hop& hop : hops_of(flows_[flow])) {
+      if (hop.is_meeting) visit(links_[hop.link]);
+    }
+  }
+  // What the links of a flow take from the last one where it meets others: from when its passage
+  // is told until it is through. All of them if it meets nobody.
+  Time latency_after_meeting(std::uint32_t flow) const;
+  // The partition of each flow, after join(): flows that meet are in the same one. Otherwise all
+  // are in partition 0.
+  void divide(std::span<const std::uint32_t> partition_of_flow, std::uint32_t partitions);
 
   // Of messages of `size` on the wire, which is not zero, sent at `pace`.
   const Train& train(std::uint32_t flow, Bytes size, Rate pace);
@@ -78,9 +95,13 @@ class Flows {
   // A message starts at `when`, after all that its flow has sent before has left. What is not known
   // yet, next() tells.
   Notice send(std::uint32_t flow, const Train& train, Time when, std::uint64_t tag);
-  // Brings the earliest segment on that flows wait for; false when there is none. The notice may
-  // have nothing new.
-  bool next(Notice& notice);
+  // Brings the earliest segment on that flows of the partition wait for; false when there is none
+  // before `end`. The notice may have nothing new.
+  bool next(std::uint32_t partition, Time end, Notice& notice);
+  // When that segment, or that of all partitions, reaches its link; kUnknown when none waits. Not
+  // of a single partition that has not been divided.
+  Time first_time(std::uint32_t partition) const { return waiting_[partition].first_time(); }
+  Time first_time() const;
   // One per link of the machine.
   std::vector<LinkLoad> loads() const;
   // As Network::has_ties.
@@ -100,6 +121,7 @@ class Flows {
     std::uint16_t hops = 0;
     bool is_alone = true;  // no hop is a meeting
     std::uint32_t kind = 0;
+    std::uint32_t partition = 0;
     std::uint64_t turn = 0;
     const Train* counted = nullptr;  // its last messages,
     std::uint64_t count = 0;         // which loads_ does not have yet
@@ -119,8 +141,25 @@ class Flows {
     std::uint32_t number = 0;
     std::uint16_t hop = 0;
     std::uint16_t hop_count = 0;
+    std::uint32_t partition = 0;
     Time tail_in;  // when its last byte reaches that link
     Segment* next_free = nullptr;
+  };
+  // Segments that wait in a partition, in the order in which they come. They are few.
+  class Waiting {
+   public:
+    Time first_time() const { return entries_.empty() ? kUnknown : entries_[first_].at; }
+    void push(Time at, std::uint64_t order, Segment& segment);
+    Segment& pop();
+
+   private:
+    struct Entry {
+      Time at;
+      std::uint64_t order = 0;
+      Segment* segment = nullptr;
+    };
+    std::vector<Entry> entries_;
+    std::size_t first_ = 0;  // those before are gone
   };
 
   std::span<const Hop> hops_of(const Flow& flow) const {
@@ -154,7 +193,8 @@ class Flows {
   std::vector<Time> free_at_;            // per one of them
   std::vector<Time> free_at_before_;     // per hop, of the segment before
   std::vector<LinkLoad> loads_;          // per link that flows take
-  sim::EventQueue queue_;                // of waiting segments
+  sim::EventQueue queue_;                // of waiting segments, if there is one partition
+  std::vector<Waiting> waiting_;         // per partition, if there are several
   std::deque<Segment> segments_;         // storage
   Segment* free_segments_ = nullptr;
   std::uint64_t meetings_ = 0;

@@ -8,6 +8,7 @@
 
 #include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
+#include "towpath/simulate/partitions.hpp"
 
 namespace towpath::simulate {
 
@@ -17,8 +18,8 @@ using gpu_links::Flows;
 namespace {
 
 constexpr std::uint32_t kNotPublished = ~std::uint32_t{0};
-constexpr std::size_t kTrimMin = 64;    // fewer records of steps are not worth a look
-constexpr std::size_t kReadersMax = 8;  // more are not worth one either
+// Partitions that know less of each other are not worth going to and fro.
+constexpr Time kLookaheadMin = Time::from_ps(1'000'000);
 
 }  // namespace
 
@@ -61,9 +62,14 @@ struct alignas(64) TimeOnlyRun::Block {
   std::uint32_t flow = kNobody;          // none to the own rank
   std::uint32_t progress = kNotPublished;
   std::uint32_t send_slots = 0;
-  Time delay;         // of its puts, beyond their links and bytes
-  Time latency;       // of its route
-  Time credit_delay;  // until its slots are back at its receive peer
+  std::uint32_t partition = 0;
+  bool leaves_host = false;      // what it sends
+  bool sends_across = false;     // to another partition
+  bool receives_across = false;  // from another one
+  Time delay;                    // of its puts, beyond their links and bytes
+  Time latency;                  // of its route
+  Time lookahead;                // from when its puts are known until they arrive, at least
+  Time credit_delay;             // until its slots are back at its receive peer
 
   // What the last slice took, since most are alike.
   std::uint64_t memo_bytes = ~std::uint64_t{0};
@@ -107,6 +113,7 @@ TimeOnlyRun::TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<
   for (int rank = 0; rank < count; ++rank) connect(rank);
   for (int rank = 0; rank < count; ++rank) find_readers(rank);
   flows_.join();
+  divide();
 }
 
 TimeOnlyRun::~TimeOnlyRun() = default;
@@ -185,6 +192,7 @@ void TimeOnlyRun::connect(int rank) {
         ranks_.cost_of(rank).protocol[static_cast<std::size_t>(protocol)];
     block.send_slots = plan_->slots(!route.leaves_host);
     block.latency = route.latency;
+    block.leaves_host = route.leaves_host;
     block.delay = price_of(peer).receive_overhead;
     // As a put of GpuRanks: the payload is acknowledged before its flag leaves.
     if (cost.fences) block.delay += route.latency * 2;
@@ -210,10 +218,50 @@ void TimeOnlyRun::find_readers(int rank) {
       }
       Progress& progress = progress_[other.progress];
       std::int32_t& last_step = last[index(step.depends_on_block)];
-      if (last_step == kNone) progress.readers.push_back({first + b, 0});
-      progress.is_kept |= step.depends_on_step < last_step || progress.readers.size() > kReadersMax;
+      if (last_step == kNone) progress.steps.add_reader(first + b);
+      if (step.depends_on_step < last_step) progress.steps.goes_back();
       last_step = step.depends_on_step;
     }
+  }
+}
+
+// Those of a host are together, and those whose messages meet. Where none meet, there is no order
+// of time to keep.
+void TimeOnlyRun::divide() {
+  Partitioning partitioning(static_cast<std::uint32_t>(blocks_.size()));
+  bool has_meetings = false;
+  for (Block& block : blocks_) {
+    partitioning.join(block.number, block.number - block.number_in_rank);
+    if (block.send_to == kNobody) continue;
+    const Block& receiver = blocks_[block.send_to];
+    block.lookahead = block.latency + block.delay;
+    if (block.flow != kNobody) {
+      block.lookahead = flows_.latency_after_meeting(block.flow) + block.delay;
+      flows_.for_each_meeting(block.flow, [&](int link) {
+        partitioning.join_at(link, block.number);
+        has_meetings = true;
+      });
+    }
+    const Time lookahead = std::min(block.lookahead, receiver.credit_delay);
+    if (!block.leaves_host || lookahead < kLookaheadMin)
+      partitioning.join(block.number, receiver.number);
+  }
+  partitions_.resize(1);
+  if (!has_meetings) return;
+  const Partitions partitions = partitioning.divide();
+  partitions_.resize(partitions.count);
+  std::vector<std::uint32_t> of_flow;
+  for (Block& block : blocks_) {
+    block.partition = partitions.of_block[block.number];
+    if (block.flow != kNobody) of_flow.push_back(block.partition);
+  }
+  flows_.divide(of_flow, partitions.count);
+  const auto is_across = [this](const Block& block, std::uint32_t peer) {
+    return peer != kNobody && blocks_[peer].partition != block.partition;
+  };
+  for (Block& block : blocks_) {
+    block.sends_across = is_across(block, block.send_to);
+    block.receives_across = is_across(block, block.receive_from);
   }
 }
 
@@ -221,23 +269,62 @@ void TimeOnlyRun::find_readers(int rank) {
 
 std::optional<Time> TimeOnlyRun::invoke() {
   begin_invocation();
-  call_ready();
-  for (Flows::Notice notice; flows_.next(notice);) {
-    note(notice);
-    call_ready();
-  }
+  run_partitions();
   now_ = std::max(now_, finished_);
   if (unfinished_ > 0) return std::nullopt;
   return finished_;
 }
 
+// Each goes as far as it can without knowing more of the others; then the next one does.
+void TimeOnlyRun::run_partitions() {
+  for (Partition& each : partitions_) each.reached = now_;
+  for (;;) {
+    if (ready_count_ == 0) {
+      // Nothing happens anywhere before the first message that waits.
+      const Time first = flows_.first_time();
+      if (first == Flows::kUnknown) return;
+      for (Partition& each : partitions_) each.reached = std::max(each.reached, first);
+    }
+    for (std::uint32_t number = 0; number < partitions_.size(); ++number) run_partition(number);
+  }
+}
+
+void TimeOnlyRun::run_partition(std::uint32_t number) {
+  Partition& partition = partitions_[number];
+  limit_ = Flows::kUnknown;
+  std::erase_if(partition.stalled, [&](std::uint32_t block) { return !stays_stalled(block); });
+  call_ready(partition.ready);
+  for (Flows::Notice notice; flows_.next(number, limit_, notice);) {
+    note(notice);
+    call_ready(partition.ready);
+  }
+  if (partitions_.size() > 1) partition.reached = std::min(limit_, flows_.first_time(number));
+}
+
+// A block waits for another partition. Of its own one, nothing may be taken on beyond the time at
+// which that may end.
+void TimeOnlyRun::stall(const Block& block) {
+  partitions_[block.partition].stalled.push_back(block.number);
+  limit_ = std::min(limit_, earliest_resumption(block));
+}
+
+bool TimeOnlyRun::stays_stalled(std::uint32_t number) {
+  const Block& block = blocks_[number];
+  if (block.state == State::ready) return false;
+  limit_ = std::min(limit_, earliest_resumption(block));
+  return true;
+}
+
+Time TimeOnlyRun::earliest_resumption(const Block& block) const {
+  const bool is_receiver = block.state == State::data;
+  const Block& peer = blocks_[is_receiver ? block.receive_from : block.send_to];
+  const Time lookahead = is_receiver ? peer.lookahead : peer.credit_delay;
+  return std::max(block.at, partitions_[peer.partition].reached + lookahead);
+}
+
 void TimeOnlyRun::begin_invocation() {
   unfinished_ = blocks_.size();
-  for (Progress& progress : progress_) {
-    progress.recent.fill({});
-    progress.complete.clear();
-    for (Progress::Reader& reader : progress.readers) reader.seen = 0;
-  }
+  for (Progress& progress : progress_) progress.steps.clear();
   finished_ = now_;
   for (std::size_t rank = 0; rank + 1 < first_block_.size(); ++rank) {
     const Time start = now_ + price_of(static_cast<int>(rank)).start;
@@ -254,15 +341,15 @@ void TimeOnlyRun::begin_invocation() {
         continue;
       }
       start_step(block);
-      block.state = State::ready;
-      ready_.push_back(b);
+      make_ready(block);
     }
   }
 }
 
-void TimeOnlyRun::call_ready() {
-  while (!ready_.empty()) {
-    std::swap(ready_, going_);
+void TimeOnlyRun::call_ready(std::vector<std::uint32_t>& ready) {
+  while (!ready.empty()) {
+    std::swap(ready, going_);
+    ready_count_ -= going_.size();
     for (const std::uint32_t number : going_) advance(blocks_[number]);
     going_.clear();
   }
@@ -307,29 +394,15 @@ bool TimeOnlyRun::dependency_met(Block& block) {
   Progress& progress = progress_[other.progress];
   const std::uint64_t needed = block.iteration * other.step_count +
                                static_cast<std::uint64_t>(block.current.depends_on_step) + 1;
-  const Mark* const complete = find(progress, needed);
+  const Time* const complete = progress.steps.find(needed, block.number);
   if (complete == nullptr) {
     block.state = State::dependency;
     block.next_waiting = std::exchange(progress.first_waiting, block.number);
     return false;
   }
-  block.at = std::max(block.at, complete->time);
+  block.at = std::max(block.at, *complete);
   block.current.depends_on_block = kNone;
-  if (progress.is_kept) return true;
-  for (Progress::Reader& reader : progress.readers) {
-    if (reader.block == block.number) reader.seen = needed;
-  }
   return true;
-}
-
-const TimeOnlyRun::Mark* TimeOnlyRun::find(const Progress& progress, std::uint64_t step) {
-  for (const Mark& mark : progress.recent) {
-    if (mark.slots == step) return &mark;
-  }
-  const auto at =
-      std::lower_bound(progress.complete.begin(), progress.complete.end(), step,
-                       [](const Mark& mark, std::uint64_t n) { return mark.slots < n; });
-  return at == progress.complete.end() ? nullptr : &*at;
 }
 
 // What arrives has the same place among the slices of its connection at either end. Where that is
@@ -338,6 +411,7 @@ bool TimeOnlyRun::slice_arrived(Block& block, std::uint32_t slots) {
   const Mark& arrival = mark(arrivals_, block.number, block.slices_received);
   if (arrival.slots != block.slots_received + slots || arrival.time == Flows::kUnknown) {
     block.state = State::data;
+    if (block.receives_across) stall(block);
     return false;
   }
   block.at = std::max(block.at, arrival.time);
@@ -350,6 +424,7 @@ bool TimeOnlyRun::slots_free(Block& block, std::uint32_t slots) {
     const Mark& credit = mark(credits_, block.number, block.slices_returned);
     if (credit.slots <= block.slots_returned) {
       block.state = State::slots;
+      if (block.sends_across) stall(block);
       return false;
     }
     block.slots_returned = credit.slots;
@@ -462,25 +537,13 @@ void TimeOnlyRun::finish_step(Block& block) {
 
 void TimeOnlyRun::publish(Block& block) {
   Progress& progress = progress_[block.progress];
-  if (progress.complete.size() >= progress.trim_at) trim(progress);
-  Mark& recent = progress.recent[progress.published++ % progress.recent.size()];
-  if (recent.slots != 0) progress.complete.push_back(recent);
-  recent = {block.steps_finished, block.at};
+  progress.steps.add(block.steps_finished, block.at);
   std::uint32_t waiting = std::exchange(progress.first_waiting, kNobody);
   while (waiting != kNobody) {
     const std::uint32_t next = blocks_[waiting].next_waiting;
     wake(waiting, State::dependency);
     waiting = next;
   }
-}
-
-// Forgets what no reader asks for any more.
-void TimeOnlyRun::trim(Progress& progress) {
-  if (progress.is_kept) return;
-  std::uint64_t seen = ~std::uint64_t{0};
-  for (const Progress::Reader& reader : progress.readers) seen = std::min(seen, reader.seen);
-  std::erase_if(progress.complete, [seen](const Mark& mark) { return mark.slots < seen; });
-  progress.trim_at = std::max<std::size_t>(kTrimMin, 2 * progress.complete.size());
 }
 
 void TimeOnlyRun::note(const Flows::Notice& notice) {
@@ -504,9 +567,13 @@ void TimeOnlyRun::note_arrival(const Block& from, std::uint32_t slice, Time time
 
 void TimeOnlyRun::wake(std::uint32_t number, State reason) {
   Block& block = blocks_[number];
-  if (block.state != reason) return;
+  if (block.state == reason) make_ready(block);
+}
+
+void TimeOnlyRun::make_ready(Block& block) {
   block.state = State::ready;
-  ready_.push_back(number);
+  partitions_[block.partition].ready.push_back(block.number);
+  ++ready_count_;
 }
 
 }  // namespace towpath::simulate

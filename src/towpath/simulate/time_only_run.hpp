@@ -16,6 +16,7 @@
 #include "towpath/gpu_links/flows.hpp"
 #include "towpath/machine/machine.hpp"
 #include "towpath/simulate/fold.hpp"
+#include "towpath/simulate/step_progress.hpp"
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 
 // One plan on all ranks of a GPU cluster where nothing but time is asked for: what Executors over
@@ -24,7 +25,9 @@
 // When a thread block may take a slice follows from times that are known beforehand: when it was
 // done with the one before, when the slice and free slots have come, when the step that it depends
 // on was complete. So each block goes on as far as it knows these times, ahead of all others, and
-// tells its peers theirs. Only where flows meet on a link is the order of time kept; see Flows.
+// tells its peers theirs. Only where flows meet on a link is the order of time kept; see Flows. And
+// there only within a partition, such as a host: it is taken on until it waits for another one, so
+// that what it needs stays in the processor's cache.
 //
 // Executor and GpuRanks are the reference. What they do and this does not: bytes, jitter, traces,
 // one-sided steps, and the words for a schedule that stands still.
@@ -86,20 +89,16 @@ class TimeOnlyRun {
   };
   enum class State : std::uint8_t { ready, data, slots, dependency, link, finished };
   struct Block;
-  // The steps of a block that others depend on, as far as they are complete.
+  // The steps of a block that others depend on, and the first of those that wait for one.
   struct Progress {
-    struct Reader {
-      std::uint32_t block;
-      std::uint64_t seen;  // number of the last step that it asked for
-    };
-    // `slots` is the number of steps that are complete. The last ones are at hand.
-    std::array<Mark, 3> recent{};
-    std::uint32_t published = 0;
+    StepProgress steps;
     std::uint32_t first_waiting = kNobody;
-    std::vector<Mark> complete;  // those before
-    std::vector<Reader> readers;
-    std::size_t trim_at = 0;
-    bool is_kept = false;  // a reader goes back
+  };
+  // Thread blocks that are kept in the order of time among each other.
+  struct Partition {
+    Time reached;                        // nothing more happens in it before
+    std::vector<std::uint32_t> ready;    // blocks that may go on
+    std::vector<std::uint32_t> stalled;  // those that wait for another partition
   };
 
   static Work work_of(collective::StepType type);
@@ -114,6 +113,7 @@ class TimeOnlyRun {
   void add_blocks(int rank);
   void connect(int rank);
   void find_readers(int rank);
+  void divide();
 
   void begin_invocation();
   void advance(Block& block);
@@ -121,8 +121,6 @@ class TimeOnlyRun {
   void start_transfer(Block& block);
   bool may_start(Block& block);
   bool dependency_met(Block& block);
-  // Null while the step is not complete.
-  static const Mark* find(const Progress& progress, std::uint64_t step);
   bool slice_arrived(Block& block, std::uint32_t slots);
   bool slots_free(Block& block, std::uint32_t slots);
   bool move(Block& block);
@@ -133,10 +131,15 @@ class TimeOnlyRun {
   void finish_slice(Block& block);
   void finish_step(Block& block);
   void publish(Block& block);
-  static void trim(Progress& progress);
   void note(const gpu_links::Flows::Notice& notice);
   void note_arrival(const Block& from, std::uint32_t slice, Time time);
-  void call_ready();
+  void run_partitions();
+  void run_partition(std::uint32_t number);
+  void stall(const Block& block);
+  bool stays_stalled(std::uint32_t block);
+  Time earliest_resumption(const Block& block) const;
+  void call_ready(std::vector<std::uint32_t>& ready);
+  void make_ready(Block& block);
   void wake(std::uint32_t number, State reason);
   // Where a connection keeps what it knows of a slice; by one of its ends.
   Mark& mark(std::vector<Mark>& marks, std::uint32_t block, std::uint32_t slice) const {
@@ -163,7 +166,9 @@ class TimeOnlyRun {
   std::uint32_t marks_shift_ = 0;
   std::uint32_t marks_mask_ = 0;
 
-  std::vector<std::uint32_t> ready_;  // blocks that may go on
+  std::vector<Partition> partitions_;
+  std::size_t ready_count_ = 0;
+  Time limit_;                        // that the partition at hand is taken to
   std::vector<std::uint32_t> going_;  // those of them that are called now
   std::size_t unfinished_ = 0;
   Time now_;
