@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from towpath.collectives.link_faults import LinkFault
 
 _STEPS_MAX = 10_000_000_000  # half an hour, where nothing but time is kept
+_NO_FOLD = "only GPUs are known to do the same at the same time"
 
 
 class Place(Protocol):
@@ -230,11 +231,11 @@ class ChipPlace:
 
     def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
         """See Place."""
-        return "only GPUs are known to do the same at the same time"
+        return _NO_FOLD
 
     def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
         """See Place."""
-        return max(self.links_of(run), key=lambda link: link.busy_fraction, default=None)
+        return busiest(self.links_of(run))
 
     def _faults(self) -> dict[int, LinkFault]:
         if not self.link_faults:
@@ -288,11 +289,16 @@ class MailboxPlace:
 
     def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
         """See Place."""
-        return "only GPUs are known to do the same at the same time"
+        return _NO_FOLD
 
     def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
         """See Place."""
-        return max(self.links_of(run), key=lambda link: link.busy_fraction, default=None)
+        return busiest(self.links_of(run))
+
+
+def busiest(links: list[LinkLoad]) -> LinkLoad | None:
+    """The first of the busiest links; None without links."""
+    return max(links, key=lambda link: link.busy_fraction, default=None)
 
 
 def name_of_end(end: tuple[int, int]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from towpath import _core
 from towpath.collectives.call import Call
 from towpath.collectives.element_types import type_bytes
+from towpath.collectives.places import busiest
 from towpath.collectives.result import (
     FaultCost,
     Fold,
@@ -61,7 +62,7 @@ class Outcome:
     def busiest(self) -> LinkLoad | None:
         """The first of the busiest links; None without links."""
         if self.run is None:
-            return max(self.links, key=lambda link: link.busy_fraction, default=None)
+            return busiest(self.links)
         return self.place.busiest_of(self.run)
 
     @property
