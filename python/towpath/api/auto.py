@@ -34,8 +34,10 @@ _SAME_SHARE = 1.005
 # 20 seconds of simulation.
 _RANKS_MANY = 32
 _STEPS_BUDGET = 2_500_000
-# For more than this, candidates are those of whose ranks few stand for all. Steps of few ranks take
-# so much less time, as what they need stays in the caches.
+# For more than this, candidates are those of whose ranks few stand for all. Their steps take about
+# so much less time, as no event is needed and what few ranks need stays in the caches. 1 MiB on
+# dgx-h100, Simple, a channel: 2.4 us a step of a tree and 1.7 us of halving and doubling between
+# 1,024 ranks, 0.13 us of a ring and 0.41 us of hierarchical_all_reduce folded from 8,192.
 _RANKS_FOLDED = 4096
 _FOLDED_SPEED = 10
 
