@@ -28,7 +28,7 @@ from towpath.kernels.profile import (
 )
 from towpath.kernels.profile_verdict import WORDS, ProfileVerdict
 from towpath.pages.plain_text import table_text
-from towpath.pages.plots import CURVE_COLORS, kind_name, layout
+from towpath.pages.plots import CURVE_COLORS, kind_name, lay_out_bars, layout
 from towpath.pages.provenance import Provenance
 from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
@@ -200,16 +200,7 @@ def _timeline(recorded: Recorded) -> dict | None:
         for pe in pes
     ]  # fmt: skip
     count = len(np.unique(blocks[drawn[:, TRACK]]))
-    figure.update_layout(
-        layout(height=160 + min(26 * count, 900)),
-        barmode="overlay",
-        updatemenus=[
-            {"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
-             "pad": {"b": 6}, "showactive": True}
-        ],
-    )  # fmt: skip
-    figure.update_layout(legend={"x": 1, "xanchor": "right"})
-    figure.update_xaxes(title="time (us)", range=[begin_ps / 1e6, end_ps / 1e6])
+    lay_out_bars(figure, 160 + min(26 * count, 900), buttons, (begin_ps, end_ps))
     figure.update_yaxes(title="block", autorange="reversed", showgrid=False, dtick=1)
     return {
         "figure": figure, "drawn": len(drawn), "spans": total, "blocks": count, "pes": len(pes),

@@ -318,16 +318,7 @@ def _blocks(
         }
         for place, rank in enumerate(ranks)
     ]
-    figure.update_layout(
-        layout(height=150 + min(26 * len(blocks), 900)),
-        barmode="overlay",
-        updatemenus=[
-            {"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
-             "pad": {"b": 6}, "showactive": True}
-        ],
-    )  # fmt: skip
-    figure.update_layout(legend={"x": 1, "xanchor": "right"})
-    figure.update_xaxes(title="time (us)", range=[0, until_ps / 1e6])
+    lay_out_bars(figure, 150 + min(26 * len(blocks), 900), buttons, (0, until_ps))
     figure.update_yaxes(
         title="thread block", autorange="reversed", showgrid=False,
         tickvals=blocks if len(blocks) <= 40 else None,
@@ -405,3 +396,19 @@ def layout(height: int) -> dict:
         "xaxis": {"automargin": True, "zeroline": False},
         "yaxis": {"automargin": True, "zeroline": False},
     }
+
+
+def lay_out_bars(
+    figure: go.Figure, height: int, buttons: list[dict[str, Any]], span_ps: tuple[int, int]
+) -> None:
+    """Bars over time, those of one rank or PE at once, which a menu of `buttons` chooses."""
+    figure.update_layout(
+        layout(height),
+        barmode="overlay",
+        updatemenus=[
+            {"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
+             "pad": {"b": 6}, "showactive": True}
+        ],
+    )  # fmt: skip
+    figure.update_layout(legend={"x": 1, "xanchor": "right"})
+    figure.update_xaxes(title="time (us)", range=[at_ps / 1e6 for at_ps in span_ps])
