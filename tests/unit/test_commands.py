@@ -110,6 +110,80 @@ def test_a_shell_completes_the_names_of_machines(monkeypatch):
     assert done.stdout.split() == ["galaxy", "galaxy-torus"]
 
 
+# --- what a command loads -------------------------------------------------------------------------
+
+_RUN = ("run", "all_reduce", "--algorithm", "ring", "--protocol", "Simple", "--sizes", "4K")
+_NEVER = {
+    "asyncio", "defusedxml", "jinja2", "multiprocessing", "plotly", "rich", "ssl", "statistics",
+    "towpath.cli.bench", "towpath.cli.tune", "towpath.collectives.live",
+    "towpath.collectives.link_faults", "towpath.collectives.nccl.imitation",
+    "towpath.schedules.msccl_xml", "towpath.schedules.mscclpp_json", "towpath.studies.sweep",
+    "towpath.specs.importers.nccl_xml", "towpath.specs.importers.soc_descriptor",
+    "towpath.validation.table_file", "towpath.validation.validate",
+}  # fmt: skip
+_SPECS = {
+    f"towpath.specs.{kind}_spec"
+    for kind in ("machine", "chip_cluster", "chip", "mailbox_cluster", "host", "mixed")
+}
+
+
+def loaded_by(*words):
+    """The modules of a process in which a command has just ended."""
+    done = subprocess.run(
+        [sys.executable, "-c", _HELP.format(words=words)], capture_output=True, text=True,
+        timeout=120, check=True,
+    )  # fmt: skip
+    return set(done.stderr.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "specs"),
+    [
+        ((*_RUN, "--machine", "ring", "--ranks", "4"), ("machine",)),
+        ((*_RUN, "--machine", "dgx-h100", "--hosts", "1"), ("machine",)),
+        (("run", "all_reduce", "--machine", "ring", "--ranks", "2", "--sizes", "64"), ("machine",)),
+        ((*_RUN, "--machine", "n300"), ("chip_cluster", "chip")),
+        ((*_RUN, "--machine", "carvnet", "--ranks", "2"), ("mailbox_cluster",)),
+        (("show", "wormhole"), ("chip",)),
+        (("machines",), ()),
+        (("algorithms",), ()),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(words, specs):
+    loaded = loaded_by(*words)
+    assert _NEVER & loaded == set()
+    assert _SPECS & loaded == {f"towpath.specs.{kind}_spec" for kind in specs}
+
+
+@pytest.mark.parametrize("machine", ["ring", "n300", "carvnet"])
+def test_numpy_is_loaded_for_data_only(machine):
+    words = (*_RUN, "--machine", machine)
+    assert "numpy" in loaded_by(*words)
+    assert "numpy" not in loaded_by(*words, "--no-data")
+
+
+def test_a_run_builds_the_checks_of_its_own_machine_only():
+    built = (
+        "import sys\n"
+        "from towpath.specs.spec_model import Frozen\n"
+        "def below(model):\n"
+        "    return [model, *(each for found in model.__subclasses__() for each in below(found))]\n"
+        "print(*{each.__name__ for each in below(Frozen) if each.__pydantic_complete__})\n"
+    )
+    code = f"import towpath\ntowpath.load('dgx-h100').run(size_bytes=64, data=False)\n{built}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.split() == ["TemplateSpec"]
+
+
+def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with():
+    group = typer.main.get_command(cli.app)
+    for name, (_, summary) in cli.Commands.listed.items():
+        own = group.commands[name].help.split("\n\n")[0]
+        assert " ".join(own.split()) == summary
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 
