@@ -19,6 +19,7 @@ from towpath.collectives.element_types import type_bytes
 from towpath.collectives.limits import find_limit
 from towpath.collectives.places import GpuPlace
 from towpath.collectives.result import Row, Run
+from towpath.tuning.collective import schedule_of
 from towpath.validation.accuracy import Accuracy, accuracy_of, is_measured
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _groups(
             if isinstance(chosen, Schedule):
                 yield _Group(chosen._core, None, sizes_bytes, notes)
             else:
-                yield _Group(chosen.schedule(), chosen, sizes_bytes, notes)
+                yield _Group(schedule_of(chosen), chosen, sizes_bytes, notes)
     else:
         source = site.source_for(request)
         yield _Group(source.schedule(), source, request.sizes_bytes, [])

@@ -123,13 +123,12 @@ class GpuPlace:
         found = run.busiest
         if found is None:
             return None
-        number, busy_us = found
+        number, size_bytes, busy_us = found
         link = self.machine.link(number)
         names = [self.machine.device(end).name for end in (link.from_device, link.to_device)]
         return LinkLoad(
-            names[0], names[1], link.kind.name, run.load(number)[0],
-            busy_us / max(run.now_us, 1e-9),
-        )  # fmt: skip
+            names[0], names[1], link.kind.name, size_bytes, busy_us / max(run.now_us, 1e-9)
+        )
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
         """See Place."""

@@ -189,7 +189,7 @@ def cuts(source: ScheduleSource, size_bytes: int) -> bool:
 
 @lru_cache(maxsize=256)
 def schedule_of(source: ScheduleSource) -> _core.Schedule:
-    """The schedule of a source, of which the last ones are kept."""
+    """The schedule of a source, made once: on many ranks it is most of the memory of a run."""
     return source.schedule()
 
 

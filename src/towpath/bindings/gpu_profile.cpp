@@ -106,10 +106,11 @@ nb::dict profile_of(gpu::SimulatedPes& pes) {
   const machine::Machine& machine = network.machine();
   const gpu_links::LinkHistory& history = *pes.link_history();
   constexpr const char* kKinds[] = {"nvlink", "pcie", "network", "socket"};
+  const std::vector<gpu_links::LinkLoad>& loads = network.loads();
   nb::list links;
   for (std::size_t i = 0; i < machine.links().size(); ++i) {
     const machine::Link& link = machine.links()[i];
-    const gpu_links::LinkLoad& load = network.loads()[i];
+    const gpu_links::LinkLoad& load = loads[i];
     if (load.bytes == Bytes(0)) continue;
     const std::vector<std::uint64_t>& carried = history.carried(i);
     links.append(nb::make_tuple(

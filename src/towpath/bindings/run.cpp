@@ -8,6 +8,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -228,12 +229,10 @@ nb::tuple load_of(const gpu_links::LinkLoad& load) {
   return nb::make_tuple(load.bytes.count(), load.busy.us(), load.messages);
 }
 
-std::optional<std::pair<std::size_t, double>> busiest_of(const SimulatedRun& run) {
-  const std::vector<gpu_links::LinkLoad> loads = run.loads();
-  const auto busiest = std::ranges::max_element(
-      loads, {}, [](const gpu_links::LinkLoad& load) { return load.busy; });
-  if (busiest == loads.end()) return std::nullopt;
-  return std::pair(static_cast<std::size_t>(busiest - loads.begin()), busiest->busy.us());
+std::optional<std::tuple<std::size_t, std::uint64_t, double>> busiest_of(const SimulatedRun& run) {
+  const auto busiest = run.busiest();
+  if (!busiest) return std::nullopt;
+  return std::tuple(busiest->first, busiest->second.bytes.count(), busiest->second.busy.us());
 }
 
 void bind_fold(nb::module_& module) {
@@ -280,13 +279,9 @@ void bind_simulated_run(nb::module_& module) {
           },
           "(size_bytes, busy_us, messages) per link of a GPU machine; two per link of a chip\n"
           "cluster, from its first end and from its second; none for mailboxes.")
-      .def(
-          "load",
-          [](const SimulatedRun& run, std::size_t link) { return load_of(run.loads().at(link)); },
-          "link"_a, "(size_bytes, busy_us, messages) of one link.")
       .def_prop_ro("busiest", &busiest_of,
-                   "The number and time in microseconds of the first of the busiest links; None\n"
-                   "without links.")
+                   "(number, size_bytes, busy_us) of the first of the busiest links; None without\n"
+                   "links.")
       .def_prop_ro("may_differ", &SimulatedRun::may_differ,
                    "Whether ranks that are not simulated may have done something else.")
       .def_prop_ro("link_failures", &SimulatedRun::link_failures, "One per link with faults.");

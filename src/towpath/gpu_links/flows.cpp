@@ -341,13 +341,19 @@ void Flows::count(const Flow& flow, std::vector<LinkLoad>& loads) const {
   }
 }
 
-std::vector<LinkLoad> Flows::loads() const {
+std::vector<std::pair<int, LinkLoad>> Flows::used_loads() const {
   std::vector<LinkLoad> loads = loads_;
   for (const Flow& flow : flows_) count(flow, loads);
-  std::vector<LinkLoad> all(place_of_.size());
+  std::vector<std::pair<int, LinkLoad>> used;
   for (std::size_t place = 0; place < links_.size(); ++place) {
-    all[index(links_[place])] = loads[place];
+    used.emplace_back(links_[place], loads[place]);
   }
+  return used;
+}
+
+std::vector<LinkLoad> Flows::loads() const {
+  std::vector<LinkLoad> all(place_of_.size());
+  for (const auto& [link, load] : used_loads()) all[index(link)] = load;
   return all;
 }
 

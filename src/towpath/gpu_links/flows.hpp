@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "towpath/base/units.hpp"
@@ -104,6 +105,8 @@ class Flows {
   Time first_time() const;
   // One per link of the machine.
   std::vector<LinkLoad> loads() const;
+  // Of the links that flows take, with their numbers: on a large machine far fewer.
+  std::vector<std::pair<int, LinkLoad>> used_loads() const;
   // As Network::has_ties.
   bool has_ties() const { return ties_.is_found(); }
   // Segments that reached a link where flows meet.

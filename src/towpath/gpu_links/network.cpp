@@ -10,11 +10,7 @@
 namespace towpath::gpu_links {
 
 Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine)
-    : simulation_(simulation),
-      machine_(std::move(machine)),
-      search_(*machine_),
-      free_at_(machine_->links().size()),
-      loads_(machine_->links().size()) {
+    : simulation_(simulation), machine_(std::move(machine)), search_(*machine_) {
   for (const machine::Link& link : machine_->links()) {
     const machine::Device& from = machine_->devices()[static_cast<std::size_t>(link.from)];
     leaves_adapter_.push_back(from.kind == machine::DeviceKind::nic &&
@@ -55,7 +51,13 @@ const Route& Network::route(int from_rank, int to_rank) {
   return *found;
 }
 
+void Network::begin_loads() {
+  free_at_.resize(machine_->links().size());
+  loads_.resize(machine_->links().size());
+}
+
 void Network::send(Message& message) {
+  if (free_at_.empty()) begin_loads();
   message.network = this;
   message.remaining = message.size;
   message.first.is_first = true;

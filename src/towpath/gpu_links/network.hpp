@@ -117,7 +117,10 @@ class Network {
   // see machine::ProtocolCost.
   Rate rate_on(std::size_t link, Protocol protocol) const;
   // One per link of the machine, since the beginning.
-  const std::vector<LinkLoad>& loads() const { return loads_; }
+  const std::vector<LinkLoad>& loads() const {
+    loads_.resize(machine_->links().size());
+    return loads_;
+  }
   // What links carry from now on is told to the history; null ends that. The caller owns it.
   void record(LinkHistory* history) { history_ = history; }
 
@@ -136,6 +139,7 @@ class Network {
   };
   Time pass_link(Segment& segment);
   Passage occupy(int link, const Segment& segment);
+  void begin_loads();
   void take_representatives(Route& route);
   void forward(Segment& segment, Time head_out, Time tail_out);
   Segment& new_segment();
@@ -144,9 +148,10 @@ class Network {
   sim::Simulation& simulation_;
   std::shared_ptr<const machine::Machine> machine_;
   machine::RouteSearch search_;
-  std::vector<Time> free_at_;         // per link
   std::vector<bool> leaves_adapter_;  // per link
-  std::vector<LinkLoad> loads_;
+  // Per link, from the first message on: who only asks for routes does without.
+  std::vector<Time> free_at_;
+  mutable std::vector<LinkLoad> loads_;
   // Per link; null where each link stands for itself.
   std::shared_ptr<const std::vector<FoldedLink>> folded_;
   // Of the first route over each link. Ranks ask for their routes before the first message leaves.

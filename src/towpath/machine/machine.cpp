@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <queue>
 #include <stdexcept>
 #include <utility>
@@ -58,14 +59,35 @@ MachineBuilder::MachineBuilder(std::string name) { machine_.name_ = std::move(na
 
 int MachineBuilder::add_device(Device device) {
   const int number = static_cast<int>(machine_.devices_.size());
-  const auto [at, is_new] = number_of_name_.emplace(device.name, number);
-  if (!is_new) {
+  if (is_taken(device.name)) {
     throw std::invalid_argument(
         fmt::format("machine '{}' has two devices named '{}'", machine_.name_, device.name));
   }
   if (device.kind == DeviceKind::gpu) machine_.rank_device_.push_back(number);
   machine_.devices_.push_back(std::move(device));
   return number;
+}
+
+// Takes the name for the next device if it is free.
+bool MachineBuilder::is_taken(const std::string& name) {
+  const auto& devices = machine_.devices_;
+  const auto place_of = [&](const std::string& wanted) {
+    std::size_t place = std::hash<std::string>()(wanted) % by_name_.size();
+    while (by_name_[place] != kNone && devices[index(by_name_[place])].name != wanted) {
+      place = (place + 1) % by_name_.size();
+    }
+    return place;
+  };
+  if (2 * devices.size() >= by_name_.size()) {
+    by_name_.assign(std::max<std::size_t>(64, 4 * devices.size()), kNone);
+    for (std::size_t n = 0; n < devices.size(); ++n) {
+      by_name_[place_of(devices[n].name)] = static_cast<int>(n);
+    }
+  }
+  int& number = by_name_[place_of(name)];
+  if (number != kNone) return true;
+  number = static_cast<int>(devices.size());
+  return false;
 }
 
 void MachineBuilder::add_link(const Link& link) {

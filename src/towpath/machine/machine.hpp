@@ -233,8 +233,12 @@ class MachineBuilder {
   void join_links();
   void find_junctions();
 
+  bool is_taken(const std::string& name);
+
   Machine machine_;
-  std::unordered_map<std::string, int> number_of_name_;
+  // Numbers of devices at places that their names tell, some of them free: a map from names to
+  // numbers would be as large as all devices.
+  std::vector<int> by_name_;
   bool has_gpu_cost_ = false;
   std::optional<Link> checked_;  // the last link whose figures were checked
 };

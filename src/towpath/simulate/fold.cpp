@@ -123,12 +123,13 @@ std::string refusal_of(const machine::Machine& machine, const Plan& plan,
 
 }  // namespace
 
+// In place: the link that stands for others is the first of them.
 std::vector<gpu_links::LinkLoad> Fold::unfolded(std::vector<gpu_links::LinkLoad> loads) const {
   if (links == nullptr) return loads;
-  std::vector<gpu_links::LinkLoad> all;
-  all.reserve(loads.size());
-  for (const gpu_links::FoldedLink& link : *links) all.push_back(loads[index(link.representative)]);
-  return all;
+  for (std::size_t link = loads.size(); link-- > 0;) {
+    loads[link] = loads[index((*links)[link].representative)];
+  }
+  return loads;
 }
 
 Fold find_fold(const machine::Machine& machine, const Plan& plan, const std::vector<int>& places) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "towpath/base/deadlock_error.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/collective/schedule/deadlock.hpp"
 
 namespace towpath::simulate {
@@ -55,6 +56,23 @@ void SimulatedRun::observe_steps(sim::Trace& trace) {
                  record.step);
     };
   }
+}
+
+std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> SimulatedRun::busiest() const {
+  std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> busiest;
+  const auto add = [&](std::size_t link, const gpu_links::LinkLoad& load) {
+    const bool is_first = !busiest || load.busy > busiest->second.busy ||
+                          (load.busy == busiest->second.busy && link < busiest->first);
+    if (is_first) busiest = std::pair(link, load);
+  };
+  if (time_only_ != nullptr) {
+    // A link that stands for others is the first of them.
+    for (const auto& [link, load] : time_only_->used_loads()) add(index(link), load);
+  } else {
+    const std::vector<gpu_links::LinkLoad> loads = ranks_->loads();
+    for (std::size_t link = 0; link < loads.size(); ++link) add(link, loads[link]);
+  }
+  return busiest;
 }
 
 void SimulatedRun::finish_rank() {

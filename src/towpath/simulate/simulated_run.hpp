@@ -36,6 +36,9 @@ class SimulatedRun {
   std::vector<gpu_links::LinkLoad> loads() const {
     return time_only_ != nullptr ? time_only_->loads() : ranks_->loads();
   }
+  // The first of the busiest links, with its number; nothing without links. Of a large machine less
+  // work than the loads of all.
+  std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> busiest() const;
   std::vector<LinkFailure> link_failures() const { return ranks_->link_failures(); }
   std::uint64_t events() const {
     return time_only_ != nullptr ? time_only_->events() : ranks_->simulation().events();

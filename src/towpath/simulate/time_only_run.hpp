@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "towpath/base/index.hpp"
@@ -53,6 +54,10 @@ class TimeOnlyRun {
   // The end of all that has happened: after the last rank has finished, credits still come back.
   Time now() const { return now_; }
   std::vector<gpu_links::LinkLoad> loads() const { return fold_.unfolded(flows_.loads()); }
+  // Of the links that the simulated ranks take; see Flows.
+  std::vector<std::pair<int, gpu_links::LinkLoad>> used_loads() const {
+    return flows_.used_loads();
+  }
   // As Network::has_ties.
   bool has_ties() const { return flows_.has_ties(); }
   // Slices, and segments that met others on a link.
