@@ -158,7 +158,7 @@ print(peak.split()[1])
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("algorithm", "ranks", "size_bytes", "period", "most_mb"),
-    [("ring", 100_000, 1_600_000_000, 16, 240), ("hierarchical", 131_072, 1 << 30, 8, 300)],
+    [("ring", 100_000, 1_600_000_000, 16, 200), ("hierarchical", 131_072, 1 << 30, 8, 300)],
 )
 def test_more_than_a_hundred_thousand_ranks_fit(
     algorithm: str, ranks: int, size_bytes: int, period: int, most_mb: int

@@ -146,11 +146,27 @@ bool has_step(const ThreadBlock& block, bool (*matches)(StepType)) {
   return false;
 }
 
-// A connection belongs to one thread block at either end.
+// A connection belongs to one thread block at either end. In ascending order, since a rank may have
+// a thousand of them.
+bool has_single_ends(const RankProgram& program) {
+  std::vector<std::pair<std::int32_t, std::int32_t>> ends;
+  for (const auto peer : {&ThreadBlock::send_peer, &ThreadBlock::receive_peer}) {
+    ends.clear();
+    for (const ThreadBlock& block : program.blocks) {
+      if (block.*peer != kNone) ends.emplace_back(block.channel, block.*peer);
+    }
+    if (!std::ranges::is_sorted(ends)) std::ranges::sort(ends);
+    if (std::ranges::adjacent_find(ends) != ends.end()) return false;
+  }
+  return true;
+}
+
 void check_single_ends(const Schedule& schedule, int rank) {
+  const RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
+  if (has_single_ends(program)) return;
   std::set<std::pair<int, int>> senders;
   std::set<std::pair<int, int>> receivers;
-  const auto& blocks = schedule.ranks[static_cast<std::size_t>(rank)].blocks;
+  const auto& blocks = program.blocks;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const ThreadBlock& block = blocks[b];
     const StepLocation at{schedule, rank, b, 0};

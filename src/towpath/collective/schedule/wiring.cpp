@@ -53,12 +53,15 @@ ConnectionEnds::ConnectionEnds(const Schedule& schedule, int period)
   };
   for (std::size_t rank = 0; rank < senders_.size(); ++rank) {
     const auto& blocks = schedule.ranks[rank].blocks;
+    senders_[rank].reserve(blocks.size());
+    receivers_[rank].reserve(blocks.size());
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       add(senders_[rank], blocks[b].send_peer, blocks[b], b);
       add(receivers_[rank], blocks[b].receive_peer, blocks[b], b);
     }
-    std::sort(senders_[rank].begin(), senders_[rank].end(), is_before);
-    std::sort(receivers_[rank].begin(), receivers_[rank].end(), is_before);
+    for (std::vector<End>* ends : {&senders_[rank], &receivers_[rank]}) {
+      if (!std::ranges::is_sorted(*ends, is_before)) std::ranges::sort(*ends, is_before);
+    }
   }
 }
 
