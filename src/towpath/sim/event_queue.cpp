@@ -78,6 +78,42 @@ void EventQueue::spread(Bucket bucket) {
   drain(bucket, [this](const Event& event) { append(event); });
 }
 
+Time EventQueue::first_time() const {
+  const Event* first = run_head_ < run_.size() ? &run_[run_head_] : nullptr;
+  if (!heap_.empty() && (first == nullptr || heap_.front() < *first)) first = &heap_.front();
+  if (first != nullptr) return first->time();
+  if (occupied_levels_ == 0) return Time::max();
+  const auto level = static_cast<std::size_t>(__builtin_ctz(occupied_levels_));
+  const auto digit = static_cast<std::size_t>(__builtin_ctzll(occupied_digits_[level]));
+  const Bucket& bucket = buckets_[level * kDigits + digit];
+  std::uint64_t first_key = ~std::uint64_t{0};
+  for (const Chunk* chunk = bucket.first; chunk != nullptr; chunk = chunk->next) {
+    const std::size_t count = chunk == bucket.last ? bucket.used : kChunkEvents;
+    for (std::size_t i = 0; i < count; ++i) {
+      first_key = std::min(first_key, chunk->events[i].time_key);
+    }
+  }
+  return Event{first_key, 0, nullptr, nullptr}.time();
+}
+
+void EventQueue::rewind() {
+  std::vector<Event> events(run_.begin() + static_cast<std::ptrdiff_t>(run_head_), run_.end());
+  events.insert(events.end(), heap_.begin(), heap_.end());
+  run_.clear();
+  run_head_ = 0;
+  heap_.clear();
+  for (int level = 0; level < kLevels; ++level) {
+    std::uint64_t digits = occupied_digits_[static_cast<std::size_t>(level)];
+    for (; digits != 0; digits &= digits - 1) {
+      drain(take(level, static_cast<std::uint64_t>(__builtin_ctzll(digits))),
+            [&](const Event& event) { events.push_back(event); });
+    }
+  }
+  base_ = 0;
+  front_end_ = 0;
+  for (const Event& event : events) append(event);
+}
+
 // Takes small buckets that follow along: a run of some length spares refills.
 void EventQueue::load_front(Bucket bucket, int level) {
   const auto row = static_cast<std::size_t>(level);

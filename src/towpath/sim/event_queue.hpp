@@ -94,6 +94,11 @@ class EventQueue {
     return true;
   }
 
+  // The time of the first event; Time::max() when there is none.
+  Time first_time() const;
+  // After this, events may be pushed at any time, whatever limits pop() has found nothing at.
+  void rewind();
+
   // An event that comes soon, `distance` after the next one; null when it is not sorted yet. Only
   // good for a guess, such as what to prefetch.
   const Event* upcoming(std::size_t distance) const {

@@ -8,4 +8,7 @@ namespace towpath::sim {
 // at t sees all effects of the hardware up to t.
 inline constexpr int kHardwarePriority = -1;
 
+// Priority of what comes from another partition (crossing.hpp), before all else at its time.
+inline constexpr int kCrossingPriority = -2;
+
 }  // namespace towpath::sim

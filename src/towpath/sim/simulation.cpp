@@ -64,7 +64,7 @@ bool Simulation::step() {
 
 void Simulation::run() {
   const RunningScope scope(is_running_);
-  while (queue_.size() > cancelled_timers_ + background_timers_ && step_until(Time::max())) {
+  while (has_live_events() && step_until(Time::max())) {
   }
 }
 
@@ -76,6 +76,14 @@ void Simulation::run_until(Time limit) {
   while (step_until(limit)) {
   }
   now_ = limit;
+}
+
+// As a partition of a group, whose time is that of its last event.
+void Simulation::run_window(Time limit) {
+  const RunningScope scope(is_running_);
+  window_limit_ = limit;
+  while (step_until(limit)) {
+  }
 }
 
 Process& Simulation::spawn(std::string name, std::function<void()> body, std::size_t stack_bytes) {

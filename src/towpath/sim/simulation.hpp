@@ -38,7 +38,8 @@ struct BlockedProcess {
 //   simulation.run();
 //
 // A Simulation belongs to one thread at a time; several may live in one program. What is thrown by
-// an action or a process leaves run() as it is; the simulation may then be run further.
+// an action or a process leaves run() as it is; the simulation may then be run further. One that is
+// a partition of others is run with them, by SimulationGroup.
 //
 // Wrong: a process that waits for something by sleeping and looking again. It should suspend(),
 // and what brings the thing about should wake() it.
@@ -118,8 +119,23 @@ class Simulation {
 
  private:
   friend class Timer;
+  friend class Crossing;
+  friend class SimulationGroup;
+
+  // What an event makes happen in another partition.
+  struct Sent {
+    Simulation* to;
+    Time when;
+    std::uint64_t order;
+    Action action;
+    void* context;
+  };
 
   bool step_until(Time limit);
+  void run_window(Time limit);
+  bool has_live_events() const {
+    return queue_.size() > cancelled_timers_ + background_timers_;
+  }
   static void resume(void* process);
   void prefetch_process() const;
   void prefetch_context() const;
@@ -144,6 +160,12 @@ class Simulation {
   Trace* trace_ = nullptr;
   StackPool stacks_;
   std::list<Process> processes_;
+
+  // Of its group, if it is in one. What was sent is taken over when all have run a window.
+  std::uint32_t crossings_ = 0;
+  std::uint32_t* crossings_counter_ = &crossings_;
+  std::vector<Sent> sent_;
+  Time window_limit_;
 };
 
 }  // namespace towpath::sim

@@ -7,12 +7,14 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
+#elif defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
 #endif
 
 namespace towpath::sim {
 
-// Tells the address sanitizer which stack a process is on: it cannot see a switch by itself. Each
-// call is next to a switch; without the sanitizer they do nothing.
+// Tells the sanitizers of addresses and threads which stack a process is on: they cannot see a
+// switch by themselves. Each call is next to a switch; without a sanitizer they do nothing.
 class StackSwitch {
  public:
 #if defined(__SANITIZE_ADDRESS__)
@@ -42,6 +44,28 @@ class StackSwitch {
   Stack caller_;
   void* own_frames_ = nullptr;
   void* caller_frames_ = nullptr;
+#elif defined(__SANITIZE_THREAD__)
+  StackSwitch() = default;
+  StackSwitch(const StackSwitch&) = delete;
+  StackSwitch& operator=(const StackSwitch&) = delete;
+  ~StackSwitch() {
+    if (own_ != nullptr) __tsan_destroy_fiber(own_);
+  }
+  void set_stack(const boost::context::stack_context&) { own_ = __tsan_create_fiber(0); }
+  // Both by who enters, which may be another thread each time: the calls around a switch are then
+  // entered and left on the same stack, in the end of a process, too.
+  void before_entering() {
+    caller_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(own_, 0);
+  }
+  void after_leaving() { __tsan_switch_to_fiber(caller_, 0); }
+  void after_entering() {}
+  void before_leaving() {}
+  void before_finishing() {}
+
+ private:
+  void* own_ = nullptr;
+  void* caller_ = nullptr;
 #else
   void set_stack(const boost::context::stack_context&) {}
   void before_entering() {}

@@ -18,8 +18,9 @@ enum class NameId : std::uint32_t {};
 // What happened, in the order in which the models told it.
 //
 // A track is a line of the timeline (a link, a core, a channel), a name what is written on it.
-// Both are interned once, before the hot path. The hash covers every record and every interned
-// string in order, whether records are kept or not: equal hashes mean equal runs.
+// Both are interned once, before the hot path. The hash covers the records of every track, in
+// order, whether records are kept or not: equal hashes mean equal runs. It does not depend on which
+// of two tracks was told of first, which is chance where several threads run one simulation.
 class Trace {
  public:
   enum class Mode : std::uint8_t { keep_records, hash_only };
@@ -50,7 +51,10 @@ class Trace {
     add({Kind::counter, track, name, time, time, value});
   }
 
-  std::uint64_t hash() const { return hash_; }
+  std::uint64_t hash() const;
+  // Moves the records of another trace, which keeps them, to the end of this one; always to the
+  // same one.
+  void take(Trace& other);
 
   // Empty in mode hash_only.
   const std::vector<Record>& records() const { return records_; }
@@ -62,28 +66,32 @@ class Trace {
   struct Strings {
     std::map<std::string, std::uint32_t, std::less<>> identifiers;
     std::vector<std::string> texts;
+    std::vector<std::uint64_t> hashes;  // of names: of the text; of tracks: of all records, too
   };
 
-  std::uint32_t intern(Strings& strings, std::string_view text);
+  static std::uint32_t intern(Strings& strings, std::string_view text);
   void add(const Record& record) {
-    mix(static_cast<std::uint64_t>(record.kind) << 62 |
-        static_cast<std::uint64_t>(record.track) << 32 | static_cast<std::uint64_t>(record.name));
-    mix(static_cast<std::uint64_t>(record.begin.ps()));
-    mix(static_cast<std::uint64_t>(record.end.ps()));
-    mix(static_cast<std::uint64_t>(record.value));
+    std::uint64_t& hash = tracks_.hashes[static_cast<std::size_t>(record.track)];
+    mix(hash, names_.hashes[static_cast<std::size_t>(record.name)] +
+                  static_cast<std::uint64_t>(record.kind));
+    mix(hash, static_cast<std::uint64_t>(record.begin.ps()));
+    mix(hash, static_cast<std::uint64_t>(record.end.ps()));
+    mix(hash, static_cast<std::uint64_t>(record.value));
     if (mode_ == Mode::keep_records) records_.push_back(record);
   }
   // A bijection of the word for each hash, so no single difference is ever lost.
-  void mix(std::uint64_t word) {
-    hash_ = (hash_ ^ word) * 0x9e3779b97f4a7c15;
-    hash_ ^= hash_ >> 29;
+  static void mix(std::uint64_t& hash, std::uint64_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 29;
   }
 
   Mode mode_;
-  std::uint64_t hash_ = 0x243f6a8885a308d3;
   std::vector<Record> records_;
   Strings tracks_;
   Strings names_;
+  // In the trace that takes the records of this one, by identifier here.
+  std::vector<TrackId> tracks_there_;
+  std::vector<NameId> names_there_;
 };
 
 }  // namespace towpath::sim
