@@ -12,13 +12,14 @@ namespace {
 struct Numbered {
   int number = 0;
   std::uint64_t epoch = 0;
+  std::uint64_t before = 0;
 };
 
 struct Peer {
   FenceOrder<Numbered> order;
   std::vector<int> visible;
 
-  void add(const Numbered& delivery) { order.add(delivery); }
+  void add(Numbered& delivery) { order.add(delivery); }
   void arrived(Numbered& delivery) {
     order.arrived(delivery, [this](const Numbered& next) { visible.push_back(next.number); });
   }
@@ -27,7 +28,7 @@ struct Peer {
 TEST(FenceOrder, WhatNoFenceDividesIsVisibleAsItArrives) {
   Peer peer;
   Numbered one{1, 0}, two{2, 0};
-  for (const Numbered& each : {one, two}) peer.add(each);
+  for (Numbered* each : {&one, &two}) peer.add(*each);
   peer.arrived(two);
   peer.arrived(one);
   EXPECT_EQ(peer.visible, (std::vector{2, 1}));
@@ -36,7 +37,7 @@ TEST(FenceOrder, WhatNoFenceDividesIsVisibleAsItArrives) {
 TEST(FenceOrder, WhatComesBehindFencesWaitsForAllBeforeThem) {
   Peer peer;
   Numbered one{1, 0}, two{2, 0}, three{3, 1}, four{4, 3}, five{5, 3};
-  for (const Numbered& each : {one, two, three, four, five}) peer.add(each);
+  for (Numbered* each : {&one, &two, &three, &four, &five}) peer.add(*each);
   peer.arrived(five);
   peer.arrived(three);
   peer.arrived(two);

@@ -87,7 +87,8 @@ class Machine {
       if (place.keeper != nullptr) place.simulation.wake(*place.keeper);
       if (ball.passes_left == 0) return;
       place.passes.push_back(ball.passes_left - 1);
-      place.simulation.after(Time::from_ps(place.random.between(0, 5) * 500), &Place::go_on, &place);
+      place.simulation.after(Time::from_ps(place.random.between(0, 5) * 500), &Place::go_on,
+                             &place);
     }
     static void go_on(void* context) {
       Place& place = *static_cast<Place*>(context);

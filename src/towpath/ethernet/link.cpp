@@ -24,6 +24,7 @@ Link::Link(sim::Simulation& simulation, Port& a, Port& b, const LinkFaults& faul
     : simulation_(simulation),
       ports_{&a, &b},
       faults_(faults),
+      has_faults_(faults != LinkFaults{}),
       name_(name_of(a, b)),
       random_(simulation.random(name_)) {
   check_faults();
@@ -90,6 +91,7 @@ std::string Link::outage() const {
 }
 
 void Link::on_frame_sent() {
+  if (!has_faults_) return;
   is_used_ = true;
   if (drops_ > 0 && !drop_.is_armed()) arm_drop();
 }

@@ -36,6 +36,8 @@ struct LinkFaults {
 //
 // Wrong: a port whose core never calls run_routing(). Its link stays down; outage() says so.
 //
+// The ports of a link with faults are in one simulation: they share what has become of it.
+//
 // A future drop does not keep a simulation going in which nothing else happens; a line that no
 // frame has crossed since its last drop does not drop again.
 class Link {
@@ -59,6 +61,7 @@ class Link {
   // Whether it is down with no training under way: without a call of run_routing() it stays down.
   bool is_stuck() const { return !is_up() && !training_.is_armed(); }
   const LinkFaults& faults() const { return faults_; }
+  bool has_faults() const { return has_faults_; }
   std::uint64_t drops() const { return drops_; }
   // Total time for which it has been down so far, over all drops.
   Time down_time() const;
@@ -84,6 +87,7 @@ class Link {
   sim::Simulation& simulation_;
   std::array<Port*, 2> ports_;
   LinkFaults faults_;
+  bool has_faults_;
   std::string name_;
   sim::Random random_;
 

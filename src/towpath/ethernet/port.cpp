@@ -16,6 +16,7 @@ namespace towpath::ethernet {
 Port::Port(sim::Simulation& simulation, const machine::EthernetParameters& figures,
            TileMemory& memory, std::string name)
     : simulation_(simulation),
+      crossing_(simulation),
       figures_(figures),
       memory_(&memory),
       name_(std::move(name)),
@@ -193,37 +194,52 @@ void Port::transmit(std::uint64_t sequence) {
     ++counters_.frames_lost;
     return;
   }
+  far_end_free_at_ = std::max(frame.sent_at, far_end_free_at_) + duration;
+  const Time arrives_at = far_end_free_at_ + figures_.path_time;
   Flight& flight = new_flight();
   flight.sequence = sequence;
   flight.is_lost = false;
+  flight.arrives_at = arrives_at;
   flight.part = frame.part;
   if (frame.part.kind == Command::Kind::write) {
     flight.bytes.resize(frame.part.size_bytes);
     memory_->read(frame.part.source, flight.bytes);
   }
   wire_flight_ = &flight;
-  far_end_free_at_ = std::max(frame.sent_at, far_end_free_at_) + duration;
-  simulation_.at(far_end_free_at_ + figures_.path_time, &arrived, &flight, sim::kHardwarePriority);
+  crossing_.at(far_end()->simulation_, arrives_at, &arrived, &flight);
+  if (!link_->has_faults()) acknowledge(arrives_at, sequence + 1);
 }
 
+// The far end may be behind by less than what a frame takes, and still read one that has arrived.
 Port::Flight& Port::new_flight() {
-  if (free_flights_.empty()) {
-    Flight& flight = flights_.emplace_back();
-    flight.from = this;
-    return flight;
+  Flight* flight = nullptr;
+  if (!in_flight_.empty() &&
+      in_flight_.front()->arrives_at + latency(figures_) <= simulation_.now()) {
+    flight = in_flight_.front();
+    in_flight_.pop_front();
+  } else {
+    flight = &flights_.emplace_back();
+    flight->from = this;
   }
-  Flight& flight = *free_flights_.back();
-  free_flights_.pop_back();
-  return flight;
+  in_flight_.push_back(flight);
+  return *flight;
+}
+
+Time Port::wire_time(const machine::EthernetParameters& figures, std::uint64_t payload_bytes) {
+  const auto overhead = static_cast<std::uint64_t>(figures.frame_overhead_bytes);
+  return transfer_time(Bytes(payload_bytes + overhead), figures.line_rate);
 }
 
 // A register write travels as a word of payload.
 Time Port::wire_time(const Command& part) const {
-  const std::uint64_t payload = part.kind == Command::Kind::write
-                                    ? part.size_bytes
-                                    : static_cast<std::uint64_t>(figures_.word_bytes);
-  const auto overhead = static_cast<std::uint64_t>(figures_.frame_overhead_bytes);
-  return transfer_time(Bytes(payload + overhead), figures_.line_rate);
+  return wire_time(figures_, part.kind == Command::Kind::write
+                                 ? part.size_bytes
+                                 : static_cast<std::uint64_t>(figures_.word_bytes));
+}
+
+// On the wire, and from there to memory; no payload is shorter than a word.
+Time Port::latency(const machine::EthernetParameters& figures) {
+  return wire_time(figures, static_cast<std::uint64_t>(figures.word_bytes)) * 2 + figures.path_time;
 }
 
 void Port::wire_ended(void* port) { static_cast<Port*>(port)->on_wire_end(); }
@@ -246,7 +262,6 @@ void Port::on_wire_end() {
 void Port::arrived(void* context) {
   Flight& flight = *static_cast<Flight*>(context);
   if (!flight.is_lost) flight.from->far_end()->receive(flight);
-  flight.from->free_flights_.push_back(&flight);
 }
 
 void Port::receive(const Flight& flight) {
@@ -258,7 +273,11 @@ void Port::receive(const Flight& flight) {
   } else {
     ++counters_.frames_dropped;
   }
-  if (link_->is_up() && !link_->loses_frame()) far_end()->acknowledge(expected_);
+  // Without faults the sender has known since it sent the frame.
+  if (!link_->has_faults()) return;
+  if (link_->is_up() && !link_->loses_frame()) {
+    far_end()->acknowledge(simulation_.now(), expected_);
+  }
 }
 
 void Port::write(const Flight& flight) {
@@ -271,13 +290,14 @@ void Port::write(const Flight& flight) {
 
 // --- Go-Back-N
 
-// Sends an acknowledgement of all frames before `end` from the far end. Its delay is the path and
-// the shortest frame; the room it takes on the wire is not modelled. Only acknowledgements that
-// change something on arrival get an event; the others are examined when needed.
-void Port::acknowledge(std::uint64_t end) {
+// Takes note of an acknowledgement of all frames before `end`, which the far end sends. Its delay
+// is the path and the shortest frame; the room it takes on the wire is not modelled. Only
+// acknowledgements that change something on arrival get an event; the others are examined when
+// needed.
+void Port::acknowledge(Time arrived_at, std::uint64_t end) {
   if (end <= announced_) return;
   const Time at =
-      simulation_.now() + figures_.path_time + wire_time({.kind = Command::Kind::register_write});
+      arrived_at + figures_.path_time + wire_time({.kind = Command::Kind::register_write});
   acknowledgements_.push_back({at, end});
   bool is_awaited = is_window_full();
   for (; announced_ < end; ++announced_) is_awaited |= frame_at(announced_).is_last;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "towpath/machine/chip_parameters.hpp"
+#include "towpath/sim/crossing.hpp"
 #include "towpath/sim/simulation.hpp"
 #include "towpath/sim/timer.hpp"
 #include "towpath/sim/trace.hpp"
@@ -69,7 +70,7 @@ struct PortCounters {
 };
 
 // The port of one Ethernet tile. It lives as long as its simulation runs, and so does its
-// TileMemory.
+// TileMemory. The ports of a link without faults may be in two partitions of a SimulationGroup.
 //
 //   Port port(simulation, figures, memory, "Ethernet core (9, 0) of chip 0");
 //   Link link(simulation, port, other_port);
@@ -88,6 +89,9 @@ class Port {
        std::string name);
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
+
+  // The shortest time from the start of a frame until its far end has it.
+  static Time latency(const machine::EthernetParameters& figures);
 
   // Takes a command; the queue must be free. Throws std::invalid_argument when there is no such
   // queue, nothing is connected, there is nothing to send, a size or address is not a multiple of
@@ -153,6 +157,7 @@ class Port {
     Port* from = nullptr;
     std::uint64_t sequence = 0;
     bool is_lost = false;
+    Time arrives_at = Time();
     Command part;
     std::vector<std::byte> bytes;
   };
@@ -177,11 +182,12 @@ class Port {
   Flight& new_flight();
   void on_wire_end();
   Frame& frame_at(std::uint64_t sequence) { return frames_[sequence % frames_.size()]; }
+  static Time wire_time(const machine::EthernetParameters& figures, std::uint64_t payload_bytes);
   Time wire_time(const Command& part) const;
   void receive(const Flight& flight);
   void write(const Flight& flight);
 
-  void acknowledge(std::uint64_t end);
+  void acknowledge(Time arrived_at, std::uint64_t end);
   void take_acknowledgements();
   bool is_window_full() const { return end_ - first_ == frames_.size(); }
   void wait_for_acknowledgement();
@@ -200,6 +206,7 @@ class Port {
   static void timed_out(void* port);
 
   sim::Simulation& simulation_;
+  sim::Crossing crossing_;
   machine::EthernetParameters figures_;
   TileMemory* memory_;
   std::string name_;
@@ -227,8 +234,8 @@ class Port {
   std::optional<std::uint64_t> on_wire_;
   Flight* wire_flight_ = nullptr;  // null when already lost
   Time far_end_free_at_;           // when the far end has passed on everything sent
-  std::deque<Flight> flights_;
-  std::vector<Flight*> free_flights_;
+  std::deque<Flight> flights_;     // storage
+  std::deque<Flight*> in_flight_;  // in the order in which they arrive, also those that have
 
   PortCounters counters_;
 };

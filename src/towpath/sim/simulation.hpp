@@ -133,9 +133,7 @@ class Simulation {
 
   bool step_until(Time limit);
   void run_window(Time limit);
-  bool has_live_events() const {
-    return queue_.size() > cancelled_timers_ + background_timers_;
-  }
+  bool has_live_events() const { return queue_.size() > cancelled_timers_ + background_timers_; }
   static void resume(void* process);
   void prefetch_process() const;
   void prefetch_context() const;

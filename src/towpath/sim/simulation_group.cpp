@@ -253,8 +253,9 @@ void SimulationGroup::run() {
 
 void SimulationGroup::run_until(Time limit) {
   if (partitions() == 1) return simulations_.front().run_until(limit);
-  TOWPATH_CHECK(limit >= now(), "the simulation was told to run until {} ps, but it is already {} ps",
-                limit.ps(), now().ps());
+  TOWPATH_CHECK(limit >= now(),
+                "the simulation was told to run until {} ps, but it is already {} ps", limit.ps(),
+                now().ps());
   run_windows(limit, [] { return true; });
   align(limit);
 }

@@ -52,8 +52,9 @@ class SimulationGroup {
   std::size_t pending_events() const;
   std::vector<BlockedProcess> blocked() const;
 
-  // As those of Simulation; timers in the background may fire until the last window ends. Of several exceptions in one window the one of the first time leaves, of
-  // those the one of the first partition; other partitions may be ahead by less than the lookahead.
+  // As those of Simulation; timers in the background may fire until the last window ends. Of
+  // several exceptions in one window the one of the first time leaves, of those the one of the
+  // first partition; other partitions may be ahead by less than the lookahead.
   void run();
   void run_until(Time limit);
 

@@ -40,7 +40,8 @@ SimulatedChips::SimulatedChips(std::shared_ptr<const machine::ChipCluster> clust
                                   .carries_data = options.carries_data,
                                   .run = {.seed = options.seed,
                                           .finds_hazards = false,
-                                          .link_faults = options.link_faults},
+                                          .link_faults = options.link_faults,
+                                          .threads = options.threads},
                                   .deadline = options.deadline}),
       meetings_(static_cast<std::size_t>(ranks)) {}
 

@@ -26,6 +26,9 @@ struct SimulatedChipsOptions {
   // Longest simulated time of an invocation where links have faults.
   Time deadline = Time::from_seconds(1);
   std::optional<tenstorrent::fabric::Shape> shape{};  // of the fabric; none: the default shape
+  // Each chip is a partition unless links have faults; so many threads run them. Nothing depends on
+  // their number. 0: one simulation for all chips, the reference.
+  int threads = 1;
 };
 
 // Ranks on chips that Ethernet joins. Programs of neighbours wait for each other before they send,
@@ -35,12 +38,13 @@ class SimulatedChips final : public SimulatedRanks {
   SimulatedChips(std::shared_ptr<const machine::ChipCluster> cluster, int ranks,
                  const SimulatedChipsOptions& options = {});
 
-  sim::Simulation& simulation() override { return chips_.simulation(); }
+  sim::SimulationGroup& simulations() override { return chips_.simulations(); }
+  sim::Simulation& simulation(int rank = 0) override { return chips_.simulation(rank); }
   transport::Transport& transport(int rank) override { return chips_.transport(rank); }
   void set_peers(const collective::Schedule& schedule) override;
   void start(int rank, Protocol) override { await_peers(rank); }
   void run() override { chips_.run(); }
-  void close() override { chips_.close_connections(); }
+  void close(int rank) override { chips_.close_connections(rank); }
   Time closed_at() const override { return chips_.closed_at(); }
   std::string outages() override;
   std::vector<gpu_links::LinkLoad> loads() override;

@@ -12,8 +12,8 @@ SimulatedGpus::SimulatedGpus(std::shared_ptr<const machine::Machine> machine, in
                              const SimulatedGpusOptions& options)
     : is_time_only_(!options.carries_data && options.jitter_max == Time() && !options.is_plain),
       fold_(options.fold),
-      simulation_(options.seed),
-      ranks_(simulation_, machine,
+      simulations_({.seed = options.seed}),
+      ranks_(simulations_[0], machine,
              {.places = places_of_ranks(options.places, ranks),
               .carries_data = options.carries_data,
               .jitter_max = options.jitter_max,
@@ -33,7 +33,7 @@ std::unique_ptr<TimeOnlyRun> SimulatedGpus::time_only(
 
 void SimulatedGpus::start(int rank, Protocol protocol) {
   const machine::GpuCost& cost = ranks_.cost_of(rank);
-  simulation_.after(
+  simulations_[0].after(
       cost.launch + cost.protocol[static_cast<std::size_t>(protocol)].start_overhead,
       [](void* context) {
         const Launch& launch = *static_cast<Launch*>(context);

@@ -29,11 +29,11 @@ class SimulatedGpus final : public SimulatedRanks {
   SimulatedGpus(std::shared_ptr<const machine::Machine> machine, int ranks,
                 const SimulatedGpusOptions& options = {});
 
-  sim::Simulation& simulation() override { return simulation_; }
+  sim::SimulationGroup& simulations() override { return simulations_; }
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
   std::unique_ptr<TimeOnlyRun> time_only(std::shared_ptr<const collective::Plan> plan) override;
   void start(int rank, Protocol protocol) override;
-  void run() override { simulation_.run(); }
+  void run() override { simulations_.run(); }
   int simulated_ranks(int ranks) const override { return fold_ ? fold_.period : ranks; }
   bool may_differ() const override { return ranks_.network().has_ties(); }
   std::vector<gpu_links::LinkLoad> loads() override {
@@ -48,7 +48,7 @@ class SimulatedGpus final : public SimulatedRanks {
 
   bool is_time_only_;
   Fold fold_;
-  sim::Simulation simulation_;
+  sim::SimulationGroup simulations_;
   transport::simulated::GpuRanks ranks_;
   std::vector<Launch> launches_;  // one per rank
 };

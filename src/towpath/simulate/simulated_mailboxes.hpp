@@ -22,17 +22,17 @@ class SimulatedMailboxes final : public SimulatedRanks {
  public:
   SimulatedMailboxes(std::shared_ptr<const machine::MailboxCluster> cluster, int ranks,
                      const SimulatedMailboxesOptions& options = {})
-      : simulation_(options.seed),
-        ranks_(simulation_, machine::without_interruptions(*cluster),
+      : simulations_({.seed = options.seed}),
+        ranks_(simulations_[0], machine::without_interruptions(*cluster),
                {.ranks = ranks, .carries_data = options.carries_data}) {}
 
-  sim::Simulation& simulation() override { return simulation_; }
+  sim::SimulationGroup& simulations() override { return simulations_; }
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
   void start(int rank, Protocol) override { on_begin(rank); }
-  void run() override { simulation_.run(); }
+  void run() override { simulations_.run(); }
 
  private:
-  sim::Simulation simulation_;
+  sim::SimulationGroup simulations_;
   transport::simulated::MailboxRanks ranks_;
 };
 

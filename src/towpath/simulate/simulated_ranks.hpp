@@ -14,12 +14,12 @@
 #include "towpath/base/units.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/gpu_links/network.hpp"
-#include "towpath/sim/simulation.hpp"
+#include "towpath/sim/simulation_group.hpp"
 #include "towpath/simulate/time_only_run.hpp"
 #include "towpath/transport/transport.hpp"
 
-// The ranks of one described machine in one simulation: what a SimulatedRun joins a plan to. Each
-// kind of machine implements it, with options of its own.
+// The ranks of one described machine in one simulation, which may have partitions: what a
+// SimulatedRun joins a plan to. Each kind of machine implements it, with options of its own.
 
 namespace towpath::simulate {
 
@@ -40,7 +40,12 @@ class SimulatedRanks {
   SimulatedRanks& operator=(const SimulatedRanks&) = delete;
   virtual ~SimulatedRanks() = default;
 
-  virtual sim::Simulation& simulation() = 0;
+  virtual sim::SimulationGroup& simulations() = 0;
+  // The one of them that a rank is in.
+  virtual sim::Simulation& simulation(int rank = 0) {
+    static_cast<void>(rank);
+    return simulations()[0];
+  }
   virtual transport::Transport& transport(int rank) = 0;
 
   // Runs the plan in place of executors over transport(), with the same times and loads; null
@@ -57,11 +62,12 @@ class SimulatedRanks {
   virtual void set_peers(const collective::Schedule& schedule) { (void)schedule; }
   // The host of `rank` calls now, for a plan under `protocol`; the rank begins later, or at once.
   virtual void start(int rank, Protocol protocol) = 0;
-  std::function<void(int rank)> on_begin;  // called when a rank begins; must be set
+  // Called when a rank begins, where it is simulated; must be set.
+  std::function<void(int rank)> on_begin;
   // Runs the simulation until nothing happens any more.
   virtual void run() = 0;
-  // All ranks have done their part of an invocation; connections may be closed.
-  virtual void close() {}
+  // A rank has done its part of an invocation; its connections may be closed.
+  virtual void close(int rank) { static_cast<void>(rank); }
   // Time at which everything was closed; the origin where nothing has to be.
   virtual Time closed_at() const { return Time(); }
   // Links that are down, for the sentence of an error; empty if none is.

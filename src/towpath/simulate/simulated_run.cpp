@@ -27,7 +27,9 @@ void SimulatedRun::make_executors(sim::Trace* trace) {
   const int simulated = simulated_ranks();
   for (int rank = 0; rank < simulated; ++rank) {
     executors_.push_back(std::make_unique<Executor>(ranks_->transport(rank), plan_));
-    executors_.back()->on_finished = [this] { finish_rank(); };
+    executors_.back()->on_finished = [this, number = executors_.size() - 1] {
+      finish_rank(number);
+    };
   }
   buffers_.resize(executors_.size());
   ranks_->on_begin = [this](int rank) {
@@ -35,15 +37,16 @@ void SimulatedRun::make_executors(sim::Trace* trace) {
     executors_[number]->start(buffers_[number]);
   };
   if (trace != nullptr) {
-    ranks_->simulation().set_trace(trace);
-    observe_steps(*trace);
+    ranks_->simulations().set_trace(trace);
+    observe_steps();
   }
   ranks_->set_peers(*plan_->schedule);
 }
 
-void SimulatedRun::observe_steps(sim::Trace& trace) {
+void SimulatedRun::observe_steps() {
   for (const auto& executor : executors_) {
-    executor->on_step = [this, &trace](const StepRecord& record) {
+    executor->on_step = [this](const StepRecord& record) {
+      sim::Trace& trace = *ranks_->simulation(record.rank).trace();
       const auto track =
           trace.track(fmt::format("rank {} thread block {}", record.rank, record.block));
       const Step& step = plan_->schedule->ranks[static_cast<std::size_t>(record.rank)]
@@ -75,10 +78,10 @@ std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> SimulatedRun::busiest
   return busiest;
 }
 
-void SimulatedRun::finish_rank() {
-  if (--running_ > 0) return;
-  finished_ = now();
-  ranks_->close();
+// Ranks of different partitions may finish at the same moment.
+void SimulatedRun::finish_rank(std::size_t rank) {
+  finished_[rank] = ranks_->transport(static_cast<int>(rank)).now();
+  ranks_->close(static_cast<int>(rank));
 }
 
 Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
@@ -90,16 +93,15 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
     make_executors(nullptr);
   }
   const Time called = now();
-  running_ = executors_.size();
+  finished_.assign(executors_.size(), Time::max());
   for (std::size_t rank = 0; rank < executors_.size(); ++rank) {
     buffers_[rank] = buffers.empty() ? Buffers{} : buffers.at(rank);
     ranks_->start(static_cast<int>(rank), plan_->schedule->protocol);
   }
   ranks_->run();
-  if (running_ > 0) {
-    fail_deadlocked();
-  }
-  return std::max(finished_, ranks_->closed_at()) - called;
+  const Time last = std::ranges::max(finished_);
+  if (last == Time::max()) fail_deadlocked();
+  return std::max(last, ranks_->closed_at()) - called;
 }
 
 void SimulatedRun::fail_deadlocked() const {

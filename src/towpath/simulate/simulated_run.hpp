@@ -41,10 +41,10 @@ class SimulatedRun {
   std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> busiest() const;
   std::vector<LinkFailure> link_failures() const { return ranks_->link_failures(); }
   std::uint64_t events() const {
-    return time_only_ != nullptr ? time_only_->events() : ranks_->simulation().events();
+    return time_only_ != nullptr ? time_only_->events() : ranks_->simulations().events();
   }
   Time now() const {
-    return time_only_ != nullptr ? time_only_->now() : ranks_->simulation().now();
+    return time_only_ != nullptr ? time_only_->now() : ranks_->simulations().now();
   }
   // Ranks that are simulated; the others do as these.
   int simulated_ranks() const { return ranks_->simulated_ranks(plan_->schedule->rank_count()); }
@@ -56,8 +56,8 @@ class SimulatedRun {
 
  private:
   void make_executors(sim::Trace* trace);
-  void finish_rank();
-  void observe_steps(sim::Trace& trace);
+  void finish_rank(std::size_t rank);
+  void observe_steps();
   [[noreturn]] void fail_deadlocked() const;
 
   std::shared_ptr<const collective::Plan> plan_;
@@ -66,8 +66,8 @@ class SimulatedRun {
   // Both have one entry per rank that is simulated.
   std::vector<std::unique_ptr<collective::Executor>> executors_;
   std::vector<collective::Buffers> buffers_;
-  std::size_t running_ = 0;  // ranks that have not finished the present invocation
-  Time finished_;            // when the last one had
+  // When each had finished the present invocation; Time::max() before.
+  std::vector<Time> finished_;
 };
 
 }  // namespace towpath::simulate

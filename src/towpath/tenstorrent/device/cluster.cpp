@@ -48,6 +48,31 @@ void check_dispatch(const machine::ChipCluster& cluster, const RunOptions& optio
   }
 }
 
+Time least_latency(const machine::ChipCluster& cluster) {
+  Time least;
+  for (const machine::EthernetLink& link : cluster.links) {
+    for (const machine::EthernetEnd end : link.ends) {
+      const machine::Chip& chip = *cluster.chips[static_cast<std::size_t>(end.chip)].chip;
+      const Time latency = ethernet::Port::latency(chip.ethernet);
+      least = least == Time() ? latency : std::min(least, latency);
+    }
+  }
+  return least;
+}
+
+sim::SimulationGroup::Options partitions_of(const machine::ChipCluster& cluster,
+                                            const RunOptions& options, Time lookahead) {
+  const bool has_faults = std::ranges::any_of(
+      options.link_faults, [](const auto& faults) { return faults != ethernet::LinkFaults{}; });
+  const bool is_partitioned = options.threads > 0 && cluster.chips.size() > 1 &&
+                              lookahead > Time() && !options.finds_hazards && !has_faults &&
+                              !options.slow_dispatch;
+  return {.seed = options.seed,
+          .partitions = is_partitioned ? cluster.chips.size() : 1,
+          .lookahead = lookahead,
+          .threads = options.threads};
+}
+
 bool is_waiting(const Program::Entry& entry) { return !entry.is_over && entry.core->is_waiting(); }
 
 }  // namespace
@@ -56,13 +81,15 @@ Cluster::Cluster(std::shared_ptr<const machine::ChipCluster> cluster, const Opti
     : description_(options.slow_dispatch ? machine::without_dispatcher(*cluster)
                                          : std::move(cluster)),
       options_(options),
-      simulation_(options.seed) {
+      lookahead_(least_latency(*description_)),
+      simulations_(partitions_of(*description_, options_, lookahead_)) {
   const machine::ChipCluster& description = *description_;
   check_dispatch(description, options_);
   if (options_.finds_hazards && !description.links.empty()) monitor_.emplace(description);
   for (std::size_t chip = 0; chip < description.chips.size(); ++chip) {
-    devices_.push_back(std::make_unique<Device>(simulation_, description, static_cast<int>(chip),
-                                                options_, monitor_ ? &*monitor_ : nullptr));
+    devices_.push_back(std::make_unique<Device>(simulations_[is_partitioned() ? chip : 0],
+                                                description, static_cast<int>(chip), options_,
+                                                monitor_ ? &*monitor_ : nullptr));
   }
   for (std::size_t number = 0; number < description.links.size(); ++number) {
     const auto& [one, other] = description.links[number].ends;
@@ -71,12 +98,18 @@ Cluster::Cluster(std::shared_ptr<const machine::ChipCluster> cluster, const Opti
     };
     const bool has_faults = number < options_.link_faults.size();
     links_.push_back(std::make_unique<ethernet::Link>(
-        simulation_, port(one), port(other),
+        device(one.chip).network().simulation(), port(one), port(other),
         has_faults ? options_.link_faults[number] : ethernet::LinkFaults{}));
   }
 }
 
 Cluster::~Cluster() = default;
+
+sim::Simulation& Cluster::simulation() {
+  TOWPATH_CHECK(!is_partitioned(), "cluster '{}' has a simulation for each chip",
+                description_->name);
+  return simulations_[0];
+}
 
 Device& Cluster::device(int chip) {
   if (chip < 0 || static_cast<std::size_t>(chip) >= devices_.size()) {
@@ -102,6 +135,12 @@ void Cluster::run_host(std::string name, std::function<void(HostAccess&)> body) 
     throw std::invalid_argument(
         fmt::format("host '{}': cluster '{}' keeps times only; the host needs carries_data", name,
                     description_->name));
+  }
+  if (is_partitioned()) {
+    throw std::invalid_argument(
+        fmt::format("host '{}': each chip of cluster '{}' is simulated by itself; with threads = 0 "
+                    "all are simulated together",
+                    name, description_->name));
   }
   if (!host_) host_.emplace(*description_, devices_);
   host_->start(std::move(name), std::move(body));
@@ -153,7 +192,7 @@ void Cluster::dispatch_slowly() {
 Time Cluster::run() {
   start();
   run_until_over();
-  simulation_.run();  // posted writes still have to arrive
+  simulations_.run();  // posted writes still have to arrive
   Time end = host_ ? host_->over_at() : Time();
   for (const auto& device : devices_) end = std::max(end, device->over_at());
   return end;
@@ -172,7 +211,7 @@ void Cluster::run_until_over() {
     const std::int64_t progress_before = progress();
     noc::Cycle until = cycle() + slice;
     if (limit > 0) until = std::min(until, limit);
-    simulation_.run_until(clock.edge(Cycles(until)));
+    simulations_.run_until(clock.edge(Cycles(until)));
     if (is_over()) break;
     if (limit > 0 && cycle() >= limit) fail_at_limit();
     if (were_all_blocked && all_blocked() && progress() == progress_before &&

@@ -10,7 +10,7 @@
 
 #include "towpath/ethernet/link.hpp"
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/sim/simulation.hpp"
+#include "towpath/sim/simulation_group.hpp"
 #include "towpath/tenstorrent/device/device.hpp"
 #include "towpath/tenstorrent/device/errors.hpp"
 #include "towpath/tenstorrent/device/hazards.hpp"
@@ -43,7 +43,15 @@ class Cluster {
 
   const machine::ChipCluster& description() const { return *description_; }
   const Options& options() const { return options_; }
-  sim::Simulation& simulation() { return simulation_; }
+  // Of all chips, or a partition for each of them.
+  sim::SimulationGroup& simulations() { return simulations_; }
+  const sim::SimulationGroup& simulations() const { return simulations_; }
+  bool is_partitioned() const { return simulations_.partitions() > 1; }
+  // The only one.
+  sim::Simulation& simulation();
+  // What a frame takes at least from one chip to another: one knows nothing newer of the other. The
+  // origin where no link joins them.
+  Time lookahead() const { return lookahead_; }
   Device& device(int chip);
   std::size_t devices() const { return devices_.size(); }
   // The link of that number in the description.
@@ -56,7 +64,7 @@ class Cluster {
   Program& create_program(int chip, int generation);
 
   // Adds a process of the host, which runs beside the programs from the beginning. Throws
-  // std::invalid_argument when the cluster carries no data.
+  // std::invalid_argument when the cluster carries no data, or is partitioned.
   void run_host(std::string name, std::function<void(HostAccess&)> body);
 
   // Runs all programs and processes of the host to their end, once; returns the time at which the
@@ -93,7 +101,8 @@ class Cluster {
   std::vector<std::unique_ptr<Program>> programs_;  // outlive the simulation
   std::optional<HazardMonitor> monitor_;
   std::optional<Host> host_;  // if it has processes
-  sim::Simulation simulation_;
+  Time lookahead_;
+  sim::SimulationGroup simulations_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<ethernet::Link>> links_;
   bool has_run_ = false;

@@ -58,6 +58,9 @@ struct RunOptions {
   // What slow dispatch writes to each core: code, arguments and a word that starts it; a multiple
   // of 4, at most 8 KiB. Chosen here; no source.
   std::uint64_t launch_bytes = 4096;
+  // 0: one simulation for all chips. Otherwise each chip is a partition, where nothing joins them
+  // but links without faults: no monitor of hazards, no slow dispatch. So many threads run them.
+  int threads = 0;
 };
 
 // Number of a core among those of its kind. Ethernet cores are {0, channel}.

@@ -272,7 +272,7 @@ Header Fabric::header_of(const std::vector<Direction>& route) const {
 }
 
 Time Fabric::run() {
-  sim::Simulation& simulation = cluster_.simulation();
+  sim::SimulationGroup& simulation = cluster_.simulations();
   const noc::Cycle limit = cluster_.options().cycles_max;
   cluster_.start();
   if (limit > 0) {

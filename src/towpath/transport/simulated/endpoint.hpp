@@ -51,7 +51,8 @@ struct Delivery {
   std::uint64_t signal_word = 0;
   std::uint64_t signal_value = 0;
   SignalOperation signal_operation = SignalOperation::set;
-  std::uint64_t epoch = 0;  // counts fences
+  std::uint64_t epoch = 0;   // counts fences
+  std::uint64_t before = 0;  // those to its peer from before its fence
 };
 
 class DirectMoves;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -11,57 +12,52 @@ namespace towpath::transport::simulated {
 // behind the other; within an epoch whatever arrives is visible at once.
 //
 //   delivery.epoch = epoch_;  // counts the rank's fences
-//   order.add(delivery);
+//   order.add(delivery);      // sets delivery.before
 //   ...
 //   order.arrived(delivery, [](Delivery& visible) {...});
+//
+// The two calls share nothing but the delivery: each end may be in a partition of its own.
 template <typename Delivery>
 class FenceOrder {
  public:
   // Its epoch is that of the one before, or later.
-  void add(const Delivery& delivery) {
-    Epoch& youngest = later_.empty() ? oldest_ : later_.back();
-    if (youngest.number == delivery.epoch) {
-      ++youngest.under_way;
-    } else if (youngest.under_way > 0) {
-      later_.push_back({delivery.epoch, 1});
-    } else {
-      oldest_ = {delivery.epoch, 1};  // one with nothing under way is the oldest one, and over
+  void add(Delivery& delivery) {
+    if (delivery.epoch != epoch_) {
+      epoch_ = delivery.epoch;
+      before_ = added_;
     }
+    delivery.before = before_;
+    ++added_;
   }
 
   // Calls `deliver` for it and for those that it held back, which may add more; or not yet, when
   // something from before its fence is still under way.
   template <typename Deliver>
   void arrived(Delivery& delivery, const Deliver& deliver) {
-    if (delivery.epoch != oldest_.number) {
+    if (delivery.before > visible_) {
       held_.push_back(&delivery);
       return;
     }
-    --oldest_.under_way;
+    ++visible_;
     deliver(delivery);
-    while (oldest_.under_way == 0 && !later_.empty()) {
-      oldest_ = later_.front();
-      later_.erase(later_.begin());
-      std::vector<Delivery*> ready;
-      std::erase_if(held_, [&](Delivery* held) {
-        const bool is_next = held->epoch == oldest_.number;
-        if (is_next) ready.push_back(held);
-        return is_next;
-      });
-      for (Delivery* next : ready) {
-        --oldest_.under_way;
-        deliver(*next);
-      }
+    while (!held_.empty()) {
+      const auto next = std::ranges::find_if(
+          held_, [&](const Delivery* held) { return held->before <= visible_; });
+      if (next == held_.end()) return;
+      Delivery& ready = **next;
+      held_.erase(next);
+      ++visible_;
+      deliver(ready);
     }
   }
 
  private:
-  struct Epoch {
-    std::uint64_t number = 0;
-    std::uint64_t under_way = 0;
-  };
-  Epoch oldest_;
-  std::vector<Epoch> later_;     // oldest first
+  // The sender's: those that were added, and how many of them before the last fence.
+  std::uint64_t epoch_ = 0;
+  std::uint64_t before_ = 0;
+  std::uint64_t added_ = 0;
+  // The receiver's.
+  std::uint64_t visible_ = 0;
   std::vector<Delivery*> held_;  // arrived before their turn
 };
 

@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "towpath/base/deadlock_error.hpp"
+#include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/torus.hpp"
+#include "towpath/sim/crossing.hpp"
 #include "towpath/transport/simulated/chips/link_faults.hpp"
 #include "towpath/transport/simulated/endpoint.hpp"
 #include "towpath/transport/simulated/fence_order.hpp"
@@ -61,24 +63,33 @@ struct FabricCluster::Delivery : simulated::Delivery {
 
 struct FabricCluster::DeliveryPart : Part {
   FabricCluster* cluster = nullptr;
-  Delivery* delivery = nullptr;
+  Delivery* delivery = nullptr;  // until it has arrived
+  int from_place = 0;
   std::uint64_t offset = 0;  // in the payload
   std::uint64_t staged_pages =
       0;  // at the source until it has left, or until it has arrived if it is stored there
   std::uint64_t landing_pages = 0;  // at the destination, until it has arrived
+  Stream* stream = nullptr;         // null if it stays on its chip
 };
 
-// Packets from one place to another on one plane, in order.
+// Packets from one place to another on one plane, in order. The source chooses where they land; the
+// destination knows which parts are on their way to it.
 struct FabricCluster::Stream {
+  PageRing landings;
   std::deque<DeliveryPart*> under_way;
   std::uint32_t arrived = 0;
-  PageRing landings;
 };
 
 struct FabricCluster::Place {
-  Place(const machine::Chip& chip, std::uint64_t payload_bytes_max)
-      : pages(chip, payload_bytes_max) {}
+  Place(Device& device, std::uint64_t payload_bytes_max)
+      : simulation(device.network().simulation()),
+        crossing(simulation),
+        pages(device.chip(), payload_bytes_max) {}
+  sim::Simulation& simulation;
+  sim::Crossing crossing;  // what it tells other places
   Pages pages;
+  std::deque<DeliveryPart> parts;  // storage of those that start here
+  std::vector<DeliveryPart*> free_parts;
   PageRing staging;  // for sources
   // By direction, then by plane.
   std::vector<std::vector<std::unique_ptr<FabricWorker>>> workers{tenstorrent::fabric::kDirections};
@@ -90,7 +101,7 @@ struct FabricCluster::Place {
 class FabricCluster::Endpoint final : public simulated::Endpoint {
  public:
   Endpoint(FabricCluster& cluster, int rank, int ranks, const FabricClusterOptions& options)
-      : simulated::Endpoint(cluster.simulation(), rank, ranks,
+      : simulated::Endpoint(cluster.simulation(rank), rank, ranks,
                             {options.carries_data, options.heap_bytes, options.signals}),
         cluster_(cluster),
         orders_(index(ranks)) {}
@@ -108,6 +119,7 @@ class FabricCluster::Endpoint final : public simulated::Endpoint {
   Delivery& new_delivery(Move& move);
   bool continues_reduction(const Move& move);
   void deliver(Delivery& delivery);
+  void delivered(Delivery& delivery);
   void release(Delivery& delivery);
 
   FabricCluster& cluster_;
@@ -168,13 +180,25 @@ void FabricCluster::Endpoint::part_left(Delivery& delivery) {
 
 void FabricCluster::Endpoint::part_arrived(Delivery& delivery) {
   if (--delivery.to_arrive > 0) return;
-  orders_[index(delivery.to->rank())].arrived(delivery,
-                                              [this](Delivery& visible) { deliver(visible); });
+  delivery.from->orders_[index(rank())].arrived(delivery,
+                                                [this](Delivery& visible) { deliver(visible); });
 }
 
+// At its destination.
 void FabricCluster::Endpoint::deliver(Delivery& delivery) {
+  land(delivery);
+  if (delivery.from == this) return delivered(delivery);
+  cluster_.tell(
+      *this, *delivery.from,
+      [](void* context) {
+        Delivery& done = *static_cast<Delivery*>(context);
+        done.from->delivered(done);
+      },
+      &delivery);
+}
+
+void FabricCluster::Endpoint::delivered(Delivery& delivery) {
   --under_way_;
-  delivery.to->land(delivery);
   release(delivery);
   notify_blocked();
 }
@@ -186,13 +210,18 @@ void FabricCluster::Endpoint::release(Delivery& delivery) {
 
 // --- parts ---------------------------------------------------------------------------------------
 
-FabricCluster::DeliveryPart& FabricCluster::new_part() {
-  if (free_parts_.empty()) {
-    parts_.push_back(std::make_unique<DeliveryPart>());
-    free_parts_.push_back(parts_.back().get());
-  }
-  DeliveryPart& part = *free_parts_.back();
-  free_parts_.pop_back();
+// Chips know nothing of each other that is newer than what a frame could have brought.
+void FabricCluster::tell(const Endpoint& from, const Endpoint& to, sim::Action action,
+                         void* context) {
+  Place& place = *places_[index(from.place())];
+  place.crossing.at(places_[index(to.place())]->simulation,
+                    place.simulation.now() + cluster_.lookahead(), action, context);
+}
+
+FabricCluster::DeliveryPart& FabricCluster::new_part(Place& place) {
+  if (place.free_parts.empty()) place.free_parts.push_back(&place.parts.emplace_back());
+  DeliveryPart& part = *place.free_parts.back();
+  place.free_parts.pop_back();
   part = {};
   part.cluster = this;
   return part;
@@ -213,8 +242,9 @@ void FabricCluster::send(Delivery& delivery) {
 void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes) {
   const int from = delivery.from->place();
   Place& place = *places_[index(from)];
-  DeliveryPart& part = new_part();
+  DeliveryPart& part = new_part(place);
   part.delivery = &delivery;
+  part.from_place = from;
   part.offset = offset;
   part.size_bytes = size_bytes;
   part.has_source = delivery.has_source;
@@ -227,8 +257,7 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
       DeliveryPart& done = static_cast<DeliveryPart&>(left);
       Delivery& all = *done.delivery;
       const bool arrives = all.to != nullptr;
-      done.cluster->unstage(done);
-      done.cluster->free_parts_.push_back(&done);
+      done.cluster->part_returned(done);
       all.from->part_left(all);
       if (arrives) all.from->part_arrived(all);
     };
@@ -246,9 +275,15 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
   const std::size_t worker = least_loaded(workers);
   const auto plane = static_cast<int>(worker);
   Stream& on = stream(from, to, plane);
+  part.stream = &on;
   part.landing_pages = take_pages(on.landings, part, to);
   part.landing = on.landings.first_page(part.landing_pages);
-  on.under_way.push_back(&part);
+  // The part itself takes longer.
+  const auto announced = [](void* context) {
+    DeliveryPart& coming = *static_cast<DeliveryPart*>(context);
+    coming.stream->under_way.push_back(&coming);
+  };
+  tell(*delivery.from, *delivery.to, announced, &part);
   part.pages = &places_[index(to)]->pages;
   const Direction last_hop = fabric_.topology().route(from, to).back();
   part.lander = fabric_.port(to, tenstorrent::fabric::opposite(last_hop), plane).tile;
@@ -289,7 +324,7 @@ void FabricCluster::stage(DeliveryPart& part) {
 }
 
 void FabricCluster::unstage(const DeliveryPart& part) {
-  places_[index(part.delivery->from->place())]->staging.release(part.staged_pages);
+  places_[index(part.from_place)]->staging.release(part.staged_pages);
 }
 
 std::size_t FabricCluster::least_loaded(
@@ -311,8 +346,6 @@ noc::Address FabricCluster::arrival_word(int from, int to, int plane) const {
 // Takes the bytes from where the router wrote them.
 void FabricCluster::arrived(DeliveryPart& part) {
   Delivery& delivery = *part.delivery;
-  // A store to the source's own DRAM is still under way when the last packet leaves.
-  if (part.has_destination) unstage(part);
   if (!delivery.payload.empty()) {
     const int place = delivery.to->place();
     const std::uint64_t payload_max = options_.payload_bytes_max;
@@ -325,8 +358,22 @@ void FabricCluster::arrived(DeliveryPart& part) {
           page.offset, payload.subspan(part.offset + begin, size_bytes));
     }
   }
-  free_parts_.push_back(&part);
-  delivery.from->part_arrived(delivery);
+  tell(
+      *delivery.to, *delivery.from,
+      [](void* context) {
+        DeliveryPart& done = *static_cast<DeliveryPart*>(context);
+        done.cluster->part_returned(done);
+      },
+      &part);
+  delivery.to->part_arrived(delivery);
+}
+
+// At its source: it has arrived, or left for good.
+void FabricCluster::part_returned(DeliveryPart& part) {
+  // A store to the source's own DRAM is still under way when the last packet leaves.
+  if (part.stream == nullptr || part.has_destination) unstage(part);
+  if (part.stream != nullptr) part.stream->landings.release(part.landing_pages);
+  places_[index(part.from_place)]->free_parts.push_back(&part);
 }
 
 // Examines the words of a chip whenever one of them has changed.
@@ -342,9 +389,10 @@ void FabricCluster::watch_arrivals(int place) {
           network.load_word(here.arrivals, kArrivals + number * noc::kWordBytes);
       while (stream.arrived != count) {
         ++stream.arrived;
+        TOWPATH_CHECK(!stream.under_way.empty(), "a part arrives at place {} before it was sent",
+                      place);
         DeliveryPart& part = *stream.under_way.front();
         stream.under_way.pop_front();
-        stream.landings.release(part.landing_pages);
         arrived(part);
       }
     }
@@ -370,14 +418,14 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
   });
   for (int place = 0; place < topology.places(); ++place) {
     const machine::Chip& chip = fabric_.device(place).chip();
-    places_.push_back(std::make_unique<Place>(chip, options_.payload_bytes_max));
+    places_.push_back(std::make_unique<Place>(fabric_.device(place), options_.payload_bytes_max));
     Place& here = *places_.back();
     here.arrivals = chip.workers.back();
     here.streams.resize(index(topology.places() * topology.planes()));
     share_pages(here);
     create_workers(place);
-    simulation().spawn(fmt::format("arrivals at chip {}", topology.chip_at(place)),
-                       [this, place] { watch_arrivals(place); });
+    here.simulation.spawn(fmt::format("arrivals at chip {}", topology.chip_at(place)),
+                          [this, place] { watch_arrivals(place); });
   }
   for (int rank = 0; rank < ranks(); ++rank) {
     endpoints_.push_back(std::make_unique<Endpoint>(*this, rank, ranks(), options_));
@@ -440,8 +488,14 @@ void FabricCluster::for_each_connected_worker(Action action) const {
   }
 }
 
-void FabricCluster::close_connections() {
-  for_each_connected_worker([](FabricWorker& worker) { worker.close(); });
+sim::Simulation& FabricCluster::simulation(int rank) {
+  return places_[index(options_.places.at(index(rank)))]->simulation;
+}
+
+void FabricCluster::close_connections(int rank) {
+  for (const auto& workers : places_[index(options_.places[index(rank)])]->workers) {
+    for (const auto& worker : workers) worker->close();
+  }
 }
 
 Time FabricCluster::closed_at() const {
@@ -463,11 +517,11 @@ void FabricCluster::run() {
   if (!std::exchange(has_started_, true)) cluster_.start();
   if (has_faults(options_.run.link_faults)) {
     deadline_.arm_in_background(
-        simulation(), simulation().from_now(options_.deadline),
+        cluster_.simulation(), cluster_.simulation().from_now(options_.deadline),
         [](void* cluster) { static_cast<FabricCluster*>(cluster)->throw_deadline_exceeded(); },
         this);
   }
-  simulation().run();
+  simulations().run();
   deadline_.cancel();
 }
 

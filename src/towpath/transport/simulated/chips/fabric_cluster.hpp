@@ -19,7 +19,7 @@
 // the far chip.
 //
 //   FabricCluster cluster(t3000, {});
-//   cluster.simulation().spawn("rank 0", [&] { cluster.transport(0).barrier(1_s); });
+//   cluster.simulation(0).spawn("rank 0", [&] { cluster.transport(0).barrier(1_s); });
 //   ...
 //   cluster.run();
 //
@@ -39,6 +39,8 @@ struct FabricClusterOptions {
   std::uint32_t signals = 1u << 16;       // most that a rank can have
   std::uint64_t payload_bytes_max = 0;    // of a packet; 0: what the chip's spec says
   // Faults may be set only on links that the fabric uses.
+  // With threads each chip is a partition: what the source of a delivery is told of its end, it is
+  // told later by what a frame takes at least, with and without threads.
   tenstorrent::RunOptions run{.finds_hazards = false};
   // Longest simulated time of a call of run() where links have faults.
   Time deadline = Time::from_seconds(1);
@@ -52,7 +54,9 @@ class FabricCluster {
   FabricCluster& operator=(const FabricCluster&) = delete;
   ~FabricCluster();
 
-  sim::Simulation& simulation() { return cluster_.simulation(); }
+  sim::SimulationGroup& simulations() { return cluster_.simulations(); }
+  // Where its rank's chip is simulated.
+  sim::Simulation& simulation(int rank = 0);
   const tenstorrent::fabric::Topology& topology() const { return fabric_.topology(); }
   tenstorrent::Cluster& cluster() { return cluster_; }
   int ranks() const { return static_cast<int>(options_.places.size()); }
@@ -60,8 +64,9 @@ class FabricCluster {
   // Runs until no event is left. Throws TransportError::Kind::timeout, with the state of the links,
   // when the deadline passes first.
   void run();
-  // Closes every worker's connection; each closes once its router has released its packets.
-  void close_connections();
+  // Closes the connections of a rank's workers; each closes once its router has released its
+  // packets.
+  void close_connections(int rank);
   // Time at which the last connection was closed, after run(). Throws
   // DeadlockError when one can never be, naming the links that are down.
   Time closed_at() const;
@@ -88,14 +93,14 @@ class FabricCluster {
   void for_each_connected_worker(Action action) const;
   std::size_t least_loaded(const std::vector<std::unique_ptr<FabricWorker>>& workers) const;
   void arrived(DeliveryPart& part);
-  DeliveryPart& new_part();
+  void part_returned(DeliveryPart& part);
+  void tell(const Endpoint& from, const Endpoint& to, sim::Action action, void* context);
+  DeliveryPart& new_part(Place& place);
   [[noreturn]] void throw_deadline_exceeded() const;
 
   FabricClusterOptions options_;
   std::shared_ptr<const machine::ChipCluster> description_;
   std::vector<std::unique_ptr<Place>> places_;
-  std::vector<std::unique_ptr<DeliveryPart>> parts_;  // storage
-  std::vector<DeliveryPart*> free_parts_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   // Kernels use the members above until the simulation ends with the cluster.
   tenstorrent::Cluster cluster_;
