@@ -28,6 +28,7 @@ class Machine {
   Machine(int places, std::size_t partitions, int threads, std::uint64_t seed)
       : group_({.partitions = partitions, .lookahead = kLatency, .threads = threads}) {
     group_.set_trace(&trace_);
+    group_.share_every_window();
     for (int number = 0; number < places; ++number) {
       const auto at = static_cast<std::size_t>(number) % partitions;
       places_.emplace_back(*this, group_[at], number, seed);
@@ -188,6 +189,7 @@ TEST(SimulationGroup, ArrivalsAtOneTimeComeByCrossingWhateverWasSentFirst) {
 
 TEST(SimulationGroup, ThrowsTheFirstErrorAndGoesOn) {
   SimulationGroup group({.partitions = 4, .lookahead = kLatency, .threads = 4});
+  group.share_every_window();
   int ran = 0;
   const auto fail = [&](std::size_t partition, Time when, const char* what) {
     group[partition].spawn("fails", [&group, partition, when, what] {

@@ -103,6 +103,7 @@ Outcome run(const Case& all, int threads) {
   auto chips = std::make_unique<SimulatedChips>(all.cluster, ranks, options);
   Outcome outcome;
   outcome.partitions = chips->simulations().partitions();
+  chips->simulations().share_every_window();
   sim::Trace trace(sim::Trace::Mode::hash_only);
   SimulatedRun run(std::move(chips), all.plan, &trace);
   // Room for all that any collective reads or writes.

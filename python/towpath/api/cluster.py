@@ -72,6 +72,7 @@ class Cluster(Machine):
         channels: int | None = None,
         data: bool = True,
         fold: bool = True,
+        threads: int | None = None,
         link_faults: Iterable[str | LinkFault] = (),
         library: str | Library | None = None,
         on_row: OnRow = ignore,
@@ -94,6 +95,8 @@ class Cluster(Machine):
             data: whether to carry and check data; without, only time is simulated.
             fold: without data, ranks that do the same at the same time are simulated once, which
                 changes no result; False simulates all of them.
+            threads: that run one simulation, which changes no result; None: one per processor, and
+                one where other processes simulate at the same time.
             link_faults: links between chips that fail, such as "0:9,every=100us,training=5us".
             library: "nccl" or "rccl" runs what that library would run on GPUs; a `Library` has its
                 variables and files, too; None: Towpath chooses.
@@ -110,7 +113,7 @@ class Cluster(Machine):
         request = checked_request(
             collective_or_schedule, sizes_of(size_bytes), dtype=dtype, op=op, root=root,
             algorithm=algorithm, protocol=protocol, channels=channels, data=data, fold=fold,
-            link_faults=link_faults, library=library,
+            threads=threads, link_faults=link_faults, library=library,
         )  # fmt: skip
         self._check(request)
         return run_simulated(self._site, request, self._choose, self._draw_loads, on_row)

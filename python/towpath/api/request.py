@@ -37,6 +37,7 @@ class Request:
         channels: parallel channels; None: what the machine needs, or what "auto" finds.
         data: whether to carry and check bytes.
         fold: whether ranks that do the same at the same time may be simulated once.
+        threads: of one simulation; None: chosen.
         link_faults: of links between chips.
         library: the library that chooses the schedule, size by size; None: Towpath.
     """
@@ -52,6 +53,7 @@ class Request:
     channels: int | None = None
     data: bool = True
     fold: bool = True
+    threads: int | None = None
     link_faults: tuple[LinkFault, ...] = ()
     library: Library | None = None
 
@@ -76,6 +78,7 @@ def checked_request(
     channels: int | None,
     data: bool = True,
     fold: bool = True,
+    threads: int | None = None,
     link_faults: Iterable[str | LinkFault] = (),
     library: str | Library | None = None,
 ) -> Request:
@@ -84,6 +87,8 @@ def checked_request(
     Raises:
         ConfigError: an option is wrong, or has no effect on a schedule of the user's own.
     """
+    if threads is not None and threads < 1:
+        raise ConfigError(f"threads is {threads}; a simulation has at least 1", field="threads")
     faults = tuple(map(_link_fault, link_faults))
     own = {
         "algorithm": algorithm not in ("auto", None), "protocol": protocol != "auto",
@@ -92,7 +97,7 @@ def checked_request(
     chosen_by = _library(library, collective_or_schedule, own)
     common: dict[str, Any] = {
         "sizes_bytes": tuple(sizes_bytes), "dtype": type_named(dtype), "op": operation_named(op),
-        "data": data, "fold": fold, "link_faults": faults,
+        "data": data, "fold": fold, "threads": threads, "link_faults": faults,
     }  # fmt: skip
     if isinstance(collective_or_schedule, Schedule):
         schedule = collective_or_schedule

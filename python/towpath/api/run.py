@@ -116,7 +116,7 @@ def place_for(
     site: Site, request: Request, schedule: _core.Schedule, source: ScheduleSource | None
 ) -> Place:
     """Where a schedule of a request runs."""
-    place = site.place_for(schedule, source, request.link_faults)
+    place = site.place_for(schedule, source, request.link_faults).on_threads(request.threads)
     return place if request.fold else place.without_fold()
 
 

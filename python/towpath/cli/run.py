@@ -64,6 +64,7 @@ from towpath.cli.run_options import (
     ScheduleFile,
     Sizes,
     Smallest,
+    Threads,
     Trace,
     TraceSize,
 )
@@ -129,6 +130,7 @@ def run(
     link_fault: LinkFaults = None,
     data: Data = None,
     fold: FoldRanks = None,
+    threads: Threads = None,
     explain: Explain = False,
     iterations: Iterations = None,
     warmup: Warmup = None,
@@ -145,9 +147,10 @@ def run(
     check_output(trace)
     place = _size(hosts, ranks, ranks_per_host, complete_from)
     place |= given(settings=settings or None, without=without or None)
+    simulated = given(data=data, fold=fold, threads=threads, link_fault=link_fault or None)
     if machine is None:
         live = gpus if live is None else live
-        _check_live(live, place, trace=trace, data=data, fold=fold, link_fault=link_fault or None)
+        _check_live(live, place, trace=trace, **simulated)
     trace_bytes = _trace_size(trace_size, is_traced=trace is not None or output is not None)
     own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels or None)
     loaded = [] if machine is None else _machines(machine, place, gpus)
@@ -160,12 +163,9 @@ def run(
     request = RunRequest(
         subject=_subject(collective, schedule, result),
         sizes_bytes=_sizes(sizes, smallest, largest, factor),
-        machines=loaded,
-        live=live,
-        common={"dtype": dtype, "op": op, **own},
-        simulated=_simulated_options(data, fold, link_fault, library),
-        live_options=measured,
-    )
+        machines=loaded, live=live, common={"dtype": dtype, "op": op, **own},
+        simulated=_simulated_options(simulated, library), live_options=measured,
+    )  # fmt: skip
     with errors_name_options():
         results = run_all(request, prints=not as_json, explains=explain)
     _deliver(results, as_json, output, trace, trace_bytes)
@@ -180,12 +180,11 @@ def _size(
     )
 
 
-def _simulated_options(
-    data: bool | None, fold: bool | None, link_fault: list[str] | None, library: Any
-) -> dict[str, Any]:
-    """Options of a simulation alone."""
+def _simulated_options(own: dict[str, Any], library: Any) -> dict[str, Any]:
+    """Options of a simulation alone, with what was not given."""
     return {
-        "data": data is not False, "fold": fold is not False, "link_faults": link_fault or (),
+        "data": own.get("data", True), "fold": own.get("fold", True),
+        "threads": own.get("threads"), "link_faults": own.get("link_fault", ()),
         "library": library,
     }  # fmt: skip
 

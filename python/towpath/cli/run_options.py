@@ -78,6 +78,14 @@ FoldRanks = Annotated[
         help="without data, simulate ranks that do the same at the same time once; default",
     ),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="threads of one simulation, which change no result; default: one per processor",
+    ),
+]
 Explain = Annotated[
     bool,
     typer.Option("--explain", help="how many ranks were simulated at each size, and why not fewer"),

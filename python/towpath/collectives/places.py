@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from towpath import _core
 from towpath.collectives.result import LinkFailure, LinkLoad
+from towpath.collectives.threads import threads_for
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ class Place(Protocol):
         """The same place, where every rank is simulated."""
         ...
 
+    def on_threads(self, threads: int | None) -> Place:
+        """The same place, simulated by so many threads; None: as `threads_for` chooses."""
+        ...
+
     def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
         """Why every rank of an untraced run is simulated, in words; empty if not all are."""
         ...
@@ -78,12 +83,14 @@ class GpuPlace:
         jitter_ns: arrivals are late by a random time up to this, which explores interleavings;
             leave zero for timing.
         folds: whether ranks that do the same at the same time are simulated once.
+        threads: of a simulation; None: as `threads_for` chooses.
     """
 
     machine: _core.Machine
     places: tuple[int, ...] = ()
     jitter_ns: float = 0.0
     folds: bool = True
+    threads: int | None = None
 
     def run_of(
         self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
@@ -101,8 +108,12 @@ class GpuPlace:
             )
         return _core.SimulatedRun.on_gpus(
             self.machine, plan, places=places, carries_data=with_data, seed=seed,
-            jitter_ns=self.jitter_ns, trace=trace, fold=fold,
+            jitter_ns=self.jitter_ns, trace=trace, fold=fold, threads=threads_for(self.threads),
         )  # fmt: skip
+
+    def on_threads(self, threads: int | None) -> GpuPlace:
+        """See Place."""
+        return replace(self, threads=threads)
 
     def without_fold(self) -> GpuPlace:
         """See Place."""
@@ -167,12 +178,14 @@ class ChipPlace:
         places: rank -> place of the fabric; empty: the first ones.
         link_faults: links that may fail.
         shape: of the fabric; None: the default shape.
+        threads: of a simulation; None: as `threads_for` chooses.
     """
 
     cluster: _core.ChipCluster
     places: tuple[int, ...] = ()
     link_faults: tuple[LinkFault, ...] = ()
     shape: _core.FabricShape | None = None
+    threads: int | None = None
 
     def run_of(
         self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
@@ -184,7 +197,7 @@ class ChipPlace:
             faults[link] = fault.core()
         return _core.SimulatedRun.on_chips(
             self.cluster, plan, places=list(self.places), carries_data=with_data, seed=seed,
-            trace=trace, link_faults=faults, shape=self.shape,
+            trace=trace, link_faults=faults, shape=self.shape, threads=threads_for(self.threads),
         )  # fmt: skip
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
@@ -223,6 +236,10 @@ class ChipPlace:
     def without_faults(self) -> ChipPlace:
         """See Place."""
         return replace(self, link_faults=())
+
+    def on_threads(self, threads: int | None) -> ChipPlace:
+        """See Place."""
+        return replace(self, threads=threads)
 
     def without_fold(self) -> ChipPlace:
         """See Place."""
@@ -279,6 +296,10 @@ class MailboxPlace:
         return {}
 
     def without_faults(self) -> MailboxPlace:
+        """See Place."""
+        return self
+
+    def on_threads(self, threads: int | None) -> MailboxPlace:
         """See Place."""
         return self
 

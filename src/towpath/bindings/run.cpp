@@ -166,7 +166,8 @@ void bind_places(nb::class_<SimulatedRun>& run) {
          "on_gpus",
          [](std::shared_ptr<machine::Machine> machine, std::shared_ptr<Plan> plan,
             std::vector<int> places, bool carries_data, std::uint64_t seed, double jitter_ns,
-            sim::Trace* trace, const simulate::Fold* fold) {
+            sim::Trace* trace, const simulate::Fold* fold, int threads) {
+           const bool is_whole = collective::has_one_sided_steps(*plan->schedule);
            return run_on(std::make_unique<simulate::SimulatedGpus>(
                              std::move(machine), plan->schedule->rank_count(),
                              simulate::SimulatedGpusOptions{
@@ -174,22 +175,25 @@ void bind_places(nb::class_<SimulatedRun>& run) {
                                  .carries_data = carries_data,
                                  .seed = seed,
                                  .jitter_max = Time::from_ns(jitter_ns),
-                                 .fold = fold == nullptr ? simulate::Fold() : *fold}),
+                                 .fold = fold == nullptr ? simulate::Fold() : *fold,
+                                 .threads = is_whole ? 0 : threads}),
                          plan, trace);
          },
          "machine"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
          "carries_data"_a = true, "seed"_a = 1, "jitter_ns"_a = 0.0, "trace"_a = nb::none(),
-         "fold"_a = nb::none(), nb::keep_alive<0, 7>(),
+         "fold"_a = nb::none(), "threads"_a = 1, nb::keep_alive<0, 7>(),
          "A run on the GPUs of a machine; `places` has the GPU of each rank, or none for the\n"
          "first ones; `fold` is what find_fold says of machine, plan and places, and only for "
          "runs\n"
-         "without data, jitter and trace. Raises ValueError.")
+         "without data, jitter and trace. So many `threads` run the hosts where bytes are "
+         "carried;\n"
+         "0: the reference, all hosts in one simulation. Raises ValueError.")
       .def_static(
           "on_chips",
           [](std::shared_ptr<machine::ChipCluster> cluster, std::shared_ptr<Plan> plan,
              std::vector<int> places, bool carries_data, std::uint64_t seed, sim::Trace* trace,
              std::vector<ethernet::LinkFaults> link_faults, double deadline_us,
-             std::optional<tenstorrent::fabric::Shape> shape) {
+             std::optional<tenstorrent::fabric::Shape> shape, int threads) {
             return run_on(
                 std::make_unique<simulate::SimulatedChips>(
                     std::move(cluster), plan->schedule->rank_count(),
@@ -198,18 +202,20 @@ void bind_places(nb::class_<SimulatedRun>& run) {
                                                     .seed = seed,
                                                     .link_faults = std::move(link_faults),
                                                     .deadline = Time::from_us(deadline_us),
-                                                    .shape = std::move(shape)}),
+                                                    .shape = std::move(shape),
+                                                    .threads = threads}),
                 plan, trace);
           },
           "cluster"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
           "carries_data"_a = true, "seed"_a = 1, "trace"_a = nb::none(),
           "link_faults"_a = std::vector<ethernet::LinkFaults>(), "deadline_us"_a = 1e6,
-          "shape"_a = nb::none(), nb::keep_alive<0, 6>(),
+          "shape"_a = nb::none(), "threads"_a = 1, nb::keep_alive<0, 6>(),
           "A run on chips that Ethernet joins; `places` has the place of each rank in the "
           "fabric's\n"
           "`shape`, or none for the first ones. `link_faults` go by the cluster's links; missing\n"
           "ones mean no fault. With faults, an invocation may take `deadline_us` of simulated\n"
-          "time. Raises ValueError.")
+          "time. So many `threads` run them; 0: the reference, all chips in one simulation.\n"
+          "Raises ValueError.")
       .def_static(
           "on_mailboxes",
           [](std::shared_ptr<machine::MailboxCluster> cluster, std::shared_ptr<Plan> plan,
@@ -284,6 +290,13 @@ void bind_simulated_run(nb::module_& module) {
                    "links.")
       .def_prop_ro("may_differ", &SimulatedRun::may_differ,
                    "Whether ranks that are not simulated may have done something else.")
+      .def_prop_ro(
+          "windows",
+          [](const SimulatedRun& run) {
+            const sim::SimulationGroup::Windows& windows = run.windows();
+            return std::tuple(windows.windows, windows.events, windows.critical_events);
+          },
+          "What threads could win: windows, their events, and those of the busiest thread in each.")
       .def_prop_ro("link_failures", &SimulatedRun::link_failures, "One per link with faults.");
 }
 

@@ -9,9 +9,14 @@
 
 namespace towpath::gpu_links {
 
-Network::Network(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine)
-    : simulation_(simulation), machine_(std::move(machine)), search_(*machine_) {
+Network::Network(const Parts& parts, std::shared_ptr<const machine::Machine> machine)
+    : machine_(std::move(machine)), part_of_device_(parts.of_device) {
+  for (sim::Simulation* const simulation : parts.simulations) {
+    parts_.push_back(std::make_unique<Part>(*simulation, *machine_));
+  }
+  if (parts_.size() > 1) begin_loads();
   for (const machine::Link& link : machine_->links()) {
+    part_of_link_.push_back(parts.of(link.from));
     const machine::Device& from = machine_->devices()[static_cast<std::size_t>(link.from)];
     leaves_adapter_.push_back(from.kind == machine::DeviceKind::nic &&
                               link.kind == machine::LinkKind::network);
@@ -38,10 +43,18 @@ void Network::take_representatives(Route& route) {
 const Route& Network::route(int from_rank, int to_rank) {
   const std::uint64_t key =
       static_cast<std::uint64_t>(from_rank) << 32 | static_cast<std::uint32_t>(to_rank);
-  std::unique_ptr<Route>& found = routes_[key];
+  const auto part = [this](int rank) {
+    const auto device = static_cast<std::size_t>(machine_->device_of_rank(rank));
+    return part_of_device_.empty() ? 0 : part_of_device_[device];
+  };
+  const std::uint32_t from_part = part_of_device_.empty() ? 0 : part(from_rank);
+  Part& own = *parts_[from_part];
+  std::unique_ptr<Route>& found = own.routes[key];
   if (found != nullptr) return *found;
   found = std::make_unique<Route>();
-  if (from_rank != to_rank) found->links = search_.route(from_rank, to_rank);
+  if (from_rank != to_rank) found->links = own.search.route(from_rank, to_rank);
+  found->from_part = from_part;
+  found->to_part = part(to_rank);
   for (const int number : found->links) {
     const machine::Link& link = machine_->links()[static_cast<std::size_t>(number)];
     found->latency += link.latency;
@@ -62,10 +75,12 @@ void Network::send(Message& message) {
   message.remaining = message.size;
   message.first.is_first = true;
   if (message.size == Bytes(0) || message.route->links.empty()) {
-    // To itself: the sender's own pace is all there is.
-    const Time end = simulation_.now() + transfer_time(message.size, message.pace);
-    if (message.left != nullptr) simulation_.at(end, leave_sender, &message);
-    simulation_.at(end + message.route->latency + message.delay, arrive, &message);
+    // To itself, or empty: the sender's own pace is all there is.
+    Part& from = *parts_[message.route->from_part];
+    const Time end = from.simulation.now() + transfer_time(message.size, message.pace);
+    if (message.left != nullptr) from.simulation.at(end, leave_sender, &message);
+    schedule(from, *parts_[message.route->to_part], end + message.route->latency + message.delay,
+             arrive, &message);
     return;
   }
   offer_segment(message, message.first);
@@ -76,13 +91,26 @@ void Network::send_at(Time when, Message& message) {
   schedule_entry(when, 0, message, send_now, &message);
 }
 
+// In another part before all else that happens there at that moment.
+void Network::schedule(Part& from, Part& to, Time when, sim::Action action, void* context) {
+  if (&from == &to) {
+    to.simulation.at(when, action, context);
+  } else {
+    from.crossing.at(to.simulation, when, action, context);
+  }
+}
+
 // A message's head reaches a link of its route.
 void Network::schedule_entry(Time when, std::size_t hop, Message& message, sim::Action action,
                              void* context) {
-  if (message.turn == kNoTurn) return simulation_.at(when, action, context);
+  const Route& route = *message.route;
+  Part& from = hop == 0 ? *parts_[route.from_part] : part_of_link(route.links[hop - 1]);
+  Part& to = hop == 0 ? from : part_of_link(route.links[hop]);
+  if (message.turn == kNoTurn) return schedule(from, to, when, action, context);
   // After all else that happens at that moment, so that all that reach a link then are known.
   constexpr int kEntryPriority = 1;
-  simulation_.at_ordered(when, kEntryPriority, message.turn << 8 | hop, action, context);
+  from.crossing.at_ordered(to.simulation, {when, kEntryPriority, message.turn << 8 | hop}, action,
+                           context);
 }
 
 void Network::send_now(void* context) {
@@ -93,7 +121,7 @@ void Network::send_now(void* context) {
 void Network::offer_next(void* context) {
   Message& message = *static_cast<Message*>(context);
   Network& network = *message.network;
-  network.offer_segment(message, network.new_segment());
+  network.offer_segment(message, new_segment(*network.parts_[message.route->from_part]));
 }
 
 void Network::leave_sender(void* context) {
@@ -112,13 +140,14 @@ void Network::offer_segment(Message& message, Segment& segment) {
   segment.hop = 0;
   message.remaining = message.remaining - segment.size;
   segment.is_last = message.remaining == Bytes(0);
-  segment.tail_in = simulation_.now() + transfer_time(segment.size, message.pace);
+  Part& from = *parts_[message.route->from_part];
+  segment.tail_in = from.simulation.now() + transfer_time(segment.size, message.pace);
   const bool is_last = segment.is_last;
   const Time has_left = pass_link(segment);
   if (!is_last) {
     schedule_entry(has_left, 0, message, offer_next, &message);
   } else if (message.left != nullptr) {
-    simulation_.at(has_left, leave_sender, &message);
+    from.simulation.at(has_left, leave_sender, &message);
   }
 }
 
@@ -134,7 +163,7 @@ Time Network::pass_link(Segment& segment) {
   const int number = links[segment.hop];
   if (is_shared(number)) {
     ties_.note(static_cast<std::size_t>(number), message.route->moves[segment.hop],
-               simulation_.now());
+               part_of_link(number).simulation.now());
   }
   Passage passage = occupy(number, segment);
   const auto occupy_beside = [&](std::span<const int> others) {
@@ -153,7 +182,8 @@ Time Network::pass_link(Segment& segment) {
 
 Network::Passage Network::occupy(int number, const Segment& segment) {
   const auto place = static_cast<std::size_t>(number);
-  const Time start = std::max(simulation_.now(), free_at_[place]);
+  const sim::Simulation& simulation = part_of_link(number).simulation;
+  const Time start = std::max(simulation.now(), free_at_[place]);
   const Message& message = *segment.message;
   Rate rate = rate_on(place, message.protocol);
   if (message.rate_max != Rate()) rate = std::min(rate, message.rate_max);
@@ -165,7 +195,7 @@ Network::Passage Network::occupy(int number, const Segment& segment) {
   load.busy += occupied;
   load.messages += segment.is_first;
   if (history_ != nullptr) history_->add(place, start, start + occupied, segment.size);
-  if (simulation_.trace() != nullptr) trace_link(number, start, start + occupied, segment.size);
+  if (simulation.trace() != nullptr) trace_link(number, start, start + occupied, segment.size);
   return {start, std::max(start + occupied, segment.tail_in)};
 }
 
@@ -182,27 +212,32 @@ Rate Network::rate_on(std::size_t link, Protocol protocol) const {
 
 void Network::forward(Segment& segment, Time head_out, Time tail_out) {
   Message& message = *segment.message;
-  if (++segment.hop < message.route->links.size()) {
+  const Route& route = *message.route;
+  Part& from = part_of_link(route.links[segment.hop]);
+  if (++segment.hop < route.links.size()) {
     segment.tail_in = tail_out;
     schedule_entry(head_out, segment.hop, message, enter_link, &segment);
     return;
   }
+  const bool is_own = !segment.is_first;
   // Segments of a message arrive in order, so the last one is the message.
-  if (segment.is_last) simulation_.at(tail_out + message.delay, arrive, &message);
-  if (!segment.is_first) free_segments_.push_back(&segment);
+  if (segment.is_last) {
+    schedule(from, *parts_[route.to_part], tail_out + message.delay, arrive, &message);
+  }
+  if (is_own) from.free_segments.push_back(&segment);
 }
 
-Segment& Network::new_segment() {
-  if (free_segments_.empty()) return segments_.emplace_back();
-  Segment& segment = *free_segments_.back();
-  free_segments_.pop_back();
+Segment& Network::new_segment(Part& part) {
+  if (part.free_segments.empty()) return part.segments.emplace_back();
+  Segment& segment = *part.free_segments.back();
+  part.free_segments.pop_back();
   return segment;
 }
 
 void Network::trace_link(int number, Time start, Time end, Bytes size) {
   const machine::Link& link = machine_->links()[static_cast<std::size_t>(number)];
   const auto& devices = machine_->devices();
-  sim::Trace& trace = *simulation_.trace();
+  sim::Trace& trace = *part_of_link(number).simulation.trace();
   trace.span(trace.track("link " + devices[static_cast<std::size_t>(link.from)].name + " > " +
                          devices[static_cast<std::size_t>(link.to)].name),
              trace.name("segment"), start, end, static_cast<std::int64_t>(size.count()));

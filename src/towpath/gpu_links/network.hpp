@@ -8,14 +8,16 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "towpath/base/units.hpp"
 #include "towpath/gpu_links/link_history.hpp"
+#include "towpath/gpu_links/parts.hpp"
 #include "towpath/gpu_links/ties.hpp"
 #include "towpath/machine/machine.hpp"
 #include "towpath/machine/route_search.hpp"
-#include "towpath/sim/simulation.hpp"
+#include "towpath/sim/crossing.hpp"
 
 // The links of a cluster under load: NVLink and NVSwitch inside a host, PCIe to the NIC, network
 // switches between hosts.
@@ -26,6 +28,9 @@
 // latency (virtual cut-through). A segment's tail never leaves a link before it has come in, so the
 // slowest link of a route, or the sender's own pace, sets the speed. The sender offers the next
 // segment when the one before has left it: that is its back-pressure.
+//
+// A link belongs to the part of the machine that its sending end is in, and so does what waits for
+// it. Folds and histories are of networks in one part.
 
 namespace towpath::gpu_links {
 
@@ -41,6 +46,8 @@ struct Route {
   std::vector<int> moves;    // of each link to the one that stands for it; empty if none does
   Time latency;              // one way, of an empty message
   bool leaves_host = false;  // some link of it is the network
+  std::uint32_t from_part = 0;
+  std::uint32_t to_part = 0;
 };
 
 struct LinkLoad {
@@ -89,7 +96,7 @@ struct Message {
 
 class Network {
  public:
-  Network(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine);
+  Network(const Parts& parts, std::shared_ptr<const machine::Machine> machine);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
@@ -104,7 +111,8 @@ class Network {
     return !is_shared_.empty() && is_shared_[static_cast<std::size_t>(link)];
   }
 
-  // Valid as long as the network is. Ask for all routes from a rank together; see RouteSearch.
+  // Valid as long as the network is. Ask for all routes from a rank together, see RouteSearch, and
+  // in that rank's part.
   const Route& route(int from_rank, int to_rank);
 
   // Starts now. An empty message takes its route's latency and loads no link.
@@ -125,11 +133,25 @@ class Network {
   void record(LinkHistory* history) { history_ = history; }
 
  private:
+  // What belongs to one part of the machine.
+  struct Part {
+    Part(sim::Simulation& own, const machine::Machine& machine)
+        : simulation(own), crossing(own), search(machine) {}
+    sim::Simulation& simulation;
+    sim::Crossing crossing;
+    machine::RouteSearch search;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Route>> routes;
+    std::deque<Segment> segments;  // storage
+    std::vector<Segment*> free_segments;
+  };
+
   static void send_now(void* message);
   static void offer_next(void* message);
   static void enter_link(void* segment);
   static void leave_sender(void* message);
   static void arrive(void* message);
+  Part& part_of_link(int link) { return *parts_[part_of_link_[static_cast<std::size_t>(link)]]; }
+  static void schedule(Part& from, Part& to, Time when, sim::Action action, void* context);
   void schedule_entry(Time when, std::size_t hop, Message& message, sim::Action action,
                       void* context);
   void offer_segment(Message& message, Segment& segment);
@@ -142,14 +164,16 @@ class Network {
   void begin_loads();
   void take_representatives(Route& route);
   void forward(Segment& segment, Time head_out, Time tail_out);
-  Segment& new_segment();
+  static Segment& new_segment(Part& part);
   void trace_link(int link, Time start, Time end, Bytes size);
 
-  sim::Simulation& simulation_;
   std::shared_ptr<const machine::Machine> machine_;
-  machine::RouteSearch search_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<std::uint32_t> part_of_device_;  // empty: all in the first one
+  std::vector<std::uint32_t> part_of_link_;
   std::vector<bool> leaves_adapter_;  // per link
-  // Per link, from the first message on: who only asks for routes does without.
+  // Per link, from the first message on where there is one part: who only asks for routes does
+  // without.
   std::vector<Time> free_at_;
   mutable std::vector<LinkLoad> loads_;
   // Per link; null where each link stands for itself.
@@ -159,9 +183,6 @@ class Network {
   std::vector<bool> is_shared_;  // per link; empty where each link stands for itself
   Ties ties_;
   LinkHistory* history_ = nullptr;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Route>> routes_;
-  std::deque<Segment> segments_;  // storage
-  std::vector<Segment*> free_segments_;
 };
 
 }  // namespace towpath::gpu_links

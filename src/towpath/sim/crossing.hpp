@@ -26,14 +26,32 @@ class Crossing {
     constexpr int kSequenceBits = 28;  // those at one time are all that have to differ
     const std::uint64_t order = std::uint64_t{number_} << kSequenceBits |
                                 (sequence_++ & ((std::uint64_t{1} << kSequenceBits) - 1));
+    at_ordered(to, {when, kCrossingPriority, order}, action, context);
+  }
+  // Gives something back that no event looks at, such as storage: at once to the own simulation, to
+  // another one when no event is at work.
+  void give_back(const Simulation& to, Action action, void* context) {
     if (&to == &from_) {
-      to.at_ordered(when, kCrossingPriority, order, action, context);
+      action(context);
     } else {
-      TOWPATH_CHECK(when > from_.window_limit_,
-                    "a partition is sent an event for {} ps; others may be at {} ps already",
-                    when.ps(), from_.window_limit_.ps());
-      from_.sent_.push_back({&to, when, order, action, context});
+      from_.given_back_.push_back({action, context});
     }
+  }
+  // At a place in the order that the model knows; see Simulation::at_ordered.
+  struct Turn {
+    Time when;
+    int priority;
+    std::uint64_t order;
+  };
+  void at_ordered(Simulation& to, const Turn& turn, Action action, void* context) {
+    if (&to == &from_) {
+      to.at_ordered(turn.when, turn.priority, turn.order, action, context);
+      return;
+    }
+    TOWPATH_CHECK(turn.when > from_.window_limit_,
+                  "a partition is sent an event for {} ps; others may be at {} ps already",
+                  turn.when.ps(), from_.window_limit_.ps());
+    from_.sent_.push_back({&to, turn.when, turn.priority, turn.order, action, context});
   }
 
  private:

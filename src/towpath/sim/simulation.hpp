@@ -126,7 +126,13 @@ class Simulation {
   struct Sent {
     Simulation* to;
     Time when;
+    int priority;
     std::uint64_t order;
+    Action action;
+    void* context;
+  };
+
+  struct GivenBack {
     Action action;
     void* context;
   };
@@ -163,6 +169,7 @@ class Simulation {
   std::uint32_t crossings_ = 0;
   std::uint32_t* crossings_counter_ = &crossings_;
   std::vector<Sent> sent_;
+  std::vector<GivenBack> given_back_;
   Time window_limit_;
 };
 

@@ -17,6 +17,8 @@ namespace {
 
 // Fewer events than this take less time than waking a thread.
 constexpr std::uint64_t kWorthSharing = 256;
+// Fewer in all take less time than starting threads.
+constexpr std::uint64_t kWorthStarting = 20'000;
 // Looks at a word before a thread sleeps: some 20 us, longer than the pause between two windows.
 constexpr int kLooks = 512;
 
@@ -44,9 +46,8 @@ void wait_while(const std::atomic<Word>& word, Word value) {
 // one, from the last to the first.
 class SimulationGroup::Crew {
  public:
-  Crew(SimulationGroup& group, int threads) : group_(group) {
-    for (int i = 1; i < threads; ++i) threads_.emplace_back([this] { work(); });
-  }
+  // They start with the first window that is shared.
+  Crew(SimulationGroup& group, int size) : group_(group), size_(size) {}
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
   ~Crew() {
@@ -55,9 +56,12 @@ class SimulationGroup::Crew {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  bool is_alone() const { return threads_.empty(); }
+  int size() const { return size_; }
 
   void run(Time limit) {
+    while (threads_.size() + 1 < static_cast<std::size_t>(size_)) {
+      threads_.emplace_back([this] { work(); });
+    }
     limit_ = limit;
     const auto tasks = static_cast<std::int32_t>(group_.active_.size());
     unfinished_.store(tasks, std::memory_order_relaxed);
@@ -97,6 +101,7 @@ class SimulationGroup::Crew {
   }
 
   SimulationGroup& group_;
+  int size_;
   Time limit_;
   std::atomic<bool> is_over_ = false;
   alignas(64) std::atomic<std::uint32_t> windows_ = 0;
@@ -165,9 +170,11 @@ bool SimulationGroup::has_live_events() const {
 void SimulationGroup::exchange() {
   for (Simulation& from : simulations_) {
     for (const Simulation::Sent& sent : from.sent_) {
-      sent.to->at_ordered(sent.when, kCrossingPriority, sent.order, sent.action, sent.context);
+      sent.to->at_ordered(sent.when, sent.priority, sent.order, sent.action, sent.context);
     }
     from.sent_.clear();
+    for (const Simulation::GivenBack& given : from.given_back_) given.action(given.context);
+    from.given_back_.clear();
   }
   for (const auto& trace : traces_) trace_->take(*trace);
 }
@@ -194,17 +201,22 @@ void SimulationGroup::run_window(Crew& crew, Time limit) {
   }
   // The longest first: those that are left for the end keep threads waiting.
   std::ranges::stable_sort(active_, {}, [&](std::size_t i) { return progress_[i].events; });
-  if (crew.is_alone() || active_.size() == 1 || expected < kWorthSharing) {
+  const bool is_worth_it = expected >= kWorthSharing && windows_.events >= kWorthStarting;
+  const bool is_shared = is_worth_it || shares_every_window_;
+  if (!is_shared || crew.size() == 1 || active_.size() == 1) {
     for (const std::size_t partition : active_) run_partition(partition, limit);
   } else {
     crew.run(limit);
   }
+  std::uint64_t events = 0;
   std::uint64_t most = 0;
   for (const std::size_t partition : active_) {
-    windows_.events += progress_[partition].events;
+    events += progress_[partition].events;
     most = std::max(most, progress_[partition].events);
   }
-  windows_.critical_events += most;
+  const auto threads = static_cast<std::uint64_t>(crew.size());
+  windows_.events += events;
+  windows_.critical_events += std::max(most, (events + threads - 1) / threads);
   ++windows_.windows;
   exchange();
   throw_first_error();
@@ -232,8 +244,7 @@ void SimulationGroup::align(Time now) {
 
 template <typename Condition>
 void SimulationGroup::run_windows(Time limit, Condition goes_on) {
-  const int threads = std::min(options_.threads, static_cast<int>(partitions()));
-  Crew crew(*this, threads);
+  Crew crew(*this, std::max(std::min(options_.threads, static_cast<int>(partitions())), 1));
   const Time step = options_.lookahead - Time::from_ps(1);
   exchange();
   while (goes_on()) {

@@ -58,11 +58,14 @@ class SimulationGroup {
   void run();
   void run_until(Time limit);
 
+  // From now on threads share every window, however few its events: for tests of what they do.
+  void share_every_window() { shares_every_window_ = true; }
+
   // Each partition has its part of the trace, which is in the caller's between windows. Null: none.
   void set_trace(Trace* trace);
 
-  // What threads can win: the events of all windows, and those of the partition with the most in
-  // each.
+  // What so many threads can win: the events of all windows, and those of the thread with the most
+  // in each, if partitions are shared as well as can be.
   struct Windows {
     std::uint64_t windows = 0;
     std::uint64_t events = 0;
@@ -97,6 +100,7 @@ class SimulationGroup {
   std::vector<std::unique_ptr<Trace>> traces_;
   Trace* trace_ = nullptr;
   Windows windows_;
+  bool shares_every_window_ = false;
 };
 
 }  // namespace towpath::sim

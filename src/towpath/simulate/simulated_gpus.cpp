@@ -8,12 +8,30 @@
 
 namespace towpath::simulate {
 
+namespace {
+
+// More have nothing to do for more cores than there are, and a window of each of them costs time.
+constexpr std::size_t kPartsMax = 64;
+
+gpu_links::HostParts cut_of(const machine::Machine& machine, const SimulatedGpusOptions& options,
+                            bool is_time_only) {
+  const bool is_whole =
+      options.threads == 0 || is_time_only || options.fold || options.jitter_max != Time();
+  return is_whole ? gpu_links::HostParts() : gpu_links::cut_between_hosts(machine, kPartsMax);
+}
+
+}  // namespace
+
 SimulatedGpus::SimulatedGpus(std::shared_ptr<const machine::Machine> machine, int ranks,
                              const SimulatedGpusOptions& options)
     : is_time_only_(!options.carries_data && options.jitter_max == Time() && !options.is_plain),
       fold_(options.fold),
-      simulations_({.seed = options.seed}),
-      ranks_(simulations_[0], machine,
+      cut_(cut_of(*machine, options, is_time_only_)),
+      simulations_({.seed = options.seed,
+                    .partitions = cut_.count,
+                    .lookahead = cut_.lookahead,
+                    .threads = options.threads}),
+      ranks_(gpu_links::Parts(simulations_, cut_), machine,
              {.places = places_of_ranks(options.places, ranks),
               .carries_data = options.carries_data,
               .jitter_max = options.jitter_max,
@@ -33,7 +51,7 @@ std::unique_ptr<TimeOnlyRun> SimulatedGpus::time_only(
 
 void SimulatedGpus::start(int rank, Protocol protocol) {
   const machine::GpuCost& cost = ranks_.cost_of(rank);
-  simulations_[0].after(
+  simulation(rank).after(
       cost.launch + cost.protocol[static_cast<std::size_t>(protocol)].start_overhead,
       [](void* context) {
         const Launch& launch = *static_cast<Launch*>(context);

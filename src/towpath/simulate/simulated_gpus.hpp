@@ -21,6 +21,10 @@ struct SimulatedGpusOptions {
   Fold fold{};        // as find_fold() gives it; only without data and jitter
   // Also runs that keep only time take the way that carries data, event by event: the reference.
   bool is_plain = false;
+  // Where bytes are carried, or is_plain: hosts are partitions, which so many threads run; nothing
+  // depends on their number. 0: one simulation for all hosts, the reference. Not for schedules with
+  // one-sided steps, nor with jitter.
+  int threads = 0;
 };
 
 // Ranks on the GPUs of a machine. A rank begins when its kernel has been launched.
@@ -30,6 +34,7 @@ class SimulatedGpus final : public SimulatedRanks {
                 const SimulatedGpusOptions& options = {});
 
   sim::SimulationGroup& simulations() override { return simulations_; }
+  sim::Simulation& simulation(int rank = 0) override { return ranks_.simulation(rank); }
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
   std::unique_ptr<TimeOnlyRun> time_only(std::shared_ptr<const collective::Plan> plan) override;
   void start(int rank, Protocol protocol) override;
@@ -48,6 +53,7 @@ class SimulatedGpus final : public SimulatedRanks {
 
   bool is_time_only_;
   Fold fold_;
+  gpu_links::HostParts cut_;
   sim::SimulationGroup simulations_;
   transport::simulated::GpuRanks ranks_;
   std::vector<Launch> launches_;  // one per rank

@@ -46,6 +46,8 @@ class SimulatedRun {
   Time now() const {
     return time_only_ != nullptr ? time_only_->now() : ranks_->simulations().now();
   }
+  // What its threads could win; zeros where all is one simulation.
+  const sim::SimulationGroup::Windows& windows() const { return ranks_->simulations().windows(); }
   // Ranks that are simulated; the others do as these.
   int simulated_ranks() const { return ranks_->simulated_ranks(plan_->schedule->rank_count()); }
   // Whether the others may have done something else: messages met at a link at the same time, and

@@ -39,7 +39,7 @@ class GpuRanks::Endpoint final : public simulated::Endpoint {
  public:
   Endpoint(GpuRanks& ranks, int rank)
       : simulated::Endpoint(
-            ranks.simulation_, rank, ranks.ranks(),
+            ranks.simulation(rank), rank, ranks.ranks(),
             {ranks.options_.carries_data, ranks.options_.heap_bytes, ranks.options_.signals}),
         ranks_(ranks) {
     const auto& kernel = ranks.cost_of(rank).kernel;
@@ -51,6 +51,7 @@ class GpuRanks::Endpoint final : public simulated::Endpoint {
   }
   void start(Move& move) override;
   void start_direct(DirectMove& move) override {
+    TOWPATH_CHECK(!ranks_.parts_.are_several(), "rank {} moves directly between parts", rank());
     ranks_.direct_moves_->start(*this, move, jitter());
   }
   std::string direct_refusal(const DirectNeeds& needs) const override {
@@ -59,6 +60,7 @@ class GpuRanks::Endpoint final : public simulated::Endpoint {
   RemoteMemory* remote_memory() override { return memory_.get(); }
   void fence() override { ++epoch_; }
   bool is_quiet() const override {
+    TOWPATH_CHECK(!ranks_.parts_.are_several(), "rank {} asks for what other parts know", rank());
     return under_way_ == 0 && !ranks_.direct_moves_->has_under_way(rank());
   }
   std::string pending() const override {

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "towpath/base/invariant.hpp"
 #include "towpath/transport/simulated/gpu/gpu_endpoint.hpp"
 
 namespace towpath::transport::simulated {
@@ -42,7 +43,7 @@ void GpuRanks::Endpoint::start_local(Move& move) {
   if (duration == Time()) return finish(move);
   // A Move knows no transport, so the event carries a delivery that goes nowhere.
   Delivery& local = new_delivery(move);
-  ranks_.simulation_.after(
+  simulation().after(
       duration,
       [](void* context) {
         Delivery& finished = *static_cast<Delivery*>(context);
@@ -67,7 +68,7 @@ void GpuRanks::Endpoint::start_put(Move& move) {
     delivery.delay += receive_overhead(move);
   }
   if (delivery.peer->route->leaves_host) delivery.delay += price.adapter_overhead;
-  ranks_.network_.send_at(ranks_.simulation_.from_now(price.send_overhead), delivery);
+  ranks_.network_.send_at(simulation().from_now(price.send_overhead), delivery);
 }
 
 // A flag alone is a posted store: its sender goes on at once.
@@ -145,27 +146,37 @@ void GpuRanks::Endpoint::arrived(gpu_links::Message& message) {
 
 void GpuRanks::Endpoint::deliver(Delivery& delivery) {
   Endpoint& from = *delivery.from;
-  --from.under_way_;
   Endpoint& to = *delivery.peer->endpoint;
   to.land(delivery);
   if (!delivery.payload.empty()) to.changed(delivery.remote, delivery.payload.size());
   delivery.payload.clear();
-  from.free_deliveries_.push_back(&delivery);
-  from.notify_blocked();
+  const auto return_it = [](void* context) {
+    Delivery& over = *static_cast<Delivery*>(context);
+    --over.from->under_way_;
+    over.from->free_deliveries_.push_back(&over);
+  };
+  GpuRanks& ranks = to.ranks_;
+  ranks.crossings_[ranks.part_of(to.rank())].give_back(from.simulation(), return_it, &delivery);
+  if (!ranks.parts_.are_several()) from.notify_blocked();
 }
 
 // --- the ranks ---------------------------------------------------------------------------------
 
-GpuRanks::GpuRanks(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
+GpuRanks::GpuRanks(const gpu_links::Parts& parts, std::shared_ptr<const machine::Machine> machine,
                    const GpuRanksOptions& options)
-    : simulation_(simulation),
-      network_(simulation, machine),
+    : parts_(parts),
+      network_(parts, machine),
       options_(options),
-      random_(simulation.random("transport jitter")) {
+      random_(parts.simulations.front()->random("transport jitter")) {
+  const bool is_shared = options.period > 0 || options.jitter_max != Time();
+  TOWPATH_CHECK(!parts.are_several() || !is_shared, "ranks in {} parts share a fold or jitter",
+                parts.simulations.size());
+  for (sim::Simulation* const simulation : parts_.simulations) crossings_.emplace_back(*simulation);
   options_.places = placement(options.places, machine->ranks(), [&](int gpu) {
     return fmt::format("GPU {} of machine '{}'", gpu, machine->name());
   });
-  direct_moves_ = std::make_unique<DirectMoves>(simulation, network_, options_.places);
+  direct_moves_ =
+      std::make_unique<DirectMoves>(*parts_.simulations.front(), network_, options_.places);
   if (options_.period > 0) network_.fold(std::move(options_.folded_links));
 }
 

@@ -37,7 +37,8 @@ struct GpuRanksOptions {
 
 class GpuRanks {
  public:
-  GpuRanks(sim::Simulation& simulation, std::shared_ptr<const machine::Machine> machine,
+  // In several parts they have neither jitter nor direct moves, and no rank asks is_quiet().
+  GpuRanks(const gpu_links::Parts& parts, std::shared_ptr<const machine::Machine> machine,
            const GpuRanksOptions& options);
   ~GpuRanks();
 
@@ -54,6 +55,8 @@ class GpuRanks {
     return network_.route(options_.places[static_cast<std::size_t>(from)],
                           options_.places[static_cast<std::size_t>(to)]);
   }
+  // Where a rank is simulated.
+  sim::Simulation& simulation(int rank) const { return *parts_.simulations[part_of(rank)]; }
   // Of an empty message, one way.
   Time latency(int from, int to) { return route(from, to).latency; }
   // What the GPU of a rank costs.
@@ -68,8 +71,13 @@ class GpuRanks {
   struct Peer;
 
   void add_endpoints();
+  std::uint32_t part_of(int rank) const {
+    return parts_.of(
+        network_.machine().device_of_rank(options_.places[static_cast<std::size_t>(rank)]));
+  }
 
-  sim::Simulation& simulation_;
+  gpu_links::Parts parts_;
+  std::vector<sim::Crossing> crossings_;  // of each part, to sources of what has come
   gpu_links::Network network_;
   GpuRanksOptions options_;
   sim::Random random_;

@@ -1,0 +1,24 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""How many threads one simulation may have."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+
+
+def threads_for(asked: int | None) -> int:
+    """The number of threads of a simulation.
+
+    Args:
+        asked: what the caller wants; None: `$TOWPATH_THREADS`, or else one per processor in the
+            main process, and one in a process beside which others simulate, too. A simulation of
+            few events starts none of them.
+    """
+    if asked is None and (text := os.environ.get("TOWPATH_THREADS", "")).isdecimal():
+        asked = int(text)
+    if asked is None:
+        is_one_of_many = multiprocessing.parent_process() is not None
+        asked = 1 if is_one_of_many else len(os.sched_getaffinity(0))
+    return max(asked, 1)

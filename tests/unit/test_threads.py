@@ -1,0 +1,47 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""How many threads a simulation has, and that nothing depends on it."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import pytest
+
+import towpath
+from towpath.collectives.threads import threads_for
+from towpath.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("machine", "collective"), [("t3000", "all_reduce"), ("dgx-h100", "all_gather")]
+)
+def test_results_do_not_depend_on_threads(machine: str, collective: str) -> None:
+    hosts = {"hosts": 4} if machine == "dgx-h100" else {}
+    rows = [
+        towpath.load(machine, **hosts)
+        .run(collective, size_bytes="64K", algorithm=None, protocol="Simple", threads=threads)
+        .row.to_dict()
+        for threads in (1, 2, 5)
+    ]
+    assert rows[1] == rows[0]
+    assert rows[2] == rows[0]
+
+
+def test_the_caller_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOWPATH_THREADS", "3")
+    assert threads_for(None) == 3
+    assert threads_for(2) == 2
+    monkeypatch.setenv("TOWPATH_THREADS", "many")
+    assert threads_for(None) >= 1
+
+
+def test_a_process_beside_others_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOWPATH_THREADS", raising=False)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(threads_for, (None,)) == 1
+
+
+def test_no_threads_are_refused() -> None:
+    with pytest.raises(ConfigError, match="threads is 0; a simulation has at least 1"):
+        towpath.load("t3000").run("all_reduce", size_bytes="1K", threads=0)
