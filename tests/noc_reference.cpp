@@ -89,8 +89,10 @@ bool ReferenceNetwork::has_room(const Link& link, int vc) const {
   if (used == 0) return true;  // the slot of its own
   int pool_used = 0;
   for (const VirtualChannel& other : link.vcs) pool_used += std::max(0, other.used - 1);
-  return used - 1 < figures_.pool_flits_per_vc_max &&
-         figures_.pool_flits - pool_used > figures_.pool_flits_reserved;
+  const bool is_response = (vc >> 1) % figures_.classes == static_cast<int>(PacketClass::response);
+  const int reserved =
+      figures_.pool_flits_reserved - (is_response ? figures_.pool_flits_for_responses : 0);
+  return used - 1 < figures_.pool_flits_per_vc_max && figures_.pool_flits - pool_used > reserved;
 }
 
 bool ReferenceNetwork::has_flit(const VirtualChannel& vc) const {

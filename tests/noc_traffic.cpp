@@ -53,6 +53,7 @@ class TrafficMaker {
     router.pool_flits = between(one_in(4) ? 1 : 16, 64);
     router.pool_flits_per_vc_max = between(1, std::min(router.pool_flits, 31));
     router.pool_flits_reserved = between(0, std::min(router.pool_flits, 5));
+    router.pool_flits_for_responses = between(0, router.pool_flits_reserved);
     router.has_dateline = !one_in(8);
     traffic_.chip.niu.port_rate = machine::BytesPerCycle::from(0.1 * between(80, 400));
     traffic_.chip.niu.backoff_cycles_min = between(1, 40);

@@ -107,10 +107,11 @@ def test_traced_kernels_of_the_check_half(traces):
     assert found[-1] < 12
 
 
-def test_gap_a_column_that_takes_all_data_from_dram(traces):
-    rows = shipped("noc/traced_kernels").rows
-    (row,) = [row for row in rows if row["trace"] == "DRAM_TO_8x1_HEIGHT.json"]
-    assert row["error_pct"] > 12
+def test_all_traced_kernels_are_within_ten_percent(traces):
+    found = absolute(shipped("noc/traced_kernels"))
+    assert len(found) == 31
+    assert found[len(found) // 2] < 3
+    assert found[-1] < 10
 
 
 @pytest.mark.parametrize("group", ["one_to_one", "one_from_one", "one_to_row", "one_to_column"])

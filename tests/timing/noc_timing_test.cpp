@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "noc_traffic.hpp"
 
 // The parameters are the default ones: a hop 9 cycles, to and from the NIU 5 each, a credit back 7,
@@ -175,13 +177,16 @@ TEST(NocTiming, ThePoolIsFullWithThreeSlotsLeft) {
 // Nodes 0 to 3 in a row. Node 1 stalls `stalled` VCs on the link to node 2, which takes nothing of
 // them; a stream from node 0 to node 3 on a VC of its own passes there too. Its flits per 1,600
 // cycles.
-std::int64_t flits_beside_stalled_vcs(int stalled) {
+std::int64_t flits_beside_stalled_vcs(int stalled, int free_vc = 7, int for_responses = 0) {
   Traffic traffic{plain_chip(5, 1)};
+  traffic.chip.router.pool_flits_for_responses = for_responses;
   for (int vc = 0; vc < stalled; ++vc) {
     add_stream(traffic, 1, 2, vc, 1);
     hold_for_ever(traffic, 2, vc);
   }
-  add_stream(traffic, 0, 3, 7, 20);
+  const std::size_t stalling = traffic.injections.size();
+  add_stream(traffic, 0, 3, free_vc, 20);
+  for (Injection& injection : std::span(traffic.injections).subspan(stalling)) injection.at = 500;
   Player<Network> player(traffic);
   run_until(player, 1000);
   return flits_in(player, 1, kX, 1600);
@@ -196,6 +201,16 @@ TEST(NocTiming, BesideTwoStalledVcsAnotherRunsInFullAndBesideThreeAtASixteenth) 
   EXPECT_EQ(flits_beside_stalled_vcs(2), 1600);
   EXPECT_EQ(flits_beside_stalled_vcs(3), 100);
   EXPECT_EQ(flits_beside_stalled_vcs(5), 100);
+}
+
+// A response finds a slot of the reserve beside its own, two flits each 16 cycles; a request does
+// not.
+TEST(NocTiming, AReservedSlotForResponsesIsTakenByThemOnly) {
+  EXPECT_EQ(flits_beside_stalled_vcs(3, 6, 1), 200);
+  EXPECT_EQ(flits_beside_stalled_vcs(3, 7, 1), 200);
+  EXPECT_EQ(flits_beside_stalled_vcs(3, 6, 3), 400);
+  EXPECT_EQ(flits_beside_stalled_vcs(3, 3, 1), 100);
+  EXPECT_EQ(flits_beside_stalled_vcs(3, 6, 0), 100);
 }
 
 TEST(NocTiming, AHeldVcIsTakenFromAgainInTheCycleNamed) {

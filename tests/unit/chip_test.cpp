@@ -158,6 +158,11 @@ const Spoilt kSpoilt[] = {
      [](Chip& chip) { chip.router.pool_flits_per_vc_max = 49; }},
     {"router.pool_flits_reserved is 49; it must be at most 48, the pool_flits",
      [](Chip& chip) { chip.router.pool_flits_reserved = 49; }},
+    {"router.pool_flits_for_responses is 1; it must be at most 0, the pool_flits_reserved",
+     [](Chip& chip) {
+       chip.router.pool_flits_reserved = 0;
+       chip.router.pool_flits_for_responses = 1;
+     }},
     {"niu.initiators is 0; it must be 1 to 4", [](Chip& chip) { chip.niu.initiators = 0; }},
     {"niu.initiators is 5; it must be 1 to 4", [](Chip& chip) { chip.niu.initiators = 5; }},
     {"niu.transaction_ids is 17; it must be 1 to 16",

@@ -5,6 +5,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "chip_bench.hpp"
 #include "sentence.hpp"
@@ -391,6 +392,34 @@ TEST(Request, ToDramIsAcknowledgedWhenTheDramHasTakenIt) {
     return times.completed - times.received;
   };
   EXPECT_EQ(answer_cycles(50), answer_cycles(0) + 50);
+}
+
+// Four reads of 8 KiB by one core. Where writes of another core take half of its NIU, responses
+// stand in the NIU that sends them, and it takes the next request only when the response before has
+// all but left.
+TEST(Request, ANiuTakesNoReadWhileResponsesStandInIt) {
+  const auto cycles_between_reads = [](bool is_busy) {
+    Bench bench({.records_requests = true});
+    std::vector<Request> requests;
+    for (int i = 0; i < 4; ++i) {
+      requests.push_back(read(kFar, 8192));
+      requests.back().initiator = i;
+    }
+    for (const Request& request : requests) bench.network.issue(request);
+    for (int i = 0; is_busy && i < 4; ++i) {
+      Request other = write(kCore, 65536);
+      other.core = {2, 2};
+      other.initiator = i;
+      bench.network.issue(other);
+    }
+    bench.simulation.run();
+    const auto& records = bench.network.requests();
+    return records.at(1).received - records.at(0).received;
+  };
+  const Cycle alone = cycles_between_reads(false);
+  EXPECT_GE(alone, 257);
+  EXPECT_LE(alone, 300);
+  EXPECT_GT(cycles_between_reads(true), alone + 100);
 }
 
 }  // namespace

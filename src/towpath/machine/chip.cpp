@@ -77,6 +77,8 @@ void check_across(const Chip& chip) {
                  "the pool_flits");
   checks.at_most("router.pool_flits_reserved", router.pool_flits_reserved, router.pool_flits,
                  "the pool_flits");
+  checks.at_most("router.pool_flits_for_responses", router.pool_flits_for_responses,
+                 router.pool_flits_reserved, "the pool_flits_reserved");
   checks.at_least("niu.backoff_cycles_max", chip.niu.backoff_cycles_max,
                   chip.niu.backoff_cycles_min, "the backoff_cycles_min");
   if (has(chip, Needed::with_ethernet)) check_ethernet(checks, chip.ethernet);

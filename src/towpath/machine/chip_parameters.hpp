@@ -28,6 +28,7 @@ struct RouterParameters {
   int pool_flits = 0;
   int pool_flits_per_vc_max = 0;
   int pool_flits_reserved = 0;
+  int pool_flits_for_responses = 0;
   int vc_release_cycles = 0;
   bool has_dateline = true;
 };
@@ -55,6 +56,8 @@ inline constexpr Parameter<RouterParameters> kRouterParameters[] = {
      "share of the pool that one virtual channel may take"},
     {"pool_flits_reserved", &RouterParameters::pool_flits_reserved, between(0, kCountMax),
      "the pool counts as full when no more than these are free"},
+    {"pool_flits_for_responses", &RouterParameters::pool_flits_for_responses, between(0, kCountMax),
+     "those of the reserved flits that responses may take", Form::optional_quantity},
     {"vc_release_cycles", &RouterParameters::vc_release_cycles, kLinkCycles,
      "from a packet's last flit until its output channel is free for others"},
     {"has_dateline", &RouterParameters::has_dateline, kYesOrNo,

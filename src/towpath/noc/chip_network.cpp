@@ -3,6 +3,7 @@
 #include "towpath/noc/chip_network.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "towpath/base/invariant.hpp"
@@ -336,6 +337,8 @@ void ChipNetwork::packet_sent(const Packet& packet, Cycle now) {
   const Request& request = transaction.request;
   const std::uint64_t first = tag.packet * packet_bytes_max();
   if (tag.role == PacketRole::read_response) {
+    const int announced = packet.announced_flits;
+    response_left(packet, announced > 0 ? announced : packet.flits, now);
     if (!carries(request)) return;
     group_of(request.remote.tile)
         ->memory.read(request.remote.offset + first, data_of(transaction, tag.packet));
@@ -417,8 +420,10 @@ void ChipNetwork::acknowledge(const Tag& tag, const Transaction& transaction, in
   networks_[index(transaction.request.noc)]->send(answer);
 }
 
-// Responses read their data one after the other. Until a response has read its data, the VC of its
-// request is held, and the next request waits in the network.
+// Responses read their data one after the other. Those of a DRAM channel, and those to requests on
+// the same side of the dateline, leave in order. Until a response has read its data, and until no
+// more flits wait than the way from memory holds, the VC of its request is held, and the next
+// request waits in the network.
 void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transaction, int node,
                                     int vc, Cycle now) {
   const Request& request = transaction.request;
@@ -441,8 +446,9 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
   answer.source = node;
   answer.destination = networks_[index(noc)]->torus().node_of(request.core);
   answer.flits = 1 + data_flits;
-  answer.lane = static_cast<std::uint8_t>(kResponseLane + own.next_response_lane);
-  own.next_response_lane ^= 1;
+  const int dateline = (vc >> 1) >= chip_->router.classes ? 1 : 0;
+  const int queue = from_dram ? static_cast<int>(channel_of(request, tag.packet) % 2) : dateline;
+  answer.lane = static_cast<std::uint8_t>(kResponseLane + queue);
   answer.packet_class = static_cast<std::uint8_t>(PacketClass::response);
   answer.keeps_buddy = false;
   answer.header_at = (start + kPaceCycle - 1) / kPaceCycle + wait;
@@ -455,9 +461,35 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
   }
   answer.tag = Tag{tag.transaction, tag.packet, PacketRole::read_response}.pack();
   ++own.counters.read_responses_sent;
+  if (from_dram) {  // which serves many reads at once
+    networks_[index(noc)]->send(answer);
+    return;
+  }
+  if (answer.flits > response_flits_max()) answer.announced_flits = response_flits_max();
   networks_[index(noc)]->send(answer);
-  // DRAM serves many reads at once.
-  if (!from_dram) networks_[index(noc)]->hold(node, vc, std::max(now + 1, stream / kPaceCycle));
+  own.response_flits += answer.flits;
+  own.read_at[index(vc)] = std::max(now + 1, stream / kPaceCycle);
+  const bool is_full = own.response_flits > response_flits_max();
+  networks_[index(noc)]->hold(node, vc, is_full ? kNever : own.read_at[index(vc)]);
+  if (is_full) set_bit(own.held_vcs, vc);
+}
+
+void ChipNetwork::packet_nearly_sent(const Packet& packet, Cycle now) {
+  response_left(packet, packet.flits - packet.announced_flits, now);
+}
+
+// Flits of a read response have left the NIU of an L1.
+void ChipNetwork::response_left(const Packet& packet, int flits, Cycle now) {
+  const Request& request = transactions_[Tag::unpack(packet.tag).transaction].request;
+  if (is_dram(request.remote.tile)) return;
+  Niu& own = niu(request.noc, request.remote.tile);
+  own.response_flits -= flits;
+  if (own.response_flits > response_flits_max()) return;
+  for (; own.held_vcs != 0; own.held_vcs &= static_cast<std::uint16_t>(own.held_vcs - 1)) {
+    const int vc = std::countr_zero(own.held_vcs);
+    networks_[index(request.noc)]->release(packet.source, vc,
+                                           std::max(now + 1, own.read_at[index(vc)]));
+  }
 }
 
 void ChipNetwork::answer_received(const Tag& tag, Transaction& transaction, Cycle now) {

@@ -152,8 +152,11 @@ class ChipNetwork final : private Endpoint {
     NiuCounters counters;
     std::vector<PaceTime> request_stream;  // end of each of the overlapping reads
     std::size_t next_stream = 0;
-    int next_response_lane = 0;
     PaceTime response_stream = 0;
+    // Flits of read responses that have yet to leave, and the VCs of requests that wait for them.
+    int response_flits = 0;
+    std::uint16_t held_vcs = 0;
+    std::array<Cycle, Network::kVcsMax> read_at{};   // when the data of a VC's last one is read
     std::array<std::optional<Rectangle>, 2> linked;  // per buddy bit
     std::vector<Waiting> waiting;
   };
@@ -206,6 +209,7 @@ class ChipNetwork final : private Endpoint {
   };
 
   void packet_started(const Packet& packet, Cycle now) override;
+  void packet_nearly_sent(const Packet& packet, Cycle now) override;
   void packet_sent(const Packet& packet, Cycle now) override;
   void packet_received(const Packet& packet, int node, int vc, Cycle now) override;
   Cycle flit_received(const Packet& packet, int node, Cycle now) override;
@@ -223,6 +227,9 @@ class ChipNetwork final : private Endpoint {
   void request_received(const Tag& tag, Transaction& transaction, int node, int vc, Cycle now);
   void respond_with_data(const Tag& tag, const Transaction& transaction, int node, int vc,
                          Cycle now);
+  // How many flits of responses may wait in a NIU: as many as its way from memory has cycles.
+  int response_flits_max() const { return chip_->niu.read_response_cycles; }
+  void response_left(const Packet& packet, int flits, Cycle now);
   void acknowledge(const Tag& tag, const Transaction& transaction, int node, Cycle ready);
   void answer_received(const Tag& tag, Transaction& transaction, Cycle now);
   void release(std::uint32_t transaction);

@@ -213,7 +213,12 @@ void Network::hold(int node, int vc, Cycle until) {
   Sink& sink = sinks_[index(node)];
   set_bit(sink.held, vc);
   sink.held_until[index(vc)] = std::max(sink.held_until[index(vc)], until);
-  schedule(until, EventKind::release, node, vc);
+  if (until != kNever) schedule(until, EventKind::release, node, vc);
+}
+
+void Network::release(int node, int vc, Cycle at) {
+  sinks_[index(node)].held_until[index(vc)] = at;
+  schedule(at, EventKind::release, node, vc);
 }
 
 // VCs from which the next flit may be taken.
@@ -366,7 +371,8 @@ void Network::credit_arrives(Router& router, unsigned output_vc) {
   const std::uint64_t own = is_own ? holder : 0;
   const std::uint64_t waiting = (router.full | router.starved) & holder;
   router.full &= ~holder;
-  router.starved &= ~(was_empty && !is_own ? router.pooled[output] : own);
+  const std::uint64_t served = router.pooled[output] & ~without_pool(link.pool_used);
+  router.starved &= ~(was_empty && !is_own ? served : own);
   router.pooled[output] &= ~own;
   active_routers_.insert_if(static_cast<int>(router.node),
                             was_empty || (waiting | router.multicast) != 0);
@@ -378,7 +384,7 @@ void Network::use_room(Router& router, int number, unsigned output, unsigned vc)
   OutputLink& link = router.output[output];
   use_slot(link, vc);
   set_bit(router.pooled[output], number);
-  router.starved |= link.pool_used >= pool_limit_ ? router.pooled[output] : 0;
+  router.starved |= router.pooled[output] & without_pool(link.pool_used);
   router.full |= std::uint64_t{link.used[vc] > figures_.pool_flits_per_vc_max} << number;
 }
 
@@ -390,7 +396,7 @@ void Network::take_room(Router& router, int number, int output_vc) const {
   const int used = link.used[static_cast<unsigned>(output_vc) % kVcsMax];
   const std::uint64_t pooled = std::uint64_t{used != 0} << number;
   router.pooled[output] |= pooled;
-  router.starved |= link.pool_used >= pool_limit_ ? pooled : 0;
+  router.starved |= pooled & without_pool(link.pool_used);
   router.full |= std::uint64_t{used > figures_.pool_flits_per_vc_max} << number;
 }
 

@@ -59,6 +59,8 @@ struct Packet {
   PaceTime data_at = 0;
   PaceTime data_interval = 0;
   std::uint64_t tag = 0;  // free for the sender's use
+  // Endpoint::packet_nearly_sent is called when no more than these flits have yet to leave; 0: not.
+  int announced_flits = 0;
   // Multicast only: the tree, and the branch of it at which this copy is.
   std::int32_t tree = -1;
   std::int32_t branch = 0;
@@ -72,6 +74,8 @@ class Endpoint {
   // The packet has won its VC: all packets before it on its lane have left the NIU, and so has the
   // previous owner of the VC.
   virtual void packet_started(const Packet& packet, Cycle now) = 0;
+  // Packet::announced_flits of it have yet to leave the NIU.
+  virtual void packet_nearly_sent(const Packet&, Cycle) {}
   // The last flit leaves the NIU.
   virtual void packet_sent(const Packet& packet, Cycle now) = 0;
   // The NIU of `node` has taken the last flit, which arrived on `vc`; a multicast calls once per
@@ -103,8 +107,10 @@ class Network {
   // from this source kept it (`Packet::keeps_path`); the destinations must then be the same.
   void send_multicast(const Packet& packet, const std::vector<int>& destinations);
 
-  // Makes the NIU of `node` take nothing from `vc` until cycle `until`.
+  // Makes the NIU of `node` take nothing from `vc` until cycle `until`; if that is kNever, until
+  // release() says when.
   void hold(int node, int vc, Cycle until);
+  void release(int node, int vc, Cycle at);
   // Lets the endpoint decide when the NIU of `node` may take the next flit.
   void pace_by_endpoint(int node);
 
@@ -397,7 +403,15 @@ class Network {
   }
   bool has_room(const OutputLink& link, unsigned vc) const {
     const int used = link.used[vc];
-    return used == 0 || (link.pool_used < pool_limit_ && used <= figures_.pool_flits_per_vc_max);
+    return used == 0 || ((without_pool(link.pool_used) >> vc & 1) == 0 &&
+                         used <= figures_.pool_flits_per_vc_max);
+  }
+  // The VCs that a pool has no slot for, a bit for each of all ports. Responses may take some that
+  // others may not.
+  std::uint64_t without_pool(int pool_used) const {
+    if (pool_used < pool_limit_) return 0;
+    return pool_used < pool_limit_ + figures_.pool_flits_for_responses ? ~response_vcs_
+                                                                       : ~std::uint64_t{0};
   }
 
   bool step_sink(int node);
@@ -444,6 +458,7 @@ class Network {
   int backoff_max_;
   int classes_;
   int pool_limit_;
+  std::uint64_t response_vcs_ = 0;  // of all ports
   PaceTime port_interval_;
   // VCs whose packets a NIU takes side by side. Multicasts require it: each waits for all of its
   // receivers.

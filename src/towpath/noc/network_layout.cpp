@@ -45,6 +45,8 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
   for (int vc = 0; vc < kVcsMax; ++vc) {
     if ((vc >> 1) % classes_ >= static_cast<int>(PacketClass::broadcast))
       set_bit(interleaved_vcs_, vc);
+    if ((vc >> 1) % classes_ != static_cast<int>(PacketClass::response)) continue;
+    for (int port = 0; port < kPorts; ++port) set_bit(response_vcs_, port * kVcsMax + vc);
   }
   const std::size_t nodes = index(torus_.nodes());
   for (Slot& slot : wheel_) {

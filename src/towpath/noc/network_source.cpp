@@ -137,7 +137,14 @@ void Network::send_from_source(Source& source, int number) {
   slot_in(figures_.niu_to_router_cycles)
       .to_routers.add({source.link.target.with_vc(static_cast<unsigned>(lane.vc)),
                        lane.flits_sent == 0 ? lane.packet : kNoPacket});
-  if (++lane.flits_sent == packets_[lane.packet].flits) finish_sending(source, number);
+  const Packet& packet = packets_[lane.packet];
+  const int flits_left = packet.flits - ++lane.flits_sent;
+  if (flits_left == 0) {
+    finish_sending(source, number);
+  } else if (flits_left == packet.announced_flits) {
+    const Packet copy = packet;
+    endpoint_.packet_nearly_sent(copy, now_);
+  }
 }
 
 // Releases the packet's VC and moves the next packet of its lane to the front.
