@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <deque>
+#include <span>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "towpath/base/deadlock_error.hpp"
 #include "towpath/base/invariant.hpp"
@@ -381,13 +383,13 @@ void FabricCluster::watch_arrivals(int place) {
   Place& here = *places_[index(place)];
   noc::ChipNetwork& network = fabric_.device(place).network();
   sim::Simulation& simulation = network.simulation();
-  const std::uint64_t size_bytes = here.streams.size() * noc::kWordBytes;
+  std::vector<std::uint32_t> counts(here.streams.size());
+  const std::uint64_t size_bytes = counts.size() * noc::kWordBytes;
   while (size_bytes > 0) {
-    for (std::size_t number = 0; number < here.streams.size(); ++number) {
+    network.load(here.arrivals, kArrivals, std::as_writable_bytes(std::span(counts)));
+    for (std::size_t number = 0; number < counts.size(); ++number) {
       Stream& stream = here.streams[number];
-      const std::uint32_t count =
-          network.load_word(here.arrivals, kArrivals + number * noc::kWordBytes);
-      while (stream.arrived != count) {
+      while (stream.arrived != counts[number]) {
         ++stream.arrived;
         TOWPATH_CHECK(!stream.under_way.empty(), "a part arrives at place {} before it was sent",
                       place);
