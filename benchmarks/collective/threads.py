@@ -35,7 +35,7 @@ CASES = (
     Case("galaxy", "all_reduce", "1M", True, {}),
     Case("t3000", "all_gather", "16M", True, {}),
     Case("dgx-h100", "all_reduce", "4M", True, {"ranks": 1024}, "ring"),
-    Case("dgx-h100", "all_gather", "8M", True, {"ranks": 4096}, "bruck"),
+    Case("dgx-h100", "all_gather", "128K", True, {"ranks": 4096}, "bruck"),
 )
 
 

@@ -93,6 +93,16 @@ TEST(ThreadsOfGpus, AgreeWithOneSimulationOnRandomMachines) {
   EXPECT_GE(parted, cases / 4);
 }
 
+// The address space of a process is smaller than what each rank may have.
+TEST(ThreadsOfGpus, FourThousandRanksHaveAHeapEach) {
+  Dice dice(2);
+  const int ranks = 4096;
+  SimulatedGpusOptions options;
+  options.threads = 2;
+  SimulatedGpus gpus(RandomMachine({ranks, 1}, dice).build(), ranks, options);
+  EXPECT_NO_THROW(gpus.transport(ranks - 1));
+}
+
 TEST(ThreadsOfGpus, HostsThatFollowEachOtherAreInOnePart) {
   sim::Random random(1, "threads");
   Figures figures(random);

@@ -18,11 +18,15 @@ namespace towpath::transport::simulated {
 
 namespace {
 
+// What processors of 48-bit addresses leave to a program.
+constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 47;
+
 // The heaps of all ranks get half of the address space that this process may use.
 std::uint64_t within_limit(std::uint64_t heap_bytes, int ranks) {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return heap_bytes;
-  const std::uint64_t share = limit.rlim_cur / 2 / static_cast<std::uint64_t>(std::max(ranks, 1));
+  const bool is_limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  const std::uint64_t available = is_limited ? limit.rlim_cur : kAddressSpaceBytes;
+  const std::uint64_t share = available / 2 / static_cast<std::uint64_t>(std::max(ranks, 1));
   const std::uint64_t needed = Transport::reserved_bytes(ranks) + SymmetricHeap::kAlignment;
   return std::min(heap_bytes, std::max(share, needed));
 }
