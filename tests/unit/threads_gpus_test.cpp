@@ -73,8 +73,8 @@ TEST(ThreadsOfGpus, AgreeWithOneSimulationOnRandomMachines) {
     const Size size{figures.between(2, 6), figures.between(1, 4)};
     const auto machine = RandomMachine(size, figures).build();
     const Schedule schedule = random_schedule(size, figures);
-    const auto plan =
-        plan_of(schedule, static_cast<std::uint64_t>(figures.between(1, 1 << figures.between(1, 12))));
+    const auto plan = plan_of(
+        schedule, static_cast<std::uint64_t>(figures.between(1, 1 << figures.between(1, 12))));
     SCOPED_TRACE(fmt::format("case {}: {} hosts of {} GPUs, {}, {} channels", number, size.hosts,
                              size.gpus, schedule.name, schedule.channels));
     if (!has_ways(*machine, *plan)) continue;

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import sys
 
 
 def threads_for(asked: int | None) -> int:
@@ -19,6 +19,11 @@ def threads_for(asked: int | None) -> int:
     if asked is None and (text := os.environ.get("TOWPATH_THREADS", "")).isdecimal():
         asked = int(text)
     if asked is None:
-        is_one_of_many = multiprocessing.parent_process() is not None
-        asked = 1 if is_one_of_many else len(os.sched_getaffinity(0))
+        asked = 1 if _is_one_of_many() else len(os.sched_getaffinity(0))
     return max(asked, 1)
+
+
+def _is_one_of_many() -> bool:
+    """Whether multiprocessing has started this process; it is loaded here then."""
+    processes = sys.modules.get("multiprocessing.process")
+    return processes is not None and processes.parent_process() is not None
