@@ -95,11 +95,12 @@ TEST(ThreadsOfGpus, AgreeWithOneSimulationOnRandomMachines) {
 
 // The address space of a process is smaller than what each rank may have.
 TEST(ThreadsOfGpus, FourThousandRanksHaveAHeapEach) {
-  Dice dice(2);
+  sim::Random random(2, "threads");
+  Figures figures(random);
   const int ranks = 4096;
   SimulatedGpusOptions options;
   options.threads = 2;
-  SimulatedGpus gpus(RandomMachine({ranks, 1}, dice).build(), ranks, options);
+  SimulatedGpus gpus(RandomMachine({ranks, 1}, figures).build(), ranks, options);
   EXPECT_NO_THROW(gpus.transport(ranks - 1));
 }
 
