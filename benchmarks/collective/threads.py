@@ -39,13 +39,23 @@ CASES = (
 )
 
 
-class Timed:
-    """A run that notes how long it takes."""
+@dataclass
+class Note:
+    """How long a run took, and what its windows allow."""
 
-    def __init__(self, run: Any, notes: list[Timed]) -> None:
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    now_us: float = 0.0
+    windows: tuple[int, int, int] = (0, 0, 0)
+
+
+class Timed:
+    """A run that notes how long it takes. The note outlives it: a run keeps much memory."""
+
+    def __init__(self, run: Any, notes: list[Note]) -> None:
         self.run = run
-        self.wall_s = self.cpu_s = 0.0
-        notes.append(self)
+        self.note = Note()
+        notes.append(self.note)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.run, name)
@@ -53,20 +63,21 @@ class Timed:
     def invoke(self, *arguments: Any) -> float:
         wall, cpu = time.perf_counter(), time.process_time()
         time_us = self.run.invoke(*arguments)
-        self.wall_s += time.perf_counter() - wall
-        self.cpu_s += time.process_time() - cpu
+        self.note.wall_s += time.perf_counter() - wall
+        self.note.cpu_s += time.process_time() - cpu
+        self.note.now_us, self.note.windows = self.run.now_us, self.run.windows
         return time_us
 
 
-def watch(place: type) -> list[Timed]:
+def watch(place: type) -> list[Note]:
     """Runs on a kind of place, from now on."""
-    notes: list[Timed] = []
+    notes: list[Note] = []
     original = place.run_of
     place.run_of = lambda self, *plan, **how: Timed(original(self, *plan, **how), notes)
     return notes
 
 
-def run_once(case: Case, threads: int, kinds: list[list[Timed]]) -> Timed:
+def run_once(case: Case, threads: int, kinds: list[list[Note]]) -> Note:
     """The simulation of a case, after it has ended."""
     machine = towpath.load(case.machine, **case.size_of_machine)
     machine.run(
@@ -79,7 +90,7 @@ def run_once(case: Case, threads: int, kinds: list[list[Timed]]) -> Timed:
     return first
 
 
-def rows_of(case: Case, found: dict[int, list[Timed]]) -> Iterator[str]:
+def rows_of(case: Case, found: dict[int, list[Note]]) -> Iterator[str]:
     """A row for each number of threads."""
     first_s = 0.0
     for threads, runs in found.items():
@@ -105,7 +116,7 @@ def main() -> None:
     print("| machine | what | threads | wall, s | CPU, s | speed-up | bound | load | us |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
     for case in (CASES[number] for number in options.case):
-        found: dict[int, list[Timed]] = {threads: [] for threads in options.threads}
+        found: dict[int, list[Note]] = {threads: [] for threads in options.threads}
         for _ in range(options.repetitions):
             for threads in options.threads:
                 found[threads].append(run_once(case, threads, kinds))

@@ -95,6 +95,9 @@ TEST(ThreadsOfGpus, AgreeWithOneSimulationOnRandomMachines) {
 
 // The address space of a process is smaller than what each rank may have.
 TEST(ThreadsOfGpus, FourThousandRanksHaveAHeapEach) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "sanitizers leave a process less of the address space";
+#endif
   sim::Random random(2, "threads");
   Figures figures(random);
   const int ranks = 4096;
