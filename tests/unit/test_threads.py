@@ -32,8 +32,15 @@ def test_the_caller_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TOWPATH_THREADS", "3")
     assert threads_for(None) == 3
     assert threads_for(2) == 2
-    monkeypatch.setenv("TOWPATH_THREADS", "many")
-    assert threads_for(None) >= 1
+
+
+@pytest.mark.parametrize("text", ["many", "0", "-1", "1.5"])
+def test_a_variable_that_is_no_number_of_threads_is_refused(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("TOWPATH_THREADS", text)
+    with pytest.raises(ConfigError, match=f"TOWPATH_THREADS is '{text}'; it is the number"):
+        threads_for(None)
 
 
 def test_a_process_beside_others_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:

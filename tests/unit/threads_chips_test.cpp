@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabrics.hpp"
+#include "random_gpus.hpp"
 #include "towpath/base/deadlock_error.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/schedule/plan.hpp"
@@ -88,7 +89,7 @@ struct Outcome {
   std::vector<Time> times;  // of two invocations, one after the other
   std::uint64_t events = 0;
   std::uint64_t hash = 0;
-  std::vector<std::uint64_t> loads;  // bytes, busy time and commands of each direction of a link
+  std::vector<gpu_links::LinkLoad> loads;
   std::vector<std::vector<std::int32_t>> outputs;
   std::size_t partitions = 0;
   bool operator==(const Outcome&) const = default;
@@ -125,11 +126,7 @@ Outcome run(const Case& all, int threads) {
   for (int i = 0; i < 2; ++i) outcome.times.push_back(run.invoke(buffers));
   outcome.events = run.events();
   outcome.hash = trace.hash();
-  for (const gpu_links::LinkLoad& load : run.loads()) {
-    outcome.loads.push_back(load.bytes.count());
-    outcome.loads.push_back(static_cast<std::uint64_t>(load.busy.ps()));
-    outcome.loads.push_back(load.messages);
-  }
+  outcome.loads = run.loads();
   return outcome;
 }
 
@@ -142,13 +139,14 @@ TEST(ThreadsOfChips, AgreeWithOneSimulationOnRandomMachines) {
     EXPECT_EQ(plain.partitions, 1u);
     plain.partitions = each.cluster->chips.size();
     for (const int threads : {1, 2, 4, 8}) {
+      SCOPED_TRACE(threads);
       const Outcome parted = run(each, threads);
-      EXPECT_EQ(parted.times, plain.times) << threads;
-      EXPECT_EQ(parted.hash, plain.hash) << threads;
-      EXPECT_EQ(parted.loads, plain.loads) << threads;
-      EXPECT_EQ(parted.events, plain.events) << threads;
-      EXPECT_TRUE(parted.outputs == plain.outputs) << threads;
-      EXPECT_EQ(parted.partitions, plain.partitions) << threads;
+      EXPECT_EQ(parted.times, plain.times);
+      EXPECT_EQ(parted.hash, plain.hash);
+      expect_equal_loads(parted.loads, plain.loads);
+      EXPECT_EQ(parted.events, plain.events);
+      EXPECT_TRUE(parted.outputs == plain.outputs);
+      EXPECT_EQ(parted.partitions, plain.partitions);
     }
   }
 }

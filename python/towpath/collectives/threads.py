@@ -7,6 +7,10 @@ from __future__ import annotations
 import os
 import sys
 
+from towpath.errors import ConfigError
+
+_VARIABLE = "TOWPATH_THREADS"
+
 
 def threads_for(asked: int | None) -> int:
     """The number of threads of a simulation.
@@ -15,12 +19,17 @@ def threads_for(asked: int | None) -> int:
         asked: what the caller wants; None: `$TOWPATH_THREADS`, or else one per processor in the
             main process, and one in a process beside which others simulate, too. A simulation of
             few events starts none of them.
+
+    Raises:
+        ConfigError: the variable is not a number of threads.
     """
-    if asked is None and (text := os.environ.get("TOWPATH_THREADS", "")).isdecimal():
+    if asked is None and (text := os.environ.get(_VARIABLE)):
+        if not text.isdecimal() or int(text) < 1:
+            raise ConfigError(f"${_VARIABLE} is '{text}'; it is the number of threads, 1 or more")
         asked = int(text)
     if asked is None:
         asked = 1 if _is_one_of_many() else len(os.sched_getaffinity(0))
-    return max(asked, 1)
+    return asked
 
 
 def _is_one_of_many() -> bool:

@@ -44,10 +44,10 @@ const Route& Network::route(int from_rank, int to_rank) {
   const std::uint64_t key =
       static_cast<std::uint64_t>(from_rank) << 32 | static_cast<std::uint32_t>(to_rank);
   const auto part = [this](int rank) {
-    const auto device = static_cast<std::size_t>(machine_->device_of_rank(rank));
-    return part_of_device_.empty() ? 0 : part_of_device_[device];
+    if (part_of_device_.empty()) return std::uint32_t{0};
+    return part_of_device_[static_cast<std::size_t>(machine_->device_of_rank(rank))];
   };
-  const std::uint32_t from_part = part_of_device_.empty() ? 0 : part(from_rank);
+  const std::uint32_t from_part = part(from_rank);
   Part& own = *parts_[from_part];
   std::unique_ptr<Route>& found = own.routes[key];
   if (found != nullptr) return *found;

@@ -28,8 +28,7 @@ HostParts cut_between_hosts(const machine::Machine& machine, std::size_t most) {
   return cut;
 }
 
-Parts::Parts(sim::SimulationGroup& group, HostParts cut)
-    : of_device(std::move(cut.of_device)), lookahead(cut.lookahead) {
+Parts::Parts(sim::SimulationGroup& group, HostParts cut) : of_device(std::move(cut.of_device)) {
   TOWPATH_CHECK(group.partitions() == cut.count, "{} parts are simulated by {}", cut.count,
                 group.partitions());
   for (std::size_t i = 0; i < cut.count; ++i) simulations.push_back(&group[i]);

@@ -38,7 +38,6 @@ struct Parts {
 
   std::vector<sim::Simulation*> simulations;
   std::vector<std::uint32_t> of_device;
-  Time lookahead;
 };
 
 }  // namespace towpath::gpu_links

@@ -59,7 +59,7 @@ MachineBuilder::MachineBuilder(std::string name) { machine_.name_ = std::move(na
 
 int MachineBuilder::add_device(Device device) {
   const int number = static_cast<int>(machine_.devices_.size());
-  if (is_taken(device.name)) {
+  if (!take_name(device.name)) {
     throw std::invalid_argument(
         fmt::format("machine '{}' has two devices named '{}'", machine_.name_, device.name));
   }
@@ -68,8 +68,8 @@ int MachineBuilder::add_device(Device device) {
   return number;
 }
 
-// Takes the name for the next device if it is free.
-bool MachineBuilder::is_taken(const std::string& name) {
+// For the next device; false if another has it.
+bool MachineBuilder::take_name(const std::string& name) {
   const auto& devices = machine_.devices_;
   const auto place_of = [&](const std::string& wanted) {
     std::size_t place = std::hash<std::string>()(wanted) % by_name_.size();
@@ -85,9 +85,9 @@ bool MachineBuilder::is_taken(const std::string& name) {
     }
   }
   int& number = by_name_[place_of(name)];
-  if (number != kNone) return true;
+  if (number != kNone) return false;
   number = static_cast<int>(devices.size());
-  return false;
+  return true;
 }
 
 void MachineBuilder::add_link(const Link& link) {

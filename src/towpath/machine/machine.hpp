@@ -233,7 +233,7 @@ class MachineBuilder {
   void join_links();
   void find_junctions();
 
-  bool is_taken(const std::string& name);
+  bool take_name(const std::string& name);
 
   Machine machine_;
   // Numbers of devices at places that their names tell, some of them free: a map from names to
