@@ -114,6 +114,24 @@ def test_all_traced_kernels_are_within_ten_percent(traces):
     assert found[-1] < 10
 
 
+@pytest.mark.parametrize("size_bytes", [1024, 8192])
+def test_a_reader_gets_the_same_bandwidth_on_any_number_of_vcs(size_bytes):
+    """A NIU answers no read while responses stand in it, whichever VC the read came on."""
+    chip = load_chip("wormhole").build()
+
+    def cycles(vcs):
+        reads = _core.TrafficStep(
+            "read", to=chip.worker(1, 1), size_bytes=size_bytes, count=24, first_vc=0, vcs=vcs
+        )
+        program = _core.TrafficProgram(
+            core=chip.worker(0, 0), noc=0, start_cycle=0,
+            steps=[reads, _core.TrafficStep("read_barrier")],
+        )  # fmt: skip
+        return _core.run_traffic(chip, [program]).end_cycles[0]
+
+    assert [cycles(vcs) for vcs in (2, 3, 4)] == pytest.approx([cycles(1)] * 3, rel=0.001)
+
+
 @pytest.mark.parametrize("group", ["one_to_one", "one_from_one", "one_to_row", "one_to_column"])
 def test_single_masters_are_within_three_percent_in_the_median(group):
     found = absolute(shipped("noc/patterns", group=group, half="check"))

@@ -51,6 +51,7 @@ ChipNetwork::ChipNetwork(sim::Simulation& simulation, std::shared_ptr<const mach
   for (int noc = 0; noc < 2; ++noc) {
     networks_[index(noc)] =
         std::make_unique<Network>(*chip_, noc, static_cast<Endpoint&>(*this), seed);
+    networks_[index(noc)]->watch_counted_flits(response_flits_max());
     nius_[index(noc)].resize(chip_->tiles.size());
     for (Niu& niu : nius_[index(noc)]) niu.request_stream.resize(index(chip_->niu.request_streams));
   }
@@ -337,8 +338,6 @@ void ChipNetwork::packet_sent(const Packet& packet, Cycle now) {
   const Request& request = transaction.request;
   const std::uint64_t first = tag.packet * packet_bytes_max();
   if (tag.role == PacketRole::read_response) {
-    const int announced = packet.announced_flits;
-    response_left(packet, announced > 0 ? announced : packet.flits, now);
     if (!carries(request)) return;
     group_of(request.remote.tile)
         ->memory.read(request.remote.offset + first, data_of(transaction, tag.packet));
@@ -382,7 +381,7 @@ void ChipNetwork::request_received(const Tag& tag, Transaction& transaction, int
                                    Cycle now) {
   const Request& request = transaction.request;
   if (request.kind == RequestKind::read) {
-    respond_with_data(tag, transaction, node, vc, now);
+    read_received(tag, transaction, node, vc, now);
     return;
   }
   const machine::Coordinate at = networks_[index(request.noc)]->torus().coordinate_of(node);
@@ -421,9 +420,8 @@ void ChipNetwork::acknowledge(const Tag& tag, const Transaction& transaction, in
 }
 
 // Responses read their data one after the other. Those of a DRAM channel, and those to requests on
-// the same side of the dateline, leave in order. Until a response has read its data, and until no
-// more flits wait than the way from memory holds, the VC of its request is held, and the next
-// request waits in the network.
+// the same side of the dateline, leave in order. Until a response has read its data, the VC of its
+// request is held, and the next request waits in the network.
 void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transaction, int node,
                                     int vc, Cycle now) {
   const Request& request = transaction.request;
@@ -465,30 +463,34 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
     networks_[index(noc)]->send(answer);
     return;
   }
-  if (answer.flits > response_flits_max()) answer.announced_flits = response_flits_max();
+  answer.is_counted = true;
   networks_[index(noc)]->send(answer);
-  own.response_flits += answer.flits;
-  own.read_at[index(vc)] = std::max(now + 1, stream / kPaceCycle);
-  const bool is_full = own.response_flits > response_flits_max();
-  networks_[index(noc)]->hold(node, vc, is_full ? kNever : own.read_at[index(vc)]);
-  if (is_full) set_bit(own.held_vcs, vc);
+  networks_[index(noc)]->hold(node, vc, std::max(now + 1, stream / kPaceCycle));
 }
 
-void ChipNetwork::packet_nearly_sent(const Packet& packet, Cycle now) {
-  response_left(packet, packet.flits - packet.announced_flits, now);
+// A NIU answers no read of an L1 while more flits of responses stand in it than its way from memory
+// holds. The read waits there, and requests behind it on its VC wait in the network.
+void ChipNetwork::read_received(const Tag& tag, const Transaction& transaction, int node, int vc,
+                                Cycle now) {
+  const Request& request = transaction.request;
+  Network& network = *networks_[index(request.noc)];
+  if (is_dram(request.remote.tile) || network.counted_flits(node) <= response_flits_max()) {
+    respond_with_data(tag, transaction, node, vc, now);
+    return;
+  }
+  niu(request.noc, request.remote.tile).waiting_reads.push_back({tag, vc});
+  network.hold(node, vc, kNever);
 }
 
-// Flits of a read response have left the NIU of an L1.
-void ChipNetwork::response_left(const Packet& packet, int flits, Cycle now) {
+void ChipNetwork::counted_flits_fell(const Packet& packet, Cycle now) {
   const Request& request = transactions_[Tag::unpack(packet.tag).transaction].request;
-  if (is_dram(request.remote.tile)) return;
-  Niu& own = niu(request.noc, request.remote.tile);
-  own.response_flits -= flits;
-  if (own.response_flits > response_flits_max()) return;
-  for (; own.held_vcs != 0; own.held_vcs &= static_cast<std::uint16_t>(own.held_vcs - 1)) {
-    const int vc = std::countr_zero(own.held_vcs);
-    networks_[index(request.noc)]->release(packet.source, vc,
-                                           std::max(now + 1, own.read_at[index(vc)]));
+  Network& network = *networks_[index(request.noc)];
+  std::deque<WaitingRead>& reads = niu(request.noc, request.remote.tile).waiting_reads;
+  while (!reads.empty() && network.counted_flits(packet.source) <= response_flits_max()) {
+    const auto [tag, vc] = reads.front();
+    reads.pop_front();
+    network.release(packet.source, vc, now + 1);
+    respond_with_data(tag, transactions_[tag.transaction], packet.source, vc, now);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -148,15 +149,25 @@ class ChipNetwork final : private Endpoint {
   static Rectangle rectangle_of(const Request& request) {
     return {request.remote.tile, request.last_tile, request.includes_source};
   }
+  enum class PacketRole : std::uint8_t { request, read_response, acknowledgement };
+  // Tag of a packet: its transaction, its number in it, and its role.
+  struct Tag {
+    std::uint32_t transaction = 0;
+    std::uint32_t packet = 0;
+    PacketRole role = PacketRole::request;
+    std::uint64_t pack() const;
+    static Tag unpack(std::uint64_t bits);
+  };
+  struct WaitingRead {
+    Tag tag;
+    int vc;
+  };
   struct Niu {
     NiuCounters counters;
     std::vector<PaceTime> request_stream;  // end of each of the overlapping reads
     std::size_t next_stream = 0;
     PaceTime response_stream = 0;
-    // Flits of read responses that have yet to leave, and the VCs of requests that wait for them.
-    int response_flits = 0;
-    std::uint16_t held_vcs = 0;
-    std::array<Cycle, Network::kVcsMax> read_at{};   // when the data of a VC's last one is read
+    std::deque<WaitingRead> waiting_reads;           // until flits of responses have left
     std::array<std::optional<Rectangle>, 2> linked;  // per buddy bit
     std::vector<Waiting> waiting;
   };
@@ -198,20 +209,11 @@ class ChipNetwork final : private Endpoint {
     std::int32_t record = -1;
     std::int32_t uses_left = 0;  // packets that still refer to it
   };
-  enum class PacketRole : std::uint8_t { request, read_response, acknowledgement };
-  // Tag of a packet: its transaction, its number in it, and its role.
-  struct Tag {
-    std::uint32_t transaction = 0;
-    std::uint32_t packet = 0;
-    PacketRole role = PacketRole::request;
-    std::uint64_t pack() const;
-    static Tag unpack(std::uint64_t bits);
-  };
 
   void packet_started(const Packet& packet, Cycle now) override;
-  void packet_nearly_sent(const Packet& packet, Cycle now) override;
   void packet_sent(const Packet& packet, Cycle now) override;
   void packet_received(const Packet& packet, int node, int vc, Cycle now) override;
+  void counted_flits_fell(const Packet& packet, Cycle now) override;
   Cycle flit_received(const Packet& packet, int node, Cycle now) override;
 
   void check(const Request& request) const;
@@ -225,11 +227,11 @@ class ChipNetwork final : private Endpoint {
   Packet request_packet(const Transaction& transaction, Niu& niu, std::uint64_t size_bytes) const;
   std::vector<int> receivers_of(const Request& request) const;
   void request_received(const Tag& tag, Transaction& transaction, int node, int vc, Cycle now);
+  void read_received(const Tag& tag, const Transaction& transaction, int node, int vc, Cycle now);
   void respond_with_data(const Tag& tag, const Transaction& transaction, int node, int vc,
                          Cycle now);
   // How many flits of responses may wait in a NIU: as many as its way from memory has cycles.
   int response_flits_max() const { return chip_->niu.read_response_cycles; }
-  void response_left(const Packet& packet, int flits, Cycle now);
   void acknowledge(const Tag& tag, const Transaction& transaction, int node, Cycle ready);
   void answer_received(const Tag& tag, Transaction& transaction, Cycle now);
   void release(std::uint32_t transaction);

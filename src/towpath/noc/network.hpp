@@ -59,8 +59,7 @@ struct Packet {
   PaceTime data_at = 0;
   PaceTime data_interval = 0;
   std::uint64_t tag = 0;  // free for the sender's use
-  // Endpoint::packet_nearly_sent is called when no more than these flits have yet to leave; 0: not.
-  int announced_flits = 0;
+  bool is_counted = false;  // by its NIU, see Network::watch_counted_flits
   // Multicast only: the tree, and the branch of it at which this copy is.
   std::int32_t tree = -1;
   std::int32_t branch = 0;
@@ -74,13 +73,14 @@ class Endpoint {
   // The packet has won its VC: all packets before it on its lane have left the NIU, and so has the
   // previous owner of the VC.
   virtual void packet_started(const Packet& packet, Cycle now) = 0;
-  // Packet::announced_flits of it have yet to leave the NIU.
-  virtual void packet_nearly_sent(const Packet&, Cycle) {}
   // The last flit leaves the NIU.
   virtual void packet_sent(const Packet& packet, Cycle now) = 0;
   // The NIU of `node` has taken the last flit, which arrived on `vc`; a multicast calls once per
   // node.
   virtual void packet_received(const Packet& packet, int node, int vc, Cycle now) = 0;
+  // A flit of this packet leaves its NIU, where now as many flits of counted packets are left as
+  // Network::watch_counted_flits named.
+  virtual void counted_flits_fell(const Packet&, Cycle) {}
   // The first cycle in which the next flit may be taken; called only for pace_by_endpoint() nodes.
   virtual Cycle flit_received(const Packet& packet, int node, Cycle now) = 0;
 };
@@ -113,6 +113,13 @@ class Network {
   void release(int node, int vc, Cycle at);
   // Lets the endpoint decide when the NIU of `node` may take the next flit.
   void pace_by_endpoint(int node);
+
+  // Number of flits at which Endpoint::counted_flits_fell is called.
+  void watch_counted_flits(int flits) { watched_flits_ = flits; }
+  // Flits of packets with Packet::is_counted that are queued and have yet to leave the NIU.
+  int counted_flits(int node) const {
+    return sources_[static_cast<std::size_t>(node)].counted_flits;
+  }
 
   // Simulates cycle now(). Cycles before next_work() may be skipped.
   void step();
@@ -239,6 +246,7 @@ class Network {
     std::uint8_t sending = 0;  // lanes whose front packet has its VC
     std::uint8_t waiting = 0;  // lanes whose front packet waits for one
     std::uint8_t turn = 0;
+    int counted_flits = 0;
     Pace pace;
     struct Lane {
       PacketId packet = kNoPacket;  // in front
@@ -490,6 +498,7 @@ class Network {
   // per output VC: source of the multicast that reserved it last
   std::vector<std::int32_t> path_sources_;
   sim::Random random_;
+  int watched_flits_ = 0;
   std::int64_t packets_in_flight_ = 0;
 };
 

@@ -36,6 +36,7 @@ void Network::send(const Packet& packet) {
   TOWPATH_CHECK(packet.lane < kLanes, "a packet has lane {}; 0 to {} are possible", packet.lane,
                 kLanes - 1);
   ++packets_in_flight_;
+  if (packet.is_counted) sources_[index(packet.source)].counted_flits += packet.flits;
   queue(add_packet(packet));
 }
 
@@ -138,13 +139,12 @@ void Network::send_from_source(Source& source, int number) {
       .to_routers.add({source.link.target.with_vc(static_cast<unsigned>(lane.vc)),
                        lane.flits_sent == 0 ? lane.packet : kNoPacket});
   const Packet& packet = packets_[lane.packet];
-  const int flits_left = packet.flits - ++lane.flits_sent;
-  if (flits_left == 0) {
-    finish_sending(source, number);
-  } else if (flits_left == packet.announced_flits) {
+  const bool is_last = ++lane.flits_sent == packet.flits;
+  if (packet.is_counted && --source.counted_flits == watched_flits_) {
     const Packet copy = packet;
-    endpoint_.packet_nearly_sent(copy, now_);
+    endpoint_.counted_flits_fell(copy, now_);
   }
+  if (is_last) finish_sending(source, number);
 }
 
 // Releases the packet's VC and moves the next packet of its lane to the front.
