@@ -436,6 +436,7 @@ ReferenceNetwork::Tree& ReferenceNetwork::make_tree(int source,
       stop.outputs[output] = true;
       if (output == kNiu) break;
       at.hops = stop.hops + 1;
+      at.before = node;
       at.input = output;
       node = neighbour(node, output);
     }
@@ -453,21 +454,23 @@ void ReferenceNetwork::run_reservations() {
 
 void ReferenceNetwork::start_reservation(Tree& tree) {
   tree.state = Tree::probing;
+  ++tree.attempt;
   tree.is_refused = false;
   tree.probes = 1;
   tree.answered_at = 0;
   tree.stops.at(tree.source).input_vc = number(0, kBroadcast, tree.buddy);
-  reservations_.emplace(now_ + figures_.niu_to_router_cycles,
-                        [this, &tree] { probe(tree, tree.source); });
+  reservations_.emplace(
+      now_ + figures_.niu_to_router_cycles,
+      [this, &tree, attempt = tree.attempt] { probe(tree, tree.source, attempt); });
 }
 
-// All outputs of this stop, or none. A stop that refuses, or has no stop behind it, answers. A
+// All outputs of this stop, or none. The last stops of a path answer, and the first that refuses. A
 // probe that only meets an earlier multicast of its own source waits for that to move on.
-void ReferenceNetwork::probe(Tree& tree, int node) {
+void ReferenceNetwork::probe(Tree& tree, int node, int attempt) {
   Tree::Stop& stop = tree.stops.at(node);
+  if (stop.given_up == attempt) return;
   bool is_free = true;
   bool is_other = false;
-  bool answers = true;
   for (int output = 0; output < kPorts; ++output) {
     if (!stop.outputs[output]) continue;
     const int dateline = next_dateline(routers_[node], stop.input, stop.input_vc, output);
@@ -477,46 +480,77 @@ void ReferenceNetwork::probe(Tree& tree, int node) {
     is_free = false;
     if (vc.last_multicaster != tree.source) is_other = true;
   }
+  const bool counts = attempt == tree.attempt && !tree.is_refused;
   if (!is_free && !is_other) {
-    reservations_.emplace(now_ + 1, [this, &tree, node] { probe(tree, node); });
+    reservations_.emplace(now_ + 1, [this, &tree, node, attempt] { probe(tree, node, attempt); });
     return;
   }
-  if (!is_free) tree.is_refused = true;
-  for (int output = 0; output < kPorts && is_free; ++output) {
-    if (!stop.outputs[output]) continue;
-    stop.is_reserved = true;
-    VirtualChannel& vc = links_[node][output].vcs[stop.output_vc[output]];
-    vc.is_owned = true;
-    vc.last_multicaster = tree.source;
-    if (output == kNiu) continue;
-    answers = false;
-    const int next = neighbour(node, output);
-    tree.stops.at(next).input_vc = stop.output_vc[output];
-    ++tree.probes;
-    reservations_.emplace(now_ + figures_.hop_cycles, [this, &tree, next] { probe(tree, next); });
+  if (!is_free) {
+    if (counts) refuse(tree, node, attempt);
+    return;
   }
-  if (answers) {
+  const int probes = take(tree, node, attempt);
+  if (!counts) return;
+  tree.probes += probes - 1;
+  if (probes == 0) {
     const Cycle way_back =
         stop.hops * figures_.credit_return_cycles + figures_.router_to_niu_cycles;
     tree.answered_at = std::max(tree.answered_at, now_ + way_back);
   }
-  if (--tree.probes == 0) {
-    reservations_.emplace(tree.answered_at, [this, &tree] { finish_reservation(tree); });
+  if (tree.probes > 0) return;
+  reservations_.emplace(tree.answered_at, [&tree] { tree.state = Tree::granted; });
+}
+
+// The VCs of a stop become the tree's, and probes go on; returns how many.
+int ReferenceNetwork::take(Tree& tree, int node, int attempt) {
+  Tree::Stop& stop = tree.stops.at(node);
+  stop.is_reserved = true;
+  int probes = 0;
+  for (int output = 0; output < kPorts; ++output) {
+    if (!stop.outputs[output]) continue;
+    VirtualChannel& vc = links_[node][output].vcs[stop.output_vc[output]];
+    vc.is_owned = true;
+    vc.last_multicaster = tree.source;
+    if (output == kNiu) continue;
+    const int next = neighbour(node, output);
+    tree.stops.at(next).input_vc = stop.output_vc[output];
+    ++probes;
+    reservations_.emplace(now_ + figures_.hop_cycles,
+                          [this, &tree, next, attempt] { probe(tree, next, attempt); });
+  }
+  return probes;
+}
+
+// The refusal goes from stop to stop, back to the source; all that it passes give up.
+void ReferenceNetwork::refuse(Tree& tree, int node, int attempt) {
+  tree.is_refused = true;
+  const int before = tree.stops.at(node).before;
+  if (before < 0) {
+    reservations_.emplace(now_ + figures_.router_to_niu_cycles, [this, &tree] { try_again(tree); });
+    return;
+  }
+  reservations_.emplace(now_ + figures_.credit_return_cycles, [this, &tree, before, attempt] {
+    give_up(tree, before, attempt);
+    refuse(tree, before, attempt);
+  });
+}
+
+void ReferenceNetwork::give_up(Tree& tree, int node, int attempt) {
+  Tree::Stop& stop = tree.stops.at(node);
+  stop.given_up = attempt;
+  if (!stop.is_reserved) return;
+  stop.is_reserved = false;
+  for (int output = 0; output < kPorts; ++output) {
+    if (!stop.outputs[output]) continue;
+    links_[node][output].vcs[stop.output_vc[output]].is_owned = false;
+    if (output == kNiu) continue;
+    const int next = neighbour(node, output);
+    reservations_.emplace(now_ + figures_.hop_cycles,
+                          [this, &tree, next, attempt] { give_up(tree, next, attempt); });
   }
 }
 
-void ReferenceNetwork::finish_reservation(Tree& tree) {
-  if (!tree.is_refused) {
-    tree.state = Tree::granted;
-    return;
-  }
-  for (auto& [node, stop] : tree.stops) {
-    if (!stop.is_reserved) continue;
-    stop.is_reserved = false;
-    for (int output = 0; output < kPorts; ++output) {
-      if (stop.outputs[output]) links_[node][output].vcs[stop.output_vc[output]].is_owned = false;
-    }
-  }
+void ReferenceNetwork::try_again(Tree& tree) {
   std::int64_t longest = backoff_min_;
   for (int i = 0; i < tree.tries && longest < backoff_max_; ++i) longest *= 2;
   ++tree.tries;

@@ -111,13 +111,16 @@ class ReferenceNetwork {
       int input_vc = 0;
       std::array<bool, kPorts> outputs{};
       PerOutput output_vc{-1, -1, -1};
+      int before = -1;  // the stop before this one
       bool is_reserved = false;
+      int given_up = 0;  // the last attempt of which it has heard that it failed
     };
     std::map<int, Stop> stops;  // by node
     int source = 0;
     int buddy = 0;
     int destinations = 0;
     enum { idle, probing, granted } state = idle;
+    int attempt = 0;
     bool is_refused = false;
     int probes = 0;  // under way
     Cycle answered_at = 0;
@@ -164,8 +167,11 @@ class ReferenceNetwork {
 
   Tree& make_tree(int source, const std::vector<int>& destinations);
   void start_reservation(Tree& tree);
-  void probe(Tree& tree, int node);
-  void finish_reservation(Tree& tree);
+  void probe(Tree& tree, int node, int attempt);
+  int take(Tree& tree, int node, int attempt);
+  void refuse(Tree& tree, int node, int attempt);
+  void give_up(Tree& tree, int node, int attempt);
+  void try_again(Tree& tree);
 
   machine::RouterParameters figures_;
   int width_;

@@ -26,6 +26,7 @@ void add_route(const Torus& torus, int destination, MulticastTree& tree) {
       child.node = port == kToX ? torus.right_of(branch.node) : torus.below(branch.node);
       child.input = port;
       child.depth = branch.depth + 1;
+      child.parent = at;
       branch.child[port] = static_cast<std::int32_t>(tree.branches.size());
       at = branch.child[port];
       tree.branches.push_back(child);

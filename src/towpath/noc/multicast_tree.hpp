@@ -20,9 +20,11 @@ struct MulticastTree {
     std::uint8_t input_vc = 0;
     std::uint8_t outputs = 0;  // one bit per port
     int depth = 0;             // hops from the source
+    std::int32_t parent = -1;
     std::array<std::int32_t, 3> child{-1, -1, -1};
     std::array<std::uint8_t, 3> output_vc{};
     bool is_reserved = false;
+    int let_go_in = 0;  // the last attempt whose refusal has passed here
   };
   enum class State : std::uint8_t { idle, probing, granted };
 
@@ -31,7 +33,8 @@ struct MulticastTree {
   int destinations = 0;
   int buddy = 0;
   State state = State::idle;
-  bool is_refused = false;
+  int attempt = 0;          // number of the current one
+  bool is_refused = false;  // the current attempt
   int probes_left = 0;
   std::int64_t answer_at = 0;  // when the last answer to a probe is back at the source
   int tries = 0;

@@ -117,8 +117,8 @@ void Network::skip_to(Cycle cycle) {
   now_ = cycle;
 }
 
-void Network::schedule(Cycle at, EventKind kind, int node, int detail) {
-  events_.push({at, sequence_++, kind, node, detail});
+void Network::schedule(Cycle at, EventKind kind, int node, int detail, int attempt) {
+  events_.push({at, sequence_++, kind, node, detail, attempt});
 }
 
 void Network::run_events() {
@@ -133,8 +133,11 @@ void Network::run_events() {
         clear_bit(sinks_[index(event.node)].held, event.detail);
         active_sinks_.insert(event.node);
         break;
-      case EventKind::probe: probe(event.node, event.detail); break;
-      case EventKind::granted: finish_reservation(event.node); break;
+      case EventKind::probe: probe(event.node, event.detail, event.attempt); break;
+      case EventKind::granted: reservation_granted(event.node); break;
+      case EventKind::refusal: refusal_arrives(event.node, event.detail, event.attempt); break;
+      case EventKind::let_go: let_go(event.node, event.detail, event.attempt); break;
+      case EventKind::refused: reservation_refused(event.node); break;
       case EventKind::retry: start_reservation(event.node); break;
     }
   }

@@ -58,7 +58,7 @@ struct Packet {
   Cycle header_at = 0;
   PaceTime data_at = 0;
   PaceTime data_interval = 0;
-  std::uint64_t tag = 0;  // free for the sender's use
+  std::uint64_t tag = 0;    // free for the sender's use
   bool is_counted = false;  // by its NIU, see Network::watch_counted_flits
   // Multicast only: the tree, and the branch of it at which this copy is.
   std::int32_t tree = -1;
@@ -332,13 +332,25 @@ class Network {
              source_credits.empty() && releases.empty();
     }
   };
-  enum class EventKind : std::uint8_t { wake_source, wake_sink, release, probe, granted, retry };
+  enum class EventKind : std::uint8_t {
+    wake_source,
+    wake_sink,
+    release,
+    // of a multicast's reservation, see reservation.cpp
+    probe,
+    granted,
+    refusal,
+    let_go,
+    refused,
+    retry
+  };
   struct Event {
     Cycle at;
     std::uint64_t sequence;
     EventKind kind;
     std::int32_t node;    // or tree
     std::int32_t detail;  // VC, or branch
+    std::int32_t attempt;
     bool operator>(const Event& other) const {
       return at != other.at ? at > other.at : sequence > other.sequence;
     }
@@ -388,7 +400,7 @@ class Network {
   Slot& slot_in(int cycles) {
     return wheel_[static_cast<std::size_t>(now_ + cycles) & wheel_mask_];
   }
-  void schedule(Cycle at, EventKind kind, int node, int detail = 0);
+  void schedule(Cycle at, EventKind kind, int node, int detail = 0, int attempt = 0);
   void run_events();
 
   void receive_slot(Slot& slot);
@@ -450,13 +462,19 @@ class Network {
   inline void release_vc(Router& router, int number, int output_vc);
   PacketId branch_off(PacketId id, int output);
 
+  enum class PathState : std::uint8_t { free, own, taken };
   void start_reservation(std::int32_t tree);
-  void probe(std::int32_t tree, std::int32_t branch);
+  PathState path_state(const MulticastTree& tree, MulticastTree::Branch& branch);
+  void probe(std::int32_t tree, std::int32_t branch, int attempt);
+  int take_path(std::int32_t tree, MulticastTree::Branch& branch, int attempt);
+  void send_refusal(std::int32_t tree, std::int32_t from_branch);
+  void refusal_arrives(std::int32_t tree, std::int32_t branch, int attempt);
+  void let_go(std::int32_t tree, std::int32_t branch, int attempt);
+  void reservation_granted(std::int32_t tree);
+  void reservation_refused(std::int32_t tree);
   std::int32_t& path_source(int node, int output, int vc) {
     return path_sources_[static_cast<std::size_t>((node * kPorts + output) * kVcsMax + vc)];
   }
-  void finish_reservation(std::int32_t tree);
-  void release_reservation(MulticastTree& tree);
   void end_copy(std::int32_t tree);
 
   Torus torus_;

@@ -8,7 +8,8 @@
 
 // Reservation of multicast paths. A probe goes down every branch of the tree and takes the output
 // VCs; the answers return against the direction of the links; data flows only when all are granted.
-// One refusal releases everything, and the source tries again after a random time.
+// A refusal returns the same way. Each router that it passes gives up its VCs, and sends the news
+// down its other branches, behind the probes. The source tries again after a random time.
 
 namespace towpath::noc {
 
@@ -51,85 +52,130 @@ void Network::send_multicast(const Packet& packet, const std::vector<int>& desti
 void Network::start_reservation(std::int32_t number) {
   MulticastTree& tree = trees_[index(number)];
   tree.state = MulticastTree::State::probing;
+  ++tree.attempt;
   tree.is_refused = false;
   tree.probes_left = 1;
   tree.answer_at = 0;
   tree.branches[0].input_vc = static_cast<std::uint8_t>(vc_of(0, kBroadcast, tree.buddy));
-  schedule(now_ + figures_.niu_to_router_cycles, EventKind::probe, number, 0);
+  schedule(now_ + figures_.niu_to_router_cycles, EventKind::probe, number, 0, tree.attempt);
 }
 
-// A probe reaches a router: it takes all output VCs there, or none.
-void Network::probe(std::int32_t number, std::int32_t at) {
-  MulticastTree& tree = trees_[index(number)];
-  MulticastTree::Branch& branch = tree.branches[index(at)];
+// Chooses the output VCs of a branch. Are they free, or taken by earlier multicasts of its source?
+Network::PathState Network::path_state(const MulticastTree& tree, MulticastTree::Branch& branch) {
   Router& router = routers_[index(branch.node)];
   bool are_free = true;
-  bool is_own = true;  // all taken VCs belong to an earlier multicast of this source
+  bool are_own = true;
   for (int output = 0; output < kPorts; ++output) {
     if ((branch.outputs >> output & 1) == 0) continue;
     const int vc = next_vc(router, branch.input, branch.input_vc, output);
     branch.output_vc[index(output)] = static_cast<std::uint8_t>(vc);
     if (is_free(router, output * kVcsMax + vc)) continue;
     are_free = false;
-    if (path_source(branch.node, output, vc) != tree.source) is_own = false;
+    if (path_source(branch.node, output, vc) != tree.source) are_own = false;
   }
-  if (!are_free && is_own) {  // the earlier multicast is ahead and will move on
-    schedule(now_ + 1, EventKind::probe, number, at);
+  if (are_free) return PathState::free;
+  return are_own ? PathState::own : PathState::taken;
+}
+
+// A probe reaches a router: it takes all output VCs there, or none. It may belong to an attempt
+// that was refused elsewhere; what it takes then is given up when the news arrives.
+void Network::probe(std::int32_t number, std::int32_t at, int attempt) {
+  MulticastTree& tree = trees_[index(number)];
+  MulticastTree::Branch& branch = tree.branches[index(at)];
+  if (branch.let_go_in == attempt) return;
+  const bool is_open = attempt == tree.attempt && !tree.is_refused;
+  const PathState state = path_state(tree, branch);
+  if (state == PathState::own) {  // the earlier multicast is ahead and will move on
+    schedule(now_ + 1, EventKind::probe, number, at, attempt);
     return;
   }
-  const Cycle back_at =
-      now_ + branch.depth * figures_.credit_return_cycles + figures_.router_to_niu_cycles;
-  if (!are_free) {
+  if (state == PathState::taken) {
+    if (!is_open) return;
     tree.is_refused = true;
-    tree.answer_at = std::max(tree.answer_at, back_at);
-  } else {
-    branch.is_reserved = true;
-    bool is_end = true;
-    for (int output = 0; output < kPorts; ++output) {
-      if ((branch.outputs >> output & 1) == 0) continue;
-      const std::uint8_t vc = branch.output_vc[index(output)];
-      set_bit(router.owned, output * kVcsMax + vc);
-      path_source(branch.node, output, vc) = tree.source;
-      const std::int32_t child = branch.child[index(output)];
-      if (child < 0) continue;
-      is_end = false;
-      tree.branches[index(child)].input_vc = vc;
-      ++tree.probes_left;
-      schedule(now_ + figures_.hop_cycles, EventKind::probe, number, child);
-    }
-    if (is_end) tree.answer_at = std::max(tree.answer_at, back_at);
+    send_refusal(number, at);
+    return;
   }
-  if (--tree.probes_left == 0) schedule(std::max(now_, tree.answer_at), EventKind::granted, number);
+  const int children = take_path(number, branch, attempt);
+  if (!is_open) return;
+  tree.probes_left += children - 1;
+  if (children == 0) {
+    const Cycle back_at =
+        now_ + branch.depth * figures_.credit_return_cycles + figures_.router_to_niu_cycles;
+    tree.answer_at = std::max(tree.answer_at, back_at);
+  }
+  if (tree.probes_left == 0) schedule(tree.answer_at, EventKind::granted, number);
+}
+
+// Takes the VCs of a branch and sends the probe on. Returns to how many routers.
+int Network::take_path(std::int32_t number, MulticastTree::Branch& branch, int attempt) {
+  MulticastTree& tree = trees_[index(number)];
+  Router& router = routers_[index(branch.node)];
+  branch.is_reserved = true;
+  int children = 0;
+  for (int output = 0; output < kPorts; ++output) {
+    if ((branch.outputs >> output & 1) == 0) continue;
+    const std::uint8_t vc = branch.output_vc[index(output)];
+    set_bit(router.owned, output * kVcsMax + vc);
+    path_source(branch.node, output, vc) = tree.source;
+    const std::int32_t child = branch.child[index(output)];
+    if (child < 0) continue;
+    ++children;
+    tree.branches[index(child)].input_vc = vc;
+    schedule(now_ + figures_.hop_cycles, EventKind::probe, number, child, attempt);
+  }
+  return children;
+}
+
+// From a router to the one before it on the path, or to the source.
+void Network::send_refusal(std::int32_t number, std::int32_t at) {
+  const MulticastTree& tree = trees_[index(number)];
+  const std::int32_t parent = tree.branches[index(at)].parent;
+  if (parent < 0) {
+    schedule(now_ + figures_.router_to_niu_cycles, EventKind::refused, number);
+  } else {
+    schedule(now_ + figures_.credit_return_cycles, EventKind::refusal, number, parent,
+             tree.attempt);
+  }
+}
+
+void Network::refusal_arrives(std::int32_t number, std::int32_t at, int attempt) {
+  let_go(number, at, attempt);
+  send_refusal(number, at);
+}
+
+// A router gives up the VCs that this attempt has taken, and tells those behind it.
+void Network::let_go(std::int32_t number, std::int32_t at, int attempt) {
+  MulticastTree& tree = trees_[index(number)];
+  MulticastTree::Branch& branch = tree.branches[index(at)];
+  branch.let_go_in = attempt;
+  if (!branch.is_reserved) return;  // or its probe still waits, and ends now
+  branch.is_reserved = false;
+  Router& router = routers_[index(branch.node)];
+  for (int output = 0; output < kPorts; ++output) {
+    if ((branch.outputs >> output & 1) == 0) continue;
+    const int output_vc = output * kVcsMax + branch.output_vc[index(output)];
+    clear_bit(router.owned, output_vc);
+    decide(router, std::uint64_t{1} << output_vc);
+    const std::int32_t child = branch.child[index(output)];
+    if (child >= 0) schedule(now_ + figures_.hop_cycles, EventKind::let_go, number, child, attempt);
+  }
 }
 
 // All answers are back at the source.
-void Network::finish_reservation(std::int32_t number) {
+void Network::reservation_granted(std::int32_t number) {
   MulticastTree& tree = trees_[index(number)];
-  if (!tree.is_refused) {
-    tree.state = MulticastTree::State::granted;
-    tree.tries = 0;
-    active_sources_.insert(tree.source);
-    return;
-  }
-  release_reservation(tree);
+  tree.state = MulticastTree::State::granted;
+  tree.tries = 0;
+  active_sources_.insert(tree.source);
+}
+
+// A refusal is back at the source.
+void Network::reservation_refused(std::int32_t number) {
+  MulticastTree& tree = trees_[index(number)];
   const std::int64_t longest =
       std::min<std::int64_t>(backoff_max_, std::int64_t{backoff_min_} << std::min(tree.tries, 20));
   ++tree.tries;
   schedule(now_ + random_.between(1, longest), EventKind::retry, number);
-}
-
-void Network::release_reservation(MulticastTree& tree) {
-  for (MulticastTree::Branch& branch : tree.branches) {
-    if (!branch.is_reserved) continue;
-    branch.is_reserved = false;
-    Router& router = routers_[index(branch.node)];
-    for (int output = 0; output < kPorts; ++output) {
-      if ((branch.outputs >> output & 1) == 0) continue;
-      const int output_vc = output * kVcsMax + branch.output_vc[index(output)];
-      clear_bit(router.owned, output_vc);
-      decide(router, std::uint64_t{1} << output_vc);
-    }
-  }
 }
 
 // One copy of a multicast has been received.
