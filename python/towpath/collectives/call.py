@@ -5,13 +5,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from towpath import _core
 from towpath.collectives.element_types import type_bytes
-
-if TYPE_CHECKING:
-    from towpath.collectives.data import CallData
 
 
 @dataclass(frozen=True)
@@ -56,11 +52,6 @@ class Call:
             self.schedule, self.elements(size_bytes), self.type_name, self.operation, slots_factor
         )
 
-    def data(self, elements: int) -> CallData:
+    def data(self, elements: int) -> _core.CallData:
         """What ranks bring and must find when the whole array has this many elements."""
-        from towpath.collectives.data import CallData
-
-        return CallData(
-            self.collective, self.ranks, elements, self.type_name, self.operation,
-            self.schedule.root, tuple(self.schedule.pattern),
-        )  # fmt: skip
+        return _core.CallData(self.schedule, elements, self.type_name, self.operation)

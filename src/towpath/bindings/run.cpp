@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "towpath/bindings/plan.hpp"
+#include "towpath/collective/data/call_data.hpp"
 #include "towpath/collective/execute/executor.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/sim/trace.hpp"
@@ -33,27 +34,21 @@ using namespace nb::literals;
 namespace {
 
 using namespace towpath;
-using bindings::ByteArray;
 using bindings::checked;
+using bindings::reduction_from;
 using collective::Buffers;
 using collective::Plan;
+using collective::RankBuffers;
 using simulate::SimulatedRun;
-
-transport::Reduction reduction_from(std::string_view type, std::string_view operation) {
-  const auto data_type = transport::data_type_from(type);
-  if (!data_type) throw std::invalid_argument(fmt::format("'{}' is not a data type", type));
-  const auto reduction = transport::reduction_operation_from(operation);
-  if (!reduction) throw std::invalid_argument(fmt::format("'{}' is not a reduction", operation));
-  return {*data_type, *reduction};
-}
 
 void bind_plan(nb::module_& module) {
   nb::class_<Plan>(module, "Plan", "A schedule at one size.")
       .def(nb::new_([](std::shared_ptr<collective::Schedule> schedule, std::uint64_t elements,
                        std::string_view type, std::string_view operation,
                        std::uint32_t slots_factor) {
-             return std::const_pointer_cast<Plan>(collective::make_plan(
-                 schedule, elements, reduction_from(type, operation), slots_factor));
+             const transport::Reduction reduction = reduction_from(type, operation);
+             return std::const_pointer_cast<Plan>(
+                 collective::make_plan(schedule, elements, reduction, slots_factor));
            }),
            "schedule"_a, "elements"_a, "type"_a = "float32", "operation"_a = "sum",
            "slots_factor"_a = 1,
@@ -102,11 +97,10 @@ void bind_trace(nb::module_& module) {
           "(track, name, begin_ps, end_ps, value) each, in the order of the run.");
 }
 
-std::vector<Buffers> all_checked(const Plan& plan, const std::vector<ByteArray>& inputs,
-                                 const std::vector<ByteArray>& outputs) {
+std::vector<Buffers> all_checked(const Plan& plan, const std::vector<const RankBuffers*>& ranks) {
   std::vector<Buffers> buffers;
-  for (std::size_t r = 0; r < inputs.size(); ++r) {
-    buffers.push_back(checked(plan, inputs[r], outputs.at(r)));
+  for (const RankBuffers* const each : ranks) {
+    buffers.push_back(checked(plan, each->input(), each->output()));
   }
   return buffers;
 }
@@ -263,14 +257,13 @@ void bind_simulated_run(nb::module_& module) {
   bind_places(run);
   run.def(
          "invoke",
-         [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
-            const std::vector<ByteArray>& outputs) {
-           const std::vector<Buffers> buffers = all_checked(plan, inputs, outputs);
+         [](SimulatedRun& run, const Plan& plan, const std::vector<const RankBuffers*>& ranks) {
+           const std::vector<Buffers> buffers = all_checked(plan, ranks);
            nb::gil_scoped_release release;
            return run.invoke(buffers).us();
          },
-         "plan"_a, "inputs"_a = std::vector<ByteArray>(), "outputs"_a = std::vector<ByteArray>(),
-         "Runs one invocation on every rank and returns its time in microseconds. Without arrays\n"
+         "plan"_a, "ranks"_a = std::vector<const RankBuffers*>(),
+         "Runs one invocation on every rank and returns its time in microseconds. Without buffers\n"
          "the run keeps time only. Raises DeadlockError.")
       .def_prop_ro("simulated_ranks", &SimulatedRun::simulated_ranks,
                    "How many ranks are simulated; the others do as these.")
