@@ -47,6 +47,7 @@ void bind_plan(nb::module_& module) {
                        std::string_view type, std::string_view operation,
                        std::uint32_t slots_factor) {
              const transport::Reduction reduction = reduction_from(type, operation);
+             const nb::gil_scoped_release release;
              return std::const_pointer_cast<Plan>(
                  collective::make_plan(schedule, elements, reduction, slots_factor));
            }),
@@ -54,6 +55,16 @@ void bind_plan(nb::module_& module) {
            "slots_factor"_a = 1,
            "`elements` is the size of the whole array; `slots_factor` multiplies the slots of each "
            "FIFO. Raises ValueError.")
+      .def(
+          "with_elements",
+          [](const Plan& plan, std::uint64_t elements, std::uint32_t slots_factor) {
+            const nb::gil_scoped_release release;
+            return std::const_pointer_cast<Plan>(
+                collective::with_elements(plan, elements, slots_factor));
+          },
+          "elements"_a, "slots_factor"_a = 1,
+          "The same schedule at another size. What does not depend on the size is shared. Raises "
+          "ValueError.")
       .def_prop_ro("input_bytes", &Plan::input_bytes)
       .def_prop_ro("output_bytes", &Plan::output_bytes)
       .def_prop_ro("heap_bytes", &Plan::heap_bytes,
@@ -161,6 +172,7 @@ void bind_places(nb::class_<SimulatedRun>& run) {
          [](std::shared_ptr<machine::Machine> machine, std::shared_ptr<Plan> plan,
             std::vector<int> places, bool carries_data, std::uint64_t seed, double jitter_ns,
             sim::Trace* trace, const simulate::Fold* fold, int threads) {
+           const nb::gil_scoped_release release;
            const bool is_whole = collective::has_one_sided_steps(*plan->schedule);
            return run_on(std::make_unique<simulate::SimulatedGpus>(
                              std::move(machine), plan->schedule->rank_count(),
@@ -243,6 +255,7 @@ void bind_fold(nb::module_& module) {
   module.def(
       "find_fold",
       [](const machine::Machine& machine, const Plan& plan, std::vector<int> places) {
+        const nb::gil_scoped_release release;
         const int ranks = plan.schedule->rank_count();
         return simulate::find_fold(machine, plan,
                                    simulate::places_of_ranks(std::move(places), ranks));
