@@ -53,6 +53,7 @@ LAYERS: dict[str, set[str]] = {
     "shmem": {"transport/live", "shmem/include"},
     "shmem/include": set(),
     "collective/schedule": {"transport"},
+    "collective/data": {"collective/schedule"},
     "collective/verify": {"collective/schedule"},
     "collective/execute": {"collective/schedule"},
     "collective/algorithms": {"collective/schedule"},
@@ -62,7 +63,8 @@ LAYERS: dict[str, set[str]] = {
         "transport/simulated/chips",
     },
     "bindings": {
-        "simulate", "gpu/run", "gpu/study", "collective/verify", "collective/algorithms",
+        "simulate", "gpu/run", "gpu/study", "collective/data", "collective/verify",
+        "collective/algorithms",
         "collective/direct", "transport/live", "riscv_mailbox/live", "tenstorrent/bench",
         "tenstorrent/host", "tenstorrent/routing", "tenstorrent/metalium",
     },

@@ -103,6 +103,22 @@ def test_a_candidate_that_hangs_is_not_chosen(monkeypatch):
         chooser.choose(4096)
 
 
+@pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "broadcast"])
+def test_a_choice_does_not_depend_on_the_number_of_threads(dgx, collective):
+    site = dgx._site
+    options = site.options_for((1, 2, 8), None)
+
+    def chosen(threads):
+        chooser = Chooser(collective, options, site.place_for, threads=threads)
+        choices = [chooser.choose(size) for size in (256, 70_000, 1 << 20, 48 << 20)]
+        return choices, chooser._times_us
+
+    alone = chosen(1)
+    assert len(alone[1]) > 40
+    for threads in (2, 5):
+        assert chosen(threads) == alone
+
+
 def test_rows_come_one_by_one(dgx):
     seen = []
     dgx.run(

@@ -156,10 +156,9 @@ def test_a_command_loads_only_what_it_needs(words, specs):
 
 
 @pytest.mark.parametrize("machine", ["ring", "n300", "carvnet"])
-def test_numpy_is_loaded_for_data_only(machine):
-    words = (*_RUN, "--machine", machine)
-    assert "numpy" in loaded_by(*words)
-    assert "numpy" not in loaded_by(*words, "--no-data")
+@pytest.mark.parametrize("data", ["--data", "--no-data"])
+def test_no_run_loads_numpy(machine, data):
+    assert "numpy" not in loaded_by(*_RUN, "--machine", machine, data)
 
 
 def test_a_run_builds_the_checks_of_its_own_machine_only():

@@ -6,8 +6,8 @@ import pytest
 
 from conftest import refusal
 from towpath import _core, names
-from towpath.collectives.data import TYPES
 from towpath.collectives.element_types import operation_named, type_named
+from towpath.collectives.live_arrays import TYPES
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import algorithm_named, collective_named, protocol_named
 

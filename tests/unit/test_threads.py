@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 
 import pytest
 
 import towpath
-from towpath.collectives.threads import threads_for
+from towpath.collectives.threads import on_several_threads, threads_for
 from towpath.errors import ConfigError
 
 
@@ -52,3 +53,42 @@ def test_a_process_beside_others_has_one_thread(monkeypatch: pytest.MonkeyPatch)
 def test_no_threads_are_refused() -> None:
     with pytest.raises(ConfigError, match="threads is 0; a simulation has at least 1"):
         towpath.load("t3000").run("all_reduce", size_bytes="1K", threads=0)
+
+
+# --- several simulations side by side -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, 100])
+def test_results_come_in_the_order_of_the_items(threads: int) -> None:
+    assert on_several_threads(lambda item: item * item, range(40), threads) == [
+        item * item for item in range(40)
+    ]
+    assert on_several_threads(str, [], threads) == []
+
+
+def test_so_many_threads_work_at_a_time() -> None:
+    everyone = threading.Barrier(3)
+    on_several_threads(lambda _: everyone.wait(timeout=60), range(3), 3)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_error_is_that_of_the_first_item_that_has_one(threads: int) -> None:
+    def refuse(item: int) -> None:
+        if item in (7, 8, 20):
+            raise ConfigError(f"item {item}")
+
+    for _ in range(20):
+        with pytest.raises(ConfigError, match="item 7"):
+            on_several_threads(refuse, range(30), threads)
+
+
+def test_nothing_is_begun_after_an_error() -> None:
+    begun = []
+
+    def fail(item: int) -> None:
+        begun.append(item)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        on_several_threads(fail, range(100), 2)
+    assert len(begun) <= 2

@@ -8,6 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from towpath import _core
 from towpath.collectives import fabric
@@ -15,6 +16,7 @@ from towpath.collectives.call import Call
 from towpath.collectives.element_types import type_bytes
 from towpath.collectives.places import Place
 from towpath.collectives.simulated import time_us
+from towpath.collectives.threads import on_several_threads
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import algorithms_within
@@ -48,8 +50,9 @@ class Chooser:
     All candidates are simulated at a few fixed sizes, smallest first: tuning's bound excludes those
     without a chance at the next one. At the size asked for, the few that interpolation puts first
     are. On many ranks, candidates with too many steps to simulate are left out, and the note names
-    them. Where every transfer is simulated in full, as between chips, sizes above `bytes_max` are
-    not simulated: the line through the last two times stands for them.
+    them; on few, several are simulated at a time, one on each thread. Where every transfer is
+    simulated in full, as between chips, sizes above `bytes_max` are not simulated: the line through
+    the last two times stands for them.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Chooser:
         type_name: str = "float32",
         root: int = 0,
         bytes_max: int | None = None,
+        threads: int = 1,
     ) -> None:
         """Lists the candidates.
 
@@ -73,6 +77,7 @@ class Chooser:
             type_name: the element type.
             root: of broadcast and reduce.
             bytes_max: the largest size to simulate; None: all.
+            threads: how many work at a time; the choice does not depend on it.
 
         Raises:
             ConfigError: there is no candidate.
@@ -87,6 +92,8 @@ class Chooser:
         self._place_of = place_of
         self._bytes_max = bytes_max
         self._has_ladder = options.ranks <= _RANKS_MANY
+        # Simulations of many ranks need much memory, and those of chips have threads of their own.
+        self._threads = threads if self._has_ladder and bytes_max is None else 1
         self._times_us: dict[tuple[ScheduleSource, int], float | None] = {}
         self._refusals: dict[int, ConfigError] = {}
         self._chosen: dict[int, tuple[ScheduleSource, str | None]] = {}
@@ -102,7 +109,7 @@ class Chooser:
         able = self._able(size_bytes)
         if len(able) > _FINALISTS:
             able = self._finalists(size_bytes, able)
-        times_us = {source: self._time_us(source, size_bytes) for source in able}
+        times_us = dict(zip(able, self._times_of(able, size_bytes), strict=True))
         finished = {source: time for source, time in times_us.items() if time is not None}
         if not finished:
             raise self._refusals.get(size_bytes) or DeadlockError(
@@ -147,10 +154,10 @@ class Chooser:
         """Simulated times at rising sizes, of those that have a chance by the times before."""
         timings: list[Timing] = []
         for step in steps:
-            for source in with_chance(sources, step, timings):
-                time_us = self._time_us(source, step)
-                if time_us is not None:
-                    timings.append(Timing(source, step, time_us))
+            able = with_chance(sources, step, timings)
+            for source, found in zip(able, self._times_of(able, step), strict=True):
+                if found is not None:
+                    timings.append(Timing(source, step, found))
         return timings
 
     def _able(self, size_bytes: int) -> list[ScheduleSource]:
@@ -165,20 +172,28 @@ class Chooser:
         nearest = min(element_bytes.values())
         return [source for source in self._sources if element_bytes[source] == nearest]
 
-    def _time_us(self, source: ScheduleSource, size_bytes: int) -> float | None:
-        """The simulated time; None where the schedule hangs."""
-        key = (source, size_bytes)
-        if key not in self._times_us:
-            call = self._calls[source]
-            try:
-                place = self._place_of(call.schedule, source)
-                self._times_us[key] = time_us(place, call, size_bytes)
-            except DeadlockError:
-                self._times_us[key] = None
-            except ConfigError as error:  # too much to simulate
-                self._times_us[key] = None
-                self._refusals[size_bytes] = error
-        return self._times_us[key]
+    def _times_of(self, sources: list[ScheduleSource], size_bytes: int) -> list[float | None]:
+        """The simulated times at a size; None where the schedule hangs or is too much to
+        simulate."""
+        unknown = [source for source in sources if (source, size_bytes) not in self._times_us]
+        simulate = partial(self._simulated, size_bytes)
+        timed = on_several_threads(simulate, unknown, self._threads)
+        for source, found in zip(unknown, timed, strict=True):
+            if isinstance(found, ConfigError):
+                self._refusals[size_bytes] = found
+                found = None
+            self._times_us[source, size_bytes] = found
+        return [self._times_us[source, size_bytes] for source in sources]
+
+    def _simulated(self, size_bytes: int, source: ScheduleSource) -> float | ConfigError | None:
+        """The simulated time; None where the schedule hangs, or why it is too much to simulate."""
+        call = self._calls[source]
+        try:
+            return time_us(self._place_of(call.schedule, source), call, size_bytes)
+        except DeadlockError:
+            return None
+        except ConfigError as error:
+            return error
 
     def _at(self, last: Timing, timings: list[Timing], size_bytes: int) -> float:
         """The time at a size: simulated, or on the line through the last two times."""

@@ -218,6 +218,7 @@ class Cluster(Machine):
     ) -> tuple[ScheduleSource, str | None]:
         """The fastest of the listed algorithms for a size."""
         from towpath.api.auto import Chooser
+        from towpath.collectives.threads import threads_for
 
         key = (
             request.collective, request.algorithm, request.protocol, request.channels,
@@ -238,5 +239,6 @@ class Cluster(Machine):
                 type_name=request.dtype,
                 root=request.root,
                 bytes_max=self._site.simulated_bytes_max,
+                threads=threads_for(request.threads),
             )
         return self._choosers[key].choose(size_bytes)

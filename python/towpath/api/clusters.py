@@ -114,6 +114,7 @@ class GpuCluster(Cluster):
         """
         from towpath.api.auto import Chooser
         from towpath.api.synthesis import synthesise
+        from towpath.collectives.threads import threads_for
         from towpath.tuning.synthesis.search import SearchOptions, check_collective
 
         name = collective_named(collective)
@@ -124,7 +125,7 @@ class GpuCluster(Cluster):
         type_name = type_named(dtype)
         listed = Chooser(
             name, self._site.options_for(powers_to(_CHANNELS_MAX), None),
-            self._site.place_for, type_name=type_name,
+            self._site.place_for, type_name=type_name, threads=threads_for(None),
         )  # fmt: skip
         options = SearchOptions(seconds, seed, progress or (lambda done, total: None))
         return synthesise(

@@ -13,7 +13,7 @@ from towpath.cli import interrupt
 from towpath.errors import Interruption
 
 # New objects after which garbage is looked for: imports make a hundred thousand, and none of it.
-_COLLECTED_FROM = 50_000
+_COLLECTED_FROM = 100_000
 
 
 def main() -> None:

@@ -4,14 +4,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from towpath import _core
 from towpath.collectives.element_types import type_bytes
-
-if TYPE_CHECKING:
-    from towpath.collectives.data import CallData
 
 
 @dataclass(frozen=True)
@@ -27,6 +23,8 @@ class Call:
     schedule: _core.Schedule
     type_name: str = "float32"
     operation: str = "sum"
+    # The first plan, if there is one; others share with it what does not depend on the size.
+    _planned: list[_core.Plan] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def collective(self) -> str:
@@ -52,15 +50,13 @@ class Call:
             size_bytes: of the whole array.
             slots_factor: multiplies the slots of each FIFO.
         """
-        return _core.Plan(
-            self.schedule, self.elements(size_bytes), self.type_name, self.operation, slots_factor
-        )
+        elements = self.elements(size_bytes)
+        if not self._planned:
+            self._planned.append(
+                _core.Plan(self.schedule, elements, self.type_name, self.operation)
+            )
+        return self._planned[0].with_elements(elements, slots_factor)
 
-    def data(self, elements: int) -> CallData:
+    def data(self, elements: int) -> _core.CallData:
         """What ranks bring and must find when the whole array has this many elements."""
-        from towpath.collectives.data import CallData
-
-        return CallData(
-            self.collective, self.ranks, elements, self.type_name, self.operation,
-            self.schedule.root, tuple(self.schedule.pattern),
-        )  # fmt: skip
+        return _core.CallData(self.schedule, elements, self.type_name, self.operation)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Element types and reductions by name; numpy, which data.py needs, takes longer to load."""
+"""Element types and reductions by name."""
 
 from __future__ import annotations
 

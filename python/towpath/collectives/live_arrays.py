@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from towpath.collectives.data import TYPES
+from towpath import _core
 from towpath.errors import ConfigError, quoted
 
+# Name -> how numpy stores it.
+TYPES = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in _core.DATA_TYPES}
 _BYTES = np.dtype(np.uint8)
 
 

@@ -22,13 +22,11 @@ from towpath.collectives.live_channel import RankChannel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
-
     from towpath import _core
     from towpath.collectives.call import Call
 
-    # So many calls from an array to another, both as bytes; the microseconds of each.
-    Timed = Callable[[np.ndarray, np.ndarray, int], list[float]]
+    # So many calls from one buffer to another; the microseconds of each.
+    Timed = Callable[[Any, Any, int], list[float]]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -162,12 +160,9 @@ class Measuring:
 
     def _column(self, call: Call, timed: Timed, elements: int, in_place: bool) -> dict[str, Any]:
         """Checks one invocation on fresh data, then measures."""
-        import numpy as np
-
-        from towpath.collectives.buffers import buffers_of, wrong_elements
-
-        source, output = buffers_of(call, self.rank, elements, in_place)
-        views = (source.view(np.uint8), output.view(np.uint8))
+        data = call.data(elements)
+        buffers = self._core.RankBuffers(data, self.rank, in_place=in_place)
+        views = (buffers.input, buffers.output)
         options = self.job["options"]
 
         def measure(times: int) -> list[float]:
@@ -175,14 +170,27 @@ class Measuring:
                 return timed(*views, times)
 
         measure(1)
-        wrong = wrong_elements(call, elements, [(self.rank, output)])
+        wrong = data.count_wrong([buffers])
         # Repeating in place would pile sums on sums until they overflow; zeros stay zeros.
-        source[:] = 0
+        buffers.clear_input()
         measure(options.warmup)
         with self._waiting():
             self.transport.barrier(self.timeout_s)
-        points = np.percentile(measure(options.iterations), (0, 25, 50, 75, 99, 100))
-        return {"percentiles_us": points.tolist(), "wrong": wrong}
+        times_us = sorted(measure(options.iterations))
+        points_us = [_percentile(times_us, percent) for percent in (0, 25, 50, 75, 99, 100)]
+        return {"percentiles_us": points_us, "wrong": wrong}
+
+
+def _percentile(ordered: list[float], percent: int) -> float:
+    """A percentile of values in rising order, on the line between the two next to it.
+
+    >>> _percentile([1.0, 2.0, 4.0], 75)
+    3.0
+    """
+    whole, hundredths = divmod(percent * (len(ordered) - 1), 100)
+    below = ordered[whole]
+    above = ordered[min(whole + 1, len(ordered) - 1)]
+    return below + (above - below) * (hundredths / 100)
 
 
 def _measure(job: dict[str, Any], channel: RankChannel, news: _core.News) -> dict[str, Any]:

@@ -130,16 +130,11 @@ def invoke(
     wrong = None
     note = ""
     if with_data:
-        from towpath.collectives.buffers import buffers_of, wrong_elements
-
         run = place.run_of(plan, with_data=with_data, seed=seed, trace=trace)
-        pairs = [buffers_of(call, rank, elements, in_place) for rank in range(call.ranks)]
-        time_us = run.invoke(
-            plan, [source.view("uint8") for source, _ in pairs],
-            [output.view("uint8") for _, output in pairs],
-        )  # fmt: skip
-        outputs = [output for _, output in pairs]
-        wrong = wrong_elements(call, elements, list(enumerate(outputs)))
+        data = call.data(elements)
+        ranks = [_core.RankBuffers(data, rank, in_place=in_place) for rank in range(call.ranks)]
+        time_us = run.invoke(plan, ranks)
+        wrong = data.count_wrong(ranks)
     elif trace is not None:
         run = place.run_of(plan, with_data=False, seed=seed, trace=trace)
         time_us = run.invoke(plan)

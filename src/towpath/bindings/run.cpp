@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "towpath/bindings/plan.hpp"
+#include "towpath/collective/data/call_data.hpp"
 #include "towpath/collective/execute/executor.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/sim/trace.hpp"
@@ -33,32 +34,37 @@ using namespace nb::literals;
 namespace {
 
 using namespace towpath;
-using bindings::ByteArray;
 using bindings::checked;
+using bindings::reduction_from;
 using collective::Buffers;
 using collective::Plan;
+using collective::RankBuffers;
 using simulate::SimulatedRun;
-
-transport::Reduction reduction_from(std::string_view type, std::string_view operation) {
-  const auto data_type = transport::data_type_from(type);
-  if (!data_type) throw std::invalid_argument(fmt::format("'{}' is not a data type", type));
-  const auto reduction = transport::reduction_operation_from(operation);
-  if (!reduction) throw std::invalid_argument(fmt::format("'{}' is not a reduction", operation));
-  return {*data_type, *reduction};
-}
 
 void bind_plan(nb::module_& module) {
   nb::class_<Plan>(module, "Plan", "A schedule at one size.")
       .def(nb::new_([](std::shared_ptr<collective::Schedule> schedule, std::uint64_t elements,
                        std::string_view type, std::string_view operation,
                        std::uint32_t slots_factor) {
-             return std::const_pointer_cast<Plan>(collective::make_plan(
-                 schedule, elements, reduction_from(type, operation), slots_factor));
+             const transport::Reduction reduction = reduction_from(type, operation);
+             const nb::gil_scoped_release release;
+             return std::const_pointer_cast<Plan>(
+                 collective::make_plan(schedule, elements, reduction, slots_factor));
            }),
            "schedule"_a, "elements"_a, "type"_a = "float32", "operation"_a = "sum",
            "slots_factor"_a = 1,
            "`elements` is the size of the whole array; `slots_factor` multiplies the slots of each "
            "FIFO. Raises ValueError.")
+      .def(
+          "with_elements",
+          [](const Plan& plan, std::uint64_t elements, std::uint32_t slots_factor) {
+            const nb::gil_scoped_release release;
+            return std::const_pointer_cast<Plan>(
+                collective::with_elements(plan, elements, slots_factor));
+          },
+          "elements"_a, "slots_factor"_a = 1,
+          "The same schedule at another size. What does not depend on the size is shared. Raises "
+          "ValueError.")
       .def_prop_ro("input_bytes", &Plan::input_bytes)
       .def_prop_ro("output_bytes", &Plan::output_bytes)
       .def_prop_ro("heap_bytes", &Plan::heap_bytes,
@@ -102,11 +108,10 @@ void bind_trace(nb::module_& module) {
           "(track, name, begin_ps, end_ps, value) each, in the order of the run.");
 }
 
-std::vector<Buffers> all_checked(const Plan& plan, const std::vector<ByteArray>& inputs,
-                                 const std::vector<ByteArray>& outputs) {
+std::vector<Buffers> all_checked(const Plan& plan, const std::vector<const RankBuffers*>& ranks) {
   std::vector<Buffers> buffers;
-  for (std::size_t r = 0; r < inputs.size(); ++r) {
-    buffers.push_back(checked(plan, inputs[r], outputs.at(r)));
+  for (const RankBuffers* const each : ranks) {
+    buffers.push_back(checked(plan, each->input(), each->output()));
   }
   return buffers;
 }
@@ -167,6 +172,7 @@ void bind_places(nb::class_<SimulatedRun>& run) {
          [](std::shared_ptr<machine::Machine> machine, std::shared_ptr<Plan> plan,
             std::vector<int> places, bool carries_data, std::uint64_t seed, double jitter_ns,
             sim::Trace* trace, const simulate::Fold* fold, int threads) {
+           const nb::gil_scoped_release release;
            const bool is_whole = collective::has_one_sided_steps(*plan->schedule);
            return run_on(std::make_unique<simulate::SimulatedGpus>(
                              std::move(machine), plan->schedule->rank_count(),
@@ -249,6 +255,7 @@ void bind_fold(nb::module_& module) {
   module.def(
       "find_fold",
       [](const machine::Machine& machine, const Plan& plan, std::vector<int> places) {
+        const nb::gil_scoped_release release;
         const int ranks = plan.schedule->rank_count();
         return simulate::find_fold(machine, plan,
                                    simulate::places_of_ranks(std::move(places), ranks));
@@ -263,14 +270,13 @@ void bind_simulated_run(nb::module_& module) {
   bind_places(run);
   run.def(
          "invoke",
-         [](SimulatedRun& run, const Plan& plan, const std::vector<ByteArray>& inputs,
-            const std::vector<ByteArray>& outputs) {
-           const std::vector<Buffers> buffers = all_checked(plan, inputs, outputs);
+         [](SimulatedRun& run, const Plan& plan, const std::vector<const RankBuffers*>& ranks) {
+           const std::vector<Buffers> buffers = all_checked(plan, ranks);
            nb::gil_scoped_release release;
            return run.invoke(buffers).us();
          },
-         "plan"_a, "inputs"_a = std::vector<ByteArray>(), "outputs"_a = std::vector<ByteArray>(),
-         "Runs one invocation on every rank and returns its time in microseconds. Without arrays\n"
+         "plan"_a, "ranks"_a = std::vector<const RankBuffers*>(),
+         "Runs one invocation on every rank and returns its time in microseconds. Without buffers\n"
          "the run keeps time only. Raises DeadlockError.")
       .def_prop_ro("simulated_ranks", &SimulatedRun::simulated_ranks,
                    "How many ranks are simulated; the others do as these.")

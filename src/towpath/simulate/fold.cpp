@@ -114,7 +114,7 @@ std::string refusal_of(const machine::Machine& machine, const Plan& plan,
     return fmt::format("its {} elements are not cut into equal chunks, as a multiple of {} is",
                        plan.chunking.elements(), plan.schedule->chunks);
   }
-  if (plan.wiring.ranks.size() == plan.schedule->ranks.size()) {
+  if (plan.wiring->ranks.size() == plan.schedule->ranks.size()) {
     return "no two of its ranks do the same";
   }
   if (machine.has_several_costs()) return "hosts are of different kinds";
@@ -137,7 +137,7 @@ Fold find_fold(const machine::Machine& machine, const Plan& plan, const std::vec
   fold.refusal = refusal_of(machine, plan, places);
   if (!fold.refusal.empty()) return fold;
   const int ranks = plan.schedule->rank_count();
-  const int least = static_cast<int>(plan.wiring.ranks.size());
+  const int least = static_cast<int>(plan.wiring->ranks.size());
   for (int period = least; period <= ranks / 2; period += least) {
     if (ranks % period != 0) continue;
     std::vector<gpu_links::FoldedLink> links = Rotated(machine, plan, places, period).links();

@@ -175,7 +175,7 @@ void TimeOnlyRun::add_blocks(int rank) {
 // Both ends of a connection find each other, and its puts their way.
 void TimeOnlyRun::connect(int rank) {
   const Protocol protocol = plan_->schedule->protocol;
-  const auto& wiring = plan_->wiring.of(rank);
+  const auto& wiring = plan_->wiring->of(rank);
   for (std::size_t b = 0; b < wiring.size(); ++b) {
     Block& block = blocks_[first_block_[index(rank)] + b];
     const ThreadBlock& program = plan_->schedule->ranks[index(rank)].blocks[b];

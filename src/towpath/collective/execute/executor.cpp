@@ -23,8 +23,8 @@ Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> 
   }
   const auto rank = static_cast<std::size_t>(transport.rank());
   program_ = &schedule.ranks[rank];
-  if (plan_->wiring.fifos > 0) {
-    fifos_ = transport_.allocate(plan_->wiring.fifos * plan_->fifo_bytes());
+  if (plan_->wiring->fifos > 0) {
+    fifos_ = transport_.allocate(plan_->wiring->fifos * plan_->fifo_bytes());
   }
   if (plan_->scratch_bytes > 0) {
     scratch_ = transport_.allocate(plan_->scratch_count() * plan_->scratch_bytes);
@@ -43,7 +43,7 @@ Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> 
     Block& block = blocks_[b];
     block.executor = this;
     block.program = &program_->blocks[b];
-    block.wiring = &plan_->wiring.of(transport.rank())[b];
+    block.wiring = &plan_->wiring->of(transport.rank())[b];
     block.index = static_cast<std::uint32_t>(b);
     block.send_slots = connection_slots(block.program->send_peer);
     block.receive_slots = connection_slots(block.program->receive_peer);
@@ -79,7 +79,7 @@ Executor::~Executor() {
   if (plan_->signals() > 0) transport_.release_signals(signals_);
   if (plan_->window_bytes > 0) transport_.release(window_);
   if (plan_->scratch_bytes > 0) transport_.release(scratch_);
-  if (plan_->wiring.fifos > 0) transport_.release(fifos_);
+  if (plan_->wiring->fifos > 0) transport_.release(fifos_);
 }
 
 void Executor::start(const Buffers& buffers) {
@@ -343,7 +343,7 @@ transport::Signal Executor::data_signal(std::int32_t fifo, std::uint64_t slot) c
 }
 
 transport::Signal Executor::credit_signal(std::int32_t credit) const {
-  return signals_ + plan_->wiring.fifos * plan_->slots_max() +
+  return signals_ + plan_->wiring->fifos * plan_->slots_max() +
          static_cast<transport::Signal>(credit);
 }
 
@@ -363,7 +363,7 @@ std::vector<Blocked> Executor::blocked() const {
   std::vector<Blocked> all;
   for (const Block& block : blocks_) {
     if (!block.is_waiting) continue;
-    all.push_back(blocked_at(*plan_->schedule, plan_->wiring, waiting(block)));
+    all.push_back(blocked_at(*plan_->schedule, *plan_->wiring, waiting(block)));
   }
   return all;
 }
@@ -393,7 +393,7 @@ std::string Executor::describe(const Block& block) const {
     case WaitReason::barrier:
     case WaitReason::semaphore:
     case WaitReason::packet: {
-      const Blocked at = blocked_at(*plan_->schedule, plan_->wiring, waiting(block));
+      const Blocked at = blocked_at(*plan_->schedule, *plan_->wiring, waiting(block));
       return fmt::format("{} of rank {} thread block {} ({})", words_of(block.reason),
                          at.waits_for_rank, at.waits_for_block, where);
     }

@@ -75,7 +75,7 @@ transport::DirectNeeds Executor::direct_needs() const {
 }
 
 void Executor::prepare_one_sided(Block& block) {
-  const OneSidedWiring& wiring = plan_->wiring.one_sided;
+  const OneSidedWiring& wiring = plan_->wiring->one_sided;
   const auto rank = static_cast<std::size_t>(transport_.rank());
   block.one_sided = std::make_unique<OneSided>();
   block.one_sided->wiring = &wiring.ranks[rank][block.index];
@@ -268,7 +268,7 @@ bool Executor::goes_back(Block& block) {
 }
 
 transport::Signal Executor::counter_signal(std::uint32_t counter) const {
-  return signals_ + plan_->wiring.fifos * plan_->slots_max() + plan_->wiring.credits + counter;
+  return signals_ + plan_->wiring->fifos * plan_->slots_max() + plan_->wiring->credits + counter;
 }
 
 // Where a buffer of a rank is in the symmetric heap. In place, the smaller of input and output is

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace towpath::collective {
 namespace {
@@ -29,6 +30,21 @@ std::uint64_t buffer_bytes(const Plan& plan, Buffer buffer) {
   return elements * plan.chunking.element_bytes();
 }
 
+// The memory that a plan takes, by its chunking and its wiring.
+void set_memory(Plan& plan) {
+  const Schedule& schedule = *plan.schedule;
+  plan.slot_bytes = slot_bytes_for(plan.chunking, plan.wiring->count_max);
+  for (const RankProgram& program : schedule.ranks) {
+    plan.scratch_bytes =
+        std::max(plan.scratch_bytes, plan.chunking.scratch_elements(program.scratch_chunks) *
+                                         plan.chunking.element_bytes());
+  }
+  if (has_one_sided_steps(schedule)) {
+    plan.window_bytes =
+        divide_up(plan.input_bytes(), kSlotAlignment) * kSlotAlignment + plan.output_bytes();
+  }
+}
+
 }  // namespace
 
 std::uint64_t Plan::input_bytes() const { return buffer_bytes(*this, Buffer::input); }
@@ -39,19 +55,18 @@ std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
                                       std::uint32_t slots_factor) {
   check_structure(*schedule);
   const Chunking chunking(*schedule, elements, transport::size_of(reduction.type));
-  Plan plan{schedule, reduction, chunking, wire(*schedule), 0, 0, 0};
-  plan.slots_factor = slots_factor;
-  plan.slot_bytes = slot_bytes_for(chunking, plan.wiring.count_max);
-  for (const RankProgram& program : schedule->ranks) {
-    plan.scratch_bytes =
-        std::max(plan.scratch_bytes,
-                 chunking.scratch_elements(program.scratch_chunks) * chunking.element_bytes());
-  }
-  if (has_one_sided_steps(*schedule)) {
-    plan.window_bytes =
-        divide_up(plan.input_bytes(), kSlotAlignment) * kSlotAlignment + plan.output_bytes();
-  }
+  auto wiring = std::make_shared<const Wiring>(wire(*schedule));
+  Plan plan{std::move(schedule), reduction, chunking, std::move(wiring), 0, 0, slots_factor};
+  set_memory(plan);
   return std::make_shared<const Plan>(std::move(plan));
+}
+
+std::shared_ptr<const Plan> with_elements(const Plan& plan, std::uint64_t elements,
+                                          std::uint32_t slots_factor) {
+  const Chunking chunking(*plan.schedule, elements, transport::size_of(plan.reduction.type));
+  Plan other{plan.schedule, plan.reduction, chunking, plan.wiring, 0, 0, slots_factor};
+  set_memory(other);
+  return std::make_shared<const Plan>(std::move(other));
 }
 
 std::string statement(const Plan& plan) {
