@@ -23,7 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "machine": {"base"},
     "noc": {"sim", "machine"},
     "ethernet": {"sim", "machine"},
-    "pcie": {"sim", "machine"},
+    "pcie": {"noc"},
     "gpu_links": {"sim", "machine"},
     "gpu": {"machine", "sim", "transport", "os", "gpu/include"},
     "gpu/run": {"gpu", "transport/simulated/gpu"},

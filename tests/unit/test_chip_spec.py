@@ -255,7 +255,8 @@ def test_the_host_link_reaches_the_core_unchanged():
     for spec in (WORMHOLE, shipped.chip("blackhole")):
         chip = spec.build()
         for name, value in chip.pcie.items():
-            assert value == getattr(spec.pcie, name).value, name
+            figure = getattr(spec.pcie, name)
+            assert value == (figure if isinstance(figure, bool) else figure.value), name
         assert set(chip.pcie) | {"windows"} == set(type(spec.pcie).model_fields)
         assert [window[0] for window in chip.pcie_windows] == [
             window.size_bytes.value for window in spec.pcie.windows
