@@ -3,25 +3,12 @@
 #pragma once
 
 #include "pcie_bench.hpp"
+#include "towpath/pcie/network_memory.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 
 // The host link of pcie_bench.hpp over its chip's network, with kernels beside it.
 
 namespace towpath::pcie {
-
-class NetworkMemory final : public ChipMemory {
- public:
-  explicit NetworkMemory(noc::ChipNetwork& network) : network_(network) {}
-  void read(Coordinate tile, std::uint64_t address, std::span<std::byte> to) override {
-    network_.memory(tile).read(address, to);
-  }
-  void write(Coordinate tile, std::uint64_t address, std::span<const std::byte> bytes) override {
-    network_.memory(tile).write(address, bytes);
-  }
-
- private:
-  noc::ChipNetwork& network_;
-};
 
 struct SharedBench {
   explicit SharedBench(const machine::Host& host = link_host(),

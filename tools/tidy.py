@@ -30,7 +30,7 @@ LAYERS: dict[str, set[str]] = {
     "gpu/include": set(),
     "gpu/study": {"gpu", "transport/simulated/gpu"},
     "mailbox": {"sim", "machine"},
-    "tenstorrent/device": {"noc", "ethernet"},
+    "tenstorrent/device": {"noc", "ethernet", "pcie"},
     "tenstorrent/host": {"noc", "pcie"},
     "ttsim": {"tenstorrent/host"},
     "tenstorrent/kernels": {"tenstorrent/device", "tenstorrent/routing"},

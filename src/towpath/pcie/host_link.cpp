@@ -285,7 +285,7 @@ void HostLink::read_loads(Account& account, const Piece& piece, std::span<std::b
     account.spend(kTraffic, simulation_.now() - account.now());
     return;
   }
-  wait_for_writes(account);
+  spend_wait_for_writes(account);
   spend_round_trips(account, piece, round_trips);
   if (to.empty()) return;
   simulation_.sleep_until(account.now());
@@ -298,7 +298,7 @@ Time HostLink::one_way() const {
 }
 
 // Reads are not posted: the first one also waits for earlier writes.
-void HostLink::wait_for_writes(Account& account) const {
+void HostLink::spend_wait_for_writes(Account& account) const {
   const Time arrives = account.now() + one_way();
   if (posted_.all_done() > arrives) {
     account.spend(kEarlierWrites, posted_.all_done() - arrives);
@@ -326,6 +326,11 @@ void HostLink::share_noc(noc::ChipNetwork& network) {
                     chip_->name));
   }
   shared_ = std::make_unique<Shared>(network, *host_);
+}
+
+void HostLink::wait_for_writes() {
+  if (shared_) return shared_->lines.wait_for_all();
+  simulation_.sleep_until(std::max(simulation_.now(), posted_.all_done()));
 }
 
 void HostLink::pass_lines(Account& account, const Piece& piece, std::span<const std::byte> data) {

@@ -102,6 +102,8 @@ class HostLink {
   // memories that the link was given. Throws std::invalid_argument where limits are switched off.
   // Nothing may be under way. Transfers by a core of the chip are computed as before.
   void share_noc(noc::ChipNetwork& network);
+  // Waits until all writes are acknowledged or, if posted, in memory.
+  void wait_for_writes();
 
   const machine::Chip& chip() const { return *chip_; }
   const machine::Host& host() const { return *host_; }
@@ -200,7 +202,7 @@ class HostLink {
   void read_loads(Account& account, const Piece& piece, std::span<std::byte> to,
                   const Loads& loads);
   Time one_way() const;
-  void wait_for_writes(Account& account) const;
+  void spend_wait_for_writes(Account& account) const;
   void spend_round_trips(Account& account, const Piece& piece, std::uint64_t count) const;
   void read_over_noc(Account& account, const Piece& piece, std::span<std::byte> to,
                      const Loads& loads);

@@ -8,33 +8,13 @@
 #include <utility>
 
 #include "towpath/base/invariant.hpp"
-#include "towpath/pcie/noc_way.hpp"
+#include "towpath/pcie/network_memory.hpp"
 #include "towpath/sim/process_call.hpp"
 
 namespace towpath::tenstorrent {
 
 using machine::Coordinate;
 using machine::TileKind;
-
-namespace {
-
-// The memories of a chip's network.
-class NetworkMemories final : public pcie::ChipMemory {
- public:
-  explicit NetworkMemories(noc::ChipNetwork& network) : network_(network) {}
-
-  void read(Coordinate tile, std::uint64_t address, std::span<std::byte> to) override {
-    network_.memory(tile).read(address, to);
-  }
-  void write(Coordinate tile, std::uint64_t address, std::span<const std::byte> bytes) override {
-    network_.memory(tile).write(address, bytes);
-  }
-
- private:
-  noc::ChipNetwork& network_;
-};
-
-}  // namespace
 
 struct HostCluster::Slot {
   Slot(sim::Simulation& simulation, const std::shared_ptr<const machine::Host>& host,
@@ -43,7 +23,7 @@ struct HostCluster::Slot {
         memories(network),
         link(simulation, host, chip, memories, options) {}
   noc::ChipNetwork network;
-  NetworkMemories memories;
+  pcie::NetworkMemory memories;
   pcie::HostLink link;
   bool shares_noc = false;
 };
