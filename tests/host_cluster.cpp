@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "chips.hpp"
+#include "pcie_bench.hpp"
 
 namespace towpath::tenstorrent {
 
@@ -14,7 +15,9 @@ using machine::Coordinate;
 namespace {
 
 std::shared_ptr<const machine::Chip> small_chip() {
-  return machine::build_chip(machine::drawn_chip({"eeee", "wwww", "0..0", "p..."}));
+  machine::Chip chip = machine::drawn_chip({"eeee", "wwww", "0..0", "p..."});
+  chip.pcie = pcie::link_chip().pcie;
+  return machine::build_chip(std::move(chip));
 }
 
 }  // namespace

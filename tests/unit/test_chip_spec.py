@@ -255,7 +255,8 @@ def test_the_host_link_reaches_the_core_unchanged():
     for spec in (WORMHOLE, shipped.chip("blackhole")):
         chip = spec.build()
         for name, value in chip.pcie.items():
-            assert value == getattr(spec.pcie, name).value, name
+            figure = getattr(spec.pcie, name)
+            assert value == (figure if isinstance(figure, bool) else figure.value), name
         assert set(chip.pcie) | {"windows"} == set(type(spec.pcie).model_fields)
         assert [window[0] for window in chip.pcie_windows] == [
             window.size_bytes.value for window in spec.pcie.windows
@@ -339,3 +340,12 @@ def test_a_chip_is_harvested_as_the_drivers_log_says():
 def test_impossible_masks_are_refused(text, expected):
     with pytest.raises(ConfigError, match=f"chip 'blackhole': .*{expected}"):
         shipped.chip("blackhole").with_masks(text)
+
+
+def test_an_unknown_field_of_a_large_block_is_met_with_those_most_like_it():
+    name = "duplex_merge_step_cycles"
+    figure = {"value": 1, "source": "chosen"}
+    sentence = refusal(spec_of, changed(lambda d: d["ethernet_software"].update({name: figure})))
+    assert f"ethernet_software: has no field '{name}'; allowed are " in sentence
+    assert "duplex_merged_step_cycles" in sentence and sentence.endswith(" and 5 more")
+    assert len(sentence) < 600

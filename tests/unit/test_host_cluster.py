@@ -243,3 +243,42 @@ def test_harvested_dram_is_named_with_its_mask():
     cluster = HostCluster("blackhole-host", [chip])
     with pytest.raises(ValueError, match=r"no dram core 21; it has 0 to 20 left .harvest mask 0x8"):
         cluster.core(0, "dram", 21)
+
+
+def beside_traffic(cores, **traffic):
+    """Times of a write and a read to a core, and of kernels that send to it; what is read."""
+    cluster = HostCluster("ryzen-host", ["wormhole"])
+    target = cluster.core(0, "worker", 20)
+    places = [cluster.core(0, "worker", number) for number in cores]
+    kernels = cluster.start_traffic(0, places, target, count=1200, **traffic)
+    write = cluster.write_to_device(bytes(range(256)) * 256, 0, target, 0)
+    back = bytearray(256)
+    read = cluster.read_from_device(back, 0, target, 0)
+    assert not kernels.is_over or not cores
+    cluster.flush()
+    assert kernels.is_over and len(kernels.times_ns) == len(places)
+    assert bytes(back) == bytes(range(256))
+    return write.time_ns + read.time_ns, sum(kernels.times_ns)
+
+
+def test_kernels_that_flood_a_core_hold_the_host_up_and_it_them():
+    idle, _ = beside_traffic([])
+    flooded, kernels = beside_traffic([30])
+    other_noc, alone = beside_traffic([30], noc=1)
+    assert flooded > 5 * idle
+    assert other_noc == idle
+    # On NoC 1 the kernel is alone: its way there is longer, its rate the same.
+    assert kernels > alone
+
+
+def test_traffic_that_cannot_be_is_one_sentence():
+    cluster = HostCluster("ryzen-host", ["wormhole"])
+    target = cluster.core(0, "worker")
+    with pytest.raises(ConfigError, match=r"^kind: is 'push'; it must be write or read$"):
+        cluster.start_traffic(0, [], target, kind="push")
+    with pytest.raises(ValueError, match="there is no chip 1; the host has chips 0 to 0"):
+        cluster.start_traffic(1, [], target)
+    with pytest.raises(ValueError, match="its NoC must be 0 or 1"):
+        cluster.start_traffic(0, [target], target, noc=2)
+    with pytest.raises(ValueError, match="limits of the link of wormhole are switched off"):
+        HostCluster("ryzen-host", ["wormhole"], limits_noc=False).start_traffic(0, [], target)

@@ -26,7 +26,7 @@ def test_three_hosts_are_shipped():
 def test_every_quantity_has_a_source_and_is_shown(name):
     spec = catalogue.load_host(name)
     figures = list(figures_in(spec))
-    assert len(figures) == 7 + 10 + 8 + 9
+    assert len(figures) == 7 + 10 + 9 + 9
     lines = describe_host(spec).splitlines()
     assert max(map(len, lines)) <= 100
     text = " ".join(" ".join(lines).split())

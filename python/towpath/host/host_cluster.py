@@ -38,6 +38,7 @@ Data = bytes | bytearray | memoryview | npt.NDArray[Any]
 Ordering = Literal["default", "strict", "posted"]
 Mapping = Literal["write_combining", "uncached"]
 Load = Literal["copy", "stream"]
+TrafficKind = Literal["write", "read"]
 
 
 class TransferOptions(TypedDict, total=False):
@@ -271,8 +272,49 @@ class HostCluster:
         number = self._cluster.map_sysmem_buffer(chip, view)
         return SysmemBuffer(self._cluster, chip, number, len(view), view)
 
+    def start_traffic(
+        self, chip: int, cores: Sequence[Core], to: Core, *,
+        kind: TrafficKind = "write", size_bytes: int = 8192, count: int = 1, noc: int = 0,
+    ) -> Traffic:  # fmt: skip
+        """Let cores of a chip send to, or read from, one core while the host goes on.
+
+        From the first call on the host's transfers to that chip are requests on its NoC, too: they
+        and the kernels wait for each other, and a transfer takes longer to compute.
+
+        Args:
+            chip: number of the chip.
+            cores: places of the cores, each of which runs a kernel.
+            to: place of the core that all of them write to or read from.
+            kind: write or read.
+            size_bytes: size of each request.
+            count: requests of each core, back to back, before it waits for their answers.
+            noc: the NoC they use; the host's requests are on NoC 0.
+
+        Returns:
+            What becomes of the kernels, as the calls of the host let time pass.
+
+        Raises:
+            ConfigError: there is no such kind.
+            ValueError: the chip cannot carry it out, or limits of the link are switched off.
+        """
+        from towpath import _core
+
+        if kind not in ("write", "read"):
+            raise ConfigError(f"is {quoted(kind)}; it must be write or read", field="kind")
+        steps = [
+            _core.TrafficStep(kind, to=to, size_bytes=size_bytes, count=count),
+            _core.TrafficStep(f"{kind}_barrier"),
+        ]
+        programs = [_core.TrafficProgram(core=core, noc=noc, steps=steps) for core in cores]
+        clock_mhz = self.chips[chip].clock_mhz.value if 0 <= chip < len(self.chips) else 1
+        return Traffic(_core.TrafficBeside(self._cluster, chip, programs), 1e3 / clock_mhz)
+
+    def flush(self) -> None:
+        """Let everything that is posted land, and kernels run to their end."""
+        self._cluster.flush()
+
     def memory(self, chip: int, core: Core, address: int, size_bytes: int) -> bytes:
-        """Copy the chip's memory, after everything posted has landed, which takes simulated time.
+        """Copy the chip's memory, after flush().
 
         Args:
             chip: number of the chip.
@@ -287,6 +329,25 @@ class HostCluster:
         to = np.empty(size_bytes, np.uint8)
         self._cluster.memory(chip, core, address, to)
         return to.tobytes()
+
+
+class Traffic:
+    """Kernels on a chip beside a host's transfers. Made by HostCluster.start_traffic."""
+
+    def __init__(self, traffic: _core.TrafficBeside, cycle_ns: float) -> None:
+        self._traffic = traffic
+        self._cycle_ns = cycle_ns
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all kernels have ended."""
+        return self._traffic.is_over
+
+    @property
+    def times_ns(self) -> list[float]:
+        """How long each kernel took; 0 for those that have not ended."""
+        times = zip(self._traffic.begin_cycles, self._traffic.end_cycles, strict=True)
+        return [max(0.0, (end - begin) * self._cycle_ns) for begin, end in times]
 
 
 def check_host_link(chip: ChipSpec) -> None:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
@@ -25,6 +25,21 @@ def wrong(field: str, problem: str) -> PydanticCustomError:
     return PydanticCustomError("towpath", "{problem}", {"field": field, "problem": problem})
 
 
+# A list of more fields is no sentence; those most like the wrong one are named then.
+_FIELDS_LISTED = 20
+
+
+def _allowed(fields: Iterable[str], unknown: object) -> str:
+    names = list(fields)
+    if len(names) <= _FIELDS_LISTED:
+        return f"allowed are {', '.join(names)}"
+    import difflib
+
+    alike = set(difflib.get_close_matches(str(unknown), names, _FIELDS_LISTED, cutoff=0))
+    listed = ", ".join(name for name in names if name in alike)
+    return f"allowed are {listed} and {len(names) - len(alike)} more"
+
+
 class Frozen(BaseModel):
     """Immutable, without unknown fields."""
 
@@ -36,8 +51,7 @@ class Frozen(BaseModel):
         if isinstance(data, dict):
             for name in data:
                 if name not in cls.model_fields:
-                    allowed = ", ".join(cls.model_fields)
-                    problem = f"has no field {quoted(name)}; allowed are {allowed}"
+                    problem = f"has no field {quoted(name)}; {_allowed(cls.model_fields, name)}"
                     raise PydanticCustomError("unknown_field", "{problem}", {"problem": problem})
         return data
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "towpath/bindings/arrays.hpp"
+#include "towpath/tenstorrent/host/host_cluster.hpp"
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -188,6 +189,27 @@ void bind_traffic(nb::module_& module) {
       .def_prop_ro("link_samples", &link_samples, nb::rv_policy::move,
                    "Total flits that had left on each link: [sample, NoC, tile * 4 + port].")
       .def_prop_ro("waits", &waits, "Cycles of each request by name, -1 where it never happened.");
+  nb::class_<TrafficBeside>(module, "TrafficBeside",
+                            "Traffic on the network of a host's chip, which others use too.")
+      .def(
+          "__init__",
+          [](TrafficBeside* self, towpath::tenstorrent::HostCluster& cluster, int chip,
+             const std::vector<TrafficProgram>& programs) {
+            new (self) TrafficBeside(cluster.share_noc(chip), programs);
+          },
+          "cluster"_a, "chip"_a, "programs"_a, nb::keep_alive<1, 2>())
+      .def_prop_ro("is_over", &TrafficBeside::is_over)
+      .def_prop_ro("begin_cycles",
+                   [](const TrafficBeside& traffic) {
+                     nb::list list;
+                     for (const auto& program : traffic.programs()) list.append(program.begin);
+                     return list;
+                   })
+      .def_prop_ro("end_cycles", [](const TrafficBeside& traffic) {
+        nb::list list;
+        for (const auto& program : traffic.programs()) list.append(program.end);
+        return list;
+      });
   module.def(
       "run_traffic",
       [](std::shared_ptr<towpath::machine::Chip> chip, const std::vector<TrafficProgram>& programs,

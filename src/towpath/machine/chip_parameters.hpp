@@ -336,6 +336,8 @@ struct PcieParameters {
   int writes_outstanding = 0;
   Time strict_time;
   int axi_burst_bytes = 0;
+  bool static_vc = true;
+  int dma_channels = 1;
   bool dma_to_device = false;
   bool dma_from_device = false;
   int dma_reads_outstanding = 0;
@@ -361,6 +363,10 @@ inline constexpr Parameter<PcieParameters> kPcieParameters[] = {
      "time by which a write of strict ordering is acknowledged later"},
     {"axi_burst_bytes", &PcieParameters::axi_burst_bytes, kAlignment,
      "longest NoC write that is not split"},
+    {"static_vc", &PcieParameters::static_vc, kYesOrNo,
+     "false: the host's requests may change their virtual channel on the NoC", Form::optional_flag},
+    {"dma_channels", &PcieParameters::dma_channels, kCount,
+     "transfers that the DMA engine can have under way", Form::optional_quantity},
     {"dma_to_device", &PcieParameters::dma_to_device, kYesOrNo,
      "whether the DMA engine moves data from the host to the chip"},
     {"dma_from_device", &PcieParameters::dma_from_device, kYesOrNo,

@@ -85,6 +85,7 @@ inline constexpr Parameter<HostCoreParameters> kHostCoreParameters[] = {
 struct HostDriverParameters {
   Time window_time;
   Time dma_time;
+  int dma_channels = 1;
   std::uint64_t bounce_bytes = 0;
   Rate bounce_write_rate;
   Rate bounce_read_rate;
@@ -98,6 +99,9 @@ inline constexpr Parameter<HostDriverParameters> kHostDriverParameters[] = {
      "allocating, configuring and freeing a window for one transfer"},
     {"dma_time_ns", &HostDriverParameters::dma_time, kDurationNs,
      "setting a DMA transfer up and noticing its end"},
+    {"dma_channels", &HostDriverParameters::dma_channels, kCount,
+     "channels of the DMA engine that the driver uses: further transfers wait",
+     Form::optional_quantity},
     {"bounce_bytes", &HostDriverParameters::bounce_bytes, kMemory,
      "buffer through which pageable memory goes"},
     {"bounce_write_rate_gb_per_s", &HostDriverParameters::bounce_write_rate, kRateGbPerS,

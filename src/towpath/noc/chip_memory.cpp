@@ -121,7 +121,8 @@ void ChipNetwork::check_sources(const Group& group, machine::Coordinate tile, st
     const Transaction& send = transactions_[source.transaction];
     std::string who = "another chip";
     if (const Request* request = writer.request; request != nullptr) {
-      who = fmt::format("core ({}, {})'s {}", request->core.x, request->core.y, describe(*request));
+      who = fmt::format("{} ({}, {})'s {}", group_of(request->core) == nullptr ? "tile" : "core",
+                        request->core.x, request->core.y, describe(*request));
     } else if (!writer.is_outside) {
       who = fmt::format("core ({}, {}) itself", tile.x, tile.y);
     }

@@ -60,6 +60,17 @@ struct RequestTimes {
   Cycle completed = -1;  // last answer was taken
 };
 
+// What requests are issued for that has no memory on the chip: the host behind a PCIe tile. It may
+// not issue requests from within these calls.
+class Outside {
+ public:
+  virtual ~Outside() = default;
+  // The last flit of a write has left the tile.
+  virtual void request_left(std::uint64_t number) = 0;
+  // The last answer has come; a posted write has been carried out. `data` is that of a read.
+  virtual void request_completed(std::uint64_t number, std::span<const std::byte> data) = 0;
+};
+
 class ChipNetwork final : private Endpoint {
  public:
   struct Options {
@@ -87,6 +98,16 @@ class ChipNetwork final : private Endpoint {
   // without memory or harvested, an address beyond the memory or misaligned, a wrong VC or
   // transaction id, nothing to move. The initiator must be ready.
   void issue(const Request& request);
+  // Issues a read, or a write of `data`, for what is behind a tile without memory, which hears of
+  // it by `number`. Requests queue in the tile: no initiator needs to be ready. Without data only
+  // time passes. Throws like issue().
+  struct OutsideRequest {
+    Outside& owner;
+    std::uint64_t number = 0;
+    std::span<const std::byte> data;  // of a write
+    bool carries_data = true;
+  };
+  void issue(const Request& request, const OutsideRequest& outside);
   const NiuCounters& counters(int noc, machine::Coordinate core) const;
   // Resets the counts of these transaction ids to zero; one bit per id.
   void clear_outstanding(int noc, machine::Coordinate core, std::uint32_t ids);
@@ -208,6 +229,8 @@ class ChipNetwork final : private Endpoint {
     int to_receive = 0;
     std::int32_t record = -1;
     std::int32_t uses_left = 0;  // packets that still refer to it
+    Outside* outside = nullptr;  // for whom it was issued, unless for the core's own memory
+    std::uint64_t outside_number = 0;
   };
 
   void packet_started(const Packet& packet, Cycle now) override;
@@ -217,11 +240,16 @@ class ChipNetwork final : private Endpoint {
   Cycle flit_received(const Packet& packet, int node, Cycle now) override;
 
   void check(const Request& request) const;
+  void check_place(const Request& request) const;
+  void check_way(const Request& request) const;
   void check_own_memory(const Request& request) const;
+  void check_outside(const Request& request, const OutsideRequest& outside) const;
   void check_remote(const Request& request) const;
   void check_multicast(const Request& request) const;
   void check_alignment(const Request& request) const;
   std::uint32_t add_transaction(const Request& request, int packets, int receivers);
+  int packets_of(const Request& request) const;
+  void start(std::uint32_t transaction, const std::vector<int>& receivers);
   void count_issued(const Transaction& transaction);
   void send_packets(std::uint32_t transaction, const std::vector<int>& receivers);
   Packet request_packet(const Transaction& transaction, Niu& niu, std::uint64_t size_bytes) const;
@@ -234,6 +262,8 @@ class ChipNetwork final : private Endpoint {
   int response_flits_max() const { return chip_->niu.read_response_cycles; }
   void acknowledge(const Tag& tag, const Transaction& transaction, int node, Cycle ready);
   void answer_received(const Tag& tag, Transaction& transaction, Cycle now);
+  void tell_outside(const Transaction& transaction) const;
+  void take_source(const Tag& tag, Transaction& transaction);
   void release(std::uint32_t transaction);
 
   Niu& niu(int noc, machine::Coordinate core);
@@ -246,10 +276,11 @@ class ChipNetwork final : private Endpoint {
   bool is_dram(machine::Coordinate tile) const {
     return chip_->tile(tile).kind == machine::TileKind::dram;
   }
-  // Whether the request's bytes are moved; if not, it only takes time.
-  bool carries(const Request& request) const {
+  // Whether a request's bytes are moved; if not, it only takes time.
+  bool may_carry(const Request& request) const {
     return options_.carries_data || request.size_bytes == kWordBytes;
   }
+  static bool carries(const Transaction& transaction) { return !transaction.data.empty(); }
   void wake(Niu& niu);
 
   const Group& checked_group(machine::Coordinate tile) const;

@@ -50,11 +50,28 @@ bool fits(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t memory_b
 
 }  // namespace
 
-void ChipNetwork::check(const Request& request) const {
+void ChipNetwork::check_place(const Request& request) const {
   if (request.noc != 0 && request.noc != 1) refuse(request, "must use NoC 0 or 1");
   if (!chip_->holds(request.core)) {
     refuse(request, "comes from outside of the {} x {} grid", chip_->width, chip_->height);
   }
+}
+
+// What holds for requests of cores and of others.
+void ChipNetwork::check_way(const Request& request) const {
+  const int first_vc = request.is_multicast ? 4 : 0;
+  const int last_vc = request.is_multicast ? 5 : 3;
+  if (request.vc < first_vc || request.vc > last_vc) {
+    refuse(request, "names VC {}; {} to {} are for {}", request.vc, first_vc, last_vc,
+           request.is_multicast ? "multicasts" : "unicasts");
+  }
+  if (request.kind == RequestKind::read && request.is_posted) {
+    refuse(request, "is posted; a read is always answered");
+  }
+}
+
+void ChipNetwork::check(const Request& request) const {
+  check_place(request);
   if (request.initiator < 0 || request.initiator >= chip_->niu.initiators) {
     refuse(request, "names initiator {}; 0 to {} are possible", request.initiator,
            chip_->niu.initiators - 1);
@@ -66,18 +83,25 @@ void ChipNetwork::check(const Request& request) const {
     refuse(request, "names transaction id {}; 0 to {} are possible", request.transaction_id,
            chip_->niu.transaction_ids - 1);
   }
-  const int first_vc = request.is_multicast ? 4 : 0;
-  const int last_vc = request.is_multicast ? 5 : 3;
-  if (request.vc < first_vc || request.vc > last_vc) {
-    refuse(request, "names VC {}; {} to {} are for {}", request.vc, first_vc, last_vc,
-           request.is_multicast ? "multicasts" : "unicasts");
-  }
-  if (request.kind == RequestKind::read && request.is_posted) {
-    refuse(request, "is posted; a read is always answered");
-  }
+  check_way(request);
   check_own_memory(request);
   check_remote(request);
   check_alignment(request);
+}
+
+void ChipNetwork::check_outside(const Request& request, const OutsideRequest& outside) const {
+  check_place(request);
+  const Group* own = group_of(request.core);
+  TOWPATH_CHECK(moves_data(request.kind) && !request.is_multicast && request.initiator == 0,
+                "only reads and writes of one tile are issued from outside the chip");
+  TOWPATH_CHECK(own == nullptr, "tile ({}, {}) has memory, so its requests are its core's",
+                request.core.x, request.core.y);
+  TOWPATH_CHECK(request.kind == RequestKind::read || !outside.carries_data ||
+                    outside.data.size() == request.size_bytes,
+                "a write of {} bytes is given {}", request.size_bytes, outside.data.size());
+  if (request.size_bytes == 0) refuse(request, "moves nothing");
+  check_way(request);
+  check_remote(request);
 }
 
 void ChipNetwork::check_own_memory(const Request& request) const {

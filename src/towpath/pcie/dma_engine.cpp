@@ -22,26 +22,12 @@ Rate rate_of(std::int64_t bytes_under_way, Time time) {
 
 Time one_way(const machine::Host& host) { return Time::from_ps(host.link.read_time.ps() / 2); }
 
-// Rate of the host's answers to reads of its memory.
+// Rate of the host's answers to reads of its memory, of which only so many are under way.
 Rate host_read_rate(const machine::Host& host, const machine::Chip& chip, Time extra) {
   const std::int64_t request = host.link.read_request_bytes_max;
-  const Rate link = payload_rate(negotiated(host.link, chip.pcie), host.link.completion_bytes,
-                                 kCompletionOverheadBytes);
   const Time time = host.link.read_time + chip.pcie.tile_time + extra;
-  return std::min(link, rate_of(request * host.link.device_reads_outstanding, time));
-}
-
-Rate host_write_rate(const machine::Host& host, const machine::Chip& chip) {
-  return payload_rate(negotiated(host.link, chip.pcie), host.link.payload_bytes_max,
-                      kWriteOverheadBytes);
-}
-
-// Cost of the first access to a page, spread over the requests of that page; 0 without an IOMMU.
-Time translation(const machine::Host& host) {
-  if (!host.memory.has_iommu) return Time();
-  const auto request = static_cast<std::uint64_t>(host.link.read_request_bytes_max);
-  const std::uint64_t requests = std::max<std::uint64_t>(host.page_bytes() / request, 1);
-  return Time::from_ps(host.memory.translation_time.ps() / static_cast<std::int64_t>(requests));
+  return std::min(answer_rate(host, chip),
+                  rate_of(request * host.link.device_reads_outstanding, time));
 }
 
 Rate noc_write_rate(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
@@ -65,10 +51,27 @@ std::uint64_t pages_of(const machine::Host& host, std::uint64_t size_bytes) {
 
 }  // namespace
 
+Rate answer_rate(const machine::Host& host, const machine::Chip& chip) {
+  return payload_rate(negotiated(host.link, chip.pcie), host.link.completion_bytes,
+                      kCompletionOverheadBytes);
+}
+
+Rate write_rate(const machine::Host& host, const machine::Chip& chip) {
+  return payload_rate(negotiated(host.link, chip.pcie), host.link.payload_bytes_max,
+                      kWriteOverheadBytes);
+}
+
+Time translation_time(const machine::Host& host) {
+  if (!host.memory.has_iommu) return Time();
+  const auto request = static_cast<std::uint64_t>(host.link.read_request_bytes_max);
+  const std::uint64_t requests = std::max<std::uint64_t>(host.page_bytes() / request, 1);
+  return Time::from_ps(host.memory.translation_time.ps() / static_cast<std::int64_t>(requests));
+}
+
 Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
                   Direction direction, const DmaOptions& options) {
   const auto [ordering, limits] = options;
-  const Time extra = translation(host);
+  const Time extra = translation_time(host);
   if (direction == Direction::to_device) {
     Rate rate = host_read_rate(host, chip, extra);
     if (limits.noc) rate = std::min(rate, noc_write_rate(host, chip, way, ordering));
@@ -76,7 +79,7 @@ Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const No
   }
   const std::int64_t burst = host.link.payload_bytes_max;
   const Time read_time = way.read() + chip.pcie.tile_time;
-  Rate rate = host_write_rate(host, chip);
+  Rate rate = write_rate(host, chip);
   if (limits.noc) {
     const Rate reads = ordering == Ordering::strict
                            ? rate_of(burst, way.read())
@@ -89,7 +92,7 @@ Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const No
 Stream device_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
                      Direction direction, Limits limits) {
   // A write is acknowledged by the PCIe tile.
-  Stream stream{way.write() + chip.pcie.tile_time, host_write_rate(host, chip)};
+  Stream stream{way.write() + chip.pcie.tile_time, write_rate(host, chip)};
   if (direction == Direction::to_device) {
     stream = {way.read() + chip.pcie.tile_time + host.link.read_time,
               host_read_rate(host, chip, Time())};

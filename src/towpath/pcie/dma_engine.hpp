@@ -38,6 +38,12 @@ Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const No
 Stream device_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
                      Direction direction, Limits limits);
 
+// What the link carries of a host's answers to reads of its memory, and of writes to it.
+Rate answer_rate(const machine::Host& host, const machine::Chip& chip);
+Rate write_rate(const machine::Host& host, const machine::Chip& chip);
+// Cost of the first access to a page, spread over the requests of that page; 0 without an IOMMU.
+Time translation_time(const machine::Host& host);
+
 // Time to pin a buffer and map it for the device, and to undo that.
 Time map_time(const machine::Host& host, std::uint64_t size_bytes);
 Time unmap_time(const machine::Host& host, std::uint64_t size_bytes);

@@ -32,6 +32,7 @@ constexpr std::string_view kTile = "PCIe tile";
 constexpr std::string_view kHops = "NoC hops";
 constexpr std::string_view kEndpoints = "NoC interfaces";
 constexpr std::string_view kMemory = "DRAM";
+constexpr std::string_view kTraffic = "traffic on the NoC";
 // Number of boundaries of `unit` inside a range that begins `phase` behind one.
 std::uint64_t cuts(std::uint64_t unit, std::uint64_t phase, std::uint64_t size_bytes) {
   return (phase % unit + size_bytes - 1) / unit;
@@ -52,7 +53,9 @@ HostLink::HostLink(sim::Simulation& simulation, std::shared_ptr<const machine::H
       memory_(memory),
       options_(options),
       windows_(chip_),
-      posted_(*host_, *chip_, options.limits) {
+      posted_(*host_, *chip_, options.limits),
+      dma_channels_free_(
+          std::max(1, std::min(host_->driver.dma_channels, chip_->pcie.dma_channels))) {
   if (options.host_memory_channels < 0) {
     throw std::invalid_argument(
         fmt::format("host '{}' is asked for {} host memory channels; at least 0 are possible",
@@ -176,7 +179,7 @@ void HostLink::write_piece(Account& account, const Piece& piece, std::span<const
       const bool is_partial = rest.address % kWordBytes != 0 || whole == 0;
       run.size_bytes =
           is_partial ? std::min(rest.size_bytes, to_boundary(rest.address, kWordBytes)) : whole;
-      if (is_partial) add_round_trips(account, run, 1);
+      if (is_partial) read_loads(account, run, {}, {.unit = kWordBytes, .phase = run.address});
     }
     write_run(account, run, data.first(run.size_bytes));
     data = data.subspan(run.size_bytes);
@@ -186,6 +189,7 @@ void HostLink::write_piece(Account& account, const Piece& piece, std::span<const
 }
 
 void HostLink::write_run(Account& account, const Piece& piece, std::span<const std::byte> data) {
+  if (shared_) return pass_lines(account, piece, data);
   const machine::HostCoreParameters& core = host_->core;
   const NocWay way = noc_way(*chip_, piece.tile);
   const bool combines = piece.mapping == Mapping::write_combining;
@@ -247,52 +251,133 @@ Transfer HostLink::read_from_device(std::span<std::byte> to, machine::Coordinate
 
 void HostLink::read_piece(Account& account, const Piece& piece, std::span<std::byte> to,
                           const TransferOptions& options) {
+  const std::span<std::byte> bytes = options_.carries_data ? to : std::span<std::byte>();
+  read_loads(account, piece, bytes, loads_of(piece, options));
+}
+
+HostLink::Loads HostLink::loads_of(const Piece& piece, const TransferOptions& options) const {
   const machine::HostCoreParameters& core = host_->core;
-  if (options.load == Load::stream && piece.mapping == Mapping::write_combining) {
+  if (options.load == Load::stream) {
     // Reads of lines overlap: a line is requested whenever another has arrived.
-    const std::uint64_t lines = cuts(kLineBytes, piece.address, piece.size_bytes) + 1;
-    const auto overlapping = static_cast<std::uint64_t>(core.stream_loads_outstanding);
-    add_round_trips(account, piece, (lines + overlapping - 1) / overlapping);
-    account.transfer.accesses += lines - (lines + overlapping - 1) / overlapping;
-  } else {
-    add_round_trips(account, piece, accesses_of(piece, options));
+    if (piece.mapping == Mapping::write_combining) {
+      return {kLineBytes, piece.address, false, core.stream_loads_outstanding};
+    }
+    return {static_cast<std::uint64_t>(core.stream_load_bytes), piece.address};
   }
-  if (!options_.carries_data) return;
+  const auto load = static_cast<std::uint64_t>(core.load_bytes);
+  if (core.copies_words) return {load, piece.address};
+  // Loads are cut where the buffer's loads begin, and again at the window's lines.
+  return {load, options.misalignment_bytes,
+          options.misalignment_bytes % load != piece.address % load};
+}
+
+// Reads a piece, whose bytes are not asked for if `to` is empty.
+void HostLink::read_loads(Account& account, const Piece& piece, std::span<std::byte> to,
+                          const Loads& loads) {
+  std::uint64_t count = cuts(loads.unit, loads.phase, piece.size_bytes) + 1;
+  if (loads.are_cut_at_lines) count += cuts(kLineBytes, piece.address, piece.size_bytes);
+  const auto overlapping = static_cast<std::uint64_t>(loads.overlapping);
+  const std::uint64_t round_trips = (count + overlapping - 1) / overlapping;
+  account.transfer.accesses += count;
+  if (shared_) {
+    read_over_noc(account, piece, to, loads);
+    spend_round_trips(account, piece, round_trips);
+    account.spend(kTraffic, simulation_.now() - account.now());
+    return;
+  }
+  spend_wait_for_writes(account);
+  spend_round_trips(account, piece, round_trips);
+  if (to.empty()) return;
   simulation_.sleep_until(account.now());
   memory_.read(piece.tile, piece.address, to);
 }
 
-std::uint64_t HostLink::accesses_of(const Piece& piece, const TransferOptions& options) const {
-  const machine::HostCoreParameters& core = host_->core;
-  if (options.load == Load::stream) {
-    return cuts(static_cast<std::uint64_t>(core.stream_load_bytes), piece.address,
-                piece.size_bytes) +
-           1;
-  }
-  const auto load = static_cast<std::uint64_t>(core.load_bytes);
-  if (core.copies_words) return cuts(load, piece.address, piece.size_bytes) + 1;
-  // Loads are cut where the buffer's loads begin, and again at the window's lines.
-  const std::uint64_t loads = cuts(load, options.misalignment_bytes, piece.size_bytes) + 1;
-  const bool is_aligned = options.misalignment_bytes % load == piece.address % load;
-  return is_aligned ? loads : loads + cuts(kLineBytes, piece.address, piece.size_bytes);
+// Half of a round trip, from the core to the chip's NoC.
+Time HostLink::one_way() const {
+  return Time::from_ps(host_->link.read_time.ps() / 2 + chip_->pcie.tile_time.ps() / 2);
 }
 
-// Non-posted: each read waits for its answer; the first also waits for earlier writes.
-void HostLink::add_round_trips(Account& account, const Piece& piece, std::uint64_t count) {
-  const NocWay way = noc_way(*chip_, piece.tile);
-  const Time host = host_->link.read_time;
-  const Time tile = chip_->pcie.tile_time;
-  const Time arrives = account.now() + Time::from_ps(host.ps() / 2 + tile.ps() / 2);
+// Reads are not posted: the first one also waits for earlier writes.
+void HostLink::spend_wait_for_writes(Account& account) const {
+  const Time arrives = account.now() + one_way();
   if (posted_.all_done() > arrives) {
     account.spend(kEarlierWrites, posted_.all_done() - arrives);
   }
+}
+
+// Each of so many reads waits for the answer of the one before.
+void HostLink::spend_round_trips(Account& account, const Piece& piece, std::uint64_t count) const {
+  const NocWay way = noc_way(*chip_, piece.tile);
   const auto times = static_cast<std::int64_t>(count);
-  account.spend(kHost, host * times);
-  account.spend(kTile, tile * times);
+  account.spend(kHost, host_->link.read_time * times);
+  account.spend(kTile, chip_->pcie.tile_time * times);
   account.spend(kHops, way.hops * times);
   account.spend(kEndpoints, way.read_endpoint * times);
   account.spend(kMemory, way.memory * times);
-  account.transfer.accesses += count;
+}
+
+// --- over a NoC that kernels use too -------------------------------------------------------------
+
+void HostLink::share_noc(noc::ChipNetwork& network) {
+  if (!options_.limits.posted_writes || !options_.limits.noc) {
+    throw std::invalid_argument(
+        fmt::format("limits of the link of {} are switched off; that is possible only where its "
+                    "NoC is idle",
+                    chip_->name));
+  }
+  shared_ = std::make_unique<Shared>(network, *host_);
+}
+
+void HostLink::wait_for_writes() {
+  if (shared_) return shared_->lines.wait_for_all();
+  simulation_.sleep_until(std::max(simulation_.now(), posted_.all_done()));
+}
+
+void HostLink::pass_lines(Account& account, const Piece& piece, std::span<const std::byte> data) {
+  const machine::HostCoreParameters& core = host_->core;
+  const bool combines = piece.mapping == Mapping::write_combining;
+  const std::uint64_t unit =
+      combines ? kLineBytes : static_cast<std::uint64_t>(core.uncached_store_bytes);
+  simulation_.sleep_until(account.now());
+  Time stores;
+  for (std::uint64_t at = 0; at < piece.size_bytes;) {
+    const std::uint64_t address = piece.address + at;
+    const std::uint64_t size_bytes = std::min(piece.size_bytes - at, to_boundary(address, unit));
+    const Time store =
+        combines ? transfer_time(Bytes(size_bytes), core.store_rate) : core.uncached_store_time;
+    simulation_.sleep(store);
+    stores += store;
+    NocWrites::Write line{{piece.tile, address}, size_bytes, {}, piece.ordering};
+    if (options_.carries_data) {
+      const std::span<const std::byte> bytes = data.subspan(at, size_bytes);
+      line.data.assign(bytes.begin(), bytes.end());
+    }
+    shared_->lines.pass(std::move(line));
+    at += size_bytes;
+  }
+  account.spend(combines ? kStores : kUncachedStores, stores);
+  account.spend(kStall, simulation_.now() - account.now());
+}
+
+void HostLink::read_over_noc(Account& account, const Piece& piece, std::span<std::byte> to,
+                             const Loads& loads) {
+  simulation_.sleep_until(account.now());
+  const Time arrives = simulation_.now() + one_way();
+  shared_->lines.wait_for_all();
+  std::optional<Time> on_noc = std::max(simulation_.now(), arrives);
+  account.spend(kEarlierWrites, *on_noc - arrives);
+  NocReads reads(shared_->network, {loads.overlapping, one_way(), one_way()});
+  for (std::uint64_t at = 0; at < piece.size_bytes; on_noc.reset()) {
+    std::uint64_t size_bytes =
+        std::min(piece.size_bytes - at, to_boundary(loads.phase + at, loads.unit));
+    if (loads.are_cut_at_lines) {
+      size_bytes = std::min(size_bytes, to_boundary(piece.address + at, kLineBytes));
+    }
+    reads.begin({piece.tile, piece.address + at}, size_bytes,
+                to.empty() ? to : to.subspan(at, size_bytes), on_noc);
+    at += size_bytes;
+  }
+  reads.finish();
 }
 
 }  // namespace towpath::pcie

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
@@ -11,7 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "towpath/noc/chip_network.hpp"
 #include "towpath/pcie/dma_engine.hpp"
+#include "towpath/pcie/line_queue.hpp"
+#include "towpath/pcie/noc_reads.hpp"
 #include "towpath/pcie/noc_way.hpp"
 #include "towpath/pcie/posted_writes.hpp"
 #include "towpath/pcie/transfer.hpp"
@@ -77,8 +82,7 @@ struct BufferRange {
 // Wrong: looking into the chip's memory as soon as write_to_device() has returned; or letting the
 // DMA engine write where posted writes are still under way, because its data may land after them.
 //
-// The NoC is assumed idle: traffic of kernels does not slow down the host, and the host does not
-// slow down kernels.
+// The NoC is assumed idle, and its part of a time computed, until share_noc().
 class HostLink {
  public:
   struct Options {
@@ -91,6 +95,15 @@ class HostLink {
            std::shared_ptr<const machine::Chip> chip, ChipMemory& memory, const Options& options);
   HostLink(const HostLink&) = delete;
   HostLink& operator=(const HostLink&) = delete;
+
+  // From now on what crosses the link becomes requests of the PCIe tile on the chip's network,
+  // where kernels may be: each waits for the other. A line is then some events, and calls of
+  // several processes may be under way. `network` must stay, be of the same chip, and have the
+  // memories that the link was given. Throws std::invalid_argument where limits are switched off.
+  // Nothing may be under way. Transfers by a core of the chip are computed as before.
+  void share_noc(noc::ChipNetwork& network);
+  // Waits until all writes are acknowledged or, if posted, in memory.
+  void wait_for_writes();
 
   const machine::Chip& chip() const { return *chip_; }
   const machine::Host& host() const { return *host_; }
@@ -174,19 +187,53 @@ class HostLink {
                    std::uint64_t size_bytes, const TransferOptions& options);
   void write_piece(Account& account, const Piece& piece, std::span<const std::byte> data);
   void write_run(Account& account, const Piece& piece, std::span<const std::byte> data);
+  void pass_lines(Account& account, const Piece& piece, std::span<const std::byte> data);
   void read_piece(Account& account, const Piece& piece, std::span<std::byte> to,
                   const TransferOptions& options);
-  void add_round_trips(Account& account, const Piece& piece, std::uint64_t count);
-  std::uint64_t accesses_of(const Piece& piece, const TransferOptions& options) const;
+  // How the processor cuts a piece into loads: at multiples of `unit`, of which the piece begins
+  // `phase` behind one, and perhaps at the window's lines.
+  struct Loads {
+    std::uint64_t unit = 1;
+    std::uint64_t phase = 0;
+    bool are_cut_at_lines = false;
+    int overlapping = 1;
+  };
+  Loads loads_of(const Piece& piece, const TransferOptions& options) const;
+  void read_loads(Account& account, const Piece& piece, std::span<std::byte> to,
+                  const Loads& loads);
+  Time one_way() const;
+  void spend_wait_for_writes(Account& account) const;
+  void spend_round_trips(Account& account, const Piece& piece, std::uint64_t count) const;
+  void read_over_noc(Account& account, const Piece& piece, std::span<std::byte> to,
+                     const Loads& loads);
+  // A transfer by the engine, through the driver's bounce buffer or not.
   struct DmaPath {
     Direction direction;
-    bool bounces;  // through the driver's bounce buffer
+    bool bounces;
+    machine::Coordinate tile;
+    std::uint64_t address;
+    std::uint64_t size_bytes;
   };
-  // Calls `move` with offset and size of each part that the engine takes at once, at the part's
-  // end.
-  template <typename Move>
-  Transfer run_dma(DmaPath path, std::uint64_t size_bytes, machine::Coordinate tile,
-                   const TransferOptions& options, Move move);
+  // A part of it that the engine takes at once.
+  struct DmaPart {
+    const DmaPath& path;
+    std::uint64_t at;
+    std::uint64_t size_bytes;
+    Stream stream;
+    Ordering ordering;
+
+    noc::Address address() const { return {path.tile, path.address + at}; }
+  };
+  // `host_bytes` gives the host's bytes of a part by offset and size.
+  template <typename HostBytes>
+  Transfer run_dma(const DmaPath& path, const TransferOptions& options, HostBytes host_bytes);
+  void move_part(Account& account, const DmaPart& part, std::span<const std::byte> from);
+  void move_part(Account& account, const DmaPart& part, std::span<std::byte> to);
+  void spend_stream(Account& account, const DmaPart& part);
+  void move_over_noc(const DmaPart& part, std::span<const std::byte> from);
+  void move_over_noc(const DmaPart& part, std::span<std::byte> to);
+  void take_dma_channel(Account& account);
+  void give_dma_channel();
   template <typename Byte>
   Transfer bounce(std::span<Byte> bytes, machine::Coordinate tile, std::uint64_t address,
                   const TransferOptions& options);
@@ -205,6 +252,15 @@ class HostLink {
   PostedWrites posted_;
   std::vector<SysmemBuffer> buffers_;
   std::list<Landing> landings_;
+  struct Shared {  // a NoC that kernels use too
+    Shared(noc::ChipNetwork& with, const machine::Host& host) : network(with), lines(host, with) {}
+    noc::ChipNetwork& network;
+    LineQueue lines;
+  };
+  std::unique_ptr<Shared> shared_;
+  int dma_channels_free_;
+  std::deque<sim::Process*> dma_waiting_;  // in order
+  std::array<Time, 2> dma_link_free_;      // by direction
 };
 
 }  // namespace towpath::pcie

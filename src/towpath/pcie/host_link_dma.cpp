@@ -17,15 +17,11 @@ namespace towpath::pcie {
 namespace {
 
 constexpr std::string_view kCall = "call";
+constexpr std::string_view kChannel = "waiting for a channel of the DMA engine";
 constexpr std::string_view kCopy = "copying to or from the bounce buffer";
 constexpr std::string_view kSetUp = "setting the engine up and noticing its end";
 constexpr std::string_view kLatency = "latency of the first bytes";
 constexpr std::string_view kStream = "bytes on their way";
-
-void add_stream(Account& account, const Stream& stream, std::uint64_t size_bytes) {
-  account.spend(kLatency, stream.latency);
-  account.spend(kStream, stream.time_of(size_bytes) - stream.latency);
-}
 
 }  // namespace
 
@@ -50,34 +46,171 @@ Rate HostLink::bounce_rate(Direction direction, std::uint64_t size_bytes) const 
   return fits ? driver.bounce_read_rate : driver.bounce_read_rate_uncached;
 }
 
+// --- channels of the engine ----------------------------------------------------------------------
+
+void HostLink::take_dma_channel(Account& account) {
+  simulation_.sleep_until(account.now());
+  if (dma_channels_free_ > 0) {
+    --dma_channels_free_;
+    return;
+  }
+  sim::Process* const self = simulation_.current();
+  dma_waiting_.push_back(self);
+  while (std::ranges::find(dma_waiting_, self) != dma_waiting_.end()) {
+    simulation_.suspend("a channel of the DMA engine");
+  }
+  account.spend(kChannel, simulation_.now() - account.now());
+}
+
+// Hands the channel to the transfer that has waited longest.
+void HostLink::give_dma_channel() {
+  if (dma_waiting_.empty()) {
+    ++dma_channels_free_;
+    return;
+  }
+  sim::Process& next = *dma_waiting_.front();
+  dma_waiting_.pop_front();
+  simulation_.wake(next);
+}
+
+// --- parts of a transfer -------------------------------------------------------------------------
+
 // Moves the transfer part by part; the driver waits for each.
-template <typename Move>
-Transfer HostLink::run_dma(DmaPath path, std::uint64_t size_bytes, machine::Coordinate tile,
-                           const TransferOptions& options, Move move) {
-  const auto [direction, bounces] = path;
+template <typename HostBytes>
+Transfer HostLink::run_dma(const DmaPath& path, const TransferOptions& options,
+                           HostBytes host_bytes) {
   const machine::HostDriverParameters& driver = host_->driver;
-  const Stream stream = dma_stream(*host_, *chip_, noc_way(*chip_, tile), direction,
+  const Stream stream = dma_stream(*host_, *chip_, noc_way(*chip_, path.tile), path.direction,
                                    {.ordering = options.ordering, .limits = options_.limits});
   const std::uint64_t window = chip_->pcie.dma_window_bytes;
-  const std::uint64_t part_max = bounces ? std::min(driver.bounce_bytes, window) : window;
+  const std::uint64_t part_max = path.bounces ? std::min(driver.bounce_bytes, window) : window;
+  const auto copy = [&](std::uint64_t size_bytes) {
+    return path.bounces
+               ? transfer_time(Bytes(size_bytes), bounce_rate(path.direction, path.size_bytes))
+               : Time();
+  };
   Account account(simulation_, Mechanism::dma);
   account.spend(kCall, host_->core.call_time);
-  for (std::uint64_t at = 0; at < size_bytes;) {
-    const std::uint64_t part = std::min(part_max, size_bytes - at);
-    const Time copy =
-        bounces ? transfer_time(Bytes(part), bounce_rate(direction, size_bytes)) : Time();
-    if (direction == Direction::to_device) account.spend(kCopy, copy);
+  take_dma_channel(account);
+  for (std::uint64_t at = 0; at < path.size_bytes;) {
+    const DmaPart part{path, at, std::min(part_max, path.size_bytes - at), stream,
+                       options.ordering};
+    if (path.direction == Direction::to_device) account.spend(kCopy, copy(part.size_bytes));
     account.spend(kSetUp, driver.dma_time);
-    add_stream(account, stream, part);
-    if (options_.carries_data) {
-      simulation_.sleep_until(account.now());
-      move(at, part);
-    }
-    if (direction == Direction::from_device) account.spend(kCopy, copy);
-    at += part;
+    auto bytes = host_bytes(at, options_.carries_data ? part.size_bytes : 0);
+    move_part(account, part, bytes);
+    if (path.direction == Direction::from_device) account.spend(kCopy, copy(part.size_bytes));
+    at += part.size_bytes;
   }
+  simulation_.sleep_until(account.now());
+  give_dma_channel();
   return account.finish(simulation_);
 }
+
+void HostLink::move_part(Account& account, const DmaPart& part, std::span<const std::byte> from) {
+  simulation_.sleep_until(account.now());
+  if (shared_) move_over_noc(part, from);
+  spend_stream(account, part);
+  if (shared_ || from.empty()) return;
+  simulation_.sleep_until(account.now());
+  memory_.write(part.address().tile, part.address().offset, from);
+}
+
+void HostLink::move_part(Account& account, const DmaPart& part, std::span<std::byte> to) {
+  simulation_.sleep_until(account.now());
+  if (shared_) move_over_noc(part, to);
+  spend_stream(account, part);
+  if (shared_ || to.empty()) return;
+  simulation_.sleep_until(account.now());
+  memory_.read(part.address().tile, part.address().offset, to);
+}
+
+// The bytes of a part follow those of another channel: what limits the rate of one, the engine, the
+// link or the tile, they have in common.
+void HostLink::spend_stream(Account& account, const DmaPart& part) {
+  if (shared_) {
+    const Time spent = simulation_.now() - account.now();
+    account.spend(kLatency, std::min(part.stream.latency, spent));
+    account.spend(kStream, simulation_.now() - account.now());
+    return;
+  }
+  Time& free = dma_link_free_[static_cast<std::size_t>(part.path.direction)];
+  const Time first = account.now() + part.stream.latency;
+  const Time begins = std::max(first, free);
+  free = begins + (part.stream.time_of(part.size_bytes) - part.stream.latency);
+  account.spend(kLatency, part.stream.latency);
+  account.spend(kStream, free - first);
+}
+
+// --- over a NoC that kernels use too -------------------------------------------------------------
+
+// The engine reads the host's memory in requests, a fixed number at a time: each keeps its place
+// until its bytes have left for the NoC, in bursts. Strictly ordered, no request is written before
+// the one before it is done.
+void HostLink::move_over_noc(const DmaPart& part, std::span<const std::byte> from) {
+  const auto request = static_cast<std::uint64_t>(host_->link.read_request_bytes_max);
+  const auto burst = static_cast<std::uint64_t>(chip_->pcie.axi_burst_bytes);
+  const std::size_t bursts_max = static_cast<std::size_t>(host_->link.device_reads_outstanding) *
+                                 ((request + burst - 1) / burst);
+  const bool is_strict = part.ordering == Ordering::strict;
+  const Rate rate = answer_rate(*host_, *chip_);
+  const Time answer = host_->link.read_time + chip_->pcie.tile_time + translation_time(*host_);
+  Time& free = dma_link_free_[static_cast<std::size_t>(part.path.direction)];
+  sim::Process& self = *simulation_.current();
+  NocWrites writes(shared_->network, Time(), [&] { simulation_.wake(self); });
+  const auto wait_until_at_most = [&](std::size_t count, auto pending) {
+    while (pending() > count) simulation_.suspend("bytes of a DMA transfer");
+  };
+  for (std::uint64_t at = 0; at < part.size_bytes; at += request) {
+    wait_until_at_most(bursts_max - (request + burst - 1) / burst,
+                       [&] { return writes.waiting(); });
+    const std::uint64_t end = std::min(part.size_bytes, at + request);
+    free = std::max(free, simulation_.now() + answer);
+    for (std::uint64_t begin = at; begin < end; begin += burst) {
+      const std::uint64_t size_bytes = std::min(burst, end - begin);
+      NocWrites::Write write{{part.path.tile, part.address().offset + begin},
+                             size_bytes,
+                             {},
+                             is_strict ? Ordering::standard : part.ordering,
+                             is_strict && begin == at};
+      if (!from.empty()) {
+        const std::span<const std::byte> bytes = from.subspan(begin, size_bytes);
+        write.data.assign(bytes.begin(), bytes.end());
+      }
+      free += transfer_time(Bytes(size_bytes), rate);
+      writes.arrive(free, std::move(write));
+    }
+  }
+  wait_until_at_most(0, [&] { return writes.unfinished(); });
+}
+
+// The engine reads the tile's memory in payloads, a fixed number at a time, and sends each to the
+// host as it comes. Strictly ordered, a read is on the NoC when the one before it is answered.
+void HostLink::move_over_noc(const DmaPart& part, std::span<std::byte> to) {
+  const auto payload = static_cast<std::uint64_t>(host_->link.payload_bytes_max);
+  const bool is_strict = part.ordering == Ordering::strict;
+  const Time half = Time::from_ps(chip_->pcie.tile_time.ps() / 2);
+  const Rate rate = write_rate(*host_, *chip_);
+  Time& free = dma_link_free_[static_cast<std::size_t>(part.path.direction)];
+  const auto came = [&](std::uint64_t size_bytes) {
+    free = std::max(free, simulation_.now()) + transfer_time(Bytes(size_bytes), rate);
+  };
+  NocReads::Way way{chip_->pcie.dma_reads_outstanding, half, half};
+  if (is_strict) way = {1, Time(), Time()};
+  if (is_strict) simulation_.sleep(half);
+  NocReads reads(shared_->network, way, came);
+  for (std::uint64_t at = 0; at < part.size_bytes; at += payload) {
+    const std::uint64_t size_bytes = std::min(payload, part.size_bytes - at);
+    reads.begin({part.path.tile, part.address().offset + at}, size_bytes,
+                to.empty() ? to : to.subspan(at, size_bytes));
+  }
+  reads.finish();
+  const Time last = std::max(free, simulation_.now()) + (is_strict ? half : Time());
+  simulation_.sleep_until(last + translation_time(*host_) +
+                          Time::from_ps(host_->link.read_time.ps() / 2));
+}
+
+// --- through the bounce buffer -------------------------------------------------------------------
 
 // Moves to the device if the host's bytes are const, from it otherwise. The processor moves them if
 // the engine cannot.
@@ -96,12 +229,8 @@ Transfer HostLink::bounce(std::span<Byte> bytes, machine::Coordinate tile, std::
     return transfer;
   }
   check_dma(*chip_, kDirection, address, bytes.size());
-  return run_dma({kDirection, true}, bytes.size(), tile, options,
-                 [&](std::uint64_t at, std::uint64_t size_bytes) {
-                   const std::span<Byte> part = bytes.subspan(at, size_bytes);
-                   if constexpr (kWrites) memory_.write(tile, address + at, part);
-                   if constexpr (!kWrites) memory_.read(tile, address + at, part);
-                 });
+  return run_dma({kDirection, true, tile, address, bytes.size()}, options,
+                 [&](std::uint64_t at, std::uint64_t part) { return bytes.subspan(at, part); });
 }
 
 Transfer HostLink::dma_write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
@@ -195,10 +324,10 @@ Transfer HostLink::dma_write_to_device(const BufferRange& from, machine::Coordin
                                        std::uint64_t address, const TransferOptions& options) {
   check_buffer(from, tile, address);
   check_dma(*chip_, Direction::to_device, address | from.offset, from.size_bytes);
-  return run_dma({Direction::to_device, false}, from.size_bytes, tile, options,
-                 [&](std::uint64_t at, std::uint64_t part) {
-                   const std::span<const std::byte> bytes = buffers_[from.buffer].memory();
-                   memory_.write(tile, address + at, bytes.subspan(from.offset + at, part));
+  return run_dma({Direction::to_device, false, tile, address, from.size_bytes}, options,
+                 [&](std::uint64_t at, std::uint64_t part) -> std::span<const std::byte> {
+                   if (part == 0) return {};
+                   return buffers_[from.buffer].memory().subspan(from.offset + at, part);
                  });
 }
 
@@ -206,10 +335,10 @@ Transfer HostLink::dma_read_from_device(const BufferRange& to, machine::Coordina
                                         std::uint64_t address, const TransferOptions& options) {
   check_buffer(to, tile, address);
   check_dma(*chip_, Direction::from_device, address | to.offset, to.size_bytes);
-  return run_dma({Direction::from_device, false}, to.size_bytes, tile, options,
-                 [&](std::uint64_t at, std::uint64_t part) {
-                   const std::span<std::byte> bytes = buffers_[to.buffer].memory();
-                   memory_.read(tile, address + at, bytes.subspan(to.offset + at, part));
+  return run_dma({Direction::from_device, false, tile, address, to.size_bytes}, options,
+                 [&](std::uint64_t at, std::uint64_t part) -> std::span<std::byte> {
+                   if (part == 0) return {};
+                   return buffers_[to.buffer].memory().subspan(to.offset + at, part);
                  });
 }
 
@@ -218,9 +347,10 @@ Transfer HostLink::dma_read_from_device(const BufferRange& to, machine::Coordina
 Transfer HostLink::by_device(Direction direction, machine::Coordinate tile,
                              std::uint64_t size_bytes) {
   Account account(simulation_, Mechanism::noc);
-  add_stream(account,
-             device_stream(*host_, *chip_, noc_way(*chip_, tile), direction, options_.limits),
-             size_bytes);
+  const Stream stream =
+      device_stream(*host_, *chip_, noc_way(*chip_, tile), direction, options_.limits);
+  account.spend(kLatency, stream.latency);
+  account.spend(kStream, stream.time_of(size_bytes) - stream.latency);
   return account.finish(simulation_);
 }
 

@@ -134,6 +134,39 @@ struct Obstacle {
   }
 };
 
+// Refuses what the chip cannot carry out, naming the program.
+void check(const machine::Chip& chip, const TrafficProgram& program, std::size_t number) {
+  const auto refuse = [number](const std::string& why) {
+    throw std::invalid_argument(fmt::format("traffic program {}: {}", number, why));
+  };
+  if (!chip.holds(program.core)) {
+    refuse(fmt::format("core ({}, {}) is outside of the {} x {} grid", program.core.x,
+                       program.core.y, chip.width, chip.height));
+  }
+  if (program.noc != 0 && program.noc != 1) refuse("its NoC must be 0 or 1");
+  for (const TrafficStep& step : program.steps) {
+    if (const std::string why = std::visit(Obstacle{chip}, step.action); !why.empty()) refuse(why);
+  }
+}
+
+KernelConfig config_of(const TrafficProgram& program, std::size_t number) {
+  return {.core = program.core,
+          .name = fmt::format("traffic program {}", number),
+          .noc_index = program.noc};
+}
+
+void run_program(DataMovementCore& core, const machine::Chip& chip, const TrafficProgram& program,
+                 TrafficResult::Program& times) {
+  core.work_until(program.start_cycle);
+  times.begin = core.cycle();
+  for (const TrafficStep& step : program.steps) {
+    times.step_begin.push_back(core.cycle());
+    std::visit(Runner{core, chip}, step.action);
+    times.step_end.push_back(core.cycle());
+  }
+  times.end = core.cycle();
+}
+
 class Traffic {
  public:
   Traffic(const std::shared_ptr<const machine::Chip>& chip,
@@ -149,13 +182,12 @@ class Traffic {
 
   TrafficResult run() {
     for (std::size_t number = 0; number < programs_.size(); ++number) {
-      const TrafficProgram& program = programs_[number];
-      check(program, number);
-      run_kernel(network_,
-                 {.core = program.core,
-                  .name = fmt::format("traffic program {}", number),
-                  .noc_index = program.noc},
-                 [this, number](DataMovementCore& core) { run_program(core, number); });
+      check(network_.chip(), programs_[number], number);
+      run_kernel(network_, config_of(programs_[number], number),
+                 [this, number](DataMovementCore& core) {
+                   run_program(core, network_.chip(), programs_[number], result_.programs[number]);
+                   --running_;
+                 });
       ++running_;
     }
     if (options_.link_sample_cycles > 0) sample_links(this);
@@ -174,37 +206,6 @@ class Traffic {
   }
 
  private:
-  void check(const TrafficProgram& program, std::size_t number) const {
-    const machine::Chip& chip = network_.chip();
-    const auto refuse = [number](const std::string& why) {
-      throw std::invalid_argument(fmt::format("traffic program {}: {}", number, why));
-    };
-    if (!chip.holds(program.core)) {
-      refuse(fmt::format("core ({}, {}) is outside of the {} x {} grid", program.core.x,
-                         program.core.y, chip.width, chip.height));
-    }
-    if (program.noc != 0 && program.noc != 1) refuse("its NoC must be 0 or 1");
-    for (const TrafficStep& step : program.steps) {
-      if (const std::string why = std::visit(Obstacle{chip}, step.action); !why.empty()) {
-        refuse(why);
-      }
-    }
-  }
-
-  void run_program(DataMovementCore& core, std::size_t number) {
-    const TrafficProgram& program = programs_[number];
-    TrafficResult::Program& times = result_.programs[number];
-    core.work_until(program.start_cycle);
-    times.begin = core.cycle();
-    for (const TrafficStep& step : program.steps) {
-      times.step_begin.push_back(core.cycle());
-      std::visit(Runner{core, network_.chip()}, step.action);
-      times.step_end.push_back(core.cycle());
-    }
-    times.end = core.cycle();
-    --running_;
-  }
-
   static void sample_links(void* self) { static_cast<Traffic*>(self)->take_sample(); }
 
   void take_sample() {
@@ -252,6 +253,33 @@ class Traffic {
 };
 
 }  // namespace
+
+struct TrafficBeside::State {
+  std::vector<TrafficProgram> programs;
+  std::vector<TrafficResult::Program> times;
+  std::size_t running = 0;
+};
+
+TrafficBeside::TrafficBeside(noc::ChipNetwork& network, const std::vector<TrafficProgram>& programs)
+    : state_(std::make_shared<State>()) {
+  for (std::size_t number = 0; number < programs.size(); ++number) {
+    check(network.chip(), programs[number], number);
+  }
+  state_->programs = programs;
+  state_->times.resize(programs.size());
+  state_->running = programs.size();
+  for (std::size_t number = 0; number < programs.size(); ++number) {
+    run_kernel(network, config_of(programs[number], number),
+               [state = state_, &network, number](DataMovementCore& core) {
+                 run_program(core, network.chip(), state->programs[number], state->times[number]);
+                 --state->running;
+               });
+  }
+}
+
+bool TrafficBeside::is_over() const { return state_->running == 0; }
+
+const std::vector<TrafficResult::Program>& TrafficBeside::programs() const { return state_->times; }
 
 TrafficResult run_traffic(const std::shared_ptr<const machine::Chip>& chip,
                           const std::vector<TrafficProgram>& programs,

@@ -90,6 +90,22 @@ struct TrafficResult {
   noc::Cycle cycles = 0;
 };
 
+// Traffic on a network that others use too, of which a caller runs the simulation. What has
+// happened so far is in programs().
+class TrafficBeside {
+ public:
+  // Starts the programs. Throws like run_traffic(). The network must stay until they have ended.
+  TrafficBeside(noc::ChipNetwork& network, const std::vector<TrafficProgram>& programs);
+
+  bool is_over() const;
+  // Cycles of the network's clock.
+  const std::vector<TrafficResult::Program>& programs() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // the kernels', too
+};
+
 // Runs all programs on one chip. Throws std::invalid_argument, naming the program, on a step that
 // the chip cannot carry out, before the run where that can be known; DeadlockError when the traffic
 // deadlocks and std::runtime_error when it takes more than cycles_max, naming what waits for what.

@@ -205,6 +205,11 @@ void Cluster::run_until_over() {
   const auto cycle = [&] { return devices_.front()->network().cycle(); };
   noc::Cycle slice = 0;
   for (const auto& device : devices_) slice = std::max(slice, longest_pause(device->chip()));
+  if (const machine::Host* host = options_.host.get(); host != nullptr) {
+    // Nothing moves on a chip while the host configures a window, or while its link has a request.
+    const Time pause = host->core.call_time + host->driver.window_time + host->link.read_time;
+    slice = std::max(slice, 2 * clock.cycle_at(pause).count());
+  }
   const noc::Cycle limit = options_.cycles_max;
   while (!is_over()) {
     const bool were_all_blocked = all_blocked();

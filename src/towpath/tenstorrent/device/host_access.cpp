@@ -41,14 +41,7 @@ void HostAccess::write(int chip, const NocAddress& to, std::span<const std::byte
   const Host::Access access{Kind::write, chip, to};
   host_.begin(*this, describe(Kind::write, chip, to, bytes.size()));
   host_.check(*this, access, bytes.size());
-  if (host_.reaches_directly(chip)) {
-    Device& device = host_.device(chip);
-    device.network().deliver(to.tile, to.offset, bytes);
-    if (HazardMonitor* monitor = device.monitor(); monitor != nullptr) {
-      monitor->host_has_written(chip, to.tile, to.offset, bytes.size());
-    }
-    return;
-  }
+  if (host_.reaches_directly(chip)) return host_.access_directly(*this, access, bytes, {});
   for (std::uint64_t done = 0; done < bytes.size();) {
     const std::uint64_t part = part_bytes(to.offset + done, bytes.size() - done);
     host_.submit(*this, {Kind::write, chip, {to.tile, to.offset + done}}, bytes.subspan(done, part),
@@ -61,10 +54,7 @@ void HostAccess::read(int chip, const NocAddress& from, std::span<std::byte> byt
   const Host::Access access{Kind::read, chip, from};
   host_.begin(*this, describe(Kind::read, chip, from, bytes.size()));
   host_.check(*this, access, bytes.size());
-  if (host_.reaches_directly(chip)) {
-    host_.device(chip).memory(from.tile).read(from.offset, bytes);
-    return;
-  }
+  if (host_.reaches_directly(chip)) return host_.access_directly(*this, access, {}, bytes);
   for (std::uint64_t done = 0; done < bytes.size();) {
     const std::uint64_t part = part_bytes(from.offset + done, bytes.size() - done);
     host_.submit(*this, {Kind::read, chip, {from.tile, from.offset + done}}, {},
@@ -76,6 +66,9 @@ void HostAccess::read(int chip, const NocAddress& from, std::span<std::byte> byt
 
 void HostAccess::barrier() {
   host_.begin(*this, "barrier");
+  is_waiting_ = true;
+  for (auto& [chip, link] : host_.links_) link.link.wait_for_writes();
+  is_waiting_ = false;
   for (auto& [end, gateway] : host_.gateways_) host_.wait_for_answers(*this, gateway);
 }
 
@@ -103,7 +96,9 @@ Host::Host(const machine::ChipCluster& cluster, const std::vector<std::unique_pt
     if (tile.base_firmware() != nullptr) return;
     firmware_.push_back(std::make_unique<BaseFirmware>(device(end.chip), tile, routes_));
   };
+  const std::shared_ptr<const machine::Host> described = devices.front()->options().host;
   for (int chip = 0; chip < static_cast<int>(cluster.chips.size()); ++chip) {
+    if (described && routes_.to(chip).links == 0) links_.try_emplace(chip, device(chip), described);
     if (routes_.to(chip).links < 1) continue;
     serve(routes_.to(chip).near);
     serve(routes_.to(chip).far);
@@ -112,6 +107,41 @@ Host::Host(const machine::ChipCluster& cluster, const std::vector<std::unique_pt
     gateway.device = &device(end.chip);
     gateway.core = cluster.core_of(end);
   }
+}
+
+Host::PcieLink::PcieLink(Device& device, std::shared_ptr<const machine::Host> host)
+    : memory(device.network()),
+      link(device.network().simulation(), std::move(host),
+           std::make_shared<const machine::Chip>(device.chip()), memory, {}) {
+  link.share_noc(device.network());
+}
+
+// What the host writes counts as new from the first of its bytes to the last.
+void Host::access_directly(HostAccess& process, const Access& access,
+                           std::span<const std::byte> from, std::span<std::byte> to) {
+  Device& at = device(access.chip);
+  const auto [tile, offset] = access.address;
+  const auto tell = [&] {
+    if (HazardMonitor* monitor = at.monitor(); monitor != nullptr && !from.empty()) {
+      monitor->host_has_written(access.chip, tile, offset, from.size());
+    }
+  };
+  const auto link = links_.find(access.chip);
+  if (link == links_.end()) {
+    if (from.empty()) return at.memory(tile).read(offset, to);
+    at.network().deliver(tile, offset, from);
+    return tell();
+  }
+  if (from.empty() && to.empty()) return;
+  process.is_waiting_ = true;
+  tell();
+  if (from.empty()) {
+    link->second.link.read_from_device(to, tile, offset);
+  } else {
+    link->second.link.write_to_device(from, tile, offset);
+  }
+  tell();
+  process.is_waiting_ = false;
 }
 
 void Host::start(std::string name, std::function<void(HostAccess&)> body) {

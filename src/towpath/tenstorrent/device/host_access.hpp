@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "towpath/machine/chip_cluster.hpp"
+#include "towpath/pcie/host_link.hpp"
+#include "towpath/pcie/network_memory.hpp"
 #include "towpath/tenstorrent/device/base_firmware.hpp"
 #include "towpath/tenstorrent/device/host_routes.hpp"
 
@@ -31,15 +33,17 @@ class Host;
 //     host.read(1, {{1, 1}, 0x1000}, bytes);
 //   });
 //
-// Chips on PCIe are accessed instantly (PCIe cost is not modelled on this path). Other chips are
-// reached through the base firmware of Ethernet cores, a kilobyte at a time, four at once. Offsets
-// and sizes are not restricted.
+// Chips on PCIe are accessed over the link of the cluster's host, as requests on their NoC; where
+// the cluster names no host, instantly. Other chips are reached through the base firmware of
+// Ethernet cores, a kilobyte at a time, four at once; what the host itself does for that takes no
+// time. Offsets and sizes are not restricted.
 //
 // Accesses of one process to one chip are carried out in order: a read sees the process's earlier
 // writes. Any other order needs barrier(). A write may return before the bytes have arrived; they
 // have when barrier() returns, and when the process ends.
 //
-// Wrong: polling a word with read() alone. On a chip on PCIe no time passes; sleep() in between.
+// Wrong: polling a word with read() alone. On a chip on PCIe no time passes without a described
+// host; sleep() in between.
 class HostAccess {
  public:
   HostAccess(Host& host, std::string name) : host_(host), name_(std::move(name)) {}
@@ -113,6 +117,8 @@ class Host {
   void check(const HostAccess& process, const Access& access, std::uint64_t size_bytes) const;
   void begin(HostAccess& process, std::string doing) const;
   bool reaches_directly(int chip) const { return routes_.to(chip).links == 0; }
+  void access_directly(HostAccess& process, const Access& access, std::span<const std::byte> from,
+                       std::span<std::byte> to);
   Device& device(int chip) const { return *devices_[static_cast<std::size_t>(chip)]; }
   Gateway& gateway(int chip);
   // Submits at most one kilobyte. `from` is empty for a read, `to` for a write.
@@ -128,8 +134,15 @@ class Host {
   std::string describe_hold_up(int chip) const;
   std::string describe_kernel(const EthernetTile& tile) const;
 
+  struct PcieLink {
+    PcieLink(Device& device, std::shared_ptr<const machine::Host> host);
+    pcie::NetworkMemory memory;
+    pcie::HostLink link;
+  };
+
   const machine::ChipCluster& cluster_;
   const std::vector<std::unique_ptr<Device>>& devices_;
+  std::map<int, PcieLink> links_;  // by chip; none where the host reaches chips instantly
   HostRoutes routes_;
   std::vector<std::unique_ptr<BaseFirmware>> firmware_;
   std::map<machine::EthernetEnd, Gateway> gateways_;

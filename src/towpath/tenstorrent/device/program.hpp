@@ -12,6 +12,7 @@
 
 #include "towpath/ethernet/link.hpp"
 #include "towpath/machine/chip.hpp"
+#include "towpath/machine/host.hpp"
 #include "towpath/noc/chip_network.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 #include "towpath/tenstorrent/device/ethernet_core.hpp"
@@ -58,6 +59,9 @@ struct RunOptions {
   // What slow dispatch writes to each core: code, arguments and a word that starts it; a multiple
   // of 4, at most 8 KiB. Chosen here; no source.
   std::uint64_t launch_bytes = 4096;
+  // Whose accesses to a chip on PCIe take the time of its link and are requests on its NoC; null:
+  // it reaches such chips instantly.
+  std::shared_ptr<const machine::Host> host{};
   // 0: one simulation for all chips. Otherwise each chip is a partition, where nothing joins them
   // but links without faults: no monitor of hazards, no slow dispatch. So many threads run them.
   int threads = 0;

@@ -4,12 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "towpath/base/invariant.hpp"
-#include "towpath/pcie/noc_way.hpp"
+#include "towpath/pcie/network_memory.hpp"
 #include "towpath/sim/process_call.hpp"
 
 namespace towpath::tenstorrent {
@@ -17,41 +16,16 @@ namespace towpath::tenstorrent {
 using machine::Coordinate;
 using machine::TileKind;
 
-namespace {
-
-// The tiles of a DRAM group share one memory.
-class TileMemories final : public pcie::ChipMemory {
- public:
-  explicit TileMemories(std::shared_ptr<const machine::Chip> chip) : chip_(std::move(chip)) {}
-
-  void read(Coordinate tile, std::uint64_t address, std::span<std::byte> to) override {
-    of(tile).read(address, to);
-  }
-  void write(Coordinate tile, std::uint64_t address, std::span<const std::byte> bytes) override {
-    of(tile).write(address, bytes);
-  }
-
-  noc::Memory& of(Coordinate tile) {
-    const std::uint64_t size_bytes = pcie::memory_bytes(*chip_, tile);
-    const int group = chip_->tile(tile).dram_group;
-    const Coordinate owner =
-        group < 0 ? tile : chip_->dram_groups[static_cast<std::size_t>(group)].front();
-    return memories_.try_emplace(owner, size_bytes).first->second;
-  }
-
- private:
-  std::shared_ptr<const machine::Chip> chip_;
-  std::map<Coordinate, noc::Memory> memories_;
-};
-
-}  // namespace
-
 struct HostCluster::Slot {
   Slot(sim::Simulation& simulation, const std::shared_ptr<const machine::Host>& host,
        const std::shared_ptr<const machine::Chip>& chip, const pcie::HostLink::Options& options)
-      : memories(chip), link(simulation, host, chip, memories, options) {}
-  TileMemories memories;
+      : network(simulation, chip, {.carries_data = options.carries_data}),
+        memories(network),
+        link(simulation, host, chip, memories, options) {}
+  noc::ChipNetwork network;
+  pcie::NetworkMemory memories;
   pcie::HostLink link;
+  bool shares_noc = false;
 };
 
 HostCluster::HostCluster(std::shared_ptr<const machine::Host> host,
@@ -77,7 +51,19 @@ HostCluster::Slot& HostCluster::slot(int chip) const {
 
 pcie::HostLink& HostCluster::link(int chip) const { return slot(chip).link; }
 
-noc::Memory& HostCluster::memory(int chip, Coordinate tile) { return slot(chip).memories.of(tile); }
+noc::Memory& HostCluster::memory(int chip, Coordinate tile) {
+  return slot(chip).network.memory(tile);
+}
+
+noc::ChipNetwork& HostCluster::share_noc(int chip) {
+  Slot& at = slot(chip);
+  if (!at.shares_noc) {
+    flush();
+    at.link.share_noc(at.network);
+    at.shares_noc = true;
+  }
+  return at.network;
+}
 
 Coordinate HostCluster::core(int chip, TileKind kind, int number) const {
   const machine::Chip& of = link(chip).chip();

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "towpath/noc/chip_network.hpp"
 #include "towpath/noc/memory.hpp"
 #include "towpath/pcie/host_link.hpp"
 #include "towpath/sim/simulation.hpp"
@@ -67,9 +68,14 @@ class HostCluster {
   // Moves a part of a buffer by any of the link's calls for buffers, with its bytes.
   pcie::Transfer move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move);
 
+  // The network of a chip, for kernels on it. From the first call on the host's transfers are
+  // requests on that network, too: each waits for the other. Throws std::invalid_argument where
+  // limits of the link are switched off.
+  noc::ChipNetwork& share_noc(int chip);
+
   // Lets time pass in which the host does nothing.
   void wait(Time time);
-  // Lets everything that is posted land.
+  // Lets everything that is posted land, and kernels run to their end.
   void flush() { simulation_.run(); }
   // The memory behind a tile, in its current state.
   noc::Memory& memory(int chip, machine::Coordinate tile);
@@ -83,8 +89,8 @@ class HostCluster {
   template <typename Body>
   auto call(Body body);
 
+  std::vector<std::unique_ptr<Slot>> slots_;  // outlive processes, which simulation_ unwinds
   sim::Simulation simulation_;
-  std::vector<std::unique_ptr<Slot>> slots_;
 };
 
 }  // namespace towpath::tenstorrent

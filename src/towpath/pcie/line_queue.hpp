@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "towpath/machine/host.hpp"
+#include "towpath/pcie/noc_writes.hpp"
+#include "towpath/sim/simulation.hpp"
+
+namespace towpath::pcie {
+
+// Path of a host's writes where kernels use the chip's NoC too: the places of PostedWrites, but
+// what waits for the NoC waits for requests on it.
+class LineQueue {
+ public:
+  LineQueue(const machine::Host& host, noc::ChipNetwork& network);
+  LineQueue(const LineQueue&) = delete;
+  LineQueue& operator=(const LineQueue&) = delete;
+
+  // The current process hands over at most a line, and waits for a place for it.
+  void pass(NocWrites::Write line);
+  // Waits until all lines are acknowledged or, if posted, in memory.
+  void wait_for_all();
+  bool is_empty() const { return lines_.empty() && noc_.unfinished() == 0; }
+
+ private:
+  void send();
+  static void left(void* self);
+  void changed();
+  void wait();
+
+  sim::Simulation& simulation_;
+  std::size_t places_;
+  std::size_t chip_places_;
+  Time interval_;
+  Rate link_rate_;
+  Time way_;  // of the last byte, from the link to the NoC
+  NocWrites noc_;
+  std::deque<NocWrites::Write> lines_;  // handed over; the first one is leaving if is_leaving_
+  bool is_leaving_ = false;
+  std::vector<sim::Process*> waiting_;
+};
+
+}  // namespace towpath::pcie

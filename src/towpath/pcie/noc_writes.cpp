@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/pcie/noc_writes.hpp"
+
+#include <utility>
+
+#include "towpath/sim/hardware_priority.hpp"
+
+namespace towpath::pcie {
+
+namespace {
+// tt-umd selects NoC 0 and leaves the number of the VC 0, unless told otherwise.
+constexpr int kNoc = 0;
+constexpr int kVc = 0;
+}  // namespace
+
+noc::Request tile_request(const machine::Chip& chip, noc::RequestKind kind, noc::Address remote,
+                          std::uint64_t size_bytes) {
+  noc::Request request;
+  request.kind = kind;
+  request.noc = kNoc;
+  request.core = chip.pcie_tiles.front();
+  request.remote = remote;
+  request.size_bytes = size_bytes;
+  request.vc = kVc;
+  request.is_static_vc = chip.pcie.static_vc;
+  return request;
+}
+
+NocWrites::NocWrites(noc::ChipNetwork& network, Time strict_time, std::function<void()> changed)
+    : network_(network), strict_time_(strict_time), changed_(std::move(changed)) {}
+
+void NocWrites::arrive(Time when, Write write) {
+  coming_.push_back(std::move(write));
+  ++waiting_;
+  ++unfinished_;
+  network_.simulation().at(when, &NocWrites::arrived, this, sim::kHardwarePriority);
+}
+
+void NocWrites::arrived(void* context) {
+  auto& self = *static_cast<NocWrites*>(context);
+  self.arrived_.push_back(std::move(self.coming_.front()));
+  self.coming_.pop_front();
+  self.issue_soon();
+}
+
+// The network takes no requests while it tells what has become of others.
+void NocWrites::issue_soon() {
+  if (is_issue_due_ || arrived_.empty()) return;
+  is_issue_due_ = true;
+  sim::Simulation& simulation = network_.simulation();
+  simulation.at(simulation.now(), &NocWrites::issue, this, sim::kHardwarePriority);
+}
+
+bool NocWrites::may_issue(const Write& write) const {
+  if (write.waits_for_earlier && under_way_ > 0) return false;
+  return write.ordering == Ordering::posted ||
+         unacknowledged_ < network_.chip().pcie.writes_outstanding;
+}
+
+void NocWrites::issue(void* context) {
+  auto& self = *static_cast<NocWrites*>(context);
+  self.is_issue_due_ = false;
+  while (!self.arrived_.empty() && self.may_issue(self.arrived_.front())) {
+    const Write write = std::move(self.arrived_.front());
+    self.arrived_.pop_front();
+    noc::Request request =
+        tile_request(self.network_.chip(), noc::RequestKind::write, write.to, write.size_bytes);
+    request.is_posted = write.ordering == Ordering::posted;
+    ++self.under_way_;
+    if (!request.is_posted) ++self.unacknowledged_;
+    self.network_.issue(request, {.owner = self,
+                                  .number = static_cast<std::uint64_t>(write.ordering),
+                                  .data = write.data,
+                                  .carries_data = !write.data.empty()});
+  }
+}
+
+void NocWrites::request_left(std::uint64_t) {
+  --waiting_;
+  changed_();
+}
+
+void NocWrites::request_completed(std::uint64_t number, std::span<const std::byte>) {
+  const auto ordering = static_cast<Ordering>(number);
+  if (ordering == Ordering::strict) {
+    network_.simulation().after(strict_time_, &NocWrites::acknowledged, this,
+                                sim::kHardwarePriority);
+    return;
+  }
+  if (ordering == Ordering::standard) return acknowledged(this);
+  --under_way_;
+  --unfinished_;
+  issue_soon();
+  changed_();
+}
+
+void NocWrites::acknowledged(void* context) {
+  auto& self = *static_cast<NocWrites*>(context);
+  --self.unacknowledged_;
+  --self.under_way_;
+  --self.unfinished_;
+  self.issue_soon();
+  self.changed_();
+}
+
+}  // namespace towpath::pcie
