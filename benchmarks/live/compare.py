@@ -209,7 +209,8 @@ def programs_of(asked: argparse.Namespace, folder: Path) -> dict[str, Program | 
             )
         except Skipped as reason:
             print(f"{title} is skipped: {reason}", file=sys.stderr)
-    if importlib.util.find_spec("torch") is None:
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None:  # without one it is the folder beside this file
         print("gloo is skipped: torch is not installed", file=sys.stderr)
     else:
         programs["gloo"] = Gloo(asked.ranks)
@@ -218,8 +219,11 @@ def programs_of(asked: argparse.Namespace, folder: Path) -> dict[str, Program | 
 
 def runs_of(asked: argparse.Namespace) -> Iterator[list[str]]:
     """What one run of a program measures: neighbouring sizes of a collective."""
-    sizes = [int(size) for size in asked.sizes.split(",")]
+    every = [int(size) for size in asked.sizes.split(",")]
     for collective in asked.collectives.split(","):
+        # Where ranks have parts, each has an element of four bytes at least.
+        least = 4 if collective in ("all_reduce", "broadcast") else 4 * asked.ranks
+        sizes = [size for size in every if size >= least]
         for first in range(0, len(sizes), SIZES_PER_RUN):
             yield [f"{collective}:{size}" for size in sizes[first : first + SIZES_PER_RUN]]
 
