@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import statistics
 import sys
 import threading
 import time
@@ -176,21 +177,15 @@ class Measuring:
         measure(options.warmup)
         with self._waiting():
             self.transport.barrier(self.timeout_s)
-        times_us = sorted(measure(options.iterations))
-        points_us = [_percentile(times_us, percent) for percent in (0, 25, 50, 75, 99, 100)]
+        points_us = _percentiles(measure(options.iterations))
         return {"percentiles_us": points_us, "wrong": wrong}
 
 
-def _percentile(ordered: list[float], percent: int) -> float:
-    """A percentile of values in rising order, on the line between the two next to it.
-
-    >>> _percentile([1.0, 2.0, 4.0], 75)
-    3.0
-    """
-    whole, hundredths = divmod(percent * (len(ordered) - 1), 100)
-    below = ordered[whole]
-    above = ordered[min(whole + 1, len(ordered) - 1)]
-    return below + (above - below) * (hundredths / 100)
+def _percentiles(times_us: list[float]) -> list[float]:
+    """The least, the percentiles 25, 50, 75 and 99 (linear between neighbours), the largest."""
+    once = len(times_us) == 1
+    cuts = times_us * 99 if once else statistics.quantiles(times_us, n=100, method="inclusive")
+    return [min(times_us), *(cuts[percent - 1] for percent in (25, 50, 75, 99)), max(times_us)]
 
 
 def _measure(job: dict[str, Any], channel: RankChannel, news: _core.News) -> dict[str, Any]:

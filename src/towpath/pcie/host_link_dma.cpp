@@ -150,8 +150,8 @@ void HostLink::spend_stream(Account& account, const DmaPart& part) {
 void HostLink::move_over_noc(const DmaPart& part, std::span<const std::byte> from) {
   const auto request = static_cast<std::uint64_t>(host_->link.read_request_bytes_max);
   const auto burst = static_cast<std::uint64_t>(chip_->pcie.axi_burst_bytes);
-  const std::size_t bursts_max = static_cast<std::size_t>(host_->link.device_reads_outstanding) *
-                                 ((request + burst - 1) / burst);
+  const std::size_t bursts_of_request = (request + burst - 1) / burst;
+  const auto requests_max = static_cast<std::size_t>(host_->link.device_reads_outstanding);
   const bool is_strict = part.ordering == Ordering::strict;
   const Rate rate = answer_rate(*host_, *chip_);
   const Time answer = host_->link.read_time + chip_->pcie.tile_time + translation_time(*host_);
@@ -162,8 +162,7 @@ void HostLink::move_over_noc(const DmaPart& part, std::span<const std::byte> fro
     while (pending() > count) simulation_.suspend("bytes of a DMA transfer");
   };
   for (std::uint64_t at = 0; at < part.size_bytes; at += request) {
-    wait_until_at_most(bursts_max - (request + burst - 1) / burst,
-                       [&] { return writes.waiting(); });
+    wait_until_at_most((requests_max - 1) * bursts_of_request, [&] { return writes.waiting(); });
     const std::uint64_t end = std::min(part.size_bytes, at + request);
     free = std::max(free, simulation_.now() + answer);
     for (std::uint64_t begin = at; begin < end; begin += burst) {
