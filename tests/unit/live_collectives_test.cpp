@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "towpath/collective/direct/whole_arrays.hpp"
+#include "towpath/os/process.hpp"
 #include "towpath/transport/live/connect.hpp"
 
 // Ranks as threads of one process, so that `make tsan` sees what they share.
@@ -53,6 +54,7 @@ class Floats {
   bool are_all(float value) const {
     return std::all_of(data_, data_ + size_, [&](float each) { return each == value; });
   }
+  float& operator[](std::size_t place) { return data_[place]; }
   Span span() { return {reinterpret_cast<std::byte*>(data_), size_ * sizeof(float)}; }
 
  private:
@@ -78,6 +80,88 @@ TEST(LiveCollectives, SomeRanksMayHaveTheirArraysOnTheHeap) {
           ASSERT_TRUE(values.are_all(static_cast<float>(total)))
               << count << " elements, call " << call << ", rank " << transport.rank();
         }
+      }
+    });
+  }
+}
+
+// What a rank brings for a place of an array, and another one when it is called again.
+float value_of(int rank, std::size_t place, int call) {
+  return static_cast<float>(
+      (place * 7 + static_cast<std::size_t>(rank) * 13 + static_cast<std::size_t>(call) * 5) %
+      1024);
+}
+
+// Enough calls that each way of showing an array is tried and one of them kept.
+constexpr int kCalls = 12;
+
+// A part is read from a stage, from the heap and from the memory of its process, by ranks that show
+// theirs in different ways, and in blocks of which the last one is shorter.
+TEST(LiveCollectives, ReduceScatterReadsPartsWhereEachRankHasThem) {
+  for (const int ranks : {2, 3}) {
+    for (const int on_heap : {0, 1, ranks}) {
+      run_ranks(ranks, [&](transport::LiveTransport& transport) {
+        LiveCollectives collectives(transport);
+        transport.barrier(60_s);
+        const LibraryReduction sum{{transport::DataType::float32, {}}, ranks};
+        const int rank = transport.rank();
+        for (const std::size_t part : {3'000U, 50'000U, 130'003U}) {
+          const std::size_t whole = part * static_cast<std::size_t>(ranks);
+          Floats input(transport, rank < on_heap, whole);
+          Floats output(transport, rank < on_heap, part);
+          for (int call = 0; call < kCalls; ++call) {
+            for (std::size_t i = 0; i < whole; ++i) input[i] = value_of(rank, i, call);
+            collectives.run(request_of("reduce_scatter", sum, 0, input.span(), output.span()),
+                            60_s);
+            for (std::size_t i = 0; i < part; ++i) {
+              const std::size_t place = part * static_cast<std::size_t>(rank) + i;
+              float expected = 0;
+              for (int other = 0; other < ranks; ++other) expected += value_of(other, place, call);
+              ASSERT_EQ(output[i], expected)
+                  << part << " elements, " << on_heap << " ranks on the heap, call " << call;
+            }
+          }
+        }
+      });
+    }
+  }
+}
+
+// Results that the cache has no room for are stored past it, whatever line they begin in.
+TEST(LiveCollectives, ResultsThatTheCacheHasNoRoomForAreWhole) {
+  constexpr int kRanks = 2;
+  constexpr std::uint64_t kBytesMost = 24 << 20;  // a larger cache is not filled here
+  const std::uint64_t cache = os::last_level_cache_bytes().value_or(0);
+  const std::size_t count = std::min(cache / 4 + (1 << 20), kBytesMost) / sizeof(float) / 2 * 2;
+  for (const bool is_on_heap : {false, true}) {
+    run_ranks(kRanks, [&](transport::LiveTransport& transport) {
+      LiveCollectives collectives(transport);
+      transport.barrier(60_s);
+      const LibraryReduction none{{transport::DataType::float32, {}}, kRanks};
+      const int rank = transport.rank();
+      Floats memory(transport, is_on_heap, 2 * count + 1);
+      float* const input = &memory[0];
+      float* const output = &memory[count + 1];
+      const auto span = [](float* data, std::size_t size) {
+        return Span{reinterpret_cast<std::byte*>(data), size * sizeof(float)};
+      };
+      for (int call = 0; call < 3; ++call) {
+        for (std::size_t i = 0; i < count; ++i) input[i] = value_of(rank, i, call);
+        collectives.run(request_of("all_to_all", none, 0, span(input, count), span(output, count)),
+                        60_s);
+        const std::size_t half = count / 2;
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::size_t place = half * static_cast<std::size_t>(rank) + i % half;
+          ASSERT_EQ(output[i], value_of(static_cast<int>(i / half), place, call)) << i;
+        }
+        collectives.run(request_of("all_gather", none, 0, span(input, half), span(output, count)),
+                        60_s);
+        for (std::size_t i = 0; i < count; ++i) {
+          ASSERT_EQ(output[i], value_of(static_cast<int>(i / half), i % half, call)) << i;
+        }
+        collectives.run(request_of("broadcast", none, 0, span(input, count), span(input, count)),
+                        60_s);
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(input[i], value_of(0, i, call)) << i;
       }
     });
   }

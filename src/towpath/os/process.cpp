@@ -22,6 +22,18 @@ int count_cores(std::span<const pid_t> processes) {
   return std::max(CPU_COUNT(&all), 1);
 }
 
+std::optional<std::uint64_t> last_level_cache_bytes() {
+  const int core = ::sched_getcpu();
+  std::optional<std::uint64_t> largest;
+  for (int level = 0;; ++level) {
+    std::ifstream file(
+        fmt::format("/sys/devices/system/cpu/cpu{}/cache/index{}/size", core, level));
+    std::uint64_t kibibytes = 0;  // the text is "32768K"
+    if (!(file >> kibibytes)) return largest;
+    largest = std::max(largest.value_or(0), kibibytes << 10);
+  }
+}
+
 bool is_stopped(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   const std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/transport/streaming.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 // As in reduction.cpp: once more for each vector unit of the architecture.
@@ -21,7 +22,9 @@ void stream_here(std::byte* to, const std::byte* from, std::uint64_t size_bytes)
   const hn::CappedTag<std::uint8_t, 64> d;
   constexpr std::uint64_t kLineBytes = 64;
   const std::uint64_t lanes = hn::Lanes(d);
-  std::uint64_t i = 0;
+  const std::uint64_t past_line = reinterpret_cast<std::uintptr_t>(to) % kLineBytes;
+  std::uint64_t i = past_line == 0 ? 0 : std::min(kLineBytes - past_line, size_bytes);
+  std::memcpy(to, from, i);
   for (; i + kLineBytes <= size_bytes; i += kLineBytes) {
     for (std::uint64_t j = 0; j < kLineBytes; j += lanes) {
       const auto bytes = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(from + i + j));

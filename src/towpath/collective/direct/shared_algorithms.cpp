@@ -261,8 +261,8 @@ void SharedCollectives::take_parts(const Request& request, const Blocks& blocks,
     const int peer = (rank_ + next) % ranks_;
     const Part part = part_of(blocks.size_of(block), peer, ranks_);
     if (part.size_bytes == 0) continue;
-    std::memcpy(request.outputs[0].data + block * blocks.bytes + part.first,
-                stage(peer, place) + part.first, part.size_bytes);
+    copy_out(request.outputs[0].data + block * blocks.bytes + part.first,
+             stage(peer, place) + part.first, part.size_bytes);
   }
 }
 
@@ -313,7 +313,7 @@ Task SharedCollectives::run_large_broadcast(const Request& request) {
       co_return;
     }
     if (what.place == Place::heap) {
-      std::memcpy(span.data, on_heap(request.peer, what.first), span.size_bytes);
+      copy_out(span.data, on_heap(request.peer, what.first), span.size_bytes);
     } else {
       read_private(request.peer, what.first, span);
     }
@@ -329,10 +329,13 @@ Task SharedCollectives::run_large_broadcast(const Request& request) {
       show(step, what);
     } else {
       co_await until_arrived(step, request.peer);
-      std::memcpy(span.data + done, stage(request.peer, stages_.take(size, step)), size);
+      copy_out(span.data + done, stage(request.peer, stages_.take(size, step)), size);
     }
     slots_.end(step);
   }
+  if (!sends) co_return;
+  // A root that runs ahead of the others sees less than the call takes.
+  if (way_.is_trial) co_await until_ended(step_);
   note_way(request, span.size_bytes);
 }
 
@@ -379,24 +382,27 @@ Task SharedCollectives::run_parts(const Request& request) {
       size <= SharedSlots::kInlineBytes ? slots_.inline_bytes(step) : slots_.slot(step);
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const Span& span = request.inputs[i];
-    if (span.size_bytes > 0) std::memcpy(to + i * pitch, span.data, span.size_bytes);
+    if (span.size_bytes == 0 || (!is_shared && i == index_of(rank_))) continue;
+    std::memcpy(to + i * pitch, span.data, span.size_bytes);
   }
   slots_.publish(step, stamp_);
+  const bool combines = request.kind == Kind::reduce_scatter;
+  if (!combines) take_own(request);
   co_await until_arrived(step);
   for (int rank = 0; rank < ranks_; ++rank) {
     slots_.note_ended(rank, step - 1);
-    const std::byte* const from =
-        (rank == rank_ ? to : filled(rank, step, size)) + (is_shared ? 0 : pitch * index_of(rank_));
-    if (request.kind == Kind::reduce_scatter) {
-      sources_[index_of(rank)] = from;
+    if (rank == rank_) {
+      sources_[index_of(rank)] = request.inputs[is_shared ? 0 : index_of(rank)].data;
       continue;
     }
+    const std::byte* const from =
+        filled(rank, step, size) + (is_shared ? 0 : pitch * index_of(rank_));
+    sources_[index_of(rank)] = from;
+    if (combines) continue;
     const Span& output = request.outputs[index_of(rank)];
     if (output.size_bytes > 0) std::memcpy(output.data, from, output.size_bytes);
   }
-  if (request.kind == Kind::reduce_scatter) {
-    fold(request, request.outputs[0].data, request.outputs[0].size_bytes);
-  }
+  if (combines) fold(request, request.outputs[0].data, request.outputs[0].size_bytes);
   slots_.end(step);
 }
 
@@ -424,7 +430,7 @@ void SharedCollectives::take_direct(const Request& request, const Parts& parts,
     if (to.size_bytes == 0) continue;
     const std::uint64_t place = parts.is_shared ? 0 : what.second * index_of(rank_);
     if (what.place == Place::heap) {
-      std::memcpy(to.data, on_heap(peer, what.first + place), to.size_bytes);
+      copy_out(to.data, on_heap(peer, what.first + place), to.size_bytes);
     } else {
       read_private(peer, what.first + place, to);
     }
@@ -439,7 +445,7 @@ void SharedCollectives::take_staged(const Request& request, const Parts& parts, 
     if (shown(peer, step).place != Place::stage) continue;
     const Span& to = request.outputs[index_of(peer)];
     if (done >= to.size_bytes) continue;
-    std::memcpy(to.data + done, stage(peer, own), std::min(parts.pitch, to.size_bytes - done));
+    copy_out(to.data + done, stage(peer, own), std::min(parts.pitch, to.size_bytes - done));
   }
 }
 
@@ -465,7 +471,7 @@ std::optional<std::uint64_t> common_distance(const Request& request, int rank) {
 SharedCollectives::Shown SharedCollectives::place_of_parts(const Request& request,
                                                            const Parts& parts) {
   const auto distance = common_distance(request, rank_);
-  if (request.kind == Kind::reduce_scatter || !distance) return {Place::stage, 0, 0, 0};
+  if (!distance) return {Place::stage, 0, 0, 0};
   const Span& front = request.inputs[0];
   if (const auto offset = heap_offset({front.data, *distance * request.inputs.size()})) {
     return {Place::heap, 0, *offset, *distance};
@@ -475,22 +481,46 @@ SharedCollectives::Shown SharedCollectives::place_of_parts(const Request& reques
   return {Place::process, 0, reinterpret_cast<std::uintptr_t>(front.data), *distance};
 }
 
-void SharedCollectives::take_own(const Request& request, const Parts& parts) {
-  const Span& own = request.inputs[parts.is_shared ? 0 : index_of(rank_)];
+void SharedCollectives::take_own(const Request& request) {
+  const bool is_shared = request.kind == Kind::all_gather;
+  const Span& own = request.inputs[is_shared ? 0 : index_of(rank_)];
   const Span& to = request.outputs[index_of(rank_)];
-  if (own.data != to.data && own.size_bytes > 0) std::memmove(to.data, own.data, own.size_bytes);
+  if (own.data == to.data || own.size_bytes == 0) return;
+  if (overlap(own, to)) {
+    std::memmove(to.data, own.data, own.size_bytes);
+  } else {
+    copy_out(to.data, own.data, own.size_bytes);
+  }
 }
 
-// Combines what is after `done` in the parts for this rank.
-void SharedCollectives::fold_staged(const Request& request, const Parts& parts, std::uint64_t done,
-                                    std::uint64_t place) {
+// What of each part is combined in a step.
+struct SharedCollectives::Piece {
+  std::uint64_t first;
+  std::uint64_t size_bytes;  // may be more than is left of a part
+  std::uint64_t place;       // where it is staged
+};
+
+void SharedCollectives::fold_parts(const Request& request, const Parts& parts, std::uint64_t step,
+                                   const Piece& piece) {
   const Span& output = request.outputs[0];
-  for (int rank = 0; rank < ranks_; ++rank) {
-    sources_[index_of(rank)] = rank == rank_ ? request.inputs[index_of(rank_)].data + done
-                                             : stage(rank, place) + parts.place_for(rank_);
+  const std::uint64_t end = std::min(output.size_bytes, piece.first + piece.size_bytes);
+  for (std::uint64_t at = piece.first; at < end; at += read_bytes()) {
+    const std::uint64_t size = std::min(read_bytes(), end - at);
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const Shown what = shown(rank, step);
+      const std::byte*& source = sources_[index_of(rank)];
+      if (rank == rank_) {
+        source = request.inputs[index_of(rank_)].data + at;
+      } else if (what.place == Place::stage) {
+        source = stage(rank, piece.place) + parts.place_for(rank_) + (at - piece.first);
+      } else if (what.place == Place::heap) {
+        source = on_heap(rank, what.first + what.second * index_of(rank_) + at);
+      } else {
+        source = read_operand(rank, what.first + what.second * index_of(rank_) + at, size);
+      }
+    }
+    fold(request, output.data + at, size);
   }
-  const std::uint64_t left = output.size_bytes - std::min(output.size_bytes, done);
-  fold(request, output.data + done, std::min(parts.pitch, left));
 }
 
 Task SharedCollectives::run_large_parts(const Request& request) {
@@ -507,19 +537,20 @@ Task SharedCollectives::run_large_parts(const Request& request) {
     const std::uint64_t place = stages_.take(parts.stage_bytes(ranks_), step);
     if (what.place == Place::stage) show_parts(request, parts, done, place);
     show(step, what);
-    if (block == 0 && !combines) take_own(request, parts);
+    if (block == 0 && !combines) take_own(request);
     co_await until_arrived(step);
     note_all_ended(step - 1);
+    if (block == 0 && !is_any(Place::stage, step)) steps = 1;
     if (combines) {
-      fold_staged(request, parts, done, place);
+      fold_parts(request, parts, step, {done, steps == 1 ? parts.most : parts.pitch, place});
     } else {
       if (block == 0) take_direct(request, parts, step);
       take_staged(request, parts, step, done, place);
     }
-    if (block == 0 && !is_any(Place::stage, step)) steps = 1;
     slots_.end(step);
   }
-  if (what.place != Place::stage) co_await until_ended(first);
+  // What is only moved is read in the first step.
+  if (what.place != Place::stage) co_await until_ended(combines ? step_ : first);
   note_way(request, parts.most);
 }
 

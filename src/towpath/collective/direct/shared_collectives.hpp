@@ -20,16 +20,16 @@
 //
 //   up to kSlotBytes     in a slot beside the word that announces it
 //   more                 in blocks through a ring of stages, one filled while another is read
-//   much, only moved     not staged: peers read it from this process's memory, where the system
-//                        lets them
+//   much in parts        not staged: peers read it from this process's memory, where the system
+//                        lets them and where that is faster
 //   on the heap          not copied at all: peers read it there, and an all-reduce stores its
 //                        result to all of them
 //
 // An all-reduce among more than two ranks either combines everything on every rank (one shot), or
 // each rank combines a part that all then read (two shots). What is faster, and whether stores
-// should go past the caches, is measured: before the first call, and again after kBytesPerProbe.
-// Whether what is only moved is staged is tried on the calls themselves, by each rank for what it
-// shows.
+// to a stage should go past the caches, is measured: before the first call, and again after
+// kBytesPerProbe. Whether arrays are staged is tried on the calls themselves, by each rank for what
+// it shows. Results that the last cache has no room for are stored past it.
 
 namespace towpath::collective::direct {
 
@@ -72,8 +72,13 @@ class SharedCollectives {
 
   // Two-shot parts of eight ranks are 128 KiB then, and no step costs more than its bytes.
   static constexpr std::uint64_t kTwoShotBytes = 1 << 20;
-  // Still in the second-level cache when the next one is staged.
+  // Still in the second-level cache when the next one is staged, or when what was read from the
+  // memory of other processes is combined.
   static constexpr std::uint64_t kBlockBytes = 256 << 10;
+  // Fewer bytes get from cache to cache sooner than through memory, however far: among two ranks
+  // far apart 128 B take 0.40 us instead of 0.66, 1 KiB 0.55 instead of 0.75, 2 KiB the same, 8
+  // KiB 3.1 instead of 1.8.
+  static constexpr std::uint64_t kStreamedBytesLeast = 2 << 10;
   // The ring follows them.
   static constexpr std::uint64_t kSlotsBytes =
       ((SharedSlots::kSlots + 1) * (SharedSlots::kSlotBytes + 128)) / 4096 * 4096 + 4096;
@@ -102,9 +107,9 @@ class SharedCollectives {
     void await_resume() const {}
   };
   // Where a rank's bytes are, in the line that it publishes.
-  enum class Place : std::uint32_t { slot, stage, heap, process };
+  enum class Place : std::uint32_t { stage, heap, process };
   struct Shown {
-    Place place = Place::slot;
+    Place place = Place::stage;
     std::uint32_t stage = 0;
     std::uint64_t first = 0;   // offset of the heap, or address
     std::uint64_t second = 0;  // offset of the result, or distance from part to part
@@ -141,6 +146,7 @@ class SharedCollectives {
     return request.kind != Kind::reduce || is_root(request);
   }
   bool is_one_shot(std::uint64_t size_bytes) const;
+  bool fills_cache(std::uint64_t size_bytes) const;
   // How this rank shows an array of this call that is not on the heap.
   void choose_way(const Request& request, std::uint64_t size_bytes);
   void note_way(const Request& request, std::uint64_t size_bytes);
@@ -155,6 +161,8 @@ class SharedCollectives {
     return regions_[static_cast<std::size_t>(rank)] + kSlotsBytes + place;
   }
   void copy_to_stage(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
+  // To this rank's result.
+  void copy_out(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
   std::optional<std::uint64_t> heap_offset(const Span& span) const;
   std::byte* on_heap(int rank, std::uint64_t offset) const {
     return heaps_[static_cast<std::size_t>(rank)] + offset;
@@ -182,6 +190,9 @@ class SharedCollectives {
   void take_parts(const Request& request, const Blocks& blocks, std::uint64_t block,
                   std::uint64_t place);
   void read_private(int peer, std::uint64_t address, const Span& to);
+  // How many bytes of each other rank's array are read before they are combined, and where.
+  std::uint64_t read_bytes() const;
+  const std::byte* read_operand(int peer, std::uint64_t address, std::uint64_t size_bytes);
 
   struct Parts;
   Parts parts_of(const Request& request) const;
@@ -191,9 +202,10 @@ class SharedCollectives {
   void take_staged(const Request& request, const Parts& parts, std::uint64_t step,
                    std::uint64_t done, std::uint64_t place);
   Shown place_of_parts(const Request& request, const Parts& parts);
-  void take_own(const Request& request, const Parts& parts);
-  void fold_staged(const Request& request, const Parts& parts, std::uint64_t done,
-                   std::uint64_t place);
+  void take_own(const Request& request);
+  struct Piece;
+  void fold_parts(const Request& request, const Parts& parts, std::uint64_t step,
+                  const Piece& piece);
   std::uint64_t part_bytes_most(const Request& request) const;
   // What a call is about; all ranks count the same bytes.
   std::uint64_t bytes_of(const Request& request) const;
@@ -221,13 +233,16 @@ class SharedCollectives {
   std::vector<const std::byte*> sources_;  // by rank, of the current fold
   std::vector<std::byte*> copies_;         // of its result
   std::vector<std::byte> scratch_;
+  std::vector<std::byte> operands_;  // by rank, read from the memory of their processes
   std::vector<std::byte> probe_bytes_;
   std::optional<Costs> costs_;
   bool reads_private_ = false;  // whether ranks can read each other's memory that is no heap
   FasterWay ways_;              // of what is shown: staged, or read where it is
   FasterWay::Choice way_;       // of the current call
   Time began_;
-  bool streams_ = false;
+  bool streams_ = false;          // to the stage
+  bool streams_results_ = false;  // of the current call
+  std::uint64_t cache_bytes_;     // of the last level; 0 where it is not known
   std::uint64_t bytes_until_probe_ = 0;
   Frame frame_;
   Task task_;
