@@ -28,7 +28,7 @@ Names that are not below, `towpath._core` among them, may change at any time.
 **Sweeps.** `sweep`
 
 **Errors.** `TowpathError`, `ConfigError`, `CompilationError`, `TransportError`, `DeadlockError`,
-`HazardError`, `RankError`, `SweepError`
+`HazardError`, `RankError`, `RunError`, `SweepError`
 
 `__version__` is the version of the package.
 """
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         DeadlockError,
         HazardError,
         RankError,
+        RunError,
         SweepError,
         TowpathError,
         TransportError,
@@ -121,6 +122,7 @@ __all__ = [
     "DeadlockError",
     "HazardError",
     "RankError",
+    "RunError",
     "SweepError",
 ]
 
@@ -161,6 +163,7 @@ _MODULES = {
         "DeadlockError",
         "HazardError",
         "RankError",
+        "RunError",
         "SweepError",
     ),
 }

@@ -135,6 +135,14 @@ class HazardError(TowpathError, RuntimeError):
         self.core = core
 
 
+class RunError(TowpathError, RuntimeError):
+    """A run that failed in a way that has no type of its own.
+
+    A kernel that ends without a barrier it needs or goes on at the limit of cycles, a mailbox whose
+    name is taken, a library that is not installed: the text says which, and what to do.
+    """
+
+
 class SweepError(TowpathError, RuntimeError):
     """A point of a sweep that could not be measured; its text names the point."""
 

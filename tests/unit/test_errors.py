@@ -13,6 +13,7 @@ from towpath.errors import (
     DeadlockError,
     DescriptionError,
     HazardError,
+    RunError,
     SweepError,
     TowpathError,
     TransportError,
@@ -27,6 +28,7 @@ from towpath.errors import (
         (TransportError("x"), RuntimeError),
         (DeadlockError("x"), RuntimeError),
         (HazardError("x", hazard="h", culprit="k", chip=0, core=(0, 0)), RuntimeError),
+        (RunError("x"), RuntimeError),
         (SweepError("x"), RuntimeError),
     ],
 )
@@ -53,6 +55,11 @@ def test_a_deadlock_has_its_cycle():
     with pytest.raises(DeadlockError, match="a waits for b") as caught:
         _core.throw_example("DeadlockError")
     assert caught.value.cycle == ["a", "b"]
+
+
+def test_a_run_that_fails_in_another_way_is_an_error_of_towpath():
+    with pytest.raises(RunError, match="kernel 'a' goes on at the limit"):
+        _core.throw_example("RunError")
 
 
 def test_a_missing_peer_is_a_timeout_without_a_culprit():

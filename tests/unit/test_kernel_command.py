@@ -47,6 +47,19 @@ def kernel(tmp_path: Path) -> str:
     return str(path)
 
 
+def test_a_kernel_that_ends_too_early_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "increment.cpp"
+    path.write_text(
+        '#include "dataflow_api.h"\n'
+        "void kernel_main() { noc_semaphore_inc(get_noc_addr(2, 2, 0x20000), 1); }\n"
+    )
+    ran = command(str(path), "--core", "1,1")
+    assert ran.returncode == 2
+    (sentence,) = ran.stderr.splitlines()
+    assert sentence.startswith("towpath: kernel 'increment' on core (2, 2) ends in cycle ")
+    assert "without the barrier it needs" in sentence
+
+
 def test_command_runs_a_kernel_on_a_rectangle_of_cores(kernel: str) -> None:
     ran = command(
         kernel, "--core", "0,0-1,0", "--arg", "5", "--compile-arg", "0x10", "-D", "SCALE=2",

