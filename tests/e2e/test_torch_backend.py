@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -117,6 +118,39 @@ def test_a_program_prints_what_its_communication_costs(tmp_path):
     assert float(row[1]) == pytest.approx(4 * one_us, abs=0.1)
     assert float(row[2]) == pytest.approx(3 * one_us, abs=0.1)  # one is hidden
     assert "communication on" not in printed[1][1]
+
+
+STOPPED_WHILE_IT_REPORTS = """
+import os
+import time
+import torch
+import torch.distributed as dist
+import towpath.torch
+
+class Slow(towpath.torch.simulation.Simulation):
+    def report(self):
+        print("reporting", flush=True)
+        time.sleep(1)
+        return super().report()
+
+towpath.torch.simulation.Simulation = Slow
+towpath.torch.simulate("dgx-h100:1")
+dist.init_process_group("towpath-sim", init_method=os.environ["STORE"], rank=0, world_size=1)
+dist.all_reduce(torch.ones(8))
+print(os.getpid(), flush=True)
+"""
+
+
+def test_the_report_outlives_a_rank_that_a_server_stops(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(STOPPED_WHILE_IT_REPORTS, encoding="utf-8")
+    store = {"STORE": f"file://{tmp_path}/store"}
+    with started_ranks(script, 1, lambda rank: [], store) as (rank,):
+        assert rank.stdout.readline() == f"{rank.pid}\n"
+        assert rank.stdout.readline() == "reporting\n"
+        rank.kill()
+        assert rank.wait(timeout=30) == -signal.SIGKILL
+        assert "communication on dgx-h100, simulated" in rank.stderr.read()
 
 
 KILLED = """

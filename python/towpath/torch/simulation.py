@@ -7,7 +7,9 @@ from __future__ import annotations
 import itertools
 import multiprocessing.util
 import os
+import signal
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -240,10 +242,29 @@ def simulate(
 
     def at_exit() -> None:
         if prints and is_first == [True]:
-            print(simulation.report(), file=sys.stderr)
+            _print_apart(simulation)
         simulation.release()  # torch keeps the backend, and so the simulation
 
     dist.Backend.register_backend(SIMULATED_BACKEND, make, extended_api=True, devices=["cpu"])
     # Unlike atexit's, also called in a process that multiprocessing has forked.
     multiprocessing.util.Finalize(None, at_exit, exitpriority=0)
     return simulation
+
+
+def _print_apart(simulation: Simulation) -> None:
+    """Prints the report, by a process of its own that this one waits for.
+
+    Each size is simulated for the first time now, which takes seconds. Servers such as vLLM stop a
+    rank that does not end soon; the report is printed nevertheless.
+    """
+    sys.stderr.flush()
+    printer = os.fork()
+    if printer == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        try:
+            print(simulation.report(), file=sys.stderr, flush=True)
+        except Exception:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    os.waitpid(printer, 0)
