@@ -9,7 +9,8 @@
 any time and started again, and --seconds ends it by itself. `show` prints medians over the rounds,
 and the median of our time over that of the fastest peer of the same round. An MPI is a folder with
 bin/mpirun (or mpiexec) and lib/libmpi; where torch is installed, gloo is measured too. A peer that
-is not there, or does not end, is named with the reason.
+is not there, or does not end, is named with the reason. `loop` is loop_peer.cpp, an all_reduce of
+two ranks by loops that can do nothing else: no peer, but what memory and caches take.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ ROOT = HERE.parents[1]
 COLLECTIVES = ("all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all")
 SIZES_BYTES = (8, 128, 4096, 32 << 10, 128 << 10, 1 << 20, 8 << 20, 32 << 20, 128 << 20, 256 << 20)
 OURS = ("towpath", "towpath symmetric")
+LOOP = "loop"
 # Of one run of a program: enough to be worth its start, few enough to be repeated.
 SIZES_PER_RUN = 3
 TIMEOUT_S = 40
+KNOWN = [[collective] for collective in COLLECTIVES]  # the first words of a line that counts
 Rows = list[tuple[str, int, float]]
 
 
@@ -69,7 +72,7 @@ class Program:
         if process.returncode != 0:
             raise Skipped(f"status {process.returncode}: {' '.join(errors.split())[-200:]}")
         rows = (line.split() for line in printed.splitlines())
-        return [(row[0], int(row[1]), float(row[2])) for row in rows if len(row) == 3]
+        return [(row[0], int(row[1]), float(row[2])) for row in rows if row[:1] in KNOWN]
 
 
 class Gloo:
@@ -166,6 +169,13 @@ def our_program(folder: Path, library: Path) -> str:
     )  # fmt: skip
 
 
+def loop_program(folder: Path) -> str:
+    """Compiles loop_peer.cpp for the processor at hand."""
+    return compiled(
+        ["g++", "-std=c++20", "-O3", "-march=native", str(HERE / "loop_peer.cpp")], folder / LOOP
+    )
+
+
 def mpi_program(
     folder: Path, title: str, prefix: Path, include: Path | None, ranks: int
 ) -> Program:
@@ -201,6 +211,11 @@ def programs_of(asked: argparse.Namespace, folder: Path) -> dict[str, Program | 
     ours = our_program(folder, asked.library)
     for title, memory in zip(OURS, ("private", "symmetric"), strict=True):
         programs[title] = Program([ours, str(asked.ranks), memory])
+    if asked.ranks == 2:
+        try:
+            programs[LOOP] = Program([loop_program(folder), "2"])
+        except Skipped as reason:
+            print(f"{LOOP} is skipped: {reason}", file=sys.stderr)
     for each in asked.mpi:
         title, _, where = each.partition("=")
         try:
@@ -240,7 +255,7 @@ def measure(asked: argparse.Namespace) -> int:
                 for title, program in programs.items():
                     key = f"{asked.ranks} ranks, round {turn}, {' '.join(specs)}"
                     done = results.setdefault(key, {})
-                    if title in done:
+                    if title in done or (title == LOOP and specs[0].split(":")[0] != "all_reduce"):
                         continue
                     if time.monotonic() > end:
                         left += 1
@@ -291,7 +306,7 @@ def ratios(cell: dict[str, Rounds], ours: str) -> list[float]:
 
     Programs of a round run within seconds; between rounds a virtual machine's processors are moved.
     """
-    peers = [rounds for title, rounds in cell.items() if title not in OURS]
+    peers = [rounds for title, rounds in cell.items() if title not in (*OURS, LOOP)]
     found = []
     for key, own_us in cell.get(ours, {}).items():
         others = [rounds[key] for rounds in peers if key in rounds]
