@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +121,15 @@ def _is_topology(path: Path) -> bool:
         return head.lstrip().startswith(b"{") and b'"eth_chan_to_coord"' in head + file.read()
 
 
+@lru_cache(maxsize=1)
+def _spec_of(spec_json: str) -> ChipSpec:
+    return ChipSpec.model_validate_json(spec_json)
+
+
 def _replay_file(
     folder: Path, spec_json: str, pace: Pace, seed: int, path: Path
 ) -> TraceReplay:  # fmt: skip
-    spec = ChipSpec.model_validate_json(spec_json)
+    spec = _spec_of(spec_json)
     name = str(path.relative_to(folder))
     try:
         loaded = load_noc_trace(path, (spec.grid.width, spec.grid.height))
