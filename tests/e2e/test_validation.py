@@ -316,6 +316,12 @@ def test_streams_of_packets_on_blackholes_are_within_a_tenth():
     assert max(abs(row["error_pct"]) for row in rows) < 10
 
 
+def test_a_router_that_waits_for_acknowledgements_makes_fused_streams_slow():
+    rows = shipped("fabric/fused_streams", group="Unicast").rows
+    assert len(rows) == 6
+    assert max(abs(row["error_pct"]) for row in rows) < 9
+
+
 def test_gap_streams_between_neighbours():
     cluster = load_chip_cluster("t3000").build()
     line = _core.FabricShape.line(_core.FabricShape.usual(cluster).chips)

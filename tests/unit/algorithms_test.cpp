@@ -351,6 +351,7 @@ TEST_P(EveryAlgorithm, RefusesOptionsOutOfRange) {
   refuses([](AlgorithmOptions& options) { options.root = 4; });
   refuses([](AlgorithmOptions& options) { options.gpus_per_host = 3; });
   refuses([](AlgorithmOptions& options) { options.chunks_per_channel = 0; });
+  refuses([](AlgorithmOptions& options) { options.reducers = 0; });
   refuses([](AlgorithmOptions& options) { options.columns = -1; });
   refuses([](AlgorithmOptions& options) { options.columns = 3; });
   refuses([](AlgorithmOptions& options) { options.columns = 8; });

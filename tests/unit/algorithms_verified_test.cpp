@@ -73,6 +73,25 @@ TEST_P(EveryVerifiedAlgorithm, NeverHangsOnEightRanks) {
             std::nullopt);
 }
 
+// One put for each pair and channel, of which several thread blocks add up a piece each.
+TEST(AllPairsReduceScatter, ThreadBlocksAddUpPiecesOfWhatAChannelBrings) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    for (const int reducers : {1, 2, 3}) {
+      AlgorithmOptions options;
+      options.ranks = ranks;
+      options.channels = 2;
+      options.reducers = reducers;
+      const Schedule schedule = all_pairs_reduce_scatter.make(options);
+      EXPECT_TRUE(verify(schedule, 3 * schedule.chunks, 4).is_correct())
+          << ranks << ", " << reducers;
+      if (ranks == 1) continue;
+      const auto local = static_cast<std::size_t>(2 * reducers);
+      const std::size_t pairs = 2 * static_cast<std::size_t>(ranks - 1);
+      EXPECT_EQ(schedule.ranks[0].blocks.size(), pairs + local);
+    }
+  }
+}
+
 TEST(AllToAllV, SendsOnlyWhatThePatternSays) {
   AlgorithmOptions options;
   options.ranks = 3;

@@ -201,24 +201,73 @@ TEST(Fabric, LongWaysRoundAFullRingArriveWithoutDeadlock) {
   }
 }
 
-// DRAM acknowledges late, so increments are due for many packets: their headers stay in the
-// receiver's slots until then, although more packets come than there are slots.
-TEST(Fabric, APacketKeepsItsSlotUntilItsIncrementIsDone) {
-  constexpr std::uint32_t kPackets = 40;
+// Two chips whose DRAM acknowledges late.
+std::shared_ptr<const machine::ChipCluster> chips_with_slow_dram() {
   machine::ChipCluster description = *chips_on_grid(2, 1, false, 1);
   machine::Chip chip = *description.chips.front().chip;
   chip.workers.clear();
   chip.dram.write_cycles = 20'000;
   const auto slow = machine::build_chip(chip);
   for (auto& place : description.chips) place.chip = slow;
-  const auto chips = machine::build_chip_cluster(std::move(description));
+  return machine::build_chip_cluster(std::move(description));
+}
+
+machine::Coordinate dram_of(const machine::Chip& chip) {
+  machine::Coordinate dram;
+  for (int tile = 0; tile < static_cast<int>(chip.tiles.size()); ++tile) {
+    const machine::Coordinate at = chip.coordinate_of(tile);
+    if (chip.tile(at).kind == machine::TileKind::dram) dram = at;
+  }
+  return dram;
+}
+
+// A packet behind one whose increment waits for DRAM is not handled before that.
+TEST(Fabric, ARouterStandsStillUntilAllItsWritesAreAcknowledged) {
+  const auto chips = chips_with_slow_dram();
+  const auto& chip = chips->chips.front().chip;
+  const machine::Coordinate target = chip->workers.back();
+  constexpr std::uint64_t kBehind = kCounter + 64;
   Cluster cluster(chips, {.finds_hazards = false});
   Fabric fabric(cluster, mesh_of(*chips), {});
-  machine::Coordinate dram;
-  for (int tile = 0; tile < static_cast<int>(slow->tiles.size()); ++tile) {
-    const machine::Coordinate at = slow->coordinate_of(tile);
-    if (slow->tile(at).kind == machine::TileKind::dram) dram = at;
-  }
+  fabric.program(0).create_kernel(
+      {.core = chip->workers.front(), .name = "sender"}, [&](DataMovementCore& core) {
+        Connection connection(core, fabric.port(0, kRight, 0), kWorkerWords);
+        connection.open();
+        Header header = fabric.header(0, 1);
+        header.payload_to = pack({dram_of(*chip), 0});
+        header.payload_bytes = 64;
+        header.increment = 1;
+        header.operation = Operation::write_flush_increment;
+        header.word_at = pack({target, kCounter});
+        connection.send(header, kWorkerHeaders, kWorkerPayloads);
+        header.operation = Operation::inline_write;
+        header.payload_bytes = 0;
+        header.word_at = pack({target, kBehind});
+        connection.send(header, kWorkerHeaders + 64, kWorkerPayloads);
+        connection.wait_until_sent();
+        connection.close();
+      });
+  std::uint32_t counted = 0;
+  noc::Cycle seen_at = 0;
+  fabric.program(1).create_kernel({.core = target, .name = "listener"},
+                                  [&](DataMovementCore& core) {
+                                    core.noc_semaphore_wait(kBehind, 1);
+                                    counted = core.load_word(kCounter);
+                                    seen_at = core.cycle();
+                                  });
+  fabric.run();
+  EXPECT_EQ(counted, 1u);
+  EXPECT_GT(seen_at, chip->dram.write_cycles);
+}
+
+// More packets come than there are slots.
+TEST(Fabric, APacketKeepsItsSlotUntilItsIncrementIsDone) {
+  constexpr std::uint32_t kPackets = 40;
+  const auto chips = chips_with_slow_dram();
+  const auto& slow = chips->chips.front().chip;
+  Cluster cluster(chips, {.finds_hazards = false});
+  Fabric fabric(cluster, mesh_of(*chips), {});
+  const machine::Coordinate dram = dram_of(*slow);
   ASSERT_EQ(slow->tile(dram).kind, machine::TileKind::dram);
   const auto target = slow->workers.back();
   fabric.program(0).create_kernel(

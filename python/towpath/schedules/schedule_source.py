@@ -18,8 +18,9 @@ class ScheduleSource:
     With several `hosts`, rings enter and leave each on their own rail and trees join the hosts'
     chains; with one host the natural order of ranks is taken, and with `both_ways` every other
     ring goes round the other way. Chains and trees cut what goes through them into
-    `chunks_per_channel`; other algorithms do not look at it. Grids have so many `columns`, 0 for a
-    single row, and go round their rows and columns or along them as lines. `pattern` says what
+    `chunks_per_channel`; other algorithms do not look at it. Of all_pairs_reduce_scatter,
+    `reducers` thread blocks add up what comes in on a channel. Grids have so many `columns`, 0 for
+    a single row, and go round their rows and columns or along them as lines. `pattern` says what
     all_to_all_v and send_recv send to whom, as in `Schedule.generate`; without one, all_to_all_v
     sends whole parts and send_recv to the next rank.
 
@@ -44,6 +45,7 @@ class ScheduleSource:
     pattern: tuple[int, ...] = ()
     rings: tuple[tuple[int, ...], ...] = ()
     chain_ranks: int = 0
+    reducers: int = 1
     result: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,7 +86,7 @@ class ScheduleSource:
                 protocol=protocol, root=self.root, rings=rings, gpus_per_host=gpus_per_host,
                 chunks_per_channel=self.chunks_per_channel, columns=self.columns,
                 row_rings=self.row_rings, column_rings=self.column_rings,
-                pattern=self.pattern,
+                reducers=self.reducers, pattern=self.pattern,
             )  # fmt: skip
         except ValueError as error:
             raise ConfigError(str(error)) from None

@@ -253,12 +253,14 @@ def call_us(call: ChipCall) -> float:
     algorithm = call.algorithm()
     ways = 2 if system.goes_round else 1
     is_grid = algorithm.startswith("grid")
+    # To a rank there is one way; both workers add up what comes in.
+    is_pairwise = algorithm.startswith("all_pairs")
     shape = system.shape()
     dimensions = [*shape.dimensions, (1, False)]
     source = ScheduleSource(
         None, call.collective, algorithm, system.chips,
-        channels=_channels_of(system) * (1 if is_grid else ways),
-        both_ways=algorithm.startswith("ring"),
+        channels=_channels_of(system) * (1 if is_grid or is_pairwise else ways),
+        both_ways=algorithm.startswith("ring"), reducers=ways if is_pairwise else 1,
         columns=dimensions[0][0] if is_grid else 0,
         row_rings=is_grid and dimensions[0][1], column_rings=is_grid and dimensions[1][1],
     )  # fmt: skip

@@ -384,10 +384,11 @@ void bind_algorithms(nb::module_& module) {
       [](const std::string& algorithm, int ranks, int channels, Protocol protocol, int root,
          int gpus_per_host, int chunks_per_channel, std::vector<std::vector<int>> rings,
          int columns, bool row_rings, bool column_rings, std::vector<std::vector<int>> trees,
-         std::vector<std::uint32_t> pattern) {
-        return make_schedule(algorithm, {ranks, channels, protocol, root, gpus_per_host,
-                                         chunks_per_channel, std::move(rings), columns, row_rings,
-                                         column_rings, std::move(trees), std::move(pattern)});
+         int reducers, std::vector<std::uint32_t> pattern) {
+        return make_schedule(
+            algorithm,
+            {ranks, channels, protocol, root, gpus_per_host, chunks_per_channel, std::move(rings),
+             columns, row_rings, column_rings, std::move(trees), reducers, std::move(pattern)});
       },
       "algorithm"_a, nb::kw_only(), "ranks"_a, "channels"_a = defaults.channels,
       "protocol"_a = defaults.protocol, "root"_a = defaults.root,
@@ -395,8 +396,9 @@ void bind_algorithms(nb::module_& module) {
       "chunks_per_channel"_a = defaults.chunks_per_channel,
       "rings"_a = std::vector<std::vector<int>>{}, "columns"_a = defaults.columns,
       "row_rings"_a = defaults.row_rings, "column_rings"_a = defaults.column_rings,
-      "trees"_a = std::vector<std::vector<int>>{}, "pattern"_a = std::vector<std::uint32_t>{},
-      ReleaseGil(), "Raises ValueError, one sentence, for options that are not possible.");
+      "trees"_a = std::vector<std::vector<int>>{}, "reducers"_a = defaults.reducers,
+      "pattern"_a = std::vector<std::uint32_t>{}, ReleaseGil(),
+      "Raises ValueError, one sentence, for options that are not possible.");
   module.def("rail_rings", &rail_rings, "hosts"_a, "gpus_per_host"_a, "channels"_a,
              "Ranks in ring order, one ring per channel, that leave and enter hosts on one rail.");
 }

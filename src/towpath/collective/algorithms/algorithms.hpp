@@ -42,6 +42,8 @@ struct AlgorithmOptions {
   bool column_rings = false;  // and of a column
   std::vector<std::vector<int>> trees;  // tree_all_reduce: the parent of each rank, -1 for a tree's
                                         // root, one tree per channel; empty: two trees in turn
+  int reducers = 1;                     // all_pairs_reduce_scatter: thread blocks that add up what
+                                        // comes in on a channel, each a piece of it
   std::vector<std::uint32_t> pattern;   // all_to_all_v and send_recv: as in Schedule; empty: whole
                                         // parts, and each rank to the next
 };
@@ -49,6 +51,7 @@ struct AlgorithmOptions {
 inline constexpr int kRanksMax = 262'144;
 inline constexpr int kChannelsMax = 64;
 inline constexpr int kChunksPerChannelMax = 256;
+inline constexpr int kReducersMax = 16;
 
 // What a machine must have for an algorithm, beside links.
 enum class Reach : std::uint8_t {

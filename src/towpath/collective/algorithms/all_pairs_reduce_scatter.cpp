@@ -10,29 +10,34 @@ namespace {
 
 Schedule make(const AlgorithmOptions& options) {
   check_quadratic(options);
-  const auto channels = static_cast<std::uint32_t>(options.channels);
+  // A channel carries as many pieces of a part, and as many thread blocks add them up.
+  const auto reducers = static_cast<std::uint32_t>(options.reducers);
+  const auto pieces = static_cast<std::uint32_t>(options.channels) * reducers;
   Schedule schedule =
       schedule_without_blocks("all_pairs_reduce_scatter", Collective::reduce_scatter, options,
-                              static_cast<std::uint32_t>(options.ranks) * channels);
+                              static_cast<std::uint32_t>(options.ranks) * pieces);
   if (options.ranks == 1) return local_copy(std::move(schedule));
   for (int rank = 0; rank < options.ranks; ++rank) {
-    const PairBlocks blocks{rank, options.ranks, options.channels};
+    const PairBlocks blocks{rank, options.ranks, options.channels, options.reducers};
     add_pair_blocks(schedule, blocks);
     RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
-    program.scratch_chunks = channels * static_cast<std::uint32_t>(options.ranks - 1);
+    program.scratch_chunks = pieces * static_cast<std::uint32_t>(options.ranks - 1);
+    const auto part_of = [&](int keeper, int piece) {
+      return input(static_cast<std::uint32_t>(keeper) * pieces + static_cast<std::uint32_t>(piece));
+    };
     for (int channel = 0; channel < options.channels; ++channel) {
-      const auto kept = static_cast<std::uint32_t>(channel);
-      const auto part_of = [&](int keeper) {
-        return input(static_cast<std::uint32_t>(keeper) * channels + kept);
-      };
+      const int first = channel * options.reducers;
       for (int peer = 0; peer < options.ranks; ++peer) {
         if (peer == rank) continue;
+        const Chunk received = scratch(blocks.scratch_of(peer, first));
         program.blocks[blocks.block_of(peer, channel)].steps = {
-            step(StepType::send, part_of(peer)),
-            publishing(step(StepType::receive, scratch(blocks.scratch_of(peer, channel))))};
+            step(StepType::send, part_of(peer, first), reducers),
+            publishing(step(StepType::receive, received, reducers))};
       }
-      add_ordered_reduction(program.blocks[blocks.local_block(channel)].steps, blocks, channel,
-                            part_of(rank), output(kept));
+    }
+    for (int piece = 0; piece < blocks.pieces(); ++piece) {
+      add_ordered_reduction(program.blocks[blocks.local_block(piece)].steps, blocks, piece,
+                            part_of(rank, piece), output(static_cast<std::uint32_t>(piece)));
     }
   }
   return schedule;

@@ -78,6 +78,7 @@ void check_options(const AlgorithmOptions& options) {
   check_between("root", options.root, 0, options.ranks - 1);
   check_between("gpus_per_host", options.gpus_per_host, 1, options.ranks);
   check_between("chunks_per_channel", options.chunks_per_channel, 1, kChunksPerChannelMax);
+  check_between("reducers", options.reducers, 1, kReducersMax);
   if (options.ranks % options.gpus_per_host != 0) {
     throw std::invalid_argument(fmt::format("gpus_per_host is {}; {} ranks are no multiple of it",
                                             options.gpus_per_host, options.ranks));
@@ -240,18 +241,18 @@ void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks) {
     }
   }
   for (int channel = 0; channel < blocks.channels; ++channel) {
-    program.blocks.emplace_back().channel = channel;
+    for (int i = 0; i < blocks.reducers; ++i) program.blocks.emplace_back().channel = channel;
   }
 }
 
-void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int channel, Chunk own,
+void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int piece, Chunk own,
                            Chunk result) {
   // The first peer's slot gathers the sum; on rank 0 that peer comes second in the order of ranks,
   // which is the same, as the operations commute.
   const int first = blocks.rank == 0 ? 1 : 0;
-  const Chunk sum = scratch(blocks.scratch_of(first, channel));
+  const Chunk sum = scratch(blocks.scratch_of(first, piece));
   const auto received = [&](int peer, Step next) {
-    return after(blocks.block_of(peer, channel), 1, next);
+    return after(blocks.block_of(peer, piece / blocks.reducers), 1, next);
   };
   const Step add_own = step(StepType::reduce, own, sum);
   bool is_first_awaited = false;
@@ -261,7 +262,7 @@ void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int channel, 
       steps.push_back(is_first_awaited ? add_own : received(first, add_own));
     } else {
       if (!is_first_awaited) steps.push_back(received(first, Step{}));
-      const Chunk slot = scratch(blocks.scratch_of(rank, channel));
+      const Chunk slot = scratch(blocks.scratch_of(rank, piece));
       steps.push_back(received(rank, step(StepType::reduce, slot, sum)));
     }
     is_first_awaited = true;

@@ -106,25 +106,26 @@ ThreadBlock& add_line_block(Schedule& schedule, const std::vector<int>& line, st
                             int channel);
 
 // The order in which the all-pairs algorithms number a rank's thread blocks: one per channel and
-// peer, then one per channel for local work.
+// peer, then those of each channel for local work.
 struct PairBlocks {
   int rank = 0;
   int ranks = 1;
   int channels = 1;
+  int reducers = 1;  // local thread blocks of a channel, each with a piece of what comes in
 
+  int pieces() const { return channels * reducers; }
   std::uint32_t slot_of(int peer) const {
     return static_cast<std::uint32_t>(peer < rank ? peer : peer - 1);
   }
   std::uint32_t block_of(int peer, int channel) const {
     return static_cast<std::uint32_t>(channel * (ranks - 1)) + slot_of(peer);
   }
-  std::uint32_t local_block(int channel) const {
-    return static_cast<std::uint32_t>(channels * (ranks - 1) + channel);
+  std::uint32_t local_block(int piece) const {
+    return static_cast<std::uint32_t>(channels * (ranks - 1) + piece);
   }
   // The scratch chunk that keeps a peer's contribution.
-  std::uint32_t scratch_of(int peer, int channel) const {
-    return slot_of(peer) * static_cast<std::uint32_t>(channels) +
-           static_cast<std::uint32_t>(channel);
+  std::uint32_t scratch_of(int peer, int piece) const {
+    return slot_of(peer) * static_cast<std::uint32_t>(pieces()) + static_cast<std::uint32_t>(piece);
   }
 };
 
@@ -134,7 +135,7 @@ void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks);
 // Appends to `steps`: wait until every peer's contribution has been received by step 1 of its
 // thread block, combine them and `own` in the order of ranks, so that every rank gets the same
 // bits, and store the result. It is gathered in scratch: `result` and `own` may be one memory.
-void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int channel, Chunk own,
+void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int piece, Chunk own,
                            Chunk result);
 
 }  // namespace towpath::collective

@@ -203,8 +203,7 @@ class Receiver {
   int write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes);
   void increment(const Header& header);
   void set_word(const Header& header);
-  bool is_written(std::uint32_t packet) const;
-  bool increment_due();
+  void wait_until_written();
   bool has_left(std::uint32_t packet) const;
   bool has_arrived(std::uint32_t packet);
 
@@ -215,25 +214,19 @@ class Receiver {
   noc::Cycle handle_cycles_;
   std::uint32_t arrived_ = 0;
   std::uint32_t handled_ = 0;
-  std::uint32_t completed_ = 0;     // number that have left
-  std::uint32_t acknowledged_ = 0;  // number that are written
+  std::uint32_t completed_ = 0;  // number that have left
   std::uint32_t told_arrived_ = 0;
   std::uint32_t told_completed_ = 0;
   std::uint32_t answers_ = 0;
-  // Packets whose increment waits for acknowledgements of all writes before it, oldest first. They
-  // keep their slots.
-  std::deque<std::uint32_t> due_;
   std::array<std::uint32_t, kDirections> produced_{};
   std::uint32_t notifications_ = 0;
   std::uint32_t branches_ = 0;
 };
 
-bool Receiver::is_written(std::uint32_t packet) const {
-  for (int noc = 0; noc < 2; ++noc) {
-    const noc::NiuCounters& counters = core_.network().counters(noc, core_.config().core);
-    if (counters.outstanding[index(transaction_id(packet))] != 0) return false;
-  }
-  return true;
+// Until all that this router has written is acknowledged. It stands still meanwhile, with the
+// sender if one RISC-V does both.
+void Receiver::wait_until_written() {
+  for (int noc = 0; noc < 2; ++noc) core_.noc_async_write_barrier(noc);
 }
 
 bool Receiver::has_left(std::uint32_t packet) const {
@@ -253,16 +246,15 @@ bool Receiver::has_arrived(std::uint32_t packet) {
 }
 
 bool Receiver::handle_packet() {
-  const bool did_anything = increment_due();
   while (has_arrived(arrived_)) ++arrived_;
-  if (handled_ == arrived_ || !has_transaction_id()) return did_anything;
+  if (handled_ == arrived_ || !has_transaction_id()) return false;
   const std::uint64_t slot = layout_.receiver_slot(handled_);
   const Header header = load_header(core_, slot);
   const Fate fate = fate_of(header);
   // All copies leave or none: a packet that has left in part would be sent twice.
   for (const Copy& copy : fate.copies) {
     TOWPATH_CHECK(config_.next[copy.direction], "a packet goes on to where there is no router");
-    if (!has_room(copy)) return did_anything;
+    if (!has_room(copy)) return false;
   }
   core_.work(handle_cycles_);
   if (config_.watch != nullptr) report(fate);
@@ -315,13 +307,14 @@ Receiver::Nocs Receiver::write_payload(const Header& header, std::uint64_t slot)
 
 void Receiver::deliver(const Header& header, std::uint64_t slot) {
   const Operation operation = header.operation;
-  const bool is_due_later = increments(operation) && (flushes(operation) || !due_.empty());
-  if (is_due_later) due_.push_back(handled_);
   const Nocs used = write_payload(header, slot);
   if (operation == Operation::inline_write) set_word(header);
-  if (!increments(operation) || is_due_later) return;
-  for (int noc = 0; noc < 2; ++noc) {
-    if (used[index(noc)]) {
+  if (!increments(operation)) return;
+  if (flushes(operation)) {
+    wait_until_written();
+  } else {
+    for (int noc = 0; noc < 2; ++noc) {
+      if (!used[index(noc)]) continue;
       core_.noc_async_write_flushed_with_trid(transaction_id(handled_), noc);
     }
   }
@@ -336,15 +329,6 @@ void Receiver::set_word(const Header& header) {
 void Receiver::increment(const Header& header) {
   const noc::Address word = unpack(header.word_at);
   core_.noc_semaphore_inc(word, header.increment, on_noc(core_, word.tile, true));
-}
-
-bool Receiver::increment_due() {
-  if (due_.empty()) return false;
-  while (acknowledged_ != handled_ && is_written(acknowledged_)) ++acknowledged_;
-  if (handled_ - acknowledged_ >= handled_ - due_.front()) return false;
-  increment(load_header(core_, layout_.receiver_slot(due_.front())));
-  due_.pop_front();
-  return true;
 }
 
 bool Receiver::has_room(const Copy& copy) {
@@ -377,8 +361,7 @@ void Receiver::forward(const Copy& copy, std::uint64_t slot) {
 }
 
 bool Receiver::answer() {
-  const std::uint32_t completable = due_.empty() ? handled_ : due_.front();
-  while (completed_ != completable && has_left(completed_)) ++completed_;
+  while (completed_ != handled_ && has_left(completed_)) ++completed_;
   const bool tells_arrived = config_.is_ring && told_arrived_ != arrived_;
   if (!tells_arrived && told_completed_ == completed_) return false;
   if (core_.eth_txq_is_busy(queue_)) return false;

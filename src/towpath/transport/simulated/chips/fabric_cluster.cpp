@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <unordered_set>
@@ -34,6 +35,9 @@ namespace {
 // Most bytes that a worker takes at a time, so that workers share a large Move. Chosen here; no
 // source.
 constexpr std::uint64_t kPartBytesMax = 64 << 10;
+// tt-metal's all-gather tells of so many packets at a time (HEURISTIC_MAX_CHUNKS_PER_SYNC), and of
+// all that a worker has if they are fewer.
+constexpr std::uint64_t kPacketsPerIncrement = 160;
 // Workers of a chip for Moves inside it. Chosen here; no source.
 constexpr int kLocalWorkers = 4;
 // Offset of the words that count arrivals, in the L1 of the worker that keeps them. Chosen here; no
@@ -80,6 +84,12 @@ struct FabricCluster::Stream {
   PageRing landings;
   std::deque<DeliveryPart*> under_way;
   std::uint32_t arrived = 0;
+};
+
+// Parts of a delivery that one increment tells of, those of one stream.
+struct FabricCluster::Run {
+  DeliveryPart* last = nullptr;
+  std::uint64_t packets = 0;
 };
 
 struct FabricCluster::Place {
@@ -235,13 +245,29 @@ void FabricCluster::send(Delivery& delivery) {
       std::max<std::uint64_t>((delivery.size_bytes + kPartBytesMax - 1) / kPartBytesMax, 1);
   delivery.to_leave = static_cast<int>(count);
   delivery.to_arrive = static_cast<int>(count);
+  std::map<const Stream*, Run> runs;
   for (std::uint64_t number = 0; number < count; ++number) {
     const std::uint64_t offset = number * kPartBytesMax;
-    add_part(delivery, offset, std::min(delivery.size_bytes - offset, kPartBytesMax));
+    DeliveryPart& part =
+        add_part(delivery, offset, std::min(delivery.size_bytes - offset, kPartBytesMax));
+    if (part.stream != nullptr) extend(runs[part.stream], part);
   }
 }
 
-void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes) {
+// No simulated time has passed since the part before was added, so that none of it has left.
+void FabricCluster::extend(Run& run, DeliveryPart& part) const {
+  part.arrivals = 1;
+  if (run.last != nullptr && run.packets < kPacketsPerIncrement) {
+    part.arrivals += std::exchange(run.last->arrivals, 0);
+  } else {
+    run.packets = 0;
+  }
+  run.packets += pages_of(part);
+  run.last = &part;
+}
+
+FabricCluster::DeliveryPart& FabricCluster::add_part(Delivery& delivery, std::uint64_t offset,
+                                                     std::uint64_t size_bytes) {
   const int from = delivery.from->place();
   Place& place = *places_[index(from)];
   DeliveryPart& part = new_part(place);
@@ -265,7 +291,7 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
     };
     part.has_destination = true;
     place.local_workers[least_loaded(place.local_workers)]->add(part);
-    return;
+    return part;
   }
   part.left = [](Part& left) {
     DeliveryPart& done = static_cast<DeliveryPart&>(left);
@@ -292,6 +318,7 @@ void FabricCluster::add_part(Delivery& delivery, std::uint64_t offset, std::uint
   part.header = fabric_.header(from, to);
   part.arrival_word = pack(arrival_word(from, to, plane));
   workers[worker]->add(part);
+  return part;
 }
 
 // Pages that a part takes, one per packet.

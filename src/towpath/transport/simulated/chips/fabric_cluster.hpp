@@ -24,9 +24,9 @@
 //   cluster.run();
 //
 // A Move is cut into parts, which are dealt out to the workers that serve the links towards its
-// peer. A worker's parts arrive in order. Each part is followed by an increment of a word at the
-// far chip: one word for each source and plane. With the last part of a Move, its bytes and its
-// signal become visible.
+// peer. A worker's parts arrive in order. Parts that follow each other
+// are told of by an increment of a word at the far chip: one word for each source and plane. With
+// the last part of a Move, its bytes and its signal become visible.
 
 namespace towpath::transport::simulated::chips {
 
@@ -76,6 +76,7 @@ class FabricCluster {
   struct Delivery;
   struct DeliveryPart;
   struct Stream;
+  struct Run;
   struct Place;
 
   void share_pages(Place& place);
@@ -84,7 +85,8 @@ class FabricCluster {
   Stream& stream(int from, int to, int plane);
   noc::Address arrival_word(int from, int to, int plane) const;
   void send(Delivery& delivery);
-  void add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes);
+  DeliveryPart& add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes);
+  void extend(Run& run, DeliveryPart& part) const;
   std::uint64_t pages_of(const DeliveryPart& part) const;
   std::uint64_t take_pages(PageRing& ring, const DeliveryPart& part, int place) const;
   void stage(DeliveryPart& part);

@@ -20,7 +20,7 @@ using tenstorrent::fabric::pack;
 
 namespace {
 
-constexpr std::uint64_t kHeaderBytes = 64;
+constexpr std::uint64_t kHeaderBytes = 64;  // two for each buffer
 constexpr std::uint64_t kBufferAlignment = 64;
 
 constexpr int kReaderNoc = 0;
@@ -221,13 +221,18 @@ void FabricWorker::send(Connection& connection, const Packet& packet) {
   Header header = part.header;
   header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
   header.payload_to = pack(part.pages->to_write(part.landing + packet.number, part.lander));
-  header.operation = !packet.is_last          ? Operation::write
-                     : packet.size_bytes == 0 ? Operation::increment
-                                              : Operation::write_flush_increment;
+  const std::uint64_t header_at = kWorkerHeaders + written_ % kBuffers * 2 * kHeaderBytes;
+  if (packet.size_bytes > 0) {
+    header.operation = Operation::write;
+    connection.send(header, header_at, buffer(written_, false));
+  }
+  if (!packet.is_last || part.arrivals == 0) return;
+  // A packet of its own, as those of tt-metal's collectives.
+  header.payload_bytes = 0;
+  header.operation = packet.size_bytes > 0 ? Operation::flush_increment : Operation::increment;
   header.word_at = part.arrival_word;
-  header.increment = 1;
-  connection.send(header, kWorkerHeaders + written_ % kBuffers * kHeaderBytes,
-                  buffer(written_, false));
+  header.increment = part.arrivals;
+  connection.send(header, header_at + kHeaderBytes, buffer(written_, false));
 }
 
 }  // namespace towpath::transport::simulated::chips

@@ -31,7 +31,8 @@ struct Part {
   std::uint64_t landing = 0;           // page of the far chip that the first packet goes to
   const Pages* pages = nullptr;        // of that chip
   machine::Coordinate lander;          // router there that writes it
-  std::uint64_t arrival_word = 0;      // packed address; incremented after the last packet
+  std::uint64_t arrival_word = 0;      // packed address
+  std::uint32_t arrivals = 0;          // what it is incremented by after the last packet
   void (*left)(Part& part) = nullptr;  // called when everything has been read, and stored
 };
 
