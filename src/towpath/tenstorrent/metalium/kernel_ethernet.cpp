@@ -9,7 +9,7 @@ namespace towpath::tenstorrent::metalium {
 namespace {
 
 // A command to a queue that the kernel has looked at itself: four stores to registers and their
-// values, counted in tt-metal's tunneling.h as gcc 12 compiles it for such a core.
+// values (tt-metal, tunneling.h), counted as gcc 12 compiles them for such a core.
 constexpr noc::Cycle kUnsafeSendCycles = 6;
 
 // Waits that have seen nothing at their first look let the base firmware run.
