@@ -13,6 +13,7 @@
 #include "sentence.hpp"
 #include "towpath/machine/load.hpp"
 #include "towpath/tenstorrent/device/program.hpp"
+#include "towpath/tenstorrent/metalium/instruction_cache.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
 // Kernels in TT-Metalium's source form, compiled when they are run.
@@ -143,6 +144,28 @@ void kernel_main() {
   EXPECT_GT(polls, 1000u / static_cast<unsigned>(poll_cycles));
   // A store of a word takes 5 cycles; the poll that sees the word is not counted.
   EXPECT_EQ(result.kernels[0].end, (polls + 1) * static_cast<unsigned>(poll_cycles) + 5);
+}
+
+// A kernel may look at what is under way with an id and go on; each look takes a poll.
+TEST(MetaliumKernel, ATestOfAnIdLooksOnce) {
+  SourceProgram run;
+  run.add({1, 1}, "looks", {.text = R"(
+#include "dataflow_api.h"
+void kernel_main() {
+  noc_async_write_one_packet_with_trid_set_state(get_noc_addr(2, 1, 0x20000));
+  noc_async_write_one_packet_with_trid_with_state(0x20000, 0x20000, 8192, 3);
+  uint32_t until_sent = 0, until_answered = 0;
+  while (!ncrisc_noc_nonposted_write_with_transaction_id_sent(0, 3)) ++until_sent;
+  while (!ncrisc_noc_nonposted_write_with_transaction_id_flushed(0, 3)) ++until_answered;
+  volatile uint32_t* found = reinterpret_cast<volatile uint32_t*>(0x30000);
+  found[0] = until_sent;
+  found[1] = until_answered;
+}
+)"});
+  run.program.run();
+  // 257 flits at 25.6 bytes per cycle, then the way there and back; a look is 8 cycles.
+  EXPECT_NEAR(run.word({1, 1}, 0x30000) * 8.0, 8192 / 25.6, 50);
+  EXPECT_NEAR(run.word({1, 1}, 0x30004) * 8.0, 150, 60);
 }
 
 TEST(MetaliumKernel, APollThatNothingEndsIsADeadlock) {
@@ -383,6 +406,52 @@ TEST(MetaliumKernel, SendsOverEthernet) {
               ethernet_kernel(pair.cluster, "receiver.cpp", kReceiver));
   pair.cluster.run();
   EXPECT_EQ(pair.word(1, 0x21000), 64u * 63 / 2 + 64 * 5);
+}
+
+// Code of an Ethernet core is fetched when it runs first, and again after the base firmware.
+TEST(MetaliumKernel, CodeOfAnEthernetCoreIsFetchedAfterTheBaseFirmware) {
+  const CompiledKernel compiled =
+      compile_kernel({.file = "fetched.cpp", .text = R"(
+#include "eth/dataflow_api.h"
+void kernel_main() {
+  volatile uint32_t* took = reinterpret_cast<volatile uint32_t*>(0x21000);
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (i == 2) run_routing();
+    const uint64_t begin = eth_read_wall_clock();
+    noc_semaphore_inc(get_noc_addr(1, 1, 0x20000), 1);
+    took[i] = eth_read_wall_clock() - begin;
+    noc_async_atomic_barrier();
+  }
+}
+)"},
+                     {.chip = wormhole(), .processor = Processor::ethernet});
+  SourceProgram run;
+  const auto kernel = make_kernel(compiled, {});
+  run.program.create_kernel(LogicalCore{0, 0}, {.name = "fetched"},
+                            [kernel](EthernetCore& core) mutable { kernel(core); });
+  run.program.run();
+  const auto took = [&](int i) {
+    return run.word(wormhole()->ethernet_cores[0], 0x21000 + 4 * static_cast<std::uint64_t>(i));
+  };
+  const auto fetch = static_cast<std::uint32_t>(
+      lines_of(CallCode::atomic) * wormhole()->ethernet_software.instruction_fetch_cycles);
+  EXPECT_GT(fetch, 0u);
+  EXPECT_EQ(took(0), took(1) + fetch);
+  EXPECT_EQ(took(2), took(1) + fetch);
+}
+
+TEST(InstructionCache, HoldsTheLinesThatRanLast) {
+  InstructionCache cache(12 * InstructionCache::kLineBytes);
+  EXPECT_EQ(cache.run(1, 5), 5);
+  EXPECT_EQ(cache.run(2, 6), 6);
+  EXPECT_EQ(cache.run(1, 5), 0);
+  EXPECT_EQ(cache.run(3, 2), 2);  // in the place of 2, which ran before 1
+  EXPECT_EQ(cache.run(1, 5), 0);
+  EXPECT_EQ(cache.run(2, 6), 6);
+  cache.clear();
+  EXPECT_EQ(cache.run(1, 5), 5);
+  EXPECT_EQ(cache.run(4, 13), 13);  // longer than the cache
+  EXPECT_EQ(cache.run(4, 13), 13);
 }
 
 // What is a kernel's to write begins behind the semaphores of an Ethernet core.

@@ -253,6 +253,8 @@ struct EthernetSoftwareParameters {
   int ring_sync_cycles = 0;
   int ring_receiver_cycles = 0;
   int source_call_cycles = 0;
+  int instruction_cache_bytes = 0;
+  int instruction_fetch_cycles = 0;
 
   bool operator==(const EthernetSoftwareParameters&) const = default;
 };
@@ -308,6 +310,10 @@ inline constexpr Parameter<EthernetSoftwareParameters> kEthernetSoftwareParamete
      "a packet at the receiver of a ring ping, besides the calls"},
     {"source_call_cycles", &EthernetSoftwareParameters::source_call_cycles, kAnyCycles,
      "the code around a call of a kernel in source form, besides what the call costs"},
+    {"instruction_cache_bytes", &EthernetSoftwareParameters::instruction_cache_bytes,
+     between(0, kCountMax), "code of a kernel in source form that need not be fetched again"},
+    {"instruction_fetch_cycles", &EthernetSoftwareParameters::instruction_fetch_cycles, kAnyCycles,
+     "fetching 16 bytes of code that is not in the cache"},
 };
 
 // Windows of one size that the chip maps into the host's address space.

@@ -189,6 +189,9 @@ class DataMovementCore {
   void noc_async_read_barrier_with_trid(int transaction_id, int noc = kKernelNoc);
   void noc_async_write_barrier_with_trid(int transaction_id, int noc = kKernelNoc);
   void noc_async_write_flushed_with_trid(int transaction_id, int noc = kKernelNoc);
+  // One look, as long as one of a barrier: all of an id are answered, or have left the core.
+  bool is_answered_with_trid(int transaction_id, int noc = kKernelNoc);
+  bool is_write_flushed_with_trid(int transaction_id, int noc = kKernelNoc);
   // Resets the counters of the ids in the mask to zero.
   void reset_noc_trid_barrier_counter(std::uint32_t ids = 0xffff, int noc = kKernelNoc);
 
@@ -292,6 +295,7 @@ class DataMovementCore {
   void check_one_packet(std::uint64_t size_bytes) const;
   void set_transaction_id(Initiator initiator, int transaction_id, int noc);
   void check_transaction_id(int transaction_id) const;
+  void check_outstanding(int transaction_id, int noc) const;
   void wait_for_outstanding(int transaction_id, int noc);
 
   // Waits for the initiator, spends the cost of the call, issues.

@@ -160,7 +160,7 @@ void DataMovementCore::set_transaction_id(Initiator initiator, int transaction_i
 }
 
 // The hardware's counters have 8 bits and go down with every answer, from any sender.
-void DataMovementCore::wait_for_outstanding(int transaction_id, int noc) {
+void DataMovementCore::check_outstanding(int transaction_id, int noc) const {
   check_transaction_id(transaction_id);
   const NiuCounters& counters = network_.counters(noc_of(noc), config_.core);
   const int outstanding_max = network_.chip().niu.outstanding_per_id_max;
@@ -174,6 +174,10 @@ void DataMovementCore::wait_for_outstanding(int transaction_id, int noc) {
     refuse("transaction id {} has {} packets outstanding; its counter holds {}", transaction_id,
            counters.outstanding[index(transaction_id)], outstanding_max);
   }
+}
+
+void DataMovementCore::wait_for_outstanding(int transaction_id, int noc) {
+  check_outstanding(transaction_id, noc);
   wait_for(
       {[](const NiuCounters& counters, int id) { return counters.outstanding[index(id)] == 0; },
        transaction_id},
@@ -247,6 +251,20 @@ void DataMovementCore::noc_async_write_flushed_with_trid(int transaction_id, int
   wait_for({[](const NiuCounters& counters, int id) { return counters.outgoing[index(id)] == 0; },
             transaction_id},
            noc_of(noc));
+}
+
+bool DataMovementCore::is_answered_with_trid(int transaction_id, int noc) {
+  call_ = __func__;
+  check_outstanding(transaction_id, noc);
+  work(network_.chip().software.poll_cycles);
+  return network_.counters(noc_of(noc), config_.core).outstanding[index(transaction_id)] == 0;
+}
+
+bool DataMovementCore::is_write_flushed_with_trid(int transaction_id, int noc) {
+  call_ = __func__;
+  check_transaction_id(transaction_id);
+  work(network_.chip().software.poll_cycles);
+  return network_.counters(noc_of(noc), config_.core).outgoing[index(transaction_id)] == 0;
 }
 
 void DataMovementCore::reset_noc_trid_barrier_counter(std::uint32_t ids, int noc) {

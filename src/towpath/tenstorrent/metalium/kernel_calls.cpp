@@ -48,78 +48,90 @@ bool is_one_packet(const TowpathOptions& options) {
 
 struct KernelCalls {
   static KernelRuntime& runtime(void* core) { return *static_cast<KernelRuntime*>(core); }
-  static DataMovementCore& called(void* core) { return runtime(core).called(); }
+  static DataMovementCore& called(void* core, CallCode code) { return runtime(core).called(code); }
 
   static void read(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t size,
                    TowpathOptions options) {
     if (is_one_packet(options)) {
-      called(core).noc_async_read_one_packet(unicast(from), to, size, read_options(options));
+      called(core, CallCode::read)
+          .noc_async_read_one_packet(unicast(from), to, size, read_options(options));
     } else {
-      called(core).noc_async_read(unicast(from), to, size, read_options(options));
+      called(core, CallCode::read).noc_async_read(unicast(from), to, size, read_options(options));
     }
   }
   static void read_set_state(void* core, std::uint64_t from, std::uint32_t size,
                              TowpathOptions options) {
     if (is_one_packet(options)) {
-      called(core).noc_async_read_one_packet_set_state(unicast(from), size, read_options(options));
+      called(core, CallCode::short_call)
+          .noc_async_read_one_packet_set_state(unicast(from), size, read_options(options));
     } else {
-      called(core).noc_async_read_set_state(unicast(from), read_options(options));
+      called(core, CallCode::short_call)
+          .noc_async_read_set_state(unicast(from), read_options(options));
     }
   }
   static void read_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
                               TowpathOptions options) {
     if (is_one_packet(options)) {
-      called(core).noc_async_read_one_packet_with_state(from, to, options.noc);
+      called(core, CallCode::with_state)
+          .noc_async_read_one_packet_with_state(from, to, options.noc);
     } else {
-      called(core).noc_async_read_with_state(from, to, size, options.noc);
+      called(core, CallCode::with_state).noc_async_read_with_state(from, to, size, options.noc);
     }
   }
   static void read_with_id(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t id,
                            TowpathOptions options) {
-    called(core).noc_async_read_one_packet_with_state_with_trid(from & kOffsetMask, 0, to,
-                                                                static_cast<int>(id), options.noc);
+    called(core, CallCode::with_state)
+        .noc_async_read_one_packet_with_state_with_trid(from & kOffsetMask, 0, to,
+                                                        static_cast<int>(id), options.noc);
   }
   static void write(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
                     TowpathOptions options) {
     if (is_one_packet(options)) {
-      called(core).noc_async_write_one_packet(from, unicast(to), size, write_options(options));
+      called(core, CallCode::write)
+          .noc_async_write_one_packet(from, unicast(to), size, write_options(options));
     } else {
-      called(core).noc_async_write(from, unicast(to), size, write_options(options));
+      called(core, CallCode::write)
+          .noc_async_write(from, unicast(to), size, write_options(options));
     }
   }
   static void write_set_state(void* core, std::uint64_t to, std::uint32_t size,
                               TowpathOptions options) {
     if (is_one_packet(options)) {
-      called(core).noc_async_write_one_packet_set_state(unicast(to), size, write_options(options));
+      called(core, CallCode::short_call)
+          .noc_async_write_one_packet_set_state(unicast(to), size, write_options(options));
     } else {
-      called(core).noc_async_write_set_state(unicast(to), write_options(options));
+      called(core, CallCode::short_call)
+          .noc_async_write_set_state(unicast(to), write_options(options));
     }
   }
   static void write_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
                                TowpathOptions options) {
     if (is_one_packet(options)) {
-      called(core).noc_async_write_one_packet_with_state(from, to, options.noc);
+      called(core, CallCode::with_state)
+          .noc_async_write_one_packet_with_state(from, to, options.noc);
     } else {
-      called(core).noc_async_write_with_state(from, to, size, options.noc);
+      called(core, CallCode::with_state).noc_async_write_with_state(from, to, size, options.noc);
     }
   }
   static void write_with_id(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
                             TowpathOptions options) {
-    called(core).noc_async_write_one_packet_with_trid(
-        from, unicast(to), size, static_cast<int>(options.id), write_options(options));
+    called(core, CallCode::write)
+        .noc_async_write_one_packet_with_trid(from, unicast(to), size, static_cast<int>(options.id),
+                                              write_options(options));
   }
   static void write_with_id_set_state(void* core, std::uint64_t to, TowpathOptions options) {
-    called(core).noc_async_write_one_packet_with_trid_set_state(unicast(to),
-                                                                write_options(options));
+    called(core, CallCode::short_call)
+        .noc_async_write_one_packet_with_trid_set_state(unicast(to), write_options(options));
   }
   static void write_with_id_with_state(void* core, std::uint32_t from, std::uint32_t to,
                                        std::uint32_t size, TowpathOptions options) {
-    called(core).noc_async_write_one_packet_with_trid_with_state(
-        from, to, size, static_cast<int>(options.id), options.noc);
+    called(core, CallCode::with_state)
+        .noc_async_write_one_packet_with_trid_with_state(from, to, size,
+                                                         static_cast<int>(options.id), options.noc);
   }
   static void multicast(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
                         TowpathOptions options) {
-    DataMovementCore& on = called(core);
+    DataMovementCore& on = called(core, CallCode::multicast);
     const NocMulticastAddress target = rectangle(to);
     const MulticastOptions how = multicast_options(options);
     const auto count = static_cast<int>(options.destinations);
@@ -140,10 +152,12 @@ struct KernelCalls {
   }
   static void inline_write(void* core, std::uint64_t to, std::uint32_t value,
                            TowpathOptions options) {
-    called(core).noc_inline_dw_write(unicast(to), value, write_options(options));
+    called(core, CallCode::inline_write)
+        .noc_inline_dw_write(unicast(to), value, write_options(options));
   }
   static void inline_write_set_state(void* core, std::uint64_t to, TowpathOptions options) {
-    called(core).noc_inline_dw_write_set_state(unicast(to), write_options(options));
+    called(core, CallCode::short_call)
+        .noc_inline_dw_write_set_state(unicast(to), write_options(options));
   }
   static void inline_write_with_state(void* core, std::uint32_t value, std::uint32_t to,
                                       TowpathOptions options) {
@@ -153,20 +167,20 @@ struct KernelCalls {
           "noc_inline_dw_write_with_state writes to the address that set_state has "
           "set; update_addr_lo is not modelled");
     }
-    called(core).noc_inline_dw_write_with_state(value, options.noc);
+    called(core, CallCode::with_state).noc_inline_dw_write_with_state(value, options.noc);
   }
   static void set_id(void* core, int is_read, std::uint32_t id, std::int32_t noc) {
     if (is_read != 0) {
-      called(core).noc_async_read_set_trid(static_cast<int>(id), noc);
+      called(core, CallCode::short_call).noc_async_read_set_trid(static_cast<int>(id), noc);
     } else {
-      called(core).noc_async_write_set_trid(static_cast<int>(id), noc);
+      called(core, CallCode::short_call).noc_async_write_set_trid(static_cast<int>(id), noc);
     }
   }
   static void reset_ids(void* core, std::uint32_t mask, std::int32_t noc) {
-    called(core).reset_noc_trid_barrier_counter(mask, noc);
+    called(core, CallCode::short_call).reset_noc_trid_barrier_counter(mask, noc);
   }
   static void barrier(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
-    DataMovementCore& on = called(core);
+    DataMovementCore& on = called(core, CallCode::short_call);
     const auto transaction_id = static_cast<int>(id);
     switch (barrier) {
       case kTowpathReads: return on.noc_async_read_barrier(noc);
@@ -181,30 +195,40 @@ struct KernelCalls {
       default: return on.noc_async_full_barrier(noc);
     }
   }
+  static int has_passed(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
+    runtime(core).fetch_code(CallCode::look);
+    DataMovementCore& on = runtime(core).looking();
+    const auto transaction_id = static_cast<int>(id);
+    return barrier == kTowpathWritesFlushedOfId ? on.is_write_flushed_with_trid(transaction_id, noc)
+                                                : on.is_answered_with_trid(transaction_id, noc);
+  }
 
   static void semaphore_wait(void* core, std::uint32_t offset, std::uint32_t value,
                              int is_minimum) {
     if (is_minimum != 0) {
-      called(core).noc_semaphore_wait_min(offset, value);
+      called(core, CallCode::short_call).noc_semaphore_wait_min(offset, value);
     } else {
-      called(core).noc_semaphore_wait(offset, value);
+      called(core, CallCode::short_call).noc_semaphore_wait(offset, value);
     }
   }
   static void semaphore_set(void* core, std::uint32_t offset, std::uint32_t value) {
-    called(core).noc_semaphore_set(offset, value);
+    called(core, CallCode::short_call).noc_semaphore_set(offset, value);
   }
   static void semaphore_inc(void* core, std::uint64_t to, std::uint32_t increment,
                             TowpathOptions options) {
-    called(core).noc_semaphore_inc(unicast(to), increment, write_options(options));
+    called(core, CallCode::atomic)
+        .noc_semaphore_inc(unicast(to), increment, write_options(options));
   }
   static void semaphore_inc_multicast(void* core, std::uint64_t to, std::uint32_t increment,
                                       std::uint32_t destinations, TowpathOptions options) {
-    called(core).noc_semaphore_inc_multicast(
-        rectangle(to), increment, static_cast<int>(destinations), multicast_options(options));
+    called(core, CallCode::atomic)
+        .noc_semaphore_inc_multicast(rectangle(to), increment, static_cast<int>(destinations),
+                                     multicast_options(options));
   }
   static void semaphore_set_remote(void* core, std::uint32_t from, std::uint64_t to,
                                    TowpathOptions options) {
-    called(core).noc_semaphore_set_remote(from, unicast(to), write_options(options));
+    called(core, CallCode::write)
+        .noc_semaphore_set_remote(from, unicast(to), write_options(options));
   }
 
   static void cb_reserve_back(void* core, std::uint32_t buffer, std::uint32_t pages) {
@@ -317,6 +341,7 @@ const TowpathCalls& kernel_calls() {
                                   .set_id = Calls::set_id,
                                   .reset_ids = Calls::reset_ids,
                                   .barrier = Calls::barrier,
+                                  .has_passed = Calls::has_passed,
                                   .semaphore_wait = Calls::semaphore_wait,
                                   .semaphore_set = Calls::semaphore_set,
                                   .semaphore_inc = Calls::semaphore_inc,

@@ -59,13 +59,13 @@ void KernelRuntime::fabric_open(std::uint32_t channel) {
   const std::uint64_t words = worker_memory_map::connection_at(channel);
   connection.headers = words + fabric::Connection::kWordsBytes;
   connection.worker = std::make_unique<fabric::Connection>(
-      called(), connection.port, words,
+      called(CallCode::write), connection.port, words,
       fabric::ConnectionOptions{.is_posted = false, .noc = core_.config().noc_index});
   connection.worker->open();
 }
 
 void KernelRuntime::fabric_close(std::uint32_t channel) {
-  called();
+  called(CallCode::write);
   connection(channel).worker->close();
 }
 
@@ -79,7 +79,7 @@ bool KernelRuntime::fabric_has_slot(std::uint32_t channel) {
 }
 
 void KernelRuntime::fabric_wait_for_slot(std::uint32_t channel) {
-  called();
+  called(CallCode::write);
   connection(channel).worker->wait_for_free_slot();
 }
 
@@ -93,12 +93,12 @@ std::uint32_t KernelRuntime::fabric_direction_to(std::uint32_t to) const {
 
 void KernelRuntime::fabric_write_payload(std::uint32_t channel, std::uint32_t from,
                                          std::uint32_t size_bytes) {
-  called();
+  called(CallCode::write);
   connection(channel).worker->write_payload(from, size_bytes);
 }
 
 void KernelRuntime::fabric_send(std::uint32_t channel, const TowpathPacket& packet) {
-  called();
+  called(CallCode::write);
   Connection& connection = this->connection(channel);
   const fabric::Header header = named([&] { return fabric().header_of(connection.port, packet); });
   const std::uint64_t header_at =

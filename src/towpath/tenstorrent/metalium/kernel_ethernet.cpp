@@ -6,6 +6,30 @@
 
 namespace towpath::tenstorrent::metalium {
 
+namespace {
+
+// A command to a queue that the kernel has looked at itself: four stores to registers and their
+// values (tt-metal, tunneling.h), counted as gcc 12 compiles them for such a core.
+constexpr noc::Cycle kUnsafeSendCycles = 6;
+
+// Waits that have seen nothing at their first look let the base firmware run.
+bool yields_after_each_look(int call) {
+  switch (call) {
+    case kTowpathContextSwitch:
+    case kTowpathReadBarrier:
+    case kTowpathWriteBarrier:
+    case kTowpathWaitForReceiverDone:
+    case kTowpathWaitReceiverDone:
+    case kTowpathWaitForBytes:
+    case kTowpathWaitReceiverAcknowledge:
+    case kTowpathSemaphoreWait:
+    case kTowpathSemaphoreWaitMin: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 EthernetCore& KernelRuntime::ethernet() {
   if (processor_ != Processor::ethernet) {
     refuse(
@@ -19,17 +43,16 @@ EthernetCore& KernelRuntime::ethernet() {
 // firmware does neither: loops that poll have one in them.
 std::uint32_t KernelRuntime::ethernet_call(int call, const std::uint32_t* arguments) {
   const auto channel = static_cast<int>(arguments[0]);
+  fetch_code(static_cast<TowpathEthernetCall>(call));
   switch (call) {
     case kTowpathTxqIsBusy:
-      carry_out_store();
-      pay();
+      looking();
       count_poll(ethernet_memory_map::bytes_sent_at(0));
       return ethernet().eth_txq_is_busy(channel) ? 1 : 0;
     case kTowpathIsSendAcked:
     case kTowpathIsSendDone:
     case kTowpathBytesAreAvailable: {
-      carry_out_store();
-      pay();
+      looking();
       count_poll(ethernet_memory_map::bytes_sent_at(channel));
       EthernetCore& core = ethernet();
       if (call == kTowpathIsSendAcked) return core.eth_is_receiver_channel_send_acked(channel);
@@ -37,22 +60,31 @@ std::uint32_t KernelRuntime::ethernet_call(int call, const std::uint32_t* argume
       return core.eth_bytes_are_available_on_channel(channel);
     }
     case kTowpathRunRouting:
-      carry_out_store();
-      pay();
+      looking();
       yields_ = true;
       ethernet().run_routing();
+      instructions_.clear();
       return 0;
     default: break;
   }
-  called();
+  debt_cycles_ += core_.network().chip().ethernet_software.source_call_cycles;
+  settled();
+  if (call > kTowpathLastWait) return ethernet_channel_call(call, arguments);
+  const noc::Cycle begin = core_.cycle();
+  const std::uint32_t value = call <= kTowpathWriteBarrier ? ethernet_barrier(call, channel)
+                                                           : ethernet_wait(call, arguments);
+  const int turn_cycles = core_.network().chip().ethernet_software.routing_firmware_cycles;
+  if (yields_after_each_look(call) && core_.cycle() - begin > turn_cycles) instructions_.clear();
+  return value;
+}
+
+std::uint32_t KernelRuntime::ethernet_barrier(int call, int noc) {
   switch (call) {
-    case kTowpathReadBarrier: ethernet().eth_noc_async_read_barrier(channel); return 0;
-    case kTowpathWriteBarrier: ethernet().eth_noc_async_write_barrier(channel); return 0;
-    case kTowpathContextSwitch: ethernet().check_and_context_switch(); return 0;
-    default: break;
+    case kTowpathReadBarrier: ethernet().eth_noc_async_read_barrier(noc); break;
+    case kTowpathWriteBarrier: ethernet().eth_noc_async_write_barrier(noc); break;
+    default: ethernet().check_and_context_switch(); break;
   }
-  return call <= kTowpathLastWait ? ethernet_wait(call, arguments)
-                                  : ethernet_channel_call(call, arguments);
+  return 0;
 }
 
 std::uint32_t KernelRuntime::ethernet_channel_call(int call, const std::uint32_t* arguments) {
@@ -61,6 +93,10 @@ std::uint32_t KernelRuntime::ethernet_channel_call(int call, const std::uint32_t
   const auto channel = static_cast<int>(a[0]);
   switch (call) {
     case kTowpathSendPacket: core.eth_send_packet(channel, a[1], a[2], a[3]); break;
+    case kTowpathSendPacketUnsafe:
+      core.work(kUnsafeSendCycles);
+      core.eth_send_packet_bytes_unsafe(channel, a[1], a[2], a[3]);
+      break;
     case kTowpathWriteRemoteRegister: core.eth_write_remote_reg(channel, a[1], a[2]); break;
     case kTowpathSendBytesOverChannel:
       core.eth_send_bytes_over_channel(a[0], a[1], a[2], static_cast<int>(a[3]), a[4], a[5]);

@@ -38,7 +38,10 @@ constexpr std::uintptr_t kWallClockHigh = 0xffb121f8;
 
 KernelRuntime::KernelRuntime(DataMovementCore& core, const KernelTarget& target,
                              const KernelSetup& setup)
-    : core_(core), setup_(setup), processor_(target.processor) {
+    : core_(core),
+      setup_(setup),
+      processor_(target.processor),
+      instructions_(core.network().chip().ethernet_software.instruction_cache_bytes) {
   for (std::size_t number = 0; number < setup_.circular_buffers.size(); ++number) {
     const std::uint32_t offset = setup_.circular_buffers[number].offset;
     pointers_[number] = {.read = offset, .write = offset};
@@ -133,13 +136,34 @@ DataMovementCore& KernelRuntime::settled() {
   return core_;
 }
 
-DataMovementCore& KernelRuntime::called() {
+DataMovementCore& KernelRuntime::looking() {
+  carry_out_store();
+  pay();
+  return core_;
+}
+
+void KernelRuntime::fetch_lines(int code, int lines) {
+  if (processor_ != Processor::ethernet) return;
+  const int fetch_cycles = core_.network().chip().ethernet_software.instruction_fetch_cycles;
+  debt_cycles_ += fetch_cycles * instructions_.run(code, lines);
+}
+
+void KernelRuntime::fetch_code(CallCode code) {
+  fetch_lines(static_cast<int>(code), lines_of(code));
+}
+
+void KernelRuntime::fetch_code(TowpathEthernetCall call) {
+  fetch_lines(static_cast<int>(CallCode::ethernet) + call, lines_of(call));
+}
+
+DataMovementCore& KernelRuntime::called(CallCode code) {
   if (processor_ == Processor::compute) {
     refuse("it uses the NoC or a semaphore, and runs on the compute cores, which have neither");
   }
   if (processor_ == Processor::ethernet) {
     debt_cycles_ += core_.network().chip().ethernet_software.source_call_cycles;
   }
+  fetch_code(code);
   return settled();
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "towpath/tenstorrent/device/ethernet_core.hpp"
+#include "towpath/tenstorrent/metalium/instruction_cache.hpp"
 #include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
 #include "towpath/tenstorrent/metalium/kernel_library.hpp"
 #include "towpath/tenstorrent/metalium/l1_window.hpp"
@@ -64,7 +65,13 @@ class KernelRuntime {
   // The core, before anything that others could notice: stores are carried out, the debt is paid.
   DataMovementCore& settled();
   // The core, before a call; on an Ethernet core the code around it has its cost.
-  DataMovementCore& called();
+  DataMovementCore& called(CallCode code);
+  // The core, before one look, which neither ends a series of polls nor is one.
+  DataMovementCore& looking();
+  // On an Ethernet core, fetching what is not in the cache of the code up to the end of a call.
+  void fetch_code(CallCode code);
+  void fetch_code(TowpathEthernetCall call);
+  void fetch_lines(int code, int lines);
   EthernetCore& ethernet();
   void carry_out_store();
   void carry_out_store_before_load(bool is_volatile);
@@ -91,6 +98,7 @@ class KernelRuntime {
                         const CircularBuffer& buffer) const;
 
   std::uint32_t ethernet_call(int call, const std::uint32_t* arguments);
+  std::uint32_t ethernet_barrier(int call, int noc);
   std::uint32_t ethernet_channel_call(int call, const std::uint32_t* arguments);
   std::uint32_t ethernet_wait(int call, const std::uint32_t* arguments);
 
@@ -119,6 +127,7 @@ class KernelRuntime {
   const KernelSetup& setup_;
   Processor processor_;
   noc::Cycle debt_cycles_ = 0;
+  InstructionCache instructions_;
   PendingStore pending_;
   int polls_ = 0;
   bool yields_ = false;  // the base firmware has had a turn among these polls

@@ -77,6 +77,7 @@ enum TowpathEthernetCall {
   kTowpathLastWait = kTowpathSemaphoreWaitMin,
   // Queues and channels.
   kTowpathSendPacket,
+  kTowpathSendPacketUnsafe,
   kTowpathWriteRemoteRegister,
   kTowpathSendBytesOverChannel,
   kTowpathSendPayloadOnly,
@@ -135,6 +136,8 @@ typedef struct TowpathCalls {
   void (*set_id)(void* core, int is_read, uint32_t id, int32_t noc);
   void (*reset_ids)(void* core, uint32_t mask, int32_t noc);
   void (*barrier)(void* core, int barrier, uint32_t id, int32_t noc);
+  // One look at what a barrier of an id waits for.
+  int (*has_passed)(void* core, int barrier, uint32_t id, int32_t noc);
 
   // Semaphores: words of L1.
   void (*semaphore_wait)(void* core, uint32_t offset, uint32_t value, int is_minimum);

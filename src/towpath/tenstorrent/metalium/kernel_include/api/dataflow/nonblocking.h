@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The layer below dataflow_api.h, as far as headers of tt-metal use it, included by that. Its tests
-// of counters wait here, because what calls them repeats them until they hold.
+// The layer below dataflow_api.h, as far as headers of tt-metal use it, included by that. Tests of
+// what is under way with an id look once. Those of all requests wait here, because what calls them
+// repeats them until they hold.
 
 #define DATA_FORMATS_DEFINED
 #define DEBUG_SANITIZE_L1_ADDR(...)
@@ -83,18 +84,16 @@ inline bool ncrisc_noc_nonposted_writes_sent(std::uint32_t noc) {
   return true;
 }
 inline bool ncrisc_noc_read_with_transaction_id_flushed(std::uint32_t noc, std::uint32_t trid) {
-  TOWPATH_CALL(barrier, kTowpathReadsOfId, trid, static_cast<std::int32_t>(noc));
-  return true;
+  return TOWPATH_CALL(has_passed, kTowpathReadsOfId, trid, static_cast<std::int32_t>(noc)) != 0;
 }
 inline bool ncrisc_noc_nonposted_write_with_transaction_id_flushed(std::uint32_t noc,
                                                                    std::uint32_t trid) {
-  TOWPATH_CALL(barrier, kTowpathWritesOfId, trid, static_cast<std::int32_t>(noc));
-  return true;
+  return TOWPATH_CALL(has_passed, kTowpathWritesOfId, trid, static_cast<std::int32_t>(noc)) != 0;
 }
 inline bool ncrisc_noc_nonposted_write_with_transaction_id_sent(std::uint32_t noc,
                                                                 std::uint32_t trid) {
-  TOWPATH_CALL(barrier, kTowpathWritesFlushedOfId, trid, static_cast<std::int32_t>(noc));
-  return true;
+  return TOWPATH_CALL(has_passed, kTowpathWritesFlushedOfId, trid,
+                      static_cast<std::int32_t>(noc)) != 0;
 }
 inline void ncrisc_noc_set_transaction_id(std::uint32_t noc, std::uint32_t cmd_buf,
                                           std::uint32_t trid) {
@@ -105,5 +104,8 @@ inline constexpr std::uint32_t NOC_MAX_TRANSACTION_ID_COUNT = 255;
 inline std::uint32_t noc_available_transactions(std::uint32_t, std::uint32_t) {
   return NOC_MAX_TRANSACTION_ID_COUNT;
 }
-// The simulator's counters begin anew with each kernel.
-inline void ncrisc_noc_counters_init() {}
+// On the chip it forgets what is under way; kernels run an empty loop before, so that nothing is.
+// Such a loop takes no time here, so this waits.
+inline void ncrisc_noc_counters_init() {
+  for (std::int32_t noc = 0; noc < 2; ++noc) TOWPATH_CALL(barrier, kTowpathEverything, 0, noc);
+}

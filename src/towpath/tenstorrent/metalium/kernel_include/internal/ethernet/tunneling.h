@@ -50,11 +50,12 @@ inline void eth_send_packet(std::uint32_t q_num, std::uint32_t src_word_addr,
 }
 inline void eth_send_packet_unsafe(std::uint32_t q_num, std::uint32_t src_word_addr,
                                    std::uint32_t dest_word_addr, std::uint32_t num_words) {
-  eth_send_packet(q_num, src_word_addr, dest_word_addr, num_words);
+  towpath_ethernet(kTowpathSendPacketUnsafe, q_num, src_word_addr << 4, dest_word_addr << 4,
+                   num_words << 4);
 }
 inline void eth_send_packet_bytes_unsafe(std::uint32_t q_num, std::uint32_t src_addr,
                                          std::uint32_t dest_addr, std::uint32_t num_bytes) {
-  eth_send_packet(q_num, src_addr >> 4, dest_addr >> 4, num_bytes >> 4);
+  towpath_ethernet(kTowpathSendPacketUnsafe, q_num, src_addr, dest_addr, num_bytes);
 }
 template <bool ctx_switch = true>
 inline void eth_write_remote_reg(std::uint32_t q_num, std::uint32_t reg_addr, std::uint32_t val) {
