@@ -145,6 +145,53 @@ TEST(DeviceAccess, WritesArriveInOrder) {
   EXPECT_EQ(seen.back(), std::byte(40));
 }
 
+// The kernel's barrier does not wait for the host's memory; the answer to the host's load follows
+// the kernel's bytes all the same.
+TEST(DeviceAccess, AHostThatSeesAKernelsFlagSeesWhatItWroteBefore) {
+  for (const Coordinate core : {kOther, kSameRow}) {
+    SharedBench bench;
+    SysmemBuffer& buffer = bench.buffer(kPacket);
+    const auto data = counted(kPacket);
+    bench.put(core, 0x10000, data);
+    bench.kernel(core, [&](DataMovementCore& on) {
+      on.noc_async_write(0x10000, in(buffer), kPacket);
+      on.noc_async_write_barrier();
+      EXPECT_NE(part(buffer, 0, kPacket), data);
+      on.store_word(0, 1);
+    });
+    bench.run([&] {
+      std::vector<std::byte> flag(4);
+      while (flag[0] == std::byte{0}) bench.link.read_from_device(flag, core, 0);
+      EXPECT_EQ(part(buffer, 0, kPacket), data);
+    });
+  }
+}
+
+// Where other packets flood a core, the answers to its reads stand in the tile, and the tile asks
+// the host for no more than it may hold; another core's reads go on.
+TEST(DeviceAccess, ACoreThatTakesItsAnswersSlowlyIsAnsweredSlowly) {
+  const auto time = [](int flooding) {
+    SharedBench bench;
+    SysmemBuffer& buffer = bench.buffer(kPacket);
+    const auto data = counted(kPacket);
+    std::ranges::copy(data, buffer.memory().begin());
+    const Coordinate others[] = {{3, 0}, {3, 1}, {3, 2}};
+    for (int i = 0; i < flooding; ++i) bench.flood(others[i], kOther, 200);
+    Time taken;
+    bench.kernel(kOther, [&](DataMovementCore& core) {
+      const Time begin = bench.simulation.now();
+      for (int i = 0; i < 50; ++i) core.noc_async_read(in(buffer), 0, kPacket);
+      core.noc_async_read_barrier();
+      taken = bench.simulation.now() - begin;
+    });
+    bench.simulation.run();
+    EXPECT_EQ(bench.at(kOther, 0, kPacket), data);
+    EXPECT_EQ(bench.network.unfinished(), 0);
+    return taken;
+  };
+  EXPECT_GT(time(3), time(0) + 1_us);
+}
+
 // Random kernels on four cores with a part of the buffer each: all parts are what plain arrays
 // would be.
 TEST(DeviceAccess, MemoryIsWhatAPlainArrayWouldBe) {
