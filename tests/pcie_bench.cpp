@@ -29,6 +29,8 @@ machine::Chip link_chip() {
   chip.pcie.dma_reads_outstanding = 8;
   chip.pcie.dma_transfer_bytes_max = kMiB;
   chip.pcie.dma_window_bytes = kMiB;
+  chip.pcie.host_address = kHostAddress;
+  chip.pcie.host_window_bytes = 4 * kMiB;
   return chip;
 }
 

@@ -28,6 +28,9 @@ inline constexpr Coordinate kSameRow{1, 3};
 inline constexpr Coordinate kOther{1, 1};
 inline constexpr Coordinate kHarvested{2, 1};
 inline constexpr Coordinate kDram{0, 0};
+inline constexpr Coordinate kPcie{0, 3};
+// Where the PCIe tile shows 4 MiB of the host's memory.
+inline constexpr std::uint64_t kHostAddress = 0x8'0000'0000;
 
 machine::Chip link_chip();
 // One lane of generation 3 per byte and ns, nearly: 16 lanes carry 15.75 GB/s.

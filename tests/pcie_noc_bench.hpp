@@ -34,6 +34,18 @@ struct SharedBench {
                               if (over != nullptr) *over = simulation.now();
                             });
   }
+  void kernel(Coordinate on, const tenstorrent::Kernel& body, int noc = 0) {
+    tenstorrent::run_kernel(network, {.core = on, .name = "mover", .noc_index = noc}, body);
+  }
+  // A buffer of the host, mapped before the kernels that the caller starts then.
+  SysmemBuffer& buffer(std::uint64_t size_bytes) {
+    std::size_t number = 0;
+    run([&] { number = link.allocate_sysmem_buffer(size_bytes); });
+    return link.sysmem_buffer(number);
+  }
+  void put(Coordinate tile, std::uint64_t address, const std::vector<std::byte>& bytes) {
+    network.memory(tile).write(address, bytes);
+  }
   std::vector<std::byte> at(Coordinate tile, std::uint64_t address, std::size_t size_bytes) {
     std::vector<std::byte> bytes(size_bytes);
     network.memory(tile).read(address, bytes);

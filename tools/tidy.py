@@ -76,7 +76,7 @@ PYTHON_LAYERS: dict[str, set[str]] = {
     "specs": {""},
     "schedules": {""},
     "collectives": {"schedules", "specs"},
-    "host": {"specs"},
+    "host": {"specs", "kernels"},
     "studies": {"host", "kernels"},
     "tuning": {"studies"},
     "validation": {"studies"},

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -160,6 +161,51 @@ TEST(HostOverPcie, IsNotTakenForADeadlockWhileItConfiguresAWindow) {
     access.write(0, {kHostWorker, 0x100}, std::as_bytes(std::span(&one, 1)));
   });
   EXPECT_GT(cluster.run(), 10_ms);
+}
+
+// --- the host's memory ---------------------------------------------------------------------------
+
+TEST(HostOverPcie, AKernelOfAProgramReadsAndWritesABufferOfTheHost) {
+  Cluster cluster(board(), with_host());
+  const Bytes data = pattern(4096, 3);
+  Bytes back(4096);
+  std::uint64_t address = 0;
+  Program& program = cluster.create_program(0);
+  const std::uint64_t is_there = program.allocate(64);
+  program.create_kernel({.core = kHostWorker, .name = "mover"}, [&](DataMovementCore& core) {
+    core.noc_semaphore_wait(is_there, 1);
+    core.noc_async_read({pcie::kPcie, address}, 0x20000, 4096);
+    core.noc_async_read_barrier();
+    core.noc_async_write(0x20000, {pcie::kPcie, address + 4096}, 4096);
+    core.noc_async_write_barrier();
+  });
+  cluster.run_host("tool", [&](HostAccess& host) {
+    pcie::SysmemBuffer& buffer = host.allocate_sysmem_buffer(0, 8192);
+    std::ranges::copy(data, buffer.bytes.begin());
+    address = *buffer.noc_address;
+    const std::uint32_t one = 1;
+    host.write(0, {kHostWorker, is_there}, std::as_bytes(std::span(&one, 1)));
+    host.wait_for_programs(0, 1);
+    host.sleep(1_us);  // the last bytes are on the link
+    std::ranges::copy(buffer.memory().subspan(4096), back.begin());
+  });
+  cluster.run();
+  EXPECT_EQ(back, data);
+}
+
+TEST(HostOverPcie, WithoutALinkThereIsNoMemoryOfTheHost) {
+  const auto sentence = [](const RunOptions& options, int chip) -> std::string {
+    try {
+      time_of(options, [&](HostAccess& host) { host.allocate_sysmem_buffer(chip, 64); });
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(sentence({}, 0),
+            "host 'tool': chip 0 has no link to a described host, so no memory of one; it needs "
+            "PCIe, and Options::host");
+  EXPECT_NE(sentence(with_host(), 1), "");
 }
 
 }  // namespace

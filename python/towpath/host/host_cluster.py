@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from towpath import _core
+    from towpath.kernels.chip_kernel import KernelRun, SourceKernel
 
 Core = tuple[int, int]
 # Contiguous memory; of an array of any shape and dtype its bytes count.
@@ -309,6 +310,36 @@ class HostCluster:
         clock_mhz = self.chips[chip].clock_mhz.value if 0 <= chip < len(self.chips) else 1
         return Traffic(_core.TrafficBeside(self._cluster, chip, programs), 1e3 / clock_mhz)
 
+    def start_kernels(
+        self, chip: int, kernels: Sequence[SourceKernel], *, semaphores: Sequence[int] = (),
+    ) -> Kernels:  # fmt: skip
+        """Let workers of a chip run kernels in TT-Metalium's source form while the host goes on.
+
+        They reach what `allocate_sysmem_buffer` and `map_sysmem_buffer` gave the chip, at the
+        PCIe tile. From the first call on the host's transfers to that chip are requests on its NoC,
+        too. A kernel's mistake is raised by the call of the host during which it happens.
+
+        Args:
+            chip: number of the chip.
+            kernels: files and the workers that they run on; the chip they name does not count.
+            semaphores: initial values of the semaphores 0, 1, ... of every worker.
+
+        Returns:
+            What becomes of the kernels, as the calls of the host let time pass.
+
+        Raises:
+            ConfigError: a kernel does not compile, or cannot run there.
+            ValueError: limits of the link are switched off.
+        """
+        from towpath import _core
+        from towpath.kernels.chip_kernel import source_program
+
+        program = source_program(kernels, semaphores=list(semaphores))
+        try:
+            return Kernels(_core.KernelsBeside(self._cluster, chip, program))
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+
     def flush(self) -> None:
         """Let everything that is posted land, and kernels run to their end."""
         self._cluster.flush()
@@ -350,6 +381,25 @@ class Traffic:
         return [max(0.0, (end - begin) * self._cycle_ns) for begin, end in times]
 
 
+class Kernels:
+    """Kernels in source form beside a host's transfers. Made by HostCluster.start_kernels."""
+
+    def __init__(self, kernels: _core.KernelsBeside) -> None:
+        self._kernels = kernels
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all kernels have ended."""
+        return self._kernels.is_over
+
+    @property
+    def run(self) -> KernelRun:
+        """Times, zones, values and lines so far; 0 is the end of what has not ended."""
+        from towpath.kernels.chip_kernel import kernel_run
+
+        return kernel_run(self._kernels.result)
+
+
 def check_host_link(chip: ChipSpec) -> None:
     """Require a PCIe tile and its parameters.
 
@@ -389,6 +439,14 @@ class SysmemBuffer:
     def map_time_ns(self) -> float:
         """Time that pinning and mapping took."""
         return self._cluster.buffer_map_time_ns(self._chip, self._number)
+
+    @property
+    def noc_address(self) -> int | None:
+        """Where the PCIe tile shows it to the chip's cores; None where its window has no room left.
+
+        The lower 32 bits are what kernels add to `NOC_XY_PCIE_ENCODING`.
+        """
+        return self._cluster.buffer_noc_address(self._chip, self._number)
 
     def dma_write_to_device(
         self, offset: int, size_bytes: int, core: Core, address: int,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from towpath import _core
 from towpath.errors import ConfigError
@@ -194,6 +194,24 @@ def _mode(fabric: Fabric) -> tuple[bool, bool]:
     return fabric.startswith("2d"), fabric.endswith(("ring", "torus"))
 
 
+def source_program(kernels: Sequence[SourceKernel], **options: Any) -> _core.SourceProgram:
+    """Kernels as the core takes them.
+
+    Args:
+        kernels: files and the cores that they run on.
+        options: those of the core's program.
+
+    Raises:
+        ConfigError: there is no kernel, or an argument is no word.
+    """
+    if not kernels:
+        raise ConfigError("there is no kernel to run; give at least one")
+    program = _core.SourceProgram(**options)
+    for kernel in kernels:
+        _add(program, kernel)
+    return program
+
+
 def run_source_kernels(
     machine: Chip | ChipCluster,
     kernels: Sequence[SourceKernel],
@@ -207,17 +225,14 @@ def run_source_kernels(
     finds_hazards: bool = True,
 ) -> KernelRun:
     """Compiles kernels and runs them together, one program per chip; see Chip.run_kernels."""
-    if not kernels:
-        raise ConfigError("there is no kernel to run; give at least one")
-    program = _core.SourceProgram(
+    program = source_program(
+        kernels,
         semaphores=list(semaphores),
         seed=seed,
         cycles_max=cycles_max,
         finds_hazards=finds_hazards,
         fabric=None if fabric is None else _mode(fabric),
     )
-    for kernel in kernels:
-        _add(program, kernel)
     for block in write:
         if not isinstance(block.data, bytes):
             raise ConfigError(f"what is written to tile {block.tile} must be bytes")
@@ -229,6 +244,11 @@ def run_source_kernels(
         found = _core.run_source_program(machine, program)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    return kernel_run(found)
+
+
+def kernel_run(found: dict[str, Any]) -> KernelRun:
+    """What the core says of a run of kernels, or of one so far."""
     return KernelRun(
         time_ns=found["time_ps"] / 1000,
         kernels=[tuple(times) for times in found["kernels"]],

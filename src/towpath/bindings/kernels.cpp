@@ -13,7 +13,8 @@
 #include <tuple>
 #include <utility>
 
-#include "towpath/tenstorrent/metalium/source_run.hpp"
+#include "towpath/tenstorrent/host/host_cluster.hpp"
+#include "towpath/tenstorrent/metalium/kernels_beside.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -162,6 +163,19 @@ void bind_program(nb::module_& module) {
           "chip"_a, "tile"_a, "offset"_a, "size_bytes"_a);
 }
 
+void bind_beside(nb::module_& module) {
+  nb::class_<KernelsBeside>(module, "KernelsBeside",
+                            "Kernels in source form on a host's chip, beside the host's calls.")
+      .def(
+          "__init__",
+          [](KernelsBeside* self, HostCluster& cluster, int chip, const SourceProgram& program) {
+            new (self) KernelsBeside(cluster.share_noc(chip), program);
+          },
+          "cluster"_a, "chip"_a, "program"_a, nb::keep_alive<1, 2>())
+      .def_prop_ro("is_over", &KernelsBeside::is_over)
+      .def_prop_ro("result", [](const KernelsBeside& kernels) { return shown(kernels.result()); });
+}
+
 }  // namespace
 }  // namespace towpath::tenstorrent::metalium
 
@@ -170,6 +184,7 @@ void bind_kernels(nb::module_& module) {
   using towpath::machine::Chip;
   using towpath::machine::ChipCluster;
   bind_program(module);
+  bind_beside(module);
   const auto run = [](std::shared_ptr<const ChipCluster> cluster, const SourceProgram& program) {
     SourceResult result;
     {

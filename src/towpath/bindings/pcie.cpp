@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -139,6 +140,12 @@ void bind_buffers(Class& cluster) {
           "buffer_map_time_ns",
           [](HostCluster& self, int chip, std::size_t buffer) {
             return self.sysmem_buffer(chip, buffer).map_time.ns();
+          },
+          "chip"_a, "buffer"_a)
+      .def(
+          "buffer_noc_address",
+          [](HostCluster& self, int chip, std::size_t buffer) {
+            return self.sysmem_buffer(chip, buffer).noc_address;
           },
           "chip"_a, "buffer"_a)
       .def(

@@ -350,6 +350,8 @@ struct PcieParameters {
   int dma_alignment_bytes = 0;
   std::uint64_t dma_transfer_bytes_max = 0;
   std::uint64_t dma_window_bytes = 0;
+  std::uint64_t host_address = 0;
+  std::uint64_t host_window_bytes = 0;  // 0: cores reach no memory of the host
 
   bool operator==(const PcieParameters&) const = default;
 };
@@ -385,6 +387,10 @@ inline constexpr Parameter<PcieParameters> kPcieParameters[] = {
      "size of the longest DMA transfer"},
     {"dma_window_bytes", &PcieParameters::dma_window_bytes, kMemory,
      "size of the window through which the DMA engine reaches the chip"},
+    {"host_address", &PcieParameters::host_address, between(0, 0x1p62),
+     "where the PCIe tile shows the host's memory to the chip's cores", Form::optional_quantity},
+    {"host_window_bytes", &PcieParameters::host_window_bytes, kMemory,
+     "how much of the host's memory it shows", Form::optional_quantity},
 };
 
 // What addresses of a transfer must be congruent by.

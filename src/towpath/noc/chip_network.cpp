@@ -321,19 +321,6 @@ void ChipNetwork::issue(const Request& request) {
         receivers);
 }
 
-void ChipNetwork::issue(const Request& request, const OutsideRequest& outside) {
-  check_outside(request, outside);
-  const std::uint32_t number = add_transaction(request, packets_of(request), 1);
-  Transaction& transaction = transactions_[number];
-  transaction.outside = &outside.owner;
-  transaction.outside_number = outside.number;
-  if (!outside.carries_data) transaction.data.clear();
-  if (carries(transaction) && request.kind == RequestKind::write) {
-    std::ranges::copy(outside.data, transaction.data.begin());
-  }
-  start(number, {});
-}
-
 // --- packets under way --------------------------------------------------------------------------
 
 void ChipNetwork::packet_started(const Packet& packet, Cycle now) {
@@ -362,6 +349,9 @@ void ChipNetwork::packet_sent(const Packet& packet, Cycle now) {
   const Request& request = transaction.request;
   const std::uint64_t first = tag.packet * packet_bytes_max();
   if (tag.role == PacketRole::read_response) {
+    if (OutsideMemory* attached = attached_to(request.remote.tile); attached != nullptr) {
+      return attached->answer_left(bytes_of(request, tag.packet));
+    }
     if (!carries(transaction)) return;
     group_of(request.remote.tile)
         ->memory.read(request.remote.offset + first, data_of(transaction, tag.packet));
@@ -412,19 +402,12 @@ void ChipNetwork::packet_received(const Packet& packet, int node, int vc, Cycle 
   release(tag.transaction);
 }
 
-void ChipNetwork::tell_outside(const Transaction& transaction) const {
-  const bool is_over =
-      transaction.request.is_posted ? transaction.to_receive == 0 : transaction.answers_left == 0;
-  if (!is_over) return;
-  const bool is_read = transaction.request.kind == RequestKind::read;
-  transaction.outside->request_completed(
-      transaction.outside_number,
-      is_read ? std::span<const std::byte>(transaction.data) : std::span<const std::byte>());
-}
-
 void ChipNetwork::request_received(const Tag& tag, Transaction& transaction, int node, int vc,
                                    Cycle now) {
   const Request& request = transaction.request;
+  if (attached_to(request.remote.tile) != nullptr) {
+    return request_received_for_attached(tag, transaction, node, vc, now);
+  }
   if (request.kind == RequestKind::read) {
     read_received(tag, transaction, node, vc, now);
     return;
@@ -466,6 +449,23 @@ void ChipNetwork::acknowledge(const Tag& tag, const Transaction& transaction, in
   networks_[index(transaction.request.noc)]->send(answer);
 }
 
+Packet ChipNetwork::response_packet(const Tag& tag, const Transaction& transaction, int node,
+                                    int vc) const {
+  const Request& request = transaction.request;
+  const auto flit = static_cast<std::uint64_t>(chip_->router.flit_bytes);
+  const std::uint64_t size_bytes = bytes_of(request, tag.packet);
+  Packet answer;
+  answer.source = node;
+  answer.destination = networks_[index(request.noc)]->torus().node_of(request.core);
+  answer.flits = 1 + static_cast<int>((size_bytes + flit - 1) / flit);
+  const int dateline = (vc >> 1) >= chip_->router.classes ? 1 : 0;
+  answer.lane = static_cast<std::uint8_t>(kResponseLane + dateline);
+  answer.packet_class = static_cast<std::uint8_t>(PacketClass::response);
+  answer.keeps_buddy = false;
+  answer.tag = Tag{tag.transaction, tag.packet, PacketRole::read_response}.pack();
+  return answer;
+}
+
 // Responses read their data one after the other. Those of a DRAM channel, and those to requests on
 // the same side of the dateline, leave in order. Until a response has read its data, the VC of its
 // request is held, and the next request waits in the network.
@@ -473,9 +473,6 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
                                     int vc, Cycle now) {
   const Request& request = transaction.request;
   const int noc = request.noc;
-  const auto flit = static_cast<std::uint64_t>(chip_->router.flit_bytes);
-  const std::uint64_t size_bytes = bytes_of(request, tag.packet);
-  const int data_flits = static_cast<int>((size_bytes + flit - 1) / flit);
   const bool from_dram = is_dram(request.remote.tile);
   const PaceTime interval =
       from_dram ? std::max(channel_interval_, response_interval_) : response_interval_;
@@ -487,18 +484,14 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
   // Measured from the host, the memory's time comes on top of the interface's (host_link/accesses);
   // for cores both together are what is assumed.
   if (from_dram && transaction.outside != nullptr) wait += chip_->niu.read_response_cycles;
+  Packet answer = response_packet(tag, transaction, node, vc);
+  const int data_flits = answer.flits - 1;
   const PaceTime start = std::max(stream, now * kPaceCycle);
   stream = start + (1 + data_flits) * interval;
-
-  Packet answer;
-  answer.source = node;
-  answer.destination = networks_[index(noc)]->torus().node_of(request.core);
-  answer.flits = 1 + data_flits;
-  const int dateline = (vc >> 1) >= chip_->router.classes ? 1 : 0;
-  const int queue = from_dram ? static_cast<int>(channel_of(request, tag.packet) % 2) : dateline;
-  answer.lane = static_cast<std::uint8_t>(kResponseLane + queue);
-  answer.packet_class = static_cast<std::uint8_t>(PacketClass::response);
-  answer.keeps_buddy = false;
+  if (from_dram) {
+    const std::size_t queue = channel_of(request, tag.packet) % 2;
+    answer.lane = static_cast<std::uint8_t>(kResponseLane + static_cast<int>(queue));
+  }
   answer.header_at = (start + kPaceCycle - 1) / kPaceCycle + wait;
   answer.data_at = answer.header_at * kPaceCycle + interval;
   answer.data_interval = interval;
@@ -507,7 +500,6 @@ void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transacti
     answer.header_at += data_flits * (interval - kPaceCycle) / kPaceCycle;
     answer.data_at = answer.data_interval = 0;
   }
-  answer.tag = Tag{tag.transaction, tag.packet, PacketRole::read_response}.pack();
   ++own.counters.read_responses_sent;
   if (from_dram) {  // which serves many reads at once
     networks_[index(noc)]->send(answer);
@@ -580,6 +572,10 @@ Cycle ChipNetwork::flit_received(const Packet& packet, int, Cycle now) {
   const Tag tag = Tag::unpack(packet.tag);
   const Request& request = transactions_[tag.transaction].request;
   if (tag.role != PacketRole::request || request.kind != RequestKind::write) return now + 1;
+  if (OutsideMemory* attached = attached_to(request.remote.tile); attached != nullptr) {
+    const Time next = attached->take_flit(bytes_of(request, tag.packet), packet.flits);
+    return std::max(now + 1, clock_.cycle_at(next).count());
+  }
   PaceTime& free = group_of(request.remote.tile)->channel_free[channel_of(request, tag.packet)];
   // A header is no data, which counts in the host's short packets: all flits of one together take
   // what its data takes. With packets of cores the channel's rate was fitted, headers included.

@@ -12,6 +12,7 @@
 
 #include "towpath/noc/memory.hpp"
 #include "towpath/noc/network.hpp"
+#include "towpath/noc/outside_memory.hpp"
 #include "towpath/noc/request.hpp"
 #include "towpath/sim/clock.hpp"
 #include "towpath/sim/simulation.hpp"
@@ -108,6 +109,13 @@ class ChipNetwork final : private Endpoint {
     bool carries_data = true;
   };
   void issue(const Request& request, const OutsideRequest& outside);
+  // From now on reads and writes of a tile without memory reach `memory`, which must stay.
+  void attach(machine::Coordinate tile, OutsideMemory& memory);
+  // For what is attached, in order of its reads: gives some of a read's bytes, and sends its
+  // answer, whose first bytes are in the tile at `first` and the last at `last`, and whose last
+  // flit leaves no earlier.
+  void give(const OutsideMemory::Read& read, std::uint64_t at, std::span<const std::byte> data);
+  void answer(const OutsideMemory::Read& read, Time first, Time last);
   const NiuCounters& counters(int noc, machine::Coordinate core) const;
   // Resets the counts of these transaction ids to zero; one bit per id.
   void clear_outstanding(int noc, machine::Coordinate core, std::uint32_t ids);
@@ -245,6 +253,7 @@ class ChipNetwork final : private Endpoint {
   void check_own_memory(const Request& request) const;
   void check_outside(const Request& request, const OutsideRequest& outside) const;
   void check_remote(const Request& request) const;
+  void check_attached(const Request& request) const;
   void check_multicast(const Request& request) const;
   void check_alignment(const Request& request) const;
   std::uint32_t add_transaction(const Request& request, int packets, int receivers);
@@ -258,6 +267,10 @@ class ChipNetwork final : private Endpoint {
   void read_received(const Tag& tag, const Transaction& transaction, int node, int vc, Cycle now);
   void respond_with_data(const Tag& tag, const Transaction& transaction, int node, int vc,
                          Cycle now);
+  // Everything but when it may leave.
+  Packet response_packet(const Tag& tag, const Transaction& transaction, int node, int vc) const;
+  void request_received_for_attached(const Tag& tag, Transaction& transaction, int node, int vc,
+                                     Cycle now);
   // How many flits of responses may wait in a NIU: as many as its way from memory has cycles.
   int response_flits_max() const { return chip_->niu.read_response_cycles; }
   void acknowledge(const Tag& tag, const Transaction& transaction, int node, Cycle ready);
@@ -270,6 +283,10 @@ class ChipNetwork final : private Endpoint {
   const Niu& niu(int noc, machine::Coordinate core) const;
   static std::string describe_linked(const Niu& niu);
   Group* group_of(machine::Coordinate tile) const;
+  // What is attached to a tile; null if nothing is.
+  OutsideMemory* attached_to(machine::Coordinate tile) const {
+    return tile == attached_tile_ ? attached_ : nullptr;
+  }
   std::uint64_t packet_bytes_max() const;
   std::uint64_t bytes_of(const Request& request, std::uint32_t packet) const;
   std::size_t channel_of(const Request& request, std::uint32_t packet) const;
@@ -306,6 +323,8 @@ class ChipNetwork final : private Endpoint {
   std::array<std::vector<Niu>, 2> nius_;  // by tile
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<Group*> group_of_tile_;  // null: no memory
+  machine::Coordinate attached_tile_;
+  OutsideMemory* attached_ = nullptr;
   PaceTime request_interval_;
   PaceTime response_interval_;
   PaceTime channel_interval_ = 0;

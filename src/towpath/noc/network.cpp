@@ -22,6 +22,7 @@ void Network::NodeSet::filter(Visit visit) {
 }
 
 void Network::pace_by_endpoint(int node) { sinks_[index(node)].by_endpoint = true; }
+void Network::hold_up_by_endpoint(int node) { sinks_[index(node)].is_held_up = true; }
 
 // --- sending ------------------------------------------------------------------------------------
 
@@ -259,6 +260,10 @@ void Network::take_flit(int node, int number) {
     sink.ready_at = endpoint_.flit_received(packets_[id], node, now_);
   } else {
     sink.pace.take(now_, port_interval_);
+  }
+  if (sink.is_held_up) {
+    const Cycle next = endpoint_.flit_received(packets_[id], node, now_);
+    if (next > now_ + 1) hold(node, number, next);
   }
   if ((interleaved_vcs_ >> number & 1) == 0) sink.current_vc = is_last ? -1 : number;
   if (!is_last) return;

@@ -81,7 +81,8 @@ class Endpoint {
   // A flit of this packet leaves its NIU, where now as many flits of counted packets are left as
   // Network::watch_counted_flits named.
   virtual void counted_flits_fell(const Packet&, Cycle) {}
-  // The first cycle in which the next flit may be taken; called only for pace_by_endpoint() nodes.
+  // The first cycle in which the next flit may be taken; called only for nodes of
+  // pace_by_endpoint() and hold_up_by_endpoint().
   virtual Cycle flit_received(const Packet& packet, int node, Cycle now) = 0;
 };
 
@@ -111,8 +112,10 @@ class Network {
   // release() says when.
   void hold(int node, int vc, Cycle until);
   void release(int node, int vc, Cycle at);
-  // Lets the endpoint decide when the NIU of `node` may take the next flit.
+  // Lets the endpoint decide when the NIU of `node` may take the next flit: instead of the NIU's
+  // own rate, or beside it.
   void pace_by_endpoint(int node);
+  void hold_up_by_endpoint(int node);
 
   // Number of flits at which Endpoint::counted_flits_fell is called.
   void watch_counted_flits(int flits) { watched_flits_ = flits; }
@@ -268,6 +271,7 @@ class Network {
     std::array<Cycle, kVcsMax> held_until{};
     int current_vc = -1;  // VC of the request being taken
     bool by_endpoint = false;
+    bool is_held_up = false;  // by the endpoint
     Cycle ready_at = 0;
   };
   struct QueuedPacket : Packet {

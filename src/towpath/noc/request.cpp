@@ -126,6 +126,8 @@ void ChipNetwork::check_remote(const Request& request) const {
   std::uint64_t memory_bytes = chip_->l1_bytes;
   if (request.is_multicast) {
     check_multicast(request);
+  } else if (attached_to(at) != nullptr) {
+    return check_attached(request);
   } else {
     const Group* group = group_of(at);
     if (group == nullptr) {
@@ -142,6 +144,14 @@ void ChipNetwork::check_remote(const Request& request) const {
     refuse(request, "leaves the memory there at offset {}; it has {} bytes", request.remote.offset,
            memory_bytes);
   }
+}
+
+void ChipNetwork::check_attached(const Request& request) const {
+  if (!moves_data(request.kind)) {
+    refuse(request, "reaches memory that is not on the chip; only reads and writes do");
+  }
+  const std::string obstacle = attached_->obstacle(request.remote.offset, request.size_bytes);
+  if (!obstacle.empty()) refuse(request, "{}", obstacle);
 }
 
 void ChipNetwork::check_multicast(const Request& request) const {
@@ -170,9 +180,11 @@ void ChipNetwork::check_alignment(const Request& request) const {
     return;
   }
   const machine::Alignment& alignment = chip_->alignment;
-  const bool reaches_dram = !request.is_multicast && is_dram(request.remote.tile);
+  // Those of the PCIe tile are those of DRAM tiles (tt-metal, noc_parameters.h of both chips).
+  const bool is_wide = !request.is_multicast && (is_dram(request.remote.tile) ||
+                                                 attached_to(request.remote.tile) != nullptr);
   const auto step =
-      static_cast<std::uint64_t>(!reaches_dram                       ? alignment.l1_bytes
+      static_cast<std::uint64_t>(!is_wide                            ? alignment.l1_bytes
                                  : request.kind == RequestKind::read ? alignment.dram_read_bytes
                                                                      : alignment.dram_write_bytes);
   if (request.remote.offset % step != request.local_offset % step) {

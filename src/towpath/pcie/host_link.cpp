@@ -54,6 +54,7 @@ HostLink::HostLink(sim::Simulation& simulation, std::shared_ptr<const machine::H
       options_(options),
       windows_(chip_),
       posted_(*host_, *chip_, options.limits),
+      buffers_(*host_, *chip_),
       dma_channels_free_(
           std::max(1, std::min(host_->driver.dma_channels, chip_->pcie.dma_channels))) {
   if (options.host_memory_channels < 0) {
@@ -325,7 +326,7 @@ void HostLink::share_noc(noc::ChipNetwork& network) {
                     "NoC is idle",
                     chip_->name));
   }
-  shared_ = std::make_unique<Shared>(network, *host_);
+  shared_ = std::make_unique<Shared>(network, *host_, buffers_, link_free_);
 }
 
 void HostLink::wait_for_writes() {

@@ -14,11 +14,13 @@
 #include <vector>
 
 #include "towpath/noc/chip_network.hpp"
+#include "towpath/pcie/device_access.hpp"
 #include "towpath/pcie/dma_engine.hpp"
 #include "towpath/pcie/line_queue.hpp"
 #include "towpath/pcie/noc_reads.hpp"
 #include "towpath/pcie/noc_way.hpp"
 #include "towpath/pcie/posted_writes.hpp"
+#include "towpath/pcie/sysmem_buffers.hpp"
 #include "towpath/pcie/transfer.hpp"
 #include "towpath/pcie/window_table.hpp"
 #include "towpath/sim/simulation.hpp"
@@ -47,18 +49,6 @@ struct TransferOptions {
   // Offset of the host's buffer from a line: a copy's loads are cut at the buffer's lines, and a
   // load that crosses a line of the window takes two round trips.
   std::uint64_t misalignment_bytes = 0;
-};
-
-// Host memory that the device may reach, made by HostLink::allocate_sysmem_buffer() or
-// map_sysmem_buffer().
-struct SysmemBuffer {
-  std::uint64_t size_bytes = 0;
-  bool is_mapped = false;
-  Time map_time;                 // time for pinning and mapping
-  std::vector<std::byte> bytes;  // empty if it is the program's own, or data is not carried
-  std::span<std::byte> programs_own;
-
-  std::span<std::byte> memory() { return programs_own.empty() ? std::span(bytes) : programs_own; }
 };
 
 // A part of a SysmemBuffer, by the buffer's number.
@@ -100,7 +90,8 @@ class HostLink {
   // where kernels may be: each waits for the other. A line is then some events, and calls of
   // several processes may be under way. `network` must stay, be of the same chip, and have the
   // memories that the link was given. Throws std::invalid_argument where limits are switched off.
-  // Nothing may be under way. Transfers by a core of the chip are computed as before.
+  // Nothing may be under way. Kernels there read and write buffers at SysmemBuffer::noc_address of
+  // the PCIe tile; transfers by a core that the host asks for are computed as before.
   void share_noc(noc::ChipNetwork& network);
   // Waits until all writes are acknowledged or, if posted, in memory.
   void wait_for_writes();
@@ -148,7 +139,7 @@ class HostLink {
   // begin with a page. Throws as well without an IOMMU: the program's pages are not contiguous.
   std::size_t map_sysmem_buffer(std::span<std::byte> memory);
   void unmap_sysmem_buffer(std::size_t number);
-  SysmemBuffer& sysmem_buffer(std::size_t number);
+  SysmemBuffer& sysmem_buffer(std::size_t number) { return buffers_.at(number); }
   // DMA without a copy. Throw std::invalid_argument where the engine cannot, and for a buffer that
   // is not mapped or too small.
   Transfer dma_write_to_device(const BufferRange& from, machine::Coordinate tile,
@@ -232,6 +223,10 @@ class HostLink {
   void spend_stream(Account& account, const DmaPart& part);
   void move_over_noc(const DmaPart& part, std::span<const std::byte> from);
   void move_over_noc(const DmaPart& part, std::span<std::byte> to);
+  // When the link is free for more of an engine's bytes.
+  Time& link_free(Direction direction) {
+    return direction == Direction::to_device ? link_free_.to_device : link_free_.from_device;
+  }
   void take_dma_channel(Account& account);
   void give_dma_channel();
   template <typename Byte>
@@ -250,17 +245,20 @@ class HostLink {
   Options options_;
   WindowTable windows_;
   PostedWrites posted_;
-  std::vector<SysmemBuffer> buffers_;
+  SysmemBuffers buffers_;
   std::list<Landing> landings_;
   struct Shared {  // a NoC that kernels use too
-    Shared(noc::ChipNetwork& with, const machine::Host& host) : network(with), lines(host, with) {}
+    Shared(noc::ChipNetwork& with, const machine::Host& host, SysmemBuffers& buffers,
+           LinkFree& link_free)
+        : network(with), lines(host, with), device(host, with, buffers, link_free) {}
     noc::ChipNetwork& network;
     LineQueue lines;
+    DeviceAccess device;
   };
+  LinkFree link_free_;
   std::unique_ptr<Shared> shared_;
   int dma_channels_free_;
   std::deque<sim::Process*> dma_waiting_;  // in order
-  std::array<Time, 2> dma_link_free_;      // by direction
 };
 
 }  // namespace towpath::pcie

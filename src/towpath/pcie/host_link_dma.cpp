@@ -134,7 +134,7 @@ void HostLink::spend_stream(Account& account, const DmaPart& part) {
     account.spend(kStream, simulation_.now() - account.now());
     return;
   }
-  Time& free = dma_link_free_[static_cast<std::size_t>(part.path.direction)];
+  Time& free = link_free(part.path.direction);
   const Time first = account.now() + part.stream.latency;
   const Time begins = std::max(first, free);
   free = begins + (part.stream.time_of(part.size_bytes) - part.stream.latency);
@@ -155,7 +155,7 @@ void HostLink::move_over_noc(const DmaPart& part, std::span<const std::byte> fro
   const bool is_strict = part.ordering == Ordering::strict;
   const Rate rate = answer_rate(*host_, *chip_);
   const Time answer = host_->link.read_time + chip_->pcie.tile_time + translation_time(*host_);
-  Time& free = dma_link_free_[static_cast<std::size_t>(part.path.direction)];
+  Time& free = link_free(part.path.direction);
   sim::Process& self = *simulation_.current();
   NocWrites writes(shared_->network, Time(), [&] { simulation_.wake(self); });
   const auto wait_until_at_most = [&](std::size_t count, auto pending) {
@@ -190,7 +190,7 @@ void HostLink::move_over_noc(const DmaPart& part, std::span<std::byte> to) {
   const bool is_strict = part.ordering == Ordering::strict;
   const Time half = Time::from_ps(chip_->pcie.tile_time.ps() / 2);
   const Rate rate = write_rate(*host_, *chip_);
-  Time& free = dma_link_free_[static_cast<std::size_t>(part.path.direction)];
+  Time& free = link_free(part.path.direction);
   const auto came = [&](std::uint64_t size_bytes) {
     free = std::max(free, simulation_.now()) + transfer_time(Bytes(size_bytes), rate);
   };
@@ -252,10 +252,8 @@ std::size_t HostLink::pin(std::uint64_t size_bytes) {
                     "needs at least 1",
                     host_->name, chip_->name));
   }
-  const std::size_t number = buffers_.size();
-  SysmemBuffer& buffer = buffers_.emplace_back();
-  buffer.size_bytes = size_bytes;
-  buffer.is_mapped = true;
+  const std::size_t number = buffers_.add(size_bytes);
+  SysmemBuffer& buffer = buffers_.at(number);
   buffer.map_time = map_time(*host_, size_bytes);
   simulation_.sleep(buffer.map_time);
   return number;
@@ -269,7 +267,7 @@ std::size_t HostLink::allocate_sysmem_buffer(std::uint64_t size_bytes) {
         size_bytes, host_->name, host_->page_bytes()));
   }
   const std::size_t number = pin(size_bytes);
-  if (options_.carries_data) buffers_[number].bytes.resize(size_bytes);
+  if (options_.carries_data) buffers_.at(number).bytes.resize(size_bytes);
   return number;
 }
 
@@ -281,16 +279,8 @@ std::size_t HostLink::map_sysmem_buffer(std::span<std::byte> memory) {
                     host_->name));
   }
   const std::size_t number = pin(memory.size());
-  buffers_[number].programs_own = memory;
+  buffers_.at(number).programs_own = memory;
   return number;
-}
-
-SysmemBuffer& HostLink::sysmem_buffer(std::size_t number) {
-  if (number >= buffers_.size()) {
-    throw std::invalid_argument(
-        fmt::format("there is no sysmem buffer {}; {} were allocated", number, buffers_.size()));
-  }
-  return buffers_[number];
 }
 
 void HostLink::unmap_sysmem_buffer(std::size_t number) {
@@ -326,7 +316,7 @@ Transfer HostLink::dma_write_to_device(const BufferRange& from, machine::Coordin
   return run_dma({Direction::to_device, false, tile, address, from.size_bytes}, options,
                  [&](std::uint64_t at, std::uint64_t part) -> std::span<const std::byte> {
                    if (part == 0) return {};
-                   return buffers_[from.buffer].memory().subspan(from.offset + at, part);
+                   return buffers_.at(from.buffer).memory().subspan(from.offset + at, part);
                  });
 }
 
@@ -337,7 +327,7 @@ Transfer HostLink::dma_read_from_device(const BufferRange& to, machine::Coordina
   return run_dma({Direction::from_device, false, tile, address, to.size_bytes}, options,
                  [&](std::uint64_t at, std::uint64_t part) -> std::span<std::byte> {
                    if (part == 0) return {};
-                   return buffers_[to.buffer].memory().subspan(to.offset + at, part);
+                   return buffers_.at(to.buffer).memory().subspan(to.offset + at, part);
                  });
 }
 
@@ -358,7 +348,7 @@ Transfer HostLink::noc_write_to_host(const BufferRange& to, machine::Coordinate 
   check_buffer(to, tile, address);
   Transfer transfer = by_device(Direction::from_device, tile, to.size_bytes);
   if (options_.carries_data) {
-    const std::span<std::byte> bytes = buffers_[to.buffer].memory();
+    const std::span<std::byte> bytes = buffers_.at(to.buffer).memory();
     memory_.read(tile, address, bytes.subspan(to.offset, to.size_bytes));
   }
   return transfer;
@@ -369,7 +359,7 @@ Transfer HostLink::noc_read_from_host(const BufferRange& from, machine::Coordina
   check_buffer(from, tile, address);
   Transfer transfer = by_device(Direction::to_device, tile, from.size_bytes);
   if (options_.carries_data) {
-    const std::span<const std::byte> bytes = buffers_[from.buffer].memory();
+    const std::span<const std::byte> bytes = buffers_.at(from.buffer).memory();
     memory_.write(tile, address, bytes.subspan(from.offset, from.size_bytes));
   }
   return transfer;

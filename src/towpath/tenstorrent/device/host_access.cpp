@@ -72,6 +72,18 @@ void HostAccess::barrier() {
   for (auto& [end, gateway] : host_.gateways_) host_.wait_for_answers(*this, gateway);
 }
 
+pcie::SysmemBuffer& HostAccess::allocate_sysmem_buffer(int chip, std::uint64_t size_bytes) {
+  const auto link = host_.links_.find(chip);
+  if (link == host_.links_.end()) {
+    throw std::invalid_argument(
+        fmt::format("host '{}': chip {} has no link to a described host, so no memory of one; it "
+                    "needs PCIe, and Options::host",
+                    name_, chip));
+  }
+  pcie::HostLink& to = link->second.link;
+  return to.sysmem_buffer(to.allocate_sysmem_buffer(size_bytes));
+}
+
 void HostAccess::sleep(Time time) { host_.devices_.front()->network().simulation().sleep(time); }
 
 void HostAccess::wait_for_programs(int chip, std::size_t programs) {

@@ -56,6 +56,9 @@ class HostAccess {
   void read(int chip, const NocAddress& from, std::span<std::byte> bytes);
   // Waits until all writes of this process have arrived.
   void barrier();
+  // Host memory that kernels of a chip on PCIe reach through its PCIe tile, at noc_address. Throws
+  // like HostLink::allocate_sysmem_buffer(), and where no host is described.
+  pcie::SysmemBuffer& allocate_sysmem_buffer(int chip, std::uint64_t size_bytes);
   // Lets simulated time pass.
   void sleep(Time time);
   // Waits until so many programs of a chip have ended, in the order in which they were created.

@@ -13,6 +13,8 @@ namespace towpath::tenstorrent::metalium {
 namespace {
 
 constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << TOWPATH_COORDINATE_SHIFT) - 1;
+// Of addresses of the host, where they do not fit below the coordinates.
+constexpr std::uint64_t kHostBit = std::uint64_t{1} << TOWPATH_HOST_BIT;
 
 int coordinate(std::uint64_t address, int number) {
   constexpr std::uint64_t kMask = (1u << TOWPATH_COORDINATE_BITS) - 1;
@@ -21,7 +23,7 @@ int coordinate(std::uint64_t address, int number) {
 }
 
 NocAddress unicast(std::uint64_t address) {
-  return {{coordinate(address, 0), coordinate(address, 1)}, address & kOffsetMask};
+  return {{coordinate(address, 0), coordinate(address, 1)}, address & (kOffsetMask | kHostBit)};
 }
 
 // NoC 1 runs the other way, so that kernels give it the last corner first.
@@ -81,7 +83,7 @@ struct KernelCalls {
   static void read_with_id(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t id,
                            TowpathOptions options) {
     called(core, CallCode::with_state)
-        .noc_async_read_one_packet_with_state_with_trid(from & kOffsetMask, 0, to,
+        .noc_async_read_one_packet_with_state_with_trid(from & (kOffsetMask | kHostBit), 0, to,
                                                         static_cast<int>(id), options.noc);
   }
   static void write(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,

@@ -47,7 +47,7 @@ fs::path header_folder() {
 std::vector<std::string> chip_definitions(const machine::Chip& chip) {
   const auto dram_banks =
       chip.dram_groups.size() * static_cast<std::size_t>(std::max(1, chip.dram.channels_per_group));
-  return {
+  std::vector<std::string> definitions = {
       fmt::format("-DNUM_DRAM_BANKS={}", std::max<std::size_t>(1, dram_banks)),
       fmt::format("-DNUM_L1_BANKS={}", std::max<std::size_t>(1, chip.workers.size())),
       fmt::format("-DL1_ALIGNMENT={}", chip.alignment.l1_bytes),
@@ -61,6 +61,13 @@ std::vector<std::string> chip_definitions(const machine::Chip& chip) {
       fmt::format("-DTOWPATH_ERISC_UNRESERVED_BASE={}", ethernet_memory_map::kUnreservedBase),
       chip.architecture == "blackhole" ? "-DARCH_BLACKHOLE" : "-DARCH_WORMHOLE",
   };
+  if (chip.has_host_link()) {
+    const machine::Coordinate pcie = chip.pcie_tiles.front();
+    definitions.push_back(fmt::format("-DPCIE_NOC_X={}", pcie.x));
+    definitions.push_back(fmt::format("-DPCIE_NOC_Y={}", pcie.y));
+    definitions.push_back(fmt::format("-DTOWPATH_HOST_ADDRESS={:#x}", chip.pcie.host_address));
+  }
+  return definitions;
 }
 
 std::vector<std::string> processor_definitions(const KernelTarget& target) {

@@ -52,25 +52,36 @@ std::vector<std::uint32_t> arguments_of(int chip, const PlacedKernel& kernel,
 
 }  // namespace
 
-std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel, KernelLog& log,
-                       const KernelFabric* fabric) {
-  const machine::Chip& chip = device.chip();
+int noc_of(const PlacedKernel& kernel) {
+  return kernel.processor == Processor::compute ? kNoNoc : kernel.noc_index;
+}
+
+Kernel compiled_body(const machine::Chip& chip, const PlacedKernel& kernel, KernelLog& log,
+                     const KernelFabric* fabric) {
   const bool computes = kernel.processor == Processor::compute;
-  const int noc = computes ? kNoNoc : kernel.noc_index;
   const std::shared_ptr<const machine::Chip> shared(std::shared_ptr<const machine::Chip>(), &chip);
   KernelSource source = kernel.source;
   source.circular_buffers = kernel.circular_buffers;
   if (fabric != nullptr) {
     source.defines.insert(fabric->defines().begin(), fabric->defines().end());
   }
-  const CompiledKernel compiled = compile_kernel(
-      source, {.chip = shared, .processor = kernel.processor, .noc_index = computes ? 0 : noc});
+  const CompiledKernel compiled =
+      compile_kernel(source, {.chip = shared,
+                              .processor = kernel.processor,
+                              .noc_index = computes ? 0 : kernel.noc_index});
+  return make_kernel(compiled, {.logical = kernel.core,
+                                .circular_buffers = kernel.circular_buffers,
+                                .common_args = kernel.common_args,
+                                .log = &log,
+                                .fabric = fabric});
+}
+
+std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel, KernelLog& log,
+                       const KernelFabric* fabric) {
+  const machine::Chip& chip = device.chip();
+  const int noc = noc_of(kernel);
   std::string name = kernel.source.file.stem().string();
-  Kernel body = make_kernel(compiled, {.logical = kernel.core,
-                                       .circular_buffers = kernel.circular_buffers,
-                                       .common_args = kernel.common_args,
-                                       .log = &log,
-                                       .fabric = fabric});
+  Kernel body = compiled_body(chip, kernel, log, fabric);
   const std::vector<std::uint32_t> runtime_args = arguments_of(device.id(), kernel, fabric);
   const machine::Coordinate tile = tile_of(chip, kernel.core, kernel.processor);
   if (kernel.processor == Processor::ethernet) {

@@ -69,6 +69,11 @@ struct SourceResult {
 // Tile of a core. Throws std::invalid_argument when there is none.
 machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
                             Processor processor);
+// The NoC that it runs on; kNoNoc of compute kernels.
+int noc_of(const PlacedKernel& kernel);
+// Compiles a kernel. The log and the fabric outlive what is returned.
+Kernel compiled_body(const machine::Chip& chip, const PlacedKernel& kernel, KernelLog& log,
+                     const KernelFabric* fabric = nullptr);
 // Compiles a kernel and puts it into a program; returns its number there.
 std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel, KernelLog& log,
                        const KernelFabric* fabric = nullptr);

@@ -34,6 +34,10 @@ inline constexpr std::uint32_t NOC_DISPATCH_MULTICAST_WRITE_VC = 5;
   ((static_cast<std::uint64_t>(NOC_MULTICAST_ENCODING(x_start, y_start, x_end, y_end))       \
     << NOC_ADDR_COORD_SHIFT) |                                                               \
    static_cast<std::uint64_t>(address))
+// An address of the host begins with this and goes on with the place in the chip's window to it.
+#define NOC_XY_PCIE_ENCODING(x, y) \
+  ((static_cast<std::uint64_t>(NOC_XY_ENCODING(x, y)) << NOC_ADDR_COORD_SHIFT) | \
+   std::uint64_t{TOWPATH_HOST_ADDRESS})
 // Coordinates are those of NoC 0 on either NoC.
 #define DYNAMIC_NOC_X(noc, x) (x)
 #define DYNAMIC_NOC_Y(noc, y) (y)
@@ -46,6 +50,9 @@ inline constexpr std::uint32_t NOC_L1_READ_ALIGNMENT_BYTES = L1_ALIGNMENT;
 inline constexpr std::uint32_t NOC_L1_WRITE_ALIGNMENT_BYTES = L1_ALIGNMENT;
 inline constexpr std::uint32_t NOC_DRAM_READ_ALIGNMENT_BYTES = DRAM_ALIGNMENT;
 inline constexpr std::uint32_t NOC_DRAM_WRITE_ALIGNMENT_BYTES = DRAM_WRITE_ALIGNMENT;
+inline constexpr std::uint32_t NOC_PCIE_READ_ALIGNMENT_BYTES = DRAM_ALIGNMENT;
+inline constexpr std::uint32_t NOC_PCIE_WRITE_ALIGNMENT_BYTES = DRAM_WRITE_ALIGNMENT;
+inline constexpr std::uint32_t PCIE_ALIGNMENT = DRAM_ALIGNMENT;
 inline constexpr std::uint32_t NUM_NOCS = 2;
 // Zeros in L1 that kernels read (worker_memory_map.hpp).
 inline constexpr std::uint32_t MEM_ZEROS_BASE = 0x10200;

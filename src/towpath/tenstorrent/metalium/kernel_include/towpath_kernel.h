@@ -9,10 +9,12 @@
 // the simulator is visible to a kernel.
 //
 // A NoC address is x << 36 | y << 42 | offset, a rectangle has its first corner at bits 48 and 54
-// and its last where an address has x and y. Coordinates are those of NoC 0 on either NoC.
+// and its last where an address has x and y. Coordinates are those of NoC 0 on either NoC. Bit 60 is
+// part of an address of the host where the chip has its host there.
 
 #define TOWPATH_COORDINATE_SHIFT 36
 #define TOWPATH_COORDINATE_BITS 6
+#define TOWPATH_HOST_BIT 60
 #define TOWPATH_ARGUMENTS_MAX 1024
 // Where a worker's packet headers are in L1, and the size of one as kernels have it, on a line and
 // on a mesh.

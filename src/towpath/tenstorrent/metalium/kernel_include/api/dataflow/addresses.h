@@ -32,6 +32,15 @@ inline std::uint64_t get_noc_multicast_addr(std::uint32_t noc_x_start, std::uint
   return NOC_MULTICAST_ADDR(noc_x_start, noc_y_start, noc_x_end, noc_y_end, addr);
 }
 
+#ifdef TOWPATH_HOST_ADDRESS
+// A page of the host's memory, by its place in the chip's window to the host.
+inline std::uint64_t get_system_memory_noc_addr(std::uint32_t id, std::uint32_t page_size,
+                                                std::uint32_t base_addr, std::uint32_t offset = 0,
+                                                std::uint8_t noc = noc_index) {
+  return NOC_XY_PCIE_ENCODING(PCIE_NOC_X, PCIE_NOC_Y) | (base_addr + page_size * id + offset);
+}
+#endif
+
 namespace interleaved_addr_gen {
 
 template <bool DRAM>

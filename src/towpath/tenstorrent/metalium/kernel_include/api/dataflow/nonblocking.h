@@ -109,3 +109,38 @@ inline std::uint32_t noc_available_transactions(std::uint32_t, std::uint32_t) {
 inline void ncrisc_noc_counters_init() {
   for (std::int32_t noc = 0; noc < 2; ++noc) TOWPATH_CALL(barrier, kTowpathEverything, 0, noc);
 }
+
+// Requests whose tile and address are given apart, with all their fields at once: those to addresses
+// of 64 bits, which are the host's. Other flags do not compile.
+enum CQNocFlags { CQ_NOC_SNDL = 0xf };
+enum CQNocSend { CQ_NOC_SEND = 1 };
+enum CQNocWait { CQ_NOC_WAIT = 1 };
+enum : std::uint8_t { NOC_0, NOC_1 };
+inline std::uint32_t towpath_write_vc[2] = {NOC_UNICAST_WRITE_VC, NOC_UNICAST_WRITE_VC};
+
+inline constexpr std::uint64_t towpath_wide_address(std::uint32_t noc_xy, std::uint64_t address) {
+  return static_cast<std::uint64_t>(noc_xy) << NOC_ADDR_COORD_SHIFT | address;
+}
+template <std::uint32_t cmd_buf>
+inline void noc_write_init_state(std::uint32_t noc, std::uint32_t vc) {
+  towpath_write_vc[noc] = vc;
+}
+template <std::uint32_t cmd_buf>
+inline void noc_read_init_state(std::uint32_t) {}
+template <std::uint8_t mode, std::uint32_t cmd_buf, CQNocFlags flags, CQNocSend send = CQ_NOC_SEND,
+          CQNocWait wait = CQ_NOC_WAIT, bool update_counter = true, bool posted = false>
+inline void noc_wwrite_with_state(std::uint32_t noc, std::uint32_t src_addr,
+                                  std::uint32_t dst_noc_addr, std::uint64_t dst_addr,
+                                  std::uint32_t size = 0, std::uint32_t ndests = 1) {
+  if (ndests != 1) TOWPATH_CALL(refuse, "noc_wwrite_with_state has one destination here");
+  TOWPATH_CALL(write, src_addr, towpath_wide_address(dst_noc_addr, dst_addr), size,
+               towpath_options(noc, towpath_write_vc[noc], towpath_posted(posted)));
+}
+template <std::uint8_t mode, std::uint32_t cmd_buf, CQNocFlags flags, CQNocSend send = CQ_NOC_SEND,
+          CQNocWait wait = CQ_NOC_WAIT>
+inline void noc_read_with_state(std::uint32_t noc, std::uint32_t src_noc_addr,
+                                std::uint64_t src_addr, std::uint32_t dst_addr,
+                                std::uint32_t size) {
+  TOWPATH_CALL(read, towpath_wide_address(src_noc_addr, src_addr), dst_addr, size,
+               towpath_options(noc, NOC_UNICAST_WRITE_VC, 0));
+}

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/pcie/sysmem_buffers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace towpath::pcie {
+
+SysmemBuffers::SysmemBuffers(const machine::Host& host, const machine::Chip& chip)
+    : page_bytes_(host.page_bytes()),
+      first_(chip.pcie.host_address),
+      window_bytes_(chip.pcie.host_window_bytes) {}
+
+std::size_t SysmemBuffers::add(std::uint64_t size_bytes) {
+  const std::optional<std::uint64_t> room = room_for(size_bytes);
+  SysmemBuffer& buffer = buffers_.emplace_back();
+  buffer.size_bytes = size_bytes;
+  buffer.is_mapped = true;
+  buffer.noc_address = room;
+  return buffers_.size() - 1;
+}
+
+SysmemBuffer& SysmemBuffers::at(std::size_t number) {
+  if (number >= buffers_.size()) {
+    throw std::invalid_argument(
+        fmt::format("there is no sysmem buffer {}; {} were allocated", number, buffers_.size()));
+  }
+  return buffers_[number];
+}
+
+// The buffers that the chip's cores see.
+std::vector<const SysmemBuffer*> SysmemBuffers::by_address() const {
+  std::vector<const SysmemBuffer*> seen;
+  for (const SysmemBuffer& buffer : buffers_) {
+    if (buffer.is_mapped && buffer.noc_address) seen.push_back(&buffer);
+  }
+  std::ranges::sort(seen, {}, [](const SysmemBuffer* buffer) { return *buffer->noc_address; });
+  return seen;
+}
+
+std::optional<std::uint64_t> SysmemBuffers::room_for(std::uint64_t size_bytes) const {
+  std::uint64_t offset = 0;
+  for (const SysmemBuffer* buffer : by_address()) {
+    const std::uint64_t begin = *buffer->noc_address - first_;
+    if (begin - offset >= size_bytes) break;
+    offset = (begin + buffer->size_bytes + page_bytes_ - 1) / page_bytes_ * page_bytes_;
+  }
+  if (offset > window_bytes_ || size_bytes > window_bytes_ - offset) return {};
+  return first_ + offset;
+}
+
+SysmemBuffer* SysmemBuffers::find(std::uint64_t noc_address, std::uint64_t size_bytes) {
+  for (SysmemBuffer& buffer : buffers_) {
+    if (!buffer.is_mapped || !buffer.noc_address || noc_address < *buffer.noc_address) continue;
+    const std::uint64_t offset = noc_address - *buffer.noc_address;
+    if (offset <= buffer.size_bytes && size_bytes <= buffer.size_bytes - offset) return &buffer;
+  }
+  return nullptr;
+}
+
+std::string SysmemBuffers::describe() const {
+  constexpr std::size_t kNamedMax = 4;
+  const std::vector<const SysmemBuffer*> seen = by_address();
+  if (window_bytes_ == 0) return "the chip's cores reach no memory of a host";
+  if (seen.empty()) return "no buffer is mapped there";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(seen.size(), kNamedMax); ++i) {
+    const std::uint64_t first = *seen[i]->noc_address;
+    text += fmt::format("{}{:#x} to {:#x}", i == 0 ? "mapped are " : ", ", first,
+                        first + seen[i]->size_bytes - 1);
+  }
+  if (seen.size() > kNamedMax) text += fmt::format(" and {} more", seen.size() - kNamedMax);
+  return text;
+}
+
+}  // namespace towpath::pcie

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "towpath/machine/chip.hpp"
+#include "towpath/machine/host.hpp"
+
+namespace towpath::pcie {
+
+// Host memory that the device may reach, made by HostLink::allocate_sysmem_buffer() or
+// map_sysmem_buffer().
+struct SysmemBuffer {
+  std::uint64_t size_bytes = 0;
+  bool is_mapped = false;
+  Time map_time;                 // time for pinning and mapping
+  std::vector<std::byte> bytes;  // empty if it is the program's own, or data is not carried
+  std::span<std::byte> programs_own;
+  // Where the PCIe tile shows it to the chip's cores; none where its window has no room left.
+  std::optional<std::uint64_t> noc_address;
+
+  std::span<std::byte> memory() { return programs_own.empty() ? std::span(bytes) : programs_own; }
+};
+
+// The buffers of one chip, by number, and where each is in the window through which the chip's
+// cores see the host: at the first page from which there is room for it.
+class SysmemBuffers {
+ public:
+  SysmemBuffers(const machine::Host& host, const machine::Chip& chip);
+
+  // Adds a mapped buffer without bytes; returns its number.
+  std::size_t add(std::uint64_t size_bytes);
+  // Throws std::invalid_argument when there is none.
+  SysmemBuffer& at(std::size_t number);
+  // The mapped buffer that holds all of these bytes; null if none does.
+  SysmemBuffer* find(std::uint64_t noc_address, std::uint64_t size_bytes);
+  // "mapped are buffer 0 at 0x800000000 to 0x8000fffff"
+  std::string describe() const;
+
+ private:
+  std::vector<const SysmemBuffer*> by_address() const;
+  std::optional<std::uint64_t> room_for(std::uint64_t size_bytes) const;
+
+  std::uint64_t page_bytes_;
+  std::uint64_t first_;
+  std::uint64_t window_bytes_;
+  std::deque<SysmemBuffer> buffers_;
+};
+
+}  // namespace towpath::pcie

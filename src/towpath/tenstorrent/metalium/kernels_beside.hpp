@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "towpath/noc/chip_network.hpp"
+#include "towpath/tenstorrent/metalium/source_run.hpp"
+
+namespace towpath::tenstorrent::metalium {
+
+// Kernels in source form on a network that others use too, the host above all, of which a caller
+// runs the simulation.
+class KernelsBeside {
+ public:
+  // Compiles and starts the kernels of workers; all are on this chip, whatever number they name,
+  // and use no fabric. The network must stay until they have ended. Throws like
+  // run_source_program().
+  KernelsBeside(noc::ChipNetwork& network, const SourceProgram& program);
+
+  bool is_over() const;
+  // What has happened so far: first and last cycle of each kernel, 0 of those that have not ended;
+  // when the last one ended, 0 before; and what they have reported.
+  const SourceResult& result() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // the kernels', too
+};
+
+}  // namespace towpath::tenstorrent::metalium
