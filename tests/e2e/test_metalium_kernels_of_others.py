@@ -111,7 +111,7 @@ def test_kernels_of_link_tests_take_as_long_as_on_silicon(test: str, size_bytes:
     assert abs(outcome_of(link_test(test, "sender_latency", size_bytes)).error) <= 0.1
 
 
-# Nothing is fitted to these: packets of 16 bytes back to back are limited by what kernels do.
+# No constant is fitted to these: packets of 16 bytes back to back are limited by what kernels do.
 @pytest.mark.long
 @pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs the measurements; set TOWPATH_DATA")
 @pytest.mark.parametrize("test", ["erisc", "erisc_write_worker"])

@@ -448,9 +448,8 @@ Arrival send_along(bool is_multicast) {
 TEST(FabricMulticast, GoesAlongALineAsFastAsAPacketForItsEndAndOverEachLinkOnce) {
   const Arrival one = send_along(false), all = send_along(true);
   EXPECT_EQ(all.bytes, one.bytes);
-  // Three chips on the way write it to their workers first, 4 KiB at 31 bytes per cycle.
-  EXPECT_GT(all.at, one.at);
-  EXPECT_LT((all.at - one.at).ns(), 3 * 250);
+  // Three chips on the way send it on before they write it to their workers.
+  EXPECT_EQ(all.at, one.at);
 }
 
 TEST(FabricMulticast, WhatReachesNobodyIsRefused) {

@@ -258,8 +258,9 @@ bool Receiver::handle_packet() {
   }
   core_.work(handle_cycles_);
   if (config_.watch != nullptr) report(fate);
-  if (fate.is_delivered) deliver(header, slot);
+  // Copies first, as tt-metal's (receiver_forward_packet): what flushes waits for them as well.
   for (const Copy& copy : fate.copies) forward(copy, slot);
+  if (fate.is_delivered) deliver(header, slot);
   ++handled_;
   return true;
 }
