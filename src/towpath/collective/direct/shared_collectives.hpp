@@ -163,6 +163,7 @@ class SharedCollectives {
   void copy_to_stage(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
   // To this rank's result.
   void copy_out(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
+  static void copy(std::byte* to, const std::byte* from, std::uint64_t size_bytes, bool streams);
   std::optional<std::uint64_t> heap_offset(const Span& span) const;
   std::byte* on_heap(int rank, std::uint64_t offset) const {
     return heaps_[static_cast<std::size_t>(rank)] + offset;
