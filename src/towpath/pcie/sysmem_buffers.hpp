@@ -41,7 +41,7 @@ class SysmemBuffers {
   SysmemBuffer& at(std::size_t number);
   // The mapped buffer that holds all of these bytes; null if none does.
   SysmemBuffer* find(std::uint64_t noc_address, std::uint64_t size_bytes);
-  // "mapped are buffer 0 at 0x800000000 to 0x8000fffff"
+  // "mapped are 0x800000000 to 0x8000fffff"
   std::string describe() const;
 
  private:
