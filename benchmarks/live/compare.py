@@ -39,7 +39,6 @@ LOOP = "loop"
 # Of one run of a program: enough to be worth its start, few enough to be repeated.
 SIZES_PER_RUN = 3
 TIMEOUT_S = 40
-KNOWN = [[collective] for collective in COLLECTIVES]  # the first words of a line that counts
 Rows = list[tuple[str, int, float]]
 
 
@@ -71,8 +70,8 @@ class Program:
                 raise Skipped(f"no end after {TIMEOUT_S} s") from None
         if process.returncode != 0:
             raise Skipped(f"status {process.returncode}: {' '.join(errors.split())[-200:]}")
-        rows = (line.split() for line in printed.splitlines())
-        return [(row[0], int(row[1]), float(row[2])) for row in rows if row[:1] in KNOWN]
+        rows = [row for row in map(str.split, printed.splitlines()) if len(row) >= 3]
+        return [(row[0], int(row[1]), float(row[2])) for row in rows if row[0] in COLLECTIVES]
 
 
 class Gloo:
