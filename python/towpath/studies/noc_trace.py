@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from towpath.errors import ConfigError, quoted
 from towpath.specs.input_file import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Core = tuple[int, int]
 
@@ -172,19 +173,8 @@ def load_noc_trace(path: Path | str, grid: tuple[int, int] = GRID_MAX) -> NocTra
         ConfigError: the file is not such a trace, or something is missing from it.
     """
     text = read_text(path, FILE_BYTES_MAX)
-    items = _items_at_once(text)
-    if items is not None:
-        # Without lines, which cost as much as the rest; where something is wrong, again with them.
-        with suppress(ConfigError):
-            return _trace_of(path, grid, ((0, value) for value in items))
-    return _trace_of(path, grid, _list_items(text, str(path)))
-
-
-def _trace_of(
-    path: Path | str, grid: tuple[int, int], items: Iterable[tuple[int, object]]
-) -> NocTrace:
     reader = _Reader(str(path), grid)
-    for number, (line, value) in enumerate(items):
+    for number, (line, value) in enumerate(_list_items(text, str(path))):
         reader.add(number, line, value)
     return NocTrace(Path(path).stem, reader.cores())
 
@@ -193,18 +183,6 @@ def _trace_of(
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _DIGITS_MAX = 20
-_LONG_NUMBER = re.compile(rf"[0-9]{{{_DIGITS_MAX + 1}}}")
-
-
-def _items_at_once(text: str) -> list[object] | None:
-    """The items of the one list that a text holds; None where there may be something wrong."""
-    if _LONG_NUMBER.search(text):
-        return None
-    try:
-        items = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return None
-    return items if isinstance(items, list) and items else None
 
 
 def _list_items(text: str, file: str) -> Iterator[tuple[int, object]]:
