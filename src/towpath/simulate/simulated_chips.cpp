@@ -30,6 +30,12 @@ std::vector<std::vector<int>> peers_of(const collective::Schedule& schedule) {
   return peers;
 }
 
+// Whether each part is for one rank, which keeps it.
+bool is_exchange(collective::Collective collective) {
+  return collective == collective::Collective::all_to_all ||
+         collective == collective::Collective::all_to_all_v;
+}
+
 }  // namespace
 
 SimulatedChips::SimulatedChips(std::shared_ptr<const machine::ChipCluster> cluster, int ranks,
@@ -46,6 +52,7 @@ SimulatedChips::SimulatedChips(std::shared_ptr<const machine::ChipCluster> clust
       meetings_(static_cast<std::size_t>(ranks)) {}
 
 void SimulatedChips::set_peers(const collective::Schedule& schedule) {
+  chips_.tell_with_payload(is_exchange(schedule.collective));
   const std::vector<std::vector<int>> peers = peers_of(schedule);
   for (std::size_t rank = 0; rank < meetings_.size(); ++rank) {
     Meeting& meeting = meetings_[rank];

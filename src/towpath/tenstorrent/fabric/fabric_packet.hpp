@@ -31,6 +31,9 @@ enum class Operation : std::uint8_t {
   scatter_write_increment = scatter_write | increment,
   scatter_write_flush_increment = scatter_write | flush_increment,
   inline_write = 16,  // a word is set to the value of `increment`
+  // As flush_increment, but the router goes on meanwhile; later increments stay behind it.
+  deferred_increment = increment | 32,
+  write_deferred_increment = write | deferred_increment,
 };
 constexpr bool does(Operation operation, Operation part) {
   const auto bits = static_cast<std::uint8_t>(part);
@@ -39,6 +42,9 @@ constexpr bool does(Operation operation, Operation part) {
 constexpr bool writes(Operation operation) { return does(operation, Operation::write); }
 constexpr bool increments(Operation operation) { return does(operation, Operation::increment); }
 constexpr bool flushes(Operation operation) { return does(operation, Operation::flush_increment); }
+constexpr bool defers(Operation operation) {
+  return does(operation, Operation::deferred_increment);
+}
 constexpr bool scatters(Operation operation) { return does(operation, Operation::scatter_write); }
 
 // Along the first or the second dimension, to higher or to lower places.

@@ -190,8 +190,12 @@ class Receiver {
   static int transaction_id(std::uint32_t packet) {
     return static_cast<int>(packet % noc::kTransactionIdsMax);
   }
-  // There may be fewer ids than slots: an id is used again when its last packet has left.
-  bool has_transaction_id() const { return handled_ - completed_ < noc::kTransactionIdsMax; }
+  // There may be fewer ids than slots: an id is used again when its last packet has left, and is
+  // written if an increment waits for that.
+  bool has_transaction_id() const {
+    const std::uint32_t awaited = due_.empty() ? 0 : handled_ - due_.front().packet;
+    return std::max(handled_ - completed_, awaited) < noc::kTransactionIdsMax;
+  }
   bool has_room(const Copy& copy);
   void report(const Fate& fate);
   void deliver(const Header& header, std::uint64_t slot);
@@ -204,6 +208,8 @@ class Receiver {
   void increment(const Header& header);
   void set_word(const Header& header);
   void wait_until_written();
+  bool is_written(std::uint32_t packet) const;
+  bool increment_due();
   bool has_left(std::uint32_t packet) const;
   bool has_arrived(std::uint32_t packet);
 
@@ -214,10 +220,16 @@ class Receiver {
   noc::Cycle handle_cycles_;
   std::uint32_t arrived_ = 0;
   std::uint32_t handled_ = 0;
-  std::uint32_t completed_ = 0;  // number that have left
+  std::uint32_t completed_ = 0;     // number that have left
+  std::uint32_t acknowledged_ = 0;  // number that are written
   std::uint32_t told_arrived_ = 0;
   std::uint32_t told_completed_ = 0;
   std::uint32_t answers_ = 0;
+  struct Due {
+    std::uint32_t packet = 0;
+    Header header;
+  };
+  std::deque<Due> due_;  // packets whose increment is deferred, oldest first
   std::array<std::uint32_t, kDirections> produced_{};
   std::uint32_t notifications_ = 0;
   std::uint32_t branches_ = 0;
@@ -227,6 +239,24 @@ class Receiver {
 // sender if one RISC-V does both.
 void Receiver::wait_until_written() {
   for (int noc = 0; noc < 2; ++noc) core_.noc_async_write_barrier(noc);
+}
+
+bool Receiver::is_written(std::uint32_t packet) const {
+  for (int noc = 0; noc < 2; ++noc) {
+    const noc::NiuCounters& counters = core_.network().counters(noc, core_.config().core);
+    if (counters.outstanding[index(transaction_id(packet))] != 0) return false;
+  }
+  return true;
+}
+
+// The oldest deferred increment, once all up to its packet is written.
+bool Receiver::increment_due() {
+  if (due_.empty()) return false;
+  while (acknowledged_ != handled_ && is_written(acknowledged_)) ++acknowledged_;
+  if (handled_ - acknowledged_ >= handled_ - due_.front().packet) return false;
+  increment(due_.front().header);
+  due_.pop_front();
+  return true;
 }
 
 bool Receiver::has_left(std::uint32_t packet) const {
@@ -246,15 +276,16 @@ bool Receiver::has_arrived(std::uint32_t packet) {
 }
 
 bool Receiver::handle_packet() {
+  const bool did_anything = increment_due();
   while (has_arrived(arrived_)) ++arrived_;
-  if (handled_ == arrived_ || !has_transaction_id()) return false;
+  if (handled_ == arrived_ || !has_transaction_id()) return did_anything;
   const std::uint64_t slot = layout_.receiver_slot(handled_);
   const Header header = load_header(core_, slot);
   const Fate fate = fate_of(header);
   // All copies leave or none: a packet that has left in part would be sent twice.
   for (const Copy& copy : fate.copies) {
     TOWPATH_CHECK(config_.next[copy.direction], "a packet goes on to where there is no router");
-    if (!has_room(copy)) return false;
+    if (!has_room(copy)) return did_anything;
   }
   core_.work(handle_cycles_);
   if (config_.watch != nullptr) report(fate);
@@ -313,6 +344,11 @@ void Receiver::deliver(const Header& header, std::uint64_t slot) {
   if (!increments(operation)) return;
   if (flushes(operation)) {
     wait_until_written();
+    while (increment_due()) {
+    }
+  } else if (defers(operation) || !due_.empty()) {
+    due_.push_back({handled_, header});
+    return;
   } else {
     for (int noc = 0; noc < 2; ++noc) {
       if (!used[index(noc)]) continue;

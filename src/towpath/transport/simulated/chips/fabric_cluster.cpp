@@ -36,7 +36,7 @@ namespace {
 // source.
 constexpr std::uint64_t kPartBytesMax = 64 << 10;
 // tt-metal's all-gather tells of so many packets at a time (HEURISTIC_MAX_CHUNKS_PER_SYNC), and of
-// all that a worker has if they are fewer.
+// all that a worker has if they are fewer. Its all-to-all tells of all with the last one.
 constexpr std::uint64_t kPacketsPerIncrement = 160;
 // Workers of a chip for Moves inside it. Chosen here; no source.
 constexpr int kLocalWorkers = 4;
@@ -257,7 +257,8 @@ void FabricCluster::send(Delivery& delivery) {
 // No simulated time has passed since the part before was added, so that none of it has left.
 void FabricCluster::extend(Run& run, DeliveryPart& part) const {
   part.arrivals = 1;
-  if (run.last != nullptr && run.packets < kPacketsPerIncrement) {
+  part.tells_with_payload = tells_with_payload_;
+  if (run.last != nullptr && (tells_with_payload_ || run.packets < kPacketsPerIncrement)) {
     part.arrivals += std::exchange(run.last->arrivals, 0);
   } else {
     run.packets = 0;

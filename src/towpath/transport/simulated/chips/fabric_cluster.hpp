@@ -24,9 +24,9 @@
 //   cluster.run();
 //
 // A Move is cut into parts, which are dealt out to the workers that serve the links towards its
-// peer. A worker's parts arrive in order. Parts that follow each other
-// are told of by an increment of a word at the far chip: one word for each source and plane. With
-// the last part of a Move, its bytes and its signal become visible.
+// peer. A worker's parts arrive in order. Parts that follow each other are told of by an increment
+// of a word at the far chip: one word for each source and plane. With the last part of a Move, its
+// bytes and its signal become visible.
 
 namespace towpath::transport::simulated::chips {
 
@@ -61,6 +61,9 @@ class FabricCluster {
   tenstorrent::Cluster& cluster() { return cluster_; }
   int ranks() const { return static_cast<int>(options_.places.size()); }
   Transport& transport(int rank);
+  // Whether a Move is told of by its own last packet, as in tt-metal's all-to-all, whose receivers
+  // hand nothing on; otherwise by a packet behind it, for which the router there stands still.
+  void tell_with_payload(bool tells) { tells_with_payload_ = tells; }
   // Runs until no event is left. Throws TransportError::Kind::timeout, with the state of the links,
   // when the deadline passes first.
   void run();
@@ -109,6 +112,7 @@ class FabricCluster {
   tenstorrent::fabric::Fabric fabric_;
   sim::Timer deadline_;
   bool has_started_ = false;
+  bool tells_with_payload_ = false;
 };
 
 }  // namespace towpath::transport::simulated::chips

@@ -222,16 +222,19 @@ void FabricWorker::send(Connection& connection, const Packet& packet) {
   header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
   header.payload_to = pack(part.pages->to_write(part.landing + packet.number, part.lander));
   const std::uint64_t header_at = kWorkerHeaders + written_ % kBuffers * 2 * kHeaderBytes;
-  if (packet.size_bytes > 0) {
-    header.operation = Operation::write;
-    connection.send(header, header_at, buffer(written_, false));
-  }
-  if (!packet.is_last || part.arrivals == 0) return;
-  // A packet of its own, as those of tt-metal's collectives.
-  header.payload_bytes = 0;
-  header.operation = packet.size_bytes > 0 ? Operation::flush_increment : Operation::increment;
+  const bool tells = packet.is_last && part.arrivals > 0;
+  const bool has_payload = packet.size_bytes > 0;
   header.word_at = part.arrival_word;
   header.increment = part.arrivals;
+  if (has_payload) {
+    const bool tells_now = tells && part.tells_with_payload;
+    header.operation = tells_now ? Operation::write_deferred_increment : Operation::write;
+    connection.send(header, header_at, buffer(written_, false));
+    if (tells_now) return;
+  }
+  if (!tells) return;
+  header.payload_bytes = 0;
+  header.operation = has_payload ? Operation::flush_increment : Operation::increment;
   connection.send(header, header_at + kHeaderBytes, buffer(written_, false));
 }
 

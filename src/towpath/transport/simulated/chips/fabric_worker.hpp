@@ -33,6 +33,7 @@ struct Part {
   machine::Coordinate lander;          // router there that writes it
   std::uint64_t arrival_word = 0;      // packed address
   std::uint32_t arrivals = 0;          // what it is incremented by after the last packet
+  bool tells_with_payload = false;     // by the last packet itself, not one of its own
   void (*left)(Part& part) = nullptr;  // called when everything has been read, and stored
 };
 
