@@ -70,6 +70,15 @@ def is_on_grid(algorithm: str | None) -> bool:
     return any(known.needs_grid for known in _core.algorithms() if known.name == algorithm)
 
 
+def ways_of(algorithm: str) -> int:
+    """Ways round that its channels take on each parallel link; to each of all ranks there is one.
+
+    >>> ways_of("ring_all_gather"), ways_of("all_pairs_all_to_all")
+    (2, 1)
+    """
+    return 1 if algorithm.startswith("all_pairs") else 2
+
+
 def layout_of(cluster: _core.ChipCluster, on_grid: bool) -> Layout:
     """Ranks on the whole mesh, row by row, or on the usual fabric, in a ring.
 

@@ -274,9 +274,11 @@ class ChipSite(Site):
         layout = self._layout(on_grid)
         source = ScheduleSource(
             None, wanted.collective, wanted.algorithm, len(layout.places),
-            wanted.channels or 2 * self._planes(layout), wanted.protocol, wanted.root,
-            both_ways=True,
+            wanted.channels or 1, wanted.protocol, wanted.root, both_ways=True,
         )  # fmt: skip
+        if not wanted.channels:
+            ways = fabric.ways_of(source.algorithm_name())
+            source = replace(source, channels=ways * self._planes(layout))
         if not on_grid:
             return source
         grid: dict[str, Any] = fabric.grid_of(layout.shape)

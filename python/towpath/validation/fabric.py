@@ -257,9 +257,11 @@ def call_us(call: ChipCall) -> float:
     is_pairwise = algorithm.startswith("all_pairs")
     shape = system.shape()
     dimensions = [*shape.dimensions, (1, False)]
+    # tt-metal's all-to-all has one worker for each link and way (all_to_all_async_generic).
+    workers = _links_of(system) if call.is_exchange else _channels_of(system)
     source = ScheduleSource(
         None, call.collective, algorithm, system.chips,
-        channels=_channels_of(system) * (1 if is_grid or is_pairwise else ways),
+        channels=workers * (1 if is_grid or is_pairwise else ways),
         both_ways=algorithm.startswith("ring"), reducers=ways if is_pairwise else 1,
         columns=dimensions[0][0] if is_grid else 0,
         row_rings=is_grid and dimensions[0][1], column_rings=is_grid and dimensions[1][1],
@@ -273,8 +275,12 @@ def call_us(call: ChipCall) -> float:
 def _channels_of(system: ChipSystem) -> int:
     """Channels of a schedule in one direction: one per worker."""
     chip = system.cluster().chips[0].chip.name
-    links = _core.fabric_planes(system.cluster(), system.shape())
-    return links * _WORKERS.get(chip, 1)
+    return _links_of(system) * _WORKERS.get(chip, 1)
+
+
+def _links_of(system: ChipSystem) -> int:
+    """Links that join two neighbours."""
+    return _core.fabric_planes(system.cluster(), system.shape())
 
 
 def _size_simulated(call: ChipCall) -> int:
