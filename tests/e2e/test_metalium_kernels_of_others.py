@@ -34,9 +34,8 @@ def test_estimator_kernels_measure_what_they_measured_on_silicon(chip: str) -> N
             errors.append(abs(checkout.estimator_cycles(curve, size_bytes) / measured - 1))
     assert len(errors) >= 20
     assert statistics.median(errors) <= 0.025
-    # What is off: reads of 64 bytes back to back (validation/DEVIATIONS.md).
-    assert sum(error <= 0.1 for error in errors) >= 0.9 * len(errors)
-    assert max(errors) <= 0.2
+    assert sum(error <= 0.1 for error in errors) >= 0.95 * len(errors)
+    assert max(errors) <= 0.12
 
 
 def test_a_read_over_both_axes_takes_longer() -> None:

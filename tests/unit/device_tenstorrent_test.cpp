@@ -245,24 +245,45 @@ TEST(DataMovementCore, WaitsForAnInitiatorThatHasWonNoVc) {
   EXPECT_GT(requests[2].issued, requests[1].issued + 256);
 }
 
-TEST(DataMovementCore, IsHeldUpByEveryResponseThatArrivesDuringACall) {
-  const auto call_cycles = [](int held_up_cycles) {
-    machine::Chip chip = *machine::tiny_chip();
-    chip.workers.clear();
-    chip.software.read_cycles = 2'000;
-    chip.software.read_held_up_cycles = held_up_cycles;
-    Bench bench({}, 1, machine::build_chip(chip));
-    Cycle cycles = 0;
-    run(bench, [&](DataMovementCore& core) {
-      core.noc_async_read({kFar, kTarget}, 0, 20'000);  // three responses
-      const Cycle begin = core.cycle();
+// How long a read call takes while three responses are received, or sent to another core.
+Cycle cycles_of_a_read(int held_up_cycles, bool has_state, bool serves) {
+  machine::Chip chip = *machine::tiny_chip();
+  chip.workers.clear();
+  chip.software.read_cycles = 2'000;
+  chip.software.read_with_state_cycles = 2'000;
+  chip.software.read_held_up_cycles = held_up_cycles;
+  Bench bench({}, 1, machine::build_chip(chip));
+  noc::Request served = noc::read(kCore, 20'000);  // three responses
+  served.core = kFar;
+  Cycle cycles = 0;
+  run(bench, [&](DataMovementCore& core) {
+    if (!serves) core.noc_async_read({kFar, kTarget}, 0, 20'000);
+    if (has_state) core.noc_async_read_set_state({kFar, kTarget});
+    if (serves) bench.network.issue(served);
+    const Cycle begin = core.cycle();
+    if (has_state) {
+      core.noc_async_read_with_state(kTarget, 0x8000, 32);
+    } else {
       core.noc_async_read({kFar, kTarget}, 0x8000, 32);
-      cycles = core.cycle() - begin;
-      core.noc_async_read_barrier();
-    });
-    return cycles;
-  };
-  EXPECT_EQ(call_cycles(10), call_cycles(0) + 3 * 10);
+    }
+    cycles = core.cycle() - begin;
+    core.noc_async_read_barrier();
+  });
+  return cycles;
+}
+
+TEST(DataMovementCore, IsHeldUpByEveryResponseThatArrivesDuringACall) {
+  EXPECT_EQ(cycles_of_a_read(10, false, false), cycles_of_a_read(0, false, false) + 3 * 10);
+}
+
+TEST(DataMovementCore, IsNotHeldUpByResponsesWithState) {
+  EXPECT_EQ(cycles_of_a_read(10, true, false), cycles_of_a_read(0, true, false));
+}
+
+TEST(DataMovementCore, IsHeldUpByEveryResponseThatItSends) {
+  for (const bool has_state : {false, true}) {
+    EXPECT_EQ(cycles_of_a_read(10, has_state, true), cycles_of_a_read(0, has_state, true) + 3 * 10);
+  }
 }
 
 TEST(DataMovementCore, GoesOnOnceTheLastPacketOfARequestIsHandedOver) {

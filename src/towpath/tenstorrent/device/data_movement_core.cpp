@@ -202,7 +202,7 @@ void DataMovementCore::wait_for_last_packet(int noc, int initiator) {
 void DataMovementCore::issue_with_state(const Request& request, int cycles) {
   wait_for_initiator(request.noc, request.initiator);
   if (request.kind == RequestKind::read) {
-    work_at_niu(request.noc, cycles);
+    work_at_niu(request.noc, cycles, state(request.noc, request.initiator).is_set);
   } else {
     work(cycles);
   }
@@ -213,10 +213,10 @@ void DataMovementCore::issue_with_state(const Request& request, int cycles) {
   wait_for_last_packet(request.noc, request.initiator);
 }
 
-void DataMovementCore::work_at_niu(int noc, int cycles) {
+void DataMovementCore::work_at_niu(int noc, int cycles, bool has_state) {
   const NiuCounters& counters = network_.counters(noc, config_.core);
   const auto handled = [&] {
-    return counters.read_responses_received + counters.read_responses_sent;
+    return (has_state ? 0 : counters.read_responses_received) + counters.read_responses_sent;
   };
   const int held_up_cycles = network_.chip().software.read_held_up_cycles;
   std::uint32_t before = handled();
