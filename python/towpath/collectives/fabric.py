@@ -70,13 +70,13 @@ def is_on_grid(algorithm: str | None) -> bool:
     return any(known.needs_grid for known in _core.algorithms() if known.name == algorithm)
 
 
-def ways_of(algorithm: str) -> int:
-    """Ways round that its channels take on each parallel link; to each of all ranks there is one.
+def is_pairwise(algorithm: str) -> bool:
+    """Whether each rank sends to each other one, to which there is one way, not two round a ring.
 
-    >>> ways_of("ring_all_gather"), ways_of("all_pairs_all_to_all")
-    (2, 1)
+    >>> is_pairwise("ring_all_gather"), is_pairwise("all_pairs_all_to_all")
+    (False, True)
     """
-    return 1 if algorithm.startswith("all_pairs") else 2
+    return algorithm.startswith("all_pairs")
 
 
 def layout_of(cluster: _core.ChipCluster, on_grid: bool) -> Layout:

@@ -277,7 +277,7 @@ class ChipSite(Site):
             wanted.channels or 1, wanted.protocol, wanted.root, both_ways=True,
         )  # fmt: skip
         if not wanted.channels:
-            ways = fabric.ways_of(source.algorithm_name())
+            ways = 1 if fabric.is_pairwise(source.algorithm_name()) else 2
             source = replace(source, channels=ways * self._planes(layout))
         if not on_grid:
             return source

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from towpath import _core
+from towpath.collectives import fabric
 from towpath.collectives.call import Call
 from towpath.errors import quoted
 from towpath.schedules.schedule_source import ScheduleSource
@@ -254,7 +255,7 @@ def call_us(call: ChipCall) -> float:
     ways = 2 if system.goes_round else 1
     is_grid = algorithm.startswith("grid")
     # To a rank there is one way; both workers add up what comes in.
-    is_pairwise = algorithm.startswith("all_pairs")
+    is_pairwise = fabric.is_pairwise(algorithm)
     shape = system.shape()
     dimensions = [*shape.dimensions, (1, False)]
     # tt-metal's all-to-all has one worker for each link and way (all_to_all_async_generic).
