@@ -155,9 +155,8 @@ inline constexpr Parameter<SoftwareParameters> kSoftwareParameters[] = {
     {"read_with_state_cycles", &SoftwareParameters::read_with_state_cycles, kAnyCycles,
      "a read call with source and size set beforehand"},
     {"read_held_up_cycles", &SoftwareParameters::read_held_up_cycles, kAnyCycles,
-     "added to a read call by each read response that its NIU sends meanwhile or, unless source "
-     "and "
-     "size are set beforehand, receives"},
+     "added to a read call by each read response that its NIU sends meanwhile or, unless "
+     "source and size are set beforehand, receives"},
     {"set_state_cycles", &SoftwareParameters::set_state_cycles, kAnyCycles,
      "a call that sets destination and size"},
     {"multicast_cycles", &SoftwareParameters::multicast_cycles, kAnyCycles, "a multicast call"},
