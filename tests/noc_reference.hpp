@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-#include "towpath/noc/network.hpp"
+#include "towpath/noc/flit_network.hpp"
 
 // The model that network.hpp describes once more, written for reading: every link, VC, router and
 // NIU is looked at in every cycle, and every flit and every credit is an object with the cycle from

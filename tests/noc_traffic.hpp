@@ -6,10 +6,11 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "towpath/machine/chip.hpp"
-#include "towpath/noc/network.hpp"
+#include "towpath/noc/flit_network.hpp"
 
 // Traffic for a network, and its outcome: the same for Network and for ReferenceNetwork.
 
@@ -69,7 +70,7 @@ template <typename SomeNetwork>
 class Player final : public Endpoint {
  public:
   explicit Player(const Traffic& traffic)
-      : traffic_(traffic), network_(traffic.chip, traffic.noc, *this, 1) {
+      : traffic_(traffic), network_(network_of(traffic, *this)) {
     for (const int node : traffic.paced_nodes) network_.pace_by_endpoint(node);
   }
 
@@ -136,6 +137,14 @@ class Player final : public Endpoint {
   }
 
  private:
+  static SomeNetwork network_of(const Traffic& traffic, Endpoint& endpoint) {
+    if constexpr (std::is_constructible_v<SomeNetwork, const machine::Chip&, int, Endpoint&>) {
+      return SomeNetwork(traffic.chip, traffic.noc, endpoint);  // nothing in it is random
+    } else {
+      return SomeNetwork(traffic.chip, traffic.noc, endpoint, 1);
+    }
+  }
+
   static constexpr std::uint64_t kAnswer = std::uint64_t{1} << 40;
 
   const Traffic& traffic_;

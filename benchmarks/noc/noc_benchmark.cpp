@@ -8,7 +8,7 @@
 
 #include "noc_reference.hpp"
 #include "towpath/machine/load.hpp"
-#include "towpath/noc/network.hpp"
+#include "towpath/noc/flit_network.hpp"
 #include "towpath/sim/random.hpp"
 
 // Packets are drawn or listed beforehand, so that the network is measured and nothing else.
@@ -57,7 +57,7 @@ class UniformTraffic final : public Endpoint {
         queued_(static_cast<std::size_t>(side * side), 0),
         network_(chip_, 0, *this, 1) {}
 
-  const Network& network() const { return network_; }
+  const FlitNetwork& network() const { return network_; }
 
   void step() {
     for (const DrawnPacket& drawn : drawn_[static_cast<std::size_t>(network_.now()) % kPeriod]) {
@@ -87,7 +87,7 @@ class UniformTraffic final : public Endpoint {
   int flits_;
   std::vector<std::vector<DrawnPacket>> drawn_;
   std::vector<int> queued_;
-  Network network_;
+  FlitNetwork network_;
 };
 
 // Arguments: offered load in percent of a flit per node and cycle, classes, flits of a packet.
@@ -176,10 +176,10 @@ void noc_all_to_all_against_reference(benchmark::State& state) {
   std::vector<double> reference;
   Run last;
   for (auto _ : state) {
-    const Run network_run = run<Network>(packets);
+    const Run network_run = run<FlitNetwork>(packets);
     const Run reference_run = run<ReferenceNetwork>(packets);
     if (network_run.cycles != reference_run.cycles) {
-      state.SkipWithError("Network and the reference took different numbers of cycles");
+      state.SkipWithError("FlitNetwork and the reference took different numbers of cycles");
       return;
     }
     state.SetIterationTime(network_run.seconds);

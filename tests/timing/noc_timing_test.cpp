@@ -41,18 +41,18 @@ void hold_for_ever(Traffic& traffic, int node, int vc) {
 }
 
 // Simulates all cycles before this one.
-void run_until(Player<Network>& player, Cycle cycle) {
+void run_until(Player<FlitNetwork>& player, Cycle cycle) {
   while (player.network().now() < cycle) player.step();
 }
 
-std::int64_t flits_in(Player<Network>& player, int node, int port, Cycle cycles) {
+std::int64_t flits_in(Player<FlitNetwork>& player, int node, int port, Cycle cycles) {
   const std::int64_t before = player.network().link_flits(node, port);
   run_until(player, player.network().now() + cycles);
   return player.network().link_flits(node, port) - before;
 }
 
 void expect_received(const Traffic& traffic, Cycle at) {
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   const auto is_received = [&] {
     return !player.events().empty() && player.events().back().kind == Event::received;
   };
@@ -105,7 +105,7 @@ TEST(NocTiming, DataFlitsLeaveWhenTheyAreThere) {
   sent.header_at = 10;
   sent.data_at = 50 * kPaceCycle + kPaceCycle / 2;
   sent.data_interval = 3 * kPaceCycle;
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 10);
   EXPECT_EQ(player.network().link_flits(0, kFromNiu), 0);
   run_until(player, 51);
@@ -122,12 +122,12 @@ TEST(NocTiming, DataFlitsLeaveWhenTheyAreThere) {
 TEST(NocTiming, AVcSustainsAFlitPerCycleAndOneCycleMoreOfTheCreditItCannot) {
   Traffic traffic{plain_chip(3, 1)};
   add_stream(traffic, 0, 2, 0, 20);
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 100);
   EXPECT_EQ(flits_in(player, 0, kX, 3400), 3400);
 
   traffic.chip.router.credit_return_cycles = 8;
-  Player<Network> slower(traffic);
+  Player<FlitNetwork> slower(traffic);
   run_until(slower, 100);
   EXPECT_EQ(flits_in(slower, 0, kX, 3400), 3200);
 }
@@ -138,7 +138,7 @@ TEST(NocTiming, TheSeventeenthFlitWaitsForTheFirstCredit) {
   Traffic traffic{plain_chip(3, 1)};
   traffic.chip.router.credit_return_cycles = 8;
   add_stream(traffic, 0, 2, 0, 1);
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 21);
   EXPECT_EQ(player.network().link_flits(0, kX), 16);
   run_until(player, 22);
@@ -152,7 +152,7 @@ TEST(NocTiming, AStalledVcTakesItsSlotAndFifteenOfThePool) {
   Traffic traffic{plain_chip(3, 1)};
   add_stream(traffic, 0, 1, 0, 1);
   hold_for_ever(traffic, 1, 0);
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 2000);
   EXPECT_EQ(player.network().link_flits(1, kNiu), 16);
   EXPECT_EQ(player.network().link_flits(0, kX), 32);
@@ -165,11 +165,11 @@ TEST(NocTiming, ThePoolIsFullWithThreeSlotsLeft) {
   traffic.chip.router.pool_flits_per_vc_max = 48;
   add_stream(traffic, 0, 1, 0, 1);
   hold_for_ever(traffic, 1, 0);
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 2000);
   EXPECT_EQ(player.network().link_flits(1, kNiu), 46);
   traffic.chip.router.pool_flits_reserved = 0;
-  Player<Network> whole(traffic);
+  Player<FlitNetwork> whole(traffic);
   run_until(whole, 2000);
   EXPECT_EQ(whole.network().link_flits(1, kNiu), 49);
 }
@@ -187,7 +187,7 @@ std::int64_t flits_beside_stalled_vcs(int stalled, int free_vc = 7, int for_resp
   const std::size_t stalling = traffic.injections.size();
   add_stream(traffic, 0, 3, free_vc, 20);
   for (Injection& injection : std::span(traffic.injections).subspan(stalling)) injection.at = 500;
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 1000);
   return flits_in(player, 1, kX, 1600);
 }
@@ -233,7 +233,7 @@ TEST(NocTiming, AVcWithAFreeWayWaitsForTheOneThatItsPortCommittedTo) {
   add_stream(traffic, 1, 7, 2, 20);  // from above
   add_stream(traffic, node, 9, 1, 20);
   add_stream(traffic, node, node, 3, 20);
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 200);
   const std::int64_t down_before = player.network().link_flits(node, kY);
   EXPECT_EQ(flits_in(player, node, kNiu, 3000), 1000);
@@ -252,7 +252,7 @@ TEST(NocTiming, AVcThatWaitsForItsOutputVcTakesNoTurn) {
     add_stream(traffic, 1, 1, 2, 20);
     traffic.injections.push_back({100, packet(1, 2, 1, 0)});
     traffic.injections.back().packet.keeps_buddy = is_static;
-    Player<Network> player(traffic);
+    Player<FlitNetwork> player(traffic);
     run_until(player, 300);
     EXPECT_EQ(flits_in(player, 1, kNiu, 1000), 1000);
     EXPECT_EQ(player.network().packets_in_flight(), 2 + 1 + 20 - 5);
@@ -266,7 +266,7 @@ TEST(NocTiming, ANiuTakesOneRequestAfterTheOtherAndResponsesInTurn) {
     traffic.injections = {{0, packet(0, 1, 10, vc)}, {0, packet(0, 1, 10, vc + 1)}};
     traffic.injections[1].packet.tag = 1;
     traffic.holds = {{0, 1, vc, 200}, {0, 1, vc + 1, 200}};
-    Player<Network> player(traffic);
+    Player<FlitNetwork> player(traffic);
     run_until(player, 300);
     std::vector<Cycle> times;
     for (const Event& event : player.events()) {
@@ -287,7 +287,7 @@ TEST(NocTiming, AVcIsReleasedAndGoesToTheNextInTurn) {
   traffic.injections = {{0, packet(0, 2, 1)}, {0, packet(0, 2, 1)}, {0, packet(1, 2, 1)}};
   traffic.injections[2].packet.header_at = 9;
   traffic.injections[2].packet.tag = 1;
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   const auto flits_before = [&](Cycle cycle) {
     run_until(player, cycle);
     return player.network().link_flits(1, kX);
@@ -309,7 +309,7 @@ TEST(NocTiming, AVcIsReleasedAndGoesToTheNextInTurn) {
 TEST(NocTiming, TheSameInputVcFollowsWithoutAGapWhenNoOtherWaits) {
   Traffic traffic{plain_chip(4, 1)};
   traffic.injections = {{0, packet(0, 2, 1)}, {0, packet(0, 2, 1)}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 15);
   EXPECT_EQ(player.network().link_flits(1, kX), 1);
   run_until(player, 16);
@@ -325,7 +325,7 @@ TEST(NocTiming, ASourceKeepsItsPaceOverAHundredThousandFlits) {
   traffic.chip.niu.port_rate = machine::BytesPerCycle::from(25.6);
   add_stream(traffic, 0, 1, 0, 400);
   traffic.injections[0].packet.header_at = 10;
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   const auto flits_before = [&](Cycle cycle) {
     run_until(player, cycle);
     return player.network().link_flits(0, kFromNiu);
@@ -350,7 +350,7 @@ TEST(NocTiming, ASinkKeepsItsPaceOverAHundredThousandFlits) {
     traffic.injections.push_back({0, packet(1, 1, 1, 2)});
   }
   traffic.holds = {{0, 1, 0, 300}, {0, 1, 2, 300}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 300 + 125'001);
   Cycle count = 0;
   for (const Event& event : player.events()) {
@@ -372,7 +372,7 @@ TEST(NocTiming, APathIsReservedInARoundTripToTheFarthest) {
     sent.header_at = 50;
     traffic.injections = {{0, sent, destinations}};
     const Cycle granted = 50 + 10 + 16 * hops;
-    Player<Network> player(traffic);
+    Player<FlitNetwork> player(traffic);
     run_until(player, granted);
     EXPECT_EQ(player.network().link_flits(0, kFromNiu), 0);
     run_until(player, granted + 1);
@@ -387,7 +387,7 @@ TEST(NocTiming, APathIsReservedInARoundTripToTheFarthest) {
 TEST(NocTiming, TheFarthestOfManyDecides) {
   Traffic traffic{plain_chip(4, 4)};
   traffic.injections = {{0, packet(0, 0, 1, 4), {0, 1, 5, 14, 15}}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 10 + 16 * 6);
   EXPECT_EQ(player.network().link_flits(0, kFromNiu), 0);
   run_until(player, 10 + 16 * 6 + 1);
@@ -400,7 +400,7 @@ TEST(NocTiming, ALinkedMulticastNeedsNoSecondReservation) {
   Packet linked = packet(0, 0, 10, 4);
   linked.keeps_path = true;
   traffic.injections = {{0, linked, {3}}, {0, packet(0, 0, 10, 4), {3}}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until(player, 10 + 16 * 3 + 20);
   EXPECT_EQ(player.network().link_flits(0, kFromNiu), 20);
 }

@@ -29,8 +29,8 @@ Traffic traffic_round_a_ring(int width, int flits, bool has_dateline) {
   return traffic;
 }
 
-void run_until_idle(Player<Network>& player) {
-  Network& network = player.network();
+void run_until_idle(Player<FlitNetwork>& player) {
+  FlitNetwork& network = player.network();
   player.step();
   while (network.next_work() != kNever) {
     if (network.next_work() > network.now()) network.skip_to(network.next_work());
@@ -48,7 +48,7 @@ std::size_t count(std::string_view text, std::string_view part) {
 // that node's packet owns. 257 flits exceed the 2 x 16 slots on the way.
 TEST(NocDeadlock, OfARingWithoutADatelineNamesItsPackets) {
   const Traffic traffic = traffic_round_a_ring(4, 257, false);
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   EXPECT_EQ(player.network().describe_deadlock(), "");
   run_until_idle(player);
   EXPECT_EQ(player.network().packets_in_flight(), 4);
@@ -73,7 +73,7 @@ TEST(NocDeadlock, OfDynamicVcsIsFound) {
     injection.packet.lane = 1;
     traffic.injections.push_back(injection);
   }
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until_idle(player);
   EXPECT_EQ(player.network().packets_in_flight(), 8);
   EXPECT_NE(player.network().describe_deadlock(), "");
@@ -86,7 +86,7 @@ TEST(NocDeadlock, IsFoundBesidePacketsThatOnlyWait) {
   packet.destination = 1;
   packet.lane = 1;
   traffic.injections.push_back({0, packet});
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until_idle(player);
   EXPECT_EQ(player.network().packets_in_flight(), 4);
   const std::string sentence = player.network().describe_deadlock();
@@ -97,7 +97,7 @@ TEST(NocDeadlock, IsFoundBesidePacketsThatOnlyWait) {
 TEST(NocDeadlock, DoesNotHappenWithADateline) {
   for (const int width : {3, 4, 7}) {
     const Traffic traffic = traffic_round_a_ring(width, 257, true);
-    Player<Network> player(traffic);
+    Player<FlitNetwork> player(traffic);
     run_until_idle(player);
     EXPECT_TRUE(player.is_done());
     EXPECT_EQ(player.network().describe_deadlock(), "");
@@ -108,7 +108,7 @@ TEST(NocDeadlock, DoesNotHappenWithADateline) {
 TEST(NocDeadlock, IsNotReportedForPacketsThatNoNiuTakes) {
   Traffic traffic = traffic_round_a_ring(4, 257, true);
   for (int vc = 0; vc < Network::kVcsMax; ++vc) traffic.holds.push_back({0, 0, vc, kNever - 1});
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   for (int i = 0; i < 10'000; ++i) player.step();
   EXPECT_GT(player.network().packets_in_flight(), 0);
   EXPECT_EQ(player.network().describe_deadlock(), "");
@@ -133,7 +133,7 @@ class EndlessTraffic final : public Endpoint {
     }
   }
 
-  Network& network() { return network_; }
+  FlitNetwork& network() { return network_; }
   void finish() { is_finishing_ = true; }
   std::int64_t copies_sent() const { return copies_sent_; }
   std::int64_t copies_received() const { return copies_received_; }
@@ -187,7 +187,7 @@ class EndlessTraffic final : public Endpoint {
 
   machine::Chip chip_;
   sim::Random random_;
-  Network network_;
+  FlitNetwork network_;
   int multicasts_ = 0;
   bool is_finishing_ = false;
   bool is_misled_ = false;
@@ -202,7 +202,7 @@ void expect_no_deadlock(int width, int height, int noc, Cycle cycles) {
   constexpr Cycle kBurst = 200'000;
   constexpr Cycle kDrainMax = 1'000'000;
   EndlessTraffic traffic(width, height, noc, 7);
-  Network& network = traffic.network();
+  FlitNetwork& network = traffic.network();
   while (network.now() < cycles) {
     traffic.start();
     const Cycle end = std::min(network.now() + kBurst, cycles);
@@ -235,7 +235,7 @@ TEST(NocDeadlock, NamesEachPacketOnce) {
     const int destination = (node + 2) % 4;
     traffic.injections.push_back({0, {.source = node, .destination = destination, .flits = 257}});
   }
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until_idle(player);
   const std::string sentence = player.network().describe_deadlock();
   EXPECT_TRUE(sentence.starts_with("deadlock of 4 packets: ")) << sentence;

@@ -27,13 +27,13 @@ Packet linked(Packet packet) {
   return packet;
 }
 
-void run_until_done(Player<Network>& player) {
+void run_until_done(Player<FlitNetwork>& player) {
   while (!player.is_done() && player.network().now() < 1'000'000) player.step();
   ASSERT_TRUE(player.is_done());
 }
 
 // How often each packet was received, by packet and node.
-std::map<std::pair<std::uint64_t, int>, int> copies(const Player<Network>& player) {
+std::map<std::pair<std::uint64_t, int>, int> copies(const Player<FlitNetwork>& player) {
   std::map<std::pair<std::uint64_t, int>, int> result;
   for (const Event& event : player.events()) {
     if (event.kind == Event::received) ++result[{event.tag, event.node}];
@@ -41,7 +41,7 @@ std::map<std::pair<std::uint64_t, int>, int> copies(const Player<Network>& playe
   return result;
 }
 
-Cycle last_received(const Player<Network>& player, std::uint64_t tag) {
+Cycle last_received(const Player<FlitNetwork>& player, std::uint64_t tag) {
   Cycle last = -1;
   for (const Event& event : player.events()) {
     if (event.kind == Event::received && event.tag == tag) last = event.at;
@@ -49,7 +49,7 @@ Cycle last_received(const Player<Network>& player, std::uint64_t tag) {
   return last;
 }
 
-Cycle first_received(const Player<Network>& player, std::uint64_t tag) {
+Cycle first_received(const Player<FlitNetwork>& player, std::uint64_t tag) {
   for (const Event& event : player.events()) {
     if (event.kind == Event::received && event.tag == tag) return event.at;
   }
@@ -74,7 +74,7 @@ TEST(NocMulticast, GivesOneCopyToEachDestinationAndToNoOtherNode) {
       for (const int node : injection.destinations) expected[{tag, node}] = 1;
       traffic.injections.push_back(injection);
     }
-    Player<Network> player(traffic);
+    Player<FlitNetwork> player(traffic);
     run_until_done(player);
     EXPECT_EQ(copies(player), expected);
   }
@@ -84,7 +84,7 @@ TEST(NocMulticast, GivesOneCopyToEachDestinationAndToNoOtherNode) {
 TEST(NocMulticast, PutsEachFlitOnEachLinkOnce) {
   Traffic traffic{plain_chip(4, 4)};
   traffic.injections = {{0, multicast(0, 7, 1), {5, 6, 9, 10}}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until_done(player);
   std::map<std::pair<int, int>, std::int64_t> expected;  // by node and port
   expected[{0, Network::kFromNiu}] = expected[{0, Network::kX}] = expected[{1, Network::kX}] = 7;
@@ -105,7 +105,7 @@ TEST(NocMulticast, LinkedKeepsThePathUntilOneThatIsNot) {
                         {0, linked(multicast(0, 10, 2)), {1, 2, 3}},
                         {300, multicast(1, 1, 3), {2}},
                         {5000, multicast(0, 10, 4), {1, 2, 3}}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until_done(player);
   EXPECT_LT(last_received(player, 2), 300);
   EXPECT_EQ(last_received(player, 4), 5000 + 5 + 3 * 9 + 5 + 9);  // no reservation any more
@@ -119,7 +119,7 @@ TEST(NocMulticast, OfTheOtherBuddyPassesALinkedOne) {
   traffic.injections = {{0, linked(multicast(0, 10, 1)), {1, 2, 3}},
                         {300, multicast(1, 1, 2, 1), {2}},
                         {5000, multicast(0, 10, 3), {1, 2, 3}}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until_done(player);
   EXPECT_EQ(first_received(player, 2), 300 + 10 + 16 + 5 + 9 + 5);
 }
@@ -128,7 +128,7 @@ TEST(NocMulticast, OfTheOtherBuddyPassesALinkedOne) {
 TEST(NocMulticast, TwoInConflictFinishOneAfterTheOther) {
   Traffic traffic{plain_chip(4, 4)};
   traffic.injections = {{0, multicast(0, 100, 1), {2, 3}}, {0, multicast(1, 100, 2), {2, 3}}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until_done(player);
   EXPECT_EQ(copies(player).size(), 4);
   const bool is_one_first = last_received(player, 1) < last_received(player, 2);
@@ -143,7 +143,7 @@ TEST(NocMulticast, TwoThatRefuseEachOtherBothFinish) {
     std::vector<int> all;
     for (int node = 0; node < 16; ++node) all.push_back(node);
     traffic.injections = {{0, multicast(0, 100, 1), all}, {0, multicast(distance, 100, 2), all}};
-    Player<Network> player(traffic);
+    Player<FlitNetwork> player(traffic);
     run_until_done(player);
     EXPECT_EQ(copies(player).size(), 32);
   }
@@ -156,25 +156,25 @@ TEST(NocMulticast, OfEveryNodeToEveryNodeAllFinish) {
   for (int node = 0; node < 36; ++node) {
     traffic.injections.push_back({0, multicast(node, 20, static_cast<std::uint64_t>(node)), all});
   }
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_until_done(player);
   EXPECT_EQ(copies(player).size(), 36 * 36);
 }
 
 TEST(NocMulticast, NeedsADestinationAndAClassOfItsOwn) {
   Traffic traffic{plain_chip(4, 4)};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   EXPECT_THROW(player.network().send_multicast(multicast(0, 1, 1), {}), InvariantError);
   traffic.chip.router.classes = 2;
-  Player<Network> of_two_classes(traffic);
+  Player<FlitNetwork> of_two_classes(traffic);
   EXPECT_THROW(of_two_classes.network().send_multicast(multicast(0, 1, 1), {1}), InvariantError);
 }
 
-void run(Player<Network>& player, Cycle cycles) {
+void run(Player<FlitNetwork>& player, Cycle cycles) {
   while (!player.is_done() && player.network().now() < cycles) player.step();
 }
 
-Cycle sent(const Player<Network>& player, std::uint64_t tag) {
+Cycle sent(const Player<FlitNetwork>& player, std::uint64_t tag) {
   for (const Event& event : player.events()) {
     if (event.kind == Event::sent && event.tag == tag) return event.at;
   }
@@ -193,7 +193,7 @@ TEST(NocMulticast, LinkedPacketsStayTogetherWhateverTheirLanes) {
   Packet flag = multicast(0, 1, 3);
   flag.lane = 1;
   traffic.injections = {{0, data, {1, 2}}, {0, more, {1, 2}}, {0, flag, {1, 2}}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run(player, 10'000);
   EXPECT_LT(last_received(player, 1), last_received(player, 2));
   EXPECT_LT(last_received(player, 2), last_received(player, 3));
@@ -209,7 +209,7 @@ TEST(NocMulticast, OfAnotherLaneWaitsForTheEndOfLinkedOnes) {
   Packet other = multicast(0, 1, 3);
   other.lane = 1;
   traffic.injections = {{0, data, {1, 2}}, {0, last, {1, 2}}, {0, other, {1, 2}}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run(player, 10'000);
   EXPECT_TRUE(player.is_done());
 }
@@ -225,7 +225,7 @@ TEST(NocMulticast, KeepsTheVcThatWasReserved) {
   second.keeps_buddy = false;
   second.lane = 1;
   traffic.injections = {{0, first, {3}}, {0, second, {3}}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run(player, 10'000);
   EXPECT_LT(sent(player, 1), last_received(player, 1));
 }
@@ -237,7 +237,7 @@ TEST(NocMulticast, AUnicastGetsAVcThatARefusedReservationGaveBack) {
   traffic.injections = {{0, multicast(2, 257, 1), {4}},
                         {0, multicast(1, 1, 2), {4}},
                         {0, {.source = 0, .destination = 2, .packet_class = 2, .tag = 3}}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run(player, 10'000);
   EXPECT_EQ(last_received(player, 3), 21 + 9 + 5);
 }

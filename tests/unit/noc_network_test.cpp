@@ -32,8 +32,8 @@ std::vector<std::int64_t> link_flits(const SomeNetwork& network, int nodes) {
 }
 
 // Runs the network, skipping cycles without work only where allowed.
-void run_skipping(Player<Network>& player, Cycle end) {
-  Network& network = player.network();
+void run_skipping(Player<FlitNetwork>& player, Cycle end) {
+  FlitNetwork& network = player.network();
   while (network.now() < end && !player.is_done()) {
     const Cycle next = std::min({network.next_work(), player.next_action(), end});
     if (next > network.now()) {
@@ -50,7 +50,7 @@ void expect_same(const RandomTraffic& options, std::uint64_t seed) {
   const Traffic traffic = random_traffic(options, seed);
   Player<ReferenceNetwork> reference(traffic);
   while (reference.network().now() < kCyclesMax && !reference.is_done()) reference.step();
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run_skipping(player, reference.network().now());
   ASSERT_EQ(difference(player.events(), reference.events()), "");
   const int nodes = options.width * options.height;
@@ -98,7 +98,7 @@ TEST(NocNetwork, MovesEveryFlitInTheCycleOfTheReference) {
       const Traffic traffic = random_traffic(
           {.width = 3, .height = 3, .packets = 200, .has_multicasts = has_multicasts}, seed);
       Player<ReferenceNetwork> reference(traffic);
-      Player<Network> player(traffic);
+      Player<FlitNetwork> player(traffic);
       while (reference.network().now() < 5000 && !reference.is_done()) {
         reference.step();
         player.step();
@@ -136,7 +136,7 @@ struct Outcome {
 // All packets at once, each NIU taking a flit per cycle.
 void run(const std::vector<Packet>& packets, int width, int height, Outcome& outcome) {
   const machine::Chip chip = plain_chip(width, height);
-  Network network(chip, 0, outcome.counter, 1);
+  FlitNetwork network(chip, 0, outcome.counter, 1);
   for (int node = 0; node < width * height; ++node) network.pace_by_endpoint(node);
   for (const Packet& packet : packets) network.send(packet);
   while (network.packets_in_flight() > 0 && network.now() < 1'000'000) network.step();
@@ -215,8 +215,8 @@ TEST(NocNetwork, KeepsTheOrderOfAStaticVc) {
 TEST(NocNetwork, MaySkipOnlyCyclesWithoutWork) {
   Traffic traffic{plain_chip(4, 4)};
   traffic.injections.push_back({0, {.source = 0, .destination = 1, .header_at = 100}});
-  Player<Network> player(traffic);
-  Network& network = player.network();
+  Player<FlitNetwork> player(traffic);
+  FlitNetwork& network = player.network();
   player.step();
   EXPECT_EQ(network.next_work(), 100);
   EXPECT_THROW(network.skip_to(101), InvariantError);
@@ -229,7 +229,7 @@ TEST(NocNetwork, MaySkipOnlyCyclesWithoutWork) {
 TEST(NocNetwork, HasNoMoreWorkOnceEverythingArrived) {
   Traffic traffic{plain_chip(4, 4)};
   traffic.injections.push_back({0, {.source = 0, .destination = 15, .flits = 257}});
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   for (int i = 0; i < 1000; ++i) player.step();
   EXPECT_TRUE(player.is_done());
   EXPECT_EQ(player.network().next_work(), kNever);
@@ -237,17 +237,17 @@ TEST(NocNetwork, HasNoMoreWorkOnceEverythingArrived) {
 
 TEST(NocNetwork, RefusesPacketsOfImpossibleSize) {
   Traffic traffic{plain_chip(2, 2)};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   EXPECT_THROW(player.network().send({.flits = 0}), InvariantError);
   EXPECT_THROW(player.network().send({.flits = 258}), InvariantError);
   EXPECT_THROW(player.network().send({.flits = 1, .lane = 8}), InvariantError);
 }
 
-void run(Player<Network>& player, Cycle cycles) {
+void run(Player<FlitNetwork>& player, Cycle cycles) {
   while (!player.is_done() && player.network().now() < cycles) player.step();
 }
 
-Cycle received(const Player<Network>& player) {
+Cycle received(const Player<FlitNetwork>& player) {
   for (const Event& event : player.events()) {
     if (event.kind == Event::received) return event.at;
   }
@@ -259,7 +259,7 @@ TEST(NocNetwork, TheLongerOfTwoHoldsCounts) {
   Traffic traffic{plain_chip(2, 1)};
   traffic.injections = {{0, {.source = 0, .destination = 1, .tag = 1}}};
   traffic.holds = {{0, 1, 0, 100}, {0, 1, 0, 300}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run(player, 1000);
   EXPECT_EQ(received(player), 300);
 }
@@ -279,7 +279,7 @@ TEST(NocNetwork, AVcGoesToItsOnlyContenderAlsoWhenTheOtherHasLeft) {
   const Packet dynamic{
       .source = 1, .destination = 2, .keeps_buddy = false, .lane = 2, .header_at = 20};
   traffic.injections = {{0, first}, {0, second}, {0, on_vc_1}, {0, dynamic}};
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run(player, 54);
   EXPECT_EQ(player.network().link_flits(1, Network::kX), 3);
   run(player, 55);
@@ -298,7 +298,7 @@ TEST(NocNetwork, APacketOfANetworkWithOneClassStaysInIt) {
     packet.tag = static_cast<std::uint64_t>(i);
     traffic.injections.push_back({0, packet});
   }
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   run(player, 2000);
   for (const Event& event : player.events()) {
     EXPECT_LT(event.vc, 2) << to_string(event);
@@ -308,7 +308,7 @@ TEST(NocNetwork, APacketOfANetworkWithOneClassStaysInIt) {
 TEST(NocNetwork, RefusesAClassThatItHasNot) {
   Traffic traffic{plain_chip(2, 1)};
   traffic.chip.router.classes = 2;
-  Player<Network> player(traffic);
+  Player<FlitNetwork> player(traffic);
   EXPECT_THROW(player.network().send({.packet_class = 2}), InvariantError);
 }
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from towpath import _core
 from towpath.api.machine import Machine
 from towpath.api.request import SYNTHESIS, Request, checked_request
-from towpath.api.run import Choice, OnRow, ignore, place_for, run_simulated
+from towpath.api.run import Choice, OnRow, ignore, quick_place_for, run_simulated
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Sizes, sizes_of
 from towpath.errors import ConfigError
@@ -73,6 +73,7 @@ class Cluster(Machine):
         data: bool = True,
         fold: bool = True,
         threads: int | None = None,
+        network: str = "flits",
         link_faults: Iterable[str | LinkFault] = (),
         library: str | Library | None = None,
         on_row: OnRow = ignore,
@@ -97,6 +98,8 @@ class Cluster(Machine):
                 changes no result; False simulates all of them.
             threads: that run one simulation, which changes no result; None: one per processor, and
                 one where other processes simulate at the same time.
+            network: how the networks on chips are simulated: "flits", one by one, or "packets",
+                several times as fast and a few percent off (docs/fabric.md says how much).
             link_faults: links between chips that fail, such as "0:9,every=100us,training=5us".
             library: "nccl" or "rccl" runs what that library would run on GPUs; a `Library` has its
                 variables and files, too; None: Towpath chooses.
@@ -113,7 +116,7 @@ class Cluster(Machine):
         request = checked_request(
             collective_or_schedule, sizes_of(size_bytes), dtype=dtype, op=op, root=root,
             algorithm=algorithm, protocol=protocol, channels=channels, data=data, fold=fold,
-            threads=threads, link_faults=link_faults, library=library,
+            threads=threads, network=network, link_faults=link_faults, library=library,
         )  # fmt: skip
         self._check(request)
         return run_simulated(self._site, request, self._choose, self._draw_loads, on_row)
@@ -180,6 +183,12 @@ class Cluster(Machine):
                 f"links between chips may fail, such as those of t3000; '{self.name}' has none",
                 field="link_faults",
             )
+        if request.network != "flits" and not self._site.has_networks_on_chip:
+            raise ConfigError(
+                f"networks on chips may be simulated packet by packet, such as those of t3000; "
+                f"'{self.name}' has none",
+                field="network",
+            )
         if request.protocol not in ("auto", *self._site.protocols):
             raise ConfigError(
                 f"protocol is {request.protocol}; on a {self.kind} all protocols cost the same, so "
@@ -234,7 +243,7 @@ class Cluster(Machine):
                     (request.channels,) if request.channels else None,
                     None if request.protocol == "auto" else (request.protocol,),
                 ),
-                partial(place_for, self._site, request),
+                partial(quick_place_for, self._site, request),
                 algorithm=None if named == "auto" else named,
                 type_name=request.dtype,
                 root=request.root,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from towpath.collectives.nccl.imitation import Library
 
 SYNTHESIS = "synthesis"
+NETWORKS = ("flits", "packets")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Request:
         data: whether to carry and check bytes.
         fold: whether ranks that do the same at the same time may be simulated once.
         threads: of one simulation; None: chosen.
+        network: how networks on chips are simulated: "flits" or "packets".
         link_faults: of links between chips.
         library: the library that chooses the schedule, size by size; None: Towpath.
     """
@@ -54,6 +56,7 @@ class Request:
     data: bool = True
     fold: bool = True
     threads: int | None = None
+    network: str = "flits"
     link_faults: tuple[LinkFault, ...] = ()
     library: Library | None = None
 
@@ -79,6 +82,7 @@ def checked_request(
     data: bool = True,
     fold: bool = True,
     threads: int | None = None,
+    network: str = "flits",
     link_faults: Iterable[str | LinkFault] = (),
     library: str | Library | None = None,
 ) -> Request:
@@ -89,6 +93,10 @@ def checked_request(
     """
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; a simulation has at least 1", field="threads")
+    if network not in NETWORKS:
+        raise ConfigError(
+            f"network is '{network}'; allowed are {' and '.join(NETWORKS)}", field="network"
+        )
     faults = tuple(map(_link_fault, link_faults))
     own = {
         "algorithm": algorithm not in ("auto", None), "protocol": protocol != "auto",
@@ -97,7 +105,8 @@ def checked_request(
     chosen_by = _library(library, collective_or_schedule, own)
     common: dict[str, Any] = {
         "sizes_bytes": tuple(sizes_bytes), "dtype": type_named(dtype), "op": operation_named(op),
-        "data": data, "fold": fold, "threads": threads, "link_faults": faults,
+        "data": data, "fold": fold, "threads": threads, "network": network,
+        "link_faults": faults,
     }  # fmt: skip
     if isinstance(collective_or_schedule, Schedule):
         schedule = collective_or_schedule

@@ -77,7 +77,8 @@ def run_simulated(
             # Mistakes in them come before the first row.
             place.run_of(call.plan(sizes_bytes[0]), with_data=False)
         where = site.where(call.ranks)
-        run = describe("simulated", where, call, [*notes, *_notes(call, sizes_bytes, request.data)])
+        notes = [*notes, *_notes(call, sizes_bytes, request)]
+        run = describe("simulated", where, call, notes)
         run = replace(run, is_chosen=request.is_auto)
         kept: dict[int, simulated.Outcome] = {}
         rows = simulated.measure_sizes(
@@ -117,7 +118,16 @@ def place_for(
 ) -> Place:
     """Where a schedule of a request runs."""
     place = site.place_for(schedule, source, request.link_faults).on_threads(request.threads)
+    if request.network == "packets":
+        place = place.quick()
     return place if request.fold else place.without_fold()
+
+
+def quick_place_for(
+    site: Site, request: Request, schedule: _core.Schedule, source: ScheduleSource | None
+) -> Place:
+    """Where a candidate is simulated for the choice: networks on chips packet by packet."""
+    return place_for(site, request, schedule, source).quick()
 
 
 class _Group(NamedTuple):
@@ -225,9 +235,11 @@ def rounding_notes(call: Call, sizes_bytes: Sequence[int]) -> list[str]:
     return [f"sizes are rounded to whole elements in each chunk: {shown}{more} bytes"]
 
 
-def _notes(call: Call, sizes_bytes: tuple[int, ...], with_data: bool) -> list[str]:
+def _notes(call: Call, sizes_bytes: tuple[int, ...], request: Request) -> list[str]:
     notes = rounding_notes(call, sizes_bytes)
-    if not with_data:
+    if request.network == "packets":
+        notes.append("networks on chips are simulated packet by packet: docs/fabric.md has errors")
+    if not request.data:
         return [*notes, "data is off: only time is simulated, #wrong is N/A"]
     too_large = [size for size in sizes_bytes if not simulated.fits(call, size)]
     if not too_large:

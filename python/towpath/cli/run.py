@@ -60,6 +60,7 @@ from towpath.cli.run_options import (
     Gpus,
     Largest,
     LinkFaults,
+    NetworkModel,
     Operation,
     ScheduleFile,
     Sizes,
@@ -131,6 +132,7 @@ def run(
     data: Data = None,
     fold: FoldRanks = None,
     threads: Threads = None,
+    network: NetworkModel = None,
     explain: Explain = False,
     iterations: Iterations = None,
     warmup: Warmup = None,
@@ -147,10 +149,10 @@ def run(
     check_output(trace)
     place = _size(hosts, ranks, ranks_per_host, complete_from)
     place |= given(settings=settings or None, without=without or None)
-    simulated = given(data=data, fold=fold, threads=threads, link_fault=link_fault or None)
+    faults = link_fault or None
+    simulated = given(data=data, fold=fold, threads=threads, network=network, link_fault=faults)
     if machine is None:
-        live = gpus if live is None else live
-        _check_live(live, place, trace=trace, **simulated)
+        live = _checked_live(gpus if live is None else live, place, trace=trace, **simulated)
     trace_bytes = _trace_size(trace_size, is_traced=trace is not None or output is not None)
     own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels or None)
     loaded = [] if machine is None else _machines(machine, place, gpus)
@@ -184,8 +186,8 @@ def _simulated_options(own: dict[str, Any], library: Any) -> dict[str, Any]:
     """Options of a simulation alone, with what was not given."""
     return {
         "data": own.get("data", True), "fold": own.get("fold", True),
-        "threads": own.get("threads"), "link_faults": own.get("link_fault", ()),
-        "library": library,
+        "threads": own.get("threads"), "network": own.get("network", "flits"),
+        "link_faults": own.get("link_fault", ()), "library": library,
     }  # fmt: skip
 
 
@@ -268,11 +270,12 @@ def _sizes(text: str | None, smallest: str | None, largest: str | None, factor: 
     return parse_sizes(f"{smallest or first}:{largest or smallest or last}:{factor or 2}")
 
 
-def _check_live(live: int | None, place: dict[str, Any], **simulated: Any) -> None:
+def _checked_live(live: int | None, place: dict[str, Any], **simulated: Any) -> int:
     """Refuse options of a simulation where nothing is simulated, and no place at all."""
     if live is None:
         raise ConfigError("say where: --machine NAME simulates, --live RANKS runs, or both")
     refuse(place | given(**simulated), "requires --machine")
+    return live
 
 
 def _own_schedule(

@@ -86,6 +86,15 @@ Threads = Annotated[
         help="threads of one simulation, which change no result; default: one per processor",
     ),
 ]
+NetworkModel = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        metavar="MODEL",
+        help="networks on chips, by flits (default) or by packets: several times as fast, a few "
+        "percent off",
+    ),
+]
 Explain = Annotated[
     bool,
     typer.Option("--explain", help="how many ranks were simulated at each size, and why not fewer"),

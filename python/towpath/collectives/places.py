@@ -56,6 +56,10 @@ class Place(Protocol):
         """The same place with links that never fail."""
         ...
 
+    def quick(self) -> Place:
+        """The same place, simulated as quickly as a choice between schedules allows."""
+        ...
+
     def without_fold(self) -> Place:
         """The same place, where every rank is simulated."""
         ...
@@ -114,6 +118,10 @@ class GpuPlace:
     def on_threads(self, threads: int | None) -> GpuPlace:
         """See Place."""
         return replace(self, threads=threads)
+
+    def quick(self) -> GpuPlace:
+        """See Place."""
+        return self
 
     def without_fold(self) -> GpuPlace:
         """See Place."""
@@ -179,6 +187,7 @@ class ChipPlace:
         link_faults: links that may fail.
         shape: of the fabric; None: the default shape.
         threads: of a simulation; None: as `threads_for` chooses.
+        by_packets: whether the chips' networks are simulated packet by packet, not flit by flit.
     """
 
     cluster: _core.ChipCluster
@@ -186,6 +195,7 @@ class ChipPlace:
     link_faults: tuple[LinkFault, ...] = ()
     shape: _core.FabricShape | None = None
     threads: int | None = None
+    by_packets: bool = False
 
     def run_of(
         self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
@@ -198,6 +208,7 @@ class ChipPlace:
         return _core.SimulatedRun.on_chips(
             self.cluster, plan, places=list(self.places), carries_data=with_data, seed=seed,
             trace=trace, link_faults=faults, shape=self.shape, threads=threads_for(self.threads),
+            by_packets=self.by_packets,
         )  # fmt: skip
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
@@ -240,6 +251,10 @@ class ChipPlace:
     def on_threads(self, threads: int | None) -> ChipPlace:
         """See Place."""
         return replace(self, threads=threads)
+
+    def quick(self) -> ChipPlace:
+        """See Place: packet by packet."""
+        return replace(self, by_packets=True)
 
     def without_fold(self) -> ChipPlace:
         """See Place."""
@@ -300,6 +315,10 @@ class MailboxPlace:
         return self
 
     def on_threads(self, threads: int | None) -> MailboxPlace:
+        """See Place."""
+        return self
+
+    def quick(self) -> MailboxPlace:
         """See Place."""
         return self
 

@@ -101,6 +101,7 @@ class Site(ABC):
         spec: the description.
         simulated_bytes_max: the largest size at which candidates are simulated; None: any.
         has_link_faults: whether links may fail.
+        has_networks_on_chip: whether there are such, which may be simulated packet by packet.
         has_nccl: whether NCCL could run there.
         protocols: protocols that differ on it.
     """
@@ -108,6 +109,7 @@ class Site(ABC):
     spec: Any
     simulated_bytes_max: ClassVar[int | None] = 64 << 10
     has_link_faults: ClassVar[bool] = False
+    has_networks_on_chip: ClassVar[bool] = False
     has_nccl: ClassVar[bool] = False
     protocols: ClassVar[tuple[str, ...]] = ("Simple",)
 
@@ -241,6 +243,8 @@ class ChipSite(Site):
     """See Site: chips that Ethernet joins."""
 
     has_link_faults = True
+    has_networks_on_chip = True
+    simulated_bytes_max = 4 << 20
 
     def __init__(self, name_or_file: str) -> None:
         self.spec = catalogue.load_chip_cluster(name_or_file)

@@ -166,75 +166,84 @@ std::unique_ptr<SimulatedRun> run_on(std::unique_ptr<simulate::SimulatedRanks> r
 }
 
 // A constructor for each kind of machine.
-void bind_places(nb::class_<SimulatedRun>& run) {
+void bind_gpus(nb::class_<SimulatedRun>& run) {
   run.def_static(
-         "on_gpus",
-         [](std::shared_ptr<machine::Machine> machine, std::shared_ptr<Plan> plan,
-            std::vector<int> places, bool carries_data, std::uint64_t seed, double jitter_ns,
-            sim::Trace* trace, const simulate::Fold* fold, int threads) {
-           const nb::gil_scoped_release release;
-           const bool is_whole = collective::has_one_sided_steps(*plan->schedule);
-           return run_on(std::make_unique<simulate::SimulatedGpus>(
-                             std::move(machine), plan->schedule->rank_count(),
-                             simulate::SimulatedGpusOptions{
-                                 .places = std::move(places),
-                                 .carries_data = carries_data,
-                                 .seed = seed,
-                                 .jitter_max = Time::from_ns(jitter_ns),
-                                 .fold = fold == nullptr ? simulate::Fold() : *fold,
-                                 .threads = is_whole ? 0 : threads}),
-                         plan, trace);
-         },
-         "machine"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
-         "carries_data"_a = true, "seed"_a = 1, "jitter_ns"_a = 0.0, "trace"_a = nb::none(),
-         "fold"_a = nb::none(), "threads"_a = 1, nb::keep_alive<0, 7>(),
-         "A run on the GPUs of a machine; `places` has the GPU of each rank, or none for the\n"
-         "first ones; `fold` is what find_fold says of machine, plan and places, and only for "
-         "runs\n"
-         "without data, jitter and trace. So many `threads` run the hosts where bytes are "
-         "carried;\n"
-         "0: the reference, all hosts in one simulation. Raises ValueError.")
-      .def_static(
-          "on_chips",
-          [](std::shared_ptr<machine::ChipCluster> cluster, std::shared_ptr<Plan> plan,
-             std::vector<int> places, bool carries_data, std::uint64_t seed, sim::Trace* trace,
-             std::vector<ethernet::LinkFaults> link_faults, double deadline_us,
-             std::optional<tenstorrent::fabric::Shape> shape, int threads) {
-            return run_on(
-                std::make_unique<simulate::SimulatedChips>(
-                    std::move(cluster), plan->schedule->rank_count(),
-                    simulate::SimulatedChipsOptions{.places = std::move(places),
-                                                    .carries_data = carries_data,
-                                                    .seed = seed,
-                                                    .link_faults = std::move(link_faults),
-                                                    .deadline = Time::from_us(deadline_us),
-                                                    .shape = std::move(shape),
-                                                    .threads = threads}),
-                plan, trace);
-          },
-          "cluster"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
-          "carries_data"_a = true, "seed"_a = 1, "trace"_a = nb::none(),
-          "link_faults"_a = std::vector<ethernet::LinkFaults>(), "deadline_us"_a = 1e6,
-          "shape"_a = nb::none(), "threads"_a = 1, nb::keep_alive<0, 6>(),
-          "A run on chips that Ethernet joins; `places` has the place of each rank in the "
-          "fabric's\n"
-          "`shape`, or none for the first ones. `link_faults` go by the cluster's links; missing\n"
-          "ones mean no fault. With faults, an invocation may take `deadline_us` of simulated\n"
-          "time. So many `threads` run them; 0: the reference, all chips in one simulation.\n"
-          "Raises ValueError.")
-      .def_static(
-          "on_mailboxes",
-          [](std::shared_ptr<machine::MailboxCluster> cluster, std::shared_ptr<Plan> plan,
-             bool carries_data, std::uint64_t seed, sim::Trace* trace) {
-            return run_on(std::make_unique<simulate::SimulatedMailboxes>(
-                              std::move(cluster), plan->schedule->rank_count(),
-                              simulate::SimulatedMailboxesOptions{.carries_data = carries_data,
-                                                                  .seed = seed}),
-                          plan, trace);
-          },
-          "cluster"_a, "plan"_a, nb::kw_only(), "carries_data"_a = true, "seed"_a = 1,
-          "trace"_a = nb::none(), nb::keep_alive<0, 5>(),
-          "A run on the nodes of a cluster with mailboxes, rank r on node r. Raises ValueError.");
+      "on_gpus",
+      [](std::shared_ptr<machine::Machine> machine, std::shared_ptr<Plan> plan,
+         std::vector<int> places, bool carries_data, std::uint64_t seed, double jitter_ns,
+         sim::Trace* trace, const simulate::Fold* fold, int threads) {
+        const nb::gil_scoped_release release;
+        const bool is_whole = collective::has_one_sided_steps(*plan->schedule);
+        return run_on(
+            std::make_unique<simulate::SimulatedGpus>(
+                std::move(machine), plan->schedule->rank_count(),
+                simulate::SimulatedGpusOptions{.places = std::move(places),
+                                               .carries_data = carries_data,
+                                               .seed = seed,
+                                               .jitter_max = Time::from_ns(jitter_ns),
+                                               .fold = fold == nullptr ? simulate::Fold() : *fold,
+                                               .threads = is_whole ? 0 : threads}),
+            plan, trace);
+      },
+      "machine"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
+      "carries_data"_a = true, "seed"_a = 1, "jitter_ns"_a = 0.0, "trace"_a = nb::none(),
+      "fold"_a = nb::none(), "threads"_a = 1, nb::keep_alive<0, 7>(),
+      "A run on the GPUs of a machine; `places` has the GPU of each rank, or none for the\n"
+      "first ones; `fold` is what find_fold says of machine, plan and places, and only for "
+      "runs\n"
+      "without data, jitter and trace. So many `threads` run the hosts where bytes are "
+      "carried;\n"
+      "0: the reference, all hosts in one simulation. Raises ValueError.");
+}
+
+void bind_chips(nb::class_<SimulatedRun>& run) {
+  run.def_static(
+      "on_chips",
+      [](std::shared_ptr<machine::ChipCluster> cluster, std::shared_ptr<Plan> plan,
+         std::vector<int> places, bool carries_data, std::uint64_t seed, sim::Trace* trace,
+         std::vector<ethernet::LinkFaults> link_faults, double deadline_us,
+         std::optional<tenstorrent::fabric::Shape> shape, int threads, bool by_packets) {
+        return run_on(
+            std::make_unique<simulate::SimulatedChips>(
+                std::move(cluster), plan->schedule->rank_count(),
+                simulate::SimulatedChipsOptions{
+                    .places = std::move(places),
+                    .carries_data = carries_data,
+                    .seed = seed,
+                    .link_faults = std::move(link_faults),
+                    .deadline = Time::from_us(deadline_us),
+                    .shape = std::move(shape),
+                    .threads = threads,
+                    .network = by_packets ? noc::NetworkModel::packets : noc::NetworkModel::flits}),
+            plan, trace);
+      },
+      "cluster"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
+      "carries_data"_a = true, "seed"_a = 1, "trace"_a = nb::none(),
+      "link_faults"_a = std::vector<ethernet::LinkFaults>(), "deadline_us"_a = 1e6,
+      "shape"_a = nb::none(), "threads"_a = 1, "by_packets"_a = false, nb::keep_alive<0, 6>(),
+      "A run on chips that Ethernet joins; `places` has the place of each rank in the "
+      "fabric's\n"
+      "`shape`, or none for the first ones. `link_faults` go by the cluster's links; missing\n"
+      "ones mean no fault. With faults, an invocation may take `deadline_us` of simulated\n"
+      "time. So many `threads` run them; 0: the reference, all chips in one simulation.\n"
+      "`by_packets`: the chips' networks are simulated packet by packet, not flit by flit.\n"
+      "Raises ValueError.");
+}
+
+void bind_mailboxes(nb::class_<SimulatedRun>& run) {
+  run.def_static(
+      "on_mailboxes",
+      [](std::shared_ptr<machine::MailboxCluster> cluster, std::shared_ptr<Plan> plan,
+         bool carries_data, std::uint64_t seed, sim::Trace* trace) {
+        return run_on(
+            std::make_unique<simulate::SimulatedMailboxes>(
+                std::move(cluster), plan->schedule->rank_count(),
+                simulate::SimulatedMailboxesOptions{.carries_data = carries_data, .seed = seed}),
+            plan, trace);
+      },
+      "cluster"_a, "plan"_a, nb::kw_only(), "carries_data"_a = true, "seed"_a = 1,
+      "trace"_a = nb::none(), nb::keep_alive<0, 5>(),
+      "A run on the nodes of a cluster with mailboxes, rank r on node r. Raises ValueError.");
 }
 
 nb::tuple load_of(const gpu_links::LinkLoad& load) {
@@ -267,7 +276,9 @@ void bind_fold(nb::module_& module) {
 
 void bind_simulated_run(nb::module_& module) {
   nb::class_<SimulatedRun> run(module, "SimulatedRun", "All ranks of one plan on one machine.");
-  bind_places(run);
+  bind_gpus(run);
+  bind_chips(run);
+  bind_mailboxes(run);
   run.def(
          "invoke",
          [](SimulatedRun& run, const Plan& plan, const std::vector<const RankBuffers*>& ranks) {

@@ -50,7 +50,7 @@ ChipNetwork::ChipNetwork(sim::Simulation& simulation, std::shared_ptr<const mach
   const std::uint64_t seed = simulation.random("on-chip network").bits();
   for (int noc = 0; noc < 2; ++noc) {
     networks_[index(noc)] =
-        std::make_unique<Network>(*chip_, noc, static_cast<Endpoint&>(*this), seed);
+        make_network(options_.model, *chip_, noc, static_cast<Endpoint&>(*this), seed);
     networks_[index(noc)]->watch_counted_flits(response_flits_max());
     nius_[index(noc)].resize(chip_->tiles.size());
     for (Niu& niu : nius_[index(noc)]) niu.request_stream.resize(index(chip_->niu.request_streams));

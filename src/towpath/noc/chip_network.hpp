@@ -81,6 +81,7 @@ class ChipNetwork final : private Endpoint {
     bool records_requests = false;
     // Throws std::runtime_error when bytes change that a write has yet to read.
     bool checks_sources = false;
+    NetworkModel model = NetworkModel::flits;
   };
   ChipNetwork(sim::Simulation& simulation, std::shared_ptr<const machine::Chip> chip,
               Options options);

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "towpath/noc/bits.hpp"
-#include "towpath/noc/network.hpp"
+#include "towpath/noc/flit_network.hpp"
 
 namespace towpath::noc {
 
@@ -15,13 +15,13 @@ namespace towpath::noc {
 // cannot move.
 class DeadlockSearch {
  public:
-  explicit DeadlockSearch(const Network& network) : network_(network) {}
+  explicit DeadlockSearch(const FlitNetwork& network) : network_(network) {}
 
   // Names of the packets of the first cycle found.
   std::vector<std::string> find() const {
     for (int node = 0; node < network_.torus_.nodes(); ++node) {
-      for (int input = 0; input < Network::kPorts; ++input) {
-        for (int vc = 0; vc < Network::kVcsMax; ++vc) {
+      for (int input = 0; input < FlitNetwork::kPorts; ++input) {
+        for (int vc = 0; vc < FlitNetwork::kVcsMax; ++vc) {
           if (buffer({node, input, vc}).flits == 0) continue;
           const std::vector<std::string> cycle = cycle_from({node, input, vc});
           if (!cycle.empty()) return cycle;
@@ -34,25 +34,26 @@ class DeadlockSearch {
  private:
   using Place = std::tuple<int, int, int>;  // node, input port, VC
 
-  const Network::InputVc& buffer(const Place& place) const {
+  const FlitNetwork::InputVc& buffer(const Place& place) const {
     const auto& [node, input, vc] = place;
-    return network_.routers_[index(node)].input_vc(input * Network::kVcsMax + vc);
+    return network_.routers_[index(node)].input_vc(input * FlitNetwork::kVcsMax + vc);
   }
 
   // The buffer that this buffer's packet waits for: at the far end of the link for room, or in this
   // router for the VC that another packet owns. Node -1 if it waits for neither.
   Place waits_for(const Place& place) const {
     const auto& [node, input, vc] = place;
-    const Network::Router& router = network_.routers_[index(node)];
-    const int number = input * Network::kVcsMax + vc;
+    const FlitNetwork::Router& router = network_.routers_[index(node)];
+    const int number = input * FlitNetwork::kVcsMax + vc;
     if ((router.input.allocated >> number & 1) == 0) return owner(node, buffer(place).way);
     std::uint64_t ways = output_vcs(router, number, buffer(place).outputs);
     for (; ways != 0; ways &= ways - 1) {
       const int way = std::countr_zero(ways);
-      const int output = way / Network::kVcsMax;
-      const int output_vc = way % Network::kVcsMax;
-      const Network::OutputLink& link = router.output[index(output)];
-      if (output != Network::kNiu && !network_.has_room(link, static_cast<unsigned>(output_vc))) {
+      const int output = way / FlitNetwork::kVcsMax;
+      const int output_vc = way % FlitNetwork::kVcsMax;
+      const FlitNetwork::OutputLink& link = router.output[index(output)];
+      if (output != FlitNetwork::kNiu &&
+          !network_.has_room(link, static_cast<unsigned>(output_vc))) {
         return {static_cast<int>(link.target.node()), output, output_vc};
       }
     }
@@ -60,25 +61,25 @@ class DeadlockSearch {
   }
 
   // Output VCs of an allocated VC's packet; for a multicast, only those of the given outputs.
-  static std::uint64_t output_vcs(const Network::Router& router, int number, unsigned outputs) {
-    const Network::InputVc& vc = router.input_vc(number);
+  static std::uint64_t output_vcs(const FlitNetwork::Router& router, int number, unsigned outputs) {
+    const FlitNetwork::InputVc& vc = router.input_vc(number);
     if ((router.multicast >> number & 1) == 0) return std::uint64_t{1} << vc.way;
     std::uint64_t output_vcs = 0;
     for (; outputs != 0; outputs &= outputs - 1) {
       const int output = std::countr_zero(outputs);
-      set_bit(output_vcs, output * Network::kVcsMax + vc.output_vc[index(output)]);
+      set_bit(output_vcs, output * FlitNetwork::kVcsMax + vc.output_vc[index(output)]);
     }
     return output_vcs;
   }
 
   // The buffer whose packet owns an output VC.
   Place owner(int node, int way) const {
-    const Network::Router& router = network_.routers_[index(node)];
+    const FlitNetwork::Router& router = network_.routers_[index(node)];
     for (std::uint64_t rest = router.input.allocated; rest != 0; rest &= rest - 1) {
       const int number = std::countr_zero(rest);
       const unsigned outputs = router.input_vc(number).all_outputs;
       if ((output_vcs(router, number, outputs) >> way & 1) != 0) {
-        return {node, number / Network::kVcsMax, number % Network::kVcsMax};
+        return {node, number / FlitNetwork::kVcsMax, number % FlitNetwork::kVcsMax};
       }
     }
     return {-1, 0, 0};
@@ -124,17 +125,11 @@ class DeadlockSearch {
     return buffer(left).packet == buffer(right).packet;
   }
 
-  const Network& network_;
+  const FlitNetwork& network_;
 };
 
-std::vector<std::string> Network::deadlock_cycle() const { return DeadlockSearch(*this).find(); }
-
-std::string Network::describe_deadlock() const {
-  const std::vector<std::string> cycle = deadlock_cycle();
-  if (cycle.empty()) return "";
-  std::string text = fmt::format("deadlock of {} packets: ", cycle.size());
-  for (const std::string& packet : cycle) text += packet + " waits for ";
-  return text + "the first";
+std::vector<std::string> FlitNetwork::deadlock_cycle() const {
+  return DeadlockSearch(*this).find();
 }
 
 }  // namespace towpath::noc

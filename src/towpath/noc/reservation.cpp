@@ -4,7 +4,7 @@
 
 #include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
-#include "towpath/noc/network.hpp"
+#include "towpath/noc/flit_network.hpp"
 
 // Reservation of multicast paths. A probe goes down every branch of the tree and takes the output
 // VCs; the answers return against the direction of the links; data flows only when all are granted.
@@ -17,10 +17,8 @@ namespace {
 constexpr int kBroadcast = static_cast<int>(PacketClass::broadcast);
 }  // namespace
 
-void Network::send_multicast(const Packet& packet, const std::vector<int>& destinations) {
-  TOWPATH_CHECK(!destinations.empty(), "a multicast from node {} has no destination",
-                packet.source);
-  TOWPATH_CHECK(classes_ > kBroadcast, "a NoC of {} classes has none for multicasts", classes_);
+void FlitNetwork::send_multicast(const Packet& packet, const std::vector<int>& destinations) {
+  check_multicast(packet, destinations);
   std::int32_t& kept = kept_tree_[index(packet.source) * 2 + packet.buddy];
   std::int32_t number = kept;
   if (number < 0) {
@@ -49,7 +47,7 @@ void Network::send_multicast(const Packet& packet, const std::vector<int>& desti
   queue(id);
 }
 
-void Network::start_reservation(std::int32_t number) {
+void FlitNetwork::start_reservation(std::int32_t number) {
   MulticastTree& tree = trees_[index(number)];
   tree.state = MulticastTree::State::probing;
   ++tree.attempt;
@@ -61,7 +59,8 @@ void Network::start_reservation(std::int32_t number) {
 }
 
 // Chooses the output VCs of a branch. Are they free, or taken by earlier multicasts of its source?
-Network::PathState Network::path_state(const MulticastTree& tree, MulticastTree::Branch& branch) {
+FlitNetwork::PathState FlitNetwork::path_state(const MulticastTree& tree,
+                                               MulticastTree::Branch& branch) {
   Router& router = routers_[index(branch.node)];
   bool are_free = true;
   bool are_own = true;
@@ -79,7 +78,7 @@ Network::PathState Network::path_state(const MulticastTree& tree, MulticastTree:
 
 // A probe reaches a router: it takes all output VCs there, or none. It may belong to an attempt
 // that was refused elsewhere; what it takes then is given up when the news arrives.
-void Network::probe(std::int32_t number, std::int32_t at, int attempt) {
+void FlitNetwork::probe(std::int32_t number, std::int32_t at, int attempt) {
   MulticastTree& tree = trees_[index(number)];
   MulticastTree::Branch& branch = tree.branches[index(at)];
   if (branch.let_go_in == attempt) return;
@@ -107,7 +106,7 @@ void Network::probe(std::int32_t number, std::int32_t at, int attempt) {
 }
 
 // Takes the VCs of a branch and sends the probe on. Returns to how many routers.
-int Network::take_path(std::int32_t number, MulticastTree::Branch& branch, int attempt) {
+int FlitNetwork::take_path(std::int32_t number, MulticastTree::Branch& branch, int attempt) {
   MulticastTree& tree = trees_[index(number)];
   Router& router = routers_[index(branch.node)];
   branch.is_reserved = true;
@@ -127,7 +126,7 @@ int Network::take_path(std::int32_t number, MulticastTree::Branch& branch, int a
 }
 
 // From a router to the one before it on the path, or to the source.
-void Network::send_refusal(std::int32_t number, std::int32_t at) {
+void FlitNetwork::send_refusal(std::int32_t number, std::int32_t at) {
   const MulticastTree& tree = trees_[index(number)];
   const std::int32_t parent = tree.branches[index(at)].parent;
   if (parent < 0) {
@@ -138,13 +137,13 @@ void Network::send_refusal(std::int32_t number, std::int32_t at) {
   }
 }
 
-void Network::refusal_arrives(std::int32_t number, std::int32_t at, int attempt) {
+void FlitNetwork::refusal_arrives(std::int32_t number, std::int32_t at, int attempt) {
   let_go(number, at, attempt);
   send_refusal(number, at);
 }
 
 // A router gives up the VCs that this attempt has taken, and tells those behind it.
-void Network::let_go(std::int32_t number, std::int32_t at, int attempt) {
+void FlitNetwork::let_go(std::int32_t number, std::int32_t at, int attempt) {
   MulticastTree& tree = trees_[index(number)];
   MulticastTree::Branch& branch = tree.branches[index(at)];
   branch.let_go_in = attempt;
@@ -162,7 +161,7 @@ void Network::let_go(std::int32_t number, std::int32_t at, int attempt) {
 }
 
 // All answers are back at the source.
-void Network::reservation_granted(std::int32_t number) {
+void FlitNetwork::reservation_granted(std::int32_t number) {
   MulticastTree& tree = trees_[index(number)];
   tree.state = MulticastTree::State::granted;
   tree.tries = 0;
@@ -170,7 +169,7 @@ void Network::reservation_granted(std::int32_t number) {
 }
 
 // A refusal is back at the source.
-void Network::reservation_refused(std::int32_t number) {
+void FlitNetwork::reservation_refused(std::int32_t number) {
   MulticastTree& tree = trees_[index(number)];
   const std::int64_t longest =
       std::min<std::int64_t>(backoff_max_, std::int64_t{backoff_min_} << std::min(tree.tries, 20));
@@ -179,7 +178,7 @@ void Network::reservation_refused(std::int32_t number) {
 }
 
 // One copy of a multicast has been received.
-void Network::end_copy(std::int32_t number) {
+void FlitNetwork::end_copy(std::int32_t number) {
   MulticastTree& tree = trees_[index(number)];
   if (--tree.copies_left > 0) return;
   for (const std::int32_t kept : kept_tree_) {

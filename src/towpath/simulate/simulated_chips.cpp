@@ -47,7 +47,8 @@ SimulatedChips::SimulatedChips(std::shared_ptr<const machine::ChipCluster> clust
                                   .run = {.seed = options.seed,
                                           .finds_hazards = false,
                                           .link_faults = options.link_faults,
-                                          .threads = options.threads},
+                                          .threads = options.threads,
+                                          .network = options.network},
                                   .deadline = options.deadline}),
       meetings_(static_cast<std::size_t>(ranks)) {}
 

@@ -29,6 +29,7 @@ struct SimulatedChipsOptions {
   // Each chip is a partition unless links have faults; so many threads run them. Nothing depends on
   // their number. 0: one simulation for all chips, the reference.
   int threads = 1;
+  noc::NetworkModel network = noc::NetworkModel::flits;  // of each chip
 };
 
 // Ranks on chips that Ethernet joins. Programs of neighbours wait for each other before they send,

@@ -19,7 +19,8 @@ Device::Device(sim::Simulation& simulation, const machine::ChipCluster& cluster,
       network_(simulation, cluster.chips[static_cast<std::size_t>(chip)].chip,
                {.carries_data = options.carries_data,
                 .records_requests = options.records_requests,
-                .checks_sources = true}) {
+                .checks_sources = true,
+                .model = options.network}) {
   if (monitor_ != nullptr) monitor_->add_chip(network_);
   const int channels = static_cast<int>(network_.chip().ethernet_cores.size());
   for (int channel = 0; channel < channels; ++channel) {

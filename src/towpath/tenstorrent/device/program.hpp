@@ -65,6 +65,7 @@ struct RunOptions {
   // 0: one simulation for all chips. Otherwise each chip is a partition, where nothing joins them
   // but links without faults: no monitor of hazards, no slow dispatch. So many threads run them.
   int threads = 0;
+  noc::NetworkModel network = noc::NetworkModel::flits;
 };
 
 // Number of a core among those of its kind. Ethernet cores are {0, channel}.

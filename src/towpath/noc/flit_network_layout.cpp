@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "towpath/noc/bits.hpp"
-#include "towpath/noc/network.hpp"
+#include "towpath/noc/flit_network.hpp"
 
 // Topology of routers, NIUs and links; flit counts of the links.
 
@@ -21,15 +21,11 @@ std::size_t wheel_size(const machine::RouterParameters& figures) {
 
 }  // namespace
 
-Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::uint64_t seed)
-    : torus_(chip.width, chip.height, noc),
-      endpoint_(endpoint),
-      figures_(chip.router),
+FlitNetwork::FlitNetwork(const machine::Chip& chip, int noc, Endpoint& endpoint, std::uint64_t seed)
+    : Network(chip, noc, endpoint),
       backoff_min_(chip.niu.backoff_cycles_min),
       backoff_max_(chip.niu.backoff_cycles_max),
-      classes_(chip.router.classes),
       pool_limit_(chip.router.pool_flits - chip.router.pool_flits_reserved),
-      port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)),
       routers_(index(torus_.nodes())),
       sources_(index(torus_.nodes())),
       sinks_(index(torus_.nodes())),
@@ -43,8 +39,6 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
       path_sources_(index(torus_.nodes()) * kPorts * kVcsMax, -1),
       random_(seed, noc == 0 ? "noc 0" : "noc 1") {
   for (int vc = 0; vc < kVcsMax; ++vc) {
-    if ((vc >> 1) % classes_ >= static_cast<int>(PacketClass::broadcast))
-      set_bit(interleaved_vcs_, vc);
     if ((vc >> 1) % classes_ != static_cast<int>(PacketClass::response)) continue;
     for (int port = 0; port < kPorts; ++port) set_bit(response_vcs_, port * kVcsMax + vc);
   }
@@ -73,17 +67,11 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint, std::ui
   }
 }
 
-std::int64_t Network::link_flits(int node, int port) const {
+std::int64_t FlitNetwork::link_flits(int node, int port) const {
   return port == kFromNiu ? sources_[index(node)].link.flits
                           : routers_[index(node)].output[index(port)].flits;
 }
 
-std::int64_t Network::flit_hops() const {
-  std::int64_t hops = 0;
-  for (const Router& router : routers_) {
-    for (const OutputLink& link : router.output) hops += link.flits;
-  }
-  return hops;
-}
+int FlitNetwork::counted_flits(int node) const { return sources_[index(node)].counted_flits; }
 
 }  // namespace towpath::noc

@@ -5,13 +5,13 @@
 
 #include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
-#include "towpath/noc/network.hpp"
+#include "towpath/noc/flit_network.hpp"
 
 // Injection by NIUs: lanes, and the link to the router.
 
 namespace towpath::noc {
 
-void Network::queue(PacketId id) {
+void FlitNetwork::queue(PacketId id) {
   const int number = packets_[id].lane;
   const int node = packets_[id].source;
   Source& source = sources_[index(node)];
@@ -27,14 +27,8 @@ void Network::queue(PacketId id) {
   if (!take_source_vc(source, number)) set_bit(source.waiting, number);
 }
 
-void Network::send(const Packet& packet) {
-  TOWPATH_CHECK(packet.flits >= 1 && packet.flits <= figures_.packet_data_flits_max + 1,
-                "a packet has {} flits; 1 to {} are possible", packet.flits,
-                figures_.packet_data_flits_max + 1);
-  TOWPATH_CHECK(packet.packet_class < classes_, "a packet has class {}; 0 to {} are possible",
-                packet.packet_class, classes_ - 1);
-  TOWPATH_CHECK(packet.lane < kLanes, "a packet has lane {}; 0 to {} are possible", packet.lane,
-                kLanes - 1);
+void FlitNetwork::send(const Packet& packet) {
+  check(packet);
   ++packets_in_flight_;
   if (packet.is_counted) sources_[index(packet.source)].counted_flits += packet.flits;
   queue(add_packet(packet));
@@ -42,7 +36,7 @@ void Network::send(const Packet& packet) {
 
 // The free VC with the most room among those that a packet may use; on a tie, the VC it names. -1
 // if none is free.
-int Network::best_source_vc(const Source& source, const Packet& packet) const {
+int FlitNetwork::best_source_vc(const Source& source, const Packet& packet) const {
   const int named = vc_of(0, packet.packet_class, packet.buddy);
   const bool may_change_class = !packet.keeps_class && packet.packet_class < 2 && classes_ > 1;
   int best = -1;
@@ -59,7 +53,7 @@ int Network::best_source_vc(const Source& source, const Packet& packet) const {
 }
 
 // Gives the front packet of a lane its VC on the link to the router. False if none is free.
-bool Network::take_source_vc(Source& source, int number) {
+bool FlitNetwork::take_source_vc(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   QueuedPacket& packet = packets_[lane.packet];
   // Linked multicasts leave in order of sending, with none of others in between.
@@ -86,7 +80,7 @@ bool Network::take_source_vc(Source& source, int number) {
 }
 
 // When the next flit of the front packet is available.
-Cycle Network::next_flit_at(const Source::Lane& lane) const {
+Cycle FlitNetwork::next_flit_at(const Source::Lane& lane) const {
   const Packet& packet = packets_[lane.packet];
   if (lane.flits_sent == 0) return packet.header_at;
   const PaceTime at = packet.data_at + (lane.flits_sent - 1) * packet.data_interval;
@@ -94,13 +88,13 @@ Cycle Network::next_flit_at(const Source::Lane& lane) const {
 }
 
 // Whether a multicast's path is reserved; if not, starts the reservation.
-bool Network::is_granted(const Packet& packet) {
+bool FlitNetwork::is_granted(const Packet& packet) {
   MulticastTree& tree = trees_[index(packet.tree)];
   if (tree.state == MulticastTree::State::idle) start_reservation(packet.tree);
   return tree.state == MulticastTree::State::granted;
 }
 
-bool Network::step_source(int node) {
+bool FlitNetwork::step_source(int node) {
   Source& source = sources_[index(node)];
   if (source.sending == 0) return false;
   if (!source.pace.is_ready(now_)) return true;
@@ -130,7 +124,7 @@ bool Network::step_source(int node) {
   return true;
 }
 
-void Network::send_from_source(Source& source, int number) {
+void FlitNetwork::send_from_source(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   source.turn = static_cast<std::uint8_t>((number + 1) % kLanes);
   source.pace.take(now_, port_interval_);
@@ -148,7 +142,7 @@ void Network::send_from_source(Source& source, int number) {
 }
 
 // Releases the packet's VC and moves the next packet of its lane to the front.
-void Network::finish_sending(Source& source, int number) {
+void FlitNetwork::finish_sending(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   const Packet sent = packets_[lane.packet];
   if (sent.keeps_path) {

@@ -1,0 +1,404 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/noc/packet_network.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "towpath/noc/bits.hpp"
+
+namespace towpath::noc {
+
+PacketNetwork::PacketNetwork(const machine::Chip& chip, int noc, Endpoint& endpoint)
+    : Network(chip, noc, endpoint), routers_(index(torus_.nodes())), nius_(index(torus_.nodes())) {}
+
+// --- packets and events -------------------------------------------------------------------------
+
+PacketId PacketNetwork::add(const Packet& packet) {
+  PacketId id = static_cast<PacketId>(flights_.size());
+  if (free_flights_.empty()) {
+    flights_.emplace_back();
+  } else {
+    id = free_flights_.back();
+    free_flights_.pop_back();
+  }
+  flights_[id] = {.packet = packet};
+  return id;
+}
+
+void PacketNetwork::push(Queue& queue, PacketId id) {
+  flights_[id].next = kNoPacket;
+  (queue.empty() ? queue.first : flights_[queue.last].next) = id;
+  queue.last = id;
+}
+
+PacketId PacketNetwork::pop(Queue& queue) {
+  const PacketId id = queue.first;
+  queue.first = flights_[id].next;
+  return id;
+}
+
+void PacketNetwork::step() {
+  while (!events_.empty() && events_.top().at <= now_) {
+    const Event event = events_.top();
+    events_.pop();
+    run(event);
+  }
+  ++now_;
+}
+
+void PacketNetwork::run(const Event& event) {
+  const auto id = static_cast<PacketId>(event.where);
+  switch (event.kind) {
+    case EventKind::leave: leave(event.where, event.detail); break;
+    case EventKind::sent: finish_sending(event.where, event.detail); break;
+    case EventKind::uncount: uncount(id, event.detail); break;
+    case EventKind::head: head_arrives(id); break;
+    case EventKind::free: give_next(event.where, event.detail); break;
+    case EventKind::arrival:
+      push(nius_[index(flights_[id].node)].arrived[flights_[id].vc], id);
+      take_arrived(flights_[id].node);
+      break;
+    case EventKind::taken: taken(id); break;
+    case EventKind::release:
+      if (nius_[index(event.where)].held_until[index(event.detail)] > now_) break;
+      clear_bit(nius_[index(event.where)].held, event.detail);
+      take_arrived(event.where);
+      break;
+  }
+}
+
+// When a packet's tail leaves on a link on which its head leaves now.
+Cycle PacketNetwork::pass(Output& link, unsigned vc, PacketId id, Cycle tail_at,
+                          PaceTime interval) {
+  const PaceTime now = now_ * kPaceCycle;
+  const int flits = flights_[id].packet.flits;
+  const PaceTime own = flits * interval;
+  const PaceTime ahead = std::max<PaceTime>(0, link.free_at - now);
+  const PaceTime shared = ahead > 0 ? share(link, own, ahead) : 0;
+  link.free_at = now + ahead + own;
+  link.flits += flits;
+  link.vc[vc].owner = id;
+  return link.vc[vc].tail_at =
+             std::max(tail_at, now_ + (own - interval + shared + kPaceCycle - 1) / kPaceCycle);
+}
+
+// A packet takes turns with those of other VCs that are under way on a link, until each has sent
+// what it has: how much later it ends. The others end later, too, unless they leave gaps.
+PaceTime PacketNetwork::share(Output& link, PaceTime own, PaceTime ahead) {
+  const auto under_way =
+      std::ranges::count_if(link.vc, [&](const OutputVc& vc) { return vc.tail_at > now_; });
+  PaceTime shared = 0;
+  for (OutputVc& vc : link.vc) {
+    if (vc.tail_at <= now_) continue;
+    const PaceTime left = (vc.tail_at - now_) * kPaceCycle;
+    const PaceTime turns = std::min(left / under_way, own);
+    shared += turns;
+    const Cycle later = std::clamp<PaceTime>(ahead + own - left, 0, turns) / kPaceCycle;
+    vc.tail_at += later;
+    flights_[vc.owner].tail_at += later;
+  }
+  return std::min(shared, ahead);
+}
+
+// --- leaving a NIU ------------------------------------------------------------------------------
+
+void PacketNetwork::queue(PacketId id) {
+  const Packet& packet = flights_[id].packet;
+  const int node = packet.source;
+  const int number = packet.lane;
+  Lane& lane = nius_[index(node)].lane[index(number)];
+  if (lane.front != kNoPacket) return push(lane.behind, id);
+  lane.front = id;
+  set_bit(nius_[index(node)].waiting, number);
+  take_source_vc(node, number);
+}
+
+void PacketNetwork::send(const Packet& packet) {
+  check(packet);
+  ++packets_in_flight_;
+  if (packet.is_counted) nius_[index(packet.source)].counted_flits += packet.flits;
+  queue(add(packet));
+}
+
+void PacketNetwork::send_multicast(const Packet& packet, const std::vector<int>& destinations) {
+  check_multicast(packet, destinations);
+  std::int32_t& kept = nius_[index(packet.source)].kept_tree[packet.buddy];
+  std::int32_t number = kept;
+  if (number < 0) {
+    number = static_cast<std::int32_t>(trees_.size());
+    if (free_trees_.empty()) {
+      trees_.emplace_back();
+    } else {
+      number = free_trees_.back();
+      free_trees_.pop_back();
+    }
+    trees_[index(number)] = {.shape = multicast_tree(torus_, packet.source, destinations)};
+  }
+  Tree& tree = trees_[index(number)];
+  tree.uses += tree.shape.destinations + (packet.keeps_path ? 1 : 0) - (kept >= 0 ? 1 : 0);
+  kept = packet.keeps_path ? number : -1;
+  packets_in_flight_ += tree.shape.destinations;
+  Packet root = packet;
+  root.packet_class = static_cast<std::uint8_t>(PacketClass::broadcast);
+  root.keeps_buddy = true;
+  root.keeps_class = true;
+  root.tree = number;
+  root.branch = 0;
+  queue(add(root));
+}
+
+// Gives the front packet of a lane its VC on the link to the router, if one is free.
+void PacketNetwork::take_source_vc(int node, int number) {
+  Niu& niu = nius_[index(node)];
+  Lane& lane = niu.lane[index(number)];
+  const Packet packet = flights_[lane.front].packet;
+  const int named = vc_of(0, packet.packet_class, packet.buddy);
+  const bool may_change_class = !packet.keeps_class && packet.packet_class < 2 && classes_ > 1;
+  for (const int change : {0, 2, 1, 3}) {
+    if ((change & 1) != 0 && packet.keeps_buddy) continue;
+    if ((change & 2) != 0 && !may_change_class) continue;
+    if ((niu.owned >> (named ^ change) & 1) != 0) continue;
+    lane.vc = static_cast<std::uint8_t>(named ^ change);
+    set_bit(niu.owned, int{lane.vc});
+    clear_bit(niu.waiting, number);
+    schedule(std::max(packet.header_at, now_), EventKind::leave, node, number);
+    endpoint_.packet_started(packet, now_);
+    return;
+  }
+}
+
+// Time from a multicast's first probe to the last answer.
+Cycle PacketNetwork::reservation_cycles(const MulticastTree& tree) const {
+  int depth = 0;
+  for (const MulticastTree::Branch& branch : tree.branches) depth = std::max(depth, branch.depth);
+  return figures_.niu_to_router_cycles + figures_.router_to_niu_cycles +
+         Cycle{depth} * (figures_.hop_cycles + figures_.credit_return_cycles);
+}
+
+// The head of the packet in front of a lane leaves.
+void PacketNetwork::leave(int node, int lane) {
+  Niu& niu = nius_[index(node)];
+  const PacketId id = niu.lane[index(lane)].front;
+  Flight& flight = flights_[id];
+  const Packet& packet = flight.packet;
+  if (packet.tree >= 0 && !trees_[index(packet.tree)].is_granted) {
+    trees_[index(packet.tree)].is_granted = true;
+    schedule(now_ + reservation_cycles(trees_[index(packet.tree)].shape), EventKind::leave, node,
+             lane);
+    return;
+  }
+  const PaceTime data_interval = std::max(packet.data_interval, port_interval_);
+  const PaceTime last_data =
+      packet.flits > 1 ? packet.data_at + (packet.flits - 2) * data_interval : 0;
+  const std::uint8_t vc = niu.lane[index(lane)].vc;
+  const Cycle tail_at =
+      pass(niu.link, vc, id, (last_data + kPaceCycle - 1) / kPaceCycle, port_interval_);
+  flight.node = node;
+  flight.input = kNiu;
+  flight.vc = vc;
+  flight.tail_at = tail_at + figures_.niu_to_router_cycles;
+  if (packet.is_counted) count_off(id, tail_at);
+  schedule(now_ + figures_.niu_to_router_cycles, EventKind::head, static_cast<int>(id));
+  schedule(tail_at, EventKind::sent, node, lane);
+}
+
+// Plans when the endpoint hears that so many flits are left as it watches for.
+void PacketNetwork::count_off(PacketId id, Cycle tail_at) {
+  const Packet& packet = flights_[id].packet;
+  const int left = nius_[index(packet.source)].counted_flits - packet.flits;
+  const int late = std::clamp(watched_flits_ - left, 0, packet.flits);
+  const Cycle watched_at = std::max(now_, tail_at - late);
+  if (late < packet.flits) {
+    schedule(watched_at, EventKind::uncount, static_cast<int>(id), packet.flits - late);
+  }
+  if (late > 0) schedule(tail_at, EventKind::uncount, static_cast<int>(id), late);
+}
+
+void PacketNetwork::uncount(PacketId id, int flits) {
+  const Packet packet = flights_[id].packet;
+  int& left = nius_[index(packet.source)].counted_flits;
+  const bool was_above = left > watched_flits_;
+  left -= flits;
+  if (was_above && left <= watched_flits_) endpoint_.counted_flits_fell(packet, now_);
+}
+
+void PacketNetwork::finish_sending(int node, int number) {
+  Niu& niu = nius_[index(node)];
+  Lane& lane = niu.lane[index(number)];
+  const Cycle tail_at = niu.link.vc[lane.vc].tail_at;
+  if (tail_at > now_) return schedule(tail_at, EventKind::sent, node, number);
+  const Packet packet = flights_[lane.front].packet;
+  clear_bit(niu.owned, int{lane.vc});
+  lane.front = lane.behind.empty() ? kNoPacket : pop(lane.behind);
+  if (lane.front != kNoPacket) set_bit(niu.waiting, number);
+  for (int i = 1; i <= kLanes; ++i) {
+    const int other = (number + i) % kLanes;
+    if ((nius_[index(node)].waiting >> other & 1) != 0) take_source_vc(node, other);
+  }
+  endpoint_.packet_sent(packet, now_);
+}
+
+// --- routers ------------------------------------------------------------------------------------
+
+void PacketNetwork::head_arrives(PacketId id) {
+  const Packet packet = flights_[id].packet;
+  if (packet.tree < 0) {
+    const int node = flights_[id].node;
+    flights_[id].output = static_cast<std::uint8_t>(output_to(torus_.x_of(node), torus_.y_of(node),
+                                                              torus_.x_of(packet.destination),
+                                                              torus_.y_of(packet.destination)));
+    return ask_for_vc(id);
+  }
+  const MulticastTree::Branch branch =
+      trees_[index(packet.tree)].shape.branches[index(packet.branch)];
+  for (int output = 0; output < kPorts; ++output) {
+    if ((branch.outputs >> output & 1) == 0) continue;
+    const bool is_last = branch.outputs >> (output + 1) == 0;
+    const PacketId copy = is_last ? id : add(packet);
+    const Flight& whole = flights_[id];
+    Flight& part = flights_[copy];
+    part.node = whole.node;
+    part.input = whole.input;
+    part.vc = whole.vc;
+    part.tail_at = whole.tail_at;
+    part.output = static_cast<std::uint8_t>(output);
+    part.packet.branch = branch.child[index(output)];
+    ask_for_vc(copy);
+  }
+}
+
+// The first cycle in which the packet may have the VC, if nobody is before it. That of the same
+// input VC follows its owner at once.
+Cycle PacketNetwork::free_at(const Output& output, unsigned vc, const Flight& flight) const {
+  const bool follows = output.last_input[vc] == flight.input * kVcsMax + flight.vc;
+  return std::max(now_, output.vc[vc].tail_at + (follows ? 1 : figures_.vc_release_cycles));
+}
+
+// The packet takes its output VC if that is free, or else queues for it. If it may change buddy, it
+// does so where that is sooner.
+void PacketNetwork::ask_for_vc(PacketId id) {
+  const Flight& flight = flights_[id];
+  Output& output = routers_[index(flight.node)].output[flight.output];
+  const auto free_from = [&](unsigned vc) {
+    return output.vc[vc].waiting.empty() ? free_at(output, vc, flight) : kNever;
+  };
+  auto vc = static_cast<unsigned>(next_vc(flight.input, flight.vc, flight.output,
+                                          crosses_dateline(flight.node, flight.output)));
+  if (!flight.packet.keeps_buddy && free_from(vc ^ 1) < free_from(vc)) vc ^= 1;
+  const Cycle at = free_from(vc);
+  if (at <= now_) return give(id, vc);
+  Queue& waiting = output.vc[vc].waiting;
+  if (waiting.empty()) {
+    schedule(at, EventKind::free, flight.node, flight.output * kVcsMax + static_cast<int>(vc));
+  }
+  push(waiting, id);
+}
+
+bool PacketNetwork::crosses_dateline(int node, int output) const {
+  if (!figures_.has_dateline || output == kNiu) return false;
+  return output == kX ? torus_.x_of(node) + 1 == torus_.width()
+                      : torus_.y_of(node) + 1 == torus_.height();
+}
+
+// A VC is free: the first packet that waits for it has it.
+void PacketNetwork::give_next(int node, int number) {
+  Output& output = routers_[index(node)].output[index(number / kVcsMax)];
+  const auto vc = static_cast<unsigned>(number % kVcsMax);
+  Queue& waiting = output.vc[vc].waiting;
+  give(pop(waiting), vc);
+  if (waiting.empty()) return;
+  const Cycle at = std::max(now_ + 1, free_at(output, vc, flights_[waiting.first]));
+  schedule(at, EventKind::free, node, number);
+}
+
+// The head leaves on the output VC.
+void PacketNetwork::give(PacketId id, unsigned vc) {
+  Flight& flight = flights_[id];
+  Output& output = routers_[index(flight.node)].output[flight.output];
+  output.last_input[vc] = static_cast<std::uint8_t>(flight.input * kVcsMax + flight.vc);
+  const Cycle tail_at = pass(output, vc, id, flight.tail_at, kPaceCycle);
+  flight.vc = static_cast<std::uint8_t>(vc);
+  if (flight.output == kNiu) {
+    flight.tail_at = tail_at + figures_.router_to_niu_cycles;
+    schedule(now_ + figures_.router_to_niu_cycles, EventKind::arrival, static_cast<int>(id));
+    return;
+  }
+  flight.tail_at = tail_at + figures_.hop_cycles;
+  flight.input = flight.output;
+  flight.node = flight.output == kX ? torus_.right_of(flight.node) : torus_.below(flight.node);
+  schedule(now_ + figures_.hop_cycles, EventKind::head, static_cast<int>(id));
+}
+
+// --- arriving at a NIU --------------------------------------------------------------------------
+
+void PacketNetwork::hold(int node, int vc, Cycle until) {
+  Niu& niu = nius_[index(node)];
+  set_bit(niu.held, vc);
+  niu.held_until[index(vc)] = std::max(niu.held_until[index(vc)], until);
+  if (until != kNever) schedule(until, EventKind::release, node, vc);
+}
+
+void PacketNetwork::release(int node, int vc, Cycle at) {
+  nius_[index(node)].held_until[index(vc)] = at;
+  schedule(at, EventKind::release, node, vc);
+}
+
+// Requests are taken one after the other, multicasts and responses side by side.
+void PacketNetwork::take_arrived(int node) {
+  Niu& niu = nius_[index(node)];
+  for (int i = 0; i < kVcsMax; ++i) {
+    const int vc = (niu.turn + i) % kVcsMax;
+    if (niu.arrived[index(vc)].empty() || ((niu.held | niu.taking) >> vc & 1) != 0) continue;
+    const bool is_request = (interleaved_vcs_ >> vc & 1) == 0;
+    if (is_request && (niu.taking & ~interleaved_vcs_) != 0) continue;
+    if (is_request) niu.turn = static_cast<std::uint8_t>((vc + 1) % kVcsMax);
+    take(node, vc);
+  }
+}
+
+void PacketNetwork::take(int node, int vc) {
+  Niu& niu = nius_[index(node)];
+  set_bit(niu.taking, vc);
+  const PacketId id = niu.arrived[index(vc)].first;
+  const Flight& flight = flights_[id];
+  const Packet packet = flight.packet;
+  const PaceTime rest = (packet.flits - 1) * port_interval_;
+  Cycle end = std::max(flight.tail_at, now_ + (rest + kPaceCycle - 1) / kPaceCycle);
+  if (niu.is_paced_by_endpoint) {
+    const Cycle first = std::max(now_, niu.ready_at);
+    const Cycle late = std::max<Cycle>(0, flight.tail_at - now_);
+    for (int flit = 0; flit < packet.flits; ++flit) {
+      const Cycle arrived = now_ + (packet.flits == 1 ? 0 : late * flit / (packet.flits - 1));
+      end = std::max({first, arrived, niu.ready_at});
+      niu.ready_at = endpoint_.flit_received(packet, node, end);
+    }
+  }
+  schedule(end, EventKind::taken, static_cast<int>(id));
+}
+
+void PacketNetwork::taken(PacketId id) {
+  const Flight flight = flights_[id];
+  if (flight.tail_at > now_) {
+    return schedule(flight.tail_at, EventKind::taken, static_cast<int>(id));
+  }
+  const Packet& packet = flight.packet;
+  Niu& niu = nius_[index(flight.node)];
+  clear_bit(niu.taking, int{flight.vc});
+  pop(niu.arrived[flight.vc]);
+  free_flights_.push_back(id);
+  --packets_in_flight_;
+  if (packet.tree >= 0 && --trees_[index(packet.tree)].uses == 0)
+    free_trees_.push_back(packet.tree);
+  endpoint_.packet_received(packet, flight.node, flight.vc, now_);
+  take_arrived(flight.node);
+}
+
+// --- figures ------------------------------------------------------------------------------------
+
+std::int64_t PacketNetwork::link_flits(int node, int port) const {
+  return port == kFromNiu ? nius_[index(node)].link.flits
+                          : routers_[index(node)].output[index(port)].flits;
+}
+
+}  // namespace towpath::noc

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "towpath/noc/bits.hpp"
+#include "towpath/noc/multicast_tree.hpp"
+#include "towpath/noc/network.hpp"
+
+// One network on chip, packet by packet: coarser than FlitNetwork, and many times as fast.
+//
+// Only the head of a packet goes from router to router; where its tail is follows by arithmetic.
+// At each router a head waits for its output VC, which is given in order of arrival and is free
+// again when the tail of its owner has passed. On a link packets of several VCs share the rate: a
+// packet that meets others takes as much longer as they have flits to send, but no longer than
+// taking turns with each of them would.
+//
+// What is left out: buffers are as large as it takes, so a packet that waits keeps no link and no
+// VC behind it; a multicast is never refused its path, which nobody else waits for; packets under
+// way are not slowed down by those that come later. There is no deadlock.
+
+namespace towpath::noc {
+
+class PacketNetwork final : public Network {
+ public:
+  // `noc` is 0 or 1. The endpoint outlives the network.
+  PacketNetwork(const machine::Chip& chip, int noc, Endpoint& endpoint);
+
+  void send(const Packet& packet) override;
+  void send_multicast(const Packet& packet, const std::vector<int>& destinations) override;
+  void hold(int node, int vc, Cycle until) override;
+  void release(int node, int vc, Cycle at) override;
+  void pace_by_endpoint(int node) override { nius_[index(node)].is_paced_by_endpoint = true; }
+  void hold_up_by_endpoint(int node) override { pace_by_endpoint(node); }
+  int counted_flits(int node) const override { return nius_[index(node)].counted_flits; }
+  void step() override;
+  Cycle next_work() const override { return events_.empty() ? kNever : events_.top().at; }
+  std::int64_t link_flits(int node, int port) const override;
+
+ private:
+  struct Flight {
+    Packet packet;
+    Cycle tail_at = 0;          // when the tail is where the head is, or will be
+    PacketId next = kNoPacket;  // behind it in the queue in which it waits
+    int node = 0;
+    std::uint8_t input = 0;  // port by which it has come, or is about to
+    std::uint8_t output = 0;
+    std::uint8_t vc = 0;
+  };
+  struct Queue {
+    PacketId first = kNoPacket;
+    PacketId last = kNoPacket;
+    bool empty() const { return first == kNoPacket; }
+  };
+  struct OutputVc {
+    Cycle tail_at = kBefore;  // when the last flit of its latest owner leaves
+    Queue waiting;
+    PacketId owner = kNoPacket;  // the latest
+  };
+  // A link, and the VCs on it. What a packet touches is close together.
+  struct Output {
+    PaceTime free_at = 0;  // when all that it has been given has left
+    std::int64_t flits = 0;
+    std::array<std::uint8_t, kVcsMax> last_input{};  // by VC: input VC of its latest owner
+    std::array<OutputVc, kVcsMax> vc;
+  };
+  struct Router {
+    std::array<Output, kPorts> output;
+  };
+  struct Lane {
+    PacketId front = kNoPacket;
+    Queue behind;
+    std::uint8_t vc = 0;  // that of the front packet
+  };
+  struct Niu {
+    // sending
+    std::array<Lane, kLanes> lane;
+    std::uint16_t owned = 0;   // VCs that a packet owns
+    std::uint8_t waiting = 0;  // lanes whose front packet waits for one
+    Output link;
+    int counted_flits = 0;
+    std::array<std::int32_t, 2> kept_tree{-1, -1};  // by buddy: the tree of linked multicasts
+    // receiving
+    std::array<Queue, kVcsMax> arrived;
+    std::array<Cycle, kVcsMax> held_until{};
+    std::uint16_t held = 0;
+    std::uint16_t taking = 0;  // VCs whose front packet is being taken
+    std::uint8_t turn = 0;
+    bool is_paced_by_endpoint = false;
+    Cycle ready_at = 0;  // for the next flit, where the endpoint says so
+  };
+  // How a linked multicast, and all that follow it on its path, travel.
+  struct Tree {
+    MulticastTree shape;
+    bool is_granted = false;
+    int uses = 0;  // copies under way, and one while the path is kept
+  };
+  enum class EventKind : std::uint8_t { leave, sent, uncount, head, free, arrival, taken, release };
+  struct Event {
+    Cycle at;
+    std::uint64_t sequence;
+    EventKind kind;
+    std::int32_t where;   // node, or packet
+    std::int32_t detail;  // lane, VC or number of flits
+    bool operator>(const Event& other) const {
+      return at != other.at ? at > other.at : sequence > other.sequence;
+    }
+  };
+  static constexpr Cycle kBefore = -1'000'000;
+
+  void schedule(Cycle at, EventKind kind, int where, int detail = 0) {
+    events_.push({at, sequence_++, kind, where, detail});
+  }
+  void run(const Event& event);
+  PacketId add(const Packet& packet);
+  void push(Queue& queue, PacketId id);
+  PacketId pop(Queue& queue);
+
+  void queue(PacketId id);
+  void take_source_vc(int node, int lane);
+  void leave(int node, int lane);
+  void count_off(PacketId id, Cycle tail_at);
+  void uncount(PacketId id, int flits);
+  void finish_sending(int node, int lane);
+  Cycle reservation_cycles(const MulticastTree& tree) const;
+
+  void head_arrives(PacketId id);
+  void ask_for_vc(PacketId id);
+  bool crosses_dateline(int node, int output) const;
+  Cycle free_at(const Output& output, unsigned vc, const Flight& flight) const;
+  void give_next(int node, int number);
+  void give(PacketId id, unsigned vc);
+  Cycle pass(Output& link, unsigned vc, PacketId id, Cycle tail_at, PaceTime interval);
+  PaceTime share(Output& link, PaceTime own, PaceTime ahead);
+
+  void take_arrived(int node);
+  void take(int node, int vc);
+  void taken(PacketId id);
+
+  std::vector<Router> routers_;
+  std::vector<Niu> nius_;
+  std::vector<Flight> flights_;
+  std::vector<PacketId> free_flights_;
+  std::vector<Tree> trees_;
+  std::vector<std::int32_t> free_trees_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace towpath::noc
