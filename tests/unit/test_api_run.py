@@ -3,6 +3,7 @@
 """Machines that run collectives: what is chosen, what comes back, what is refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ import towpath
 from conftest import refusal
 from towpath.api.auto import Chooser, affordable
 from towpath.collectives.call import Call
-from towpath.collectives.simulated import invoke
+from towpath.collectives.simulated import invoke, time_us
 from towpath.tuning.collective import Options, candidates
 
 
@@ -69,11 +70,27 @@ def test_sizes_that_one_schedule_serves_are_one_run(dgx):
 
 
 def test_between_chips_large_sizes_are_chosen_by_smaller_ones(chips):
-    result = chips.run("all_gather", size_bytes="256K", data=False)
-    assert "up to 65536 bytes" in result.runs[0].notes[0]
+    result = chips.run("all_gather", size_bytes="6M", data=False)
+    assert "up to 4194304 bytes" in result.runs[0].notes[0]
     assert chips.run("all_gather", size_bytes="8K", data=False).runs[0].notes == [
         "data is off: only time is simulated, #wrong is N/A"
     ]
+
+
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "broadcast"])
+def test_between_chips_the_choice_is_no_slower_than_any_candidate(collective):
+    t3000 = towpath.load("t3000")
+    chosen = t3000.run(collective, size_bytes="2M", data=False)
+    sources, _ = candidates(collective, t3000._site.options_for(None, None))
+    times_us = [
+        time_us(
+            replace(t3000._site.place_for(source.schedule(), source), by_packets=True),
+            Call(source.schedule()),
+            2 << 20,
+        )
+        for source in sources
+    ]
+    assert chosen.time_us <= min(times_us) * 1.1
 
 
 def test_a_choice_is_remembered(chips, monkeypatch):

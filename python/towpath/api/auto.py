@@ -20,7 +20,15 @@ from towpath.collectives.threads import on_several_threads
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import algorithms_within
-from towpath.tuning.collective import Timing, candidates, cuts, schedule_of, with_chance
+from towpath.tuning.collective import (
+    Timing,
+    candidates,
+    cuts,
+    least_us,
+    line_us,
+    schedule_of,
+    with_chance,
+)
 from towpath.tuning.sites import Options
 
 # Smaller sizes whose times say which candidates have a chance at a larger one.
@@ -36,6 +44,9 @@ _SAME_SHARE = 1.005
 # 20 seconds of simulation.
 _RANKS_MANY = 32
 _STEPS_BUDGET = 2_500_000
+# The same where every transfer is simulated in full: one candidate takes about half a second
+# between 32 chips, whatever the size.
+_RANKS_MANY_IN_FULL = 16
 # For more than this, candidates are those of whose ranks few stand for all. Their steps take about
 # so much less time, as no event is needed and what few ranks need stays in the caches. 1 MiB on
 # dgx-h100, Simple, a channel: 2.4 us a step of a tree and 1.7 us of halving and doubling between
@@ -82,7 +93,9 @@ class Chooser:
         Raises:
             ConfigError: there is no candidate.
         """
-        if options.ranks > _RANKS_MANY:
+        is_full = bytes_max is not None
+        are_many = options.ranks > (_RANKS_MANY_IN_FULL if is_full else _RANKS_MANY)
+        if are_many:
             named, self._left_out = affordable(collective, options, algorithm)
         else:
             named, _ = candidates(collective, options, algorithm)
@@ -91,9 +104,9 @@ class Chooser:
         self._calls = {source: Call(schedule_of(source), type_name) for source in self._sources}
         self._place_of = place_of
         self._bytes_max = bytes_max
-        self._has_ladder = options.ranks <= _RANKS_MANY
+        self._has_ladder = not are_many
         # Simulations of many ranks need much memory, and those of chips have threads of their own.
-        self._threads = threads if self._has_ladder and bytes_max is None else 1
+        self._threads = threads if self._has_ladder and not is_full else 1
         self._times_us: dict[tuple[ScheduleSource, int], float | None] = {}
         self._refusals: dict[int, ConfigError] = {}
         self._chosen: dict[int, tuple[ScheduleSource, str | None]] = {}
@@ -138,17 +151,36 @@ class Chooser:
         return [source for source in able if source in chosen]
 
     def _search(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
-        largest = size_bytes if self._bytes_max is None else min(size_bytes, self._bytes_max)
-        steps = [step for step in _LADDER_BYTES if step < largest] if self._has_ladder else []
-        timings = self._timings(self._able(size_bytes), [*steps, largest])
-        best = min(
-            (timing for timing in timings if timing.size_bytes == largest),
-            key=lambda timing: self._at(timing, timings, size_bytes),
-            default=None,
-        )
-        if best is None:
+        """Size by size up to the largest, where those with the shortest times on lines are left."""
+        largest = min(size_bytes, self._bytes_max or size_bytes)
+        able = self._able(size_bytes)
+        own: dict[ScheduleSource, list[Timing]] = defaultdict(list)
+        for step in [*(step for step in _LADDER_BYTES if step < largest), largest]:
+            able = with_chance(able, step, [timing for times in own.values() for timing in times])
+            if step > _LADDER_BYTES[2]:
+                able = _first_by_line(own, size_bytes)
+            self._extend(own, able, step)
+        guesses = {
+            source: line_us(times, size_bytes)
+            for source, times in own.items()
+            if times[-1].size_bytes == largest
+        }
+        if not guesses:
             raise DeadlockError(f"every candidate hangs at {size_bytes} bytes")
-        return best.source, self._note(size_bytes, largest)
+        return min(guesses, key=guesses.__getitem__), self._note(size_bytes, largest)
+
+    def _extend(
+        self, own: dict[ScheduleSource, list[Timing]], able: list[ScheduleSource], step: int
+    ) -> None:
+        """Adds the times at a size of those that may be the fastest there, likely ones first."""
+        shortest = math.inf
+        for source in sorted(able, key=lambda each: line_us(own[each], step) if own[each] else 0.0):
+            if len(own[source]) > 1 and least_us(own[source], step) > shortest:
+                continue
+            [found] = self._times_of([source], step)
+            if found is not None:
+                own[source].append(Timing(source, step, found))
+                shortest = min(shortest, found)
 
     def _timings(self, sources: list[ScheduleSource], steps: list[int]) -> list[Timing]:
         """Simulated times at rising sizes, of those that have a chance by the times before."""
@@ -195,15 +227,6 @@ class Chooser:
         except ConfigError as error:
             return error
 
-    def _at(self, last: Timing, timings: list[Timing], size_bytes: int) -> float:
-        """The time at a size: simulated, or on the line through the last two times."""
-        own = [timing for timing in timings if timing.source == last.source]
-        if last.size_bytes >= size_bytes or len(own) < 2:
-            return last.time_us
-        before = own[-2]
-        slope = (last.time_us - before.time_us) / (last.size_bytes - before.size_bytes)
-        return last.time_us + slope * (size_bytes - last.size_bytes)
-
     def _note(self, size_bytes: int, largest_bytes: int) -> str | None:
         notes = []
         if largest_bytes < size_bytes:
@@ -214,6 +237,20 @@ class Chooser:
         if self._left_out:
             notes.append(f"not among the candidates on so many ranks: {', '.join(self._left_out)}")
         return "; ".join(notes) or None
+
+
+def _first_by_line(
+    own: dict[ScheduleSource, list[Timing]], size_bytes: int
+) -> list[ScheduleSource]:
+    """Those that were simulated last and take the shortest times by their lines."""
+    last = max((times[-1].size_bytes for times in own.values() if times), default=0)
+    guesses = {
+        source: line_us(times, size_bytes)
+        for source, times in own.items()
+        if times and times[-1].size_bytes == last
+    }
+    order = sorted(guesses, key=guesses.__getitem__)[:_FINALISTS]
+    return [source for source in order if guesses[source] <= guesses[order[0]] * _FINALIST_SHARE]
 
 
 def _interpolated(points: list[tuple[int, float]], last_bytes: int, size_bytes: int) -> float:

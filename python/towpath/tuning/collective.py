@@ -284,13 +284,36 @@ def simulated_timings(
     return timings, list(problems)
 
 
+def line_us(own: Sequence[Timing], size_bytes: int) -> float:
+    """The time at a larger size on the line through the last two times of a candidate.
+
+    Args:
+        own: its times, at least one, the smallest size first.
+        size_bytes: the larger size.
+
+    Returns:
+        The time in microseconds; the last one where there is no other.
+    """
+    last = own[-1]
+    if len(own) < 2:
+        return last.time_us
+    slope = (last.time_us - own[-2].time_us) / (last.size_bytes - own[-2].size_bytes)
+    return last.time_us + slope * (size_bytes - last.size_bytes)
+
+
+def least_us(own: Sequence[Timing], size_bytes: int) -> float:
+    """The least time of a candidate at a larger size: its last one, or half of what the line says,
+    which is assumed. Arguments as for `line_us`."""
+    return max(own[-1].time_us, line_us(own, size_bytes) / 2)
+
+
 def with_chance(
     sources: Sequence[ScheduleSource], size_bytes: int, timings: Sequence[Timing]
 ) -> list[ScheduleSource]:
     """Those that may be the fastest at a larger size than those of `timings`.
 
-    The fastest takes k times its time for k times the bytes, or less. A candidate takes its last
-    time or more; that it takes half of what the line through its last two times says is assumed.
+    The fastest takes k times its time for k times the bytes, or less. A candidate takes what
+    `least_us` says or more.
 
     Args:
         sources: the candidates.
@@ -309,14 +332,11 @@ def with_chance(
         )
 
     def has_chance(source: ScheduleSource) -> bool:
-        before_and_last = own.get(source, [])[-2:]
-        if len(before_and_last) < 2:
+        before = own.get(source, [])
+        if len(before) < 2:
             return True
-        before, last = before_and_last
-        slope = (last.time_us - before.time_us) / (last.size_bytes - before.size_bytes)
-        line_us = last.time_us + slope * (size_bytes - last.size_bytes)
-        bound_us = fastest_us[last.size_bytes] * size_bytes / last.size_bytes
-        return max(last.time_us, line_us / 2) <= bound_us
+        last_bytes = before[-1].size_bytes
+        return least_us(before, size_bytes) <= fastest_us[last_bytes] * size_bytes / last_bytes
 
     return [source for source in sources if has_chance(source)]
 
