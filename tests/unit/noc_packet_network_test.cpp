@@ -205,6 +205,25 @@ TEST(PacketNetwork, LetsAShortPacketPassALongOneOfAnotherVc) {
   EXPECT_GT(received_at(packets.events(), 1), 250);
 }
 
+// Two long packets that meet on a link both take twice as long from there on.
+TEST(PacketNetwork, SlowsDownAPacketThatAnotherOneJoins) {
+  Traffic traffic{plain_chip(8, 1), 0};
+  traffic.injections.push_back({0, unicast(0, 6, 200, 1)});
+  Packet other = unicast(1, 7, 200, 2);
+  other.packet_class = 1;
+  traffic.injections.push_back({0, other});
+  Player<PacketNetwork> packets(traffic);
+  Player<FlitNetwork> flits(traffic);
+  run(packets);
+  run(flits);
+  for (const std::uint64_t tag : {1, 2}) {
+    const Cycle expected = received_at(flits.events(), tag);
+    EXPECT_GT(expected, 400);
+    EXPECT_NEAR(static_cast<double>(received_at(packets.events(), tag)),
+                static_cast<double>(expected), 12.0);
+  }
+}
+
 TEST(PacketNetwork, HoldsAVcUntilItIsReleased) {
   Traffic traffic{plain_chip(4, 1), 0};
   traffic.holds.push_back({0, 2, 0, 500});
