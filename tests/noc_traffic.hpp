@@ -154,4 +154,16 @@ class Player final : public Endpoint {
   std::size_t next_hold_ = 0;
 };
 
+// What each link has carried: those of node 0 first, and of a node as Network::Port.
+template <typename SomeNetwork>
+std::vector<std::int64_t> link_flits(const SomeNetwork& network, int nodes) {
+  std::vector<std::int64_t> flits;
+  for (int node = 0; node < nodes; ++node) {
+    for (int port = 0; port <= Network::kFromNiu; ++port) {
+      flits.push_back(network.link_flits(node, port));
+    }
+  }
+  return flits;
+}
+
 }  // namespace towpath::noc

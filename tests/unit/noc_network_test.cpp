@@ -20,17 +20,6 @@ constexpr Cycle kCyclesMax = 20'000;
 
 bool is_long() { return std::getenv("TOWPATH_LONG_TESTS") != nullptr; }
 
-template <typename SomeNetwork>
-std::vector<std::int64_t> link_flits(const SomeNetwork& network, int nodes) {
-  std::vector<std::int64_t> flits;
-  for (int node = 0; node < nodes; ++node) {
-    for (int port = 0; port <= Network::kFromNiu; ++port) {
-      flits.push_back(network.link_flits(node, port));
-    }
-  }
-  return flits;
-}
-
 // Runs the network, skipping cycles without work only where allowed.
 void run_skipping(Player<FlitNetwork>& player, Cycle end) {
   FlitNetwork& network = player.network();

@@ -35,17 +35,6 @@ void run(Player<SomeNetwork>& player) {
   ASSERT_TRUE(player.is_done()) << player.network().packets_in_flight() << " packets left";
 }
 
-template <typename SomeNetwork>
-std::vector<std::int64_t> link_flits(const SomeNetwork& network, int nodes) {
-  std::vector<std::int64_t> flits;
-  for (int node = 0; node < nodes; ++node) {
-    for (int port = 0; port <= Network::kFromNiu; ++port) {
-      flits.push_back(network.link_flits(node, port));
-    }
-  }
-  return flits;
-}
-
 Packet unicast(int source, int destination, int flits, std::uint64_t tag) {
   Packet packet;
   packet.source = source;

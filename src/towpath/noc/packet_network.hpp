@@ -19,11 +19,12 @@
 // At each router a head waits for its output VC, which is given in order of arrival and is free
 // again when the tail of its owner has passed. On a link packets of several VCs share the rate: a
 // packet that meets others takes as much longer as they have flits to send, but no longer than
-// taking turns with each of them would.
+// taking turns with each of them would; those others take longer, too.
 //
 // What is left out: buffers are as large as it takes, so a packet that waits keeps no link and no
-// VC behind it; a multicast is never refused its path, which nobody else waits for; packets under
-// way are not slowed down by those that come later. There is no deadlock.
+// VC behind it; a multicast is never refused its path, which nobody else waits for; a packet that
+// is slowed down on a link behind its head is received later, but keeps the VCs between no longer.
+// There is no deadlock.
 
 namespace towpath::noc {
 
