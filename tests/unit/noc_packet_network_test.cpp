@@ -213,6 +213,29 @@ TEST(PacketNetwork, SlowsDownAPacketThatAnotherOneJoins) {
   }
 }
 
+// The packet on the VC may be slowed down while another one waits for the VC.
+TEST(PacketNetwork, GivesAVcWhenTheTailOfItsOwnerHasPassed) {
+  Traffic traffic{plain_chip(8, 1), 0};
+  traffic.injections.push_back({0, unicast(0, 6, 200, 1)});
+  Packet waiting = unicast(1, 7, 1, 2);
+  waiting.header_at = 20;
+  traffic.injections.push_back({20, waiting});
+  Packet joining = unicast(1, 5, 200, 3);
+  joining.packet_class = 1;
+  joining.lane = 1;
+  joining.header_at = 30;
+  traffic.injections.push_back({30, joining});
+  Player<PacketNetwork> packets(traffic);
+  Player<FlitNetwork> flits(traffic);
+  run(packets);
+  run(flits);
+  for (const std::uint64_t tag : {1, 2, 3}) {
+    EXPECT_NEAR(static_cast<double>(received_at(packets.events(), tag)),
+                static_cast<double>(received_at(flits.events(), tag)), 30.0)
+        << "packet " << tag;
+  }
+}
+
 TEST(PacketNetwork, HoldsAVcUntilItIsReleased) {
   Traffic traffic{plain_chip(4, 1), 0};
   traffic.holds.push_back({0, 2, 0, 500});

@@ -115,9 +115,11 @@ def test_a_candidate_that_hangs_is_not_chosen(monkeypatch):
         raise towpath.DeadlockError("nothing moves")
 
     monkeypatch.setattr("towpath.api.auto.time_us", hangs)
-    chooser = Chooser("all_reduce", Options(ranks=2, channels=(1,)), lambda *_: None)
-    with pytest.raises(towpath.DeadlockError, match="every candidate hangs at 4096 bytes"):
-        chooser.choose(4096)
+    for bytes_max in (None, 64 << 10):
+        options = Options(ranks=2, channels=(1,))
+        chooser = Chooser("all_reduce", options, lambda *_: None, bytes_max=bytes_max)
+        with pytest.raises(towpath.DeadlockError, match="every candidate hangs at 4096 bytes"):
+            chooser.choose(4096)
 
 
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "broadcast"])

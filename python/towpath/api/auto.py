@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 
 from towpath import _core
 from towpath.collectives import fabric
@@ -44,8 +45,8 @@ _SAME_SHARE = 1.005
 # 20 seconds of simulation.
 _RANKS_MANY = 32
 _STEPS_BUDGET = 2_500_000
-# The same where every transfer is simulated in full: one candidate takes about half a second
-# between 32 chips, whatever the size.
+# The same where every transfer is simulated in full: of 32 KiB one candidate takes about half a
+# second between 32 chips.
 _RANKS_MANY_IN_FULL = 16
 # For more than this, candidates are those of whose ranks few stand for all. Their steps take about
 # so much less time, as no event is needed and what few ranks need stays in the caches. 1 MiB on
@@ -156,18 +157,16 @@ class Chooser:
         able = self._able(size_bytes)
         own: dict[ScheduleSource, list[Timing]] = defaultdict(list)
         for step in [*(step for step in _LADDER_BYTES if step < largest), largest]:
-            able = with_chance(able, step, [timing for times in own.values() for timing in times])
             if step > _LADDER_BYTES[2]:
                 able = _first_by_line(own, size_bytes)
+            else:
+                found = [timing for times in own.values() for timing in times]
+                able = with_chance(able, step, found)
             self._extend(own, able, step)
-        guesses = {
-            source: line_us(times, size_bytes)
-            for source, times in own.items()
-            if times[-1].size_bytes == largest
-        }
-        if not guesses:
+        order = _order_by_line(own, size_bytes, largest)
+        if not order:
             raise DeadlockError(f"every candidate hangs at {size_bytes} bytes")
-        return min(guesses, key=guesses.__getitem__), self._note(size_bytes, largest)
+        return next(iter(order)), self._note(size_bytes, largest)
 
     def _extend(
         self, own: dict[ScheduleSource, list[Timing]], able: list[ScheduleSource], step: int
@@ -239,18 +238,26 @@ class Chooser:
         return "; ".join(notes) or None
 
 
+def _order_by_line(
+    own: dict[ScheduleSource, list[Timing]], size_bytes: int, last_bytes: int
+) -> dict[ScheduleSource, float]:
+    """What lines say of those that were simulated up to a size, the shortest times first."""
+    guesses = {
+        source: line_us(times, size_bytes)
+        for source, times in own.items()
+        if times and times[-1].size_bytes == last_bytes
+    }
+    return dict(sorted(guesses.items(), key=itemgetter(1)))
+
+
 def _first_by_line(
     own: dict[ScheduleSource, list[Timing]], size_bytes: int
 ) -> list[ScheduleSource]:
     """Those that were simulated last and take the shortest times by their lines."""
-    last = max((times[-1].size_bytes for times in own.values() if times), default=0)
-    guesses = {
-        source: line_us(times, size_bytes)
-        for source, times in own.items()
-        if times and times[-1].size_bytes == last
-    }
-    order = sorted(guesses, key=guesses.__getitem__)[:_FINALISTS]
-    return [source for source in order if guesses[source] <= guesses[order[0]] * _FINALIST_SHARE]
+    last_bytes = max((times[-1].size_bytes for times in own.values() if times), default=0)
+    order = _order_by_line(own, size_bytes, last_bytes)
+    longest_us = min(order.values(), default=0.0) * _FINALIST_SHARE
+    return [source for source in order if order[source] <= longest_us][:_FINALISTS]
 
 
 def _interpolated(points: list[tuple[int, float]], last_bytes: int, size_bytes: int) -> float:

@@ -5,7 +5,6 @@
 #include <bit>
 #include <utility>
 
-#include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
 
 namespace towpath::noc {

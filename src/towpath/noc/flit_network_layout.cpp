@@ -58,8 +58,7 @@ FlitNetwork::FlitNetwork(const machine::Chip& chip, int noc, Endpoint& endpoint,
     routers_[index(torus_.right_of(node))].upstream[kX] = wire_of(node, kX);
     routers_[index(torus_.below(node))].upstream[kY] = wire_of(node, kY);
     router.upstream[kNiu] = wire_of(node, kFromNiu);
-    router.crosses_dateline = {chip.router.has_dateline && router.x + 1 == torus_.width(),
-                               chip.router.has_dateline && router.y + 1 == torus_.height(), false};
+    router.crosses_dateline = {crosses_dateline(node, kX), crosses_dateline(node, kY), false};
     router.output[kX].target = wire_of(torus_.right_of(node), kX);
     router.output[kY].target = wire_of(torus_.below(node), kY);
     router.output[kNiu].target = wire_of(node, kFromNiu);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"
 

@@ -143,6 +143,11 @@ class Network {
     const int next = (crosses_dateline ? 1 : 0) | (dateline & keeps);
     return vc + 2 * classes_ * (next - dateline);
   }
+  bool crosses_dateline(int node, int output) const {
+    if (!figures_.has_dateline || output == kNiu) return false;
+    return output == kX ? torus_.x_of(node) + 1 == torus_.width()
+                        : torus_.y_of(node) + 1 == torus_.height();
+  }
   // Output of a packet at (x, y). Arithmetic instead of branches, which would be unpredictable.
   static int output_to(int x, int y, int destination_x, int destination_y) {
     static_assert(kX == 0 && kY == 1 && kNiu == 2);

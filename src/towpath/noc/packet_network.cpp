@@ -3,7 +3,6 @@
 #include "towpath/noc/packet_network.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "towpath/noc/bits.hpp"
 
@@ -79,12 +78,14 @@ Cycle PacketNetwork::pass(Output& link, unsigned vc, PacketId id, Cycle tail_at,
   link.free_at = now + ahead + own;
   link.flits += flits;
   link.vc[vc].owner = id;
+  link.vc[vc].way = flights_[id].way;
   return link.vc[vc].tail_at =
              std::max(tail_at, now_ + (own - interval + shared + kPaceCycle - 1) / kPaceCycle);
 }
 
 // A packet takes turns with those of other VCs that are under way on a link, until each has sent
-// what it has: how much later it ends. The others end later, too, unless they leave gaps.
+// what it has: how much later it ends. The others end later, too, unless they leave gaps. Where
+// they meet on several links in a row, they are slowed down once.
 PaceTime PacketNetwork::share(Output& link, PaceTime own, PaceTime ahead) {
   const auto under_way =
       std::ranges::count_if(link.vc, [&](const OutputVc& vc) { return vc.tail_at > now_; });
@@ -96,7 +97,8 @@ PaceTime PacketNetwork::share(Output& link, PaceTime own, PaceTime ahead) {
     shared += turns;
     const Cycle later = std::clamp<PaceTime>(ahead + own - left, 0, turns) / kPaceCycle;
     vc.tail_at += later;
-    flights_[vc.owner].tail_at += later;
+    Flight& other = flights_[vc.owner];
+    other.tail_at = std::max(other.tail_at, vc.tail_at + other.way - vc.way);
   }
   return std::min(shared, ahead);
 }
@@ -126,8 +128,8 @@ void PacketNetwork::send_multicast(const Packet& packet, const std::vector<int>&
   std::int32_t& kept = nius_[index(packet.source)].kept_tree[packet.buddy];
   std::int32_t number = kept;
   if (number < 0) {
-    number = static_cast<std::int32_t>(trees_.size());
     if (free_trees_.empty()) {
+      number = static_cast<std::int32_t>(trees_.size());
       trees_.emplace_back();
     } else {
       number = free_trees_.back();
@@ -198,6 +200,7 @@ void PacketNetwork::leave(int node, int lane) {
   flight.input = kNiu;
   flight.vc = vc;
   flight.tail_at = tail_at + figures_.niu_to_router_cycles;
+  flight.way = figures_.niu_to_router_cycles;
   if (packet.is_counted) count_off(id, tail_at);
   schedule(now_ + figures_.niu_to_router_cycles, EventKind::head, static_cast<int>(id));
   schedule(tail_at, EventKind::sent, node, lane);
@@ -262,6 +265,7 @@ void PacketNetwork::head_arrives(PacketId id) {
     part.input = whole.input;
     part.vc = whole.vc;
     part.tail_at = whole.tail_at;
+    part.way = whole.way;
     part.output = static_cast<std::uint8_t>(output);
     part.packet.branch = branch.child[index(output)];
     ask_for_vc(copy);
@@ -295,21 +299,15 @@ void PacketNetwork::ask_for_vc(PacketId id) {
   push(waiting, id);
 }
 
-bool PacketNetwork::crosses_dateline(int node, int output) const {
-  if (!figures_.has_dateline || output == kNiu) return false;
-  return output == kX ? torus_.x_of(node) + 1 == torus_.width()
-                      : torus_.y_of(node) + 1 == torus_.height();
-}
-
-// A VC is free: the first packet that waits for it has it.
+// A VC is free, unless its owner has been slowed down meanwhile: the first packet that waits for it
+// has it.
 void PacketNetwork::give_next(int node, int number) {
   Output& output = routers_[index(node)].output[index(number / kVcsMax)];
   const auto vc = static_cast<unsigned>(number % kVcsMax);
   Queue& waiting = output.vc[vc].waiting;
-  give(pop(waiting), vc);
+  if (free_at(output, vc, flights_[waiting.first]) <= now_) give(pop(waiting), vc);
   if (waiting.empty()) return;
-  const Cycle at = std::max(now_ + 1, free_at(output, vc, flights_[waiting.first]));
-  schedule(at, EventKind::free, node, number);
+  schedule(free_at(output, vc, flights_[waiting.first]), EventKind::free, node, number);
 }
 
 // The head leaves on the output VC.
@@ -321,10 +319,12 @@ void PacketNetwork::give(PacketId id, unsigned vc) {
   flight.vc = static_cast<std::uint8_t>(vc);
   if (flight.output == kNiu) {
     flight.tail_at = tail_at + figures_.router_to_niu_cycles;
+    flight.way += figures_.router_to_niu_cycles;
     schedule(now_ + figures_.router_to_niu_cycles, EventKind::arrival, static_cast<int>(id));
     return;
   }
   flight.tail_at = tail_at + figures_.hop_cycles;
+  flight.way += figures_.hop_cycles;
   flight.input = flight.output;
   flight.node = flight.output == kX ? torus_.right_of(flight.node) : torus_.below(flight.node);
   schedule(now_ + figures_.hop_cycles, EventKind::head, static_cast<int>(id));
@@ -366,11 +366,10 @@ void PacketNetwork::take(int node, int vc) {
   const PaceTime rest = (packet.flits - 1) * port_interval_;
   Cycle end = std::max(flight.tail_at, now_ + (rest + kPaceCycle - 1) / kPaceCycle);
   if (niu.is_paced_by_endpoint) {
-    const Cycle first = std::max(now_, niu.ready_at);
     const Cycle late = std::max<Cycle>(0, flight.tail_at - now_);
     for (int flit = 0; flit < packet.flits; ++flit) {
       const Cycle arrived = now_ + (packet.flits == 1 ? 0 : late * flit / (packet.flits - 1));
-      end = std::max({first, arrived, niu.ready_at});
+      end = std::max(arrived, niu.ready_at);
       niu.ready_at = endpoint_.flit_received(packet, node, end);
     }
   }

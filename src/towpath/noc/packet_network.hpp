@@ -48,6 +48,7 @@ class PacketNetwork final : public Network {
   struct Flight {
     Packet packet;
     Cycle tail_at = 0;          // when the tail is where the head is, or will be
+    Cycle way = 0;              // of the head: what links and routers have taken by themselves
     PacketId next = kNoPacket;  // behind it in the queue in which it waits
     int node = 0;
     std::uint8_t input = 0;  // port by which it has come, or is about to
@@ -61,6 +62,7 @@ class PacketNetwork final : public Network {
   };
   struct OutputVc {
     Cycle tail_at = kBefore;  // when the last flit of its latest owner leaves
+    Cycle way = 0;            // of the latest owner's head up to here
     Queue waiting;
     PacketId owner = kNoPacket;  // the latest
   };
@@ -113,7 +115,7 @@ class PacketNetwork final : public Network {
       return at != other.at ? at > other.at : sequence > other.sequence;
     }
   };
-  static constexpr Cycle kBefore = -1'000'000;
+  static constexpr Cycle kBefore = -kNever / 2;  // longer ago than any VC takes to be released
 
   void schedule(Cycle at, EventKind kind, int where, int detail = 0) {
     events_.push({at, sequence_++, kind, where, detail});
@@ -133,7 +135,6 @@ class PacketNetwork final : public Network {
 
   void head_arrives(PacketId id);
   void ask_for_vc(PacketId id);
-  bool crosses_dateline(int node, int output) const;
   Cycle free_at(const Output& output, unsigned vc, const Flight& flight) const;
   void give_next(int node, int number);
   void give(PacketId id, unsigned vc);

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"
 
