@@ -15,6 +15,7 @@ import towpath
 from conftest import ROOT
 from towpath.kernels import profile as columns
 from towpath.kernels.profile_causes import ended_by
+from towpath.pages.kernel_trace import write_kernel_trace
 from towpath.specs.machine_spec import MachineSpec
 
 EXAMPLE = ROOT / "examples" / "gpu" / "halo_exchange.cu"
@@ -361,6 +362,46 @@ def test_a_live_run_has_a_profile_too(kernel, tmp_path):
     assert verdict.bound_us is None
     assert sum(verdict.shares.values()) == pytest.approx(1)
     check_trace(events_of(live.profile, tmp_path), 2)
+
+
+ACTIVITIES = ["compute", "put", "get", "wait", "collective"]
+
+
+def part_of_a_live_run(spans, transfers, blocks):
+    return {
+        "names": [("put", ""), ("wait", "")],
+        "activities": ACTIVITIES,
+        "spans": np.array(spans, np.int64).reshape(-1, 10),
+        "transfers": np.array(transfers, np.int64).reshape(-1, 13),
+        "work": np.empty((0, 10), np.int64),
+        "tracks": blocks,
+        "dropped": (0, 0, 0),
+    }
+
+
+def test_an_arrival_that_its_live_sender_notes_late_is_drawn_before_what_it_ended(tmp_path):
+    put, wait = map(ACTIVITIES.index, ("put", "wait"))
+    signal, word_bytes = 64, 8
+    blocks = [[[pe, 0, block, 1, 1, 0, 0, 0] for block in range(2)] for pe in range(2)]
+    # The first PE's put lasts until 9 us; two blocks of the second have gone on at 8 and 5 us.
+    gives = part_of_a_live_run(
+        [[0, put, 0, 1, 1, 1_000_000, 9_000_000, 8, 0, 0]],
+        [[0, put, 0, 1, 1, 2_000_000, 9_000_000, 9_000_000, 8, 0, 0, signal, word_bytes]],
+        blocks[0],
+    )
+    waits = part_of_a_live_run(
+        [[0, wait, 1, 0, 1, 1_000_000, 8_000_000, 0, signal, word_bytes],
+         [1, wait, 1, 0, 1, 1_000_000, 5_000_000, 0, signal, word_bytes]],
+        [], blocks[1],
+    )  # fmt: skip
+    recorded = columns.recorded_live([gives, waits])
+    path = tmp_path / "trace.json"
+    write_kernel_trace(recorded, path)
+    events = json.loads(path.read_text())["traceEvents"]
+    check_trace(events, 2)
+    # Nothing is at 0: times begin with the first span.
+    steps = [event["ts"] for event in events if event["ph"] in "stf"]
+    assert steps == pytest.approx([1, 4, 4, 4], abs=1e-5)
 
 
 def test_launches_by_name_are_recorded_where_that_is_asked_for(give):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,6 +60,20 @@ def ended_by(recorded: Recorded) -> np.ndarray:
     return found
 
 
+def as_seen(recorded: Recorded, causes: np.ndarray) -> Recorded:
+    """The same records, where no transfer arrives after the end of a wait that it ended.
+
+    A live sender notes an arrival when its call is over; its peer may go on before.
+
+    Args:
+        causes: what `ended_by` returned.
+    """
+    transfers = recorded.transfers.copy()
+    waits = np.flatnonzero(causes >= 0)
+    np.minimum.at(transfers[:, LANDED_PS], causes[waits], recorded.spans[waits, END_PS] - 1)
+    return replace(recorded, transfers=transfers)
+
+
 class _Arrivals:
     """Transfers by their target, in the order of their arrival."""
 
@@ -106,7 +121,7 @@ class _Arrivals:
         # A live sender notes the arrival when its call is over; its peer may have seen it before,
         # or have looked for it the last time when its turn began.
         following = place + 1
-        if following < len(rows) and self._transfers[rows[following], BEGIN_PS] <= end_ps:
+        if following < len(rows) and self._transfers[rows[following], BEGIN_PS] < end_ps:
             return rows[following]
         return rows[place] if place >= 0 else -1
 

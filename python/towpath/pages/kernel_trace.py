@@ -37,7 +37,7 @@ from towpath.kernels.profile import (
     WORK_THREADS,
     Recorded,
 )
-from towpath.kernels.profile_causes import ended_by
+from towpath.kernels.profile_causes import as_seen, ended_by
 from towpath.pages.perfetto import exact_us, metadata, stack, timestamp_us, write_events
 from towpath.pages.plots import kind_name
 
@@ -56,7 +56,8 @@ def write_kernel_trace(recorded: Recorded, path: Path | str) -> None:
 
 class _Trace:
     def __init__(self, recorded: Recorded) -> None:
-        self._recorded = recorded
+        self._causes = ended_by(recorded)
+        self._recorded = as_seen(recorded, self._causes)
         self._tids: dict[tuple, int] = {}
         self._has_streams = len(np.unique(recorded.tracks[:, TRACK_STREAM])) > 1
         self._names = [json.dumps(text) for text, _ in recorded.names]
@@ -176,10 +177,12 @@ class _Trace:
     def _arrows(self, keys: dict[int, tuple]) -> Iterator[str]:
         recorded = self._recorded
         get = recorded.activities.index("get")
-        causes = ended_by(recorded)
-        waits: dict[int, list[int]] = {}
-        for row in np.flatnonzero(causes >= 0).tolist():
-            waits.setdefault(int(causes[row]), []).append(row)
+        waits: dict[int, list[tuple[int, int]]] = {}
+        for row in np.flatnonzero(self._causes >= 0).tolist():
+            track, begin_ps, end_ps = recorded.spans[row, [TRACK, BEGIN_PS, END_PS]].tolist()
+            landed_ps = int(recorded.transfers[self._causes[row], LANDED_PS])
+            when_ps = min(max(landed_ps, begin_ps), end_ps - 1)
+            waits.setdefault(int(self._causes[row]), []).append((when_ps, track))
         arrivals = (0, 5000)
         for index in np.argsort(recorded.transfers[:, LANDED_PS], kind="stable").tolist():
             row = recorded.transfers[index].tolist()
@@ -193,12 +196,10 @@ class _Trace:
             yield self._span(peer, arrivals, self._names[row[NAME]], times, arguments)
             flow = index + 1
             yield self._arrow("s", flow, (sender, keys[index]), row[BEGIN_PS])
-            ended = waits.get(index, [])
+            ended = sorted(waits.get(index, []))
             yield self._arrow("t" if ended else "f", flow, (peer, arrivals), row[LANDED_PS])
-            for place, wait in enumerate(ended):
-                track, begin_ps, end_ps = recorded.spans[wait, [TRACK, BEGIN_PS, END_PS]].tolist()
+            for place, (when_ps, track) in enumerate(ended):
                 phase = "f" if place + 1 == len(ended) else "t"
-                when_ps = min(max(row[LANDED_PS], begin_ps), end_ps - 1)
                 yield self._arrow(phase, flow, self._key(track, 0), when_ps)
 
     def _arrow(self, phase: str, flow: int, where: tuple[int, tuple], time_ps: int) -> str:
