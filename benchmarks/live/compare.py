@@ -323,12 +323,13 @@ def size_text(size: int) -> str:
 
 def tables(times: Times) -> str:
     """A Markdown table per number of ranks and collective."""
-    titles = list(dict.fromkeys(title for cell in times.values() for title in cell))
     lines: list[str] = []
     before = None
     for (ranks, collective, size), cell in sorted(times.items()):
         if (ranks, collective) != before:
             before = (ranks, collective)
+            cells = [each for key, each in times.items() if key[:2] == before]
+            titles = list(dict.fromkeys(title for each in cells for title in each))
             lines += ["", f"| {collective}, {ranks} ranks | {' | '.join(titles)} | ours / best "
                       "(least..most) |", f"|---:|{'---:|' * (len(titles) + 1)}"]  # fmt: skip
         shown = [f"{statistics.median(cell[t].values()):.3g}" if t in cell else "" for t in titles]

@@ -161,11 +161,13 @@ Task SharedCollectives::run_large_reduction(const Request& request) {
   std::uint64_t first = step_ + 1;
   std::uint64_t shown_blocks = 0;
   std::array<std::uint64_t, 2> places{};  // of the last two blocks
+  way_ = {};
   if (const auto arrays = arrays_on_heap(request)) {
     co_await until_free(first);
     places[0] = take_stage(blocks, 0, first);  // as on the ranks that stage
     show(first, *arrays);
   } else {
+    choose_way(request, blocks.total, false);
     co_await until_stage_free(first, blocks.size_of(0));
     places[0] = take_stage(blocks, 0, first);
     show_block(request, blocks, 0, places[0], first);
@@ -222,6 +224,7 @@ Task SharedCollectives::run_large_reduction(const Request& request) {
     slots_.end(step + blocks.steps - 1);
     ++block;
   }
+  note_way(request, blocks.total);
 }
 
 // This rank's part of all arrays, combined, to all results: nobody else touches that part.
@@ -295,7 +298,7 @@ Task SharedCollectives::run_large_broadcast(const Request& request) {
   if (sends) {
     if (const auto offset = heap_offset(span)) {
       what = {Place::heap, 0, *offset, 0};
-    } else if (choose_way(request, span.size_bytes); way_.is_second) {
+    } else if (choose_way(request, span.size_bytes, true); way_.way == Way::read) {
       what = {Place::process, 0, reinterpret_cast<std::uintptr_t>(span.data), 0};
     }
   } else {
@@ -334,8 +337,8 @@ Task SharedCollectives::run_large_broadcast(const Request& request) {
     slots_.end(step);
   }
   if (!sends) co_return;
-  // A root that runs ahead of the others sees less than the call takes.
-  if (way_.is_trial) co_await until_ended(step_);
+  // A root that runs ahead of the others sees less than the calls take.
+  if (way_.is_whole) co_await until_ended(step_);
   note_way(request, span.size_bytes);
 }
 
@@ -350,6 +353,7 @@ struct SharedCollectives::Parts {
   std::uint64_t place_for(int rank) const {
     return is_shared ? 0 : pitch * static_cast<std::uint64_t>(rank);
   }
+  std::uint64_t shown_bytes(int ranks) const { return is_shared ? most : most * index_of(ranks); }
   std::uint64_t stage_bytes(int ranks) const { return is_shared ? pitch : place_for(ranks); }
 };
 
@@ -471,13 +475,13 @@ std::optional<std::uint64_t> common_distance(const Request& request, int rank) {
 SharedCollectives::Shown SharedCollectives::place_of_parts(const Request& request,
                                                            const Parts& parts) {
   const auto distance = common_distance(request, rank_);
-  if (!distance) return {Place::stage, 0, 0, 0};
   const Span& front = request.inputs[0];
-  if (const auto offset = heap_offset({front.data, *distance * request.inputs.size()})) {
-    return {Place::heap, 0, *offset, *distance};
+  if (distance) {
+    const auto offset = heap_offset({front.data, *distance * request.inputs.size()});
+    if (offset) return {Place::heap, 0, *offset, *distance};
   }
-  choose_way(request, parts.most);
-  if (!way_.is_second) return {Place::stage, 0, 0, 0};
+  choose_way(request, parts.shown_bytes(ranks_), distance.has_value());
+  if (way_.way != Way::read) return {Place::stage, 0, 0, 0};
   return {Place::process, 0, reinterpret_cast<std::uintptr_t>(front.data), *distance};
 }
 
@@ -551,7 +555,7 @@ Task SharedCollectives::run_large_parts(const Request& request) {
   }
   // What is only moved is read in the first step.
   if (what.place != Place::stage) co_await until_ended(combines ? step_ : first);
-  note_way(request, parts.most);
+  note_way(request, parts.shown_bytes(ranks_));
 }
 
 }  // namespace towpath::collective::direct

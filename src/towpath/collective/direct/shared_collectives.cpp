@@ -78,6 +78,7 @@ SharedCollectives::SharedCollectives(transport::LiveTransport& transport)
       looks_(is_crowded_ ? 1 : kLooks),
       stages_(ranks_),
       sources_(index_of(ranks_)),
+      ways_(StageRing::bytes(ranks_)),
       cache_bytes_(os::last_level_cache_bytes().value_or(0)) {}
 
 // --- calls ---------------------------------------------------------------------------------------
@@ -216,14 +217,15 @@ bool SharedCollectives::fills_cache(std::uint64_t size_bytes) const {
 
 // Staged, each byte is stored and read; read where it is, it costs a system call and what the
 // kernel does for each page.
-void SharedCollectives::choose_way(const Request& request, std::uint64_t size_bytes) {
-  way_ = reads_private_ ? ways_.choose(request.kind, size_bytes) : FasterWay::Choice{};
-  if (way_.is_trial) began_ = transport_.now();
+void SharedCollectives::choose_way(const Request& request, std::uint64_t size_bytes,
+                                   bool may_read) {
+  way_ = ways_.choose(request.kind, size_bytes, may_read && reads_private_);
+  if (way_.is_timed) began_ = transport_.now();
 }
 
 void SharedCollectives::note_way(const Request& request, std::uint64_t size_bytes) {
-  if (!way_.is_trial) return;
-  ways_.note(request.kind, size_bytes, way_.is_second, transport_.now() - began_);
+  if (!way_.is_timed) return;
+  ways_.note(request.kind, size_bytes, way_.way, transport_.now() - began_);
 }
 
 // --- what is shown -------------------------------------------------------------------------------
@@ -237,7 +239,7 @@ void SharedCollectives::fill(std::uint64_t step, const std::byte* from, std::uin
     // Past the caches, 1 KiB among 4 ranks on 2 cores took 6.9 us instead of 6.1.
     std::memcpy(slots_.slot(step), from, size_bytes);
   } else {
-    copy_to_stage(slots_.slot(step), from, size_bytes);
+    copy(slots_.slot(step), from, size_bytes, streams_);
   }
 }
 
@@ -260,7 +262,7 @@ SharedCollectives::Shown SharedCollectives::shown(int rank, std::uint64_t step) 
 
 void SharedCollectives::copy_to_stage(std::byte* to, const std::byte* from,
                                       std::uint64_t size_bytes) const {
-  copy(to, from, size_bytes, streams_);
+  copy(to, from, size_bytes, way_.way == Way::streamed);
 }
 
 void SharedCollectives::copy_out(std::byte* to, const std::byte* from,

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "towpath/collective/direct/call.hpp"
-#include "towpath/collective/direct/faster_way.hpp"
+#include "towpath/collective/direct/fastest_way.hpp"
 #include "towpath/collective/direct/shared_slots.hpp"
 #include "towpath/collective/direct/stage_ring.hpp"
 #include "towpath/collective/direct/task.hpp"
@@ -27,9 +27,10 @@
 //
 // An all-reduce among more than two ranks either combines everything on every rank (one shot), or
 // each rank combines a part that all then read (two shots). What is faster, and whether stores
-// to a stage should go past the caches, is measured: before the first call, and again after
-// kBytesPerProbe. Whether arrays are staged is tried on the calls themselves, by each rank for what
-// it shows. Results that the last cache has no room for are stored past it.
+// to a slot should go past the caches, is measured: before the first call, and again after
+// kBytesPerProbe. How arrays are shown, staged through the caches or past them or not at all, is
+// tried on the calls themselves, by each rank for what it shows. Results that the last cache has no
+// room for are stored past it.
 
 namespace towpath::collective::direct {
 
@@ -65,13 +66,12 @@ class SharedCollectives {
 
   // What was measured; nothing before the first call.
   const std::optional<Costs>& costs() const { return costs_; }
-  bool streams() const { return streams_; }
 
  private:
   friend class Task::promise_type;
 
-  // Two-shot parts of eight ranks are 128 KiB then, and no step costs more than its bytes.
-  static constexpr std::uint64_t kTwoShotBytes = 1 << 20;
+  // Two-shot parts of eight ranks are 64 KiB then, and no step costs more than its bytes.
+  static constexpr std::uint64_t kTwoShotBytes = 512 << 10;
   // Still in the second-level cache when the next one is staged, or when what was read from the
   // memory of other processes is combined.
   static constexpr std::uint64_t kBlockBytes = 256 << 10;
@@ -148,7 +148,7 @@ class SharedCollectives {
   bool is_one_shot(std::uint64_t size_bytes) const;
   bool fills_cache(std::uint64_t size_bytes) const;
   // How this rank shows an array of this call that is not on the heap.
-  void choose_way(const Request& request, std::uint64_t size_bytes);
+  void choose_way(const Request& request, std::uint64_t size_bytes, bool may_read);
   void note_way(const Request& request, std::uint64_t size_bytes);
 
   // Shows bytes in the slot of a step, and reads them.
@@ -238,10 +238,10 @@ class SharedCollectives {
   std::vector<std::byte> probe_bytes_;
   std::optional<Costs> costs_;
   bool reads_private_ = false;  // whether ranks can read each other's memory that is no heap
-  FasterWay ways_;              // of what is shown: staged, or read where it is
-  FasterWay::Choice way_;       // of the current call
+  FastestWay ways_;
+  FastestWay::Choice way_;  // of the current call
   Time began_;
-  bool streams_ = false;          // to the stage
+  bool streams_ = false;          // to slots
   bool streams_results_ = false;  // of the current call
   std::uint64_t cache_bytes_;     // of the last level; 0 where it is not known
   std::uint64_t bytes_until_probe_ = 0;

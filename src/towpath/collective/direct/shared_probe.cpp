@@ -65,7 +65,7 @@ Task SharedCollectives::run_probe() {
     co_await until_stage_free(step, kProbeBytes);
     const std::uint64_t place = stages_.take(kProbeBytes, step);
     const auto begin = std::chrono::steady_clock::now();
-    copy_to_stage(stage(rank_, place), probe_bytes_.data(), kProbeBytes);
+    copy(stage(rank_, place), probe_bytes_.data(), kProbeBytes, streams_);
     const double staged_s = seconds_since(begin) / kProbeBytes;
     slots_.publish(step, stamp_);
     co_await until_arrived(step);

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "towpath/base/units.hpp"
+#include "towpath/collective/direct/call.hpp"
+
+// Which way of showing bytes to other ranks is fastest for calls of a kind and size, by trying. It
+// depends on the pages of the program's own arrays, on how far the cores are from each other, and
+// on what other ranks do on the same core, so that no measurement beside the calls tells. A few
+// calls go each way, and the best one is kept for a while, or until it takes far longer than it
+// did.
+
+namespace towpath::collective::direct {
+
+enum class Way : std::uint8_t {
+  staged,    // stored to a stage
+  streamed,  // stored to a stage past the caches
+  read,      // read by the others where it is
+};
+
+class FastestWay {
+ public:
+  struct Choice {
+    Way way = Way::staged;
+    bool is_timed = false;  // note() is to be told its time
+    // The time until all have read what was shown: of others the next call begins before.
+    bool is_whole = false;
+  };
+
+  // `stage_bytes`: what is staged until memory is used again.
+  explicit FastestWay(std::uint64_t stage_bytes) : stage_bytes_(stage_bytes) {}
+
+  // `size_bytes`: what a rank shows. `may_read`: whether the last way is possible.
+  Choice choose(Kind kind, std::uint64_t size_bytes, bool may_read) {
+    Entry& entry = entry_of(kind, size_bytes);
+    const Trials trials = trials_of(size_bytes);
+    const std::uint32_t rounds = entry.is_first ? kRoundsOfFirstPeriod : kRoundsPerPeriod;
+    if (entry.calls == rounds * trials.all()) entry = {.is_first = false};
+    const std::uint32_t turn = entry.calls++;
+    if (turn >= kWays * trials.all()) return {best(entry, may_read), turn % kCallsPerLook == 0};
+    const auto way = static_cast<Way>(turn / trials.all());
+    if (way == Way::read && !may_read) return {best(entry, may_read)};
+    const std::uint32_t trial = turn % trials.all();
+    if (trial < trials.untimed) return {way};
+    return {way, true, (trial - trials.untimed + 1) % trials.half() == 0};
+  }
+  // How long a call took.
+  void note(Kind kind, std::uint64_t size_bytes, Way way, Time time) {
+    Entry& entry = entry_of(kind, size_bytes);
+    const Trials trials = trials_of(size_bytes);
+    Time& least = entry.least[static_cast<std::size_t>(way)];
+    if (entry.calls <= kWays * trials.all()) {
+      note_trial(entry, trials, least, time);
+    } else {
+      look(entry, trials, least, time);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kWays = 3;
+  // Trials are repeated soon enough to follow a virtual machine whose processors are moved, and so
+  // seldom that a way that takes four times as long costs a fortieth.
+  static constexpr std::uint32_t kRoundsPerPeriod = 128;
+  // Much is new to the first ones: pages, and lines that a probe left in several caches.
+  static constexpr std::uint32_t kRoundsOfFirstPeriod = 8;
+
+  // Calls of each way. The first ones find stages where another way left them, in a cache or in
+  // memory, until all have been used once; at least one finds new pages.
+  struct Trials {
+    std::uint32_t untimed;
+    std::uint32_t timed;
+    std::uint32_t all() const { return untimed + timed; }
+    std::uint32_t half() const { return timed / 2; }
+  };
+  Trials trials_of(std::uint64_t size_bytes) const {
+    const std::uint64_t calls = stage_bytes_ / std::max<std::uint64_t>(size_bytes, 1);
+    return {static_cast<std::uint32_t>(std::clamp<std::uint64_t>(calls, 1, 512)),
+            static_cast<std::uint32_t>(std::clamp<std::uint64_t>(4 * calls, 2, 8))};
+  }
+
+  // Where processors are moved meanwhile, a way may take nine times as long.
+  static constexpr std::uint32_t kCallsPerLook = 8;
+  static constexpr std::int64_t kMuchLonger = 2;
+  static constexpr int kLooksMost = 3;
+
+  struct Entry {
+    bool is_first = true;     // period
+    std::uint32_t calls = 0;  // in it
+    std::uint32_t noted = 0;
+    Time half{};         // of the trials of a way
+    int long_calls = 0;  // one after the other, of those that were looked at
+    std::array<Time, kWays> least{Time::max(), Time::max(), Time::max()};
+  };
+  Entry& entry_of(Kind kind, std::uint64_t size_bytes) {
+    const auto width = static_cast<std::size_t>(std::bit_width(size_bytes));
+    return entries_[static_cast<std::size_t>(kind)][width];
+  }
+  // What comes in between only makes calls longer, so that the better half of the trials counts.
+  // Its sum does: calls overlap, and where ranks share cores, one that got the core late finds all
+  // that it waits for.
+  static void note_trial(Entry& entry, const Trials& trials, Time& least, Time time) {
+    entry.half += time;
+    if (++entry.noted % trials.half() != 0) return;
+    least = std::min(least, std::exchange(entry.half, Time{}));
+  }
+  // One long call is an interruption. Several are a change, and all ways are tried anew.
+  static void look(Entry& entry, const Trials& trials, Time least, Time time) {
+    const bool is_long = time * trials.half() > least * kMuchLonger;
+    entry.long_calls = is_long ? entry.long_calls + 1 : 0;
+    if (entry.long_calls == kLooksMost) entry = {.is_first = false};
+  }
+  static Way best(const Entry& entry, bool may_read) {
+    const auto end = entry.least.end() - (may_read ? 0 : 1);
+    return static_cast<Way>(std::min_element(entry.least.begin(), end) - entry.least.begin());
+  }
+
+  std::uint64_t stage_bytes_;
+  std::array<std::array<Entry, 65>, kKinds> entries_;  // by kind, and by the bits of the size
+};
+
+}  // namespace towpath::collective::direct

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/direct/fastest_way.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace towpath::collective::direct {
+namespace {
+
+using namespace literals;
+
+using Times = std::array<Time, 3>;  // by way
+using Counts = std::array<int, 3>;  // of calls, by way
+
+// How many of so many calls go each way, where calls take the times that are given.
+Counts ways_of(FastestWay& ways, int calls, const Times& times, std::uint64_t size = 1000,
+               bool may_read = true) {
+  Counts counts{};
+  for (int i = 0; i < calls; ++i) {
+    const FastestWay::Choice choice = ways.choose(Kind::broadcast, size, may_read);
+    const auto way = static_cast<std::size_t>(choice.way);
+    ++counts[way];
+    if (choice.is_timed) ways.note(Kind::broadcast, size, choice.way, times[way]);
+  }
+  return counts;
+}
+
+// A call of this size uses the whole stage: one is not timed, and four are, of each way.
+constexpr std::uint64_t kStageBytes = 1000;
+constexpr int kTrials = 5;
+constexpr int kFirstPeriod = 8 * kTrials;
+constexpr int kPeriod = 128 * kTrials;
+
+TEST(FastestWay, ItIsTakenButForAFewTrials) {
+  const std::array<Times, 3> cases{Times{1_us, 2_us, 3_us}, Times{2_us, 1_us, 3_us},
+                                   Times{3_us, 2_us, 1_us}};
+  for (std::size_t fastest = 0; fastest < 3; ++fastest) {
+    FastestWay ways(kStageBytes);
+    for (const int period : {kFirstPeriod, kPeriod, kPeriod}) {
+      Counts expected{kTrials, kTrials, kTrials};
+      expected[fastest] = period - 2 * kTrials;
+      EXPECT_EQ(ways_of(ways, period, cases[fastest]), expected);
+    }
+  }
+}
+
+// Until the stage has been used once in the new way, times are those of the way before.
+TEST(FastestWay, SmallCallsAreTimedOnceTheStageHasBeenUsed) {
+  FastestWay ways(kStageBytes);
+  for (int i = 0; i < 3 * 16; ++i) {
+    const FastestWay::Choice choice = ways.choose(Kind::broadcast, kStageBytes / 8, true);
+    EXPECT_EQ(static_cast<int>(choice.way), i / 16);
+    EXPECT_EQ(choice.is_timed, i % 16 >= 8);
+    EXPECT_EQ(choice.is_whole, i % 16 == 11 || i % 16 == 15);
+  }
+}
+
+TEST(FastestWay, LargeCallsAreTimedTwice) {
+  FastestWay ways(kStageBytes);
+  const std::uint64_t size = 100 * kStageBytes;
+  EXPECT_EQ(ways_of(ways, 8 * 3, {2_us, 3_us, 1_us}, size), (Counts{3, 3, 18}));
+}
+
+// The way that is chosen after trials in which the first way took some times and the others 2 us.
+Way way_after(const std::vector<Time>& first_times) {
+  FastestWay ways(kStageBytes);
+  std::size_t next = 0;
+  for (int i = 0; i < 3 * kTrials; ++i) {
+    const FastestWay::Choice choice = ways.choose(Kind::broadcast, kStageBytes, true);
+    if (!choice.is_timed) continue;
+    const bool is_first = choice.way == Way::staged;
+    ways.note(Kind::broadcast, kStageBytes, choice.way, is_first ? first_times.at(next++) : 2_us);
+  }
+  return ways.choose(Kind::broadcast, kStageBytes, true).way;
+}
+
+TEST(FastestWay, AnInterruptionOfATrialDoesNotCount) {
+  EXPECT_EQ(way_after({1_us, 50_us, 1_us, 1_us}), Way::staged);
+}
+
+TEST(FastestWay, AShortCallCountsWithTheLongOneBesideIt) {
+  EXPECT_NE(way_after({4_us, 1_us, 4_us, 1_us}), Way::staged);
+}
+
+// The way of the next call, after trials of 1, 2 and 3 us and calls that take the times given.
+Way way_after_calls(const std::vector<Time>& times) {
+  FastestWay ways(kStageBytes);
+  ways_of(ways, kFirstPeriod + 3 * kTrials, {1_us, 2_us, 3_us});
+  std::size_t next = 0;
+  while (next < times.size()) {
+    const FastestWay::Choice choice = ways.choose(Kind::broadcast, kStageBytes, true);
+    EXPECT_EQ(choice.way, Way::staged);
+    if (choice.is_timed) ways.note(Kind::broadcast, kStageBytes, choice.way, times[next++]);
+  }
+  const Counts counts = ways_of(ways, 2 * kTrials, {9_us, 2_us, 3_us});
+  return counts[static_cast<std::size_t>(Way::streamed)] > 0 ? Way::streamed : Way::staged;
+}
+
+TEST(FastestWay, CallsThatTakeFarLongerThanTrialsDidAreTriedAnew) {
+  EXPECT_EQ(way_after_calls({3_us, 3_us, 3_us}), Way::streamed);
+}
+
+TEST(FastestWay, InterruptionsAreNoChange) {
+  EXPECT_EQ(way_after_calls({9_us, 9_us, 1_us, 9_us}), Way::staged);
+  EXPECT_EQ(way_after_calls({2_us, 2_us, 2_us, 2_us}), Way::staged);
+}
+
+TEST(FastestWay, WhatCannotBeReadIsStaged) {
+  FastestWay ways(kStageBytes);
+  EXPECT_EQ(ways_of(ways, kFirstPeriod, {3_us, 2_us, 1_us}, kStageBytes, false),
+            (Counts{kTrials, kFirstPeriod - kTrials, 0}));
+}
+
+// The same size, once from an array that others may read and once from one that they may not.
+TEST(FastestWay, WhatMayBeReadForOneCallIsStagedForAnother) {
+  FastestWay ways(kStageBytes);
+  EXPECT_EQ(ways_of(ways, 20, {3_us, 2_us, 1_us}), (Counts{kTrials, kTrials, 20 - 2 * kTrials}));
+  EXPECT_EQ(ways_of(ways, 20, {3_us, 2_us, 1_us}, kStageBytes, false), (Counts{0, 20, 0}));
+}
+
+TEST(FastestWay, AChangeIsNoticed) {
+  FastestWay ways(kStageBytes);
+  ways_of(ways, kFirstPeriod, {2_us, 1_us, 3_us});
+  EXPECT_EQ(ways_of(ways, kPeriod, {1_us, 2_us, 3_us}),
+            (Counts{kPeriod - 2 * kTrials, kTrials, kTrials}));
+}
+
+TEST(FastestWay, EachSizeHasItsOwn) {
+  FastestWay ways(kStageBytes);
+  ways_of(ways, 30, {2_us, 1_us, 3_us});
+  EXPECT_EQ(ways_of(ways, 20, {1_us, 2_us, 3_us}, 5 * kStageBytes), (Counts{14, 3, 3}));
+  EXPECT_EQ(ways_of(ways, 10, {2_us, 1_us, 3_us}), (Counts{0, 10, 0}));
+}
+
+}  // namespace
+}  // namespace towpath::collective::direct
