@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `towpath run` takes when neither algorithm nor protocol is named."""
 
+import json
 import re
 
 import pytest
@@ -59,9 +60,24 @@ def test_the_choice_at_a_size_does_not_depend_on_the_other_sizes():
     assert alone[1 << 20] == rows("--hosts", "1", "--sizes", "8,1M,64M")[1 << 20]
 
 
-def test_other_machines_keep_the_first_algorithm():
-    text = towpath_command("run", "all_reduce", "--machine", "n300", "--sizes", "1K").stdout
-    assert "schedule ring_all_reduce, protocol Simple" in text and ROW.findall(text) == []
+@pytest.mark.parametrize("machine", ["n300", "t3000", "carvnet"])
+def test_other_machines_get_the_fastest_schedule_too(machine):
+    command = ["run", "all_reduce", "--machine", machine, "--sizes", "1K,64K", "--no-data"]
+    runs = json.loads(towpath_command(*command, "--json").stdout)["runs"]
+    assert all(each["is_chosen"] for each in runs)
+    rows = [row for each in runs for row in each["rows"]]
+    times_us = {row["size_bytes"]: row["out_of_place"]["time_us"] for row in rows}
+    assert sorted(times_us) == [1 << 10, 64 << 10]
+    for size, time_us in times_us.items():
+        named = towpath.load(machine).run(
+            size_bytes=size, algorithm="ring", protocol="Simple", data=False
+        )
+        assert time_us <= named.time_us
+
+
+def test_a_fault_of_no_link_is_named_where_a_schedule_is_chosen():
+    with pytest.raises(towpath.ConfigError, match="channel 3 of chip 0, which is joined to noth"):
+        towpath.load("n300").run(size_bytes=1024, link_faults=["0:3,loss=0.1"])
 
 
 def test_a_time_without_a_chance_is_infinite():

@@ -18,7 +18,7 @@ from towpath.collectives.element_types import type_bytes
 from towpath.collectives.places import Place
 from towpath.collectives.simulated import time_us
 from towpath.collectives.threads import on_several_threads
-from towpath.errors import ConfigError, DeadlockError
+from towpath.errors import ConfigError, DeadlockError, TowpathError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import algorithms_within
 from towpath.tuning.collective import (
@@ -126,9 +126,7 @@ class Chooser:
         times_us = dict(zip(able, self._times_of(able, size_bytes), strict=True))
         finished = {source: time for source, time in times_us.items() if time is not None}
         if not finished:
-            raise self._refusals.get(size_bytes) or DeadlockError(
-                f"every candidate hangs at {size_bytes} bytes"
-            )
+            raise self._nothing_found(size_bytes)
         longest_us = min(finished.values()) * _SAME_SHARE
         best = next(source for source in able if finished.get(source, math.inf) <= longest_us)
         return best, self._note(size_bytes, size_bytes)
@@ -165,7 +163,7 @@ class Chooser:
             self._extend(own, able, step)
         order = _order_by_line(own, size_bytes, largest)
         if not order:
-            raise DeadlockError(f"every candidate hangs at {size_bytes} bytes")
+            raise self._nothing_found(size_bytes)
         return next(iter(order)), self._note(size_bytes, largest)
 
     def _extend(
@@ -225,6 +223,13 @@ class Chooser:
             return None
         except ConfigError as error:
             return error
+
+    def _nothing_found(self, size_bytes: int) -> TowpathError:
+        """Why no candidate has a time: the first refusal up to that size, or else all hang."""
+        refused = [step for step in sorted(self._refusals) if step <= size_bytes]
+        if refused:
+            return self._refusals[refused[0]]
+        return DeadlockError(f"every candidate hangs at {size_bytes} bytes")
 
     def _note(self, size_bytes: int, largest_bytes: int) -> str | None:
         notes = []

@@ -286,17 +286,15 @@ def _own_schedule(
 ) -> dict[str, Any]:
     """Options of towpath's own schedules.
 
-    By default the fastest for each size on GPUs, where candidates are simulated in no time, none
-    where it only runs live, and the collective's first algorithm with Simple elsewhere.
+    By default the fastest for each size of a simulation, none where it only runs live, and the
+    collective's first algorithm with Simple on both.
     """
-    from towpath import GpuCluster
-
     if schedule is not None:
         refuse(options, "is for towpath's own schedules; a --schedule file contains its own")
         return {"algorithm": None}
     if not machines:
         return {"algorithm": None, **options}
-    if live is None and isinstance(machines[0][1], GpuCluster):
+    if live is None:
         return {"algorithm": "auto", "protocol": "auto", **options}
     return {"algorithm": None, "protocol": "Simple", **options}
 
