@@ -16,7 +16,7 @@ using Times = std::array<Time, 3>;  // by way
 using Counts = std::array<int, 3>;  // of calls, by way
 
 // How many of so many calls go each way, where calls take the times that are given.
-Counts ways_of(FastestWay& ways, int calls, const Times& times, std::uint64_t size = 1000,
+Counts ways_of(FastestWay& ways, int calls, const Times& times, std::uint64_t size = 1024,
                bool may_read = true) {
   Counts counts{};
   for (int i = 0; i < calls; ++i) {
@@ -29,7 +29,7 @@ Counts ways_of(FastestWay& ways, int calls, const Times& times, std::uint64_t si
 }
 
 // A call of this size uses the whole stage: one is not timed, and four are, of each way.
-constexpr std::uint64_t kStageBytes = 1000;
+constexpr std::uint64_t kStageBytes = 1024;
 constexpr int kTrials = 5;
 constexpr int kFirstPeriod = 8 * kTrials;
 constexpr int kPeriod = 128 * kTrials;
@@ -126,6 +126,22 @@ TEST(FastestWay, AChangeIsNoticed) {
   ways_of(ways, kFirstPeriod, {2_us, 1_us, 3_us});
   EXPECT_EQ(ways_of(ways, kPeriod, {1_us, 2_us, 3_us}),
             (Counts{kPeriod - 2 * kTrials, kTrials, kTrials}));
+}
+
+// They share what is found out, and trials come again however they take turns.
+TEST(FastestWay, NeighbouringSizesAreTriedTogether) {
+  FastestWay ways(kStageBytes);
+  int trials = 0;
+  for (int i = 0; i < kFirstPeriod + 2 * kPeriod; ++i) {
+    const std::uint64_t size = kStageBytes + static_cast<std::uint64_t>(i % 3) * 200;
+    const FastestWay::Choice choice = ways.choose(Kind::broadcast, size, true);
+    trials += choice.way != Way::staged ? 1 : 0;
+    if (!choice.is_timed) continue;
+    const auto slowness = static_cast<std::int64_t>(choice.way) + 1;
+    ways.note(Kind::broadcast, size, choice.way,
+              Time::from_ps(slowness * static_cast<std::int64_t>(size)));
+  }
+  EXPECT_EQ(trials, 3 * 2 * kTrials);
 }
 
 TEST(FastestWay, EachSizeHasItsOwn) {

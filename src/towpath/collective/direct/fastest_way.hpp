@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "towpath/base/units.hpp"
@@ -43,7 +44,7 @@ class FastestWay {
     Entry& entry = entry_of(kind, size_bytes);
     const Trials trials = trials_of(size_bytes);
     const std::uint32_t rounds = entry.is_first ? kRoundsOfFirstPeriod : kRoundsPerPeriod;
-    if (entry.calls == rounds * trials.all()) entry = {.is_first = false};
+    if (entry.calls >= rounds * trials.all()) entry = {.is_first = false};
     const std::uint32_t turn = entry.calls++;
     if (turn >= kWays * trials.all()) return {best(entry, may_read), turn % kCallsPerLook == 0};
     const auto way = static_cast<Way>(turn / trials.all());
@@ -56,11 +57,12 @@ class FastestWay {
   void note(Kind kind, std::uint64_t size_bytes, Way way, Time time) {
     Entry& entry = entry_of(kind, size_bytes);
     const Trials trials = trials_of(size_bytes);
-    Time& least = entry.least[static_cast<std::size_t>(way)];
+    double& least = entry.least[static_cast<std::size_t>(way)];
+    const double per_byte = time.seconds() / static_cast<double>(size_bytes);
     if (entry.calls <= kWays * trials.all()) {
-      note_trial(entry, trials, least, time);
+      note_trial(entry, trials, least, per_byte);
     } else {
-      look(entry, trials, least, time);
+      look(entry, trials, least, per_byte);
     }
   }
 
@@ -80,24 +82,28 @@ class FastestWay {
     std::uint32_t all() const { return untimed + timed; }
     std::uint32_t half() const { return timed / 2; }
   };
+  // The same for all sizes that share an entry.
   Trials trials_of(std::uint64_t size_bytes) const {
-    const std::uint64_t calls = stage_bytes_ / std::max<std::uint64_t>(size_bytes, 1);
+    const std::uint64_t calls =
+        stage_bytes_ / std::max<std::uint64_t>(std::bit_floor(size_bytes), 1);
     return {static_cast<std::uint32_t>(std::clamp<std::uint64_t>(calls, 1, 512)),
             static_cast<std::uint32_t>(std::clamp<std::uint64_t>(4 * calls, 2, 8))};
   }
 
   // Where processors are moved meanwhile, a way may take nine times as long.
   static constexpr std::uint32_t kCallsPerLook = 8;
-  static constexpr std::int64_t kMuchLonger = 2;
+  static constexpr double kMuchLonger = 2;
   static constexpr int kLooksMost = 3;
 
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
   struct Entry {
     bool is_first = true;     // period
     std::uint32_t calls = 0;  // in it
     std::uint32_t noted = 0;
-    Time half{};         // of the trials of a way
     int long_calls = 0;  // one after the other, of those that were looked at
-    std::array<Time, kWays> least{Time::max(), Time::max(), Time::max()};
+    // Seconds per byte of several calls: of those since the last half, and the least by way.
+    double half = 0;
+    std::array<double, kWays> least{kNever, kNever, kNever};
   };
   Entry& entry_of(Kind kind, std::uint64_t size_bytes) {
     const auto width = static_cast<std::size_t>(std::bit_width(size_bytes));
@@ -106,14 +112,14 @@ class FastestWay {
   // What comes in between only makes calls longer, so that the better half of the trials counts.
   // Its sum does: calls overlap, and where ranks share cores, one that got the core late finds all
   // that it waits for.
-  static void note_trial(Entry& entry, const Trials& trials, Time& least, Time time) {
-    entry.half += time;
+  static void note_trial(Entry& entry, const Trials& trials, double& least, double per_byte) {
+    entry.half += per_byte;
     if (++entry.noted % trials.half() != 0) return;
-    least = std::min(least, std::exchange(entry.half, Time{}));
+    least = std::min(least, std::exchange(entry.half, 0.0));
   }
   // One long call is an interruption. Several are a change, and all ways are tried anew.
-  static void look(Entry& entry, const Trials& trials, Time least, Time time) {
-    const bool is_long = time * trials.half() > least * kMuchLonger;
+  static void look(Entry& entry, const Trials& trials, double least, double per_byte) {
+    const bool is_long = per_byte * trials.half() > least * kMuchLonger;
     entry.long_calls = is_long ? entry.long_calls + 1 : 0;
     if (entry.long_calls == kLooksMost) entry = {.is_first = false};
   }
