@@ -91,7 +91,26 @@ def test_the_number_of_threads_changes_nothing():
     assert len(times) == 1
 
 
+def test_candidates_are_timed_by_packets_too():
+    tuned = {
+        network: machine("t3000").tune(
+            "all_reduce", size_bytes="64K", channels=[2], jobs=1, network=network
+        )
+        for network in ("flits", "packets")
+    }
+    by_flits, by_packets = (
+        {timing.source: timing.time_us for timing in each.timings} for each in tuned.values()
+    )
+    assert by_flits.keys() == by_packets.keys() and len(by_flits) > 2
+    assert by_flits != by_packets
+    for source, time in by_packets.items():
+        assert time == pytest.approx(by_flits[source], rel=WORST)
+    assert tuned["packets"].where.endswith("networks on chips packet by packet")
+
+
 def test_a_machine_without_networks_on_chips_refuses():
+    with pytest.raises(towpath.ConfigError, match="'dgx-h100' has none"):
+        towpath.load("dgx-h100").tune("all_reduce", size_bytes="64K", network="packets")
     with pytest.raises(towpath.ConfigError, match="'dgx-h100' has none"):
         towpath.load("dgx-h100").run("all_reduce", size_bytes="64K", network="packets")
     with pytest.raises(towpath.ConfigError, match="network is 'trains'; allowed are flits and pac"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,7 @@ class Cluster(Machine):
         jobs: int = 0,
         scheduler: str | None = None,
         progress: Progress | None = None,
+        network: str = "flits",
     ) -> Tuning:
         """Times every schedule that can be written for a collective, at each size.
 
@@ -144,6 +146,7 @@ class Cluster(Machine):
             jobs: processes that simulate; 0: one per core.
             scheduler: the address of a dask scheduler whose workers simulate instead.
             progress: a display for long work; see `towpath.studies.progress`.
+            network: networks on chips, as for `run`.
 
         Returns:
             All timings, the fastest at each size, and what the rule of docs/tune.md chooses.
@@ -159,13 +162,14 @@ class Cluster(Machine):
         name = collective_named(collective)
         numbers = None if channels is None else tuple(sorted(set(channels)))
         words = None if protocols is None else tuple(map(protocol_named, protocols))
-        target = simulated_target(self._simulator, numbers, words)
+        simulator = replace(self._simulator, network=network)
+        target = simulated_target(simulator, numbers, words)
         sources, notes = candidates(name, target.options)
         sizes = sorted(set(sizes_of(size_bytes)))
         options = SweepOptions(jobs=jobs, scheduler=scheduler, progress=progress or silent)
         with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
             points = Path(folder, "points.jsonl") if file is None else Path(file)
-            timings, problems = simulated_timings(self._simulator, sources, sizes, points, options)
+            timings, problems = simulated_timings(simulator, sources, sizes, points, options)
         return Tuning(name, target.text, target.kind, len(sources), timings, notes + problems)
 
     def _draw_loads(self, links: list[LinkLoad]) -> str | None:
@@ -183,12 +187,7 @@ class Cluster(Machine):
                 f"links between chips may fail, such as those of t3000; '{self.name}' has none",
                 field="link_faults",
             )
-        if request.network != "flits" and not self._site.has_networks_on_chip:
-            raise ConfigError(
-                f"networks on chips may be simulated packet by packet, such as those of t3000; "
-                f"'{self.name}' has none",
-                field="network",
-            )
+        self._site.check_network(request.network)
         if request.protocol not in ("auto", *self._site.protocols):
             raise ConfigError(
                 f"protocol is {request.protocol}; on a {self.kind} all protocols cost the same, so "

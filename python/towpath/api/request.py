@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from towpath.collectives.nccl.imitation import Library
 
 SYNTHESIS = "synthesis"
-NETWORKS = ("flits", "packets")
 
 
 @dataclass(frozen=True)
@@ -93,10 +92,6 @@ def checked_request(
     """
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; a simulation has at least 1", field="threads")
-    if network not in NETWORKS:
-        raise ConfigError(
-            f"network is '{network}'; allowed are {' and '.join(NETWORKS)}", field="network"
-        )
     faults = tuple(map(_link_fault, link_faults))
     own = {
         "algorithm": algorithm not in ("auto", None), "protocol": protocol != "auto",

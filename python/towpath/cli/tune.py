@@ -36,6 +36,7 @@ from towpath.cli.options import (
     refuse,
 )
 from towpath.cli.output_file import check_output, command_line, deliver, note, results_folder
+from towpath.cli.run_options import NetworkModel
 from towpath.errors import ConfigError, Interruption, quoted
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def collective(
     out: OutFolder = None,
     jobs: Jobs = 0,
     scheduler: Scheduler = None,
+    network: NetworkModel = None,
     as_json: AsJson = False,
 ) -> None:
     """Which algorithm, protocol and channels at which size; every candidate is timed."""
@@ -140,7 +142,7 @@ def collective(
         machine, live, hosts, ranks, ranks_per_host, complete_from,
         settings=one_setting(settings) or None, without=tuple(without or ()) or None,
         channels=None if channels is None else _channels(channels),
-        protocols=None if protocol is None else _protocols(protocol),
+        protocols=None if protocol is None else _protocols(protocol), network=network,
     )  # fmt: skip
     with errors_name_options():
         target = find_target(request)

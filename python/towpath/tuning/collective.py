@@ -213,13 +213,15 @@ class Simulator:
     Attributes:
         machine: a name or a file.
         options: options of `towpath.load`, each with its value.
+        network: how networks on chips are simulated: one of `sites.NETWORKS`.
     """
 
     machine: str
     options: tuple[tuple[str, Any], ...] = ()
+    network: str = "flits"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Simulator, (self.machine, self.options)  # without what is cached
+        return Simulator, (self.machine, self.options, self.network)  # without what is cached
 
     @cached_property
     def site(self) -> Site:
@@ -236,6 +238,8 @@ class Simulator:
         call = Call(schedule_of(source))
         try:
             place = self.site.place_for(call.schedule, source)
+            if self.network == "packets":
+                place = place.quick()
             time_us = simulated.time_us(place, call, point["size_bytes"])
         except DeadlockError as error:
             return {"time_us": None, "problem": str(error)}
@@ -246,7 +250,7 @@ class Simulator:
         from towpath.studies.sweep import digest_of
 
         modules = (_core, fabric, places, simulated, sites, schedule_source)
-        described = repr((self.site.spec, self.options))
+        described = repr((self.site.spec, self.options, self.network))
         return digest_of(described, *map(getfile, modules))
 
 

@@ -94,6 +94,10 @@ class Wanted(Protocol):
         ...
 
 
+# How networks on chips are simulated.
+NETWORKS = ("flits", "packets")
+
+
 class Site(ABC):
     """A machine on whose ranks collectives run.
 
@@ -117,6 +121,26 @@ class Site(ABC):
     @abstractmethod
     def ranks(self) -> int:
         """How many ranks there is room for."""
+
+    def check_network(self, network: str) -> None:
+        """Refuses what is no model of networks on chips, or is asked for where there are none.
+
+        Args:
+            network: one of `NETWORKS`.
+
+        Raises:
+            ConfigError: it is refused.
+        """
+        if network not in NETWORKS:
+            raise ConfigError(
+                f"network is '{network}'; allowed are {' and '.join(NETWORKS)}", field="network"
+            )
+        if network != "flits" and not self.has_networks_on_chip:
+            raise ConfigError(
+                f"networks on chips may be simulated packet by packet, such as those of t3000; "
+                f"'{self.spec.name}' has none",
+                field="network",
+            )
 
     @abstractmethod
     def source_for(self, wanted: Wanted) -> ScheduleSource:

@@ -44,6 +44,7 @@ class TuneRequest:
     without: tuple[str, ...] | None = None
     channels: tuple[int, ...] | None = None
     protocols: tuple[str, ...] | None = None
+    network: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ def find_target(request: TuneRequest) -> TuneTarget:
         return _live(request)
     given = {name: getattr(request, name) for name in _SIZES}
     sized = tuple((name, value) for name, value in given.items() if value is not None)
-    return simulated_target(Simulator(request.machine, sized), request.channels, request.protocols)
+    simulator = Simulator(request.machine, sized, request.network or "flits")
+    return simulated_target(simulator, request.channels, request.protocols)
 
 
 def simulated_target(simulator: Simulator, channels: Numbers, protocols: Words) -> TuneTarget:
@@ -96,13 +98,16 @@ def simulated_target(simulator: Simulator, channels: Numbers, protocols: Words) 
         ConfigError: there is no such machine, or an option is not for its kind.
     """
     site = simulator.site
+    site.check_network(simulator.network)
     options = site.options_for(channels, protocols)
     where = site.where(options.ranks)
+    if simulator.network == "packets":
+        where += ", networks on chips packet by packet"
     return TuneTarget(site.spec.name, where, options, simulator, site.has_nccl)
 
 
 def _live(request: TuneRequest) -> TuneTarget:
-    for name in _SIZES:
+    for name in (*_SIZES, "network"):
         if getattr(request, name) is not None:
             raise ConfigError(f"{name} is for a machine, not for processes here", field=name)
     ranks = request.live or 0
