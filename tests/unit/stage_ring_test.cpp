@@ -34,8 +34,8 @@ TEST(StageRing, ABlockIsReusedOnlyWhenItsLastStepHasEnded) {
 TEST(StageRing, TwoOfTheLargestBlocksFit) {
   for (const int ranks : {1, 2, 8, 1024}) {
     StageRing ring(ranks);
-    ring.take(512 << 10, 1);
-    EXPECT_EQ(ring.busy_until(512 << 10), 0U) << ranks;
+    ring.take(StageRing::kBlockBytesMost, 1);
+    EXPECT_EQ(ring.busy_until(StageRing::kBlockBytesMost), 0U) << ranks;
   }
 }
 

@@ -71,10 +71,11 @@ class SharedCollectives {
   friend class Task::promise_type;
 
   // Two-shot parts of eight ranks are 64 KiB then, and no step costs more than its bytes.
-  static constexpr std::uint64_t kTwoShotBytes = 512 << 10;
+  static constexpr std::uint64_t kTwoShotBytes = StageRing::kBlockBytesMost;
   // Still in the second-level cache when the next one is staged, or when what was read from the
   // memory of other processes is combined.
   static constexpr std::uint64_t kBlockBytes = 256 << 10;
+  static_assert(kBlockBytes <= StageRing::kBlockBytesMost);
   // Fewer bytes get from cache to cache sooner than through memory, however far: among two ranks
   // far apart 128 B take 0.40 us instead of 0.66, 1 KiB 0.55 instead of 0.75, 2 KiB the same, 8
   // KiB 3.1 instead of 1.8.

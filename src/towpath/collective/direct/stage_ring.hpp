@@ -22,6 +22,7 @@ class StageRing {
  public:
   // Whole pages.
   static constexpr std::uint64_t kUnitBytes = 4096;
+  static constexpr std::uint64_t kBlockBytesMost = 512 << 10;
 
   // The second-level caches are passed once by all ranks' rings together, and the rings leave room
   // for the ranks' arrays in the last level: 8 ranks with 2 MiB each, on 2 cores that share 32 MiB,
@@ -29,7 +30,7 @@ class StageRing {
   // block twice.
   static std::uint64_t bytes(int ranks) {
     constexpr std::uint64_t kAllBytes = 8 << 20;
-    constexpr std::uint64_t kLeastBytes = 1 << 20;
+    constexpr std::uint64_t kLeastBytes = 2 * kBlockBytesMost;
     return std::max(kLeastBytes,
                     kAllBytes / static_cast<std::uint64_t>(ranks) / kUnitBytes * kUnitBytes);
   }
