@@ -2,12 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/collective/direct/shared_slots.hpp"
 
+#include <bit>
 #include <utility>
+
+#include "towpath/base/invariant.hpp"
 
 namespace towpath::collective::direct {
 
 SharedSlots::SharedSlots(int rank, std::vector<std::byte*> memory, std::uint64_t slots)
-    : rank_(rank), memory_(std::move(memory)), slots_(slots), ended_(memory_.size(), 0) {}
+    : rank_(rank), memory_(std::move(memory)), slots_(slots), ended_(memory_.size(), 0) {
+  TOWPATH_CHECK(std::has_single_bit(slots), "{} slots are a power of 2", slots);
+}
 
 bool SharedSlots::have_ended(std::uint64_t step) {
   for (int peer = 0; peer < ranks(); ++peer) {

@@ -44,7 +44,7 @@ class SharedSlots {
     return kEndedBytes + slots * (kLineBytes + kSlotBytes);
   }
 
-  // `memory`: bytes(slots) of each rank, zeroed, as this rank sees it.
+  // `memory`: bytes(slots) of each rank, zeroed, as this rank sees it. `slots`: a power of 2.
   SharedSlots(int rank, std::vector<std::byte*> memory, std::uint64_t slots = kSlots);
 
   int rank() const { return rank_; }
@@ -103,7 +103,7 @@ class SharedSlots {
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(place));
   }
   std::byte* line(int rank, std::uint64_t step) const {
-    return memory_[index(rank)] + kEndedBytes + step % slots_ * (kLineBytes + kSlotBytes);
+    return memory_[index(rank)] + kEndedBytes + (step & (slots_ - 1)) * (kLineBytes + kSlotBytes);
   }
 
   int rank_;
