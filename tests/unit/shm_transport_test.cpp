@@ -513,6 +513,31 @@ TEST(ShmTransport, ReservesNoMoreThanTheLimitsOfTheProcessAllow) {
   EXPECT_EQ(processes.wait(std::chrono::seconds(30))[0], "");
 }
 
+// A rank that has read all statements ends at once; others may still wait for one, of a rank that
+// the system interrupts between two of its peers.
+TEST(ShmTransport, RanksThatDisagreeAllSaySoThoughOthersHaveEnded) {
+  constexpr int kRanks = 4;
+  const std::string name = unique_name();
+  Processes processes(kRanks, [&](int rank) {
+    std::signal(SIGALRM, [](int) { ::usleep(4000); });
+    for (int round = 0; round < 400; ++round) {
+      const auto transport = connect(options(fmt::format("{}-{}", name, round), rank, kRanks));
+      transport->barrier(20_s);
+      const itimerval soon{{0, 0}, {0, 1 + round % 20}};
+      if (rank < 2) ::setitimer(ITIMER_REAL, &soon, nullptr);
+      try {
+        transport->agree(rank == 2 ? "one thing" : "another", 20_s);
+      } catch (const TransportError& error) {
+        transport->abandon(fmt::format("failed ({})", error.what()));
+        if (error.kind() != TransportError::Kind::disagreement) throw;
+        continue;
+      }
+      throw std::logic_error("ranks that say different things agree");
+    }
+  });
+  expect_each_succeeded(processes.wait(std::chrono::seconds(60)));
+}
+
 TEST(CountCores, CountsTheDifferentCoresOfAllProcesses) {
   const pid_t self = ::getpid();
   const std::vector<pid_t> twice{self, self};

@@ -121,20 +121,19 @@ void Transport::barrier(Time timeout) {
   }
 }
 
-// A statement is the number of the agreement and then text. Statements alternate between two slots:
+// A statement is the number of the agreement, text, and at its end that number again once its rank
+// has read all statements. Statements alternate between two slots:
 // a rank can be one agreement ahead of a slow reader but not two, because the next one needs the
 // slow reader's statement. Only after a timeout may another number be found there; it is not taken
 // for an answer.
 void Transport::agree(std::string_view statement, Time timeout) {
   const std::uint64_t number = ++agreements_;
   const std::uint64_t parity = number % 2;
-  const auto slot = [&](int of_rank) {
-    return kStatementBytes * (2 * static_cast<std::uint64_t>(of_rank) + parity);
-  };
+  const auto slot = [&](int of_rank) { return statement_of(of_rank, number); };
   std::array<char, kStatementBytes> mine{};
   char* const text = mine.data() + sizeof(number);
   std::memcpy(mine.data(), &number, sizeof(number));
-  statement.copy(text, mine.size() - sizeof(number) - 1);
+  statement.copy(text, kAllReadAt - sizeof(number) - 1);
   const Signal arrived = static_cast<Signal>(kBarrierSignals + parity);
   for (int peer = 0; peer < ranks(); ++peer) {
     put_signal(peer, slot(rank()), {mine.data(), mine.size()}, {arrived, 1, SignalOperation::add},
@@ -158,10 +157,31 @@ void Transport::agree(std::string_view statement, Time timeout) {
   for (int peer = 0; peer < ranks(); ++peer) {
     const char* theirs = reinterpret_cast<const char*>(data(slot(peer))) + sizeof(number);
     if (std::strcmp(theirs, text) != 0) {
+      tell_all_read(number, timeout);
       throw TransportError(TransportError::Kind::disagreement, peer,
                            fmt::format("ranks disagree: rank {} wants {}, but rank {} wants {}",
                                        rank(), text, peer, theirs));
     }
+  }
+}
+
+// A rank may end with its error; that must not be the news for one that still waits for the
+// statement of a third.
+void Transport::tell_all_read(std::uint64_t number, Time timeout) {
+  const auto has_read = [&](int peer) {
+    return std::memcmp(data(statement_of(peer, number) + kAllReadAt), &number, sizeof(number)) == 0;
+  };
+  try {
+    for (int peer = 0; peer < ranks(); ++peer) {
+      put_signal(peer, statement_of(rank(), number) + kAllReadAt, {&number, sizeof(number)},
+                 {kAllReadSignal, 1, SignalOperation::add}, timeout);
+    }
+    for (int peer = 0; peer < ranks(); ++peer) {
+      block_until([&] { return has_read(peer); }, timeout, peer,
+                  [&] { return fmt::format("rank {} to read what ranks want", peer); });
+    }
+  } catch (const TransportError&) {
+    // A rank has gone: what this rank has to say is that ranks disagree.
   }
 }
 

@@ -260,20 +260,30 @@ class Transport {
 
   // Every rank says in one short sentence what it is about to do. Returns when all said the same;
   // otherwise every rank throws TransportError::Kind::disagreement naming itself, the first rank
-  // that differs, and both sentences. Needs carries_data().
+  // that differs, and both sentences, once all others have read theirs or that cannot be known
+  // within the timeout. Needs carries_data().
   void agree(std::string_view statement, Time timeout);
 
   // The first signals and bytes of every heap belong to the contract itself.
   static constexpr int kBarrierSignals = 32;  // one per round of a dissemination barrier
   static constexpr std::uint32_t kReservedSignals =
-      kBarrierSignals + 2;  // and agree()'s, by parity
+      kBarrierSignals + 3;  // and agree()'s: statements, by parity, and who has read all
   static constexpr std::uint64_t kStatementBytes = 512;
   static std::uint64_t reserved_bytes(int ranks) {
     return 2 * kStatementBytes * static_cast<std::uint64_t>(ranks);
   }
 
  private:
+  // Of agree(): where a rank's statement is on every heap, where in it that it has read all others'
+  // is noted, and the signal that wakes who waits for that.
+  static Offset statement_of(int rank, std::uint64_t number) {
+    return kStatementBytes * (2 * static_cast<std::uint64_t>(rank) + number % 2);
+  }
+  static constexpr std::uint64_t kAllReadAt = kStatementBytes - sizeof(std::uint64_t);
+  static constexpr Signal kAllReadSignal = kBarrierSignals + 2;
+
   void complete(Move& move, Time timeout, const char* operation);
+  void tell_all_read(std::uint64_t number, Time timeout);
   std::uint64_t barriers_ = 0;
   std::uint64_t agreements_ = 0;
 };
