@@ -122,10 +122,9 @@ void Transport::barrier(Time timeout) {
 }
 
 // A statement is the number of the agreement, text, and at its end that number again once its rank
-// has read all statements. Statements alternate between two slots:
-// a rank can be one agreement ahead of a slow reader but not two, because the next one needs the
-// slow reader's statement. Only after a timeout may another number be found there; it is not taken
-// for an answer.
+// has read all statements. Statements alternate between two slots: a rank can be one agreement
+// ahead of a slow reader but not two, because the next one needs the slow reader's statement. Only
+// after a timeout may another number be found there; it is not taken for an answer.
 void Transport::agree(std::string_view statement, Time timeout) {
   const std::uint64_t number = ++agreements_;
   const std::uint64_t parity = number % 2;
@@ -172,6 +171,7 @@ void Transport::tell_all_read(std::uint64_t number, Time timeout) {
     return std::memcmp(data(statement_of(peer, number) + kAllReadAt), &number, sizeof(number)) == 0;
   };
   try {
+    fence();  // the statement itself has none of it, and comes before
     for (int peer = 0; peer < ranks(); ++peer) {
       put_signal(peer, statement_of(rank(), number) + kAllReadAt, {&number, sizeof(number)},
                  {kAllReadSignal, 1, SignalOperation::add}, timeout);
