@@ -110,6 +110,19 @@ def test_on_many_ranks_what_would_take_too_long_is_left_out():
     assert left_out == ["ring_all_reduce with 16 channels"]
 
 
+def test_between_many_ranks_arrays_beyond_the_last_anchor_are_chosen_by_lines():
+    site = towpath.load("dgx-h100", hosts=5)._site
+    options = site.options_for((1, 2), None)
+    chooser = Chooser("all_reduce", options, site.place_for)
+    chosen, note = chooser.choose(8 << 30)
+    assert "up to 536870912 bytes" in note
+    assert {size for _, size in chooser._times_us} == {2 << 20, 32 << 20, 512 << 20}
+    at_last = {source: time for (source, size), time in chooser._times_us.items() if size > 32 << 20}
+    assert chosen == min(at_last, key=lambda source: at_last[source])
+    # What takes longer at 32 MiB than the fastest may at 512 MiB is not simulated there.
+    assert len(at_last) < len({source for source, _ in chooser._times_us})
+
+
 def test_a_candidate_that_hangs_is_not_chosen(monkeypatch):
     def hangs(*_, **__):
         raise towpath.DeadlockError("nothing moves")

@@ -119,6 +119,10 @@ def test_a_candidate_has_no_chance_where_its_line_lies_above_the_fastest():
     assert with_chance([SHOT, TREE, RING], 4096, timings) == [RING]
     assert with_chance([SHOT, TREE, RING], 1 << 20, timings) == [TREE, RING]
     assert with_chance([SHOT], 2048, timings[:1]) == [SHOT]
+    # With one time each: the tree takes no less than 30, the fastest at most 4 or 40.
+    once = [steep[0], flat[0], best[0]]
+    assert with_chance([SHOT, TREE, RING], 4096, once) == [RING]
+    assert with_chance([SHOT, TREE, RING], 40960, once) == [SHOT, TREE, RING]
 
 
 # --- choices --------------------------------------------------------------------------------------

@@ -39,6 +39,10 @@ _LADDER_BYTES = (1 << 10, 32 << 10, 1 << 20, 32 << 20, 1 << 30)
 _ANCHORS_BYTES = (256, 8 << 10, 128 << 10, 2 << 20, 32 << 20, 512 << 20)
 _FINALISTS = 4
 _FINALIST_SHARE = 1.3  # of the shortest interpolated time
+# Between many ranks, candidates are simulated at so many of those below a size: the line through two
+# leaves out most before the largest. And at no larger one than the last, where all times are lines.
+_ANCHORS_OF_MANY = 3
+_MANY_BYTES_MAX = _ANCHORS_BYTES[-1]
 # Of candidates whose times are as near as this, the one with the fewest thread blocks is chosen.
 _SAME_SHARE = 1.005
 # For more ranks than this, candidates are those whose steps together stay below the budget: about
@@ -63,8 +67,8 @@ class Chooser:
     without a chance at the next one. At the size asked for, the few that interpolation puts first
     are. On many ranks, candidates with too many steps to simulate are left out, and the note names
     them; on few, several are simulated at a time, one on each thread. Where every transfer is
-    simulated in full, as between chips, sizes above `bytes_max` are not simulated: the line through
-    the last two times stands for them.
+    simulated in full, as between chips, sizes above `bytes_max` are not simulated, and on many ranks
+    none above the last fixed one: the line through the last two times stands for them.
     """
 
     def __init__(
@@ -88,7 +92,8 @@ class Chooser:
             algorithm: only this one; None: all of the collective.
             type_name: the element type.
             root: of broadcast and reduce.
-            bytes_max: the largest size to simulate; None: all.
+            bytes_max: the largest size to simulate where every transfer is simulated in full; None:
+                they are not.
             threads: how many work at a time; the choice does not depend on it.
 
         Raises:
@@ -121,6 +126,8 @@ class Chooser:
 
     def _search_by_anchors(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
         able = self._able(size_bytes)
+        if not self._has_ladder and size_bytes > _MANY_BYTES_MAX:
+            return self._by_line(size_bytes, able)
         if len(able) > _FINALISTS:
             able = self._finalists(size_bytes, able)
         times_us = dict(zip(able, self._times_of(able, size_bytes), strict=True))
@@ -131,11 +138,23 @@ class Chooser:
         best = next(source for source in able if finished.get(source, math.inf) <= longest_us)
         return best, self._note(size_bytes, size_bytes)
 
+    def _by_line(
+        self, size_bytes: int, able: list[ScheduleSource]
+    ) -> tuple[ScheduleSource, str | None]:
+        """The one with the shortest time on the line through those at the largest anchors."""
+        own: dict[ScheduleSource, list[Timing]] = defaultdict(list)
+        for each in self._timings(able, list(_ANCHORS_BYTES[-_ANCHORS_OF_MANY:])):
+            own[each.source].append(each)
+        order = _order_by_line(own, size_bytes, _MANY_BYTES_MAX)
+        if not order:
+            raise self._nothing_found(size_bytes)
+        return next(iter(order)), self._note(size_bytes, _MANY_BYTES_MAX)
+
     def _finalists(self, size_bytes: int, able: list[ScheduleSource]) -> list[ScheduleSource]:
         """The candidates with the shortest times by interpolation, in the candidates' order."""
         above = [step for step in _ANCHORS_BYTES if step >= size_bytes][:1]
         below = [step for step in _ANCHORS_BYTES if step < size_bytes]
-        anchors = [*(below if self._has_ladder else below[-2:]), *above]
+        anchors = [*(below if self._has_ladder else below[-_ANCHORS_OF_MANY:]), *above]
         points: dict[ScheduleSource, list[tuple[int, float]]] = defaultdict(list)
         for each in self._timings(self._sources, anchors):
             points[each.source].append((each.size_bytes, each.time_us))

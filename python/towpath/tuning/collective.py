@@ -337,7 +337,7 @@ def with_chance(
 
     def has_chance(source: ScheduleSource) -> bool:
         before = own.get(source, [])
-        if len(before) < 2:
+        if not before:
             return True
         last_bytes = before[-1].size_bytes
         return least_us(before, size_bytes) <= fastest_us[last_bytes] * size_bytes / last_bytes
