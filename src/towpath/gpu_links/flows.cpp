@@ -3,6 +3,7 @@
 #include "towpath/gpu_links/flows.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "towpath/base/index.hpp"
 
@@ -227,7 +228,7 @@ std::uint32_t Flows::repeat_whole(const Flow& flow, const Train& train, std::uin
 
 // The head reaches a link where it may meet others.
 void Flows::await(Segment& segment, Time head) {
-  const std::uint64_t order = segment.turn << 8 | segment.hop;
+  const std::uint64_t order = order_of(segment);
   if (waiting_.empty()) return queue_.push_ordered(head, 0, order, nullptr, &segment);
   waiting_[segment.partition].push(head, order, segment);
 }
@@ -258,26 +259,38 @@ Time Flows::first_time() const {
   return first;
 }
 
-// It comes after all or most of the others.
+Time Flows::Waiting::first_time() const {
+  if (is_first_of_row()) return row_[first_].at;
+  return heap_.empty() ? kUnknown : heap_.front().at;
+}
+
 void Flows::Waiting::push(Time at, std::uint64_t order, Segment& segment) {
-  if (entries_.size() == entries_.capacity() && first_ > entries_.size() / 2) {
-    entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(first_));
+  if (row_.size() == row_.capacity() && first_ > row_.size() / 2) {
+    row_.erase(row_.begin(), row_.begin() + static_cast<std::ptrdiff_t>(first_));
     first_ = 0;
   }
-  std::size_t place = entries_.size();
-  entries_.emplace_back();
-  for (; place > first_; --place) {
-    const Entry& before = entries_[place - 1];
-    if (before.at < at || (before.at == at && before.order < order)) break;
-    entries_[place] = before;
+  const Entry entry{at, order, &segment};
+  const std::size_t least = std::max(first_, row_.size() - std::min(row_.size(), kLookedAtMax));
+  std::size_t place = row_.size();
+  while (place > least && row_[place - 1] > entry) --place;
+  if (place == least && place > first_ && row_[place - 1] > entry) {
+    heap_.push_back(entry);
+    std::ranges::push_heap(heap_, std::greater<>());
+    return;
   }
-  entries_[place] = {at, order, &segment};
+  row_.insert(row_.begin() + static_cast<std::ptrdiff_t>(place), entry);
 }
 
 Flows::Segment& Flows::Waiting::pop() {
-  Segment& first = *entries_[first_].segment;
-  if (++first_ == entries_.size()) {
-    entries_.clear();
+  if (!is_first_of_row()) {
+    std::ranges::pop_heap(heap_, std::greater<>());
+    Segment& first = *heap_.back().segment;
+    heap_.pop_back();
+    return first;
+  }
+  Segment& first = *row_[first_].segment;
+  if (++first_ == row_.size()) {
+    row_.clear();
     first_ = 0;
   }
   return first;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -148,21 +149,33 @@ class Flows {
     Time tail_in;  // when its last byte reaches that link
     Segment* next_free = nullptr;
   };
-  // Segments that wait in a partition, in the order in which they come. They are few.
+  // Waits, and comes at a time; of those at the same time the lowest order is first.
+  struct Entry {
+    Time at;
+    std::uint64_t order = 0;
+    Segment* segment = nullptr;
+    bool operator>(const Entry& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+  // Segments that wait in a partition, in the order in which they come. Most come after all or most
+  // of the others, and go into a sorted row; the others go into a heap.
   class Waiting {
    public:
-    Time first_time() const { return entries_.empty() ? kUnknown : entries_[first_].at; }
+    Time first_time() const;
     void push(Time at, std::uint64_t order, Segment& segment);
     Segment& pop();
 
    private:
-    struct Entry {
-      Time at;
-      std::uint64_t order = 0;
-      Segment* segment = nullptr;
-    };
-    std::vector<Entry> entries_;
+    static constexpr std::size_t kLookedAtMax = 16;  // of the row, before one goes into the heap
+
+    bool is_first_of_row() const {
+      return first_ < row_.size() && (heap_.empty() || heap_.front() > row_[first_]);
+    }
+
+    std::vector<Entry> row_;
     std::size_t first_ = 0;  // those before are gone
+    std::vector<Entry> heap_;
   };
 
   std::span<const Hop> hops_of(const Flow& flow) const {
@@ -173,6 +186,7 @@ class Flows {
   void send_alone(const Flow& flow, const Train& train, Time when, Notice& notice);
   std::uint32_t repeat_whole(const Flow& flow, const Train& train, std::uint32_t number,
                              Time& left);
+  static std::uint64_t order_of(const Segment& segment) { return segment.turn << 8 | segment.hop; }
   void await(Segment& segment, Time head);
   struct Passage {
     Time left;  // the segment's last byte has left its sender; only from there
