@@ -193,6 +193,47 @@ TEST(TimeOnlyRun, TakesTheTimesAndLoadsOfTheReference) {
   }
 }
 
+// Long runs, in which iterations are as those before: most are counted, with flows that meet and
+// without, in rhythms of one iteration and of several.
+TEST(TimeOnlyRun, CountsIterationsThatAreAsThoseBefore) {
+  const int wanted = is_long() ? 2'000 : 60;
+  int repeating = 0;
+  int tried = 0;
+  for (std::uint64_t seed = 1; tried < wanted; ++seed) {
+    const std::unique_ptr<Case> sample = random_case(seed);
+    if (sample == nullptr || sample->plan->chunking.iterations() < 10) continue;
+    ++tried;
+    expect_equal(*sample);
+    if (testing::Test::HasFailure()) break;
+    SimulatedGpusOptions options;
+    options.carries_data = false;
+    SimulatedGpus gpus(sample->machine, sample->plan->schedule->rank_count(), options);
+    const std::unique_ptr<TimeOnlyRun> run = gpus.time_only(sample->plan);
+    ASSERT_TRUE(run->invoke());
+    EXPECT_LT(run->repeated_iterations(), sample->plan->chunking.iterations());
+    repeating += run->repeated_iterations() > 0 ? 1 : 0;
+  }
+  EXPECT_GT(repeating, wanted / 3);
+}
+
+// The last chunk ends in an iteration in which the others are whole and which is not the last one.
+TEST(TimeOnlyRun, CountsNoIterationInWhichAChunkIsShorter) {
+  sim::Random random(1, "short chunk");
+  Figures figures(random);
+  AlgorithmOptions options;
+  options.ranks = 3;
+  options.protocol = Protocol::ll;
+  const auto schedule = std::make_shared<Schedule>(ring_all_reduce(options));
+  const std::uint64_t piece = make_plan(schedule, 30'000'000, {})->chunking.nominal(1, 0);
+  for (const std::uint64_t iterations : {12u, 40u}) {
+    const std::uint64_t elements = schedule->chunks * iterations * piece + 1;
+    const Case sample{fmt::format("{} iterations and an element", iterations),
+                      fat_tree(figures, 1, 3), make_plan(schedule, elements, {})};
+    ASSERT_EQ(sample.plan->chunking.iterations(), iterations + 1);
+    expect_equal(sample);
+  }
+}
+
 // Every step type, chains of nops, dependencies between blocks, several chunks in a step.
 TEST(TimeOnlyRun, TakesThoseOfSchedulesWithEveryKindOfStep) {
   const std::vector<Schedule> schedules = {

@@ -238,7 +238,7 @@ bool Flows::next(std::uint32_t partition, Time end, Notice& notice) {
   Time head;
   if (waiting_.empty()) {
     sim::Event event;
-    if (!queue_.pop(end, event)) return false;
+    if (!queue_.pop(end - Time::from_ps(1), event)) return false;
     segment = static_cast<Segment*>(event.context);
     head = event.time();
   } else {
@@ -354,9 +354,34 @@ void Flows::count(const Flow& flow, std::vector<LinkLoad>& loads) const {
   }
 }
 
+void Flows::shift(Time by) {
+  for (Time& free_at : free_at_) free_at += by;
+  for_each_waiting([by](Entry& entry) {
+    entry.at += by;
+    entry.segment->tail_in += by;
+  });
+}
+
+Flows::Counts Flows::counts() const {
+  Counts counts{loads_, meetings_};
+  for (const Flow& flow : flows_) count(flow, counts.loads);
+  return counts;
+}
+
+void Flows::count_again(const Counts& before, std::uint64_t times) {
+  const Counts now = counts();
+  for (std::size_t place = 0; place < loads_.size(); ++place) {
+    const LinkLoad& from = before.loads[place];
+    const LinkLoad& to = now.loads[place];
+    loads_[place].bytes += (to.bytes - from.bytes) * times;
+    loads_[place].busy += (to.busy - from.busy) * static_cast<std::int64_t>(times);
+    loads_[place].messages += (to.messages - from.messages) * times;
+  }
+  meetings_ += (now.meetings - before.meetings) * times;
+}
+
 std::vector<std::pair<int, LinkLoad>> Flows::used_loads() const {
-  std::vector<LinkLoad> loads = loads_;
-  for (const Flow& flow : flows_) count(flow, loads);
+  const std::vector<LinkLoad> loads = counts().loads;
   std::vector<std::pair<int, LinkLoad>> used;
   for (std::size_t place = 0; place < links_.size(); ++place) {
     used.emplace_back(links_[place], loads[place]);

@@ -17,6 +17,7 @@
 #include "towpath/gpu_links/network.hpp"
 #include "towpath/gpu_links/ties.hpp"
 #include "towpath/sim/event_queue.hpp"
+#include "towpath/sim/snapshot.hpp"
 
 // The messages of a Network with fewer events, for runs whose senders and receivers are all known
 // beforehand: the same times and loads.
@@ -113,6 +114,21 @@ class Flows {
   // Segments that reached a link where flows meet.
   std::uint64_t meetings() const { return meetings_; }
 
+  // What is under way, and until when links are taken. `name_of` a tag leaves out what grows from
+  // message to message.
+  template <typename NameOf>
+  void describe(sim::Snapshot& snapshot, const NameOf& name_of);
+  // All that is under way, and until when links are taken, is so much later.
+  void shift(Time by);
+  // What has been counted so far.
+  struct Counts {
+    std::vector<LinkLoad> loads;  // per link that flows take
+    std::uint64_t meetings = 0;
+  };
+  Counts counts() const;
+  // Counts what came after `before` so many times more.
+  void count_again(const Counts& before, std::uint64_t times);
+
  private:
   struct Hop {
     std::uint32_t link = 0;  // its place among those that flows take
@@ -165,6 +181,12 @@ class Flows {
     Time first_time() const;
     void push(Time at, std::uint64_t order, Segment& segment);
     Segment& pop();
+    // All, in no order, which may be changed, if their order is not.
+    template <typename Visit>
+    void for_each(const Visit& visit) {
+      for (std::size_t i = first_; i < row_.size(); ++i) visit(row_[i]);
+      for (Entry& entry : heap_) visit(entry);
+    }
 
    private:
     static constexpr std::size_t kLookedAtMax = 16;  // of the row, before one goes into the heap
@@ -195,6 +217,9 @@ class Flows {
   Passage pass(Segment& segment, Time head);
   void walk(Segment& segment, Time head, Notice& notice);
   void count(const Flow& flow, std::vector<LinkLoad>& loads) const;
+  // Calls visit(entry) for each that waits; it may change all times by the same.
+  template <typename Visit>
+  void for_each_waiting(const Visit& visit);
   Segment& new_segment();
   Segment& copy_of(const Segment& segment);
   void release(Segment& segment);
@@ -217,5 +242,36 @@ class Flows {
   std::uint64_t meetings_ = 0;
   Ties ties_;
 };
+
+template <typename Visit>
+void Flows::for_each_waiting(const Visit& visit) {
+  for (Waiting& waiting : waiting_) waiting.for_each(visit);
+  std::vector<sim::Event> events(queue_.size());
+  for (sim::Event& event : events) queue_.pop(kUnknown, event);
+  queue_.rewind();
+  for (const sim::Event& event : events) {
+    Segment& segment = *static_cast<Segment*>(event.context);
+    Entry entry{event.time(), order_of(segment), &segment};
+    visit(entry);
+    queue_.push_ordered(entry.at, 0, entry.order, nullptr, &segment);
+  }
+}
+
+template <typename NameOf>
+void Flows::describe(sim::Snapshot& snapshot, const NameOf& name_of) {
+  for (const Time free_at : free_at_) snapshot.add_if_later(free_at);
+  std::vector<Entry> waiting;
+  for_each_waiting([&](const Entry& entry) { waiting.push_back(entry); });
+  std::ranges::sort(waiting, [](const Entry& a, const Entry& b) { return b > a; });
+  for (const Entry& entry : waiting) {
+    const Segment& segment = *entry.segment;
+    snapshot.add(entry.at);
+    snapshot.add(entry.order);
+    snapshot.add(name_of(segment.tag));
+    snapshot.add(segment.number, segment.hop);
+    snapshot.add(reinterpret_cast<std::uintptr_t>(segment.train));
+    if (segment.hop > 0) snapshot.add(segment.tail_in);
+  }
+}
 
 }  // namespace towpath::gpu_links

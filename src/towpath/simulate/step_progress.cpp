@@ -50,6 +50,26 @@ const Time* StepProgress::find(std::uint64_t step, std::uint32_t reader) {
   return place == before_.size() ? nullptr : &before_[place].complete;
 }
 
+void StepProgress::describe(sim::Snapshot& snapshot, std::uint64_t step, std::uint64_t zero) const {
+  const auto add_later = [&](const Step& each) {
+    if (each.number <= step) return;
+    snapshot.add(each.number - zero);
+    snapshot.add(each.complete);
+  };
+  std::ranges::for_each(before_, add_later);
+  for (std::size_t i = 0; i < last_.size(); ++i) add_later(last_[(added_ + i) % last_.size()]);
+}
+
+void StepProgress::shift(std::uint64_t steps, Time by) {
+  const auto move_on = [&](Step& each) {
+    if (each.number == 0) return;  // none yet
+    each.number += steps;
+    each.complete += by;
+  };
+  std::ranges::for_each(before_, move_on);
+  std::ranges::for_each(last_, move_on);
+}
+
 // Forgets what no reader asks for any more.
 void StepProgress::trim() {
   if (is_kept_) return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "towpath/base/units.hpp"
+#include "towpath/sim/snapshot.hpp"
 
 // When the steps of a thread block were complete that others of its rank wait for.
 
@@ -25,6 +26,15 @@ class StepProgress {
   void add(std::uint64_t step, Time complete);
   // Null while the step is not complete.
   const Time* find(std::uint64_t step, std::uint32_t reader);
+
+  template <typename Visit>
+  void for_each_reader(const Visit& visit) const {
+    for (const Reader& reader : readers_) visit(reader.block);
+  }
+  // Adds the steps behind `step`, which are all that will be asked for, counted from `zero`.
+  void describe(sim::Snapshot& snapshot, std::uint64_t step, std::uint64_t zero) const;
+  // All steps have numbers so much greater, and were complete so much later.
+  void shift(std::uint64_t steps, Time by);
 
  private:
   struct Step {

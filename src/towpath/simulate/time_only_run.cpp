@@ -9,6 +9,7 @@
 #include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
 #include "towpath/simulate/partitions.hpp"
+#include "towpath/simulate/time_only_block.hpp"
 
 namespace towpath::simulate {
 
@@ -17,7 +18,6 @@ using gpu_links::Flows;
 
 namespace {
 
-constexpr std::uint32_t kNotPublished = ~std::uint32_t{0};
 // Partitions that know less of each other are not worth going to and fro.
 constexpr Time kLookaheadMin = Time::from_ps(1'000'000);
 
@@ -29,54 +29,6 @@ TimeOnlyRun::Work TimeOnlyRun::work_of(StepType type) {
   if (is_stored_and_sent) return Work::forward;
   return is_combined ? Work::combine : Work::copy;
 }
-
-struct alignas(64) TimeOnlyRun::Block {
-  // Where it is: iteration > step > transfer > slice.
-  Time at;  // all before is done
-  State state = State::ready;
-  std::uint8_t slice = 0;
-  std::uint32_t step = 0;
-  const Transfer* transfer = nullptr;
-  Step current;
-  std::uint32_t first_chunk = 0;
-  std::uint32_t chunk_count = 0;
-  std::uint64_t iteration = 0;
-
-  // Since the run was made; they only grow.
-  std::uint64_t slots_sent = 0;
-  std::uint64_t slots_received = 0;
-  std::uint64_t slots_returned = 0;
-  std::uint32_t slices_sent = 0;  // modulo 2^32, as all numbers of slices
-  std::uint32_t slices_received = 0;
-  std::uint32_t slices_returned = 0;
-  std::uint32_t next_waiting = kNobody;
-  std::uint64_t steps_finished = 0;  // of this invocation
-
-  const Step* steps = nullptr;
-  const Price* price = nullptr;
-  std::uint32_t step_count = 0;
-  std::uint32_t number = 0;
-  std::uint32_t number_in_rank = 0;
-  std::uint32_t send_to = kNobody;       // the block that receives from it
-  std::uint32_t receive_from = kNobody;  // the block that sends to it
-  std::uint32_t flow = kNobody;          // none to the own rank
-  std::uint32_t progress = kNotPublished;
-  std::uint32_t send_slots = 0;
-  std::uint32_t partition = 0;
-  bool leaves_host = false;      // what it sends
-  bool sends_across = false;     // to another partition
-  bool receives_across = false;  // from another one
-  Time delay;                    // of its puts, beyond their links and bytes
-  Time latency;                  // of its route
-  Time lookahead;                // from when its puts are known until they arrive, at least
-  Time credit_delay;             // until its slots are back at its receive peer
-
-  // What the last slice took, since most are alike.
-  std::uint64_t memo_bytes = ~std::uint64_t{0};
-  Work memo_work = Work::copy;
-  Time memo_duration;
-  const Flows::Train* memo_train = nullptr;
-};
 
 bool TimeOnlyRun::can_run(const Plan& plan) {
   const Schedule& schedule = *plan.schedule;
@@ -114,6 +66,7 @@ TimeOnlyRun::TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<
   for (int rank = 0; rank < count; ++rank) find_readers(rank);
   flows_.join();
   divide();
+  choose_lead();
 }
 
 TimeOnlyRun::~TimeOnlyRun() = default;
@@ -279,19 +232,22 @@ std::optional<Time> TimeOnlyRun::invoke() {
 void TimeOnlyRun::run_partitions() {
   for (Partition& each : partitions_) each.reached = now_;
   for (;;) {
-    if (ready_count_ == 0) {
-      // Nothing happens anywhere before the first message that waits.
-      const Time first = flows_.first_time();
-      if (first == Flows::kUnknown) return;
-      for (Partition& each : partitions_) each.reached = std::max(each.reached, first);
-    }
     for (std::uint32_t number = 0; number < partitions_.size(); ++number) run_partition(number);
+    if (ready_count_ > 0) continue;
+    const Time first = flows_.first_time();
+    if (first >= horizon_ && horizon_ != Flows::kUnknown) {
+      reach_horizon();
+      continue;
+    }
+    if (first == Flows::kUnknown) return;
+    // Nothing happens anywhere before the first message that waits.
+    for (Partition& each : partitions_) each.reached = std::max(each.reached, first);
   }
 }
 
 void TimeOnlyRun::run_partition(std::uint32_t number) {
   Partition& partition = partitions_[number];
-  limit_ = Flows::kUnknown;
+  limit_ = horizon_;
   std::erase_if(partition.stalled, [&](std::uint32_t block) { return !stays_stalled(block); });
   call_ready(partition.ready);
   for (Flows::Notice notice; flows_.next(number, limit_, notice);) {
@@ -324,6 +280,7 @@ Time TimeOnlyRun::earliest_resumption(const Block& block) const {
 
 void TimeOnlyRun::begin_invocation() {
   unfinished_ = blocks_.size();
+  look_for_repetition();
   for (Progress& progress : progress_) progress.steps.clear();
   finished_ = now_;
   for (std::size_t rank = 0; rank + 1 < first_block_.size(); ++rank) {
@@ -356,7 +313,11 @@ void TimeOnlyRun::call_ready(std::vector<std::uint32_t>& ready) {
 }
 
 void TimeOnlyRun::advance(Block& block) {
-  while (block.state == State::ready && may_start(block) && move(block)) finish_slice(block);
+  while (block.state == State::ready) {
+    if (block.at >= horizon_) return parked_.push_back(block.number);
+    if (!may_start(block) || !move(block)) return;
+    finish_slice(block);
+  }
 }
 
 // Which chunks it is about matters only where they differ in size.
@@ -528,6 +489,7 @@ void TimeOnlyRun::finish_step(Block& block) {
   if (++block.step == block.step_count) {
     block.step = 0;
     ++block.iteration;
+    if (block.number == lead_) note_iteration(block);
   }
   if (block.iteration < plan_->chunking.iterations()) return start_step(block);
   block.state = State::finished;

@@ -16,7 +16,9 @@
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/gpu_links/flows.hpp"
 #include "towpath/machine/machine.hpp"
+#include "towpath/sim/snapshot.hpp"
 #include "towpath/simulate/fold.hpp"
+#include "towpath/simulate/rhythm.hpp"
 #include "towpath/simulate/step_progress.hpp"
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 
@@ -29,6 +31,9 @@
 // tells its peers theirs. Only where flows meet on a link is the order of time kept; see Flows. And
 // there only within a partition, such as a host: it is taken on until it waits for another one, so
 // that what it needs stays in the processor's cache.
+//
+// Where blocks go through their steps again and again, and everything is as it was some iterations
+// before but for the time, all that come are as those were: they are counted and not simulated.
 //
 // Executor and GpuRanks are the reference. What they do and this does not: bytes, jitter, traces,
 // one-sided steps, and the words for a schedule that stands still.
@@ -62,12 +67,15 @@ class TimeOnlyRun {
   bool has_ties() const { return flows_.has_ties(); }
   // Slices, and segments that met others on a link.
   std::uint64_t events() const { return slices_ + flows_.meetings(); }
+  // Iterations of each block that were counted as those before.
+  std::uint64_t repeated_iterations() const { return repeated_; }
 
  private:
   // By what a thread block reads and writes.
   enum Work : std::uint8_t { copy, combine, forward };
   static constexpr int kWorks = 3;
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNotPublished = ~std::uint32_t{0};
 
   // What thread blocks of a GPU cost, by what they read and write.
   struct Price {
@@ -104,6 +112,14 @@ class TimeOnlyRun {
     Time reached;                        // nothing more happens in it before
     std::vector<std::uint32_t> ready;    // blocks that may go on
     std::vector<std::uint32_t> stalled;  // those that wait for another partition
+  };
+
+  // A moment that later ones are compared with.
+  struct Moment {
+    sim::Snapshot snapshot;
+    std::uint64_t iteration = 0;  // of the leading block
+    std::uint64_t slices = 0;
+    gpu_links::Flows::Counts counts;
   };
 
   static Work work_of(collective::StepType type);
@@ -146,6 +162,22 @@ class TimeOnlyRun {
   void call_ready(std::vector<std::uint32_t>& ready);
   void make_ready(Block& block);
   void wake(std::uint32_t number, State reason);
+
+  // Of time_only_repeat.cpp.
+  void choose_lead();
+  void look_for_repetition();
+  void note_iteration(const Block& lead);
+  void reach_horizon();
+  void settle();
+  void compare(Time period);
+  std::uint64_t iterations_left() const;
+  Moment moment();
+  void describe(sim::Snapshot& snapshot, const Block& block);
+  void describe_marks(sim::Snapshot& snapshot, const Block& sender);
+  void describe_progress(sim::Snapshot& snapshot, const Block& block) const;
+  void repeat(const Moment& before, const Moment& now, std::uint64_t times);
+  void stop_comparing(std::uint64_t look_at);
+
   // Where a connection keeps what it knows of a slice; by one of its ends.
   Mark& mark(std::vector<Mark>& marks, std::uint32_t block, std::uint32_t slice) const {
     return marks[(std::size_t{block} << marks_shift_) + (slice & marks_mask_)];
@@ -175,6 +207,22 @@ class TimeOnlyRun {
   std::size_t ready_count_ = 0;
   Time limit_;                        // that the partition at hand is taken to
   std::vector<std::uint32_t> going_;  // those of them that are called now
+
+  // Nothing that begins later is simulated before all have come so far; see time_only_repeat.cpp.
+  Time horizon_ = gpu_links::Flows::kUnknown;
+  std::vector<std::uint32_t> parked_;  // blocks that are ready and begin later
+  std::uint32_t lead_ = kNobody;       // the block whose iterations tell the rhythm
+  Rhythm rhythm_;
+  std::uint64_t whole_iterations_ = 0;  // in which every chunk has as many elements as in the first
+  std::uint64_t look_at_ = 0;           // iteration of the lead
+  std::uint64_t pause_ = 0;             // iterations without a look
+  bool is_settled_ = false;
+  Time period_;
+  std::optional<Moment> before_;
+  std::uint64_t compared_ = 0;  // moments, with before_
+  std::uint64_t compared_max_ = 1;
+  std::uint64_t repeated_ = 0;  // iterations
+
   std::size_t unfinished_ = 0;
   Time now_;
   Time finished_;
