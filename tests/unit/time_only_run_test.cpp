@@ -213,7 +213,7 @@ TEST(TimeOnlyRun, CountsIterationsThatAreAsThoseBefore) {
     EXPECT_LT(run->repeated_iterations(), sample->plan->chunking.iterations());
     repeating += run->repeated_iterations() > 0 ? 1 : 0;
   }
-  EXPECT_GT(repeating, wanted / 3);
+  EXPECT_GT(repeating, wanted / 4);
 }
 
 // The last chunk ends in an iteration in which the others are whole and which is not the last one.
