@@ -117,10 +117,11 @@ def test_between_many_ranks_arrays_beyond_the_last_anchor_are_chosen_by_lines():
     chosen, note = chooser.choose(8 << 30)
     assert "up to 536870912 bytes" in note
     assert {size for _, size in chooser._times_us} == {2 << 20, 32 << 20, 512 << 20}
-    at_last = {source: time for (source, size), time in chooser._times_us.items() if size > 32 << 20}
+    times_us = chooser._times_us
+    at_last = {source: times_us[source, size] for source, size in times_us if size > 32 << 20}
     assert chosen == min(at_last, key=lambda source: at_last[source])
     # What takes longer at 32 MiB than the fastest may at 512 MiB is not simulated there.
-    assert len(at_last) < len({source for source, _ in chooser._times_us})
+    assert len(at_last) < len({source for source, _ in times_us})
 
 
 def test_a_candidate_that_hangs_is_not_chosen(monkeypatch):

@@ -39,8 +39,8 @@ _LADDER_BYTES = (1 << 10, 32 << 10, 1 << 20, 32 << 20, 1 << 30)
 _ANCHORS_BYTES = (256, 8 << 10, 128 << 10, 2 << 20, 32 << 20, 512 << 20)
 _FINALISTS = 4
 _FINALIST_SHARE = 1.3  # of the shortest interpolated time
-# Between many ranks, candidates are simulated at so many of those below a size: the line through two
-# leaves out most before the largest. And at no larger one than the last, where all times are lines.
+# Between many ranks, candidates are simulated at so many of those below a size: the line through
+# two leaves out most before the largest. Beyond the last one all times are lines.
 _ANCHORS_OF_MANY = 3
 _MANY_BYTES_MAX = _ANCHORS_BYTES[-1]
 # Of candidates whose times are as near as this, the one with the fewest thread blocks is chosen.
@@ -67,8 +67,8 @@ class Chooser:
     without a chance at the next one. At the size asked for, the few that interpolation puts first
     are. On many ranks, candidates with too many steps to simulate are left out, and the note names
     them; on few, several are simulated at a time, one on each thread. Where every transfer is
-    simulated in full, as between chips, sizes above `bytes_max` are not simulated, and on many ranks
-    none above the last fixed one: the line through the last two times stands for them.
+    simulated in full, as between chips, sizes above `bytes_max` are not simulated, on many ranks
+    those above the last fixed one: the line through the last two times stands for them.
     """
 
     def __init__(
