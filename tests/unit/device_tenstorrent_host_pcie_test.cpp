@@ -81,17 +81,17 @@ TEST(HostOverPcie, AKernelSeesDataBeforeTheFlagWrittenAfterIt) {
   Bytes seen(3000);
   cluster.create_program(0).create_kernel({.core = kHostWorker, .name = "waiter"},
                                           [&](DataMovementCore& core) {
-                                            core.noc_semaphore_wait(0x100, 7);
-                                            core.network().load(kHostWorker, 0x1000, seen);
-                                            core.noc_semaphore_set(0x300, 9);
+                                            core.noc_semaphore_wait(0x10100, 7);
+                                            core.network().load(kHostWorker, 0x11000, seen);
+                                            core.noc_semaphore_set(0x10300, 9);
                                           });
   cluster.run_host("tool", [&](HostAccess& host) {
     const std::uint32_t flag = 7;
-    host.write(0, {kHostWorker, 0x1000}, pattern(3000, 2));
-    host.write(0, {kHostWorker, 0x100}, std::as_bytes(std::span(&flag, 1)));
+    host.write(0, {kHostWorker, 0x11000}, pattern(3000, 2));
+    host.write(0, {kHostWorker, 0x10100}, std::as_bytes(std::span(&flag, 1)));
     // Polling takes time: no sleep is needed.
     for (std::uint32_t answer = 0; answer != 9;) {
-      host.read(0, {kHostWorker, 0x300}, std::as_writable_bytes(std::span(&answer, 1)));
+      host.read(0, {kHostWorker, 0x10300}, std::as_writable_bytes(std::span(&answer, 1)));
     }
   });
   cluster.run();
@@ -108,6 +108,7 @@ TEST(HostOverPcie, WaitsForKernelsThatFloodItsTarget) {
         });
     Time end;
     cluster.run_host("tool", [&](HostAccess& host) {
+      host.sleep(10_us);  // the kernel is launched meanwhile
       host.write(0, {kHostWorker, 0x1000}, pattern(8192, 3));
       host.barrier();
       end = cluster.simulation().now();
@@ -137,7 +138,7 @@ TEST(HostOverPcie, AKernelThatWaitsForeverIsNamed) {
   Cluster cluster(board(), with_host());
   cluster.create_program(0).create_kernel(
       {.core = kHostWorker, .name = "stubborn"},
-      [](DataMovementCore& core) { core.noc_semaphore_wait(0x100, 1); });
+      [](DataMovementCore& core) { core.noc_semaphore_wait(0x10100, 1); });
   cluster.run_host(
       "tool", [&](HostAccess& host) { host.write(0, {kHostWorker, 0x1000}, pattern(100'000, 3)); });
   try {
@@ -155,10 +156,10 @@ TEST(HostOverPcie, IsNotTakenForADeadlockWhileItConfiguresAWindow) {
   Cluster cluster(board(), {.host = machine::build_host(host)});
   cluster.create_program(0).create_kernel(
       {.core = kHostWorker, .name = "waiter"},
-      [](DataMovementCore& core) { core.noc_semaphore_wait(0x100, 1); });
+      [](DataMovementCore& core) { core.noc_semaphore_wait(0x10100, 1); });
   cluster.run_host("tool", [](HostAccess& access) {
     const std::uint32_t one = 1;
-    access.write(0, {kHostWorker, 0x100}, std::as_bytes(std::span(&one, 1)));
+    access.write(0, {kHostWorker, 0x10100}, std::as_bytes(std::span(&one, 1)));
   });
   EXPECT_GT(cluster.run(), 10_ms);
 }

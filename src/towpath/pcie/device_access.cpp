@@ -87,6 +87,9 @@ void DeviceAccess::landed(void* context) {
   const Write write = std::move(self.landing_.front());
   self.landing_.pop_front();
   std::ranges::copy(write.data, self.bytes_at(write.address, write.data.size()).begin());
+  for (sim::Process* process : std::exchange(self.waiting_, {})) {
+    self.network_.simulation().wake(*process);
+  }
 }
 
 // --- reads ---------------------------------------------------------------------------------------

@@ -38,6 +38,9 @@ class DeviceAccess final : private noc::OutsideMemory {
   DeviceAccess(const DeviceAccess&) = delete;
   DeviceAccess& operator=(const DeviceAccess&) = delete;
 
+  // Wakes the process once, when the next write is in the host's memory.
+  void wake_at_landing(sim::Process& process) { waiting_.push_back(&process); }
+
  private:
   struct Write {
     std::uint64_t address = 0;
@@ -86,6 +89,7 @@ class DeviceAccess final : private noc::OutsideMemory {
   Time from_host_;  // and back, to the chip's NoC
   std::uint64_t answers_max_bytes_;
   std::deque<Write> landing_;
+  std::vector<sim::Process*> waiting_;
   std::deque<PendingRead> reads_;
   std::deque<Request> going_;        // to the host
   std::deque<Request> returning_;    // from it

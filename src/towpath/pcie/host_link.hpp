@@ -95,6 +95,9 @@ class HostLink {
   void share_noc(noc::ChipNetwork& network);
   // Waits until all writes are acknowledged or, if posted, in memory.
   void wait_for_writes();
+  // Wakes the process once, when a kernel's next write is in the host's memory. Only on a NoC that
+  // is shared.
+  void wake_at_landing(sim::Process& process) { shared_->device.wake_at_landing(process); }
 
   const machine::Chip& chip() const { return *chip_; }
   const machine::Host& host() const { return *host_; }
@@ -135,6 +138,8 @@ class HostLink {
   // host memory channels, and where neither an IOMMU nor hugepages make it contiguous for the
   // device.
   std::size_t allocate_sysmem_buffer(std::uint64_t size_bytes);
+  // The same of a buffer that a driver has pinned before the simulation began: it takes no time.
+  std::size_t take_pinned_buffer(std::uint64_t size_bytes);
   // The same of memory that the program has, which must stay until it is unmapped. It is taken to
   // begin with a page. Throws as well without an IOMMU: the program's pages are not contiguous.
   std::size_t map_sysmem_buffer(std::span<std::byte> memory);
@@ -172,6 +177,8 @@ class HostLink {
 
   void check(machine::Coordinate tile, std::uint64_t address, std::uint64_t size_bytes) const;
   std::size_t pin(std::uint64_t size_bytes);
+  std::size_t add_buffer(std::uint64_t size_bytes);
+  void check_contiguous(std::uint64_t size_bytes) const;
   void check_buffer(const BufferRange& range, machine::Coordinate tile, std::uint64_t address);
   Piece piece_of(const Window& window, std::uint64_t offset, std::uint64_t size_bytes) const;
   Piece next_piece(Account& account, machine::Coordinate tile, std::uint64_t address,

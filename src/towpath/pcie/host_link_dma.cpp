@@ -244,7 +244,7 @@ Transfer HostLink::dma_read_from_device(std::span<std::byte> to, machine::Coordi
 
 // --- buffers that the device reaches -------------------------------------------------------------
 
-std::size_t HostLink::pin(std::uint64_t size_bytes) {
+std::size_t HostLink::add_buffer(std::uint64_t size_bytes) {
   if (size_bytes == 0) throw std::invalid_argument("a buffer of 0 bytes; at least 1 is pinned");
   if (options_.host_memory_channels == 0) {
     throw std::invalid_argument(
@@ -253,19 +253,34 @@ std::size_t HostLink::pin(std::uint64_t size_bytes) {
                     host_->name, chip_->name));
   }
   const std::size_t number = buffers_.add(size_bytes);
-  SysmemBuffer& buffer = buffers_.at(number);
-  buffer.map_time = map_time(*host_, size_bytes);
-  simulation_.sleep(buffer.map_time);
+  buffers_.at(number).map_time = map_time(*host_, size_bytes);
   return number;
 }
 
-std::size_t HostLink::allocate_sysmem_buffer(std::uint64_t size_bytes) {
+std::size_t HostLink::pin(std::uint64_t size_bytes) {
+  const std::size_t number = add_buffer(size_bytes);
+  simulation_.sleep(buffers_.at(number).map_time);
+  return number;
+}
+
+void HostLink::check_contiguous(std::uint64_t size_bytes) const {
   if (!host_->memory.has_iommu && size_bytes > host_->page_bytes()) {
     throw std::invalid_argument(fmt::format(
         "a buffer of {} bytes is not contiguous for the device: host '{}' has no IOMMU, and its "
         "pages have {} bytes",
         size_bytes, host_->name, host_->page_bytes()));
   }
+}
+
+std::size_t HostLink::take_pinned_buffer(std::uint64_t size_bytes) {
+  check_contiguous(size_bytes);
+  const std::size_t number = add_buffer(size_bytes);
+  if (options_.carries_data) buffers_.at(number).bytes.resize(size_bytes);
+  return number;
+}
+
+std::size_t HostLink::allocate_sysmem_buffer(std::uint64_t size_bytes) {
+  check_contiguous(size_bytes);
   const std::size_t number = pin(size_bytes);
   if (options_.carries_data) buffers_.at(number).bytes.resize(size_bytes);
   return number;

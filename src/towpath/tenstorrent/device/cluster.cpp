@@ -21,6 +21,11 @@ namespace {
 // Most kernels and processes that a deadlock's sentence names.
 constexpr std::size_t kNamedMax = 8;
 
+// What fast dispatch writes to a core besides code and arguments.
+constexpr std::uint64_t kFastLaunchBytesMin = kLaunchMessageBytes + kRingUnitBytes;
+// Longest time of a batch of commands on a link: 32 KiB at less than a lane of PCIe 3.
+constexpr Time kBatchPause = Time::from_ps(50'000'000);
+
 // Longest time without progress in a network that will continue: many attempts to reserve a path,
 // or a slow memory.
 noc::Cycle longest_pause(const machine::Chip& chip) {
@@ -33,18 +38,21 @@ noc::Cycle longest_pause(const machine::Chip& chip) {
 }
 
 void check_dispatch(const machine::ChipCluster& cluster, const RunOptions& options) {
-  if (!options.slow_dispatch) return;
+  if (!options.launches_programs()) return;
   constexpr std::uint64_t kMost = ethernet_memory_map::kLaunchBytesMax;
+  const std::string which = options.slow_dispatch ? "slow dispatch" : "fast dispatch";
+  const std::uint64_t least = options.slow_dispatch ? noc::kWordBytes : kFastLaunchBytesMin;
+  const std::uint64_t unit = options.slow_dispatch ? noc::kWordBytes : kRingUnitBytes;
   const std::uint64_t size_bytes = options.launch_bytes;
-  if (size_bytes < noc::kWordBytes || size_bytes > kMost || size_bytes % noc::kWordBytes != 0) {
+  if (size_bytes < least || size_bytes > kMost || size_bytes % unit != 0) {
     throw std::invalid_argument(
-        fmt::format("slow dispatch writes {} bytes to a core; it writes 4 to {}, a multiple of 4",
-                    size_bytes, kMost));
+        fmt::format("{} writes {} bytes to a core; it writes {} to {}, a multiple of {}", which,
+                    size_bytes, least, kMost, unit));
   }
   if (!options.carries_data) {
-    throw std::invalid_argument(fmt::format(
-        "slow dispatch on cluster '{}', which keeps times only; it needs one that carries data",
-        cluster.name));
+    throw std::invalid_argument(
+        fmt::format("{} on cluster '{}', which keeps times only; it needs one that carries data",
+                    which, cluster.name));
   }
 }
 
@@ -66,7 +74,7 @@ sim::SimulationGroup::Options partitions_of(const machine::ChipCluster& cluster,
       options.link_faults, [](const auto& faults) { return faults != ethernet::LinkFaults{}; });
   const bool is_partitioned = options.threads > 0 && cluster.chips.size() > 1 &&
                               lookahead > Time() && !options.finds_hazards && !has_faults &&
-                              !options.slow_dispatch;
+                              !options.launches_programs();
   return {.seed = options.seed,
           .partitions = is_partitioned ? cluster.chips.size() : 1,
           .lookahead = lookahead,
@@ -151,6 +159,7 @@ void Cluster::run_host(std::string name, std::function<void(HostAccess&)> body) 
 void Cluster::start() {
   TOWPATH_CHECK(!has_run_, "cluster '{}' was run before; it runs once", description_->name);
   if (options_.slow_dispatch) dispatch_slowly();
+  if (options_.dispatches_fast()) dispatch_fast();
   has_run_ = true;
   for (const auto& device : devices_) device->start();
 }
@@ -189,6 +198,26 @@ void Cluster::dispatch_slowly() {
   });
 }
 
+// In the same order, but the host waits for nothing until all are launched.
+void Cluster::dispatch_fast() {
+  const bool has_programs =
+      std::ranges::any_of(devices_, [](const auto& device) { return device->programs() > 0; });
+  if (!has_programs) return;
+  run_host("dispatcher", [this](HostAccess& host) {
+    std::size_t most = 0;
+    for (const auto& device : devices_) most = std::max(most, device->programs());
+    for (std::size_t number = 0; number < most; ++number) {
+      for (const auto& device : devices_) {
+        if (number >= device->programs() || device->program(number).cores().empty()) continue;
+        host.launch(device->id(), device->program(number));
+      }
+    }
+    for (const auto& device : devices_) {
+      if (device->programs() > 0) host.finish(device->id());
+    }
+  });
+}
+
 Time Cluster::run() {
   start();
   run_until_over();
@@ -208,7 +237,9 @@ void Cluster::run_until_over() {
   if (const machine::Host* host = options_.host.get(); host != nullptr) {
     // Nothing moves on a chip while the host configures a window, or while its link has a request.
     const Time pause = host->core.call_time + host->driver.window_time + host->link.read_time;
-    slice = std::max(slice, 2 * clock.cycle_at(pause).count());
+    // Nor while a batch of commands is on its way over a slow link.
+    const Time batch = options_.dispatches_fast() ? kBatchPause : Time();
+    slice = std::max(slice, 2 * clock.cycle_at(pause + batch).count());
   }
   const noc::Cycle limit = options_.cycles_max;
   while (!is_over()) {

@@ -35,7 +35,7 @@ namespace towpath::tenstorrent {
 class Cluster {
  public:
   using Options = RunOptions;
-  // Throws std::invalid_argument for options of slow dispatch that cannot be.
+  // Throws std::invalid_argument for options of dispatch that cannot be.
   Cluster(std::shared_ptr<const machine::ChipCluster> cluster, const Options& options);
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -82,6 +82,7 @@ class Cluster {
 
  private:
   void dispatch_slowly();
+  void dispatch_fast();
   void run_until_over();
   bool is_over() const;
   bool all_blocked() const;

@@ -76,6 +76,14 @@ const Program::Entry* Device::resident_at(machine::Coordinate core) const {
   return nullptr;
 }
 
+bool Device::is_used(machine::Coordinate core) const {
+  return std::ranges::any_of(programs_, [core](const Program* program) {
+    return std::ranges::any_of(program->kernels(), [core](const Program::Entry& entry) {
+      return entry.config.core == core;
+    });
+  });
+}
+
 int Device::enqueue(Program& program) {
   programs_.push_back(&program);
   return static_cast<int>(programs_.size()) - 1;

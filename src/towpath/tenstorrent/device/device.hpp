@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,12 @@ class Device {
   Time over_at() const { return over_at_; }
   // The kernel that stays on an Ethernet core beside later programs; null if there is none.
   const Program::Entry* resident_at(machine::Coordinate core) const;
+  // Whether a kernel of any program is there.
+  bool is_used(machine::Coordinate core) const;
+  // Where a core says that all its kernels of a program have ended: the dispatcher's count. None
+  // without fast dispatch over a host.
+  void set_dispatcher(const NocAddress& ended) { dispatcher_ = ended; }
+  const std::optional<NocAddress>& dispatcher() const { return dispatcher_; }
   // The running program; null when all have ended.
   const Program* current() const { return is_over() ? nullptr : programs_[next_]; }
   std::vector<std::unique_ptr<EthernetTile>>& ethernet_tiles() { return tiles_; }
@@ -84,6 +91,7 @@ class Device {
   std::vector<Program*> programs_;
   std::size_t next_ = 0;
   std::vector<sim::Process*> waiting_;
+  std::optional<NocAddress> dispatcher_;
   Time over_at_;
 };
 

@@ -62,8 +62,8 @@ class EthernetCore : public DataMovementCore {
   // Submits to a queue that is not busy. The work around it is the caller's.
   void eth_send_packet_bytes_unsafe(int queue, std::uint64_t source, std::uint64_t destination,
                                     std::uint64_t size_bytes);
-  // Takes its time at the queue and over the link, but has no effect: the registers at the far end
-  // control hardware that is not modelled.
+  // Takes its time at the queue and over the link, but has no effect unless the register is one of
+  // EthernetTile's counters: others control hardware that is not modelled.
   void eth_write_remote_reg(int queue, std::uint64_t address, std::uint32_t value);
 
   // --- channel 0, as a one-shot -----------------------------------------------------------------

@@ -96,6 +96,19 @@ void EthernetTile::write(std::uint64_t offset, std::span<const std::byte> bytes)
 }
 
 // See eth_write_remote_reg().
-void EthernetTile::write_register(std::uint64_t, std::uint32_t) {}
+void EthernetTile::write_register(std::uint64_t address, std::uint32_t value) {
+  const bool is_counter = address >= kCountersBase &&
+                          address < kCountersBase + kCountersMax * kCounterStride &&
+                          address % kCounterStride == 0;
+  if (!is_counter) return;
+  counters_[address] += value;
+  ++port_changes_;
+  wake_kernel();
+}
+
+std::uint32_t EthernetTile::counter(std::uint64_t address) const {
+  const auto found = counters_.find(address);
+  return found == counters_.end() ? 0 : found->second;
+}
 
 }  // namespace towpath::tenstorrent

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,13 @@ class EthernetTile final : private ethernet::TileMemory {
   BaseFirmware* base_firmware() const { return base_firmware_; }
   void set_base_firmware(BaseFirmware* firmware) { base_firmware_ = firmware; }
 
+  // Counters that register writes of the far end add to: the registers of NoC streams that have
+  // free space in them. Others have no effect. Source: tt-metal, noc_overlay_parameters.h.
+  static constexpr std::uint64_t kCountersBase = 0xffb40000;
+  static constexpr std::uint64_t kCounterStride = 0x1000;
+  static constexpr std::uint64_t kCountersMax = 64;
+  std::uint32_t counter(std::uint64_t address) const;
+
   // A number that changes when anything has happened that software on the core could see: a write
   // to its L1, a change of a queue or of the link, an answer over the NoC.
   std::uint64_t changes() const;
@@ -74,6 +82,7 @@ class EthernetTile final : private ethernet::TileMemory {
   bool is_firmware_running_ = true;
   std::uint64_t port_changes_ = 0;
   std::vector<sim::Process*> waiting_;
+  std::map<std::uint64_t, std::uint32_t> counters_;  // by address
   ethernet::Port port_;
 };
 

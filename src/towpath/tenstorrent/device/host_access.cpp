@@ -72,6 +72,26 @@ void HostAccess::barrier() {
   for (auto& [end, gateway] : host_.gateways_) host_.wait_for_answers(*this, gateway);
 }
 
+void HostAccess::launch(int chip, const Program& program) {
+  host_.begin(*this, fmt::format("the launch of program {} of chip {}", program.number(), chip));
+  host_.dispatch(*this).launch(chip, program, is_waiting_);
+}
+
+void HostAccess::enqueue_write(int chip, const NocAddress& to, std::span<const std::byte> bytes) {
+  host_.begin(*this, "enqueued " + describe(Kind::write, chip, to, bytes.size()));
+  host_.check(*this, {Kind::write, chip, to}, bytes.size());
+  if (to.offset % kRingUnitBytes != 0) {
+    throw std::invalid_argument(fmt::format("host '{}': {}: the offset must be a multiple of {}",
+                                            name_, doing_, kRingUnitBytes));
+  }
+  host_.dispatch(*this).write(chip, to, bytes, is_waiting_);
+}
+
+void HostAccess::finish(int chip) {
+  host_.begin(*this, fmt::format("the wait until the dispatcher of chip {} is done", chip));
+  host_.dispatch(*this).finish(chip, is_waiting_);
+}
+
 pcie::SysmemBuffer& HostAccess::allocate_sysmem_buffer(int chip, std::uint64_t size_bytes) {
   const auto link = host_.links_.find(chip);
   if (link == host_.links_.end()) {
@@ -119,6 +139,18 @@ Host::Host(const machine::ChipCluster& cluster, const std::vector<std::unique_pt
     gateway.device = &device(end.chip);
     gateway.core = cluster.core_of(end);
   }
+  if (!devices.front()->options().dispatches_fast()) return;
+  dispatch_ = std::make_unique<FastDispatch>(
+      cluster, devices, routes_,
+      [this](int chip) -> pcie::HostLink& { return links_.at(chip).link; });
+}
+
+FastDispatch& Host::dispatch(const HostAccess& process) const {
+  if (dispatch_ != nullptr) return *dispatch_;
+  throw std::invalid_argument(
+      fmt::format("host '{}': {}: fast dispatch needs a described host, Options::host, and no "
+                  "slow_dispatch",
+                  process.name_, process.doing_));
 }
 
 Host::PcieLink::PcieLink(Device& device, std::shared_ptr<const machine::Host> host)
@@ -206,6 +238,8 @@ void Host::check(const HostAccess& process, const Access& access, std::uint64_t 
   if (address.offset > memory_bytes || size_bytes > memory_bytes - address.offset) {
     refuse(fmt::format("the memory there has {} bytes", memory_bytes));
   }
+  const bool is_taken = dispatch_ != nullptr && dispatch_->has(access.chip, address.tile);
+  if (access.kind == Kind::write && is_taken) refuse("the dispatcher has that core");
   const bool is_ethernet = there.chip().tile(address.tile).kind == machine::TileKind::ethernet;
   if (is_ethernet && access.kind == Kind::write && is_firmwares_own(address.offset, size_bytes)) {
     refuse(fmt::format("bytes {} to {} of an Ethernet core are its base firmware's",
@@ -326,6 +360,7 @@ std::string Host::describe_hold_up(int chip) const {
 }
 
 std::string Host::describe_kernel(const EthernetTile& tile) const {
+  if (dispatch_ != nullptr && dispatch_->has(tile.end())) return "its tunneller has the core";
   const Device& on = device(tile.end().chip);
   const Program::Entry* kernel = on.resident_at(tile.core());
   if (kernel == nullptr) {

@@ -17,6 +17,7 @@
 #include "towpath/pcie/host_link.hpp"
 #include "towpath/pcie/network_memory.hpp"
 #include "towpath/tenstorrent/device/base_firmware.hpp"
+#include "towpath/tenstorrent/device/fast_dispatch.hpp"
 #include "towpath/tenstorrent/device/host_routes.hpp"
 
 namespace towpath::tenstorrent {
@@ -56,6 +57,13 @@ class HostAccess {
   void read(int chip, const NocAddress& from, std::span<std::byte> bytes);
   // Waits until all writes of this process have arrived.
   void barrier();
+  // Writes through the chip's dispatcher, after all programs that were launched before have ended;
+  // finish() waits until that is done, barrier() does not. The offset is a multiple of 16. Throws
+  // std::invalid_argument without a described host, with slow dispatch, and where write() does.
+  void enqueue_write(int chip, const NocAddress& to, std::span<const std::byte> bytes);
+  // Waits until the dispatcher has done all that this or another process told it, and all programs
+  // launched before have ended.
+  void finish(int chip);
   // Host memory that kernels of a chip on PCIe reach through its PCIe tile, at noc_address. Throws
   // like HostLink::allocate_sysmem_buffer(), and where no host is described.
   pcie::SysmemBuffer& allocate_sysmem_buffer(int chip, std::uint64_t size_bytes);
@@ -63,6 +71,9 @@ class HostAccess {
   void sleep(Time time);
   // Waits until so many programs of a chip have ended, in the order in which they were created.
   void wait_for_programs(int chip, std::size_t programs);
+
+  // Has the chip's dispatcher launch a program: Cluster does.
+  void launch(int chip, const Program& program);
 
   const std::string& name() const { return name_; }
 
@@ -117,6 +128,7 @@ class Host {
     std::array<Pending, kHostSlots> slots;
   };
 
+  FastDispatch& dispatch(const HostAccess& process) const;
   void check(const HostAccess& process, const Access& access, std::uint64_t size_bytes) const;
   void begin(HostAccess& process, std::string doing) const;
   bool reaches_directly(int chip) const { return routes_.to(chip).links == 0; }
@@ -148,6 +160,7 @@ class Host {
   std::map<int, PcieLink> links_;  // by chip; none where the host reaches chips instantly
   HostRoutes routes_;
   std::vector<std::unique_ptr<BaseFirmware>> firmware_;
+  std::unique_ptr<FastDispatch> dispatch_;  // null without a described host, with slow dispatch
   std::map<machine::EthernetEnd, Gateway> gateways_;
   std::deque<HostAccess> processes_;
   Time over_at_;

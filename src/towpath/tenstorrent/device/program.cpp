@@ -25,6 +25,12 @@ std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const mac
   return machine::build_chip_cluster(std::move(cluster));
 }
 
+// Of a chip on its own the description does not say that a host reaches it.
+RunOptions without_host(RunOptions options) {
+  options.host = nullptr;
+  return options;
+}
+
 std::size_t kind_index(TileKind kind) { return kind == TileKind::ethernet ? 1 : 0; }
 
 }  // namespace
@@ -36,7 +42,7 @@ std::string name_of(const KernelConfig& config) {
 }
 
 Program::Program(Device& device, int generation)
-    : allocated_bytes_{device.options().slow_dispatch ? device.options().launch_bytes : 0,
+    : allocated_bytes_{device.options().launches_programs() ? device.options().launch_bytes : 0,
                        device.free_ethernet_l1()},
       generation_(generation),
       number_(device.enqueue(*this)),
@@ -45,7 +51,7 @@ Program::Program(Device& device, int generation)
 Program::Program(std::shared_ptr<const machine::Chip> chip, const Options& options)
     : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
       generation_(0),
-      own_cluster_(std::make_unique<Cluster>(cluster_of(std::move(chip)), options)) {
+      own_cluster_(std::make_unique<Cluster>(cluster_of(std::move(chip)), without_host(options))) {
   device_ = &own_cluster_->device(0);
   device_->enqueue(*this);
 }
@@ -201,7 +207,7 @@ void Program::start() {
 
 void Program::run_kernel(std::size_t number, noc::Cycle start) {
   Entry& entry = kernels_[number];
-  if (device_->options().slow_dispatch) wait_for_launch(entry);
+  if (device_->options().launches_programs()) wait_for_launch(entry);
   entry.is_launched = true;
   entry.core->work_until(start);
   if (entry.tile != nullptr) static_cast<EthernetCore&>(*entry.core).take_core();
@@ -218,10 +224,14 @@ void Program::run_kernel(std::size_t number, noc::Cycle start) {
   if (entry.tile != nullptr) entry.tile->set_firmware_running(true);
   entry.is_over = true;
   if (device_->options().slow_dispatch) report_end(entry);
-  if (entry.is_resident || --running_ > 0) return;
-  result_.cycles = network().cycle();
-  result_.flit_hops = device_->flit_hops() - flit_hops_before_;
-  device_->program_over();
+  if (entry.is_resident) return;
+  const bool is_last = --running_ == 0;
+  if (is_last) {
+    result_.cycles = network().cycle();
+    result_.flit_hops = device_->flit_hops() - flit_hops_before_;
+    device_->program_over();
+  }
+  if (device_->dispatcher()) tell_dispatcher(entry);
 }
 
 ProgramResult Program::run() {
@@ -253,7 +263,7 @@ bool Program::all_blocked() const {
   });
 }
 
-// --- slow dispatch ------------------------------------------------------------------------------
+// --- launching by the host ----------------------------------------------------------------------
 
 std::vector<machine::Coordinate> Program::cores() const {
   std::vector<machine::Coordinate> cores;
@@ -287,11 +297,32 @@ void Program::wait_for_launch(Entry& entry) {
   }
 }
 
+bool Program::are_all_over(machine::Coordinate core) const {
+  return std::ranges::all_of(
+      kernels_, [&](const Entry& other) { return other.config.core != core || other.is_over; });
+}
+
+std::uint32_t Program::cores_that_end() const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(cores(), [&](machine::Coordinate core) {
+    return std::ranges::none_of(kernels_, [&](const Entry& entry) {
+      return entry.config.core == core && entry.is_resident;
+    });
+  }));
+}
+
 void Program::report_end(const Entry& entry) {
   const machine::Coordinate core = entry.config.core;
-  const bool are_all_over = std::ranges::all_of(
-      kernels_, [&](const Entry& other) { return other.config.core != core || other.is_over; });
-  if (are_all_over) network().store_word(core, launch_word(core), 0);
+  if (are_all_over(core)) network().store_word(core, launch_word(core), 0);
+}
+
+// The firmware of a core increments the dispatcher's count, once for all kernels of the core.
+void Program::tell_dispatcher(const Entry& entry) {
+  if (!are_all_over(entry.config.core)) return;
+  DataMovementCore firmware(network(), {.core = entry.config.core,
+                                        .name = "firmware",
+                                        .noc_index = std::max(0, entry.config.noc_index),
+                                        .chip = device_->id()});
+  firmware.noc_semaphore_inc(*device_->dispatcher(), 1);
 }
 
 }  // namespace towpath::tenstorrent

@@ -54,14 +54,17 @@ struct RunOptions {
   bool finds_hazards = true;                        // in clusters with links
   std::vector<ethernet::LinkFaults> link_faults{};  // by link; links beyond the end have none
   // The host launches programs, through the base firmware of Ethernet cores where a chip is not on
-  // PCIe, and no link is the dispatcher's. Otherwise a program begins as soon as it may.
+  // PCIe, and no link is the dispatcher's.
   bool slow_dispatch = false;
-  // What slow dispatch writes to each core: code, arguments and a word that starts it; a multiple
-  // of 4, at most 8 KiB. Chosen here; no source.
+  // What is written to each core to launch a program: code, arguments and a word that starts it; a
+  // multiple of 4, with fast dispatch of 16, at most 8 KiB. Chosen here; no source.
   std::uint64_t launch_bytes = 4096;
   // Whose accesses to a chip on PCIe take the time of its link and are requests on its NoC; null:
-  // it reaches such chips instantly.
+  // it reaches such chips instantly. Unless dispatch is slow, it launches programs by fast
+  // dispatch, through the dispatcher's links; without a host a program begins as soon as it may.
   std::shared_ptr<const machine::Host> host{};
+  bool dispatches_fast() const { return host != nullptr && !slow_dispatch; }
+  bool launches_programs() const { return slow_dispatch || host != nullptr; }
   // 0: one simulation for all chips. Otherwise each chip is a partition, where nothing joins them
   // but links without faults: no monitor of hazards, no slow dispatch. So many threads run them.
   int threads = 0;
@@ -139,11 +142,13 @@ class Program {
   // Starts its kernels; when the last one ends, the device is notified.
   void start();
   bool is_running() const { return running_ > 0; }
-  // Cores that slow dispatch writes to, and where on them it does.
+  // Cores that are written to for a launch, and where on them.
   std::vector<machine::Coordinate> cores() const;
   std::uint64_t launch_at(machine::Coordinate core) const;
   // The last word of the message, which is not zero while the core runs the program.
   std::uint64_t launch_word(machine::Coordinate core) const;
+  // How many of them say when their kernels have ended: those without kernels that stay.
+  std::uint32_t cores_that_end() const;
   bool all_blocked() const;
   // Where the L1 of its resident kernels ends; 0 if it has none.
   std::uint64_t resident_l1_end() const;
@@ -174,7 +179,9 @@ class Program {
   std::unique_ptr<DataMovementCore> make_core(const Entry& entry) const;
   void run_kernel(std::size_t number, noc::Cycle start);
   void wait_for_launch(Entry& entry);
+  bool are_all_over(machine::Coordinate core) const;
   void report_end(const Entry& entry);
+  void tell_dispatcher(const Entry& entry);
 
   // Kernels outlive the simulation, whose end unwinds them.
   std::vector<Entry> kernels_;
