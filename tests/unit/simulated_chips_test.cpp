@@ -94,7 +94,10 @@ TEST(SimulatedChips, ARankBeginsWhenAllItsPeersHaveBeenCalled) {
   chips.on_begin = [&](int rank) { begun.push_back(rank); };
   AlgorithmOptions options;
   options.ranks = 4;
-  chips.set_peers(collective::make_schedule("ring_all_reduce", options));
+  const auto plan = collective::make_plan(
+      std::make_shared<collective::Schedule>(collective::make_schedule("ring_all_reduce", options)),
+      64, {transport::DataType::int32, transport::ReductionOperation::sum});
+  chips.set_plan(*plan);
   for (const int rank : {0, 1, 2}) chips.start(rank, Protocol::simple);
   chips.run();
   EXPECT_EQ(begun, std::vector<int>{1});

@@ -254,16 +254,16 @@ def call_us(call: ChipCall) -> float:
     algorithm = call.algorithm()
     ways = 2 if system.goes_round else 1
     is_grid = algorithm.startswith("grid")
-    # To a rank there is one way; both workers add up what comes in.
+    # To a rank there is one way, which one worker serves with the other (all_to_all_async_generic,
+    # reduce_scatter_minimal_direct), and which adds up all that comes in over its link.
     is_pairwise = fabric.is_pairwise(algorithm)
     shape = system.shape()
     dimensions = [*shape.dimensions, (1, False)]
-    # tt-metal's all-to-all has one worker for each link and way (all_to_all_async_generic).
-    workers = _links_of(system) if call.is_exchange else _channels_of(system)
+    workers = _links_of(system) if is_pairwise else _channels_of(system)
     source = ScheduleSource(
         None, call.collective, algorithm, system.chips,
         channels=workers * (1 if is_grid or is_pairwise else ways),
-        both_ways=algorithm.startswith("ring"), reducers=ways if is_pairwise else 1,
+        both_ways=algorithm.startswith("ring"),
         columns=dimensions[0][0] if is_grid else 0,
         row_rings=is_grid and dimensions[0][1], column_rings=is_grid and dimensions[1][1],
     )  # fmt: skip

@@ -15,6 +15,10 @@ using transport::SignalWait;
 
 namespace {
 
+// Largest scratch of two calls that is kept in the L1 of a core: tt-metal,
+// reduce_scatter_minimal_direct_op_device_operation.cpp (k_l1_shard_budget_bytes).
+constexpr std::uint64_t kNearBytesMax = 640 << 10;
+
 // The ranks that each rank of a schedule exchanges data with, in ascending order.
 std::vector<std::vector<int>> peers_of(const collective::Schedule& schedule) {
   std::vector<std::vector<int>> peers;
@@ -52,8 +56,11 @@ SimulatedChips::SimulatedChips(std::shared_ptr<const machine::ChipCluster> clust
                                   .deadline = options.deadline}),
       meetings_(static_cast<std::size_t>(ranks)) {}
 
-void SimulatedChips::set_peers(const collective::Schedule& schedule) {
+void SimulatedChips::set_plan(const collective::Plan& plan) {
+  const collective::Schedule& schedule = *plan.schedule;
   chips_.tell_with_payload(is_exchange(schedule.collective));
+  // Calls take turns with two of them.
+  chips_.keep_scratch_near(2 * plan.scratch_bytes <= kNearBytesMax);
   const std::vector<std::vector<int>> peers = peers_of(schedule);
   for (std::size_t rank = 0; rank < meetings_.size(); ++rank) {
     Meeting& meeting = meetings_[rank];

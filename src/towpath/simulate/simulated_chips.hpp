@@ -42,7 +42,7 @@ class SimulatedChips final : public SimulatedRanks {
   sim::SimulationGroup& simulations() override { return chips_.simulations(); }
   sim::Simulation& simulation(int rank = 0) override { return chips_.simulation(rank); }
   transport::Transport& transport(int rank) override { return chips_.transport(rank); }
-  void set_peers(const collective::Schedule& schedule) override;
+  void set_plan(const collective::Plan& plan) override;
   void start(int rank, Protocol) override { await_peers(rank); }
   void run() override { chips_.run(); }
   void close(int rank) override { chips_.close_connections(rank); }

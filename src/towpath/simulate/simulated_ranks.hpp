@@ -59,7 +59,7 @@ class SimulatedRanks {
   // Whether those that they stand for may have done something else, as far as can be told.
   virtual bool may_differ() const { return false; }
   // What the ranks run. Called once, before the first start().
-  virtual void set_peers(const collective::Schedule& schedule) { (void)schedule; }
+  virtual void set_plan(const collective::Plan& plan) { (void)plan; }
   // The host of `rank` calls now, for a plan under `protocol`; the rank begins later, or at once.
   virtual void start(int rank, Protocol protocol) = 0;
   // Called when a rank begins, where it is simulated; must be set.

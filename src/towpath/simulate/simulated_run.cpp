@@ -40,7 +40,7 @@ void SimulatedRun::make_executors(sim::Trace* trace) {
     ranks_->simulations().set_trace(trace);
     observe_steps();
   }
-  ranks_->set_peers(*plan_->schedule);
+  ranks_->set_plan(*plan_);
 }
 
 void SimulatedRun::observe_steps() {

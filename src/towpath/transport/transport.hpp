@@ -77,12 +77,19 @@ struct SignalUpdate {
 // store. In a time-only run the pointers are null and the has_ flags alone say what is read and
 // written.
 struct Move {
+  // Where in its rank's memory an operand is. A transport may keep scratch near its cores.
+  enum class Region : std::uint8_t { array, slot, scratch };
+
   const std::byte* source = nullptr;
   const std::byte* addend = nullptr;  // combined with source by `reduction`
   std::byte* destination = nullptr;   // local store
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
+  Region source_in = Region::array;
+  Region addend_in = Region::array;
+  Region destination_in = Region::array;
+  bool accumulates = false;  // the source is what the destination holds
   std::uint64_t size_bytes = 0;
   Reduction reduction;
 

@@ -196,6 +196,10 @@ Executor::Part Executor::part(const Block& block, Buffer buffer, std::uint32_t f
   return {start == nullptr ? nullptr : start + offset, count * chunking.element_bytes()};
 }
 
+static Move::Region region_of(Buffer buffer) {
+  return buffer == Buffer::scratch ? Move::Region::scratch : Move::Region::array;
+}
+
 // Which memory the step's kind reads and writes. What does not exist of a ragged chunk in one of
 // the buffers is left out of all.
 void Executor::set_operands(Block& block) {
@@ -203,30 +207,34 @@ void Executor::set_operands(Block& block) {
   Move& move = block.move;
   move.source = move.addend = nullptr;
   move.destination = nullptr;
-  move.has_source = move.has_addend = move.has_destination = false;
+  move.has_source = move.has_addend = move.has_destination = move.accumulates = false;
   move.has_signal = false;
   move.peer = transport::kNoPeer;
   move.size_bytes = block.slice.count * plan_->chunking.element_bytes();
 
-  const auto add_operand = [&move](const std::byte* address) {
+  const auto add_operand = [&move](const std::byte* address, Move::Region region) {
     (move.has_source ? move.addend : move.source) = address;
+    (move.has_source ? move.addend_in : move.source_in) = region;
     (move.has_source ? move.has_addend : move.has_source) = true;
   };
   if (receives(step.type)) {
     add_operand(transport_.data(
-        slot_offset(block.wiring->fifo, block.slots_received % block.receive_slots)));
+                    slot_offset(block.wiring->fifo, block.slots_received % block.receive_slots)),
+                Move::Region::slot);
   }
   if (writes_destination(step.type)) {
     const Part to = part(block, step.destination, step.destination_chunk);
     move.destination = to.address;
+    move.destination_in = region_of(step.destination);
     move.has_destination = true;
     move.size_bytes = std::min(move.size_bytes, to.size_bytes);
-    if (step.type == StepType::reduce) add_operand(to.address);
+    move.accumulates = step.type == StepType::reduce;
+    if (move.accumulates) add_operand(to.address, move.destination_in);
   }
   if (reads_source(step.type)) {
     const Part from = part(block, step.source, step.source_chunk);
     move.size_bytes = std::min(move.size_bytes, from.size_bytes);
-    add_operand(from.address);
+    add_operand(from.address, region_of(step.source));
   }
   if (sends(step.type)) {
     move.peer = block.program->send_peer;

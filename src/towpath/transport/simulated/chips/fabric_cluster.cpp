@@ -63,8 +63,11 @@ struct FabricCluster::Delivery : simulated::Delivery {
   bool has_addend = false;
   bool has_destination = false;
   bool continues_reduction = false;
-  int to_leave = 0;   // parts that have not left
-  int to_arrive = 0;  // parts that have not arrived
+  bool adds_in_pairs = false;
+  int reads = 0;            // operands in DRAM
+  bool stays_near = false;  // nothing is stored in DRAM
+  int to_leave = 0;         // parts that have not left
+  int to_arrive = 0;        // parts that have not arrived
 };
 
 struct FabricCluster::DeliveryPart : Part {
@@ -130,6 +133,9 @@ class FabricCluster::Endpoint final : public simulated::Endpoint {
  private:
   Delivery& new_delivery(Move& move);
   bool continues_reduction(const Move& move);
+  bool is_near(const Move& move, Move::Region region) const;
+  int reads_of(const Move& move, bool continues_reduction) const;
+  bool is_there(const Move& move) const;
   void deliver(Delivery& delivery);
   void delivered(Delivery& delivery);
   void release(Delivery& delivery);
@@ -157,6 +163,9 @@ FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
   delivery.has_destination = move.has_destination;
   delivery.epoch = epoch_;
   delivery.continues_reduction = continues_reduction(move);
+  delivery.adds_in_pairs = delivery.continues_reduction && move.accumulates;
+  delivery.reads = reads_of(move, delivery.continues_reduction);
+  delivery.stays_near = move.has_destination && is_near(move, move.destination_in);
   fill(delivery, move);
   if (move.peer == kNoPeer) return delivery;
   check_peer(move.peer);
@@ -173,9 +182,32 @@ bool FabricCluster::Endpoint::continues_reduction(const Move& move) {
   return false;
 }
 
+// What works inside the chip has its scratch at hand; links' workers read from DRAM.
+bool FabricCluster::Endpoint::is_near(const Move& move, Move::Region region) const {
+  return move.peer == kNoPeer && region == Move::Region::scratch && cluster_.is_scratch_near_;
+}
+
+// How many operands are read from DRAM; a sum that is added to is not read again.
+int FabricCluster::Endpoint::reads_of(const Move& move, bool continues_reduction) const {
+  int reads = 0;
+  if (move.has_source && !is_near(move, move.source_in)) ++reads;
+  if (move.has_addend && !is_near(move, move.addend_in)) ++reads;
+  return continues_reduction ? std::min(reads, 1) : reads;
+}
+
+// The router has written it where it is kept.
+bool FabricCluster::Endpoint::is_there(const Move& move) const {
+  return move.peer == kNoPeer && move.source_in == Move::Region::slot && !move.has_addend &&
+         move.destination_in == Move::Region::scratch;
+}
+
 void FabricCluster::Endpoint::start(Move& move) {
   Delivery& delivery = new_delivery(move);
   load(delivery);
+  if (is_there(move)) {
+    release(delivery);
+    return finish(move);
+  }
   // A flag alone is a posted store: its sender continues at once.
   const bool is_flag = !move.has_source;
   if (is_flag) delivery.move = nullptr;
@@ -279,7 +311,9 @@ FabricCluster::DeliveryPart& FabricCluster::add_part(Delivery& delivery, std::ui
   part.has_source = delivery.has_source;
   part.has_addend = delivery.has_addend;
   part.has_destination = delivery.has_destination;
+  part.reads = delivery.reads;
   part.continues_reduction = delivery.continues_reduction;
+  part.adds_in_pairs = delivery.adds_in_pairs;
   stage(part);
   if (delivery.to == nullptr || delivery.to == delivery.from) {
     part.left = [](Part& left) {
@@ -290,7 +324,7 @@ FabricCluster::DeliveryPart& FabricCluster::add_part(Delivery& delivery, std::ui
       all.from->part_left(all);
       if (arrives) all.from->part_arrived(all);
     };
-    part.has_destination = true;
+    part.has_destination = !delivery.stays_near;
     place.local_workers[least_loaded(place.local_workers)]->add(part);
     return part;
   }

@@ -64,6 +64,8 @@ class FabricCluster {
   // Whether a Move is told of by its own last packet, as in tt-metal's all-to-all, whose receivers
   // hand nothing on; otherwise by a packet behind it, for which the router there stands still.
   void tell_with_payload(bool tells) { tells_with_payload_ = tells; }
+  // Whether scratch is in the L1 of the cores that add up, and not in DRAM.
+  void keep_scratch_near(bool keeps) { is_scratch_near_ = keeps; }
   // Runs until no event is left. Throws TransportError::Kind::timeout, with the state of the links,
   // when the deadline passes first.
   void run();
@@ -113,6 +115,7 @@ class FabricCluster {
   sim::Timer deadline_;
   bool has_started_ = false;
   bool tells_with_payload_ = false;
+  bool is_scratch_near_ = false;
 };
 
 }  // namespace towpath::transport::simulated::chips

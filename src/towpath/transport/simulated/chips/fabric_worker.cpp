@@ -30,8 +30,9 @@ std::uint64_t aligned(std::uint64_t size_bytes) {
   return (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-Time reduce_time(const machine::Chip& chip, std::uint64_t size_bytes) {
-  const auto per_cycle = static_cast<std::uint64_t>(chip.software.reduce_bytes_per_cycle);
+Time reduce_time(const machine::Chip& chip, const Part& part, std::uint64_t size_bytes) {
+  const auto per_cycle = static_cast<std::uint64_t>(chip.software.reduce_bytes_per_cycle) *
+                         (part.adds_in_pairs ? 2 : 1);
   const auto cycles = static_cast<std::int64_t>((size_bytes + per_cycle - 1) / per_cycle);
   return chip.clock.time_of(Cycles(cycles));
 }
@@ -137,7 +138,7 @@ void FabricWorker::run_reader(DataMovementCore& core) {
       continue;
     }
     const Packet packet = under_way.front();
-    if (packet.part->has_source && packet.size_bytes > 0) {
+    if (packet.part->reads > 0 && packet.size_bytes > 0) {
       core.noc_async_read_barrier_with_trid(
           static_cast<int>((read_ - under_way.size()) % kReadAhead));
     }
@@ -154,7 +155,7 @@ void FabricWorker::run_compute(const machine::Chip& chip) {
     Packet packet = read_packets_.front();
     read_packets_.pop_front();
     if (packet.part->has_addend) {
-      simulation_.sleep(reduce_time(chip, packet.size_bytes));
+      simulation_.sleep(reduce_time(chip, *packet.part, packet.size_bytes));
       packet.ready_at = simulation_.now() + (packet.part->continues_reduction ? Time() : latency);
     }
     packets_.push_back(packet);
@@ -163,12 +164,12 @@ void FabricWorker::run_compute(const machine::Chip& chip) {
 }
 
 void FabricWorker::read(DataMovementCore& core, const Packet& packet) {
-  if (!packet.part->has_source || packet.size_bytes == 0) return;
+  if (packet.part->reads == 0 || packet.size_bytes == 0) return;
   const noc::Address from =
       pages_.to_read(packet.part->staging + packet.number, config_.core, kReaderNoc);
   core.noc_async_read_set_trid(static_cast<int>(read_ % kReadAhead));
   core.noc_async_read(from, buffer(read_, false), packet.size_bytes);
-  if (!packet.part->has_addend || packet.part->continues_reduction) return;
+  if (packet.part->reads == 1) return;
   core.noc_async_read(from, buffer(read_, true), packet.size_bytes);
 }
 

@@ -23,9 +23,12 @@ struct Part {
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
+  int reads = 0;  // how many operands are in DRAM
   // A reduction right behind another one of the same Move: the compute cores' pipeline is running
   // and has the sum, and what is stored may be added to, so that it is not waited for.
   bool continues_reduction = false;
+  // What is added and the part before it are added at once, so that each takes half of the time.
+  bool adds_in_pairs = false;
   std::uint64_t staging = 0;           // page of the first packet in the chip's DRAM
   tenstorrent::fabric::Header header;  // of each packet, but for what follows
   std::uint64_t landing = 0;           // page of the far chip that the first packet goes to
