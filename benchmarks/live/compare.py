@@ -10,7 +10,9 @@ any time and started again, and --seconds ends it by itself. `show` prints media
 and the median of our time over that of the fastest peer of the same round. An MPI is a folder with
 bin/mpirun (or mpiexec) and lib/libmpi; where torch is installed, gloo is measured too. A peer that
 is not there, or does not end, is named with the reason. `loop` is loop_peer.cpp, an all_reduce of
-two ranks by loops that can do nothing else: no peer, but what memory and caches take.
+two ranks by loops that can do nothing else: no peer, but what memory and caches take. Before and
+after each run flag_probe.cpp tells how far the cores are from each other, as a virtual machine's
+are moved; `show --placement near` or `far` takes only rounds with the cores so throughout.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -36,6 +39,9 @@ COLLECTIVES = ("all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_t
 SIZES_BYTES = (8, 128, 4096, 32 << 10, 128 << 10, 1 << 20, 8 << 20, 32 << 20, 128 << 20, 256 << 20)
 OURS = ("towpath", "towpath symmetric")
 LOOP = "loop"
+FLAG = "flag ns"  # before and after the run of each program
+# Cores behind one last cache take 48 to 65 ns for a flag, others 215 to 330.
+NEAR_NS = 120
 # Of one run of a program: enough to be worth its start, few enough to be repeated.
 SIZES_PER_RUN = 3
 TIMEOUT_S = 40
@@ -175,6 +181,20 @@ def loop_program(folder: Path) -> str:
     )
 
 
+def flag_program(folder: Path) -> str:
+    """Compiles flag_probe.cpp."""
+    return compiled(
+        ["g++", "-std=c++20", "-O2", "-pthread", str(HERE / "flag_probe.cpp")],
+        folder / "flag_probe",
+    )
+
+
+def flag_ns(probe: str) -> float | None:
+    """How long a flag takes from core to core now; None where there is one core."""
+    done = subprocess.run([probe], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return float(done.stdout) if done.returncode == 0 else None
+
+
 def mpi_program(
     folder: Path, title: str, prefix: Path, include: Path | None, ranks: int
 ) -> Program:
@@ -249,6 +269,7 @@ def measure(asked: argparse.Namespace) -> int:
     left = 0
     with tempfile.TemporaryDirectory() as name:
         programs = programs_of(asked, Path(name))
+        probe = flag_program(Path(name))
         for specs in runs_of(asked):
             for turn in range(asked.rounds):
                 for title, program in programs.items():
@@ -259,7 +280,9 @@ def measure(asked: argparse.Namespace) -> int:
                     if time.monotonic() > end:
                         left += 1
                         continue
+                    before = flag_ns(probe)
                     done[title] = measured(program, specs)
+                    done.setdefault(FLAG, {})[title] = [before, flag_ns(probe)]
                     write(asked.results, results)
     print(f"{left} runs are left", file=sys.stderr)
     return left
@@ -285,12 +308,24 @@ Rounds = dict[str, float]  # by the round's name
 Times = dict[Cell, dict[str, Rounds]]
 
 
-def times_in(results: dict[str, dict[str, dict[str, float]]]) -> Times:
-    """Microseconds by cell and program, round by round."""
+def is_at(flags_ns: dict[str, list[float | None]], placement: str | None) -> bool:
+    """Whether cores were near, or far, before and after each run of a round, as far as is noted."""
+    if placement is None:
+        return True
+    noted = [ns for run in flags_ns.values() for ns in run if ns is not None]
+    return bool(noted) and all((ns < NEAR_NS) == (placement == "near") for ns in noted)
+
+
+def times_in(results: dict[str, dict[str, Any]], placement: str | None = None) -> Times:
+    """Microseconds by cell and program, round by round; of a placement of the cores, or all."""
     times: Times = {}
     for key, by_title in results.items():
         ranks = int(key.split()[0])
+        if not is_at(by_title.get(FLAG, {}), placement):
+            continue
         for title, by_spec in by_title.items():
+            if title == FLAG:
+                continue
             for spec, us in by_spec.items():
                 if spec == "skipped":
                     continue
@@ -412,6 +447,9 @@ def main() -> int:
     one.add_argument("--seconds", type=float, default=1e9, help="begin no run after so many")
     two = commands.add_parser("show", help="prints tables of what was measured")
     two.add_argument("results", type=Path, nargs="+")
+    two.add_argument(
+        "--placement", choices=("near", "far"), help="only rounds with the cores so throughout"
+    )
     two.add_argument("--plot", type=Path, help="an SVG of the ratios")
     rank = commands.add_parser("gloo-rank")
     rank.add_argument("numbers", nargs=3, type=int)
@@ -423,7 +461,7 @@ def main() -> int:
         return 1 if measure(asked) else 0
     else:
         results = {k: v for file in asked.results for k, v in json.loads(file.read_text()).items()}
-        times = times_in(results)
+        times = times_in(results, asked.placement)
         print(tables(times))
         if asked.plot:
             asked.plot.write_text(drawing(times), encoding="utf-8")
