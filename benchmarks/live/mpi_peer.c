@@ -14,11 +14,18 @@
 enum { kBatches = 9 };
 static const double kBatchSeconds = 0.004;
 
+/* To the cores that this process may use, in turn, as the ranks of towpath_peer.cpp are. */
 static void pin(int rank) {
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  CPU_SET(rank % 2, &own);
-  sched_setaffinity(0, sizeof(own), &own);
+  cpu_set_t allowed, own;
+  sched_getaffinity(0, sizeof(allowed), &allowed);
+  int skip = rank % CPU_COUNT(&allowed);
+  for (int core = 0;; ++core) {
+    if (!CPU_ISSET(core, &allowed) || skip-- > 0) continue;
+    CPU_ZERO(&own);
+    CPU_SET(core, &own);
+    sched_setaffinity(0, sizeof(own), &own);
+    return;
+  }
 }
 
 static char* private_memory(size_t bytes) {

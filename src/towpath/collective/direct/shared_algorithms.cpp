@@ -110,7 +110,25 @@ std::optional<SharedCollectives::Shown> SharedCollectives::arrays_on_heap(
   const auto input = heap_offset(request.inputs[0]);
   const auto output = heap_offset(request.outputs[0]);
   if (!input || !output) return std::nullopt;
-  return Shown{Place::heap, 0, *input, *output};
+  return Shown{.place = Place::heap, .first = *input, .second = *output};
+}
+
+// The arrays of an all-reduce where they are, unless a result there lies upon another operand.
+std::optional<SharedCollectives::Shown> SharedCollectives::arrays_in_process(
+    const Request& request) {
+  const Span& input = request.inputs[0];
+  const Span& output = request.outputs[0];
+  if (input.data != output.data && overlap(input, output)) return std::nullopt;
+  return Shown{.place = Place::process,
+               .way = Way::read,
+               .first = reinterpret_cast<std::uintptr_t>(input.data),
+               .second = reinterpret_cast<std::uintptr_t>(output.data)};
+}
+
+// Whether the leader chooses for all ranks: they can read each other's arrays where they are only
+// if all do.
+bool SharedCollectives::is_led(const Request& request) {
+  return request.kind == Kind::all_reduce && request.inputs[0].size_bytes >= kLedBytesLeast;
 }
 
 // Where a block is staged on all ranks; `step`: its first.
@@ -134,7 +152,7 @@ void SharedCollectives::show_block(const Request& request, const Blocks& blocks,
     copy_to_stage(to, from, own.first);
     copy_to_stage(to + end, from + end, size - end);
   }
-  show(step, {Place::stage, 0, 0, 0});
+  show(step, {.way = way_.way});
 }
 
 void SharedCollectives::note_all_ended(std::uint64_t step) {
@@ -151,23 +169,35 @@ void SharedCollectives::fold_block(const Request& request, const Blocks& blocks,
   fold(request, request.outputs[0].data + begin, blocks.size_of(block));
 }
 
-// The first step shows who has its arrays on the heap. Where all have, nothing is staged. Where
-// only some have, they had staged nothing yet, and all begin again.
+// The first step shows where arrays are. Where all are on the heap, or are read in their processes,
+// nothing is staged. Where only some are, all begin again. A leader's way is needed before anything
+// is staged, so that its first step has no block.
 //
 // One shot: the next block is shown before this one is combined, so that nobody waits for a store.
 // Two shots: a block's second step shows the part that each rank combined.
 Task SharedCollectives::run_large_reduction(const Request& request) {
   const Blocks blocks = blocks_of(request);
+  const bool has_leader = is_led(request);
   std::uint64_t first = step_ + 1;
   std::uint64_t shown_blocks = 0;
   std::array<std::uint64_t, 2> places{};  // of the last two blocks
   way_ = {};
-  if (const auto arrays = arrays_on_heap(request)) {
+  std::optional<Shown> arrays = arrays_on_heap(request);
+  if (has_leader && rank_ != kLeader) {
+    co_await until_arrived(first, kLeader);
+    way_.way = shown(kLeader, first).way;
+  } else if (!arrays) {
+    choose_way(request, blocks.total, has_leader && arrays_in_process(request).has_value());
+  }
+  if (way_.way == Way::read) arrays = arrays_in_process(request);
+  if (has_leader) {
+    co_await until_free(first);
+    show(first, arrays.value_or(Shown{.way = way_.way}));
+  } else if (arrays) {
     co_await until_free(first);
     places[0] = take_stage(blocks, 0, first);  // as on the ranks that stage
     show(first, *arrays);
   } else {
-    choose_way(request, blocks.total, false);
     co_await until_stage_free(first, blocks.size_of(0));
     places[0] = take_stage(blocks, 0, first);
     show_block(request, blocks, 0, places[0], first);
@@ -176,17 +206,21 @@ Task SharedCollectives::run_large_reduction(const Request& request) {
   if (request.kind == Kind::all_reduce) {
     co_await until_arrived(first);
     note_all_ended(first - 1);
-    if (are_all(Place::heap, first)) {
-      reduce_on_heap(request, first);
+    const bool is_read = are_all(Place::process, first);
+    if (is_read || are_all(Place::heap, first)) {
+      is_read ? reduce_from_memory(request, first) : reduce_on_heap(request, first);
       step_ = first + 1;
       slots_.end(first);
       co_await until_free(step_);
       slots_.publish(step_, stamp_);
       co_await until_arrived(step_);
+      if (is_read) take_results(request, first);
       slots_.end(step_);
+      if (is_read) co_await until_ended(step_);
+      note_way(request, blocks.total);
       co_return;
     }
-    if (is_any(Place::heap, first)) {
+    if (has_leader || is_any(Place::heap, first)) {
       slots_.end(first);
       ++first;
       shown_blocks = 0;
@@ -237,6 +271,31 @@ void SharedCollectives::reduce_on_heap(const Request& request, std::uint64_t ste
     if (rank != rank_) copies_.push_back(on_heap(rank, there.second + part.first));
   }
   fold_to(request, request.outputs[0].data + part.first, part.size_bytes, copies_);
+}
+
+// This rank's part of all arrays, combined, to its own result.
+void SharedCollectives::reduce_from_memory(const Request& request, std::uint64_t step) {
+  const Part part = part_of(request.inputs[0].size_bytes, rank_, ranks_);
+  for (std::uint64_t at = part.first; at < part.first + part.size_bytes; at += read_bytes()) {
+    const std::uint64_t size = std::min(read_bytes(), part.first + part.size_bytes - at);
+    for (int rank = 0; rank < ranks_; ++rank) {
+      sources_[index_of(rank)] = rank == rank_
+                                     ? request.inputs[0].data + at
+                                     : read_operand(rank, shown(rank, step).first + at, size);
+    }
+    fold(request, request.outputs[0].data + at, size);
+  }
+}
+
+// The parts that the others combined, where `step` shows their results.
+void SharedCollectives::take_results(const Request& request, std::uint64_t step) {
+  for (int next = 1; next < ranks_; ++next) {
+    const int peer = (rank_ + next) % ranks_;
+    const Part part = part_of(request.outputs[0].size_bytes, peer, ranks_);
+    if (part.size_bytes == 0) continue;
+    read_private(peer, shown(peer, step).second + part.first,
+                 {request.outputs[0].data + part.first, part.size_bytes});
+  }
 }
 
 // Combines this rank's part of the current block and puts it where its own array was staged.
@@ -293,13 +352,13 @@ Task SharedCollectives::run_large_broadcast(const Request& request) {
   const bool sends = is_root(request);
   const Span span = sends ? request.inputs[0] : request.outputs[0];
   const std::uint64_t first = step_ + 1;
-  Shown what{Place::stage, 0, 0, 0};
+  Shown what;
   way_ = {};
   if (sends) {
     if (const auto offset = heap_offset(span)) {
-      what = {Place::heap, 0, *offset, 0};
+      what = {.place = Place::heap, .first = *offset};
     } else if (choose_way(request, span.size_bytes, true); way_.way == Way::read) {
-      what = {Place::process, 0, reinterpret_cast<std::uintptr_t>(span.data), 0};
+      what = {.place = Place::process, .first = reinterpret_cast<std::uintptr_t>(span.data)};
     }
   } else {
     co_await until_arrived(first, request.peer);
@@ -478,11 +537,13 @@ SharedCollectives::Shown SharedCollectives::place_of_parts(const Request& reques
   const Span& front = request.inputs[0];
   if (distance) {
     const auto offset = heap_offset({front.data, *distance * request.inputs.size()});
-    if (offset) return {Place::heap, 0, *offset, *distance};
+    if (offset) return {.place = Place::heap, .first = *offset, .second = *distance};
   }
   choose_way(request, parts.shown_bytes(ranks_), distance.has_value());
-  if (way_.way != Way::read) return {Place::stage, 0, 0, 0};
-  return {Place::process, 0, reinterpret_cast<std::uintptr_t>(front.data), *distance};
+  if (way_.way != Way::read) return {};
+  return {.place = Place::process,
+          .first = reinterpret_cast<std::uintptr_t>(front.data),
+          .second = *distance};
 }
 
 void SharedCollectives::take_own(const Request& request) {

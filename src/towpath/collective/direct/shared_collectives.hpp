@@ -80,6 +80,10 @@ class SharedCollectives {
   // far apart 128 B take 0.40 us instead of 0.66, 1 KiB 0.55 instead of 0.75, 2 KiB the same, 8
   // KiB 3.1 instead of 1.8.
   static constexpr std::uint64_t kStreamedBytesLeast = 2 << 10;
+  // From here on the lowest rank chooses how all ranks show their arrays: who waits for its line
+  // first is late by less than a hundredth of the call.
+  static constexpr std::uint64_t kLedBytesLeast = 512 << 10;
+  static constexpr int kLeader = 0;
   // The ring follows them.
   static constexpr std::uint64_t kSlotsBytes =
       ((SharedSlots::kSlots + 1) * (SharedSlots::kSlotBytes + 128)) / 4096 * 4096 + 4096;
@@ -111,7 +115,7 @@ class SharedCollectives {
   enum class Place : std::uint32_t { stage, heap, process };
   struct Shown {
     Place place = Place::stage;
-    std::uint32_t stage = 0;
+    Way way = Way::staged;     // what others stage, where one rank chooses for all
     std::uint64_t first = 0;   // offset of the heap, or address
     std::uint64_t second = 0;  // offset of the result, or distance from part to part
   };
@@ -178,6 +182,8 @@ class SharedCollectives {
   struct Blocks;
   Blocks blocks_of(const Request& request) const;
   std::optional<Shown> arrays_on_heap(const Request& request) const;
+  static std::optional<Shown> arrays_in_process(const Request& request);
+  static bool is_led(const Request& request);
   std::uint64_t take_stage(const Blocks& blocks, std::uint64_t block, std::uint64_t step);
   void show_block(const Request& request, const Blocks& blocks, std::uint64_t block,
                   std::uint64_t place, std::uint64_t step);
@@ -187,6 +193,8 @@ class SharedCollectives {
   bool are_all(Place place, std::uint64_t step) const;
   bool is_any(Place place, std::uint64_t step) const;
   void reduce_on_heap(const Request& request, std::uint64_t step);
+  void reduce_from_memory(const Request& request, std::uint64_t step);
+  void take_results(const Request& request, std::uint64_t step);
   void fold_part(const Request& request, const Blocks& blocks, std::uint64_t block,
                  std::uint64_t place);
   void take_parts(const Request& request, const Blocks& blocks, std::uint64_t block,
