@@ -6,7 +6,9 @@
 //   towpath kernel run benchmarks/gpu/one_gpu.cu --machine hgx-h200 --pes 1
 //
 // Each row is the time of one round: that of a launch of many rounds less that of a launch of one,
-// over the rounds between. The launch itself is a row of its own. Times are medians.
+// over the rounds between. The launch itself is a row of its own. Times are medians. Before each
+// launch of what is read from memory, other bytes fill the L2 cache; names that end in _l2 have all
+// in it.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -56,6 +58,16 @@ __global__ void add(float4* destination, const float4* source, size_t count, siz
       for (int k = 0; k < 4; ++k) sums[k] = __hadd2(sums[k], addends[k]);
       to[i] = sum;
     }
+  }
+}
+
+// Each thread copies 64 bytes between two fences.
+__global__ void copy_fence(float4* destination, const float4* source, int rounds) {
+  const int threads = gridDim.x * blockDim.x;
+  const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < 4; ++i) destination[i * threads + thread] = source[i * threads + thread];
+    __threadfence_system();
   }
 }
 
@@ -152,6 +164,10 @@ void row(const char* what, int blocks, int threads, size_t size_bytes, double ti
 struct Buffers {
   char* destination;
   char* source;
+  char* other;
+
+  // Leaves none of the other two in the L2 cache.
+  void leave_cache(cudaStream_t stream) const { check(cudaMemsetAsync(other, 0, kBufferBytes, stream)); }
 };
 
 // `bytes` for each block and round; streamed: each round over other bytes, else over the same ones.
@@ -160,6 +176,7 @@ void copies(Clock& clock, const char* what, Buffers at, int blocks, int threads,
   const size_t size = bytes * blocks, count = size / sizeof(T);
   const int rounds = streamed ? static_cast<int>(std::min<size_t>(16, kBufferBytes / size)) : 16;
   const double time = clock.round_us(rounds, [&](cudaStream_t stream, int n) {
+    if (streamed) at.leave_cache(stream);
     copy<T><<<blocks, threads, 0, stream>>>(reinterpret_cast<T*>(at.destination), reinterpret_cast<const T*>(at.source),
                                             count, streamed ? count : 0, n);
   });
@@ -170,6 +187,7 @@ void additions(Clock& clock, Buffers at, int blocks, int threads, size_t bytes) 
   const size_t size = bytes * blocks, count = size / sizeof(float4);
   const int rounds = static_cast<int>(std::min<size_t>(16, kBufferBytes / size));
   const double time = clock.round_us(rounds, [&](cudaStream_t stream, int n) {
+    at.leave_cache(stream);
     add<<<blocks, threads, 0, stream>>>(reinterpret_cast<float4*>(at.destination),
                                         reinterpret_cast<const float4*>(at.source), count, count, n);
   });
@@ -190,6 +208,7 @@ int main() {
   Buffers at;
   check(cudaMalloc(reinterpret_cast<void**>(&at.destination), kBufferBytes));
   check(cudaMalloc(reinterpret_cast<void**>(&at.source), kBufferBytes));
+  check(cudaMalloc(reinterpret_cast<void**>(&at.other), kBufferBytes));
   check(cudaMemset(at.destination, 0, kBufferBytes));
   check(cudaMemset(at.source, 0, kBufferBytes));
   int* const words = reinterpret_cast<int*>(at.destination);
@@ -198,12 +217,13 @@ int main() {
   row("launch", 1, 32, 0, clock.time_us([&](cudaStream_t s) { nothing<<<1, 32, 0, s>>>(0); }));
   row("launch", 132, 512, 0, clock.time_us([&](cudaStream_t s) { nothing<<<132, 512, 0, s>>>(0); }));
 
-  write_chain(words, 1 << 10, 32);  // 128 KiB
-  row("load_from_l2", 1, 1, 4, clock.round_us(4096, [&](cudaStream_t s, int n) {
+  write_chain(words, 1 << 13, 128);  // 4 MiB, more than a multiprocessor's own cache keeps
+  row("load_from_l2", 1, 1, 4, clock.round_us(8192, [&](cudaStream_t s, int n) {
         chase<<<1, 1, 0, s>>>(words, reinterpret_cast<int*>(at.source), n);
       }));
   write_chain(words, 1 << 14, 4096);  // 256 MiB
   row("load_from_memory", 1, 1, 4, clock.round_us(16384, [&](cudaStream_t s, int n) {
+        at.leave_cache(s);
         chase<<<1, 1, 0, s>>>(words, reinterpret_cast<int*>(at.source), n);
       }));
   check(cudaMemset(at.destination, 0, kBufferBytes));
@@ -223,6 +243,14 @@ int main() {
     row("store_fence_system", blocks, 512, 4, clock.round_us(200, [&](cudaStream_t s, int n) {
           fences<<<blocks, 512, 0, s>>>(words, 2, n);
         }));
+  }
+  for (const int blocks : {1, 132}) {
+    for (const int threads : {32, 512}) {
+      row("copy_fence", blocks, threads, 64, clock.round_us(200, [&](cudaStream_t s, int n) {
+            copy_fence<<<blocks, threads, 0, s>>>(reinterpret_cast<float4*>(at.destination),
+                                                  reinterpret_cast<const float4*>(at.source), n);
+          }));
+    }
   }
   row("ping", 2, 32, 4, clock.round_us(200, [&](cudaStream_t s, int n) {
         check(cudaMemsetAsync(words, 0, 1024, s));

@@ -153,8 +153,8 @@ TEST(LiveCollectives, AllReduceReadsArraysWhereTheyAre) {
         const std::size_t first = is_shifted ? kShift : 0;
         Span input = values.span();
         input = {input.data + first * sizeof(float), kCount * sizeof(float)};
-        const Span output = arrays == Arrays::apart ? results.span()
-                                                    : Span{values.span().data, input.size_bytes};
+        const Span output =
+            arrays == Arrays::apart ? results.span() : Span{values.span().data, input.size_bytes};
         for (int call = 0; call < kAllWaysTried; ++call) {
           for (std::size_t i = 0; i < kCount; ++i) values[first + i] = value_of(rank, i, call);
           collectives.run(request_of("all_reduce", sum, 0, input, output), 60_s);

@@ -22,6 +22,10 @@ struct Span {
   std::uint64_t size_bytes = 0;
 };
 
+inline bool overlap(const Span& a, const Span& b) {
+  return a.data < b.data + b.size_bytes && b.data < a.data + a.size_bytes;
+}
+
 // How elements are combined. Both functions may be called by the group's own thread.
 struct Combination {
   // result[i] = a[i] op b[i]; `result` may be `a` or `b`.

@@ -119,7 +119,9 @@ bool SharedCollectives::advance_task() {
     if (!task_.is_done()) continue;
     task_.clear();
     awaited_ = {};
-    if (is_probing_) {
+    if (following_.any) {
+      task_ = run_following_blocks(*request_);
+    } else if (is_probing_) {
       begin_next();
     } else {
       request_ = nullptr;
@@ -131,6 +133,7 @@ bool SharedCollectives::advance_task() {
 void SharedCollectives::cancel() {
   task_.clear();
   awaited_ = {};
+  following_ = {};
   request_ = nullptr;
 }
 
@@ -197,7 +200,7 @@ Task SharedCollectives::task_of(const Request& request) {
     default: break;
   }
   if (size < SharedSlots::kSlotBytes) return run_small_reduction(request);
-  return run_large_reduction(request);
+  return is_led(request) ? run_led_all_reduce(request) : run_large_reduction(request);
 }
 
 // --- choices -------------------------------------------------------------------------------------

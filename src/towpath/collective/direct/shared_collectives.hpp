@@ -138,6 +138,8 @@ class SharedCollectives {
   Task run_barrier();
   Task run_small_reduction(const Request& request);
   Task run_large_reduction(const Request& request);
+  Task run_led_all_reduce(const Request& request);
+  Task run_following_blocks(const Request& request);
   Task run_broadcast(const Request& request);
   Task run_large_broadcast(const Request& request);
   Task run_parts(const Request& request);
@@ -220,6 +222,15 @@ class SharedCollectives {
   // What a call is about; all ranks count the same bytes.
   std::uint64_t bytes_of(const Request& request) const;
 
+  // The blocks of a reduction that come after its first step: their first step, how many of them
+  // are shown already, and where the last two are.
+  struct Following {
+    bool any = false;
+    std::uint64_t first = 0;
+    std::uint64_t shown = 0;
+    std::array<std::uint64_t, 2> places{};
+  };
+
   using Figures = std::array<float, 4>;
   void show_figures(std::uint64_t step, const Figures& figures);
   Figures greatest(std::uint64_t step) const;
@@ -234,6 +245,7 @@ class SharedCollectives {
   bool is_crowded_;
   int looks_;
   std::uint64_t step_ = 0;  // the last one of this rank
+  Following following_;     // of the current call
   StageRing stages_;        // of each rank
   std::uint32_t stamp_ = 0;
   const Request* request_ = nullptr;

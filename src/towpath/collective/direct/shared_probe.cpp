@@ -112,8 +112,8 @@ Task SharedCollectives::run_first_probe() {
   probe_bytes_.resize(2 * kProbeBytes);
   std::uint64_t step = ++step_;
   co_await until_free(step);
-  show(step, {.place = Place::process,
-              .first = reinterpret_cast<std::uintptr_t>(probe_bytes_.data())});
+  show(step,
+       {.place = Place::process, .first = reinterpret_cast<std::uintptr_t>(probe_bytes_.data())});
   co_await until_arrived(step);
   const int peer = (rank_ + 1) % ranks_;
   const auto* const there = reinterpret_cast<const std::byte*>(shown(peer, step).first);
