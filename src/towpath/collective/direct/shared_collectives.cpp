@@ -93,6 +93,13 @@ void SharedCollectives::begin_next() {
   is_probing_ = ranks_ > 1 && (!costs_ || is_due);
   stamp_ = is_probing_ ? kProbeStamp : stamp_of(*request_, rank_);
   if (!is_probing_) {
+    const std::uint64_t size = bytes_of(*request_);
+    bytes_until_probe_ -= std::min(bytes_until_probe_, size);
+    if (is_small_reduction(*request_) && run_small_reduction_at_once(*request_)) {
+      request_ = nullptr;
+      transport_.wake_peers();
+      return;
+    }
     task_ = task_of(*request_);
   } else if (!std::exchange(has_lapped_, true)) {
     task_ = run_first_lap();
@@ -181,9 +188,13 @@ std::uint64_t SharedCollectives::bytes_of(const Request& request) const {
   }
 }
 
+bool SharedCollectives::is_small_reduction(const Request& request) const {
+  const bool is_reduction = request.kind == Kind::all_reduce || request.kind == Kind::reduce;
+  return is_reduction && request.inputs[0].size_bytes < SharedSlots::kSlotBytes;
+}
+
 Task SharedCollectives::task_of(const Request& request) {
   const std::uint64_t size = bytes_of(request);
-  bytes_until_probe_ -= std::min(bytes_until_probe_, size);
   streams_results_ = fills_cache(size);
   switch (request.kind) {
     case Kind::barrier: return run_barrier();
@@ -199,7 +210,7 @@ Task SharedCollectives::task_of(const Request& request) {
     }
     default: break;
   }
-  if (size < SharedSlots::kSlotBytes) return run_small_reduction(request);
+  if (is_small_reduction(request)) return run_small_reduction(request);
   return is_led(request) ? run_led_all_reduce(request) : run_large_reduction(request);
 }
 

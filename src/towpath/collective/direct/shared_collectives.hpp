@@ -135,8 +135,12 @@ class SharedCollectives {
   bool advance_task();
   void begin_next();
   Task task_of(const Request& request);
+  bool is_small_reduction(const Request& request) const;
   Task run_barrier();
+  bool run_small_reduction_at_once(const Request& request);
+  void show_small(const Request& request);
   Task run_small_reduction(const Request& request);
+  void end_small_reduction(const Request& request);
   Task run_large_reduction(const Request& request);
   Task run_led_all_reduce(const Request& request);
   Task run_following_blocks(const Request& request);
@@ -244,9 +248,10 @@ class SharedCollectives {
   SharedSlots slots_;
   bool is_crowded_;
   int looks_;
-  std::uint64_t step_ = 0;  // the last one of this rank
-  Following following_;     // of the current call
-  StageRing stages_;        // of each rank
+  std::uint64_t step_ = 0;        // the last one of this rank
+  std::uint64_t small_step_ = 0;  // of a small reduction that is shown, or 0
+  Following following_;           // of the current call
+  StageRing stages_;              // of each rank
   std::uint32_t stamp_ = 0;
   const Request* request_ = nullptr;
   bool is_probing_ = false;

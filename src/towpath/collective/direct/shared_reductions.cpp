@@ -32,21 +32,44 @@ Part part_of(std::uint64_t size_bytes, int rank, int ranks) {
 
 }  // namespace
 
+// Runs all of a small reduction where nothing has to be waited for but a few looks, without a
+// coroutine, which takes a fifth of the call's own time. False where more is: run_small_reduction
+// goes on then.
+bool SharedCollectives::run_small_reduction_at_once(const Request& request) {
+  small_step_ = 0;
+  if (!slots_.is_free(step_ + 1)) return false;
+  show_small(request);
+  const bool is_done = !gets_result(request) || until_arrived(small_step_).await_ready();
+  if (is_done) end_small_reduction(request);
+  return is_done;
+}
+
+void SharedCollectives::show_small(const Request& request) {
+  small_step_ = ++step_;
+  fill(step_, request.inputs[0].data, request.inputs[0].size_bytes);
+  slots_.publish(step_, stamp_);
+}
+
 Task SharedCollectives::run_small_reduction(const Request& request) {
-  const Span& input = request.inputs[0];
-  const std::uint64_t step = ++step_;
-  co_await until_free(step);
-  fill(step, input.data, input.size_bytes);
-  slots_.publish(step, stamp_);
-  if (gets_result(request)) {
-    co_await until_arrived(step);
-    for (int rank = 0; rank < ranks_; ++rank) {
-      slots_.note_ended(rank, step - 1);
-      sources_[index_of(rank)] = rank == rank_ ? input.data : filled(rank, step, input.size_bytes);
-    }
-    fold(request, request.outputs[0].data, input.size_bytes);
+  if (small_step_ == 0) {
+    co_await until_free(step_ + 1);
+    show_small(request);
   }
-  slots_.end(step);
+  if (gets_result(request)) co_await until_arrived(small_step_);
+  end_small_reduction(request);
+}
+
+void SharedCollectives::end_small_reduction(const Request& request) {
+  const std::uint64_t size = request.inputs[0].size_bytes;
+  if (gets_result(request)) {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      slots_.note_ended(rank, small_step_ - 1);
+      sources_[index_of(rank)] =
+          rank == rank_ ? request.inputs[0].data : filled(rank, small_step_, size);
+    }
+    fold(request, request.outputs[0].data, size);
+  }
+  slots_.end(small_step_);
 }
 
 // --- reductions of more than a slot --------------------------------------------------------------
