@@ -207,8 +207,8 @@ def test_a_fence_waits_for_the_stores_of_its_threads(tmp_path):
     assert fence_us(1, 0) == pytest.approx(cost["memory"], rel=0.02)
     assert fence_us(2, 0) == pytest.approx(cost["memory"] + cost["fence"], rel=0.02)
     assert fence_us(2, 1) == pytest.approx(cost["peer"] + cost["fence"], rel=0.02)
-    # The fences of a multiprocessor's warps come one after the other.
-    assert fence_us(2, 1, 128) == pytest.approx(cost["peer"] + 4 * cost["fence"], rel=0.02)
+    # The fences of several warps overlap, as measured on an H100 (benchmarks/gpu/README.md).
+    assert fence_us(2, 1, 128) == pytest.approx(cost["peer"] + cost["fence"], rel=0.02)
 
 
 LATE_FENCE = """

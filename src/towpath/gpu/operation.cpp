@@ -328,9 +328,9 @@ Time Block::acknowledgement() const {
   return has_stored_ ? pe_.cost().memory_latency : Time();
 }
 
-// A fence of the device lasts until stores are in the L2 cache. One of the system waits for stores
-// at peers, too, and then takes what the library's own fence takes without adapters. Threads that
-// come later have a fence of their own.
+// After what the block's threads have done so far. A fence of the device lasts until stores are in
+// the L2 cache. One of the system waits for stores at peers, too, and then takes what the library's
+// own fence takes without adapters. Threads that come later have a fence of their own.
 void Block::flush_thread_fences() {
   struct Fence {
     Block* block;
@@ -354,7 +354,7 @@ void Block::flush_thread_fences() {
   if (thread_fence_.threads.empty()) return;
   auto* const fence = new Fence{this, std::exchange(thread_fence_, {}), {}};
   const bool is_of_system = fence->of.is_of_system;
-  const Time begin = std::max(fence->of.from, pe_.simulation().now());
+  const Time begin = std::max({fence->of.from, pe_.simulation().now(), busy_until()});
   const Time when = begin + (is_of_system ? acknowledgement() : pe_.cost().memory_latency);
   if (is_of_system) has_stored_ = has_stored_to_peer_ = false;
   pe_.simulation().at(when, [](void* due) { static_cast<Fence*>(due)->begin(); }, fence);

@@ -117,7 +117,7 @@ GpuRanks::Memory::Flight& GpuRanks::Memory::new_flight(Access& access) {
 void GpuRanks::Memory::start(Access& access) {
   if (access.kind == AccessKind::fence) return start_fence(access);
   if (access.kind == AccessKind::thread_fence) {
-    return end_fence(access, simulation_.now(), cost_.fence * warps_of(access));
+    return end_fence_at(access, simulation_.now() + cost_.fence);
   }
   check_access(access, own_.heap(), own_.ranks());
   Flight& flight = new_flight(access);
@@ -349,12 +349,16 @@ void GpuRanks::Memory::end_fences(Lane& lane) {
 }
 
 void GpuRanks::Memory::end_fence(Access& fence, Time from, Time duration) {
-  ++own_.under_way_;
-  fence.context_of_transport = this;
   Time& free_at = fences_free_at_[fence.issuer.multiprocessor];
   free_at = std::max(free_at, from) + duration;
+  end_fence_at(fence, free_at);
+}
+
+void GpuRanks::Memory::end_fence_at(Access& fence, Time when) {
+  ++own_.under_way_;
+  fence.context_of_transport = this;
   simulation_.at(
-      free_at,
+      when,
       [](void* context) {
         Access& ended = *static_cast<Access*>(context);
         Memory& memory = *static_cast<Memory*>(ended.context_of_transport);

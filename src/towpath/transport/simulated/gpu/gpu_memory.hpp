@@ -78,8 +78,10 @@ class GpuRanks::Memory final : public RemoteMemory {
   void start_fence(Access& access);
   void acknowledge(Flight& flight);
   void end_fences(Lane& lane);
-  // The fences of a multiprocessor take turns.
+  // The library's fences of a multiprocessor take turns. Those of threads (thread_fence) do not:
+  // on an H100 they overlap, over its own memory and the host's (benchmarks/gpu/README.md).
   void end_fence(Access& fence, Time from, Time duration);
+  void end_fence_at(Access& fence, Time when);
 
   void poll(MemoryWait& wait);
   static void polled(void* poll);
