@@ -435,6 +435,7 @@ TEST(Algorithms, SendTheBytesThatTheirCostSays) {
   EXPECT_DOUBLE_EQ(of_array("ring_all_gather"), 5);
   EXPECT_DOUBLE_EQ(of_array("all_pairs_all_gather"), 5);
   EXPECT_DOUBLE_EQ(of_array("ring_reduce_scatter"), 5);
+  EXPECT_DOUBLE_EQ(of_array("half_ring_reduce_scatter"), 5);
   EXPECT_DOUBLE_EQ(of_array("all_pairs_reduce_scatter"), 5);
   EXPECT_DOUBLE_EQ(of_array("ring_broadcast"), 5);
   EXPECT_DOUBLE_EQ(of_array("ring_reduce"), 5);

@@ -303,6 +303,7 @@ TEST(Algorithms, TakeTheStepsThatTheirCostSays) {
   EXPECT_EQ(steps("bruck_all_gather"), 4);
   EXPECT_EQ(steps("pat_all_gather"), 4);
   EXPECT_EQ(steps("pat_reduce_scatter"), 4);
+  EXPECT_EQ(steps("half_ring_reduce_scatter"), 8);
   EXPECT_EQ(steps("bruck_all_to_all"), 4);
   EXPECT_EQ(steps("direct_gather"), 1);
   EXPECT_EQ(steps("binomial_gather"), 4);
@@ -316,6 +317,7 @@ TEST(Algorithms, TakeTheStepsThatTheirCostSays) {
   EXPECT_EQ(steps("halving_doubling_all_reduce"), 6 + 2);
   EXPECT_EQ(steps("doubling_barrier"), 3 + 2);
   EXPECT_EQ(steps("pat_all_gather"), 3);  // no offset below 15 has more bits
+  EXPECT_EQ(steps("half_ring_reduce_scatter"), 7);
 }
 
 }  // namespace

@@ -100,8 +100,8 @@ TEST(Steps, AChangeIsNobodyElses) {
 
 std::vector<Schedule> schedules_that_share() {
   std::vector<Schedule> schedules;
-  for (const char* name :
-       {"ring_all_reduce", "ring_all_gather", "ring_reduce_scatter", "hierarchical_all_reduce"}) {
+  for (const char* name : {"ring_all_reduce", "ring_all_gather", "ring_reduce_scatter",
+                           "half_ring_reduce_scatter", "hierarchical_all_reduce"}) {
     AlgorithmOptions options;
     options.ranks = 12;
     options.channels = 3;

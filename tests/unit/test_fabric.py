@@ -98,6 +98,24 @@ def test_grids_run_on_chips_with_the_right_data(collective):
     assert run("t3000", collective, "50000:50000", f"grid_{collective}").wrong == 0
 
 
+@pytest.mark.parametrize("machine", ["n300", "t3000", "blackhole-line"])
+@pytest.mark.parametrize("channels", [1, 4])
+def test_sums_from_both_sides_are_right(machine, channels):
+    result = towpath.load(machine).run(
+        "reduce_scatter", size_bytes="4000,33000,300000", algorithm="half_ring_reduce_scatter",
+        protocol="Simple", channels=channels,
+    )  # fmt: skip
+    assert result.wrong == 0
+
+
+def test_from_both_sides_takes_less_than_once_round():
+    times_us = {
+        algorithm: run("t3000", "reduce_scatter", "1M:1M", algorithm).rows[0].out_of_place.time_us
+        for algorithm in ("half_ring_reduce_scatter", "ring_reduce_scatter")
+    }
+    assert times_us["half_ring_reduce_scatter"] < 0.8 * times_us["ring_reduce_scatter"]
+
+
 def test_a_grid_has_its_machines_columns_and_rings():
     def grid(name):
         cluster = catalogue.load_chip_cluster(name).build()
@@ -192,9 +210,9 @@ def time_us(algorithm, latency_cycles):
 
 
 @pytest.mark.parametrize(
-    # On the line three on the way, and one where the sums from both ends meet.
+    # On the line three on the way, half way round one, and one where the sums from both sides meet.
     ("algorithm", "times"),
-    [("all_pairs_reduce_scatter", 1), ("line_reduce_scatter", 4)],
+    [("all_pairs_reduce_scatter", 1), ("line_reduce_scatter", 4), ("half_ring_reduce_scatter", 2)],
 )
 def test_a_thread_block_adds_up_in_one_pass_and_a_relay_at_each_chip(algorithm, times):
     latency_us = 10  # at 1.35 GHz

@@ -209,6 +209,20 @@ def test_a_ring_of_two_is_a_line():
 
 
 @pytest.mark.parametrize(
+    ("form", "size_bytes", "algorithm"),
+    [
+        ("ring", 512 << 10, "all_pairs_reduce_scatter"),
+        ("ring", (512 << 10) + 4, "half_ring_reduce_scatter"),
+        ("line", 1 << 10, "line_reduce_scatter"),
+    ],
+)
+def test_sums_go_the_way_of_tt_metal(form, size_bytes, algorithm):
+    system = chip_systems.system_of("wormhole", form, 8, 1)
+    call = validate_fabric.ChipCall(system, "reduce_scatter", size_bytes)
+    assert call.algorithm() == algorithm
+
+
+@pytest.mark.parametrize(
     ("form", "op", "link_bytes"),
     [
         ("line", "all_gather", 875), ("ring", "all_gather", 437.5), ("line", "all_to_all", 2000),

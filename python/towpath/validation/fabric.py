@@ -177,7 +177,8 @@ def _predict_bandwidth(row: Row, context: Context) -> Prediction:
 # By chip: workers that serve a link in one direction. On Blackhole two, by reduce-scatter of 1 MiB
 # on a line: with one each step would wait for the compute cores.
 _WORKERS = {"wormhole": 1, "blackhole": 2}
-# tt-metal, CCL_bandwidth.md: up to here a ring's parts go straight to their ranks.
+# tt-metal, reduce_scatter.cpp (k_direct_rs_max_input_bytes): up to here a ring's parts go straight
+# to their ranks. Above, sums come from half way round on both sides (reduce_scatter_minimal_async).
 _ONE_SHOT_BYTES_MAX = 512 << 10
 # Calls after the first whose mean counts. tt-metal traces a series and divides its time by the
 # number of calls (CCL_bandwidth.md), which tables do not name; that it is four is assumed.
@@ -216,10 +217,9 @@ class ChipCall:
         if self.system.rows > 1:
             return f"grid_{self.collective}"
         form = "ring" if self.system.goes_round else "line"
-        if (form, self.collective) == ("ring", "reduce_scatter") and (
-            self.size_bytes <= _ONE_SHOT_BYTES_MAX
-        ):
-            return "all_pairs_reduce_scatter"
+        if (form, self.collective) == ("ring", "reduce_scatter"):
+            is_small = self.size_bytes <= _ONE_SHOT_BYTES_MAX
+            return "all_pairs_reduce_scatter" if is_small else "half_ring_reduce_scatter"
         return f"{form}_{self.collective}"
 
     def link_bytes(self) -> float:
@@ -263,7 +263,7 @@ def call_us(call: ChipCall) -> float:
     source = ScheduleSource(
         None, call.collective, algorithm, system.chips,
         channels=workers * (1 if is_grid or is_pairwise else ways),
-        both_ways=algorithm.startswith("ring"),
+        both_ways=algorithm.startswith(("ring", "half_ring")),
         columns=dimensions[0][0] if is_grid else 0,
         row_rings=is_grid and dimensions[0][1], column_rings=is_grid and dimensions[1][1],
     )  # fmt: skip

@@ -105,6 +105,7 @@ struct Algorithm {
   ALGORITHM(pat_all_gather)                \
   ALGORITHM(nvls_all_gather)               \
   ALGORITHM(ring_reduce_scatter)           \
+  ALGORITHM(half_ring_reduce_scatter)      \
   ALGORITHM(line_reduce_scatter)           \
   ALGORITHM(grid_reduce_scatter)           \
   ALGORITHM(all_pairs_reduce_scatter)      \
