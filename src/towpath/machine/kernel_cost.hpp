@@ -82,7 +82,8 @@ inline constexpr Parameter<KernelCost> kKernelParameters[] = {
     {"signal_ns", &KernelCost::signal, kDurationNs,
      "starting a signal or an atomic operation that is not part of a put"},
     {"fence_ns", &KernelCost::fence, kDurationNs,
-     "a fence of one warp, on top of waiting for its stores; the library's fences of the warps of a "
+     "a fence of one warp, on top of waiting for its stores; the library's fences of the warps of "
+     "a "
      "multiprocessor come one after the other, __threadfence_system of several overlaps"},
     {"poll_ns", &KernelCost::poll, kDurationNs,
      "from the moment at which a word has its value until the threads that wait for it go on"},
