@@ -58,7 +58,8 @@ void FlitNetwork::step() {
   active_sinks_.filter([this](int node) { return step_sink(node); });
   active_sources_.filter([this](int node) { return step_source(node); });
   undecided_routers_.filter([this](int node) { return allocate(routers_[index(node)]); });
-  active_routers_.filter([this](int node) { return move_flits(routers_[index(node)]); });
+  active_routers_.filter([this](int node) { return choose_flits(routers_[index(node)]); });
+  move_chosen();
   end_packets();
   ++now_;
 }
@@ -392,16 +393,40 @@ void FlitNetwork::leave_room(Router& router, int number, int output_vc) {
   clear_bit(router.full, number);
 }
 
-// False when no VC can send in the next cycle unless a flit or a credit arrives.
-bool FlitNetwork::move_flits(Router& router) {
+// Input port that wins an output, by the port whose turn it is and the set of ports that want it.
+constexpr std::uint8_t kFirstInput[3][8] = {
+    {0, 0, 1, 0, 2, 0, 1, 0}, {0, 0, 1, 1, 2, 2, 1, 1}, {0, 0, 1, 0, 2, 2, 2, 2}};
+
+// Chooses the flits that leave a router; move_chosen sends them. False when no VC can send in the
+// next cycle unless a flit or a credit arrives, or one that is sent leaves others behind it.
+bool FlitNetwork::choose_flits(Router& router) {
   const std::uint64_t candidates = router.ready();
   if (candidates == 0) return false;
-  if ((candidates & (candidates - 1)) != 0) return move_one_per_port(router, candidates);
-  const int number = std::countr_zero(candidates);
-  if ((router.multicast >> number & 1) != 0) return move_one_per_port(router, candidates);
-  const unsigned way = router.input_vc(number).way;
-  send_flit(router, number, static_cast<int>(way / kVcsMax));
-  return router.ready() != 0;
+  if ((candidates & router.multicast) != 0) return move_one_per_port(router, candidates);
+  if ((candidates & (candidates - 1)) != 0) return choose_one_per_port(router, candidates);
+  moves_.add(Wire(router.node, std::countr_zero(candidates)));
+  return false;
+}
+
+// VC before port, for unicasts alone. Without branches, which would be unpredictable: a port
+// without a candidate chooses a VC that nobody asks for.
+bool FlitNetwork::choose_one_per_port(Router& router, std::uint64_t candidates) {
+  std::array<int, kPorts> chosen;
+  unsigned wishes = 0;  // kPorts bits per output: the input ports that want it
+  for (unsigned input = 0; input < kPorts; ++input) {
+    const unsigned of_port = static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff);
+    const unsigned turn = router.input.turn[input];
+    const unsigned first = static_cast<unsigned>(std::countr_zero(in_turn(of_port, turn) | 1u << 16));
+    chosen[input] = static_cast<int>(input * kVcsMax + ((first + turn) & (kVcsMax - 1)));
+    const unsigned output = router.input_vc(chosen[input]).way / kVcsMax;
+    wishes |= unsigned{of_port != 0} << (output * kPorts + input);
+  }
+  for (unsigned output = 0; output < kPorts; ++output) {
+    const unsigned wanting = wishes >> output * kPorts & ((1u << kPorts) - 1);
+    const int number = chosen[kFirstInput[router.output[output].turn][wanting]];
+    moves_.add_if(Wire(router.node, number), wanting != 0);
+  }
+  return true;
 }
 
 // Outputs that the front flit of a ready VC could take in this cycle, one bit per port.
@@ -415,10 +440,6 @@ unsigned FlitNetwork::possible_outputs(const Router& router, int number) const {
   }
   return possible;
 }
-
-// Input port that wins an output, by the port whose turn it is and the set of ports that want it.
-constexpr std::uint8_t kFirstInput[3][8] = {
-    {0, 0, 1, 0, 2, 0, 1, 0}, {0, 0, 1, 1, 2, 2, 1, 1}, {0, 0, 1, 0, 2, 2, 2, 2}};
 
 // VC before port: each input port commits to one VC, then each output port picks an input port.
 bool FlitNetwork::move_one_per_port(Router& router, std::uint64_t candidates) {
@@ -449,7 +470,7 @@ bool FlitNetwork::move_one_per_port(Router& router, std::uint64_t candidates) {
     if ((router.multicast >> number & 1) != 0) {
       send_copy(router, number, output);
     } else {
-      send_flit(router, number, output);
+      moves_.add(Wire(router.node, number));
     }
   }
   return is_any;
@@ -462,9 +483,19 @@ void FlitNetwork::take_turns(Router& router, int number, int output) const {
       static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
 }
 
+void FlitNetwork::move_chosen() {
+  for (const Wire place : moves_.all()) {
+    Router& router = routers_[place.node()];
+    send_flit(router, place.number());
+    active_routers_.insert_if(static_cast<int>(place.node()), router.ready() != 0);
+  }
+  moves_.clear();
+}
+
 // Sends a unicast's front flit.
-void FlitNetwork::send_flit(Router& router, int number, int output) {
+void FlitNetwork::send_flit(Router& router, int number) {
   InputVc& vc = router.input_vc(number);
+  const int output = vc.way / kVcsMax;
   OutputLink& link = router.output[index(output)];
   const unsigned output_vc = vc.way % kVcsMax;
   use_room(router, number, static_cast<unsigned>(output), output_vc);

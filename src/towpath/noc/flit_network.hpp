@@ -355,14 +355,16 @@ class FlitNetwork final : public Network {
   void decide(Router& router, std::uint64_t output_vcs);
   inline bool allocate(Router& router);
   inline bool give_vc(Router& router, std::uint64_t contenders, int output_vc);
-  inline bool move_flits(Router& router);
-  inline bool move_one_per_port(Router& router, std::uint64_t candidates);
+  inline bool choose_flits(Router& router);
+  inline bool choose_one_per_port(Router& router, std::uint64_t candidates);
+  bool move_one_per_port(Router& router, std::uint64_t candidates);
   inline unsigned possible_outputs(const Router& router, int number) const;
   inline void credit_arrives(Router& router, unsigned output_vc);
   inline void use_room(Router& router, int number, unsigned output, unsigned vc) const;
   inline void take_room(Router& router, int number, int output_vc) const;
   inline static void leave_room(Router& router, int number, int output_vc);
-  inline void send_flit(Router& router, int number, int output);
+  void move_chosen();
+  inline void send_flit(Router& router, int number);
   void send_copy(Router& router, int number, int output);
   inline void take_turns(Router& router, int number, int output) const;
   inline void free_slot(Router& router, int number);
@@ -397,6 +399,7 @@ class FlitNetwork final : public Network {
   // Where flits and credits of this cycle are filed, by output port and by input port.
   std::array<Arrivals*, kPorts> arrivals_{};
   std::array<List<Wire>*, kPorts> credits_{};
+  List<Wire> moves_;           // VCs whose front flit, a unicast's, leaves in this cycle
   List<Wire> ended_;           // VCs that a unicast's last flit left in this cycle
   NodeSet undecided_routers_;  // routers with output VCs to decide on
   NodeSet active_routers_;     // routers that may have a flit to move

@@ -49,6 +49,7 @@ FlitNetwork::FlitNetwork(const machine::Chip& chip, int noc, Endpoint& endpoint,
     slot.router_credits.make_room(nodes * kPorts);
     slot.source_credits.make_room(nodes);
   }
+  moves_.make_room(nodes * kPorts + 1);
   ended_.make_room(nodes * kPorts + 1);
   for (int node = 0; node < torus_.nodes(); ++node) {
     Router& router = routers_[index(node)];
