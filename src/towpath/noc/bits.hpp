@@ -12,12 +12,12 @@ namespace towpath::noc {
 inline std::size_t index(int number) { return static_cast<std::size_t>(number); }
 inline std::uint16_t bit16(int number) { return static_cast<std::uint16_t>(1u << number); }
 
-template <typename Set>
-void set_bit(Set& set, int number) {
+template <typename Set, typename Number>
+void set_bit(Set& set, Number number) {
   set = static_cast<Set>(set | Set{1} << number);
 }
-template <typename Set>
-void clear_bit(Set& set, int number) {
+template <typename Set, typename Number>
+void clear_bit(Set& set, Number number) {
   set = static_cast<Set>(set & ~(Set{1} << number));
 }
 

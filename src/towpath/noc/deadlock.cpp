@@ -34,51 +34,65 @@ class DeadlockSearch {
  private:
   using Place = std::tuple<int, int, int>;  // node, input port, VC
 
-  const FlitNetwork::InputVc& buffer(const Place& place) const {
+  static FlitNetwork::Wire wire(const Place& place) {
     const auto& [node, input, vc] = place;
-    return network_.routers_[index(node)].input_vc(input * FlitNetwork::kVcsMax + vc);
+    return FlitNetwork::Wire(node, static_cast<unsigned>(input * FlitNetwork::kVcsMax + vc));
+  }
+
+  const FlitNetwork::InputVc& buffer(const Place& place) const {
+    return network_.routers_[wire(place).node()].in[wire(place).number()];
+  }
+
+  bool has_packet(const Place& place) const {
+    const FlitNetwork::Wire at = wire(place);
+    return (network_.routers_[at.node()].input.begun >> at.number() & 1) != 0;
   }
 
   // The buffer that this buffer's packet waits for: at the far end of the link for room, or in this
   // router for the VC that another packet owns. Node -1 if it waits for neither.
   Place waits_for(const Place& place) const {
-    const auto& [node, input, vc] = place;
-    const FlitNetwork::Router& router = network_.routers_[index(node)];
-    const int number = input * FlitNetwork::kVcsMax + vc;
-    if ((router.input.allocated >> number & 1) == 0) return owner(node, buffer(place).way);
-    std::uint64_t ways = output_vcs(router, number, buffer(place).outputs);
+    const FlitNetwork::Wire at = wire(place);
+    const FlitNetwork::Router& router = network_.routers_[at.node()];
+    if ((router.input.allocated >> at.number() & 1) == 0) {
+      return owner(std::get<0>(place), network_.routers_[at.node()].in[at.number()].way);
+    }
+    std::uint64_t ways = output_vcs(at, network_.routers_[at.node()].copies[at.number()].outputs);
     for (; ways != 0; ways &= ways - 1) {
       const int way = std::countr_zero(ways);
       const int output = way / FlitNetwork::kVcsMax;
-      const int output_vc = way % FlitNetwork::kVcsMax;
-      const FlitNetwork::OutputLink& link = router.output[index(output)];
+      const FlitNetwork::Wire output_vc = at.with_number(static_cast<unsigned>(way));
       if (output != FlitNetwork::kNiu &&
-          !network_.has_room(link, static_cast<unsigned>(output_vc))) {
-        return {static_cast<int>(link.target.node()), output, output_vc};
+          !network_.has_room(router.out[output_vc.number()].used, router.pool_used[index(output)],
+                             output_vc.number())) {
+        const FlitNetwork::Wire target = router.links[index(output)].target;
+        return {static_cast<int>(target.node()), output, way % FlitNetwork::kVcsMax};
       }
     }
     return {-1, 0, 0};
   }
 
   // Output VCs of an allocated VC's packet; for a multicast, only those of the given outputs.
-  static std::uint64_t output_vcs(const FlitNetwork::Router& router, int number, unsigned outputs) {
-    const FlitNetwork::InputVc& vc = router.input_vc(number);
-    if ((router.multicast >> number & 1) == 0) return std::uint64_t{1} << vc.way;
+  std::uint64_t output_vcs(FlitNetwork::Wire at, unsigned outputs) const {
+    if ((network_.routers_[at.node()].multicast >> at.number() & 1) == 0) {
+      return std::uint64_t{1} << network_.routers_[at.node()].in[at.number()].way;
+    }
     std::uint64_t output_vcs = 0;
     for (; outputs != 0; outputs &= outputs - 1) {
       const int output = std::countr_zero(outputs);
-      set_bit(output_vcs, output * FlitNetwork::kVcsMax + vc.output_vc[index(output)]);
+      const int vc = network_.routers_[at.node()].copies[at.number()].output_vc[index(output)];
+      set_bit(output_vcs, output * FlitNetwork::kVcsMax + vc);
     }
     return output_vcs;
   }
 
   // The buffer whose packet owns an output VC.
   Place owner(int node, int way) const {
-    const FlitNetwork::Router& router = network_.routers_[index(node)];
-    for (std::uint64_t rest = router.input.allocated; rest != 0; rest &= rest - 1) {
+    std::uint64_t rest = network_.routers_[index(node)].input.allocated;
+    for (; rest != 0; rest &= rest - 1) {
       const int number = std::countr_zero(rest);
-      const unsigned outputs = router.input_vc(number).all_outputs;
-      if ((output_vcs(router, number, outputs) >> way & 1) != 0) {
+      const FlitNetwork::Wire at(node, static_cast<unsigned>(number));
+      const unsigned outputs = network_.routers_[at.node()].copies[at.number()].all_outputs;
+      if ((output_vcs(at, outputs) >> way & 1) != 0) {
         return {node, number / FlitNetwork::kVcsMax, number % FlitNetwork::kVcsMax};
       }
     }
@@ -89,7 +103,7 @@ class DeadlockSearch {
     std::map<Place, int> order;
     std::vector<Place> way;
     Place at = start;
-    while (std::get<0>(at) >= 0 && buffer(at).packet != kNoPacket) {
+    while (std::get<0>(at) >= 0 && has_packet(at)) {
       const auto [known, is_new] = order.emplace(at, static_cast<int>(way.size()));
       if (!is_new) return names_of({way.begin() + known->second, way.end()});
       way.push_back(at);

@@ -31,6 +31,7 @@ PacketId FlitNetwork::add_packet(const Packet& packet) {
     id = static_cast<PacketId>(packets_.size());
     packets_.emplace_back();
     headers_.emplace_back();
+    orders_.push_back(0);
     next_packet_.push_back(kNoPacket);
   } else {
     id = free_packets_.back();
@@ -57,18 +58,17 @@ void FlitNetwork::step() {
   if (!events_.empty() && events_.top().at <= now_) run_events();
   active_sinks_.filter([this](int node) { return step_sink(node); });
   active_sources_.filter([this](int node) { return step_source(node); });
-  undecided_routers_.filter([this](int node) { return allocate(routers_[index(node)]); });
-  active_routers_.filter([this](int node) { return move_flits(routers_[index(node)]); });
+  allocate(slot_in(0).releases);
+  active_routers_.filter([this](int node) { return choose_flits(node); });
+  move_chosen();
   end_packets();
   ++now_;
 }
 
 void FlitNetwork::receive_slot(Slot& slot) {
-  for (const Arrival& arrival : slot.to_routers.headers().all()) {
-    header_arrives(routers_[arrival.to.node()], arrival);
-  }
+  headers_arrive(slot.to_routers.headers().all());
   for (const Arrival& arrival : slot.to_routers.others().all()) {
-    flit_arrives(routers_[arrival.to.node()], arrival.to);
+    flit_arrives(router_of(arrival.to), arrival.to.number());
     active_routers_.insert(static_cast<int>(arrival.to.node()));
   }
   for (const Arrival& arrival : slot.to_sinks.headers().all()) {
@@ -76,20 +76,16 @@ void FlitNetwork::receive_slot(Slot& slot) {
     active_sinks_.insert(static_cast<int>(arrival.to.node()));
   }
   for (const Arrival& arrival : slot.to_sinks.others().all()) {
-    flit_arrives(sinks_[arrival.to.node()], arrival.to);
+    flit_arrives(sinks_[arrival.to.node()], arrival.to.vc());
     active_sinks_.insert(static_cast<int>(arrival.to.node()));
   }
-  for (const Wire credit : slot.router_credits.all()) {
-    credit_arrives(routers_[credit.node()], static_cast<unsigned>(credit.number()));
-  }
+  for (const Wire credit : slot.router_credits.all()) credit_arrives(credit);
   for (const Wire credit : slot.source_credits.all()) {
-    return_credit(sources_[credit.node()].link, static_cast<unsigned>(credit.vc()));
+    SourceLink& link = sources_[credit.node()].link;
+    const unsigned used = --link.used[credit.vc()];
+    link.pool_used = static_cast<std::uint8_t>(link.pool_used - (used != 0 ? 1 : 0));
     active_sources_.insert(static_cast<int>(credit.node()));
   }
-  for (const Wire release : slot.releases) {
-    decide(routers_[release.node()], std::uint64_t{1} << release.number());
-  }
-  slot.releases.clear();
   slot.to_routers.clear();
   slot.to_sinks.clear();
   slot.router_credits.clear();
@@ -98,7 +94,7 @@ void FlitNetwork::receive_slot(Slot& slot) {
 
 Cycle FlitNetwork::next_work() const {
   if (!active_routers_.empty() || !active_sources_.empty() || !active_sinks_.empty() ||
-      !undecided_routers_.empty()) {
+      !undecided_.empty()) {
     return now_;
   }
   const Cycle next = events_.empty() ? kNever : events_.top().at;
@@ -110,112 +106,113 @@ Cycle FlitNetwork::next_work() const {
   return next;
 }
 
-void FlitNetwork::schedule(Cycle at, EventKind kind, int node, int detail, int attempt) {
-  events_.push({at, sequence_++, kind, node, detail, attempt});
+// --- packets in buffers -------------------------------------------------------------------------
+
+template <typename End>
+void FlitNetwork::flit_arrives(End& end, unsigned number) {
+  ++end.in[number].flits;
+  set_bit(end.input.occupied, number);
 }
 
-void FlitNetwork::run_events() {
-  while (!events_.empty() && events_.top().at <= now_) {
-    const Event event = events_.top();
-    events_.pop();
-    switch (event.kind) {
-      case EventKind::wake_source: active_sources_.insert(event.node); break;
-      case EventKind::wake_sink: active_sinks_.insert(event.node); break;
-      case EventKind::release:
-        if (sinks_[index(event.node)].held_until[index(event.detail)] > now_) break;
-        clear_bit(sinks_[index(event.node)].held, event.detail);
-        active_sinks_.insert(event.node);
-        break;
-      case EventKind::probe: probe(event.node, event.detail, event.attempt); break;
-      case EventKind::granted: reservation_granted(event.node); break;
-      case EventKind::refusal: refusal_arrives(event.node, event.detail, event.attempt); break;
-      case EventKind::let_go: let_go(event.node, event.detail, event.attempt); break;
-      case EventKind::refused: reservation_refused(event.node); break;
-      case EventKind::retry: start_reservation(event.node); break;
-    }
+// Headers reach routers: each begins a packet if its VC is empty, and otherwise follows others.
+void FlitNetwork::headers_arrive(std::span<const Arrival> arrivals) {
+  for (const Arrival& arrival : arrivals) {
+    Router& router = router_of(arrival.to);
+    const unsigned number = arrival.to.number();
+    flit_arrives(router, number);
+    const bool is_behind = (router.input.begun >> number & 1) != 0;
+    set_bit(router.input.begun, number);
+    (is_behind ? behind_ : fronts_).add(arrival);
   }
+  begin_packets();
+  for (const Arrival& arrival : behind_.all()) {
+    follow(router_of(arrival.to), arrival.to.number(), arrival.packet);
+  }
+  behind_.clear();
+}
+
+void FlitNetwork::header_arrives(Sink& sink, const Arrival& arrival) {
+  const unsigned vc = arrival.to.vc();
+  flit_arrives(sink, vc);
+  if ((sink.input.begun >> vc & 1) != 0) {
+    follow(sink, vc, arrival.packet);
+  } else {
+    set_bit(sink.input.begun, vc);
+    begin_packet(sink, vc, arrival.packet);
+  }
+}
+
+template <typename End>
+void FlitNetwork::follow(End& end, unsigned number, PacketId id) {
+  Followers& followers = end.followers[number];
+  const bool is_first = (end.input.followed >> number & 1) == 0;
+  (is_first ? followers.first : next_packet_[followers.last]) = id;
+  followers.last = id;
+  set_bit(end.input.followed, number);
+}
+
+// Takes the first follower out of the list.
+template <typename End>
+PacketId FlitNetwork::next_follower(End& end, unsigned number) {
+  Followers& followers = end.followers[number];
+  const PacketId next = followers.first;
+  end.input.followed &= ~(std::uint64_t{next == followers.last} << number);
+  followers.first = next_packet_[next];
+  return next;
+}
+
+void FlitNetwork::begin_packets() {
+  for (const Arrival& front : fronts_.all()) begin_packet(front.to, front.packet);
+  fronts_.clear();
 }
 
 // A packet reaches the front of a router's buffer: chooses its output and its VC.
-void FlitNetwork::begin_packet(Router& router, int number, PacketId id) {
-  InputVc& vc = router.input_vc(number);
+void FlitNetwork::begin_packet(Wire place, PacketId id) {
+  Router& router = router_of(place);
+  const unsigned number = place.number();
+  InputVc& vc = router.in[number];
   const Header& header = headers_[id];
   vc.packet = id;
   vc.flits_left = header.flits;
-  vc.header = id;
-  if (header.is_multicast) {
-    const Packet& packet = packets_[id];
-    const MulticastTree::Branch& branch = trees_[index(packet.tree)].branches[index(packet.branch)];
-    vc.outputs = vc.all_outputs = branch.outputs;
-    vc.output_vc = branch.output_vc;
-    set_bit(router.input.allocated, number);
-    set_bit(router.multicast, number);
-    active_routers_.insert(static_cast<int>(router.node));
-    return;
-  }
+  set_bit(router.header, number);
+  if (header.is_multicast) return begin_multicast(place, id);
   const int output = output_to(router.x, router.y, header.destination_x, header.destination_y);
-  const int wanted = output * kVcsMax + next_vc(router, number / kVcsMax, number % kVcsMax, output);
+  const unsigned wanted = way_out(number, output, (router.crosses_dateline >> output & 1) != 0);
   vc.way = static_cast<std::uint8_t>(wanted);
   router.flexible |= std::uint64_t{!header.keeps_buddy} << number;
-  set_bit(router.output_vc(wanted).contenders, number);
+  set_bit(router.contenders[wanted], number);
   set_bit(router.wanted, wanted);
   // While other packets own both candidate VCs there is nothing to decide.
   const std::uint64_t open = ~router.owned | router.draining;
   const std::uint64_t is_open = open >> wanted | (header.keeps_buddy ? 0 : open >> (wanted ^ 1));
-  decide(router, (is_open & 1) << wanted);
+  undecided_.add_if(place.with_number(wanted), (is_open & 1) != 0);
 }
 
-void FlitNetwork::begin_packet(Sink& sink, int number, PacketId id) {
-  InputVc& vc = sink.input_vc(number);
-  vc.packet = id;
-  vc.flits_left = headers_[id].flits;
+void FlitNetwork::begin_multicast(Wire place, PacketId id) {
+  Router& router = router_of(place);
+  const Packet& packet = packets_[id];
+  const MulticastTree::Branch& branch = trees_[index(packet.tree)].branches[index(packet.branch)];
+  router.copies[place.number()] = {branch.outputs, branch.outputs, branch.output_vc};
+  set_bit(router.input.allocated, place.number());
+  set_bit(router.multicast, place.number());
+  active_routers_.insert(static_cast<int>(place.node()));
 }
 
-template <typename End>
-int FlitNetwork::flit_arrives(End& end, Wire to) {
-  const int number = end.input.turn.size() == 1 ? to.vc() : to.number();
-  ++end.input_vc(number).flits;
-  set_bit(end.input.occupied, number);
-  return number;
-}
-
-template <typename End>
-void FlitNetwork::header_arrives(End& end, const Arrival& arrival) {
-  const int number = flit_arrives(end, arrival.to);
-  if (end.input_vc(number).packet == kNoPacket) {
-    begin_packet(end, number, arrival.header);
-    return;
-  }
-  InputVc& vc = end.input_vc(number);
-  (vc.first_behind == kNoPacket ? vc.first_behind : next_packet_[vc.last_behind]) = arrival.header;
-  vc.last_behind = arrival.header;
+void FlitNetwork::begin_packet(Sink& sink, unsigned vc, PacketId id) {
+  sink.in[vc].packet = id;
+  sink.in[vc].flits_left = headers_[id].flits;
 }
 
 // The packet in front has left; the next one becomes the front.
-template <typename End>
-void FlitNetwork::end_packet(End& end, int number) {
-  InputVc& vc = end.input_vc(number);
-  clear_bit(end.input.allocated, number);
-  vc.packet = kNoPacket;
-  if (vc.first_behind == kNoPacket) return;
-  const PacketId next = vc.first_behind;
-  vc.first_behind = next == vc.last_behind ? kNoPacket : next_packet_[next];
-  begin_packet(end, number, next);
+void FlitNetwork::end_packet(Sink& sink, unsigned vc) {
+  if ((sink.input.followed >> vc & 1) == 0) {
+    clear_bit(sink.input.begun, vc);
+  } else {
+    begin_packet(sink, vc, next_follower(sink, vc));
+  }
 }
 
 // --- NIUs ---------------------------------------------------------------------------------------
-
-void FlitNetwork::hold(int node, int vc, Cycle until) {
-  Sink& sink = sinks_[index(node)];
-  set_bit(sink.held, vc);
-  sink.held_until[index(vc)] = std::max(sink.held_until[index(vc)], until);
-  if (until != kNever) schedule(until, EventKind::release, node, vc);
-}
-
-void FlitNetwork::release(int node, int vc, Cycle at) {
-  sinks_[index(node)].held_until[index(vc)] = at;
-  schedule(at, EventKind::release, node, vc);
-}
 
 // VCs from which the next flit may be taken.
 unsigned FlitNetwork::takeable(const Sink& sink) const {
@@ -233,21 +230,20 @@ bool FlitNetwork::step_sink(int node) {
     return false;
   }
   if (!sink.by_endpoint && !sink.pace.is_ready(now_)) return true;
-  const unsigned turn = sink.input.turn[0];
-  const int vc = static_cast<int>(
-      (static_cast<unsigned>(std::countr_zero(in_turn(waiting, turn))) + turn) & (kVcsMax - 1));
-  take_flit(node, vc);
+  const unsigned turn = sink.turn;
+  take_flit(node, (static_cast<unsigned>(std::countr_zero(in_turn(waiting, turn))) + turn) &
+                      (kVcsMax - 1));
   return true;
 }
 
-void FlitNetwork::take_flit(int node, int number) {
+void FlitNetwork::take_flit(int node, unsigned number) {
   Sink& sink = sinks_[index(node)];
-  InputVc& vc = sink.input_vc(number);
+  InputVc& vc = sink.in[number];
   const PacketId id = vc.packet;
   const bool is_last = --vc.flits_left == 0;
   if (--vc.flits == 0) clear_bit(sink.input.occupied, number);
-  credits_[kX]->add(wire_of(node, kNiu).with_vc(static_cast<unsigned>(number)));
-  sink.input.turn[0] = static_cast<std::uint8_t>((number + 1) & (kVcsMax - 1));
+  credits_[kX]->add(Wire(node, kNiu * kVcsMax + number));
+  sink.turn = static_cast<std::uint8_t>((number + 1) & (kVcsMax - 1));
   if (sink.by_endpoint) {
     sink.ready_at = endpoint_.flit_received(packets_[id], node, now_);
   } else {
@@ -255,183 +251,201 @@ void FlitNetwork::take_flit(int node, int number) {
   }
   if (sink.is_held_up) {
     const Cycle next = endpoint_.flit_received(packets_[id], node, now_);
-    if (next > now_ + 1) hold(node, number, next);
+    if (next > now_ + 1) hold(node, static_cast<int>(number), next);
   }
-  if ((interleaved_vcs_ >> number & 1) == 0) sink.current_vc = is_last ? -1 : number;
+  const bool is_interleaved = (interleaved_vcs_ >> number & 1) != 0;
+  if (!is_interleaved) sink.current_vc = is_last ? -1 : static_cast<int>(number);
   if (!is_last) return;
   end_packet(sink, number);
   const Packet packet = packets_[id];
   free_packets_.push_back(id);
   --packets_in_flight_;
   if (packet.tree >= 0) end_copy(packet.tree);
-  endpoint_.packet_received(packet, node, number, now_);
+  endpoint_.packet_received(packet, node, static_cast<int>(number), now_);
 }
 
 // --- routers ------------------------------------------------------------------------------------
 
 // Whether no packet owns the output VC; a drained VC becomes free here.
-bool FlitNetwork::is_free(Router& router, int output_vc) const {
+bool FlitNetwork::is_free(Router& router, unsigned output_vc) const {
   if ((router.owned >> output_vc & 1) == 0) return true;
-  if ((router.draining >> output_vc & 1) == 0) return false;
-  if (router.output_vc(output_vc).free_at > now_) return false;
+  if ((router.draining >> output_vc & 1) == 0 || router.free_at[output_vc] > now_) return false;
   clear_bit(router.owned, output_vc);
   clear_bit(router.draining, output_vc);
   return true;
 }
 
-// Marks output VCs for the next allocation: their state, or the packets waiting for them, may have
-// changed.
-void FlitNetwork::decide(Router& router, std::uint64_t output_vcs) {
-  undecided_routers_.insert_if(static_cast<int>(router.node), output_vcs != 0);
-  router.undecided |= output_vcs;
+// Whether packets wait for the output VC or, if they may change buddy, for that of the other buddy
+// bit.
+bool FlitNetwork::is_awaited(const Router& router, unsigned output_vc) {
+  const std::uint64_t other = router.flexible != 0 ? router.wanted >> (output_vc ^ 1) : 0;
+  return ((router.wanted >> output_vc | other) & 1) != 0;
 }
 
 // Gives output VCs to waiting packets: first the VC of the packet's own buddy bit, then, if the
-// packet may change it, the other one. True if some VCs must be examined again.
-bool FlitNetwork::allocate(Router& router) {
-  std::uint64_t rest = router.undecided & router.wanted;
-  router.undecided = 0;
-  for (; rest != 0; rest &= rest - 1) {
-    const int output_vc = std::countr_zero(rest);
-    give_vc(router, router.output_vc(output_vc).contenders, output_vc);
+// packet may change it, the other one.
+void FlitNetwork::allocate(std::vector<Wire>& releases) {
+  give_vcs(undecided_.all());
+  give_vcs(releases);
+  undecided_.clear();
+  releases.clear();
+  flexible_routers_.filter([this](int node) {
+    give_other_buddy(node);
+    return false;
+  });
+}
+
+void FlitNetwork::give_vcs(std::span<const Wire> output_vcs) {
+  for (const Wire output_vc : output_vcs) {
+    Router& router = router_of(output_vc);
+    const std::uint64_t contenders = router.contenders[output_vc.number()];
+    if (contenders != 0) give_vc(router, contenders, output_vc);
+    if (router.flexible != 0) flexible_routers_.insert(static_cast<int>(output_vc.node()));
   }
-  if (router.flexible == 0) return false;
-  for (rest = router.wanted; rest != 0; rest &= rest - 1) {
-    const int wanted = std::countr_zero(rest);
-    const std::uint64_t left = router.output_vc(wanted).contenders & router.flexible;
-    if (left == 0 || !give_vc(router, left, wanted ^ 1)) continue;
+}
+
+void FlitNetwork::give_other_buddy(int node) {
+  Router& router = routers_[index(node)];
+  for (std::uint64_t rest = router.wanted; rest != 0; rest &= rest - 1) {
+    const unsigned wanted = static_cast<unsigned>(std::countr_zero(rest));
+    const std::uint64_t left = router.contenders[wanted] & router.flexible;
+    if (left == 0 || !give_vc(router, left, Wire(node, wanted ^ 1))) continue;
     // Contenders that lost may now be alone with the VC they want.
-    router.undecided |= std::uint64_t{1} << wanted;
+    undecided_.add(Wire(node, wanted));
   }
-  return router.undecided != 0;
 }
 
 // Gives the VC to one of the contenders, in turn, if it is free. Until its release, a VC may only
 // go to the next packet of the same buffer, and only when no other packet waits for it.
-bool FlitNetwork::give_vc(Router& router, std::uint64_t contenders, int output_vc) {
-  OutputVc& given = router.output_vc(output_vc);
-  int number = (std::countr_zero(std::rotr(contenders, given.turn)) + given.turn) & 63;
+bool FlitNetwork::give_vc(Router& router, std::uint64_t contenders, Wire place) {
+  const unsigned output_vc = place.number();
+  OutputVc& given = router.out[output_vc];
+  unsigned number =
+      (static_cast<unsigned>(std::countr_zero(std::rotr(contenders, given.turn))) + given.turn) &
+      63;
   if (!is_free(router, output_vc)) {
     if ((router.draining >> output_vc & 1) == 0) return false;
     number = given.last_owner;
     if (contenders != std::uint64_t{1} << number) {
-      release_when_free(router, output_vc);
+      release_when_free(router, place);
       return false;
     }
     clear_bit(router.draining, output_vc);
   }
   given.turn = static_cast<std::uint8_t>(number + 1);
-  given.last_owner = static_cast<std::uint8_t>(number);
+  given.last_owner = given.holder = static_cast<std::uint8_t>(number);
   set_bit(router.owned, output_vc);
-  take_room(router, number, output_vc);
-  InputVc& vc = router.input_vc(number);
-  OutputVc& wanted = router.output_vc(vc.way);
-  clear_bit(wanted.contenders, number);
-  if (wanted.contenders == 0) clear_bit(router.wanted, int{vc.way});
-  vc.way = static_cast<std::uint8_t>(output_vc);
+  update_room(router, number, output_vc / kVcsMax, given.used);
+  const unsigned wanted =
+      std::exchange(router.in[number].way, static_cast<std::uint8_t>(output_vc));
+  const std::uint64_t others = router.contenders[wanted] & ~(std::uint64_t{1} << number);
+  router.contenders[wanted] = others;
+  router.wanted &= ~(std::uint64_t{others == 0} << wanted);
   clear_bit(router.flexible, number);
   set_bit(router.input.allocated, number);
-  active_routers_.insert(static_cast<int>(router.node));
+  active_routers_.insert(static_cast<int>(place.node()));
   return true;
 }
 
 // Packets that wait for a VC not yet released are examined again at its release.
-void FlitNetwork::release_when_free(Router& router, int output_vc) {
-  const Cycle ahead = router.output_vc(output_vc).free_at - now_;
-  slot_in(static_cast<int>(ahead)).releases.push_back(Wire(router.node, output_vc));
+void FlitNetwork::release_when_free(const Router& router, Wire output_vc) {
+  const Cycle ahead = router.free_at[output_vc.number()] - now_;
+  slot_in(static_cast<int>(ahead)).releases.push_back(output_vc);
 }
 
 // Room at the other end is kept as sets of input VCs, so that VCs that could not send are not
-// examined.
+// examined. Input VC `number` owns an output VC, of which `used` flits are at the other end; the
+// pool of the output may have changed, too.
+void FlitNetwork::update_room(Router& router, unsigned number, unsigned output,
+                              unsigned used) const {
+  const std::uint64_t self = std::uint64_t{1} << number;
+  const unsigned max = static_cast<unsigned>(figures_.pool_flits_per_vc_max);
+  const std::uint64_t full = std::uint64_t{used > max} << number;
+  const std::uint64_t pooled = (router.pooled[output] & ~self) | std::uint64_t{used - 1 < max}
+                                                                     << number;
+  const std::uint64_t without = without_pool_[router.pool_used[output]];
+  router.pooled[output] = pooled;
+  router.blocked = (router.blocked & ~(self | pooled)) | (pooled & without) | full;
+}
 
 // A credit frees a slot: the VC's own slot if the VC has no flits there any more, otherwise a slot
 // of the pool.
-void FlitNetwork::credit_arrives(Router& router, unsigned output_vc) {
-  const unsigned output = output_vc / kVcsMax;
-  OutputLink& link = router.output[output];
-  const bool was_empty = link.pool_used >= pool_limit_;
-  return_credit(link, output_vc % kVcsMax);
-  const bool is_own = link.used[output_vc % kVcsMax] == 0;
-  const std::uint64_t holder = std::uint64_t{1} << router.holder[output_vc];
-  const std::uint64_t own = is_own ? holder : 0;
-  const std::uint64_t waiting = (router.full | router.starved) & holder;
-  router.full &= ~holder;
-  const std::uint64_t served = router.pooled[output] & ~without_pool(link.pool_used);
-  router.starved &= ~(was_empty && !is_own ? served : own);
-  router.pooled[output] &= ~own;
-  active_routers_.insert_if(static_cast<int>(router.node),
-                            was_empty || (waiting | router.multicast) != 0);
-}
-
-// Takes a slot at the other end for a flit: of a unicast in VC `number`, or of a multicast (number
-// kNobody).
-void FlitNetwork::use_room(Router& router, int number, unsigned output, unsigned vc) const {
-  OutputLink& link = router.output[output];
-  use_slot(link, vc);
-  set_bit(router.pooled[output], number);
-  router.starved |= router.pooled[output] & without_pool(link.pool_used);
-  router.full |= std::uint64_t{link.used[vc] > figures_.pool_flits_per_vc_max} << number;
-}
-
-// Gives a packet an output VC, which may still have flits of others at the other end.
-void FlitNetwork::take_room(Router& router, int number, int output_vc) const {
-  router.holder[index(output_vc)] = static_cast<std::uint8_t>(number);
-  const unsigned output = static_cast<unsigned>(output_vc) / kVcsMax;
-  const OutputLink& link = router.output[output];
-  const int used = link.used[static_cast<unsigned>(output_vc) % kVcsMax];
-  const std::uint64_t pooled = std::uint64_t{used != 0} << number;
-  router.pooled[output] |= pooled;
-  router.starved |= pooled & without_pool(link.pool_used);
-  router.full |= std::uint64_t{used > figures_.pool_flits_per_vc_max} << number;
-}
-
-void FlitNetwork::leave_room(Router& router, int number, int output_vc) {
-  router.holder[index(output_vc)] = kNobody;
-  clear_bit(router.pooled[static_cast<unsigned>(output_vc) / kVcsMax], number);
-  clear_bit(router.starved, number);
-  clear_bit(router.full, number);
-}
-
-// False when no VC can send in the next cycle unless a flit or a credit arrives.
-bool FlitNetwork::move_flits(Router& router) {
-  const std::uint64_t candidates = router.ready();
-  if (candidates == 0) return false;
-  if ((candidates & (candidates - 1)) != 0) return move_one_per_port(router, candidates);
-  const int number = std::countr_zero(candidates);
-  if ((router.multicast >> number & 1) != 0) return move_one_per_port(router, candidates);
-  const unsigned way = router.input_vc(number).way;
-  send_flit(router, number, static_cast<int>(way / kVcsMax));
-  return router.ready() != 0;
-}
-
-// Outputs that the front flit of a ready VC could take in this cycle, one bit per port.
-unsigned FlitNetwork::possible_outputs(const Router& router, int number) const {
-  const InputVc& vc = router.input_vc(number);
-  if ((router.multicast >> number & 1) == 0) return 1u << vc.way / kVcsMax;
-  unsigned possible = 0;
-  for (unsigned outputs = vc.outputs; outputs != 0; outputs &= outputs - 1) {
-    const unsigned output = static_cast<unsigned>(std::countr_zero(outputs));
-    if (has_room(router.output[output], vc.output_vc[output])) possible |= 1u << output;
-  }
-  return possible;
+void FlitNetwork::credit_arrives(Wire place) {
+  Router& router = router_of(place);
+  OutputVc& vc = router.out[place.number()];
+  const unsigned output = place.number() / kVcsMax;
+  const unsigned used = --vc.used;
+  router.pool_used[output] =
+      static_cast<std::uint8_t>(router.pool_used[output] - (used != 0 ? 1 : 0));
+  update_room(router, vc.holder, output, used);
+  active_routers_.insert_if(static_cast<int>(place.node()), router.ready() != 0);
 }
 
 // Input port that wins an output, by the port whose turn it is and the set of ports that want it.
 constexpr std::uint8_t kFirstInput[3][8] = {
     {0, 0, 1, 0, 2, 0, 1, 0}, {0, 0, 1, 1, 2, 2, 1, 1}, {0, 0, 1, 0, 2, 2, 2, 2}};
 
+// Chooses the flits that leave a router; move_chosen sends them. False when no VC can send in the
+// next cycle unless a flit or a credit arrives, or one that is sent leaves others behind it.
+bool FlitNetwork::choose_flits(int node) {
+  const Router& router = routers_[index(node)];
+  const std::uint64_t candidates = router.ready();
+  if (candidates == 0) return false;
+  if ((candidates & router.multicast) != 0) return choose_among_multicasts(node, candidates);
+  if ((candidates & (candidates - 1)) != 0) return choose_one_per_port(node, candidates);
+  moves_.add(Wire(node, static_cast<unsigned>(std::countr_zero(candidates))));
+  return false;
+}
+
 // VC before port: each input port commits to one VC, then each output port picks an input port.
-bool FlitNetwork::move_one_per_port(Router& router, std::uint64_t candidates) {
-  std::array<int, kPorts> chosen;
+// Without branches, which would be unpredictable: a port without a candidate chooses a VC that
+// nobody asks for.
+bool FlitNetwork::choose_one_per_port(int node, std::uint64_t candidates) {
+  const Router& router = routers_[index(node)];
+  std::array<unsigned, kPorts> chosen;
   unsigned wishes = 0;  // kPorts bits per output: the input ports that want it
+  for (unsigned input = 0; input < kPorts; ++input) {
+    const unsigned of_port = static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff);
+    const unsigned turn = router.input_turn[input];
+    const unsigned first =
+        static_cast<unsigned>(std::countr_zero(in_turn(of_port, turn) | 1u << 16));
+    const unsigned number = input * kVcsMax + ((first + turn) & (kVcsMax - 1));
+    chosen[input] = number;
+    wishes |= unsigned{of_port != 0} << (router.in[number].way / kVcsMax * kPorts + input);
+  }
+  for (unsigned output = 0; output < kPorts; ++output) {
+    const unsigned wanting = wishes >> output * kPorts & ((1u << kPorts) - 1);
+    const unsigned number = chosen[kFirstInput[router.output_turn[output]][wanting]];
+    moves_.add_if(Wire(node, number), wanting != 0);
+  }
+  return true;
+}
+
+// Outputs that the front flit of a ready VC could take in this cycle, one bit per port.
+unsigned FlitNetwork::possible_outputs(const Router& router, unsigned number) const {
+  if ((router.multicast >> number & 1) == 0) return 1u << router.in[number].way / kVcsMax;
+  const Copies& copies = router.copies[number];
+  unsigned possible = 0;
+  for (unsigned outputs = copies.outputs; outputs != 0; outputs &= outputs - 1) {
+    const unsigned output = static_cast<unsigned>(std::countr_zero(outputs));
+    const unsigned vc = output * kVcsMax + copies.output_vc[output];
+    if (has_room(router.out[vc].used, router.pool_used[output], vc)) possible |= 1u << output;
+  }
+  return possible;
+}
+
+// The same where a VC may ask for several outputs.
+bool FlitNetwork::choose_among_multicasts(int node, std::uint64_t candidates) {
+  const Router& router = routers_[index(node)];
+  std::array<unsigned, kPorts> chosen;
+  unsigned wishes = 0;
   bool is_any = false;
   for (unsigned input = 0; input < kPorts; ++input) {
     const unsigned of_port = static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff);
-    if (of_port == 0) continue;
-    const unsigned turn = router.input.turn[input];
+    const unsigned turn = router.input_turn[input];
     for (unsigned rest = in_turn(of_port, turn); rest != 0; rest &= rest - 1) {
       const unsigned vc = (static_cast<unsigned>(std::countr_zero(rest)) + turn) & 15u;
-      const int number = static_cast<int>(input * kVcsMax + vc);
+      const unsigned number = input * kVcsMax + vc;
       const unsigned possible = possible_outputs(router, number);
       if (possible == 0) continue;
       is_any = true;
@@ -442,105 +456,134 @@ bool FlitNetwork::move_one_per_port(Router& router, std::uint64_t candidates) {
       break;
     }
   }
-  for (int output = 0; wishes != 0; ++output, wishes >>= kPorts) {
+  for (unsigned output = 0; wishes != 0; ++output, wishes >>= kPorts) {
     const unsigned wanting = wishes & ((1u << kPorts) - 1);
     if (wanting == 0) continue;
-    const int number = chosen[kFirstInput[router.output[index(output)].turn][wanting]];
-    if ((router.multicast >> number & 1) != 0) {
-      send_copy(router, number, output);
+    const Wire place(node, chosen[kFirstInput[router.output_turn[output]][wanting]]);
+    if ((router.multicast >> place.number() & 1) != 0) {
+      send_copy(place, output);
     } else {
-      send_flit(router, number, output);
+      moves_.add(place);
     }
   }
   return is_any;
 }
 
-void FlitNetwork::take_turns(Router& router, int number, int output) const {
-  const unsigned input = static_cast<unsigned>(number) / kVcsMax;
-  router.input.turn[input] = static_cast<std::uint8_t>((number + 1) & (kVcsMax - 1));
-  router.output[index(output)].turn =
-      static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
+void FlitNetwork::move_chosen() {
+  for (const Wire place : moves_.all()) send_flit(place);
+  moves_.clear();
 }
 
 // Sends a unicast's front flit.
-void FlitNetwork::send_flit(Router& router, int number, int output) {
-  InputVc& vc = router.input_vc(number);
-  OutputLink& link = router.output[index(output)];
-  const unsigned output_vc = vc.way % kVcsMax;
-  use_room(router, number, static_cast<unsigned>(output), output_vc);
-  arrivals_[index(output)]->add({link.target.with_vc(output_vc), vc.header});
-  vc.header = kNoPacket;
-  take_turns(router, number, output);
+void FlitNetwork::send_flit(Wire place) {
+  Router& router = router_of(place);
+  const unsigned number = place.number();
+  const InputVc& vc = router.in[number];
+  put_on_link(router, number, vc.way, vc.packet, (router.header >> number & 1) != 0);
+  clear_bit(router.header, number);
   free_slot(router, number);
-  ended_.add_if(Wire(router.node, number), vc.flits_left == 0);
+  ended_.add_if(place, vc.flits_left == 0);
+  active_routers_.insert_if(static_cast<int>(place.node()), router.ready() != 0);
+}
+
+// Sends a flit of input VC `number`.
+void FlitNetwork::put_on_link(Router& router, unsigned number, unsigned output_vc, PacketId packet,
+                              bool is_header) {
+  const unsigned output = output_vc / kVcsMax;
+  Links& links = router.links[output];
+  OutputVc& vc = router.out[output_vc];
+  ++links.flits;
+  arrivals_[output]->add({links.target.with_vc(output_vc % kVcsMax), packet}, is_header);
+  router.pool_used[output] =
+      static_cast<std::uint8_t>(router.pool_used[output] + (vc.used != 0 ? 1 : 0));
+  update_room(router, vc.holder, output, ++vc.used);
+  take_turns(router, number, output);
+}
+
+void FlitNetwork::take_turns(Router& router, unsigned number, unsigned output) {
+  const unsigned input = number / kVcsMax;
+  router.input_turn[input] = static_cast<std::uint8_t>((number + 1) & (kVcsMax - 1));
+  router.output_turn[output] = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
+}
+
+// Frees the slot of the front flit, and returns its credit to the sender.
+void FlitNetwork::free_slot(Router& router, unsigned number) {
+  InputVc& vc = router.in[number];
+  --vc.flits_left;
+  --vc.flits;
+  router.input.occupied &= ~(std::uint64_t{vc.flits == 0} << number);
+  const unsigned input = number / kVcsMax;
+  credits_[input]->add(router.links[input].upstream.with_vc(number % kVcsMax));
 }
 
 void FlitNetwork::end_packets() {
   for (const Wire place : ended_.all()) {
-    Router& router = routers_[place.node()];
-    const int number = place.number();
-    release_vc(router, number, router.input_vc(number).way);
-    end_packet(router, number);
+    Router& router = router_of(place);
+    release_vc(router, place.number(), place.with_number(router.in[place.number()].way));
+    end_packet(router, place);
   }
   ended_.clear();
+  for (const Wire place : followed_.all()) {
+    fronts_.add({place, next_follower(router_of(place), place.number())});
+  }
+  followed_.clear();
+  begin_packets();
+}
+
+// The packet in front has left; the next one becomes the front.
+void FlitNetwork::end_packet(Router& router, Wire place) {
+  const std::uint64_t left = std::uint64_t{1} << place.number();
+  const std::uint64_t followed = router.input.followed & left;
+  router.input.allocated &= ~left;
+  router.input.begun &= ~left | followed;
+  followed_.add_if(place, followed != 0);
 }
 
 // Sends a multicast's front flit through one of the outputs that need it.
-void FlitNetwork::send_copy(Router& router, int number, int output) {
-  InputVc& vc = router.input_vc(number);
-  OutputLink& link = router.output[index(output)];
-  const int output_vc = vc.output_vc[index(output)];
+void FlitNetwork::send_copy(Wire place, unsigned output) {
+  Router& router = router_of(place);
+  const unsigned number = place.number();
+  const InputVc& vc = router.in[number];
+  Copies& copies = router.copies[number];
+  const unsigned output_vc = output * kVcsMax + copies.output_vc[output];
+  const bool is_header = (router.header >> number & 1) != 0;
   const bool is_last = vc.flits_left == 1;
-  use_room(router, kNobody, static_cast<unsigned>(output), static_cast<unsigned>(output_vc));
-  arrivals_[index(output)]->add(
-      {link.target.with_vc(static_cast<unsigned>(output_vc)),
-       vc.header == kNoPacket ? kNoPacket : branch_off(vc.packet, output)});
-  take_turns(router, number, output);
+  put_on_link(router, number, output_vc, is_header ? branch_off(vc.packet, output) : vc.packet,
+              is_header);
   if (is_last && !headers_[vc.packet].keeps_path) {
-    release_vc(router, number, output * kVcsMax + output_vc);
+    release_vc(router, number, place.with_number(output_vc));
   }
-  vc.outputs = static_cast<std::uint8_t>(vc.outputs & ~(1u << output));
-  if (vc.outputs != 0) return;
+  clear_bit(copies.outputs, output);
+  if (copies.outputs != 0) return;
 
-  vc.outputs = vc.all_outputs;
-  vc.header = kNoPacket;
+  copies.outputs = copies.all_outputs;
+  clear_bit(router.header, number);
   free_slot(router, number);
   if (!is_last) return;
   free_packets_.push_back(vc.packet);
   clear_bit(router.multicast, number);
-  end_packet(router, number);
+  end_packet(router, place);
 }
 
 // Creates the packet for the copy of a multicast that continues through one output.
-PacketId FlitNetwork::branch_off(PacketId id, int output) {
+PacketId FlitNetwork::branch_off(PacketId id, unsigned output) {
   Packet copy = packets_[id];
   if (output != kNiu) {
-    copy.branch = trees_[index(copy.tree)].branches[index(copy.branch)].child[index(output)];
+    copy.branch = trees_[index(copy.tree)].branches[index(copy.branch)].child[output];
   }
   return add_packet(copy);
 }
 
-// Frees the slot of the front flit, and returns its credit to the sender.
-void FlitNetwork::free_slot(Router& router, int number) {
-  InputVc& vc = router.input_vc(number);
-  --vc.flits_left;
-  --vc.flits;
-  router.input.occupied &= ~(std::uint64_t{vc.flits == 0} << number);
-  const unsigned place = static_cast<unsigned>(number);
-  credits_[place / kVcsMax]->add(router.upstream[place / kVcsMax].with_vc(place % kVcsMax));
-}
-
 // A packet's last flit leaves: its output VC becomes free vc_release_cycles later.
-void FlitNetwork::release_vc(Router& router, int number, int output_vc) {
-  OutputVc& left = router.output_vc(output_vc);
+void FlitNetwork::release_vc(Router& router, unsigned number, Wire output_vc) {
+  OutputVc& left = router.out[output_vc.number()];
   left.last_owner = static_cast<std::uint8_t>(number);  // not yet set for a multicast
-  leave_room(router, number, output_vc);
-  left.free_at = now_ + figures_.vc_release_cycles;
-  set_bit(router.draining, output_vc);
-  // Wakes packets that wait for it or, if they may change buddy, for the VC of the other buddy bit.
-  const bool is_awaited = (router.wanted >> output_vc & 1) != 0 ||
-                          ((router.wanted >> (output_vc ^ 1) & 1) != 0 && router.flexible != 0);
-  if (is_awaited) release_when_free(router, output_vc);
+  left.holder = kNobody;
+  clear_bit(router.pooled[output_vc.number() / kVcsMax], number);
+  clear_bit(router.blocked, number);
+  router.free_at[output_vc.number()] = now_ + figures_.vc_release_cycles;
+  set_bit(router.draining, output_vc.number());
+  if (is_awaited(router, output_vc.number())) release_when_free(router, output_vc);
 }
 
 }  // namespace towpath::noc

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <queue>
@@ -56,102 +57,112 @@ class FlitNetwork final : public Network {
 
   // VC v of a router's port p has number p * kVcsMax + v, which is also its bit in each set.
   static constexpr std::uint8_t kNobody = 63;  // a bit that nothing reads
+  // Far from a power of two: what a pass reads of all routers is spread over the processor's cache.
+  static constexpr std::uint32_t kRouterBytes = 34 * 64;
 
-  // A VC of a node's port, packed into a word: node, 2 bits of port, 4 bits of VC.
+  // A VC of a node's port, packed into a word: where the node's router begins, in bytes, and the
+  // VC's number in the bits that a router's alignment leaves.
   class Wire {
    public:
     Wire() = default;
-    Wire(std::uint32_t node, int number)
-        : word_(node << kNumberBits | static_cast<std::uint32_t>(number)) {}
-    std::uint32_t node() const { return word_ >> kNumberBits; }
+    Wire(int node, unsigned number)
+        : word_(static_cast<std::uint32_t>(node) * kRouterBytes | number) {}
+    std::size_t node() const { return word_ / kRouterBytes; }
+    std::size_t router_begin() const { return word_ & ~kNumberMask; }
     // The VC among all of its node, and among those of its port.
-    int number() const { return static_cast<int>(word_ & ((1u << kNumberBits) - 1)); }
-    int vc() const { return static_cast<int>(word_ & (kVcsMax - 1)); }
+    unsigned number() const { return word_ & kNumberMask; }
+    unsigned vc() const { return word_ & (kVcsMax - 1); }
     // The same port with another VC; valid on a wire of VC 0.
-    Wire with_vc(unsigned vc) const {
-      Wire wire;
-      wire.word_ = word_ | vc;
-      return wire;
-    }
+    Wire with_vc(unsigned vc) const { return Wire(word_ | vc); }
+    // Another VC of the same node.
+    Wire with_number(unsigned number) const { return Wire((word_ & ~kNumberMask) | number); }
 
    private:
-    static constexpr int kNumberBits = 6;
-    static_assert(kVcsMax == 16 && (kPorts + 1) * kVcsMax == 1 << kNumberBits);
+    static constexpr std::uint32_t kNumberMask = 63;
+    static_assert(kVcsMax == 16 && (kPorts + 1) * kVcsMax == kNumberMask + 1);
+    explicit Wire(std::uint32_t word) : word_(word) {}
     std::uint32_t word_ = 0;
   };
 
   // Buffer of a VC at the receiving end of a link.
   struct InputVc {
-    PacketId packet = kNoPacket;   // packet whose flits are in front
-    PacketId header = kNoPacket;   // the same while the flit in front is its header
+    PacketId packet = kNoPacket;   // packet whose flits are in front, if any is
     std::uint16_t flits_left = 0;  // flits of `packet` still to leave from here
     std::uint8_t flits = 0;        // flits in the buffer
     std::uint8_t way = 0;          // unicast: the output VC that it asks for, then owns
-    // Multicast: ports that still need the front flit, ports that need each flit, and their VCs.
-    std::uint8_t outputs = 0;
-    std::uint8_t all_outputs = 0;
-    std::array<std::uint8_t, kPorts> output_vc{};
-    PacketId first_behind = kNoPacket;  // linked list of the packets behind the one in front
-    PacketId last_behind = kNoPacket;
   };
-  // VC buffers of up to three input ports.
-  template <int ports>
+  // Linked list of the packets of a VC behind the one in front, if there are any.
+  struct Followers {
+    PacketId first = kNoPacket;
+    PacketId last = kNoPacket;
+  };
+  // VC buffers of the input ports, as sets.
   struct Inputs {
     std::uint64_t occupied = 0;   // VCs that hold flits
     std::uint64_t allocated = 0;  // VCs whose packet owns its output VC
-    std::array<std::uint8_t, ports> turn{};
+    std::uint64_t begun = 0;      // VCs with a packet in front
+    std::uint64_t followed = 0;   // VCs with others behind that one
   };
-  // Sending end of a link: its view of the buffers at the other end.
-  struct OutputLink {
-    std::array<std::uint8_t, kVcsMax> used{};  // flits of each VC; the first has a slot of its own
-    std::uint8_t pool_used = 0;
-    std::uint8_t turn = 0;
-    Wire target;  // where flits arrive, with VC 0
+  // Multicast in front of a VC: ports that still need the front flit, ports that need each flit,
+  // and their VCs.
+  struct Copies {
+    std::uint8_t outputs = 0;
+    std::uint8_t all_outputs = 0;
+    std::array<std::uint8_t, kPorts> output_vc{};
+  };
+  // Output VC of a router: its view of the buffer at the other end, and who owns it.
+  struct OutputVc {
+    std::uint8_t used = 0;          // flits at the other end; the first has a slot of its own
+    std::uint8_t holder = kNobody;  // input VC whose unicast owns it, or kNobody
+    std::uint8_t last_owner = 0;    // input VC whose packet owns or owned it
+    std::uint8_t turn = 0;          // input VC with the highest priority
+  };
+  // Links of a router's port, and the flits that have left on the one that it sends on.
+  struct Links {
+    Wire target;    // where flits arrive, with VC 0
+    Wire upstream;  // link that feeds the input, with VC 0
     std::int64_t flits = 0;
   };
-  // Owner of a router's output VC, and the packets that wait for it.
-  struct OutputVc {
-    std::uint64_t contenders = 0;  // input VCs whose packets ask for it
-    Cycle free_at = 0;             // valid while draining
-    std::uint8_t turn = 0;         // input VC with the highest priority
-    std::uint8_t last_owner = 0;   // input VC whose packet owns or owned it
-  };
-  // Input and output VCs of the same number are used together: most packets go straight on.
-  struct alignas(64) Vc {
-    InputVc in;
-    OutputVc out;
-  };
-  // Members in order of use: what a move reads first shares a cache line.
+  // What is used together shares a cache line.
   struct alignas(64) Router {
-    Inputs<kPorts> input;
-    std::uint64_t full = 0;       // VCs whose output VC is at its limit of flits at the other end
-    std::uint64_t starved = 0;    // VCs that need a slot of a pool that is exhausted
+    Inputs input;
+    std::uint64_t blocked = 0;    // VCs that have no room at the other end
     std::uint64_t multicast = 0;  // VCs with a multicast in front
-    std::uint32_t node = 0;
+    std::uint64_t header = 0;     // VCs whose flit in front is a header
+    std::array<std::uint8_t, kPorts> input_turn{};
+    std::array<std::uint8_t, kPorts> output_turn{};
+
+    std::uint64_t owned = 0;     // output VCs that a packet owns, or that drain
+    std::uint64_t draining = 0;  // owned VCs whose last flit has left
+    std::uint64_t wanted = 0;    // output VCs with contenders
+    std::uint64_t flexible = 0;  // VCs that wait for an output VC and may take the other buddy's
+    std::array<std::uint64_t, kPorts> pooled{};  // by output: VCs that need a slot of its pool
+    std::array<std::uint8_t, kPorts> pool_used{};
+    std::uint8_t crosses_dateline = 0;  // outputs whose link wraps around
     std::int16_t x = 0;
     std::int16_t y = 0;
-    std::uint64_t flexible = 0;   // VCs that wait for an output VC and may take the other buddy's
-    std::uint64_t owned = 0;      // output VCs that a packet owns, or that drain
-    std::uint64_t draining = 0;   // owned VCs whose last flit has left
-    std::uint64_t wanted = 0;     // output VCs with contenders
-    std::uint64_t undecided = 0;  // output VCs that may have become free for a contender
-    std::array<std::uint64_t, kPorts> pooled{};  // by output: VCs that need a slot of its pool
-    std::array<OutputLink, kPorts> output;
-    std::array<bool, kPorts> crosses_dateline{};        // outputs whose link wraps around
-    std::array<std::uint8_t, kPorts * kVcsMax> holder;  // VC whose unicast owns it, or kNobody
-    std::array<Wire, kPorts> upstream{};                // link that feeds each input, with VC 0
-    std::array<Vc, kPorts * kVcsMax> vc;
 
-    Router() { holder.fill(kNobody); }
+    std::array<Links, kPorts> links;
+    std::array<InputVc, kPorts * kVcsMax> in;
+    std::array<OutputVc, kPorts * kVcsMax> out;
+    // By output VC: input VCs whose packets ask for it.
+    std::array<std::uint64_t, kPorts * kVcsMax> contenders{};
+    std::array<Cycle, kPorts * kVcsMax> free_at{};  // by output VC; valid while draining
+    std::array<Followers, kPorts * kVcsMax> followers;
+    std::array<Copies, kPorts * kVcsMax> copies;
+
     // VCs whose packet may send a flit; multicasts have further conditions.
-    std::uint64_t ready() const { return input.occupied & input.allocated & ~(full | starved); }
-    InputVc& input_vc(int number) { return vc[static_cast<std::size_t>(number)].in; }
-    const InputVc& input_vc(int number) const { return vc[static_cast<std::size_t>(number)].in; }
-    OutputVc& output_vc(int number) { return vc[static_cast<std::size_t>(number)].out; }
-    const OutputVc& output_vc(int number) const { return vc[static_cast<std::size_t>(number)].out; }
+    std::uint64_t ready() const { return input.occupied & input.allocated & ~blocked; }
+  };
+  // Sending end of a NIU's link to its router.
+  struct SourceLink {
+    std::array<std::uint8_t, kVcsMax> used{};  // as in OutputVc
+    std::uint8_t pool_used = 0;
+    Wire target;
+    std::int64_t flits = 0;
   };
   struct Source {
-    OutputLink link;
+    SourceLink link;
     std::uint16_t owned = 0;   // VCs that a packet owns
     std::uint8_t sending = 0;  // lanes whose front packet has its VC
     std::uint8_t waiting = 0;  // lanes whose front packet waits for one
@@ -170,9 +181,10 @@ class FlitNetwork final : public Network {
     std::array<std::int32_t, 2> linked_tree{-1, -1};
   };
   struct Sink {
-    Inputs<1> input;
-    std::array<InputVc, kVcsMax> vc;
-    InputVc& input_vc(int number) { return vc[static_cast<std::size_t>(number)]; }
+    Inputs input;
+    std::uint8_t turn = 0;
+    std::array<InputVc, kVcsMax> in;
+    std::array<Followers, kVcsMax> followers;
     Pace pace;
     std::uint16_t held = 0;
     std::array<Cycle, kVcsMax> held_until{};
@@ -181,9 +193,8 @@ class FlitNetwork final : public Network {
     bool is_held_up = false;  // by the endpoint
     Cycle ready_at = 0;
   };
-  struct QueuedPacket : Packet {
-    int order = 0;  // multicast: its position among those of its tree
-  };
+  struct alignas(64) QueuedPacket : Packet {};  // in one cache line
+  static_assert(sizeof(QueuedPacket) == 64);
   // What a router reads when a header reaches the front.
   struct Header {
     std::int16_t destination_x = 0;
@@ -195,7 +206,7 @@ class FlitNetwork final : public Network {
   };
   struct Arrival {
     Wire to;
-    PacketId header;  // kNoPacket: not a header flit
+    PacketId packet;
   };
   // Arrivals of one cycle. A link brings at most one item of each kind, so room is allocated once.
   // Each kind has its own list, because a branch on the kind would be unpredictable.
@@ -224,7 +235,7 @@ class FlitNetwork final : public Network {
     std::array<List<Arrival>, 2> lists;
     List<Arrival>& headers() { return lists[0]; }
     List<Arrival>& others() { return lists[1]; }
-    void add(const Arrival& arrival) { lists[arrival.header == kNoPacket ? 1 : 0].add(arrival); }
+    void add(const Arrival& arrival, bool is_header) { lists[is_header ? 0 : 1].add(arrival); }
     bool empty() const { return lists[0].empty() && lists[1].empty(); }
     void clear() {
       lists[0].clear();
@@ -236,8 +247,7 @@ class FlitNetwork final : public Network {
     Arrivals to_sinks;
     List<Wire> router_credits;  // the links that they credit
     List<Wire> source_credits;
-    // Output VCs of routers that become free now and are awaited.
-    std::vector<Wire> releases;
+    std::vector<Wire> releases;  // output VCs of routers that become free now and are awaited
     bool is_empty() const {
       return to_routers.empty() && to_sinks.empty() && router_credits.empty() &&
              source_credits.empty() && releases.empty();
@@ -292,13 +302,23 @@ class FlitNetwork final : public Network {
     std::vector<std::uint64_t> words_;
   };
 
-  static Wire wire_of(int node, int port) {
-    return Wire(static_cast<std::uint32_t>(node), port * kVcsMax);
+  // The router of a VC; without a multiplication, which would be a good part of what a visit costs.
+  Router& router_of(Wire place) {
+    static_assert(sizeof(Router) == kRouterBytes);
+    return *reinterpret_cast<Router*>(reinterpret_cast<std::byte*>(routers_.data()) +
+                                      place.router_begin());
   }
-
+  Links& links_of(int node, int port) {
+    return routers_[static_cast<std::size_t>(node)].links[static_cast<std::size_t>(port)];
+  }
+  void connect(int from, int port, int to);
+  void fill_ways_out();
+  std::uint8_t& way_out(unsigned number, int output, bool crosses) {
+    return ways_out_[static_cast<unsigned>(output * 2 + (crosses ? 1 : 0)) * 64 + number];
+  }
+  // Output VC on which a packet leaves a router through one of its ports.
   int next_vc(const Router& router, int input, int vc, int output) const {
-    return Network::next_vc(input, vc, output,
-                            router.crosses_dateline[static_cast<std::size_t>(output)]);
+    return Network::next_vc(input, vc, output, (router.crosses_dateline >> output & 1) != 0);
   }
 
   PacketId add_packet(const Packet& packet);
@@ -313,62 +333,56 @@ class FlitNetwork final : public Network {
 
   void receive_slot(Slot& slot);
   template <typename End>  // Router or Sink
-  static int flit_arrives(End& end, Wire to);
+  static void flit_arrives(End& end, unsigned number);
+  void headers_arrive(std::span<const Arrival> arrivals);
+  void header_arrives(Sink& sink, const Arrival& arrival);
   template <typename End>
-  void header_arrives(End& end, const Arrival& arrival);
-  inline void begin_packet(Router& router, int number, PacketId id);
-  void begin_packet(Sink& sink, int number, PacketId id);
+  void follow(End& end, unsigned number, PacketId id);
   template <typename End>
-  void end_packet(End& end, int number);
-  static void return_credit(OutputLink& link, unsigned vc) {
-    const unsigned used = --link.used[vc];
-    link.pool_used = static_cast<std::uint8_t>(link.pool_used - (used != 0 ? 1 : 0));
-  }
-  static void use_slot(OutputLink& link, unsigned vc) {
-    const unsigned used = link.used[vc]++;
-    link.pool_used = static_cast<std::uint8_t>(link.pool_used + (used != 0 ? 1 : 0));
-    ++link.flits;
-  }
-  bool has_room(const OutputLink& link, unsigned vc) const {
-    const int used = link.used[vc];
-    return used == 0 || ((without_pool(link.pool_used) >> vc & 1) == 0 &&
-                         used <= figures_.pool_flits_per_vc_max);
-  }
-  // The VCs that a pool has no slot for, a bit for each of all ports. Responses may take some that
-  // others may not.
-  std::uint64_t without_pool(int pool_used) const {
-    if (pool_used < pool_limit_) return 0;
-    return pool_used < pool_limit_ + figures_.pool_flits_for_responses ? ~response_vcs_
-                                                                       : ~std::uint64_t{0};
+  PacketId next_follower(End& end, unsigned number);
+  void begin_packets();
+  inline void begin_packet(Wire place, PacketId id);
+  void begin_multicast(Wire place, PacketId id);
+  void begin_packet(Sink& sink, unsigned vc, PacketId id);
+  void end_packet(Sink& sink, unsigned vc);
+  bool has_room(unsigned used, unsigned pool_used, unsigned vc) const {
+    return used == 0 || ((without_pool_[pool_used] >> vc & 1) == 0 &&
+                         used <= static_cast<unsigned>(figures_.pool_flits_per_vc_max));
   }
 
   bool step_sink(int node);
-  void take_flit(int node, int vc);
+  void take_flit(int node, unsigned vc);
   unsigned takeable(const Sink& sink) const;
   Cycle next_flit_at(const Source::Lane& lane) const;
   bool is_granted(const Packet& packet);
+  static void use_slot(SourceLink& link, unsigned vc);
   void send_from_source(Source& source, int lane);
   void finish_sending(Source& source, int lane);
   bool step_source(int node);
-  void release_when_free(Router& router, int output_vc);
-  bool is_free(Router& router, int output_vc) const;
-  void decide(Router& router, std::uint64_t output_vcs);
-  inline bool allocate(Router& router);
-  inline bool give_vc(Router& router, std::uint64_t contenders, int output_vc);
-  inline bool move_flits(Router& router);
-  inline bool move_one_per_port(Router& router, std::uint64_t candidates);
-  inline unsigned possible_outputs(const Router& router, int number) const;
-  inline void credit_arrives(Router& router, unsigned output_vc);
-  inline void use_room(Router& router, int number, unsigned output, unsigned vc) const;
-  inline void take_room(Router& router, int number, int output_vc) const;
-  inline static void leave_room(Router& router, int number, int output_vc);
-  inline void send_flit(Router& router, int number, int output);
-  void send_copy(Router& router, int number, int output);
-  inline void take_turns(Router& router, int number, int output) const;
-  inline void free_slot(Router& router, int number);
+  void release_when_free(const Router& router, Wire output_vc);
+  bool is_free(Router& router, unsigned output_vc) const;
+  static bool is_awaited(const Router& router, unsigned output_vc);
+  void allocate(std::vector<Wire>& releases);
+  void give_vcs(std::span<const Wire> output_vcs);
+  void give_other_buddy(int node);
+  inline bool give_vc(Router& router, std::uint64_t contenders, Wire output_vc);
+  inline bool choose_flits(int node);
+  inline bool choose_one_per_port(int node, std::uint64_t candidates);
+  bool choose_among_multicasts(int node, std::uint64_t candidates);
+  inline unsigned possible_outputs(const Router& router, unsigned number) const;
+  inline void credit_arrives(Wire output_vc);
+  inline void update_room(Router& router, unsigned number, unsigned output, unsigned used) const;
+  void move_chosen();
+  inline void send_flit(Wire place);
+  void send_copy(Wire place, unsigned output);
+  inline void put_on_link(Router& router, unsigned number, unsigned output_vc, PacketId packet,
+                          bool is_header);
+  inline static void take_turns(Router& router, unsigned number, unsigned output);
+  inline void free_slot(Router& router, unsigned number);
+  inline void end_packet(Router& router, Wire place);
   void end_packets();
-  inline void release_vc(Router& router, int number, int output_vc);
-  PacketId branch_off(PacketId id, int output);
+  inline void release_vc(Router& router, unsigned number, Wire output_vc);
+  PacketId branch_off(PacketId id, unsigned output);
 
   enum class PathState : std::uint8_t { free, own, taken };
   void start_reservation(std::int32_t tree);
@@ -387,8 +401,10 @@ class FlitNetwork final : public Network {
 
   int backoff_min_;
   int backoff_max_;
-  int pool_limit_;
-  std::uint64_t response_vcs_ = 0;  // of all ports
+  // By input VC, output, and whether that crosses the dateline: the output VC of a packet.
+  std::array<std::uint8_t, kPorts * 2 * 64> ways_out_{};
+  // By the used slots of a pool: the VCs that it has no slot for, a bit for each of all ports.
+  std::vector<std::uint64_t> without_pool_;
   std::vector<Router> routers_;
   std::vector<Source> sources_;
   std::vector<Sink> sinks_;
@@ -397,9 +413,14 @@ class FlitNetwork final : public Network {
   // Where flits and credits of this cycle are filed, by output port and by input port.
   std::array<Arrivals*, kPorts> arrivals_{};
   std::array<List<Wire>*, kPorts> credits_{};
-  List<Wire> ended_;           // VCs that a unicast's last flit left in this cycle
-  NodeSet undecided_routers_;  // routers with output VCs to decide on
-  NodeSet active_routers_;     // routers that may have a flit to move
+  List<Arrival> fronts_;      // packets that reach the front of a router's VC
+  List<Arrival> behind_;      // headers that arrive behind another packet
+  List<Wire> undecided_;      // output VCs that may have become free for a contender
+  List<Wire> moves_;          // VCs whose front flit, a unicast's, leaves in this cycle
+  List<Wire> ended_;          // VCs that a unicast's last flit left in this cycle
+  List<Wire> followed_;       // VCs that a packet left in this cycle, with others behind it
+  NodeSet flexible_routers_;  // undecided routers with packets that may take the other buddy's VC
+  NodeSet active_routers_;    // routers that may have a flit to move
   NodeSet active_sources_;
   NodeSet active_sinks_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
@@ -407,6 +428,7 @@ class FlitNetwork final : public Network {
 
   std::vector<QueuedPacket> packets_;
   std::vector<Header> headers_;        // by packet
+  std::vector<int> orders_;            // by packet: a multicast's among those of its tree
   std::vector<PacketId> next_packet_;  // by packet: the next in its queue
   std::vector<PacketId> free_packets_;
   std::vector<MulticastTree> trees_;

@@ -57,7 +57,7 @@ bool FlitNetwork::take_source_vc(Source& source, int number) {
   QueuedPacket& packet = packets_[lane.packet];
   // Linked multicasts leave in order of sending, with none of others in between.
   if (packet.tree >= 0) {
-    if (packet.order != trees_[index(packet.tree)].packets_started) return false;
+    if (orders_[lane.packet] != trees_[index(packet.tree)].packets_started) return false;
     if (source.linked_tree[packet.buddy] == packet.tree) {
       clear_bit(source.owned, vc_of(0, packet.packet_class, packet.buddy));
     }
@@ -104,7 +104,8 @@ bool FlitNetwork::step_source(int node) {
     const int number =
         static_cast<int>((static_cast<unsigned>(std::countr_zero(rest)) + turn) % kLanes);
     const Source::Lane& lane = source.lane[index(number)];
-    if (!has_room(source.link, static_cast<unsigned>(lane.vc))) continue;
+    const unsigned vc = static_cast<unsigned>(lane.vc);
+    if (!has_room(source.link.used[vc], source.link.pool_used, vc)) continue;
     const Cycle ready = next_flit_at(lane);
     if (ready > now_) {
       soonest = std::min(soonest, ready);
@@ -123,14 +124,20 @@ bool FlitNetwork::step_source(int node) {
   return true;
 }
 
+void FlitNetwork::use_slot(SourceLink& link, unsigned vc) {
+  const unsigned used = link.used[vc]++;
+  link.pool_used = static_cast<std::uint8_t>(link.pool_used + (used != 0 ? 1 : 0));
+  ++link.flits;
+}
+
 void FlitNetwork::send_from_source(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   source.turn = static_cast<std::uint8_t>((number + 1) % kLanes);
   source.pace.take(now_, port_interval_);
   use_slot(source.link, static_cast<unsigned>(lane.vc));
   slot_in(figures_.niu_to_router_cycles)
-      .to_routers.add({source.link.target.with_vc(static_cast<unsigned>(lane.vc)),
-                       lane.flits_sent == 0 ? lane.packet : kNoPacket});
+      .to_routers.add({source.link.target.with_vc(static_cast<unsigned>(lane.vc)), lane.packet},
+                      lane.flits_sent == 0);
   const Packet& packet = packets_[lane.packet];
   const bool is_last = ++lane.flits_sent == packet.flits;
   if (packet.is_counted && --source.counted_flits == watched_flits_) {

@@ -35,16 +35,16 @@ struct Packet {
   bool keeps_buddy = true;  // static VC; otherwise the buddy bit may change at each hop
   bool keeps_class = true;  // otherwise the NIU may choose the other request class
   std::uint8_t lane = 0;    // packets of one lane of a NIU leave in order
+  bool is_counted = false;  // by its NIU, see Network::watch_counted_flits
+  // Multicast only: the tree, and the branch of it at which this copy is.
+  bool keeps_path = false;  // linked: the tree stays reserved after this packet
+  std::int32_t tree = -1;
+  std::int32_t branch = 0;
   // The header may leave the NIU at `header_at`, data flit i (from 1) at data_at + i x interval.
   Cycle header_at = 0;
   PaceTime data_at = 0;
   PaceTime data_interval = 0;
-  std::uint64_t tag = 0;    // free for the sender's use
-  bool is_counted = false;  // by its NIU, see Network::watch_counted_flits
-  // Multicast only: the tree, and the branch of it at which this copy is.
-  std::int32_t tree = -1;
-  std::int32_t branch = 0;
-  bool keeps_path = false;  // linked: the tree stays reserved after this packet
+  std::uint64_t tag = 0;  // free for the sender's use
 };
 
 // The sender and receiver of packets. It is called while a cycle is being simulated and may send.

@@ -42,7 +42,7 @@ void FlitNetwork::send_multicast(const Packet& packet, const std::vector<int>& d
   root.tree = number;
   root.branch = 0;
   const PacketId id = add_packet(root);
-  packets_[id].order = tree.packets_sent++;
+  orders_[id] = tree.packets_sent++;
   queue(id);
 }
 
@@ -67,7 +67,7 @@ FlitNetwork::PathState FlitNetwork::path_state(const MulticastTree& tree,
     if ((branch.outputs >> output & 1) == 0) continue;
     const int vc = next_vc(router, branch.input, branch.input_vc, output);
     branch.output_vc[index(output)] = static_cast<std::uint8_t>(vc);
-    if (is_free(router, output * kVcsMax + vc)) continue;
+    if (is_free(router, static_cast<unsigned>(output * kVcsMax + vc))) continue;
     are_free = false;
     if (path_source(branch.node, output, vc) != tree.source) are_own = false;
   }
@@ -153,7 +153,7 @@ void FlitNetwork::let_go(std::int32_t number, std::int32_t at, int attempt) {
     if ((branch.outputs >> output & 1) == 0) continue;
     const int output_vc = output * kVcsMax + branch.output_vc[index(output)];
     clear_bit(router.owned, output_vc);
-    decide(router, std::uint64_t{1} << output_vc);
+    undecided_.add(Wire(branch.node, static_cast<unsigned>(output_vc)));
     const std::int32_t child = branch.child[index(output)];
     if (child >= 0) schedule(now_ + figures_.hop_cycles, EventKind::let_go, number, child, attempt);
   }
