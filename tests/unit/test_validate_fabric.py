@@ -256,3 +256,24 @@ def test_calls_of_a_series_count_alike():
         predicted(COLLECTIVES, collective_row(mode=mode)) for mode in ("single", "back-to-back")
     )
     assert series == pytest.approx(single, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("chip", "form", "chips", "size_bytes", "algorithm"),
+    [
+        ("wormhole", "line", 2, 1 << 30, "multicast_all_gather"),
+        ("wormhole", "line", 4, 1 << 30, "multicast_all_gather"),
+        ("wormhole", "ring", 8, 1 << 19, "multicast_all_gather"),
+        ("wormhole", "ring", 8, 1 << 20, "ring_all_gather"),
+        ("wormhole", "ring", 4, 1 << 19, "ring_all_gather"),
+        ("blackhole", "line", 8, 1 << 20, "multicast_all_gather"),
+        ("blackhole", "line", 8, 1 << 21, "line_all_gather"),
+        ("wormhole", "mesh", 8, 1 << 14, "grid_all_gather"),
+    ],
+)
+def test_all_gather_goes_to_all_at_once_where_tt_metals_does(
+    chip, form, chips, size_bytes, algorithm
+):
+    links = 2 if chip == "blackhole" else 1
+    system = chip_systems.system_of(chip, form, chips, links)
+    assert validate_fabric.ChipCall(system, "all_gather", size_bytes).algorithm() == algorithm

@@ -79,6 +79,15 @@ def is_pairwise(algorithm: str) -> bool:
     return algorithm.startswith("all_pairs")
 
 
+def is_multicast(algorithm: str) -> bool:
+    """Whether each rank sends to all others at once, both ways, over all links that it has.
+
+    >>> is_multicast("multicast_all_gather"), is_multicast("ring_all_gather")
+    (True, False)
+    """
+    return algorithm.startswith("multicast")
+
+
 def layout_of(cluster: _core.ChipCluster, on_grid: bool) -> Layout:
     """Ranks on the whole mesh, row by row, or on the usual fabric, in a ring.
 
@@ -89,6 +98,12 @@ def layout_of(cluster: _core.ChipCluster, on_grid: bool) -> Layout:
         return Layout(_core.FabricShape.usual(cluster), tuple(ranks_in_ring(cluster)))
     mesh = _core.FabricShape.mesh(cluster)
     return Layout(mesh, tuple(range(len(mesh.chips))))
+
+
+def reaches_of(shape: _core.FabricShape) -> tuple[_core.Reach, ...]:
+    """How ranks on a fabric reach each other: all at once along a line or round a ring."""
+    on_line = len(shape.dimensions) == 1
+    return (_core.Reach.fifo, *((_core.Reach.multicast,) if on_line else ()))
 
 
 def is_grid(shape: _core.FabricShape) -> bool:

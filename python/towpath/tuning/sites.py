@@ -296,6 +296,11 @@ class ChipSite(Site):
         except ValueError as error:
             raise ConfigError(str(error), field=f"cluster '{self.spec.name}'") from None
 
+    def _channels(self, algorithm: str, layout: fabric.Layout) -> int:
+        if fabric.is_multicast(algorithm):
+            return 1
+        return (1 if fabric.is_pairwise(algorithm) else 2) * self._planes(layout)
+
     def source_for(self, wanted: Wanted) -> ScheduleSource:
         """Rings both ways over all parallel links, or a grid on the whole mesh."""
         on_grid = fabric.is_on_grid(wanted.algorithm)
@@ -305,8 +310,7 @@ class ChipSite(Site):
             wanted.channels or 1, wanted.protocol, wanted.root, both_ways=True,
         )  # fmt: skip
         if not wanted.channels:
-            ways = 1 if fabric.is_pairwise(source.algorithm_name()) else 2
-            source = replace(source, channels=ways * self._planes(layout))
+            source = replace(source, channels=self._channels(source.algorithm_name(), layout))
         if not on_grid:
             return source
         grid: dict[str, Any] = fabric.grid_of(layout.shape)
@@ -317,7 +321,7 @@ class ChipSite(Site):
         ring, mesh = self._layout(False), self._layout(True)
         return Options(
             len(ring.places), channels or powers_to(2 * self._planes(ring)),
-            protocols or self.protocols, (False, True),
+            protocols or self.protocols, (False, True), reaches=fabric.reaches_of(ring.shape),
             grid=fabric.grid_of(mesh.shape) if fabric.is_grid(mesh.shape) else {},
         )  # fmt: skip
 

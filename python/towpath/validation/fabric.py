@@ -180,6 +180,12 @@ _WORKERS = {"wormhole": 1, "blackhole": 2}
 # tt-metal, reduce_scatter.cpp (k_direct_rs_max_input_bytes): up to here a ring's parts go straight
 # to their ranks. Above, sums come from half way round on both sides (reduce_scatter_minimal_async).
 _ONE_SHOT_BYTES_MAX = 512 << 10
+# tt-metal, all_gather_device_operation.cpp, of pages of 2 KiB: parts of rings of Wormholes that are
+# not as many pages go to all ranks at once, those of lines always, and arrays of Blackholes that
+# are not as many bytes for each link.
+_PAGE_BYTES = 2048
+_MULTICAST_PAGES = 64
+_MULTICAST_BYTES_PER_LINK = 1_000_000
 # Calls after the first whose mean counts. tt-metal traces a series and divides its time by the
 # number of calls (CCL_bandwidth.md), which tables do not name; that it is four is assumed.
 _SERIES = 4
@@ -217,10 +223,20 @@ class ChipCall:
         if self.system.rows > 1:
             return f"grid_{self.collective}"
         form = "ring" if self.system.goes_round else "line"
+        if self.collective == "all_gather" and self._goes_to_all_at_once():
+            return "multicast_all_gather"
         if (form, self.collective) == ("ring", "reduce_scatter"):
             is_small = self.size_bytes <= _ONE_SHOT_BYTES_MAX
             return "all_pairs_reduce_scatter" if is_small else "half_ring_reduce_scatter"
         return f"{form}_{self.collective}"
+
+    def _goes_to_all_at_once(self) -> bool:
+        """Whether an all-gather is one by multicast (select_program_factory there)."""
+        if self.system.chip == "blackhole":
+            return self.size_bytes < _MULTICAST_BYTES_PER_LINK * self.system.links
+        if not self.system.goes_round:
+            return True
+        return self.size_bytes < _MULTICAST_PAGES * _PAGE_BYTES * self.system.chips
 
     def link_bytes(self) -> float:
         """Bytes that cross the busiest link in its busier direction."""
@@ -257,12 +273,13 @@ def call_us(call: ChipCall) -> float:
     # To a rank there is one way, which one worker serves with the other (all_to_all_async_generic,
     # reduce_scatter_minimal_direct), and which adds up all that comes in over its link.
     is_pairwise = fabric.is_pairwise(algorithm)
+    is_multicast = fabric.is_multicast(algorithm)
     shape = system.shape()
     dimensions = [*shape.dimensions, (1, False)]
     workers = _links_of(system) if is_pairwise else _channels_of(system)
     source = ScheduleSource(
         None, call.collective, algorithm, system.chips,
-        channels=workers * (1 if is_grid or is_pairwise else ways),
+        channels=1 if is_multicast else workers * (1 if is_grid or is_pairwise else ways),
         both_ways=algorithm.startswith(("ring", "half_ring")),
         columns=dimensions[0][0] if is_grid else 0,
         row_rings=is_grid and dimensions[0][1], column_rings=is_grid and dimensions[1][1],

@@ -356,7 +356,7 @@ void bind_chunking(nb::module_& module) {
 }
 
 void bind_algorithms(nb::module_& module) {
-  bind_enum<Reach::group>(module, "Reach");
+  bind_enum<Reach::multicast>(module, "Reach");
   nb::class_<Algorithm>(module, "Algorithm")
       .def_ro("name", &Algorithm::name)
       .def_ro("collective", &Algorithm::collective)

@@ -145,6 +145,7 @@ struct SoftwareParameters {
   int read_destination_cycles = 0;
   int reduce_bytes_per_cycle = 0;
   int reduce_latency_cycles = 0;
+  int launch_cycles = 0;
 };
 
 inline constexpr Parameter<SoftwareParameters> kSoftwareParameters[] = {
@@ -175,6 +176,8 @@ inline constexpr Parameter<SoftwareParameters> kSoftwareParameters[] = {
      "bytes of one operand that the compute cores of a worker reduce per cycle"},
     {"reduce_latency_cycles", &SoftwareParameters::reduce_latency_cycles, kAnyCycles,
      "on top, from the last byte in L1 to the first result there"},
+    {"launch_cycles", &SoftwareParameters::launch_cycles, kAnyCycles,
+     "from the end of a program to the first instruction of the next one, launched from a trace"},
 };
 
 // The Ethernet subsystem of a tile, and its link. A frame is on the wire at line rate, is checked

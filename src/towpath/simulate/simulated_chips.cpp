@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/simulate/simulated_chips.hpp"
 
+#include <fmt/format.h>
+
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "towpath/ethernet/port.hpp"
@@ -61,6 +64,8 @@ void SimulatedChips::set_plan(const collective::Plan& plan) {
   chips_.tell_with_payload(is_exchange(schedule.collective));
   // Calls take turns with two of them.
   chips_.keep_scratch_near(2 * plan.scratch_bytes <= kNearBytesMax);
+  launches_programs_ = schedule.collective == collective::Collective::all_gather;
+  if (plan.window_bytes > 0) send_to_all(schedule);
   const std::vector<std::vector<int>> peers = peers_of(schedule);
   for (std::size_t rank = 0; rank < meetings_.size(); ++rank) {
     Meeting& meeting = meetings_[rank];
@@ -81,6 +86,22 @@ void SimulatedChips::set_plan(const collective::Plan& plan) {
       notice.signal_operation = transport::SignalOperation::add;
     }
   }
+}
+
+// Routers have one worker each at a time, and those that send to one peer are others.
+void SimulatedChips::send_to_all(const collective::Schedule& schedule) {
+  if (has_fifo_steps(schedule)) {
+    throw std::invalid_argument(
+        fmt::format("schedule '{}' sends to single ranks and to all at once; on chips it does one "
+                    "of the two",
+                    schedule.name));
+  }
+  chips_.send_to_all();
+}
+
+void SimulatedChips::start(int rank, Protocol) {
+  if (launches_programs_) chips_.launch_program(rank);
+  await_peers(rank);
 }
 
 void SimulatedChips::await_peers(int rank) {

@@ -43,7 +43,7 @@ class SimulatedChips final : public SimulatedRanks {
   sim::Simulation& simulation(int rank = 0) override { return chips_.simulation(rank); }
   transport::Transport& transport(int rank) override { return chips_.transport(rank); }
   void set_plan(const collective::Plan& plan) override;
-  void start(int rank, Protocol) override { await_peers(rank); }
+  void start(int rank, Protocol) override;
   void run() override { chips_.run(); }
   void close(int rank) override { chips_.close_connections(rank); }
   Time closed_at() const override { return chips_.closed_at(); }
@@ -60,12 +60,15 @@ class SimulatedChips final : public SimulatedRanks {
     transport::SignalWait all_present;
   };
 
+  void send_to_all(const collective::Schedule& schedule);
   // Tells the peers of a rank that it has been called, and waits until all of them have.
   void await_peers(int rank);
 
   std::vector<ethernet::LinkFaults> link_faults_;
   transport::simulated::chips::FabricCluster chips_;
   std::vector<Meeting> meetings_;  // one per rank
+  // What reductions and exchanges take beside their packets was fitted without it.
+  bool launches_programs_ = false;
 };
 
 }  // namespace towpath::simulate

@@ -58,7 +58,7 @@ class SimulatedRanks {
   virtual int simulated_ranks(int ranks) const { return ranks; }
   // Whether those that they stand for may have done something else, as far as can be told.
   virtual bool may_differ() const { return false; }
-  // What the ranks run. Called once, before the first start().
+  // What the ranks run. Called once, before their executors are made.
   virtual void set_plan(const collective::Plan& plan) { (void)plan; }
   // The host of `rank` calls now, for a plan under `protocol`; the rank begins later, or at once.
   virtual void start(int rank, Protocol protocol) = 0;

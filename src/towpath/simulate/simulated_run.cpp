@@ -24,6 +24,7 @@ SimulatedRun::SimulatedRun(std::unique_ptr<SimulatedRanks> ranks, std::shared_pt
 }
 
 void SimulatedRun::make_executors(sim::Trace* trace) {
+  ranks_->set_plan(*plan_);
   const int simulated = simulated_ranks();
   for (int rank = 0; rank < simulated; ++rank) {
     executors_.push_back(std::make_unique<Executor>(ranks_->transport(rank), plan_));
@@ -40,7 +41,6 @@ void SimulatedRun::make_executors(sim::Trace* trace) {
     ranks_->simulations().set_trace(trace);
     observe_steps();
   }
-  ranks_->set_plan(*plan_);
 }
 
 void SimulatedRun::observe_steps() {

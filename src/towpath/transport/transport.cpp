@@ -48,6 +48,19 @@ std::string_view symbol(Comparison comparison) {
 
 void Transport::start_direct(DirectMove&) { throw std::invalid_argument(direct_refusal({})); }
 
+void Transport::raise_all(std::span<const Raise> raises) {
+  for (const Raise& raise : raises) {
+    Move flag;  // done when start() returns
+    flag.peer = raise.rank;
+    flag.protocol = Protocol::ll;  // one thread polls it
+    flag.has_signal = true;
+    flag.signal = raise.signal;
+    flag.signal_value = raise.value;
+    flag.signal_operation = SignalOperation::add;
+    start(flag);
+  }
+}
+
 std::string Transport::direct_refusal(const DirectNeeds&) const {
   return "one-sided steps need ranks that load from each other's memory: GPUs of a described "
          "machine, or processes of this one";

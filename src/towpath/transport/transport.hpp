@@ -151,6 +151,7 @@ struct DirectMove {
 struct DirectNeeds {
   std::vector<std::vector<int>> groups;
   std::vector<int> peers;  // not through a port
+  bool combines = false;   // several sources, or what a group has
 };
 
 // Waiting for a signal of this rank. The caller owns it and keeps it until `ready` is called or
@@ -223,6 +224,8 @@ class Transport {
   virtual void start(Move& move) = 0;
   // Only where direct_refusal() is empty.
   virtual void start_direct(DirectMove& move);
+  // Adds to signals, each at its rank.
+  virtual void raise_all(std::span<const Raise> raises);
   // Why such DirectMoves are not possible here, in one sentence; empty where they are.
   virtual std::string direct_refusal(const DirectNeeds& needs) const;
   // Gets, atomic operations and words of the heap, for programs; null where a transport has none.

@@ -16,6 +16,7 @@ std::string_view name_of(Reach reach) {
     case Reach::memory: return "memory";
     case Reach::group_of_host: return "group_of_host";
     case Reach::group: return "group";
+    case Reach::multicast: return "multicast";
   }
   return "";
 }

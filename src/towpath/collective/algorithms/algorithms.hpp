@@ -59,6 +59,7 @@ enum class Reach : std::uint8_t {
   memory,         // ranks load from and store to each other's memory: GPUs, processes of one host
   group_of_host,  // and a switch combines and copies for those of each host
   group,          // and a switch combines and copies for all of them
+  multicast,      // what a rank sends to all is copied on its way: chips in a line or ring
 };
 
 std::string_view name_of(Reach reach);  // "memory"
@@ -104,6 +105,7 @@ struct Algorithm {
   ALGORITHM(bruck_all_gather)              \
   ALGORITHM(pat_all_gather)                \
   ALGORITHM(nvls_all_gather)               \
+  ALGORITHM(multicast_all_gather)          \
   ALGORITHM(ring_reduce_scatter)           \
   ALGORITHM(half_ring_reduce_scatter)      \
   ALGORITHM(line_reduce_scatter)           \

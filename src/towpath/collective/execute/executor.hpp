@@ -91,6 +91,7 @@ class Executor {
   bool advance_one_sided(Block& block);
   bool takes_met(Block& block);
   void raise_counters(Block& block);
+  std::vector<transport::Raise> raises_of(const Block& block) const;
   bool start_direct(Block& block);
   bool stores_visible(Block& block);
   void fill_direct(const Block& block, transport::DirectMove& move) const;

@@ -15,7 +15,6 @@ namespace towpath::collective {
 
 using transport::DirectMove;
 using transport::Location;
-using transport::Move;
 using transport::Offset;
 
 namespace {
@@ -62,6 +61,10 @@ transport::DirectNeeds Executor::direct_needs() const {
   std::set<int> peers;
   for (const ThreadBlock& block : program_->blocks) {
     for (const Access& access : block.accesses) {
+      needs.combines |= access.sources.size() > 1;
+      for (const Operand& source : access.sources) {
+        needs.combines |= source.holder == Holder::group;
+      }
       if (access.is_port) continue;
       for (const auto* operands : {&access.sources, &access.destinations}) {
         for (const Operand& operand : *operands) {
@@ -147,17 +150,16 @@ bool Executor::takes_met(Block& block) {
 
 void Executor::raise_counters(Block& block) {
   block.one_sided->has_raised = true;
+  transport_.raise_all(raises_of(block));
+}
+
+std::vector<transport::Raise> Executor::raises_of(const Block& block) const {
+  std::vector<transport::Raise> raises;
   for (const CounterRaise& raise :
        (*block.one_sided->wiring)[block.current().source_chunk].raises) {
-    Move flag;  // done when start() returns
-    flag.peer = raise.rank;
-    flag.protocol = Protocol::ll;  // one thread polls it
-    flag.has_signal = true;
-    flag.signal = counter_signal(raise.counter);
-    flag.signal_value = 1;
-    flag.signal_operation = transport::SignalOperation::add;
-    transport_.start(flag);
+    raises.push_back({raise.rank, counter_signal(raise.counter), 1});
   }
+  return raises;
 }
 
 // Returns false when it has to wait for stores that are under way to the same memory.
@@ -227,12 +229,9 @@ void Executor::fill_direct(const Block& block, DirectMove& move) const {
   };
   move.sources.clear();
   move.destinations.clear();
-  move.raises.clear();
   for (const Operand& operand : access.sources) move.sources.push_back(locate(operand));
   for (const Operand& operand : access.destinations) move.destinations.push_back(locate(operand));
-  for (const CounterRaise& raise : (*state.wiring)[step.source_chunk].raises) {
-    move.raises.push_back({raise.rank, counter_signal(raise.counter), 1});
-  }
+  move.raises = raises_of(block);
   move.size_bytes = elements * chunking.element_bytes();
   move.reduction = plan_->reduction;
   move.protocol = plan_->schedule->protocol;

@@ -104,6 +104,19 @@ void check_operands(const StepLocation& at, const Step& step, const Access& acce
   }
 }
 
+// Whether there is a signal for each place that its bytes go to.
+bool has_end_for_each(const StepLocation& at, const Access& access) {
+  const Operand& to = access.destinations.front();
+  if (to.holder != Holder::group) {
+    return access.is_port && access.ends.size() == access.destinations.size();
+  }
+  const auto& group = at.schedule.groups[static_cast<std::size_t>(to.number)];
+  std::vector<std::int32_t> told{at.rank};
+  for (const SignalEnd& end : access.ends) told.push_back(end.peer);
+  std::ranges::sort(told);
+  return told == group;
+}
+
 void check_direct(const StepLocation& at, const Step& step, const Access& access) {
   check_operands(at, step, access);
   if (access.parts == 0 || access.parts > kPartsMax || access.part >= access.parts) {
@@ -114,8 +127,10 @@ void check_direct(const StepLocation& at, const Step& step, const Access& access
       std::any_of(access.sources.begin(), access.sources.end(),
                   [](const Operand& source) { return source.holder != Holder::own; });
   if (access.is_port && loads) at.fail("it loads through a port; allowed are stores to peers");
-  if (access.signals && (!access.is_port || access.ends.size() != access.destinations.size())) {
-    at.fail("it signals behind its bytes, for which it needs a port channel for each destination");
+  if (access.signals && !has_end_for_each(at, access)) {
+    at.fail(
+        "it signals behind its bytes, for which it needs a port channel for each destination, or a "
+        "channel to each other rank of its group");
   }
 }
 

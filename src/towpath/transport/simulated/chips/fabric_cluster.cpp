@@ -5,27 +5,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <span>
 #include <stdexcept>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "towpath/base/deadlock_error.hpp"
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/bits.hpp"
 #include "towpath/noc/torus.hpp"
-#include "towpath/sim/crossing.hpp"
+#include "towpath/transport/simulated/chips/fabric_cluster_parts.hpp"
 #include "towpath/transport/simulated/chips/link_faults.hpp"
-#include "towpath/transport/simulated/endpoint.hpp"
-#include "towpath/transport/simulated/fence_order.hpp"
 
 namespace towpath::transport::simulated::chips {
 
-using noc::index;
-using tenstorrent::Device;
 using tenstorrent::fabric::Direction;
 using tenstorrent::fabric::pack;
 using tenstorrent::fabric::Shape;
@@ -38,11 +31,13 @@ constexpr std::uint64_t kPartBytesMax = 64 << 10;
 // tt-metal's all-gather tells of so many packets at a time (HEURISTIC_MAX_CHUNKS_PER_SYNC), and of
 // all that a worker has if they are fewer. Its all-to-all tells of all with the last one.
 constexpr std::uint64_t kPacketsPerIncrement = 160;
+// What kernels of tt-metal's all-gather take from their first instruction to the first packet,
+// beside what opens connections: 930 instructions of arguments and headers as gcc 12.2 compiles
+// them, and their code from L1, 16 B in 7 cycles (multicast_writer.cpp; that of other kernels is
+// assumed to be alike).
+constexpr std::int64_t kStartCycles = 2300;
 // Workers of a chip for Moves inside it. Chosen here; no source.
 constexpr int kLocalWorkers = 4;
-// Offset of the words that count arrivals, in the L1 of the worker that keeps them. Chosen here; no
-// source.
-constexpr std::uint64_t kArrivals = 0x1000;
 
 FabricClusterOptions completed(FabricClusterOptions options,
                                const machine::ChipCluster& description) {
@@ -55,109 +50,20 @@ FabricClusterOptions completed(FabricClusterOptions options,
 
 }  // namespace
 
-// Delivery to a peer, or within the rank's own chip. Pooled.
-struct FabricCluster::Delivery : simulated::Delivery {
-  Endpoint* from = nullptr;
-  Endpoint* to = nullptr;
-  bool has_source = false;
-  bool has_addend = false;
-  bool has_destination = false;
-  bool continues_reduction = false;
-  bool adds_in_pairs = false;
-  int reads = 0;            // operands in DRAM
-  bool stays_near = false;  // nothing is stored in DRAM
-  int to_leave = 0;         // parts that have not left
-  int to_arrive = 0;        // parts that have not arrived
-};
-
-struct FabricCluster::DeliveryPart : Part {
-  FabricCluster* cluster = nullptr;
-  Delivery* delivery = nullptr;  // until it has arrived
-  int from_place = 0;
-  std::uint64_t offset = 0;  // in the payload
-  std::uint64_t staged_pages =
-      0;  // at the source until it has left, or until it has arrived if it is stored there
-  std::uint64_t landing_pages = 0;  // at the destination, until it has arrived
-  Stream* stream = nullptr;         // null if it stays on its chip
-};
-
-// Packets from one place to another on one plane, in order. The source chooses where they land; the
-// destination knows which parts are on their way to it.
-struct FabricCluster::Stream {
-  PageRing landings;
-  std::deque<DeliveryPart*> under_way;
-  std::uint32_t arrived = 0;
-};
-
-// Parts of a delivery that one increment tells of, those of one stream.
-struct FabricCluster::Run {
-  DeliveryPart* last = nullptr;
-  std::uint64_t packets = 0;
-};
-
-struct FabricCluster::Place {
-  Place(Device& device, std::uint64_t payload_bytes_max)
-      : simulation(device.network().simulation()),
-        crossing(simulation),
-        pages(device.chip(), payload_bytes_max) {}
-  sim::Simulation& simulation;
-  sim::Crossing crossing;  // what it tells other places
-  Pages pages;
-  std::deque<DeliveryPart> parts;  // storage of those that start here
-  std::vector<DeliveryPart*> free_parts;
-  PageRing staging;  // for sources
-  // By direction, then by plane.
-  std::vector<std::vector<std::unique_ptr<FabricWorker>>> workers{tenstorrent::fabric::kDirections};
-  std::vector<std::unique_ptr<FabricWorker>> local_workers;
-  machine::Coordinate arrivals;  // the worker with the words
-  std::vector<Stream> streams;   // streams to this place, by source and plane
-};
-
-class FabricCluster::Endpoint final : public simulated::Endpoint {
- public:
-  Endpoint(FabricCluster& cluster, int rank, int ranks, const FabricClusterOptions& options)
-      : simulated::Endpoint(cluster.simulation(rank), rank, ranks,
-                            {options.carries_data, options.heap_bytes, options.signals}),
-        cluster_(cluster),
-        orders_(index(ranks)) {}
-
-  int place() const { return cluster_.options_.places[index(rank())]; }
-  bool is_addressable(int) const override { return false; }
-  void start(Move& move) override;
-  void fence() override { ++epoch_; }
-  bool is_quiet() const override { return under_way_ == 0; }
-
-  void part_left(Delivery& delivery);
-  void part_arrived(Delivery& delivery);
-
- private:
-  Delivery& new_delivery(Move& move);
-  bool continues_reduction(const Move& move);
-  bool is_near(const Move& move, Move::Region region) const;
-  int reads_of(const Move& move, bool continues_reduction) const;
-  bool is_there(const Move& move) const;
-  void deliver(Delivery& delivery);
-  void delivered(Delivery& delivery);
-  void release(Delivery& delivery);
-
-  FabricCluster& cluster_;
-  std::vector<FenceOrder<Delivery>> orders_;  // by peer
-  // Moves, each of one thread block, whose last use was a reduction inside the chip.
-  std::unordered_set<const Move*> reducing_;
-  std::uint64_t epoch_ = 0;
-  std::uint64_t under_way_ = 0;
-  std::deque<Delivery> deliveries_;  // storage
-  std::vector<Delivery*> free_deliveries_;
-};
-
 // --- one rank ------------------------------------------------------------------------------------
 
-FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
+FabricCluster::Delivery& FabricCluster::Endpoint::take_delivery() {
   if (free_deliveries_.empty()) free_deliveries_.push_back(&deliveries_.emplace_back());
   Delivery& delivery = *free_deliveries_.back();
   free_deliveries_.pop_back();
   delivery.from = this;
   delivery.to = nullptr;
+  delivery.broadcast = nullptr;
+  return delivery;
+}
+
+FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
+  Delivery& delivery = take_delivery();
   delivery.has_source = move.has_source;
   delivery.has_addend = move.has_addend;
   delivery.has_destination = move.has_destination;
@@ -202,6 +108,7 @@ bool FabricCluster::Endpoint::is_there(const Move& move) const {
 }
 
 void FabricCluster::Endpoint::start(Move& move) {
+  if (move.peer != kNoPeer) cluster_.check_unicasts();
   Delivery& delivery = new_delivery(move);
   load(delivery);
   if (is_there(move)) {
@@ -224,6 +131,7 @@ void FabricCluster::Endpoint::part_left(Delivery& delivery) {
 
 void FabricCluster::Endpoint::part_arrived(Delivery& delivery) {
   if (--delivery.to_arrive > 0) return;
+  if (delivery.broadcast != nullptr) return deliver(delivery);
   delivery.from->orders_[index(rank())].arrived(delivery,
                                                 [this](Delivery& visible) { deliver(visible); });
 }
@@ -243,7 +151,9 @@ void FabricCluster::Endpoint::deliver(Delivery& delivery) {
 
 void FabricCluster::Endpoint::delivered(Delivery& delivery) {
   --under_way_;
+  Broadcast* const broadcast = delivery.broadcast;
   release(delivery);
+  if (broadcast != nullptr) cluster_.share_delivered(*broadcast);
   notify_blocked();
 }
 
@@ -268,6 +178,7 @@ FabricCluster::DeliveryPart& FabricCluster::new_part(Place& place) {
   place.free_parts.pop_back();
   part = {};
   part.cluster = this;
+  part.packet_bytes = options_.payload_bytes_max;
   return part;
 }
 
@@ -339,7 +250,7 @@ FabricCluster::DeliveryPart& FabricCluster::add_part(Delivery& delivery, std::ui
   const auto plane = static_cast<int>(worker);
   Stream& on = stream(from, to, plane);
   part.stream = &on;
-  part.landing_pages = take_pages(on.landings, part, to);
+  part.landing_pages = take_pages(on.landings, pages_of(part), to);
   part.landing = on.landings.first_page(part.landing_pages);
   // The part itself takes longer.
   const auto announced = [](void* context) {
@@ -361,8 +272,8 @@ std::uint64_t FabricCluster::pages_of(const DeliveryPart& part) const {
   return (part.size_bytes + options_.payload_bytes_max - 1) / options_.payload_bytes_max;
 }
 
-std::uint64_t FabricCluster::take_pages(PageRing& ring, const DeliveryPart& part, int place) const {
-  if (const auto taken = ring.take(pages_of(part)); taken) return *taken;
+std::uint64_t FabricCluster::take_pages(PageRing& ring, std::uint64_t count, int place) const {
+  if (const auto taken = ring.take(count); taken) return *taken;
   throw std::runtime_error(
       fmt::format("more is under way than the {} bytes that the DRAM of chip {} has for it; use "
                   "smaller messages",
@@ -374,16 +285,22 @@ void FabricCluster::stage(DeliveryPart& part) {
   const int from = part.delivery->from->place();
   Place& place = *places_[index(from)];
   const std::uint64_t payload_max = options_.payload_bytes_max;
-  part.staged_pages = take_pages(place.staging, part, from);
+  part.staged_pages = take_pages(place.staging, pages_of(part), from);
   part.staging = place.staging.first_page(part.staged_pages);
   const std::span<const std::byte> payload(part.delivery->payload);
   if (payload.empty()) return;
-  Device& device = fabric_.device(from);
-  for (std::uint64_t number = 0; number < pages_of(part); ++number) {
-    const std::uint64_t begin = number * payload_max;
-    const std::uint64_t size_bytes = std::min(part.size_bytes - begin, payload_max);
-    const noc::Address page = place.pages.address(part.staging + number);
-    device.memory(page.tile).write(page.offset, payload.subspan(part.offset + begin, size_bytes));
+  write_pages(from, part.staging, payload.subspan(part.offset, part.size_bytes), payload_max);
+}
+
+// A packet on each page from the first one on.
+void FabricCluster::write_pages(int at, std::uint64_t first, std::span<const std::byte> payload,
+                                std::uint64_t packet_bytes) {
+  Device& device = fabric_.device(at);
+  for (; !payload.empty(); ++first) {
+    const std::size_t size_bytes = std::min<std::size_t>(payload.size(), packet_bytes);
+    const noc::Address page = places_[index(at)]->pages.address(first);
+    device.memory(page.tile).write(page.offset, payload.first(size_bytes));
+    payload = payload.subspan(size_bytes);
   }
 }
 
@@ -412,23 +329,26 @@ void FabricCluster::arrived(DeliveryPart& part) {
   Delivery& delivery = *part.delivery;
   if (!delivery.payload.empty()) {
     const int place = delivery.to->place();
-    const std::uint64_t payload_max = options_.payload_bytes_max;
+    const std::uint64_t packet_bytes = part.packet_bytes;
     std::span<std::byte> payload(delivery.payload);
-    for (std::uint64_t begin = 0; begin < part.size_bytes; begin += payload_max) {
+    for (std::uint64_t begin = 0; begin < part.size_bytes; begin += packet_bytes) {
       const noc::Address page =
-          places_[index(place)]->pages.address(part.landing + begin / payload_max);
-      const std::uint64_t size_bytes = std::min(part.size_bytes - begin, payload_max);
+          places_[index(place)]->pages.address(part.landing + begin / packet_bytes);
+      const std::uint64_t size_bytes = std::min(part.size_bytes - begin, packet_bytes);
       fabric_.device(place).memory(page.tile).read(
           page.offset, payload.subspan(part.offset + begin, size_bytes));
     }
   }
-  tell(
-      *delivery.to, *delivery.from,
-      [](void* context) {
-        DeliveryPart& done = *static_cast<DeliveryPart*>(context);
-        done.cluster->part_returned(done);
-      },
-      &part);
+  // The whole of a broadcast returns at once.
+  if (delivery.broadcast == nullptr) {
+    tell(
+        *delivery.to, *delivery.from,
+        [](void* context) {
+          DeliveryPart& done = *static_cast<DeliveryPart*>(context);
+          done.cluster->part_returned(done);
+        },
+        &part);
+  }
   delivery.to->part_arrived(delivery);
 }
 
@@ -485,7 +405,7 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
     places_.push_back(std::make_unique<Place>(fabric_.device(place), options_.payload_bytes_max));
     Place& here = *places_.back();
     here.arrivals = chip.workers.back();
-    here.streams.resize(index(topology.places() * topology.planes()));
+    here.streams.resize(index(topology.places() * topology.planes() * (1 + kWays)));
     share_pages(here);
     create_workers(place);
     here.simulation.spawn(fmt::format("arrivals at chip {}", topology.chip_at(place)),
@@ -498,20 +418,23 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
 
 FabricCluster::~FabricCluster() = default;
 
-// Arrivals get the lower half, an equal share for each stream.
+// Arrivals get the lower half, an equal share for each source and plane.
 void FabricCluster::share_pages(Place& place) {
+  const tenstorrent::fabric::Topology& topology = fabric_.topology();
   const std::uint64_t half = place.pages.pages() / 2;
-  if (half < std::max<std::uint64_t>(1, place.streams.size())) {
+  const std::size_t sources = index(topology.places() * topology.planes());
+  if (half < std::max<std::uint64_t>(1, sources)) {
     throw std::invalid_argument(
         fmt::format("cluster '{}': half of a chip's DRAM holds {} packets; it needs room for one "
                     "from each of {} places and links",
-                    cluster_.description().name, half, place.streams.size()));
+                    cluster_.description().name, half, sources));
   }
   place.staging = PageRing(half, half);
   std::uint64_t first = 0;
-  for (Stream& stream : place.streams) {
-    stream.landings = PageRing(first, half / place.streams.size());
-    first += stream.landings.pages();
+  for (std::size_t source = 0; source < sources; ++source) {
+    PageRing& landings = place.streams[source].landings;
+    landings = PageRing(first, half / sources);
+    first += landings.pages();
   }
 }
 
@@ -520,7 +443,8 @@ void FabricCluster::create_workers(int place) {
   const tenstorrent::fabric::Topology& topology = fabric_.topology();
   Place& here = *places_[index(place)];
   const machine::Chip& chip = fabric_.device(place).chip();
-  std::vector<machine::Coordinate> free(chip.workers.begin(), chip.workers.end() - 1);
+  std::vector<machine::Coordinate>& free = here.free_cores;
+  free.assign(chip.workers.begin(), chip.workers.end() - 1);
   const auto make = [&](std::optional<tenstorrent::fabric::RouterPort> port) {
     const auto nearest = std::ranges::min_element(free, {}, [&](machine::Coordinate worker) {
       if (!port) return 0;
@@ -541,6 +465,17 @@ void FabricCluster::create_workers(int place) {
   for (int i = 0; i < kLocalWorkers; ++i) here.local_workers.push_back(make(std::nullopt));
 }
 
+void FabricCluster::launch_program(int rank) {
+  Place& place = *places_[index(options_.places[index(rank)])];
+  const machine::Chip& chip = fabric_.device(options_.places[index(rank)]).chip();
+  const Time started_at = place.simulation.now() +
+                          chip.clock.time_of(Cycles(chip.software.launch_cycles + kStartCycles));
+  for (const auto& workers : place.workers) {
+    for (const auto& worker : workers) worker->start_at(started_at);
+  }
+  for (const auto& worker : place.multicast_workers) worker->start_at(started_at);
+}
+
 Transport& FabricCluster::transport(int rank) { return *endpoints_.at(index(rank)); }
 
 template <typename Action>
@@ -549,6 +484,7 @@ void FabricCluster::for_each_connected_worker(Action action) const {
     for (const auto& workers : place->workers) {
       for (const auto& worker : workers) action(*worker);
     }
+    for (const auto& worker : place->multicast_workers) action(*worker);
   }
 }
 
@@ -557,15 +493,17 @@ sim::Simulation& FabricCluster::simulation(int rank) {
 }
 
 void FabricCluster::close_connections(int rank) {
-  for (const auto& workers : places_[index(options_.places[index(rank)])]->workers) {
+  Place& place = *places_[index(options_.places[index(rank)])];
+  for (const auto& workers : place.workers) {
     for (const auto& worker : workers) worker->close();
   }
+  for (const auto& worker : place.multicast_workers) worker->close();
 }
 
 Time FabricCluster::closed_at() const {
   Time last;
   bool are_all_closed = true;
-  for_each_connected_worker([&](const FabricWorker& worker) {
+  for_each_connected_worker([&](const auto& worker) {
     last = std::max(last, worker.closed_at());
     are_all_closed &= !worker.is_open();
   });

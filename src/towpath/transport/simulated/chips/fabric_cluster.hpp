@@ -2,15 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "towpath/sim/timer.hpp"
 #include "towpath/tenstorrent/device/cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric.hpp"
 #include "towpath/transport/simulated/chips/fabric_worker.hpp"
+#include "towpath/transport/simulated/chips/multicast_worker.hpp"
 #include "towpath/transport/simulated/chips/page_ring.hpp"
 #include "towpath/transport/transport.hpp"
 
@@ -66,6 +70,12 @@ class FabricCluster {
   void tell_with_payload(bool tells) { tells_with_payload_ = tells; }
   // Whether scratch is in the L1 of the cores that add up, and not in DRAM.
   void keep_scratch_near(bool keeps) { is_scratch_near_ = keeps; }
+  // A call of the rank begins now: its chip's workers begin once their program is launched.
+  void launch_program(int rank);
+  // From now on what ranks store goes to all of them at once, as do signals (DirectMoves of their
+  // group, raise_all), by workers that send along the line or ring; Moves to peers are refused.
+  // Before the first run().
+  void send_to_all();
   // Runs until no event is left. Throws TransportError::Kind::timeout, with the state of the links,
   // when the deadline passes first.
   void run();
@@ -83,6 +93,10 @@ class FabricCluster {
   struct Stream;
   struct Run;
   struct Place;
+  struct Broadcast;
+  struct Stretch;
+  struct Targets;
+  static constexpr int kWays = 2;  // along a line or round a ring
 
   void share_pages(Place& place);
   void create_workers(int place);
@@ -93,12 +107,31 @@ class FabricCluster {
   DeliveryPart& add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes);
   void extend(Run& run, DeliveryPart& part) const;
   std::uint64_t pages_of(const DeliveryPart& part) const;
-  std::uint64_t take_pages(PageRing& ring, const DeliveryPart& part, int place) const;
+  std::uint64_t take_pages(PageRing& ring, std::uint64_t count, int place) const;
+  void write_pages(int at, std::uint64_t first, std::span<const std::byte> payload,
+                   std::uint64_t packet_bytes);
   void stage(DeliveryPart& part);
   void unstage(const DeliveryPart& part);
   template <typename Action>
   void for_each_connected_worker(Action action) const;
   std::size_t least_loaded(const std::vector<std::unique_ptr<FabricWorker>>& workers) const;
+  // Of multicasts (fabric_broadcast.cpp).
+  void create_multicast_worker(int place, int plane);
+  void check_unicasts() const;
+  std::string multicast_refusal(int from, std::span<const int> ranks) const;
+  std::optional<std::array<Targets, 2>> targets(int from, std::span<const int> ranks) const;
+  MulticastWay way_of(int from, int plane, int way, const Targets& targets, bool has_bytes) const;
+  Broadcast& new_broadcast(Endpoint& from, DirectMove* move);
+  void broadcast(Endpoint& from, std::span<const int> ranks, std::span<const Raise> raises,
+                 DirectMove* move);
+  void add_stretch(Broadcast& broadcast, int plane, std::uint64_t first, std::uint64_t end,
+                   const std::array<Targets, 2>& targets);
+  void take_pages_for(Stretch& stretch, int plane);
+  void expect(Stretch& stretch, Delivery& share, int plane, int way);
+  void stretch_left(Broadcast& broadcast);
+  void share_delivered(Broadcast& broadcast);
+  void finish(Broadcast& broadcast);
+  std::size_t multicast_stream(int from, int plane, int way) const;
   void arrived(DeliveryPart& part);
   void part_returned(DeliveryPart& part);
   void tell(const Endpoint& from, const Endpoint& to, sim::Action action, void* context);
@@ -114,6 +147,7 @@ class FabricCluster {
   tenstorrent::fabric::Fabric fabric_;
   sim::Timer deadline_;
   bool has_started_ = false;
+  bool sends_to_all_ = false;
   bool tells_with_payload_ = false;
   bool is_scratch_near_ = false;
 };

@@ -185,7 +185,10 @@ void FabricWorker::run_writer(DataMovementCore& core) {
       closed_at_ = simulation_.now();
       continue;
     }
-    if (connection && !std::exchange(is_open_, true)) connection->open();
+    if (connection && !std::exchange(is_open_, true)) {
+      if (simulation_.now() < started_at_) simulation_.sleep_until(started_at_);
+      connection->open();
+    }
     const Packet packet = packets_.front();
     packets_.pop_front();
     if (simulation_.now() < packet.ready_at) simulation_.sleep_until(packet.ready_at);

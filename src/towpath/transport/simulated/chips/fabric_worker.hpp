@@ -77,6 +77,8 @@ class FabricWorker {
   FabricWorker(const FabricWorker&) = delete;
   FabricWorker& operator=(const FabricWorker&) = delete;
 
+  // Its program is launched, and the worker opens its connection no sooner.
+  void start_at(Time time) { started_at_ = time; }
   void add(Part& part);
   // Closes its connection after its current parts; the next part opens it again.
   void close();
@@ -125,6 +127,7 @@ class FabricWorker {
   int queued_parts_ = 0;
   bool is_open_ = false;
   bool shall_close_ = false;
+  Time started_at_;
   Time closed_at_;
   sim::Process* reader_ = nullptr;  // while it waits
   sim::Process* compute_ = nullptr;

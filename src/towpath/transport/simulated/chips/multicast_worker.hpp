@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "towpath/tenstorrent/fabric/fabric.hpp"
+#include "towpath/transport/simulated/chips/fabric_worker.hpp"
+
+// A worker that sends to all chips of a line or ring at once, as tt-metal's all-gather by multicast
+// does (all_gather/device/kernels/multicast_reader.cpp, multicast_writer.cpp): one core for each
+// link of both directions. Its reader reads from DRAM and sends one way, its writer sends the same
+// bytes the other way and stores them in the chip's own DRAM.
+
+namespace towpath::transport::simulated::chips {
+
+// Payload of a packet: pages of the array, which tt-metal's tables have as tiles of bfloat16.
+inline constexpr std::uint64_t kArrayPageBytes = 2048;
+std::uint64_t multicast_packet_bytes(std::uint64_t payload_bytes_max);
+
+// One of two directions.
+struct MulticastWay {
+  tenstorrent::fabric::Header header;   // of each packet, but for what follows
+  tenstorrent::fabric::Header shorter;  // to all but the last chip
+  // Whether packets take turns to have the shorter header. Half way round a ring is a chip that
+  // each direction brings half of the packets to.
+  bool alternates = false;
+  bool begins_shorter = false;
+  machine::Coordinate lander;      // router of the nearest chip that writes it
+  std::uint64_t arrival_word = 0;  // packed address, the same at each chip
+};
+
+// Bytes for all chips of both ways, and an increment behind them; no bytes: the increment alone. It
+// must live until `left` is called.
+struct Multicast {
+  std::uint64_t size_bytes = 0;
+  bool is_stored = false;     // in the chip's own DRAM, too
+  std::uint64_t staging = 0;  // page of the first packet in the chip's DRAM
+  std::uint64_t landing = 0;  // page of the far chips that the first packet goes to
+  std::array<std::optional<MulticastWay>, 2> ways;
+  int to_pass = 2;                          // kernels that have not sent it
+  void (*left)(Multicast& sent) = nullptr;  // called when both have, and all is stored
+};
+
+class MulticastWorker {
+ public:
+  struct Config {
+    machine::Coordinate core;
+    std::array<std::optional<tenstorrent::fabric::RouterPort>, 2> ports;
+    std::uint64_t payload_bytes_max = 4096;
+  };
+  // Creates its kernels in the program, which, like the pages, outlives it.
+  MulticastWorker(tenstorrent::Program& program, const Pages& pages, const Config& config);
+  MulticastWorker(const MulticastWorker&) = delete;
+  MulticastWorker& operator=(const MulticastWorker&) = delete;
+
+  // See FabricWorker.
+  void start_at(Time time) { started_at_ = time; }
+  void add(Multicast& multicast);
+  // Closes its connections after what it has to send; the next multicast opens them again.
+  void close();
+  bool is_open() const;
+  // When it last closed a connection.
+  Time closed_at() const { return closed_at_; }
+
+ private:
+  // A kernel, its connection, and what it still has to send.
+  struct Side {
+    std::optional<tenstorrent::fabric::Connection> connection;
+    std::deque<Multicast*> queue;
+    bool is_open = false;
+    bool has_sent = false;  // a packet, since it was opened
+    bool shall_close = false;
+    sim::Process* waiting = nullptr;
+  };
+  void run(tenstorrent::DataMovementCore& core, std::size_t number);
+  void pass(tenstorrent::DataMovementCore& core, std::size_t number, Multicast& multicast);
+  void read_and_send(tenstorrent::DataMovementCore& core, const Multicast& multicast);
+  void send_and_store(tenstorrent::DataMovementCore& core, const Multicast& multicast);
+  void read_entry(tenstorrent::DataMovementCore& core, const Multicast& multicast,
+                  std::uint64_t entry);
+  void send_packet(tenstorrent::DataMovementCore& core, std::size_t number,
+                   const Multicast& multicast, std::uint64_t packet);
+  void store_packet(tenstorrent::DataMovementCore& core, const Multicast& multicast,
+                    std::uint64_t packet);
+  void send_increment(tenstorrent::DataMovementCore& core, std::size_t number,
+                      const MulticastWay& way);
+  void open(std::size_t number);
+  void close(std::size_t number);
+  std::uint64_t packets_of(const Multicast& multicast) const;
+  std::uint64_t bytes_of_packet(const Multicast& multicast, std::uint64_t packet) const;
+  template <typename Action>
+  void for_each_packet(const Multicast& multicast, std::uint64_t entry, Action action) const;
+  std::uint64_t buffer(std::uint64_t packet) const;
+  template <typename Condition>
+  void wait_until(sim::Process*& waiting, Condition condition);
+  void wake(sim::Process*& waiting);
+
+  const Pages& pages_;
+  Config config_;
+  std::uint64_t packet_bytes_;
+  sim::Simulation& simulation_;
+  std::array<Side, 2> sides_;
+  std::uint64_t read_ = 0;   // entries that were read
+  std::uint64_t freed_ = 0;  // entries that the writer has done with
+  Time started_at_;
+  Time closed_at_;
+};
+
+}  // namespace towpath::transport::simulated::chips
