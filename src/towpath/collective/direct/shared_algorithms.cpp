@@ -152,7 +152,7 @@ Task SharedCollectives::run_parts(const Request& request) {
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const Span& span = request.inputs[i];
     if (span.size_bytes == 0 || (!is_shared && i == index_of(rank_))) continue;
-    std::memcpy(to + i * pitch, span.data, span.size_bytes);
+    copy_to_slot(to + i * pitch, span.data, span.size_bytes);
   }
   slots_.publish(step, stamp_);
   const bool combines = request.kind == Kind::reduce_scatter;

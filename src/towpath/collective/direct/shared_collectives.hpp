@@ -171,6 +171,7 @@ class SharedCollectives {
   std::byte* stage(int rank, std::uint64_t place) const {
     return regions_[static_cast<std::size_t>(rank)] + kSlotsBytes + place;
   }
+  void copy_to_slot(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
   void copy_to_stage(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
   // To this rank's result.
   void copy_out(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
