@@ -103,8 +103,8 @@ void SharedCollectives::begin_next() {
     task_ = task_of(*request_);
   } else if (!std::exchange(has_lapped_, true)) {
     task_ = run_first_lap();
-  } else if (!costs_) {
-    task_ = run_first_probe();
+  } else if (!reads_private_) {
+    task_ = run_read_probe();
   } else {
     task_ = run_probe();
     bytes_until_probe_ = kBytesPerProbe;
@@ -230,10 +230,15 @@ bool SharedCollectives::fills_cache(std::uint64_t size_bytes) const {
 }
 
 // Staged, each byte is stored and read; read where it is, it costs a system call and what the
-// kernel does for each page.
+// kernel does for each page. Less than kTriedBytesLeast is never worth that, and goes the way that
+// the probe found: a trial takes a lap of the ring each way, which is many small calls.
 void SharedCollectives::choose_way(const Request& request, std::uint64_t size_bytes,
                                    bool may_read) {
-  way_ = ways_.choose(request.kind, size_bytes, may_read && reads_private_);
+  if (size_bytes < kTriedBytesLeast && !is_crowded_) {
+    way_ = {streams_ ? Way::streamed : Way::staged};
+    return;
+  }
+  way_ = ways_.choose(request.kind, size_bytes, may_read && *reads_private_);
   if (way_.is_timed) began_ = transport_.now();
 }
 

@@ -27,10 +27,10 @@
 //
 // An all-reduce among more than two ranks either combines everything on every rank (one shot), or
 // each rank combines a part that all then read (two shots). What is faster, and whether stores
-// to a slot should go past the caches, is measured: before the first call, and again after
-// kBytesPerProbe. How arrays are shown, staged through the caches or past them or not at all, is
-// tried on the calls themselves, by each rank for what it shows. Results that the last cache has no
-// room for are stored past it.
+// of less than kTriedBytesLeast should go past the caches, is measured: before the first call, and
+// again after kBytesPerProbe. How more is shown, staged through the caches or past them or not at
+// all, is tried on the calls themselves, by each rank for what it shows. Results that the last
+// cache has no room for are stored past it.
 
 namespace towpath::collective::direct {
 
@@ -80,6 +80,8 @@ class SharedCollectives {
   // far apart 128 B take 0.40 us instead of 0.66, 1 KiB 0.55 instead of 0.75, 2 KiB the same, 8
   // KiB 3.1 instead of 1.8.
   static constexpr std::uint64_t kStreamedBytesLeast = 2 << 10;
+  // Twice the bytes of the probe.
+  static constexpr std::uint64_t kTriedBytesLeast = 64 << 10;
   // From here on the lowest rank chooses how all ranks show their arrays: who waits for its line
   // first is late by less than a hundredth of the call.
   static constexpr std::uint64_t kLedBytesLeast = 512 << 10;
@@ -149,7 +151,7 @@ class SharedCollectives {
   Task run_parts(const Request& request);
   Task run_large_parts(const Request& request);
   Task run_first_lap();
-  Task run_first_probe();
+  Task run_read_probe();
   Task run_probe();
 
   bool is_root(const Request& request) const { return request.peer == rank_; }
@@ -257,6 +259,7 @@ class SharedCollectives {
   const Request* request_ = nullptr;
   bool is_probing_ = false;
   bool has_lapped_ = false;
+  std::optional<bool> reads_private_;  // whether ranks can read each other's memory that is no heap
   Condition awaited_;
   std::vector<const std::byte*> sources_;  // by rank, of the current fold
   std::vector<std::byte*> copies_;         // of its result
@@ -264,7 +267,6 @@ class SharedCollectives {
   std::vector<std::byte> operands_;  // by rank, read from the memory of their processes
   std::vector<std::byte> probe_bytes_;
   std::optional<Costs> costs_;
-  bool reads_private_ = false;  // whether ranks can read each other's memory that is no heap
   FastestWay ways_;
   FastestWay::Choice way_;  // of the current call
   Time began_;

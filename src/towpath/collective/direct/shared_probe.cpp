@@ -18,6 +18,11 @@ namespace {
 constexpr std::uint64_t kProbeBytes = 32 << 10;
 // Each figure is the least of so many: what comes in between only makes a pass longer.
 constexpr int kPasses = 4;
+constexpr int kSteps = 16;
+// Less than a line takes from memory: the cores share a cache, and what is stored through it gets
+// across sooner. Steps take 20 to 80 ns there, 130 to 310 where they do not. The probe's bytes
+// alone took near cores for far ones every fifth time: they depend on where calls left the stages.
+constexpr double kNearStepSeconds = 100e-9;
 // More peers would make a probe of many ranks long.
 constexpr int kProbePeersMost = 3;
 
@@ -53,19 +58,32 @@ void SharedCollectives::read_probe(std::uint64_t place) {
   }
 }
 
-// Whether a block gets from rank to rank sooner through memory than from cache to cache, by both:
-// stores of this rank and reads of what others stored the same way.
+// How long a step without bytes takes, and a byte that a peer staged; whether a block gets from
+// rank to rank sooner through memory than from cache to cache, by both: stores of this rank and
+// reads of what others stored the same way.
 Task SharedCollectives::run_probe() {
+  // Each step of ranks that share cores is a change of the process, whatever the time.
+  const int steps = is_crowded_ && costs_ ? 0 : kSteps;
+  double step_s = steps == 0 ? costs_->step_s : 1;
+  for (int i = 0; i < steps; ++i) {
+    const std::uint64_t step = ++step_;
+    co_await until_free(step);
+    const auto begin = std::chrono::steady_clock::now();
+    slots_.publish(step, stamp_);
+    co_await until_arrived(step);
+    slots_.end(step);
+    step_s = std::min(step_s, seconds_since(begin));
+  }
   probe_bytes_.resize(2 * kProbeBytes);
   std::array<double, 2> least_s{1, 1};
   double read_s = 1;
   for (int pass = 0; pass < 2 * kPasses; ++pass) {
-    streams_ = pass % 2 == 1;
+    const bool streams = pass % 2 == 1;
     const std::uint64_t step = ++step_;
     co_await until_stage_free(step, kProbeBytes);
     const std::uint64_t place = stages_.take(kProbeBytes, step);
     const auto begin = std::chrono::steady_clock::now();
-    copy(stage(rank_, place), probe_bytes_.data(), kProbeBytes, streams_);
+    copy(stage(rank_, place), probe_bytes_.data(), kProbeBytes, streams);
     const double staged_s = seconds_since(begin) / kProbeBytes;
     slots_.publish(step, stamp_);
     co_await until_arrived(step);
@@ -73,21 +91,19 @@ Task SharedCollectives::run_probe() {
     read_probe(place);
     const double taken_s = seconds_since(arrived) / probe_peers(ranks_) / kProbeBytes;
     slots_.end(step);
-    if (staged_s + taken_s < least_s[static_cast<std::size_t>(pass % 2)]) {
-      least_s[static_cast<std::size_t>(pass % 2)] = staged_s + taken_s;
-    }
+    double& least = least_s[streams ? 1 : 0];
+    least = std::min(least, staged_s + taken_s);
     read_s = std::min(read_s, taken_s);
   }
   const std::uint64_t step = ++step_;
   co_await until_free(step);
   show_figures(step, {static_cast<float>(least_s[0]), static_cast<float>(least_s[1]),
-                      static_cast<float>(read_s)});
+                      static_cast<float>(read_s), static_cast<float>(step_s)});
   co_await until_arrived(step);
   const Figures all = greatest(step);
   slots_.end(step);
-  streams_ = all[1] < all[0];
-  if (!costs_) costs_.emplace();
-  costs_->read_s_per_byte = all[2];
+  streams_ = all[3] > kNearStepSeconds && all[1] < all[0];
+  costs_ = Costs{.step_s = all[3], .read_s_per_byte = all[2]};
 }
 
 // A lap of the ring: brings its memory into being, in all processes, and into the caches where
@@ -106,9 +122,8 @@ Task SharedCollectives::run_first_lap() {
   }
 }
 
-// Steps without bytes, and whether the memory of another process can be read.
-Task SharedCollectives::run_first_probe() {
-  constexpr int kSteps = 16;
+// Whether all ranks can read the memory of other processes.
+Task SharedCollectives::run_read_probe() {
   probe_bytes_.resize(2 * kProbeBytes);
   std::uint64_t step = ++step_;
   co_await until_free(step);
@@ -119,24 +134,12 @@ Task SharedCollectives::run_first_probe() {
   const auto* const there = reinterpret_cast<const std::byte*>(shown(peer, step).first);
   const bool is_refused = !transport_.read_private(peer, there, probe_bytes_.data(), 1);
   slots_.end(step);
-  double step_s = 1;
-  for (int i = 0; i < kSteps; ++i) {
-    step = ++step_;
-    co_await until_free(step);
-    const auto begin = std::chrono::steady_clock::now();
-    slots_.publish(step, stamp_);
-    co_await until_arrived(step);
-    slots_.end(step);
-    step_s = std::min(step_s, seconds_since(begin));
-  }
   step = ++step_;
   co_await until_free(step);
-  show_figures(step, {static_cast<float>(step_s), is_refused ? 1.0F : 0.0F});
+  show_figures(step, {is_refused ? 1.0F : 0.0F});
   co_await until_arrived(step);
-  const Figures all = greatest(step);
+  reads_private_ = greatest(step)[0] == 0;
   slots_.end(step);
-  reads_private_ = all[1] == 0;
-  costs_ = Costs{.step_s = all[0]};
 }
 
 }  // namespace towpath::collective::direct
