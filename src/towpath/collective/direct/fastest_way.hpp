@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "towpath/base/units.hpp"
@@ -17,7 +18,8 @@
 // depends on the pages of the program's own arrays, on how far the cores are from each other, and
 // on what other ranks do on the same core, so that no measurement beside the calls tells. A few
 // calls go each way, and the best one is kept for a while, or until it takes far longer than it
-// did.
+// did. Where one is expected to be best, calls begin with it, and it is used five times as often
+// before each other one is tried: who calls a hundred times pays little for ways that are not kept.
 
 namespace towpath::collective::direct {
 
@@ -39,19 +41,25 @@ class FastestWay {
   // `stage_bytes`: what is staged until memory is used again.
   explicit FastestWay(std::uint64_t stage_bytes) : stage_bytes_(stage_bytes) {}
 
+  // Of what is staged, this is likely best. Where that changes, all is tried anew.
+  void expect(Way way) {
+    if (is_expected_ && way == order_[0]) return;
+    is_expected_ = true;
+    order_ = {way, Way::read, way == Way::staged ? Way::streamed : Way::staged};
+    entries_ = {};
+  }
   // `size_bytes`: what a rank shows. `may_read`: whether the last way is possible.
   Choice choose(Kind kind, std::uint64_t size_bytes, bool may_read) {
     Entry& entry = entry_of(kind, size_bytes);
     const Trials trials = trials_of(size_bytes);
-    const std::uint32_t rounds = entry.is_first ? kRoundsOfFirstPeriod : kRoundsPerPeriod;
-    if (entry.calls >= rounds * trials.all()) entry = {.is_first = false};
+    if (entry.calls >= period_of(entry, trials).rounds * trials.all()) begin_again(entry);
     const std::uint32_t turn = entry.calls++;
-    if (turn >= kWays * trials.all()) return {best(entry, may_read), turn % kCallsPerLook == 0};
-    const auto way = static_cast<Way>(turn / trials.all());
-    if (way == Way::read && !may_read) return {best(entry, may_read)};
+    const std::optional<Way> way = tried_in(period_of(entry, trials), turn / trials.all());
+    entry.is_trial = way && (may_read || *way != Way::read);
+    if (!entry.is_trial) return {best(entry, may_read), turn % kCallsPerLook == 0};
     const std::uint32_t trial = turn % trials.all();
-    if (trial < trials.untimed) return {way};
-    return {way, true, (trial - trials.untimed + 1) % trials.half() == 0};
+    if (trial < trials.untimed) return {*way};
+    return {*way, true, (trial - trials.untimed + 1) % trials.half() == 0};
   }
   // How long a call took.
   void note(Kind kind, std::uint64_t size_bytes, Way way, Time time) {
@@ -59,7 +67,7 @@ class FastestWay {
     const Trials trials = trials_of(size_bytes);
     double& least = entry.least[static_cast<std::size_t>(way)];
     const double per_byte = time.seconds() / static_cast<double>(size_bytes);
-    if (entry.calls <= kWays * trials.all()) {
+    if (entry.is_trial) {
       note_trial(entry, trials, least, per_byte);
     } else {
       look(entry, trials, least, per_byte);
@@ -67,12 +75,19 @@ class FastestWay {
   }
 
  private:
-  static constexpr std::uint32_t kWays = 3;
+  static constexpr std::size_t kWays = 3;
+  // So many rounds of calls, as many as there are trials of a way; in which of them the ways are
+  // tried, in their order.
+  struct Period {
+    std::uint32_t rounds;
+    std::array<std::uint32_t, kWays> trials;
+  };
+  // Much is new to the first calls: pages, and lines that a probe left in several caches.
+  static constexpr Period kFirstPeriod{8, {0, 1, 2}};
+  static constexpr Period kExpectedPeriod{24, {0, 6, 12}};
   // Trials are repeated soon enough to follow a virtual machine whose processors are moved, and so
-  // seldom that a way that takes four times as long costs a fortieth.
-  static constexpr std::uint32_t kRoundsPerPeriod = 128;
-  // Much is new to the first ones: pages, and lines that a probe left in several caches.
-  static constexpr std::uint32_t kRoundsOfFirstPeriod = 8;
+  // seldom that two ways that take six times as long cost a twenty-fifth.
+  static constexpr Period kLaterPeriod{256, {0, 1, 2}};
 
   // Calls of each way. The first ones find stages where another way left them, in a cache or in
   // memory, until all have been used once; at least one finds new pages.
@@ -101,6 +116,7 @@ class FastestWay {
   struct Entry {
     bool is_first = true;     // period
     std::uint32_t calls = 0;  // in it
+    bool is_trial = false;    // the last one
     std::uint32_t noted = 0;
     int long_calls = 0;  // one after the other, of those that were looked at
     // Seconds per byte of several calls: of those since the last half, and the least by way.
@@ -123,14 +139,35 @@ class FastestWay {
   static void look(Entry& entry, const Trials& trials, double least, double per_byte) {
     const bool is_long = per_byte * trials.half() > least * kMuchLonger;
     entry.long_calls = is_long ? entry.long_calls + 1 : 0;
-    if (entry.long_calls == kLooksMost) entry = {.is_first = false};
+    if (entry.long_calls == kLooksMost) begin_again(entry);
   }
-  static Way best(const Entry& entry, bool may_read) {
-    const auto end = entry.least.end() - (may_read ? 0 : 1);
-    return static_cast<Way>(std::min_element(entry.least.begin(), end) - entry.least.begin());
+  // What uses up the stages at once goes through memory in any way, and no way is far from the
+  // best.
+  const Period& period_of(const Entry& entry, const Trials& trials) const {
+    if (!entry.is_first) return kLaterPeriod;
+    return is_expected_ && trials.untimed > 1 ? kExpectedPeriod : kFirstPeriod;
+  }
+  static void begin_again(Entry& entry) { entry = {.is_first = false}; }
+  std::optional<Way> tried_in(const Period& period, std::uint32_t round) const {
+    const auto found = std::find(period.trials.begin(), period.trials.end(), round);
+    if (found == period.trials.end()) return std::nullopt;
+    return order_[static_cast<std::size_t>(found - period.trials.begin())];
+  }
+  Way best(const Entry& entry, bool may_read) const {
+    Way best = order_[0];
+    for (const Way way : order_) {
+      if (way == Way::read && !may_read) continue;
+      if (least_of(entry, way) < least_of(entry, best)) best = way;
+    }
+    return best;
+  }
+  static double least_of(const Entry& entry, Way way) {
+    return entry.least[static_cast<std::size_t>(way)];
   }
 
   std::uint64_t stage_bytes_;
+  bool is_expected_ = false;
+  std::array<Way, kWays> order_{Way::staged, Way::read, Way::streamed};
   std::array<std::array<Entry, 65>, kKinds> entries_;  // by kind, and by the bits of the size
 };
 

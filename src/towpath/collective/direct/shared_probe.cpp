@@ -104,6 +104,8 @@ Task SharedCollectives::run_probe() {
   slots_.end(step);
   streams_ = all[3] > kNearStepSeconds && all[1] < all[0];
   costs_ = Costs{.step_s = all[3], .read_s_per_byte = all[2]};
+  // Ranks that share cores wait for each other more than for bytes, and the probe says little.
+  if (!is_crowded_) ways_.expect(streams_ ? Way::streamed : Way::staged);
 }
 
 // A lap of the ring: brings its memory into being, in all processes, and into the caches where
