@@ -35,7 +35,7 @@ struct Scene {
 class World {
  public:
   explicit World(Scene scene) : scene_(scene), slots_{make(0), make(1)} {
-    for (auto& bytes : memory_) bytes.assign(SharedSlots::bytes(scene.slots), std::byte{0});
+    for (auto& bytes : memory_) bytes.assign(SharedSlots::bytes(2, scene.slots), std::byte{0});
     slots_[0] = make(0);
     slots_[1] = make(1);
   }
@@ -141,7 +141,7 @@ TEST(SharedSlots, NoInterleavingShowsBytesOfAnotherStep) {
 }
 
 TEST(SharedSlots, AnotherStampIsAMismatch) {
-  std::vector<std::byte> first(SharedSlots::bytes()), second(SharedSlots::bytes());
+  std::vector<std::byte> first(SharedSlots::bytes(2)), second(SharedSlots::bytes(2));
   SharedSlots writer(0, {first.data(), second.data()}), reader(1, {first.data(), second.data()});
   EXPECT_FALSE(reader.has_arrived(0, 1, 7));
   writer.publish(1, 7);
@@ -150,7 +150,7 @@ TEST(SharedSlots, AnotherStampIsAMismatch) {
 }
 
 TEST(SharedSlots, ASlotIsFreeOnceAllHaveEndedItsStep) {
-  std::vector<std::byte> first(SharedSlots::bytes()), second(SharedSlots::bytes());
+  std::vector<std::byte> first(SharedSlots::bytes(2)), second(SharedSlots::bytes(2));
   SharedSlots writer(0, {first.data(), second.data()}), reader(1, {first.data(), second.data()});
   EXPECT_TRUE(writer.is_free(SharedSlots::kSlots));
   EXPECT_FALSE(writer.is_free(SharedSlots::kSlots + 1));

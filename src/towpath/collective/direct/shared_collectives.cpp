@@ -53,7 +53,7 @@ std::vector<std::byte*> reached(transport::LiveTransport& transport, transport::
 
 std::vector<std::byte*> new_region(transport::LiveTransport& transport, std::uint64_t size_bytes) {
   const transport::Offset offset = transport.allocate(size_bytes);
-  std::memset(transport.data(offset), 0, SharedSlots::bytes());
+  std::memset(transport.data(offset), 0, SharedSlots::bytes(transport.ranks()));
   return reached(transport, offset);
 }
 
@@ -73,6 +73,7 @@ SharedCollectives::SharedCollectives(transport::LiveTransport& transport)
       ranks_(transport.ranks()),
       heaps_(reached(transport, 0)),
       regions_(new_region(transport, heap_bytes(ranks_))),
+      ring_(slots_bytes(ranks_)),
       slots_(rank_, regions_),
       is_crowded_(transport.is_crowded()),
       looks_(is_crowded_ ? 1 : kLooks),
@@ -190,7 +191,7 @@ std::uint64_t SharedCollectives::bytes_of(const Request& request) const {
 
 bool SharedCollectives::is_small_reduction(const Request& request) const {
   const bool is_reduction = request.kind == Kind::all_reduce || request.kind == Kind::reduce;
-  return is_reduction && request.inputs[0].size_bytes < SharedSlots::kSlotBytes;
+  return is_reduction && request.inputs[0].size_bytes <= slots_.slot_bytes();
 }
 
 Task SharedCollectives::task_of(const Request& request) {
@@ -199,14 +200,13 @@ Task SharedCollectives::task_of(const Request& request) {
   switch (request.kind) {
     case Kind::barrier: return run_barrier();
     case Kind::broadcast:
-      return size <= SharedSlots::kSlotBytes ? run_broadcast(request)
-                                             : run_large_broadcast(request);
+      return size <= slots_.slot_bytes() ? run_broadcast(request) : run_large_broadcast(request);
     case Kind::all_gather:
     case Kind::all_to_all:
     case Kind::reduce_scatter: {
       const bool is_whole = request.kind == Kind::all_gather;
       const std::uint64_t shown = is_whole ? part_bytes_most(request) : size;
-      return shown <= SharedSlots::kSlotBytes ? run_parts(request) : run_large_parts(request);
+      return shown <= slots_.slot_bytes() ? run_parts(request) : run_large_parts(request);
     }
     default: break;
   }

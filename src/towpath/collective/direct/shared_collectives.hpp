@@ -18,7 +18,7 @@
 // Collectives between ranks that map each other's memory. Each rank shows what it has and reads
 // what the others show, so that a small call is one store and one load per peer:
 //
-//   up to kSlotBytes     in a slot beside the word that announces it
+//   up to slot_bytes()    in a slot beside the word that announces it
 //   more                 in blocks through a ring of stages, one filled while another is read
 //   much in parts        not staged: peers read it from this process's memory, where the system
 //                        lets them and where that is faster
@@ -42,7 +42,9 @@ struct Costs {
 
 class SharedCollectives {
  public:
-  static std::uint64_t heap_bytes(int ranks) { return kSlotsBytes + StageRing::bytes(ranks); }
+  static std::uint64_t heap_bytes(int ranks) {
+    return slots_bytes(ranks) + StageRing::bytes(ranks);
+  }
   static bool serves(Kind kind) {
     return kind != Kind::exchange && kind != Kind::send && kind != Kind::receive;
   }
@@ -86,9 +88,11 @@ class SharedCollectives {
   // first is late by less than a hundredth of the call.
   static constexpr std::uint64_t kLedBytesLeast = 512 << 10;
   static constexpr int kLeader = 0;
-  // The ring follows them.
-  static constexpr std::uint64_t kSlotsBytes =
-      ((SharedSlots::kSlots + 1) * (SharedSlots::kSlotBytes + 128)) / 4096 * 4096 + 4096;
+  // The ring follows them, on a page of its own.
+  static std::uint64_t slots_bytes(int ranks) {
+    constexpr std::uint64_t kPageBytes = 4096;
+    return (SharedSlots::bytes(ranks) + kPageBytes - 1) / kPageBytes * kPageBytes;
+  }
   // At 10 GB/s every 6 ms: a virtual machine's processors are moved about, and the probe takes a
   // hundredth of that.
   static constexpr std::uint64_t kBytesPerProbe = 64 << 20;
@@ -171,7 +175,7 @@ class SharedCollectives {
   void show(std::uint64_t step, const Shown& what);
   Shown shown(int rank, std::uint64_t step) const;
   std::byte* stage(int rank, std::uint64_t place) const {
-    return regions_[static_cast<std::size_t>(rank)] + kSlotsBytes + place;
+    return regions_[static_cast<std::size_t>(rank)] + ring_ + place;
   }
   void copy_to_slot(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
   void copy_to_stage(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const;
@@ -248,6 +252,7 @@ class SharedCollectives {
   int ranks_;
   std::vector<std::byte*> heaps_;    // by rank
   std::vector<std::byte*> regions_;  // by rank
+  std::uint64_t ring_;               // its offset in a region
   SharedSlots slots_;
   bool is_crowded_;
   int looks_;

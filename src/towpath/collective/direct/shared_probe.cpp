@@ -112,7 +112,7 @@ Task SharedCollectives::run_probe() {
 // later laps find it.
 Task SharedCollectives::run_first_lap() {
   probe_bytes_.resize(2 * kProbeBytes);
-  for (std::uint64_t done = 0; done < StageRing::bytes(ranks_); done += kTwoShotBytes) {
+  for (std::uint64_t block = 0; block < StageRing::largest_blocks(ranks_); ++block) {
     const std::uint64_t step = ++step_;
     co_await until_stage_free(step, kTwoShotBytes);
     const std::uint64_t place = stages_.take(kTwoShotBytes, step);

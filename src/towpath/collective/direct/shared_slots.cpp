@@ -10,7 +10,11 @@
 namespace towpath::collective::direct {
 
 SharedSlots::SharedSlots(int rank, std::vector<std::byte*> memory, std::uint64_t slots)
-    : rank_(rank), memory_(std::move(memory)), slots_(slots), ended_(memory_.size(), 0) {
+    : rank_(rank),
+      memory_(std::move(memory)),
+      slots_(slots),
+      stride_(stride(ranks())),
+      ended_(memory_.size(), 0) {
   TOWPATH_CHECK(std::has_single_bit(slots), "{} slots are a power of 2", slots);
 }
 
