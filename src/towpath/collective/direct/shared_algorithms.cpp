@@ -156,7 +156,7 @@ Task SharedCollectives::run_parts(const Request& request) {
   }
   slots_.publish(step, stamp_);
   const bool combines = request.kind == Kind::reduce_scatter;
-  if (!combines) take_own(request);
+  if (!combines) take_own(request, 0, pitch);
   co_await until_arrived(step);
   for (int rank = 0; rank < ranks_; ++rank) {
     slots_.note_ended(rank, step - 1);
@@ -252,15 +252,17 @@ SharedCollectives::Shown SharedCollectives::place_of_parts(const Request& reques
           .second = *distance};
 }
 
-void SharedCollectives::take_own(const Request& request) {
+// This rank's own part from `first` on, at most so many bytes of it.
+void SharedCollectives::take_own(const Request& request, std::uint64_t first,
+                                 std::uint64_t size_bytes) {
   const bool is_shared = request.kind == Kind::all_gather;
   const Span& own = request.inputs[is_shared ? 0 : index_of(rank_)];
   const Span& to = request.outputs[index_of(rank_)];
-  if (own.data == to.data || own.size_bytes == 0) return;
-  if (overlap(own, to)) {
+  if (own.data == to.data || first >= own.size_bytes) return;
+  if (!overlap(own, to)) {
+    copy_out(to.data + first, own.data + first, std::min(size_bytes, own.size_bytes - first));
+  } else if (first == 0) {
     std::memmove(to.data, own.data, own.size_bytes);
-  } else {
-    copy_out(to.data, own.data, own.size_bytes);
   }
 }
 
@@ -299,6 +301,7 @@ Task SharedCollectives::run_large_parts(const Request& request) {
   const bool combines = request.kind == Kind::reduce_scatter;
   way_ = {};
   const Shown what = place_of_parts(request, parts);
+  const bool is_staged = what.place == Place::stage;
   const std::uint64_t first = step_ + 1;
   std::uint64_t steps = (parts.most + parts.pitch - 1) / parts.pitch;
   for (std::uint64_t block = 0; block < steps; ++block) {
@@ -306,9 +309,11 @@ Task SharedCollectives::run_large_parts(const Request& request) {
     const std::uint64_t done = block * parts.pitch;
     co_await until_stage_free(step, parts.stage_bytes(ranks_));
     const std::uint64_t place = stages_.take(parts.stage_bytes(ranks_), step);
-    if (what.place == Place::stage) show_parts(request, parts, done, place);
+    if (is_staged) show_parts(request, parts, done, place);
     show(step, what);
-    if (block == 0 && !combines) take_own(request);
+    // What was staged just now is still in a cache.
+    if (!combines && is_staged) take_own(request, done, parts.pitch);
+    if (!combines && !is_staged && block == 0) take_own(request, 0, parts.most);
     co_await until_arrived(step);
     note_all_ended(step - 1);
     if (block == 0 && !is_any(Place::stage, step)) steps = 1;
@@ -321,7 +326,7 @@ Task SharedCollectives::run_large_parts(const Request& request) {
     slots_.end(step);
   }
   // What is only moved is read in the first step.
-  if (what.place != Place::stage) co_await until_ended(combines ? step_ : first);
+  if (!is_staged) co_await until_ended(combines ? step_ : first);
   note_way(request, parts.shown_bytes(ranks_));
 }
 

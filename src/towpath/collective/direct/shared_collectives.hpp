@@ -225,7 +225,7 @@ class SharedCollectives {
   void take_staged(const Request& request, const Parts& parts, std::uint64_t step,
                    std::uint64_t done, std::uint64_t place);
   Shown place_of_parts(const Request& request, const Parts& parts);
-  void take_own(const Request& request);
+  void take_own(const Request& request, std::uint64_t first, std::uint64_t size_bytes);
   struct Piece;
   void fold_parts(const Request& request, const Parts& parts, std::uint64_t step,
                   const Piece& piece);
