@@ -135,13 +135,25 @@ def test_a_candidate_that_is_affordable_only_folded_is_not_simulated_where_it_do
     assert chooser._times_of(rings, (16 << 20) + 4 * 512) == [None] * len(rings)
 
 
+def test_between_the_last_anchors_a_time_is_no_line():
+    machine = towpath.load("dgx-h100", hosts=16)
+    call = {"size_bytes": "1G", "data": False}
+    chosen = machine.run("broadcast", **call)
+    by_name = {
+        protocol: machine.run("broadcast", **call, algorithm="ring", protocol=protocol).time_us
+        for protocol in ("Simple", "LL128")
+    }
+    assert chosen.time_us <= min(by_name.values())
+
+
 def test_between_many_ranks_arrays_beyond_the_last_anchor_are_chosen_by_lines():
     site = towpath.load("dgx-h100", hosts=5)._site
     options = site.options_for((1, 2), None)
     chooser = Chooser("all_reduce", options, site.place_for)
     chosen, note = chooser.choose(8 << 30)
     assert "up to 536870912 bytes" in note
-    assert {size for _, size in chooser._times_us} == {2 << 20, 32 << 20, 512 << 20}
+    sizes = {size for _, size in chooser._times_us}
+    assert sizes == {2 << 20, 32 << 20, 256 << 20, 512 << 20}
     times_us = chooser._times_us
     at_last = {source: times_us[source, size] for source, size in times_us if size > 32 << 20}
     assert chosen == min(at_last, key=lambda source: at_last[source])

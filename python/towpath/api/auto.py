@@ -152,7 +152,17 @@ class Chooser:
         own: dict[ScheduleSource, list[Timing]] = defaultdict(list)
         for each in self._timings(able, list(_ANCHORS_BYTES[-_ANCHORS_OF_MANY:])):
             own[each.source].append(each)
-        order = _order_by_line(own, size_bytes, _MANY_BYTES_MAX)
+        # Anchors are far apart, and times no line between them: where chunks are cut for the first
+        # time, for example.
+        near = _first_by_line(own, size_bytes)
+        if len(near) > 1:
+            half = _MANY_BYTES_MAX // 2
+            for source, found in zip(near, self._times_of(near, half), strict=True):
+                if found is not None:
+                    own[source].insert(-1, Timing(source, half, found))
+        order = _order_by_line(
+            {source: own[source] for source in near}, size_bytes, _MANY_BYTES_MAX
+        )
         if not order:
             raise self._nothing_found(size_bytes)
         return next(iter(order)), self._note(size_bytes, _MANY_BYTES_MAX)
