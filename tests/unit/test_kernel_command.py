@@ -188,3 +188,13 @@ def test_errors_are_those_of_the_library() -> None:
         chip.run_kernels([SourceKernel("wait.cpp", args=[2**40], text=waits)])
     with pytest.raises(ConfigError, match="at least one"):
         chip.run_kernels([])
+
+
+@pytest.mark.parametrize("offset", [1 << 32, (1 << 64) - 32, 1499136 - 32])
+def test_a_block_beyond_the_memory_is_refused(offset: int) -> None:
+    kernel = SourceKernel("idle.cpp", core=(0, 0), text="void kernel_main() {}")
+    block = MemoryBlock((1, 1), offset, 64)
+    with pytest.raises(ConfigError, match=r"of tile \(1, 1\) of chip 0 are beyond its memory"):
+        towpath.load("wormhole").run_kernels([kernel], read=[block])
+    with pytest.raises(ConfigError, match="are beyond its memory, which has 1499136"):
+        towpath.load("wormhole").run_kernels([kernel], write=[block._replace(data=bytes(64))])
