@@ -198,3 +198,14 @@ def test_a_block_beyond_the_memory_is_refused(offset: int) -> None:
         towpath.load("wormhole").run_kernels([kernel], read=[block])
     with pytest.raises(ConfigError, match="are beyond its memory, which has 1499136"):
         towpath.load("wormhole").run_kernels([kernel], write=[block._replace(data=bytes(64))])
+
+
+def test_options_may_come_before_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "idle.cpp"
+    file.write_text("void kernel_main() {}", encoding="utf-8")
+    command = [sys.executable, "-m", "towpath.cli.main", "kernel", "run"]
+    options = ["--core", "0,0", "--machine", "wormhole"]
+    for words in ([*options, str(file)], [*options[:2], str(file), *options[2:]]):
+        done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert "core (0, 0) of chip 0" in done.stdout
