@@ -3,6 +3,7 @@
 """CUDA programs run without a GPU: semantics, launches by name, and mistakes by name."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -390,6 +391,31 @@ def test_a_hazard_is_named(name):
     assert raised.value.hazard == name
     for phrase in HAZARDS[name]:
         assert phrase in str(raised.value)
+
+
+FAULTS = {
+    "p[threadIdx.x] = 1;": "follows a pointer to memory that is not there",
+    "if (threadIdx.x == 5) volatile int q = 7 / int(threadIdx.y);": (
+        "thread 5 of block (0,0,0) of kernel k on PE"
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", FAULTS)
+def test_what_the_processor_refuses_is_an_error_of_the_thread(tmp_path, statement):
+    text = (
+        "__global__ void k(int* p) {\n"
+        f"  {statement}\n}}\n"
+        "int main() { nvshmem_init(); k<<<1, 32>>>(nullptr); cudaDeviceSynchronize(); }"
+    )
+    with pytest.raises(towpath.RunError, match=re.escape(FAULTS[statement])):
+        source(tmp_path, text).run(MACHINE, 2)
+
+
+def test_a_fault_of_the_host_program_names_its_pe(tmp_path):
+    text = "int main() { nvshmem_init(); if (nvshmem_my_pe() == 1) *(volatile int*)8 = 1; }"
+    with pytest.raises(towpath.RunError, match="the host program of PE 1"):
+        source(tmp_path, text).run(MACHINE, 2)
 
 
 def test_a_wait_for_equality_is_overshot_in_the_order_of_its_type(tmp_path):

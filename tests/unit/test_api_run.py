@@ -110,13 +110,50 @@ def test_on_many_ranks_what_would_take_too_long_is_left_out():
     assert left_out == ["ring_all_reduce with 16 channels"]
 
 
+def test_of_candidates_that_fold_the_ranks_that_stand_for_all_count():
+    options = Options(ranks=512, channels=(1, 16), protocols=("Simple", "LL"), hosts=64)
+    sources, left_out = affordable("all_reduce", options, None, folds=True)
+    named = {(source.algorithm, source.channels) for source in sources}
+    assert {("ring_all_reduce", 16), ("hierarchical_all_reduce", 16)} <= named
+    assert "ring_all_reduce with 16 channels" not in left_out
+
+
+def test_a_ring_that_folds_may_have_all_channels_on_many_ranks():
+    machine = towpath.load("dgx-h100", hosts=64)
+    chosen = machine.run(
+        "all_gather", size_bytes="64M", data=False, algorithm="ring", protocol="Simple"
+    )
+    assert chosen.rows[0].fold.ranks_simulated < 512
+    assert chosen.rows[0].channels > 1
+
+
+def test_a_candidate_that_is_affordable_only_folded_is_not_simulated_where_it_does_not_fold():
+    site = towpath.load("dgx-h100", hosts=64)._site
+    chooser = Chooser("all_gather", site.options_for((16,), ("Simple",)), site.place_for)
+    rings = [source for source in chooser._only_folded if source.algorithm == "ring_all_gather"]
+    assert rings and chooser._times_of(rings, 16 << 20)[0] is not None
+    assert chooser._times_of(rings, (16 << 20) + 4 * 512) == [None] * len(rings)
+
+
+def test_between_the_last_anchors_a_time_is_no_line():
+    machine = towpath.load("dgx-h100", hosts=16)
+    call = {"size_bytes": "1G", "data": False}
+    chosen = machine.run("broadcast", **call)
+    by_name = {
+        protocol: machine.run("broadcast", **call, algorithm="ring", protocol=protocol).time_us
+        for protocol in ("Simple", "LL128")
+    }
+    assert chosen.time_us <= min(by_name.values())
+
+
 def test_between_many_ranks_arrays_beyond_the_last_anchor_are_chosen_by_lines():
     site = towpath.load("dgx-h100", hosts=5)._site
     options = site.options_for((1, 2), None)
     chooser = Chooser("all_reduce", options, site.place_for)
     chosen, note = chooser.choose(8 << 30)
     assert "up to 536870912 bytes" in note
-    assert {size for _, size in chooser._times_us} == {2 << 20, 32 << 20, 512 << 20}
+    sizes = {size for _, size in chooser._times_us}
+    assert sizes == {2 << 20, 32 << 20, 256 << 20, 512 << 20}
     times_us = chooser._times_us
     at_last = {source: times_us[source, size] for source, size in times_us if size > 32 << 20}
     assert chosen == min(at_last, key=lambda source: at_last[source])

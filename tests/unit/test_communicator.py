@@ -54,7 +54,7 @@ def test_ranks_that_call_different_things_are_told():
 
 
 def test_a_function_that_cannot_be_sent_is_an_error():
-    with pytest.raises(Exception, match="pickle"):
+    with pytest.raises(ConfigError, match="cannot be pickled for the ranks"):
         launch(lambda communicator: None, 2)
 
 

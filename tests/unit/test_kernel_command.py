@@ -188,3 +188,24 @@ def test_errors_are_those_of_the_library() -> None:
         chip.run_kernels([SourceKernel("wait.cpp", args=[2**40], text=waits)])
     with pytest.raises(ConfigError, match="at least one"):
         chip.run_kernels([])
+
+
+@pytest.mark.parametrize("offset", [1 << 32, (1 << 64) - 32, 1499136 - 32])
+def test_a_block_beyond_the_memory_is_refused(offset: int) -> None:
+    kernel = SourceKernel("idle.cpp", core=(0, 0), text="void kernel_main() {}")
+    block = MemoryBlock((1, 1), offset, 64)
+    with pytest.raises(ConfigError, match=r"of tile \(1, 1\) of chip 0 are beyond its memory"):
+        towpath.load("wormhole").run_kernels([kernel], read=[block])
+    with pytest.raises(ConfigError, match="are beyond its memory, which has 1499136"):
+        towpath.load("wormhole").run_kernels([kernel], write=[block._replace(data=bytes(64))])
+
+
+def test_options_may_come_before_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "idle.cpp"
+    file.write_text("void kernel_main() {}", encoding="utf-8")
+    command = [sys.executable, "-m", "towpath.cli.main", "kernel", "run"]
+    options = ["--core", "0,0", "--machine", "wormhole"]
+    for words in ([*options, str(file)], [*options[:2], str(file), *options[2:]]):
+        done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert "core (0, 0) of chip 0" in done.stdout

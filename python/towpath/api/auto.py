@@ -52,12 +52,13 @@ _STEPS_BUDGET = 2_500_000
 # The same where every transfer is simulated in full: of 32 KiB one candidate takes about half a
 # second between 32 chips.
 _RANKS_MANY_IN_FULL = 16
-# For more than this, candidates are those of whose ranks few stand for all. Their steps take about
-# so much less time, as no event is needed and what few ranks need stays in the caches. 1 MiB on
-# dgx-h100, Simple, a channel: 2.4 us a step of a tree and 1.7 us of halving and doubling between
-# 1,024 ranks, 0.13 us of a ring and 0.41 us of hierarchical_all_reduce folded from 8,192.
-_RANKS_FOLDED = 4096
+# Where few ranks stand for all, only their steps count, and take about so much less time, as no
+# event is needed and what few ranks need stays in the caches. 1 MiB on dgx-h100, Simple, a channel:
+# 2.4 us a step of a tree and 1.7 us of halving and doubling between 1,024 ranks, 0.13 us of a ring
+# and 0.41 us of hierarchical_all_reduce folded from 8,192. For more ranks than this there are no
+# other candidates.
 _FOLDED_SPEED = 10
+_RANKS_FOLDED = 4096
 
 
 class Chooser:
@@ -101,12 +102,18 @@ class Chooser:
         """
         is_full = bytes_max is not None
         are_many = options.ranks > (_RANKS_MANY_IN_FULL if is_full else _RANKS_MANY)
-        if are_many:
-            named, self._left_out = affordable(collective, options, algorithm)
-        else:
+        only_folded: list[ScheduleSource] = []
+        self._left_out: list[str] = []
+        if not are_many:
             named, _ = candidates(collective, options, algorithm)
-            self._left_out = []
-        self._sources = [replace(source, root=root) for source in named]
+        else:
+            named, self._left_out = affordable(collective, options, algorithm)
+            if not is_full:
+                folded, left_out = affordable(collective, options, algorithm, folds=True)
+                only_folded = [source for source in folded if source not in named]
+                self._left_out = [text for text in self._left_out if text in left_out]
+        self._sources = [replace(source, root=root) for source in [*named, *only_folded]]
+        self._only_folded = {replace(source, root=root) for source in only_folded}
         self._calls = {source: Call(schedule_of(source), type_name) for source in self._sources}
         self._place_of = place_of
         self._bytes_max = bytes_max
@@ -145,7 +152,17 @@ class Chooser:
         own: dict[ScheduleSource, list[Timing]] = defaultdict(list)
         for each in self._timings(able, list(_ANCHORS_BYTES[-_ANCHORS_OF_MANY:])):
             own[each.source].append(each)
-        order = _order_by_line(own, size_bytes, _MANY_BYTES_MAX)
+        # Anchors are far apart, and times no line between them: where chunks are cut for the first
+        # time, for example.
+        near = _first_by_line(own, size_bytes)
+        if len(near) > 1:
+            half = _MANY_BYTES_MAX // 2
+            for source, found in zip(near, self._times_of(near, half), strict=True):
+                if found is not None:
+                    own[source].insert(-1, Timing(source, half, found))
+        order = _order_by_line(
+            {source: own[source] for source in near}, size_bytes, _MANY_BYTES_MAX
+        )
         if not order:
             raise self._nothing_found(size_bytes)
         return next(iter(order)), self._note(size_bytes, _MANY_BYTES_MAX)
@@ -234,10 +251,14 @@ class Chooser:
         return [self._times_us[source, size_bytes] for source in sources]
 
     def _simulated(self, size_bytes: int, source: ScheduleSource) -> float | ConfigError | None:
-        """The simulated time; None where the schedule hangs, or why it is too much to simulate."""
+        """The simulated time; None where the schedule hangs, or where it is affordable only if few
+        ranks stand for all, which do not. Or why it is too much to simulate."""
         call = self._calls[source]
+        place = self._place_of(call.schedule, source)
+        if source in self._only_folded and place.why_all(call.plan(size_bytes), with_data=False):
+            return None
         try:
-            return time_us(self._place_of(call.schedule, source), call, size_bytes)
+            return time_us(place, call, size_bytes)
         except DeadlockError:
             return None
         except ConfigError as error:
@@ -308,7 +329,7 @@ def _interpolated(points: list[tuple[int, float]], last_bytes: int, size_bytes: 
 
 
 def affordable(
-    collective: str, options: Options, algorithm: str | None
+    collective: str, options: Options, algorithm: str | None, *, folds: bool = False
 ) -> tuple[list[ScheduleSource], list[str]]:
     """Candidates whose simulation does not take too long, those with the fewest steps first.
 
@@ -316,6 +337,7 @@ def affordable(
         collective: its name.
         options: what candidates are made of; only the fewest and the most channels are tried.
         algorithm: only this one; None: all of the collective.
+        folds: count the ranks that stand for all alone, also where all could be simulated.
 
     Returns:
         The candidates, at least one, and what was left out, in words.
@@ -326,7 +348,7 @@ def affordable(
     priced = []
     for name in known if algorithm is None else [algorithm]:
         for channels in sorted({min(options.channels), max(options.channels)}):
-            steps = _simulated_steps(collective, name, options, channels)
+            steps = _simulated_steps(collective, name, options, channels, folds=folds)
             if steps is not None:
                 priced.append((steps * len(options.protocols), name, channels))
     sources: list[ScheduleSource] = []
@@ -351,13 +373,12 @@ def affordable(
 
 
 def _simulated_steps(
-    collective: str, algorithm: str, options: Options, channels: int
+    collective: str, algorithm: str, options: Options, channels: int, *, folds: bool
 ) -> float | None:
-    """About how many steps are simulated. On very many ranks these are the steps of those that
-    stand for all, as schedules on few hosts say; infinite where none do. None: there is no
-    schedule."""
+    """About how many steps are simulated: of all ranks, or of those that stand for all, as
+    schedules on few hosts say; then infinite where none do. None: there is no schedule."""
     steps = _steps_of(collective, algorithm, options.ranks, channels)
-    if steps is None or options.ranks <= _RANKS_FOLDED:
+    if steps is None or not (folds or options.ranks > _RANKS_FOLDED):
         return steps
     gpus = max(options.ranks // options.hosts, 1)
 

@@ -32,16 +32,23 @@ def run(
 
     The options are those of the file's kind: `towpath kernel run FILE --help` lists them.
     """
-    module = COMMANDS.get(file.suffix)
-    if module is None:
+    # Options are not known yet, so that the first word may be one of them.
+    words = [str(file), *context.args]
+    found = next((word for word in words if _is_kernel(word)), None)
+    if found is None:
         known = "; ".join(f"*{suffix} is {what}" for suffix, (_, what) in COMMANDS.items())
         raise ConfigError(f"'{file}' is not a kernel by its suffix; {known}")
-    command = typer.main.get_command(importlib.import_module(module[0]).app)
+    words.remove(found)
+    command = typer.main.get_command(importlib.import_module(COMMANDS[Path(found).suffix][0]).app)
     status = command.main(
-        [str(file), *context.args],
+        [found, *words],
         prog_name="towpath kernel run",
         standalone_mode=False,
         obj=context.obj,
     )
     if status:  # a command's own exit, which is returned where it does not stand alone
         raise typer.Exit(status)
+
+
+def _is_kernel(word: str) -> bool:
+    return not word.startswith("-") and Path(word).suffix in COMMANDS

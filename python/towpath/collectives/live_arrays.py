@@ -16,7 +16,18 @@ TYPES = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in _c
 _BYTES = np.dtype(np.uint8)
 
 
+def shape_of(array: np.ndarray) -> tuple[int, ...]:
+    if not isinstance(array, np.ndarray):
+        raise ConfigError(f"the array is a {type(array).__name__}; it must be an array of numpy")
+    return array.shape
+
+
 def type_name(array: np.ndarray, dtype: str | None) -> str:
+    if not array.dtype.isnative:
+        raise ConfigError(
+            f"the array's elements, {array.dtype.str}, have another byte order than this host; "
+            "convert them with astype(array.dtype.newbyteorder('='))"
+        )
     name = array.dtype.name if dtype is None else dtype
     if name not in TYPES:
         raise ConfigError(f"the array is of type {quoted(name)}; allowed are {', '.join(TYPES)}")
@@ -41,8 +52,8 @@ def like(target: np.ndarray, source: Any) -> np.ndarray:
     array = np.ascontiguousarray(source, None if is_array else target.dtype)
     if array.shape != target.shape or array.dtype != target.dtype:
         raise ConfigError(
-            f"source is {array.dtype.name} of shape {array.shape}, but target is "
-            f"{target.dtype.name} of shape {target.shape}"
+            f"source is {array.dtype} of shape {array.shape}, but target is "
+            f"{target.dtype} of shape {target.shape}"
         )
     return as_bytes(array)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from towpath import _core
 from towpath.collectives import launchers
-from towpath.collectives.live_arrays import as_bytes, checked_out, like, type_name
+from towpath.collectives.live_arrays import as_bytes, checked_out, like, shape_of, type_name
 from towpath.collectives.live_rank import abandon
 from towpath.errors import ConfigError, TransportError
 from towpath.schedules.schedule_source import ScheduleSource
@@ -375,7 +375,7 @@ class Communicator:
         """
         result = array if out is None else out
         request = _Request("all_reduce", op, 0, algorithm, dtype)
-        return self._run(request, array, result, array.shape)
+        return self._run(request, array, result, shape_of(array))
 
     def reduce(
         self,
@@ -402,7 +402,7 @@ class Communicator:
         """
         result = np.empty_like(array, order="C") if out is None else out
         request = _Request("reduce", op, root, algorithm, dtype)
-        return self._run(request, array, result, array.shape)
+        return self._run(request, array, result, shape_of(array))
 
     def broadcast(
         self,
@@ -447,7 +447,7 @@ class Communicator:
         Raises:
             ConfigError, TransportError: as for `all_reduce`.
         """
-        shape = (self.ranks, *array.shape)
+        shape = (self.ranks, *shape_of(array))
         result = np.empty(shape, array.dtype) if out is None else out
         request = _Request("all_gather", "sum", 0, algorithm, dtype)
         return self._run(request, array, result, shape)
@@ -503,15 +503,16 @@ class Communicator:
         self._rows("all_to_all", array)
         result = np.empty_like(array, order="C") if out is None else out
         request = _Request("all_to_all", "sum", 0, algorithm, dtype)
-        return self._run(request, array, result, array.shape)
+        return self._run(request, array, result, shape_of(array))
 
     def _rows(self, collective: str, array: np.ndarray) -> tuple[int, ...]:
-        if array.ndim == 0 or array.shape[0] != self.ranks:
+        shape = shape_of(array)
+        if shape[:1] != (self.ranks,):
             raise ConfigError(
-                f"{collective} takes an array with a row per rank; its shape is {array.shape}, "
+                f"{collective} takes an array with a row per rank; its shape is {shape}, "
                 f"and there are {self.ranks} ranks"
             )
-        return array.shape[1:]
+        return shape[1:]
 
     def _run(
         self, request: _Request, array: np.ndarray, result: np.ndarray, shape: tuple[int, ...]

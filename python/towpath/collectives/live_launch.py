@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from towpath.collectives.live import check_ranks, check_transport
 from towpath.collectives.live_processes import RankProcesses
+from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +44,8 @@ def launch(
         What the function returned, by rank. It is pickled.
 
     Raises:
-        ConfigError: this host cannot run that many, or there is no such transport.
+        ConfigError: this host cannot run that many, there is no such transport, or the function
+            cannot be pickled.
         RankError: a rank failed: `rank`, `reason`, and in `others` what the other ranks said. All
             processes have ended by then.
     """
@@ -55,7 +57,7 @@ def launch(
     job = {
         "kind": "call", "rendezvous": f"{os.getpid()}-{secrets.token_hex(6)}", "ranks": ranks,
         "timeout_s": timeout_s, "transport": transport, "main": main,
-        "call": pickle.dumps((function, tuple(arguments))),
+        "call": _pickled(function, arguments),
     }  # fmt: skip
     results: list[Any] = [None] * ranks
     with RankProcesses([{**job, "rank": rank} for rank in range(ranks)], prints=True) as processes:
@@ -63,3 +65,13 @@ def launch(
             if "result" in message:
                 results[rank] = pickle.loads(message["result"])
     return results
+
+
+def _pickled(function: Callable[..., Any], arguments: Sequence[Any]) -> bytes:
+    try:
+        return pickle.dumps((function, tuple(arguments)))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ConfigError(
+            "the function of launch or one of its arguments cannot be pickled for the ranks; "
+            f"allowed is what a module or the main program has under a name: {error}"
+        ) from error

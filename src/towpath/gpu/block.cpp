@@ -122,6 +122,9 @@ void Block::run_thread(void* argument) {
   const abi::Launch& launch = block.grid_.launch();
   try {
     launch.run(launch.closure);
+  } catch (const os::CodeFault& fault) {
+    block.pe_.run().failure = std::make_exception_ptr(
+        block.pe_.named(fault, fmt::format("thread {} of {}", block.running_, block.describe())));
   } catch (...) {
     block.pe_.run().failure = std::current_exception();
   }

@@ -62,16 +62,26 @@ Pe::~Pe() {
 
 // --- the host program ---------------------------------------------------------------------------
 
+std::runtime_error Pe::named(const os::CodeFault& fault, const std::string& who) const {
+  // The place is that before an address, which is usually one to return to.
+  const std::string place = object_->place_of(static_cast<const char*>(fault.address()) + 1);
+  return std::runtime_error(
+      fmt::format("{}{}{} {}", who, place.empty() ? "" : " at ", place, fault.what()));
+}
+
 void Pe::start_host(std::function<void()> body) {
   is_finished_ = false;
   host_ = &run_.simulation.spawn(
       fmt::format("host program of PE {}", rank()),
       [this, body = std::move(body)] {
+        os::throw_code_faults();
         try {
           body();
           block_host([this] { return streams_.is_idle(); }, "its streams");
         } catch (const Exit& ended) {
           status_ = ended.status;
+        } catch (const os::CodeFault& fault) {
+          throw named(fault, fmt::format("the host program of PE {}", rank()));
         }
         is_finished_ = true;
         host_ = nullptr;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "towpath/gpu/streams.hpp"
 #include "towpath/gpu/thread_stack.hpp"
 #include "towpath/machine/machine.hpp"
+#include "towpath/os/code_fault.hpp"
 #include "towpath/sim/simulation.hpp"
 #include "towpath/transport/remote_memory.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
@@ -94,6 +96,8 @@ class Pe {
   void start_main(std::vector<std::string> arguments);
   // The same for a function of this program.
   void start_host(std::function<void()> body);
+  // What the code of the source did that the processor refuses, with who did it and where.
+  std::runtime_error named(const os::CodeFault& fault, const std::string& who) const;
   bool is_finished() const { return is_finished_; }
   int status() const { return status_; }
   [[noreturn]] void exit(int status);

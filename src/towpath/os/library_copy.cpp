@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "towpath/os/compile_cache.hpp"
@@ -38,11 +39,13 @@ FileDescriptor copy_of(const std::filesystem::path& file) {
   return copy;
 }
 
+constexpr std::string_view kFolder = "/proc/self/fd/";
+
 // A path of the descriptor that no other library was loaded by: the loader knows libraries by their
 // paths too, and descriptors are used again. A number is spelled as steps that lead nowhere.
 std::string unused_path(int descriptor) {
   static std::atomic<std::uint32_t> next_number = 0;
-  std::string path = "/proc/self/fd/";
+  std::string path(kFolder);
   for (std::uint32_t number = next_number++; number != 0; number >>= 1) {
     path += (number & 1) != 0 ? "./" : "/";
   }
@@ -62,5 +65,11 @@ LibraryCopy::LibraryCopy(const std::filesystem::path& file) {
 LibraryCopy::~LibraryCopy() { ::dlclose(handle_); }
 
 void* LibraryCopy::symbol(const char* name) const { return ::dlsym(handle_, name); }
+
+bool LibraryCopy::has(const void* address) {
+  Dl_info info;
+  return ::dladdr(address, &info) != 0 && info.dli_fname != nullptr &&
+         std::string_view(info.dli_fname).starts_with(kFolder);
+}
 
 }  // namespace towpath::os

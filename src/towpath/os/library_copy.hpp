@@ -19,6 +19,9 @@ class LibraryCopy {
   // What it exports under a name; null if nothing.
   void* symbol(const char* name) const;
 
+  // Whether an address lies in some copy.
+  static bool has(const void* address);
+
  private:
   void* handle_ = nullptr;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "towpath/noc/bits.hpp"
+#include "towpath/os/code_fault.hpp"
 
 // Loads and stores, circular buffers, what a kernel reports. Its calls are in kernel_calls.cpp and
 // kernel_ethernet.cpp.
@@ -91,7 +92,12 @@ void KernelRuntime::run(const KernelLibrary& library) {
       .dram_bank_count = static_cast<std::uint32_t>(dram_banks_.size()),
       .l1_banks = l1_banks_.data(),
       .l1_bank_count = static_cast<std::uint32_t>(l1_banks_.size())};
-  library.entry()(&view);
+  os::throw_code_faults();
+  try {
+    library.entry()(&view);
+  } catch (const os::CodeFault& fault) {
+    refuse(fmt::format("it {}", fault.what()));
+  }
   settled();
   if (!line_.empty()) print("\n");
 }

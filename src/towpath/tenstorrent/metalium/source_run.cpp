@@ -111,6 +111,19 @@ void set_semaphores(Program& program, const machine::Chip& chip,
   }
 }
 
+// The memory that holds a block.
+noc::Memory& memory_of(Cluster& chips, const MemoryBlock& block) {
+  noc::Memory& memory = chips.device(block.chip).memory(block.tile);
+  if (block.offset > memory.size_bytes() ||
+      block.bytes.size() > memory.size_bytes() - block.offset) {
+    throw std::invalid_argument(fmt::format(
+        "{} bytes at offset {:#x} of tile ({}, {}) of chip {} are beyond its memory, which has {}",
+        block.bytes.size(), block.offset, block.tile.x, block.tile.y, block.chip,
+        memory.size_bytes()));
+  }
+  return memory;
+}
+
 // Routers go on for a while when the last kernel has ended.
 Time last_end(const std::vector<SourceResult::KernelTimes>& kernels, const noc::ChipNetwork& chip) {
   noc::Cycle end = 0;
@@ -129,8 +142,9 @@ SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> clus
   std::map<int, Program*> programs;
   std::vector<std::pair<Program*, std::size_t>> numbers;
   for (const MemoryBlock& block : source.before) {
-    chips.device(block.chip).memory(block.tile).write(block.offset, block.bytes);
+    memory_of(chips, block).write(block.offset, block.bytes);
   }
+  for (const MemoryBlock& block : source.after) memory_of(chips, block);
   for (const PlacedKernel& kernel : source.kernels) {
     Device& device = chips.device(kernel.chip);
     Program*& program = programs[kernel.chip];

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/os/code_fault.hpp"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "towpath/os/library_copy.hpp"
+
+namespace towpath::os {
+
+namespace {
+
+constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr std::size_t kHandlerStackBytes = std::size_t{128} << 10;
+
+std::array<struct sigaction, kSignals.size()> handlers_before;
+
+const void* instruction_of(const void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<const void*>(registers.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<const void*>(registers.pc);
+#else
+  return nullptr;
+#endif
+}
+
+const char* what_it_did(int signal) {
+  switch (signal) {
+    case SIGFPE: return "divides a whole number by zero, or by -1 where the quotient does not fit";
+    case SIGILL: return "ends in an instruction that stops the program, such as that of a trap";
+    default:
+      return "follows a pointer to memory that is not there, or needs more stack than it has";
+  }
+}
+
+// The signal is one of the instruction itself, so no lock of this thread's is held in between, and
+// the frames of the library have tables for each instruction.
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const void* const instruction = instruction_of(context);
+  const bool is_of_instruction = info->si_code > 0;  // else somebody has sent it
+  if (is_of_instruction && LibraryCopy::has(instruction)) {
+    throw CodeFault(what_it_did(signal), instruction);
+  }
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    if (kSignals[i] == signal) ::sigaction(signal, &handlers_before[i], nullptr);
+  }
+  if (!is_of_instruction) ::raise(signal);
+}
+
+void install() {
+  struct sigaction action = {};
+  action.sa_sigaction = on_fault;
+  // The handler does not return, so that it must not be left with its signal blocked.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  ::sigemptyset(&action.sa_mask);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], &action, &handlers_before[i]);
+  }
+}
+
+// Of one thread, where it has none already.
+class HandlerStack {
+ public:
+  HandlerStack() {
+    stack_t now = {};
+    if (::sigaltstack(nullptr, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;
+    bytes_.resize(kHandlerStackBytes);
+    const stack_t mine = {.ss_sp = bytes_.data(), .ss_flags = 0, .ss_size = bytes_.size()};
+    ::sigaltstack(&mine, nullptr);
+  }
+  ~HandlerStack() {
+    if (bytes_.empty()) return;
+    const stack_t none = {.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
+    ::sigaltstack(&none, nullptr);
+  }
+  HandlerStack(const HandlerStack&) = delete;
+  HandlerStack& operator=(const HandlerStack&) = delete;
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+void throw_code_faults() {
+  static std::once_flag installed;
+  std::call_once(installed, install);
+  static thread_local const HandlerStack stack;
+}
+
+}  // namespace towpath::os
