@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "fabrics.hpp"
 
 namespace towpath::transport::simulated::chips {
@@ -78,11 +80,24 @@ TEST(FabricCluster, ScratchAtHandIsAddedUpWithoutTheNetwork) {
   cluster.keep_scratch_near(true);
   const machine::Chip& chip = chip_of(cluster);
   const Time latency = chip.clock.time_of(Cycles(chip.software.reduce_latency_cycles));
-  const auto per_cycle = static_cast<std::int64_t>(chip.software.reduce_bytes_per_cycle);
+  constexpr std::int64_t kUnpackedPerCycle = 80;
   Move sum = addition();
-  EXPECT_EQ(time_of(cluster, sum), compute_time(chip, per_cycle) + latency);
+  EXPECT_EQ(time_of(cluster, sum), compute_time(chip, kUnpackedPerCycle / 2) + latency);
   // The next part of the same pass: two are added at once.
-  EXPECT_EQ(time_of(cluster, sum), compute_time(chip, 2 * per_cycle));
+  EXPECT_EQ(time_of(cluster, sum), compute_time(chip, kUnpackedPerCycle));
+}
+
+TEST(FabricCluster, WhatHasComeInIsAddedUpAsItIsRead) {
+  TwoChips cluster;
+  const machine::Chip& chip = chip_of(cluster);
+  Move sum = addition();
+  sum.accumulates = false;
+  const Time from_scratch = time_of(cluster, sum);
+  TwoChips other;
+  sum.source_in = Region::slot;
+  const auto per_cycle = static_cast<std::int64_t>(chip.software.reduce_bytes_per_cycle);
+  EXPECT_EQ(time_of(other, sum) - from_scratch,
+            compute_time(chip, per_cycle) - compute_time(chip, 40));
 }
 
 TEST(FabricCluster, ScratchInDramIsReadAndStored) {
@@ -98,6 +113,100 @@ TEST(FabricCluster, ScratchInDramIsReadAndStored) {
   Move own = addition();
   own.addend_in = Region::array;
   EXPECT_GT(time_of(beside, own), at_hand);
+}
+
+// --- what goes over links ------------------------------------------------------------------------
+
+namespace {
+
+struct RingOfFour : FabricCluster {
+  RingOfFour() : FabricCluster(machine::chips_on_grid(4, 1, true, 1), without_data()) {}
+};
+
+Move move_to(int peer, std::uint64_t size_bytes) {
+  Move move;
+  move.peer = peer;
+  move.has_source = true;
+  move.size_bytes = size_bytes;
+  return move;
+}
+
+// Until all others know that rank 0 has greeted them.
+Time greeting_of(FabricCluster& cluster, bool all_round_ring) {
+  std::vector<SignalWait> waits(4);
+  std::vector<Time> times;
+  for (int rank = 0; rank < 4; ++rank) {
+    SignalWait& wait = waits[static_cast<std::size_t>(rank)];
+    wait.signal = cluster.transport(rank).allocate_signals(1);
+    wait.value = 1;
+    wait.context = &times;
+    wait.ready = [](SignalWait& ready) {
+      static_cast<std::vector<Time>*>(ready.context)->push_back(Time());
+    };
+  }
+  cluster.greet_all(0, waits[0].signal, all_round_ring);
+  for (int rank = 1; rank < 4; ++rank) {
+    cluster.transport(rank).wait(waits[static_cast<std::size_t>(rank)]);
+  }
+  cluster.run();
+  EXPECT_EQ(times.size(), 3u);
+  return cluster.simulation().now();
+}
+
+std::uint64_t commands(FabricCluster& cluster) {
+  std::uint64_t sum = 0;
+  for (const ethernet::Port* port : cluster.cluster().link(0).ports()) {
+    sum += port->counters().commands;
+  }
+  return sum;
+}
+
+}  // namespace
+
+// Half way round are two hops, all round three of at least 400 ns.
+TEST(FabricCluster, AGreetingReachesAllByTheShorterWayOrAllRound) {
+  RingOfFour shorter, all_round;
+  const Time one = greeting_of(shorter, false);
+  EXPECT_GT(greeting_of(all_round, true), one + Time::from_ns(400));
+}
+
+TEST(FabricCluster, RanksOfAMeshGreetOneByOne) {
+  const auto options = [](bool is_mesh) {
+    const auto chips = machine::chips_on_grid(3, 2, false, 1);
+    FabricClusterOptions found = without_data();
+    if (is_mesh) found.shape = tenstorrent::fabric::mesh_of(*chips);
+    return FabricCluster(chips, found).can_greet_all(0);
+  };
+  EXPECT_TRUE(options(false));  // in a ring round the edge
+  EXPECT_FALSE(options(true));
+}
+
+TEST(FabricCluster, OfAllThatWaitsTheFarthestGoesFirst) {
+  RingOfFour cluster;
+  std::vector<int> left;
+  Move near = move_to(1, 4096), far = move_to(2, 4096);
+  for (Move* move : {&near, &far}) {
+    move->context = &left;
+    move->done = [](Move& done) {
+      static_cast<std::vector<int>*>(done.context)->push_back(done.peer);
+    };
+    cluster.transport(0).start(*move);
+  }
+  cluster.run();
+  EXPECT_EQ(left, (std::vector<int>{2, 1}));
+}
+
+TEST(FabricCluster, TheLastPacketTellsInPlaceOfOneBehindIt) {
+  const auto commands_with = [](Telling telling) {
+    TwoChips cluster;
+    cluster.set_telling(telling, 100);
+    Move move = move_to(1, 64);
+    time_of(cluster, move);
+    return commands(cluster);
+  };
+  const std::uint64_t behind = commands_with(Telling::behind);
+  EXPECT_LT(commands_with(Telling::with_last), behind);
+  EXPECT_EQ(commands_with(Telling::with_last), commands_with(Telling::with_last_deferred));
 }
 
 }  // namespace towpath::transport::simulated::chips

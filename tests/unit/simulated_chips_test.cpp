@@ -88,23 +88,55 @@ TEST(SimulatedChips, AnAllReduceGivesTheSumOnAllRanks) {
   }
 }
 
-TEST(SimulatedChips, ARankBeginsWhenAllItsPeersHaveBeenCalled) {
+// Ranks that begin when the first three of four have been called.
+std::vector<int> ranks_of_three_that_begin(std::string_view algorithm) {
   SimulatedChips chips(ring_of_four(), 4);
   std::vector<int> begun;
   chips.on_begin = [&](int rank) { begun.push_back(rank); };
   AlgorithmOptions options;
   options.ranks = 4;
   const auto plan = collective::make_plan(
-      std::make_shared<collective::Schedule>(collective::make_schedule("ring_all_reduce", options)),
-      64, {transport::DataType::int32, transport::ReductionOperation::sum});
+      std::make_shared<collective::Schedule>(collective::make_schedule(algorithm, options)), 64,
+      {transport::DataType::int32, transport::ReductionOperation::sum});
   chips.set_plan(*plan);
   for (const int rank : {0, 1, 2}) chips.start(rank, Protocol::simple);
   chips.run();
-  EXPECT_EQ(begun, std::vector<int>{1});
+  const std::vector<int> found = begun;
   chips.start(3, Protocol::simple);
   chips.run();
   std::ranges::sort(begun);
-  EXPECT_EQ(begun, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(begun, (std::vector<int>{0, 1, 2, 3})) << algorithm;
+  return found;
+}
+
+TEST(SimulatedChips, ARankBeginsWhenThoseThatItAwaitsHaveBeenCalled) {
+  EXPECT_EQ(ranks_of_three_that_begin("ring_all_gather"), std::vector<int>{1});
+  EXPECT_EQ(ranks_of_three_that_begin("ring_all_reduce"), std::vector<int>{});
+  EXPECT_EQ(ranks_of_three_that_begin("all_pairs_all_to_all"), std::vector<int>{});
+}
+
+// What is half way round goes up from all: three parts over each link one way, one the other way.
+TEST(SimulatedChips, ReduceScattersStraightToTheirRanksLoadOneWayMore) {
+  AlgorithmOptions options;
+  options.ranks = 4;
+  const auto plan = collective::make_plan(
+      std::make_shared<collective::Schedule>(
+          collective::make_schedule("all_pairs_reduce_scatter", options)),
+      1 << 16, {transport::DataType::int32, transport::ReductionOperation::sum});
+  SimulatedChipsOptions run_options;
+  run_options.carries_data = false;
+  SimulatedRun run(std::make_unique<SimulatedChips>(ring_of_four(), 4, run_options), plan);
+  run.invoke({});
+  std::vector<double> parts;
+  for (const gpu_links::LinkLoad& load : run.loads()) {
+    parts.push_back(static_cast<double>(load.bytes.count()) / (64 << 10));
+  }
+  std::ranges::sort(parts);
+  ASSERT_EQ(parts.size(), 8u);
+  EXPECT_NEAR(parts[0], 1, 0.1);
+  EXPECT_NEAR(parts[3], 1, 0.1);
+  EXPECT_NEAR(parts[4], 3, 0.15);
+  EXPECT_NEAR(parts[7], 3, 0.15);
 }
 
 TEST(SimulatedChips, TheSameRunTakesTheSameTime) {

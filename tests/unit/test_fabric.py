@@ -113,7 +113,7 @@ def test_from_both_sides_takes_less_than_once_round():
         algorithm: run("t3000", "reduce_scatter", "1M:1M", algorithm).rows[0].out_of_place.time_us
         for algorithm in ("half_ring_reduce_scatter", "ring_reduce_scatter")
     }
-    assert times_us["half_ring_reduce_scatter"] < 0.8 * times_us["ring_reduce_scatter"]
+    assert times_us["half_ring_reduce_scatter"] < 0.85 * times_us["ring_reduce_scatter"]
 
 
 def test_a_grid_has_its_machines_columns_and_rings():
@@ -193,15 +193,17 @@ def test_a_shape_with_neighbours_that_no_link_joins_is_refused():
 # --- reductions -----------------------------------------------------------------------------------
 
 
-def time_us(algorithm, latency_cycles):
-    """Of a reduce-scatter on a line of four chips whose compute cores have this latency."""
+def time_us(algorithm, collective="reduce_scatter", **cycles):
+    """On a line of four chips whose software has these figures."""
     spec = catalogue.load_chip_cluster("blackhole-line")
     chip = spec.chips[0].chip
-    latency = chip.software.reduce_latency_cycles.model_copy(update={"value": latency_cycles})
-    software = chip.software.model_copy(update={"reduce_latency_cycles": latency})
-    chip = chip.model_copy(update={"software": software})
+    figures = {
+        name: getattr(chip.software, name).model_copy(update={"value": value})
+        for name, value in cycles.items()
+    }
+    chip = chip.model_copy(update={"software": chip.software.model_copy(update=figures)})
     placed = tuple(replace(one, chip=chip) for one in spec.chips)
-    source = ScheduleSource(None, "reduce_scatter", algorithm, 4)
+    source = ScheduleSource(None, collective, algorithm, 4)
     plan = Call(source.schedule()).plan(16 << 10)
     shape = _core.FabricShape.line([0, 1, 2, 3])
     cluster = replace(spec, chips=placed).build()
@@ -216,5 +218,23 @@ def time_us(algorithm, latency_cycles):
 )
 def test_a_thread_block_adds_up_in_one_pass_and_a_relay_at_each_chip(algorithm, times):
     latency_us = 10  # at 1.35 GHz
-    added_us = time_us(algorithm, 13_500) - time_us(algorithm, 0)
+    with_latency_us = time_us(algorithm, reduce_latency_cycles=13_500)
+    added_us = with_latency_us - time_us(algorithm, reduce_latency_cycles=0)
     assert added_us == pytest.approx(times * latency_us, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        "line_all_gather", "line_reduce_scatter", "line_all_reduce", "all_pairs_all_to_all",
+        "ring_broadcast",
+    ],
+)  # fmt: skip
+def test_a_call_begins_with_its_launch(algorithm):
+    known = next(one for one in _core.algorithms() if one.name == algorithm)
+    launch_us = 10  # at 1.35 GHz
+    collective = known.collective.name
+    launched_us = time_us(algorithm, collective, launch_cycles=13_500)
+    assert launched_us - time_us(algorithm, collective, launch_cycles=0) == pytest.approx(
+        launch_us, rel=0.02
+    )

@@ -187,7 +187,7 @@ def test_the_table_says_below_each_size_what_failing_links_cost():
 
 @pytest.fixture(scope="module")
 def reported():
-    return run("0:9,at=17us,training=5us", sizes="64K")
+    return run("0:9,at=18us,training=5us", sizes="64K")
 
 
 def test_each_direction_of_each_link_has_its_load(reported):
@@ -210,7 +210,7 @@ def test_the_report_shows_the_cost_and_the_loads(reported, tmp_path):
     reported.report(path)
     page = path.read_text(encoding="utf-8")
     assert "Links that fail" in page
-    assert "<td>1</td><td>" in page.split("at=17us,training=5us</td>")[1]
+    assert "<td>1</td><td>" in page.split("at=18us,training=5us</td>")[1]
     assert '<td class="text">chip 0 E9</td><td class="text">chip 4 E1</td>' in page
     assert "busy all the time" in traced_run(reported.parts[0]).topology_svg
     cost = json.loads(reported.to_json())["runs"][0]["rows"][0]["fault_cost"]
@@ -266,5 +266,5 @@ def test_the_trace_has_each_frame_and_each_that_was_sent_again(trace, reported):
 def test_the_trace_has_when_a_link_was_down(trace):
     (down,) = (span for span in trace.spans if span["name"] == "down")
     assert trace.threads[down["pid"], down["tid"]] == "outages of chip 0 E9 - chip 4 E1"
-    assert down["ts"] == pytest.approx(17)
+    assert down["ts"] == pytest.approx(18)
     assert down["dur"] > 5

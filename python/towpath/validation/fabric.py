@@ -184,6 +184,8 @@ _ONE_SHOT_BYTES_MAX = 512 << 10
 # not as many pages go to all ranks at once, those of lines always, and arrays of Blackholes that
 # are not as many bytes for each link.
 _PAGE_BYTES = 2048
+# Pages that tt-metal's reduce-scatter adds up at a time (tile_granularity of bfloat16).
+_CHUNK_PAGES = 8
 _MULTICAST_PAGES = 64
 _MULTICAST_BYTES_PER_LINK = 1_000_000
 # Calls after the first whose mean counts. tt-metal traces a series and divides its time by the
@@ -276,7 +278,7 @@ def call_us(call: ChipCall) -> float:
     is_multicast = fabric.is_multicast(algorithm)
     shape = system.shape()
     dimensions = [*shape.dimensions, (1, False)]
-    workers = _links_of(system) if is_pairwise else _channels_of(system)
+    workers = _workers_of(call, algorithm)
     source = ScheduleSource(
         None, call.collective, algorithm, system.chips,
         channels=1 if is_multicast else workers * (1 if is_grid or is_pairwise else ways),
@@ -290,10 +292,19 @@ def call_us(call: ChipCall) -> float:
     return sum(run.invoke(plan) for _ in range(call.calls)) / call.calls
 
 
-def _channels_of(system: ChipSystem) -> int:
-    """Channels of a schedule in one direction: one per worker."""
-    chip = system.cluster().chips[0].chip.name
-    return _links_of(system) * _WORKERS.get(chip, 1)
+def _workers_of(call: ChipCall, algorithm: str) -> int:
+    """Channels of a schedule in one direction: one per worker, of those that have something to do.
+
+    A part is shared among workers by whole pages, and by chunks of them where it goes straight to
+    its rank to be added up (reduce_scatter_direct_num_links there).
+    """
+    links = _links_of(call.system)
+    pages = math.ceil(call.size_bytes / call.system.chips / _PAGE_BYTES)
+    if algorithm == "all_pairs_reduce_scatter":
+        return min(links, math.ceil(pages / _CHUNK_PAGES))
+    chip = call.system.cluster().chips[0].chip.name
+    each = 1 if fabric.is_pairwise(algorithm) else _WORKERS.get(chip, 1)
+    return min(links * each, pages)
 
 
 def _links_of(system: ChipSystem) -> int:

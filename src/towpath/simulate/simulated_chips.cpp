@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -15,6 +16,7 @@ namespace towpath::simulate {
 
 using transport::Move;
 using transport::SignalWait;
+using transport::simulated::chips::Telling;
 
 namespace {
 
@@ -37,7 +39,13 @@ std::vector<std::vector<int>> peers_of(const collective::Schedule& schedule) {
   return peers;
 }
 
-// Whether each part is for one rank, which keeps it.
+// Packets that are told of at a time, of all that a worker has if they are fewer: tt-metal's
+// all-gather, HEURISTIC_MAX_CHUNKS_PER_SYNC, and its reduce-scatter where sums go round a ring,
+// four chunks of eight tiles, RING_UNIT_STEP_MAX_CHUNKS_PER_SYNC; of others all at once.
+constexpr std::uint64_t kPacketsPerIncrement = 160;
+constexpr std::uint64_t kPacketsPerIncrementOnRing = 16;
+constexpr auto kAllPackets = std::numeric_limits<std::uint64_t>::max();
+
 bool is_exchange(collective::Collective collective) {
   return collective == collective::Collective::all_to_all ||
          collective == collective::Collective::all_to_all_v;
@@ -61,12 +69,12 @@ SimulatedChips::SimulatedChips(std::shared_ptr<const machine::ChipCluster> clust
 
 void SimulatedChips::set_plan(const collective::Plan& plan) {
   const collective::Schedule& schedule = *plan.schedule;
-  chips_.tell_with_payload(is_exchange(schedule.collective));
   // Calls take turns with two of them.
   chips_.keep_scratch_near(2 * plan.scratch_bytes <= kNearBytesMax);
-  launches_programs_ = schedule.collective == collective::Collective::all_gather;
   if (plan.window_bytes > 0) send_to_all(schedule);
   const std::vector<std::vector<int>> peers = peers_of(schedule);
+  choose_greeting(schedule, peers);
+  choose_telling(schedule.collective);
   for (std::size_t rank = 0; rank < meetings_.size(); ++rank) {
     Meeting& meeting = meetings_[rank];
     meeting.chips = this;
@@ -99,15 +107,55 @@ void SimulatedChips::send_to_all(const collective::Schedule& schedule) {
   chips_.send_to_all();
 }
 
+// In tt-metal's all-gather by chains neighbours greet each other (all_gather, unicast_writer.cpp).
+// Workers of other collectives greet all ranks: where sums go round a ring, those of each way all
+// round it, otherwise each rank by the shorter way.
+void SimulatedChips::choose_greeting(const collective::Schedule& schedule,
+                                     const std::vector<std::vector<int>>& peers) {
+  greeting_ = Greeting::peers;
+  if (schedule.collective == collective::Collective::all_gather || meetings_.size() < 2) return;
+  for (std::size_t rank = 0; rank < meetings_.size(); ++rank) {
+    if (peers[rank].empty() || !chips_.can_greet_all(static_cast<int>(rank))) return;
+  }
+  const bool hands_on = peers.front().size() + 1 < meetings_.size();
+  greeting_ = hands_on && is_ring() ? Greeting::all_round : Greeting::all;
+}
+
+// In tt-metal an all-to-all's last packet tells of a part, and its receivers hand nothing on
+// (all_to_all_async_generic). So does that of a reduce-scatter round a ring, whose router waits
+// until the bytes are there (reduce_scatter_minimal_direct, reduce_scatter_minimal_async). All else
+// has a packet behind it.
+void SimulatedChips::choose_telling(collective::Collective collective) {
+  if (is_exchange(collective)) {
+    chips_.set_telling(Telling::with_last_deferred, kAllPackets);
+  } else if (collective == collective::Collective::reduce_scatter && is_ring()) {
+    const bool hands_on = greeting_ == Greeting::all_round;
+    chips_.set_telling(Telling::with_last, hands_on ? kPacketsPerIncrementOnRing : kAllPackets);
+  } else {
+    chips_.set_telling(Telling::behind, kPacketsPerIncrement);
+  }
+}
+
+bool SimulatedChips::is_ring() const {
+  const auto& shape = chips_.topology().shape();
+  return shape.dimensions.size() == 1 && shape.dimensions.front().is_ring &&
+         shape.dimensions.front().size == static_cast<int>(meetings_.size());
+}
+
 void SimulatedChips::start(int rank, Protocol) {
-  if (launches_programs_) chips_.launch_program(rank);
+  chips_.launch_program(rank);
   await_peers(rank);
 }
 
 void SimulatedChips::await_peers(int rank) {
   Meeting& meeting = meetings_[static_cast<std::size_t>(rank)];
-  for (Move& notice : meeting.notices) transport(rank).start(notice);
-  meeting.all_present.value += meeting.notices.size();
+  if (greeting_ == Greeting::peers) {
+    for (Move& notice : meeting.notices) transport(rank).start(notice);
+    meeting.all_present.value += meeting.notices.size();
+  } else {
+    chips_.greet_all(rank, meeting.all_present.signal, greeting_ == Greeting::all_round);
+    meeting.all_present.value += meetings_.size() - 1;
+  }
   transport(rank).wait(meeting.all_present);
 }
 

@@ -60,15 +60,22 @@ class SimulatedChips final : public SimulatedRanks {
     transport::SignalWait all_present;
   };
 
+  // Whom a rank greets.
+  enum class Greeting { peers, all, all_round };
+
   void send_to_all(const collective::Schedule& schedule);
+  void choose_greeting(const collective::Schedule& schedule,
+                       const std::vector<std::vector<int>>& peers);
+  void choose_telling(collective::Collective collective);
+  // Whether the ranks fill a ring.
+  bool is_ring() const;
   // Tells the peers of a rank that it has been called, and waits until all of them have.
   void await_peers(int rank);
 
   std::vector<ethernet::LinkFaults> link_faults_;
   transport::simulated::chips::FabricCluster chips_;
   std::vector<Meeting> meetings_;  // one per rank
-  // What reductions and exchanges take beside their packets was fitted without it.
-  bool launches_programs_ = false;
+  Greeting greeting_ = Greeting::peers;
 };
 
 }  // namespace towpath::simulate

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What ranks send to all others at once: DirectMoves to their group, and signals. A packet goes
-// each way along the line or ring, and each router on its way delivers it and hands a copy on.
+// What ranks send to all others at once: DirectMoves to their group, signals, greetings. A packet
+// goes each way along the line or ring, and each router on its way delivers it and hands a copy on.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -366,16 +366,98 @@ void FabricCluster::share_delivered(Broadcast& all) {
 void FabricCluster::finish(Broadcast& all) {
   Place& place = *places_[index(all.from->place())];
   for (std::size_t plane = 0; plane < all.stretches.size(); ++plane) {
-    place.staging.release(all.stretches[plane].staged_pages);
-    place.multicast_landings[plane].release(all.stretches[plane].landing_pages);
+    const Stretch& stretch = all.stretches[plane];
+    if (stretch.size_bytes == 0) continue;
+    place.staging.release(stretch.staged_pages);
+    place.multicast_landings[plane].release(stretch.landing_pages);
   }
   place.free_parts.insert(place.free_parts.end(), all.parts.begin(), all.parts.end());
   all.stretches.clear();
+  all.greetings.clear();
   all.parts.clear();
   all.shares.clear();
   DirectMove* const move = std::exchange(all.move, nullptr);
   place.free_broadcasts.push_back(&all);
   if (move != nullptr && move->visible != nullptr) move->visible(*move);
+}
+
+// --- greetings -----------------------------------------------------------------------------------
+
+namespace {
+
+std::vector<int> others_than(int rank, int ranks) {
+  std::vector<int> others;
+  for (int other = 0; other < ranks; ++other) {
+    if (other != rank) others.push_back(other);
+  }
+  return others;
+}
+
+}  // namespace
+
+bool FabricCluster::can_greet_all(int rank) const {
+  return multicast_refusal(options_.places[index(rank)], others_than(rank, ranks())).empty();
+}
+
+// Each chip of a ring by both ways, so that a packet goes as far as it can.
+std::array<FabricCluster::Targets, 2> FabricCluster::all_round(int from,
+                                                               std::span<const int> ranks) const {
+  const int size = topology().shape().dimensions.front().size;
+  std::array<Targets, kWays> found;
+  for (std::size_t way = 0; way < kWays; ++way) {
+    std::vector<Hops> hops;
+    for (const int rank : ranks) {
+      const int steps = options_.places[index(rank)] - from;
+      hops.emplace_back((size + (way == 0 ? steps : -steps)) % size, rank);
+    }
+    std::ranges::sort(hops);
+    for (const Hops& each : hops) found[way].ranks.push_back(each.second);
+  }
+  return found;
+}
+
+// The workers of the first plane greet for all.
+void FabricCluster::greet_all(int rank, Signal signal, bool all_round_ring) {
+  Endpoint& from = *endpoints_[index(rank)];
+  const std::vector<int> others = others_than(rank, ranks());
+  const auto ways =
+      all_round_ring ? all_round(from.place(), others) : *targets(from.place(), others);
+  Broadcast& all = new_broadcast(from, nullptr);
+  all.to_deliver = static_cast<int>(others.size());
+  for (const int other : others) {
+    const Raise raise{other, signal, 1};
+    all.shares.push_back(&from.new_share(all, other, &raise));
+  }
+  Stretch& stretch = all.stretches.emplace_back();
+  stretch.broadcast = &all;
+  for (int way = 0; way < kWays; ++way) {
+    const Targets& there = ways[index(way)];
+    if (there.ranks.empty()) continue;
+    stretch.ways[index(way)] = way_of(from.place(), 0, way, there, false);
+    for (Delivery* share : all.shares) {
+      if (there.reaches(share->to->rank(), way, false)) expect(stretch, *share, 0, way);
+    }
+    ++all.to_leave;
+  }
+  for (int way = 0; way < kWays; ++way) {
+    if (stretch.ways[index(way)]) add_greeting(all, *stretch.ways[index(way)], way);
+  }
+}
+
+void FabricCluster::add_greeting(Broadcast& all, const MulticastWay& way, int number) {
+  Place& place = *places_[index(all.from->place())];
+  Greeting& greeting = all.greetings.emplace_back();
+  greeting.broadcast = &all;
+  greeting.header = way.header;
+  greeting.lander = way.lander;
+  greeting.arrival_word = way.arrival_word;
+  greeting.arrivals = 1;
+  greeting.pages = &place.pages;
+  greeting.left = [](Part& left) {
+    Broadcast& sent = *static_cast<Greeting&>(left).broadcast;
+    sent.cluster->stretch_left(sent);
+  };
+  place.workers[direction_of(0, number == 1)].front()->add(greeting);
 }
 
 }  // namespace towpath::transport::simulated::chips

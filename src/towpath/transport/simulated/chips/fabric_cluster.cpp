@@ -28,9 +28,6 @@ namespace {
 // Most bytes that a worker takes at a time, so that workers share a large Move. Chosen here; no
 // source.
 constexpr std::uint64_t kPartBytesMax = 64 << 10;
-// tt-metal's all-gather tells of so many packets at a time (HEURISTIC_MAX_CHUNKS_PER_SYNC), and of
-// all that a worker has if they are fewer. Its all-to-all tells of all with the last one.
-constexpr std::uint64_t kPacketsPerIncrement = 160;
 // What kernels of tt-metal's all-gather take from their first instruction to the first packet,
 // beside what opens connections: 930 instructions of arguments and headers as gcc 12.2 compiles
 // them, and their code from L1, 16 B in 7 cycles (multicast_writer.cpp; that of other kernels is
@@ -70,6 +67,8 @@ FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
   delivery.epoch = epoch_;
   delivery.continues_reduction = continues_reduction(move);
   delivery.adds_in_pairs = delivery.continues_reduction && move.accumulates;
+  delivery.adds_received =
+      move.source_in == Move::Region::slot || move.addend_in == Move::Region::slot;
   delivery.reads = reads_of(move, delivery.continues_reduction);
   delivery.stays_near = move.has_destination && is_near(move, move.destination_in);
   fill(delivery, move);
@@ -200,8 +199,8 @@ void FabricCluster::send(Delivery& delivery) {
 // No simulated time has passed since the part before was added, so that none of it has left.
 void FabricCluster::extend(Run& run, DeliveryPart& part) const {
   part.arrivals = 1;
-  part.tells_with_payload = tells_with_payload_;
-  if (run.last != nullptr && (tells_with_payload_ || run.packets < kPacketsPerIncrement)) {
+  part.telling = telling_;
+  if (run.last != nullptr && run.packets < packets_per_increment_) {
     part.arrivals += std::exchange(run.last->arrivals, 0);
   } else {
     run.packets = 0;
@@ -225,6 +224,7 @@ FabricCluster::DeliveryPart& FabricCluster::add_part(Delivery& delivery, std::ui
   part.reads = delivery.reads;
   part.continues_reduction = delivery.continues_reduction;
   part.adds_in_pairs = delivery.adds_in_pairs;
+  part.adds_received = delivery.adds_received;
   stage(part);
   if (delivery.to == nullptr || delivery.to == delivery.from) {
     part.left = [](Part& left) {
@@ -245,8 +245,9 @@ FabricCluster::DeliveryPart& FabricCluster::add_part(Delivery& delivery, std::ui
     done.delivery->from->part_left(*done.delivery);
   };
   const int to = delivery.to->place();
-  const auto& workers = place.workers[fabric_.first_hop(from, to)];
-  const std::size_t worker = least_loaded(workers);
+  const Route route = route_of(from, to);
+  const auto& workers = place.workers[route.hops.front()];
+  const std::size_t worker = part.size_bytes > 0 ? least_loaded(workers) : next_in_turn(workers);
   const auto plane = static_cast<int>(worker);
   Stream& on = stream(from, to, plane);
   part.stream = &on;
@@ -259,12 +260,32 @@ FabricCluster::DeliveryPart& FabricCluster::add_part(Delivery& delivery, std::ui
   };
   tell(*delivery.from, *delivery.to, announced, &part);
   part.pages = &places_[index(to)]->pages;
-  const Direction last_hop = fabric_.topology().route(from, to).back();
-  part.lander = fabric_.port(to, tenstorrent::fabric::opposite(last_hop), plane).tile;
-  part.header = fabric_.header(from, to);
+  part.lander = fabric_.port(to, tenstorrent::fabric::opposite(route.hops.back()), plane).tile;
+  part.header = route.header;
+  // The same for all of a stream, which stay in order.
+  if (topology().shape().dimensions.front().is_ring) {
+    part.hops = static_cast<int>(route.hops.size());
+  }
   part.arrival_word = pack(arrival_word(from, to, plane));
   workers[worker]->add(part);
   return part;
+}
+
+// Half way round a ring tt-metal's reduce-scatter takes the same way at each rank, and puts more on
+// the links of one way (reduce_scatter_minimal_direct_factory.cpp).
+FabricCluster::Route FabricCluster::route_of(int from, int to) const {
+  Route route{topology().route(from, to), {}};
+  const auto& line = topology().shape().dimensions.front();
+  const bool is_halfway =
+      !topology().is_two_dimensional() && line.is_ring && 2 * std::abs(to - from) == line.size;
+  if (is_halfway && telling_ == Telling::with_last) {
+    constexpr Direction kUp = 0;
+    route.hops.assign(route.hops.size(), kUp);
+    route.header = fabric_.header_along(from, kUp, line.size / 2);
+  } else {
+    route.header = fabric_.header(from, to);
+  }
+  return route;
 }
 
 // Pages that a part takes, one per packet.
@@ -312,6 +333,14 @@ std::size_t FabricCluster::least_loaded(
     const std::vector<std::unique_ptr<FabricWorker>>& workers) const {
   const auto least = std::ranges::min_element(
       workers, {}, [](const auto& worker) { return worker->queued_bytes(); });
+  return static_cast<std::size_t>(least - workers.begin());
+}
+
+// Signals alone, which have no bytes, take turns.
+std::size_t FabricCluster::next_in_turn(
+    const std::vector<std::unique_ptr<FabricWorker>>& workers) const {
+  const auto least = std::ranges::min_element(
+      workers, {}, [](const auto& worker) { return worker->parts_taken(); });
   return static_cast<std::size_t>(least - workers.begin());
 }
 

@@ -65,13 +65,21 @@ class FabricCluster {
   tenstorrent::Cluster& cluster() { return cluster_; }
   int ranks() const { return static_cast<int>(options_.places.size()); }
   Transport& transport(int rank);
-  // Whether a Move is told of by its own last packet, as in tt-metal's all-to-all, whose receivers
-  // hand nothing on; otherwise by a packet behind it, for which the router there stands still.
-  void tell_with_payload(bool tells) { tells_with_payload_ = tells; }
+  // How Moves are told of, and of how many packets at a time, or of all if they are fewer.
+  void set_telling(Telling telling, std::uint64_t packets) {
+    telling_ = telling;
+    packets_per_increment_ = packets;
+  }
   // Whether scratch is in the L1 of the cores that add up, and not in DRAM.
   void keep_scratch_near(bool keeps) { is_scratch_near_ = keeps; }
   // A call of the rank begins now: its chip's workers begin once their program is launched.
   void launch_program(int rank);
+  // Whether a rank can greet all others: none where the fabric is a mesh, or chips between them are
+  // left out.
+  bool can_greet_all(int rank) const;
+  // Raises a signal by 1 at all other ranks, by a packet each way along the line or ring that
+  // routers copy: to each by the shorter way, or, all round, to each both ways round the ring.
+  void greet_all(int rank, Signal signal, bool all_round_ring);
   // From now on what ranks store goes to all of them at once, as do signals (DirectMoves of their
   // group, raise_all), by workers that send along the line or ring; Moves to peers are refused.
   // Before the first run().
@@ -96,6 +104,7 @@ class FabricCluster {
   struct Broadcast;
   struct Stretch;
   struct Targets;
+  struct Greeting;
   static constexpr int kWays = 2;  // along a line or round a ring
 
   void share_pages(Place& place);
@@ -106,6 +115,11 @@ class FabricCluster {
   void send(Delivery& delivery);
   DeliveryPart& add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes);
   void extend(Run& run, DeliveryPart& part) const;
+  struct Route {
+    std::vector<tenstorrent::fabric::Direction> hops;
+    tenstorrent::fabric::Header header;
+  };
+  Route route_of(int from, int to) const;
   std::uint64_t pages_of(const DeliveryPart& part) const;
   std::uint64_t take_pages(PageRing& ring, std::uint64_t count, int place) const;
   void write_pages(int at, std::uint64_t first, std::span<const std::byte> payload,
@@ -115,6 +129,7 @@ class FabricCluster {
   template <typename Action>
   void for_each_connected_worker(Action action) const;
   std::size_t least_loaded(const std::vector<std::unique_ptr<FabricWorker>>& workers) const;
+  std::size_t next_in_turn(const std::vector<std::unique_ptr<FabricWorker>>& workers) const;
   // Of multicasts (fabric_broadcast.cpp).
   void create_multicast_worker(int place, int plane);
   void check_unicasts() const;
@@ -127,6 +142,8 @@ class FabricCluster {
   void add_stretch(Broadcast& broadcast, int plane, std::uint64_t first, std::uint64_t end,
                    const std::array<Targets, 2>& targets);
   void take_pages_for(Stretch& stretch, int plane);
+  std::array<Targets, 2> all_round(int from, std::span<const int> ranks) const;
+  void add_greeting(Broadcast& broadcast, const MulticastWay& way, int number);
   void expect(Stretch& stretch, Delivery& share, int plane, int way);
   void stretch_left(Broadcast& broadcast);
   void share_delivered(Broadcast& broadcast);
@@ -148,7 +165,8 @@ class FabricCluster {
   sim::Timer deadline_;
   bool has_started_ = false;
   bool sends_to_all_ = false;
-  bool tells_with_payload_ = false;
+  Telling telling_ = Telling::behind;
+  std::uint64_t packets_per_increment_ = 1;
   bool is_scratch_near_ = false;
 };
 

@@ -36,6 +36,7 @@ struct FabricCluster::Delivery : simulated::Delivery {
   bool has_destination = false;
   bool continues_reduction = false;
   bool adds_in_pairs = false;
+  bool adds_received = false;
   int reads = 0;                   // operands in DRAM
   bool stays_near = false;         // nothing is stored in DRAM
   int to_leave = 0;                // parts that have not left
@@ -63,16 +64,22 @@ struct FabricCluster::Stretch : Multicast {
   std::uint64_t landing_pages = 0;  // at all destinations
 };
 
+// The packet of a greeting that goes one way.
+struct FabricCluster::Greeting : Part {
+  Broadcast* broadcast = nullptr;
+};
+
 // What goes to several ranks at once. Pooled.
 struct FabricCluster::Broadcast {
   FabricCluster* cluster = nullptr;
   Endpoint* from = nullptr;
   DirectMove* move = nullptr;      // until it is visible; null for signals alone
   std::vector<std::byte> payload;  // until it has left
-  std::deque<Stretch> stretches;   // one per plane
+  std::deque<Stretch> stretches;   // one per plane; of a greeting one
+  std::deque<Greeting> greetings;  // one per way; else none
   std::vector<Delivery*> shares;   // of each rank that it goes to
   std::vector<DeliveryPart*> parts;
-  int to_leave = 0;    // stretches
+  int to_leave = 0;    // stretches, or greetings
   int to_deliver = 0;  // ranks
 };
 

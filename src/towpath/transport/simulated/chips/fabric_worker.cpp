@@ -23,6 +23,9 @@ namespace {
 constexpr std::uint64_t kHeaderBytes = 64;  // two for each buffer
 constexpr std::uint64_t kBufferAlignment = 64;
 
+// tt-isa-documentation, WormholeB0/TensixTile/L1.md: both unpackers of a core together.
+constexpr std::uint64_t kUnpackBytesPerCycle = 80;
+
 constexpr int kReaderNoc = 0;
 constexpr int kWriterNoc = 1;
 
@@ -30,11 +33,16 @@ std::uint64_t aligned(std::uint64_t size_bytes) {
   return (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
+// What has come in over a link is read page by page, by kernels that are as fast as is fitted. What
+// lies in scratch comes in circular buffers, and takes what unpackers take for all but the sum.
 Time reduce_time(const machine::Chip& chip, const Part& part, std::uint64_t size_bytes) {
-  const auto per_cycle = static_cast<std::uint64_t>(chip.software.reduce_bytes_per_cycle) *
-                         (part.adds_in_pairs ? 2 : 1);
-  const auto cycles = static_cast<std::int64_t>((size_bytes + per_cycle - 1) / per_cycle);
-  return chip.clock.time_of(Cycles(cycles));
+  std::uint64_t bytes = size_bytes;
+  auto per_cycle = static_cast<std::uint64_t>(chip.software.reduce_bytes_per_cycle);
+  if (!part.adds_received) {
+    bytes *= part.adds_in_pairs ? 1 : 2;
+    per_cycle = kUnpackBytesPerCycle;
+  }
+  return chip.clock.time_of(Cycles(static_cast<std::int64_t>((bytes + per_cycle - 1) / per_cycle)));
 }
 
 }  // namespace
@@ -83,7 +91,10 @@ FabricWorker::FabricWorker(tenstorrent::Program& program, const Pages& pages, co
 void FabricWorker::add(Part& part) {
   queued_bytes_ += part.size_bytes;
   ++queued_parts_;
-  parts_.push_back(&part);
+  ++parts_taken_;
+  const auto begun = parts_.begin() + (next_number_ > 0 ? 1 : 0);
+  const auto nearer = [&](const Part* other) { return other->hops < part.hops; };
+  parts_.insert(std::find_if(begun, parts_.end(), nearer), &part);
   wake(reader_);
 }
 
@@ -231,8 +242,10 @@ void FabricWorker::send(Connection& connection, const Packet& packet) {
   header.word_at = part.arrival_word;
   header.increment = part.arrivals;
   if (has_payload) {
-    const bool tells_now = tells && part.tells_with_payload;
-    header.operation = tells_now ? Operation::write_deferred_increment : Operation::write;
+    const bool tells_now = tells && part.telling != Telling::behind;
+    header.operation = !tells_now                           ? Operation::write
+                       : part.telling == Telling::with_last ? Operation::write_flush_increment
+                                                            : Operation::write_deferred_increment;
     connection.send(header, header_at, buffer(written_, false));
     if (tells_now) return;
   }

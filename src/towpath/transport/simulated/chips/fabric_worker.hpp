@@ -17,6 +17,10 @@ namespace towpath::transport::simulated::chips {
 // Pages of a packet's payload, distributed over a chip's DRAM channels in turn.
 class Pages;
 
+// How the far chip learns that bytes are there: by a packet of its own behind them, or by the last
+// packet of them, whose router stands still until they are written, or goes on.
+enum class Telling { behind, with_last, with_last_deferred };
+
 // One stretch of a Move, for one worker. It must live until `left` is called.
 struct Part {
   std::uint64_t size_bytes = 0;
@@ -27,8 +31,10 @@ struct Part {
   // A reduction right behind another one of the same Move: the compute cores' pipeline is running
   // and has the sum, and what is stored may be added to, so that it is not waited for.
   bool continues_reduction = false;
-  // What is added and the part before it are added at once, so that each takes half of the time.
+  // What is added and the part before it are added at once.
   bool adds_in_pairs = false;
+  // Added is what has come in over a link, read page by page; else what lies in scratch.
+  bool adds_received = false;
   std::uint64_t staging = 0;           // page of the first packet in the chip's DRAM
   tenstorrent::fabric::Header header;  // of each packet, but for what follows
   std::uint64_t landing = 0;           // page of the far chip that the first packet goes to
@@ -36,7 +42,8 @@ struct Part {
   machine::Coordinate lander;          // router there that writes it
   std::uint64_t arrival_word = 0;      // packed address
   std::uint32_t arrivals = 0;          // what it is incremented by after the last packet
-  bool tells_with_payload = false;     // by the last packet itself, not one of its own
+  Telling telling = Telling::behind;
+  int hops = 0;  // of those that wait, the one that goes farthest is sent first
   void (*left)(Part& part) = nullptr;  // called when everything has been read, and stored
 };
 
@@ -86,6 +93,8 @@ class FabricWorker {
   // When it last closed its connection.
   Time closed_at() const { return closed_at_; }
   std::uint64_t queued_bytes() const { return queued_bytes_; }
+  // So far, all of them.
+  std::uint64_t parts_taken() const { return parts_taken_; }
 
  private:
   // Packets that a worker holds in L1, and packets whose reads are under way, each with a
@@ -124,6 +133,7 @@ class FabricWorker {
   std::uint64_t written_ = 0;
   std::uint64_t freed_ = 0;  // number of packets whose buffers are free again
   std::uint64_t queued_bytes_ = 0;
+  std::uint64_t parts_taken_ = 0;
   int queued_parts_ = 0;
   bool is_open_ = false;
   bool shall_close_ = false;
