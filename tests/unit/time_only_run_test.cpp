@@ -155,18 +155,22 @@ struct Result {
   std::vector<gpu_links::LinkLoad> loads;
 };
 
-Result run(const Case& sample, bool is_plain) {
+std::unique_ptr<SimulatedRun> simulated(const Case& sample, bool is_plain) {
   SimulatedGpusOptions options;
   options.carries_data = false;
   options.is_plain = is_plain;
-  SimulatedRun run(
+  return std::make_unique<SimulatedRun>(
       std::make_unique<SimulatedGpus>(sample.machine, sample.plan->schedule->rank_count(), options),
       sample.plan);
+}
+
+Result run(const Case& sample, bool is_plain) {
+  const std::unique_ptr<SimulatedRun> run = simulated(sample, is_plain);
   Result result;
-  result.times.push_back(run.invoke({}));
-  result.times.push_back(run.invoke({}));
-  result.times.push_back(run.now());
-  result.loads = run.loads();
+  result.times.push_back(run->invoke({}));
+  result.times.push_back(run->invoke({}));
+  result.times.push_back(run->now());
+  result.loads = run->loads();
   return result;
 }
 
@@ -209,11 +213,43 @@ TEST(TimeOnlyRun, CountsIterationsThatAreAsThoseBefore) {
     options.carries_data = false;
     SimulatedGpus gpus(sample->machine, sample->plan->schedule->rank_count(), options);
     const std::unique_ptr<TimeOnlyRun> run = gpus.time_only(sample->plan);
-    ASSERT_TRUE(run->invoke());
+    ASSERT_EQ(run->invoke().end, TimeOnlyRun::End::finished);
     EXPECT_LT(run->repeated_iterations(), sample->plan->chunking.iterations());
     repeating += run->repeated_iterations() > 0 ? 1 : 0;
   }
   EXPECT_GT(repeating, wanted / 4);
+}
+
+// In runs of time alone, with iterations that are counted and without, and in those of executors.
+TEST(TimeOnlyRun, EndsAtTheLimitAndNotAPicosecondBefore) {
+  int tried = 0;
+  for (std::uint64_t seed = 1; tried < 100; ++seed) {
+    const std::unique_ptr<Case> sample = random_case(seed);
+    if (sample == nullptr || sample->plan->chunking.elements() > 1'000'000) continue;
+    ++tried;
+    SCOPED_TRACE(sample->words);
+    const Time whole = run(*sample, false).times.front();
+    for (const bool is_plain : {false, true}) {
+      const auto within = [&](Time limit) {
+        return simulated(*sample, is_plain)->invoke_within(limit);
+      };
+      EXPECT_EQ(within(Time::max()), whole);
+      EXPECT_EQ(within(whole), whole);
+      EXPECT_EQ(within(whole - Time::from_ps(1)), std::nullopt);
+      EXPECT_EQ(within(Time::from_ps(whole.ps() / 3)), std::nullopt);
+    }
+  }
+}
+
+TEST(TimeOnlyRun, OfALimitThatIsKeptOthersMayFollow) {
+  const std::unique_ptr<Case> sample = [] {
+    for (std::uint64_t seed = 1;; ++seed) {
+      if (std::unique_ptr<Case> found = random_case(seed)) return found;
+    }
+  }();
+  const std::vector<Time> times = run(*sample, false).times;
+  const std::unique_ptr<SimulatedRun> limited = simulated(*sample, false);
+  for (const Time time : {times[0], times[1]}) EXPECT_EQ(limited->invoke_within(time), time);
 }
 
 // The last chunk ends in an iteration in which the others are whole and which is not the last one.

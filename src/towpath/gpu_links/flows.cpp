@@ -254,7 +254,7 @@ bool Flows::next(std::uint32_t partition, Time end, Notice& notice) {
 }
 
 Time Flows::first_time() const {
-  Time first = kUnknown;
+  Time first = queue_.first_time();
   for (const Waiting& waiting : waiting_) first = std::min(first, waiting.first_time());
   return first;
 }

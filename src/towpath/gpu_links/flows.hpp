@@ -101,8 +101,8 @@ class Flows {
   // Brings the earliest segment on that flows of the partition wait for; false when there is none
   // before `end`. The notice may have nothing new.
   bool next(std::uint32_t partition, Time end, Notice& notice);
-  // When that segment, or that of all partitions, reaches its link; kUnknown when none waits. Not
-  // of a single partition that has not been divided.
+  // When that segment, or that of all partitions, reaches its link; kUnknown when none waits. The
+  // former not of a single partition.
   Time first_time(std::uint32_t partition) const { return waiting_[partition].first_time(); }
   Time first_time() const;
   // One per link of the machine.

@@ -220,12 +220,15 @@ void TimeOnlyRun::divide() {
 
 // --- an invocation ------------------------------------------------------------------------------
 
-std::optional<Time> TimeOnlyRun::invoke() {
+TimeOnlyRun::Outcome TimeOnlyRun::invoke(Time limit) {
+  const Time one = Time::from_ps(1);
+  deadline_ = limit < Time::max() - now_ - one ? now_ + limit + one : Flows::kUnknown;
   begin_invocation();
   run_partitions();
   now_ = std::max(now_, finished_);
-  if (unfinished_ > 0) return std::nullopt;
-  return finished_;
+  if (unfinished_ == 0) return {End::finished, finished_};
+  const bool goes_on = !parked_.empty() || flows_.first_time() != Flows::kUnknown;
+  return {goes_on ? End::beyond_limit : End::stands_still, now_};
 }
 
 // Each goes as far as it can without knowing more of the others; then the next one does.
@@ -235,6 +238,7 @@ void TimeOnlyRun::run_partitions() {
     for (std::uint32_t number = 0; number < partitions_.size(); ++number) run_partition(number);
     if (ready_count_ > 0) continue;
     const Time first = flows_.first_time();
+    if (first >= deadline_ && deadline_ <= horizon_) return;
     if (first >= horizon_ && horizon_ != Flows::kUnknown) {
       reach_horizon();
       continue;
@@ -247,7 +251,7 @@ void TimeOnlyRun::run_partitions() {
 
 void TimeOnlyRun::run_partition(std::uint32_t number) {
   Partition& partition = partitions_[number];
-  limit_ = horizon_;
+  limit_ = simulated_until();
   std::erase_if(partition.stalled, [&](std::uint32_t block) { return !stays_stalled(block); });
   call_ready(partition.ready);
   for (Flows::Notice notice; flows_.next(number, limit_, notice);) {
@@ -314,7 +318,7 @@ void TimeOnlyRun::call_ready(std::vector<std::uint32_t>& ready) {
 
 void TimeOnlyRun::advance(Block& block) {
   while (block.state == State::ready) {
-    if (block.at >= horizon_) return parked_.push_back(block.number);
+    if (block.at >= simulated_until()) return parked_.push_back(block.number);
     if (!may_start(block) || !move(block)) return;
     finish_slice(block);
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -52,9 +53,14 @@ class TimeOnlyRun {
   TimeOnlyRun(const TimeOnlyRun&) = delete;
   TimeOnlyRun& operator=(const TimeOnlyRun&) = delete;
 
-  // Every rank's host calls at now(). Returns when the last rank has finished; nothing when the
-  // schedule stands still, after which there is nothing more to invoke.
-  std::optional<Time> invoke();
+  enum class End : std::uint8_t { finished, stands_still, beyond_limit };
+  struct Outcome {
+    End end = End::finished;
+    Time finished;  // the last rank
+  };
+  // Every rank's host calls at now(). Unless all finish, within `limit` from there, there is
+  // nothing more to invoke.
+  Outcome invoke(Time limit = Time::max());
 
   // The end of all that has happened: after the last rank has finished, credits still come back.
   Time now() const { return now_; }
@@ -155,6 +161,8 @@ class TimeOnlyRun {
   void note(const gpu_links::Flows::Notice& notice);
   void note_arrival(const Block& from, std::uint32_t slice, Time time);
   void run_partitions();
+  // Nothing that begins then is simulated for now.
+  Time simulated_until() const { return std::min(horizon_, deadline_); }
   void run_partition(std::uint32_t number);
   void stall(const Block& block);
   bool stays_stalled(std::uint32_t block);
@@ -210,6 +218,8 @@ class TimeOnlyRun {
 
   // Nothing that begins later is simulated before all have come so far; see time_only_repeat.cpp.
   Time horizon_ = gpu_links::Flows::kUnknown;
+  // Nothing that begins then or later is simulated at all.
+  Time deadline_ = gpu_links::Flows::kUnknown;
   std::vector<std::uint32_t> parked_;  // blocks that are ready and begin later
   std::uint32_t lead_ = kNobody;       // the block whose iterations tell the rhythm
   Rhythm rhythm_;
