@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -141,6 +142,30 @@ TEST(SimulatedChips, ReduceScattersStraightToTheirRanksLoadOneWayMore) {
 
 TEST(SimulatedChips, TheSameRunTakesTheSameTime) {
   EXPECT_EQ(all_reduce(6'000, 2, 1).time.ps(), all_reduce(6'000, 2, 1).time.ps());
+}
+
+// On every number of threads; what is under way is left as it is.
+TEST(SimulatedChips, ARunEndsAtItsLimitAndNotAPicosecondBefore) {
+  AlgorithmOptions options;
+  options.ranks = 4;
+  options.channels = 2;
+  const auto plan = collective::make_plan(
+      std::make_shared<collective::Schedule>(collective::ring_all_reduce(options)), 6'000, {});
+  for (const int threads : {0, 1, 2}) {
+    const auto within = [&](Time limit) {
+      SimulatedChipsOptions run_options;
+      run_options.carries_data = false;
+      run_options.threads = threads;
+      SimulatedRun run(std::make_unique<SimulatedChips>(ring_of_four(), 4, run_options), plan);
+      return run.invoke_within(limit);
+    };
+    const std::optional<Time> whole = within(Time::max());
+    ASSERT_TRUE(whole);
+    EXPECT_EQ(within(*whole), whole);
+    EXPECT_EQ(within(*whole - Time::from_ps(1)), std::nullopt);
+    EXPECT_EQ(within(Time::from_ps(whole->ps() / 2)), std::nullopt);
+    EXPECT_EQ(within(Time()), std::nullopt);
+  }
 }
 
 TEST(SimulatedChips, ACallTakesAtLeastItsEntryAndTheWayRoundTheRing) {

@@ -3,13 +3,27 @@
 """What `towpath run` takes when neither algorithm nor protocol is named."""
 
 import json
+import math
 import re
+from random import Random
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import towpath
 from conftest import towpath_command
+from towpath.api import auto
 from towpath.api.auto import _interpolated
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.tuning.collective import (
+    Timing,
+    least_us,
+    limit_on_line_us,
+    limit_with_chance_us,
+    line_us,
+)
 
 ROW = re.compile(r"^ +(\d+) .* (\w+) (Simple|LL|LL128) (\d+)(?:  \+-\d+/\d+%)?$", re.MULTILINE)
 
@@ -83,3 +97,85 @@ def test_a_fault_of_no_link_is_named_where_a_schedule_is_chosen():
 def test_a_time_without_a_chance_is_infinite():
     assert _interpolated([(256, 7.0)], 8192, 8192) == float("inf")
     assert _interpolated([(256, 7.0), (1024, 28.0)], 1024, 4096) == pytest.approx(112.0)
+
+
+SOURCES = [
+    ScheduleSource(collective="all_reduce", algorithm=algorithm, ranks=8, channels=channels,
+                   protocol=protocol)
+    for channels in (1, 2, 4)
+    for algorithm in ("ring", "tree", "two_shot")
+    for protocol in ("Simple", "LL")
+]  # fmt: skip
+
+
+def chooser_of(ranks, bytes_max, monkeypatch):
+    """Between the sources, as if they were all candidates of so many ranks."""
+    monkeypatch.setattr(auto, "candidates", lambda *_: (SOURCES, []))
+    monkeypatch.setattr(auto, "affordable", lambda *_, **__: (SOURCES, []))
+    return auto.Chooser(
+        "all_reduce", SimpleNamespace(ranks=ranks), lambda schedule, source: None,
+        bytes_max=bytes_max,
+    )  # fmt: skip
+
+
+def time_of(random_state, call, size_bytes):
+    """A latency and a bandwidth for each schedule, not quite; some hang."""
+    schedule = call.schedule
+    numbers = Random(f"{random_state} {schedule.name} {schedule.channels} {schedule.protocol}")
+    latency_us, gb_per_s = numbers.uniform(5, 50), numbers.choice([1, 4, 16, 20])
+    if numbers.random() < 0.1:
+        raise towpath.DeadlockError("it hangs")
+    uneven = Random(f"{random_state} {schedule.name} {size_bytes}").uniform(0.8, 1.2)
+    return latency_us * uneven + size_bytes / gb_per_s / 1e3
+
+
+@pytest.mark.parametrize(
+    ("ranks", "bytes_max"), [(8, None), (64, None), (8, 4 << 20), (64, 64 << 10)]
+)
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_given_up_would_not_have_been_chosen(seed, ranks, bytes_max, monkeypatch):
+    """In whichever order sizes are asked for."""
+    given_up = []
+
+    def within(_place, call, size_bytes, limit_us):
+        time_us = time_of(seed, call, size_bytes)
+        given_up.append(time_us > limit_us)
+        return time_us if time_us <= limit_us else None
+
+    def chosen(sizes):
+        chooser = chooser_of(ranks, bytes_max, monkeypatch)
+        return {size: chooser.choose(size)[0] for size in sizes}
+
+    monkeypatch.setattr(auto, "time_within_us", within)
+    sizes = [8, 1 << 10, 64 << 10, 1 << 20, 3 << 20, 64 << 20, 1 << 30]
+    rising, falling = chosen(sizes), chosen(sizes[::-1])
+    assert any(given_up)
+    monkeypatch.setattr(auto._Race, "limit_us", lambda race, source: math.inf)
+    assert rising == falling == chosen(sizes)
+
+
+def test_of_equal_times_the_first_candidate_is_chosen(monkeypatch):
+    """Whichever was simulated first."""
+    monkeypatch.setattr(auto, "time_within_us", lambda *_: 7.0)
+    for size in (1 << 10, 1 << 20, 3 << 20, 64 << 20):
+        assert chooser_of(8, 4 << 20, monkeypatch).choose(size)[0] == SOURCES[0]
+
+
+@given(
+    own=st.lists(st.floats(1, 1e6), max_size=3),
+    fastest_us=st.floats(1, 1e6),
+    ratio=st.integers(2, 64),
+)
+def test_the_limits_of_times_are_those_of_the_rules(own, fastest_us, ratio):
+    """A time just within is one by which a candidate is kept, and one beyond is not."""
+    source = ScheduleSource(collective="all_reduce", algorithm="ring", ranks=8)
+    before = [Timing(source, 4**i, time_us) for i, time_us in enumerate(own)]
+    step = 4 ** len(own)
+    longest_us = fastest_us * ratio
+    for share, keeps in ((1 - 1e-6, True), (1 + 1e-6, False)):
+        limit_us = limit_on_line_us(before, step, step * ratio, longest_us)
+        line = line_us([*before, Timing(source, step, limit_us * share)], step * ratio)
+        assert (line <= longest_us) == keeps
+        limit_us = limit_with_chance_us(before, step, step * ratio, fastest_us)
+        least = least_us([*before, Timing(source, step, limit_us * share)], step * ratio)
+        assert (least <= longest_us) == keeps

@@ -29,6 +29,15 @@ using namespace literals;
 
 bool is_long() { return std::getenv("TOWPATH_LONG_TESTS") != nullptr; }
 
+// Of GPUs around a switch that combines.
+machine::GpuCost switched_cost(Figures& figures) {
+  machine::GpuCost cost = random_cost(figures);
+  cost.in_switch_reduction = true;
+  if (figures.flip()) cost.in_switch_rate = figures.rate();
+  cost.in_switch_staging = figures.time(500_ns);
+  return cost;
+}
+
 // Hosts of GPUs around a switch each, GPUs with an adapter each or in pairs, adapters at a leaf of
 // their rail or of their host, leaves joined by spines. With adapters of their own, rings over
 // rails meet no others between hosts.
@@ -82,9 +91,9 @@ std::shared_ptr<const machine::Machine> fat_tree(Figures& figures, int hosts, in
       join(gpu, adapter, pcie);
     }
   }
-  builder.set_gpu_cost(random_cost(figures));
+  builder.set_gpu_cost(switched_cost(figures));
   if (hosts > 1 && figures.random.below(4) == 0)
-    builder.set_gpu_cost_of_host(1, random_cost(figures));
+    builder.set_gpu_cost_of_host(1, switched_cost(figures));
   return std::move(builder).build();
 }
 
@@ -155,18 +164,22 @@ struct Result {
   std::vector<gpu_links::LinkLoad> loads;
 };
 
-Result run(const Case& sample, bool is_plain) {
+std::unique_ptr<SimulatedRun> simulated(const Case& sample, bool is_plain) {
   SimulatedGpusOptions options;
   options.carries_data = false;
   options.is_plain = is_plain;
-  SimulatedRun run(
+  return std::make_unique<SimulatedRun>(
       std::make_unique<SimulatedGpus>(sample.machine, sample.plan->schedule->rank_count(), options),
       sample.plan);
+}
+
+Result run(const Case& sample, bool is_plain) {
+  const std::unique_ptr<SimulatedRun> run = simulated(sample, is_plain);
   Result result;
-  result.times.push_back(run.invoke({}));
-  result.times.push_back(run.invoke({}));
-  result.times.push_back(run.now());
-  result.loads = run.loads();
+  result.times.push_back(run->invoke({}));
+  result.times.push_back(run->invoke({}));
+  result.times.push_back(run->now());
+  result.loads = run->loads();
   return result;
 }
 
@@ -178,6 +191,58 @@ void expect_equal(const Case& sample) {
     EXPECT_EQ(fast.times[i].ps(), plain.times[i].ps()) << "time " << i;
   }
   expect_equal_loads(fast.loads, plain.loads);
+}
+
+// A schedule with loads and stores through switches; nothing where the options are not possible.
+std::unique_ptr<Case> random_case_through_switches(std::uint64_t seed) {
+  sim::Random random(seed, "through switches");
+  Figures figures(random);
+  AlgorithmOptions options;
+  const int hosts = 1 + static_cast<int>(random.below(6));
+  options.gpus_per_host = 1 + static_cast<int>(random.below(5));
+  options.ranks = hosts * options.gpus_per_host;
+  options.channels = 1 + static_cast<int>(random.below(4));
+  options.protocol = one_of<Protocol>(random, {Protocol::simple, Protocol::ll, Protocol::ll128});
+  options.chunks_per_channel = 1 + static_cast<int>(random.below(5));
+  const std::string name =
+      hosts > 1 ? "nvls_tree_all_reduce"
+                : one_of<std::string>(random,
+                                      {"nvls_tree_all_reduce", "nvls_all_reduce", "nvls_all_gather",
+                                       "nvls_reduce_scatter", "one_shot_multimem_all_reduce",
+                                       "two_shot_multimem_all_reduce"});
+  if (options.ranks < 2) return nullptr;
+  const auto schedule = std::make_shared<Schedule>(make_schedule(name, options));
+  const std::uint64_t granularity = element_granularity(*schedule);
+  const std::uint64_t most = std::uint64_t{1} << (4 + random.below(20));
+  const std::uint64_t elements = (1 + random.below(most) / granularity) * granularity;
+  return std::make_unique<Case>(
+      Case{fmt::format("seed {}: {} of {} elements, {} channels, protocol {}, {} hosts of {} GPUs",
+                       seed, name, elements, options.channels, static_cast<int>(options.protocol),
+                       hosts, options.gpus_per_host),
+           fat_tree(figures, hosts, options.gpus_per_host), make_plan(schedule, elements, {}, 1)});
+}
+
+// On some machines an adapter that two GPUs share is the shorter way.
+bool are_behind_switches(const Case& sample) {
+  try {
+    simulated(sample, true);
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+TEST(TimeOnlyRun, TakesTheTimesAndLoadsOfMovesThroughSwitches) {
+  const int wanted = is_long() ? 5'000 : 200;
+  int tried = 0;
+  for (std::uint64_t seed = 1; tried < wanted; ++seed) {
+    const std::unique_ptr<Case> sample = random_case_through_switches(seed);
+    if (sample == nullptr || !are_behind_switches(*sample)) continue;
+    ++tried;
+    ASSERT_TRUE(TimeOnlyRun::can_run(*sample->plan)) << sample->words;
+    expect_equal(*sample);
+    if (testing::Test::HasFailure()) break;
+  }
 }
 
 TEST(TimeOnlyRun, TakesTheTimesAndLoadsOfTheReference) {
@@ -209,11 +274,43 @@ TEST(TimeOnlyRun, CountsIterationsThatAreAsThoseBefore) {
     options.carries_data = false;
     SimulatedGpus gpus(sample->machine, sample->plan->schedule->rank_count(), options);
     const std::unique_ptr<TimeOnlyRun> run = gpus.time_only(sample->plan);
-    ASSERT_TRUE(run->invoke());
+    ASSERT_EQ(run->invoke().end, TimeOnlyRun::End::finished);
     EXPECT_LT(run->repeated_iterations(), sample->plan->chunking.iterations());
     repeating += run->repeated_iterations() > 0 ? 1 : 0;
   }
   EXPECT_GT(repeating, wanted / 4);
+}
+
+// In runs of time alone, with iterations that are counted and without, and in those of executors.
+TEST(TimeOnlyRun, EndsAtTheLimitAndNotAPicosecondBefore) {
+  int tried = 0;
+  for (std::uint64_t seed = 1; tried < 100; ++seed) {
+    const std::unique_ptr<Case> sample = random_case(seed);
+    if (sample == nullptr || sample->plan->chunking.elements() > 1'000'000) continue;
+    ++tried;
+    SCOPED_TRACE(sample->words);
+    const Time whole = run(*sample, false).times.front();
+    for (const bool is_plain : {false, true}) {
+      const auto within = [&](Time limit) {
+        return simulated(*sample, is_plain)->invoke_within(limit);
+      };
+      EXPECT_EQ(within(Time::max()), whole);
+      EXPECT_EQ(within(whole), whole);
+      EXPECT_EQ(within(whole - Time::from_ps(1)), std::nullopt);
+      EXPECT_EQ(within(Time::from_ps(whole.ps() / 3)), std::nullopt);
+    }
+  }
+}
+
+TEST(TimeOnlyRun, OfALimitThatIsKeptOthersMayFollow) {
+  const std::unique_ptr<Case> sample = [] {
+    for (std::uint64_t seed = 1;; ++seed) {
+      if (std::unique_ptr<Case> found = random_case(seed)) return found;
+    }
+  }();
+  const std::vector<Time> times = run(*sample, false).times;
+  const std::unique_ptr<SimulatedRun> limited = simulated(*sample, false);
+  for (const Time time : {times[0], times[1]}) EXPECT_EQ(limited->invoke_within(time), time);
 }
 
 // The last chunk ends in an iteration in which the others are whole and which is not the last one.

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from operator import itemgetter
 
 from towpath import _core
@@ -16,7 +16,7 @@ from towpath.collectives import fabric
 from towpath.collectives.call import Call
 from towpath.collectives.element_types import type_bytes
 from towpath.collectives.places import Place
-from towpath.collectives.simulated import time_us
+from towpath.collectives.simulated import time_within_us
 from towpath.collectives.threads import on_several_threads
 from towpath.errors import ConfigError, DeadlockError, TowpathError
 from towpath.schedules.schedule_source import ScheduleSource
@@ -26,14 +26,20 @@ from towpath.tuning.collective import (
     candidates,
     cuts,
     least_us,
+    limit_on_line_us,
+    limit_with_chance_us,
     line_us,
     schedule_of,
     with_chance,
 )
 from towpath.tuning.sites import Options
 
-# Smaller sizes whose times say which candidates have a chance at a larger one.
-_LADDER_BYTES = (1 << 10, 32 << 10, 1 << 20, 32 << 20, 1 << 30)
+# Up to this, candidates are simulated at the size asked for alone. For a larger one they are at the
+# sizes of the ladder below it, too; above this, only those with the shortest lines are.
+_DIRECT_BYTES_MAX = 1 << 20
+_LADDER_BYTES = (32 << 10, 1 << 20, 32 << 20, 1 << 30)
+# From here on more channels are likely to be faster.
+_BULK_BYTES = 64 << 10
 # Where a size costs little to simulate, all candidates with a chance are simulated at these only;
 # between two of them, those that interpolation puts first are.
 _ANCHORS_BYTES = (256, 8 << 10, 128 << 10, 2 << 20, 32 << 20, 512 << 20)
@@ -59,6 +65,41 @@ _RANKS_MANY_IN_FULL = 16
 # other candidates.
 _FOLDED_SPEED = 10
 _RANKS_FOLDED = 4096
+# A simulation that is given up has gone beyond its limit by more than a float's last digits.
+_BEYOND = 1 + 1e-9
+
+_Own = dict[ScheduleSource, list[Timing]]  # times of candidates, each one's smallest size first
+
+
+class _Race:
+    """What candidates are simulated for at a size. One that cannot matter any more is given up.
+
+    The order of candidates decides what is given up, not who wins.
+    """
+
+    def __init__(
+        self,
+        limit_us: Callable[[ScheduleSource, float], float],
+        score_us: Callable[[ScheduleSource, float], float] = lambda _, time_us: time_us,
+    ) -> None:
+        """Begins.
+
+        Args:
+            limit_us: the longest time of a candidate that still matters, by the least score so far;
+                it never falls as that rises.
+            score_us: what a time of a candidate is worth.
+        """
+        self._limit_us = limit_us
+        self._score_us = score_us
+        self._least_us = math.inf
+
+    def limit_us(self, source: ScheduleSource) -> float:
+        """The longest time that still matters."""
+        return self._limit_us(source, self._least_us) * _BEYOND
+
+    def note(self, source: ScheduleSource, time_us: float) -> None:
+        """A candidate's time has become known."""
+        self._least_us = min(self._least_us, self._score_us(source, time_us))
 
 
 class Chooser:
@@ -70,6 +111,9 @@ class Chooser:
     them; on few, several are simulated at a time, one on each thread. Where every transfer is
     simulated in full, as between chips, sizes above `bytes_max` are not simulated, on many ranks
     those above the last fixed one: the line through the last two times stands for them.
+
+    A simulation ends where the simulated time says that the candidate is not chosen, as if it had
+    been simulated in full (`_Race`).
     """
 
     def __init__(
@@ -121,6 +165,8 @@ class Chooser:
         # Simulations of many ranks need much memory, and those of chips have threads of their own.
         self._threads = threads if self._has_ladder and not is_full else 1
         self._times_us: dict[tuple[ScheduleSource, int], float | None] = {}
+        # Longer than this, where a simulation was given up.
+        self._beyond_us: dict[tuple[ScheduleSource, int], float] = {}
         self._refusals: dict[int, ConfigError] = {}
         self._chosen: dict[int, tuple[ScheduleSource, str | None]] = {}
 
@@ -135,9 +181,9 @@ class Chooser:
         able = self._able(size_bytes)
         if not self._has_ladder and size_bytes > _MANY_BYTES_MAX:
             return self._by_line(size_bytes, able)
-        if len(able) > _FINALISTS:
-            able = self._finalists(size_bytes, able)
-        times_us = dict(zip(able, self._times_of(able, size_bytes), strict=True))
+        first = self._finalists(size_bytes, able) if len(able) > _FINALISTS else able
+        race = _Race(lambda _, fastest_us: fastest_us * _SAME_SHARE)
+        times_us = dict(zip(first, self._times_of(first, size_bytes, race), strict=True))
         finished = {source: time for source, time in times_us.items() if time is not None}
         if not finished:
             raise self._nothing_found(size_bytes)
@@ -149,15 +195,17 @@ class Chooser:
         self, size_bytes: int, able: list[ScheduleSource]
     ) -> tuple[ScheduleSource, str | None]:
         """The one with the shortest time on the line through those at the largest anchors."""
-        own: dict[ScheduleSource, list[Timing]] = defaultdict(list)
-        for each in self._timings(able, list(_ANCHORS_BYTES[-_ANCHORS_OF_MANY:])):
-            own[each.source].append(each)
+        steps = _ANCHORS_BYTES[-_ANCHORS_OF_MANY:]
+        own = self._timings(
+            able, steps, lambda own: _race_on_line(own, steps[-1], size_bytes, _FINALIST_SHARE)
+        )
         # Anchors are far apart, and times no line between them: where chunks are cut for the first
         # time, for example.
         near = _first_by_line(own, size_bytes)
         if len(near) > 1:
             half = _MANY_BYTES_MAX // 2
-            for source, found in zip(near, self._times_of(near, half), strict=True):
+            without_limit = _Race(lambda *_: math.inf)
+            for source, found in zip(near, self._times_of(near, half, without_limit), strict=True):
                 if found is not None:
                     own[source].insert(-1, Timing(source, half, found))
         order = _order_by_line(
@@ -168,62 +216,87 @@ class Chooser:
         return next(iter(order)), self._note(size_bytes, _MANY_BYTES_MAX)
 
     def _finalists(self, size_bytes: int, able: list[ScheduleSource]) -> list[ScheduleSource]:
-        """The candidates with the shortest times by interpolation, in the candidates' order."""
+        """The candidates with the shortest times by interpolation, the shortest first."""
         above = [step for step in _ANCHORS_BYTES if step >= size_bytes][:1]
         below = [step for step in _ANCHORS_BYTES if step < size_bytes]
         anchors = [*(below if self._has_ladder else below[-_ANCHORS_OF_MANY:]), *above]
-        points: dict[ScheduleSource, list[tuple[int, float]]] = defaultdict(list)
-        for each in self._timings(self._sources, anchors):
-            points[each.source].append((each.size_bytes, each.time_us))
+        own = self._timings(
+            self._sources, anchors, lambda own: _race_between(own, anchors[-1], size_bytes)
+        )
         guesses = {
-            source: _interpolated(points[source], anchors[-1], size_bytes) for source in able
+            source: _interpolated(_points(own[source]), anchors[-1], size_bytes) for source in able
         }
         shortest = min(guesses.values())
         if math.isinf(shortest):
             return able
         order = sorted(able, key=guesses.__getitem__)[:_FINALISTS]
-        chosen = {source for source in order if guesses[source] <= shortest * _FINALIST_SHARE}
-        return [source for source in able if source in chosen]
+        return [source for source in order if guesses[source] <= shortest * _FINALIST_SHARE]
 
     def _search(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
-        """Size by size up to the largest, where those with the shortest times on lines are left."""
+        """A small size by itself; others size by size up to the largest, where those with the
+        shortest times on lines are left."""
         largest = min(size_bytes, self._bytes_max or size_bytes)
         able = self._able(size_bytes)
-        own: dict[ScheduleSource, list[Timing]] = defaultdict(list)
-        for step in [*(step for step in _LADDER_BYTES if step < largest), largest]:
-            if step > _LADDER_BYTES[2]:
+        own: _Own = {source: [] for source in able}
+        is_direct = size_bytes <= min(largest, _DIRECT_BYTES_MAX)
+        steps = [*(step for step in _LADDER_BYTES if step < largest and not is_direct), largest]
+        for step, following in zip_longest(steps, steps[1:]):
+            if step > _DIRECT_BYTES_MAX:
                 able = _first_by_line(own, size_bytes)
             else:
                 found = [timing for times in own.values() for timing in times]
                 able = with_chance(able, step, found)
-            self._extend(own, able, step)
+            if following is None:
+                race = _race_on_line(own, step, size_bytes)
+            elif following > _DIRECT_BYTES_MAX:
+                race = _race_on_line(own, step, size_bytes, _FINALIST_SHARE)
+            else:
+                race = _race_for_a_chance(own, step, [following])
+            able = self._extend(own, able, step, race)
         order = _order_by_line(own, size_bytes, largest)
         if not order:
             raise self._nothing_found(size_bytes)
         return next(iter(order)), self._note(size_bytes, largest)
 
     def _extend(
-        self, own: dict[ScheduleSource, list[Timing]], able: list[ScheduleSource], step: int
-    ) -> None:
-        """Adds the times at a size of those that may be the fastest there, likely ones first."""
+        self, own: _Own, able: list[ScheduleSource], step: int, race: _Race
+    ) -> list[ScheduleSource]:
+        """Adds the times at a size of those that may be the fastest there, likely ones first.
+        Returns those that were not given up."""
         shortest = math.inf
-        for source in sorted(able, key=lambda each: line_us(own[each], step) if own[each] else 0.0):
+        given_up: set[ScheduleSource] = set()
+        for source in _likely_first(able, own, step):
             if len(own[source]) > 1 and least_us(own[source], step) > shortest:
                 continue
-            [found] = self._times_of([source], step)
-            if found is not None:
+            [found] = self._times_of([source], step, race)
+            if found == math.inf:
+                given_up.add(source)
+            elif found is not None:
                 own[source].append(Timing(source, step, found))
                 shortest = min(shortest, found)
+        return [source for source in able if source not in given_up]
 
-    def _timings(self, sources: list[ScheduleSource], steps: list[int]) -> list[Timing]:
+    def _timings(
+        self,
+        sources: list[ScheduleSource],
+        steps: Sequence[int],
+        last_race: Callable[[_Own], _Race],
+    ) -> _Own:
         """Simulated times at rising sizes, of those that have a chance by the times before."""
-        timings: list[Timing] = []
-        for step in steps:
-            able = with_chance(sources, step, timings)
-            for source, found in zip(able, self._times_of(able, step), strict=True):
-                if found is not None:
-                    timings.append(Timing(source, step, found))
-        return timings
+        own: _Own = {source: [] for source in sources}
+        given_up: set[ScheduleSource] = set()
+        for i, step in enumerate(steps):
+            found = [timing for times in own.values() for timing in times]
+            going = [source for source in sources if source not in given_up]
+            able = _likely_first(with_chance(going, step, found), own, step)
+            is_last = i + 1 == len(steps)
+            race = last_race(own) if is_last else _race_for_a_chance(own, step, steps[i + 1 :])
+            for source, time_us in zip(able, self._times_of(able, step, race), strict=True):
+                if time_us == math.inf:
+                    given_up.add(source)
+                elif time_us is not None:
+                    own[source].append(Timing(source, step, time_us))
+        return own
 
     def _able(self, size_bytes: int) -> list[ScheduleSource]:
         """Those that cut an array of the size; where none does, those that come nearest."""
@@ -237,32 +310,47 @@ class Chooser:
         nearest = min(element_bytes.values())
         return [source for source in self._sources if element_bytes[source] == nearest]
 
-    def _times_of(self, sources: list[ScheduleSource], size_bytes: int) -> list[float | None]:
-        """The simulated times at a size; None where the schedule hangs or is too much to
-        simulate."""
+    def _times_of(
+        self, sources: list[ScheduleSource], size_bytes: int, race: _Race
+    ) -> list[float | None]:
+        """The simulated times at a size, those in front first; infinite where the candidate was
+        given up, None where the schedule hangs or is too much to simulate."""
+        keys = [(source, size_bytes) for source in sources]
+        for source, time_us in zip(sources, map(self._times_us.get, keys), strict=True):
+            if time_us is not None:
+                race.note(source, time_us)
         unknown = [source for source in sources if (source, size_bytes) not in self._times_us]
-        simulate = partial(self._simulated, size_bytes)
-        timed = on_several_threads(simulate, unknown, self._threads)
-        for source, found in zip(unknown, timed, strict=True):
-            if isinstance(found, ConfigError):
-                self._refusals[size_bytes] = found
-                found = None
-            self._times_us[source, size_bytes] = found
-        return [self._times_us[source, size_bytes] for source in sources]
+        simulate = partial(self._simulate, size_bytes, race)
+        on_several_threads(simulate, unknown, self._threads)
+        return [self._times_us.get(key, math.inf) for key in keys]
 
-    def _simulated(self, size_bytes: int, source: ScheduleSource) -> float | ConfigError | None:
-        """The simulated time; None where the schedule hangs, or where it is affordable only if few
-        ranks stand for all, which do not. Or why it is too much to simulate."""
+    def _simulate(self, size_bytes: int, race: _Race, source: ScheduleSource) -> None:
+        """Finds the simulated time, or that it is too long, or that it is affordable only if few
+        ranks stand for all, which do not."""
         call = self._calls[source]
-        place = self._place_of(call.schedule, source)
-        if source in self._only_folded and place.why_all(call.plan(size_bytes), with_data=False):
-            return None
+        key = source, size_bytes
+        limit_us = race.limit_us(source)
+        if limit_us <= self._beyond_us.get(key, 0.0):
+            return
         try:
-            return time_us(place, call, size_bytes)
+            place = self._place_of(call.schedule, source)
+            if source in self._only_folded and place.why_all(
+                call.plan(size_bytes), with_data=False
+            ):
+                self._times_us[key] = None
+                return
+            time_us = time_within_us(place, call, size_bytes, limit_us)
         except DeadlockError:
-            return None
+            self._times_us[key] = None
         except ConfigError as error:
-            return error
+            self._refusals[size_bytes] = error
+            self._times_us[key] = None
+        else:
+            if time_us is None:
+                self._beyond_us[key] = limit_us
+            else:
+                self._times_us[key] = time_us
+                race.note(source, time_us)
 
     def _nothing_found(self, size_bytes: int) -> TowpathError:
         """Why no candidate has a time: the first refusal up to that size, or else all hang."""
@@ -281,6 +369,14 @@ class Chooser:
         if self._left_out:
             notes.append(f"not among the candidates on so many ranks: {', '.join(self._left_out)}")
         return "; ".join(notes) or None
+
+
+def _likely_first(sources: list[ScheduleSource], own: _Own, step: int) -> list[ScheduleSource]:
+    """Those with the shortest times on their lines first; without any, of much data those with the
+    most channels."""
+    if step >= _BULK_BYTES and not any(own[source] for source in sources):
+        return sorted(sources, key=lambda each: -each.channels)
+    return sorted(sources, key=lambda each: line_us(own[each], step) if own[each] else 0.0)
 
 
 def _order_by_line(
@@ -303,6 +399,50 @@ def _first_by_line(
     order = _order_by_line(own, size_bytes, last_bytes)
     longest_us = min(order.values(), default=0.0) * _FINALIST_SHARE
     return [source for source in order if order[source] <= longest_us][:_FINALISTS]
+
+
+def _race_for_a_chance(own: _Own, step: int, later: Sequence[int]) -> _Race:
+    """At a step before others: whoever keeps a chance at one of them by the rule of
+    `with_chance`."""
+
+    def limit_us(source: ScheduleSource, best_us: float) -> float:
+        return max(limit_with_chance_us(own[source], step, each, best_us) for each in later)
+
+    return _Race(limit_us)
+
+
+def _race_on_line(own: _Own, step: int, size_bytes: int, share: float = 1.0) -> _Race:
+    """At the last step, or before: whose line ends within a share of the shortest one's."""
+
+    def score_us(source: ScheduleSource, time_us: float) -> float:
+        return line_us([*own[source], Timing(source, step, time_us)], size_bytes)
+
+    def limit_us(source: ScheduleSource, best_us: float) -> float:
+        return limit_on_line_us(own[source], step, size_bytes, best_us * share)
+
+    return _Race(limit_us, score_us)
+
+
+def _race_between(own: _Own, step: int, size_bytes: int) -> _Race:
+    """At the last anchor: who may be a finalist by interpolation."""
+
+    def score_us(source: ScheduleSource, time_us: float) -> float:
+        return _interpolated([*_points(own[source]), (step, time_us)], step, size_bytes)
+
+    def limit_us(source: ScheduleSource, best_us: float) -> float:
+        longest_us = best_us * _FINALIST_SHARE
+        before = own[source]
+        if not before or math.isinf(longest_us):
+            return longest_us
+        bytes_a, time_a = before[-1].size_bytes, before[-1].time_us
+        share = math.log(size_bytes / bytes_a) / math.log(step / bytes_a)
+        return time_a * (longest_us / time_a) ** (1 / share)
+
+    return _Race(limit_us, score_us)
+
+
+def _points(timings: Sequence[Timing]) -> list[tuple[int, float]]:
+    return [(each.size_bytes, each.time_us) for each in timings]
 
 
 def _interpolated(points: list[tuple[int, float]], last_bytes: int, size_bytes: int) -> float:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -85,15 +86,27 @@ def time_us(place: Place, call: Call, size_bytes: int) -> float:
         DeadlockError: the schedule hangs; the sentence names who waits for whom.
         ValueError: the machine is too small.
     """
-    return _timed(place, call, call.plan(size_bytes), seed=1)[1]
+    found = time_within_us(place, call, size_bytes, math.inf)
+    assert found is not None
+    return found
+
+
+def time_within_us(place: Place, call: Call, size_bytes: int, limit_us: float) -> float | None:
+    """The same, or None where it is longer than the limit: the simulation ends there.
+
+    Raises:
+        DeadlockError: the schedule hangs within the limit.
+        ValueError: the machine is too small.
+    """
+    return _timed(place, call, call.plan(size_bytes), seed=1, limit_us=limit_us)[1]
 
 
 def _timed(
-    place: Place, call: Call, plan: _core.Plan, *, seed: int
-) -> tuple[_core.SimulatedRun, float, str]:
+    place: Place, call: Call, plan: _core.Plan, *, seed: int, limit_us: float = math.inf
+) -> tuple[_core.SimulatedRun, float | None, str]:
     """A run without data, its time in microseconds, and what is to be known of it."""
     run = place.run_of(plan, with_data=False, seed=seed)
-    time_us = run.invoke(plan)
+    time_us = run.invoke_within(limit_us)
     if not run.may_differ:
         return run, time_us, ""
     met = (
@@ -102,7 +115,7 @@ def _timed(
     if run.events * call.ranks // run.simulated_ranks > _EVENTS_MAX:
         return run, time_us, f"{met}: the time of all ranks may differ a little"
     run = place.without_fold().run_of(plan, with_data=False, seed=seed)
-    return run, run.invoke(plan), met
+    return run, run.invoke_within(limit_us), met
 
 
 def invoke(
@@ -140,7 +153,9 @@ def invoke(
         time_us = run.invoke(plan)
         note = "what each does is traced"
     else:
-        run, time_us, note = _timed(place, call, plan, seed=seed)
+        run, found, note = _timed(place, call, plan, seed=seed)
+        assert found is not None  # there is no limit
+        time_us = found
     if not note and run.simulated_ranks == call.ranks:
         note = place.why_all(plan, with_data=with_data)
     return Outcome(

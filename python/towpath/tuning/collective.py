@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 CHUNKS_PER_CHANNEL = (1, 4, 16)
 _SMALL_BYTES = 64 << 10
+_LEAST_SHARE = 0.4  # of the time that a candidate's line says; see least_us
 _SIZE_SHARE = 0.01  # a schedule that cuts an array may miss the size asked for by so much
 
 
@@ -308,7 +309,48 @@ def line_us(own: Sequence[Timing], size_bytes: int) -> float:
 def least_us(own: Sequence[Timing], size_bytes: int) -> float:
     """The least time of a candidate at a larger size: its last one, or 0.4 of what the line says,
     which is assumed: a ring of chips takes 0.45 of it. Arguments as for `line_us`."""
-    return max(own[-1].time_us, line_us(own, size_bytes) * 0.4)
+    return max(own[-1].time_us, line_us(own, size_bytes) * _LEAST_SHARE)
+
+
+def limit_on_line_us(
+    own: Sequence[Timing], step_bytes: int, size_bytes: int, longest_us: float
+) -> float:
+    """The longest time at a step with which the line ends within a time: `line_us` turned round.
+
+    Args:
+        own: the times of a candidate at smaller sizes, the smallest size first.
+        step_bytes: a larger size.
+        size_bytes: that or a still larger one, where the line ends.
+        longest_us: the time there.
+
+    Returns:
+        The time in microseconds.
+    """
+    if not own:
+        return longest_us
+    last = own[-1]
+    ahead = (size_bytes - step_bytes) / (step_bytes - last.size_bytes)
+    return (longest_us + last.time_us * ahead) / (1 + ahead)
+
+
+def limit_with_chance_us(
+    own: Sequence[Timing], step_bytes: int, size_bytes: int, fastest_us: float
+) -> float:
+    """The longest time at a step with which a candidate has a chance at a larger size, by the rule
+    of `with_chance`.
+
+    Args:
+        own: its times at sizes below the step, the smallest size first.
+        step_bytes: the size of the step.
+        size_bytes: the larger size.
+        fastest_us: the fastest candidate's time at the step.
+
+    Returns:
+        The time in microseconds.
+    """
+    longest_us = fastest_us * size_bytes / step_bytes
+    line_max_us = longest_us / _LEAST_SHARE
+    return min(longest_us, limit_on_line_us(own, step_bytes, size_bytes, line_max_us))
 
 
 def with_chance(

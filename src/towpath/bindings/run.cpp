@@ -117,6 +117,7 @@ std::vector<Buffers> all_checked(const Plan& plan, const std::vector<const RankB
 }
 
 constexpr double kFaultTimeUsMax = 1e9;
+constexpr double kLimitUsMax = 1e12;  // about what a Time can be
 
 void bind_link_failures(nb::module_& module) {
   using ethernet::LinkFaults;
@@ -289,6 +290,18 @@ void bind_simulated_run(nb::module_& module) {
          "plan"_a, "ranks"_a = std::vector<const RankBuffers*>(),
          "Runs one invocation on every rank and returns its time in microseconds. Without buffers\n"
          "the run keeps time only. Raises DeadlockError.")
+      .def(
+          "invoke_within",
+          [](SimulatedRun& run, double limit_us) -> std::optional<double> {
+            const nb::gil_scoped_release release;
+            const bool is_long = limit_us > kLimitUsMax;
+            const auto time = run.invoke_within(is_long ? Time::max() : Time::from_us(limit_us));
+            return time ? std::optional(time->us()) : std::nullopt;
+          },
+          "limit_us"_a,
+          "The same without buffers, unless it takes longer than the limit: then None, and the "
+          "run\n"
+          "is over.")
       .def_prop_ro("simulated_ranks", &SimulatedRun::simulated_ranks,
                    "How many ranks are simulated; the others do as these.")
       .def_prop_ro("events", &SimulatedRun::events)

@@ -17,6 +17,9 @@ constexpr int kSender = -1;
 
 constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 
+// In the order of what waits for one moment.
+constexpr std::uint64_t kInTurn = std::uint64_t{1} << 63;
+
 Time occupied_by(const Flows::Train::Hop& hop, std::uint32_t number, std::uint32_t segments) {
   if (number == 0) return hop.first;
   return number + 1 == segments ? hop.last : hop.whole;
@@ -44,7 +47,7 @@ std::uint32_t Flows::place_of(int link) {
   return place;
 }
 
-std::uint32_t Flows::add(const Route& route, std::uint64_t turn) {
+std::uint32_t Flows::add(const Route& route, std::uint64_t turn, const Group& group) {
   Flow flow;
   flow.first_hop = static_cast<std::uint32_t>(hops_.size());
   flow.hops = static_cast<std::uint16_t>(route.links.size());
@@ -53,12 +56,13 @@ std::uint32_t Flows::add(const Route& route, std::uint64_t turn) {
   for (std::size_t h = 0; h < route.links.size(); ++h) {
     const int number = route.links[h];
     const machine::Link& link = network_.machine().links()[index(number)];
-    costs.emplace_back(network_.rate_on(index(number), protocol_), link.message_overhead,
-                       link.latency);
+    costs.emplace_back(rate_on(number, group), link.message_overhead, link.latency);
     Hop& hop = hops_.emplace_back();
     hop.link = place_of(number);
     if (!route.moves.empty()) hop.moves = route.moves[h];
   }
+  add_beside(hops_[flow.first_hop], group.beside_first, group, costs);
+  add_beside(hops_.back(), group.beside_last, group, costs);
   const auto [at, is_new] =
       kind_of_.emplace(std::move(costs), static_cast<std::uint32_t>(kinds_.size()));
   if (is_new) kinds_.push_back({&at->first, {}});
@@ -67,12 +71,34 @@ std::uint32_t Flows::add(const Route& route, std::uint64_t turn) {
   return static_cast<std::uint32_t>(flows_.size() - 1);
 }
 
+Rate Flows::rate_on(int link, const Group& group) const {
+  const Rate rate = network_.rate_on(index(link), protocol_);
+  return group.rate_max == Rate() ? rate : std::min(rate, group.rate_max);
+}
+
+// Flows of a rank share the list.
+void Flows::add_beside(Hop& hop, std::span<const int> links, const Group& group, LinkCosts& costs) {
+  if (links.empty()) return;
+  hop.beside_count = static_cast<std::uint16_t>(links.size());
+  hop.costs = static_cast<std::uint32_t>(costs.size());
+  const auto [known, is_new] =
+      beside_known_.emplace(links.data(), static_cast<std::uint32_t>(beside_.size()));
+  hop.beside = known->second;
+  for (const int number : links) {
+    if (is_new) beside_.push_back(place_of(number));
+    const machine::Link& link = network_.machine().links()[index(number)];
+    costs.emplace_back(rate_on(number, group), link.message_overhead, link.latency);
+  }
+}
+
 void Flows::join() {
   std::vector<int> from(free_at_.size(), kNobody);
+  for (const std::uint32_t place : beside_) from[place] = kSeveral;
   for (const Flow& flow : flows_) {
     int before = kSender;
     for (const Hop& hop : hops_of(flow)) {
       int& known = from[hop.link];
+      if (flow.turn == kNoTurn) known = kSeveral;  // others may hold up the one in front
       const bool is_same = known == before && before != kSender;
       if (known == kNobody) {
         known = before;
@@ -143,7 +169,7 @@ Flows::Notice Flows::send(std::uint32_t number, const Train& train, Time when, s
     flow.count = 0;
   }
   ++flow.count;
-  Notice notice{tag, kUnknown, kUnknown};
+  Notice notice{.tag = tag};
   if (flow.is_alone) {
     send_alone(flow, train, when, notice);
     return notice;
@@ -157,7 +183,7 @@ Flows::Notice Flows::send(std::uint32_t number, const Train& train, Time when, s
   first.number = 0;
   first.hop = 0;
   first.hop_count = flow.hops;
-  if (first.hops[0].is_meeting) {
+  if (first.hops[0].is_meeting && flow.turn != kNoTurn) {
     await(first, when);
   } else {
     walk(first, when, notice);
@@ -228,9 +254,23 @@ std::uint32_t Flows::repeat_whole(const Flow& flow, const Train& train, std::uin
 
 // The head reaches a link where it may meet others.
 void Flows::await(Segment& segment, Time head) {
-  const std::uint64_t order = order_of(segment);
-  if (waiting_.empty()) return queue_.push_ordered(head, 0, order, nullptr, &segment);
-  waiting_[segment.partition].push(head, order, segment);
+  const bool has_turn = segment.turn != kNoTurn;
+  const std::uint64_t order = has_turn ? order_of(segment) : sequence_++;
+  if (waiting_.empty()) {
+    return queue_.push_ordered(head, has_turn ? 0 : -1, order, nullptr, &segment);
+  }
+  waiting_[segment.partition].push(head, has_turn ? kInTurn | order : order, segment);
+}
+
+void Flows::call_in_turn(std::uint32_t partition, Time when, std::uint64_t turn,
+                         std::uint64_t tag) {
+  Segment& call = new_segment();
+  call.train = nullptr;
+  call.turn = turn;
+  call.hop = 0;
+  call.partition = partition;
+  call.tag = tag;
+  await(call, when);
 }
 
 bool Flows::next(std::uint32_t partition, Time end, Notice& notice) {
@@ -248,13 +288,17 @@ bool Flows::next(std::uint32_t partition, Time end, Notice& notice) {
     segment = &waiting.pop();
   }
   ++meetings_;
-  notice = {segment->tag, kUnknown, kUnknown};
-  walk(*segment, head, notice);
+  notice = {segment->tag, kUnknown, kUnknown, head};
+  if (segment->train == nullptr) {
+    release(*segment);
+  } else {
+    walk(*segment, head, notice);
+  }
   return true;
 }
 
 Time Flows::first_time() const {
-  Time first = kUnknown;
+  Time first = queue_.first_time();
   for (const Waiting& waiting : waiting_) first = std::min(first, waiting.first_time());
   return first;
 }
@@ -305,10 +349,12 @@ Flows::Passage Flows::pass(Segment& segment, Time head) {
   if (segment.hop == 0) segment.tail_in = head + pace_of(train, segment.number);
   do {
     const Train::Hop& cost = train.hops[segment.hop];
-    Time& free_at = free_at_[segment.hops[segment.hop].link];
-    const Time start = std::max(head, free_at);
+    const Hop& hop = segment.hops[segment.hop];
+    Time& free_at = free_at_[hop.link];
+    Time start = std::max(head, free_at);
     free_at = start + occupied_by(cost, segment.number, train.segments);
-    const Time tail = std::max(free_at, segment.tail_in);
+    Time tail = std::max(free_at, segment.tail_in);
+    if (hop.beside_count > 0) tail = std::max(tail, occupy_beside(hop, segment, head, start));
     if (segment.hop == 0) passage.left = tail;
     segment.tail_in = tail + cost.latency;
     head = start + cost.latency;
@@ -316,6 +362,21 @@ Flows::Passage Flows::pass(Segment& segment, Time head) {
   } while (segment.hop < segment.hop_count && !segment.hops[segment.hop].is_meeting);
   passage.head = head;
   return passage;
+}
+
+// Returns when the last one is free again, and makes `start` as late as the latest begins.
+Time Flows::occupy_beside(const Hop& hop, const Segment& segment, Time head, Time& start) {
+  const Train& train = *segment.train;
+  const Train::Hop* cost = train.hops.data() + hop.costs;
+  Time end;
+  for (const std::uint32_t place : beside(hop)) {
+    Time& free_at = free_at_[place];
+    const Time begin = std::max(head, free_at);
+    start = std::max(start, begin);
+    free_at = begin + occupied_by(*cost++, segment.number, train.segments);
+    end = std::max(end, free_at);
+  }
+  return end;
 }
 
 // The same, and with the segments that follow it, as far as they need not wait for others.
@@ -347,11 +408,20 @@ void Flows::count(const Flow& flow, std::vector<LinkLoad>& loads) const {
   if (flow.count == 0) return;
   const std::span<const Hop> hops = hops_of(flow);
   for (std::size_t h = 0; h < hops.size(); ++h) {
-    LinkLoad& load = loads[hops[h].link];
-    load.bytes += flow.counted->size * flow.count;
-    load.busy += flow.counted->hops[h].busy * static_cast<std::int64_t>(flow.count);
-    load.messages += flow.count;
+    count_at(hops[h].link, flow, flow.counted->hops[h], loads);
+    std::size_t cost = hops[h].costs;
+    for (const std::uint32_t place : beside(hops[h])) {
+      count_at(place, flow, flow.counted->hops[cost++], loads);
+    }
   }
+}
+
+void Flows::count_at(std::uint32_t place, const Flow& flow, const Train::Hop& cost,
+                     std::vector<LinkLoad>& loads) {
+  LinkLoad& load = loads[place];
+  load.bytes += flow.counted->size * flow.count;
+  load.busy += cost.busy * static_cast<std::int64_t>(flow.count);
+  load.messages += flow.count;
 }
 
 void Flows::shift(Time by) {

@@ -50,6 +50,7 @@ class Flows {
     std::uint64_t tag = 0;    // the sender's own
     Time left = kUnknown;     // its last byte leaves the sender
     Time arrived = kUnknown;  // it reaches the far end
+    Time at = kUnknown;       // of next(): the moment that it tells of
   };
 
   // What the segments of a message take on the links of a flow.
@@ -66,7 +67,13 @@ class Flows {
     std::uint32_t segments = 1;
     Time pace_whole;
     Time pace_last;
-    std::vector<Hop> hops;
+    std::vector<Hop> hops;  // and behind them the links beside the first, and beside the last
+  };
+  // What a flow through a switch to or from a group is besides; see Message. It has no turn.
+  struct Group {
+    Rate rate_max;
+    std::span<const int> beside_first;
+    std::span<const int> beside_last;
   };
 
   // All messages are under one protocol. The network keeps its routes as long as this lives.
@@ -75,14 +82,20 @@ class Flows {
   Flows& operator=(const Flows&) = delete;
 
   // `turn` as that of a Message. The route has links.
-  std::uint32_t add(const Route& route, std::uint64_t turn);
+  std::uint32_t add(const Route& route, std::uint64_t turn) { return add(route, turn, {}); }
+  // Others must not have the lists of the group. send() is called at `when` then, from next().
+  std::uint32_t add_group(const Route& route, const Group& group) {
+    return add(route, kNoTurn, group);
+  }
   // After the last add().
   void join();
   // Calls visit(link) for each link where others meet a flow.
   template <typename Visit>
   void for_each_meeting(std::uint32_t flow, const Visit& visit) const {
     for (const Hop& hop : hops_of(flows_[flow])) {
-      if (hop.is_meeting) visit(links_[hop.link]);
+      if (!hop.is_meeting) continue;
+      visit(links_[hop.link]);
+      for (const std::uint32_t place : beside(hop)) visit(links_[place]);
     }
   }
   // What the links of a flow take from the last one where it meets others: from when its passage
@@ -98,11 +111,17 @@ class Flows {
   // A message starts at `when`, after all that its flow has sent before has left. What is not known
   // yet, next() tells.
   Notice send(std::uint32_t flow, const Train& train, Time when, std::uint64_t tag);
-  // Brings the earliest segment on that flows of the partition wait for; false when there is none
-  // before `end`. The notice may have nothing new.
+  // next() brings a notice with the tag at `when`, ahead of what reaches a link then in its turn.
+  void call(std::uint32_t partition, Time when, std::uint64_t tag) {
+    call_in_turn(partition, when, kNoTurn, tag);
+  }
+  // In its turn among what reaches a link then.
+  void call_in_turn(std::uint32_t partition, Time when, std::uint64_t turn, std::uint64_t tag);
+  // Brings the earliest segment on that flows of the partition wait for, or makes a call; false
+  // when there is none before `end`. The notice may have nothing new.
   bool next(std::uint32_t partition, Time end, Notice& notice);
-  // When that segment, or that of all partitions, reaches its link; kUnknown when none waits. Not
-  // of a single partition that has not been divided.
+  // When that segment, or that of all partitions, reaches its link; kUnknown when none waits. The
+  // former not of a single partition.
   Time first_time(std::uint32_t partition) const { return waiting_[partition].first_time(); }
   Time first_time() const;
   // One per link of the machine.
@@ -134,7 +153,10 @@ class Flows {
     std::uint32_t link = 0;  // its place among those that flows take
     bool is_meeting = false;
     bool is_shared = false;  // ranks that are rotated differently may meet
-    int moves = 0;           // as in the route
+    std::uint16_t beside_count = 0;
+    int moves = 0;             // as in the route
+    std::uint32_t beside = 0;  // the first in beside_
+    std::uint32_t costs = 0;   // of that, in a train
   };
   struct Flow {
     std::uint32_t first_hop = 0;
@@ -154,7 +176,7 @@ class Flows {
   };
   // A part of a message that waits for its turn on a link.
   struct alignas(64) Segment {
-    const Train* train = nullptr;
+    const Train* train = nullptr;  // none of a call
     const Hop* hops = nullptr;
     std::uint64_t turn = 0;
     std::uint64_t tag = 0;
@@ -204,19 +226,28 @@ class Flows {
     return {hops_.data() + flow.first_hop, flow.hops};
   }
   std::uint32_t place_of(int link);
+  Rate rate_on(int link, const Group& group) const;
   static void send_over_link(const Train& train, Time& free_at, Time when, Notice& notice);
   void send_alone(const Flow& flow, const Train& train, Time when, Notice& notice);
   std::uint32_t repeat_whole(const Flow& flow, const Train& train, std::uint32_t number,
                              Time& left);
+  std::span<const std::uint32_t> beside(const Hop& hop) const {
+    return {beside_.data() + hop.beside, hop.beside_count};
+  }
+  void add_beside(Hop& hop, std::span<const int> links, const Group& group, LinkCosts& costs);
   static std::uint64_t order_of(const Segment& segment) { return segment.turn << 8 | segment.hop; }
+  std::uint32_t add(const Route& route, std::uint64_t turn, const Group& group);
   void await(Segment& segment, Time head);
   struct Passage {
     Time left;  // the segment's last byte has left its sender; only from there
     Time head;  // the head is at the next link
   };
   Passage pass(Segment& segment, Time head);
+  Time occupy_beside(const Hop& hop, const Segment& segment, Time head, Time& start);
   void walk(Segment& segment, Time head, Notice& notice);
   void count(const Flow& flow, std::vector<LinkLoad>& loads) const;
+  static void count_at(std::uint32_t place, const Flow& flow, const Train::Hop& cost,
+                       std::vector<LinkLoad>& loads);
   // Calls visit(entry) for each that waits; it may change all times by the same.
   template <typename Visit>
   void for_each_waiting(const Visit& visit);
@@ -230,6 +261,8 @@ class Flows {
   std::vector<Kind> kinds_;
   std::vector<Flow> flows_;
   std::vector<Hop> hops_;
+  std::vector<std::uint32_t> beside_;                 // places of links beside those of hops
+  std::map<const int*, std::uint32_t> beside_known_;  // by where the flow's user has them
   std::vector<std::uint32_t> place_of_;  // per link of the machine, among those that flows take
   std::vector<int> links_;               // those
   std::vector<Time> free_at_;            // per one of them
@@ -240,6 +273,7 @@ class Flows {
   std::deque<Segment> segments_;         // storage
   Segment* free_segments_ = nullptr;
   std::uint64_t meetings_ = 0;
+  std::uint64_t sequence_ = 0;  // of what waits without a turn
   Ties ties_;
 };
 

@@ -107,8 +107,6 @@ void Network::schedule_entry(Time when, std::size_t hop, Message& message, sim::
   Part& from = hop == 0 ? *parts_[route.from_part] : part_of_link(route.links[hop - 1]);
   Part& to = hop == 0 ? from : part_of_link(route.links[hop]);
   if (message.turn == kNoTurn) return schedule(from, to, when, action, context);
-  // After all else that happens at that moment, so that all that reach a link then are known.
-  constexpr int kEntryPriority = 1;
   from.crossing.at_ordered(to.simulation, {when, kEntryPriority, message.turn << 8 | hop}, action,
                            context);
 }

@@ -40,6 +40,9 @@ namespace towpath::gpu_links {
 inline constexpr Bytes kSegment{64 * 1024};
 
 inline constexpr std::uint64_t kNoTurn = ~std::uint64_t{0};
+// Messages with a turn reach a link after all else that happens at that moment, so that all that
+// do are known.
+inline constexpr int kEntryPriority = 1;
 
 struct Route {
   std::vector<int> links;

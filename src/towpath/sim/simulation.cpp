@@ -62,9 +62,9 @@ bool Simulation::step() {
   return step_until(Time::max());
 }
 
-void Simulation::run() {
+void Simulation::run(Time limit) {
   const RunningScope scope(is_running_);
-  while (has_live_events() && step_until(Time::max())) {
+  while (has_live_events() && step_until(limit)) {
   }
 }
 

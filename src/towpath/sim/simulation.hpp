@@ -86,9 +86,9 @@ class Simulation {
 
   // Runs the next event; false when there is none.
   bool step();
-  // Runs until no event is left but those of timers in the background. Look at blocked() then: it
-  // names the processes that never go on.
-  void run();
+  // Runs until no event up to `limit` is left but those of timers in the background. Look at
+  // blocked() then: it names the processes that never go on.
+  void run(Time limit = Time::max());
   // Runs all events up to and including `limit`, at which now() is then.
   void run_until(Time limit);
 

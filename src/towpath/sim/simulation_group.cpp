@@ -254,9 +254,9 @@ void SimulationGroup::run_windows(Time limit, Condition goes_on) {
   }
 }
 
-void SimulationGroup::run() {
-  if (partitions() == 1) return simulations_.front().run();
-  run_windows(Time::max(), [this] { return has_live_events(); });
+void SimulationGroup::run(Time limit) {
+  if (partitions() == 1) return simulations_.front().run(limit);
+  run_windows(limit, [this] { return has_live_events(); });
   Time last;
   for (const Simulation& each : simulations_) last = std::max(last, each.now());
   align(last);

@@ -51,11 +51,13 @@ class SimulationGroup {
   std::uint64_t events() const;
   std::size_t pending_events() const;
   std::vector<BlockedProcess> blocked() const;
+  // Whether anything is to come but timers in the background; between runs.
+  bool has_live_events() const;
 
   // As those of Simulation; timers in the background may fire until the last window ends. Of
   // several exceptions in one window the one of the first time leaves, of those the one of the
   // first partition; other partitions may be ahead by less than the lookahead.
-  void run();
+  void run(Time limit = Time::max());
   void run_until(Time limit);
 
   // From now on threads share every window, however few its events: for tests of what they do.
@@ -77,7 +79,6 @@ class SimulationGroup {
   class Crew;
 
   Time first_time() const;
-  bool has_live_events() const;
   void exchange();
   void run_window(Crew& crew, Time limit);
   void run_partition(std::size_t partition, Time limit);

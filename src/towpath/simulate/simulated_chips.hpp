@@ -44,7 +44,7 @@ class SimulatedChips final : public SimulatedRanks {
   transport::Transport& transport(int rank) override { return chips_.transport(rank); }
   void set_plan(const collective::Plan& plan) override;
   void start(int rank, Protocol) override;
-  void run() override { chips_.run(); }
+  void run(Time limit = Time::max()) override { chips_.run(limit); }
   void close(int rank) override { chips_.close_connections(rank); }
   Time closed_at() const override { return chips_.closed_at(); }
   std::string outages() override;

@@ -44,8 +44,11 @@ SimulatedGpus::SimulatedGpus(std::shared_ptr<const machine::Machine> machine, in
 
 std::unique_ptr<TimeOnlyRun> SimulatedGpus::time_only(
     std::shared_ptr<const collective::Plan> plan) {
-  const bool is_possible = is_time_only_ && plan->schedule->rank_count() == ranks_.ranks() &&
-                           TimeOnlyRun::can_run(*plan);
+  bool is_possible = is_time_only_ && plan->schedule->rank_count() == ranks_.ranks() &&
+                     TimeOnlyRun::can_run(*plan);
+  if (plan->window_bytes > 0) {
+    is_possible = is_possible && !fold_ && TimeOnlyRun::can_run(ranks_, *plan);
+  }
   return is_possible ? std::make_unique<TimeOnlyRun>(ranks_, std::move(plan), fold_) : nullptr;
 }
 

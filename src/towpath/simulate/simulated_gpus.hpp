@@ -38,7 +38,7 @@ class SimulatedGpus final : public SimulatedRanks {
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
   std::unique_ptr<TimeOnlyRun> time_only(std::shared_ptr<const collective::Plan> plan) override;
   void start(int rank, Protocol protocol) override;
-  void run() override { simulations_.run(); }
+  void run(Time limit = Time::max()) override { simulations_.run(limit); }
   int simulated_ranks(int ranks) const override { return fold_ ? fold_.period : ranks; }
   bool may_differ() const override { return ranks_.network().has_ties(); }
   std::vector<gpu_links::LinkLoad> loads() override {

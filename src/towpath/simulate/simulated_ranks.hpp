@@ -64,8 +64,8 @@ class SimulatedRanks {
   virtual void start(int rank, Protocol protocol) = 0;
   // Called when a rank begins, where it is simulated; must be set.
   std::function<void(int rank)> on_begin;
-  // Runs the simulation until nothing happens any more.
-  virtual void run() = 0;
+  // Runs the simulation until nothing happens any more up to `limit`.
+  virtual void run(Time limit = Time::max()) = 0;
   // A rank has done its part of an invocation; its connections may be closed.
   virtual void close(int rank) { static_cast<void>(rank); }
   // Time at which everything was closed; the origin where nothing has to be.

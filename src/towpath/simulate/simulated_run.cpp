@@ -85,9 +85,20 @@ void SimulatedRun::finish_rank(std::size_t rank) {
 }
 
 Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
+  return *invoke(buffers, Time::max());
+}
+
+std::optional<Time> SimulatedRun::invoke_within(Time limit) {
+  const std::optional<Time> time = invoke({}, limit);
+  return time && *time <= limit ? time : std::nullopt;
+}
+
+std::optional<Time> SimulatedRun::invoke(const std::vector<Buffers>& buffers, Time limit) {
   if (time_only_ != nullptr) {
     const Time called = time_only_->now();
-    if (const std::optional<Time> finished = time_only_->invoke()) return *finished - called;
+    const TimeOnlyRun::Outcome outcome = time_only_->invoke(limit);
+    if (outcome.end == TimeOnlyRun::End::finished) return outcome.finished - called;
+    if (outcome.end == TimeOnlyRun::End::beyond_limit) return std::nullopt;
     // It stands still: executors say who waits for whom.
     time_only_.reset();
     make_executors(nullptr);
@@ -98,9 +109,11 @@ Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
     buffers_[rank] = buffers.empty() ? Buffers{} : buffers.at(rank);
     ranks_->start(static_cast<int>(rank), plan_->schedule->protocol);
   }
-  ranks_->run();
+  ranks_->run(ranks_->simulation().from_now(limit));
   const Time last = std::ranges::max(finished_);
+  if (last == Time::max() && ranks_->simulations().has_live_events()) return std::nullopt;
   if (last == Time::max()) fail_deadlocked();
+  ranks_->run(Time::max());  // what follows the end, such as credits
   return std::max(last, ranks_->closed_at()) - called;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "towpath/collective/execute/executor.hpp"
@@ -32,6 +33,8 @@ class SimulatedRun {
   // Throws DeadlockError naming who waits for whom and which links are
   // down, or Kind::timeout at the deadline of the ranks.
   Time invoke(const std::vector<collective::Buffers>& buffers);
+  // The same without data, unless it takes longer than `limit`: then nothing, and the run is over.
+  std::optional<Time> invoke_within(Time limit);
 
   std::vector<gpu_links::LinkLoad> loads() const {
     return time_only_ != nullptr ? time_only_->loads() : ranks_->loads();
@@ -58,6 +61,7 @@ class SimulatedRun {
 
  private:
   void make_executors(sim::Trace* trace);
+  std::optional<Time> invoke(const std::vector<collective::Buffers>& buffers, Time limit);
   void finish_rank(std::size_t rank);
   void observe_steps();
   [[noreturn]] void fail_deadlocked() const;

@@ -38,8 +38,8 @@ void TimeOnlyRun::choose_lead() {
   if (lead != blocks_.end()) lead_ = lead->number;
 
   const Chunking& chunking = plan_->chunking;
-  whole_iterations_ = chunking.iterations() - 1;
-  if (!is_ragged_) return;
+  whole_iterations_ = one_sided_.empty() ? chunking.iterations() - 1 : 0;
+  if (!is_ragged_ || whole_iterations_ == 0) return;
   const std::uint64_t parts =
       works_on_parts(plan_->schedule->collective) ? plan_->schedule->ranks.size() : 1;
   const std::uint64_t others = (plan_->schedule->chunks / parts - 1) * chunking.chunk_elements();

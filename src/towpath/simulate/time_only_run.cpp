@@ -8,7 +8,6 @@
 
 #include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
-#include "towpath/simulate/partitions.hpp"
 #include "towpath/simulate/time_only_block.hpp"
 
 namespace towpath::simulate {
@@ -32,7 +31,7 @@ TimeOnlyRun::Work TimeOnlyRun::work_of(StepType type) {
 
 bool TimeOnlyRun::can_run(const Plan& plan) {
   const Schedule& schedule = *plan.schedule;
-  if (plan.window_bytes > 0 || plan.chunking.fifo().slices_per_transfer > 2) return false;
+  if (plan.chunking.fifo().slices_per_transfer > 2 || !has_simple_accesses(plan)) return false;
   return std::all_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankProgram& program) {
     return program.blocks.size() < transport::kNoTurn;
   });
@@ -64,6 +63,7 @@ TimeOnlyRun::TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<
   for (int rank = 0; rank < count; ++rank) add_blocks(rank);
   for (int rank = 0; rank < count; ++rank) connect(rank);
   for (int rank = 0; rank < count; ++rank) find_readers(rank);
+  add_one_sided();
   flows_.join();
   divide();
   choose_lead();
@@ -199,6 +199,7 @@ void TimeOnlyRun::divide() {
     if (!block.leaves_host || lookahead < kLookaheadMin)
       partitioning.join(block.number, receiver.number);
   }
+  has_meetings |= join_one_sided(partitioning);
   partitions_.resize(1);
   if (!has_meetings) return;
   const Partitions partitions = partitioning.divide();
@@ -208,6 +209,7 @@ void TimeOnlyRun::divide() {
     block.partition = partitions.of_block[block.number];
     if (block.flow != kNobody) of_flow.push_back(block.partition);
   }
+  for (const std::uint32_t block : owner_of_way_) of_flow.push_back(blocks_[block].partition);
   flows_.divide(of_flow, partitions.count);
   const auto is_across = [this](const Block& block, std::uint32_t peer) {
     return peer != kNobody && blocks_[peer].partition != block.partition;
@@ -220,12 +222,15 @@ void TimeOnlyRun::divide() {
 
 // --- an invocation ------------------------------------------------------------------------------
 
-std::optional<Time> TimeOnlyRun::invoke() {
+TimeOnlyRun::Outcome TimeOnlyRun::invoke(Time limit) {
+  const Time one = Time::from_ps(1);
+  deadline_ = limit < Time::max() - now_ - one ? now_ + limit + one : Flows::kUnknown;
   begin_invocation();
   run_partitions();
   now_ = std::max(now_, finished_);
-  if (unfinished_ > 0) return std::nullopt;
-  return finished_;
+  if (unfinished_ == 0) return {End::finished, finished_};
+  const bool goes_on = !parked_.empty() || flows_.first_time() != Flows::kUnknown;
+  return {goes_on ? End::beyond_limit : End::stands_still, now_};
 }
 
 // Each goes as far as it can without knowing more of the others; then the next one does.
@@ -235,6 +240,7 @@ void TimeOnlyRun::run_partitions() {
     for (std::uint32_t number = 0; number < partitions_.size(); ++number) run_partition(number);
     if (ready_count_ > 0) continue;
     const Time first = flows_.first_time();
+    if (first >= deadline_ && deadline_ <= horizon_) return;
     if (first >= horizon_ && horizon_ != Flows::kUnknown) {
       reach_horizon();
       continue;
@@ -247,7 +253,7 @@ void TimeOnlyRun::run_partitions() {
 
 void TimeOnlyRun::run_partition(std::uint32_t number) {
   Partition& partition = partitions_[number];
-  limit_ = horizon_;
+  limit_ = simulated_until();
   std::erase_if(partition.stalled, [&](std::uint32_t block) { return !stays_stalled(block); });
   call_ready(partition.ready);
   for (Flows::Notice notice; flows_.next(number, limit_, notice);) {
@@ -298,7 +304,11 @@ void TimeOnlyRun::begin_invocation() {
         continue;
       }
       start_step(block);
-      make_ready(block);
+      if (block.one_sided != kNobody) {
+        resume_at(block);
+      } else {
+        make_ready(block);
+      }
     }
   }
 }
@@ -314,7 +324,12 @@ void TimeOnlyRun::call_ready(std::vector<std::uint32_t>& ready) {
 
 void TimeOnlyRun::advance(Block& block) {
   while (block.state == State::ready) {
-    if (block.at >= horizon_) return parked_.push_back(block.number);
+    if (block.at >= simulated_until()) return parked_.push_back(block.number);
+    if (block.one_sided != kNobody) {
+      if (!advance_one_sided(block)) return;
+      finish_step(block);
+      continue;
+    }
     if (!may_start(block) || !move(block)) return;
     finish_slice(block);
   }
@@ -322,7 +337,8 @@ void TimeOnlyRun::advance(Block& block) {
 
 // Which chunks it is about matters only where they differ in size.
 Step TimeOnlyRun::step_of(const Block& block) const {
-  return is_ragged_ ? (*rotated_steps_[block.number])[block.step] : block.steps[block.step];
+  const bool is_rotated = is_ragged_ && !is_one_sided(block.steps[block.step].type);
+  return is_rotated ? (*rotated_steps_[block.number])[block.step] : block.steps[block.step];
 }
 
 void TimeOnlyRun::start_step(Block& block) {
@@ -503,12 +519,19 @@ void TimeOnlyRun::publish(Block& block) {
   std::uint32_t waiting = std::exchange(progress.first_waiting, kNobody);
   while (waiting != kNobody) {
     const std::uint32_t next = blocks_[waiting].next_waiting;
-    wake(waiting, State::dependency);
+    if (block.one_sided != kNobody && blocks_[waiting].one_sided != kNobody) {
+      // Where there are no turns, at once, as executors do.
+      blocks_[waiting].state = State::ready;
+      advance(blocks_[waiting]);
+    } else {
+      wake(waiting, State::dependency);
+    }
     waiting = next;
   }
 }
 
 void TimeOnlyRun::note(const Flows::Notice& notice) {
+  if (is_one_sided_notice(notice)) return note_one_sided(notice);
   Block& block = blocks_[notice.tag >> 32];
   if (notice.arrived != Flows::kUnknown) {
     note_arrival(block, static_cast<std::uint32_t>(notice.tag), notice.arrived);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "towpath/machine/machine.hpp"
 #include "towpath/sim/snapshot.hpp"
 #include "towpath/simulate/fold.hpp"
+#include "towpath/simulate/partitions.hpp"
 #include "towpath/simulate/rhythm.hpp"
 #include "towpath/simulate/step_progress.hpp"
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
@@ -35,8 +37,11 @@
 // Where blocks go through their steps again and again, and everything is as it was some iterations
 // before but for the time, all that come are as those were: they are counted and not simulated.
 //
+// Of one-sided steps those that signal, wait, and load or store through a switch run here, too.
+// They are events, in the order in which the reference has them: what meets there has no turns.
+//
 // Executor and GpuRanks are the reference. What they do and this does not: bytes, jitter, traces,
-// one-sided steps, and the words for a schedule that stands still.
+// other one-sided steps, and the words for a schedule that stands still.
 
 namespace towpath::simulate {
 
@@ -44,6 +49,8 @@ class TimeOnlyRun {
  public:
   // Whether this kind of plan runs here.
   static bool can_run(const collective::Plan& plan);
+  // Whether its ranks reach the groups that the plan moves to and from. Folded ones do not.
+  static bool can_run(transport::simulated::GpuRanks& ranks, const collective::Plan& plan);
 
   // The ranks outlive it, and are folded so.
   TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<const collective::Plan> plan,
@@ -52,9 +59,14 @@ class TimeOnlyRun {
   TimeOnlyRun(const TimeOnlyRun&) = delete;
   TimeOnlyRun& operator=(const TimeOnlyRun&) = delete;
 
-  // Every rank's host calls at now(). Returns when the last rank has finished; nothing when the
-  // schedule stands still, after which there is nothing more to invoke.
-  std::optional<Time> invoke();
+  enum class End : std::uint8_t { finished, stands_still, beyond_limit };
+  struct Outcome {
+    End end = End::finished;
+    Time finished;  // the last rank
+  };
+  // Every rank's host calls at now(). Unless all finish, within `limit` from there, there is
+  // nothing more to invoke.
+  Outcome invoke(Time limit = Time::max());
 
   // The end of all that has happened: after the last rank has finished, credits still come back.
   Time now() const { return now_; }
@@ -100,8 +112,36 @@ class TimeOnlyRun {
     std::uint64_t slots = 0;  // on this connection, this slice included
     Time time;
   };
-  enum class State : std::uint8_t { ready, data, slots, dependency, link, finished };
+  enum class State : std::uint8_t {
+    ready,
+    data,
+    slots,
+    dependency,
+    link,
+    signal,
+    stores,
+    finished
+  };
   struct Block;
+  struct Way;
+  struct OneSided;
+  struct Flight;
+  struct Counter;
+  // What a notice of one-sided steps is of: a message of Flows, or a call for a block, a counter or
+  // a flight.
+  enum class Note : std::uint8_t {
+    load,
+    store,
+    resumed,
+    raised,
+    begun,
+    asked,
+    left,
+    loaded,
+    stored,
+    visible,
+    moved
+  };
   // The steps of a block that others depend on, and the first of those that wait for one.
   struct Progress {
     StepProgress steps;
@@ -155,6 +195,8 @@ class TimeOnlyRun {
   void note(const gpu_links::Flows::Notice& notice);
   void note_arrival(const Block& from, std::uint32_t slice, Time time);
   void run_partitions();
+  // Nothing that begins then is simulated for now.
+  Time simulated_until() const { return std::min(horizon_, deadline_); }
   void run_partition(std::uint32_t number);
   void stall(const Block& block);
   bool stays_stalled(std::uint32_t block);
@@ -162,6 +204,37 @@ class TimeOnlyRun {
   void call_ready(std::vector<std::uint32_t>& ready);
   void make_ready(Block& block);
   void wake(std::uint32_t number, State reason);
+
+  // Of time_only_one_sided.cpp.
+  void add_one_sided();
+  void add_ways(const Block& block);
+  Way way_of(std::pair<int, int> groups, int rank);
+  static bool has_simple_accesses(const collective::Plan& plan);
+  static bool is_one_sided_notice(const gpu_links::Flows::Notice& notice) {
+    return notice.tag >> 63 != 0;
+  }
+  bool join_one_sided(Partitioning& partitioning) const;
+  bool advance_one_sided(Block& block);
+  bool move_locally(Block& block);
+  bool stores_visible(Block& block);
+  void raise(const Block& block);
+  bool takes_met(Block& block);
+  void start_direct(Block& block);
+  static bool begins_in_turn(const OneSided& own, std::uint32_t step);
+  void resume_at(Block& block);
+  void go_on(Block& block, Time now);
+  void call(const Flight& flight, Time when, Note note);
+  void note_one_sided(const gpu_links::Flows::Notice& notice);
+  void note_of_flight(Flight& flight, Note note, const gpu_links::Flows::Notice& notice);
+  void note_raised(Counter& counter, Time now);
+  void note_of_message(const Flight& flight, Note note, const gpu_links::Flows::Notice& notice);
+  void issue_piece(Flight& flight, Time now, Note request);
+  void send_piece(Flight& flight, Bytes size, Time now, Note note);
+  void note_loaded(Flight& flight, Time now);
+  void note_stored(Flight& flight, Time now);
+  void finish_if_sent(Flight& flight, Time now);
+  void finish_loads(Flight& flight, Time now);
+  void make_visible(Flight& flight, Time now);
 
   // Of time_only_repeat.cpp.
   void choose_lead();
@@ -203,6 +276,13 @@ class TimeOnlyRun {
   std::uint32_t marks_shift_ = 0;
   std::uint32_t marks_mask_ = 0;
 
+  std::vector<OneSided> one_sided_;
+  std::vector<std::uint32_t> owner_of_way_;  // a block per flow of a way
+  std::vector<Flight> flights_;
+  std::vector<std::uint32_t> free_flights_;
+  std::size_t counters_per_rank_ = 0;
+  std::vector<Counter> counters_;
+
   std::vector<Partition> partitions_;
   std::size_t ready_count_ = 0;
   Time limit_;                        // that the partition at hand is taken to
@@ -210,6 +290,8 @@ class TimeOnlyRun {
 
   // Nothing that begins later is simulated before all have come so far; see time_only_repeat.cpp.
   Time horizon_ = gpu_links::Flows::kUnknown;
+  // Nothing that begins then or later is simulated at all.
+  Time deadline_ = gpu_links::Flows::kUnknown;
   std::vector<std::uint32_t> parked_;  // blocks that are ready and begin later
   std::uint32_t lead_ = kNobody;       // the block whose iterations tell the rhythm
   Rhythm rhythm_;

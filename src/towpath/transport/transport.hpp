@@ -137,6 +137,9 @@ struct DirectMove {
   Reduction reduction;
   Protocol protocol = Protocol::simple;
   bool is_port = false;  // an adapter moves the bytes, and the thread block goes on at once
+  // Which of several that begin at one moment goes first, behind all else that happens then: that
+  // of the lowest rank, and in it of the lowest turn. Without it, the one that was started first.
+  std::uint16_t turn = kNoTurn;
   // Added to, each at its rank, once what was stored there is visible.
   std::vector<Raise> raises;
 

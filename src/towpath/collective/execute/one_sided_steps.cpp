@@ -176,6 +176,9 @@ bool Executor::start_direct(Block& block) {
   state.free_runs.pop_back();
   run.is_under_way = true;
   run.block = &block;
+  const bool has_turn =
+      follows_fifo(*program_, block.current()) && block.index < transport::kNoTurn;
+  run.move.turn = has_turn ? static_cast<std::uint16_t>(block.index) : transport::kNoTurn;
   run.move.context = &run;
   run.move.done = [](DirectMove& move) {
     Block& owner = *static_cast<DirectRun*>(move.context)->block;

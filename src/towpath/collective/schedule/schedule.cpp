@@ -360,6 +360,12 @@ bool has_one_sided_steps(const Schedule& schedule) {
   return has_step_in_any_rank(schedule, is_one_sided);
 }
 
+bool follows_fifo(const RankProgram& program, const Step& step) {
+  if (step.depends_on_block == kNone) return false;
+  const ThreadBlock& other = program.blocks[static_cast<std::size_t>(step.depends_on_block)];
+  return other.send_peer != kNone || other.receive_peer != kNone;
+}
+
 bool has_fifo_steps(const Schedule& schedule) {
   return has_step_in_any_rank(schedule,
                               [](StepType type) { return sends(type) || receives(type); });

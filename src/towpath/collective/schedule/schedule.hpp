@@ -127,6 +127,8 @@ std::size_t step_count(const Schedule& schedule);
 // Whether any step is one-sided, or any sends or receives.
 bool has_one_sided_steps(const Schedule& schedule);
 bool has_fifo_steps(const Schedule& schedule);
+// Whether a step waits for one of a thread block that sends or receives.
+bool follows_fifo(const RankProgram& program, const Step& step);
 
 // Of schedules with more steps than this no step by step account is worth its time.
 inline constexpr std::size_t kStepsWrittenMax = std::size_t{1} << 26;

@@ -544,7 +544,7 @@ Time FabricCluster::closed_at() const {
   return last;
 }
 
-void FabricCluster::run() {
+void FabricCluster::run(Time limit) {
   if (!std::exchange(has_started_, true)) cluster_.start();
   if (has_faults(options_.run.link_faults)) {
     deadline_.arm_in_background(
@@ -552,7 +552,7 @@ void FabricCluster::run() {
         [](void* cluster) { static_cast<FabricCluster*>(cluster)->throw_deadline_exceeded(); },
         this);
   }
-  simulations().run();
+  simulations().run(limit);
   deadline_.cancel();
 }
 

@@ -86,7 +86,7 @@ class FabricCluster {
   void send_to_all();
   // Runs until no event is left. Throws TransportError::Kind::timeout, with the state of the links,
   // when the deadline passes first.
-  void run();
+  void run(Time limit = Time::max());
   // Closes the connections of a rank's workers; each closes once its router has released its
   // packets.
   void close_connections(int rank);

@@ -10,12 +10,6 @@
 namespace towpath::transport::simulated {
 namespace {
 
-// A range goes in pieces; two of them are under way at most. They are small, so that the thread
-// blocks that share a link share it evenly.
-Bytes piece_of(std::uint64_t size_bytes) {
-  return Bytes(std::clamp<std::uint64_t>(size_bytes / 16, 4 * 1024, 64 * 1024));
-}
-
 bool is_through_switch(const std::vector<Location>& locations) {
   return std::any_of(locations.begin(), locations.end(),
                      [](const Location& location) { return location.group.size() > 1; });
@@ -78,6 +72,11 @@ DirectMoves::DirectMoves(sim::Simulation& simulation, gpu_links::Network& networ
       under_way_(places_.size(), 0) {}
 
 DirectMoves::~DirectMoves() = default;
+
+// Small, so that the thread blocks that share a link share it evenly.
+Bytes DirectMoves::piece_of(std::uint64_t size_bytes) {
+  return Bytes(std::clamp<std::uint64_t>(size_bytes / 16, 4 * 1024, 64 * 1024));
+}
 
 // --- routes ------------------------------------------------------------------------------------
 
@@ -199,13 +198,14 @@ void DirectMoves::start(Endpoint& from, DirectMove& move, Time delay) {
   ++under_way_[static_cast<std::size_t>(from.rank())];
   const bool is_staged = is_through_switch(move.sources) != is_through_switch(move.destinations);
   const Time staging = is_staged ? gpu(from.rank()).in_switch_staging : Time();
-  simulation_.after(
-      delay + cost(flight).send_overhead + staging,
-      [](void* context) {
-        Flight& begun = *static_cast<Flight*>(context);
-        begun.all->begin(begun);
-      },
-      &flight);
+  const Time when = simulation_.from_now(delay + cost(flight).send_overhead + staging);
+  const auto begin = [](void* context) {
+    Flight& begun = *static_cast<Flight*>(context);
+    begun.all->begin(begun);
+  };
+  if (move.turn == kNoTurn) return simulation_.at(when, begin, &flight);
+  const std::uint64_t turn = static_cast<std::uint64_t>(from.rank()) << 16 | move.turn;
+  simulation_.at_ordered(when, gpu_links::kEntryPriority, turn << 8, begin, &flight);
 }
 
 void DirectMoves::begin(Flight& flight) {

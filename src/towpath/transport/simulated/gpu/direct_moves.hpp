@@ -43,12 +43,6 @@ class DirectMoves {
   bool has_under_way(int rank) const { return under_way_[static_cast<std::size_t>(rank)] > 0; }
   std::string refusal(int rank, const DirectNeeds& needs);
 
- private:
-  struct Path;
-  struct Flight;
-  struct LinkMessage;
-  struct PendingRaise;
-
   // How the members of a group are reached through their switch. One of them stands for the route.
   struct GroupRoutes {
     const gpu_links::Route* to_member = nullptr;
@@ -56,12 +50,21 @@ class DirectMoves {
     std::vector<int> up;    // of the other members, and of the rank itself
     std::vector<int> down;  // the same
   };
+  // Valid as long as this is.
+  const GroupRoutes& routes_of(int rank, std::span<const int> group);
+  // So much of a range is asked for at a time, and twice as much is under way at most.
+  static Bytes piece_of(std::uint64_t size_bytes);
+
+ private:
+  struct Path;
+  struct Flight;
+  struct LinkMessage;
+  struct PendingRaise;
 
   // When a peer is asked for a piece: ahead of time, while the one before is on its way, or now.
   enum class Request : std::uint8_t { ahead, now };
 
   const gpu_links::Route& route(int from, int to);
-  const GroupRoutes& routes_of(int rank, std::span<const int> group);
   const machine::GpuCost& gpu(int rank) const;
   const machine::ProtocolCost& cost(const Flight& flight) const;
   Flight& new_flight();

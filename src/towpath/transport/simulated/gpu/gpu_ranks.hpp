@@ -57,6 +57,8 @@ class GpuRanks {
   }
   // Where a rank is simulated.
   sim::Simulation& simulation(int rank) const { return *parts_.simulations[part_of(rank)]; }
+  // Asked for routes and refusals only, where no rank starts one.
+  DirectMoves& direct_moves() { return *direct_moves_; }
   // Of an empty message, one way.
   Time latency(int from, int to) { return route(from, to).latency; }
   // What the GPU of a rank costs.
