@@ -60,8 +60,12 @@ class Cluster:
             "--scheduler-file", self._address_file,
         )  # fmt: skip
         self.workers = []
-        eventually(self._address_file.exists, "scheduler")
+        eventually(self._has_address, "scheduler")
         self.address = json.loads(self._address_file.read_text())["address"]
+
+    def _has_address(self):
+        """The file is there before what is in it."""
+        return self._address_file.exists() and self._address_file.read_text().endswith("}")
 
     def _start(self, program, *arguments):
         return subprocess.Popen(
