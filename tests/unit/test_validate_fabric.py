@@ -6,6 +6,7 @@ import pytest
 
 from towpath import _core
 from towpath.errors import ConfigError
+from towpath.specs import catalogue
 from towpath.validation import chip_systems
 from towpath.validation import fabric as validate_fabric
 from towpath.validation.table_kind import CannotSimulate, Context
@@ -277,3 +278,20 @@ def test_all_gather_goes_to_all_at_once_where_tt_metals_does(
     links = 2 if chip == "blackhole" else 1
     system = chip_systems.system_of(chip, form, chips, links)
     assert validate_fabric.ChipCall(system, "all_gather", size_bytes).algorithm() == algorithm
+
+
+@pytest.mark.parametrize(
+    # Three pages of 2 KiB fit 7,616 B; of the seven that fit 15,232 B, a write has four.
+    ("machine", "size_bytes"), [("t3000", 6144), ("blackhole-line", 8192)],
+)  # fmt: skip
+def test_packets_of_collectives_are_those_of_tt_metals_benchmark(machine, size_bytes):
+    cluster = catalogue.load_chip_cluster(machine).build()
+    assert validate_fabric._payload_bytes_of(cluster) == size_bytes
+
+
+def test_larger_packets_make_a_large_collective_faster(monkeypatch):
+    system = chip_systems.named_system({"system": "t3000"}, "ring")
+    call = validate_fabric.ChipCall(system, "all_gather", 4 << 20)
+    with_three_pages_us = validate_fabric.call_us.__wrapped__(call)
+    monkeypatch.setattr(validate_fabric, "_PAYLOAD_BYTES_MOST", {})
+    assert with_three_pages_us < 0.99 * validate_fabric.call_us.__wrapped__(call)
