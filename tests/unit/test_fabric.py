@@ -238,3 +238,16 @@ def test_a_call_begins_with_its_launch(algorithm):
     assert launched_us - time_us(algorithm, collective, launch_cycles=0) == pytest.approx(
         launch_us, rel=0.02
     )
+
+
+def test_a_run_may_have_packets_of_another_size():
+    cluster = catalogue.load_chip_cluster("blackhole-line").build()
+    shape = _core.FabricShape.line([0, 1, 2, 3])
+    plan = Call(ScheduleSource(None, "all_gather", "line_all_gather", 4).schedule()).plan(1 << 20)
+
+    def sent(**options):
+        run = _core.SimulatedRun.on_chips(cluster, plan, carries_data=False, shape=shape, **options)
+        run.invoke(plan)
+        return sum(messages for _, _, messages in run.loads)
+
+    assert sent(payload_bytes=2048) > 1.5 * sent() > 1.5 * sent(payload_bytes=8192)

@@ -184,6 +184,12 @@ _ONE_SHOT_BYTES_MAX = 512 << 10
 # not as many pages go to all ranks at once, those of lines always, and arrays of Blackholes that
 # are not as many bytes for each link.
 _PAGE_BYTES = 2048
+# tt-metal's benchmark of collectives has routers with as many pages as fit (test_ccl_bandwidth.py):
+# by chip, the largest payload that one takes (erisc_datamover_builder.hpp); segments of a write.
+_PAYLOAD_BYTES_MOST = {"wormhole": 7616, "blackhole": 15232}
+_SEGMENTS_MAX = 4
+# Of a packet in one dimension (fabric_layout.hpp).
+_HEADER_BYTES = 48
 # Pages that tt-metal's reduce-scatter adds up at a time (tile_granularity of bfloat16).
 _CHUNK_PAGES = 8
 _MULTICAST_PAGES = 64
@@ -287,9 +293,18 @@ def call_us(call: ChipCall) -> float:
         row_rings=is_grid and dimensions[0][1], column_rings=is_grid and dimensions[1][1],
     )  # fmt: skip
     plan = Call(source.schedule()).plan(call.size_bytes)
-    run = _core.SimulatedRun.on_chips(system.cluster(), plan, carries_data=False, shape=shape)
+    run = _core.SimulatedRun.on_chips(
+        system.cluster(), plan, carries_data=False, shape=shape,
+        payload_bytes=_payload_bytes_of(system.cluster()),
+    )  # fmt: skip
     run.invoke(plan)
     return sum(run.invoke(plan) for _ in range(call.calls)) / call.calls
+
+
+def _payload_bytes_of(cluster: _core.ChipCluster) -> int:
+    """Of a packet: whole pages, as many as a write has segments at most; 0: what the spec says."""
+    most = _PAYLOAD_BYTES_MOST.get(cluster.chips[0].chip.name, 0)
+    return min(most // _PAGE_BYTES, _SEGMENTS_MAX) * _PAGE_BYTES
 
 
 def _workers_of(call: ChipCall, algorithm: str) -> int:
@@ -329,7 +344,9 @@ def _time_us(call: ChipCall) -> tuple[float, int]:
     large = call_us(replace(call, size_bytes=simulated))
     small = call_us(replace(call, size_bytes=simulated // 2))
     # A link cannot be faster than its line.
-    line_bytes_per_us = 1e3 * call.system.links * call.system.link_gb_per_s
+    system = call.system
+    share = system.line_share(_payload_bytes_of(system.cluster()), _HEADER_BYTES)
+    line_bytes_per_us = 1e3 * system.links * system.link_gb_per_s * share
     least = call.link_bytes() / call.size_bytes / line_bytes_per_us
     slope = max((large - small) / (simulated - simulated // 2), least)
     return large + slope * (call.size_bytes - simulated), simulated

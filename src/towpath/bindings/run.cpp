@@ -203,7 +203,8 @@ void bind_chips(nb::class_<SimulatedRun>& run) {
       [](std::shared_ptr<machine::ChipCluster> cluster, std::shared_ptr<Plan> plan,
          std::vector<int> places, bool carries_data, std::uint64_t seed, sim::Trace* trace,
          std::vector<ethernet::LinkFaults> link_faults, double deadline_us,
-         std::optional<tenstorrent::fabric::Shape> shape, int threads, bool by_packets) {
+         std::optional<tenstorrent::fabric::Shape> shape, int threads, bool by_packets,
+         std::uint64_t payload_bytes) {
         return run_on(
             std::make_unique<simulate::SimulatedChips>(
                 std::move(cluster), plan->schedule->rank_count(),
@@ -215,19 +216,22 @@ void bind_chips(nb::class_<SimulatedRun>& run) {
                     .deadline = Time::from_us(deadline_us),
                     .shape = std::move(shape),
                     .threads = threads,
-                    .network = by_packets ? noc::NetworkModel::packets : noc::NetworkModel::flits}),
+                    .network = by_packets ? noc::NetworkModel::packets : noc::NetworkModel::flits,
+                    .payload_bytes_max = payload_bytes}),
             plan, trace);
       },
       "cluster"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
       "carries_data"_a = true, "seed"_a = 1, "trace"_a = nb::none(),
       "link_faults"_a = std::vector<ethernet::LinkFaults>(), "deadline_us"_a = 1e6,
-      "shape"_a = nb::none(), "threads"_a = 1, "by_packets"_a = false, nb::keep_alive<0, 6>(),
+      "shape"_a = nb::none(), "threads"_a = 1, "by_packets"_a = false, "payload_bytes"_a = 0,
+      nb::keep_alive<0, 6>(),
       "A run on chips that Ethernet joins; `places` has the place of each rank in the "
       "fabric's\n"
       "`shape`, or none for the first ones. `link_faults` go by the cluster's links; missing\n"
       "ones mean no fault. With faults, an invocation may take `deadline_us` of simulated\n"
       "time. So many `threads` run them; 0: the reference, all chips in one simulation.\n"
       "`by_packets`: the chips' networks are simulated packet by packet, not flit by flit.\n"
+      "Packets of the fabric have at most `payload_bytes`; 0: what the chip's spec says.\n"
       "Raises ValueError.");
 }
 

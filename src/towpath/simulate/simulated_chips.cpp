@@ -59,6 +59,7 @@ SimulatedChips::SimulatedChips(std::shared_ptr<const machine::ChipCluster> clust
       chips_(std::move(cluster), {.shape = options.shape,
                                   .places = places_of_ranks(options.places, ranks),
                                   .carries_data = options.carries_data,
+                                  .payload_bytes_max = options.payload_bytes_max,
                                   .run = {.seed = options.seed,
                                           .finds_hazards = false,
                                           .link_faults = options.link_faults,

@@ -30,6 +30,7 @@ struct SimulatedChipsOptions {
   // their number. 0: one simulation for all chips, the reference.
   int threads = 1;
   noc::NetworkModel network = noc::NetworkModel::flits;  // of each chip
+  std::uint64_t payload_bytes_max = 0;  // of a packet; 0: what the chip's spec says
 };
 
 // Ranks on chips that Ethernet joins. Programs of neighbours wait for each other before they send,
