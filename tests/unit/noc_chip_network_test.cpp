@@ -500,29 +500,13 @@ TEST(ChipNetwork, TheSameSeedGivesTheSameRun) {
 TEST(ChipNetwork, TimeDoesNotDependOnWhetherDataIsCarried) {
   Bench with_data({.records_requests = true});
   Bench without({.carries_data = false, .records_requests = true});
-  for (Bench* bench : {&with_data, &without}) {
+  Bench without_dram({.stores_dram = false, .records_requests = true});
+  for (Bench* bench : {&with_data, &without, &without_dram}) {
     issue_mix(*bench);
     bench->simulation.run();
   }
   EXPECT_EQ(cycles_of(with_data), cycles_of(without));
-}
-
-TEST(ChipNetwork, WordsAreCarriedWithoutData) {
-  Bench bench({.carries_data = false});
-  bench.put(kCore, 0, pattern(64, 1));
-  bench.run(write(kFar, 64));
-  EXPECT_EQ(bench.get(kFar, kTarget, 64), Data(64));
-  bench.run(write(kFar, 4));
-  EXPECT_EQ(bench.get(kFar, kTarget, 4), pattern(4, 1));
-  bench.run(word_request(RequestKind::inline_write, kFar, 5));
-  bench.run(word_request(RequestKind::atomic_increment, kFar, 2));
-  EXPECT_EQ(bench.word(kFar, kTarget), 7u);
-  Request request = read(kFar, 4);
-  request.local_offset = 0x100;
-  bench.run(request);
-  EXPECT_EQ(bench.network.load_word(kCore, 0x100), 7u);
-  bench.network.store(kCore, 0x200, pattern(8, 1));
-  EXPECT_EQ(bench.get(kCore, 0x200, 8), Data(8));
+  EXPECT_EQ(cycles_of(with_data), cycles_of(without_dram));
 }
 
 // On the tiny chip a round trip within a row is 4 hops. Request: 5 cycles to leave the NIU, 5 to

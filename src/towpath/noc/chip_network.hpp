@@ -78,6 +78,8 @@ class ChipNetwork final : private Endpoint {
     // If false, only words (4 bytes) are stored, because kernels wait for them; other data only
     // takes time.
     bool carries_data = true;
+    // If false, what moves to or from DRAM only takes time: reads leave a core's memory as it is.
+    bool stores_dram = true;
     bool records_requests = false;
     // Throws std::runtime_error when bytes change that a write has yet to read.
     bool checks_sources = false;
@@ -296,6 +298,7 @@ class ChipNetwork final : private Endpoint {
   }
   // Whether a request's bytes are moved; if not, it only takes time.
   bool may_carry(const Request& request) const {
+    if (!options_.stores_dram && is_dram(request.remote.tile)) return false;
     return options_.carries_data || request.size_bytes == kWordBytes;
   }
   static bool carries(const Transaction& transaction) { return !transaction.data.empty(); }

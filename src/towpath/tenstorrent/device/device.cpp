@@ -18,6 +18,7 @@ Device::Device(sim::Simulation& simulation, const machine::ChipCluster& cluster,
       monitor_(monitor),
       network_(simulation, cluster.chips[static_cast<std::size_t>(chip)].chip,
                {.carries_data = options.carries_data,
+                .stores_dram = options.stores_dram,
                 .records_requests = options.records_requests,
                 .checks_sources = true,
                 .model = options.network}) {

@@ -46,6 +46,8 @@ struct RunOptions {
   std::uint64_t seed = 1;
   // if false, only words and Ethernet payloads are stored; other data only takes time
   bool carries_data = true;
+  // if false, what moves to or from DRAM only takes time
+  bool stores_dram = true;
   bool records_requests = false;
   // Largest random delay, from 0, of the start of each kernel and of each program.
   noc::Cycle start_skew_cycles = 0;

@@ -42,6 +42,8 @@ FabricClusterOptions completed(FabricClusterOptions options,
     options.payload_bytes_max = static_cast<std::uint64_t>(
         description.chips.front().chip->ethernet_software.fabric_payload_bytes);
   }
+  // Collectives keep nothing in DRAM but arrays; what kernels wait for is in the cores.
+  if (!options.carries_data) options.run.stores_dram = false;
   return options;
 }
 
@@ -420,7 +422,7 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
                              const FabricClusterOptions& options)
     : options_(completed(options, *description)),
       description_(std::move(description)),
-      cluster_(description_, options.run),
+      cluster_(description_, options_.run),
       fabric_(cluster_,
               options.shape ? *options.shape : tenstorrent::fabric::default_shape(*description_),
               {.payload_bytes_max = options_.payload_bytes_max}) {
