@@ -38,4 +38,9 @@ install(DIRECTORY src/towpath/shmem/include/ DESTINATION towpath/shmem_include C
 # The simulator that tt-umd loads.
 target_link_options(towpath_ttsim PRIVATE LINKER:--as-needed)
 install(TARGETS towpath_ttsim LIBRARY DESTINATION towpath COMPONENT towpath)
+# Sources that are used where they are get what pip makes of installed ones: bytecode. Where Python
+# does not keep it (PYTHONDONTWRITEBYTECODE), compiling is a third of a small command.
+install(CODE "execute_process(
+  COMMAND ${Python_EXECUTABLE} -m compileall -q ${PROJECT_SOURCE_DIR}/python/towpath)"
+  COMPONENT towpath)
 include(cmake/stubs.cmake)
