@@ -219,21 +219,21 @@ def test_on_chips_auto_is_the_fastest_flit_by_flit(chips, collective, size_bytes
 
 
 def test_where_packets_and_flits_disagree_each_model_chooses_its_own(chips):
-    call = {"size_bytes": "256K", "data": False}
-    by_flits = chips.run("all_gather", **call)
-    by_packets = chips.run("all_gather", **call, network="packets")
+    call = {"size_bytes": "64K", "data": False}
+    by_flits = chips.run("all_reduce", **call)
+    by_packets = chips.run("all_reduce", **call, network="packets")
     names = [(result.algorithm, result.channels) for result in (by_flits, by_packets)]
     assert names[0] != names[1]
     algorithm, channels = names[1]
-    other = chips.run("all_gather", **call, algorithm=algorithm, channels=channels)
+    other = chips.run("all_reduce", **call, algorithm=algorithm, channels=channels)
     assert by_flits.time_us < other.time_us
     [run] = by_flits.runs
     assert run.choice in run.notes
     assert run.choice.startswith("flit by flit the fastest of ")
-    assert run.choice.endswith(f"packet by packet it is {algorithm} with {channels} channel")
+    assert run.choice.endswith(f"packet by packet it is {algorithm} with {channels} channels")
     assert [run.choice for run in by_packets.runs] == [None]
-    assert f"# Choice               : at 262144 B {run.choice}" in list(fold_lines(run))
-    again = towpath.load("n300").run("all_gather", **call, threads=1)
+    assert f"# Choice               : at 65536 B {run.choice}" in list(fold_lines(run))
+    again = towpath.load("n300").run("all_reduce", **call, threads=1)
     assert (again.algorithm, again.channels) == names[0]
 
 
