@@ -10,9 +10,12 @@ import pytest
 
 import towpath
 from conftest import refusal
-from towpath.api.auto import Chooser, _Race, affordable
+from towpath.api.affordable import affordable
+from towpath.api.auto import Chooser, _Race, _told_apart_in_full
 from towpath.collectives.call import Call
 from towpath.collectives.simulated import invoke, time_us
+from towpath.pages.table import fold_lines
+from towpath.schedules.schedule_source import ScheduleSource
 from towpath.tuning.collective import Options, candidates
 
 
@@ -194,6 +197,57 @@ def test_a_choice_does_not_depend_on_the_number_of_threads(dgx, collective):
         assert choices == alone
         # Which ones are given up depends on what was known by then.
         assert all(found_us[key] == times_us[key] for key in found_us.keys() & times_us.keys())
+
+
+def fastest_by_flits(chips, collective, size_bytes):
+    sources, _ = candidates(collective, chips._site.options_for(None, None))
+    times_us = {}
+    for source in sources:
+        schedule = source.schedule()
+        place = chips._site.place_for(schedule, source)
+        times_us[source] = time_us(place, Call(schedule), size_bytes)
+    return min(times_us.values())
+
+
+@pytest.mark.parametrize(
+    ("collective", "size_bytes"),
+    [("all_reduce", 64 << 10), ("all_reduce", 256 << 10), ("all_gather", 256 << 10)],
+)
+def test_on_chips_auto_is_the_fastest_flit_by_flit(chips, collective, size_bytes):
+    chosen = chips.run(collective, size_bytes=size_bytes, data=False)
+    assert chosen.time_us == pytest.approx(fastest_by_flits(chips, collective, size_bytes))
+
+
+def test_where_packets_and_flits_disagree_each_model_chooses_its_own(chips):
+    call = {"size_bytes": "64K", "data": False}
+    by_flits = chips.run("all_reduce", **call)
+    by_packets = chips.run("all_reduce", **call, network="packets")
+    names = [(result.algorithm, result.channels) for result in (by_flits, by_packets)]
+    assert names[0] != names[1]
+    algorithm, channels = names[1]
+    other = chips.run("all_reduce", **call, algorithm=algorithm, channels=channels)
+    assert by_flits.time_us < other.time_us
+    [run] = by_flits.runs
+    assert run.choice in run.notes
+    assert run.choice.startswith("flit by flit the fastest of ")
+    assert run.choice.endswith(f"packet by packet it is {algorithm} with {channels} channels")
+    assert [run.choice for run in by_packets.runs] == [None]
+    assert f"# Choice               : at 65536 B {run.choice}" in list(fold_lines(run))
+    again = towpath.load("n300").run("all_reduce", **call, threads=1)
+    assert (again.algorithm, again.channels) == names[0]
+
+
+def test_few_finalists_are_simulated_in_full_and_only_where_that_is_little_work():
+    a, b, c, d, e, f = (
+        ScheduleSource(algorithm="ring_all_reduce", ranks=8, channels=channels)
+        for channels in range(1, 7)
+    )
+    order = {a: 20.0, b: 20.0, c: 20.1, d: 20.2, e: 20.3, f: 20.9}
+    assert _told_apart_in_full(order, 8) == [a, c, d, e]
+    assert _told_apart_in_full({a: 20.0, c: 20.8, f: 20.9}, 8) == [a, c]
+    times_longer = {source: 5 * time_us for source, time_us in order.items()}
+    assert _told_apart_in_full(times_longer, 16) == [a, c]
+    assert _told_apart_in_full(times_longer, 32) == [a]
 
 
 def test_rows_come_one_by_one(dgx):

@@ -249,7 +249,8 @@ def test_what_is_scaled_is_not_faster_than_the_line(monkeypatch):
     row = collective_row(n_devices="2", size_bytes=str(1 << 32))
     prediction = COLLECTIVES.predict(row, Context())
     assert prediction.details["scaled_from"] == {"size_bytes": 4 << 20}
-    assert prediction.value >= (1 << 31) / 12.5e3
+    # Packets of 6 KiB have a header of 48 B and five frames of 50 B more.
+    assert prediction.value >= (1 << 31) / (12.5e3 * 6144 / (6144 + 48 + 250))
 
 
 def test_calls_of_a_series_count_alike():
@@ -287,11 +288,3 @@ def test_all_gather_goes_to_all_at_once_where_tt_metals_does(
 def test_packets_of_collectives_are_those_of_tt_metals_benchmark(machine, size_bytes):
     cluster = catalogue.load_chip_cluster(machine).build()
     assert validate_fabric._payload_bytes_of(cluster) == size_bytes
-
-
-def test_larger_packets_make_a_large_collective_faster(monkeypatch):
-    system = chip_systems.named_system({"system": "t3000"}, "ring")
-    call = validate_fabric.ChipCall(system, "all_gather", 4 << 20)
-    with_three_pages_us = validate_fabric.call_us.__wrapped__(call)
-    monkeypatch.setattr(validate_fabric, "_PAYLOAD_BYTES_MOST", {})
-    assert with_three_pages_us < 0.99 * validate_fabric.call_us.__wrapped__(call)

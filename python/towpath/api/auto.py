@@ -12,7 +12,7 @@ from itertools import zip_longest
 from operator import itemgetter
 
 from towpath import _core
-from towpath.collectives import fabric
+from towpath.api.affordable import affordable, with_channels
 from towpath.collectives.call import Call
 from towpath.collectives.element_types import type_bytes
 from towpath.collectives.places import Place
@@ -20,7 +20,6 @@ from towpath.collectives.simulated import time_within_us
 from towpath.collectives.threads import on_several_threads
 from towpath.errors import ConfigError, DeadlockError, TowpathError
 from towpath.schedules.schedule_source import ScheduleSource
-from towpath.schedules.words import algorithms_within
 from towpath.tuning.collective import (
     Timing,
     candidates,
@@ -51,20 +50,18 @@ _ANCHORS_OF_MANY = 3
 _MANY_BYTES_MAX = _ANCHORS_BYTES[-1]
 # Of candidates whose times are as near as this, the one with the fewest thread blocks is chosen.
 _SAME_SHARE = 1.005
-# For more ranks than this, candidates are those whose steps together stay below the budget: about
-# 20 seconds of simulation.
+# For more ranks than this, candidates are those that are affordable.
 _RANKS_MANY = 32
-_STEPS_BUDGET = 2_500_000
 # The same where every transfer is simulated in full: of 32 KiB one candidate takes about half a
 # second between 32 chips.
 _RANKS_MANY_IN_FULL = 16
-# Where few ranks stand for all, only their steps count, and take about so much less time, as no
-# event is needed and what few ranks need stays in the caches. 1 MiB on dgx-h100, Simple, a channel:
-# 2.4 us a step of a tree and 1.7 us of halving and doubling between 1,024 ranks, 0.13 us of a ring
-# and 0.41 us of hierarchical_all_reduce folded from 8,192. For more ranks than this there are no
-# other candidates.
-_FOLDED_SPEED = 10
-_RANKS_FOLDED = 4096
+# Nine of ten quick times are within this share of those in full (benchmarks/collective/packets.py):
+# candidates whose quick times are as near are simulated in full.
+_QUICK_SHARE = 1.041
+# So many microseconds of one rank are simulated in full for a choice. Flit by flit one takes
+# 0.35 ms on n300 and t3000 and 0.6 ms on blackhole-line, so that this is 1.4 to 2.4 s at most;
+# four finalists of 64 KiB are 160 on n300 and 1,200 on t3000.
+_FULL_WORK_US = 4_000
 # A simulation that is given up has gone beyond its limit by more than a float's last digits.
 _BEYOND = 1 + 1e-9
 
@@ -113,7 +110,10 @@ class Chooser:
     those above the last fixed one: the line through the last two times stands for them.
 
     A simulation ends where the simulated time says that the candidate is not chosen, as if it had
-    been simulated in full (`_Race`).
+    been simulated to its end (`_Race`).
+
+    Where there is a slower model whose times are reported, the candidates that the quick one cannot
+    tell from the fastest are simulated by that, too, where this is little work.
     """
 
     def __init__(
@@ -127,6 +127,7 @@ class Chooser:
         root: int = 0,
         bytes_max: int | None = None,
         threads: int = 1,
+        full_place_of: Callable[[_core.Schedule, ScheduleSource], Place] | None = None,
     ) -> None:
         """Lists the candidates.
 
@@ -140,6 +141,8 @@ class Chooser:
             bytes_max: the largest size to simulate where every transfer is simulated in full; None:
                 they are not.
             threads: how many work at a time; the choice does not depend on it.
+            full_place_of: as `place_of`, for the finalists among sizes up to `bytes_max`; None:
+                `place_of` is the model whose times are reported.
 
         Raises:
             ConfigError: there is no candidate.
@@ -160,6 +163,8 @@ class Chooser:
         self._only_folded = {replace(source, root=root) for source in only_folded}
         self._calls = {source: Call(schedule_of(source), type_name) for source in self._sources}
         self._place_of = place_of
+        self._full_place_of = full_place_of
+        self._ranks = options.ranks
         self._bytes_max = bytes_max
         self._has_ladder = not are_many
         # Simulations of many ranks need much memory, and those of chips have threads of their own.
@@ -246,17 +251,52 @@ class Chooser:
             else:
                 found = [timing for times in own.values() for timing in times]
                 able = with_chance(able, step, found)
-            if following is None:
-                race = _race_on_line(own, step, size_bytes)
-            elif following > _DIRECT_BYTES_MAX:
-                race = _race_on_line(own, step, size_bytes, _FINALIST_SHARE)
-            else:
-                race = _race_for_a_chance(own, step, [following])
-            able = self._extend(own, able, step, race)
+            able = self._extend(own, able, step, self._race_at(own, step, following, size_bytes))
         order = _order_by_line(own, size_bytes, largest)
         if not order:
             raise self._nothing_found(size_bytes)
-        return next(iter(order)), self._note(size_bytes, largest)
+        note = self._note(size_bytes, largest)
+        if self._full_place_of is None or largest < size_bytes:
+            return next(iter(order)), note
+        finalists = _told_apart_in_full(order, self._ranks)
+        return self._fastest_in_full(finalists, self._full_place_of, size_bytes, note)
+
+    def _race_at(self, own: _Own, step: int, following: int | None, size_bytes: int) -> _Race:
+        """At a step of the ladder that another one follows, or None."""
+        if following is None:
+            share = 1.0 if self._full_place_of is None else _QUICK_SHARE
+            return _race_on_line(own, step, size_bytes, share)
+        if following > _DIRECT_BYTES_MAX:
+            return _race_on_line(own, step, size_bytes, _FINALIST_SHARE)
+        return _race_for_a_chance(own, step, [following])
+
+    def _fastest_in_full(
+        self,
+        finalists: list[ScheduleSource],
+        place_of: Callable[[_core.Schedule, ScheduleSource], Place],
+        size_bytes: int,
+        note: str | None,
+    ) -> tuple[ScheduleSource, str | None]:
+        """Of several finalists the one that the slower model says, and a note where the quick one
+        says another."""
+        best, best_us = finalists[0], math.inf
+        for source in finalists if len(finalists) > 1 else []:
+            call = self._calls[source]
+            place = place_of(call.schedule, source)
+            try:
+                time_us = time_within_us(place, call, size_bytes, best_us * _BEYOND)
+            except DeadlockError:
+                continue
+            if time_us is not None and time_us < best_us:
+                best, best_us = source, time_us
+        if best == finalists[0]:
+            return best, note
+        first = with_channels(finalists[0].algorithm_name(), finalists[0].channels)
+        decided = (
+            f"flit by flit the fastest of {len(finalists)} whose times packet by packet are within "
+            f"{_QUICK_SHARE - 1:.1%} of each other; packet by packet it is {first}"
+        )
+        return best, "; ".join(filter(None, [note, decided]))
 
     def _extend(
         self, own: _Own, able: list[ScheduleSource], step: int, race: _Race
@@ -391,6 +431,20 @@ def _order_by_line(
     return dict(sorted(guesses.items(), key=itemgetter(1)))
 
 
+def _told_apart_in_full(order: dict[ScheduleSource, float], ranks: int) -> list[ScheduleSource]:
+    """The first of an order, and those behind it that are to be simulated in full with it.
+
+    Candidates with the very same time do the same, and one of them stands for them.
+    """
+    least_us = min(order.values())
+    by_time: dict[float, ScheduleSource] = {}
+    for source, time_us in order.items():
+        if time_us <= least_us * _QUICK_SHARE:
+            by_time.setdefault(time_us, source)
+    most = min(_FINALISTS, int(_FULL_WORK_US / (least_us * ranks)))
+    return list(by_time.values())[: max(most, 1)]
+
+
 def _first_by_line(
     own: dict[ScheduleSource, list[Timing]], size_bytes: int
 ) -> list[ScheduleSource]:
@@ -466,83 +520,3 @@ def _interpolated(points: list[tuple[int, float]], last_bytes: int, size_bytes: 
     (bytes_a, time_a), (bytes_b, time_b) = points[-2:]
     share = math.log(size_bytes / bytes_a) / math.log(bytes_b / bytes_a)
     return round(time_a * (time_b / time_a) ** max(share, 0.0), 6)
-
-
-def affordable(
-    collective: str, options: Options, algorithm: str | None, *, folds: bool = False
-) -> tuple[list[ScheduleSource], list[str]]:
-    """Candidates whose simulation does not take too long, those with the fewest steps first.
-
-    Args:
-        collective: its name.
-        options: what candidates are made of; only the fewest and the most channels are tried.
-        algorithm: only this one; None: all of the collective.
-        folds: count the ranks that stand for all alone, also where all could be simulated.
-
-    Returns:
-        The candidates, at least one, and what was left out, in words.
-    """
-    known = algorithms_within(collective, options.reaches)
-    # Without columns and rows, a grid is a line.
-    known = [name for name in known if options.grid or not fabric.is_on_grid(name)]
-    priced = []
-    for name in known if algorithm is None else [algorithm]:
-        for channels in sorted({min(options.channels), max(options.channels)}):
-            steps = _simulated_steps(collective, name, options, channels, folds=folds)
-            if steps is not None:
-                priced.append((steps * len(options.protocols), name, channels))
-    sources: list[ScheduleSource] = []
-    left_out = []
-    budget: float = _STEPS_BUDGET
-    for steps, name, channels in sorted(priced):
-        if steps > budget and sources:
-            left_out.append(f"{name} with {channels} channel{'' if channels == 1 else 's'}")
-            continue
-        budget -= steps
-        sources += [
-            ScheduleSource(
-                collective=collective, algorithm=name, ranks=options.ranks, channels=channels,
-                protocol=protocol, hosts=options.hosts, both_ways=options.both_ways[-1],
-                **(options.grid if fabric.is_on_grid(name) else {}),
-            )
-            for protocol in options.protocols
-        ]  # fmt: skip
-    if not sources:
-        raise ConfigError(f"no schedule of {collective} is known for {options.ranks} ranks")
-    return sources, left_out
-
-
-def _simulated_steps(
-    collective: str, algorithm: str, options: Options, channels: int, *, folds: bool
-) -> float | None:
-    """About how many steps are simulated: of all ranks, or of those that stand for all, as
-    schedules on few hosts say; then infinite where none do. None: there is no schedule."""
-    steps = _steps_of(collective, algorithm, options.ranks, channels)
-    if steps is None or not (folds or options.ranks > _RANKS_FOLDED):
-        return steps
-    gpus = max(options.ranks // options.hosts, 1)
-
-    def period(hosts: int) -> int:
-        source = ScheduleSource(
-            collective=collective, algorithm=algorithm, ranks=hosts * gpus, hosts=hosts
-        )
-        return _core.rotation_period(source.schedule())
-
-    if period(4) != period(8):
-        return math.inf
-    return steps * period(8) / options.ranks / _FOLDED_SPEED
-
-
-def _steps_of(collective: str, algorithm: str, ranks: int, channels: int) -> float | None:
-    """About how many steps a schedule has, from those of smaller ones; None: there is none."""
-
-    def steps(fewer: int) -> int:
-        source = ScheduleSource(collective=collective, algorithm=algorithm, ranks=fewer)
-        return _core.step_count(source.schedule())
-
-    try:
-        few, more = steps(16), steps(32)
-    except ConfigError:
-        return None
-    power = math.log2(more / few)
-    return more * (ranks / 32) ** power * channels

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from towpath import _core
 from towpath.api.machine import Machine
 from towpath.api.request import SYNTHESIS, Request, checked_request
-from towpath.api.run import Choice, OnRow, ignore, quick_place_for, run_simulated
+from towpath.api.run import Choice, OnRow, ignore, place_for, quick_place_for, run_simulated
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Sizes, sizes_of
 from towpath.errors import ConfigError
@@ -230,8 +230,9 @@ class Cluster(Machine):
 
         key = (
             request.collective, request.algorithm, request.protocol, request.channels,
-            request.dtype, request.root, request.fold,
+            request.dtype, request.root, request.fold, request.network, request.link_faults,
         )  # fmt: skip
+        is_quick = request.network == "packets" or not self._site.has_networks_on_chip
         if key not in self._choosers:
             named = request.algorithm
             if named is None:
@@ -248,5 +249,6 @@ class Cluster(Machine):
                 root=request.root,
                 bytes_max=self._site.simulated_bytes_max,
                 threads=threads_for(request.threads),
+                full_place_of=None if is_quick else partial(place_for, self._site, request),
             )
         return self._choosers[key].choose(size_bytes)

@@ -77,9 +77,9 @@ def run_simulated(
             # Mistakes in them come before the first row.
             place.run_of(call.plan(sizes_bytes[0]), with_data=False)
         where = site.where(call.ranks)
-        notes = [*notes, *_notes(call, sizes_bytes, request)]
-        run = describe("simulated", where, call, notes)
-        run = replace(run, is_chosen=request.is_auto)
+        choice = notes[0] if notes else None
+        run = describe("simulated", where, call, [*notes, *_notes(call, sizes_bytes, request)])
+        run = replace(run, is_chosen=request.is_auto, choice=choice)
         kept: dict[int, simulated.Outcome] = {}
         rows = simulated.measure_sizes(
             place, call, list(sizes_bytes), with_data=request.data, kept=kept

@@ -290,6 +290,7 @@ class Run:
         topology_svg: the machine as an SVG drawing with these loads, or None.
         notes: sentences the reader should know.
         is_chosen: whether the model chose the schedule for these sizes.
+        choice: how it was chosen, where that needs a word; the notes have it, too.
         limit: what limits the largest size, in words; None where nothing is known.
     """
 
@@ -311,6 +312,7 @@ class Run:
     topology_svg: str | None = None
     notes: list[str] = field(default_factory=list)
     is_chosen: bool = False
+    choice: str | None = None
     limit: str | None = None
 
     @property

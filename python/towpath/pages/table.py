@@ -103,8 +103,12 @@ def footer(run: Run) -> Iterator[str]:
 
 
 def fold_lines(run: Run) -> Iterator[str]:
-    """Why all ranks were simulated, where they were; `footer` says where they were not."""
+    """Why all ranks were simulated, where they were, as `footer` says where they were not; and how
+    the schedule was chosen, as `header` says of the first sizes only."""
     yield from _folds(run, is_folded=False)
+    if run.choice is not None:
+        sizes = ", ".join(str(each.size_bytes) for each in run.rows)
+        yield f"# Choice               : at {sizes} B {run.choice}"
 
 
 def _folds(run: Run, *, is_folded: bool) -> Iterator[str]:

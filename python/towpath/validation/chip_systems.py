@@ -10,6 +10,7 @@ machine; everything else is a grid of the shipped chip.
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -133,6 +134,22 @@ class ChipSystem:
         parameters = _spec(self).chips[0].chip.ethernet
         assert parameters is not None  # its chips are joined
         return float(parameters.line_rate_gb_per_s.value)
+
+    def line_share(self, payload_bytes: int, header_bytes: int) -> float:
+        """The part of a line's rate that payload of packets has, beside headers and frames.
+
+        Args:
+            payload_bytes: of a packet; 0: what the chip's spec says.
+            header_bytes: of a packet.
+        """
+        chip = _spec(self).chips[0].chip
+        if chip.ethernet is None or chip.ethernet_software is None:
+            return 1.0
+        size_bytes = payload_bytes or int(chip.ethernet_software.fabric_payload_bytes.value)
+        packet_bytes = size_bytes + header_bytes
+        frames = math.ceil(packet_bytes / chip.ethernet.frame_payload_bytes_max.value)
+        on_wire = packet_bytes + frames * chip.ethernet.frame_overhead_bytes.value
+        return size_bytes / on_wire
 
     @property
     def name(self) -> str:

@@ -188,6 +188,8 @@ _PAGE_BYTES = 2048
 # by chip, the largest payload that one takes (erisc_datamover_builder.hpp); segments of a write.
 _PAYLOAD_BYTES_MOST = {"wormhole": 7616, "blackhole": 15232}
 _SEGMENTS_MAX = 4
+# Of a packet in one dimension (fabric_layout.hpp).
+_HEADER_BYTES = 48
 # Pages that tt-metal's reduce-scatter adds up at a time (tile_granularity of bfloat16).
 _CHUNK_PAGES = 8
 _MULTICAST_PAGES = 64
@@ -342,7 +344,9 @@ def _time_us(call: ChipCall) -> tuple[float, int]:
     large = call_us(replace(call, size_bytes=simulated))
     small = call_us(replace(call, size_bytes=simulated // 2))
     # A link cannot be faster than its line.
-    line_bytes_per_us = 1e3 * call.system.links * call.system.link_gb_per_s
+    system = call.system
+    share = system.line_share(_payload_bytes_of(system.cluster()), _HEADER_BYTES)
+    line_bytes_per_us = 1e3 * system.links * system.link_gb_per_s * share
     least = call.link_bytes() / call.size_bytes / line_bytes_per_us
     slope = max((large - small) / (simulated - simulated // 2), least)
     return large + slope * (call.size_bytes - simulated), simulated

@@ -34,6 +34,8 @@ enum class Operation : std::uint8_t {
   // As flush_increment, but the router goes on meanwhile; later increments stay behind it.
   deferred_increment = increment | 32,
   write_deferred_increment = write | deferred_increment,
+  // The payload is written page by page, as a scatter write of the pages of an array.
+  paged_write = write | 64,
 };
 constexpr bool does(Operation operation, Operation part) {
   const auto bits = static_cast<std::uint8_t>(part);
@@ -45,6 +47,13 @@ constexpr bool flushes(Operation operation) { return does(operation, Operation::
 constexpr bool defers(Operation operation) {
   return does(operation, Operation::deferred_increment);
 }
+constexpr bool is_paged(Operation operation) { return does(operation, Operation::paged_write); }
+constexpr Operation paged(Operation operation) {
+  return static_cast<Operation>(static_cast<std::uint8_t>(operation) |
+                                static_cast<std::uint8_t>(Operation::paged_write));
+}
+// Of an array of tiles of bfloat16, which tt-metal's tables have.
+inline constexpr std::uint64_t kPageBytes = 2048;
 constexpr bool scatters(Operation operation) { return does(operation, Operation::scatter_write); }
 
 // Along the first or the second dimension, to higher or to lower places.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/tenstorrent/fabric/fabric_router.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 
@@ -332,8 +333,13 @@ Receiver::Nocs Receiver::write_payload(const Header& header, std::uint64_t slot)
   if (scatters(header.operation)) return scatter(header, slot);
   Nocs used{};
   if (!writes(header.operation) || header.payload_bytes == 0) return used;
-  used[index(write(slot + layout_.header_bytes, unpack(header.payload_to), header.payload_bytes))] =
-      true;
+  const noc::Address to = unpack(header.payload_to);
+  const std::uint64_t each = is_paged(header.operation) ? kPageBytes : header.payload_bytes;
+  for (std::uint64_t begin = 0; begin < header.payload_bytes; begin += each) {
+    const std::uint64_t size_bytes = std::min(header.payload_bytes - begin, each);
+    used[index(write(slot + layout_.header_bytes + begin, {to.tile, to.offset + begin},
+                     size_bytes))] = true;
+  }
   return used;
 }
 

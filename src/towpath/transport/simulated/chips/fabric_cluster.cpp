@@ -42,6 +42,9 @@ FabricClusterOptions completed(FabricClusterOptions options,
     options.payload_bytes_max = static_cast<std::uint64_t>(
         description.chips.front().chip->ethernet_software.fabric_payload_bytes);
   }
+  // Packets have whole pages, unless there is no room for one.
+  const std::uint64_t pages = options.payload_bytes_max / kArrayPageBytes;
+  if (pages > 0) options.payload_bytes_max = pages * kArrayPageBytes;
   // Collectives keep nothing in DRAM but arrays; what kernels wait for is in the cores.
   if (!options.carries_data) options.run.stores_dram = false;
   return options;
@@ -65,7 +68,7 @@ FabricCluster::Delivery& FabricCluster::Endpoint::new_delivery(Move& move) {
   Delivery& delivery = take_delivery();
   delivery.has_source = move.has_source;
   delivery.has_addend = move.has_addend;
-  delivery.has_destination = move.has_destination;
+  delivery.has_destination = move.has_destination && !is_there(move);
   delivery.epoch = epoch_;
   delivery.continues_reduction = continues_reduction(move);
   delivery.adds_in_pairs = delivery.continues_reduction && move.accumulates;
@@ -102,17 +105,17 @@ int FabricCluster::Endpoint::reads_of(const Move& move, bool continues_reduction
   return continues_reduction ? std::min(reads, 1) : reads;
 }
 
-// The router has written it where it is kept.
+// The router has written it where it is kept. tt-metal's kernels write to the arrays of the far
+// chip.
 bool FabricCluster::Endpoint::is_there(const Move& move) const {
-  return move.peer == kNoPeer && move.source_in == Move::Region::slot && !move.has_addend &&
-         move.destination_in == Move::Region::scratch;
+  return move.source_in == Move::Region::slot && !move.has_addend && move.has_destination;
 }
 
 void FabricCluster::Endpoint::start(Move& move) {
   if (move.peer != kNoPeer) cluster_.check_unicasts();
   Delivery& delivery = new_delivery(move);
   load(delivery);
-  if (is_there(move)) {
+  if (move.peer == kNoPeer && is_there(move)) {
     release(delivery);
     return finish(move);
   }

@@ -243,9 +243,10 @@ void FabricWorker::send(Connection& connection, const Packet& packet) {
   header.increment = part.arrivals;
   if (has_payload) {
     const bool tells_now = tells && part.telling != Telling::behind;
-    header.operation = !tells_now                           ? Operation::write
-                       : part.telling == Telling::with_last ? Operation::write_flush_increment
-                                                            : Operation::write_deferred_increment;
+    header.operation =
+        paged(!tells_now                           ? Operation::write
+              : part.telling == Telling::with_last ? Operation::write_flush_increment
+                                                   : Operation::write_deferred_increment);
     connection.send(header, header_at, buffer(written_, false));
     if (tells_now) return;
   }

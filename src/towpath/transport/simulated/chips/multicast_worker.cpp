@@ -230,7 +230,7 @@ void MulticastWorker::send_packet(DataMovementCore& core, std::size_t number,
   Header header = is_shorter ? way->shorter : way->header;
   header.payload_bytes = static_cast<std::uint16_t>(bytes_of_packet(multicast, packet));
   header.payload_to = pack(pages_.to_write(multicast.landing + packet, way->lander));
-  header.operation = Operation::write;
+  header.operation = Operation::paged_write;
   core.noc_async_writes_flushed();
   sides_[number].connection->send(header, kWorkerHeaders + number * kHeaderStride, buffer(packet));
 }

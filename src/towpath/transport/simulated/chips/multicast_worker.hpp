@@ -18,8 +18,8 @@
 
 namespace towpath::transport::simulated::chips {
 
-// Payload of a packet: pages of the array, which tt-metal's tables have as tiles of bfloat16.
-inline constexpr std::uint64_t kArrayPageBytes = 2048;
+// Payload of a packet: pages of the array.
+inline constexpr std::uint64_t kArrayPageBytes = tenstorrent::fabric::kPageBytes;
 std::uint64_t multicast_packet_bytes(std::uint64_t payload_bytes_max);
 
 // One of two directions.
