@@ -439,6 +439,8 @@ TEST(Algorithms, SendTheBytesThatTheirCostSays) {
   EXPECT_DOUBLE_EQ(of_array("all_pairs_reduce_scatter"), 5);
   EXPECT_DOUBLE_EQ(of_array("ring_broadcast"), 5);
   EXPECT_DOUBLE_EQ(of_array("ring_reduce"), 5);
+  EXPECT_DOUBLE_EQ(of_array("tree_broadcast"), 5);
+  EXPECT_DOUBLE_EQ(of_array("tree_reduce"), 5);
   EXPECT_DOUBLE_EQ(of_array("all_pairs_all_to_all"), 5);
   EXPECT_DOUBLE_EQ(of_array("double_binary_tree_all_reduce"), 2.0 * 5);
   EXPECT_DOUBLE_EQ(of_array("hierarchical_all_reduce"), 2.0 * 5);
@@ -458,6 +460,19 @@ TEST(Algorithms, SendTheBytesThatTheirCostSays) {
   EXPECT_DOUBLE_EQ(of_array("all_pairs_all_to_all_v"), 5);
   EXPECT_DOUBLE_EQ(of_array("direct_send_recv"), 6);
   EXPECT_DOUBLE_EQ(of_array("doubling_barrier"), 4 * 2 + 2 * 2);
+}
+
+TEST(Algorithms, ARootIsRefusedWhereThereIsNone) {
+  AlgorithmOptions options;
+  options.ranks = 4;
+  options.root = 3;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (has_root(algorithm.collective)) {
+      EXPECT_EQ(algorithm(options).root, 3) << algorithm.name;
+    } else {
+      EXPECT_THROW(algorithm(options), std::invalid_argument) << algorithm.name;
+    }
+  }
 }
 
 TEST(Algorithms, UnknownNameIsRefusedWithThoseThatExist) {

@@ -372,9 +372,10 @@ TEST(Program, StopsAtTheLimit) {
   program.create_kernel({.core = kCore, .name = "long"},
                         [](DataMovementCore& core) { core.work(1'000'000); });
   program.create_kernel({.core = kFar, .name = "short"}, [](DataMovementCore&) {});
-  EXPECT_EQ(sentence_of<std::runtime_error>([&] { program.run(); }),
-            "after 1000 cycles, the limit, 1 of 2 kernels go on: kernel 'long' on core (1, 1) is "
-            "at work");
+  EXPECT_EQ(
+      sentence_of<std::runtime_error>([&] { program.run(); }),
+      "after 1000 cycles, the limit (cycles_max), 1 of 2 kernels go on: kernel 'long' on core "
+      "(1, 1) is at work");
 }
 
 TEST(Program, NamesKernelCallAndCoreOfARefusal) {

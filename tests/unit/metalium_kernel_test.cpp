@@ -329,38 +329,6 @@ void kernel_main() { eth_send_done(); }
   EXPECT_TRUE(says(ethernet, "runs on a worker")) << ethernet;
 }
 
-TEST(MetaliumKernel, WhatTheProcessorRefusesIsAnErrorOfTheKernel) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer has these signals";
-#endif
-  const std::string divided = message_of(R"(
-#include "dataflow_api.h"
-void kernel_main() {
-  volatile int none = 0;
-  *(volatile int*)0x20000 = 5 / none;
-}
-)");
-  EXPECT_TRUE(says(divided, "kernel 'wrong' on core (1, 1): it divides")) << divided;
-  const std::string far = message_of(R"(
-#include "dataflow_api.h"
-void kernel_main() {
-  uint64_t address = 0x7ffffff00000;
-  *(volatile uint32_t*)address = 1;
-}
-)");
-  EXPECT_TRUE(says(far, "follows a pointer to memory that is not there")) << far;
-  const std::string deep = message_of(R"(
-#include "dataflow_api.h"
-uint32_t deep(uint32_t n) {
-  volatile char large[4096];
-  large[n % 4096] = n;
-  return n == 0 ? large[0] : deep(n - 1) + large[1];
-}
-void kernel_main() { *(volatile uint32_t*)0x20000 = deep(1000000); }
-)");
-  EXPECT_TRUE(says(deep, "more stack than it has")) << deep;
-}
-
 TEST(MetaliumKernel, AMissingFileIsNamed) {
   try {
     compile_kernel({.file = "absent.cpp"}, {.chip = wormhole()});

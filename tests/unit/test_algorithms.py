@@ -61,7 +61,12 @@ def test_one_sided_schedule_is_not_exported_to_msccl(tmp_path):
 
 @pytest.mark.parametrize("name", FIFO)
 def test_generated_schedule_survives_export_and_import(name, tmp_path):
-    schedule = _core.make_schedule(name, ranks=8, channels=2, protocol=Protocol.ll, root=3)
+    has_root = name.endswith(("broadcast", "_reduce", "gather", "scatter")) and not name.endswith(
+        ("all_reduce", "all_gather", "reduce_scatter")
+    )
+    schedule = _core.make_schedule(
+        name, ranks=8, channels=2, protocol=Protocol.ll, root=3 if has_root else 0
+    )
     dump_schedule(schedule, tmp_path / "schedule.xml")
     assert load_schedule(tmp_path / "schedule.xml") == schedule
 
@@ -86,7 +91,8 @@ def test_ring_too_long_for_msccl_is_not_exported(tmp_path):
     ("options", "sentence"),
     [
         ({"ranks": 0}, "ranks is 0; allowed is 1 to 262144"),
-        ({"ranks": 4, "root": 4}, "root is 4; allowed is 0 to 3"),
+        ({"ranks": 4, "root": 4}, "root is 4; all_reduce has no root, so that only 0 is allowed"),
+        ({"ranks": 4, "root": -1}, "root is -1; all_reduce has no root"),
         ({"ranks": 4, "channels": 65}, "channels is 65; allowed is 1 to 64"),
         ({"ranks": 4, "gpus_per_host": 3}, "gpus_per_host is 3; 4 ranks are no multiple of it"),
         ({"ranks": 4, "columns": 5}, "columns is 5; allowed is 0 to 4"),

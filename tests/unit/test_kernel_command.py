@@ -209,3 +209,34 @@ def test_options_may_come_before_the_file(tmp_path: Path) -> None:
         done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         assert "core (0, 0) of chip 0" in done.stdout
+
+
+LOOPS = {
+    "for (;;) {}": "comes in cycle 0 to an empty loop that never ends at loop.cpp:3; a loop",
+    "while (count == 0) {}": "still in cycle 0 at loop.cpp:3 after 268435456 blocks of",
+    "for (;;) riscv_wait(100);": "after 300000 cycles, the limit (cycles_max), 1 of 1 kernels",
+    "while (*word == 0) { noc_async_read(get_noc_addr(2, 1, 0x20000), 0x30000, 64); "
+    "noc_async_read_barrier(); }": "after 300000 cycles, the limit (cycles_max)",
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_loop_that_never_ends_is_one_sentence(loop: str, tmp_path: Path) -> None:
+    file = tmp_path / "loop.cpp"
+    file.write_text(
+        "volatile uint32_t count, *word = (volatile uint32_t*)0x20000;\n"
+        f"void kernel_main() {{\n{loop}\n}}\n"
+    )
+    ran = command(str(file), "--core", "1,1", "--cycles-max", "300000")
+    assert ran.returncode != 0
+    (sentence,) = ran.stderr.splitlines()
+    assert LOOPS[loop] in sentence
+    assert "kernel 'loop' on core (2, 2)" in sentence
+
+
+def test_a_run_has_a_limit_of_cycles_where_none_is_given() -> None:
+    waits = SourceKernel("w.cpp", text="void kernel_main() { for (;;) riscv_wait(100000000); }")
+    with pytest.raises(towpath.RunError, match="after 100000000 cycles, the limit"):
+        load("wormhole").run_kernels([waits])
+    with pytest.raises(ConfigError, match="cycles_max is -1; it is the number of cycles"):
+        load("wormhole").run_kernels([waits], cycles_max=-1)

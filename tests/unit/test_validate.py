@@ -261,6 +261,31 @@ def test_a_tolerance_that_is_exceeded_fails_the_command(small_tables):
     assert CliRunner().invoke(cli.app, ["validate"]).exit_code == 1
 
 
+def test_a_table_of_which_no_row_can_be_simulated_fails_the_command(tmp_path):
+    path = str(table(tmp_path, "here,2,15,default,8,30,", "here,2,16,default,8,fast,"))
+    done = CliRunner().invoke(cli.app, ["validate", path])
+    assert isinstance(done.exception, ConfigError)  # which main() makes a sentence and exit code 2
+    sentence = str(done.exception)
+    assert sentence.startswith(f"{path}: none of its 2 rows could be simulated, the first because ")
+    assert "15 GPUs" in sentence and sentence.endswith("; at least one must be")
+    assert "15 GPUs" in done.stdout  # the rows are there all the same
+
+
+def test_one_row_that_can_be_simulated_is_enough(tmp_path):
+    path = table(tmp_path, "here,2,15,default,8,30,", "here,2,16,default,8,30,")
+    assert CliRunner().invoke(cli.app, ["validate", str(path)]).exit_code == 0
+
+
+def test_one_table_is_held_to_its_own_tolerance_as_all_are(small_tables):
+    small_tables(a=(20, 1000), b=(1000, 1))
+    held = CliRunner().invoke(cli.app, ["validate", "a/t"])
+    assert held.exit_code == 0 and "1000, 1000, 1000%: holds" in held.stdout
+    beyond = CliRunner().invoke(cli.app, ["validate", "b/t"])
+    assert beyond.exit_code == 1 and "1, 1, 1%: exceeded" in beyond.stdout
+    part = CliRunner().invoke(cli.app, ["validate", "b/t", "--group", "."])
+    assert part.exit_code == 0 and "exceeded" not in part.stdout
+
+
 def test_options_for_one_table_need_its_name():
     with pytest.raises(ConfigError, match="is for one table; name it"):
         towpath_command("validate", "--half", "fit")

@@ -163,7 +163,7 @@ class Cluster(Machine):
         numbers = None if channels is None else tuple(sorted(set(channels)))
         words = None if protocols is None else tuple(map(protocol_named, protocols))
         simulator = replace(self._simulator, network=network)
-        target = simulated_target(simulator, numbers, words)
+        target = simulated_target(simulator, numbers, words, collective)
         sources, notes = candidates(name, target.options)
         sizes = sorted(set(sizes_of(size_bytes)))
         options = SweepOptions(jobs=jobs, scheduler=scheduler, progress=progress or silent)
@@ -242,6 +242,7 @@ class Cluster(Machine):
                 self._site.options_for(
                     (request.channels,) if request.channels else None,
                     None if request.protocol == "auto" else (request.protocol,),
+                    request.collective,
                 ),
                 partial(quick_place_for, self._site, request),
                 algorithm=None if named == "auto" else named,

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from towpath.api.schedule import Schedule
 from towpath.collectives.element_types import operation_named, type_named
 from towpath.errors import ConfigError
-from towpath.schedules.words import algorithm_named, collective_named, protocol_named
+from towpath.schedules.words import (
+    algorithm_named,
+    check_channels,
+    check_root,
+    collective_named,
+    protocol_named,
+)
 
 if TYPE_CHECKING:
     from towpath.collectives.link_faults import LinkFault
@@ -92,6 +98,7 @@ def checked_request(
     """
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; a simulation has at least 1", field="threads")
+    check_channels(channels)
     faults = tuple(map(_link_fault, link_faults))
     own = {
         "algorithm": algorithm not in ("auto", None), "protocol": protocol != "auto",
@@ -113,6 +120,7 @@ def checked_request(
             )
         return Request(schedule.collective, schedule, root=schedule.root, **common)
     collective = collective_named(collective_or_schedule)
+    check_root(root or None, collective)
     if algorithm not in (None, "auto", SYNTHESIS):
         algorithm = algorithm_named(str(algorithm), collective)
     if protocol != "auto":

@@ -314,7 +314,7 @@ def algorithms(collective: str | None = None) -> list[AlgorithmInfo]:
         ConfigError: there is no such collective.
 
     >>> [algorithm.name for algorithm in algorithms("broadcast")]
-    ['ring_broadcast']
+    ['ring_broadcast', 'tree_broadcast']
     """
     wanted = None if collective is None else collective_named(collective)
     return [

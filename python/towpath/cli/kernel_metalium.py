@@ -46,6 +46,12 @@ class FabricWord(str, Enum):
     two_dimensions_torus = "2d_torus"
 
 
+IncludeFolders = Annotated[
+    list[Path] | None, typer.Option("--include", "-I", help="folder of headers; repeatable")
+]
+CyclesMax = Annotated[
+    int, typer.Option(help="cycles after which kernels that go on are an error; 0: any number")
+]
 FabricOption = Annotated[FabricWord | None, typer.Option(help="routers that run beside the kernel")]
 
 
@@ -126,9 +132,7 @@ def run(
     define: Annotated[
         list[str] | None, typer.Option("--define", "-D", help="macro NAME=VALUE; repeatable")
     ] = None,
-    include: Annotated[
-        list[Path] | None, typer.Option("--include", "-I", help="folder of headers; repeatable")
-    ] = None,
+    include: IncludeFolders = None,
     circular_buffer: Annotated[
         list[str] | None, typer.Option(help="NUMBER:OFFSET:SIZE:PAGE, in bytes; repeatable")
     ] = None,
@@ -138,6 +142,7 @@ def run(
     read: Annotated[
         list[str] | None, typer.Option(help="print memory afterwards: X,Y:OFFSET:SIZE; repeatable")
     ] = None,
+    cycles_max: CyclesMax = 100_000_000,
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -161,9 +166,8 @@ def run(
     kernels = [replace(common, core=place) for place in places]
     blocks = [block._replace(chip=chip) for block in _blocks(read or [])]
     mode: Fabric | None = None if fabric is None else fabric.value
-    found = loaded.run_kernels(
-        kernels, semaphores=semaphore or [], read=blocks, seed=seed, fabric=mode
-    )
+    options: dict[str, Any] = {"seed": seed, "cycles_max": cycles_max, "fabric": mode}
+    found = loaded.run_kernels(kernels, semaphores=semaphore or [], read=blocks, **options)
     if as_json:
         from towpath.cli.output_file import json_text
 

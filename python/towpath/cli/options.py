@@ -203,7 +203,10 @@ Protocol = Annotated[
     ),
 ]
 Root = Annotated[
-    int | None, typer.Option("--root", "-r", metavar="RANK", min=0, help="of broadcast and reduce")
+    int | None,
+    typer.Option(
+        "--root", "-r", metavar="RANK", min=0, help="of broadcast, reduce, gather, scatter"
+    ),
 ]
 Result = Annotated[
     str | None,

@@ -154,7 +154,7 @@ def run(
     if machine is None:
         live = _checked_live(gpus if live is None else live, place, trace=trace, **simulated)
     trace_bytes = _trace_size(trace_size, is_traced=trace is not None or output is not None)
-    own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels or None)
+    own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels)
     loaded = [] if machine is None else _machines(machine, place, gpus)
     library = library_from(run_as, env, graph_file=graph, tuner_file=tuner)
     if library is not None:
@@ -163,7 +163,7 @@ def run(
         own = _own_schedule(schedule, own, loaded, live)
     measured = live_options(live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin)
     request = RunRequest(
-        subject=_subject(collective, schedule, result),
+        subject=_subject(collective, schedule, result, root),
         sizes_bytes=_sizes(sizes, smallest, largest, factor),
         machines=loaded, live=live, common={"dtype": dtype, "op": op, **own},
         simulated=_simulated_options(simulated, library), live_options=measured,
@@ -246,11 +246,15 @@ def _run_live(request: RunRequest, prints: bool) -> RunResult:
 # --- what was typed -------------------------------------------------------------------------------
 
 
-def _subject(collective: str | None, schedule: Path | None, result: str | None) -> str | Schedule:
+def _subject(
+    collective: str | None, schedule: Path | None, result: str | None, root: int | None
+) -> str | Schedule:
     import towpath
+    from towpath.schedules.words import check_root, collective_named
 
     if collective is not None and schedule is None:
         refuse(given(result=result), "requires --schedule")
+        check_root(root, collective_named(collective))
         return collective
     if schedule is not None and collective is None:
         return towpath.Schedule.load(schedule, result=result)

@@ -43,7 +43,7 @@ Operation = Annotated[
 Channels = Annotated[
     int | None,
     typer.Option(
-        "--channels", metavar="N", min=0, help="parallel channels; 0: what the machine needs"
+        "--channels", metavar="N", help="parallel channels; default: what the machine needs"
     ),
 ]
 LinkFaults = Annotated[

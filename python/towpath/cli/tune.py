@@ -145,7 +145,7 @@ def collective(
         protocols=None if protocol is None else _protocols(protocol), network=network,
     )  # fmt: skip
     with errors_name_options():
-        target = find_target(request)
+        target = find_target(request, name)
     side = library_side(request, target, library_from(run_as, env), csv)
     sizes_bytes = parse_sizes(sizes)
     folder = results_folder(out, f"tune-{name}-{target.name}")

@@ -11,6 +11,7 @@ import typer
 import towpath
 from towpath.cli.options import AsJson, Jobs, given, machine_option, refuse
 from towpath.cli.output_file import print_json
+from towpath.errors import ConfigError
 
 
 def validate(
@@ -31,9 +32,12 @@ def validate(
     jobs: Jobs = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare tables of measurements with the models: predicted, measured, error."""
+    """Compare tables of measurements with the models: predicted, measured, error.
+
+    Exits 1 where a table is out of its tolerance, 2 where no row of it could be simulated.
+    """
     from towpath.cli.progress import bar
-    from towpath.pages.validation_text import validation_text
+    from towpath.pages.validation_text import tolerance_text, validation_text
 
     if table is None:
         refuse(given(machine=machine, half=half, group=group), "is for one table; name it")
@@ -46,6 +50,18 @@ def validate(
         print_json(result.to_dict())
     else:
         print(validation_text(result))
+    if result.verdict == "not run":
+        raise ConfigError(
+            f"none of its {len(result.rows)} rows could be simulated, the first because "
+            f"{result.rows[0]['error']}; at least one must be",
+            file=table,
+        )
+    is_whole = machine is None and half is None and group is None
+    if is_whole and result.tolerance is not None:
+        if not as_json:
+            print(tolerance_text(result))
+        if result.verdict == "exceeded":
+            raise typer.Exit(1)
 
 
 def _validate_all(jobs: int, as_json: bool) -> None:

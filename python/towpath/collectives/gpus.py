@@ -60,10 +60,19 @@ def channels_worth_it(ranks: int, largest_bytes: int) -> int:
     return max(largest_bytes // (ranks * _CHUNK_BYTES_LEAST), 1)
 
 
-def channels_to_fill(spec: MachineSpec) -> int:
+def channels_to_fill(spec: MachineSpec, collective: str | None = None) -> int:
     """Channels that can fill the fastest wire of a GPU: enough thread blocks, and the same number
-    for each rail."""
-    blocks = -(-fastest_wire_gb_per_s(spec) // spec.gpu_cost.simple.block_rate_gb_per_s.value)
+    for each rail.
+
+    Args:
+        spec: the machine.
+        collective: what they run; in a broadcast each thread block stores what it sends on.
+    """
+    cost = spec.gpu_cost.simple
+    rate = cost.block_rate_gb_per_s
+    if collective == "broadcast" and cost.forward_rate_gb_per_s is not None:
+        rate = cost.forward_rate_gb_per_s
+    blocks = -(-fastest_wire_gb_per_s(spec) // rate.value)
     rails = spec.gpus_per_host if spec.host_count > 1 else 1
     return int(min(-(-blocks // rails) * rails, 32))
 

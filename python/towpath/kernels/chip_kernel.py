@@ -15,6 +15,10 @@ from towpath.errors import ConfigError
 if TYPE_CHECKING:
     from towpath._core import Chip, ChipCluster
 
+# What a run may take where nothing is said: a tenth of a second on a Wormhole.
+CYCLES_MAX = 100_000_000
+CYCLES_LIMIT = 1 << 40
+
 Processor = Literal["data_movement_0", "data_movement_1", "compute", "ethernet"]
 
 
@@ -220,11 +224,16 @@ def run_source_kernels(
     write: Sequence[MemoryBlock] = (),
     read: Sequence[MemoryBlock] = (),
     seed: int = 1,
-    cycles_max: int = 0,
+    cycles_max: int = CYCLES_MAX,
     fabric: Fabric | None = None,
     finds_hazards: bool = True,
 ) -> KernelRun:
     """Compiles kernels and runs them together, one program per chip; see Chip.run_kernels."""
+    if not 0 <= cycles_max <= CYCLES_LIMIT:
+        raise ConfigError(
+            f"cycles_max is {cycles_max}; it is the number of cycles that a run may take, "
+            f"up to {CYCLES_LIMIT}, or 0 for any number"
+        )
     program = source_program(
         kernels,
         semaphores=list(semaphores),

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from towpath.validation.shipped import TableSummary
+from towpath.validation.table_file import Tolerance
 from towpath.validation.validate import Validation
 
 _LABEL_WIDTH_MIN = 14
@@ -32,6 +33,18 @@ def validation_text(validation: Validation) -> str:
         lines.append(f"  {group['group'][:60]}")
         lines.append(f"{'':>20} {group['rows']:>6}{_percentages(group)} {skipped:>15}")
     return "\n".join(lines)
+
+
+def tolerance_text(validation: Validation) -> str:
+    """The table's own tolerance, and whether it holds."""
+    allowed = _allowed(validation.tolerance)
+    return f"\ntolerance (median, p90, worst): {allowed}: {validation.verdict}"
+
+
+def _allowed(most: Tolerance | None) -> str:
+    if most is None:
+        return "none"
+    return f"{most.median_pct:g}, {most.p90_pct:g}, {most.worst_pct:g}%"
 
 
 def _row_text(row: dict[str, Any], width: int) -> str:
@@ -60,10 +73,7 @@ def summary_line(summary: TableSummary) -> str:
     """One table: its errors, the errors allowed, the verdict."""
     found = summary.statistics
     numbers = _percentages(summary.to_dict()["statistics"])
-    allowed = "none"
-    if summary.tolerance is not None:
-        most = summary.tolerance
-        allowed = f"{most.median_pct:g}, {most.p90_pct:g}, {most.worst_pct:g}%"
+    allowed = _allowed(summary.tolerance)
     line = f"{summary.name:<42}{found.rows:>6}{numbers}  {allowed:<20}{summary.verdict}"
     skipped = found.rows - found.predicted
     if summary.reason:

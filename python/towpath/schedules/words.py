@@ -13,6 +13,8 @@ from towpath.errors import ConfigError
 from towpath.names import chosen
 
 PROTOCOLS: tuple[str, ...] = _core.PROTOCOLS
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+CHANNELS_MAX: int = _core.CHANNELS_MAX
 
 
 @lru_cache
@@ -81,3 +83,30 @@ def algorithm_named(text: str, collective: str, what: str = "algorithm") -> str:
     known = _core.algorithm_names(_core.collective_from(collective))
     short = {name.removesuffix(f"_{collective}"): name for name in known}
     return chosen(what, text, known, short)
+
+
+def check_root(root: int | None, collective: str) -> None:
+    """Refuses a root of a collective that has none; None: none is given.
+
+    Raises:
+        ConfigError: the root would be ignored.
+    """
+    if root is not None and collective not in ROOTED:
+        raise ConfigError(
+            f"{collective} has no root, and root is {root}; {', '.join(ROOTED)} have one",
+            field="root",
+        )
+
+
+def check_channels(channels: int | None) -> None:
+    """Refuses a number of channels that no schedule has; None: the machine's.
+
+    Raises:
+        ConfigError: it is not from 1 to CHANNELS_MAX.
+    """
+    if channels is not None and not 1 <= channels <= CHANNELS_MAX:
+        raise ConfigError(
+            f"channels is {channels}; allowed are 1 to {CHANNELS_MAX}, and none for what the "
+            "machine needs",
+            field="channels",
+        )

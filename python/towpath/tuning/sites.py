@@ -147,7 +147,9 @@ class Site(ABC):
         """The schedule of a named algorithm as this machine takes it."""
 
     @abstractmethod
-    def options_for(self, channels: Numbers, protocols: Words) -> Options:
+    def options_for(
+        self, channels: Numbers, protocols: Words, collective: str | None = None
+    ) -> Options:
         """What candidates are made of; None leaves a choice to the machine."""
 
     @abstractmethod
@@ -194,16 +196,18 @@ class GpuSite(Site):
     def source_for(self, wanted: Wanted) -> ScheduleSource:
         """Rings that fill the fastest link, on the rails of several hosts."""
         worth_it = channels_worth_it(self.ranks, max(wanted.sizes_bytes))
-        channels = wanted.channels or min(channels_to_fill(self.spec), worth_it)
+        channels = wanted.channels or min(channels_to_fill(self.spec, wanted.collective), worth_it)
         return ScheduleSource(
             None, wanted.collective, wanted.algorithm, self.ranks, channels, wanted.protocol,
             wanted.root, hosts_of(self.spec, self._gpus),
         )  # fmt: skip
 
-    def options_for(self, channels: Numbers, protocols: Words) -> Options:
+    def options_for(
+        self, channels: Numbers, protocols: Words, collective: str | None = None
+    ) -> Options:
         """All protocols, and channels up to what fills the fastest link."""
         return Options(
-            self.ranks, channels or powers_to(channels_to_fill(self.spec)),
+            self.ranks, channels or powers_to(channels_to_fill(self.spec, collective)),
             protocols or self.protocols, hosts=hosts_of(self.spec, self._gpus),
             reaches=reaches_of(self.spec, self._gpus),
         )  # fmt: skip
@@ -246,7 +250,9 @@ class MailboxSite(Site):
             wanted.protocol, wanted.root,
         )  # fmt: skip
 
-    def options_for(self, channels: Numbers, protocols: Words) -> Options:
+    def options_for(
+        self, channels: Numbers, protocols: Words, collective: str | None = None
+    ) -> Options:
         """One channel, and the protocol Simple: the others cost the same here."""
         return Options(self.ranks, channels or (1,), protocols or self.protocols)
 
@@ -316,7 +322,9 @@ class ChipSite(Site):
         grid: dict[str, Any] = fabric.grid_of(layout.shape)
         return replace(source, **grid)
 
-    def options_for(self, channels: Numbers, protocols: Words) -> Options:
+    def options_for(
+        self, channels: Numbers, protocols: Words, collective: str | None = None
+    ) -> Options:
         """Rings one way and both ways, grids where the chips make one."""
         ring, mesh = self._layout(False), self._layout(True)
         return Options(

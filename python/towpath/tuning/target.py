@@ -70,8 +70,12 @@ class TuneTarget:
         return "live" if self.simulator is None else "simulated"
 
 
-def find_target(request: TuneRequest) -> TuneTarget:
+def find_target(request: TuneRequest, collective: str | None = None) -> TuneTarget:
     """What the options name.
+
+    Args:
+        request: the options.
+        collective: what is to be tuned.
 
     Raises:
         ConfigError: there is no such place, or an option is not for it.
@@ -83,23 +87,26 @@ def find_target(request: TuneRequest) -> TuneTarget:
     given = {name: getattr(request, name) for name in _SIZES}
     sized = tuple((name, value) for name, value in given.items() if value is not None)
     simulator = Simulator(request.machine, sized, request.network or "flits")
-    return simulated_target(simulator, request.channels, request.protocols)
+    return simulated_target(simulator, request.channels, request.protocols, collective)
 
 
-def simulated_target(simulator: Simulator, channels: Numbers, protocols: Words) -> TuneTarget:
+def simulated_target(
+    simulator: Simulator, channels: Numbers, protocols: Words, collective: str | None = None
+) -> TuneTarget:
     """A described machine.
 
     Args:
         simulator: it.
         channels: numbers of channels to try; None leaves them to the machine, as below.
         protocols: protocols to try.
+        collective: what they run.
 
     Raises:
         ConfigError: there is no such machine, or an option is not for its kind.
     """
     site = simulator.site
     site.check_network(simulator.network)
-    options = site.options_for(channels, protocols)
+    options = site.options_for(channels, protocols, collective)
     where = site.where(options.ranks)
     if simulator.network == "packets":
         where += ", networks on chips packet by packet"

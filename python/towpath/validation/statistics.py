@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from towpath.validation.table_file import Tolerance
+
+Verdict = Literal["holds", "exceeded", "not run"]
 
 
 @dataclass(frozen=True)

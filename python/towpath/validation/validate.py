@@ -22,7 +22,7 @@ from towpath.validation.fabric import FABRIC_KINDS
 from towpath.validation.gpu import GPU_KINDS
 from towpath.validation.noc import NOC_KINDS
 from towpath.validation.pcie import PCIE_KINDS
-from towpath.validation.statistics import ErrorStatistics, error_statistics
+from towpath.validation.statistics import ErrorStatistics, Verdict, error_statistics
 from towpath.validation.table_file import TableFile, Tolerance, read_table
 from towpath.validation.table_kind import Context, Row, TableKind, half_of
 
@@ -52,6 +52,15 @@ class Validation:
     def statistics(self) -> ErrorStatistics:
         """Statistics of all rows."""
         return error_statistics(self.rows)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the table's tolerance, if it names one, holds for all rows."""
+        statistics = self.statistics
+        if statistics.predicted == 0:
+            return "not run"
+        holds = self.tolerance is None or statistics.is_within(self.tolerance)
+        return "holds" if holds else "exceeded"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data that JSON can hold.

@@ -2,18 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/gpu/object.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "towpath/gpu/errors.hpp"
-#include "towpath/os/command.hpp"
 
 namespace towpath::gpu {
 
-LoadedObject::LoadedObject(const std::filesystem::path& file) : file_(file), library_(file) {
+LoadedObject::LoadedObject(const std::filesystem::path& file) : library_(file) {
   const auto describe = reinterpret_cast<abi::Object (*)()>(library_.symbol("towpath_gpu_object"));
   if (describe != nullptr) object_ = describe();
   if (object_.version != abi::kVersion) {
@@ -30,14 +29,8 @@ LoadedObject::LoadedObject(const std::filesystem::path& file) : file_(file), lib
 }
 
 std::string LoadedObject::place_of(const void* address) const {
-  Dl_info info;
-  if (::dladdr(address, &info) == 0) return {};
-  const auto offset = static_cast<const char*>(address) - static_cast<const char*>(info.dli_fbase);
-  // One less: the address is that after the call.
-  std::string place =
-      os::run_command({"addr2line", "-e", file_.string(), fmt::format("{:#x}", offset - 1)}).output;
-  place = place.substr(0, place.find_first_of("\n ("));
-  return place.empty() || place[0] == '?' ? std::string() : place;
+  const std::vector<std::string> places = library_.places_before(address);
+  return places.empty() ? std::string() : places.front();
 }
 
 }  // namespace towpath::gpu

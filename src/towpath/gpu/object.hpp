@@ -26,7 +26,6 @@ class LoadedObject {
   std::string place_of(const void* address) const;
 
  private:
-  std::filesystem::path file_;
   os::LibraryCopy library_;
   abi::Object object_{};
 };

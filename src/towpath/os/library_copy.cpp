@@ -7,15 +7,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "towpath/os/command.hpp"
 #include "towpath/os/compile_cache.hpp"
 #include "towpath/os/file_descriptor.hpp"
 
@@ -54,7 +57,7 @@ std::string unused_path(int descriptor) {
 
 }  // namespace
 
-LibraryCopy::LibraryCopy(const std::filesystem::path& file) {
+LibraryCopy::LibraryCopy(const std::filesystem::path& file) : file_(file) {
   const FileDescriptor copy = copy_of(file);
   handle_ = ::dlopen(unused_path(copy.number()).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
@@ -65,6 +68,22 @@ LibraryCopy::LibraryCopy(const std::filesystem::path& file) {
 LibraryCopy::~LibraryCopy() { ::dlclose(handle_); }
 
 void* LibraryCopy::symbol(const char* name) const { return ::dlsym(handle_, name); }
+
+std::vector<std::string> LibraryCopy::places_before(const void* address) const {
+  Dl_info info;
+  if (::dladdr(address, &info) == 0) return {};
+  const auto offset = static_cast<const char*>(address) - static_cast<const char*>(info.dli_fbase);
+  std::istringstream lines(
+      run_command({"addr2line", "-i", "-e", file_.string(), fmt::format("{:#x}", offset - 1)})
+          .output);
+  std::vector<std::string> places;
+  std::string line;
+  while (std::getline(lines, line)) {
+    line.resize(std::min(line.size(), line.find_first_of(" (")));
+    if (!line.empty() && line[0] != '?') places.push_back(line);
+  }
+  return places;
+}
 
 bool LibraryCopy::has(const void* address) {
   Dl_info info;

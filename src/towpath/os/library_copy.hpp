@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace towpath::os {
 
@@ -19,10 +21,15 @@ class LibraryCopy {
   // What it exports under a name; null if nothing.
   void* symbol(const char* name) const;
 
+  // FILE:LINE of the instruction before an address, innermost call first, as its debug information
+  // says; empty without any.
+  std::vector<std::string> places_before(const void* address) const;
+
   // Whether an address lies in some copy.
   static bool has(const void* address);
 
  private:
+  std::filesystem::path file_;
   void* handle_ = nullptr;
 };
 

@@ -28,6 +28,16 @@ std::span<const Algorithm> algorithms() {
   return all;
 }
 
+Schedule Algorithm::operator()(const AlgorithmOptions& options) const {
+  if (options.root != 0 && !has_root(collective)) {
+    throw std::invalid_argument(
+        fmt::format("root is {}; {} has no root, so that only 0 is allowed; broadcast, reduce, "
+                    "gather and scatter have one",
+                    options.root, name_of(collective)));
+  }
+  return make(options);
+}
+
 Schedule make_schedule(std::string_view algorithm, const AlgorithmOptions& options) {
   std::vector<std::string_view> names;
   for (const Algorithm& candidate : algorithms()) {

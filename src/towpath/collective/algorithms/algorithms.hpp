@@ -75,7 +75,7 @@ struct Algorithm {
   Reach reach = Reach::fifo;
 
   // Throws std::invalid_argument, one sentence, for options that are not possible.
-  Schedule operator()(const AlgorithmOptions& options) const { return make(options); }
+  Schedule operator()(const AlgorithmOptions& options) const;
 };
 
 // The registry: one line per algorithm declares it and lists it. The first one of a collective is
@@ -114,7 +114,9 @@ struct Algorithm {
   ALGORITHM(pat_reduce_scatter)            \
   ALGORITHM(nvls_reduce_scatter)           \
   ALGORITHM(ring_broadcast)                \
+  ALGORITHM(tree_broadcast)                \
   ALGORITHM(ring_reduce)                   \
+  ALGORITHM(tree_reduce)                   \
   ALGORITHM(all_pairs_all_to_all)          \
   ALGORITHM(bruck_all_to_all)              \
   ALGORITHM(direct_gather)                 \

@@ -156,6 +156,14 @@ void add_own_copies(Schedule& schedule) {
   }
 }
 
+void add_root_copies(Schedule& schedule, int channel, std::uint32_t first, std::uint32_t count) {
+  RankProgram& root = schedule.ranks[static_cast<std::size_t>(schedule.root)];
+  ThreadBlock& block = add_block(root, kNone, kNone, channel);
+  for (std::uint32_t chunk = first; chunk < first + count; ++chunk) {
+    block.steps.push_back(step(StepType::copy, input(chunk), output(chunk)));
+  }
+}
+
 ThreadBlock& add_block(RankProgram& program, int receive_peer, int send_peer, int channel) {
   ThreadBlock& block = program.blocks.emplace_back();
   block.receive_peer = receive_peer;

@@ -71,6 +71,10 @@ Schedule local_copy(Schedule schedule);
 // array, while others send it.
 void add_own_copies(Schedule& schedule);
 
+// A thread block that copies chunks of the root's own array to its output while others send them: a
+// copy behind the sends would begin when the last one is done.
+void add_root_copies(Schedule& schedule, int channel, std::uint32_t first, std::uint32_t count);
+
 // A thread block on `channel`, at the end of those of the rank.
 ThreadBlock& add_block(RankProgram& program, int receive_peer, int send_peer, int channel);
 

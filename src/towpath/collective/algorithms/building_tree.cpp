@@ -16,6 +16,12 @@ Step TreeNode::when_there(std::uint32_t i, Step step) const {
   return after(static_cast<std::uint32_t>(source_block), source_step + i, step);
 }
 
+StepType TreeNode::type_on_way_up(bool is_last) const {
+  if (!is_last) return StepType::receive_reduce_copy;
+  if (is_turn()) return StepType::receive_reduce_copy_send;
+  return parent == kNone ? StepType::receive_reduce_copy : StepType::receive_reduce_send;
+}
+
 void TreeNode::add_way_up() const {
   if (children.empty()) {
     ThreadBlock& block = add_block(kNone, parent);
@@ -24,20 +30,17 @@ void TreeNode::add_way_up() const {
     }
     return;
   }
-  const bool is_root = parent == kNone;
   for (std::size_t c = 0; c < children.size(); ++c) {
     const bool is_last = c + 1 == children.size();
-    const int target = is_root ? children.front() : parent;
+    const int target = is_turn() ? children.front() : parent;
     ThreadBlock& block = add_block(children[c], is_last ? target : kNone);
-    const StepType type = !is_last  ? StepType::receive_reduce_copy
-                          : is_root ? StepType::receive_reduce_copy_send
-                                    : StepType::receive_reduce_send;
+    const StepType type = type_on_way_up(is_last);
     for (std::uint32_t i = 0; i < chunks; ++i) {
       const std::uint32_t chunk = first_chunk + i;
       const Chunk addend = c == 0 ? Chunk{source, chunk} : result_chunk(chunk);
       Step next = step(type, addend, result_chunk(chunk));
       next = c == 0 ? when_there(i, next) : after(last_block() - 1, i, next);
-      next.publishes = !is_last || (is_root && (children.size() > 1 || publishes_result));
+      next.publishes = !is_last || (is_turn() && (children.size() > 1 || publishes_result));
       block.steps.push_back(next);
     }
   }

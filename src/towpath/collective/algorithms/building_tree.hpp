@@ -27,6 +27,7 @@ struct TreeNode {
   std::uint32_t source_step = 0;
   Buffer result = Buffer::output;  // where partial sums and results are kept
   bool publishes_result = false;   // every step that stores a result
+  bool has_way_down = true;        // else the root keeps the result
 
   // Sums to the parent. One thread block per child adds what it sends to the sum of those before;
   // the last of them hands on to the parent, or, at the root, already the result to the first
@@ -40,6 +41,8 @@ struct TreeNode {
  private:
   Chunk result_chunk(std::uint32_t index) const { return {result, index}; }
   ThreadBlock& add_block(int receive_peer, int send_peer) const;
+  bool is_turn() const { return parent == kNone && has_way_down; }  // results go down from here
+  StepType type_on_way_up(bool is_last) const;
   Step when_there(std::uint32_t i, Step step) const;
   std::uint32_t last_block() const { return static_cast<std::uint32_t>(program.blocks.size() - 1); }
 };

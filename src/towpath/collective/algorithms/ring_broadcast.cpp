@@ -32,10 +32,8 @@ Schedule make(const AlgorithmOptions& options) {
       for (std::uint32_t chunk = first; chunk < first + per_channel; ++chunk) {
         block.steps.push_back(step(type, is_root ? input(chunk) : output(chunk)));
       }
-      for (std::uint32_t chunk = first; is_root && chunk < first + per_channel; ++chunk) {
-        block.steps.push_back(step(StepType::copy, input(chunk), output(chunk)));
-      }
     }
+    add_root_copies(schedule, channel, first, per_channel);
   }
   return schedule;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/collective/algorithms/trees.hpp"
 
+#include <bit>
 #include <utility>
 
 #include "towpath/collective/algorithms/building_tree.hpp"
@@ -18,11 +19,7 @@ int parent_of_node(int node, int nodes) {
 }
 
 void add_tree(Schedule& schedule, const Parents& parents, int channel, std::uint32_t chunks) {
-  std::vector<std::vector<int>> children(parents.size());
-  for (std::size_t rank = 0; rank < parents.size(); ++rank) {
-    if (parents[rank] == kNone) continue;
-    children[static_cast<std::size_t>(parents[rank])].push_back(static_cast<int>(rank));
-  }
+  std::vector<std::vector<int>> children = children_of(parents);
   for (std::size_t rank = 0; rank < parents.size(); ++rank) {
     const TreeNode node{schedule.ranks[rank],
                         parents[rank],
@@ -49,6 +46,75 @@ HostParent parent_of_host(int host, int hosts, bool is_second) {
                           : is_mirrored ? hosts - 1 - parent
                                         : parent;
   return {parent_host, node < parent};
+}
+
+namespace {
+
+// Numbers 0 to count-1 that go round, from `first` on; number 0 is the root's own.
+struct Circle {
+  int first = 0;
+  int count = 1;
+  int number_of(int item) const { return (item + count - first) % count; }
+  int item_of(int number) const { return (number + first) % count; }
+};
+
+// The parent of a host, by its number from the root's host on, in the first or the second tree.
+int parent_of_host_number(int number, int hosts, bool is_second) {
+  if (!is_second || number == 0 || hosts < 3) return parent_of_node(number, hosts);
+  const bool is_mirrored = hosts % 2 == 1;  // where leaves, the odd numbers, become even
+  const int node = is_mirrored ? hosts - number : 1 + number % (hosts - 1);
+  const int parent = parent_of_node(node, hosts);
+  if (parent == 0) return 0;
+  return is_mirrored ? hosts - parent : 1 + (parent + hosts - 3) % (hosts - 1);
+}
+
+}  // namespace
+
+Parents tree_from_root(const AlgorithmOptions& options, int channel) {
+  const int gpus = options.gpus_per_host;
+  const Circle hosts{options.root / gpus, options.ranks / gpus};
+  const Circle places{options.root % gpus, gpus};
+  const int head = channel % gpus;  // the place on the channel's rail, counted from the root's
+  // In the root's host the tree begins at the root, and the head is its child; in others at the
+  // head.
+  const int top = gpus < 3 ? gpus - 1 : static_cast<int>(std::bit_floor(unsigned(gpus - 1)));
+  const Circle from_head{head, gpus};
+  const auto node_of = [&](int place, bool is_root_host) {
+    if (!is_root_host) return from_head.number_of(place);
+    if (place == 0 || head == 0) return place;
+    return 1 + (place - head + top - 1 + gpus - 1) % (gpus - 1);
+  };
+  const auto place_of = [&](int node, bool is_root_host) {
+    if (!is_root_host) return from_head.item_of(node);
+    if (node == 0 || head == 0) return node;
+    return 1 + (node - top + head - 1 + gpus - 1) % (gpus - 1);
+  };
+  Parents parents;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    const int host = hosts.number_of(rank / gpus);
+    const int node = node_of(places.number_of(rank % gpus), host == 0);
+    int parent_host = host;
+    int parent_place = head;
+    if (const int parent = parent_of_node(node, gpus); parent != kNone) {
+      parent_place = place_of(parent, host == 0);
+    } else if (host == 0) {
+      parents.push_back(kNone);
+      continue;
+    } else {
+      parent_host = parent_of_host_number(host, hosts.count, channel % 2 == 1);
+    }
+    parents.push_back(hosts.item_of(parent_host) * gpus + places.item_of(parent_place));
+  }
+  return parents;
+}
+
+std::vector<std::vector<int>> children_of(const Parents& parents) {
+  std::vector<std::vector<int>> children(parents.size());
+  for (std::size_t rank = 0; rank < parents.size(); ++rank) {
+    if (parents[rank] == kNone) continue;
+    children[static_cast<std::size_t>(parents[rank])].push_back(static_cast<int>(rank));
+  }
+  return children;
 }
 
 Schedule all_reduce_by_trees(std::string_view name, const AlgorithmOptions& options,

@@ -23,6 +23,14 @@ struct HostParent {
 // one are leaves in the other, but for one host if their number is odd.
 HostParent parent_of_host(int host, int hosts, bool is_second);
 
+// The tree of a channel whose root is options.root: a binary tree of hosts, which joins the GPUs of
+// one rail, and a binary tree inside each. Odd channels have a second tree of hosts, in which most
+// that have children in the first one are leaves.
+Parents tree_from_root(const AlgorithmOptions& options, int channel);
+
+// The children of each rank.
+std::vector<std::vector<int>> children_of(const Parents& parents);
+
 // Sums go up the tree of each channel to its root, and results down, chunks_per_channel chunks one
 // after the other.
 Schedule all_reduce_by_trees(std::string_view name, const AlgorithmOptions& options,

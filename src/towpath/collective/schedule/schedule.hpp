@@ -46,6 +46,12 @@ enum class Collective : std::uint8_t {
   barrier        // all_reduce of a token: who has the sum knows that all ranks have come
 };
 
+// Whether one rank's part in it differs from that of the others.
+constexpr bool has_root(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce ||
+         collective == Collective::gather || collective == Collective::scatter;
+}
+
 // Why a thread block does not go on.
 enum class WaitReason : std::uint8_t {
   data,        // the next slice of its receive peer has not arrived

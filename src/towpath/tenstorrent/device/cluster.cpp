@@ -404,9 +404,9 @@ std::string Cluster::describe_links() const {
 }
 
 void Cluster::fail_at_limit() const {
-  throw std::runtime_error(fmt::format("after {} cycles, the limit, {} of {} kernels go on: {}",
-                                       options_.cycles_max, running(), kernels(),
-                                       describe_waits()));
+  throw std::runtime_error(
+      fmt::format("after {} cycles, the limit (cycles_max), {} of {} kernels go on: {}",
+                  options_.cycles_max, running(), kernels(), describe_waits()));
 }
 
 void Cluster::fail_waiting() const {

@@ -5,10 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
 
 #include "towpath/machine/load.hpp"
 
@@ -59,6 +63,23 @@ std::vector<std::filesystem::path> include_folders() {
   if (home == nullptr) return {};
   const std::filesystem::path root(home);
   return {root / "tt_metal/hw/inc", root / "tt_metal", root};
+}
+
+// Of a program, so that one that never ends is named.
+towpath::noc::Cycle cycles_max() {
+  constexpr towpath::noc::Cycle kMost = std::int64_t{1} << 40;
+  const char* const value = std::getenv("TOWPATH_CYCLES_MAX");
+  if (value == nullptr) return metalium::kCyclesMax;
+  towpath::noc::Cycle cycles = 0;
+  const std::string_view text(value);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cycles);
+  if (error != std::errc() || end != text.data() + text.size() || cycles < 0 || cycles > kMost) {
+    throw std::invalid_argument(
+        fmt::format("$TOWPATH_CYCLES_MAX is '{}'; it is the number of cycles that a program may "
+                    "take, up to {}, or 0 for any number",
+                    value, kMost));
+  }
+  return cycles;
 }
 
 template <typename Config>
@@ -128,6 +149,7 @@ bool HostSystem::exists() { return the_system() != nullptr; }
 
 HostSystem::HostSystem(const std::string& machine)
     : cluster_(load(machine)),
+      cycles_max_(cycles_max()),
       dispatches_slowly_(std::getenv("TT_METAL_SLOW_DISPATCH_MODE") != nullptr) {
   if (dispatches_slowly_) cluster_ = towpath::machine::without_dispatcher(*cluster_);
 }
@@ -350,7 +372,9 @@ void HostSystem::add(Cluster& cluster, int device, const HostProgram& host,
 void HostSystem::run_pending() {
   const auto programs = std::exchange(pending_, {});
   metalium::KernelLog log;
-  Cluster cluster(cluster_, {.slow_dispatch = dispatches_slowly_});
+  const auto count = static_cast<towpath::noc::Cycle>(programs.size());
+  Cluster cluster(cluster_,
+                  {.cycles_max = cycles_max_ * count, .slow_dispatch = dispatches_slowly_});
   std::optional<metalium::KernelFabric> fabric;
   if (fabric_mode_) fabric.emplace(cluster, *fabric_mode_);
   for (const auto& [device, program] : programs) {

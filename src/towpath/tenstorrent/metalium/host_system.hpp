@@ -107,6 +107,7 @@ class HostSystem {
            const towpath::tenstorrent::metalium::KernelFabric* fabric) const;
 
   std::shared_ptr<const towpath::machine::ChipCluster> cluster_;
+  towpath::noc::Cycle cycles_max_;
   bool dispatches_slowly_;
   std::map<int, std::unique_ptr<Device>> devices_;
   std::map<Place, towpath::noc::Memory> memories_;

@@ -308,7 +308,7 @@ struct KernelCalls {
   }
 
   static std::uint64_t cycle(void* core) {
-    return static_cast<std::uint64_t>(runtime(core).settled().cycle());
+    return runtime(core).read_clock(KernelRuntime::ClockRead::whole);
   }
   static void work(void* core, std::uint64_t cycles) {
     runtime(core).settled().work(static_cast<noc::Cycle>(cycles));
@@ -319,7 +319,14 @@ struct KernelCalls {
   }
   static void record(void* core, const char* name, std::uint64_t value) {
     KernelRuntime& on = runtime(core);
+    on.count_report();
     if (on.setup_.log != nullptr) on.setup_.log->values.push_back({on.from(), name, value});
+  }
+  static void ran(void* core, std::uint64_t blocks, const void* place) {
+    runtime(core).count_blocks(blocks, place);
+  }
+  static void endless_loop(void* core, const void* place) {
+    runtime(core).refuse_endless_loop(place);
   }
   static void refuse(void* core, const char* sentence) { runtime(core).refuse(sentence); }
 };
@@ -374,6 +381,8 @@ const TowpathCalls& kernel_calls() {
                                   .print = Calls::print,
                                   .zone = Calls::zone,
                                   .record = Calls::record,
+                                  .ran = Calls::ran,
+                                  .endless_loop = Calls::endless_loop,
                                   .refuse = Calls::refuse};
   return calls;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -30,7 +31,7 @@ fs::path header_folder() {
     digest.add(header.path);
     digest.add(header.text);
   }
-  fs::path folder = os::compile_cache("kernels") / ("headers-" + digest.hex());
+  fs::path folder = os::compile_cache("kernels") / fmt::format("{}{}", kHeaderFolder, digest.hex());
   if (fs::exists(folder)) return folder;
   const fs::path fresh = os::unfinished(folder);
   for (const KernelHeader& header : kernel_headers()) {
@@ -116,10 +117,12 @@ std::vector<std::string> definitions_of(const KernelSource& source, const Kernel
 }
 
 // Kernels cast between words of 32 bits and pointers, which GCC takes for a mistake unless it is
-// permissive. Loads and stores call out (see towpath_support.h); copies are calls, so that they
-// can.
+// permissive. Loads and stores call out (see towpath_support.h), and so does each block of
+// instructions; copies are calls, so that they can.
 std::vector<std::string> kernel_flags() {
-  return {"-fsanitize=thread",
+  return {"-xc++",
+          "-fsanitize=thread",
+          "-fsanitize-coverage=trace-pc",
           "--param=tsan-distinguish-volatile=1",
           "--param=tsan-instrument-func-entry-exit=0",
           "-fpermissive",
@@ -132,8 +135,9 @@ std::vector<std::string> kernel_flags() {
 
 std::vector<std::string> common_flags(const machine::Chip& chip, const fs::path& headers) {
   std::vector<std::string> flags = {
-      "-std=gnu++20",    "-O2",       "-fPIC",           "-fvisibility=hidden",
-      "-fno-exceptions", "-fno-rtti", "-fno-gnu-unique", "-g0"};
+      "-std=gnu++20",         "-O2",       "-fPIC",           "-fvisibility=hidden",
+      "-fno-exceptions",      "-fno-rtti", "-fno-gnu-unique", "-g1",
+      "-gstatement-frontiers"};
   flags.push_back("-I" + headers.string());
   std::ranges::copy(chip_definitions(chip), std::back_inserter(flags));
   return flags;
@@ -224,20 +228,59 @@ fs::path support_object(const machine::Chip& chip, const fs::path& headers) {
   return object;
 }
 
+// Assembly in which a jump to itself, all that is left of `for (;;) {}`, is a call: the compiler
+// lets every block of instructions report but an empty one.
+std::string with_endless_loops_reported(const std::string& assembly) {
+#if defined(__aarch64__)
+  constexpr std::string_view kJump = "b";
+  constexpr std::string_view kCall = "bl";
+#else
+  constexpr std::string_view kJump = "jmp";
+  constexpr std::string_view kCall = "call";
+#endif
+  std::string text;
+  std::set<std::string> labels;  // of the next instruction
+  std::istringstream lines(assembly);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    std::string operand;
+    words >> word >> operand;
+    if (word.ends_with(':')) {
+      labels.insert(word.substr(0, word.size() - 1));
+    } else if (!word.empty() && word[0] != '.' && word[0] != '#') {
+      if (word == kJump && labels.contains(operand)) {
+        line = fmt::format("\t{}\ttowpath_endless_loop", kCall);
+      }
+      labels.clear();
+    }
+    text += line;
+    text += '\n';
+  }
+  return text;
+}
+
 void compile(const KernelSource& source, const fs::path& library, const fs::path& object,
              std::vector<std::string> command) {
   const std::string name = source.file.string();
   fs::path file = fs::absolute(source.file);
+  fs::path folder;
   if (!source.text.empty()) {
-    file = os::unfinished(library).string() + ".cpp";
+    // By its own name, which the debug information has.
+    folder = os::unfinished(library);
+    fs::create_directory(folder);
+    file = folder / (source.file.has_filename() ? source.file.filename() : "kernel.cpp");
     os::write_file(file, fmt::format("#line 1 \"{}\"\n{}", name, source.text));
   }
   const fs::path fresh = os::unfinished(library);
   const fs::path rule = fresh.string() + ".d";
+  const fs::path assembly = fresh.string() + ".s";
   const fs::path kernel_object = fresh.string() + ".o";
   command.insert(command.end(),
-                 {"-MD", "-MF", rule.string(), "-c", file.string(), "-o", kernel_object.string()});
+                 {"-MD", "-MF", rule.string(), "-S", file.string(), "-o", assembly.string()});
   run(command, name);
+  os::write_file(assembly, with_endless_loops_reported(os::read_file(assembly)));
+  run({command.front(), "-c", assembly.string(), "-o", kernel_object.string()}, name);
   run({command.front(), "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now", kernel_object.string(),
        object.string(), "-o", fresh.string()},
       name);
@@ -251,8 +294,9 @@ void compile(const KernelSource& source, const fs::path& library, const fs::path
   os::write_file(fresh_manifest, manifest);
   fs::rename(fresh_manifest, library.string() + ".deps");
   fs::remove(rule);
+  fs::remove(assembly);
   fs::remove(kernel_object);
-  if (!source.text.empty()) fs::remove(file);
+  if (!folder.empty()) fs::remove_all(folder);
 }
 
 }  // namespace

@@ -16,4 +16,7 @@ struct KernelHeader {
 // All of them; cmake/kernel_headers.cmake makes a source file of kernel_include/.
 std::span<const KernelHeader> kernel_headers();
 
+// How the name of their folder in the cache begins.
+constexpr std::string_view kHeaderFolder = "towpath-headers-";
+
 }  // namespace towpath::tenstorrent::metalium

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "towpath/os/library_copy.hpp"
 #include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
@@ -17,6 +19,10 @@ class KernelLibrary {
 
   using Entry = void (*)(const TowpathCore*);
   Entry entry() const { return entry_; }
+  // See os::LibraryCopy.
+  std::vector<std::string> places_before(const void* address) const {
+    return library_.places_before(address);
+  }
 
  private:
   os::LibraryCopy library_;

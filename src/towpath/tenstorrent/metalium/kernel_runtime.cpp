@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <utility>
 
 #include "towpath/noc/bits.hpp"
 #include "towpath/os/code_fault.hpp"
+#include "towpath/tenstorrent/metalium/kernel_headers.hpp"
 
 // Loads and stores, circular buffers, what a kernel reports. Its calls are in kernel_calls.cpp and
 // kernel_ethernet.cpp.
@@ -92,11 +94,14 @@ void KernelRuntime::run(const KernelLibrary& library) {
       .dram_bank_count = static_cast<std::uint32_t>(dram_banks_.size()),
       .l1_banks = l1_banks_.data(),
       .l1_bank_count = static_cast<std::uint32_t>(l1_banks_.size())};
+  library_ = &library;
   os::throw_code_faults();
   try {
     library.entry()(&view);
   } catch (const os::CodeFault& fault) {
-    refuse(fmt::format("it {}", fault.what()));
+    const auto* const behind = static_cast<const char*>(fault.address()) + 1;
+    const std::string place = at_place(behind);
+    refuse(fmt::format("it {}{}{}", fault.what(), place.empty() ? "" : ",", place));
   }
   settled();
   if (!line_.empty()) print("\n");
@@ -104,6 +109,47 @@ void KernelRuntime::run(const KernelLibrary& library) {
 
 void KernelRuntime::refuse(std::string_view sentence) const {
   throw std::invalid_argument(fmt::format("{}: {}", core_.where(), sentence));
+}
+
+std::string KernelRuntime::at_place(const void* place) const {
+  if (place == nullptr) return {};
+  for (const std::string& line : library_->places_before(place)) {
+    if (line.find(kHeaderFolder) == std::string::npos) {
+      return fmt::format(" at {}", std::filesystem::path(line).filename().string());
+    }
+  }
+  return {};
+}
+
+void KernelRuntime::count_blocks(std::uint64_t blocks, const void* place) {
+  looking();
+  if (blocks_cycle_ != core_.cycle()) {
+    blocks_cycle_ = core_.cycle();
+    blocks_ = 0;
+  }
+  blocks_ += blocks;
+  if (blocks_ < kBlocksMax) return;
+  refuse(
+      fmt::format("it is still in cycle {}{} after {} blocks of instructions, the most that a "
+                  "kernel may run without a call, a load or a store that takes time; a loop must "
+                  "end, or call or poll something in between",
+                  core_.cycle(), at_place(place), kBlocksMax));
+}
+
+void KernelRuntime::refuse_endless_loop(const void* place) {
+  looking();
+  refuse(
+      fmt::format("it comes in cycle {} to an empty loop that never ends{}; a loop must end, or "
+                  "call or poll something in between",
+                  core_.cycle(), at_place(place)));
+}
+
+std::uint64_t KernelRuntime::read_clock(ClockRead how) {
+  noc::Cycle& seen = clock_seen_[static_cast<std::size_t>(how)];
+  DataMovementCore& core = settled();
+  if (seen == core.cycle()) core.work(core.network().chip().software.poll_cycles);
+  seen = core.cycle();
+  return static_cast<std::uint64_t>(seen);
 }
 
 // --- loads and stores ---------------------------------------------------------------------------
@@ -235,8 +281,7 @@ void KernelRuntime::access_register(std::uintptr_t address, std::uint32_t size_b
                     "clock, at {:#x} and {:#x}, is modelled",
                     address, kWallClockLow, kWallClockHigh));
   }
-  pay();
-  const auto now = static_cast<std::uint64_t>(core_.cycle());
+  const std::uint64_t now = read_clock(address == kWallClockLow ? ClockRead::low : ClockRead::high);
   const auto value = static_cast<std::uint32_t>(address == kWallClockLow ? now : now >> 32);
   std::ranges::copy(std::as_bytes(std::span(&value, 1)), L1Window::bytes(address, 4).begin());
 }
@@ -345,6 +390,7 @@ KernelLog::From KernelRuntime::from() const {
 }
 
 void KernelRuntime::print(std::string_view text) {
+  count_report();
   if (setup_.log == nullptr) return;
   for (const char character : text) {
     if (character == '\n') {
@@ -356,8 +402,7 @@ void KernelRuntime::print(std::string_view text) {
 }
 
 void KernelRuntime::zone(const char* name, bool begins) {
-  carry_out_store();
-  pay();
+  count_report();
   if (setup_.log == nullptr) return;
   if (begins) {
     open_zones_.push_back({from(), name, core_.cycle(), 0});

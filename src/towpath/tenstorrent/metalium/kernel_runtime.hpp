@@ -32,6 +32,11 @@ namespace towpath::tenstorrent::metalium {
 // a poll: after kPollsMax of them, or of the Ethernet interface's tests, during which the core's L1
 // has not changed and the kernel has done nothing else, the kernel sleeps until something is
 // written there. Up to then a loop that counts its polls is exact.
+//
+// Instructions take no time, so that a loop without calls would go on for ever: the compiler makes
+// each block of instructions count (trace-pc), and after kBlocksMax of them in one cycle of
+// simulated time the run is refused. This does not depend on the speed of the host. A loop that is
+// nothing but a jump to itself is refused when the kernel comes there.
 class KernelRuntime {
  public:
   KernelRuntime(DataMovementCore& core, const KernelTarget& target, const KernelSetup& setup);
@@ -44,6 +49,10 @@ class KernelRuntime {
   friend struct KernelCalls;
 
   static constexpr int kPollsMax = 20'000;
+  // Of instructions, while no simulated time passes: a quarter of a second of a core's time at
+  // least. A report (a line, a zone, a value) counts as kBlocksPerReport.
+  static constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 28;
+  static constexpr std::uint64_t kBlocksPerReport = std::uint64_t{1} << 10;
 
   struct Pointers {
     std::uint32_t read = 0;
@@ -79,6 +88,14 @@ class KernelRuntime {
   void pay();
   void count_poll(std::uint64_t word);
   void wait_for_change(std::uint64_t word);
+  void count_blocks(std::uint64_t blocks, const void* place);
+  [[noreturn]] void refuse_endless_loop(const void* place);
+  void count_report() { count_blocks(kBlocksPerReport, nullptr); }
+  // The first read in a cycle takes no time, the next a poll's, so that a loop that reads ends.
+  enum class ClockRead : std::uint8_t { whole, low, high };
+  std::uint64_t read_clock(ClockRead how);
+  // " at FILE:LINE" in the kernel's own source, as far as it is known.
+  std::string at_place(const void* place) const;
   [[noreturn]] void refuse(std::string_view sentence) const;
 
   void access(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access);
@@ -129,6 +146,10 @@ class KernelRuntime {
   noc::Cycle debt_cycles_ = 0;
   InstructionCache instructions_;
   PendingStore pending_;
+  const KernelLibrary* library_ = nullptr;  // while it runs
+  std::uint64_t blocks_ = 0;                // of instructions, in this cycle
+  noc::Cycle blocks_cycle_ = 0;
+  std::array<noc::Cycle, 3> clock_seen_{-1, -1, -1};  // by how it was read
   int polls_ = 0;
   bool yields_ = false;  // the base firmware has had a turn among these polls
   std::uint64_t writes_seen_ = 0;

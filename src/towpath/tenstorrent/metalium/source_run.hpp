@@ -18,6 +18,10 @@
 
 namespace towpath::tenstorrent::metalium {
 
+// Cycles that a program of a user may take where the user does not say: a tenth of a second on a
+// Wormhole, and of the order of ten seconds of the host's time for a loop of short calls.
+constexpr noc::Cycle kCyclesMax = 100'000'000;
+
 struct PlacedKernel {
   int chip = 0;
   // In the logical grid of workers; {0, channel} of an Ethernet core.

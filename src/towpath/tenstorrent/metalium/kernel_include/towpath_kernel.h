@@ -184,6 +184,10 @@ typedef struct TowpathCalls {
   void (*print)(void* core, const char* text);
   void (*zone)(void* core, const char* name, int begins);
   void (*record)(void* core, const char* name, uint64_t value);
+  // So many blocks of instructions have run; `place` is behind the last one's begin.
+  void (*ran)(void* core, uint64_t blocks, const void* place);
+  // It has come to a loop without an exit and without a call; `place` is behind its begin.
+  void (*endless_loop)(void* core, const void* place);
   // Ends the run with a sentence.
   void (*refuse)(void* core, const char* sentence);
 } TowpathCalls;

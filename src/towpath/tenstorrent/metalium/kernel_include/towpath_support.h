@@ -3,7 +3,8 @@
 #pragma once
 
 // The part of a compiled kernel that is ours, in a file of its own and without instrumentation: its
-// entry, and what the compiler calls at every access (GCC's -fsanitize=thread) and for every copy.
+// entry, and what the compiler calls at every access (GCC's -fsanitize=thread), in every block of
+// instructions and for every copy.
 
 #include <algorithm>
 
@@ -80,24 +81,44 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
-#define TOWPATH_ACCESSES(size)                                                               \
-  void __tsan_read##size(void* address) { towpath::access(address, size, 0); }               \
-  void __tsan_unaligned_read##size(void* address) { towpath::access(address, size, 0); }     \
-  void __tsan_write##size(void* address) { towpath::access(address, size, kTowpathStore); }  \
-  void __tsan_unaligned_write##size(void* address) {                                         \
-    towpath::access(address, size, kTowpathStore);                                           \
-  }                                                                                          \
-  void __tsan_volatile_read##size(void* address) {                                           \
-    towpath::access(address, size, kTowpathVolatile);                                        \
-  }                                                                                          \
-  void __tsan_unaligned_volatile_read##size(void* address) {                                 \
-    towpath::access(address, size, kTowpathVolatile);                                        \
-  }                                                                                          \
-  void __tsan_volatile_write##size(void* address) {                                          \
-    towpath::access(address, size, kTowpathStore | kTowpathVolatile);                        \
-  }                                                                                          \
-  void __tsan_unaligned_volatile_write##size(void* address) {                                \
-    towpath::access(address, size, kTowpathStore | kTowpathVolatile);                        \
+// At the begin of each block of instructions (-fsanitize-coverage=trace-pc).
+void __sanitizer_cov_trace_pc() {
+  constexpr std::uint32_t kBlocksPerReport = 1 << 20;
+  static std::uint32_t blocks = 0;
+  if (++blocks < kBlocksPerReport) [[likely]]
+    return;
+  blocks = 0;
+  TOWPATH_CALL(ran, kBlocksPerReport, __builtin_return_address(0));
+}
+
+// In place of a jump to itself, wherever the stack may end there.
+#if defined(__x86_64__)
+__attribute__((force_align_arg_pointer))
+#endif
+__attribute__((noreturn)) void
+towpath_endless_loop() {
+  TOWPATH_CALL(endless_loop, __builtin_return_address(0));
+  __builtin_unreachable();
+}
+
+#define TOWPATH_ACCESSES(size)                                                              \
+  void __tsan_read##size(void* address) { towpath::access(address, size, 0); }              \
+  void __tsan_unaligned_read##size(void* address) { towpath::access(address, size, 0); }    \
+  void __tsan_write##size(void* address) { towpath::access(address, size, kTowpathStore); } \
+  void __tsan_unaligned_write##size(void* address) {                                        \
+    towpath::access(address, size, kTowpathStore);                                          \
+  }                                                                                         \
+  void __tsan_volatile_read##size(void* address) {                                          \
+    towpath::access(address, size, kTowpathVolatile);                                       \
+  }                                                                                         \
+  void __tsan_unaligned_volatile_read##size(void* address) {                                \
+    towpath::access(address, size, kTowpathVolatile);                                       \
+  }                                                                                         \
+  void __tsan_volatile_write##size(void* address) {                                         \
+    towpath::access(address, size, kTowpathStore | kTowpathVolatile);                       \
+  }                                                                                         \
+  void __tsan_unaligned_volatile_write##size(void* address) {                               \
+    towpath::access(address, size, kTowpathStore | kTowpathVolatile);                       \
   }
 TOWPATH_ACCESSES(1)
 TOWPATH_ACCESSES(2)
